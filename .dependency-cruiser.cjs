@@ -1,0 +1,92 @@
+/**
+ * The house: a module of core imports only from the floors below it, nothing imports in a circle,
+ * and core knows neither Node nor the other packages.
+ */
+const floors = [
+  ["AccessTokenError", "TokenPolicy"],
+  [
+    "AccessToken",
+    "ClientCredentials",
+    "TokenResponse",
+    "internal/baseUrl",
+    "internal/boundedBody",
+    "internal/challenge",
+    "internal/manualRedirect",
+    "internal/retryAfter",
+    "internal/sanitise",
+    "internal/transportError",
+    "internal/trustedOrigins"
+  ],
+  [
+    "TokenSource",
+    "TokenStore",
+    "internal/flightRuntime",
+    "internal/headerValue",
+    "internal/heldToken",
+    "internal/tokenState"
+  ],
+  ["TokenEndpoint", "SharedTokenSource", "AccessTokenProvider"],
+  ["AuthorizedHttpClient"],
+  ["StoreAuth"],
+  ["index"]
+]
+
+const modules = (names) => `^packages/core/src/(${names.join("|")})[.]ts$`
+const internals = (names) => names.filter((name) => name.startsWith("internal/"))
+
+const floorRules = floors.map((names, index) => ({
+  name: `floor-${index + 1}-imports-from-below`,
+  severity: "error",
+  comment: `${names.join(", ")}: only from the floors below, and a floor's own internals`,
+  from: { path: modules(names) },
+  to: {
+    path: "^packages/core/src/",
+    pathNot: [...floors.slice(0, index), internals(names)].filter((names) => names.length > 0).map(modules)
+  }
+}))
+
+module.exports = {
+  forbidden: [
+    { name: "no-circular", severity: "error", from: {}, to: { circular: true } },
+    {
+      name: "every-module-has-a-floor",
+      severity: "error",
+      from: { path: "^packages/core/src/", pathNot: floors.map(modules) },
+      to: {}
+    },
+    ...floorRules,
+    {
+      name: "core-knows-no-node",
+      severity: "error",
+      from: { path: "^packages/core/src/" },
+      to: { dependencyTypes: ["core"] }
+    },
+    {
+      name: "core-has-two-peers",
+      severity: "error",
+      from: { path: "^packages/core/src/" },
+      to: { pathNot: ["^packages/core/src/", "node_modules/effect/", "node_modules/@effect/platform/"] }
+    },
+    {
+      name: "packages-import-downwards",
+      severity: "error",
+      comment: "platform-node stands on core; the emulator stands alone",
+      from: { path: "^packages/emulator/src/" },
+      to: { path: "^packages/(core|platform-node)/|node_modules/@store-api/" }
+    },
+    {
+      name: "sources-import-no-tests",
+      severity: "error",
+      from: { path: "^packages/[^/]+/src/" },
+      to: { path: "/test/" }
+    }
+  ],
+  options: {
+    doNotFollow: { path: "node_modules|/dist/" },
+    exclude: { path: "/(dist|[.]tsbuild)/" },
+    includeOnly: undefined,
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: "tsconfig.base.json" },
+    enhancedResolveOptions: { exportsFields: ["exports"], conditionNames: ["types", "import", "default"] }
+  }
+}

@@ -1,0 +1,99 @@
+import effectPlugin from "@effect/eslint-plugin"
+import { defineConfig, globalIgnores } from "eslint/config"
+import simpleImportSort from "eslint-plugin-simple-import-sort"
+import tseslint from "typescript-eslint"
+
+const restricted = (selector, message) => ({ selector, message })
+
+/** How library code is written; tests, examples and scripts may speak to the outside as they need. */
+const libraryRules = {
+  "no-console": "error",
+  "no-restricted-globals": [
+    "error",
+    ...["setTimeout", "setInterval", "setImmediate", "queueMicrotask", "performance", "fetch"].map((name) => ({
+      name,
+      message: "Time and I/O go through Effect."
+    }))
+  ],
+  "no-restricted-syntax": [
+    "error",
+    restricted("TryStatement", "Errors travel in the type: Effect.try, Option.liftThrowable, Schema."),
+    restricted("ThrowStatement", "Errors travel in the type: Effect.fail."),
+    restricted("AwaitExpression", "Effect.gen instead of async and await."),
+    restricted(":function[async=true]", "Effect.gen instead of async and await."),
+    restricted("MemberExpression[object.name='Promise']", "Effect instead of Promise."),
+    restricted("NewExpression[callee.name='Promise']", "Effect instead of Promise."),
+    restricted("MemberExpression[object.name='Date'][property.name='now']", "Time comes from Effect's Clock."),
+    restricted("NewExpression[callee.name='Date']", "Time comes from Effect's Clock."),
+    restricted("MemberExpression[object.name='Math'][property.name='random']", "Chance comes from Effect's Random."),
+    restricted(
+      "CallExpression[callee.object.name='Effect'][callee.property.name=/^run(Sync|Promise|Fork|Callback)/]",
+      "A library hands effects to its caller."
+    )
+  ],
+  "no-restricted-imports": [
+    "error",
+    {
+      paths: [
+        { name: "effect", message: "Import the module: effect/Effect." },
+        { name: "@effect/platform", message: "Import the module: @effect/platform/HttpClient." },
+        { name: "@effect/platform-node", message: "Import the module: @effect/platform-node/NodeHttpClient." }
+      ]
+    }
+  ]
+}
+
+export default defineConfig(
+  globalIgnores(["**/dist/", "**/.tsbuild/", "**/node_modules/", "docs/", "coverage/"]),
+  {
+    plugins: { "@effect": effectPlugin, "simple-import-sort": simpleImportSort },
+    rules: {
+      "simple-import-sort/imports": ["error", { groups: [["^\\u0000", "^node:", "^@?\\w", "^\\."]] }],
+      "@effect/dprint": [
+        "error",
+        {
+          config: {
+            indentWidth: 2,
+            lineWidth: 120,
+            semiColons: "asi",
+            quoteStyle: "alwaysDouble",
+            trailingCommas: "never",
+            operatorPosition: "maintain",
+            "arrowFunction.useParentheses": "force",
+            "module.sortImportDeclarations": "maintain",
+            "module.sortExportDeclarations": "maintain"
+          }
+        }
+      ]
+    }
+  },
+  {
+    files: ["**/*.ts"],
+    extends: [tseslint.configs.strictTypeChecked],
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      "@typescript-eslint/array-type": ["error", { default: "generic", readonly: "generic" }],
+      "@typescript-eslint/consistent-type-imports": "error",
+      "@typescript-eslint/consistent-type-definitions": ["error", "interface"],
+      "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
+      "@typescript-eslint/no-unused-vars": ["error", { argsIgnorePattern: "^_", varsIgnorePattern: "^_" }],
+      // The generator of Effect.gen has no type of its own to await.
+      "@typescript-eslint/require-await": "off",
+      // Tags are empty classes, and Schema's classes extend an expression.
+      "@typescript-eslint/no-extraneous-class": "off",
+      // `type` and namespace of the same name are how Effect's modules are written.
+      "@typescript-eslint/no-namespace": "off",
+      "@typescript-eslint/no-empty-object-type": ["error", { allowInterfaces: "with-single-extends" }],
+      "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
+      "@typescript-eslint/unified-signatures": "off",
+      // Errors of Effect can be yielded, so they are iterable; spreading one copies its fields.
+      "@typescript-eslint/no-misused-spread": "off",
+      "@typescript-eslint/no-unnecessary-condition": ["error", { allowConstantLoopConditions: "only-allowed-literals" }]
+    }
+  },
+  { files: ["packages/*/src/**/*.ts"], rules: libraryRules },
+  {
+    files: ["**/*.mjs", "**/*.cjs", "**/*.js"],
+    extends: [tseslint.configs.disableTypeChecked]
+  }
+)

@@ -1,0 +1,326 @@
+/**
+ * Every way in which having a token can fail, one family: `AccessTokenError`. Two errors stand beside it:
+ * `ConfigurationError`, raised while a layer is built, and `UntrustedOriginError`, raised by the authorized client.
+ *
+ * No error holds a secret, a token, or a request or response of the HTTP client; what a server said is kept only as a
+ * short code and a sanitised description.
+ *
+ * @since 0.1.0
+ */
+import * as DateTime from "effect/DateTime"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+
+/** When asking again makes sense: what the endpoint said, or the end of the provider's cool-down. */
+const RetryAt = Schema.optionalWith(Schema.DateTimeUtc, { as: "Option" }).pipe(
+  Schema.withConstructorDefault(() => Option.none())
+)
+
+const OptionalText = Schema.optionalWith(Schema.String, { as: "Option" }).pipe(
+  Schema.withConstructorDefault(() => Option.none())
+)
+
+/**
+ * A token that is past its life, as something a caller can match on.
+ *
+ * - `Elapsed`: its 60 minutes (or what `expires_in` said) are over.
+ * - `ClockMovedBack`: the wall clock stands before the moment the token was acquired, so its age is unknown.
+ * - `DeadOnArrival`: the endpoint answered with a token that has no life left.
+ *
+ * What to do: ask `AccessTokenProvider.get` for another one. `expiredAt` and `checkedAt` are wall-clock times.
+ *
+ * @example
+ * ```ts
+ * import { AccessTokenProvider } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const held = Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) => provider.current).pipe(
+ *   Effect.catchTag("TokenExpiredError", (error) => Effect.logInfo(`expired (${error.reason})`))
+ * )
+ * ```
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class TokenExpiredError extends Schema.TaggedError<TokenExpiredError>("@store-api/core/TokenExpiredError")(
+  "TokenExpiredError",
+  {
+    reason: Schema.Literal("Elapsed", "ClockMovedBack", "DeadOnArrival"),
+    expiredAt: Schema.DateTimeUtc,
+    checkedAt: Schema.DateTimeUtc,
+    retryAt: RetryAt
+  }
+) {
+  override get message(): string {
+    const expired = DateTime.formatIso(this.expiredAt)
+    switch (this.reason) {
+      case "Elapsed":
+        return `The access token expired at ${expired}: ask AccessTokenProvider.get for a new one.`
+      case "ClockMovedBack":
+        return "The clock of this machine was moved to before the access token was acquired, so its age is unknown: " +
+          "ask AccessTokenProvider.get for a new one."
+      case "DeadOnArrival":
+        return `The token endpoint answered with a token that was already dead at ${expired}: ` +
+          "check the clock of this machine and the expires_in that the endpoint sends."
+    }
+  }
+}
+
+/**
+ * The client's credentials are missing, unreadable, or cannot be sent as the specification wants them: raw, so without
+ * `&`, control characters and anything beyond ASCII.
+ *
+ * `field` is the one at fault; `reason` says what is wrong, never the value. What to do: correct the configuration, or
+ * ask the store for credentials that can be sent.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class CredentialsError extends Schema.TaggedError<CredentialsError>("@store-api/core/CredentialsError")(
+  "CredentialsError",
+  {
+    field: Schema.Literal("clientId", "clientSecret"),
+    reason: Schema.String,
+    retryAt: RetryAt
+  }
+) {
+  override get message(): string {
+    return `The ${this.field} ${this.reason}: correct the client credentials.`
+  }
+}
+
+/**
+ * The token request had no usable answer.
+ *
+ * - `Transport`: no connection, or one that broke. `code` is the system's name for it (`ECONNREFUSED`), if it gave one.
+ * - `Timeout`: no answer within the deadline.
+ * - `Certificate`: the endpoint's TLS certificate cannot be trusted.
+ * - `Redirect`: the endpoint redirected; credentials follow no redirect.
+ * - `TooLarge`: the answer was longer than `maxResponseBytes`.
+ * - `Closed`: the layer's scope has ended.
+ *
+ * `attempts` counts the requests that were sent. What to do: retry `Transport` and `Timeout` (at `retryAt`, if there);
+ * the others need a person.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@store-api/core/TokenRequestError")(
+  "TokenRequestError",
+  {
+    reason: Schema.Literal("Transport", "Timeout", "Certificate", "Redirect", "TooLarge", "Closed"),
+    attempts: Schema.NonNegativeInt,
+    code: OptionalText,
+    retryAt: RetryAt
+  }
+) {
+  override get message(): string {
+    const attempts = this.attempts === 1 ? "1 attempt" : `${this.attempts} attempts`
+    const code = Option.match(this.code, { onNone: () => "", onSome: (code) => `, ${code}` })
+    switch (this.reason) {
+      case "Transport":
+        return `The token endpoint could not be reached (${attempts}${code}): check authUrl, the network and the proxy.`
+      case "Timeout":
+        return `The token endpoint did not answer in time (${attempts}${code}): try again later.`
+      case "Certificate":
+        return `The TLS certificate of the token endpoint cannot be trusted (${attempts}${code}): ` +
+          "check authUrl, the clock of this machine and the certificate authorities it knows."
+      case "Redirect":
+        return "The token endpoint answered with a redirect, which credentials do not follow: set authUrl to its target."
+      case "TooLarge":
+        return "The answer of the token endpoint is too large to be a token: check authUrl."
+      case "Closed":
+        return "The layer that holds the access token is closed: keep its scope open for as long as tokens are used."
+    }
+  }
+}
+
+/**
+ * The token endpoint said no.
+ *
+ * - `InvalidClient`: it does not accept these credentials. Correct them.
+ * - `InvalidRequest`: it does not accept the request.
+ * - `RateLimited`: too many requests. Wait until `retryAt`.
+ * - `Unavailable`: it is out of order (408, 5xx). Retry.
+ * - `Other`: any other status.
+ *
+ * `code` and `description` are the endpoint's own words (RFC 6749 §5.2 or a gateway's dialect), sanitised, and dropped
+ * when they repeat a credential or a token. `rawCredentials` is true when the endpoint refused credentials that hold
+ * `+` or `%`: a server that form-decodes the body reads another value than the one that was sent.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@store-api/core/TokenRefusedError")(
+  "TokenRefusedError",
+  {
+    reason: Schema.Literal("InvalidClient", "InvalidRequest", "RateLimited", "Unavailable", "Other"),
+    status: Schema.Int,
+    code: OptionalText,
+    description: OptionalText,
+    rawCredentials: Schema.propertySignature(Schema.Boolean).pipe(Schema.withConstructorDefault(() => false)),
+    retryAt: RetryAt
+  }
+) {
+  override get message(): string {
+    const said = [`status ${this.status}`, ...Option.toArray(this.code), ...Option.toArray(this.description)].join(", ")
+    return `The token endpoint refused the request (${said}): ${this.advice}`
+  }
+
+  private get advice(): string {
+    switch (this.reason) {
+      case "InvalidClient":
+        return this.rawCredentials
+          ? "check the client id and secret; they hold + or %, which are sent as they are, " +
+            "and a server that form-decodes the body reads them differently."
+          : "check the client id and secret."
+      case "InvalidRequest":
+        return "check that authUrl is the base of the access-token service."
+      case "RateLimited":
+        return "ask less often, or wait until retryAt."
+      case "Unavailable":
+        return "try again later."
+      case "Other":
+        return "check authUrl and what the client is allowed to do."
+    }
+  }
+}
+
+/**
+ * A successful answer that is no token. `problems` lists the path in the answer and what was expected there, without
+ * the values. What to do: check `authUrl`; the server is not the specification's, or has changed.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class TokenResponseError extends Schema.TaggedError<TokenResponseError>("@store-api/core/TokenResponseError")(
+  "TokenResponseError",
+  {
+    problems: Schema.Array(Schema.Struct({ path: Schema.String, expected: Schema.String })),
+    retryAt: RetryAt
+  }
+) {
+  override get message(): string {
+    const problems = this.problems.map(({ expected, path }) => `${path === "" ? "the body" : path} must be ${expected}`)
+    return `The token endpoint answered with something that is no token (${problems.join("; ")}): check authUrl.`
+  }
+}
+
+/**
+ * An option or variable that cannot be used; raised while a layer is built. `reason` says what is wrong, never the
+ * value.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class ConfigurationError extends Schema.TaggedError<ConfigurationError>("@store-api/core/ConfigurationError")(
+  "ConfigurationError",
+  { option: Schema.String, reason: Schema.String }
+) {
+  override get message(): string {
+    return `The option ${this.option} ${this.reason}.`
+  }
+}
+
+/**
+ * A request to an origin that the token may not go to. It was not sent. What to do: correct the request's URL, or name
+ * the origin in `trustedOrigins`.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class UntrustedOriginError
+  extends Schema.TaggedError<UntrustedOriginError>("@store-api/core/UntrustedOriginError")(
+    "UntrustedOriginError",
+    { origin: Schema.String, trusted: Schema.Array(Schema.String) }
+  )
+{
+  override get message(): string {
+    return `The access token may not go to ${this.origin}, only to ${this.trusted.join(", ")}; ` +
+      "the request was not sent. Correct its URL, or add the origin to trustedOrigins."
+  }
+}
+
+/**
+ * @since 0.1.0
+ * @category errors
+ */
+export type AccessTokenError =
+  | TokenExpiredError
+  | CredentialsError
+  | TokenRequestError
+  | TokenRefusedError
+  | TokenResponseError
+
+/**
+ * @since 0.1.0
+ * @category schemas
+ */
+export const AccessTokenError = Schema.Union(
+  TokenExpiredError,
+  CredentialsError,
+  TokenRequestError,
+  TokenRefusedError,
+  TokenResponseError
+)
+
+/**
+ * Tells whether a value is one of `AccessTokenError`, among the other errors of a program.
+ *
+ * @since 0.1.0
+ * @category refinements
+ */
+export const isAccessTokenError: (error: unknown) => error is AccessTokenError = Schema.is(AccessTokenError)
+
+/**
+ * Tells whether asking again later may succeed with nothing changed: for `Effect.retry`'s `while`. True for
+ * `Transport`, `Timeout`, `RateLimited`, `Unavailable` and an expired token; false for the rest, and for errors that
+ * are not of this family.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const isTransient = (error: unknown): boolean => {
+  if (!isAccessTokenError(error)) return false
+  switch (error._tag) {
+    case "TokenExpiredError":
+      return true
+    case "TokenRequestError":
+      return error.reason === "Transport" || error.reason === "Timeout"
+    case "TokenRefusedError":
+      return error.reason === "RateLimited" || error.reason === "Unavailable"
+    case "CredentialsError":
+    case "TokenResponseError":
+      return false
+  }
+}
+
+/**
+ * When asking again makes sense, if that is known; none for errors that are not of this family.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const retryAt = (error: unknown): Option.Option<DateTime.Utc> =>
+  isAccessTokenError(error) ? error.retryAt : Option.none()
+
+/**
+ * The same error with another `retryAt`.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const withRetryAt = (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
+  switch (error._tag) {
+    case "TokenExpiredError":
+      return new TokenExpiredError({ ...error, retryAt })
+    case "CredentialsError":
+      return new CredentialsError({ ...error, retryAt })
+    case "TokenRequestError":
+      return new TokenRequestError({ ...error, retryAt })
+    case "TokenRefusedError":
+      return new TokenRefusedError({ ...error, retryAt })
+    case "TokenResponseError":
+      return new TokenResponseError({ ...error, retryAt })
+  }
+}

@@ -1,0 +1,297 @@
+/**
+ * The service: a `Ref`-backed cache in front of a `TokenSource`. One token, one acquisition at a time, renewed before it
+ * expires, checked against both clocks before each use.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Config from "effect/Config"
+import type * as ConfigError from "effect/ConfigError"
+import * as Context from "effect/Context"
+import * as DateTime from "effect/DateTime"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Random from "effect/Random"
+import * as Ref from "effect/Ref"
+import * as Scope from "effect/Scope"
+import type { AccessToken } from "./AccessToken.js"
+import { ensureValid } from "./AccessToken.js"
+import type { AccessTokenError, TokenExpiredError } from "./AccessTokenError.js"
+import * as flightRuntime from "./internal/flightRuntime.js"
+import { expiredError, halfOfRemaining, type Held, type Instant, isLive, sameValue } from "./internal/heldToken.js"
+import * as tokenState from "./internal/tokenState.js"
+import * as TokenPolicy from "./TokenPolicy.js"
+import { TokenSource } from "./TokenSource.js"
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export interface Service {
+  /** A valid token, from the cache or freshly acquired. */
+  readonly get: Effect.Effect<AccessToken, AccessTokenError>
+  /** Looks and never acquires: none yet, the token, or the typed expiry error. */
+  readonly current: Effect.Effect<Option.Option<AccessToken>, TokenExpiredError>
+  /** A new token now; joins an acquisition in flight, ends a cool-down. */
+  readonly refresh: Effect.Effect<AccessToken, AccessTokenError>
+  /** Drops the token if it is still the one held; further rejections within an interval do nothing. */
+  readonly invalidate: (token: AccessToken) => Effect.Effect<void>
+  /** What the provider is doing. No secrets. */
+  readonly status: Effect.Effect<ProviderStatus>
+}
+
+/**
+ * - `zone`: of the held token; `Empty` without one, `Closed` when the layer's scope has ended.
+ * - `acquiring`: whether an acquisition is in flight.
+ * - `coolDown`: until when no request is sent after a failure, and which one it was.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface ProviderStatus {
+  readonly zone: "Empty" | TokenPolicy.Zone | "Closed"
+  readonly expiresAt: Option.Option<DateTime.Utc>
+  readonly acquiring: boolean
+  readonly coolDown: Option.Option<{ readonly until: DateTime.Utc; readonly error: AccessTokenError["_tag"] }>
+}
+
+/**
+ * @since 0.1.0
+ * @category tags
+ */
+export class AccessTokenProvider
+  extends Context.Tag("@store-api/core/AccessTokenProvider")<AccessTokenProvider, Service>()
+{}
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export type Options = TokenPolicy.Options
+
+/**
+ * @since 0.1.0
+ * @category constructors
+ */
+export const make = (options: Options = {}): Effect.Effect<Service, never, TokenSource | Scope.Scope> =>
+  Effect.gen(function*() {
+    const source = yield* TokenSource
+    const clock = yield* Clock.clockWith(Effect.succeed)
+    const transition = tokenState.transition(TokenPolicy.make(options))
+    const state = yield* Ref.make(tokenState.initial)
+    const flights = yield* Scope.make()
+    const launch = yield* flightRuntime.make(flights)
+
+    const now = (): Instant => ({
+      wall: clock.unsafeCurrentTimeMillis(),
+      monotonic: Number(clock.unsafeCurrentTimeNanos()) / 1e6
+    })
+
+    const apply = (event: tokenState.Event) => Ref.modify(state, (state) => transition(state, event))
+
+    yield* Effect.addFinalizer(() =>
+      apply({ _tag: "Close" }).pipe(
+        Effect.flatMap(settle),
+        Effect.zipRight(Scope.close(flights, Exit.void))
+      )
+    )
+
+    /** Obeys a command; what starts a flight is not interrupted between the state's change and the start. */
+    const obey = (command: tokenState.Command): Effect.Effect<AccessToken, AccessTokenError> => {
+      switch (command._tag) {
+        case "Serve":
+          return command.held.window.answer
+        case "Wait":
+          return Option.match(command.fallback, {
+            onNone: () => landed(command.flight),
+            onSome: (held) => landedOr(command.flight, held)
+          })
+        case "Fail":
+          return Effect.fail(command.error)
+        default:
+          return Effect.dieMessage(`No caller is told to ${command._tag}`)
+      }
+    }
+
+    const startIfNeeded = (event: tokenState.Event): Effect.Effect<tokenState.Command> =>
+      Effect.uninterruptible(
+        Effect.flatMap(apply(event), (command) =>
+          command._tag === "Start" ? Effect.as(launch(fly(command.flight)), command.then) : Effect.succeed(command))
+      )
+
+    /** The way of those who find no fresh token. Most of them change nothing: they serve an ageing one, or wait. */
+    const slowly = (current: tokenState.State): Effect.Effect<AccessToken, AccessTokenError> => {
+      const event: tokenState.Event = { _tag: "Get", now: now() }
+      const [command] = transition(current, event)
+      return command._tag === "Start" ? Effect.flatMap(startIfNeeded(event), obey) : obey(command)
+    }
+
+    // The measured path: one read of the state, one comparison a clock, an answer made when the token came.
+    const get = Effect.flatMap(Ref.get(state), (current) => {
+      const { window } = current
+      const wall = clock.unsafeCurrentTimeMillis()
+      return wall >= window.from && wall < window.until && clock.unsafeCurrentTimeNanos() < window.untilNanos
+        ? window.answer
+        : slowly(current)
+    })
+
+    const ifLive = (held: Held): Effect.Effect<AccessToken, AccessTokenError> => {
+      const instant = now()
+      return isLive(held, instant) ? held.window.answer : Effect.fail(expiredError(held, instant))
+    }
+
+    const landed = (flight: tokenState.Flight) => Effect.flatMap(Deferred.await(flight.landing), ifLive)
+
+    /** Waits for a renewal, at most half of what is left of the held token; then, or if it fails, serves that. */
+    const landedOr = (flight: tokenState.Flight, held: Held): Effect.Effect<AccessToken, AccessTokenError> =>
+      Effect.raceFirst(
+        Effect.asSome(Effect.exit(landed(flight))),
+        Effect.as(clock.sleep(Duration.millis(halfOfRemaining(held, now()))), Option.none())
+      ).pipe(
+        Effect.flatMap((outcome) =>
+          Effect.flatMap(Ref.get(state), (current) => {
+            if (Option.isSome(outcome) && Exit.isSuccess(outcome.value)) return outcome.value
+            if (current._tag === "Holding" && sameValue(current.held.token, held.token) && isLive(held, now())) {
+              return held.window.answer
+            }
+            return Option.getOrElse(outcome, () => get)
+          })
+        )
+      )
+
+    /** An acquisition from its start to its landing. Only the closing of the layer interrupts it. */
+    const fly = (flight: tokenState.Flight): Effect.Effect<void> =>
+      Effect.suspend(() => source.acquire(flight.replacing)).pipe(
+        Effect.tap((token) =>
+          Effect.logDebug("Access token acquired").pipe(
+            Effect.annotateLogs("expiresAt", DateTime.formatIso(token.expiresAt))
+          )
+        ),
+        Effect.withSpan("AccessTokenProvider.acquire", { root: true, captureStackTrace: false }),
+        Effect.interruptible,
+        Effect.exit,
+        Effect.zip(Random.next),
+        Effect.flatMap(([exit, chance]) =>
+          Effect.suspend(() => apply({ _tag: "Land", now: now(), flight, exit, chance }))
+        ),
+        Effect.tap(settle),
+        Effect.flatMap(warnOfFailedRenewal),
+        Effect.uninterruptible
+      )
+
+    return AccessTokenProvider.of({
+      get,
+      current: Effect.flatMap(Ref.get(state), (current) => {
+        if (current._tag !== "Holding") return Effect.succeedNone
+        const instant = now()
+        return isLive(current.held, instant)
+          ? Effect.succeedSome(current.held.token)
+          : Effect.fail(expiredError(current.held, instant))
+      }),
+      refresh: Effect.suspend(() => Effect.flatMap(startIfNeeded({ _tag: "Refresh", now: now() }), obey)),
+      invalidate: (token) => Effect.suspend(() => apply({ _tag: "Reject", now: now(), token })),
+      status: Effect.map(Ref.get(state), (current) => statusOf(current, now()))
+    })
+  })
+
+/**
+ * The provider as a layer, over the `TokenSource` in the context. Each call of `layer` makes another cache and another
+ * token: bind the result to a constant.
+ *
+ * @example
+ * ```ts
+ * import { AccessTokenProvider } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const ProviderLive = AccessTokenProvider.layer({ refreshAhead: "2 minutes" })
+ *
+ * const program = Effect.gen(function*() {
+ *   const provider = yield* AccessTokenProvider.AccessTokenProvider
+ *   const token = yield* provider.get
+ *   yield* Effect.logInfo(`a token until ${token.expiresAt}`)
+ * })
+ *
+ * const runnable = Effect.provide(program, ProviderLive)
+ * ```
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = (options: Options = {}): Layer.Layer<AccessTokenProvider, never, TokenSource> =>
+  Layer.scoped(AccessTokenProvider, make(options))
+
+/**
+ * The same, its options read from the configuration.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerConfig = (
+  config: Config.Config.Wrap<Options>
+): Layer.Layer<AccessTokenProvider, ConfigError.ConfigError, TokenSource> =>
+  Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
+
+/**
+ * A provider for tests: a fixed token, or an effect that is run at each `get` and `refresh`. It asks no source and keeps
+ * nothing but the last token, for `current`, `invalidate` and `status`.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerTest = (
+  token: AccessToken | Effect.Effect<AccessToken, AccessTokenError>
+): Layer.Layer<AccessTokenProvider> =>
+  Layer.effect(
+    AccessTokenProvider,
+    Effect.map(Ref.make(Effect.isEffect(token) ? Option.none<AccessToken>() : Option.some(token)), (last) => {
+      const acquire = Effect.tap(
+        Effect.isEffect(token) ? token : Effect.succeed(token),
+        (token) => Ref.set(last, Option.some(token))
+      )
+      return AccessTokenProvider.of({
+        get: acquire,
+        refresh: acquire,
+        current: Effect.flatMap(Ref.get(last), Effect.transposeMapOption(ensureValid)),
+        invalidate: (token) => Ref.update(last, Option.filter((last) => !sameValue(last, token))),
+        status: Effect.map(Ref.get(last), (last) => ({
+          zone: Option.isSome(last) ? "Fresh" : "Empty",
+          expiresAt: Option.map(last, ({ expiresAt }) => expiresAt),
+          acquiring: false,
+          coolDown: Option.none()
+        }))
+      })
+    })
+  )
+
+const settle = (command: tokenState.Command): Effect.Effect<void> =>
+  command._tag === "Settle" ? Effect.asVoid(Deferred.done(command.flight.landing, command.exit)) : Effect.void
+
+/** Nobody waits for a renewal in the background: its failure is told here, once. */
+const warnOfFailedRenewal = (command: tokenState.Command): Effect.Effect<void> => {
+  if (command._tag !== "Settle" || Exit.isSuccess(command.exit) || Option.isNone(command.stillHeld)) return Effect.void
+  const { cause } = command.exit
+  return Effect.logWarning("Access token renewal failed; the token held is served while it lives").pipe(
+    Effect.annotateLogs({
+      expiresAt: DateTime.formatIso(command.stillHeld.value.token.expiresAt),
+      ...Option.match(Cause.failureOption(cause), {
+        onNone: () => ({ error: "Defect", reason: Cause.pretty(cause) }),
+        onSome: (error) => ({ error: error._tag, reason: error.message })
+      })
+    })
+  )
+}
+
+const statusOf = (state: tokenState.State, now: Instant): ProviderStatus =>
+  state._tag === "Closed"
+    ? { zone: "Closed", expiresAt: Option.none(), acquiring: false, coolDown: Option.none() }
+    : {
+      zone: tokenState.zone(state, now),
+      expiresAt: state._tag === "Holding" ? Option.some(state.held.token.expiresAt) : Option.none(),
+      acquiring: state.acquisition._tag === "Acquiring",
+      coolDown: tokenState.coolDown(state, now)
+    }

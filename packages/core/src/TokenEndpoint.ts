@@ -1,0 +1,249 @@
+/**
+ * `TokenSource` over HTTP: the specification's POST, retried within a deadline, and nothing remembered.
+ *
+ * @since 0.1.0
+ */
+import * as HttpClient from "@effect/platform/HttpClient"
+import type * as HttpClientError from "@effect/platform/HttpClientError"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Equal from "effect/Equal"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Random from "effect/Random"
+import { AccessToken } from "./AccessToken.js"
+import {
+  type AccessTokenError,
+  type ConfigurationError,
+  type CredentialsError,
+  isTransient,
+  TokenExpiredError,
+  TokenRequestError
+} from "./AccessTokenError.js"
+import * as ClientCredentials from "./ClientCredentials.js"
+import { baseUrl, withoutTrailingSlash } from "./internal/baseUrl.js"
+import * as boundedBody from "./internal/boundedBody.js"
+import * as manualRedirect from "./internal/manualRedirect.js"
+import * as retryAfter from "./internal/retryAfter.js"
+import * as transportError from "./internal/transportError.js"
+import { maxRetryAfter } from "./TokenPolicy.js"
+import * as TokenResponse from "./TokenResponse.js"
+import * as TokenSource from "./TokenSource.js"
+
+/**
+ * - `authUrl`: the base of the access-token service; `/v1/oauth/accesstoken` is appended. It may have a path. https, or
+ *   http on this machine.
+ * - `credentials`: checked ones, or an effect that is run at each acquisition, so that a secret can change without a
+ *   restart.
+ * - `allowInsecure`: http to any host. Default `false`.
+ * - `attemptTimeout`: for one request and its answer. Default 10 seconds.
+ * - `deadline`: for all attempts and the pauses between them. Default 30 seconds.
+ * - `maxResponseBytes`: the longest answer that is read. Default 64 KiB.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Options {
+  readonly authUrl: string | URL
+  readonly credentials:
+    | ClientCredentials.ClientCredentials
+    | Effect.Effect<ClientCredentials.ClientCredentials, CredentialsError>
+  readonly allowInsecure?: boolean | undefined
+  readonly attemptTimeout?: Duration.DurationInput | undefined
+  readonly deadline?: Duration.DurationInput | undefined
+  readonly maxResponseBytes?: number | undefined
+}
+
+/** Attempts beyond the first, and the pauses before them. */
+const maxRetries = 5
+const firstPause = 200
+const longestPause = 1000
+
+/**
+ * @since 0.1.0
+ * @category constructors
+ */
+export const make = (
+  options: Options
+): Effect.Effect<TokenSource.Service, ConfigurationError | CredentialsError, HttpClient.HttpClient> =>
+  Effect.gen(function*() {
+    const url = yield* baseUrl("authUrl", options.authUrl, options.allowInsecure ?? false)
+    const client = HttpClient.withTracerPropagation(HttpClient.withScope(yield* HttpClient.HttpClient), false)
+    const withoutRedirects = yield* manualRedirect.make
+    const request = HttpClientRequest.post(`${withoutTrailingSlash(url)}/v1/oauth/accesstoken`).pipe(
+      HttpClientRequest.acceptJson
+    )
+    const credentials = Effect.isEffect(options.credentials) ? options.credentials : Effect.succeed(options.credentials)
+    const attemptTimeout = options.attemptTimeout ?? "10 seconds"
+    const deadline = Duration.decode(options.deadline ?? "30 seconds")
+    const maxResponseBytes = options.maxResponseBytes ?? 64 * 1024
+
+    /** One request and its answer. */
+    const exchange = Effect.fnUntraced(
+      function*(credentials: ClientCredentials.ClientCredentials, replacing: Option.Option<AccessToken>) {
+        const requestedAt = yield* Clock.currentTimeMillis
+        const response = yield* client.execute(
+          HttpClientRequest.setBody(request, ClientCredentials.toBody(credentials))
+        ).pipe(withoutRedirects, Effect.catchTag("ResponseError", filteredResponse))
+        if (isRedirect(response)) return yield* new TokenRequestError({ reason: "Redirect", attempts: 1 })
+        const { complete, text } = yield* boundedBody.read(response, maxResponseBytes)
+        const now = yield* Clock.currentTimeMillis
+        if (response.status < 200 || response.status >= 300) {
+          return yield* TokenResponse.refusal({
+            status: response.status,
+            body: text,
+            secrets: [
+              ...ClientCredentials.secrets(credentials),
+              ...Option.toArray(replacing).map(({ value }) => value)
+            ],
+            rawCredentials: ClientCredentials.changeWhenDecoded(credentials),
+            retryAt: Option.map(
+              retryAfter.milliseconds(response.headers, now, maxRetryAfter),
+              (wait) => DateTime.unsafeMake(now + wait)
+            )
+          })
+        }
+        if (!complete) return yield* new TokenRequestError({ reason: "TooLarge", attempts: 1 })
+        return yield* received(yield* TokenResponse.decode(text), requestedAt, now)
+      },
+      Effect.scoped,
+      Effect.catchTags({
+        RequestError: (error) => Effect.fail(transportError.fromHttpClientError(error)),
+        ResponseError: (error) => Effect.fail(transportError.fromHttpClientError(error))
+      }),
+      Effect.timeoutFail({
+        duration: attemptTimeout,
+        onTimeout: () => new TokenRequestError({ reason: "Timeout", attempts: 1 })
+      }),
+      Effect.withSpan("TokenEndpoint.request", { captureStackTrace: false })
+    )
+
+    return TokenSource.make((replacing) => withRetries(exchange, credentials, deadline, replacing))
+  })
+
+/**
+ * The source as a layer. Fails with `ConfigurationError` when `authUrl` cannot be used: a query, a fragment, a user name,
+ * a foreign scheme, or http beyond this machine.
+ *
+ * @example
+ * ```ts
+ * import { FetchHttpClient } from "@effect/platform"
+ * import { ClientCredentials, TokenEndpoint } from "@store-api/core"
+ * import { Layer } from "effect"
+ *
+ * const source = TokenEndpoint.layer({
+ *   authUrl: "https://auth.store.example",
+ *   credentials: ClientCredentials.fromConfig()
+ * }).pipe(Layer.provide(FetchHttpClient.layer))
+ * ```
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = (
+  options: Options
+): Layer.Layer<TokenSource.TokenSource, ConfigurationError | CredentialsError, HttpClient.HttpClient> =>
+  Layer.effect(TokenSource.TokenSource, make(options))
+
+type Exchange = (
+  credentials: ClientCredentials.ClientCredentials,
+  replacing: Option.Option<AccessToken>
+) => Effect.Effect<AccessToken, AccessTokenError>
+
+/**
+ * The attempts of one acquisition. What is transient is tried again while the deadline allows it; credentials that the
+ * endpoint refused are read once more, in case they were changed meanwhile.
+ */
+const withRetries = (
+  exchange: Exchange,
+  credentials: Effect.Effect<ClientCredentials.ClientCredentials, CredentialsError>,
+  deadline: Duration.Duration,
+  replacing: Option.Option<AccessToken>
+): Effect.Effect<AccessToken, AccessTokenError> =>
+  Effect.suspend(() => {
+    let attempts = 0
+    return Effect.gen(function*() {
+      const end = (yield* monotonicMillis) + Duration.toMillis(deadline)
+      let current = yield* credentials
+      let reread = false
+      let retries = 0
+      while (true) {
+        attempts++
+        const outcome = yield* Effect.either(exchange(current, replacing))
+        if (Either.isRight(outcome)) return outcome.right
+        const error = outcome.left
+        if (error._tag === "TokenRefusedError" && error.reason === "InvalidClient" && !reread) {
+          reread = true
+          const changed = yield* credentials
+          if (Equal.equals(current, changed)) return yield* error
+          current = changed
+          continue
+        }
+        if (error._tag === "TokenExpiredError" || !isTransient(error) || retries === maxRetries) return yield* error
+        const wait = yield* pause(retries, error)
+        if ((yield* monotonicMillis) + wait >= end) return yield* error
+        yield* Effect.sleep(wait)
+        retries++
+      }
+    }).pipe(
+      Effect.timeoutFail({
+        duration: deadline,
+        onTimeout: () => new TokenRequestError({ reason: "Timeout", attempts })
+      }),
+      Effect.mapError((error) =>
+        error._tag === "TokenRequestError" ? new TokenRequestError({ ...error, attempts }) : error
+      )
+    )
+  })
+
+const monotonicMillis = Effect.map(Clock.currentTimeNanos, (nanos) => Number(nanos) / 1e6)
+
+/** 200 ms doubling to at most a second, jittered, or longer if the endpoint asked for more. In milliseconds. */
+const pause = (retries: number, error: AccessTokenError): Effect.Effect<number> =>
+  Effect.gen(function*() {
+    const jitter = 0.75 + 0.25 * (yield* Random.next)
+    const now = yield* Clock.currentTimeMillis
+    const asked = Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now })
+    return Math.max(Math.min(firstPause * 2 ** retries, longestPause) * jitter, asked)
+  })
+
+/** The token of an answer, its life counted from before the request was sent. Both times are the wall clock's. */
+const received = (
+  response: TokenResponse.TokenResponse,
+  requestedAt: number,
+  now: number
+): Effect.Effect<AccessToken, TokenExpiredError> => {
+  const expiresAt = requestedAt + Math.max(TokenResponse.lifeOf(response), 0)
+  return expiresAt <= Math.max(requestedAt, now)
+    ? Effect.fail(
+      new TokenExpiredError({
+        reason: "DeadOnArrival",
+        expiredAt: DateTime.unsafeMake(expiresAt),
+        checkedAt: DateTime.unsafeMake(now)
+      })
+    )
+    : Effect.succeed(
+      new AccessToken({
+        value: response.access_token,
+        scope: Option.getOrElse(response.scope, () => ""),
+        acquiredAt: DateTime.unsafeMake(requestedAt),
+        expiresAt: DateTime.unsafeMake(expiresAt),
+        applicationName: response.application_name,
+        developerEmail: response["developer.email"],
+        issuedAt: response.issued_at,
+        clientId: response.client_id
+      })
+    )
+}
+
+const isRedirect = ({ status }: HttpClientResponse.HttpClientResponse): boolean =>
+  status === 0 || (status >= 300 && status < 400) // 0: a browser's opaque redirect
+
+/** A client of the user's may turn statuses into errors; here they are answers. */
+const filteredResponse = (error: HttpClientError.ResponseError) =>
+  error.reason === "StatusCode" ? Effect.succeed(error.response) : Effect.fail(error)

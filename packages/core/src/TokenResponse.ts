@@ -1,0 +1,192 @@
+/**
+ * The wire: what a successful answer of the token endpoint looks like, and the dialects of its errors. Pure functions of
+ * the body's text; no value that came from the server gets into an error unsanitised.
+ *
+ * @since 0.1.0
+ */
+import * as Arr from "effect/Array"
+import type * as DateTime from "effect/DateTime"
+import * as Either from "effect/Either"
+import { identity, pipe } from "effect/Function"
+import * as Option from "effect/Option"
+import type * as ParseResult from "effect/ParseResult"
+import type * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import { TokenRefusedError, TokenResponseError } from "./AccessTokenError.js"
+import * as sanitise from "./internal/sanitise.js"
+import { maxLife } from "./TokenPolicy.js"
+
+/** A field that may be missing and, being of no consequence, may also be of another type: then it counts as missing. */
+const lenient = <A, I>(schema: Schema.Schema<A, I>) => {
+  const decode = Schema.decodeUnknownOption(schema)
+  return Schema.optionalWith(
+    Schema.transform(Schema.Unknown, Schema.OptionFromSelf(Schema.typeSchema(schema)), {
+      strict: true,
+      decode: (value) => decode(value),
+      encode: identity
+    }),
+    { default: () => Option.none() }
+  )
+}
+
+/** `b64token` (RFC 6750 §2.1): nothing in it can break a header. */
+const BearerValue = Schema.String.pipe(Schema.maxLength(16 * 1024), Schema.pattern(/^[A-Za-z0-9\-._~+/]+=*$/))
+
+/** `bearer` in any case (RFC 6749 §7.1), or what gateways call it. */
+const TokenType = Schema.String.pipe(Schema.pattern(/^bearer(token)?$/i))
+
+/** Seconds (RFC 6749 §5.1); gateways send them as digits in a string. */
+const Seconds = Schema.Union(
+  Schema.JsonNumber,
+  Schema.String.pipe(
+    Schema.pattern(/^-?\d+(\.\d+)?$/),
+    Schema.compose(Schema.NumberFromString),
+    Schema.filter(Number.isFinite)
+  )
+)
+
+const Digits = Schema.Union(
+  Schema.String.pipe(Schema.pattern(/^\d+$/)),
+  Schema.transform(Schema.Number.pipe(Schema.nonNegative(), Schema.int()), Schema.String, {
+    strict: true,
+    decode: String,
+    encode: Number
+  })
+)
+
+/**
+ * The token response (specification, "Token response"). `access_token` and `token_type` are required (RFC 6749 §5.1);
+ * the other fields may be missing, unknown ones are ignored. Without `expires_in` a token lives 60 minutes.
+ *
+ * @since 0.1.0
+ * @category schemas
+ */
+export const TokenResponse = Schema.Struct({
+  access_token: Schema.Redacted(BearerValue),
+  token_type: TokenType,
+  expires_in: Schema.optionalWith(Seconds, { default: () => maxLife / 1000 }),
+  scope: lenient(Schema.String),
+  application_name: lenient(Schema.String),
+  "developer.email": lenient(Schema.Redacted(Schema.String)),
+  issued_at: lenient(Digits),
+  client_id: lenient(Schema.String)
+})
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export type TokenResponse = typeof TokenResponse.Type
+
+const expected: Readonly<Record<string, string>> = {
+  "": "a JSON object with access_token and token_type",
+  access_token: "a bearer token of RFC 6750, of at most 16 KiB",
+  token_type: "bearer",
+  expires_in: "a number of seconds"
+}
+
+const decodeJson = Schema.decodeUnknownEither(Schema.parseJson(TokenResponse), { errors: "all" })
+
+/**
+ * Reads the body of a successful answer. Fails with the paths at fault and what was expected there, never the values.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const decode = (body: string): Either.Either<TokenResponse, TokenResponseError> =>
+  Either.mapLeft(decodeJson(body), ({ issue }) => {
+    const paths = Arr.dedupe(fieldsAtFault(issue, ""))
+    return new TokenResponseError({ problems: paths.map((path) => ({ path, expected: expected[path] ?? "readable" })) })
+  })
+
+/** The top-level fields that an issue is about. Its values, which may be the token, are not looked at. */
+const fieldsAtFault = (issue: ParseResult.ParseIssue, field: string): ReadonlyArray<string> => {
+  switch (issue._tag) {
+    case "Pointer":
+      return fieldsAtFault(issue.issue, field === "" ? String(Arr.ensure(issue.path)[0]) : field)
+    case "Composite":
+      return Arr.ensure(issue.issues).flatMap((inner) => fieldsAtFault(inner, field))
+    case "Refinement":
+    case "Transformation":
+      return fieldsAtFault(issue.issue, field)
+    default:
+      return [field]
+  }
+}
+
+/**
+ * How long the token of a response lives, in milliseconds, counted from before the request was sent: the seconds of
+ * `expires_in`, floored, at most 60 minutes. Zero or less: it was dead on arrival.
+ *
+ * @since 0.1.0
+ * @category conversions
+ */
+export const lifeOf = (response: TokenResponse): number => Math.min(Math.floor(response.expires_in) * 1000, maxLife)
+
+const Text = lenient(Schema.String)
+
+/** RFC 6749 §5.2, two dialects of gateways, and the suite's own: one struct, of which a body fills a part. */
+const ErrorBody = Schema.parseJson(Schema.Struct({
+  error: Text,
+  error_description: Text,
+  ErrorCode: Text,
+  Error: Text,
+  fault: lenient(Schema.Struct({ faultstring: Text, detail: lenient(Schema.Struct({ errorcode: Text })) })),
+  errors: lenient(Schema.NonEmptyArray(Schema.Struct({ errorCode: Text, type: Text, reason: Text, message: Text })))
+}))
+
+const decodeErrorBody = Schema.decodeUnknownOption(ErrorBody)
+
+const reasonOf = (status: number, code: string): TokenRefusedError["reason"] => {
+  if (status === 429) return "RateLimited"
+  if (status === 408 || status >= 500) return "Unavailable"
+  if (status === 401 || /^invalid_?client/i.test(code)) return "InvalidClient"
+  return status === 400 ? "InvalidRequest" : "Other"
+}
+
+/**
+ * The refusal that an answer with an error status stands for. Its body may be any of the dialects, HTML, or nothing; code
+ * and description are kept when they are sane and repeat none of the `secrets`.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const refusal = (options: {
+  readonly status: number
+  readonly body: string
+  readonly secrets: ReadonlyArray<Redacted.Redacted>
+  readonly rawCredentials: boolean
+  readonly retryAt: Option.Option<DateTime.Utc>
+}): TokenRefusedError => {
+  const { secrets, status } = options
+  const body = decodeErrorBody(options.body)
+  const said = (choices: (body: Schema.Schema.Type<typeof ErrorBody>) => ReadonlyArray<Option.Option<string>>) =>
+    Option.flatMap(body, (body) => Option.firstSomeOf(choices(body)))
+  const code = pipe(
+    said(({ ErrorCode, error, errors, fault }) => [
+      error,
+      ErrorCode,
+      fault.pipe(Option.flatMap(({ detail }) => detail), Option.flatMap(({ errorcode }) => errorcode)),
+      Option.flatMap(errors, ([first]) => Option.orElse(first.errorCode, () => first.type))
+    ]),
+    Option.flatMap((code) => sanitise.code(code, secrets))
+  )
+  const description = pipe(
+    said(({ Error: sentence, error_description, errors, fault }) => [
+      error_description,
+      sentence,
+      Option.flatMap(fault, ({ faultstring }) => faultstring),
+      Option.flatMap(errors, ([first]) => Option.orElse(first.message, () => first.reason))
+    ]),
+    Option.flatMap((description) => sanitise.description(description, secrets))
+  )
+  const reason = reasonOf(status, Option.getOrElse(code, () => ""))
+  return new TokenRefusedError({
+    reason,
+    status,
+    code,
+    description,
+    rawCredentials: reason === "InvalidClient" && options.rawCredentials,
+    retryAt: options.retryAt
+  })
+}

@@ -1,0 +1,15 @@
+/**
+ * OAuth 2.0 access tokens for the store API suite: one namespace a module.
+ *
+ * @since 0.1.0
+ */
+export * as AccessToken from "./AccessToken.js"
+export * as AccessTokenError from "./AccessTokenError.js"
+export * as AccessTokenProvider from "./AccessTokenProvider.js"
+export * as AuthorizedHttpClient from "./AuthorizedHttpClient.js"
+export * as ClientCredentials from "./ClientCredentials.js"
+export * as StoreAuth from "./StoreAuth.js"
+export * as TokenEndpoint from "./TokenEndpoint.js"
+export * as TokenPolicy from "./TokenPolicy.js"
+export * as TokenResponse from "./TokenResponse.js"
+export * as TokenSource from "./TokenSource.js"

@@ -1,0 +1,37 @@
+import * as Either from "effect/Either"
+import * as Option from "effect/Option"
+import { ConfigurationError } from "../AccessTokenError.js"
+
+const parse = Option.liftThrowable((url: string | URL) => new URL(url))
+
+/** Hosts that never leave this machine: secrets may go to them without TLS (RFC 6761 §6.3, RFC 1122 §3.2.1.3). */
+export const isLoopback = (url: URL): boolean =>
+  url.hostname === "localhost" || url.hostname.endsWith(".localhost") || url.hostname === "[::1]" ||
+  /^127(\.\d{1,3}){3}$/.test(url.hostname)
+
+/** Whether a secret may travel to this URL: over TLS, within this machine, or where the user insists. */
+export const isSecure = (url: URL, allowInsecure: boolean): boolean =>
+  url.protocol === "https:" || (url.protocol === "http:" && (allowInsecure || isLoopback(url)))
+
+/** A base URL as an option gives it: absolute, with or without a path, and nothing else. */
+export const baseUrl = (
+  option: string,
+  value: string | URL,
+  allowInsecure: boolean
+): Either.Either<URL, ConfigurationError> => {
+  const fail = (reason: string) => Either.left(new ConfigurationError({ option, reason }))
+  const text = String(value)
+  if (text.trim() === "") return fail("is empty; give it the URL of the service")
+  const url = Option.getOrUndefined(parse(value))
+  if (url === undefined) return fail("is not a URL; it must start with https:// and a host name")
+  if (url.protocol !== "https:" && url.protocol !== "http:") return fail("must be an https URL")
+  if (url.username !== "" || url.password !== "") return fail("must not hold a user name or password")
+  if (text.includes("?")) return fail("must not have a query")
+  if (text.includes("#")) return fail("must not have a fragment")
+  return isSecure(url, allowInsecure)
+    ? Either.right(url)
+    : fail("must be an https URL, since it is not of this machine (allowInsecure lifts this)")
+}
+
+/** The URL without the slashes at its end, to be followed by a path that starts with one. */
+export const withoutTrailingSlash = (url: URL): string => url.href.replace(/\/+$/, "")

@@ -1,0 +1,41 @@
+import * as Context from "effect/Context"
+import * as DefaultServices from "effect/DefaultServices"
+import * as Effect from "effect/Effect"
+import type * as FiberId from "effect/FiberId"
+import * as FiberRef from "effect/FiberRef"
+import * as FiberRefs from "effect/FiberRefs"
+import * as Runtime from "effect/Runtime"
+import type * as Scope from "effect/Scope"
+import * as Tracer from "effect/Tracer"
+
+/**
+ * Starts effects in the runtime of the layer that is being built and in the given scope: whoever starts one may be
+ * interrupted, or end, and it goes on. `forkIn` would do that too, but would carry the caller's log annotations, spans and
+ * uninterruptibility along. From the caller come only the loggers, the minimum log level and the tracer, which users
+ * merge beside our layer rather than below it.
+ */
+export const make = (
+  scope: Scope.Scope
+): Effect.Effect<(effect: Effect.Effect<void>) => Effect.Effect<void>> =>
+  Effect.map(Effect.runtime(), (runtime) => (effect) =>
+    Effect.map(Effect.getFiberRefs, (caller) => {
+      Runtime.runFork(runtime, effect, {
+        scope,
+        updateRefs: (own, fiberId) => carryTelemetry(own, caller, fiberId)
+      })
+    }))
+
+const carryTelemetry = (
+  own: FiberRefs.FiberRefs,
+  caller: FiberRefs.FiberRefs,
+  fiberId: FiberId.Runtime
+): FiberRefs.FiberRefs => {
+  const carry = <A>(refs: FiberRefs.FiberRefs, fiberRef: FiberRef.FiberRef<A>, value: A) =>
+    FiberRefs.updateAs(refs, { fiberId, fiberRef, value })
+  const services = FiberRefs.getOrDefault(own, DefaultServices.currentServices)
+  const tracer = Context.get(FiberRefs.getOrDefault(caller, DefaultServices.currentServices), Tracer.Tracer)
+  const withTracer = carry(own, DefaultServices.currentServices, Context.add(services, Tracer.Tracer, tracer))
+  const { currentLoggers, currentMinimumLogLevel } = FiberRef
+  const withLoggers = carry(withTracer, currentLoggers, FiberRefs.getOrDefault(caller, currentLoggers))
+  return carry(withLoggers, currentMinimumLogLevel, FiberRefs.getOrDefault(caller, currentMinimumLogLevel))
+}

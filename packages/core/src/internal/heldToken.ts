@@ -1,0 +1,101 @@
+/**
+ * A token in the provider's hands, and what both clocks say of it.
+ */
+import * as DateTime from "effect/DateTime"
+import * as Equal from "effect/Equal"
+import * as Exit from "effect/Exit"
+import * as FiberId from "effect/FiberId"
+import * as Option from "effect/Option"
+import { type AccessToken, clockTolerance, expiredReason } from "../AccessToken.js"
+import { TokenExpiredError } from "../AccessTokenError.js"
+import * as TokenPolicy from "../TokenPolicy.js"
+
+/** A reading of both clocks in milliseconds: the wall clock since the epoch, the monotonic one since whenever. */
+export interface Instant {
+  readonly wall: number
+  readonly monotonic: number
+}
+
+/** When the cached path may answer: all that it compares, and its answer, made once. */
+export interface FreshWindow {
+  readonly from: number
+  readonly until: number
+  readonly untilNanos: bigint
+  readonly answer: Exit.Exit<AccessToken>
+}
+
+/** A token and the moment it dies by the monotonic clock. `disputed`: an API rejected it, and that had no effect. */
+export interface Held {
+  readonly token: AccessToken
+  readonly margins: TokenPolicy.Margins
+  readonly diesAt: number
+  readonly disputed: boolean
+  readonly window: FreshWindow
+}
+
+/** Of no token: no clock reads within it, so its answer is never given. */
+export const neverFresh: FreshWindow = {
+  from: Infinity,
+  until: -Infinity,
+  untilNanos: 0n,
+  answer: Exit.interrupt(FiberId.none)
+}
+
+/**
+ * A received token. By the monotonic clock it lives as long as the wall clock, read before the request and now, gives it,
+ * and never longer than its whole life from now: whichever way the wall clock jumped meanwhile, it dies too early, not too
+ * late.
+ */
+export const hold = (
+  policy: TokenPolicy.TokenPolicy,
+  token: AccessToken,
+  startedAt: Instant,
+  now: Instant,
+  chance: number
+): Held => {
+  const expiresAt = token.expiresAt.epochMillis
+  const life = expiresAt - token.acquiredAt.epochMillis
+  const margins = TokenPolicy.margins(policy, life, chance)
+  const margin = Math.max(margins.refreshAhead, margins.leeway)
+  const diesAt = Math.min(
+    startedAt.monotonic + (expiresAt - startedAt.wall),
+    now.monotonic + (expiresAt - now.wall),
+    now.monotonic + life
+  )
+  return {
+    token,
+    margins,
+    diesAt,
+    disputed: false,
+    window: {
+      from: token.acquiredAt.epochMillis - clockTolerance,
+      until: expiresAt - margin,
+      untilNanos: BigInt(Math.floor((diesAt - margin) * 1e6)),
+      answer: Exit.succeed(token)
+    }
+  }
+}
+
+/** What both clocks say of a token. */
+export const zoneOf = ({ diesAt, margins, token }: Held, now: Instant): TokenPolicy.Zone =>
+  Option.isSome(expiredReason(token, now.wall))
+    ? "Expired"
+    : TokenPolicy.zone(margins, Math.min(token.expiresAt.epochMillis - now.wall, diesAt - now.monotonic))
+
+export const isLive = (held: Held, now: Instant): boolean => zoneOf(held, now) !== "Expired"
+
+/** Half of what is left of a token: no caller waits longer for its renewal. */
+export const halfOfRemaining = ({ diesAt, token }: Held, now: Instant): number =>
+  Math.min(token.expiresAt.epochMillis - now.wall, diesAt - now.monotonic) / 2
+
+/** Why the held token is past its life; what only the monotonic clock says is `Elapsed`. */
+export const expiredError = (
+  { token }: Held,
+  now: Instant,
+  reason: TokenExpiredError["reason"] = Option.getOrElse(expiredReason(token, now.wall), () => "Elapsed" as const)
+): TokenExpiredError =>
+  new TokenExpiredError({ reason, expiredAt: token.expiresAt, checkedAt: DateTime.unsafeMake(now.wall) })
+
+export const sameValue = (a: AccessToken, b: AccessToken): boolean => Equal.equals(a.value, b.value)
+
+export const diesLater = (a: AccessToken, b: AccessToken): boolean => a.expiresAt.epochMillis > b.expiresAt.epochMillis

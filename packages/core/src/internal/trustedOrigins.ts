@@ -1,0 +1,53 @@
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { ConfigurationError } from "../AccessTokenError.js"
+import { baseUrl } from "./baseUrl.js"
+
+/** Where the token may go. */
+export interface TrustedOrigins {
+  /** The base that relative URLs are joined to. */
+  readonly api: string
+  readonly origins: ReadonlyArray<string>
+  readonly isTrusted: (url: string) => boolean
+}
+
+export const make = (options: {
+  readonly apiUrl: string | URL
+  readonly allowInsecure?: boolean | undefined
+  readonly trustedOrigins?: ReadonlyArray<string | URL> | undefined
+}): Effect.Effect<TrustedOrigins, ConfigurationError> =>
+  Effect.gen(function*() {
+    const allowInsecure = options.allowInsecure ?? false
+    const api = yield* baseUrl("apiUrl", options.apiUrl, allowInsecure)
+    const others = yield* Effect.forEach(options.trustedOrigins ?? [], (origin) =>
+      Effect.filterOrFail(
+        baseUrl("trustedOrigins", origin, allowInsecure),
+        ({ pathname }) => pathname === "/",
+        () => new ConfigurationError({ option: "trustedOrigins", reason: "must hold origins, without a path" })
+      ))
+    const origins = [api, ...others].map(({ origin }) => origin)
+    const prefixes = origins.map((origin) => `${origin}/`)
+    return {
+      api: api.href,
+      origins,
+      // What starts with an origin and its slash is of that origin, whatever follows: most requests need no parsing.
+      isTrusted: (url) => prefixes.some((prefix) => url.startsWith(prefix)) || origins.includes(originOf(url))
+    }
+  })
+
+const parse = Option.liftThrowable((url: string) => new URL(url))
+
+/** The origin of a URL; of one that cannot be parsed, nothing that could be trusted. */
+export const originOf = (url: string): string =>
+  Option.match(parse(url), { onNone: () => "an invalid URL", onSome: ({ origin }) => origin })
+
+/** Joins a relative URL to the API's, as `prependUrl` does, and with a slash where both lack one. */
+export const join = (
+  api: string,
+  request: HttpClientRequest.HttpClientRequest
+): HttpClientRequest.HttpClientRequest => {
+  if (/^[a-z][a-z\d+.-]*:/i.test(request.url)) return request
+  const needsSlash = !api.endsWith("/") && !/^([/?#]|$)/.test(request.url)
+  return HttpClientRequest.prependUrl(request, needsSlash ? `${api}/` : api)
+}

@@ -1,0 +1,170 @@
+import { assert, describe, it } from "@effect/vitest"
+import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
+import { Effect, Exit, Fiber, Layer, Option, Redacted, TestClock } from "effect"
+import { answering, layer as scripted, ScriptedSource, settle, token } from "./support/scriptedSource.js"
+
+const Scripted = Layer.provideMerge(AccessTokenProvider.layer(), scripted)
+
+const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
+
+/** A provider over a source that answers each call with a new token of an hour. */
+const numbered = Effect.map(
+  answering((n) => token(`token-${n}`)),
+  ({ calls, layer }) => ({ calls, layer: Layer.provide(AccessTokenProvider.layer(), layer) })
+)
+
+describe("AccessTokenProvider", () => {
+  describe("keeps one token", () => {
+    it.effect("caches a token for 59 minutes and renews it after 60", () =>
+      Effect.gen(function*() {
+        const { calls, layer } = yield* numbered
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          const first = yield* provider.get
+          yield* TestClock.adjust("54 minutes")
+          assert.strictEqual(yield* provider.get, first)
+          assert.strictEqual(yield* calls, 1)
+          yield* TestClock.adjust("5 minutes")
+          assert.strictEqual(valueOf(yield* provider.get), "token-1", "59 minutes: still the first, served at once")
+          yield* TestClock.adjust("1 minutes")
+          const renewed = yield* provider.get
+          assert.strictEqual(valueOf(renewed), "token-2")
+          assert.strictEqual(yield* calls, 2)
+        }).pipe(Effect.provide(layer))
+      }))
+
+    it.effect("an idle provider renews on the first use after the expiry, not before", () =>
+      Effect.gen(function*() {
+        const { calls, layer } = yield* numbered
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          yield* provider.get
+          yield* TestClock.adjust("3 hours")
+          assert.strictEqual(yield* calls, 1, "no timer ran")
+          assert.strictEqual(valueOf(yield* provider.get), "token-2")
+        }).pipe(Effect.provide(layer))
+      }))
+
+    it.effect("current looks and never acquires: none, the token, or TokenExpiredError", () =>
+      Effect.gen(function*() {
+        const { calls, layer } = yield* numbered
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          assert.deepStrictEqual(yield* provider.current, Option.none())
+          const held = yield* provider.get
+          assert.deepStrictEqual(yield* provider.current, Option.some(held))
+          yield* TestClock.adjust("60 minutes")
+          const error = yield* Effect.flip(provider.current)
+          assert.instanceOf(error, AccessTokenError.TokenExpiredError)
+          assert.strictEqual(error.reason, "Elapsed")
+          assert.strictEqual(error.expiredAt.epochMillis, held.expiresAt.epochMillis)
+          assert.strictEqual(error.checkedAt.epochMillis, held.expiresAt.epochMillis)
+          assert.strictEqual(yield* calls, 1)
+          const caught = yield* provider.current.pipe(
+            Effect.catchTag("TokenExpiredError", () => Effect.succeed("caught"))
+          )
+          assert.strictEqual(caught, "caught")
+        }).pipe(Effect.provide(layer))
+      }))
+  })
+
+  describe("shares one acquisition", () => {
+    it.effect("1 000 concurrent first callers make one request and get the same token", () =>
+      Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        const source = yield* ScriptedSource
+        const callers = yield* Effect.fork(
+          Effect.all(Array.from({ length: 1000 }, () => provider.get), { concurrency: "unbounded" })
+        )
+        const call = yield* source.next
+        yield* settle
+        yield* call.answer(token("shared"))
+        const tokens = yield* Fiber.join(callers)
+        assert.strictEqual(tokens.length, 1000)
+        assert.strictEqual(new Set(tokens).size, 1)
+        assert.strictEqual(yield* source.calls, 1)
+      }).pipe(Effect.provide(Scripted)))
+
+    it.effect("refresh gets a new token now, and joins an acquisition in flight", () =>
+      Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        const source = yield* ScriptedSource
+        const getting = yield* Effect.fork(provider.get)
+        const first = yield* source.next
+        const joining = yield* Effect.fork(provider.refresh)
+        yield* settle
+        yield* first.answer(token("one"))
+        assert.strictEqual(valueOf(yield* Fiber.join(getting)), "one")
+        assert.strictEqual(valueOf(yield* Fiber.join(joining)), "one")
+        const refreshing = yield* Effect.fork(provider.refresh)
+        const second = yield* source.next
+        assert.isTrue(Option.exists(second.replacing, (token) => valueOf(token) === "one"))
+        assert.strictEqual(valueOf(yield* provider.get), "one", "others go on with the old one meanwhile")
+        yield* second.answer(token("two", "61 minutes"))
+        assert.strictEqual(valueOf(yield* Fiber.join(refreshing)), "two")
+        assert.strictEqual(valueOf(yield* provider.get), "two")
+        assert.strictEqual(yield* source.calls, 2)
+      }).pipe(Effect.provide(Scripted)))
+  })
+
+  describe("drops a rejected token", () => {
+    it.effect("invalidate compares by value, and the source is told which token is not wanted", () =>
+      Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        const source = yield* ScriptedSource
+        const getting = yield* Effect.fork(provider.get)
+        yield* Effect.flatMap(source.next, (call) => {
+          assert.isTrue(Option.isNone(call.replacing))
+          return call.answer(token("one"))
+        })
+        const one = yield* Fiber.join(getting)
+        yield* provider.invalidate(yield* token("another"))
+        assert.strictEqual(yield* provider.get, one, "another token's rejection changes nothing")
+        yield* provider.invalidate(yield* token("one"))
+        assert.deepStrictEqual(yield* provider.current, Option.none())
+        const again = yield* Effect.fork(provider.get)
+        const call = yield* source.next
+        assert.isTrue(Option.exists(call.replacing, (token) => valueOf(token) === "one"))
+        yield* call.answer(token("two"))
+        const two = yield* Fiber.join(again)
+        yield* provider.invalidate(one)
+        assert.strictEqual(yield* provider.get, two, "a late rejection of the old token does not undo the new one")
+      }).pipe(Effect.provide(Scripted)))
+  })
+
+  describe("layerTest", () => {
+    it.effect("serves a fixed token", () =>
+      Effect.gen(function*() {
+        const fixed = yield* token("fixed")
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          assert.strictEqual(yield* provider.get, fixed)
+          assert.strictEqual(yield* provider.refresh, fixed)
+          assert.deepStrictEqual(yield* provider.current, Option.some(fixed))
+          assert.strictEqual((yield* provider.status).zone, "Fresh")
+          yield* provider.invalidate(fixed)
+          assert.deepStrictEqual(yield* provider.current, Option.none())
+          assert.strictEqual((yield* provider.status).zone, "Empty")
+        }).pipe(Effect.provide(AccessTokenProvider.layerTest(fixed)))
+      }))
+
+    it.effect("runs an effect at each get and refresh, and passes its errors on", () =>
+      Effect.gen(function*() {
+        let runs = 0
+        const failing = Effect.suspend(() => {
+          runs++
+          return runs < 3
+            ? token(`run-${runs}`)
+            : Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Timeout", attempts: 1 }))
+        })
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          assert.deepStrictEqual(yield* provider.current, Option.none())
+          assert.strictEqual(valueOf(yield* provider.get), "run-1")
+          assert.strictEqual(valueOf(yield* provider.refresh), "run-2")
+          assert.isTrue(Exit.isFailure(yield* Effect.exit(provider.get)))
+          assert.strictEqual(runs, 3)
+        }).pipe(Effect.provide(AccessTokenProvider.layerTest(failing)))
+      }))
+  })
+})

@@ -1,0 +1,378 @@
+import { Headers, HttpBody, HttpClient, HttpClientError, HttpClientRequest } from "@effect/platform"
+import { assert, describe, it } from "@effect/vitest"
+import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
+import { Effect, Exit, FiberRef, Layer, Option, Stream } from "effect"
+import { answering, token } from "./support/scriptedSource.js"
+import { rejecting, stubApi } from "./support/stubApi.js"
+
+const apiUrl = "https://api.store.example/v1"
+
+/** An authorized client over a stub API and a source of numbered tokens: `token-1`, `token-2`, … */
+const make = (
+  options: Partial<AuthorizedHttpClient.Options> = {},
+  answer?: Parameters<typeof stubApi>[0],
+  decorate: (client: HttpClient.HttpClient) => HttpClient.HttpClient = (client) => client
+) =>
+  Effect.gen(function*() {
+    const api = yield* stubApi(answer)
+    const source = yield* answering((n) => token(`token-${n}`))
+    const provider = yield* Layer.build(Layer.provide(AccessTokenProvider.layer(), source.layer))
+    const client = yield* AuthorizedHttpClient.withAccessToken(decorate(api.client), { apiUrl, ...options }).pipe(
+      Effect.provide(provider)
+    )
+    return { client, sent: api.sent, tokenRequests: source.calls }
+  })
+
+const authorizations = (sent: ReadonlyArray<HttpClientRequest.HttpClientRequest>) =>
+  sent.map(({ headers }) => headers["authorization"])
+
+describe("AuthorizedHttpClient", () => {
+  describe("attaches the token", () => {
+    it.scoped("on every request, as the literal Bearer", () =>
+      Effect.gen(function*() {
+        const { client, sent, tokenRequests } = yield* make()
+        yield* client.get("/orders")
+        yield* client.post("/orders", { body: HttpBody.unsafeJson({ a: 1 }) })
+        yield* client.execute(HttpClientRequest.del("/orders/1"))
+        assert.deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Bearer token-1", "Bearer token-1"])
+        assert.deepStrictEqual((yield* sent).map(({ method, url }) => `${method} ${url}`), [
+          "GET https://api.store.example/v1/orders",
+          "POST https://api.store.example/v1/orders",
+          "DELETE https://api.store.example/v1/orders/1"
+        ])
+        assert.strictEqual(yield* tokenRequests, 1)
+      }))
+
+    it.scoped("joins relative URLs to apiUrl with exactly one slash", () =>
+      Effect.gen(function*() {
+        for (const base of [apiUrl, `${apiUrl}/`]) {
+          const { client, sent } = yield* make({ apiUrl: base })
+          yield* client.get("/orders")
+          yield* client.get("orders")
+          assert.deepStrictEqual((yield* sent).map(({ url }) => url), [
+            "https://api.store.example/v1/orders",
+            "https://api.store.example/v1/orders"
+          ])
+        }
+      }))
+
+    it.scoped("under another name and format, which is kept out of logs and spans", () =>
+      Effect.gen(function*() {
+        const redacted: Array<ReadonlyArray<string | RegExp>> = []
+        const { client, sent } = yield* make(
+          { header: { name: "X-Store-Token", format: (value) => `Token ${value}` } },
+          undefined,
+          HttpClient.tap(() =>
+            Effect.map(FiberRef.get(Headers.currentRedactedNames), (names) => {
+              redacted.push(names)
+            })
+          )
+        )
+        yield* client.get("/orders")
+        const [request] = yield* sent
+        assert.strictEqual(request?.headers["x-store-token"], "Token token-1")
+        assert.isUndefined(request?.headers["authorization"])
+        assert.deepInclude(redacted[0], "x-store-token")
+        assert.notDeepInclude(yield* FiberRef.get(Headers.currentRedactedNames), "x-store-token")
+      }))
+
+    it.scoped("not on a request that already carries the header, which is never repeated", () =>
+      Effect.gen(function*() {
+        const { client, sent, tokenRequests } = yield* make({}, () => ({ status: 401 }))
+        const response = yield* client.get("/orders", { headers: { authorization: "Basic an-invented-value" } })
+        assert.strictEqual(response.status, 401)
+        assert.deepStrictEqual(authorizations(yield* sent), ["Basic an-invented-value"])
+        assert.strictEqual(yield* tokenRequests, 0)
+      }))
+
+    it.scoped("a token that could break the header is refused, typed and without its value", () =>
+      Effect.gen(function*() {
+        const api = yield* stubApi()
+        const client = yield* AuthorizedHttpClient.withAccessToken(api.client, { apiUrl }).pipe(
+          Effect.provide(AccessTokenProvider.layerTest(token("broken\r\nx-injected: 1")))
+        )
+        const error = yield* Effect.flip(client.get("/orders"))
+        assert.instanceOf(error, AccessTokenError.TokenResponseError)
+        assert.notInclude(error.message, "broken")
+        assert.strictEqual((yield* api.sent).length, 0)
+      }))
+  })
+
+  describe("keeps to its origins", () => {
+    it.scoped("another origin, port or scheme fails with UntrustedOriginError; nothing is sent, no token is asked for", () =>
+      Effect.gen(function*() {
+        const { client, sent, tokenRequests } = yield* make()
+        for (
+          const url of [
+            "https://evil.example/orders",
+            "http://api.store.example/v1/orders",
+            "https://api.store.example:8443/v1/orders",
+            "https://api.store.example.evil.example/",
+            "https://api.store.example@evil.example/",
+            "https:\\\\evil.example/",
+            "https://[::1]/",
+            "ftp://api.store.example/"
+          ]
+        ) {
+          const error = yield* Effect.flip(client.get(url))
+          assert.instanceOf(error, AccessTokenError.UntrustedOriginError, url)
+          assert.deepStrictEqual(error.trusted, ["https://api.store.example"])
+        }
+        assert.strictEqual((yield* sent).length, 0)
+        assert.strictEqual(yield* tokenRequests, 0)
+      }))
+
+    it.scoped("the same origin in other words is the same origin", () =>
+      Effect.gen(function*() {
+        const { client, sent } = yield* make()
+        yield* client.get("HTTPS://API.store.example:443/v1/orders")
+        yield* client.get("https://api.store.example/elsewhere")
+        assert.deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Bearer token-1"])
+      }))
+
+    it.scoped("trustedOrigins lets further ones in", () =>
+      Effect.gen(function*() {
+        const { client, sent } = yield* make({ trustedOrigins: ["https://files.store.example"] })
+        yield* client.get("https://files.store.example/a")
+        assert.deepStrictEqual(authorizations(yield* sent), ["Bearer token-1"])
+        assert.instanceOf(
+          yield* Effect.flip(client.get("https://other.store.example/a")),
+          AccessTokenError.UntrustedOriginError
+        )
+      }))
+
+    it.scoped("the origin is checked on the request as it leaves, behind the client's own mapRequest", () =>
+      Effect.gen(function*() {
+        const { client, sent } = yield* make(
+          {},
+          undefined,
+          HttpClient.mapRequest(HttpClientRequest.setUrl("https://evil.example/"))
+        )
+        const error = yield* Effect.flip(client.get("/orders"))
+        assert.instanceOf(error, AccessTokenError.UntrustedOriginError)
+        assert.strictEqual((yield* sent).length, 0)
+      }))
+
+    it.scoped("followRedirects over the client cannot carry the token elsewhere", () =>
+      Effect.gen(function*() {
+        const { client, sent } = yield* make({}, (_, n) =>
+          n === 1
+            ? { status: 302, headers: { location: "/v1/moved" } }
+            : { status: 302, headers: { location: "https://evil.example/" } })
+        const error = yield* Effect.flip(HttpClient.followRedirects(client).get("/orders"))
+        assert.instanceOf(error, AccessTokenError.UntrustedOriginError)
+        assert.deepStrictEqual((yield* sent).map(({ url }) => url), [
+          "https://api.store.example/v1/orders",
+          "https://api.store.example/v1/moved"
+        ])
+      }))
+
+    it.effect("options that cannot be used are named when the client is made", () =>
+      Effect.gen(function*() {
+        const { client } = yield* stubApi()
+        const provider = AccessTokenProvider.layerTest(token("unused"))
+        const failing = (options: AuthorizedHttpClient.Options) =>
+          Effect.flip(AuthorizedHttpClient.withAccessToken(client, options)).pipe(Effect.provide(provider))
+        for (
+          const [option, options] of [
+            ["apiUrl", { apiUrl: "http://api.store.example" }],
+            ["apiUrl", { apiUrl: "https://user:invented@api.store.example" }],
+            ["apiUrl", { apiUrl: "https://api.store.example?x=1" }],
+            ["trustedOrigins", { apiUrl, trustedOrigins: ["http://files.store.example"] }],
+            ["trustedOrigins", { apiUrl, trustedOrigins: ["https://files.store.example/path"] }],
+            ["header.name", { apiUrl, header: { name: "x token" } }]
+          ] as const
+        ) {
+          const error = yield* failing(options)
+          assert.strictEqual(error.option, option)
+          assert.notInclude(error.message, "store.example")
+        }
+      }))
+  })
+
+  describe("recovers from a 401", () => {
+    it.scoped("with another token, once, and the caller sees the second answer", () =>
+      Effect.gen(function*() {
+        const { client, sent, tokenRequests } = yield* make({}, rejecting("token-1"))
+        const response = yield* client.get("/orders")
+        assert.strictEqual(response.status, 200)
+        assert.deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Bearer token-2"])
+        assert.strictEqual(yield* tokenRequests, 2)
+      }))
+
+    it.scoped("a second 401 is the caller's, after two requests and one new token", () =>
+      Effect.gen(function*() {
+        const { client, sent, tokenRequests } = yield* make({}, () => ({ status: 401 }))
+        assert.strictEqual((yield* client.get("/orders")).status, 401)
+        assert.strictEqual((yield* sent).length, 2)
+        assert.strictEqual(yield* tokenRequests, 2)
+      }))
+
+    it.scoped("a hundred 401s at once on one token bring one new token", () =>
+      Effect.gen(function*() {
+        const { client, tokenRequests } = yield* make({}, rejecting("token-1"))
+        const responses = yield* Effect.all(Array.from({ length: 100 }, () => client.get("/orders")), {
+          concurrency: "unbounded"
+        })
+        assert.isTrue(responses.every(({ status }) => status === 200))
+        assert.strictEqual(yield* tokenRequests, 2)
+      }))
+
+    it.scoped("repeats a body that can be sent again, and not one that cannot", () =>
+      Effect.gen(function*() {
+        const bytes = new Uint8Array([1])
+        for (
+          const [body, requests] of [
+            [HttpBody.empty, 2],
+            [HttpBody.uint8Array(bytes), 2],
+            [HttpBody.formDataRecord({ a: "1" }), 2],
+            [HttpBody.stream(Stream.make(bytes)), 1],
+            [HttpBody.raw(bytes), 1]
+          ] as const
+        ) {
+          const { client, sent, tokenRequests } = yield* make({}, rejecting("token-1"))
+          const response = yield* client.post("/orders", { body })
+          assert.strictEqual(response.status, requests === 2 ? 200 : 401, body._tag)
+          assert.strictEqual((yield* sent).length, requests, body._tag)
+          yield* client.get("/orders")
+          assert.strictEqual(yield* tokenRequests, 2, "the rejected token is not used again")
+        }
+      }))
+
+    it.scoped("not where the challenge says that no token will help, nor for a 403", () =>
+      Effect.gen(function*() {
+        for (
+          const answer of [
+            { status: 401, headers: { "www-authenticate": "Bearer error=\"insufficient_scope\"" } },
+            {
+              status: 401,
+              headers: {
+                "www-authenticate": "Bearer realm=\"null\",error=\"invalid_token\"," +
+                  "error_description=\"keymanagement.service.InvalidAPICallAsNoApiProductMatchFound\""
+              }
+            },
+            { status: 403 }
+          ]
+        ) {
+          const { client, sent, tokenRequests } = yield* make({}, () => answer)
+          assert.strictEqual((yield* client.get("/orders")).status, answer.status)
+          yield* client.get("/orders")
+          assert.strictEqual((yield* sent).length, 2)
+          assert.strictEqual(yield* tokenRequests, 1)
+        }
+      }))
+
+    it.scoped("the option switches it off for a client, RetryUnauthorized for one request, either way", () =>
+      Effect.gen(function*() {
+        const off = yield* make({ retryUnauthorized: false }, rejecting("token-1"))
+        assert.strictEqual((yield* off.client.get("/orders")).status, 401)
+        assert.strictEqual((yield* off.client.get("/orders")).status, 200, "the next request has a new token")
+        const on = yield* make({}, rejecting("token-1"))
+        const once = on.client.get("/orders").pipe(
+          Effect.provideService(AuthorizedHttpClient.RetryUnauthorized, false)
+        )
+        assert.strictEqual((yield* once).status, 401)
+        const back = yield* make({ retryUnauthorized: false }, rejecting("token-1"))
+        const again = back.client.get("/orders").pipe(
+          Effect.provideService(AuthorizedHttpClient.RetryUnauthorized, true)
+        )
+        assert.strictEqual((yield* again).status, 200)
+      }))
+
+    it.scoped("when no other token can be had, the 401 is the caller's, its body unread", () =>
+      Effect.gen(function*() {
+        const api = yield* stubApi(() => ({ status: 401 }))
+        const source = yield* answering((n) =>
+          n === 1
+            ? token("token-1")
+            : Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }))
+        )
+        const provider = yield* Layer.build(Layer.provide(AccessTokenProvider.layer(), source.layer))
+        const client = yield* AuthorizedHttpClient.withAccessToken(api.client, { apiUrl }).pipe(
+          Effect.provide(provider)
+        )
+        const response = yield* client.get("/orders")
+        assert.strictEqual(response.status, 401)
+        assert.strictEqual(yield* response.text, "{}")
+        assert.strictEqual((yield* api.sent).length, 1)
+      }))
+
+    it.scoped("over and under retry, retryTransient, followRedirects and filterStatusOk", () =>
+      Effect.gen(function*() {
+        const decorations: ReadonlyArray<readonly [string, (client: HttpClient.HttpClient) => HttpClient.HttpClient]> =
+          [
+            ["retry", HttpClient.retry({ times: 1 })],
+            ["retryTransient", HttpClient.retryTransient({ times: 1 })],
+            ["followRedirects", HttpClient.followRedirects(3)],
+            ["filterStatusOk", HttpClient.filterStatusOk]
+          ]
+        for (const [name, decorate] of decorations) {
+          const under = yield* make({}, rejecting("token-1"), decorate)
+          assert.strictEqual((yield* under.client.get("/orders")).status, 200, `under: ${name}`)
+          const over = yield* make({}, rejecting("token-1"))
+          const decorated = decorate(over.client as HttpClient.HttpClient)
+          assert.strictEqual((yield* decorated.get("/orders")).status, 200, `over: ${name}`)
+          const hopeless = yield* make({}, () => ({ status: 401 }), decorate)
+          const exit = yield* Effect.exit(hopeless.client.get("/orders"))
+          assert.strictEqual(Exit.isFailure(exit), name === "filterStatusOk", `a lasting 401 under ${name}`)
+        }
+      }))
+
+    it.scoped("an outer retry asks for the token again", () =>
+      Effect.gen(function*() {
+        const { client, sent } = yield* make({}, (_, n) => ({ status: n === 1 ? 503 : n === 2 ? 401 : 200 }))
+        const response = yield* HttpClient.retryTransient(client, { times: 2 }).get("/orders")
+        assert.strictEqual(response.status, 200)
+        assert.deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Bearer token-1", "Bearer token-2"])
+      }))
+  })
+
+  describe("layerHttpClient", () => {
+    const run = (
+      provider: Layer.Layer<AccessTokenProvider.AccessTokenProvider>,
+      url = "/orders"
+    ) =>
+      Effect.gen(function*() {
+        const api = yield* stubApi()
+        const layer = AuthorizedHttpClient.layerHttpClient({ apiUrl }).pipe(
+          Layer.provide(provider),
+          Layer.provide(Layer.succeed(HttpClient.HttpClient, api.client))
+        )
+        const exit = yield* Effect.exit(HttpClient.get(url).pipe(Effect.provide(layer)))
+        return { exit, sent: yield* api.sent }
+      })
+
+    it.effect("is the authorized client behind the plain tag", () =>
+      Effect.gen(function*() {
+        const { sent } = yield* run(AccessTokenProvider.layerTest(token("token-1")))
+        assert.deepStrictEqual(authorizations(sent), ["Bearer token-1"])
+      }))
+
+    it.effect("turns its errors into RequestErrors that hold the request without the header", () =>
+      Effect.gen(function*() {
+        const failing = (error: AccessTokenError.AccessTokenError) => AccessTokenProvider.layerTest(Effect.fail(error))
+        for (
+          const [reason, layer, url] of [
+            ["InvalidUrl", AccessTokenProvider.layerTest(token("token-1")), "https://evil.example/"],
+            [
+              "Transport",
+              failing(new AccessTokenError.TokenRequestError({ reason: "Timeout", attempts: 1 })),
+              "/orders"
+            ],
+            [
+              "Encode",
+              failing(new AccessTokenError.CredentialsError({ field: "clientId", reason: "is empty" })),
+              "/orders"
+            ]
+          ] as const
+        ) {
+          const { exit } = yield* run(layer, url)
+          const error = yield* Effect.flip(exit)
+          if (!HttpClientError.isHttpClientError(error)) return assert.fail(`not an HttpClientError: ${error._tag}`)
+          assert.strictEqual(error.reason, reason)
+          assert.isUndefined(error.request.headers["authorization"])
+          assert.isTrue(Option.isSome(Option.fromNullable(error.cause)))
+        }
+      }))
+  })
+})

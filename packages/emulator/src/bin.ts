@@ -1,0 +1,23 @@
+/**
+ * Starts the command `store-api-emulator`.
+ *
+ * @since 0.1.0
+ */
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import * as command from "./internal/command.js"
+
+NodeRuntime.runMain(
+  command.run(process.argv.slice(2)).pipe(
+    // One sentence instead of a report; what is not foreseen is still reported by `runMain`.
+    Effect.catchAll(({ message }) =>
+      Effect.zipRight(
+        Console.error(message),
+        Effect.sync(() => {
+          process.exitCode = 1
+        })
+      )
+    )
+  )
+)

@@ -1,0 +1,85 @@
+/** The server on loopback, and the sockets it holds. */
+import * as Http from "node:http"
+import type { Socket } from "node:net"
+import type * as HttpApp from "@effect/platform/HttpApp"
+import * as HttpMiddleware from "@effect/platform/HttpMiddleware"
+import type { ServeError } from "@effect/platform/HttpServerError"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as Effect from "effect/Effect"
+import { constTrue } from "effect/Function"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import type * as Scope from "effect/Scope"
+import { EmulatorError } from "../EmulatorError.js"
+import type { Settings } from "./settings.js"
+
+export interface Listening {
+  readonly origin: string
+  readonly connections: Effect.Effect<number>
+}
+
+export const listen = (
+  settings: Settings,
+  app: HttpApp.Default
+): Effect.Effect<Listening, EmulatorError, Scope.Scope> =>
+  Effect.gen(function*() {
+    const nodeServer = Http.createServer()
+    const sockets = new Set<Socket>()
+    nodeServer.on("connection", (socket: Socket) => {
+      sockets.add(socket)
+      socket.once("close", () => sockets.delete(socket))
+    })
+
+    const server = yield* NodeHttpServer.make(() => nodeServer, { host: settings.host, port: settings.port }).pipe(
+      Effect.mapError((error) => cannotListen(error, settings))
+    )
+    // Runs before the platform's own finalizer, which would wait for every client to leave.
+    yield* Effect.addFinalizer(() => closeAll(nodeServer, sockets))
+
+    yield* server.serve(app).pipe(
+      // Nobody's traces and logs are about the emulator, and its requests hold secrets; the platform would add a span for
+      // each, and a log entry for each client that goes away.
+      Effect.locally(HttpMiddleware.currentTracerDisabledWhen, constTrue),
+      Effect.withUnhandledErrorLogLevel(Option.none())
+    )
+    // Without a listener Node ignores `Upgrade`, as a server may; with one, a request that offers h2c has no body.
+    nodeServer.removeAllListeners("upgrade")
+
+    const host = settings.host === "::1" ? "[::1]" : settings.host
+    const port = server.address._tag === "TcpAddress" ? server.address.port : settings.port
+    return { origin: `http://${host}:${port}`, connections: Effect.sync(() => sockets.size) }
+  })
+
+const closeAll = (server: Http.Server, sockets: ReadonlySet<Socket>) =>
+  Effect.async((resume: (exit: Effect.Effect<void>) => void) => {
+    server.close(() => resume(Effect.void))
+    for (const socket of sockets) socket.destroy()
+  })
+
+const cannotListen = ({ cause }: ServeError, { host, port }: Settings) => {
+  const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : "unknown error"
+  switch (code) {
+    case "EADDRINUSE":
+      return new EmulatorError({
+        reason: "PortInUse",
+        message:
+          `Port ${port} on ${host} is in use: stop what listens there, or choose another port (0 takes a free one).`
+      })
+    case "EACCES":
+      return new EmulatorError({
+        reason: "CannotListen",
+        message: `Port ${port} on ${host} may not be opened by this user: choose one above 1023 (0 takes a free one).`
+      })
+    case "EADDRNOTAVAIL":
+    case "EAFNOSUPPORT":
+      return new EmulatorError({
+        reason: "CannotListen",
+        message: `This machine has no address ${host}: set \`host\` to ${host === "::1" ? "127.0.0.1" : "::1"}.`
+      })
+    default:
+      return new EmulatorError({
+        reason: "CannotListen",
+        message: `Cannot listen on port ${port} of ${host} (${code}): choose another port.`
+      })
+  }
+}

@@ -1,0 +1,236 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Emulator, Fault } from "@store-api/emulator"
+import { Clock, Deferred, Duration, Effect, Exit, Fiber, Option, Scope, TestClock, TestServices } from "effect"
+import { askToken, callApi, connect, getToken, json, send, tokenPath, until } from "./utils.js"
+
+const statuses = <E>(requests: ReadonlyArray<Effect.Effect<{ readonly status: number }, E>>) =>
+  Effect.map(Effect.all(requests), (answers) => answers.map(({ status }) => status))
+
+describe("an answer", () => {
+  it.scopedLive("has exactly the status, headers and body of the script, once", () =>
+    Effect.gen(function*() {
+      const { fail, tokens, url } = yield* Emulator.make()
+      yield* fail(Fault.status(503, {
+        headers: { "Retry-After": ["1", "2"], "Content-Type": "text/html" },
+        body: "<html>"
+      }))
+      const answer = yield* askToken(url)
+      assert.strictEqual(answer.status, 503)
+      assert.strictEqual(answer.text, "<html>")
+      assert.strictEqual(answer.headers["content-type"], "text/html")
+      assert.lengthOf(yield* tokens, 0)
+      assert.strictEqual((yield* askToken(url)).status, 200)
+    }))
+
+  it.scopedLive("sends a header with two values twice", () =>
+    Effect.gen(function*() {
+      const { fail, url } = yield* Emulator.make()
+      yield* fail(Fault.status(429, { headers: { "Retry-After": ["1", "2"] } }))
+      const socket = yield* connect(url)
+      const text = yield* Effect.async<string>((resume) => {
+        let received = ""
+        socket.on("data", (chunk: Buffer) => {
+          received += chunk.toString()
+        })
+        socket.on("close", () => resume(Effect.succeed(received)))
+        socket.write(`POST ${tokenPath} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`)
+      })
+      assert.include(text, "Retry-After: 1\r\nRetry-After: 2\r\n")
+    }))
+
+  it.scopedLive("without a body has none", () =>
+    Effect.gen(function*() {
+      const { fail, url } = yield* Emulator.make()
+      yield* fail(Fault.status(500))
+      const answer = yield* askToken(url)
+      assert.deepStrictEqual([answer.status, answer.text], [500, ""])
+      assert.notProperty(answer.headers, "content-type")
+    }))
+
+  it.scopedLive("of a raw body is 200 with these bytes", () =>
+    Effect.gen(function*() {
+      const { fail, url } = yield* Emulator.make()
+      yield* fail([Fault.body(`{"access_token":`), Fault.body(Uint8Array.of(0x7b, 0x7d))])
+      const first = yield* askToken(url)
+      assert.deepStrictEqual([first.status, first.text], [200, `{"access_token":`])
+      assert.strictEqual(first.headers["content-type"], "application/json")
+      assert.deepStrictEqual(json(yield* askToken(url)), {})
+    }))
+
+  it.scopedLive("comes before any check of the request, which is recorded all the same", () =>
+    Effect.gen(function*() {
+      const { fail, requests, url } = yield* Emulator.make()
+      yield* fail(Fault.status(599))
+      assert.strictEqual((yield* askToken(url, { method: "GET", path: `${tokenPath}?a` })).status, 599)
+      const [recorded] = yield* requests
+      assert.deepStrictEqual(recorded?.status, Option.some(599))
+    }))
+})
+
+describe("a script", () => {
+  it.scopedLive("is taken in order, by as many requests as `times` says", () =>
+    Effect.gen(function*() {
+      const { fail, pendingFaults, url } = yield* Emulator.make()
+      yield* fail([Fault.status(500), Fault.status(502, { times: 2 })])
+      yield* fail(Fault.status(503))
+      assert.deepStrictEqual((yield* pendingFaults).map(({ times }) => times), [1, 2, 1])
+      assert.deepStrictEqual(yield* statuses([askToken(url), askToken(url)]), [500, 502])
+      assert.deepStrictEqual((yield* pendingFaults).map(({ times }) => times), [1, 1])
+      assert.deepStrictEqual(yield* statuses([askToken(url), askToken(url), askToken(url)]), [502, 503, 200])
+      assert.lengthOf(yield* pendingFaults, 0)
+    }))
+
+  it.scopedLive("waits for requests to the place it is for", () =>
+    Effect.gen(function*() {
+      const { fail, pendingFaults, url } = yield* Emulator.make()
+      const token = yield* getToken(url)
+      yield* fail([Fault.status(418, { on: "api" }), Fault.status(500)])
+      assert.deepStrictEqual(yield* statuses([askToken(url), askToken(url)]), [500, 200])
+      assert.deepStrictEqual((yield* pendingFaults).map(({ on }) => on), ["api"])
+      assert.deepStrictEqual(yield* statuses([callApi(url, token), callApi(url, token)]), [418, 200])
+    }))
+
+  it.scopedLive("can go on for ever, until it is cleared", () =>
+    Effect.gen(function*() {
+      const { clearFaults, fail, url } = yield* Emulator.make()
+      yield* fail(Fault.status(500, { times: Infinity }))
+      assert.deepStrictEqual(yield* statuses(Array.from({ length: 5 }, () => askToken(url))), [500, 500, 500, 500, 500])
+      yield* clearFaults
+      assert.strictEqual((yield* askToken(url)).status, 200)
+    }))
+
+  it.scopedLive("is used up once by each of many requests at a time", () =>
+    Effect.gen(function*() {
+      const { fail, url } = yield* Emulator.make()
+      yield* fail(Fault.status(500, { times: 10 }))
+      const answers = yield* Effect.all(Array.from({ length: 30 }, () => askToken(url)), { concurrency: "unbounded" })
+      assert.lengthOf(answers.filter(({ status }) => status === 500), 10)
+      assert.lengthOf(answers.filter(({ status }) => status === 200), 20)
+    }))
+
+  for (
+    const [name, fault] of Object.entries({
+      "status 99": Fault.status(99),
+      "status 100": Fault.status(100),
+      "half a status": Fault.status(500.5),
+      "no times": Fault.hang({ times: 0 }),
+      "half a time": Fault.delay(1, { times: 1.5 }),
+      "a header with a line break": Fault.status(500, { headers: { "X-A": "b\r\nc" } }),
+      "a header without a name": Fault.status(500, { headers: { "": "b" } })
+    })
+  ) {
+    it.scopedLive(`that cannot be sent is a defect where it is written: ${name}`, () =>
+      Effect.gen(function*() {
+        const { fail, pendingFaults } = yield* Emulator.make()
+        const exit = yield* Effect.exit(fail([Fault.status(500), fault]))
+        assert.isTrue(Exit.isFailure(exit))
+        assert.lengthOf(yield* pendingFaults, 0)
+      }))
+  }
+
+  it("can be told apart by case", () => {
+    const name = (fault: Fault.Fault) =>
+      Fault.match(fault, { Answer: () => "answer", Delay: () => "delay", Hang: () => "hang" })
+    assert.deepStrictEqual([Fault.status(500), Fault.delay("1 second"), Fault.hang()].map(name), [
+      "answer",
+      "delay",
+      "hang"
+    ])
+    assert.isTrue(Fault.is("Hang")(Fault.hang()))
+  })
+})
+
+describe("a delay", () => {
+  it.scopedLive("comes before the normal answer", () =>
+    Effect.gen(function*() {
+      const { fail, url } = yield* Emulator.make()
+      yield* fail(Fault.delay("150 millis"))
+      const [took, answer] = yield* Effect.timed(askToken(url))
+      assert.strictEqual(answer.status, 200)
+      assert.isAtLeast(Duration.toMillis(took), 145)
+      assert.isBelow(Duration.toMillis(yield* Effect.map(Effect.timed(askToken(url)), ([time]) => time)), 145)
+    }))
+
+  it.scopedLive("comes before a status of the script", () =>
+    Effect.gen(function*() {
+      const { fail, url } = yield* Emulator.make()
+      yield* fail(Fault.status(503, { delay: "150 millis" }))
+      const [took, answer] = yield* Effect.timed(askToken(url))
+      assert.strictEqual(answer.status, 503)
+      assert.isAtLeast(Duration.toMillis(took), 145)
+    }))
+
+  it.scoped("passes with the clock of the layer", () =>
+    Effect.gen(function*() {
+      const { fail, requests, url } = yield* Emulator.make()
+      yield* fail(Fault.delay("1 hour"))
+      const asking = yield* Effect.fork(askToken(url))
+      yield* TestServices.provideLive(until(Effect.map(requests, ({ length }) => length === 1)))
+      yield* TestServices.provideLive(Effect.sleep("20 millis"))
+      assert.isNull(asking.unsafePoll())
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual((yield* Fiber.join(asking)).status, 200)
+    }))
+
+  it.scopedLive("ends when the client goes away", () =>
+    Effect.gen(function*() {
+      const { connections, fail, requests, tokens, url } = yield* Emulator.make()
+      yield* fail(Fault.delay("200 millis"))
+      const asking = yield* Effect.fork(askToken(url))
+      yield* until(Effect.map(requests, ({ length }) => length === 1))
+      yield* Fiber.interrupt(asking)
+      yield* until(Effect.map(connections, (open) => open === 0))
+      yield* Effect.sleep("250 millis")
+      assert.lengthOf(yield* tokens, 0)
+      const [recorded] = yield* requests
+      assert.deepStrictEqual(recorded?.status, Option.none())
+    }))
+
+  it.scopedLive("keeps no timer when the client goes away or the scope closes", () =>
+    Effect.gen(function*() {
+      let sleeping = 0
+      const sleepForEver = Effect.acquireUseRelease(
+        Effect.sync(() => ++sleeping),
+        () => Effect.never,
+        () => Effect.sync(() => --sleeping)
+      )
+      const clock = Object.assign(Clock.make(), { sleep: () => sleepForEver })
+      const scope = yield* Scope.make()
+      const { fail, url } = yield* Emulator.make().pipe(Scope.extend(scope), Effect.withClock(clock))
+      yield* fail(Fault.delay("1 hour", { times: 20 }))
+      const asking = yield* Effect.forEach(Array.from({ length: 20 }), () => Effect.fork(Effect.exit(askToken(url))))
+      yield* until(Effect.sync(() => sleeping === 20))
+      yield* Effect.forEach(asking.slice(0, 10), Fiber.interrupt, { discard: true })
+      yield* until(Effect.sync(() => sleeping === 10))
+      yield* Scope.close(scope, Exit.void)
+      yield* Effect.forEach(asking.slice(10), Fiber.join, { discard: true })
+      yield* until(Effect.sync(() => sleeping === 0))
+    }))
+})
+
+describe("hang", () => {
+  it.scopedLive("never answers, and ends with the client", () =>
+    Effect.gen(function*() {
+      const { connections, fail, requests, url } = yield* Emulator.make()
+      yield* fail(Fault.hang())
+      const answer = yield* Effect.timeoutOption(askToken(url), "200 millis")
+      assert.isTrue(Option.isNone(answer))
+      yield* until(Effect.map(connections, (open) => open === 0))
+      const [recorded] = yield* requests
+      assert.deepStrictEqual(recorded?.status, Option.none())
+      assert.strictEqual((yield* askToken(url)).status, 200)
+    }))
+
+  it.scopedLive("stays when the script is cleared", () =>
+    Effect.gen(function*() {
+      const { clearFaults, fail, pendingFaults, url } = yield* Emulator.make()
+      const hanging = yield* Deferred.make<boolean>()
+      yield* fail(Fault.hang({ on: "api" }))
+      const calling = yield* Effect.fork(Effect.ensuring(send(url, { path: "/" }), Deferred.succeed(hanging, false)))
+      yield* until(Effect.map(pendingFaults, ({ length }) => length === 0))
+      yield* clearFaults
+      yield* Effect.sleep("50 millis")
+      assert.isFalse(yield* Deferred.isDone(hanging))
+      yield* Fiber.interrupt(calling)
+    }))
+})

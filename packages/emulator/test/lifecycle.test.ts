@@ -1,0 +1,217 @@
+import * as Http from "node:http"
+import * as Net from "node:net"
+import { networkInterfaces } from "node:os"
+import { assert, describe, it } from "@effect/vitest"
+import { Emulator, EmulatorError, Fault } from "@store-api/emulator"
+import { Deferred, Duration, Effect, Exit, Fiber, Layer, Logger, LogLevel, Redacted, Scope, Tracer } from "effect"
+import { askToken, callApi, connect, getToken, send, until } from "./utils.js"
+
+describe("the layer", () => {
+  it.live("starts an emulator on a free port of 127.0.0.1, and stops it with its scope", () =>
+    Effect.gen(function*() {
+      const url = yield* Effect.gen(function*() {
+        const { url } = yield* Emulator.Emulator
+        assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/)
+        assert.strictEqual((yield* askToken(url)).status, 200)
+        return url
+      }).pipe(Effect.provide(Emulator.layer()))
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(askToken(url))))
+    }))
+
+  it.scopedLive("takes the port it is told, and can take it again when it is free", () =>
+    Effect.gen(function*() {
+      const once = (port: number) =>
+        Effect.scoped(Effect.map(Emulator.make({ port }), ({ url }) => Number(new URL(url).port)))
+      const port = yield* once(0)
+      assert.strictEqual(yield* once(port), port)
+      assert.strictEqual(yield* once(port), port)
+    }))
+
+  it.scopedLive("listens on ::1 when it is told to and the machine has it", () =>
+    Effect.gen(function*() {
+      const hasIpv6 = Object.values(networkInterfaces()).flat().some((address) => address?.address === "::1")
+      const exit = yield* Effect.exit(Emulator.make({ host: "::1" }))
+      assert.strictEqual(Exit.isSuccess(exit), hasIpv6)
+      if (Exit.isFailure(exit)) return
+      assert.match(exit.value.url, /^http:\/\/\[::1\]:\d+$/)
+      assert.strictEqual((yield* askToken(exit.value.url)).status, 200)
+    }))
+
+  it.scopedLive("gives each emulator its own tokens and requests", () =>
+    Effect.gen(function*() {
+      const [one, other] = [yield* Emulator.make(), yield* Emulator.make()]
+      yield* askToken(one.url)
+      assert.lengthOf(yield* one.requests, 1)
+      assert.lengthOf(yield* other.requests, 0)
+      assert.lengthOf(yield* other.tokens, 0)
+    }))
+
+  it.scopedLive("adds no span to the traces of the application", () =>
+    Effect.gen(function*() {
+      const names: Array<string> = []
+      const native = yield* Effect.tracer
+      const recording = Tracer.make({
+        context: (f) => f(),
+        span: (name, ...rest) => {
+          names.push(name)
+          return native.span(name, ...rest)
+        }
+      })
+      yield* Effect.gen(function*() {
+        const { url } = yield* Emulator.make()
+        yield* Effect.withSpan(askToken(url), "control")
+      }).pipe(Effect.withTracer(recording))
+      assert.deepStrictEqual(names, ["control"])
+    }))
+
+  it.scopedLive("adds nothing to the logs of the application", () =>
+    Effect.gen(function*() {
+      const entries: Array<string> = []
+      const recording = Logger.make(({ message }) => {
+        entries.push(String(message))
+      })
+      yield* Effect.gen(function*() {
+        const { connections, fail, url } = yield* Emulator.make()
+        yield* fail(Fault.hang())
+        yield* askToken(url).pipe(Effect.timeoutOption("50 millis"))
+        yield* until(Effect.map(connections, (open) => open === 0))
+        yield* askToken(url, { body: "" })
+        yield* Effect.logTrace("control")
+      }).pipe(
+        Effect.provide(Logger.replace(Logger.defaultLogger, recording)),
+        Logger.withMinimumLogLevel(LogLevel.All)
+      )
+      assert.deepStrictEqual(entries, ["control"])
+    }))
+})
+
+describe("it cannot start", () => {
+  const error = (options: Emulator.Options) => Effect.flip(Effect.scoped(Emulator.make(options)))
+  const secret = Redacted.make("an-invented-secret")
+
+  it.scopedLive("on a busy port: the error names it and the way out", () =>
+    Effect.gen(function*() {
+      const { url } = yield* Emulator.make()
+      const port = Number(new URL(url).port)
+      const failure = yield* error({ port })
+      assert.instanceOf(failure, EmulatorError.EmulatorError)
+      assert.strictEqual(failure._tag, "EmulatorError")
+      assert.strictEqual(failure.reason, "PortInUse")
+      assert.include(failure.message, String(port))
+      assert.include(failure.message, "another port")
+      assert.strictEqual((yield* askToken(url)).status, 200)
+    }))
+
+  it.live("through the layer either", () =>
+    Effect.gen(function*() {
+      const failure = yield* Effect.flip(Effect.provide(Emulator.Emulator, Emulator.layer({ port: -1 })))
+      assert.strictEqual(failure.reason, "InvalidOption")
+    }))
+
+  const options: Record<string, Emulator.Options> = {
+    "beyond loopback: 0.0.0.0": { host: "0.0.0.0" },
+    "beyond loopback: ::": { host: "::" },
+    "beyond loopback: empty": { host: "" },
+    "beyond loopback: a name": { host: "localhost" },
+    "beyond loopback: another address": { host: "192.0.2.1" },
+    "on a port that is none: 65536": { port: 65536 },
+    "on a port that is none: 1.5": { port: 1.5 },
+    "on a port that is none: NaN": { port: NaN },
+    "with a base path without a slash": { basePath: "store" },
+    "with a base path with a query": { basePath: "/store?a" },
+    "with a base path with empty segments": { basePath: "/a//b" },
+    "with a token life of zero": { tokenLife: 0 },
+    "with a token life of more than an hour": { tokenLife: "61 minutes" },
+    "with a token life for ever": { tokenLife: Duration.infinity },
+    "with a header that has no name": { header: { name: "" } },
+    "with a header that has a line break": { header: { name: "X-A", prefix: "a\r\n" } },
+    "with a client without id": { clients: [{ clientId: "", clientSecret: secret }] },
+    "with a client id that cannot be sent raw": { clients: [{ clientId: "a&b", clientSecret: secret }] },
+    "with a secret that cannot be sent raw": { clients: [{ clientId: "a", clientSecret: Redacted.make("canary&x") }] },
+    "with a secret that is not ASCII": { clients: [{ clientId: "a", clientSecret: Redacted.make("canary-é") }] },
+    "with a secret of two lines": { clients: [{ clientId: "a", clientSecret: Redacted.make("canary\n") }] }
+  }
+  for (const [name, given] of Object.entries(options)) {
+    it.live(name, () =>
+      Effect.gen(function*() {
+        const failure = yield* error(given)
+        assert.strictEqual(failure.reason, "InvalidOption")
+        assert.match(failure.message, /^.{20,}[.]$/)
+        assert.notInclude(String(failure) + JSON.stringify(failure), "canary")
+      }))
+  }
+})
+
+describe("connections", () => {
+  it.scopedLive("are counted while they are open, idle ones too", () =>
+    Effect.gen(function*() {
+      const { connections, url } = yield* Emulator.make()
+      assert.strictEqual(yield* connections, 0)
+      const agent = new Http.Agent({ keepAlive: true })
+      yield* askToken(url, { agent })
+      assert.strictEqual(yield* connections, 1)
+      yield* Effect.scoped(Effect.zipRight(
+        connect(url),
+        until(Effect.map(connections, (open) => open === 2))
+      ))
+      yield* until(Effect.map(connections, (open) => open === 1))
+      agent.destroy()
+      yield* until(Effect.map(connections, (open) => open === 0))
+    }))
+
+  it.scopedLive("are kept alive between requests", () =>
+    Effect.gen(function*() {
+      const { connections, url } = yield* Emulator.make()
+      const agent = yield* Effect.acquireRelease(
+        Effect.sync(() => new Http.Agent({ keepAlive: true, maxSockets: 1 })),
+        (agent) => Effect.sync(() => agent.destroy())
+      )
+      const token = yield* getToken(url, { agent })
+      for (let count = 0; count < 5; count++) yield* callApi(url, token, { agent })
+      assert.strictEqual(yield* connections, 1)
+    }))
+})
+
+describe("closing the scope", () => {
+  it.live("ends keep-alive, half-sent, silent and hanging connections in well under a second", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const { connections, fail, pendingFaults, url } = yield* Scope.extend(Emulator.make(), scope)
+      const agent = new Http.Agent({ keepAlive: true })
+      yield* askToken(url, { agent })
+      yield* fail([Fault.hang(), Fault.delay("1 hour"), Fault.hang({ on: "api" })])
+      const hanging = yield* Effect.forEach(
+        [askToken(url), askToken(url), send(url, { path: "/" })],
+        (asking) => Effect.fork(Effect.exit(asking))
+      )
+      yield* until(Effect.map(pendingFaults, ({ length }) => length === 0))
+
+      const closed = yield* Deferred.make<boolean>()
+      const [silent, half] = [
+        Net.connect(Number(new URL(url).port), "127.0.0.1"),
+        Net.connect(Number(new URL(url).port), "127.0.0.1")
+      ]
+      silent.on("error", () => undefined)
+      half.on("error", () => undefined)
+      half.write("POST /v1/oauth/accesstoken HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\ngrant")
+      half.on("close", () => Deferred.unsafeDone(closed, Effect.succeed(true)))
+      yield* until(Effect.map(connections, (open) => open === 6))
+
+      const [took] = yield* Effect.timed(Scope.close(scope, Exit.void))
+      assert.isBelow(Duration.toMillis(took), 500)
+      yield* until(Effect.map(connections, (open) => open === 0))
+      for (const asking of hanging) assert.isTrue(Exit.isFailure(yield* Fiber.join(asking)))
+      yield* Deferred.await(closed)
+      silent.destroy()
+      agent.destroy()
+    }))
+
+  it.live("works a second time with the same layer", () =>
+    Effect.gen(function*() {
+      const layer = Layer.fresh(Emulator.layer())
+      const ask = Effect.flatMap(Emulator.Emulator, ({ url }) => askToken(url))
+      for (let count = 0; count < 3; count++) {
+        assert.strictEqual((yield* Effect.provide(ask, layer)).status, 200)
+      }
+    }))
+})

@@ -1,0 +1,142 @@
+import { AssertionError } from "node:assert"
+import { inspect } from "node:util"
+import { assert, describe, it } from "@effect/vitest"
+import { Emulator } from "@store-api/emulator"
+import { Effect, Inspectable, Option, Redacted } from "effect"
+import { askToken, callApi, demoBody, demoSecret, formType, getToken, send, tokenPath } from "./utils.js"
+
+/** Everything that somebody might print a value with. */
+const renderings = (value: unknown) => [
+  inspect(value, { depth: 20, showHidden: true }),
+  inspect(value, { depth: 20, customInspect: false, showHidden: true, getters: true }),
+  JSON.stringify(value),
+  String(value),
+  Inspectable.toStringUnknown(value),
+  Inspectable.format(value),
+  new AssertionError({ actual: value, expected: undefined, operator: "deepStrictEqual" }).message
+]
+
+const encodings = (secret: string) => [
+  secret,
+  encodeURIComponent(secret),
+  JSON.stringify(secret).slice(1, -1),
+  Buffer.from(secret).toString("base64"),
+  Buffer.from(secret).toString("hex")
+]
+
+const leaks = (value: unknown, secrets: ReadonlyArray<string>) =>
+  renderings(value).filter((text) => secrets.flatMap(encodings).some((secret) => text.includes(secret)))
+
+describe("the log", () => {
+  it.scopedLive("has every request in order, with what was sent and what was answered", () =>
+    Effect.gen(function*() {
+      const { requests, url } = yield* Emulator.make()
+      const token = yield* getToken(url)
+      yield* callApi(url, token, { method: "DELETE", path: "/orders/7?force=1" })
+      yield* send(url, { path: "/orders", headers: { "X-Two": ["a", "b"] } })
+      const log = yield* requests
+      assert.deepStrictEqual(
+        log.map(({ bodyBytes, kind, method, status, url }) => [kind, method, url, Option.getOrNull(status), bodyBytes]),
+        [
+          ["token", "POST", tokenPath, 200, demoBody.length],
+          ["api", "DELETE", "/orders/7?force=1", 200, 0],
+          ["api", "GET", "/orders", 401, 0]
+        ]
+      )
+      const [asked, called, refused] = log
+      assert.isDefined(asked)
+      assert.isDefined(called)
+      assert.isDefined(refused)
+      assert.strictEqual(Redacted.value(asked.body), demoBody)
+      assert.strictEqual(asked.headers["content-type"], formType)
+      assert.isTrue(Option.isNone(asked.authorization))
+      assert.strictEqual(Redacted.value(called.rawUrl), "/orders/7?force=1")
+      assert.deepStrictEqual(Option.map(called.authorization, Redacted.value), Option.some(`Bearer ${token}`))
+      assert.strictEqual(refused.headers["x-two"], "a, b")
+    }))
+
+  it.scopedLive("forgets when it is told to", () =>
+    Effect.gen(function*() {
+      const { clearRequests, requests, url } = yield* Emulator.make()
+      yield* askToken(url)
+      yield* clearRequests
+      assert.lengthOf(yield* requests, 0)
+      yield* askToken(url)
+      assert.lengthOf(yield* requests, 1)
+    }))
+
+  it.scopedLive("counts all bytes of a body that is too large, and keeps what it accepts", () =>
+    Effect.gen(function*() {
+      const { requests, url } = yield* Emulator.make()
+      yield* askToken(url, { body: "x".repeat(100_000) })
+      const [recorded] = yield* requests
+      assert.isDefined(recorded)
+      assert.strictEqual(recorded.bodyBytes, 100_000)
+      assert.lengthOf(Redacted.value(recorded.body), 64 * 1024)
+    }))
+})
+
+describe("printing", () => {
+  it.scopedLive("the log shows no secret and no token, wherever they were sent", () =>
+    Effect.gen(function*() {
+      const { requests, url } = yield* Emulator.make()
+      const token = yield* getToken(url)
+      const wrong = "a-real-secret-sent-by-mistake"
+      const encoded = encodeURIComponent(token)
+      yield* askToken(url, { body: demoBody.replace(demoSecret, wrong) })
+      yield* askToken(url, { path: `${tokenPath}?${demoBody}` })
+      yield* askToken(url, { path: `${tokenPath}?client_secret=${wrong}` })
+      yield* askToken(url, { path: `${tokenPath}?client%5Fsecret=${wrong}` })
+      yield* callApi(url, token, { method: "POST", body: token })
+      yield* callApi(url, token, { path: `/orders?access_token=${encoded}` })
+      yield* callApi(url, token, { path: `/orders?q=${encoded}` })
+      yield* callApi(url, token, { path: `/orders/${encoded}` })
+      yield* callApi(url, wrong)
+      yield* send(url, {
+        path: "/orders",
+        headers: { "X-Mine": `t=${token}`, "X-Other": demoSecret, Cookie: wrong, "X-Api-Key": wrong }
+      })
+      const log = yield* requests
+      assert.lengthOf(log, 11)
+      assert.lengthOf(leaks(log, [token, demoSecret, wrong]), 0)
+      for (const entry of log) assert.lengthOf(leaks(entry, [token, demoSecret, wrong]), 0)
+      // What is hidden is there for those who want it.
+      const last = log[log.length - 1]?.headers["x-mine"]
+      assert.strictEqual(Redacted.isRedacted(last) && Redacted.value(last), `t=${token}`)
+    }))
+
+  it.scopedLive("the tokens shows none of them", () =>
+    Effect.gen(function*() {
+      const { tokens, url } = yield* Emulator.make()
+      const token = yield* getToken(url)
+      const list = yield* tokens
+      assert.lengthOf(leaks(list, [token]), 0)
+      assert.deepStrictEqual(list.map(({ value }) => Redacted.value(value)), [token])
+    }))
+
+  it.scopedLive("the service or the demo client shows no secret", () =>
+    Effect.gen(function*() {
+      const service = yield* Emulator.make()
+      const token = yield* getToken(service.url)
+      assert.lengthOf(leaks(service, [token, demoSecret]), 0)
+      assert.lengthOf(leaks(Emulator.demoClient, [demoSecret]), 0)
+    }))
+
+  it("a naive object would be found out by this search, in any encoding", () => {
+    // String of an object shows nothing, in which way ever it is kept.
+    assert.lengthOf(leaks([{ headers: { authorization: "Bearer canary+/=" } }], ["canary+/="]), 6)
+    for (const hidden of encodings("canary+/=")) {
+      assert.isAtLeast(leaks({ body: hidden }, ["canary+/="]).length, 5, hidden)
+    }
+    assert.lengthOf(leaks("canary+/=", ["canary+/="]), 7)
+  })
+
+  it.scopedLive("a query or header that is harmless stays readable", () =>
+    Effect.gen(function*() {
+      const { requests, url } = yield* Emulator.make()
+      yield* send(url, { path: "/orders?keyword=shoes&tokens=3", headers: { "X-Trace": "7" } })
+      const [recorded] = yield* requests
+      assert.strictEqual(recorded?.url, "/orders?keyword=shoes&tokens=3")
+      assert.strictEqual(recorded?.headers["x-trace"], "7")
+    }))
+})

@@ -1,0 +1,331 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Emulator } from "@store-api/emulator"
+import { Duration, Effect, Redacted, TestClock } from "effect"
+import { askToken, demoBody, demoSecret, formType, getToken, json, send, type Sending, tokenPath } from "./utils.js"
+
+const awkward: Emulator.Options = {
+  clients: [
+    Emulator.demoClient,
+    { clientId: "plain-id", clientSecret: Redacted.make("plain-secret") },
+    { clientId: "two words=id", clientSecret: Redacted.make("a b+c/d=e%f~g%20h%zz=") }
+  ]
+}
+const bodyOf = (id: string, secret: string) => `grant_type=client_credentials&client_id=${id}&client_secret=${secret}`
+const awkwardBody = bodyOf("two words=id", "a b+c/d=e%f~g%20h%zz=")
+
+/** Asks an emulator of its own, and checks that a good request still passes behind a refused one. */
+const refused = (changes: Sending, status: number, error: string, options: Emulator.Options = {}) =>
+  Effect.gen(function*() {
+    const { tokens, url } = yield* Emulator.make(options)
+    const answer = yield* askToken(url, changes)
+    const body = json(answer)
+    assert.strictEqual(answer.status, status)
+    assert.strictEqual(body["error"], error)
+    assert.isString(body["error_description"])
+    assert.deepStrictEqual(Object.keys(body), ["error", "error_description"])
+    assert.strictEqual(answer.headers["content-type"], "application/json")
+    assert.strictEqual(answer.headers["cache-control"], "no-store")
+    assert.notInclude(answer.text, demoSecret)
+    assert.lengthOf(yield* tokens, 0)
+    assert.strictEqual((yield* askToken(url)).status, 200)
+    return { ...answer, description: String(body["error_description"]) }
+  })
+
+describe("a token request as specified", () => {
+  it.scopedLive("is answered with the eight fields", () =>
+    Effect.gen(function*() {
+      const { url } = yield* Emulator.make()
+      const before = yield* Effect.sync(() => Date.now())
+      const answer = yield* askToken(url)
+      const body = json(answer)
+      assert.strictEqual(answer.status, 200)
+      assert.strictEqual(answer.headers["content-type"], "application/json")
+      assert.strictEqual(answer.headers["cache-control"], "no-store")
+      assert.sameMembers(Object.keys(body), [
+        "access_token",
+        "token_type",
+        "expires_in",
+        "scope",
+        "application_name",
+        "developer.email",
+        "issued_at",
+        "client_id"
+      ])
+      assert.match(String(body["access_token"]), /^[A-Za-z0-9._~+/-]+=*$/)
+      assert.strictEqual(body["token_type"], "bearer")
+      assert.strictEqual(body["expires_in"], 3600)
+      assert.strictEqual(body["scope"], "")
+      assert.strictEqual(body["application_name"], "Demo application")
+      assert.strictEqual(body["developer.email"], "demo@example.invalid")
+      assert.strictEqual(body["client_id"], "demo-client")
+      assert.isString(body["issued_at"])
+      assert.match(String(body["issued_at"]), /^\d+$/)
+      assert.isAtLeast(Number(body["issued_at"]), before)
+    }))
+
+  it.scopedLive("passes from fetch too", () =>
+    Effect.gen(function*() {
+      const { url } = yield* Emulator.make()
+      const response = yield* Effect.promise(() =>
+        fetch(`${url}${tokenPath}`, { method: "POST", headers: { "content-type": formType }, body: demoBody })
+      )
+      assert.strictEqual(response.status, 200)
+      yield* Effect.promise(() => response.text())
+    }))
+
+  it.scopedLive("holds values with + / = % ~ and spaces as they are", () =>
+    Effect.gen(function*() {
+      const { url } = yield* Emulator.make(awkward)
+      const answer = yield* askToken(url, { body: awkwardBody })
+      assert.strictEqual(answer.status, 200)
+      assert.strictEqual(json(answer)["client_id"], "two words=id")
+      assert.strictEqual(json(answer)["application_name"], "two words=id")
+      assert.strictEqual(json(answer)["developer.email"], "developer@example.invalid")
+    }))
+
+  it.scopedLive("may come in chunks", () =>
+    Effect.gen(function*() {
+      const { url } = yield* Emulator.make()
+      const headers = { "Content-Type": formType, "Transfer-Encoding": "chunked" }
+      assert.strictEqual((yield* askToken(url, { headers })).status, 200)
+    }))
+
+  it.scopedLive("may offer another protocol, which is ignored", () =>
+    Effect.gen(function*() {
+      const { url } = yield* Emulator.make()
+      const headers = { "Content-Type": formType, Connection: "Upgrade", Upgrade: "h2c" }
+      assert.strictEqual((yield* askToken(url, { headers })).status, 200)
+    }))
+
+  it.scopedLive("brings a new token each time", () =>
+    Effect.gen(function*() {
+      const { tokens, url } = yield* Emulator.make()
+      const first = yield* getToken(url)
+      const second = yield* getToken(url)
+      assert.notStrictEqual(first, second)
+      assert.deepStrictEqual((yield* tokens).map(({ value }) => Redacted.value(value)), [first, second])
+    }))
+
+  it.scopedLive("is answered below a base path, and only there", () =>
+    Effect.gen(function*() {
+      const { requests, url } = yield* Emulator.make({ basePath: "/store/v2/" })
+      assert.match(url, /\/store\/v2$/)
+      assert.strictEqual((yield* askToken(url)).status, 200)
+      assert.strictEqual((yield* askToken(new URL(url).origin)).status, 404)
+      assert.deepStrictEqual((yield* requests).map(({ kind }) => kind), ["token", "other"])
+    }))
+
+  it.scopedLive("of two clients with one id is known by either secret", () =>
+    Effect.gen(function*() {
+      const { url } = yield* Emulator.make({
+        clients: ["old-secret", "new-secret"].map((secret) => ({
+          clientId: "rotating",
+          clientSecret: Redacted.make(secret)
+        }))
+      })
+      assert.strictEqual((yield* askToken(url, { body: bodyOf("rotating", "old-secret") })).status, 200)
+      assert.strictEqual((yield* askToken(url, { body: bodyOf("rotating", "new-secret") })).status, 200)
+      assert.strictEqual((yield* askToken(url, { body: bodyOf("rotating", "other") })).status, 401)
+    }))
+})
+
+describe("a token request with another method is 405", () => {
+  for (const method of ["GET", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
+    it.scopedLive(method, () =>
+      Effect.gen(function*() {
+        const answer = yield* refused({ method }, 405, "invalid_request")
+        assert.strictEqual(answer.headers.allow, "POST")
+      }))
+  }
+})
+
+describe("a token request with another Content-Type is 415", () => {
+  const types: Record<string, Sending["headers"]> = {
+    "with a charset": { "Content-Type": `${formType}; charset=utf-8` },
+    "with a charset and no space": { "Content-Type": `${formType};charset=UTF-8` },
+    "in capitals": { "Content-Type": "Application/X-WWW-Form-Urlencoded" },
+    "of JSON": { "Content-Type": "application/json" },
+    "sent twice": ["Host", "localhost", "Content-Type", formType, "Content-Type", formType],
+    "not sent": {}
+  }
+  for (const [name, headers] of Object.entries(types)) {
+    it.scopedLive(name, () => refused({ ...(headers && { headers }) }, 415, "invalid_request"))
+  }
+})
+
+describe("a token request with a query is 400", () => {
+  for (const query of ["?", "?a=b", "?grant_type=client_credentials"]) {
+    it.scopedLive(query, () => refused({ path: `${tokenPath}${query}` }, 400, "invalid_request"))
+  }
+})
+
+describe("a token request with another body", () => {
+  it.scopedLive("empty is invalid_request", () => refused({ body: "" }, 400, "invalid_request"))
+  it.scopedLive("reordered is invalid_request", () =>
+    refused(
+      { body: `client_id=demo-client&client_secret=${demoSecret}&grant_type=client_credentials` },
+      400,
+      "invalid_request"
+    ))
+  it.scopedLive("without a secret is invalid_request", () =>
+    refused({ body: "grant_type=client_credentials&client_id=demo-client" }, 400, "invalid_request"))
+  it.scopedLive("without a grant is invalid_request", () =>
+    refused({ body: `client_id=demo-client&client_secret=${demoSecret}` }, 400, "invalid_request"))
+  it.scopedLive("with an empty secret is invalid_request", () =>
+    refused({ body: bodyOf("demo-client", "") }, 400, "invalid_request"))
+  it.scopedLive("with a field too many is invalid_request", () =>
+    refused({ body: `${demoBody}&scope=` }, 400, "invalid_request"))
+  it.scopedLive("with a field twice is invalid_request", () =>
+    refused({ body: `grant_type=client_credentials&${demoBody}` }, 400, "invalid_request"))
+  it.scopedLive("of JSON is invalid_request", () =>
+    refused({ body: JSON.stringify({ grant_type: "client_credentials" }) }, 400, "invalid_request"))
+  it.scopedLive("of bytes that are no text is invalid_request", () =>
+    refused({ body: Uint8Array.of(0xff, 0xfe, 0x00) }, 400, "invalid_request"))
+
+  it.scopedLive("with another grant is unsupported_grant_type", () =>
+    refused({ body: demoBody.replace("client_credentials", "password") }, 400, "unsupported_grant_type"))
+  it.scopedLive("of the password flow is unsupported_grant_type", () =>
+    refused({ body: "grant_type=password&username=invented&password=invented" }, 400, "unsupported_grant_type"))
+
+  it.scopedLive("with a wrong secret is invalid_client", () =>
+    refused({ body: bodyOf("demo-client", "wrong") }, 401, "invalid_client"))
+  it.scopedLive("with an unknown client gets the same answer as with a wrong secret", () =>
+    Effect.gen(function*() {
+      const unknown = yield* refused({ body: bodyOf("unknown", demoSecret) }, 401, "invalid_client")
+      const wrong = yield* refused({ body: bodyOf("demo-client", "wrong") }, 401, "invalid_client")
+      assert.strictEqual(unknown.text, wrong.text)
+    }))
+  it.scopedLive("with the secret of another client is invalid_client", () =>
+    refused({ body: bodyOf("plain-id", demoSecret) }, 401, "invalid_client", awkward))
+  it.scopedLive("with a byte behind the secret is invalid_client", () =>
+    refused({ body: `${demoBody}\n` }, 401, "invalid_client"))
+
+  const encoded = {
+    "percent-encoded secret": bodyOf("demo-client", encodeURIComponent(demoSecret)),
+    "form-encoded": new URLSearchParams({
+      grant_type: "client_credentials",
+      client_id: "demo-client",
+      client_secret: demoSecret
+    }).toString(),
+    "form-encoded with spaces as plus": new URLSearchParams({
+      grant_type: "client_credentials",
+      client_id: "two words=id",
+      client_secret: "a b+c/d=e%f~g%20h%zz="
+    }).toString(),
+    "percent-encoded grant": demoBody.replace("client_credentials", "client%5Fcredentials"),
+    "encoded as a whole": encodeURIComponent(demoBody),
+    "needless escape": bodyOf("plain%2Did", "plain-secret")
+  }
+  for (const [name, body] of Object.entries(encoded)) {
+    it.scopedLive(`encoded is invalid_client, and the description says so: ${name}`, () =>
+      Effect.gen(function*() {
+        const { description } = yield* refused({ body }, 401, "invalid_client", awkward)
+        assert.include(description, "raw")
+      }))
+  }
+  it.scopedLive("wrong in another way is not blamed on encoding", () =>
+    Effect.gen(function*() {
+      const { description } = yield* refused({ body: bodyOf("demo-client", "wrong%2B") }, 401, "invalid_client")
+      assert.notInclude(description, "raw")
+    }))
+
+  it.scopedLive("that is larger than 64 KiB is 413", () =>
+    refused({ body: demoBody.padEnd(65 * 1024, "x") }, 413, "invalid_request"))
+  it.scopedLive("that is larger, in chunks without a length, is 413", () =>
+    refused(
+      {
+        headers: { "Content-Type": formType, "Transfer-Encoding": "chunked" },
+        body: demoBody.padEnd(300 * 1024, "x")
+      },
+      413,
+      "invalid_request"
+    ))
+  it.scopedLive("that is just within 64 KiB is read", () =>
+    refused({ body: demoBody.padEnd(64 * 1024, "x") }, 401, "invalid_client"))
+
+  it.scopedLive("is never repeated in the answer", () =>
+    Effect.gen(function*() {
+      const { url } = yield* Emulator.make()
+      const canary = "canary-of-a-secret"
+      for (
+        const body of [
+          bodyOf("demo-client", canary),
+          bodyOf(canary, "x"),
+          canary,
+          `${canary}=1`,
+          `grant_type=${canary}`,
+          `${demoBody}&${canary}=${canary}`
+        ]
+      ) {
+        const answer = yield* askToken(url, { body })
+        assert.isAtLeast(answer.status, 400)
+        assert.notInclude(answer.text, canary)
+        assert.notInclude(JSON.stringify(answer.headers), canary)
+      }
+    }))
+})
+
+describe("the life of a token", () => {
+  it.scopedLive("can be shorter; expires_in is its whole seconds", () =>
+    Effect.gen(function*() {
+      for (const [tokenLife, expiresIn] of [["2 seconds", 2], ["2999 millis", 2], ["500 millis", 0]] as const) {
+        const { tokens, url } = yield* Emulator.make({ tokenLife })
+        assert.strictEqual(json(yield* askToken(url))["expires_in"], expiresIn)
+        const [token] = yield* tokens
+        assert.isDefined(token)
+        assert.strictEqual(
+          token.expiresAt.epochMillis - token.issuedAt.epochMillis,
+          Duration.toMillis(Duration.decode(tokenLife))
+        )
+      }
+    }))
+
+  it.scoped("is told by the clock of the layer", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(1_700_000_000_123)
+      const { tokens, url } = yield* Emulator.make()
+      const body = json(yield* Effect.orDie(askToken(url)))
+      assert.strictEqual(body["issued_at"], "1700000000123")
+      const [token] = yield* tokens
+      assert.strictEqual(token?.expiresAt.epochMillis, 1_700_003_600_123)
+    }))
+
+  it.scoped("remains on a repeated token, until it is dead", () =>
+    Effect.gen(function*() {
+      const { tokens, url } = yield* Emulator.make({ repeatToken: true })
+      const first = json(yield* askToken(url))
+      yield* TestClock.adjust("10500 millis")
+      const second = json(yield* askToken(url))
+      assert.strictEqual(second["access_token"], first["access_token"])
+      assert.strictEqual(second["issued_at"], first["issued_at"])
+      assert.strictEqual(first["expires_in"], 3600)
+      assert.strictEqual(second["expires_in"], 3589)
+      yield* TestClock.adjust("3589500 millis")
+      const third = json(yield* askToken(url))
+      assert.notStrictEqual(third["access_token"], first["access_token"])
+      assert.strictEqual(third["expires_in"], 3600)
+      assert.lengthOf(yield* tokens, 2)
+    }))
+
+  it.scopedLive("ends for a repeated token when it is revoked; each client has its own", () =>
+    Effect.gen(function*() {
+      const { revoke, url } = yield* Emulator.make({ ...awkward, repeatToken: true })
+      const first = yield* getToken(url)
+      assert.strictEqual(yield* getToken(url), first)
+      assert.notStrictEqual(yield* getToken(url, { body: awkwardBody }), first)
+      assert.strictEqual(yield* revoke(first), 1)
+      assert.notStrictEqual(yield* getToken(url), first)
+    }))
+})
+
+it.scopedLive("a path beside the token endpoint is the API", () =>
+  Effect.gen(function*() {
+    const { requests, url } = yield* Emulator.make()
+    for (
+      const path of [`${tokenPath}/`, "/V1/oauth/accesstoken", "/v1/oauth/access%74oken", "//v1/oauth/accesstoken"]
+    ) {
+      const answer = yield* send(url, { method: "POST", path, headers: { "Content-Type": formType }, body: demoBody })
+      assert.strictEqual(answer.status, 401)
+    }
+    assert.deepStrictEqual((yield* requests).map(({ kind }) => kind), ["api", "api", "api", "api"])
+  }))

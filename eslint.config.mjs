@@ -83,6 +83,8 @@ export default defineConfig(
       "@typescript-eslint/no-extraneous-class": "off",
       // `type` and namespace of the same name are how Effect's modules are written.
       "@typescript-eslint/no-namespace": "off",
+      // `Effect.async<void>` names what it gives.
+      "@typescript-eslint/no-invalid-void-type": "off",
       "@typescript-eslint/no-empty-object-type": ["error", { allowInterfaces: "with-single-extends" }],
       "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
       "@typescript-eslint/unified-signatures": "off",

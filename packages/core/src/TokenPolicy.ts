@@ -148,8 +148,8 @@ export const pauses = (policy: TokenPolicy, options: {
     ? policy.cooldownMax
     : Math.min(policy.cooldownMax, Math.max(policy.cooldownBase, maxPauseOfFailingCallers))
   return {
-    holding: Math.max(Math.min(doubled, policy.cooldownMax) * jitter, asked),
-    failing: Math.max(Math.min(doubled, failingMax) * jitter, asked)
+    holding: Math.max(Math.ceil(Math.min(doubled, policy.cooldownMax) * jitter), asked),
+    failing: Math.max(Math.ceil(Math.min(doubled, failingMax) * jitter), asked)
   }
 }
 

@@ -72,8 +72,8 @@ describe("AuthorizedHttpClient", () => {
         const [request] = yield* sent
         assert.strictEqual(request?.headers["x-store-token"], "Token token-1")
         assert.isUndefined(request?.headers["authorization"])
-        assert.deepInclude(redacted[0], "x-store-token")
-        assert.notDeepInclude(yield* FiberRef.get(Headers.currentRedactedNames), "x-store-token")
+        assert.isTrue(redacted[0]?.includes("x-store-token"))
+        assert.isFalse((yield* FiberRef.get(Headers.currentRedactedNames)).includes("x-store-token"))
       }))
 
     it.scoped("not on a request that already carries the header, which is never repeated", () =>

@@ -43,15 +43,16 @@ export const neverFresh: FreshWindow = {
 
 /**
  * A received token. By the monotonic clock it lives as long as the wall clock, read before the request and now, gives it,
- * and never longer than its whole life from now: whichever way the wall clock jumped meanwhile, it dies too early, not too
- * late.
+ * never longer than its whole life from now, and no longer than before if it is the last one again: whichever way the wall
+ * clock jumped meanwhile, it dies too early, not too late.
  */
 export const hold = (
   policy: TokenPolicy.TokenPolicy,
   token: AccessToken,
   startedAt: Instant,
   now: Instant,
-  chance: number
+  chance: number,
+  last: Option.Option<Held>
 ): Held => {
   const expiresAt = token.expiresAt.epochMillis
   const life = expiresAt - token.acquiredAt.epochMillis
@@ -60,7 +61,9 @@ export const hold = (
   const diesAt = Math.min(
     startedAt.monotonic + (expiresAt - startedAt.wall),
     now.monotonic + (expiresAt - now.wall),
-    now.monotonic + life
+    now.monotonic + life,
+    ...Option.toArray(Option.filter(last, (last) => sameValue(last.token, token) && !diesLater(token, last.token)))
+      .map((last) => last.diesAt)
   )
   return {
     token,
@@ -89,11 +92,18 @@ export const halfOfRemaining = ({ diesAt, token }: Held, now: Instant): number =
   Math.min(token.expiresAt.epochMillis - now.wall, diesAt - now.monotonic) / 2
 
 /** Why the held token is past its life; what only the monotonic clock says is `Elapsed`. */
-export const expiredError = (
-  { token }: Held,
-  now: Instant,
-  reason: TokenExpiredError["reason"] = Option.getOrElse(expiredReason(token, now.wall), () => "Elapsed" as const)
-): TokenExpiredError =>
+export const expiredError = (held: Held, now: Instant): TokenExpiredError =>
+  expired(held, now, Option.getOrElse(expiredReason(held.token, now.wall), () => "Elapsed" as const))
+
+/** Why a token just received is past its life. */
+export const receivedDead = (held: Held, now: Instant): TokenExpiredError =>
+  expired(
+    held,
+    now,
+    Option.contains(expiredReason(held.token, now.wall), "ClockMovedBack") ? "ClockMovedBack" : "DeadOnArrival"
+  )
+
+const expired = ({ token }: Held, now: Instant, reason: TokenExpiredError["reason"]) =>
   new TokenExpiredError({ reason, expiredAt: token.expiresAt, checkedAt: DateTime.unsafeMake(now.wall) })
 
 export const sameValue = (a: AccessToken, b: AccessToken): boolean => Equal.equals(a.value, b.value)

@@ -16,13 +16,13 @@ import { type AccessTokenError, TokenRequestError, withRetryAt } from "../Access
 import * as TokenPolicy from "../TokenPolicy.js"
 import {
   diesLater,
-  expiredError,
   type FreshWindow,
   type Held,
   hold,
   type Instant,
   isLive,
   neverFresh,
+  receivedDead,
   sameValue,
   zoneOf
 } from "./heldToken.js"
@@ -65,7 +65,7 @@ interface History {
 interface Empty {
   readonly _tag: "Empty"
   readonly window: FreshWindow
-  readonly rejected: Option.Option<AccessToken>
+  readonly rejected: Option.Option<Held>
   readonly acquisition: Acquisition
   readonly history: History
 }
@@ -203,7 +203,7 @@ const reject = (state: Empty | Holding, now: Instant, token: AccessToken): Trans
   return [nothing, {
     _tag: "Empty",
     window: neverFresh,
-    rejected: Option.some(held.token),
+    rejected: Option.some(held),
     acquisition: acquisition._tag === "Acquiring" ? { ...acquisition, becauseRejected: true } : acquisition,
     history: {
       ...history,
@@ -213,7 +213,7 @@ const reject = (state: Empty | Holding, now: Instant, token: AccessToken): Trans
 }
 
 const start = (state: Empty | Holding, now: Instant, then: (flight: Flight) => Serve | Wait): Transition => {
-  const replacing = state._tag === "Holding" ? Option.some(state.held.token) : state.rejected
+  const replacing = Option.map(lastHeld(state), ({ token }) => token)
   const flight: Flight = { replacing, startedAt: now, landing: Deferred.unsafeMake(FiberId.none) }
   const becauseRejected = state._tag === "Empty" && Option.isSome(state.rejected)
   return [
@@ -221,6 +221,10 @@ const start = (state: Empty | Holding, now: Instant, then: (flight: Flight) => S
     { ...state, acquisition: { _tag: "Acquiring", flight, becauseRejected } }
   ]
 }
+
+/** The token held, or taken out because an API rejected it: the one that an acquisition replaces. */
+const lastHeld = (state: Empty | Holding): Option.Option<Held> =>
+  state._tag === "Holding" ? Option.some(state.held) : state.rejected
 
 const wait = (flight: Flight, fallback: Option.Option<Held>): Wait => ({ _tag: "Wait", flight, fallback })
 
@@ -248,12 +252,12 @@ const land = (
   if (Exit.isFailure(exit)) {
     return failed(policy, { ...state, history }, landing, failureOf(exit.cause))
   }
-  const held = hold(policy, exit.value, flight.startedAt, now, chance)
+  const last = lastHeld(state)
+  const held = hold(policy, exit.value, flight.startedAt, now, chance, last)
   if (!isLive(held, now)) {
-    return failed(policy, { ...state, history }, landing, Either.left(expiredError(held, now, "DeadOnArrival")))
+    return failed(policy, { ...state, history }, landing, Either.left(receivedDead(held, now)))
   }
-  const replaced = state._tag === "Holding" ? Option.some(state.held.token) : flight.replacing
-  const progress = !Option.exists(replaced, (token) => sameValue(token, exit.value) || !diesLater(exit.value, token))
+  const progress = !Option.exists(last, ({ token }) => sameValue(token, exit.value) || !diesLater(exit.value, token))
   const renewalsWithoutProgress = progress ? 0 : history.renewalsWithoutProgress + 1
   return [settle(flight, Exit.succeed(held)), {
     _tag: "Holding",
@@ -317,7 +321,7 @@ const sourceFault = (code: string) =>
 /** The error of the cool-down that callers without a live token meet, its `retryAt` by the wall clock of now. */
 const failingWith = (acquisition: Acquisition, now: Instant): Option.Option<AccessTokenError> => {
   if (acquisition._tag !== "CoolingDown" || now.monotonic >= acquisition.untilWhileFailing) return Option.none()
-  const until = now.wall + (acquisition.untilWhileFailing - now.monotonic)
+  const until = Math.ceil(now.wall + (acquisition.untilWhileFailing - now.monotonic))
   return Option.map(
     acquisition.error,
     (error) =>
@@ -338,7 +342,7 @@ export const coolDown = (state: State, now: Instant) => {
   const live = state._tag === "Holding" && isLive(state.held, now)
   const left = (live ? untilWhileHolding : untilWhileFailing) - now.monotonic
   return left <= 0 ? Option.none() : Option.map(error, ({ _tag }) => ({
-    until: DateTime.unsafeMake(now.wall + left),
+    until: DateTime.unsafeMake(Math.ceil(now.wall + left)),
     error: _tag
   }))
 }

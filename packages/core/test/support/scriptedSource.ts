@@ -1,18 +1,5 @@
 import { AccessToken, type AccessTokenError, TokenSource } from "@store-api/core"
-import {
-  Clock,
-  Context,
-  DateTime,
-  Deferred,
-  Duration,
-  Effect,
-  Layer,
-  type Option,
-  Queue,
-  Redacted,
-  Ref,
-  TestClock
-} from "effect"
+import { Context, DateTime, Deferred, type Duration, Effect, Layer, type Option, Queue, Redacted, Ref } from "effect"
 
 /** What a scripted source was asked: `replacing`, and how the test answers. */
 export interface Call {
@@ -87,35 +74,6 @@ export const answering = (
       Effect.flatMap(Ref.updateAndGet(count, (n) => n + 1), (n) => answer(n, replacing))
     )
   }))
-
-/** A clock whose wall can be moved without the monotonic one, as an administrator, NTP or a suspend does. */
-export interface WallClock {
-  readonly clock: Clock.Clock
-  readonly jump: (by: Duration.DurationInput, direction?: "forward" | "back") => Effect.Effect<void>
-}
-
-export const wallClock: Effect.Effect<WallClock> = Effect.gen(function*() {
-  // A real date, so that jumping back a day stays after the epoch.
-  yield* TestClock.setTime(Date.UTC(2026, 0, 15))
-  const inner = yield* Effect.clock
-  let offset = 0
-  const clock: Clock.Clock = {
-    ...inner,
-    [Clock.ClockTypeId]: Clock.ClockTypeId,
-    unsafeCurrentTimeMillis: () => inner.unsafeCurrentTimeMillis() + offset,
-    unsafeCurrentTimeNanos: () => inner.unsafeCurrentTimeNanos(),
-    currentTimeMillis: Effect.sync(() => inner.unsafeCurrentTimeMillis() + offset),
-    currentTimeNanos: inner.currentTimeNanos,
-    sleep: (duration) => inner.sleep(duration)
-  }
-  return {
-    clock,
-    jump: (by, direction = "forward") =>
-      Effect.sync(() => {
-        offset += (direction === "forward" ? 1 : -1) * Duration.toMillis(by)
-      })
-  }
-})
 
 /** Lets the other fibers run until none of them can go on. */
 export const settle: Effect.Effect<void> = Effect.repeatN(Effect.yieldNow(), 20)

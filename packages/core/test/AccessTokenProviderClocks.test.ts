@@ -1,0 +1,203 @@
+import { assert, describe, it } from "@effect/vitest"
+import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
+import { Clock, Effect, Layer, Option, Redacted } from "effect"
+import { answering, settle, token } from "./support/scriptedSource.js"
+import * as VirtualClock from "./support/virtualClock.js"
+
+const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
+
+const hour = 3_600_000
+
+const run = <A, E>(
+  test: (tools: {
+    readonly virtual: VirtualClock.VirtualClock
+    readonly provider: AccessTokenProvider.Service
+    readonly calls: Effect.Effect<number>
+  }) => Effect.Effect<A, E>,
+  life = hour
+) =>
+  Effect.gen(function*() {
+    const virtual = VirtualClock.make()
+    const source = yield* answering((n) => token(`token-${n}`, life))
+    return yield* Effect.gen(function*() {
+      const provider = yield* AccessTokenProvider.AccessTokenProvider
+      yield* provider.get
+      return yield* test({ virtual, provider, calls: source.calls })
+    }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)), Effect.withClock(virtual.clock))
+  })
+
+describe("AccessTokenProvider, clocks", () => {
+  for (const [name, by] of [["1 hour", hour], ["24 hours", 24 * hour]] as const) {
+    it.effect(`the wall clock moved forward ${name}: dead, one extra acquisition`, () =>
+      run(({ calls, provider, virtual }) =>
+        Effect.gen(function*() {
+          virtual.jump(by)
+          assert.strictEqual((yield* provider.status).zone, "Expired")
+          assert.strictEqual(valueOf(yield* provider.get), "token-2")
+          yield* virtual.advance("30 minutes")
+          assert.strictEqual(valueOf(yield* provider.get), "token-2")
+          assert.strictEqual(yield* calls, 2)
+        })
+      ))
+
+    it.effect(`the wall clock moved back ${name}: ClockMovedBack, one extra acquisition, not 60 minutes more of life`, () =>
+      run(({ calls, provider, virtual }) =>
+        Effect.gen(function*() {
+          yield* virtual.advance("30 minutes")
+          virtual.jump(-by)
+          const error = yield* Effect.flip(provider.current)
+          assert.instanceOf(error, AccessTokenError.TokenExpiredError)
+          assert.strictEqual(error.reason, "ClockMovedBack")
+          assert.strictEqual(valueOf(yield* provider.get), "token-2")
+          yield* virtual.advance("59 minutes")
+          yield* provider.get
+          yield* settle
+          yield* virtual.advance("1 minutes")
+          assert.strictEqual(valueOf(yield* provider.get), "token-3")
+          assert.strictEqual(yield* calls, 3)
+        })
+      ))
+  }
+
+  it.effect("moved back by less than its age: the monotonic clock still ends the token after 60 minutes", () =>
+    run(({ calls, provider, virtual }) =>
+      Effect.gen(function*() {
+        yield* virtual.advance("50 minutes")
+        virtual.jump(-40 * 60_000)
+        assert.strictEqual(valueOf(yield* provider.get), "token-1")
+        yield* virtual.advance("10 minutes")
+        assert.strictEqual((yield* provider.status).zone, "Expired", "the wall clock gives it another 40 minutes")
+        assert.strictEqual((yield* Effect.flip(provider.current)).reason, "Elapsed")
+        assert.strictEqual(valueOf(yield* provider.get), "token-2")
+        assert.strictEqual(yield* calls, 2)
+      })
+    ))
+
+  it.effect("±1 s, as NTP does: nothing happens", () =>
+    run(({ calls, provider, virtual }) =>
+      Effect.gen(function*() {
+        virtual.jump(-1000)
+        assert.strictEqual(valueOf(yield* provider.get), "token-1")
+        virtual.jump(2000)
+        assert.strictEqual(valueOf(yield* provider.get), "token-1")
+        virtual.jump(-2001)
+        yield* provider.get
+        assert.strictEqual(yield* calls, 2, "1 001 ms before acquiredAt is too far back")
+      })
+    ))
+
+  it.effect("the machine slept: the wall clock went on without the monotonic one, and the token is dead", () =>
+    run(({ calls, provider, virtual }) =>
+      Effect.gen(function*() {
+        virtual.jump(2 * hour)
+        assert.strictEqual(valueOf(yield* provider.get), "token-2")
+        assert.strictEqual(yield* calls, 2)
+      })
+    ))
+
+  it.effect("jumps during the acquisition, before and after the token is stamped, lengthen its life by neither clock", () =>
+    Effect.gen(function*() {
+      const jumps = [0, -900, 900, -30 * 60_000, 30 * 60_000, -hour, hour, -24 * hour, 24 * hour]
+      let served = 0
+      for (const [before, after] of jumps.flatMap((before) => jumps.map((after) => [before, after] as const))) {
+        const virtual = VirtualClock.make()
+        const source = yield* answering((n) =>
+          Effect.gen(function*() {
+            virtual.jump(before)
+            const acquired = yield* token(`token-${n}`)
+            yield* Effect.sleep("1 seconds")
+            virtual.jump(after)
+            return acquired
+          })
+        )
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          const getting = yield* Effect.fork(Effect.exit(provider.get))
+          yield* virtual.advance("1 seconds")
+          yield* getting
+          const isLive = Effect.map(provider.status, ({ zone }) => zone !== "Expired" && zone !== "Empty")
+          while (yield* isLive) {
+            served++
+            yield* virtual.advance("1 minutes")
+            assert.isAtMost(virtual.monotonic(), hour + 60_000, `jumps ${before} and ${after}`)
+          }
+        }).pipe(
+          Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
+          Effect.withClock(virtual.clock)
+        )
+      }
+      assert.isAbove(served, 1000, "most of the tokens lived for a while")
+    }))
+
+  it.effect("a token received while the clock was moved back fails with ClockMovedBack, and the next one is good", () =>
+    Effect.gen(function*() {
+      const virtual = VirtualClock.make()
+      const source = yield* answering((n) =>
+        Effect.tap(token(`token-${n}`), () =>
+          Effect.sync(() => {
+            if (n === 1) virtual.jump(-hour)
+          }))
+      )
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        const error = yield* Effect.flip(provider.get)
+        assert.strictEqual(error._tag === "TokenExpiredError" && error.reason, "ClockMovedBack")
+        yield* virtual.advance("1 seconds")
+        assert.strictEqual(valueOf(yield* provider.get), "token-2")
+      }).pipe(
+        Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
+        Effect.withClock(virtual.clock)
+      )
+    }))
+
+  it.effect("a cool-down runs by the monotonic clock, and its retryAt follows the wall clock", () =>
+    Effect.gen(function*() {
+      const virtual = VirtualClock.make()
+      const source = yield* answering(() =>
+        Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }))
+      )
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        yield* Effect.flip(provider.get)
+        for (const jump of [hour, -2 * hour, 24 * hour]) {
+          virtual.jump(jump)
+          const error = yield* Effect.flip(provider.get)
+          const wait = Option.getOrThrow(error.retryAt).epochMillis - virtual.wall()
+          assert.isAbove(wait, 0)
+          assert.isAtMost(wait, 1000)
+        }
+        assert.strictEqual(yield* source.calls, 1)
+        yield* virtual.advance("1 seconds")
+        yield* Effect.flip(provider.get)
+        assert.strictEqual(yield* source.calls, 2)
+      }).pipe(
+        Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
+        Effect.withClock(virtual.clock)
+      )
+    }))
+
+  it.effect("the clock is the layer's: a caller with another one does not move the token's life", () =>
+    run(({ calls, provider }) =>
+      Effect.gen(function*() {
+        const later = VirtualClock.make(Date.UTC(2030, 0, 1))
+        assert.strictEqual(valueOf(yield* Effect.withClock(provider.get, later.clock)), "token-1")
+        assert.isAbove(yield* Effect.withClock(Clock.currentTimeMillis, later.clock), Date.UTC(2029, 0, 1))
+        assert.strictEqual(yield* calls, 1)
+      })
+    ))
+
+  it.effect("idle costs nothing: no fiber sleeps while nobody waits", () =>
+    run(({ provider, virtual }) =>
+      Effect.gen(function*() {
+        assert.strictEqual(virtual.sleepers(), 0)
+        yield* virtual.advance("56 minutes")
+        yield* provider.get
+        yield* settle
+        assert.strictEqual(virtual.sleepers(), 0, "after a background renewal")
+        const sleeping = yield* Effect.fork(Effect.sleep("1 hour"))
+        yield* settle
+        assert.strictEqual(virtual.sleepers(), 1, "the count sees one who sleeps")
+        sleeping.unsafeInterruptAsFork(sleeping.id())
+      })
+    ))
+})

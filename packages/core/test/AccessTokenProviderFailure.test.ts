@@ -1,0 +1,325 @@
+import { assert, describe, it } from "@effect/vitest"
+import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
+import { Cause, Clock, DateTime, Duration, Effect, Exit, Fiber, Layer, Option, Redacted, Ref, TestClock } from "effect"
+import { answering, layer as scripted, ScriptedSource, settle, token } from "./support/scriptedSource.js"
+import * as VirtualClock from "./support/virtualClock.js"
+
+const provided = (options: AccessTokenProvider.Options = {}) =>
+  Effect.provide(Layer.provideMerge(AccessTokenProvider.layer(options), scripted))
+
+const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
+
+const down = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 6 })
+const refused = new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", status: 401 })
+
+/** Asks once a step, for as long as it is told; the moments (milliseconds) at which a request was sent. */
+const requestTimes = (
+  answer: AccessTokenError.AccessTokenError,
+  options: { readonly step: number; readonly total: number; readonly life?: Duration.DurationInput }
+) =>
+  Effect.gen(function*() {
+    const virtual = VirtualClock.make()
+    const times = yield* Ref.make<ReadonlyArray<number>>([])
+    const source = yield* answering((n) =>
+      Effect.gen(function*() {
+        const now = yield* Clock.currentTimeMillis
+        yield* Ref.update(times, (all) => [...all, now])
+        return yield* n === 1 && options.life !== undefined ? token("held", options.life) : Effect.fail(answer)
+      })
+    )
+    yield* Effect.gen(function*() {
+      const provider = yield* AccessTokenProvider.AccessTokenProvider
+      for (let passed = 0; passed < options.total; passed += options.step) {
+        yield* Effect.exit(provider.get)
+        yield* virtual.advance(options.step)
+      }
+    }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)), Effect.withClock(virtual.clock))
+    return yield* Ref.get(times)
+  })
+
+const gaps = (times: ReadonlyArray<number>) => times.slice(1).map((time, index) => time - (times[index] ?? 0))
+
+/** Each gap lies within the jitter of its doubled pause, the step of asking added. */
+const assertGaps = (times: ReadonlyArray<number>, max: number, step: number) => {
+  gaps(times).forEach((gap, index) => {
+    const pause = Math.min(1000 * 2 ** index, max)
+    assert.isAtLeast(gap, 0.75 * pause, `gap ${index}`)
+    assert.isAtMost(gap, pause + step, `gap ${index}`)
+  })
+}
+
+describe("AccessTokenProvider, failure", () => {
+  it.effect("a failure is never cached as a value: all who wait get it, the next call after the cool-down asks again", () =>
+    Effect.gen(function*() {
+      const provider = yield* AccessTokenProvider.AccessTokenProvider
+      const source = yield* ScriptedSource
+      const callers = yield* Effect.fork(
+        Effect.all(Array.from({ length: 5 }, () => Effect.flip(provider.get)), { concurrency: "unbounded" })
+      )
+      const first = yield* source.next
+      yield* settle
+      yield* first.answer(Effect.fail(down))
+      assert.strictEqual((yield* Fiber.join(callers)).length, 5)
+      assert.strictEqual(yield* source.calls, 1, "5 callers, one request")
+      yield* TestClock.adjust("1 seconds")
+      const caller = yield* Effect.fork(provider.get)
+      yield* Effect.flatMap(source.next, (call) => call.answer(token("back")))
+      assert.strictEqual(valueOf(yield* Fiber.join(caller)), "back")
+    }).pipe(provided()))
+
+  it.effect("within the cool-down get fails at once with the last error and its retryAt, and sends nothing", () =>
+    Effect.gen(function*() {
+      const provider = yield* AccessTokenProvider.AccessTokenProvider
+      const source = yield* ScriptedSource
+      const caller = yield* Effect.fork(Effect.flip(provider.get))
+      yield* Effect.flatMap(source.next, (call) => call.answer(Effect.fail(down)))
+      const first = yield* Fiber.join(caller)
+      const retryAt = Option.getOrThrow(first.retryAt).epochMillis
+      assert.isAtLeast(retryAt, 750)
+      assert.isAtMost(retryAt, 1000)
+      const again = yield* Effect.flip(provider.get)
+      assert.strictEqual(again._tag, "TokenRequestError")
+      assert.strictEqual(Option.getOrThrow(again.retryAt).epochMillis, retryAt)
+      const status = yield* provider.status
+      assert.strictEqual(status.zone, "Empty")
+      assert.strictEqual(Option.getOrThrow(status.coolDown).error, "TokenRequestError")
+      assert.strictEqual(Option.getOrThrow(status.coolDown).until.epochMillis, retryAt)
+      assert.strictEqual(yield* source.calls, 1)
+      yield* TestClock.setTime(retryAt)
+      assert.isTrue(Option.isNone((yield* provider.status).coolDown))
+      const fiber = yield* Effect.fork(provider.get)
+      yield* source.next
+      yield* Fiber.interrupt(fiber)
+    }).pipe(provided()))
+
+  it.effect("while callers fail the pauses double from 1 s to 5 s, each × 0.75 to 1", () =>
+    Effect.gen(function*() {
+      const times = yield* requestTimes(down, { step: 10, total: 60_000 })
+      assertGaps(times, 5000, 10)
+      assert.isAtLeast(times.length, 12)
+    }))
+
+  it.effect("when the endpoint refused the credentials the pauses double up to 60 s", () =>
+    Effect.gen(function*() {
+      const times = yield* requestTimes(refused, { step: 100, total: 300_000 })
+      assertGaps(times, 60_000, 100)
+      assert.isAtLeast(times.length, 8)
+    }))
+
+  it.effect("while a live token is held the pauses double up to 60 s, and it is served through them", () =>
+    Effect.gen(function*() {
+      const virtual = VirtualClock.make()
+      const life = 10 * 3_600_000
+      const source = yield* answering((n) => n === 1 ? token("held", life) : Effect.fail(down))
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        yield* provider.get
+        yield* virtual.advance(life - 240_000)
+        let last = 0
+        const pauses: Array<number> = []
+        for (let passed = 0; passed < 200_000; passed += 100) {
+          assert.strictEqual(valueOf(yield* provider.get), "held")
+          yield* settle
+          const calls = yield* source.calls
+          if (calls - 1 > pauses.length) {
+            pauses.push(passed - last)
+            last = passed
+          }
+          yield* virtual.advance(100)
+        }
+        // From the second renewal on: 1, 2, 4, 8, 16, 32, 60 seconds, jittered.
+        pauses.slice(1).forEach((pause, index) => {
+          const full = Math.min(1000 * 2 ** index, 60_000)
+          assert.isAtLeast(pause, 0.75 * full)
+          assert.isAtMost(pause, full + 100)
+        })
+        assert.isAtLeast(pauses.length, 7)
+      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)), Effect.withClock(virtual.clock))
+    }))
+
+  it.effect("after a ten minutes' outage callers get a token within 5 s of its end", () =>
+    Effect.gen(function*() {
+      // The outage begins while a token is held and outlasts it: pauses of a minute must not reach the callers.
+      const back = yield* Ref.make(false)
+      const source = yield* answering((n) =>
+        Effect.flatMap(Ref.get(back), (back) => n === 1 || back ? token(`token-${n}`) : Effect.fail(down))
+      )
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        yield* provider.get
+        yield* TestClock.adjust("56 minutes")
+        for (let second = 0; second < 600; second++) {
+          yield* Effect.exit(provider.get)
+          yield* settle
+          yield* TestClock.adjust("1 seconds")
+        }
+        assert.isTrue(Exit.isFailure(yield* Effect.exit(provider.get)), "the outage is felt")
+        yield* Ref.set(back, true)
+        let waited = 0
+        while (Exit.isFailure(yield* Effect.exit(provider.get))) {
+          yield* TestClock.adjust("100 millis")
+          waited += 100
+          assert.isAtMost(waited, 5000)
+        }
+      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
+    }))
+
+  it.effect("Retry-After lengthens a pause, up to an hour, and never shortens it", () =>
+    Effect.gen(function*() {
+      for (
+        const [retryAfter, least, most] of [
+          [100, 750, 1000],
+          [20_000, 20_000, 20_000],
+          [Duration.toMillis("7 days"), 3_600_000, 3_600_000],
+          [-5000, 750, 1000]
+        ] as const
+      ) {
+        const source = yield* answering(() =>
+          Effect.flatMap(Clock.currentTimeMillis, (now) =>
+            new AccessTokenError.TokenRefusedError({
+              reason: "RateLimited",
+              status: 429,
+              retryAt: Option.some(DateTime.unsafeMake(now + retryAfter))
+            }))
+        )
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          const now = yield* Clock.currentTimeMillis
+          const error = yield* Effect.flip(provider.get)
+          const pause = Option.getOrThrow(error.retryAt).epochMillis - now
+          assert.isAtLeast(pause, least)
+          assert.isAtMost(pause, most)
+          yield* TestClock.adjust(least - 1)
+          yield* Effect.flip(provider.get)
+          assert.strictEqual(yield* source.calls, 1)
+          yield* TestClock.adjust(most - least + 1)
+          yield* Effect.flip(provider.get)
+          assert.strictEqual(yield* source.calls, 2)
+        }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
+      }
+    }))
+
+  it.effect("refresh asks at once within a cool-down, and the pauses begin anew", () =>
+    Effect.gen(function*() {
+      const source = yield* answering(() => Effect.fail(down))
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        yield* Effect.flip(provider.get)
+        yield* TestClock.adjust("1 seconds")
+        yield* Effect.flip(provider.get)
+        yield* TestClock.adjust("2 seconds")
+        yield* Effect.flip(provider.get)
+        assert.strictEqual(yield* source.calls, 3)
+        const now = yield* Clock.currentTimeMillis
+        const error = yield* Effect.flip(provider.refresh)
+        assert.strictEqual(yield* source.calls, 4)
+        assert.isAtMost(Option.getOrThrow(error.retryAt).epochMillis - now, 1000)
+      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
+    }))
+
+  it.effect("a success resets the pauses", () =>
+    Effect.gen(function*() {
+      const source = yield* answering((n) => n === 4 ? token("good", "1 seconds") : Effect.fail(down))
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        for (const pause of [1000, 2000, 4000]) {
+          yield* Effect.flip(provider.get)
+          yield* TestClock.adjust(pause)
+        }
+        assert.strictEqual(valueOf(yield* provider.get), "good")
+        yield* TestClock.adjust("1 seconds")
+        const now = yield* Clock.currentTimeMillis
+        const error = yield* Effect.flip(provider.get)
+        assert.isAtMost(Option.getOrThrow(error.retryAt).epochMillis - now, 1000)
+      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
+    }))
+
+  it.effect("cooldown.base and cooldown.max are the first and the longest pause", () =>
+    Effect.gen(function*() {
+      const source = yield* answering(() => Effect.fail(refused))
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        for (const pause of [100, 200, 300, 300]) {
+          const now = yield* Clock.currentTimeMillis
+          const error = yield* Effect.flip(provider.get)
+          const asked = Option.getOrThrow(error.retryAt).epochMillis - now
+          assert.isAtMost(asked, pause)
+          assert.isAtLeast(asked, 0.75 * pause - 1)
+          yield* TestClock.adjust(pause)
+        }
+      }).pipe(
+        Effect.provide(
+          Layer.provide(
+            AccessTokenProvider.layer({ cooldown: { base: "100 millis", max: "300 millis" } }),
+            source.layer
+          )
+        )
+      )
+    }))
+
+  describe("a broken source", () => {
+    it.effect("a defect is this flight's waiters', counts as a failure, and the next call works", () =>
+      Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        const source = yield* ScriptedSource
+        const callers = yield* Effect.fork(
+          Effect.all(Array.from({ length: 3 }, () => Effect.exit(provider.get)), { concurrency: "unbounded" })
+        )
+        const call = yield* source.next
+        yield* settle
+        yield* call.answer(Effect.die("an invented defect"))
+        for (const exit of yield* Fiber.join(callers)) {
+          assert.isTrue(Exit.isFailure(exit) && Cause.isDie(exit.cause))
+        }
+        const paused = yield* Effect.flip(provider.get)
+        assert.instanceOf(paused, AccessTokenError.TokenRequestError)
+        assert.isTrue(Option.isSome(paused.retryAt), "nobody else dies of it; the cool-down holds")
+        assert.strictEqual(yield* source.calls, 1)
+        yield* TestClock.adjust("1 seconds")
+        const next = yield* Effect.fork(provider.get)
+        yield* Effect.flatMap(source.next, (call) => call.answer(token("works")))
+        assert.strictEqual(valueOf(yield* Fiber.join(next)), "works")
+      }).pipe(provided()))
+
+    it.effect("a throw while acquire is called is such a defect", () =>
+      Effect.gen(function*() {
+        const source = yield* answering((n) => {
+          if (n === 1) throw new Error("an invented throw")
+          return token("works")
+        })
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          const exit = yield* Effect.exit(provider.get)
+          assert.isTrue(Exit.isFailure(exit) && Cause.isDie(exit.cause))
+          yield* TestClock.adjust("1 seconds")
+          assert.strictEqual(valueOf(yield* provider.get), "works")
+        }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
+      }))
+
+    it.effect("a live token is served through a defect", () =>
+      Effect.gen(function*() {
+        const source = yield* answering((n) => n === 1 ? token("held") : Effect.die("an invented defect"))
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          yield* provider.get
+          yield* TestClock.adjust("3580 seconds")
+          assert.strictEqual(valueOf(yield* provider.get), "held", "must-wait: waited, and got the old one")
+          assert.strictEqual(valueOf(yield* provider.get), "held", "within the cool-down")
+          assert.strictEqual(yield* source.calls, 2)
+        }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
+      }))
+
+    it.effect("a source that interrupts itself gives TokenRequestError, never a bare interruption", () =>
+      Effect.gen(function*() {
+        const source = yield* answering((n) => n === 1 ? Effect.interrupt : token("works"))
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          const error = yield* Effect.flip(provider.get)
+          assert.instanceOf(error, AccessTokenError.TokenRequestError)
+          assert.notStrictEqual(error.reason, "Closed")
+          yield* TestClock.adjust("1 seconds")
+          assert.strictEqual(valueOf(yield* provider.get), "works")
+        }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
+      }))
+  })
+})

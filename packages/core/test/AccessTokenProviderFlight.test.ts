@@ -1,0 +1,294 @@
+import { HttpClient, HttpClientResponse } from "@effect/platform"
+import { assert, describe, it } from "@effect/vitest"
+import { AccessTokenError, AccessTokenProvider, ClientCredentials, TokenEndpoint } from "@store-api/core"
+import {
+  Cause,
+  Deferred,
+  Effect,
+  Exit,
+  FastCheck as fc,
+  Fiber,
+  HashMap,
+  Layer,
+  Logger,
+  LogLevel,
+  Option,
+  Redacted,
+  Ref,
+  Runtime,
+  Scope,
+  Stream,
+  TestClock,
+  Tracer
+} from "effect"
+import { answering, layer as scripted, ScriptedSource, settle, token } from "./support/scriptedSource.js"
+
+const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
+
+const steps = (count: number) => Effect.repeatN(Effect.yieldNow(), count)
+
+const answerBody = new TextEncoder().encode(JSON.stringify({ access_token: "shared", token_type: "bearer" }))
+
+/**
+ * The real endpoint over an `HttpClient` that takes many steps before it sends, while it waits for the headers, in the
+ * body and at its end, so that an interruption can fall between any two of them.
+ */
+const slowEndpoint = Effect.gen(function*() {
+  const requests = yield* Ref.make(0)
+  const client = HttpClient.make((request) =>
+    Effect.gen(function*() {
+      yield* steps(5)
+      yield* Ref.update(requests, (n) => n + 1)
+      yield* steps(5)
+      const body = Stream.fromIterable(answerBody).pipe(
+        Stream.map((byte) => Uint8Array.of(byte)),
+        Stream.rechunk(4),
+        Stream.tap(() => steps(1))
+      )
+      return HttpClientResponse.fromWeb(request, new Response(yield* Stream.toReadableStreamEffect(body)))
+    })
+  )
+  const credentials = yield* ClientCredentials.make({
+    clientId: "demo-client",
+    clientSecret: Redacted.make("an invented secret")
+  })
+  return {
+    requests: Ref.get(requests),
+    layer: AccessTokenProvider.layer().pipe(
+      Layer.provide(TokenEndpoint.layer({ authUrl: "https://auth.store.example", credentials })),
+      Layer.provide(Layer.succeed(HttpClient.HttpClient, client))
+    )
+  }
+})
+
+describe("AccessTokenProvider, flight", () => {
+  describe("interruption", () => {
+    /** Who is interrupted: the first caller, a follower, some, or all; and after how many steps each. */
+    const scenario = fc.record({
+      callers: fc.integer({ min: 2, max: 6 }),
+      delays: fc.array(fc.option(fc.integer({ min: 0, max: 120 }), { freq: 2 }), { minLength: 6, maxLength: 6 })
+    })
+
+    const interrupting = (callers: number, delays: ReadonlyArray<number | null>) =>
+      Effect.gen(function*() {
+        const { layer, requests } = yield* slowEndpoint
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          const fibers = yield* Effect.forEach(
+            Array.from({ length: callers }),
+            () => Effect.zipLeft(Effect.fork(provider.get), Effect.yieldNow())
+          )
+          yield* Effect.forEach(
+            fibers,
+            (fiber, index) => {
+              const delay = delays[index]
+              return delay === null || delay === undefined
+                ? Effect.void
+                : Effect.zipRight(steps(delay), Fiber.interrupt(fiber))
+            },
+            { concurrency: "unbounded" }
+          )
+          const exits = yield* Effect.forEach(fibers, Fiber.await)
+          exits.forEach((exit, index) => {
+            const interrupted = delays[index] !== null
+            assert.isTrue(
+              Exit.isSuccess(exit) ? valueOf(exit.value) === "shared" : interrupted && Exit.isInterrupted(exit),
+              `caller ${index}`
+            )
+          })
+          assert.strictEqual(valueOf(yield* provider.get), "shared")
+          assert.strictEqual(yield* requests, 1)
+        }).pipe(Effect.provide(layer))
+      })
+
+    it("of any callers at any moment: nobody else is disturbed, one request (300 seeds)", () =>
+      fc.assert(
+        fc.asyncProperty(scenario, ({ callers, delays }) => Effect.runPromise(interrupting(callers, delays))),
+        { numRuns: 300 }
+      ), 60_000)
+
+    for (const [who, index] of [["the first caller", 0], ["a follower", 1]] as const) {
+      it.effect(`${who}, at each of 120 moments`, () =>
+        Effect.forEach(
+          Array.from({ length: 120 }, (_, step) => step),
+          (step) => interrupting(3, Array.from({ length: 3 }, (_, caller) => caller === index ? step : null)),
+          { discard: true }
+        ), 60_000)
+    }
+
+    it.effect(
+      "all callers, at each of 120 moments: the token is there for the next one, of the same request",
+      () =>
+        Effect.forEach(
+          Array.from({ length: 120 }, (_, step) => step),
+          (step) => interrupting(3, [step, step, step]),
+          { discard: true }
+        ),
+      60_000
+    )
+
+    it.effect("an uninterruptible caller does not make the flight uninterruptible", () =>
+      Effect.gen(function*() {
+        const scope = yield* Scope.make()
+        const context = yield* Layer.buildWithScope(Layer.provideMerge(AccessTokenProvider.layer(), scripted), scope)
+        const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
+        const source = yield* Effect.provide(ScriptedSource, context)
+        const caller = yield* Effect.fork(Effect.uninterruptible(Effect.exit(provider.get)))
+        yield* source.next
+        yield* Scope.close(scope, Exit.void)
+        assert.strictEqual(yield* source.interrupted, 1)
+        assert.isTrue(Exit.isFailure(yield* Fiber.join(caller)))
+      }))
+  })
+
+  describe("closing the scope", () => {
+    it.effect("in mid-flight: the flight ends, its waiters and all later callers get Closed, never a bare interruption", () =>
+      Effect.gen(function*() {
+        const scope = yield* Scope.make()
+        const context = yield* Layer.buildWithScope(Layer.provideMerge(AccessTokenProvider.layer(), scripted), scope)
+        const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
+        const source = yield* Effect.provide(ScriptedSource, context)
+        const waiters = yield* Effect.fork(
+          Effect.all(Array.from({ length: 10 }, () => Effect.flip(provider.get)), { concurrency: "unbounded" })
+        )
+        yield* source.next
+        yield* settle
+        yield* Scope.close(scope, Exit.void)
+        const late = [yield* Effect.flip(provider.get), yield* Effect.flip(provider.refresh)]
+        for (const error of [...(yield* Fiber.join(waiters)), ...late]) {
+          assert.instanceOf(error, AccessTokenError.TokenRequestError)
+          assert.strictEqual(error.reason, "Closed")
+        }
+        assert.strictEqual(yield* source.interrupted, 1)
+        assert.strictEqual(yield* source.calls, 1)
+        assert.deepStrictEqual(yield* provider.status, {
+          zone: "Closed",
+          expiresAt: Option.none(),
+          acquiring: false,
+          coolDown: Option.none()
+        })
+        assert.deepStrictEqual(yield* provider.current, Option.none())
+        yield* provider.invalidate(yield* token("any"))
+      }))
+
+    it.effect("while it holds a live token: those who wait for its renewal get Closed all the same", () =>
+      Effect.gen(function*() {
+        const scope = yield* Scope.make()
+        const context = yield* Layer.buildWithScope(Layer.provideMerge(AccessTokenProvider.layer(), scripted), scope)
+        const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
+        const source = yield* Effect.provide(ScriptedSource, context)
+        const first = yield* Effect.fork(provider.get)
+        yield* Effect.flatMap(source.next, (call) => call.answer(token("one")))
+        yield* Fiber.join(first)
+        yield* TestClock.adjust("3580 seconds")
+        const inMustWait = yield* Effect.fork(Effect.flip(provider.get))
+        yield* source.next
+        const refreshing = yield* Effect.fork(Effect.flip(provider.refresh))
+        yield* settle
+        yield* Scope.close(scope, Exit.void)
+        const late = yield* Effect.flip(provider.get)
+        for (const error of [yield* Fiber.join(inMustWait), yield* Fiber.join(refreshing), late]) {
+          assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "Closed")
+        }
+      }))
+  })
+
+  it.effect("a late completion never undoes newer state: after the close, and after a rejection", () =>
+    Effect.gen(function*() {
+      const stubborn = yield* Deferred.make<void>()
+      const source = yield* answering((n) =>
+        Effect.uninterruptible(Effect.zipRight(Deferred.await(stubborn), token(`token-${n}`)))
+      )
+      const scope = yield* Scope.make()
+      const context = yield* Layer.buildWithScope(Layer.provide(AccessTokenProvider.layer(), source.layer), scope)
+      const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
+      const waiter = yield* Effect.fork(Effect.flip(provider.get))
+      yield* settle
+      const closing = yield* Effect.fork(Scope.close(scope, Exit.void))
+      assert.strictEqual((yield* Fiber.join(waiter))._tag, "TokenRequestError", "told at once, though the source hangs")
+      yield* Deferred.succeed(stubborn, undefined)
+      yield* Fiber.join(closing)
+      assert.strictEqual((yield* provider.status).zone, "Closed")
+    }))
+
+  describe("telemetry", () => {
+    /** A tracer that keeps its spans. */
+    const recordingTracer = (spans: Array<Tracer.Span>) =>
+      Tracer.make({
+        span(name, parent, context, links, startTime, kind) {
+          const attributes = new Map<string, unknown>()
+          const span: Tracer.Span = {
+            _tag: "Span",
+            name,
+            spanId: String(spans.length),
+            traceId: parent._tag === "Some" ? parent.value.traceId : `trace-${spans.length}`,
+            parent,
+            context,
+            status: { _tag: "Started", startTime },
+            attributes,
+            links,
+            sampled: true,
+            kind,
+            end: () => undefined,
+            attribute: (key, value) => void attributes.set(key, value),
+            event: () => undefined,
+            addLinks: () => undefined
+          }
+          spans.push(span)
+          return span
+        },
+        context: (f) => f()
+      })
+
+    it.effect("a tracer and a logger merged beside the layer see the acquisition, without the caller's span and annotations", () => {
+      const spans: Array<Tracer.Span> = []
+      const lines: Array<string> = []
+      const Telemetry = Layer.mergeAll(
+        Layer.setTracer(recordingTracer(spans)),
+        Logger.replace(
+          Logger.defaultLogger,
+          Logger.make(({ annotations, message, spans }) => {
+            lines.push(JSON.stringify([message, [...HashMap.keys(annotations)], [...spans].map(({ label }) => label)]))
+          })
+        ),
+        Logger.minimumLogLevel(LogLevel.Debug)
+      )
+      return Effect.gen(function*() {
+        const source = yield* answering((n) => token(`token-${n}`))
+        // Built apart, without the telemetry, which is merged beside it.
+        const Provider = Layer.provide(AccessTokenProvider.layer(), source.layer)
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          yield* provider.get.pipe(
+            Effect.withSpan("the caller's"),
+            Effect.annotateLogs("tenant", "the caller's"),
+            Effect.withLogSpan("the caller's")
+          )
+          yield* Effect.logDebug("control").pipe(Effect.annotateLogs("tenant", "seen"), Effect.withLogSpan("seen"))
+        }).pipe(Effect.provide(Layer.merge(Provider, Telemetry)))
+        const acquire = spans.find(({ name }) => name === "AccessTokenProvider.acquire")
+        assert.isTrue(acquire !== undefined && Option.isNone(acquire.parent), "a root span")
+        assert.isTrue(spans.some(({ name }) => name === "the caller's"))
+        assert.deepStrictEqual(lines, [
+          JSON.stringify([["Access token acquired"], ["expiresAt"], []]),
+          JSON.stringify([["control"], ["tenant"], ["seen"]])
+        ])
+      })
+    })
+  })
+
+  it("the runtime of the layer may be closed while callers still hold the service", () =>
+    Effect.runPromise(
+      Effect.gen(function*() {
+        const source = yield* answering((n) => token(`token-${n}`))
+        const provider = yield* Effect.scoped(
+          Effect.flatMap(
+            Layer.toRuntime(Layer.provide(AccessTokenProvider.layer(), source.layer)),
+            (runtime) => Effect.sync(() => Runtime.runSync(runtime)(AccessTokenProvider.AccessTokenProvider))
+          )
+        )
+        const exit = yield* Effect.exit(provider.get)
+        assert.isTrue(Exit.isFailure(exit) && Option.isSome(Cause.failureOption(exit.cause)))
+      })
+    ))
+})

@@ -1,0 +1,148 @@
+import { assert, describe, it } from "@effect/vitest"
+import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
+import { Effect, Fiber, Layer, Option, Redacted, TestClock } from "effect"
+import { answering, layer as scripted, ScriptedSource, settle, token } from "./support/scriptedSource.js"
+import * as VirtualClock from "./support/virtualClock.js"
+
+const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
+
+const numbered = Effect.map(
+  answering((n) => token(`token-${n}`)),
+  ({ calls, layer }) => ({ calls, layer: Layer.provide(AccessTokenProvider.layer(), layer) })
+)
+
+describe("AccessTokenProvider, rejection", () => {
+  it.effect("the first rejection always takes effect; a further one does nothing within the interval", () =>
+    Effect.gen(function*() {
+      const { calls, layer } = yield* numbered
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        yield* provider.invalidate(yield* provider.get)
+        const second = yield* provider.get
+        assert.strictEqual(valueOf(second), "token-2")
+        yield* TestClock.adjust("999 millis")
+        yield* provider.invalidate(second)
+        assert.strictEqual(yield* provider.get, second, "served on: the caller gets the API's 401")
+        yield* TestClock.adjust("1 millis")
+        yield* provider.invalidate(second)
+        assert.strictEqual(valueOf(yield* provider.get), "token-3")
+        assert.strictEqual(yield* calls, 3)
+      }).pipe(Effect.provide(layer))
+    }))
+
+  it.effect("an API that answers 401 to every token, under load: the interval doubles from 1 s to 60 s", () =>
+    Effect.gen(function*() {
+      const virtual = VirtualClock.make()
+      const { calls, layer } = yield* numbered
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        // Ten minutes of 20 calls a second, each of which is answered with a 401.
+        for (let call = 0; call < 12_000; call++) {
+          yield* provider.invalidate(yield* provider.get)
+          yield* virtual.advance("50 millis")
+        }
+        // 1 + 1 + 2 + 4 + … + 32 s, then one a minute.
+        assert.isAtMost(yield* calls, 18)
+        assert.isAtLeast(yield* calls, 14)
+      }).pipe(Effect.provide(layer), Effect.withClock(virtual.clock))
+    }))
+
+  it.effect("it recovers: once the API takes tokens again, a later rejection is effective at once", () =>
+    Effect.gen(function*() {
+      const virtual = VirtualClock.make()
+      const { calls, layer } = yield* numbered
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        for (let call = 0; call < 600; call++) {
+          yield* provider.invalidate(yield* provider.get)
+          yield* virtual.advance("100 millis")
+        }
+        yield* virtual.advance("64 seconds")
+        yield* provider.invalidate(yield* provider.get)
+        const good = yield* provider.get
+        const before = yield* calls
+        yield* virtual.advance("64 seconds")
+        assert.strictEqual(yield* provider.get, good, "not rejected any more")
+        yield* provider.invalidate(good)
+        const next = yield* provider.get
+        assert.strictEqual(yield* calls, before + 1)
+        yield* virtual.advance("1 seconds")
+        yield* provider.invalidate(next)
+        yield* provider.get
+        assert.strictEqual(yield* calls, before + 2, "an undisputed token set the interval back to 1 s")
+      }).pipe(Effect.provide(layer), Effect.withClock(virtual.clock))
+    }))
+
+  it.effect("an endpoint that hands out the rejected token again: served, disputed, one request an interval", () =>
+    Effect.gen(function*() {
+      const virtual = VirtualClock.make()
+      const same = yield* Effect.withClock(token("same"), virtual.clock)
+      const source = yield* answering(() => Effect.succeed(same))
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        for (let call = 0; call < 100; call++) {
+          yield* provider.invalidate(yield* provider.get)
+          yield* virtual.advance("100 millis")
+        }
+        // 10 seconds: at 0, then after 1, 2 and 4 seconds of an interval.
+        assert.isAtMost(yield* source.calls, 5)
+      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)), Effect.withClock(virtual.clock))
+    }))
+
+  it.effect("rejections are counted apart from failures", () =>
+    Effect.gen(function*() {
+      const down = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })
+      const source = yield* answering((n) => n === 2 ? Effect.fail(down) : token(`token-${n}`))
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        yield* provider.invalidate(yield* provider.get)
+        assert.strictEqual((yield* Effect.flip(provider.get))._tag, "TokenRequestError")
+        yield* TestClock.adjust("1 seconds")
+        const third = yield* provider.get
+        assert.strictEqual(valueOf(third), "token-3")
+        assert.strictEqual(yield* source.calls, 3)
+      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
+    }))
+
+  it.effect("a rejection during a renewal joins it, and the rejected token is not served meanwhile", () =>
+    Effect.gen(function*() {
+      const provider = yield* AccessTokenProvider.AccessTokenProvider
+      const source = yield* ScriptedSource
+      const first = yield* Effect.fork(provider.get)
+      yield* Effect.flatMap(source.next, (call) => call.answer(token("one")))
+      const one = yield* Fiber.join(first)
+      yield* TestClock.adjust("56 minutes")
+      yield* provider.get
+      const renewal = yield* source.next
+      yield* provider.invalidate(one)
+      assert.deepStrictEqual(yield* provider.current, Option.none())
+      const waiting = yield* Effect.fork(provider.get)
+      yield* settle
+      assert.strictEqual(yield* source.calls, 2)
+      yield* renewal.answer(token("two"))
+      assert.strictEqual(valueOf(yield* Fiber.join(waiting)), "two")
+      yield* provider.invalidate(one)
+      assert.strictEqual(valueOf(yield* provider.get), "two", "a late rejection does not undo newer state")
+      yield* provider.invalidate(yield* provider.get)
+      assert.strictEqual(valueOf(yield* provider.get), "two", "the renewal counted as caused by the rejection")
+    }).pipe(Effect.provide(Layer.provideMerge(AccessTokenProvider.layer(), scripted))))
+
+  it.effect("a rejection while callers wait in must-wait: they get the new token, not the rejected one", () =>
+    Effect.gen(function*() {
+      const provider = yield* AccessTokenProvider.AccessTokenProvider
+      const source = yield* ScriptedSource
+      const first = yield* Effect.fork(provider.get)
+      yield* Effect.flatMap(source.next, (call) => call.answer(token("one")))
+      const one = yield* Fiber.join(first)
+      yield* TestClock.adjust("3580 seconds")
+      const waiting = yield* Effect.fork(provider.get)
+      const renewal = yield* source.next
+      yield* settle
+      yield* provider.invalidate(one)
+      yield* TestClock.adjust("10 seconds")
+      yield* settle
+      assert.isTrue(Option.isNone(yield* Fiber.poll(waiting)), "half of what was left is over, and one is gone")
+      yield* renewal.answer(token("two"))
+      assert.strictEqual(valueOf(yield* Fiber.join(waiting)), "two")
+    }).pipe(Effect.provide(Layer.provideMerge(AccessTokenProvider.layer(), scripted))))
+})

@@ -1,1 +1,7 @@
-export {}
+/**
+ * The store API suite's access tokens on Node: one namespace a module.
+ *
+ * @since 0.1.0
+ */
+export * as NodeHttp from "./NodeHttp.js"
+export * as NodeStoreAuth from "./NodeStoreAuth.js"

@@ -1,0 +1,102 @@
+import * as Crypto from "node:crypto"
+import * as Fs from "node:fs"
+import * as Tls from "node:tls"
+import { ConfigurationError } from "@store-api/core/AccessTokenError"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+
+type Pem = string | Uint8Array
+
+export interface Options {
+  readonly ca?: Pem | ReadonlyArray<Pem> | undefined
+  readonly cert?: Pem | undefined
+  readonly key?: Redacted.Redacted | undefined
+}
+
+/** What `tls.connect` is told. Stated, so that `NODE_TLS_REJECT_UNAUTHORIZED` cannot lift it. */
+export interface TlsOptions {
+  readonly rejectUnauthorized: true
+  readonly secureContext?: Tls.SecureContext
+}
+
+/** A proxy is held to the same authorities, but not shown the client's certificate. */
+export interface TlsSettings {
+  readonly forServers: TlsOptions
+  readonly forProxies: TlsOptions
+}
+
+/**
+ * Made once: reading a hundred authorities takes longer than a handshake, and a faulty text is found while the layer is
+ * built. The context also keeps the key out of what undici's objects print.
+ */
+export const make = ({ ca, cert, key }: Options): Effect.Effect<TlsSettings, ConfigurationError> =>
+  Effect.gen(function*() {
+    const authorities = ca === undefined ? {} : { ca: [...(yield* trustedByNode), ...(yield* certificates(ca))] }
+    const client = yield* clientCertificate(cert, key)
+    return {
+      forServers: yield* withContext({ ...authorities, ...client }),
+      forProxies: yield* withContext(authorities)
+    }
+  })
+
+const withContext = (options: Tls.SecureContextOptions): Effect.Effect<TlsOptions, ConfigurationError> =>
+  Object.keys(options).length === 0
+    ? Effect.succeed({ rejectUnauthorized: true })
+    : Effect.map(
+      // Each part was accepted alone.
+      attempt("key", "is not the private key of cert", () => Tls.createSecureContext(options)),
+      (secureContext) => ({ rejectUnauthorized: true, secureContext })
+    )
+
+/** Node's `ca` replaces what Node trusts by itself. */
+const trustedByNode: Effect.Effect<ReadonlyArray<string>> = Effect.suspend(() => {
+  // From Node 22.15; the types are those of Node 20.
+  const { getCACertificates } = Tls as { readonly getCACertificates?: (type: "default") => ReadonlyArray<string> }
+  return getCACertificates === undefined
+    ? Effect.map(extraCertificates, (extra) => [...Tls.rootCertificates, ...extra])
+    : Effect.succeed(getCACertificates("default"))
+})
+
+/** What Node reads when it starts, and passes over when it cannot. */
+const extraCertificates: Effect.Effect<ReadonlyArray<string>> = Effect.try(() => [
+  Fs.readFileSync(process.env["NODE_EXTRA_CA_CERTS"] ?? "", "utf8")
+]).pipe(Effect.orElseSucceed(() => []))
+
+/** Each certificate is looked at: Node passes over a text that holds none. */
+const certificates = (ca: NonNullable<Options["ca"]>): Effect.Effect<ReadonlyArray<string>, ConfigurationError> => {
+  const reason = "must hold certificates in PEM"
+  return Effect.forEach(
+    typeof ca === "string" || ca instanceof Uint8Array ? [ca] : ca,
+    (source) =>
+      Effect.gen(function*() {
+        const found = textOf(source).match(/-----BEGIN CERTIFICATE-----[^]+?-----END CERTIFICATE-----/g)
+        if (found === null) return yield* new ConfigurationError({ option: "ca", reason })
+        yield* attempt("ca", reason, () => found.map((text) => new Crypto.X509Certificate(text)))
+        return found.join("\n")
+      })
+  )
+}
+
+const clientCertificate = (
+  cert: Options["cert"],
+  key: Options["key"]
+): Effect.Effect<Pick<Tls.SecureContextOptions, "cert" | "key">, ConfigurationError> =>
+  Effect.gen(function*() {
+    if (cert === undefined && key === undefined) return {}
+    if (cert === undefined) return yield* new ConfigurationError({ option: "cert", reason: "is missing, key needs it" })
+    if (key === undefined) return yield* new ConfigurationError({ option: "key", reason: "is missing, cert needs it" })
+    const parts = { cert: textOf(cert), key: Redacted.value(key) }
+    yield* attempt("cert", "must be a certificate in PEM", () => Tls.createSecureContext({ cert: parts.cert }))
+    yield* attempt(
+      "key",
+      "must be a private key in PEM, without a passphrase",
+      () => Tls.createSecureContext({ key: parts.key })
+    )
+    return parts
+  })
+
+/** The error of Node is not kept. */
+const attempt = <A>(option: string, reason: string, evaluate: () => A): Effect.Effect<A, ConfigurationError> =>
+  Effect.mapError(Effect.try(evaluate), () => new ConfigurationError({ option, reason }))
+
+const textOf = (source: Pem): string => typeof source === "string" ? source : new TextDecoder().decode(source)

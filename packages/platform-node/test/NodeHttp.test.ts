@@ -1,0 +1,163 @@
+import * as Http from "node:http"
+import { inspect } from "node:util"
+import { HttpClient } from "@effect/platform"
+import { NodeHttpClient } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import { type AccessTokenError, AccessTokenProvider, StoreAuth } from "@store-api/core"
+import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
+import { Config, ConfigProvider, Effect, Layer, Redacted } from "effect"
+import { at, call, get, listen, selfSigned, startProxy, startStore } from "./utils.js"
+
+// undici takes a socket up again in the next turn of the event loop, so a request at once would open a second one.
+const twenty = Effect.zipRight(
+  Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) => provider.get),
+  Effect.repeatN(Effect.zipRight(Effect.sleep("2 millis"), call()), 19)
+)
+
+describe("keep-alive", () => {
+  it.scopedLive("sends 20 requests and the token request through one socket", () =>
+    Effect.gen(function*() {
+      const server = yield* startStore
+      yield* Effect.provide(twenty, NodeStoreAuth.layer(at(server.url)))
+      assert.strictEqual(server.opened(), 1)
+    }))
+
+  it.scopedLive("which is seen: without it there is a socket for each", () =>
+    Effect.gen(function*() {
+      const server = yield* startStore
+      yield* Effect.provide(twenty, Layer.provide(StoreAuth.layer(at(server.url)), NodeHttpClient.layer))
+      assert.strictEqual(server.opened(), 21)
+    }))
+})
+
+describe("connections", () => {
+  /** A server that takes its time, so that requests pile up in front of it. */
+  const slow = Effect.suspend(() =>
+    listen(Http.createServer((_request, response) => void setTimeout(() => response.end("done"), 20)))
+  )
+  const fifty = (url: string) => Effect.forEach(Array(50).keys(), () => get(url), { concurrency: "unbounded" })
+
+  for (const connections of [1, 4]) {
+    it.scopedLive(`of ${connections} is the most that are open under 50 concurrent requests`, () =>
+      Effect.gen(function*() {
+        const server = yield* slow
+        const answers = yield* Effect.provide(fifty(server.url), NodeHttp.layer({ connections }))
+        assert.deepStrictEqual(answers, Array<string>(50).fill("done"))
+        assert.strictEqual(server.most(), connections)
+      }))
+  }
+
+  it.scopedLive("of 4 is the most that are open through a proxy", () =>
+    Effect.gen(function*() {
+      const server = yield* slow
+      const proxy = yield* startProxy()
+      yield* Effect.provide(fifty(server.url), NodeHttp.layer({ connections: 4, proxy: new URL(proxy.url) }))
+      assert.strictEqual(server.most(), 4)
+      assert.strictEqual(proxy.most(), 4)
+    }))
+
+  it.scopedLive("are not bounded without the option", () =>
+    Effect.gen(function*() {
+      const server = yield* slow
+      yield* Effect.provide(fifty(server.url), NodeHttp.layer())
+      assert.isAbove(server.most(), 8)
+    }))
+})
+
+describe("options that cannot be used", () => {
+  const password = "a-password-to-keep"
+  const key = "-----BEGIN PRIVATE KEY-----\na-key-to-keep\n-----END PRIVATE KEY-----"
+  const broken = "-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----"
+
+  const fault = (options: NodeHttp.Options): Effect.Effect<AccessTokenError.ConfigurationError> =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(Layer.launch(NodeHttp.layer(options)))
+      assert.strictEqual(error._tag, "ConfigurationError")
+      for (const text of [error.message, inspect(error, { depth: Infinity }), JSON.stringify(error)]) {
+        assert.notInclude(text, password)
+        assert.notInclude(text, "to-keep")
+      }
+      return error
+    })
+
+  for (const connections of [0, -1, NaN, Infinity, 1.5]) {
+    it.live(`connections: ${connections}`, () =>
+      Effect.gen(function*() {
+        assert.strictEqual(
+          (yield* fault({ connections })).message,
+          "The option connections must be a whole number from 1."
+        )
+      }))
+  }
+
+  for (const url of ["ftp", "socks5", "ws"].map((scheme) => `${scheme}://user:${password}@proxy.example`)) {
+    it.live(`proxy: ${url.split(":")[0] ?? ""}`, () =>
+      Effect.gen(function*() {
+        assert.strictEqual((yield* fault({ proxy: new URL(url) })).option, "proxy")
+      }))
+  }
+
+  it.live("proxy: a password that is not percent-encoded", () =>
+    Effect.gen(function*() {
+      assert.strictEqual((yield* fault({ proxy: new URL(`http://user:${password}%zz@proxy.example`) })).option, "proxy")
+    }))
+
+  it.live("ca: no certificate, a broken one, and one among several", () =>
+    Effect.gen(function*() {
+      for (const ca of ["", "a-text-to-keep", broken, key, new TextEncoder().encode("to-keep"), [broken]]) {
+        assert.strictEqual((yield* fault({ ca })).option, "ca")
+      }
+    }))
+
+  it.scopedLive("ca: a broken certificate behind a good one", () =>
+    Effect.gen(function*() {
+      const { cert } = yield* selfSigned()
+      assert.strictEqual((yield* fault({ ca: cert + broken })).option, "ca")
+      assert.strictEqual((yield* fault({ ca: [cert, broken] })).option, "ca")
+    }))
+
+  it.scopedLive("cert and key: one without the other, none in PEM, or not a pair", () =>
+    Effect.gen(function*() {
+      const [one, other] = [yield* selfSigned(), yield* selfSigned()]
+      const redacted = Redacted.make(one.key)
+      assert.strictEqual((yield* fault({ cert: one.cert })).message, "The option key is missing, cert needs it.")
+      assert.strictEqual((yield* fault({ key: redacted })).message, "The option cert is missing, key needs it.")
+      assert.strictEqual((yield* fault({ cert: broken, key: redacted })).option, "cert")
+      assert.strictEqual((yield* fault({ cert: one.cert, key: Redacted.make(key) })).option, "key")
+      assert.strictEqual(
+        (yield* fault({ cert: other.cert, key: redacted })).message,
+        "The option key is not the private key of cert."
+      )
+    }))
+})
+
+describe("layerDispatcher", () => {
+  it.scopedLive("serves clients of one's own, and prints no key", () =>
+    Effect.gen(function*() {
+      const server = yield* startStore
+      const { cert, key } = yield* selfSigned()
+      yield* Effect.gen(function*() {
+        const dispatcher = yield* NodeHttpClient.Dispatcher
+        const client = NodeHttpClient.makeUndici(dispatcher)
+        assert.strictEqual((yield* client.get(server.url)).status, 200)
+        const printed = inspect(dispatcher, { depth: Infinity, showHidden: true })
+        assert.notInclude(printed, key.split("\n")[1] ?? "")
+      }).pipe(Effect.provide(NodeHttp.layerDispatcher({ cert, key: Redacted.make(key) })))
+    }))
+})
+
+describe("layerConfig", () => {
+  it.live("reads each option from the configuration", () =>
+    Effect.gen(function*() {
+      const live = NodeHttp.layerConfig({ connections: Config.integer("CONNECTIONS") })
+      const build = (connections: string) =>
+        HttpClient.HttpClient.pipe(
+          Effect.provide(live),
+          Effect.withConfigProvider(ConfigProvider.fromMap(new Map([["CONNECTIONS", connections]])))
+        )
+      yield* build("3")
+      const error = yield* Effect.flip(build("0"))
+      assert(error._tag === "ConfigurationError")
+      assert.strictEqual(error.option, "connections")
+    }))
+})

@@ -1,0 +1,206 @@
+import { HttpClient } from "@effect/platform"
+import { assert, describe, it } from "@effect/vitest"
+import { AccessToken, AccessTokenProvider, AuthorizedHttpClient, ClientCredentials, TokenSource } from "@store-api/core"
+import { Emulator } from "@store-api/emulator"
+import { NodeStoreAuth } from "@store-api/platform-node"
+import { Cause, Config, ConfigError, ConfigProvider, DateTime, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { at, authorized, call, selfSigned, startStore, startTlsStore } from "./utils.js"
+
+/** An application: the emulator behind sockets, and the layer in front of them. */
+const application = (http?: NodeStoreAuth.Options["http"]) =>
+  Layer.unwrapEffect(Effect.map(Emulator.Emulator, ({ url }) =>
+    NodeStoreAuth.layer({
+      authUrl: url,
+      apiUrl: url,
+      clientId: Emulator.demoClient.clientId,
+      clientSecret: Emulator.demoClient.clientSecret,
+      http
+    }))).pipe(Layer.provideMerge(Emulator.layer()))
+
+const emulated = Effect.gen(function*() {
+  const emulator = yield* Emulator.Emulator
+  const client = yield* AuthorizedHttpClient.AuthorizedHttpClient
+  const ofKind = (kind: "token" | "api") =>
+    Effect.map(emulator.requests, (requests) => requests.filter((request) => request.kind === kind))
+  return {
+    emulator,
+    client,
+    tokenRequests: ofKind("token"),
+    apiRequests: ofKind("api"),
+    statusOf: (path: string) =>
+      Effect.scoped(Effect.map(HttpClient.withScope(client).get(path), ({ status }) => status))
+  }
+})
+
+describe("layer", () => {
+  it.live("puts the token on every request", () =>
+    Effect.gen(function*() {
+      const { apiRequests, emulator, statusOf } = yield* emulated
+      for (const path of ["/orders", "/orders/7", "/stock?of=7"]) assert.strictEqual(yield* statusOf(path), 200)
+      const [token] = yield* emulator.tokens
+      assert(token !== undefined)
+      assert.deepStrictEqual(
+        (yield* apiRequests).map(({ authorization }) => Option.map(authorization, Redacted.value)),
+        Array.from({ length: 3 }, () => Option.some(`Bearer ${Redacted.value(token.value)}`))
+      )
+    }).pipe(Effect.provide(application())))
+
+  it.live("asks for one token for 1000 concurrent calls", () =>
+    Effect.gen(function*() {
+      const { apiRequests, statusOf, tokenRequests } = yield* emulated
+      const statuses = yield* Effect.forEach(Array(1000).keys(), (n) => statusOf(`/orders/${n}`), {
+        concurrency: "unbounded"
+      })
+      assert.deepStrictEqual(statuses, Array<number>(1000).fill(200))
+      assert.lengthOf(yield* apiRequests, 1000)
+      assert.lengthOf(yield* tokenRequests, 1)
+    }).pipe(Effect.provide(application({ connections: 64 }))))
+
+  it.live("recovers from a token that was revoked, with one more token request", () =>
+    Effect.gen(function*() {
+      const { apiRequests, emulator, statusOf, tokenRequests } = yield* emulated
+      assert.strictEqual(yield* statusOf("/orders"), 200)
+      assert.strictEqual(yield* emulator.revoke(), 1)
+      assert.strictEqual(yield* statusOf("/orders"), 200)
+      assert.deepStrictEqual((yield* apiRequests).map(({ status }) => Option.getOrNull(status)), [200, 401, 200])
+      assert.lengthOf(yield* tokenRequests, 2)
+    }).pipe(Effect.provide(application())))
+
+  it.scopedLive("sends nothing to another origin", () =>
+    Effect.gen(function*() {
+      const { client, statusOf } = yield* emulated
+      const elsewhere = yield* startStore
+      assert.strictEqual(yield* statusOf("/orders"), 200)
+      const error = yield* Effect.flip(client.get(`${elsewhere.url}/orders`))
+      assert.strictEqual(error._tag, "UntrustedOriginError")
+      assert.strictEqual(elsewhere.opened(), 0)
+    }).pipe(Effect.provide(application())))
+
+  it.scopedLive("takes credentials that are read at each acquisition", () =>
+    Effect.gen(function*() {
+      const { url } = yield* startStore
+      const { clientId, clientSecret } = Emulator.demoClient
+      const live = NodeStoreAuth.layer({
+        authUrl: url,
+        apiUrl: url,
+        credentials: ClientCredentials.make({ clientId, clientSecret })
+      })
+      assert.deepStrictEqual(yield* Effect.provide(call(), live), authorized)
+    }))
+
+  it.live("fails while it is built when an option of http cannot be used", () =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(
+        Layer.launch(NodeStoreAuth.layer({ ...at("https://store.example"), http: { connections: 0 } }))
+      )
+      assert.strictEqual(error._tag, "ConfigurationError")
+      assert.strictEqual(error.message, "The option connections must be a whole number from 1.")
+    }))
+})
+
+describe("layerFromSource", () => {
+  it.scopedLive("carries the tokens of a source of one's own", () =>
+    Effect.gen(function*() {
+      const { url } = yield* startStore
+      const source = TokenSource.layer(() =>
+        Effect.map(DateTime.now, (acquiredAt) =>
+          new AccessToken.AccessToken({
+            value: Redacted.make("a-token-of-ones-own"),
+            acquiredAt,
+            expiresAt: DateTime.add(acquiredAt, { minutes: 60 })
+          }))
+      )
+      const live = Layer.provide(NodeStoreAuth.layerFromSource({ apiUrl: url }), source)
+      assert.deepStrictEqual(yield* Effect.provide(call(), live), { authorization: "Bearer a-token-of-ones-own" })
+    }))
+
+  it.scopedLive("applies http", () =>
+    Effect.gen(function*() {
+      const identity = yield* selfSigned()
+      const { url } = yield* startTlsStore(identity)
+      const provider = TokenSource.layer(() => Effect.die("not asked"))
+      const live = NodeStoreAuth.layerFromSource({ apiUrl: url, http: { ca: identity.cert } })
+      const answer = Effect.flatMap(AuthorizedHttpClient.AuthorizedHttpClient, (client) =>
+        client.get("/", { headers: { Authorization: "Basic of-ones-own" } })).pipe(
+          Effect.flatMap(({ json }) =>
+            json
+          )
+        )
+      assert.deepStrictEqual(yield* Effect.provide(answer, Layer.provide(live, provider)), {
+        authorization: "Basic of-ones-own"
+      })
+    }))
+})
+
+describe("layerConfig", () => {
+  const variables = (entries: Record<string, string>) =>
+    Layer.setConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(entries))))
+
+  it.live("names all missing variables at once", () =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(
+        Layer.launch(
+          NodeStoreAuth.layerConfig().pipe(Layer.provide(variables({ STORE_API_URL: "http://127.0.0.1:1" })))
+        )
+      )
+      assert(ConfigError.isConfigError(error))
+      const text = Cause.pretty(Cause.fail(error))
+      for (const name of ["STORE_API_AUTH_URL", "STORE_API_CLIENT_ID", "STORE_API_CLIENT_SECRET"]) {
+        assert.include(text, name)
+      }
+      assert.notInclude(text, "STORE_API_URL")
+    }))
+
+  it.scopedLive("reads the variables of the specification's options", () =>
+    Effect.gen(function*() {
+      const { url } = yield* startStore
+      const live = Layer.provide(
+        NodeStoreAuth.layerConfig(),
+        variables({
+          STORE_API_AUTH_URL: url,
+          STORE_API_URL: url,
+          STORE_API_CLIENT_ID: "demo-client",
+          STORE_API_CLIENT_SECRET: "an-invented-secret"
+        })
+      )
+      assert.deepStrictEqual(yield* Effect.provide(call(), live), authorized)
+    }))
+
+  it.scopedLive("takes a config for each option, those of http too", () =>
+    Effect.gen(function*() {
+      const { url } = yield* startStore
+      const options = {
+        authUrl: Config.succeed(url),
+        apiUrl: Config.succeed(url),
+        clientId: Config.succeed("demo-client"),
+        clientSecret: Config.redacted("SECRET"),
+        http: { connections: Config.integer("CONNECTIONS") }
+      }
+      const outcome = (connections: string) =>
+        Effect.exit(
+          Effect.provide(
+            call(),
+            Layer.provide(
+              NodeStoreAuth.layerConfig(options),
+              variables({ SECRET: "an-invented-secret", CONNECTIONS: connections })
+            )
+          )
+        )
+      assert.deepStrictEqual(yield* outcome("2"), Exit.succeed<unknown>(authorized))
+      const refused = yield* outcome("-2")
+      assert(Exit.isFailure(refused))
+      assert.include(Cause.pretty(refused.cause), "The option connections must be")
+    }))
+})
+
+it.live("provides the provider beside the client, with the same token", () =>
+  Effect.gen(function*() {
+    const { emulator, statusOf, tokenRequests } = yield* emulated
+    const provider = yield* AccessTokenProvider.AccessTokenProvider
+    const token = yield* provider.get
+    assert.strictEqual(yield* statusOf("/orders"), 200)
+    assert.deepStrictEqual((yield* emulator.tokens).map(({ value }) => Redacted.value(value)), [
+      Redacted.value(token.value)
+    ])
+    assert.lengthOf(yield* tokenRequests, 1)
+  }).pipe(Effect.provide(application())))

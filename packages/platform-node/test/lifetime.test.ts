@@ -1,0 +1,117 @@
+import * as Http from "node:http"
+import * as Net from "node:net"
+import { assert, describe, it } from "@effect/vitest"
+import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
+import { Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { at, call, get, listen, processTimeout, run, startProxy, startStore, until } from "./utils.js"
+
+/** Takes requests and never answers. */
+const hanging = Effect.suspend(() => listen(Http.createServer(() => undefined)))
+
+/** Takes connections and never says a word, so that a TLS handshake never ends. It listens, and sees them close. */
+const silent = Effect.suspend(() =>
+  listen(Net.createServer((socket) => void socket.resume()), { host: "localhost", protocol: "https" })
+)
+
+/** A proxy that answers a tunnel with these words and leads nowhere. */
+const startBlindProxy = (words: string) =>
+  Effect.suspend(() =>
+    listen(
+      Http.createServer().on("connect", (_request, socket) => {
+        socket.write(words)
+        socket.resume().on("end", () => socket.end())
+      })
+    )
+  )
+
+describe("the end of the scope", () => {
+  it.scopedLive("closes the sockets that are kept alive", () =>
+    Effect.gen(function*() {
+      const server = yield* startStore
+      yield* Effect.gen(function*() {
+        yield* call()
+        assert.isAtLeast(server.open(), 1)
+      }).pipe(Effect.provide(NodeStoreAuth.layer(at(server.url))))
+      yield* until(() => server.open() === 0)
+    }))
+
+  it.scopedLive("and those through a proxy", () =>
+    Effect.gen(function*() {
+      const [server, proxy] = [yield* startStore, yield* startProxy()]
+      const live = NodeHttp.layer({ proxy: new URL(proxy.url) })
+      yield* Effect.provide(Effect.tap(get(server.url), () => assert.strictEqual(proxy.open(), 1)), live)
+      yield* until(() => server.open() === 0 && proxy.open() === 0)
+    }))
+
+  it.scopedLive("ends requests that hang or wait for a connection, at once and for good", () =>
+    Effect.gen(function*() {
+      const server = yield* hanging
+      const scope = yield* Scope.make()
+      const context = yield* Layer.buildWithScope(NodeHttp.layer({ connections: 1 }), scope)
+      const both = Effect.all([Effect.flip(get(server.url)), Effect.flip(get(server.url))], { concurrency: 2 })
+      const waiting = yield* Effect.fork(Effect.provide(both, context))
+      yield* until(() => server.open() === 1)
+      const [duration] = yield* Effect.timed(Scope.close(scope, Exit.void))
+      assert.isBelow(Duration.toMillis(duration), 500)
+      assert.deepStrictEqual((yield* Fiber.join(waiting)).map(({ _tag }) => _tag), ["RequestError", "RequestError"])
+      yield* until(() => server.open() === 0)
+      assert.strictEqual(server.opened(), 1)
+    }))
+
+  const cases = [
+    ["a handshake", silent, undefined],
+    ["a handshake behind a tunnel", silent, startBlindProxy("HTTP/1.1 200 OK\r\n\r\n")],
+    ["a handshake with a proxy", hanging, silent],
+    ["a tunnel", hanging, startBlindProxy("")]
+  ] as const
+  for (const [what, target, through] of cases) {
+    it.scopedLive(`ends ${what} that hangs`, () =>
+      Effect.gen(function*() {
+        const server = yield* target
+        const proxy = through === undefined ? undefined : yield* through
+        const seen = proxy ?? server
+        const live = NodeHttp.layer({ proxy: proxy === undefined ? "none" : new URL(proxy.url) })
+        const interrupted = get(server.url).pipe(Effect.timeoutOption("300 millis"))
+        yield* Effect.provide(Effect.tap(interrupted, () => assert.strictEqual(seen.open(), 1)), live)
+        yield* until(() => server.open() === 0 && seen.open() === 0)
+      }))
+  }
+})
+
+describe("a process that used the layer", () => {
+  it.scopedLive("exits by itself, though the server keeps the connection", () =>
+    Effect.gen(function*() {
+      const server = yield* startStore
+      const { lingered, output } = yield* run([server.url])
+      assert.include(output, "authorization")
+      assert.isBelow(lingered ?? Infinity, 1000)
+    }), processTimeout)
+
+  it.scopedLive(
+    "exits by itself after an interrupted request, and after an interrupted handshake",
+    () =>
+      Effect.gen(function*() {
+        const urls = [(yield* hanging).url, (yield* silent).url]
+        const outcomes = yield* Effect.forEach(urls, (url) => run([url, "", "interrupted"]), { concurrency: 2 })
+        for (const { lingered, output } of outcomes) {
+          assert.strictEqual(output, "interrupted")
+          assert.isBelow(lingered ?? Infinity, 1000)
+        }
+      }),
+    processTimeout
+  )
+
+  it.scopedLive(
+    "which is seen: a scope that is never closed and undici as it comes hold the process",
+    () =>
+      Effect.gen(function*() {
+        const [leaked, undici] = yield* Effect.all([
+          run([(yield* hanging).url, "", "leaked"]),
+          run([(yield* silent).url, "undici", "interrupted"])
+        ], { concurrency: 2 })
+        assert.deepStrictEqual([leaked.output, leaked.lingered], ["left alone", undefined])
+        assert.deepStrictEqual([undici.output, undici.lingered], ["interrupted", undefined])
+      }),
+    processTimeout
+  )
+})

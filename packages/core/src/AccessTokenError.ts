@@ -237,7 +237,7 @@ export class UntrustedOriginError
 {
   override get message(): string {
     return `The access token may not go to ${this.origin}, only to ${this.trusted.join(", ")}; ` +
-      "the request was not sent. Correct its URL, or add the origin to trustedOrigins."
+      "the request was not sent: correct its URL, or add the origin to trustedOrigins."
   }
 }
 

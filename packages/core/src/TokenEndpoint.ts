@@ -203,13 +203,13 @@ const withRetries = (
 
 const monotonicMillis = Effect.map(Clock.currentTimeNanos, (nanos) => Number(nanos) / 1e6)
 
-/** 200 ms doubling to at most a second, jittered, or longer if the endpoint asked for more. In milliseconds. */
+/** 200 ms doubling to at most a second, jittered, or longer if the endpoint asked for more. In whole milliseconds. */
 const pause = (retries: number, error: AccessTokenError): Effect.Effect<number> =>
   Effect.gen(function*() {
     const jitter = 0.75 + 0.25 * (yield* Random.next)
     const now = yield* Clock.currentTimeMillis
     const asked = Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now })
-    return Math.max(Math.min(firstPause * 2 ** retries, longestPause) * jitter, asked)
+    return Math.max(Math.round(Math.min(firstPause * 2 ** retries, longestPause) * jitter), asked)
   })
 
 /** The token of an answer, its life counted from before the request was sent. Both times are the wall clock's. */

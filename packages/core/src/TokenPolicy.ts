@@ -67,14 +67,17 @@ const rejectionMax = 60_000
  * @category constructors
  */
 export const make = (options: Options = {}): TokenPolicy => {
-  const cooldownMax = Math.min(Duration.toMillis(options.cooldown?.max ?? "60 seconds"), maxRetryAfter)
+  const cooldownMax = Math.min(wholeMillis(options.cooldown?.max ?? "60 seconds"), maxRetryAfter)
   return {
-    refreshAhead: Duration.toMillis(options.refreshAhead ?? "5 minutes"),
-    leeway: Duration.toMillis(options.leeway ?? "30 seconds"),
-    cooldownBase: Math.min(Duration.toMillis(options.cooldown?.base ?? "1 second"), cooldownMax),
+    refreshAhead: wholeMillis(options.refreshAhead ?? "5 minutes"),
+    leeway: wholeMillis(options.leeway ?? "30 seconds"),
+    cooldownBase: Math.min(wholeMillis(options.cooldown?.base ?? "1 second"), cooldownMax),
     cooldownMax
   }
 }
+
+/** Not less than asked for, and no fraction, which the wall clock could not tell. */
+const wholeMillis = (duration: Duration.DurationInput): number => Math.ceil(Duration.toMillis(duration))
 
 /**
  * Where a held token stands in its life, from its remaining milliseconds and its margins.

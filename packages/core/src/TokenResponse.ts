@@ -140,7 +140,7 @@ const decodeErrorBody = Schema.decodeUnknownOption(ErrorBody)
 const reasonOf = (status: number, code: string): TokenRefusedError["reason"] => {
   if (status === 429) return "RateLimited"
   if (status === 408 || status >= 500) return "Unavailable"
-  if (status === 401 || /^invalid_?client/i.test(code)) return "InvalidClient"
+  if (status === 401 || /(^|\.)invalid_?client/i.test(code)) return "InvalidClient"
   return status === 400 ? "InvalidRequest" : "Other"
 }
 
@@ -162,15 +162,12 @@ export const refusal = (options: {
   const body = decodeErrorBody(options.body)
   const said = (choices: (body: Schema.Schema.Type<typeof ErrorBody>) => ReadonlyArray<Option.Option<string>>) =>
     Option.flatMap(body, (body) => Option.firstSomeOf(choices(body)))
-  const code = pipe(
-    said(({ ErrorCode, error, errors, fault }) => [
-      error,
-      ErrorCode,
-      fault.pipe(Option.flatMap(({ detail }) => detail), Option.flatMap(({ errorcode }) => errorcode)),
-      Option.flatMap(errors, ([first]) => Option.orElse(first.errorCode, () => first.type))
-    ]),
-    Option.flatMap((code) => sanitise.code(code, secrets))
-  )
+  const saidCode = said(({ ErrorCode, error, errors, fault }) => [
+    error,
+    ErrorCode,
+    fault.pipe(Option.flatMap(({ detail }) => detail), Option.flatMap(({ errorcode }) => errorcode)),
+    Option.flatMap(errors, ([first]) => Option.orElse(first.errorCode, () => first.type))
+  ])
   const description = pipe(
     said(({ Error: sentence, error_description, errors, fault }) => [
       error_description,
@@ -180,11 +177,11 @@ export const refusal = (options: {
     ]),
     Option.flatMap((description) => sanitise.description(description, secrets))
   )
-  const reason = reasonOf(status, Option.getOrElse(code, () => ""))
+  const reason = reasonOf(status, Option.getOrElse(saidCode, () => ""))
   return new TokenRefusedError({
     reason,
     status,
-    code,
+    code: Option.flatMap(saidCode, (code) => sanitise.code(code, secrets)),
     description,
     rawCredentials: reason === "InvalidClient" && options.rawCredentials,
     retryAt: options.retryAt

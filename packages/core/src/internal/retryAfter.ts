@@ -1,14 +1,14 @@
-import * as DateTime from "effect/DateTime"
 import * as Option from "effect/Option"
 
 /** The three forms of an HTTP date that a recipient must read (RFC 9110 §5.6.7); asctime leaves the time zone out. */
 const httpDate = /^[A-Za-z]{3,9}, \d{2}[ -][A-Za-z]{3}[ -](\d{4}|\d{2}) \d{2}:\d{2}:\d{2} GMT$/
 const asctime = /^[A-Za-z]{3} [A-Za-z]{3} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/
 
+/** Not by `DateTime.make`, which takes `GMT` for no time zone and puts another behind it. */
 const parseDate = (text: string): Option.Option<number> =>
-  Option.map(
-    httpDate.test(text) ? DateTime.make(text) : asctime.test(text) ? DateTime.make(`${text} GMT`) : Option.none(),
-    (date) => date.epochMillis
+  Option.liftPredicate(
+    httpDate.test(text) ? Date.parse(text) : asctime.test(text) ? Date.parse(`${text} GMT`) : NaN,
+    Number.isFinite
   )
 
 /**

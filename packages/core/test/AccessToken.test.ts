@@ -1,0 +1,119 @@
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { AccessToken, AccessTokenError } from "@store-api/core"
+import { DateTime, Duration, Effect, Equal, Option, Redacted, Schema, TestClock } from "effect"
+import { renderings, shows } from "./support/renderings.js"
+
+const acquiredAt = DateTime.unsafeMake("2026-01-01T00:00:00Z")
+const minute = 60_000
+
+const tokenOf = (value = "invented-token-0001") =>
+  new AccessToken.AccessToken({
+    value: Redacted.make(value),
+    acquiredAt,
+    expiresAt: DateTime.add(acquiredAt, { minutes: 60 })
+  })
+
+/** Everything that a token tells at a moment of the wall clock, relative to its acquisition. */
+const checkedAt = (millis: number) =>
+  Effect.gen(function*() {
+    yield* TestClock.setTime(acquiredAt.epochMillis + millis)
+    const token = tokenOf()
+    return {
+      token,
+      expired: yield* AccessToken.isExpired(token),
+      remaining: Duration.toMillis(yield* AccessToken.remaining(token)),
+      valid: yield* Effect.either(AccessToken.ensureValid(token))
+    }
+  })
+
+const alive = [
+  ["at once", 0, 60 * minute],
+  ["after 59 minutes", 59 * minute, minute],
+  ["1 ms before 60 minutes", 60 * minute - 1, 1],
+  ["with the wall clock half a second back", -500, 60 * minute + 500],
+  ["with the wall clock exactly a second back", -1000, 60 * minute + 1000]
+] as const
+
+const dead = [
+  ["after 60 minutes exactly", 60 * minute, "Elapsed"],
+  ["after 60 minutes and 1 ms", 60 * minute + 1, "Elapsed"],
+  ["after a day", 24 * 60 * minute, "Elapsed"],
+  ["with the wall clock 1001 ms back", -1001, "ClockMovedBack"],
+  ["with the wall clock an hour back", -60 * minute, "ClockMovedBack"]
+] as const
+
+describe("AccessToken", () => {
+  describe("lives 60 minutes by the wall clock", () => {
+    it.effect.each(alive)("%s it is valid", ([, millis, left]) =>
+      Effect.gen(function*() {
+        const { expired, remaining, token, valid } = yield* checkedAt(millis)
+        assert.isFalse(expired)
+        assert.strictEqual(remaining, left)
+        assert.isTrue(valid._tag === "Right" && valid.right === token, "the token itself")
+      }))
+
+    it.effect.each(dead)("%s it is past its life", ([, millis, reason]) =>
+      Effect.gen(function*() {
+        const { expired, remaining, token, valid } = yield* checkedAt(millis)
+        assert.isTrue(expired)
+        assert.strictEqual(remaining, 0)
+        assert.isTrue(valid._tag === "Left")
+        if (valid._tag === "Right") return
+        assert.instanceOf(valid.left, AccessTokenError.TokenExpiredError)
+        assert.strictEqual(valid.left.reason, reason)
+        assert.strictEqual(valid.left.expiredAt.epochMillis, token.expiresAt.epochMillis)
+        assert.strictEqual(valid.left.checkedAt.epochMillis, acquiredAt.epochMillis + millis)
+        deepStrictEqual(valid.left.retryAt, Option.none())
+      }))
+
+    it.effect("the typed expiry error can be caught by its tag", () =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(acquiredAt.epochMillis + 60 * minute)
+        const caught = yield* AccessToken.ensureValid(tokenOf()).pipe(
+          Effect.catchTag("TokenExpiredError", ({ reason }) => Effect.succeed(reason))
+        )
+        assert.strictEqual(caught, "Elapsed")
+      }))
+  })
+
+  describe("as a value", () => {
+    it("the constructor needs the value and the two times only", () => {
+      const token = tokenOf()
+      assert.strictEqual(token.tokenType, "Bearer")
+      assert.strictEqual(token.scope, "")
+      deepStrictEqual(
+        [token.applicationName, token.developerEmail, token.issuedAt, token.clientId],
+        [Option.none(), Option.none(), Option.none(), Option.none()]
+      )
+      assert.strictEqual(Redacted.value(token.value), "invented-token-0001")
+    })
+
+    it("two tokens are equal when all their fields are", () => {
+      assert.isTrue(Equal.equals(tokenOf(), tokenOf()))
+      assert.isFalse(Equal.equals(tokenOf(), tokenOf("invented-token-0002")))
+      assert.isFalse(
+        Equal.equals(tokenOf(), new AccessToken.AccessToken({ ...tokenOf(), applicationName: Option.some("Shop") }))
+      )
+    })
+
+    it.effect("printing, logging and encoding never show the value or the developer's address", () =>
+      Effect.gen(function*() {
+        const secret = "invented-token-canary"
+        const email = "canary@shop.example"
+        const token = new AccessToken.AccessToken({
+          ...tokenOf(secret),
+          developerEmail: Option.some(Redacted.make(email))
+        })
+        const naked = { ...token, value: Redacted.value(token.value), developerEmail: email }
+        assert.isTrue(shows(naked, secret) && shows(naked, email), "the search finds what is there")
+        const encoded = yield* Schema.encode(AccessToken.AccessToken)(token)
+        for (const text of [secret, email]) {
+          assert.isFalse(shows(token, text))
+          assert.isFalse(shows({ ...token }, text))
+          assert.isFalse(shows(encoded, text))
+        }
+        assert.include(renderings(token), "redacted")
+      }))
+  })
+})

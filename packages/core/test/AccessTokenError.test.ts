@@ -1,0 +1,205 @@
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { AccessTokenError } from "@store-api/core"
+import { DateTime, Effect, Option, Schedule, Schema } from "effect"
+
+const at = DateTime.unsafeMake("2026-01-01T00:00:00Z")
+const later = DateTime.unsafeMake("2026-01-01T00:05:00Z")
+
+const expired = (reason: AccessTokenError.TokenExpiredError["reason"]) =>
+  new AccessTokenError.TokenExpiredError({ reason, expiredAt: at, checkedAt: later })
+const credentials = (field: AccessTokenError.CredentialsError["field"], reason: string) =>
+  new AccessTokenError.CredentialsError({ field, reason })
+const request = (reason: AccessTokenError.TokenRequestError["reason"], attempts = 2) =>
+  new AccessTokenError.TokenRequestError({ reason, attempts, code: Option.some("EINVENTED") })
+const refused = (reason: AccessTokenError.TokenRefusedError["reason"], rawCredentials = false) =>
+  new AccessTokenError.TokenRefusedError({
+    reason,
+    status: 418,
+    code: Option.some("invented_code"),
+    description: Option.some("what the endpoint said"),
+    rawCredentials
+  })
+const response = new AccessTokenError.TokenResponseError({
+  problems: [{ path: "access_token", expected: "a bearer token" }, { path: "", expected: "a JSON object" }]
+})
+const configuration = new AccessTokenError.ConfigurationError({
+  option: "authUrl",
+  reason: "is empty; give it the URL of the service"
+})
+const untrusted = new AccessTokenError.UntrustedOriginError({
+  origin: "https://elsewhere.example",
+  trusted: ["https://api.shop.example", "https://other.shop.example"]
+})
+
+/** Every tag with every reason, whether asking again may help, and a piece of the advice that it must give. */
+const family: ReadonlyArray<readonly [AccessTokenError.AccessTokenError, transient: boolean, advice: RegExp]> = [
+  [expired("Elapsed"), true, /ask AccessTokenProvider\.get for a new one/],
+  [expired("ClockMovedBack"), true, /ask AccessTokenProvider\.get for a new one/],
+  [expired("DeadOnArrival"), true, /check the clock of this machine and the expires_in/],
+  [credentials("clientId", "is empty"), false, /correct the client credentials/],
+  [credentials("clientSecret", "is missing from the configuration"), false, /correct the client credentials/],
+  [request("Transport"), true, /check authUrl, the network and the proxy/],
+  [request("Timeout"), true, /try again later/],
+  [request("Certificate"), false, /check authUrl, the clock of this machine and the certificate authorities/],
+  [request("Redirect"), false, /set authUrl to its target/],
+  [request("TooLarge"), false, /check authUrl/],
+  [request("Closed"), false, /keep its scope open/],
+  [refused("InvalidClient"), false, /check the client id and secret/],
+  [refused("InvalidClient", true), false, /hold \+ or %.*a server that form-decodes the body reads them differently/],
+  [refused("InvalidRequest"), false, /check that authUrl is the base of the access-token service/],
+  [refused("RateLimited"), true, /ask less often, or wait until retryAt/],
+  [refused("Unavailable"), true, /try again later/],
+  [refused("Other"), false, /check authUrl and what the client is allowed to do/],
+  [response, false, /check authUrl/]
+]
+
+const rows = family.map(([error, transient, advice]) => {
+  const detail = "field" in error ? error.field : "reason" in error ? error.reason : ""
+  const raw = "rawCredentials" in error && error.rawCredentials ? " of raw credentials" : ""
+  return [`${error._tag} ${detail}${raw}`.trim(), { error, transient, advice }] as const
+})
+
+/** One sentence: it starts with a capital, ends with a full stop, and no other sentence starts inside. */
+const isOneSentence = (text: string) => /^[A-Z].*[^.]\.$/.test(text) && !/[.!?]\s+[A-Z]/.test(text) && !/\n/.test(text)
+
+describe("AccessTokenError", () => {
+  it("the check for one sentence sees two, none, and one that does not end", () => {
+    assert.isTrue(isOneSentence("The token of authUrl is gone: ask AccessTokenProvider.get for one."))
+    assert.isFalse(isOneSentence("It was not sent. Correct its URL."))
+    assert.isFalse(isOneSentence("It was not sent: correct its URL"))
+    assert.isFalse(isOneSentence(""))
+  })
+
+  it.each(rows)("the message of %s is one sentence that says what to do", (_name, { advice, error }) => {
+    assert.isTrue(isOneSentence(error.message), error.message)
+    assert.match(error.message, advice)
+    assert.include(String(error), error.message)
+  })
+
+  it.each([configuration, untrusted])("the message of $_tag is one sentence that says what to do", (error) => {
+    assert.isTrue(isOneSentence(error.message), error.message)
+  })
+
+  it("messages hold what helps to find the fault: times, attempts, code, status, words, paths, origins", () => {
+    assert.include(expired("Elapsed").message, "2026-01-01T00:00:00")
+    assert.include(expired("DeadOnArrival").message, "2026-01-01T00:00:00")
+    assert.include(request("Transport").message, "2 attempts, EINVENTED")
+    assert.include(request("Transport", 1).message, "(1 attempt,")
+    assert.include(
+      new AccessTokenError.TokenRequestError({ reason: "Timeout", attempts: 0 }).message,
+      "(0 attempts)"
+    )
+    assert.include(refused("Other").message, "(status 418, invented_code, what the endpoint said)")
+    assert.include(
+      new AccessTokenError.TokenRefusedError({ reason: "Other", status: 404 }).message,
+      "(status 404)"
+    )
+    assert.include(response.message, "access_token must be a bearer token; the body must be a JSON object")
+    assert.include(credentials("clientSecret", "is empty").message, "The clientSecret is empty")
+    assert.include(configuration.message, "The option authUrl is empty")
+    assert.include(untrusted.message, "https://elsewhere.example")
+    assert.include(untrusted.message, "https://api.shop.example, https://other.shop.example")
+    assert.include(untrusted.message, "trustedOrigins")
+  })
+
+  it("only refused credentials that hold + or % are told about form-decoding", () => {
+    assert.notInclude(refused("InvalidClient").message, "form-decodes")
+    assert.notInclude(refused("InvalidRequest", true).message, "form-decodes")
+  })
+
+  it.each(rows)("isTransient of %s", (_name, { error, transient }) => {
+    assert.strictEqual(AccessTokenError.isTransient(error), transient)
+    assert.isTrue(AccessTokenError.isAccessTokenError(error))
+  })
+
+  it.each(rows)("withRetryAt gives %s another retryAt and keeps everything else", (_name, { error }) => {
+    deepStrictEqual(AccessTokenError.retryAt(error), Option.none())
+    const waiting = AccessTokenError.withRetryAt(error, Option.some(later))
+    deepStrictEqual(AccessTokenError.retryAt(waiting), Option.some(later))
+    deepStrictEqual(error.retryAt, Option.none(), "the first is as it was")
+    assert.strictEqual(waiting.constructor, error.constructor)
+    assert.strictEqual(waiting.message, error.message)
+    deepStrictEqual({ ...AccessTokenError.withRetryAt(waiting, Option.none()) }, { ...error })
+  })
+
+  it.each([undefined, null, 0, "TokenExpiredError", {}, new Error("other"), configuration, untrusted, {
+    _tag: "TokenRequestError",
+    reason: "Transport",
+    attempts: 1,
+    retryAt: Option.some(later)
+  }])("what is not of the family is not transient and has no retryAt: %s", (other) => {
+    assert.isFalse(AccessTokenError.isAccessTokenError(other))
+    assert.isFalse(AccessTokenError.isTransient(other))
+    deepStrictEqual(AccessTokenError.retryAt(other), Option.none())
+  })
+
+  it.effect.each(rows)("%s survives encoding and decoding", ([, { error }]) =>
+    Effect.gen(function*() {
+      for (const original of [error, AccessTokenError.withRetryAt(error, Option.some(later))]) {
+        const json: unknown = JSON.parse(
+          JSON.stringify(yield* Schema.encode(AccessTokenError.AccessTokenError)(original))
+        )
+        const decoded = yield* Schema.decodeUnknown(AccessTokenError.AccessTokenError)(json)
+        assert.strictEqual(decoded.constructor, original.constructor)
+        deepStrictEqual({ ...decoded }, { ...original })
+        assert.strictEqual(decoded.message, original.message)
+      }
+    }))
+
+  it.effect("the two errors beside the family survive encoding and decoding", () =>
+    Effect.gen(function*() {
+      const one = yield* Schema.decode(AccessTokenError.ConfigurationError)(
+        yield* Schema.encode(AccessTokenError.ConfigurationError)(configuration)
+      )
+      deepStrictEqual({ ...one }, { ...configuration })
+      const other = yield* Schema.decode(AccessTokenError.UntrustedOriginError)(
+        yield* Schema.encode(AccessTokenError.UntrustedOriginError)(untrusted)
+      )
+      deepStrictEqual({ ...other }, { ...untrusted })
+    }))
+
+  it("constructors need no retryAt, code, description or rawCredentials", () => {
+    const error = new AccessTokenError.TokenRefusedError({ reason: "Other", status: 500 })
+    deepStrictEqual(
+      [error.retryAt, error.code, error.description, error.rawCredentials],
+      [Option.none(), Option.none(), Option.none(), false]
+    )
+    deepStrictEqual(
+      new AccessTokenError.TokenRequestError({ reason: "Closed", attempts: 0 }).code,
+      Option.none()
+    )
+    for (const [, { error }] of rows) deepStrictEqual(error.retryAt, Option.none())
+  })
+
+  it.effect("isTransient serves as the while of a retry: a transient error is retried, another is not", () =>
+    Effect.gen(function*() {
+      for (const [error, expected] of [[request("Timeout"), 3], [request("Redirect"), 1]] as const) {
+        let runs = 0
+        yield* Effect.suspend(() => {
+          runs++
+          return Effect.fail(error)
+        }).pipe(
+          Effect.retry({ while: AccessTokenError.isTransient, schedule: Schedule.recurs(2) }),
+          Effect.flip
+        )
+        assert.strictEqual(runs, expected)
+      }
+    }))
+
+  it.effect("each tag can be caught by its name", () =>
+    Effect.gen(function*() {
+      for (const [, { error }] of rows) {
+        const caught = yield* Effect.fail(error).pipe(
+          Effect.catchTags({
+            TokenExpiredError: ({ _tag }) => Effect.succeed(_tag),
+            CredentialsError: ({ _tag }) => Effect.succeed(_tag),
+            TokenRequestError: ({ _tag }) => Effect.succeed(_tag),
+            TokenRefusedError: ({ _tag }) => Effect.succeed(_tag),
+            TokenResponseError: ({ _tag }) => Effect.succeed(_tag)
+          })
+        )
+        assert.strictEqual(caught, error._tag)
+      }
+    }))
+})

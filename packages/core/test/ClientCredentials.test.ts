@@ -1,0 +1,225 @@
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { AccessTokenError, ClientCredentials } from "@store-api/core"
+import { Config, ConfigProvider, Effect, Equal, FastCheck as FC, Layer, Redacted } from "effect"
+import { shows } from "./support/renderings.js"
+import { credentialsOf, printable, sendable } from "./support/wire.js"
+
+const make = (clientId: string, clientSecret: string) =>
+  ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) })
+
+const bodyOf = (clientId: string, clientSecret: string) =>
+  new TextDecoder().decode(ClientCredentials.toBody(credentialsOf(clientId, clientSecret)).body)
+
+const controls = [...Array.from({ length: 0x20 }, (_, code) => String.fromCharCode(code)), "\x7f"]
+const named = (character: string) => `U+${character.charCodeAt(0).toString(16).padStart(4, "0")}`
+
+const unsendable = [
+  ["empty", "", /^is empty$/],
+  ["an ampersand", "invented&canary", /holds &/],
+  ["a trailing line feed", "inventedcanary\n", /ends with a line break/],
+  ["a trailing carriage return and line feed", "inventedcanary\r\n", /ends with a line break/],
+  ["a letter beyond ASCII", "invent\u00e9dcanary", /beyond ASCII/],
+  ["a C1 control character", "invented\u0085canary", /beyond ASCII/],
+  ["CJK", "\u79d8\u5bc6canary", /beyond ASCII/],
+  ["an emoji", "invented\u{1f600}canary", /beyond ASCII/],
+  ["a high surrogate alone", "invented\ud800canary", /beyond ASCII/],
+  ["a low surrogate alone", "invented\udc00canary", /beyond ASCII/],
+  ["a byte order mark", "\ufeffinventedcanary", /beyond ASCII/],
+  ...controls.map((character) =>
+    [`the control character ${named(character)}`, `invented${character}canary`, /holds a control character/] as const
+  )
+] as const
+
+describe("ClientCredentials", () => {
+  describe("make", () => {
+    it.effect.each(unsendable)(
+      "refuses %s as id and as secret, and does not show it",
+      ([, value, reason]) =>
+        Effect.gen(function*() {
+          for (
+            const [field, effect] of [
+              ["clientId", make(value, "invented-secret")],
+              ["clientSecret", make("invented-id", value)]
+            ] as const
+          ) {
+            const error = yield* Effect.flip(effect)
+            assert.instanceOf(error, AccessTokenError.CredentialsError)
+            assert.strictEqual(error.field, field)
+            assert.match(error.reason, reason)
+            if (value === "") continue
+            assert.isFalse(shows(error, value))
+            assert.isFalse(shows(error, "canary"))
+          }
+        })
+    )
+
+    it("the search for a value in an error finds one that is there", () => {
+      for (const [, value] of unsendable) {
+        if (value === "") continue
+        assert.isTrue(shows(new AccessTokenError.CredentialsError({ field: "clientId", reason: value }), value))
+      }
+    })
+
+    it.effect.prop(
+      "takes everything printable of ASCII but the ampersand",
+      [sendable, sendable],
+      ([id, secret]) =>
+        Effect.gen(function*() {
+          const credentials = yield* make(id, secret)
+          assert.strictEqual(credentials.clientId, id)
+          assert.strictEqual(Redacted.value(credentials.clientSecret), secret)
+        })
+    )
+
+    it.effect.prop(
+      "takes nothing else, wherever it stands",
+      [
+        sendable,
+        FC.string({ unit: "binary", minLength: 1, maxLength: 1 }).filter((unit) => !printable.includes(unit)),
+        FC.nat()
+      ],
+      ([value, unit, position]) =>
+        Effect.gen(function*() {
+          const at = position % (value.length + 1)
+          const error = yield* Effect.flip(make("invented-id", value.slice(0, at) + unit + value.slice(at)))
+          assert.strictEqual(error.field, "clientSecret")
+        })
+    )
+
+    it("two are equal when id and secret are", () => {
+      assert.isTrue(Equal.equals(credentialsOf("one", "secret"), credentialsOf("one", "secret")))
+      assert.isFalse(Equal.equals(credentialsOf("one", "secret"), credentialsOf("two", "secret")))
+      assert.isFalse(Equal.equals(credentialsOf("one", "secret"), credentialsOf("one", "other")))
+    })
+
+    it("printing them does not show the secret", () => {
+      const secret = "invented-secret-canary"
+      assert.isTrue(shows({ clientSecret: secret }, secret), "the search finds what is there")
+      assert.isFalse(shows(credentialsOf("invented-id", secret), secret))
+      for (const redacted of ClientCredentials.secrets(credentialsOf("invented-id", secret))) {
+        assert.isFalse(shows(redacted, secret))
+      }
+    })
+
+    it("secret and id are what must not be repeated", () => {
+      deepStrictEqual(
+        ClientCredentials.secrets(credentialsOf("invented-id", "invented-secret")).map(Redacted.value),
+        ["invented-secret", "invented-id"]
+      )
+    })
+  })
+
+  describe("toBody", () => {
+    it("is the three fields in their order, not one byte encoded", () => {
+      assert.strictEqual(
+        bodyOf("an id", "+ / = % ~ %2B a=b"),
+        "grant_type=client_credentials&client_id=an id&client_secret=+ / = % ~ %2B a=b"
+      )
+    })
+
+    it("is of the form's media type, without a charset", () => {
+      const body = ClientCredentials.toBody(credentialsOf("an-id", "a-secret"))
+      assert.strictEqual(body.contentType, "application/x-www-form-urlencoded")
+      assert.strictEqual(body.contentLength, body.body.length)
+    })
+
+    it.prop("holds every sendable value byte for byte", [sendable, sendable], ([id, secret]) => {
+      assert.strictEqual(bodyOf(id, secret), `grant_type=client_credentials&client_id=${id}&client_secret=${secret}`)
+    })
+
+    it("printing it does not show the secret", () => {
+      const body = ClientCredentials.toBody(credentialsOf("an-id", "invented-secret-canary"))
+      assert.notInclude(JSON.stringify(body), "canary")
+      assert.notInclude(String(body), "canary")
+    })
+  })
+
+  it.prop("changeWhenDecoded tells whether a form-decoding server reads another value", [sendable], ([value]) => {
+    const decoded = new URLSearchParams(`x=${value}`).get("x")
+    for (const credentials of [credentialsOf(value, "plain"), credentialsOf("plain", value)]) {
+      if (decoded !== value) assert.isTrue(ClientCredentials.changeWhenDecoded(credentials))
+      if (!/[+%]/.test(value)) assert.isFalse(ClientCredentials.changeWhenDecoded(credentials))
+    }
+  })
+
+  describe("fromConfig", () => {
+    const withEnvironment = (entries: Readonly<Record<string, string>>) =>
+      Effect.provide(Layer.setConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(entries)))))
+
+    it.effect("reads STORE_API_CLIENT_ID and STORE_API_CLIENT_SECRET", () =>
+      Effect.gen(function*() {
+        const credentials = yield* ClientCredentials.fromConfig()
+        assert.isTrue(Equal.equals(credentials, credentialsOf("invented-id", "invented secret")))
+      }).pipe(
+        withEnvironment({ STORE_API_CLIENT_ID: "invented-id", STORE_API_CLIENT_SECRET: "invented secret" })
+      ))
+
+    it.effect("reads other names", () =>
+      Effect.gen(function*() {
+        const credentials = yield* ClientCredentials.fromConfig({
+          clientId: Config.string("ID"),
+          clientSecret: Config.redacted("SECRET")
+        })
+        assert.isTrue(Equal.equals(credentials, credentialsOf("invented-id", "invented-secret")))
+      }).pipe(withEnvironment({ ID: "invented-id", SECRET: "invented-secret" })))
+
+    it.effect.each(
+      [
+        ["no id", { STORE_API_CLIENT_SECRET: "canary" }, "clientId", /is missing from the configuration/],
+        ["no secret", { STORE_API_CLIENT_ID: "canary" }, "clientSecret", /is missing from the configuration/],
+        [
+          "an empty secret",
+          { STORE_API_CLIENT_ID: "canary", STORE_API_CLIENT_SECRET: "" },
+          "clientSecret",
+          /is empty/
+        ],
+        [
+          "a secret that cannot be sent",
+          { STORE_API_CLIENT_ID: "x", STORE_API_CLIENT_SECRET: "canary&" },
+          "clientSecret",
+          /holds &/
+        ]
+      ] as const
+    )(
+      "%s: CredentialsError that names the field and shows no value",
+      ([, entries, field, reason]) =>
+        Effect.gen(function*() {
+          const error = yield* Effect.flip(ClientCredentials.fromConfig())
+          assert.instanceOf(error, AccessTokenError.CredentialsError)
+          assert.strictEqual(error.field, field)
+          assert.match(error.reason, reason)
+          assert.isFalse(shows(error, "canary"))
+        }).pipe(withEnvironment(entries))
+    )
+
+    it.effect("what cannot be read: CredentialsError that shows no value", () =>
+      Effect.gen(function*() {
+        const error = yield* Effect.flip(ClientCredentials.fromConfig({
+          clientId: Config.string("ID"),
+          clientSecret: Config.validate(Config.redacted("SECRET"), {
+            message: "refused: canary",
+            validation: () => false
+          })
+        }))
+        assert.strictEqual(error.field, "clientSecret")
+        assert.match(error.reason, /cannot be read/)
+        assert.isFalse(shows(error, "canary"))
+      }).pipe(withEnvironment({ ID: "invented-id", SECRET: "canary" })))
+
+    it.effect("reads anew each time it runs", () =>
+      Effect.gen(function*() {
+        const read = ClientCredentials.fromConfig()
+        const first = yield* read.pipe(
+          withEnvironment({ STORE_API_CLIENT_ID: "id", STORE_API_CLIENT_SECRET: "first" })
+        )
+        const second = yield* read.pipe(
+          withEnvironment({ STORE_API_CLIENT_ID: "id", STORE_API_CLIENT_SECRET: "second" })
+        )
+        deepStrictEqual(
+          [first, second].map(({ clientSecret }) => Redacted.value(clientSecret)),
+          ["first", "second"]
+        )
+      }))
+  })
+})

@@ -1,0 +1,185 @@
+import { HttpClient } from "@effect/platform"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { AccessTokenError, AccessTokenProvider, ClientCredentials, StoreAuth } from "@store-api/core"
+import { Config, ConfigProvider, Effect, Layer, Redacted } from "effect"
+import * as FakeClient from "./support/fakeClient.js"
+import { renderings, shows } from "./support/renderings.js"
+import { clientId, clientSecret } from "./support/wire.js"
+
+const withEnvironment = (entries: Readonly<Record<string, string>>) =>
+  Effect.provide(Layer.setConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(entries)))))
+
+const complete = {
+  STORE_API_AUTH_URL: "https://auth.shop.example",
+  STORE_API_URL: "https://api.shop.example",
+  STORE_API_CLIENT_ID: clientId,
+  STORE_API_CLIENT_SECRET: clientSecret
+}
+
+const names = Object.keys(complete)
+
+/** Builds the layer of an environment, with no request sent. */
+const built = (
+  entries: Readonly<Record<string, string>>,
+  layer: ReturnType<typeof StoreAuth.layerConfig> = StoreAuth.layerConfig()
+) => {
+  const client = FakeClient.make(FakeClient.token)
+  return Layer.build(layer).pipe(
+    Effect.scoped,
+    Effect.provide(client.layer),
+    withEnvironment(entries),
+    Effect.tap(() => Effect.sync(() => assert.strictEqual(client.times.length, 0)))
+  )
+}
+
+/** The error with which the layer of an environment cannot be built. */
+const unusable = (entries: Readonly<Record<string, string>>) => Effect.flip(built(entries))
+
+describe("StoreAuth.config", () => {
+  it.effect("reads the four names", () =>
+    Effect.gen(function*() {
+      const options = yield* StoreAuth.config()
+      deepStrictEqual(
+        { ...options, clientSecret: Redacted.value(options.clientSecret) },
+        { authUrl: "https://auth.shop.example", apiUrl: "https://api.shop.example", clientId, clientSecret }
+      )
+      assert.isFalse(shows(options, clientSecret))
+    }).pipe(withEnvironment(complete)))
+
+  it.effect("reads them with another prefix", () =>
+    Effect.gen(function*() {
+      const options = yield* StoreAuth.config("OTHER_STORE")
+      assert.strictEqual(options.authUrl, "https://other-auth.shop.example")
+      assert.strictEqual(options.clientId, "other-client")
+    }).pipe(withEnvironment({
+      ...complete,
+      OTHER_STORE_AUTH_URL: "https://other-auth.shop.example",
+      OTHER_STORE_URL: "https://other-api.shop.example",
+      OTHER_STORE_CLIENT_ID: "other-client",
+      OTHER_STORE_CLIENT_SECRET: "other-secret"
+    })))
+
+  it.effect("names all that are missing at once", () =>
+    Effect.gen(function*() {
+      const all = yield* Effect.flip(Effect.provide(StoreAuth.config(), Layer.empty).pipe(withEnvironment({})))
+      for (const name of names) assert.include(renderings(all), name)
+      const other = yield* Effect.flip(Effect.provide(StoreAuth.config("OTHER"), Layer.empty).pipe(withEnvironment({})))
+      for (const name of names) assert.include(renderings(other), name.replace("STORE_API", "OTHER"))
+    }))
+
+  it.effect("names those that are missing and no other, and shows no value of the others", () =>
+    Effect.gen(function*() {
+      const { STORE_API_CLIENT_SECRET, STORE_API_URL, ...missing } = complete
+      const error = yield* unusable({ STORE_API_CLIENT_SECRET, STORE_API_URL })
+      for (const name of Object.keys(missing)) assert.include(renderings(error), name)
+      for (const name of ["STORE_API_CLIENT_SECRET", "STORE_API_URL"]) assert.notInclude(renderings(error), name)
+      for (const value of [STORE_API_CLIENT_SECRET, STORE_API_URL]) assert.isFalse(shows(error, value))
+    }))
+
+  it.effect("the layer of a complete environment is built, and sends nothing", () => built(complete))
+
+  it.effect("the first token is had with the environment's credentials", () =>
+    Effect.gen(function*() {
+      const client = FakeClient.make(FakeClient.token)
+      yield* Effect.flatMap(AccessTokenProvider.AccessTokenProvider, ({ get }) => get).pipe(
+        Effect.provide(StoreAuth.layerConfig()),
+        Effect.provide(client.layer),
+        withEnvironment(complete)
+      )
+      deepStrictEqual(client.bodies, [
+        `grant_type=client_credentials&client_id=${clientId}&client_secret=${clientSecret}`
+      ])
+      deepStrictEqual(
+        client.requests.map(({ url }) => url),
+        ["https://auth.shop.example/v1/oauth/accesstoken"]
+      )
+    }))
+
+  it.effect.each(
+    [
+      ["STORE_API_AUTH_URL", "authUrl"],
+      ["STORE_API_URL", "apiUrl"]
+    ] as const
+  )("an empty or blank %s is unusable: ConfigurationError", ([name, option]) =>
+    Effect.gen(function*() {
+      for (const value of ["", "  "]) {
+        const error = yield* unusable({ ...complete, [name]: value })
+        assert.instanceOf(error, AccessTokenError.ConfigurationError)
+        assert.strictEqual(error.option, option)
+        assert.match(error.reason, /is empty/)
+      }
+    }))
+
+  it.effect.each(
+    [
+      ["STORE_API_CLIENT_ID", "clientId"],
+      ["STORE_API_CLIENT_SECRET", "clientSecret"]
+    ] as const
+  )("an empty %s is unusable, not missing: CredentialsError", ([name, field]) =>
+    Effect.gen(function*() {
+      const error = yield* unusable({ ...complete, [name]: "" })
+      assert.instanceOf(error, AccessTokenError.CredentialsError)
+      assert.strictEqual(error.field, field)
+      assert.match(error.reason, /is empty/)
+    }))
+
+  it.effect.each(
+    [
+      ["STORE_API_AUTH_URL", "canary"],
+      ["STORE_API_AUTH_URL", "https://canary@auth.shop.example"],
+      ["STORE_API_AUTH_URL", "https://auth.shop.example/?canary"],
+      ["STORE_API_AUTH_URL", "https://auth.shop.example/#canary"],
+      ["STORE_API_AUTH_URL", "http://canary.shop.example"],
+      ["STORE_API_URL", "ftp://canary.shop.example"],
+      ["STORE_API_URL", "https://:canary@api.shop.example"],
+      ["STORE_API_CLIENT_ID", "canary&"],
+      ["STORE_API_CLIENT_SECRET", "canary\n"],
+      ["STORE_API_CLIENT_SECRET", "canary\u00e9"]
+    ] as const
+  )(
+    "a %s that cannot be used fails when the layer is built, and no value is in the error: %s",
+    ([name, value]) =>
+      Effect.gen(function*() {
+        const error = yield* unusable({ ...complete, [name]: value })
+        assert.isTrue(
+          error instanceof AccessTokenError.ConfigurationError || error instanceof AccessTokenError.CredentialsError
+        )
+        for (const text of ["canary", clientSecret, clientId]) assert.isFalse(shows(error, text))
+        assert.isTrue(shows({ value }, "canary"), "the search finds what is there")
+      })
+  )
+
+  it.effect("layerConfig takes a Config for each option, also with credentials that are read at each acquisition", () =>
+    Effect.gen(function*() {
+      yield* built(
+        { AUTH: "https://auth.shop.example", API: "https://api.shop.example", ID: "an-id", SECRET: "a-secret" },
+        StoreAuth.layerConfig({
+          authUrl: Config.string("AUTH"),
+          apiUrl: Config.string("API"),
+          clientId: Config.string("ID"),
+          clientSecret: Config.redacted("SECRET")
+        })
+      )
+      yield* built(
+        { AUTH: "https://auth.shop.example", API: "https://api.shop.example" },
+        StoreAuth.layerConfig({
+          authUrl: Config.string("AUTH"),
+          apiUrl: Config.string("API"),
+          credentials: Config.succeed(ClientCredentials.fromConfig())
+        })
+      )
+    }))
+
+  it.effect("the checks come before anything is asked of the HTTP client", () =>
+    Effect.gen(function*() {
+      const touched = Layer.succeed(HttpClient.HttpClient, HttpClient.make(() => Effect.dieMessage("a request")))
+      const error = yield* Layer.build(StoreAuth.layerConfig()).pipe(
+        Effect.scoped,
+        Effect.provide(touched),
+        withEnvironment({ ...complete, STORE_API_CLIENT_SECRET: "" }),
+        Effect.flip
+      )
+      assert.strictEqual(error._tag, "CredentialsError")
+    }))
+})

@@ -1,0 +1,613 @@
+import { FetchHttpClient, HttpClient, HttpClientRequest, type HttpClientResponse } from "@effect/platform"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { AccessTokenError, ClientCredentials, TokenEndpoint, TokenSource } from "@store-api/core"
+import { Effect, FastCheck as FC, Layer, Option, Redacted, Schedule } from "effect"
+import * as CaptureServer from "./support/captureServer.js"
+import { type ClientLayer, onEachClient } from "./support/clients.js"
+import * as FakeClient from "./support/fakeClient.js"
+import { renderings, shows } from "./support/renderings.js"
+import { clientId, clientSecret, credentialsOf, printable, sendable, tokenBody } from "./support/wire.js"
+
+const token = CaptureServer.answer(200, tokenBody())
+
+/** One acquisition over a real HTTP client, which stays open until the test ends: what is closed before, we closed. */
+const acquire = (
+  client: ClientLayer,
+  authUrl: string,
+  options: Partial<TokenEndpoint.Options> = {}
+) =>
+  Effect.gen(function*() {
+    const context = yield* Layer.build(client)
+    const source = yield* TokenEndpoint.make({
+      authUrl,
+      credentials: credentialsOf(clientId, clientSecret),
+      ...options
+    }).pipe(Effect.provide(context))
+    return yield* source.acquire(Option.none())
+  })
+
+/** The client of a layer, changed as a user may change it. */
+const changed = (client: ClientLayer, change: (client: HttpClient.HttpClient) => HttpClient.HttpClient): ClientLayer =>
+  Layer.provide(Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, change)), client)
+
+const isRequestError = (
+  error: unknown,
+  reason: AccessTokenError.TokenRequestError["reason"],
+  attempts?: number
+): void => {
+  assert.instanceOf(error, AccessTokenError.TokenRequestError)
+  assert.strictEqual(error.reason, reason)
+  if (attempts !== undefined) assert.strictEqual(error.attempts, attempts)
+}
+
+describe("TokenEndpoint", () => {
+  onEachClient((client, clientName) => {
+    describe("the token request", () => {
+      const secrets = [
+        "plain",
+        "a+b",
+        "a/b",
+        "a=b",
+        "a%b",
+        "a%2Bb",
+        "a~b",
+        "a b",
+        " a ",
+        "\"a\"",
+        "a?b#c",
+        printable.join("")
+      ]
+
+      it.scopedLive.each(secrets)(
+        "is the specification's, byte for byte, with the secret %s",
+        (secret) =>
+          Effect.gen(function*() {
+            const server = yield* CaptureServer.make(token)
+            yield* acquire(client, server.url, { credentials: credentialsOf("an-id", secret) })
+            const [request, ...more] = yield* server.requests
+            assert.lengthOf(more, 0)
+            assert.strictEqual(request?.requestLine, "POST /v1/oauth/accesstoken HTTP/1.1")
+            deepStrictEqual(CaptureServer.valuesOf(request, "content-type"), [
+              "application/x-www-form-urlencoded"
+            ])
+            const body = `grant_type=client_credentials&client_id=an-id&client_secret=${secret}`
+            assert.strictEqual(request?.body.toString("latin1"), body)
+            deepStrictEqual(CaptureServer.valuesOf(request, "content-length"), [String(body.length)])
+            deepStrictEqual(CaptureServer.valuesOf(request, "authorization"), [])
+          })
+      )
+
+      it.scopedLive("is the same for any id and secret of printable ASCII without the ampersand", () =>
+        Effect.gen(function*() {
+          const server = yield* CaptureServer.make(token)
+          const property = FC.asyncProperty(
+            sendable,
+            sendable,
+            (id, secret) =>
+              Effect.runPromise(
+                Effect.gen(function*() {
+                  yield* acquire(client, server.url, { credentials: credentialsOf(id, secret) })
+                  const request = (yield* server.requests).at(-1)
+                  assert.strictEqual(
+                    request?.body.toString("latin1"),
+                    `grant_type=client_credentials&client_id=${id}&client_secret=${secret}`
+                  )
+                  assert.strictEqual(request?.requestLine, "POST /v1/oauth/accesstoken HTTP/1.1")
+                  deepStrictEqual(
+                    CaptureServer.valuesOf(request, "content-type"),
+                    ["application/x-www-form-urlencoded"]
+                  )
+                }).pipe(Effect.scoped)
+              )
+          )
+          yield* Effect.promise(() => FC.assert(property, { numRuns: 50 }))
+          assert.isAtLeast(yield* server.count, 50)
+        }))
+
+      it.scopedLive.each(
+        [
+          ["", "/v1/oauth/accesstoken"],
+          ["/", "/v1/oauth/accesstoken"],
+          ["//", "/v1/oauth/accesstoken"],
+          ["/base", "/base/v1/oauth/accesstoken"],
+          ["/base/", "/base/v1/oauth/accesstoken"],
+          ["/base//", "/base/v1/oauth/accesstoken"],
+          ["/two/levels/", "/two/levels/v1/oauth/accesstoken"],
+          ["/with%20blank", "/with%20blank/v1/oauth/accesstoken"]
+        ] as const
+      )(
+        "goes to {auth_url}/v1/oauth/accesstoken when auth_url ends with \"%s\"",
+        ([path, expected]) =>
+          Effect.gen(function*() {
+            const server = yield* CaptureServer.make(token)
+            yield* acquire(client, server.url + path)
+            yield* TokenEndpoint.make({
+              authUrl: new URL(server.url + path),
+              credentials: credentialsOf(clientId, clientSecret)
+            }).pipe(Effect.flatMap((source) => source.acquire(Option.none())), Effect.provide(client))
+            const requests = yield* server.requests
+            deepStrictEqual(
+              requests.map(({ requestLine }) => requestLine),
+              [`POST ${expected} HTTP/1.1`, `POST ${expected} HTTP/1.1`]
+            )
+          })
+      )
+
+      it.scopedLive("with the specification's answer gives the token and all its fields", () =>
+        Effect.gen(function*() {
+          const server = yield* CaptureServer.make(token)
+          const before = Date.now()
+          const acquired = yield* acquire(client, server.url)
+          assert.strictEqual(Redacted.value(acquired.value), "invented-token-0001")
+          assert.strictEqual(acquired.tokenType, "Bearer")
+          assert.strictEqual(acquired.scope, "")
+          deepStrictEqual(acquired.applicationName, Option.some("Invented Shop"))
+          deepStrictEqual(
+            Option.map(acquired.developerEmail, Redacted.value),
+            Option.some("developer@shop.example")
+          )
+          deepStrictEqual(acquired.issuedAt, Option.some("1767225600000"))
+          deepStrictEqual(acquired.clientId, Option.some(clientId))
+          assert.isTrue(acquired.acquiredAt.epochMillis >= before && acquired.acquiredAt.epochMillis <= Date.now())
+          assert.strictEqual(acquired.expiresAt.epochMillis - acquired.acquiredAt.epochMillis, 3_600_000)
+        }))
+
+      it.scopedLive("carries no trace headers, though the client itself would send them", () =>
+        Effect.gen(function*() {
+          const server = yield* CaptureServer.make(token)
+          yield* HttpClient.get(`${server.url}/control`).pipe(
+            Effect.flatMap(({ text }) => text),
+            Effect.withSpan("caller"),
+            Effect.provide(client)
+          )
+          yield* Effect.withSpan(acquire(client, server.url), "caller")
+          const [control, request] = yield* server.requests
+          const names = (captured: CaptureServer.CapturedRequest | undefined) =>
+            captured?.headers.map(([name]) => name) ?? []
+          assert.includeMembers(names(control), ["traceparent", "b3"])
+          assert.include(names(request), "content-type")
+          assert.notIncludeMembers(names(request), ["traceparent"])
+          assert.notIncludeMembers(names(request), ["b3"])
+        }))
+
+      it.scopedLive("is not sent with credentials that cannot go raw", () =>
+        Effect.gen(function*() {
+          const server = yield* CaptureServer.make(token)
+          for (const secret of ["a&b", "a\nb", "a\n", "a\u0000b", "a\u007fb", "\u00e9", "\ud800", ""]) {
+            const error = yield* Effect.flip(
+              acquire(client, server.url, {
+                credentials: ClientCredentials.make({ clientId, clientSecret: Redacted.make(secret) })
+              })
+            )
+            assert.instanceOf(error, AccessTokenError.CredentialsError)
+          }
+          assert.strictEqual(yield* server.count, 0)
+          yield* acquire(client, server.url)
+          assert.strictEqual(yield* server.count, 1, "one that can is")
+        }))
+    })
+
+    describe("redirects", () => {
+      it.scopedLive.each([301, 302, 303, 307, 308])(
+        "status %d is refused, and nothing reaches the other origin",
+        (status) =>
+          Effect.gen(function*() {
+            const other = yield* CaptureServer.make(token)
+            const server = yield* CaptureServer.make(
+              CaptureServer.answer(status, "", { location: `${other.url}/v1/oauth/accesstoken` })
+            )
+            isRequestError(yield* Effect.flip(acquire(client, server.url)), "Redirect", 1)
+            assert.strictEqual(yield* server.count, 1)
+            assert.strictEqual(yield* other.count, 0)
+            yield* Effect.promise(() =>
+              fetch(server.url, { method: "POST", body: "x" }).then((answer) => answer.text())
+            )
+            assert.strictEqual(yield* other.count, 1, "a fetch that follows arrives there")
+          })
+      )
+
+      it.scopedLive.each(
+        [
+          ["to the same path", { location: "/v1/oauth/accesstoken" }],
+          ["without a location", {}],
+          ["with a location that is none", { location: "http://" }]
+        ] as const
+      )("%s is refused", ([, headers]) =>
+        Effect.gen(function*() {
+          const server = yield* CaptureServer.make(CaptureServer.answer(302, "", headers))
+          isRequestError(yield* Effect.flip(acquire(client, server.url)), "Redirect", 1)
+          assert.strictEqual(yield* server.count, 1)
+        }))
+
+      it.scopedLive("its body is not read, though it has no end, and its socket is closed", () =>
+        Effect.gen(function*() {
+          const server = yield* CaptureServer.make(CaptureServer.endless(307))
+          isRequestError(yield* Effect.flip(acquire(client, server.url)), "Redirect", 1)
+          yield* server.allClosed
+        }))
+    })
+
+    describe("an answer that is too large", () => {
+      const megabyte = "x".repeat(1024 * 1024)
+
+      it.scopedLive.each(
+        [
+          ["of a megabyte", CaptureServer.answer(200, megabyte)],
+          ["that has no end", CaptureServer.endless(200)]
+        ] as const
+      )("%s is TooLarge, and its socket is closed", ([, answer]) =>
+        Effect.gen(function*() {
+          const server = yield* CaptureServer.make(answer)
+          isRequestError(yield* Effect.flip(acquire(client, server.url)), "TooLarge", 1)
+          assert.strictEqual(yield* server.count, 1)
+          yield* server.allClosed
+        }))
+
+      it.scopedLive.each(
+        [
+          ["a megabyte with 400", 400, CaptureServer.answer(400, megabyte)],
+          ["no end with 400", 400, CaptureServer.endless(400)],
+          ["a megabyte with 500", 500, CaptureServer.answer(500, megabyte)],
+          ["no end with 500", 500, CaptureServer.endless(500)]
+        ] as const
+      )("%s is still a refusal, and its socket is closed", ([, status, answer]) =>
+        Effect.gen(function*() {
+          const server = yield* CaptureServer.make(answer)
+          const error = yield* Effect.flip(acquire(client, server.url))
+          assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+          assert.strictEqual(error.status, status)
+          assert.strictEqual(yield* server.count, status === 400 ? 1 : 6)
+          yield* server.allClosed
+        }))
+
+      it.scopedLive("of 64 KiB exactly is not, nor is one in pieces", () =>
+        Effect.gen(function*() {
+          const body = tokenBody({ padding: "" })
+          const full = tokenBody({ padding: "x".repeat(64 * 1024 - body.length) })
+          const server = yield* CaptureServer.make(CaptureServer.answer(200, full))
+          assert.strictEqual(full.length, 64 * 1024)
+          const acquired = yield* acquire(client, server.url)
+          assert.strictEqual(Redacted.value(acquired.value), "invented-token-0001")
+          const more = yield* CaptureServer.make(CaptureServer.answer(200, `${full} `))
+          isRequestError(yield* Effect.flip(acquire(client, more.url)), "TooLarge", 1)
+        }))
+
+      it.scopedLive("the check for open sockets sees one that is", () =>
+        Effect.gen(function*() {
+          const server = yield* CaptureServer.make(CaptureServer.silence)
+          const fiber = yield* Effect.fork(acquire(client, server.url))
+          yield* server.count.pipe(
+            Effect.repeat({ until: (count) => count === 1, schedule: Schedule.spaced("5 millis") })
+          )
+          assert.strictEqual(yield* server.openSockets, 1)
+          yield* fiber.interruptAsFork(yield* Effect.fiberId)
+          yield* server.allClosed
+        }))
+    })
+
+    describe("a connection that fails", () => {
+      const head = CaptureServer.head(200, { "content-type": "application/json", "content-length": "1000" })
+      const faults: ReadonlyArray<readonly [name: string, answer: CaptureServer.Answer, code?: string | undefined]> = [
+        ["reset before an answer", CaptureServer.rawThenReset(), clientName === "node:http" ? "ECONNRESET" : undefined],
+        ["reset in the header", CaptureServer.rawThenReset("HTTP/1.1 200 OK\r\ncontent-")],
+        ["reset in the body", CaptureServer.rawThenReset(`${head}{"access_token":"invented`)],
+        ["closed before an answer", CaptureServer.raw("")],
+        ["closed in the header", CaptureServer.raw("HTTP/1.1 200 OK\r\ncontent-")],
+        ["closed in the body", CaptureServer.raw(`${head}{"access_token":"invented`)],
+        ["not HTTP", CaptureServer.raw("SSH-2.0-Invented_1.0\r\n")],
+        ["bad chunks", CaptureServer.raw(`${CaptureServer.head(200, { "transfer-encoding": "chunked" })}zz\r\nx\r\n`)],
+        [
+          "contradicting lengths",
+          CaptureServer.raw("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nxy")
+        ]
+      ]
+
+      it.scopedLive("is Transport after 6 attempts, never a defect, with the system's code when there is one", () =>
+        Effect.gen(function*() {
+          const failures = yield* Effect.forEach(faults, ([name, answer, code]) =>
+            Effect.gen(function*() {
+              const server = yield* CaptureServer.make(answer)
+              const error = yield* Effect.flip(acquire(client, server.url))
+              return { name, error, code, count: yield* server.count, closed: yield* Effect.either(server.allClosed) }
+            }), { concurrency: "unbounded" })
+          for (const { closed, code, count, error, name } of failures) {
+            assert.instanceOf(error, AccessTokenError.TokenRequestError, name)
+            deepStrictEqual([name, error.reason, error.attempts, count], [name, "Transport", 6, 6])
+            if (code !== undefined) deepStrictEqual(error.code, Option.some(code), name)
+            assert.isTrue(Option.isNone(error.code) || /^[A-Z][A-Z0-9_]+$/.test(error.code.value), name)
+            assert.strictEqual(closed._tag, "Right", name)
+            assert.isFalse(shows(error, clientSecret), name)
+          }
+        }))
+
+      it.scopedLive.each(faults)(
+        "%s once, and then a token: the caller sees the token",
+        ([, answer]) =>
+          Effect.gen(function*() {
+            const server = yield* CaptureServer.make(answer, token)
+            const acquired = yield* acquire(client, server.url)
+            assert.strictEqual(Redacted.value(acquired.value), "invented-token-0001")
+            assert.strictEqual(yield* server.count, 2)
+          })
+      )
+
+      it.scopedLive("nobody listens: Transport with ECONNREFUSED", () =>
+        Effect.gen(function*() {
+          const error = yield* Effect.flip(acquire(client, yield* CaptureServer.nobody))
+          isRequestError(error, "Transport", 6)
+          deepStrictEqual("code" in error ? error.code : undefined, Option.some("ECONNREFUSED"))
+          assert.include(error.message, "ECONNREFUSED")
+        }))
+
+      it.scopedLive.each(
+        [
+          ["says nothing", CaptureServer.silence],
+          ["stops in the header", CaptureServer.rawThenSilence("HTTP/1.1 200 OK\r\ncontent-")],
+          ["stops in the body", CaptureServer.rawThenSilence(`${head}{"access_token":`)]
+        ] as const
+      )(
+        "a server that %s: Timeout within the deadline, and its sockets are closed",
+        ([, answer]) =>
+          Effect.gen(function*() {
+            const server = yield* CaptureServer.make(answer)
+            const began = performance.now()
+            const error = yield* Effect.flip(
+              acquire(client, server.url, { attemptTimeout: "400 millis", deadline: "1 seconds" })
+            )
+            const took = performance.now() - began
+            isRequestError(error, "Timeout")
+            assert.isTrue(took >= 390 && took < 5000, `${took} ms`)
+            yield* server.allClosed
+          })
+      )
+    })
+
+    describe("a client of the user's", () => {
+      it.scopedLive("with filterStatusOk: the endpoint's refusal is read all the same", () =>
+        Effect.gen(function*() {
+          const filtering = changed(client, HttpClient.filterStatusOk)
+          const server = yield* CaptureServer.make(
+            CaptureServer.answer(401, `{"error":"invalid_client","error_description":"Unknown client"}`),
+            token
+          )
+          const error = yield* Effect.flip(acquire(filtering, server.url))
+          assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+          deepStrictEqual(
+            [error.status, error.reason, error.code, error.description],
+            [401, "InvalidClient", Option.some("invalid_client"), Option.some("Unknown client")]
+          )
+          const acquired = yield* acquire(filtering, server.url)
+          assert.strictEqual(Redacted.value(acquired.value), "invented-token-0001")
+          const redirecting = yield* CaptureServer.make(CaptureServer.answer(302, "", { location: "/" }))
+          isRequestError(yield* Effect.flip(acquire(filtering, redirecting.url)), "Redirect", 1)
+        }))
+
+      it.scopedLive("with a header of its own: it is sent, and the rest is as before", () =>
+        Effect.gen(function*() {
+          const server = yield* CaptureServer.make(token)
+          yield* acquire(
+            changed(client, HttpClient.mapRequest(HttpClientRequest.setHeader("user-agent", "invented-shop/1"))),
+            server.url
+          )
+          const [request] = yield* server.requests
+          deepStrictEqual(CaptureServer.valuesOf(request, "user-agent"), ["invented-shop/1"])
+          deepStrictEqual(CaptureServer.valuesOf(request, "content-type"), ["application/x-www-form-urlencoded"])
+          assert.strictEqual(
+            request?.body.toString(),
+            `grant_type=client_credentials&client_id=${clientId}&client_secret=${clientSecret}`
+          )
+        }))
+
+      it.scopedLive("with retryTransient in it: the answer is had in one attempt of ours", () =>
+        Effect.gen(function*() {
+          const retrying = changed(client, HttpClient.retryTransient({ times: 3 }))
+          const server = yield* CaptureServer.make(
+            CaptureServer.answer(503, ""),
+            CaptureServer.rawThenReset(),
+            token
+          )
+          const acquired = yield* acquire(retrying, server.url)
+          assert.strictEqual(Redacted.value(acquired.value), "invented-token-0001")
+          assert.strictEqual(yield* server.count, 3)
+        }))
+
+      it.scopedLive("with all three", () =>
+        Effect.gen(function*() {
+          const all = changed(client, (base) =>
+            base.pipe(
+              HttpClient.filterStatusOk,
+              HttpClient.mapRequest(HttpClientRequest.setHeader("x-shop", "invented")),
+              HttpClient.retryTransient({ times: 3 })
+            ))
+          const server = yield* CaptureServer.make(
+            CaptureServer.answer(503, ""),
+            CaptureServer.answer(403, `{"error":"access_denied"}`)
+          )
+          const error = yield* Effect.flip(acquire(all, server.url))
+          assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+          deepStrictEqual([error.status, error.code], [403, Option.some("access_denied")])
+          const requests = yield* server.requests
+          deepStrictEqual(requests.flatMap((request) => CaptureServer.valuesOf(request, "x-shop")), [
+            "invented",
+            "invented"
+          ])
+        }))
+    })
+
+    it.scopedLive("no error shows the secret or what the server said beyond code and description", () =>
+      Effect.gen(function*() {
+        const echo = (status: number): CaptureServer.Answer => (socket) =>
+          CaptureServer.answer(status, `<p>${clientSecret} server-canary</p>`, { "content-type": "text/html" })(socket)
+        const control = yield* CaptureServer.make(echo(400))
+        const leaking = yield* HttpClient.post(control.url).pipe(
+          Effect.tap((response: HttpClientResponse.HttpClientResponse) => response.text),
+          Effect.provide(client)
+        )
+        assert.isTrue(shows(leaking, clientSecret), "the search finds what is there")
+        for (const status of [200, 400, 401, 403]) {
+          const server = yield* CaptureServer.make(echo(status))
+          const error = yield* Effect.flip(acquire(client, server.url))
+          const all = renderings(error)
+          assert.notInclude(all, clientSecret)
+          assert.notInclude(all, "server-canary")
+          assert.notInclude(all, [...Buffer.from(clientSecret)].join(", "), "nor as bytes")
+        }
+      }))
+  })
+
+  describe("fetch", () => {
+    /** A fetch that sends nothing and notes what it was given. */
+    const recording = () => {
+      const inits: Array<RequestInit | undefined> = []
+      const fetch: typeof globalThis.fetch = (_url, init) => {
+        inits.push(init)
+        return Promise.resolve(new Response(tokenBody()))
+      }
+      return { inits, layer: Layer.provide(FetchHttpClient.layer, Layer.succeed(FetchHttpClient.Fetch, fetch)) }
+    }
+
+    it.scoped("keeps the user's RequestInit, whatever it says of redirects", () =>
+      Effect.gen(function*() {
+        const { inits, layer } = recording()
+        yield* acquire(layer, "https://auth.shop.example").pipe(
+          Effect.provideService(FetchHttpClient.RequestInit, {
+            redirect: "follow",
+            credentials: "omit",
+            cache: "no-store",
+            keepalive: true
+          })
+        )
+        const [init] = inits
+        deepStrictEqual(
+          [init?.redirect, init?.credentials, init?.cache, init?.keepalive, init?.method],
+          ["manual", "omit", "no-store", true, "POST"]
+        )
+      }))
+
+    it.effect("keeps the one that was there when the layer was built", () =>
+      Effect.gen(function*() {
+        const { inits, layer } = recording()
+        const source = TokenEndpoint.layer({
+          authUrl: "https://auth.shop.example",
+          credentials: credentialsOf(clientId, clientSecret)
+        }).pipe(
+          Layer.provide(layer),
+          Layer.provide(Layer.succeed(FetchHttpClient.RequestInit, { credentials: "omit", redirect: "follow" }))
+        )
+        yield* Effect.flatMap(TokenSource.TokenSource, ({ acquire }) => acquire(Option.none())).pipe(
+          Effect.provide(source)
+        )
+        deepStrictEqual(inits.map((init) => [init?.redirect, init?.credentials]), [["manual", "omit"]])
+      }))
+
+    it.scoped("replaces one that was given to the fetch client alone, so that it cannot follow redirects either", () =>
+      Effect.gen(function*() {
+        const { inits, layer } = recording()
+        const init = Layer.succeed(FetchHttpClient.RequestInit, { credentials: "omit", redirect: "follow" })
+        yield* acquire(Layer.provide(layer, init), "https://auth.shop.example")
+        deepStrictEqual(inits.map((init) => init?.redirect), ["manual"])
+      }))
+  })
+
+  describe("authUrl", () => {
+    const build = (authUrl: string | URL, allowInsecure?: boolean) =>
+      TokenEndpoint.make({ authUrl, allowInsecure, credentials: credentialsOf(clientId, clientSecret) }).pipe(
+        Effect.provide(FakeClient.make(FakeClient.token).layer)
+      )
+
+    it.effect.each(
+      [
+        ["empty", "", /is empty/],
+        ["blank", "   ", /is empty/],
+        ["not a URL", "canary", /is not a URL/],
+        ["a host without a scheme", "canary.shop.example", /is not a URL/],
+        ["a path", "/canary", /is not a URL/],
+        ["a scheme alone", "https://", /is not a URL/],
+        ["ftp", "ftp://canary.shop.example", /must be an https URL/],
+        ["file", "file:///canary", /must be an https URL/],
+        ["javascript", "javascript:canary", /must be an https URL/],
+        ["a host and a port without a scheme", "canary:8080", /must be an https URL/],
+        ["a user name", "https://canary@auth.shop.example", /user name or password/],
+        ["a password", "https://:canary@auth.shop.example", /user name or password/],
+        ["both", "https://user:canary@auth.shop.example", /user name or password/],
+        ["a query", "https://auth.shop.example/?key=canary", /must not have a query/],
+        ["an empty query", "https://canary.shop.example/?", /must not have a query/],
+        ["an empty query behind a path", "https://auth.shop.example/canary?", /must not have a query/],
+        ["a fragment", "https://auth.shop.example/#canary", /must not have a fragment/],
+        ["an empty fragment", "https://canary.shop.example/#", /must not have a fragment/],
+        ["http beyond this machine", "http://canary.shop.example", /must be an https URL.*allowInsecure/],
+        ["http to an address beyond this machine", "http://10.0.0.1/canary", /must be an https URL.*allowInsecure/],
+        ["http to a name that only looks local", "http://localhost.canary.example", /must be an https URL/]
+      ] as const
+    )("%s: ConfigurationError that does not show it", ([, authUrl, reason]) =>
+      Effect.gen(function*() {
+        const error = yield* Effect.flip(build(authUrl))
+        assert.instanceOf(error, AccessTokenError.ConfigurationError)
+        assert.strictEqual(error.option, "authUrl")
+        assert.match(error.reason, reason)
+        assert.isFalse(shows(error, "canary"))
+        if (authUrl.includes("canary")) assert.isTrue(shows({ authUrl }, "canary"), "the search finds what is there")
+      }))
+
+    it.effect("as a URL object it is checked just so", () =>
+      Effect.gen(function*() {
+        for (
+          const [authUrl, reason] of [
+            ["https://auth.shop.example/?", /query/],
+            ["https://auth.shop.example/?a=canary", /query/],
+            ["https://auth.shop.example/#canary", /fragment/],
+            ["https://canary@auth.shop.example", /user name/],
+            ["ftp://canary.shop.example", /https/],
+            ["http://canary.shop.example", /https/]
+          ] as const
+        ) {
+          const error = yield* Effect.flip(build(new URL(authUrl)))
+          assert.match(error.message, reason)
+          assert.isFalse(shows(error, "canary"))
+        }
+        yield* build(new URL("https://auth.shop.example/base/"))
+      }))
+
+    it.effect.each([
+      "https://auth.shop.example",
+      "https://auth.shop.example:8443/base/",
+      "HTTPS://AUTH.SHOP.EXAMPLE",
+      "http://localhost",
+      "http://localhost:8080/base",
+      "http://auth.localhost:8080",
+      "http://127.0.0.1:8080",
+      "http://127.9.9.9",
+      "http://[::1]:8080"
+    ])("%s is taken", (authUrl) => build(authUrl))
+
+    it.effect("allowInsecure lifts the rule on http, and no other", () =>
+      Effect.gen(function*() {
+        yield* build("http://auth.shop.example", true)
+        for (
+          const authUrl of [
+            "ftp://auth.shop.example",
+            "http://auth.shop.example/?a",
+            "http://auth.shop.example/#a",
+            "http://user@auth.shop.example",
+            ""
+          ]
+        ) {
+          assert.strictEqual((yield* Effect.flip(build(authUrl, true)))._tag, "ConfigurationError", authUrl)
+        }
+        assert.strictEqual((yield* Effect.flip(build("http://auth.shop.example", false)))._tag, "ConfigurationError")
+      }))
+
+    it.effect("is checked when the layer is built, before any request", () =>
+      Effect.gen(function*() {
+        const client = FakeClient.make(FakeClient.token)
+        const layer = TokenEndpoint.layer({
+          authUrl: "http://auth.shop.example",
+          credentials: credentialsOf(clientId, clientSecret)
+        })
+        const error = yield* Layer.build(layer).pipe(Effect.scoped, Effect.provide(client.layer), Effect.flip)
+        assert.instanceOf(error, AccessTokenError.ConfigurationError)
+        deepStrictEqual(client.times, [])
+      }))
+  })
+})

@@ -1,0 +1,539 @@
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { AccessTokenError, ClientCredentials, type TokenEndpoint } from "@store-api/core"
+import { Clock, Duration, Effect, Exit, Fiber, Option, Random, Redacted, TestClock } from "effect"
+import * as FakeClient from "./support/fakeClient.js"
+import { renderings } from "./support/renderings.js"
+import { clientId, clientSecret, credentialsOf, tokenBody } from "./support/wire.js"
+
+/** How an acquisition ended, and when: milliseconds since it began. */
+const acquire = (
+  client: FakeClient.FakeClient,
+  options: Partial<TokenEndpoint.Options> = {},
+  replacing?: string
+) =>
+  Effect.gen(function*() {
+    const began = yield* Clock.currentTimeMillis
+    const replaced = Option.map(Option.fromNullable(replacing), FakeClient.heldToken)
+    const fiber = yield* FakeClient.acquire(client, options, replaced).pipe(
+      Effect.exit,
+      Effect.zip(Clock.currentTimeMillis),
+      Effect.fork
+    )
+    yield* TestClock.adjust("2 minutes")
+    const [exit, ended] = yield* Fiber.join(fiber)
+    return { exit, took: ended - began, times: client.times.map((time) => time - began) }
+  })
+
+/** An acquisition that fails, and its error. */
+const refused = (client: FakeClient.FakeClient, options: Partial<TokenEndpoint.Options> = {}, replacing?: string) =>
+  Effect.gen(function*() {
+    const { exit, ...rest } = yield* acquire(client, options, replacing)
+    return { ...rest, error: yield* Effect.flip(exit) }
+  })
+
+/** An acquisition that gives a token. */
+const acquired = (client: FakeClient.FakeClient, options: Partial<TokenEndpoint.Options> = {}) =>
+  Effect.gen(function*() {
+    const { exit, ...rest } = yield* acquire(client, options)
+    return { ...rest, token: yield* exit }
+  })
+
+const gaps = (times: ReadonlyArray<number>) => times.slice(1).map((time, index) => time - (times[index] ?? NaN))
+
+/** Jitter at its lower bound: pauses of 150, 300, 600, 750 and 750 ms. */
+const shortest = Effect.withRandom(Random.fixed([0]))
+
+const certificate = FakeClient.transport(Object.assign(new Error(), { code: "CERT_HAS_EXPIRED" }))
+const unavailable = FakeClient.reply(503)
+
+const isRequestError = (
+  error: unknown,
+  reason: AccessTokenError.TokenRequestError["reason"],
+  attempts: number
+): void => {
+  assert.instanceOf(error, AccessTokenError.TokenRequestError)
+  deepStrictEqual([error.reason, error.attempts], [reason, attempts])
+}
+
+describe("TokenEndpoint's retries", () => {
+  describe("what is retried", () => {
+    const transient: ReadonlyArray<readonly [string, FakeClient.Reply]> = [
+      ["a transport error", FakeClient.transport()],
+      ...[408, 429, 500, 502, 503, 504, 529, 599].map((status) =>
+        [`status ${status}`, FakeClient.reply(status, "<html>")] as const
+      )
+    ]
+
+    it.effect.each(transient)("%s, until a token comes", ([, reply]) =>
+      Effect.gen(function*() {
+        const client = FakeClient.make(reply, reply, FakeClient.token)
+        const { times, token } = yield* acquired(client)
+        assert.strictEqual(Redacted.value(token.value), "invented-token-0001")
+        assert.strictEqual(times.length, 3)
+      }))
+
+    it.effect.each(transient)("%s, at most 5 times", ([, reply]) =>
+      Effect.gen(function*() {
+        const { error, times } = yield* refused(FakeClient.make(reply))
+        assert.strictEqual(times.length, 6)
+        assert.isTrue(AccessTokenError.isTransient(error))
+        if (error._tag === "TokenRequestError") assert.strictEqual(error.attempts, 6)
+      }))
+
+    it.effect("an attempt that timed out", () =>
+      Effect.gen(function*() {
+        const { times, took } = yield* acquired(FakeClient.make(FakeClient.never, FakeClient.token)).pipe(shortest)
+        deepStrictEqual([times, took], [[0, 10_150], 10_150])
+      }))
+
+    const final: ReadonlyArray<readonly [string, FakeClient.Reply, AccessTokenError.AccessTokenError["_tag"]]> = [
+      ...[400, 401, 403, 404, 405, 410, 413, 422].map((status) =>
+        [`status ${status}`, FakeClient.reply(status), "TokenRefusedError"] as const
+      ),
+      ...[300, 301, 302, 303, 304, 307, 308].map((status) =>
+        [
+          `status ${status}`,
+          FakeClient.reply(status, status === 304 ? null : "", { location: "https://elsewhere.example" }),
+          "TokenRequestError"
+        ] as const
+      ),
+      ["a certificate error", certificate, "TokenRequestError"],
+      ["an answer that is too large", FakeClient.reply(200, "x".repeat(64 * 1024 + 1)), "TokenRequestError"],
+      ["an answer that is no token", FakeClient.reply(200, "<html>"), "TokenResponseError"],
+      [
+        "an answer with an unusable token",
+        FakeClient.reply(200, tokenBody({ access_token: "" })),
+        "TokenResponseError"
+      ],
+      ["a dead token", FakeClient.reply(200, tokenBody({ expires_in: 0 })), "TokenExpiredError"]
+    ]
+
+    it.effect.each(final)("not %s", ([, reply, tag]) =>
+      Effect.gen(function*() {
+        const { error, times, took } = yield* refused(FakeClient.make(reply, FakeClient.token))
+        assert.strictEqual(error._tag, tag)
+        deepStrictEqual([times, took], [[0], 0])
+      }))
+
+    it.effect("the last error is the caller's, and attempts counts the requests sent before it too", () =>
+      Effect.gen(function*() {
+        const redirect = FakeClient.reply(302, "", { location: "/" })
+        const large = FakeClient.reply(200, "x".repeat(64 * 1024 + 1))
+        const first = yield* refused(FakeClient.make(unavailable, FakeClient.transport(), redirect))
+        isRequestError(first.error, "Redirect", 3)
+        const second = yield* refused(FakeClient.make(FakeClient.transport(), large))
+        isRequestError(second.error, "TooLarge", 2)
+        const third = yield* refused(FakeClient.make(unavailable, FakeClient.reply(403)))
+        assert.strictEqual(third.error._tag, "TokenRefusedError")
+        const fourth = yield* refused(FakeClient.make(certificate))
+        isRequestError(fourth.error, "Certificate", 1)
+      }))
+
+    it.effect("one acquisition's count is not the next one's", () =>
+      Effect.gen(function*() {
+        const redirect = FakeClient.reply(302, "", { location: "/" })
+        const client = FakeClient.make(unavailable, redirect)
+        const source = yield* FakeClient.source(client)
+        const first = yield* Effect.fork(Effect.flip(source.acquire(Option.none())))
+        yield* TestClock.adjust("1 minutes")
+        isRequestError(yield* Fiber.join(first), "Redirect", 2)
+        isRequestError(yield* Effect.flip(source.acquire(Option.none())), "Redirect", 1)
+      }))
+  })
+
+  describe("the pauses", () => {
+    it.effect("are 200 ms doubling to a second, jittered by 0.75 to 1", () =>
+      Effect.gen(function*() {
+        for (let run = 0; run < 20; run++) {
+          const { times, took } = yield* refused(FakeClient.make(unavailable))
+          const pauses = gaps(times)
+          assert.strictEqual(pauses.length, 5)
+          for (const [index, longest] of [200, 400, 800, 1000, 1000].entries()) {
+            const pause = pauses[index] ?? NaN
+            assert.isTrue(pause >= longest * 0.75 && pause <= longest, `pause ${index}: ${pause}`)
+            assert.isTrue(Number.isInteger(pause), "whole milliseconds, which every clock can count")
+          }
+          assert.strictEqual(took, times.at(-1), "after the last attempt nothing is waited for")
+        }
+      }))
+
+    it.effect("at the lower bound of the jitter", () =>
+      Effect.gen(function*() {
+        const { times } = yield* refused(FakeClient.make(unavailable)).pipe(shortest)
+        deepStrictEqual(gaps(times), [150, 300, 600, 750, 750])
+      }))
+
+    it.effect("in the middle of the jitter", () =>
+      Effect.gen(function*() {
+        const { times } = yield* refused(FakeClient.make(unavailable)).pipe(Effect.withRandom(Random.fixed([0.5])))
+        deepStrictEqual(gaps(times), [175, 350, 700, 875, 875])
+      }))
+
+    it.effect("that would end beyond the deadline are not begun", () =>
+      Effect.gen(function*() {
+        const { error, times, took } = yield* refused(FakeClient.make(unavailable), { deadline: "1 seconds" }).pipe(
+          shortest
+        )
+        assert.strictEqual(error._tag, "TokenRefusedError")
+        deepStrictEqual([times, took], [[0, 150, 450], 450])
+      }))
+  })
+
+  describe("Retry-After", () => {
+    const replyAfter = (value: string, status = 503) => FakeClient.replyWithRawHeader(status, "retry-after", value)
+
+    it.effect.each(
+      [
+        ["seconds", "5", 5000],
+        ["two values: the longest", "1, 5", 5000],
+        ["the last second before the deadline", "29", 29_000],
+        ["a date", "Thu, 01 Jan 1970 00:00:07 GMT", 7000],
+        ["a date as RFC 850 wrote it", "Thursday, 01-Jan-70 00:00:07 GMT", 7000],
+        ["a date as asctime writes it", "Thu Jan  1 00:00:07 1970", 7000]
+      ] as const
+    )("is waited for when it fits the deadline: %s", ([, value, wait]) =>
+      Effect.gen(function*() {
+        for (const status of [429, 503]) {
+          yield* TestClock.setTime(0)
+          const { times } = yield* acquired(FakeClient.make(replyAfter(value, status), FakeClient.token))
+          deepStrictEqual(times, [0, wait])
+        }
+      }))
+
+    it.effect.each(
+      [
+        ["0", "0"],
+        ["a negative number", "-5"],
+        ["a fraction", "5.5"],
+        ["junk", "soon"],
+        ["nothing", ""],
+        ["NaN", "NaN"],
+        ["Infinity", "Infinity"],
+        ["another date form", "1970-01-01T00:00:07Z"]
+      ] as const
+    )("does not change the pause: %s", ([, value]) =>
+      Effect.gen(function*() {
+        const { times } = yield* acquired(FakeClient.make(replyAfter(value), FakeClient.token)).pipe(shortest)
+        deepStrictEqual(times, [0, 150])
+      }))
+
+    it.effect("does not change the pause: a date that is past", () =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(Date.UTC(2026, 0, 1))
+        const { times } = yield* acquired(
+          FakeClient.make(replyAfter("Wed, 31 Dec 2025 23:00:00 GMT"), FakeClient.token)
+        ).pipe(shortest)
+        deepStrictEqual(times, [0, 150])
+      }))
+
+    it.effect("never shortens a pause", () =>
+      Effect.gen(function*() {
+        const { times } = yield* refused(FakeClient.make(replyAfter("0"))).pipe(shortest)
+        deepStrictEqual(gaps(times), [150, 300, 600, 750, 750])
+        const again = yield* refused(FakeClient.make(replyAfter("1"))).pipe(shortest)
+        deepStrictEqual(gaps(again.times), [1000, 1000, 1000, 1000, 1000])
+      }))
+
+    it.effect.each(
+      [
+        ["the deadline exactly", "30", 30_000],
+        ["more than the deadline", "31", 31_000],
+        ["a date beyond it", "Thu, 01 Jan 1970 00:01:00 GMT", 60_000],
+        ["a year: an hour", "31536000", 3_600_000],
+        ["a date in a year: an hour", "Fri, 01 Jan 1971 00:00:00 GMT", 3_600_000],
+        ["more seconds than a number holds: an hour", "9".repeat(400), 3_600_000]
+      ] as const
+    )(
+      "that does not fit the deadline is not waited for but becomes retryAt: %s",
+      ([, value, at]) =>
+        Effect.gen(function*() {
+          const { error, times, took } = yield* refused(FakeClient.make(replyAfter(value), FakeClient.token))
+          deepStrictEqual([times, took], [[0], 0])
+          deepStrictEqual(
+            Option.map(AccessTokenError.retryAt(error), ({ epochMillis }) => epochMillis),
+            Option.some(at)
+          )
+        })
+    )
+
+    it.effect("fits what is left of the deadline, not all of it", () =>
+      Effect.gen(function*() {
+        const { error, times } = yield* refused(
+          FakeClient.make(replyAfter("20"), replyAfter("20"), FakeClient.token)
+        )
+        deepStrictEqual(times, [0, 20_000])
+        deepStrictEqual(
+          Option.map(AccessTokenError.retryAt(error), ({ epochMillis }) => epochMillis),
+          Option.some(40_000)
+        )
+      }))
+
+    it.effect("of a refusal that is not retried becomes retryAt too; without it there is none", () =>
+      Effect.gen(function*() {
+        const { error } = yield* refused(FakeClient.make(replyAfter("5", 403)))
+        deepStrictEqual(
+          Option.map(AccessTokenError.retryAt(error), ({ epochMillis }) => epochMillis),
+          Option.some(5000)
+        )
+        for (const value of ["-5", "soon", "5.5"]) {
+          const other = yield* refused(FakeClient.make(replyAfter(value, 403)))
+          deepStrictEqual(AccessTokenError.retryAt(other.error), Option.none())
+        }
+        const none = yield* refused(FakeClient.make(FakeClient.reply(403)))
+        deepStrictEqual(AccessTokenError.retryAt(none.error), Option.none())
+      }))
+  })
+
+  describe("time", () => {
+    it.effect("a client that never answers: 10 s for each attempt, 30 s for all", () =>
+      Effect.gen(function*() {
+        const { error, times, took } = yield* refused(FakeClient.make(FakeClient.never)).pipe(shortest)
+        isRequestError(error, "Timeout", 3)
+        deepStrictEqual([times, took], [[0, 10_150, 20_450], 30_000])
+      }))
+
+    it.effect("a client that answers the header and then drips is given up just so, and its body with it", () =>
+      Effect.gen(function*() {
+        const { drips, reply } = FakeClient.drip()
+        const { error, times, took } = yield* refused(FakeClient.make(reply)).pipe(shortest)
+        isRequestError(error, "Timeout", 3)
+        deepStrictEqual([times, took], [[0, 10_150, 20_450], 30_000])
+        deepStrictEqual(drips.map(({ cancelled }) => cancelled), [true, true, true])
+        for (const { sent } of drips) assert.isAtLeast(sent, 9, "it was not silent")
+      }))
+
+    it.effect("both can be set", () =>
+      Effect.gen(function*() {
+        const { error, times, took } = yield* refused(FakeClient.make(FakeClient.never), {
+          attemptTimeout: "1 seconds",
+          deadline: Duration.seconds(5)
+        }).pipe(shortest)
+        isRequestError(error, "Timeout", 4)
+        deepStrictEqual([times, took], [[0, 1150, 2450, 4050], 5000])
+      }))
+
+    it.effect("a deadline shorter than the attempt ends the attempt", () =>
+      Effect.gen(function*() {
+        const { error, times, took } = yield* refused(FakeClient.make(FakeClient.never), { deadline: "3 seconds" })
+        isRequestError(error, "Timeout", 1)
+        deepStrictEqual([times, took], [[0], 3000])
+      }))
+
+    it.effect("credentials that never come end within the deadline too, with no request sent", () =>
+      Effect.gen(function*() {
+        const { error, times, took } = yield* refused(FakeClient.make(FakeClient.token), { credentials: Effect.never })
+        isRequestError(error, "Timeout", 0)
+        deepStrictEqual([times, took], [[], 30_000])
+      }))
+
+    it.effect("a request is given up when the acquisition is interrupted", () =>
+      Effect.gen(function*() {
+        let interrupted = false
+        const client = FakeClient.make(() =>
+          Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted = true))
+        )
+        const fiber = yield* Effect.fork(FakeClient.acquire(client))
+        yield* TestClock.adjust("1 seconds")
+        assert.isFalse(interrupted)
+        const exit = yield* Fiber.interrupt(fiber)
+        assert.isTrue(Exit.isInterrupted(exit) && interrupted)
+        yield* TestClock.adjust("1 minutes")
+        assert.strictEqual(client.times.length, 1)
+      }))
+
+    it.effect("a token's life counts from before its request was sent, whatever came before", () =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(1_000_000)
+        const slow: FakeClient.Reply = (request) => Effect.delay(FakeClient.token(request), "5 seconds")
+        const { token } = yield* acquired(FakeClient.make(unavailable, slow)).pipe(shortest)
+        assert.strictEqual(token.acquiredAt.epochMillis, 1_000_150)
+        assert.strictEqual(token.expiresAt.epochMillis, 1_000_150 + 3_600_000)
+      }))
+
+    it.effect.each([[4, "dead"], [5, "dead"], [6, "alive"]] as const)(
+      "a token of %d s that took 5 s to come is %s",
+      ([expiresIn, expected]) =>
+        Effect.gen(function*() {
+          const slow: FakeClient.Reply = (request) =>
+            Effect.delay(FakeClient.reply(200, tokenBody({ expires_in: expiresIn }))(request), "5 seconds")
+          const { exit, times } = yield* acquire(FakeClient.make(slow))
+          assert.strictEqual(times.length, 1)
+          if (expected === "alive") {
+            assert.isTrue(Exit.isSuccess(exit))
+            return
+          }
+          const error = yield* Effect.flip(exit)
+          assert.instanceOf(error, AccessTokenError.TokenExpiredError)
+          assert.strictEqual(error.reason, "DeadOnArrival")
+          assert.strictEqual(error.expiredAt.epochMillis, expiresIn * 1000)
+          assert.strictEqual(error.checkedAt.epochMillis, 5000)
+        })
+    )
+  })
+
+  describe("credentials given as an effect", () => {
+    const invalid = FakeClient.reply(401, `{"error":"invalid_client"}`)
+
+    /** Secrets in turn, the last one for all further readings. */
+    const rotating = (...secrets: ReadonlyArray<string>) => {
+      const state = { reads: 0 }
+      const credentials = Effect.sync(() => {
+        const secret = secrets[Math.min(state.reads, secrets.length - 1)] ?? ""
+        state.reads++
+        return credentialsOf(clientId, secret)
+      })
+      return { credentials, state }
+    }
+    const secretsSent = (client: FakeClient.FakeClient) =>
+      client.bodies.map((body) =>
+        body.replace(`grant_type=client_credentials&client_id=${clientId}&client_secret=`, "")
+      )
+
+    it.effect("are read at each acquisition, once, also when it takes several attempts", () =>
+      Effect.gen(function*() {
+        const { credentials, state } = rotating("first", "second")
+        const client = FakeClient.make(FakeClient.token, unavailable, FakeClient.token)
+        const source = yield* FakeClient.source(client, { credentials })
+        assert.strictEqual(state.reads, 0, "not while the source is made")
+        yield* source.acquire(Option.none())
+        const fiber = yield* Effect.fork(source.acquire(Option.none()))
+        yield* TestClock.adjust("1 minutes")
+        yield* Fiber.join(fiber)
+        deepStrictEqual(secretsSent(client), ["first", "second", "second"])
+        assert.strictEqual(state.reads, 2)
+      }))
+
+    it.effect.each(
+      [
+        ["401", invalid],
+        ["401 with no body", FakeClient.reply(401)],
+        ["400 with the code", FakeClient.reply(400, `{"ErrorCode":"invalid_client"}`)]
+      ] as const
+    )(
+      "are read once more after an invalid client, and tried at once if they changed: %s",
+      ([, reply]) =>
+        Effect.gen(function*() {
+          const { credentials, state } = rotating("old", "new")
+          const client = FakeClient.make(reply, FakeClient.token)
+          const { times } = yield* acquired(client, { credentials })
+          deepStrictEqual(secretsSent(client), ["old", "new"])
+          deepStrictEqual(times, [0, 0])
+          assert.strictEqual(state.reads, 2)
+        })
+    )
+
+    it.effect("are not tried again if they did not change", () =>
+      Effect.gen(function*() {
+        const { credentials, state } = rotating("old")
+        const client = FakeClient.make(invalid, FakeClient.token)
+        const { error } = yield* refused(client, { credentials })
+        assert.strictEqual(error._tag, "TokenRefusedError")
+        deepStrictEqual([secretsSent(client), state.reads], [["old"], 2])
+      }))
+
+    it.effect("are never tried a third time, though they change again", () =>
+      Effect.gen(function*() {
+        const { credentials, state } = rotating("one", "two", "three", "four")
+        const client = FakeClient.make(invalid)
+        const { error } = yield* refused(client, { credentials })
+        assert.strictEqual(error._tag, "TokenRefusedError")
+        deepStrictEqual([secretsSent(client), state.reads], [["one", "two"], 2])
+      }))
+
+    it.effect("are not read a third time when something transient comes between", () =>
+      Effect.gen(function*() {
+        const { credentials, state } = rotating("one", "two", "three")
+        const client = FakeClient.make(unavailable, invalid, unavailable, invalid, FakeClient.token)
+        const { error } = yield* refused(client, { credentials })
+        assert.strictEqual(error._tag, "TokenRefusedError")
+        deepStrictEqual([secretsSent(client), state.reads], [["one", "one", "two", "two"], 2])
+      }))
+
+    it.effect("are not read again after another refusal", () =>
+      Effect.gen(function*() {
+        for (const status of [400, 403, 503]) {
+          const { credentials, state } = rotating("one", "two")
+          const client = FakeClient.make(FakeClient.reply(status))
+          yield* refused(client, { credentials })
+          assert.strictEqual(state.reads, 1)
+          assert.isTrue(secretsSent(client).every((secret) => secret === "one"))
+        }
+      }))
+
+    it.effect("that cannot be read: the CredentialsError, and no request", () =>
+      Effect.gen(function*() {
+        const failing = ClientCredentials.make({ clientId, clientSecret: Redacted.make("a&b") })
+        const { error, times } = yield* refused(FakeClient.make(FakeClient.token), { credentials: failing })
+        assert.instanceOf(error, AccessTokenError.CredentialsError)
+        deepStrictEqual(times, [])
+        const readable = yield* acquired(FakeClient.make(FakeClient.token), {
+          credentials: ClientCredentials.make({ clientId, clientSecret: Redacted.make("a+b") })
+        })
+        deepStrictEqual(readable.times, [0], "sendable ones are sent")
+      }))
+
+    it.effect("given as a value they are sent once", () =>
+      Effect.gen(function*() {
+        const { times } = yield* refused(FakeClient.make(invalid, FakeClient.token))
+        deepStrictEqual(times, [0])
+      }))
+  })
+
+  describe("a refusal", () => {
+    it.effect.each([["p+lus", true], ["per%cent", true], ["id", false]] as const)(
+      "of credentials that hold %s tells about form-decoding: %s",
+      ([value, expected]) =>
+        Effect.gen(function*() {
+          for (const credentials of [credentialsOf(value, "plain"), credentialsOf("plain", value)]) {
+            const { error } = yield* refused(FakeClient.make(FakeClient.reply(401)), { credentials })
+            assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+            assert.strictEqual(error.rawCredentials, expected)
+            assert.strictEqual(/\+ or %/.test(error.message), expected)
+            const other = yield* refused(FakeClient.make(FakeClient.reply(403)), { credentials })
+            assert.notMatch(other.error.message, /\+ or %/)
+          }
+        })
+    )
+
+    it.effect.each(
+      [
+        ["the secret", clientSecret],
+        ["the id", clientId],
+        ["the replaced token", "invented-token-canary"]
+      ] as const
+    )("that echoes %s does not hand it on", ([, value]) =>
+      Effect.gen(function*() {
+        const body = JSON.stringify({ error: "invalid_request", error_description: `you sent ${value}` })
+        const { error } = yield* refused(FakeClient.make(FakeClient.reply(400, body)), {}, "invented-token-canary")
+        assert.notInclude(renderings(error), value)
+        assert.notInclude(renderings(error), "you sent")
+        const other = yield* refused(
+          FakeClient.make(FakeClient.reply(400, body.replace(value, "something"))),
+          {},
+          "invented-token-canary"
+        )
+        assert.include(renderings(other.error), "you sent something")
+      }))
+
+    it.effect("is a refusal also when its body is longer than what is read", () =>
+      Effect.gen(function*() {
+        for (const status of [400, 401, 500]) {
+          const { error } = yield* refused(FakeClient.make(FakeClient.reply(status, "x".repeat(100_000))))
+          assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+          assert.strictEqual(error.status, status)
+        }
+      }))
+  })
+
+  it.effect("maxResponseBytes is the longest answer that is read, to the byte", () =>
+    Effect.gen(function*() {
+      const body = tokenBody()
+      const exactly = yield* acquire(FakeClient.make(FakeClient.reply(200, body)), { maxResponseBytes: body.length })
+      assert.isTrue(Exit.isSuccess(exactly.exit))
+      const { error } = yield* refused(FakeClient.make(FakeClient.reply(200, body)), {
+        maxResponseBytes: body.length - 1
+      })
+      isRequestError(error, "TooLarge", 1)
+    }))
+})

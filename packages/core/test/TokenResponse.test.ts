@@ -1,0 +1,602 @@
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { AccessTokenError, TokenResponse } from "@store-api/core"
+import { DateTime, Either, FastCheck as FC, Option, ParseResult, Redacted, Schema } from "effect"
+import { renderings, shows } from "./support/renderings.js"
+import { specificationFields, tokenBody } from "./support/wire.js"
+
+const hour = 3_600_000
+
+const decoded = (body: string): TokenResponse.TokenResponse =>
+  Either.getOrThrowWith(TokenResponse.decode(body), (error) => error)
+
+/** The paths at fault of a body that is no token. */
+const problems = (body: string): ReadonlyArray<string> => {
+  const result = TokenResponse.decode(body)
+  assert.isTrue(Either.isLeft(result), `accepted: ${body.slice(0, 100)}`)
+  if (Either.isRight(result)) return []
+  assert.instanceOf(result.left, AccessTokenError.TokenResponseError)
+  return result.left.problems.map(({ path }) => path)
+}
+
+const lifeOf = (expiresIn: unknown) => TokenResponse.lifeOf(decoded(tokenBody({ expires_in: expiresIn })))
+
+/** A body with this text where the value of a field stands. */
+const withRaw = (field: string, json: string) =>
+  tokenBody({ [field]: "RAW-VALUE" }).replace("\"RAW-VALUE\"", () => json)
+
+describe("TokenResponse", () => {
+  describe("decode", () => {
+    it("the specification's own response, developer.email with its dot and redacted", () => {
+      const response = decoded(tokenBody())
+      assert.strictEqual(Redacted.value(response.access_token), "invented-token-0001")
+      assert.strictEqual(response.token_type, "bearer")
+      assert.strictEqual(response.expires_in, 3600)
+      deepStrictEqual(response.scope, Option.some(""))
+      deepStrictEqual(response.application_name, Option.some("Invented Shop"))
+      deepStrictEqual(
+        Option.map(response["developer.email"], Redacted.value),
+        Option.some("developer@shop.example")
+      )
+      deepStrictEqual(response.issued_at, Option.some("1767225600000"))
+      deepStrictEqual(response.client_id, Option.some(specificationFields.client_id))
+      assert.isTrue(shows(specificationFields, "invented-token-0001"), "the search finds what is there")
+      for (const text of ["invented-token-0001", "developer@shop.example"]) assert.isFalse(shows(response, text))
+    })
+
+    it("a response with the two required fields only: it lives 60 minutes", () => {
+      const response = decoded(`{"access_token":"t","token_type":"bearer"}`)
+      assert.strictEqual(TokenResponse.lifeOf(response), hour)
+      deepStrictEqual(
+        [
+          response.scope,
+          response.application_name,
+          response.issued_at,
+          response.client_id,
+          response["developer.email"]
+        ],
+        [Option.none(), Option.none(), Option.none(), Option.none(), Option.none()]
+      )
+    })
+
+    it("unknown fields are ignored, also refresh_token and a developer object in place of the dotted field", () => {
+      const response = decoded(tokenBody({
+        "developer.email": undefined,
+        developer: { email: "nested@shop.example" },
+        refresh_token: "invented-refresh",
+        status: "approved",
+        deep: [[[{}]]]
+      }))
+      assert.isTrue(Option.isNone(response["developer.email"]))
+      assert.notInclude(Object.keys(response), "refresh_token")
+    })
+
+    it.each([
+      ["digits", `"1767225600000"`, Option.some("1767225600000")],
+      ["a number", "1767225600000", Option.some("1767225600000")],
+      ["zero", "0", Option.some("0")],
+      ["a fraction", "1.5", Option.none()],
+      ["a negative number", "-1", Option.none()],
+      ["a date", `"2026-01-01"`, Option.none()],
+      ["an empty string", `""`, Option.none()],
+      ["null", "null", Option.none()]
+    ])("issued_at as %s", (_name, json, expected) => {
+      deepStrictEqual(decoded(withRaw("issued_at", json)).issued_at, expected)
+    })
+
+    it.each(["scope", "application_name", "developer.email", "issued_at", "client_id"] as const)(
+      "%s of a wrong type or null counts as missing",
+      (field) => {
+        for (const json of ["null", "true", "[]", "{}", "[\"x\"]", ...field === "issued_at" ? [] : ["7"]]) {
+          assert.strictEqual(decoded(withRaw(field, json))[field]._tag, "None", `${field}: ${json}`)
+        }
+        assert.strictEqual(decoded(withRaw(field, `"7"`))[field]._tag, "Some")
+      }
+    )
+
+    it("keys such as __proto__ and constructor do no harm and stand for nothing", () => {
+      const hostile = `"__proto__":{"access_token":"polluted","token_type":"bearer","expires_in":1,"scope":"polluted"}`
+      const others = `"constructor":{"prototype":{"scope":"polluted"}},"toString":"polluted","hasOwnProperty":1`
+      deepStrictEqual(problems(`{${hostile},${others}}`), ["access_token", "token_type"])
+      const response = decoded(`{"access_token":"t","token_type":"bearer",${hostile},${others}}`)
+      assert.isTrue(Option.isNone(response.scope))
+      assert.strictEqual(TokenResponse.lifeOf(response), hour)
+      assert.isUndefined(({} as Record<string, unknown>)["scope"])
+      assert.isUndefined(({} as Record<string, unknown>)["access_token"])
+    })
+
+    it.each([
+      ["nothing", ""],
+      ["blanks", " \n "],
+      ["HTML", "<!doctype html><title>Hello</title>"],
+      ["a form", "access_token=invented&token_type=bearer"],
+      ["an array", "[]"],
+      ["the response in an array", `[${tokenBody()}]`],
+      ["null", "null"],
+      ["a number", "7"],
+      ["a string", "\"invented-token-0001\""],
+      ["a truncated response", tokenBody().slice(0, -1)],
+      ["a response and more", `${tokenBody()}{}`],
+      ["two responses", `${tokenBody()}\n${tokenBody()}`],
+      ["deep nesting", "[".repeat(32_000) + "]".repeat(32_000)],
+      ["UTF-16", Buffer.from(tokenBody(), "utf16le").toString("utf8")]
+    ])("%s is no token", (_name, body) => {
+      deepStrictEqual(problems(body), [""])
+    })
+
+    it.each([
+      ["an OAuth error", `{"error":"invalid_client"}`, ["access_token", "token_type"]],
+      ["an empty object", "{}", ["access_token", "token_type"]],
+      ["no token_type", `{"access_token":"t"}`, ["token_type"]],
+      ["a wrong type and a wrong life", withRaw("token_type", "\"mac\"").replace("3600", "null"), [
+        "token_type",
+        "expires_in"
+      ]]
+    ])("%s: all fields at fault are named", (_name, body, paths) => {
+      deepStrictEqual(problems(body), paths)
+    })
+
+    it.prop("never throws, whatever the body", [
+      FC.oneof(FC.string({ unit: "binary" }), FC.json(), FC.jsonValue().map((value) => tokenBody({ scope: value })))
+    ], ([body]) => {
+      assert.isTrue(Either.isEither(TokenResponse.decode(body)))
+    })
+  })
+
+  describe("expires_in", () => {
+    it.each([
+      ["3600", hour],
+      ["3599", 3_599_000],
+      ["1", 1000],
+      ["\"1799\"", 1_799_000],
+      ["\"0001\"", 1000],
+      ["59.9", 59_000],
+      ["\"59.9\"", 59_000],
+      ["1.0", 1000],
+      ["3601", hour],
+      ["86400", hour],
+      ["3600000", hour],
+      ["1e300", hour],
+      ["9007199254740993", hour],
+      [`"${"9".repeat(300)}"`, hour]
+    ])("%s is a life of %d ms", (json, life) => {
+      assert.strictEqual(TokenResponse.lifeOf(decoded(withRaw("expires_in", json))), life)
+    })
+
+    it("missing: 60 minutes", () => {
+      assert.strictEqual(lifeOf(undefined), hour)
+    })
+
+    it.each(["0", "-0", "-1", "-3600", "0.9", "-0.1", "\"0\"", "\"-1\"", "\"-5.5\"", "-1e308", "5e-324"])(
+      "%s is no life",
+      (json) => {
+        assert.isTrue(TokenResponse.lifeOf(decoded(withRaw("expires_in", json))) <= 0)
+      }
+    )
+
+    it.each([
+      "1e999",
+      "-1e999",
+      "9".repeat(400),
+      `"${"9".repeat(400)}"`,
+      "\"NaN\"",
+      "\"Infinity\"",
+      "\"-Infinity\"",
+      "\"1e3\"",
+      "\"0x10\"",
+      "\"soon\"",
+      "\"\"",
+      "\" \"",
+      "\"3600 \"",
+      "\"+3600\"",
+      "\"3,600\"",
+      "\"\u0663\u0666\u0660\u0660\"",
+      "null",
+      "true",
+      "false",
+      "[]",
+      "[3600]",
+      "{}"
+    ])("%s is not a number of seconds", (json) => {
+      deepStrictEqual(problems(withRaw("expires_in", json)), ["expires_in"])
+    })
+
+    it.prop(
+      "whatever is sent: an error, no life, or a whole number of seconds of at most 60 minutes",
+      [FC.oneof(
+        FC.jsonValue(),
+        FC.double(),
+        FC.integer(),
+        FC.bigInt().map(String),
+        FC.double().map(String),
+        FC.nat({ max: 10_000 }),
+        FC.nat({ max: 10_000 }).map(String)
+      )],
+      ([expiresIn]) => {
+        const result = TokenResponse.decode(tokenBody({ expires_in: expiresIn }))
+        if (Either.isLeft(result)) {
+          deepStrictEqual(result.left.problems.map(({ path }) => path), ["expires_in"])
+          return
+        }
+        const life = TokenResponse.lifeOf(result.right)
+        if (life <= 0) return
+        assert.isTrue(Number.isSafeInteger(life))
+        assert.strictEqual(life % 1000, 0)
+        assert.isAtMost(life, hour)
+        const asked = Number(expiresIn ?? 3600)
+        assert.isAtMost(life, asked * 1000, "never longer than what the endpoint said")
+      },
+      { fastCheck: { numRuns: 1000 } }
+    )
+  })
+
+  describe("token_type", () => {
+    it.each(["bearer", "Bearer", "BEARER", "bEaReR", "BearerToken", "bearertoken", "BEARERTOKEN"])(
+      "%s is taken",
+      (type) => {
+        assert.strictEqual(decoded(tokenBody({ token_type: type })).token_type, type)
+      }
+    )
+
+    it.each([
+      "mac",
+      "DPoP",
+      "Basic",
+      "N_A",
+      "",
+      " bearer",
+      "bearer ",
+      "bearer\n",
+      "bearer\r\nx-injected: 1",
+      "bearer token",
+      "bearertokens",
+      "b\u0117arer",
+      7,
+      null,
+      true,
+      ["bearer"],
+      {}
+    ])("%j is refused", (type) => {
+      deepStrictEqual(problems(tokenBody({ token_type: type })), ["token_type"])
+    })
+  })
+
+  describe("access_token", () => {
+    it.each([
+      "t",
+      "invented-token-0001",
+      "abc.def-ghi_jkl~mno+pqr/stu",
+      "YWJj=",
+      "YWJj==",
+      "a".repeat(16 * 1024)
+    ])("%s is taken", (token) => {
+      assert.strictEqual(Redacted.value(decoded(tokenBody({ access_token: token })).access_token), token)
+    })
+
+    const unusable = [
+      ["empty", ""],
+      ["CR LF and a header", "canary-0001\r\nx-injected: 1"],
+      ["a trailing line feed", "canary-0001\n"],
+      ["NUL", "canary-0001\0"],
+      ["a space", "canary 0001"],
+      ["a tab", "canary\t0001"],
+      ["DEL", "canary-0001\x7f"],
+      ["a letter beyond ASCII", "canary-\u00e9"],
+      ["CJK", "canary-\u79d8\u5bc6"],
+      ["an emoji", "canary-\u{1f600}"],
+      ["= inside", "canary=0001"],
+      ["only =", "==="],
+      ["a comma", "canary,0001"],
+      ["a quote", "canary\"0001"],
+      ["one byte more than 16 KiB", `canary${"a".repeat(16 * 1024 - 5)}`],
+      ["a number", 1234567890123],
+      ["an object", { value: "canary-0001" }],
+      ["an array", ["canary-0001"]],
+      ["null", null],
+      ["a boolean", true]
+    ] as const
+
+    it.each(unusable)("%s is refused, and the error does not show it", (_name, token) => {
+      const result = TokenResponse.decode(tokenBody({ access_token: token }))
+      assert.isTrue(Either.isLeft(result))
+      if (Either.isRight(result)) return
+      deepStrictEqual(result.left.problems, [
+        { path: "access_token", expected: "a bearer token of RFC 6750, of at most 16 KiB" }
+      ])
+      const all = renderings(result.left)
+      assert.notInclude(all, "canary")
+      assert.notInclude(all, "1234567890123")
+      assert.notInclude(all, "invented-token")
+    })
+
+    it("the error of a body that is a token alone, or a token in an array, does not show it", () => {
+      for (const body of [`"canary-0001"`, `["canary-0001"]`, `canary-0001`, `{"access_token":"canary-0001"`]) {
+        const result = TokenResponse.decode(body)
+        assert.isTrue(Either.isLeft(result))
+        assert.isFalse(shows(Either.merge(result), "canary"))
+      }
+    })
+
+    it("the search for the value finds it in the error that a schema gives by itself", () => {
+      const naive = ParseResult.decodeUnknownEither(TokenResponse.TokenResponse)({
+        access_token: "canary 0001",
+        token_type: "bearer"
+      })
+      assert.isTrue(Either.isLeft(naive))
+      if (Either.isRight(naive)) return
+      assert.isTrue(shows(ParseResult.parseError(naive.left), "canary"))
+    })
+
+    it.prop(
+      "is taken exactly when it is a b64token of RFC 6750 within 16 KiB",
+      [FC.oneof(
+        FC.string({ unit: "binary" }),
+        FC.string({ unit: FC.constantFrom(..."Az09-._~+/=") }),
+        FC.stringMatching(/^[A-Za-z0-9\-._~+/]+=*$/)
+      )],
+      ([token]) => {
+        const body = token.replace(/=+$/, "")
+        const isB64token = body !== "" && [...body].every((character) => /[A-Za-z0-9._~+/-]/.test(character))
+        assert.strictEqual(Either.isRight(TokenResponse.decode(tokenBody({ access_token: token }))), isB64token)
+      },
+      { fastCheck: { numRuns: 500 } }
+    )
+  })
+
+  describe("refusal", () => {
+    const statuses = [400, 401, 403, 404, 405, 408, 413, 429, 500, 502, 503, 504, 529, 599]
+
+    const refuse = (status: number, body: string, options: Partial<Parameters<typeof TokenResponse.refusal>[0]> = {}) =>
+      TokenResponse.refusal({
+        status,
+        body,
+        secrets: [Redacted.make("invented-secret-7f3a"), Redacted.make("invented-client")],
+        rawCredentials: false,
+        retryAt: Option.none(),
+        ...options
+      })
+
+    const reasonOf = (status: number): AccessTokenError.TokenRefusedError["reason"] =>
+      status === 400
+        ? "InvalidRequest"
+        : status === 401
+        ? "InvalidClient"
+        : status === 429
+        ? "RateLimited"
+        : status === 408 || status >= 500
+        ? "Unavailable"
+        : "Other"
+
+    const dialects: ReadonlyArray<
+      readonly [name: string, body: string, code: string | undefined, description: string | undefined]
+    > = [
+      [
+        "RFC 6749",
+        `{"error":"invalid_request","error_description":"grant_type is missing","error_uri":"https://x.example"}`,
+        "invalid_request",
+        "grant_type is missing"
+      ],
+      ["RFC 6749, the code alone", `{"error":"unauthorized_client"}`, "unauthorized_client", undefined],
+      ["RFC 6749, an unregistered code", `{"error":"quota.exceeded:7"}`, "quota.exceeded:7", undefined],
+      [
+        "a gateway's ErrorCode",
+        `{"ErrorCode":"missing_parameter","Error":"A parameter is missing"}`,
+        "missing_parameter",
+        "A parameter is missing"
+      ],
+      [
+        "a gateway's fault",
+        `{"fault":{"faultstring":"Spike arrest violation","detail":{"errorcode":"policies.ratelimit.SpikeArrest"}}}`,
+        "policies.ratelimit.SpikeArrest",
+        "Spike arrest violation"
+      ],
+      ["a gateway's fault without detail", `{"fault":{"faultstring":"Broken"}}`, undefined, "Broken"],
+      [
+        "the suite's errors",
+        `{"errors":[{"errorCode":"E1001","type":"auth","reason":"why","message":"Not now"},{"errorCode":"E2"}]}`,
+        "E1001",
+        "Not now"
+      ],
+      ["the suite's errors, type and reason", `{"errors":[{"type":"auth","reason":"Because"}]}`, "auth", "Because"],
+      ["no errors in the list", `{"errors":[]}`, undefined, undefined],
+      ["HTML", "<html><body><h1>502 Bad Gateway</h1></body></html>", undefined, undefined],
+      ["nothing", "", undefined, undefined],
+      ["no JSON", "upstream connect error", undefined, undefined],
+      ["truncated JSON", `{"error":"invalid_client","error_desc`, undefined, undefined],
+      ["null", "null", undefined, undefined],
+      ["an array", "[]", undefined, undefined],
+      ["a string", "\"invalid_client\"", undefined, undefined],
+      [
+        "fields of other types",
+        `{"error":7,"error_description":{},"ErrorCode":null,"fault":[],"errors":{}}`,
+        undefined,
+        undefined
+      ],
+      ["hostile keys", `{"__proto__":{"error":"polluted"},"constructor":{"error":"polluted"}}`, undefined, undefined]
+    ]
+
+    describe.each(dialects)("of %s", (_name, body, code, description) => {
+      it.each(statuses)("with status %d", (status) => {
+        const error = refuse(status, body)
+        assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+        assert.strictEqual(error.status, status)
+        assert.strictEqual(error.reason, reasonOf(status))
+        deepStrictEqual(error.code, Option.fromNullable(code))
+        deepStrictEqual(error.description, Option.fromNullable(description))
+        deepStrictEqual(error.retryAt, Option.none())
+      })
+    })
+
+    it.each([
+      `{"error":"invalid_client"}`,
+      `{"ErrorCode":"invalid_client","Error":"ClientId is Invalid"}`,
+      `{"ErrorCode":"InvalidClientIdentifier"}`,
+      `{"fault":{"faultstring":"no","detail":{"errorcode":"invalid_client"}}}`,
+      `{"fault":{"faultstring":"no","detail":{"errorcode":"oauth.v2.InvalidClientIdentifier"}}}`,
+      `{"errors":[{"errorCode":"INVALID_CLIENT"}]}`
+    ])("the code of an invalid client counts also with status 400: %s", (body) => {
+      assert.strictEqual(refuse(400, body).reason, "InvalidClient")
+      assert.strictEqual(refuse(403, body).reason, "InvalidClient")
+      assert.strictEqual(refuse(500, body).reason, "Unavailable")
+      assert.strictEqual(refuse(429, body).reason, "RateLimited")
+    })
+
+    it("a client whose id is a part of the code is still told that it is invalid", () => {
+      const error = refuse(400, `{"error":"invalid_client"}`, { secrets: [Redacted.make("client")] })
+      assert.strictEqual(error.reason, "InvalidClient")
+    })
+
+    it("a sentence in place of the code is no code", () => {
+      for (const said of ["not a code", "", "a".repeat(101), "code\r\ninjected", "c\u00f6de", "<b>code</b>"]) {
+        deepStrictEqual(refuse(400, JSON.stringify({ error: said })).code, Option.none(), said)
+      }
+    })
+
+    it("rawCredentials is told of an invalid client only", () => {
+      assert.isTrue(refuse(401, "", { rawCredentials: true }).rawCredentials)
+      assert.isTrue(refuse(400, `{"error":"invalid_client"}`, { rawCredentials: true }).rawCredentials)
+      assert.isFalse(refuse(400, "", { rawCredentials: true }).rawCredentials)
+      assert.isFalse(refuse(503, "", { rawCredentials: true }).rawCredentials)
+      assert.isFalse(refuse(401, "").rawCredentials)
+      assert.include(refuse(401, "", { rawCredentials: true }).message, "+ or %")
+      assert.notInclude(refuse(401, "").message, "+ or %")
+    })
+
+    it("keeps retryAt", () => {
+      const retryAt = Option.some(DateTime.unsafeMake(7000))
+      deepStrictEqual(refuse(429, "", { retryAt }).retryAt, retryAt)
+    })
+
+    const secret = "s3cret+/=%~ \"x"
+    const forms: ReadonlyArray<readonly [name: string, echo: string]> = [
+      ["raw", secret],
+      ["upper case", secret.toUpperCase()],
+      ["percent-encoded", encodeURIComponent(secret)],
+      ["percent-encoded but for the signs of a URL", encodeURI(secret)],
+      ["percent-encoded, every byte", [...Buffer.from(secret)].map((byte) => `%${byte.toString(16)}`).join("")],
+      ["percent-encoded in lower case", encodeURIComponent(secret).toLowerCase()],
+      ["form-encoded", new URLSearchParams({ x: secret }).toString().slice(2)],
+      ["base64", Buffer.from(secret).toString("base64")],
+      ["base64url", Buffer.from(secret).toString("base64url")],
+      ["hex", Buffer.from(secret).toString("hex")],
+      ["hex in upper case", Buffer.from(secret).toString("hex").toUpperCase()],
+      ["with a control character inside", `${secret.slice(0, 4)}\u0000${secret.slice(4)}`],
+      ["with control characters everywhere", [...secret].join("\u0007")],
+      ["with a tab inside", `${secret.slice(0, 4)}\t${secret.slice(4)}`],
+      ["broken over two lines", `${secret.slice(0, 4)}\r\n${secret.slice(4)}`],
+      ["with a line separator inside", `${secret.slice(0, 4)}\u2028${secret.slice(4)}`],
+      ["with a zero-width space inside", `${secret.slice(0, 4)}\u200b${secret.slice(4)}`],
+      ["with a soft hyphen inside", `${secret.slice(0, 4)}\u00ad${secret.slice(4)}`],
+      ["with a byte order mark inside", `${secret.slice(0, 4)}\ufeff${secret.slice(4)}`],
+      ["base64 over two lines", Buffer.from(secret).toString("base64").replace(/^(.{6})/, "$1\n")]
+    ]
+
+    describe("a description that echoes a secret is dropped", () => {
+      it.each(forms)("%s", (_name, echo) => {
+        for (
+          const body of [
+            { error: "invalid_client", error_description: `you sent ${echo} here` },
+            { ErrorCode: "invalid_client", Error: `you sent ${echo} here` },
+            { fault: { faultstring: `you sent ${echo} here`, detail: { errorcode: "invalid_client" } } },
+            { errors: [{ errorCode: "invalid_client", message: `you sent ${echo} here` }] }
+          ]
+        ) {
+          const others = ["other-one", "other-two"].map((value) => Redacted.make(value))
+          for (const secrets of [[Redacted.make(secret), ...others], [...others, Redacted.make(secret)]]) {
+            const error = refuse(400, JSON.stringify(body), { secrets })
+            deepStrictEqual(error.description, Option.none())
+            deepStrictEqual(error.code, Option.some("invalid_client"))
+            assert.notInclude(renderings(error), "you sent")
+          }
+        }
+        const kept = refuse(400, JSON.stringify({ error_description: `you sent ${echo} here` }), { secrets: [] })
+        assert.isTrue(Option.isSome(kept.description), "with nothing to hide it is kept")
+      })
+    })
+
+    it("a code that is a secret is dropped", () => {
+      for (const field of ["error", "ErrorCode"]) {
+        const error = refuse(400, JSON.stringify({ [field]: "invented-secret-7f3a" }))
+        deepStrictEqual(error.code, Option.none())
+        assert.isFalse(shows(error, "7f3a"))
+      }
+      deepStrictEqual(refuse(400, `{"error":"invented-other-7f3a"}`).code, Option.some("invented-other-7f3a"))
+    })
+
+    it("a token of a foreign source that is not well-formed text breaks nothing", () => {
+      const error = refuse(400, `{"error_description":"said"}`, { secrets: [Redacted.make("\ud800")] })
+      deepStrictEqual(error.description, Option.some("said"))
+    })
+
+    it("a description is one line of printable text", () => {
+      const said =
+        "  one\r\ntwo\u0000\u0007\u001b[31m\tthree \u202eesrever\u202c \u2066x\u2069 \u200e\u200f\u2028four\u0085\u009b  "
+      const error = refuse(400, JSON.stringify({ error_description: said }))
+      deepStrictEqual(error.description, Option.some("one two[31m three esrever x four"))
+      deepStrictEqual(
+        refuse(400, JSON.stringify({ error_description: " \u0000\u202e\r\n " })).description,
+        Option.none()
+      )
+    })
+
+    it.prop("no description holds a control or formatting character, a line break, or more than 256 characters", [
+      FC.string({
+        unit: FC.oneof(
+          FC.constantFrom("\u0000", "\r", "\n", "\u202e", "\u2028", "\ud800", "\udc00", "\u{1f600}", " ", "\u{e0001}"),
+          FC.string({ unit: "binary", minLength: 1, maxLength: 1 })
+        ),
+        maxLength: 600
+      })
+    ], ([said]) => {
+      const description = Option.getOrElse(
+        refuse(400, JSON.stringify({ error_description: said }), { secrets: [] }).description,
+        () => "x"
+      )
+      assert.notMatch(description, /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u)
+      assert.strictEqual(description, description.trim())
+      assert.isTrue(description.length >= 1 && description.length <= 256)
+    }, { fastCheck: { numRuns: 500 } })
+
+    it("a long description is cut, and shows that it was", () => {
+      const cut = refuse(400, JSON.stringify({ error_description: "long ".repeat(100) }))
+      assert.isTrue(Option.exists(cut.description, (text) => text.length === 256 && text.endsWith("\u2026")))
+      const faces = refuse(400, JSON.stringify({ error_description: `a${"\u{1f600}".repeat(200)}` }))
+      deepStrictEqual(
+        faces.description,
+        Option.some(`a${"\u{1f600}".repeat(127)}\u2026`),
+        "not through the middle of a character"
+      )
+      const even = refuse(400, JSON.stringify({ error_description: "\u{1f600}".repeat(200) }))
+      deepStrictEqual(even.description, Option.some(`${"\u{1f600}".repeat(127)}\u2026`))
+      const whole = "a".repeat(256)
+      deepStrictEqual(refuse(400, JSON.stringify({ error_description: whole })).description, Option.some(whole))
+    })
+
+    it.prop("never throws, and never shows the secret, whatever the body", [
+      FC.oneof(
+        FC.string({ unit: "binary" }),
+        FC.json(),
+        FC.record({
+          error: FC.jsonValue(),
+          error_description: FC.jsonValue(),
+          ErrorCode: FC.jsonValue(),
+          Error: FC.jsonValue(),
+          fault: FC.jsonValue(),
+          errors: FC.jsonValue()
+        }, { requiredKeys: [] }).map((body) => JSON.stringify(body).replaceAll("a", "invented-secret-7f3a"))
+      ),
+      FC.constantFrom(...statuses)
+    ], ([body, status]) => {
+      const error = refuse(status, body)
+      assert.notInclude(error.message, "invented-secret")
+      assert.strictEqual(error.status, status)
+    })
+  })
+
+  it("the schema alone is of use for other sources", () => {
+    assert.strictEqual(
+      Redacted.value(Schema.decodeUnknownSync(TokenResponse.TokenResponse)(specificationFields).access_token),
+      "invented-token-0001"
+    )
+  })
+})

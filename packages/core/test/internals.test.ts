@@ -1,0 +1,410 @@
+import { FetchHttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { Effect, Either, FastCheck as FC, Fiber, Option, Redacted, TestClock } from "effect"
+import { baseUrl, isLoopback, withoutTrailingSlash } from "../src/internal/baseUrl.js"
+import * as boundedBody from "../src/internal/boundedBody.js"
+import * as manualRedirect from "../src/internal/manualRedirect.js"
+import * as retryAfter from "../src/internal/retryAfter.js"
+import * as sanitise from "../src/internal/sanitise.js"
+import { fromHttpClientError } from "../src/internal/transportError.js"
+import { renderings, shows } from "./support/renderings.js"
+import { sendable } from "./support/wire.js"
+
+const hour = 3_600_000
+
+describe("retryAfter", () => {
+  const now = Date.UTC(2026, 0, 1)
+  const read = (value: string | undefined, date?: string) =>
+    Option.getOrUndefined(retryAfter.milliseconds({ "retry-after": value, date }, now, hour))
+
+  it.each([
+    ["seconds", "30", 30_000],
+    ["0", "0", 0],
+    ["leading zeros", "0007", 7000],
+    ["blanks around", "  30  ", 30_000],
+    ["a second below an hour", "3599", 3_599_000],
+    ["more than an hour", "3601", hour],
+    ["a year", "31536000", hour],
+    ["more seconds than a number holds", "9".repeat(400), hour],
+    ["two values: the longest", "5, 30", 30_000],
+    ["two values without a blank", "30,5", 30_000],
+    ["a date", "Thu, 01 Jan 2026 00:00:30 GMT", 30_000],
+    ["a date that is now", "Thu, 01 Jan 2026 00:00:00 GMT", 0],
+    ["a date that is past", "Wed, 31 Dec 2025 23:59:59 GMT", 0],
+    ["a date long past", "Thu, 01 Jan 1970 00:00:00 GMT", 0],
+    ["a date in a year", "Fri, 01 Jan 2027 00:00:00 GMT", hour],
+    ["a date as RFC 850 wrote it", "Thursday, 01-Jan-26 00:00:30 GMT", 30_000],
+    ["a date as asctime writes it", "Thu Jan  1 00:00:30 2026", 30_000],
+    ["a date with a two-digit day as asctime writes it", "Sun Feb 15 00:00:30 2026", hour],
+    ["the past as RFC 850 wrote it", "Sunday, 06-Nov-94 08:49:37 GMT", 0]
+  ])("%s: %s", (_name, value, expected) => {
+    assert.strictEqual(read(value), expected)
+  })
+
+  it.each([
+    undefined,
+    "",
+    " ",
+    "-1",
+    "+30",
+    "1.5",
+    "1e3",
+    "0x10",
+    "30s",
+    "30 seconds",
+    "PT30S",
+    "soon",
+    "NaN",
+    "Infinity",
+    "5,",
+    ",5",
+    "5, soon",
+    "5; 6",
+    "2026-01-01T00:00:30Z",
+    "1767225630000 GMT",
+    "Thu, 99 Jan 2026 00:00:30 GMT",
+    "Thu, 01 Foo 2026 00:00:30 GMT",
+    "Thu, 01 Jan 2026 25:00:30 GMT",
+    "Thu, 01 Jan 2026 00:00:30 +0100",
+    "Thu, 01 Jan 2026 00:00:30",
+    "01 Jan 2026 00:00:30 GMT",
+    "\u0663\u0660"
+  ])("%j is ignored", (value) => {
+    assert.isUndefined(read(value))
+  })
+
+  it("without the header there is nothing to wait for", () => {
+    deepStrictEqual(retryAfter.milliseconds({}, now, hour), Option.none())
+  })
+
+  it("a date is measured by the answer's own clock, when it tells it", () => {
+    assert.strictEqual(read("Thu, 01 Jan 2026 12:00:30 GMT", "Thu, 01 Jan 2026 12:00:00 GMT"), 30_000)
+    assert.strictEqual(read("Thu, 01 Jan 2026 00:00:30 GMT", "Thu, 01 Jan 2026 00:01:00 GMT"), 0)
+    assert.strictEqual(read("Thu, 01 Jan 2026 00:00:30 GMT", "yesterday"), 30_000)
+    assert.strictEqual(read("30", "Thu, 01 Jan 2026 12:00:00 GMT"), 30_000)
+  })
+
+  it.prop("whatever stands there: nothing, or a whole wait from 0 to the longest", [
+    FC.oneof(
+      FC.string(),
+      FC.integer().map(String),
+      FC.double().map(String),
+      FC.date().map((date) => date.toUTCString()),
+      FC.array(FC.nat().map(String)).map((values) => values.join(", "))
+    ),
+    FC.option(FC.date({ noInvalidDate: true }).map((date) => date.toUTCString()), { nil: undefined })
+  ], ([value, date]) => {
+    const wait = read(value, date)
+    if (wait !== undefined) assert.isTrue(Number.isSafeInteger(wait) && wait >= 0 && wait <= hour, `${value}: ${wait}`)
+  }, { fastCheck: { numRuns: 500 } })
+})
+
+describe("sanitise", () => {
+  const encodings: ReadonlyArray<readonly [name: string, encode: (secret: string) => string]> = [
+    ["as it is", (secret) => secret],
+    ["percent-encoded", encodeURIComponent],
+    ["percent-encoded but for the signs of a URL", encodeURI],
+    [
+      "percent-encoded twice as strictly",
+      (secret) => encodeURIComponent(secret).replace(/[!'()*~_.-]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`)
+    ],
+    ["form-encoded", (secret) => new URLSearchParams({ x: secret }).toString().slice(2)],
+    ["in base64", (secret) => Buffer.from(secret).toString("base64")],
+    ["in base64url", (secret) => Buffer.from(secret).toString("base64url")],
+    ["in hex", (secret) => Buffer.from(secret).toString("hex")]
+  ]
+  const longer = sendable.filter((secret) => secret.trim().length >= 4)
+
+  for (const [name, encode] of encodings) {
+    it.prop(`no description repeats a secret ${name}, wherever it stands and whatever is strewn in`, [
+      longer,
+      // A % before the echo would take the first characters of it for its own.
+      FC.string().map((before) => before.replaceAll("%", "")),
+      FC.string(),
+      FC.constantFrom("", "\u0000", "\n", "\t", "\u202e", "\u200b", " ")
+    ], ([secret, before, after, strewn]) => {
+      const echo = [...encode(secret)].join(strewn)
+      deepStrictEqual(
+        sanitise.description(`${before} ${echo} ${after}`, [Redacted.make("another"), Redacted.make(secret)]),
+        Option.none()
+      )
+    })
+  }
+
+  it("what holds no secret is kept, also when there are secrets to look for", () => {
+    deepStrictEqual(
+      sanitise.description("The client is suspended", [Redacted.make("invented-secret"), Redacted.make("invented-id")]),
+      Option.some("The client is suspended")
+    )
+    deepStrictEqual(
+      sanitise.code("invalid_client", [Redacted.make("invented-secret")]),
+      Option.some("invalid_client")
+    )
+  })
+
+  it("a secret of blanks, or an empty one, hides nothing else", () => {
+    deepStrictEqual(
+      sanitise.description("said", [Redacted.make(""), Redacted.make("  ")]),
+      Option.some("said")
+    )
+  })
+})
+
+describe("transportError", () => {
+  const request = HttpClientRequest.post("https://auth.shop.example").pipe(
+    HttpClientRequest.bearerToken("invented-canary"),
+    HttpClientRequest.bodyText("client_secret=invented-canary")
+  )
+  const coded = (code: unknown, cause?: unknown) => Object.assign(new Error("said", { cause }), { code })
+  const failing = (cause: unknown) =>
+    fromHttpClientError(new HttpClientError.RequestError({ request, reason: "Transport", cause }))
+
+  it.each([
+    ["a code", coded("ECONNREFUSED"), "ECONNREFUSED"],
+    [
+      "a code behind another error, as fetch hides it",
+      new TypeError("x", { cause: coded("ECONNRESET") }),
+      "ECONNRESET"
+    ],
+    ["a code of undici", coded("UND_ERR_SOCKET"), "UND_ERR_SOCKET"],
+    ["the first of two codes", coded("EFIRST", coded("ESECOND")), "EFIRST"],
+    [
+      "several addresses tried",
+      Object.assign(new AggregateError([coded("EINNER")]), { code: "ECONNREFUSED" }),
+      "ECONNREFUSED"
+    ],
+    ["no code", new Error("socket hang up"), undefined],
+    ["no cause", undefined, undefined],
+    ["null", null, undefined],
+    ["a text", "ECONNREFUSED", undefined],
+    ["a number as the code", coded(7), undefined],
+    ["a sentence as the code", coded("invented canary"), undefined],
+    ["a code in lower case", coded("econnrefused"), undefined],
+    ["a code with a line break", coded("ECODE\nx: 1"), undefined],
+    ["an endless code", coded("E".repeat(65)), undefined]
+  ])("%s", (_name, cause, code) => {
+    const error = failing(cause)
+    assert.strictEqual(error.reason, "Transport")
+    assert.strictEqual(error.attempts, 1)
+    deepStrictEqual(error.code, Option.fromNullable(code))
+  })
+
+  it("a cause that is its own cause does not matter", () => {
+    const cause: { cause?: unknown } = {}
+    cause.cause = cause
+    assert.strictEqual(failing(cause).reason, "Transport")
+  })
+
+  it.each([
+    "DEPTH_ZERO_SELF_SIGNED_CERT",
+    "SELF_SIGNED_CERT_IN_CHAIN",
+    "CERT_HAS_EXPIRED",
+    "CERT_NOT_YET_VALID",
+    "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+    "UNABLE_TO_GET_ISSUER_CERT",
+    "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+    "ERR_TLS_CERT_ALTNAME_INVALID",
+    "HOSTNAME_MISMATCH",
+    "INVALID_CA",
+    "INVALID_PURPOSE",
+    "CRL_HAS_EXPIRED"
+  ])("%s is a matter of the certificate, also behind another error", (code) => {
+    for (const cause of [coded(code), new TypeError("fetch failed", { cause: coded(code) })]) {
+      const error = failing(cause)
+      assert.strictEqual(error.reason, "Certificate")
+      deepStrictEqual(error.code, Option.some(code))
+    }
+  })
+
+  it("so are the words of a runtime that gives no code", () => {
+    assert.strictEqual(failing(new Error("invalid peer certificate: UnknownIssuer")).reason, "Certificate")
+  })
+
+  it.each(["EPROTO", "ERR_SSL_WRONG_VERSION_NUMBER", "ECONNRESET", "ETIMEDOUT", "ENOTFOUND"])("%s is not", (code) => {
+    assert.strictEqual(failing(coded(code)).reason, "Transport")
+  })
+
+  it("nothing of the request or of the response is kept", () => {
+    const cause = coded("ECONNRESET")
+    const original = new HttpClientError.RequestError({ request, reason: "Transport", cause })
+    assert.isTrue(shows(original, "invented-canary"), "the search finds what is there")
+    assert.notInclude(renderings(fromHttpClientError(original)), "canary")
+    const answered = new HttpClientError.ResponseError({
+      request,
+      response: HttpClientResponse.fromWeb(request, new Response("invented-canary")),
+      reason: "Decode",
+      cause: new Error("invented-canary")
+    })
+    assert.isTrue(shows(answered, "invented-canary"), "the search finds what is there")
+    assert.notInclude(renderings(fromHttpClientError(answered)), "canary")
+  })
+})
+
+describe("baseUrl", () => {
+  it.each([
+    ["http://localhost", true],
+    ["http://LOCALHOST", true],
+    ["http://shop.localhost", true],
+    ["http://127.0.0.1", true],
+    ["http://127.1.2.3", true],
+    ["http://127.1", true],
+    ["http://2130706433", true],
+    ["http://[::1]", true],
+    ["http://[0:0:0:0:0:0:0:1]", true],
+    ["http://localhost.shop.example", false],
+    ["http://notlocalhost", false],
+    ["http://127.0.0.1.shop.example", false],
+    ["http://128.0.0.1", false],
+    ["http://10.0.0.1", false],
+    ["http://0.0.0.0", false],
+    ["http://[::]", false],
+    ["http://[::ffff:10.0.0.1]", false]
+  ])("%s is of this machine: %s", (url, expected) => {
+    assert.strictEqual(isLoopback(new URL(url)), expected)
+    assert.strictEqual(Either.isRight(baseUrl("authUrl", url, false)), expected)
+    assert.isTrue(Either.isRight(baseUrl("authUrl", url, true)), "allowInsecure lifts it")
+  })
+
+  it.prop("what it takes is a URL without query, fragment and user, over TLS or within this machine", [
+    FC.oneof(
+      FC.webUrl({ withFragments: true, withQueryParameters: true, validSchemes: ["http", "https", "ftp"] }),
+      FC.string(),
+      FC.string().map((rest) => `https://auth.shop.example${rest}`),
+      FC.string().map((rest) => `https://${rest}`)
+    )
+  ], ([text]) => {
+    const result = baseUrl("authUrl", text, false)
+    if (Either.isLeft(result)) {
+      assert.strictEqual(result.left.option, "authUrl")
+      return
+    }
+    const url = result.right
+    assert.isTrue(url.protocol === "https:" || isLoopback(url))
+    deepStrictEqual([url.search, url.hash, url.username, url.password], ["", "", "", ""])
+    assert.notMatch(withoutTrailingSlash(url), /\/$|[?#]/)
+    assert.strictEqual(new URL(`${withoutTrailingSlash(url)}/x`).origin, url.origin)
+  }, { fastCheck: { numRuns: 500 } })
+})
+
+describe("boundedBody", () => {
+  const request = HttpClientRequest.get("https://auth.shop.example")
+  const respond = (body: BodyInit | null) => HttpClientResponse.fromWeb(request, new Response(body))
+
+  /** The bytes in pieces of this size, and whether the rest was given up. */
+  const streamed = (bytes: Uint8Array, size: number) => {
+    const state = { cancelled: false, pulled: 0 }
+    const stream = new ReadableStream<Uint8Array>({
+      pull: (controller) => {
+        if (state.pulled >= bytes.length) {
+          controller.close()
+          return
+        }
+        controller.enqueue(bytes.subarray(state.pulled, state.pulled + size))
+        state.pulled += size
+      },
+      cancel: () => {
+        state.cancelled = true
+      }
+    }, { highWaterMark: 0 })
+    return { response: respond(stream), state }
+  }
+
+  it.effect("a body of exactly the limit is complete, one of a byte more is not", () =>
+    Effect.gen(function*() {
+      deepStrictEqual(yield* boundedBody.read(respond("a".repeat(100)), 100), {
+        text: "a".repeat(100),
+        complete: true
+      })
+      deepStrictEqual(yield* boundedBody.read(respond("a".repeat(101)), 100), {
+        text: "a".repeat(100),
+        complete: false
+      })
+    }))
+
+  it.effect("no body is an empty text", () =>
+    Effect.gen(function*() {
+      for (const body of [null, ""]) {
+        deepStrictEqual(yield* boundedBody.read(respond(body), 100), { text: "", complete: true })
+      }
+    }))
+
+  it.effect("bytes are counted, not characters, and a byte order mark is left out", () =>
+    Effect.gen(function*() {
+      assert.isTrue((yield* boundedBody.read(respond("\u00e9".repeat(50)), 100)).complete)
+      assert.isFalse((yield* boundedBody.read(respond("\u00e9".repeat(51)), 100)).complete)
+      assert.strictEqual((yield* boundedBody.read(respond("\ufeff{}"), 100)).text, "{}")
+    }))
+
+  it.effect.prop("the text is the same however it comes in pieces", [
+    FC.string({ unit: "grapheme" }),
+    FC.integer({ min: 1, max: 7 })
+  ], ([text, size]) =>
+    Effect.gen(function*() {
+      const bytes = new TextEncoder().encode(text)
+      const { response } = streamed(bytes, size)
+      const body = yield* boundedBody.read(response, 10_000)
+      deepStrictEqual(body, { text: new TextDecoder().decode(bytes), complete: true })
+    }))
+
+  it.effect("of a longer one the rest is not read but given up", () =>
+    Effect.gen(function*() {
+      const { response, state } = streamed(new Uint8Array(1_000_000), 10)
+      assert.isFalse((yield* boundedBody.read(response, 100)).complete)
+      assert.isTrue(state.cancelled)
+      assert.isAtMost(state.pulled, 200)
+    }))
+
+  it.effect("release reads a short body to its end, gives up a long one, and one that does not come", () =>
+    Effect.gen(function*() {
+      const short = streamed(new Uint8Array(1000), 100)
+      yield* boundedBody.release(short.response)
+      deepStrictEqual([short.state.pulled, short.state.cancelled], [1000, false])
+      const long = streamed(new Uint8Array(1_000_000), 10_000)
+      yield* boundedBody.release(long.response)
+      assert.isTrue(long.state.cancelled)
+      let cancelled = false
+      const slow = new ReadableStream({
+        cancel: () => {
+          cancelled = true
+        }
+      })
+      const fiber = yield* Effect.fork(boundedBody.release(respond(slow)))
+      yield* TestClock.adjust("1 seconds")
+      yield* Fiber.join(fiber)
+      assert.isTrue(cancelled)
+    }))
+})
+
+describe("manualRedirect", () => {
+  const seen = Effect.serviceOption(FetchHttpClient.RequestInit)
+
+  it.effect("sets redirect, and nothing but it, where nothing was set", () =>
+    Effect.gen(function*() {
+      const withoutRedirects = yield* manualRedirect.make
+      deepStrictEqual(yield* withoutRedirects(seen), Option.some({ redirect: "manual" as const }))
+      deepStrictEqual(yield* seen, Option.none(), "not beyond the effect")
+    }))
+
+  it.effect("keeps what was set while the layer was built and around the request; redirect is not the user's", () =>
+    Effect.gen(function*() {
+      const withoutRedirects = yield* Effect.provideService(manualRedirect.make, FetchHttpClient.RequestInit, {
+        credentials: "omit",
+        cache: "no-store",
+        redirect: "follow"
+      })
+      deepStrictEqual(
+        yield* Effect.provideService(withoutRedirects(seen), FetchHttpClient.RequestInit, {
+          cache: "reload",
+          keepalive: true,
+          redirect: "error"
+        }),
+        Option.some({
+          credentials: "omit" as const,
+          cache: "reload" as const,
+          keepalive: true,
+          redirect: "manual" as const
+        })
+      )
+    }))
+})

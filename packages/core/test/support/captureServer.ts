@@ -1,0 +1,162 @@
+/** A server on loopback that owes nothing to the platform: it records the bytes it is sent and answers by script. */
+import * as Net from "node:net"
+import { Effect, Schedule, type Scope } from "effect"
+
+export interface CapturedRequest {
+  /** As it came: `POST /v1/oauth/accesstoken HTTP/1.1`. */
+  readonly requestLine: string
+  /** In their order, names in lower case. */
+  readonly headers: ReadonlyArray<readonly [name: string, value: string]>
+  readonly body: Buffer
+}
+
+/** What is done with the socket once a request has been read. */
+export type Answer = (socket: Net.Socket) => void
+
+export interface CaptureServer {
+  /** Without a slash at its end. */
+  readonly url: string
+  readonly requests: Effect.Effect<ReadonlyArray<CapturedRequest>>
+  readonly count: Effect.Effect<number>
+  readonly openSockets: Effect.Effect<number>
+  /** Ends when no socket is open any more; fails when some still are after five seconds. */
+  readonly allClosed: Effect.Effect<void, string>
+}
+
+/** Values of a header of a request, none, one, or more. */
+export const valuesOf = (request: CapturedRequest | undefined, name: string): ReadonlyArray<string> =>
+  (request?.headers ?? []).filter(([header]) => header === name).map(([, value]) => value)
+
+/** The answers in turn, the last one for all further requests. */
+export const make = (...answers: readonly [Answer, ...ReadonlyArray<Answer>]): Effect.Effect<
+  CaptureServer,
+  never,
+  Scope.Scope
+> =>
+  Effect.acquireRelease(
+    Effect.async<{ readonly server: Net.Server; readonly captured: CaptureServer; readonly sockets: Set<Net.Socket> }>(
+      (resume) => {
+        const requests: Array<CapturedRequest> = []
+        const sockets = new Set<Net.Socket>()
+        const server = Net.createServer((socket) => {
+          sockets.add(socket)
+          socket.on("close", () => sockets.delete(socket))
+          socket.on("error", () => socket.destroy())
+          readRequests(socket, (request) => {
+            const answer = answers[Math.min(requests.length, answers.length - 1)] ?? answers[0]
+            requests.push(request)
+            answer(socket)
+          })
+        })
+        server.listen(0, "127.0.0.1", () => {
+          const { port } = server.address() as Net.AddressInfo
+          const openSockets = Effect.sync(() => sockets.size)
+          resume(Effect.succeed({
+            server,
+            sockets,
+            captured: {
+              url: `http://127.0.0.1:${port}`,
+              requests: Effect.sync(() => requests.slice()),
+              count: Effect.sync(() => requests.length),
+              openSockets,
+              allClosed: openSockets.pipe(
+                Effect.filterOrFail((open) => open === 0, (open) => `${open} sockets are open`),
+                Effect.retry(Schedule.spaced("10 millis").pipe(Schedule.upTo("5 seconds"))),
+                Effect.asVoid
+              )
+            }
+          }))
+        })
+      }
+    ),
+    ({ server, sockets }) =>
+      Effect.async<void>((resume) => {
+        server.close(() => resume(Effect.void))
+        for (const socket of sockets) socket.destroy()
+      })
+  ).pipe(Effect.map(({ captured }) => captured))
+
+/** Reads requests with a `Content-Length` (or without a body) from a socket, one after another. */
+const readRequests = (socket: Net.Socket, onRequest: (request: CapturedRequest) => void): void => {
+  let received: Buffer = Buffer.alloc(0)
+  socket.on("data", (chunk: Buffer) => {
+    received = Buffer.concat([received, chunk])
+    for (;;) {
+      const end = received.indexOf("\r\n\r\n")
+      if (end === -1) return
+      const [requestLine = "", ...lines] = received.subarray(0, end).toString("latin1").split("\r\n")
+      const headers = lines.map((line) => {
+        const colon = line.indexOf(":")
+        return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()] as const
+      })
+      const length = Number(headers.find(([name]) => name === "content-length")?.[1] ?? 0)
+      const start = end + 4
+      if (received.length < start + length) return
+      const body = received.subarray(start, start + length)
+      received = received.subarray(start + length)
+      onRequest({ requestLine, headers, body })
+    }
+  })
+}
+
+/** A whole answer, after which the connection is closed. */
+export const answer = (
+  status: number,
+  body: string | Uint8Array,
+  headers: Readonly<Record<string, string>> = { "content-type": "application/json" }
+): Answer =>
+(socket) => {
+  const bytes = Buffer.from(body)
+  socket.write(head(status, { ...headers, "content-length": String(bytes.length), connection: "close" }))
+  socket.end(bytes)
+}
+
+/** The beginning of an answer; what follows is up to the rest of the script. */
+export const head = (status: number, headers: Readonly<Record<string, string>>): string =>
+  [
+    `HTTP/1.1 ${status} Scripted`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    "",
+    ""
+  ].join("\r\n")
+
+/** These bytes as they are, and the end of the connection. */
+export const raw = (bytes: string): Answer => (socket) => {
+  socket.end(bytes)
+}
+
+/** These bytes, and then silence. */
+export const rawThenSilence = (bytes: string): Answer => (socket) => {
+  socket.write(bytes)
+}
+
+/** These bytes, if any, and then a reset. */
+export const rawThenReset = (bytes = ""): Answer => (socket) => {
+  if (bytes === "") socket.resetAndDestroy()
+  else socket.write(bytes, () => socket.resetAndDestroy())
+}
+
+export const silence: Answer = () => {}
+
+/** An answer that never ends, as fast as the client reads it. */
+export const endless = (status: number): Answer => (socket) => {
+  const chunk = Buffer.alloc(16 * 1024, "x")
+  const framed = Buffer.concat([Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from("\r\n")])
+  socket.write(head(status, { "content-type": "application/json", "transfer-encoding": "chunked" }))
+  const pump = () => {
+    while (!socket.destroyed && socket.writable) {
+      if (!socket.write(framed)) return
+    }
+  }
+  socket.on("drain", pump)
+  pump()
+}
+
+/** A base URL on loopback where nobody listens. */
+export const nobody: Effect.Effect<string> = Effect.async((resume) => {
+  const server = Net.createServer()
+  server.listen(0, "127.0.0.1", () => {
+    const { port } = server.address() as Net.AddressInfo
+    server.close(() => resume(Effect.succeed(`http://127.0.0.1:${port}`)))
+  })
+})

@@ -1,0 +1,34 @@
+/** Invented values, and the texts of the wire that hold them. */
+import { ClientCredentials } from "@store-api/core"
+import { Effect, FastCheck as FC, Redacted } from "effect"
+
+export const clientId = "invented-client"
+export const clientSecret = "invented-secret-7f3a"
+
+export const credentials = ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) })
+
+/** Credentials that are known to be sendable. */
+export const credentialsOf = (id: string, secret: string): ClientCredentials.ClientCredentials =>
+  Effect.runSync(ClientCredentials.make({ clientId: id, clientSecret: Redacted.make(secret) }))
+
+/** The fields of the specification's token response. */
+export const specificationFields = {
+  access_token: "invented-token-0001",
+  token_type: "bearer",
+  expires_in: 3600,
+  scope: "",
+  application_name: "Invented Shop",
+  "developer.email": "developer@shop.example",
+  issued_at: "1767225600000",
+  client_id: clientId
+}
+
+/** The specification's token response, with some fields replaced, or left out where `undefined`. */
+export const tokenBody = (fields: Readonly<Record<string, unknown>> = {}): string =>
+  JSON.stringify({ ...specificationFields, ...fields })
+
+/** Printable ASCII without the separator: what a credential may be made of. */
+export const printable = Array.from({ length: 0x7f - 0x20 }, (_, index) => String.fromCharCode(0x20 + index))
+  .filter((character) => character !== "&")
+
+export const sendable = FC.string({ unit: FC.constantFrom(...printable), minLength: 1, maxLength: 60 })

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import { Effect, Exit, Fiber, Layer, Option, Redacted, TestClock } from "effect"
 import { answering, layer as scripted, ScriptedSource, settle, token } from "./support/scriptedSource.js"
@@ -50,9 +51,9 @@ describe("AccessTokenProvider", () => {
         const { calls, layer } = yield* numbered
         yield* Effect.gen(function*() {
           const provider = yield* AccessTokenProvider.AccessTokenProvider
-          assert.deepStrictEqual(yield* provider.current, Option.none())
+          deepStrictEqual(yield* provider.current, Option.none())
           const held = yield* provider.get
-          assert.deepStrictEqual(yield* provider.current, Option.some(held))
+          deepStrictEqual(yield* provider.current, Option.some(held))
           yield* TestClock.adjust("60 minutes")
           const error = yield* Effect.flip(provider.current)
           assert.instanceOf(error, AccessTokenError.TokenExpiredError)
@@ -121,7 +122,7 @@ describe("AccessTokenProvider", () => {
         yield* provider.invalidate(yield* token("another"))
         assert.strictEqual(yield* provider.get, one, "another token's rejection changes nothing")
         yield* provider.invalidate(yield* token("one"))
-        assert.deepStrictEqual(yield* provider.current, Option.none())
+        deepStrictEqual(yield* provider.current, Option.none())
         const again = yield* Effect.fork(provider.get)
         const call = yield* source.next
         assert.isTrue(Option.exists(call.replacing, (token) => valueOf(token) === "one"))
@@ -140,10 +141,10 @@ describe("AccessTokenProvider", () => {
           const provider = yield* AccessTokenProvider.AccessTokenProvider
           assert.strictEqual(yield* provider.get, fixed)
           assert.strictEqual(yield* provider.refresh, fixed)
-          assert.deepStrictEqual(yield* provider.current, Option.some(fixed))
+          deepStrictEqual(yield* provider.current, Option.some(fixed))
           assert.strictEqual((yield* provider.status).zone, "Fresh")
           yield* provider.invalidate(fixed)
-          assert.deepStrictEqual(yield* provider.current, Option.none())
+          deepStrictEqual(yield* provider.current, Option.none())
           assert.strictEqual((yield* provider.status).zone, "Empty")
         }).pipe(Effect.provide(AccessTokenProvider.layerTest(fixed)))
       }))
@@ -159,7 +160,7 @@ describe("AccessTokenProvider", () => {
         })
         yield* Effect.gen(function*() {
           const provider = yield* AccessTokenProvider.AccessTokenProvider
-          assert.deepStrictEqual(yield* provider.current, Option.none())
+          deepStrictEqual(yield* provider.current, Option.none())
           assert.strictEqual(valueOf(yield* provider.get), "run-1")
           assert.strictEqual(valueOf(yield* provider.refresh), "run-2")
           assert.isTrue(Exit.isFailure(yield* Effect.exit(provider.get)))

@@ -1,5 +1,6 @@
 import { HttpClient, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider, ClientCredentials, TokenEndpoint } from "@store-api/core"
 import {
   Cause,
@@ -161,13 +162,13 @@ describe("AccessTokenProvider, flight", () => {
         }
         assert.strictEqual(yield* source.interrupted, 1)
         assert.strictEqual(yield* source.calls, 1)
-        assert.deepStrictEqual(yield* provider.status, {
+        deepStrictEqual(yield* provider.status, {
           zone: "Closed",
           expiresAt: Option.none(),
           acquiring: false,
           coolDown: Option.none()
         })
-        assert.deepStrictEqual(yield* provider.current, Option.none())
+        deepStrictEqual(yield* provider.current, Option.none())
         yield* provider.invalidate(yield* token("any"))
       }))
 
@@ -269,7 +270,7 @@ describe("AccessTokenProvider, flight", () => {
         const acquire = spans.find(({ name }) => name === "AccessTokenProvider.acquire")
         assert.isTrue(acquire !== undefined && Option.isNone(acquire.parent), "a root span")
         assert.isTrue(spans.some(({ name }) => name === "the caller's"))
-        assert.deepStrictEqual(lines, [
+        deepStrictEqual(lines, [
           JSON.stringify([["Access token acquired"], ["expiresAt"], []]),
           JSON.stringify([["control"], ["tenant"], ["seen"]])
         ])

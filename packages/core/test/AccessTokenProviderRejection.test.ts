@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import { Effect, Fiber, Layer, Option, Redacted, TestClock } from "effect"
 import { answering, layer as scripted, ScriptedSource, settle, token } from "./support/scriptedSource.js"
@@ -115,7 +116,7 @@ describe("AccessTokenProvider, rejection", () => {
       yield* provider.get
       const renewal = yield* source.next
       yield* provider.invalidate(one)
-      assert.deepStrictEqual(yield* provider.current, Option.none())
+      deepStrictEqual(yield* provider.current, Option.none())
       const waiting = yield* Effect.fork(provider.get)
       yield* settle
       assert.strictEqual(yield* source.calls, 2)

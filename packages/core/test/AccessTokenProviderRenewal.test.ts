@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import { DateTime, Effect, Fiber, Layer, Logger, LogLevel, Option, Redacted, TestClock } from "effect"
 import { answering, layer as scripted, ScriptedSource, settle, token } from "./support/scriptedSource.js"
@@ -129,7 +130,7 @@ describe("AccessTokenProvider, renewal", () => {
       const renewal = yield* source.next
       yield* settle
       yield* renewal.answer(Effect.fail(outage))
-      assert.deepStrictEqual((yield* Fiber.join(callers)).map(valueOf), Array.from({ length: 10 }, () => "one"))
+      deepStrictEqual((yield* Fiber.join(callers)).map(valueOf), Array.from({ length: 10 }, () => "one"))
       assert.strictEqual(yield* atOnce(provider), "one", "served through the cool-down")
       assert.strictEqual(yield* source.calls, 2)
     }).pipe(provided()))
@@ -170,7 +171,7 @@ describe("AccessTokenProvider, renewal", () => {
       yield* Effect.flatMap(source.next, (call) => call.answer(token("two")))
       yield* settle
       assert.strictEqual(yield* atOnce(provider), "two")
-      assert.deepStrictEqual(lines.map(({ level }) => level), ["DEBUG", "WARN", "WARN", "DEBUG"])
+      deepStrictEqual(lines.map(({ level }) => level), ["DEBUG", "WARN", "WARN", "DEBUG"])
       assert.include(lines[1]?.text, "TokenRequestError")
       assert.include(lines[2]?.text, "Defect")
       const holdsToken = (text: string) => /\b(one|two)\b/.test(text)

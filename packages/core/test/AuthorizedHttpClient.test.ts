@@ -1,5 +1,6 @@
 import { Headers, HttpBody, HttpClient, HttpClientError, HttpClientRequest } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { Effect, Exit, FiberRef, Layer, Option, Stream } from "effect"
 import { answering, token } from "./support/scriptedSource.js"
@@ -34,8 +35,8 @@ describe("AuthorizedHttpClient", () => {
         yield* client.get("/orders")
         yield* client.post("/orders", { body: HttpBody.unsafeJson({ a: 1 }) })
         yield* client.execute(HttpClientRequest.del("/orders/1"))
-        assert.deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Bearer token-1", "Bearer token-1"])
-        assert.deepStrictEqual((yield* sent).map(({ method, url }) => `${method} ${url}`), [
+        deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Bearer token-1", "Bearer token-1"])
+        deepStrictEqual((yield* sent).map(({ method, url }) => `${method} ${url}`), [
           "GET https://api.store.example/v1/orders",
           "POST https://api.store.example/v1/orders",
           "DELETE https://api.store.example/v1/orders/1"
@@ -49,7 +50,7 @@ describe("AuthorizedHttpClient", () => {
           const { client, sent } = yield* make({ apiUrl: base })
           yield* client.get("/orders")
           yield* client.get("orders")
-          assert.deepStrictEqual((yield* sent).map(({ url }) => url), [
+          deepStrictEqual((yield* sent).map(({ url }) => url), [
             "https://api.store.example/v1/orders",
             "https://api.store.example/v1/orders"
           ])
@@ -81,7 +82,7 @@ describe("AuthorizedHttpClient", () => {
         const { client, sent, tokenRequests } = yield* make({}, () => ({ status: 401 }))
         const response = yield* client.get("/orders", { headers: { authorization: "Basic an-invented-value" } })
         assert.strictEqual(response.status, 401)
-        assert.deepStrictEqual(authorizations(yield* sent), ["Basic an-invented-value"])
+        deepStrictEqual(authorizations(yield* sent), ["Basic an-invented-value"])
         assert.strictEqual(yield* tokenRequests, 0)
       }))
 
@@ -116,7 +117,7 @@ describe("AuthorizedHttpClient", () => {
         ) {
           const error = yield* Effect.flip(client.get(url))
           assert.instanceOf(error, AccessTokenError.UntrustedOriginError, url)
-          assert.deepStrictEqual(error.trusted, ["https://api.store.example"])
+          deepStrictEqual(error.trusted, ["https://api.store.example"])
         }
         assert.strictEqual((yield* sent).length, 0)
         assert.strictEqual(yield* tokenRequests, 0)
@@ -127,14 +128,14 @@ describe("AuthorizedHttpClient", () => {
         const { client, sent } = yield* make()
         yield* client.get("HTTPS://API.store.example:443/v1/orders")
         yield* client.get("https://api.store.example/elsewhere")
-        assert.deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Bearer token-1"])
+        deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Bearer token-1"])
       }))
 
     it.scoped("trustedOrigins lets further ones in", () =>
       Effect.gen(function*() {
         const { client, sent } = yield* make({ trustedOrigins: ["https://files.store.example"] })
         yield* client.get("https://files.store.example/a")
-        assert.deepStrictEqual(authorizations(yield* sent), ["Bearer token-1"])
+        deepStrictEqual(authorizations(yield* sent), ["Bearer token-1"])
         assert.instanceOf(
           yield* Effect.flip(client.get("https://other.store.example/a")),
           AccessTokenError.UntrustedOriginError
@@ -161,7 +162,7 @@ describe("AuthorizedHttpClient", () => {
             : { status: 302, headers: { location: "https://evil.example/" } })
         const error = yield* Effect.flip(HttpClient.followRedirects(client).get("/orders"))
         assert.instanceOf(error, AccessTokenError.UntrustedOriginError)
-        assert.deepStrictEqual((yield* sent).map(({ url }) => url), [
+        deepStrictEqual((yield* sent).map(({ url }) => url), [
           "https://api.store.example/v1/orders",
           "https://api.store.example/v1/moved"
         ])
@@ -196,7 +197,7 @@ describe("AuthorizedHttpClient", () => {
         const { client, sent, tokenRequests } = yield* make({}, rejecting("token-1"))
         const response = yield* client.get("/orders")
         assert.strictEqual(response.status, 200)
-        assert.deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Bearer token-2"])
+        deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Bearer token-2"])
         assert.strictEqual(yield* tokenRequests, 2)
       }))
 
@@ -323,7 +324,7 @@ describe("AuthorizedHttpClient", () => {
         const { client, sent } = yield* make({}, (_, n) => ({ status: n === 1 ? 503 : n === 2 ? 401 : 200 }))
         const response = yield* HttpClient.retryTransient(client, { times: 2 }).get("/orders")
         assert.strictEqual(response.status, 200)
-        assert.deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Bearer token-1", "Bearer token-2"])
+        deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Bearer token-1", "Bearer token-2"])
       }))
   })
 
@@ -345,7 +346,7 @@ describe("AuthorizedHttpClient", () => {
     it.effect("is the authorized client behind the plain tag", () =>
       Effect.gen(function*() {
         const { sent } = yield* run(AccessTokenProvider.layerTest(token("token-1")))
-        assert.deepStrictEqual(authorizations(sent), ["Bearer token-1"])
+        deepStrictEqual(authorizations(sent), ["Bearer token-1"])
       }))
 
     it.effect("turns its errors into RequestErrors that hold the request without the header", () =>

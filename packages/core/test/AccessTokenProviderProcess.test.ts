@@ -1,0 +1,130 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { existsSync } from "node:fs"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+
+const child = (name: string) => fileURLToPath(new URL(`./child/${name}.mjs`, import.meta.url))
+
+const library = ["x86_64-linux-gnu", "aarch64-linux-gnu"]
+  .map((machine) => `/usr/lib/${machine}/faketime/libfaketime.so.1`)
+  .find((path) => existsSync(path))
+
+// Debian's package `faketime`; CI installs it, and fails without it.
+const canMoveTheClock = library !== undefined || process.env["CI"] === "true"
+
+interface Report {
+  readonly zone: string
+  readonly value: string
+  readonly calls: number
+  readonly wall: number
+  readonly monotonic: number
+}
+
+/** Runs a provider in a process whose clock is moved under it: `+3600` is an hour ahead, in seconds. */
+const withMovedClock = async (
+  monotonicToo: boolean,
+  test: (tools: {
+    readonly ask: () => Promise<Report>
+    readonly move: (offset: string) => Promise<void>
+  }) => Promise<void>
+) => {
+  assert.isDefined(library, "libfaketime is not installed (Debian's package faketime)")
+  const folder = await mkdtemp(join(tmpdir(), "clock-"))
+  const file = join(folder, "offset")
+  const move = (offset: string) => writeFile(file, `${offset}\n`)
+  await move("+0")
+  const provider = spawn(process.execPath, [child("provider")], {
+    stdio: ["pipe", "pipe", "inherit"],
+    env: {
+      ...process.env,
+      LD_PRELOAD: library,
+      FAKETIME_TIMESTAMP_FILE: file,
+      FAKETIME_NO_CACHE: "1",
+      ...(monotonicToo ? {} : { DONT_FAKE_MONOTONIC: "1" })
+    }
+  })
+  const exited = once(provider, "exit")
+  const lines = createInterface({ input: provider.stdout })[Symbol.asyncIterator]()
+  try {
+    await test({
+      move,
+      ask: async () => {
+        provider.stdin.write("ask\n")
+        const line: unknown = (await lines.next()).value
+        return JSON.parse(String(line)) as Report
+      }
+    })
+    provider.stdin.end()
+    deepStrictEqual(await exited, [0, null], "it ends by itself")
+  } finally {
+    provider.kill()
+    await rm(folder, { recursive: true })
+  }
+}
+
+const hour = 3_600_000
+
+describe("AccessTokenProvider, in a process of its own", () => {
+  it.runIf(canMoveTheClock)(
+    "the wall clock moved under it, ±1 h and ±24 h: dead each time, one acquisition each",
+    () =>
+      withMovedClock(false, async ({ ask, move }) => {
+        const first = await ask()
+        assert.strictEqual(first.value, "token-1")
+        let before = first
+        for (const offset of ["+3600", "+0", "+86400", "+0", "-3600", "-86400"]) {
+          await move(offset)
+          const after = await ask()
+          assert.isAbove(Math.abs(after.wall - before.wall), 0.9 * hour, "the wall clock moved")
+          assert.isBelow(after.monotonic - before.monotonic, 60_000, "the monotonic one did not")
+          assert.isAbove(after.monotonic, before.monotonic)
+          assert.strictEqual(after.zone, "Expired", offset)
+          assert.strictEqual(after.calls, before.calls + 1, offset)
+          assert.strictEqual((await ask()).calls, after.calls, "and the new token is good")
+          before = after
+        }
+      }),
+    60_000
+  )
+
+  it.runIf(canMoveTheClock)(
+    "control: with the monotonic clock moved along, an hour forward ends the token too",
+    () =>
+      withMovedClock(true, async ({ ask, move }) => {
+        const first = await ask()
+        await move("+3600")
+        const after = await ask()
+        assert.isAbove(after.wall - first.wall, 0.9 * hour)
+        assert.isAbove(after.monotonic - first.monotonic, 0.9 * hour, "the monotonic clock moved")
+        assert.strictEqual(after.zone, "Expired")
+        assert.strictEqual(after.calls, 2)
+      }),
+    60_000
+  )
+
+  const ends = async (...args: ReadonlyArray<string>) => {
+    const idle = spawn(process.execPath, [child("idle"), ...args], { stdio: ["ignore", "pipe", "inherit"] })
+    const [line] = await once(createInterface({ input: idle.stdout }), "line") as [string]
+    assert.strictEqual(line, "done")
+    const outcome = await Promise.race([
+      once(idle, "exit").then(([code]) => `exit ${String(code)}`),
+      new Promise<string>((resolve) => setTimeout(() => resolve("still running"), 3000))
+    ])
+    idle.kill()
+    return outcome
+  }
+
+  it("an idle program with the layer provided ends by itself", async () => {
+    assert.strictEqual(await ends(), "exit 0")
+  })
+
+  it("control: one that leaves a timer behind does not", async () => {
+    assert.strictEqual(await ends("leak"), "still running")
+  })
+})

@@ -1,0 +1,20 @@
+// A program that was given the layer, used a token and is done: what is left open would keep it alive.
+import { AccessToken, AccessTokenProvider, TokenSource } from "@store-api/core"
+import { DateTime, Effect, Layer, ManagedRuntime, Redacted } from "effect"
+
+const Source = TokenSource.layer(() =>
+  Effect.map(DateTime.now, (acquiredAt) =>
+    new AccessToken.AccessToken({
+      value: Redacted.make("an-invented-token"),
+      acquiredAt,
+      // Within its last quarter from the start: the next `get` renews in the background.
+      expiresAt: DateTime.add(acquiredAt, { hours: 1 })
+    }))
+)
+
+const runtime = ManagedRuntime.make(Layer.provide(AccessTokenProvider.layer(), Source))
+await runtime.runPromise(Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) =>
+  Effect.zipRight(provider.get, provider.refresh)))
+console.log("done")
+if (process.argv[2] === "leak") setInterval(() => {}, 1000)
+// The runtime is not disposed of: an idle provider must not keep the process.

@@ -1,0 +1,43 @@
+// A process that holds a provider. It answers each line on its standard input with a line on its standard output, and
+// ends by itself when the input does.
+import { AccessToken, AccessTokenProvider, TokenSource } from "@store-api/core"
+import { Clock, DateTime, Effect, Layer, Redacted } from "effect"
+import { createInterface } from "node:readline"
+
+let calls = 0
+const Source = TokenSource.layer(() =>
+  Effect.map(DateTime.now, (acquiredAt) => {
+    calls++
+    return new AccessToken.AccessToken({
+      value: Redacted.make(`token-${calls}`),
+      acquiredAt,
+      expiresAt: DateTime.add(acquiredAt, { minutes: 60 })
+    })
+  })
+)
+
+const report = Effect.gen(function*() {
+  const provider = yield* AccessTokenProvider.AccessTokenProvider
+  const { zone } = yield* provider.status
+  const token = yield* provider.get
+  return {
+    zone,
+    value: Redacted.value(token.value),
+    calls,
+    wall: yield* Clock.currentTimeMillis,
+    monotonic: Number(yield* Clock.currentTimeNanos) / 1e6
+  }
+})
+
+const program = Effect.gen(function*() {
+  const runtime = yield* Effect.runtime()
+  yield* Effect.async((resume) => {
+    const input = createInterface({ input: process.stdin })
+    input.on("line", () => {
+      Effect.runPromise(Effect.provide(report, runtime)).then((line) => console.log(JSON.stringify(line)))
+    })
+    input.on("close", () => resume(Effect.void))
+  })
+})
+
+await Effect.runPromise(Effect.provide(program, Layer.provide(AccessTokenProvider.layer(), Source)))

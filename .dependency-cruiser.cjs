@@ -68,11 +68,16 @@ module.exports = {
       to: { pathNot: ["^packages/core/src/", "node_modules/effect/", "node_modules/@effect/platform/"] }
     },
     {
-      name: "packages-import-downwards",
+      name: "emulator-stands-alone",
       severity: "error",
-      comment: "platform-node stands on core; the emulator stands alone",
       from: { path: "^packages/emulator/src/" },
-      to: { path: "^packages/(core|platform-node)/|node_modules/@store-api/" }
+      to: { path: "(^|/)packages/|@store-api/", pathNot: "^packages/emulator/src/" }
+    },
+    {
+      name: "platform-node-stands-on-core",
+      severity: "error",
+      from: { path: "^packages/platform-node/src/" },
+      to: { path: "(^|/)packages/|@store-api/", pathNot: "^packages/platform-node/src/|(^|/)packages/core/dist/" }
     },
     {
       name: "sources-import-no-tests",
@@ -82,9 +87,8 @@ module.exports = {
     }
   ],
   options: {
+    // Built packages are seen where they are imported, and not looked into.
     doNotFollow: { path: "node_modules|/dist/" },
-    exclude: { path: "/(dist|[.]tsbuild)/" },
-    includeOnly: undefined,
     tsPreCompilationDeps: true,
     tsConfig: { fileName: "tsconfig.base.json" },
     enhancedResolveOptions: { exportsFields: ["exports"], conditionNames: ["types", "import", "default"] }

@@ -13,8 +13,9 @@ const Source = TokenSource.layer(() =>
 )
 
 const runtime = ManagedRuntime.make(Layer.provide(AccessTokenProvider.layer(), Source))
-await runtime.runPromise(Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) =>
-  Effect.zipRight(provider.get, provider.refresh)))
+await runtime.runPromise(
+  Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) => Effect.zipRight(provider.get, provider.refresh))
+)
 console.log("done")
 if (process.argv[2] === "leak") setInterval(() => {}, 1000)
 // The runtime is not disposed of: an idle provider must not keep the process.

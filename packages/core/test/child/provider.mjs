@@ -1,8 +1,8 @@
 // A process that holds a provider. It answers each line on its standard input with a line on its standard output, and
 // ends by itself when the input does.
+import { createInterface } from "node:readline"
 import { AccessToken, AccessTokenProvider, TokenSource } from "@store-api/core"
 import { Clock, DateTime, Effect, Layer, Redacted } from "effect"
-import { createInterface } from "node:readline"
 
 let calls = 0
 const Source = TokenSource.layer(() =>

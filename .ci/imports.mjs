@@ -1,0 +1,34 @@
+/** Builds, then imports every public module of every package by its name, as plain Node would in an application. */
+import { spawnSync } from "node:child_process"
+import { readdirSync, readFileSync } from "node:fs"
+import { basename, join } from "node:path"
+
+const build = spawnSync(process.execPath, ["scripts/build.mjs", "tsconfig.build.json"], { stdio: "inherit" })
+if (build.status !== 0) process.exit(1)
+
+// Importing the module behind a command would run it.
+const isCommand = (file) => file === "bin.ts"
+
+let imported = 0
+for (const folder of readdirSync("packages").map((name) => join("packages", name))) {
+  const { name } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"))
+  const modules = readdirSync(join(folder, "src"))
+    .filter((file) => file.endsWith(".ts") && !isCommand(file))
+    .map((file) => basename(file, ".ts"))
+  for (const module of modules) {
+    const specifier = module === "index" ? name : `${name}/${module}`
+    // A package may import itself by its name; so this stands in the package.
+    const code = `import * as all from ${JSON.stringify(specifier)}\nglobalThis.names = Object.keys(all)`
+    const { status, stderr } = spawnSync(process.execPath, ["--input-type=module", "--eval", code], {
+      cwd: folder,
+      encoding: "utf8"
+    })
+    if (status !== 0) {
+      process.stdout.write(`${specifier}\n${stderr}`)
+      process.exitCode = 1
+    }
+    imported++
+  }
+}
+process.stdout.write(`${imported} modules\n`)
+if (imported < 20) process.exitCode = 1

@@ -1,0 +1,189 @@
+/** The goals, what was measured of them, and what may never be broken on any machine. */
+import * as calls from "./calls.js"
+import type { Spread } from "./harness.js"
+import * as hit from "./hit.js"
+import { callers, delay, life, type Load } from "./load.js"
+import type { Results } from "./measure.js"
+import { inFlight } from "./revoked.js"
+import type { Stampede } from "./stampede.js"
+import { type Goal, number, verdict, worst } from "./table.js"
+
+export const hitGoal = 2.8
+export const hitLimit = 3.5
+
+/** A fiber's share is what is compared; below so many, one acquisition's own cost is most of the figure. */
+const manyFibers = 1000
+
+const requestsOutage = { goal: 6, limit: 10 }
+
+/** A renewal no sooner than three quarters into a token's life. */
+const requestsUnderLoad = (seconds: number) => {
+  const goal = 1 + Math.floor(seconds / (life * 0.75))
+  return { goal, limit: goal + 1 }
+}
+
+const times = ({ high, low, median }: Spread, digits = 2) =>
+  `${number(median, digits)} × (${number(low, digits)} to ${number(high, digits)})`
+
+const find = <A extends { readonly name: string }>(values: ReadonlyArray<A>, name: string): A => {
+  const found = values.find((value) => value.name === name)
+  if (found === undefined) throw new Error(`${name} was not measured`)
+  return found
+}
+
+/** The ratio for many fibers is judged; what a few pay more, all together and once, is told. */
+const perFiber = (
+  stampedes: ReadonlyArray<Stampede>,
+  ratioOf: (stampede: Stampede) => number,
+  extra: (stampede: Stampede) => string
+) => {
+  const many = stampedes.filter(({ fibers }) => fibers >= manyFibers).map(ratioOf)
+  const judged = Math.max(...many)
+  const few = stampedes.filter((stampede) => stampede.fibers < manyFibers && ratioOf(stampede) > 1.2)
+  const missed = few.map((stampede) => `${number(ratioOf(stampede), 2)} × with ${stampede.fibers} (${extra(stampede)})`)
+  return {
+    measured: [`${number(Math.min(...many), 2)} to ${number(judged, 2)} × from ${number(manyFibers)} fibers`, ...missed]
+      .join("; "),
+    verdict: verdict(judged, 1.2, 1.5) +
+      (few.length === 0 ? "" : `; below ${number(manyFibers)} fibers missed, by the cost of one acquisition`)
+  }
+}
+
+const underLoad = (how: string, load: Load, seconds: number): Goal => {
+  const { goal, limit } = requestsUnderLoad(seconds)
+  return {
+    what: `token of ${life} s, endpoint of ${delay} ms, ${callers} callers for ${seconds} s: ${how}`,
+    goal: `0 callers wait, 0 dead tokens, ≤ ${goal} requests`,
+    limit: `0; 0; ${limit}`,
+    measured: `${number(load.waited)} of ${number(load.calls)} calls waited` +
+      (load.waited === 0 ? "" : ` (at most ${number(load.longest)} ms)`) +
+      `, ${load.expired} dead tokens, ${load.requests} requests`,
+    verdict: worst([verdict(load.waited, 0, 0), verdict(load.expired, 0, 0), verdict(load.requests, goal, limit)])
+  }
+}
+
+export const goals = (results: Results): ReadonlyArray<Goal> => {
+  const { attach, fibers, hits, outages, revoked, seconds, sizes, stampedes } = results
+  const own = find(hits, hit.ours)
+  const repeated = find(hits, hit.repeated)
+  const promised = find(results.calls, calls.ours)
+  const requests = Math.max(...stampedes.map((stampede) => stampede.requests))
+  const kB = (bytes: number) => `${number(bytes / 1000, 1)} kB`
+  const sockets = find(results.loads, "@store-api/core")
+  return [
+    {
+      what: "`get`, cached, both clocks checked, per `yield*` in one fiber",
+      goal: `${hitGoal} × \`Ref.get\``,
+      limit: `${hitLimit} ×`,
+      measured: `${times(own.ratio)}, ${number(own.ns.median)} ns; by \`Effect.repeatN\` ${times(repeated.ratio)}`,
+      verdict: verdict(own.ratio.median, hitGoal, hitLimit)
+    },
+    {
+      what: "`Effect.runPromise(get)`",
+      goal: "1.1 × `Effect.runPromise(Effect.succeed(x))`",
+      limit: "1.3 ×",
+      measured: `${times(promised.ratio)}, ${number(promised.ns.median)} ns`,
+      verdict: verdict(promised.ratio.median, 1.1, 1.3)
+    },
+    {
+      what: `cold start, 1 to ${
+        number(Math.max(...stampedes.map(({ fibers }) => fibers)))
+      } fibers at once: token requests`,
+      goal: "1",
+      limit: "1",
+      measured: `${requests}`,
+      verdict: verdict(requests, 1, 1)
+    },
+    {
+      what: "the same: wall time, to all awaiting one Deferred",
+      goal: "≤ 1.2 ×",
+      limit: "1.5 ×",
+      ...perFiber(
+        stampedes,
+        ({ wallRatio }) => wallRatio.median,
+        ({ wall }) => `${number((wall.provider.median - wall.deferred.median) * 1000)} µs more in all`
+      )
+    },
+    {
+      what: "the same: heap while all wait, to all awaiting one Deferred",
+      goal: "≤ 1.2 ×",
+      limit: "1.5 ×",
+      ...perFiber(
+        stampedes,
+        ({ memoryRatio }) => memoryRatio,
+        ({ bytes, fibers }) => `${kB((bytes.provider - bytes.deferred) * fibers)} more in all`
+      )
+    },
+    underLoad("fibers over a sleeping source", fibers, seconds),
+    underLoad("promises over HTTP", sockets, seconds),
+    {
+      what: `endpoint failing for 3 s around the end of a token, ${outages.count} outages: token requests meanwhile`,
+      goal: `≤ ${requestsOutage.goal}`,
+      limit: `${requestsOutage.limit}`,
+      measured: `median ${number(outages.requests.median)}, worst ${outages.requests.worst}; ` +
+        `${outages.lost} calls failed that had a live token`,
+      verdict: verdict(outages.requests.worst, requestsOutage.goal, requestsOutage.limit)
+    },
+    {
+      what: "the same: first good token after it is back",
+      goal: "≤ 1.2 s",
+      limit: "2 s",
+      measured: `median ${number(outages.recovery.median)} ms, worst ${number(outages.recovery.worst)} ms ` +
+        `(${outages.worst.fault}, from ${number(-outages.worst.from, 1)} s before the token's end)`,
+      verdict: verdict(outages.recovery.worst, 1200, 2000)
+    },
+    {
+      what: `all tokens revoked, ${inFlight} requests in flight, ${revoked.repetitions} times`,
+      goal: "0 failed calls, 1 token request",
+      limit: "the same",
+      measured: `${revoked.failed} failed, ${revoked.tokenRequests} token request` +
+        `${revoked.tokenRequests === 1 ? "" : "s"}, ${revoked.rejected} met 401; ` +
+        `all repeated within ${number(revoked.wall.median)} ms`,
+      verdict: worst([verdict(revoked.failed, 0, 0), verdict(revoked.tokenRequests, 1, 1)])
+    },
+    {
+      what: "attaching `Authorization`, over a stub client",
+      goal: "≤ 3 µs",
+      limit: "6 µs",
+      measured: `${number(attach.added.median, 2)} µs (${number(attach.added.low, 2)} to ${
+        number(attach.added.high, 2)
+      })`,
+      verdict: verdict(attach.added.median, 3, 6)
+    },
+    {
+      what: "own code of core, minified and gzipped, peers left out",
+      goal: "≤ 8 kB",
+      limit: "12 kB",
+      measured: `${kB(sizes.core.gzipped)} (${kB(sizes.core.minified)} minified); ` +
+        `\`AccessTokenProvider\` alone ${kB(sizes.provider.gzipped)}`,
+      verdict: verdict(sizes.core.gzipped, 8000, 12_000)
+    }
+  ]
+}
+
+/** What no slow or busy machine excuses. */
+export const broken = (results: Results): ReadonlyArray<string> => {
+  const { outages, revoked, seconds } = results
+  const { limit } = requestsUnderLoad(seconds)
+  const checks: ReadonlyArray<readonly [boolean, string]> = [
+    ...results.stampedes.map(({ fibers, requests }) =>
+      [requests === 1, `${requests} token requests for ${fibers} fibers at once`] as const
+    ),
+    ...results.peerStampedes.filter(({ name }) => name === "@store-api/core").map(({ callers, failed, requests }) =>
+      [
+        requests === 1 && failed === 0,
+        `${requests} token requests, ${failed} failed calls of ${callers} at once`
+      ] as const
+    ),
+    ...[results.fibers, find(results.loads, "@store-api/core")].flatMap(({ expired, failed, name, requests }) => [
+      [expired === 0, `${name}: ${expired} dead tokens under load`] as const,
+      [failed === 0, `${name}: ${failed} failed calls under load`] as const,
+      [requests <= limit, `${name}: ${requests} token requests under load`] as const
+    ]),
+    [outages.requests.worst <= requestsOutage.limit, `${outages.requests.worst} token requests in an outage`],
+    [outages.lost === 0, `${outages.lost} calls failed in an outage that had a live token`],
+    [revoked.failed === 0, `${revoked.failed} failed calls after a revocation`],
+    [revoked.tokenRequests === 1, `${revoked.tokenRequests} token requests after a revocation`]
+  ]
+  return checks.filter(([holds]) => !holds).map(([, what]) => what)
+}

@@ -1,0 +1,107 @@
+/** What the benchmarks share: robust statistics, rounds that alternate, processes of their own. */
+import { spawn } from "node:child_process"
+import { fileURLToPath } from "node:url"
+
+/** The middle of some measurements, and the quarters around it. */
+export interface Spread {
+  readonly median: number
+  readonly low: number
+  readonly high: number
+}
+
+const quantile = (sorted: ReadonlyArray<number>, part: number): number => {
+  const at = (sorted.length - 1) * part
+  const below = sorted[Math.floor(at)] ?? Number.NaN
+  const above = sorted[Math.ceil(at)] ?? Number.NaN
+  return below + (above - below) * (at - Math.floor(at))
+}
+
+export const spread = (values: ReadonlyArray<number>): Spread => {
+  const sorted = [...values].sort((a, b) => a - b)
+  return { median: quantile(sorted, 0.5), low: quantile(sorted, 0.25), high: quantile(sorted, 0.75) }
+}
+
+export const max = (values: ReadonlyArray<number>): number => values.reduce((a, b) => Math.max(a, b), -Infinity)
+
+export const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
+
+/** Something to be timed: `run(times)` does it so often and tells how many milliseconds that took. */
+export interface Candidate {
+  readonly name: string
+  readonly run: (times: number) => Promise<number>
+}
+
+/** Nanoseconds per call, one figure a round; the rounds of all candidates lie side by side in time. */
+export type Rounds = Readonly<Record<string, ReadonlyArray<number>>>
+
+const roundMillis = 0.25
+
+const shuffled = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> =>
+  values.map((value) => ({ value, at: Math.random() })).sort((a, b) => a.at - b.at).map(({ value }) => value)
+
+/**
+ * Times the candidates in turn, in short rounds, until the time is up. Whatever else the machine does meets all alike, and
+ * so does what a candidate leaves behind (a full heap, a cold cache): each round has another order.
+ */
+export const alternate = async (candidates: ReadonlyArray<Candidate>, millis: number): Promise<Rounds> => {
+  const lanes = []
+  for (const candidate of candidates) {
+    const warmUntil = performance.now() + Math.min(400, millis / candidates.length / 2)
+    let times = 16
+    let each = Infinity
+    while (performance.now() < warmUntil) {
+      each = Math.min(each, await candidate.run(times) / times)
+      times = Math.min(Math.max(Math.round(roundMillis / each), 16), 20_000)
+    }
+    lanes.push({ ...candidate, times, rounds: Array<number>() })
+  }
+  const until = performance.now() + millis
+  while (performance.now() < until) {
+    for (const lane of shuffled(lanes)) lane.rounds.push(await lane.run(lane.times) / lane.times * 1e6)
+  }
+  return Object.fromEntries(lanes.map(({ name, rounds }) => [name, rounds]))
+}
+
+const roundsOf = (rounds: Rounds, name: string): ReadonlyArray<number> => rounds[name] ?? []
+
+/** Each round of one candidate against the round of another beside it. */
+const paired = (rounds: Rounds, name: string, other: string, combine: (a: number, b: number) => number): Spread => {
+  const others = roundsOf(rounds, other)
+  return spread(roundsOf(rounds, name).map((value, round) => combine(value, others[round] ?? Number.NaN)))
+}
+
+export const nanoseconds = (rounds: Rounds, name: string): Spread => spread(roundsOf(rounds, name))
+
+export const ratio = (rounds: Rounds, name: string, to: string): Spread => paired(rounds, name, to, (a, b) => a / b)
+
+export const difference = (rounds: Rounds, name: string, from: string): Spread =>
+  paired(rounds, name, from, (a, b) => a - b)
+
+/** Calls a function that gives a promise, one after the other. */
+export const awaiting = (name: string, call: () => Promise<unknown>): Candidate => ({
+  name,
+  run: async (times) => {
+    const start = performance.now()
+    for (let i = 0; i < times; i++) await call()
+    return performance.now() - start
+  }
+})
+
+/** Runs a module beside this one in a process of its own, with `gc`, and reads the JSON that it prints. */
+export const inOwnProcess = <A>(module: string, args: ReadonlyArray<string>): Promise<A> =>
+  new Promise((resolve, reject) => {
+    const path = fileURLToPath(new URL(module, import.meta.url))
+    const child = spawn(process.execPath, ["--expose-gc", path, ...args], {
+      stdio: ["ignore", "pipe", "inherit"],
+      timeout: 120_000
+    })
+    let output = ""
+    child.stdout.on("data", (chunk: Buffer) => {
+      output += chunk.toString("utf8")
+    })
+    child.on("error", reject)
+    child.on("close", (code) => {
+      if (code === 0) resolve(JSON.parse(output) as A)
+      else reject(new Error(`${module} ${args.join(" ")} ended with ${code ?? "a signal"}`))
+    })
+  })

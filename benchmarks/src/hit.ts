@@ -1,0 +1,66 @@
+/** The cached path inside one fiber, beside `Ref.get` and Effect's own caches. */
+import { AccessTokenProvider, TokenSource } from "@store-api/core"
+import { Cache, Deferred, Effect, Ref } from "effect"
+import { alternate, type Candidate, nanoseconds, ratio, type Spread } from "./harness.js"
+import { token } from "./sample.js"
+
+export interface Hit {
+  readonly name: string
+  readonly ns: Spread
+  readonly ratio: Spread
+}
+
+/** As in an application: one fiber that yields the same effect again and again. */
+const yielding = (name: string, effect: Effect.Effect<unknown, unknown>): Candidate => ({
+  name,
+  run: (times) =>
+    Effect.runPromise(Effect.gen(function*() {
+      const start = performance.now()
+      for (let i = 0; i < times; i++) yield* effect
+      return performance.now() - start
+    }))
+})
+
+const repeating = (name: string, effect: Effect.Effect<unknown, unknown>): Candidate => ({
+  name,
+  run: (times) =>
+    Effect.runPromise(Effect.suspend(() => {
+      const start = performance.now()
+      return Effect.map(Effect.repeatN(effect, times - 1), () => performance.now() - start)
+    }))
+})
+
+export const baseline = "Ref.get"
+export const ours = "provider.get"
+export const repeated = "provider.get, Effect.repeatN"
+const repeatedBaseline = "Ref.get, Effect.repeatN"
+
+const hour = 3_600_000
+
+export const measureHit = (millis: number): Promise<ReadonlyArray<Hit>> =>
+  Effect.gen(function*() {
+    const source = TokenSource.make(() => token(hour))
+    const provider = yield* Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, source)
+    const acquire = token(hour)
+    const ref = yield* Ref.make(yield* acquire)
+    const cache = yield* Cache.make({ capacity: 1, timeToLive: "1 hour", lookup: (_: "token") => acquire })
+    const cached = yield* Effect.cachedWithTTL(acquire, "1 hour")
+    const landed = yield* Deferred.make<unknown>()
+    yield* Deferred.succeed(landed, undefined)
+    const rounds = yield* Effect.promise(() =>
+      alternate([
+        yielding(baseline, Ref.get(ref)),
+        yielding(ours, provider.get),
+        yielding("awaiting a done Deferred", Deferred.await(landed)),
+        yielding("Effect Cache", cache.get("token")),
+        yielding("Effect.cachedWithTTL", cached),
+        repeating(repeatedBaseline, Ref.get(ref)),
+        repeating(repeated, provider.get)
+      ], millis)
+    )
+    return Object.keys(rounds).map((name) => ({
+      name,
+      ns: nanoseconds(rounds, name),
+      ratio: ratio(rounds, name, name.includes("repeatN") ? repeatedBaseline : baseline)
+    }))
+  }).pipe(Effect.scoped, Effect.runPromise)

@@ -1,0 +1,63 @@
+import { type AccessToken, type AccessTokenError, ClientCredentials, TokenEndpoint, TokenSource } from "@store-api/core"
+import { NodeHttp } from "@store-api/platform-node"
+import { Cache, Effect, Exit, Layer, ManagedRuntime, Option, Redacted } from "effect"
+import { clientId, clientSecret } from "../sample.js"
+import type { Client, Peer, Setting } from "./Peer.js"
+
+type Get = Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
+
+/** The same request as ours, `TokenEndpoint`, behind another cache. */
+const overEndpoint = async ({ server }: Setting, cached: (acquire: Get) => Effect.Effect<Get>): Promise<Client> => {
+  const credentials = Effect.runSync(
+    ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) })
+  )
+  const runtime = ManagedRuntime.make(
+    Layer.provide(
+      TokenEndpoint.layer({ authUrl: server.origin, credentials }),
+      NodeHttp.layer({ proxy: "none" })
+    )
+  )
+  const source = await runtime.runPromise(TokenSource.TokenSource)
+  const get = await runtime.runPromise(cached(source.acquire(Option.none())))
+  return {
+    get: () => Effect.runPromise(get),
+    token: async () => Redacted.value((await Effect.runPromise(get)).value),
+    close: () => runtime.dispose()
+  }
+}
+
+export const effectCache: Peer = {
+  name: "Effect Cache",
+  module: "effect",
+  caches: true,
+  how:
+    "`Cache.makeWith` over our `TokenEndpoint`; `timeToLive` from the exit: what is left of the token less the margin " +
+    "(5 minutes, or a quarter of a shorter life), nothing for a failure.",
+  make: (setting) =>
+    overEndpoint(setting, (acquire) =>
+      Effect.map(
+        Cache.makeWith({
+          capacity: 1,
+          lookup: (_: "token") => acquire,
+          timeToLive: Exit.match({
+            onFailure: () => 0,
+            onSuccess: (token) => Math.max(token.expiresAt.epochMillis - Date.now() - setting.ahead * 1000, 0)
+          })
+        }),
+        (cache) => cache.get("token")
+      ))
+}
+
+export const effectCachedWithTtl: Peer = {
+  name: "Effect.cachedWithTTL",
+  module: "effect",
+  caches: true,
+  how:
+    "`Effect.cachedWithTTL` over our `TokenEndpoint`; the TTL is the life of the endpoint's tokens less the margin " +
+    "(5 minutes, or a quarter of a shorter life).",
+  make: (setting) =>
+    overEndpoint(
+      setting,
+      (acquire) => Effect.cachedWithTTL(acquire, `${setting.server.settings.life - setting.ahead} seconds`)
+    )
+}

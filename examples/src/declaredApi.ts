@@ -1,0 +1,46 @@
+import {
+  HttpApi,
+  HttpApiClient,
+  HttpApiEndpoint,
+  HttpApiGroup,
+  HttpApiMiddleware,
+  HttpApiSchema,
+  HttpApiSecurity
+} from "@effect/platform"
+import { AuthorizedHttpClient } from "@store-api/core"
+import { Effect, Schema } from "effect"
+
+export class Order extends Schema.Class<Order>("Order")({ id: Schema.Int, item: Schema.String }) {}
+
+export class Unauthorized extends Schema.TaggedError<Unauthorized>()(
+  "Unauthorized",
+  {},
+  HttpApiSchema.annotations({ status: 401 })
+) {}
+
+/** The API as the store declares it: each endpoint wants a bearer token. */
+export class Bearer extends HttpApiMiddleware.Tag<Bearer>()("example/Bearer", {
+  failure: Unauthorized,
+  security: { bearer: HttpApiSecurity.bearer }
+}) {}
+
+export class StoreApi extends HttpApi.make("store")
+  .add(
+    HttpApiGroup.make("orders")
+      .add(HttpApiEndpoint.get("list", "/orders").addSuccess(Schema.Array(Order)))
+      .add(
+        HttpApiEndpoint.post("place", "/orders").setPayload(Schema.Struct({ item: Schema.String })).addSuccess(Order)
+      )
+  )
+  .middleware(Bearer)
+{}
+
+/** The derived client over the authorized one: it knows nothing of tokens, and the typed errors stay. */
+export const storeClient = (baseUrl: string) =>
+  Effect.flatMap(
+    AuthorizedHttpClient.AuthorizedHttpClient,
+    (httpClient) => HttpApiClient.makeWith(StoreApi, { httpClient, baseUrl })
+  )
+
+/** The same for code that knows only the plain `HttpClient`, which `AuthorizedHttpClient.layerHttpClient` provides. */
+export const plainStoreClient = (baseUrl: string) => HttpApiClient.make(StoreApi, { baseUrl })

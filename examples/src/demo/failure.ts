@@ -1,0 +1,64 @@
+/** Any failure as one sentence, in the words of the environment: its options came from there. */
+import type { HttpClientError } from "@effect/platform"
+import type { AccessTokenError } from "@store-api/core"
+import type { EmulatorError } from "@store-api/emulator"
+import { ConfigError, Data, Match } from "effect"
+import { stripped } from "./show.js"
+
+export class DemoError extends Data.TaggedError("DemoError")<{ readonly message: string }> {}
+
+export type Failure =
+  | AccessTokenError.AccessTokenError
+  | AccessTokenError.ConfigurationError
+  | AccessTokenError.UntrustedOriginError
+  | ConfigError.ConfigError
+  | DemoError
+  | EmulatorError.EmulatorError
+  | HttpClientError.HttpClientError
+
+const variables: Readonly<Record<string, string>> = {
+  authUrl: "STORE_API_AUTH_URL",
+  apiUrl: "STORE_API_URL",
+  clientId: "STORE_API_CLIENT_ID",
+  clientSecret: "STORE_API_CLIENT_SECRET"
+}
+
+const variable = (option: string) => variables[option] ?? option
+
+const list = (names: ReadonlyArray<string>) => names.join(", ").replace(/, ([^,]*)$/, " and $1")
+
+/** The variables that a configuration failed at, all of them. */
+const atFault = (error: ConfigError.ConfigError): ReadonlyArray<string> =>
+  error._op === "And" || error._op === "Or"
+    ? [...atFault(error.left), ...atFault(error.right)]
+    : [error.path.join("_")]
+
+const configSentence = (error: ConfigError.ConfigError) => {
+  const names = [...new Set(atFault(error))]
+  return `${list(names)} ${names.length === 1 ? "is" : "are"} missing or cannot be read: ` +
+    `set ${list(Object.values(variables))}, or none of them to see the emulator.`
+}
+
+const bySort = Match.type<Exclude<Failure, ConfigError.ConfigError>>().pipe(
+  Match.tag("ConfigurationError", ({ option, reason }) => `${variable(option)} ${reason}.`),
+  Match.tag("CredentialsError", ({ field, reason }) => `${variable(field)} ${reason}.`),
+  Match.tag(
+    "UntrustedOriginError",
+    ({ origin }) =>
+      `STORE_API_DEMO_PATH leads to ${origin}, where the token may not go: give it a path below STORE_API_URL.`
+  ),
+  Match.tag("TokenRefusedError", (error) =>
+    error.reason === "InvalidClient"
+      ? `The token endpoint refused the credentials (status ${error.status}): ` +
+        "check STORE_API_CLIENT_ID and STORE_API_CLIENT_SECRET."
+      : error.message),
+  Match.tag("RequestError", "ResponseError", () => "The store's API did not answer: check STORE_API_URL."),
+  Match.orElse(({ message }) => message)
+)
+
+/** The library's messages speak of `authUrl`, the option; here it came from a variable. */
+export const sentence = (error: Failure): string =>
+  stripped(ConfigError.isConfigError(error) ? configSentence(error) : bySort(error)).replaceAll(
+    "authUrl",
+    variable("authUrl")
+  )

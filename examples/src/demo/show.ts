@@ -1,0 +1,43 @@
+/** Text for a terminal, or for a pipe. */
+import { Config, Console, Duration, Effect, Redacted } from "effect"
+
+/** A text without anything that a terminal would obey. */
+export const stripped = (text: string): string => text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "")
+
+/** What a server said, fit for one line. */
+export const printable = (text: string): string => stripped(text).slice(0, 100)
+
+/** An e-mail address may be a person's: what is left tells two apart, no more. */
+export const masked = (email: Redacted.Redacted): string => {
+  const [local = "", domain = ""] = printable(Redacted.value(email)).split("@")
+  const top = domain.includes(".") ? domain.slice(domain.lastIndexOf(".")) : ""
+  return `${local.slice(0, 1)}***@${domain.slice(0, 1)}***${top}`
+}
+
+export const milliseconds = (millis: number): string => `${millis.toFixed(millis < 10 ? 2 : 0)} ms`
+
+export const duration = (took: Duration.Duration): string => milliseconds(Duration.toMillis(took))
+
+export interface Paint {
+  readonly bold: (text: string) => string
+  readonly green: (text: string) => string
+  readonly yellow: (text: string) => string
+  readonly red: (text: string) => string
+}
+
+const code = (start: number, end: number) => (text: string) => text && `\u001b[${start}m${text}\u001b[${end}m`
+
+const plain = (text: string) => text
+
+/** Colours, where someone looks at a terminal and has not asked for none (https://no-color.org). */
+export const paint: Effect.Effect<Paint> = Effect.map(
+  Effect.orElseSucceed(Config.string("NO_COLOR"), () => ""),
+  (noColor) =>
+    process.stdout.isTTY && noColor === ""
+      ? { bold: code(1, 22), green: code(32, 39), yellow: code(33, 39), red: code(31, 39) }
+      : { bold: plain, green: plain, yellow: plain, red: plain }
+)
+
+export const title = (text: string) => Effect.flatMap(paint, ({ bold }) => Console.log(`\n${bold(text)}`))
+
+export const row = (label: string, text: string) => Console.log(`   ${label.padEnd(15)} ${text}`)

@@ -1,0 +1,130 @@
+/** The two stories: one told with the emulator, one with the real service. */
+import { AccessTokenProvider } from "@store-api/core"
+import { Emulator } from "@store-api/emulator"
+import { NodeStoreAuth } from "@store-api/platform-node"
+import { Clock, Config, Console, DateTime, Duration, Effect, Layer, Option } from "effect"
+import { DemoError } from "./failure.js"
+import * as Journal from "./journal.js"
+import * as show from "./show.js"
+import * as steps from "./steps.js"
+import * as timeline from "./timeline.js"
+
+/** Whether the environment speaks of the service at all. A part of its variables is a mistake, not a wish for the emulator. */
+export const isConfigured = Effect.sync(() => Object.keys(process.env).some((name) => name.startsWith("STORE_API_")))
+
+const tokenLife = Duration.seconds(2)
+
+const EmulatorLive = Emulator.layer({ tokenLife })
+
+const EmulatedAuthLive = Layer.unwrapEffect(
+  Effect.map(Emulator.Emulator, ({ url }) =>
+    NodeStoreAuth.layer({
+      authUrl: url,
+      apiUrl: url,
+      clientId: Emulator.demoClient.clientId,
+      clientSecret: Emulator.demoClient.clientSecret,
+      // The emulator is on this machine, and no proxy is between.
+      http: { proxy: "none" }
+    }))
+).pipe(Layer.provideMerge(EmulatorLive))
+
+/** How many token requests have reached the emulator. */
+const tokenRequests = Effect.gen(function*() {
+  const emulator = yield* Emulator.Emulator
+  const requests = yield* emulator.requests
+  return requests.filter(({ kind }) => kind === "token").length
+})
+
+const showTokenRequests = Effect.flatMap(
+  tokenRequests,
+  (count) => show.row("token requests", `${count} in all, counted at the emulator`)
+)
+
+export const withEmulator = Effect.gen(function*() {
+  const emulator = yield* Emulator.Emulator
+  const provider = yield* AccessTokenProvider.AccessTokenProvider
+  const path = "/orders"
+
+  yield* Console.log(
+    `No STORE_API_* variable is set, so this is the emulator on ${emulator.url}; ` +
+      `its tokens live ${Duration.format(tokenLife)}.`
+  )
+
+  yield* show.title("A token")
+  yield* steps.obtain
+
+  yield* show.title("A protected call")
+  yield* steps.call(path)
+  yield* showTokenRequests
+
+  yield* show.title("The same again, from the cache")
+  yield* steps.fromCache
+  yield* steps.call(path)
+  yield* showTokenRequests
+
+  yield* show.title("Expiry: nobody asks until the token is dead")
+  yield* waitUntilExpired
+  yield* show.row(
+    "the token held",
+    yield* provider.current.pipe(
+      Effect.as("is still good"),
+      Effect.catchTag("TokenExpiredError", (error) => Effect.succeed(`is refused: ${error._tag}, ${error.reason}`))
+    )
+  )
+  yield* steps.call(path)
+  yield* showTokenRequests
+
+  yield* Effect.sleep("700 millis")
+  yield* show.title("Revocation: the server ends a token before its time")
+  const before = (yield* emulator.requests).length
+  const revoked = yield* emulator.revoke()
+  yield* Journal.revoked
+  yield* show.row("revoked", revoked === 1 ? "1 token" : `${revoked} tokens`)
+  yield* steps.call(path)
+  const after = (yield* emulator.requests).slice(before)
+  yield* show.row(
+    "on the wire",
+    after.map(({ kind, status }) => `${kind} ${Option.getOrElse(status, () => "…")}`).join(", then ")
+  )
+  yield* showTokenRequests
+  yield* Effect.sleep("500 millis")
+
+  yield* timeline.draw({ to: yield* Clock.currentTimeMillis })
+}).pipe(Effect.provide(Layer.merge(EmulatedAuthLive, Journal.layer)))
+
+const waitUntilExpired = Effect.gen(function*() {
+  const provider = yield* AccessTokenProvider.AccessTokenProvider
+  const { expiresAt } = yield* provider.status
+  const now = yield* Clock.currentTimeMillis
+  const wait = Option.match(expiresAt, {
+    onNone: () => 0,
+    onSome: (at) => Math.max(DateTime.toEpochMillis(at) - now, 0) + 100
+  })
+  yield* show.row("waiting", show.milliseconds(wait))
+  yield* Effect.sleep(wait)
+})
+
+export const withService = Effect.gen(function*() {
+  yield* Console.log("The STORE_API_* variables are set, so this is the service that they name.")
+
+  yield* show.title("A token")
+  const token = yield* steps.obtain
+
+  const path = yield* Config.option(Config.nonEmptyString("STORE_API_DEMO_PATH"))
+  yield* show.title("A protected call")
+  if (Option.isSome(path)) {
+    const status = yield* steps.call(path.value)
+    if (status >= 400) return yield* new DemoError({ message: refused(status) })
+  } else {
+    yield* show.row("skipped", "STORE_API_DEMO_PATH, a path below STORE_API_URL, is not set")
+  }
+
+  yield* show.title("The token again, from the cache")
+  yield* steps.fromCache
+
+  yield* timeline.draw({ to: DateTime.toEpochMillis(token.expiresAt) })
+}).pipe(Effect.provide(Layer.merge(NodeStoreAuth.layerConfig(), Journal.layer)))
+
+const refused = (status: number) =>
+  `The protected call was answered with ${status}: check STORE_API_DEMO_PATH and STORE_API_URL, ` +
+  "and what the client is allowed to do."

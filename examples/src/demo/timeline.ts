@@ -1,0 +1,58 @@
+/** The tokens of a run as bars over time, as plain text. */
+import { TokenPolicy } from "@store-api/core"
+import { Console, Effect, Ref } from "effect"
+import { Journal, type TokenEntry } from "./journal.js"
+import * as show from "./show.js"
+
+const columns = 60
+
+const steps = [0.5, 1, 5, 10, 60, 300, 600, 3600].map((seconds) => seconds * 1000)
+
+/** Draws what the journal holds, from the first acquisition to the given moment. */
+export const draw = ({ to }: { readonly to: number }) =>
+  Effect.gen(function*() {
+    const { calls, tokens } = yield* Ref.get(yield* Journal)
+    const from = Math.min(...tokens.map(({ acquiredAt }) => acquiredAt))
+    const column = (at: number) => Math.round(((Math.min(at, to) - from) / (to - from)) * columns)
+    const paint = yield* show.paint
+
+    yield* show.title("Timeline")
+    yield* Console.log(line(...axis(to - from)))
+    for (const [index, token] of tokens.entries()) {
+      yield* Console.log(line(`token ${index + 1}`, bar(token, column, to, paint)))
+    }
+    yield* Console.log(line("calls", marks(calls.map(column))))
+    yield* Console.log(`\n${line("", "━ fresh   ╌ renewal due: the next call starts it in the background   • a call")}`)
+  })
+
+const line = (label: string, text: string) => `   ${label.padEnd(10)}${text}`.trimEnd()
+
+const axis = (span: number): [label: string, text: string] => {
+  const step = steps.find((step) => span / step <= 8) ?? span
+  const unit = step < 60_000 ? { name: "seconds", millis: 1000 } : { name: "minutes", millis: 60_000 }
+  const ticks = Array.from({ length: Math.floor(span / step) + 1 }, (_, index) => index * step)
+  return [
+    unit.name,
+    ticks.reduce(
+      (text, tick) => text.padEnd(Math.round((tick / span) * columns)) + String(tick / unit.millis),
+      ""
+    )
+  ]
+}
+
+const bar = (token: TokenEntry, column: (at: number) => number, to: number, paint: show.Paint) => {
+  const { acquiredAt, expiresAt, revokedAt } = token
+  const { refreshAhead } = TokenPolicy.margins(TokenPolicy.make(), expiresAt - acquiredAt, 1)
+  const end = Math.min(expiresAt, revokedAt, to)
+  const [start, ageing, stop] = [acquiredAt, Math.min(expiresAt - refreshAhead, end), end].map(column) as [
+    number,
+    number,
+    number
+  ]
+  const fate = revokedAt <= to ? paint.red("× revoked") : expiresAt <= to ? paint.yellow("| expires") : "> in use"
+  return " ".repeat(start) + paint.green("━".repeat(Math.max(ageing - start, 1))) +
+    paint.yellow("╌".repeat(Math.max(stop - ageing, 0))) + fate
+}
+
+const marks = (at: ReadonlyArray<number>) =>
+  Array.from({ length: columns + 1 }, (_, column) => at.includes(column) ? "•" : " ").join("")

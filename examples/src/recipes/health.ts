@@ -1,0 +1,26 @@
+import { HttpRouter, HttpServerResponse } from "@effect/platform"
+import { AccessTokenProvider } from "@store-api/core"
+import { Effect, Option } from "effect"
+
+/** 200 while calls can be made, 503 while none can; asks nobody, and holds no secret. */
+export const health = HttpRouter.empty.pipe(
+  HttpRouter.get(
+    "/health",
+    Effect.gen(function*() {
+      const { acquiring, coolDown, expiresAt, zone } = yield* Effect.flatMap(
+        AccessTokenProvider.AccessTokenProvider,
+        (provider) => provider.status
+      )
+      const failing = Option.isSome(coolDown) && (zone === "Empty" || zone === "Expired")
+      return yield* HttpServerResponse.json(
+        {
+          zone,
+          acquiring,
+          expiresAt: Option.getOrNull(expiresAt),
+          error: Option.getOrNull(Option.map(coolDown, ({ error }) => error))
+        },
+        { status: failing || zone === "Closed" ? 503 : 200 }
+      )
+    })
+  )
+)

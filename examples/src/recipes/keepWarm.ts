@@ -1,0 +1,12 @@
+import { AccessTokenProvider } from "@store-api/core"
+import { Effect, Layer, Schedule } from "effect"
+
+/** Asks once a minute, so that the token is renewed even while nobody calls the store. */
+export const KeepWarm = Layer.scopedDiscard(
+  Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) =>
+    provider.get.pipe(
+      Effect.ignore,
+      Effect.repeat(Schedule.spaced("1 minute")),
+      Effect.forkScoped
+    ))
+)

@@ -1,0 +1,16 @@
+import { AccessTokenError } from "@store-api/core"
+import { Clock, Effect, Option, Schedule } from "effect"
+
+/** Up to `times` retries of what may heal, each at the moment that the error names, or after a second. */
+export const atRetryAt = (times: number) =>
+  Schedule.identity<unknown>().pipe(
+    Schedule.addDelayEffect((error) =>
+      Effect.map(Clock.currentTimeMillis, (now) =>
+        Option.match(AccessTokenError.retryAt(error), {
+          onNone: () => 1000,
+          onSome: (at) => Math.max(at.epochMillis - now, 0)
+        }))
+    ),
+    Schedule.whileInput(AccessTokenError.isTransient),
+    Schedule.intersect(Schedule.recurs(times))
+  )

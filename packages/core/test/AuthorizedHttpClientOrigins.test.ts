@@ -1,0 +1,158 @@
+import { FetchHttpClient, HttpClient, HttpClientRequest } from "@effect/platform"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
+import { Context, Effect, Layer } from "effect"
+import * as CaptureServer from "./support/captureServer.js"
+import { type ClientLayer, onEachClient } from "./support/clients.js"
+import { token } from "./support/scriptedSource.js"
+
+const bearer = "Bearer an-invented-token"
+
+/** An authorized client for one server, and another server that must never see the token. */
+const make = (
+  layer: ClientLayer,
+  options: {
+    readonly answer?: (elsewhere: string) => readonly [CaptureServer.Answer, ...ReadonlyArray<CaptureServer.Answer>]
+    readonly client?: Partial<AuthorizedHttpClient.Options>
+    readonly decorate?: (client: HttpClient.HttpClient) => HttpClient.HttpClient
+  } = {}
+) =>
+  Effect.gen(function*() {
+    const elsewhere = yield* CaptureServer.make(CaptureServer.answer(200, "{}"))
+    const api = yield* CaptureServer.make(
+      ...(options.answer?.(elsewhere.url) ?? [CaptureServer.answer(200, "{}")] as const)
+    )
+    const base = Context.get(yield* Layer.build(layer), HttpClient.HttpClient)
+    const client = yield* AuthorizedHttpClient.withAccessToken(
+      options.decorate === undefined ? base : options.decorate(base),
+      { apiUrl: `${api.url}/v1`, ...options.client }
+    )
+    return { api, elsewhere, client }
+  }).pipe(Effect.provide(AccessTokenProvider.layerTest(token("an-invented-token"))))
+
+const sent = (server: CaptureServer.CaptureServer, header = "authorization") =>
+  Effect.map(
+    server.requests,
+    (requests) => requests.map((request) => [request.requestLine, ...CaptureServer.valuesOf(request, header)])
+  )
+
+const redirect = (location: string) => CaptureServer.answer(302, "", { location })
+
+describe("AuthorizedHttpClient, where the token may go", () => {
+  onEachClient((layer, name) => {
+    it.scopedLive("a relative URL, an absolute one of the API, a request built by hand: with the token", () =>
+      Effect.gen(function*() {
+        const { api, client } = yield* make(layer)
+        yield* client.get("/orders?page=2")
+        yield* client.get(`${api.url}/other`)
+        yield* client.execute(
+          HttpClientRequest.get("items").pipe(HttpClientRequest.setUrlParam("q", "a b"))
+        )
+        deepStrictEqual(yield* sent(api), [
+          ["GET /v1/orders?page=2 HTTP/1.1", bearer],
+          ["GET /other HTTP/1.1", bearer],
+          ["GET /v1/items?q=a+b HTTP/1.1", bearer]
+        ])
+      }))
+
+    it.scopedLive("another port of the same host: UntrustedOriginError, and nothing reaches it", () =>
+      Effect.gen(function*() {
+        const { api, client, elsewhere } = yield* make(layer)
+        const { port } = new URL(elsewhere.url)
+        for (
+          const url of [
+            elsewhere.url,
+            `${elsewhere.url}/v1/orders`,
+            `http://localhost:${port}/`,
+            `HTTP://LOCALHOST:${port}/`,
+            `http://user:invented@127.0.0.1:${port}/`,
+            `${api.url}@127.0.0.1:${port}/`,
+            `http:\\\\127.0.0.1:${port}`,
+            `http://[::1]:${port}/`,
+            `http://0x7f.1:${port}/`,
+            "https://127.0.0.1/",
+            "https://b\u00fccher.example/",
+            "javascript:alert(1)",
+            "data:text/plain,x"
+          ]
+        ) {
+          const error = yield* Effect.flip(client.get(url))
+          assert.instanceOf(error, AccessTokenError.UntrustedOriginError, url)
+          assert.notInclude(error.message, "invented")
+        }
+        assert.strictEqual(yield* elsewhere.count, 0)
+        assert.strictEqual(yield* api.count, 0)
+        yield* Effect.promise(() => fetch(elsewhere.url))
+        assert.strictEqual(yield* elsewhere.count, 1, "the other server does count")
+      }))
+
+    it.scopedLive("what looks like another host but is joined as a path stays with the API", () =>
+      Effect.gen(function*() {
+        const { api, client, elsewhere } = yield* make(layer)
+        const { host } = new URL(elsewhere.url)
+        yield* client.get(`//${host}/orders`)
+        yield* client.get(`@${host}/orders`)
+        assert.strictEqual(yield* elsewhere.count, 0)
+        assert.strictEqual(yield* api.count, 2)
+      }))
+
+    it.scopedLive("redirects to another origin, followed over the client: the token does not travel", () =>
+      Effect.gen(function*() {
+        const { api, client, elsewhere } = yield* make(layer, { answer: (elsewhere) => [redirect(elsewhere)] })
+        const outcome = yield* Effect.either(HttpClient.followRedirects(client, 3).get("/orders"))
+        // fetch follows by itself, and drops Authorization; the others are refused by the client.
+        if (name !== "fetch") assert.strictEqual(outcome._tag, "Left")
+        deepStrictEqual(yield* sent(api), [["GET /v1/orders HTTP/1.1", bearer]])
+        deepStrictEqual(yield* sent(elsewhere), name === "fetch" ? [["GET / HTTP/1.1"]] : [])
+      }))
+
+    it.scopedLive("under another header no redirect is followed by fetch either, and RequestInit of the user stays", () =>
+      Effect.gen(function*() {
+        let seen: RequestInit | undefined
+        const watching: typeof globalThis.fetch = (input, init) => {
+          seen = init
+          return globalThis.fetch(input, init)
+        }
+        const { api, client, elsewhere } = yield* make(layer, {
+          answer: (elsewhere) => [redirect(elsewhere)],
+          client: { header: { name: "x-store-token" } }
+        })
+        const response = yield* client.get("/orders").pipe(
+          Effect.provideService(FetchHttpClient.RequestInit, { cache: "no-store" }),
+          Effect.provideService(FetchHttpClient.Fetch, watching)
+        )
+        assert.strictEqual(response.status, 302)
+        deepStrictEqual(yield* sent(api, "x-store-token"), [["GET /v1/orders HTTP/1.1", bearer]])
+        assert.strictEqual(yield* elsewhere.count, 0)
+        if (name === "fetch") {
+          assert.strictEqual(seen?.redirect, "manual")
+          assert.strictEqual(seen?.cache, "no-store")
+        }
+      }))
+
+    it.scopedLive("a base client that follows redirects itself is beyond reach, as SECURITY.md says", () =>
+      Effect.gen(function*() {
+        const { client, elsewhere } = yield* make(layer, {
+          answer: (elsewhere) => [redirect(elsewhere)],
+          decorate: HttpClient.followRedirects(3)
+        })
+        yield* client.get("/orders")
+        const seen = yield* sent(elsewhere)
+        deepStrictEqual(seen, name === "fetch" ? [["GET / HTTP/1.1"]] : [["GET / HTTP/1.1", bearer]])
+      }))
+
+    it.scopedLive("a redirect within the API is followed with the token", () =>
+      Effect.gen(function*() {
+        const { api, client } = yield* make(layer, {
+          answer: () => [redirect("/v1/moved"), CaptureServer.answer(200, "{}")]
+        })
+        const response = yield* HttpClient.followRedirects(client, 3).get("/orders")
+        assert.strictEqual(response.status, 200)
+        deepStrictEqual(yield* sent(api), [
+          ["GET /v1/orders HTTP/1.1", bearer],
+          ["GET /v1/moved HTTP/1.1", bearer]
+        ])
+      }))
+  })
+})

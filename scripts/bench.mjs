@@ -1,0 +1,11 @@
+/**
+ * `npm run bench`: measures the built packages beside their peers and writes docs/benchmarks.md; with `-- --quick` it
+ * takes less time and writes nothing.
+ */
+import "./require-node.mjs"
+import { build, install } from "./workspace.mjs"
+
+install()
+build("benchmarks")
+
+await import("../benchmarks/dist/main.js")

@@ -1,0 +1,216 @@
+/**
+ * The packages as a user has them: packed, installed by plain npm outside the workspace, with the line that the README
+ * gives, compiled and run as the README shows.
+ */
+import { type ChildProcess, spawn } from "node:child_process"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { ofMarkdown } from "./support/codeBlocks.js"
+import { cleanEnvironment, root, run, succeed } from "./support/command.js"
+
+const names = ["core", "platform-node", "emulator"] as const
+
+interface Manifest {
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly peerDependencies?: Readonly<Record<string, string>>
+}
+
+const consumer = mkdtempSync(join(tmpdir(), "consumer-"))
+const installed = (name: string) => join(consumer, "node_modules", "@store-api", name)
+const manifest = (folder: string) => JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Manifest
+
+/** The words of the README's install line. */
+const installLine = () => {
+  const readme = readFileSync(join(root, "README.md"), "utf8")
+  return (/^npm install (.*)$/m.exec(readme)?.[1] ?? "").split(" ")
+}
+
+/** The version of a tool that the workspace uses too. */
+const pinned = (name: string) => {
+  const { version } = manifest(join(root, "node_modules", name)) as { readonly version: string }
+  return `${name}@${version}`
+}
+
+const pack = async (): Promise<Readonly<Record<string, string>>> => {
+  const tarballs: Record<string, string> = {}
+  for (const name of names) {
+    const { stdout } = await succeed(process.execPath, [
+      join(root, "scripts", "with-pnpm.mjs"),
+      ...["--dir", join(root, "packages", name), "pack", "--json", "--pack-destination", consumer]
+    ])
+    const { filename } = JSON.parse(stdout.slice(stdout.indexOf("{"))) as { readonly filename: string }
+    tarballs[`@store-api/${name}`] = filename
+  }
+  return tarballs
+}
+
+const processes: Array<ChildProcess> = []
+
+beforeAll(async () => {
+  const tarballs = await pack()
+  writeFileSync(join(consumer, "package.json"), JSON.stringify({ private: true, type: "module" }))
+  await succeed(
+    "npm",
+    [
+      ...["install", "--no-audit", "--no-fund", "--prefer-offline"],
+      ...installLine().map((word) => tarballs[word] ?? word),
+      ...[tarballs["@store-api/emulator"] ?? "", pinned("typescript"), pinned("@types/node")]
+    ],
+    { cwd: consumer }
+  )
+}, 300_000)
+
+afterAll(() => {
+  // Each leads its own group, so that what npx started ends with it.
+  for (const { exitCode, pid } of processes) if (pid !== undefined && exitCode === null) process.kill(-pid)
+  rmSync(consumer, { recursive: true })
+})
+
+/**
+ * What the compiler finds, also in the declarations of our packages. Not in those of others, which nobody here can mend:
+ * `@effect/platform-node` misses the types of `ws`.
+ */
+const compile = async (project: string, code: string, options: object): Promise<ReadonlyArray<string>> => {
+  const folder = join(consumer, project)
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, "example.ts"), code)
+  writeFileSync(
+    join(folder, "tsconfig.json"),
+    JSON.stringify({
+      compilerOptions: {
+        ...{ target: "ES2022", lib: ["ES2022", "DOM", "DOM.Iterable"], types: ["node"], outDir: "out" },
+        ...{ strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, skipLibCheck: false },
+        ...options
+      },
+      include: ["*.ts"]
+    })
+  )
+  const tsc = join(consumer, "node_modules", "typescript", "bin", "tsc")
+  const { stdout } = await run(process.execPath, [tsc, "--pretty", "false", "-p", folder], { cwd: consumer })
+  return stdout.split("\n").filter((line) => /error TS/.test(line) && !/^node_modules\/(?!@store-api\/)/.test(line))
+}
+
+const readmeExample = () => {
+  const [example] = ofMarkdown().filter(({ file, language }) => file === "README.md" && language === "ts")
+  return example?.code ?? ""
+}
+
+const resolutions = {
+  nodenext: { module: "NodeNext", moduleResolution: "NodeNext" },
+  bundler: { module: "ESNext", moduleResolution: "Bundler" }
+}
+
+/** The emulator as a process of its own; answers the variables that it prints. */
+const startEmulator = () =>
+  new Promise<Record<string, string>>((resolve, reject) => {
+    const child = spawn("npx", ["--no-install", "store-api-emulator"], {
+      cwd: consumer,
+      env: cleanEnvironment(),
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe"]
+    })
+    processes.push(child)
+    let text = ""
+    const read = (chunk: Buffer) => {
+      text += chunk.toString()
+      const variables = [...text.matchAll(/^export (\w+)='([^']*)'$/gm)].map(([, name, value]) => [name, value])
+      if (variables.length === 4) resolve(Object.fromEntries(variables) as Record<string, string>)
+    }
+    child.stdout.on("data", read)
+    child.stderr.on("data", (chunk: Buffer) => text += chunk.toString())
+    child.on("close", (status) => reject(new Error(`The emulator ended with ${String(status)}: ${text}`)))
+  })
+
+describe("a user outside the workspace", { timeout: 120_000 }, () => {
+  it("installs what the README pins, and one copy of each", async () => {
+    assert.includeMembers(installLine(), ["@store-api/core", "@store-api/platform-node"])
+    for (const name of names) {
+      const { dependencies = {}, peerDependencies = {} } = manifest(installed(name))
+      for (const range of Object.values({ ...dependencies, ...peerDependencies })) assert.match(range, /^\^\d/)
+      assert.include(installLine(), `effect@${peerDependencies["effect"] ?? "?"}`)
+      assert.isFalse(existsSync(join(installed(name), "node_modules")), "a second copy of something")
+    }
+    const { dependencies, peerDependencies } = manifest(installed("core"))
+    assert.isUndefined(dependencies)
+    assert.deepStrictEqual(Object.keys(peerDependencies ?? {}).sort(), ["@effect/platform", "effect"])
+    await succeed("npm", ["ls", "--all"], { cwd: consumer })
+  })
+
+  it.each(names)("gets the sources and maps of %s, all of its modules, and no tests", (name) => {
+    const modules = (folder: string, ending: string) =>
+      readdirSync(folder, { recursive: true, encoding: "utf8" })
+        .filter((path) => path.endsWith(ending))
+        .map((path) => path.slice(0, -ending.length))
+        .sort()
+    const sources = modules(join(root, "packages", name, "src"), ".ts")
+    assert.isAbove(sources.length, 2)
+    assert.deepStrictEqual(modules(join(installed(name), "src"), ".ts"), sources)
+    for (const ending of [".js", ".js.map", ".d.ts", ".d.ts.map"]) {
+      assert.deepStrictEqual(modules(join(installed(name), "dist"), ending), sources)
+    }
+    for (const path of modules(join(installed(name), "dist"), ".d.ts.map")) {
+      const map = join(installed(name), "dist", `${path}.d.ts.map`)
+      const { sources } = JSON.parse(readFileSync(map, "utf8")) as { readonly sources: ReadonlyArray<string> }
+      for (const source of sources) assert.isTrue(existsSync(join(map, "..", source)), `${map}: ${source}`)
+    }
+    const files = readdirSync(installed(name), { recursive: true, encoding: "utf8" })
+    assert.deepStrictEqual(
+      files.filter((path) => /(^|[\\/])(test|node_modules)([\\/]|$)|\.test\.|tsbuildinfo/.test(path)),
+      []
+    )
+  })
+
+  it("imports a module by its path, and nothing internal", async () => {
+    writeFileSync(
+      join(consumer, "paths.js"),
+      `import { AccessToken } from "@store-api/core"
+       import * as ByPath from "@store-api/core/AccessToken"
+       import "@store-api/platform-node/NodeHttp"
+       import "@store-api/emulator/Fault"
+       const codeOf = (name) => import(name).then(() => "imported", ({ code }) => code)
+       console.log(ByPath.AccessToken === AccessToken.AccessToken)
+       console.log(await codeOf("@store-api/core/internal/tokenState"))
+       console.log(await codeOf("@store-api/emulator/internal/tokens"))`
+    )
+    const { stdout } = await succeed(process.execPath, ["paths.js"], { cwd: consumer })
+    assert.deepStrictEqual(stdout.trim().split("\n"), [
+      "true",
+      "ERR_PACKAGE_PATH_NOT_EXPORTED",
+      "ERR_PACKAGE_PATH_NOT_EXPORTED"
+    ])
+  })
+
+  it.each(Object.keys(resolutions) as ReadonlyArray<keyof typeof resolutions>)(
+    "compiles the README's example under %s, and the compiler would find a mistake",
+    async (resolution) => {
+      const options = resolutions[resolution]
+      assert.deepStrictEqual(await compile(resolution, readmeExample(), options), [])
+      assert.isTrue(existsSync(join(consumer, resolution, "out", "example.js")))
+      const mistaken = readmeExample().replace("\"TokenExpiredError\"", "\"NoSuchError\"")
+      const [found = ""] = await compile(`${resolution}-mistaken`, mistaken, { ...options, skipLibCheck: true })
+      assert.match(found, /-mistaken\/example\.ts\(\d+,\d+\): error/)
+    }
+  )
+
+  it("runs the README's example against the emulator that npx starts", async () => {
+    const variables = await startEmulator()
+    assert.deepStrictEqual(Object.keys(variables).sort(), [
+      "STORE_API_AUTH_URL",
+      "STORE_API_CLIENT_ID",
+      "STORE_API_CLIENT_SECRET",
+      "STORE_API_URL"
+    ])
+    const example = join(consumer, "nodenext", "out", "example.js")
+    const { stderr, stdout } = await succeed(process.execPath, [example], { cwd: consumer, env: variables })
+    assert.strictEqual(stderr, "")
+    assert.match(stdout, /^200 \{/)
+    assert.match(stdout, /path: '\/orders'/)
+    assert.match(stdout, /clientId: 'demo-client'/)
+    assert.notInclude(stdout, variables["STORE_API_CLIENT_SECRET"] ?? "?")
+    const failing = await run(process.execPath, [example], { cwd: consumer })
+    assert.notStrictEqual(failing.status, 0)
+    assert.match(failing.stdout + failing.stderr, /STORE_API_AUTH_URL/)
+  })
+})

@@ -1,0 +1,56 @@
+/** The code that documentation shows: fenced blocks of Markdown and of doc comments. */
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { root } from "./command.js"
+
+export interface CodeBlock {
+  /** The file, relative to the root, and the line on which the code starts. */
+  readonly file: string
+  readonly line: number
+  readonly language: string
+  readonly code: string
+}
+
+const markdownFiles = () => [
+  "README.md",
+  "CONTRIBUTING.md",
+  ...(existsSync(join(root, "docs")) ? readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" }) : [])
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => join("docs", name)),
+  ...packages().map((name) => join("packages", name, "README.md")).filter((file) => existsSync(join(root, file)))
+]
+
+const packages = () =>
+  readdirSync(join(root, "packages")).filter((name) => existsSync(join(root, "packages", name, "src")))
+
+const sourceFiles = () =>
+  packages().flatMap((name) =>
+    readdirSync(join(root, "packages", name, "src"), { recursive: true, encoding: "utf8" })
+      .filter((path) => path.endsWith(".ts"))
+      .map((path) => join("packages", name, "src", path))
+  )
+
+/** The fenced blocks of some lines. */
+export const fenced = (file: string, lines: ReadonlyArray<string>): ReadonlyArray<CodeBlock> => {
+  const blocks: Array<CodeBlock> = []
+  let open: { readonly language: string; readonly line: number; readonly code: Array<string> } | undefined
+  for (const [index, line] of lines.entries()) {
+    const fence = /^\s*```(\S*)\s*$/.exec(line)
+    if (fence === null) open?.code.push(line)
+    else if (open === undefined) open = { language: fence[1] ?? "", line: index + 2, code: [] }
+    else {
+      blocks.push({ file, line: open.line, language: open.language, code: open.code.join("\n") })
+      open = undefined
+    }
+  }
+  if (open !== undefined) throw new Error(`${file}:${open.line}: a code block without an end`)
+  return blocks
+}
+
+const read = (file: string) => readFileSync(join(root, file), "utf8").split("\n")
+
+export const ofMarkdown = (): ReadonlyArray<CodeBlock> => markdownFiles().flatMap((file) => fenced(file, read(file)))
+
+/** The blocks in doc comments. */
+export const ofSources = (): ReadonlyArray<CodeBlock> =>
+  sourceFiles().flatMap((file) => fenced(file, read(file).map((line) => /^\s*\* ?(.*)$/.exec(line)?.[1] ?? "")))

@@ -191,7 +191,9 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
         const instant = now()
         return isLive(current.held, instant)
           ? Effect.succeedSome(current.held.token)
-          : Effect.fail(expiredError(current.held, instant))
+          : Effect.fail(
+            expiredError(current.held, instant, Option.map(tokenState.coolDown(current, instant), ({ until }) => until))
+          )
       }),
       refresh: Effect.suspend(() => Effect.flatMap(startIfNeeded({ _tag: "Refresh", now: now() }), obey)),
       invalidate: (token) => Effect.suspend(() => apply({ _tag: "Reject", now: now(), token })),

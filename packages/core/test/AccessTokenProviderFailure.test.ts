@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import { Cause, Clock, DateTime, Duration, Effect, Exit, Fiber, Layer, Option, Redacted, Ref, TestClock } from "effect"
 import { answering, layer as scripted, ScriptedSource, settle, token } from "./support/scriptedSource.js"
@@ -91,6 +92,22 @@ describe("AccessTokenProvider, failure", () => {
       yield* source.next
       yield* Fiber.interrupt(fiber)
     }).pipe(provided()))
+
+  it.effect("the typed expiry error tells the end of the cool-down too", () =>
+    Effect.gen(function*() {
+      const source = yield* answering((n) => n === 1 ? token("held") : Effect.fail(down))
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        yield* provider.get
+        yield* TestClock.adjust("60 minutes")
+        assert.isTrue(Option.isNone((yield* Effect.flip(provider.current)).retryAt))
+        const failed = yield* Effect.flip(provider.get)
+        const expired = yield* Effect.flip(provider.current)
+        assert.strictEqual(expired._tag, "TokenExpiredError")
+        deepStrictEqual(expired.retryAt, failed.retryAt)
+        assert.isTrue(Option.isSome(expired.retryAt))
+      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
+    }))
 
   it.effect("while callers fail the pauses double from 1 s to 5 s, each × 0.75 to 1", () =>
     Effect.gen(function*() {

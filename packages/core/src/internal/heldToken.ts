@@ -92,19 +92,28 @@ export const halfOfRemaining = ({ diesAt, token }: Held, now: Instant): number =
   Math.floor(Math.min(token.expiresAt.epochMillis - now.wall, diesAt - now.monotonic) / 2)
 
 /** Why the held token is past its life; what only the monotonic clock says is `Elapsed`. */
-export const expiredError = (held: Held, now: Instant): TokenExpiredError =>
-  expired(held, now, Option.getOrElse(expiredReason(held.token, now.wall), () => "Elapsed" as const))
+export const expiredError = (
+  held: Held,
+  now: Instant,
+  retryAt: Option.Option<DateTime.Utc> = Option.none()
+): TokenExpiredError =>
+  expired(held, now, Option.getOrElse(expiredReason(held.token, now.wall), () => "Elapsed" as const), retryAt)
 
 /** Why a token just received is past its life. */
 export const receivedDead = (held: Held, now: Instant): TokenExpiredError =>
   expired(
     held,
     now,
-    Option.contains(expiredReason(held.token, now.wall), "ClockMovedBack") ? "ClockMovedBack" : "DeadOnArrival"
+    Option.contains(expiredReason(held.token, now.wall), "ClockMovedBack") ? "ClockMovedBack" : "DeadOnArrival",
+    Option.none()
   )
 
-const expired = ({ token }: Held, now: Instant, reason: TokenExpiredError["reason"]) =>
-  new TokenExpiredError({ reason, expiredAt: token.expiresAt, checkedAt: DateTime.unsafeMake(now.wall) })
+const expired = (
+  { token }: Held,
+  now: Instant,
+  reason: TokenExpiredError["reason"],
+  retryAt: Option.Option<DateTime.Utc>
+) => new TokenExpiredError({ reason, expiredAt: token.expiresAt, checkedAt: DateTime.unsafeMake(now.wall), retryAt })
 
 export const sameValue = (a: AccessToken, b: AccessToken): boolean => Equal.equals(a.value, b.value)
 

@@ -95,6 +95,18 @@ export default defineConfig(
   },
   { files: ["packages/*/src/**/*.ts"], rules: libraryRules },
   {
+    files: ["packages/*/test/**/*.ts", "examples/test/**/*.ts"],
+    rules: {
+      "no-restricted-syntax": [
+        "error",
+        restricted(
+          "MemberExpression[object.name='assert'][property.name=/^deep(Strict)?Equal$/]",
+          "deepStrictEqual of @effect/vitest/utils: chai's takes any two Options for equal."
+        )
+      ]
+    }
+  },
+  {
     files: ["**/*.mjs", "**/*.cjs", "**/*.js"],
     extends: [tseslint.configs.disableTypeChecked]
   }

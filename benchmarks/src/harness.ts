@@ -105,3 +105,36 @@ export const inOwnProcess = <A>(module: string, args: ReadonlyArray<string>): Pr
       else reject(new Error(`${module} ${args.join(" ")} ended with ${code ?? "a signal"}`))
     })
   })
+
+/** The same several times: what the compiler makes of the code differs from process to process, more than within one. */
+export const inProcesses = async <A>(
+  module: string,
+  args: ReadonlyArray<string>,
+  times: number
+): Promise<ReadonlyArray<A>> => {
+  const results = []
+  for (let i = 0; i < times; i++) results.push(await inOwnProcess<A>(module, args))
+  return results
+}
+
+/** Of the medians of several processes: their median, the lowest and the highest. */
+export const acrossProcesses = (spreads: ReadonlyArray<Spread>): Spread => {
+  const medians = spreads.map(({ median }) => median)
+  return { median: spread(medians).median, low: Math.min(...medians), high: Math.max(...medians) }
+}
+
+interface Timed {
+  readonly name: string
+  readonly ns: Spread
+  readonly ratio: Spread
+}
+
+export const merged = (processes: ReadonlyArray<ReadonlyArray<Timed>>): ReadonlyArray<Timed> =>
+  (processes[0] ?? []).map(({ name }) => {
+    const same = processes.flatMap((timed) => timed.filter((one) => one.name === name))
+    return {
+      name,
+      ns: acrossProcesses(same.map(({ ns }) => ns)),
+      ratio: acrossProcesses(same.map(({ ratio }) => ratio))
+    }
+  })

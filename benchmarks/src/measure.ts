@@ -1,7 +1,8 @@
 /** All measurements of a run, one after the other. */
-import { type Attach, measureAttach } from "./attach.js"
-import { type Call, measureCalls } from "./calls.js"
-import { type Hit, measureHit } from "./hit.js"
+import type { Attach } from "./attach.js"
+import type { Call } from "./calls.js"
+import { acrossProcesses, inProcesses, merged } from "./harness.js"
+import type { Hit } from "./hit.js"
 import { type Load, measureFibers, measureLoad } from "./load.js"
 import { measureOutages, type Outages } from "./outage.js"
 import { measurePeerFailure, type PeerFailure } from "./peerFailure.js"
@@ -41,12 +42,21 @@ export const measureAll = async (quick: boolean, tell: (what: string) => void): 
     for (const value of values) measured.push(await measure(value))
     return measured
   }
+  const rounds = <A>(what: string, millis: number) =>
+    inProcesses<A>("roundsProcess.js", [what, `${millis / (quick ? 2 : 1)}`], quick ? 3 : 5)
   const seconds = quick ? 4 : 10
   return {
     seconds,
-    hits: await step("cached token in one fiber", () => measureHit(quick ? 2000 : 8000)),
-    calls: await step("cached token as a promise", () => measureCalls(quick ? 2000 : 8000)),
-    attach: await step("attaching the header", () => measureAttach(quick ? 1000 : 4000)),
+    hits: await step("cached token in one fiber", async () => merged(await rounds<ReadonlyArray<Hit>>("hit", 1200))),
+    calls: await step(
+      "cached token as a promise",
+      async () => merged(await rounds<ReadonlyArray<Call>>("calls", 1200))
+    ),
+    attach: await step("attaching the header", async () => {
+      const attached = await rounds<Attach>("attach", 800)
+      const across = (part: keyof Attach) => acrossProcesses(attached.map((one) => one[part]))
+      return { bare: across("bare"), authorized: across("authorized"), added: across("added") }
+    }),
     sizes: await step("size", measureSizes),
     stampedes: await step("cold start with fibers", () => measureStampede(quick)),
     peerStampedes: await step(

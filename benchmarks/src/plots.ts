@@ -10,15 +10,20 @@ const width = 820
 /** (i) The cached path as multiples of `Ref.get`. */
 export const hitPlot = (hits: ReadonlyArray<Hit>, goal: number, limit: number): string => {
   const bars = hits.filter(({ name }) => !name.includes("repeatN"))
-  const [left, right, top, rowHeight] = [200, width - 90, 56, 38]
+  const [left, right, top, rowHeight] = [200, width - 90, 66, 38]
   const bottom = top + bars.length * rowHeight
-  const x = logarithmic(1, 100, left, right)
-  const mark = (value: number, label: string, y: number) => [
-    line(x(value), top - 2, x(value), bottom, "warn dashed"),
-    text(x(value) + 4, y, `${label} ${value}`, { classes: "small warn" })
+  const x = logarithmic(1, 200, left, right)
+  const mark = (value: number, label: string, anchor: "start" | "end") => [
+    line(x(value), top - 14, x(value), bottom, "warn dashed"),
+    text(x(value) + (anchor === "end" ? -4 : 4), top - 6, `${label} ${value}`, { anchor, classes: "small warn" })
   ]
+  // Beside its bar, but clear of the two marks.
+  const labelAt = ({ high, median }: Hit["ratio"]) => {
+    const end = Math.max(median, high)
+    return x(end) + 8 + (end < limit && end * 1.8 > goal ? x(limit) - x(end) : 0)
+  }
   return drawing(width, bottom + 62, "Cached token in one fiber: time per yield*, as a multiple of Ref.get", [
-    ...[1, 2, 5, 10, 20, 50, 100].flatMap((tick) => [
+    ...[1, 2, 5, 10, 20, 50, 100, 200].flatMap((tick) => [
       line(x(tick), top - 2, x(tick), bottom, "grid"),
       text(x(tick), bottom + 18, `${tick} ×`, { anchor: "middle", classes: "small faint" })
     ]),
@@ -29,15 +34,15 @@ export const hitPlot = (hits: ReadonlyArray<Hit>, goal: number, limit: number): 
         text(left - 10, y + 17, name, { anchor: "end" }),
         rectangle(left, y, Math.max(x(ratio.median) - left, 2), 24, tone),
         line(x(ratio.low), y + 12, x(ratio.high), y + 12, "whisker"),
-        text(x(Math.max(ratio.median, ratio.high)) + 8, y + 17, `${ratio.median.toFixed(2)} ×`)
+        text(labelAt(ratio), y + 17, `${ratio.median.toFixed(2)} ×`)
       ]
     }),
-    ...mark(goal, "goal", bottom - 8),
-    ...mark(limit, "limit", bottom - 22),
+    ...mark(goal, "goal", "end"),
+    ...mark(limit, "limit", "start"),
     text(
       (left + right) / 2,
       bottom + 42,
-      "multiple of Ref.get, logarithmic; the thin line spans the middle half of the rounds",
+      "multiple of Ref.get, logarithmic; the thin line spans all processes",
       {
         anchor: "middle",
         classes: "small"
@@ -111,7 +116,7 @@ export const loadPlot = (loads: ReadonlyArray<Load>, seconds: number): string =>
       ...loads.flatMap((load, row) => {
         const floor = top + (row + 1) * strip - 10
         const y = linear(0, longest, floor, floor - strip + 38)
-        // Of calls that wait for one flight, a few hundred lie side by side: one dot for each ms and 5 ms of waiting.
+        // Of calls that wait for one flight, a few hundred lie side by side: one dot for each 10 ms of time and 5 ms of waiting.
         const dots = new Map(load.waits.map(({ at, millis }) => [`${Math.round(at / 10)} ${Math.round(millis / 5)}`, {
           at,
           millis
@@ -121,7 +126,8 @@ export const loadPlot = (loads: ReadonlyArray<Load>, seconds: number): string =>
             left,
             floor - strip + 26,
             `${load.name}: ${number(load.waited)} of ${number(load.calls)} calls waited, ` +
-              `${number(load.expired)} dead tokens, ${number(load.requests)} token requests`
+              `${number(load.expired)} dead tokens, ${number(load.requests)} token requests`,
+            { classes: "small" }
           ),
           ...load.flights.slice(0, 400).map(({ from, to }) => {
             const end = within(Number.isNaN(to) ? seconds * 1000 : to)

@@ -96,7 +96,8 @@ Measured by \`npm run bench\` on ${date}, written by it. [How it is measured](..
 ## Goals
 
 The goal is what we aim at, the limit what no release exceeds. Ratios are to something measured in the same run, so that
-they hold on any machine; a ratio is the median of the ratios of neighbouring rounds, in brackets their middle half.
+they hold on any machine. In brackets: of times in one fiber, of promises and of attaching, the lowest and the highest of
+several processes; of the cold start, the middle half of its repetitions.
 
 ${markdown(goalTable(goals))}
 
@@ -117,7 +118,8 @@ ${markdown(hitTable(results))}
 ## A cold start
 
 Fibers that ask at once, beside as many that await one Deferred; the answer comes when all wait. Wall time is from the first
-fork until the last fiber is done. With few fibers most of it is what one acquisition costs, which the Deferred has not.
+fork until the last fiber is done. Starting an acquisition takes its share of it once, which the Deferred has not;
+the time that a token request takes is not in it, on either side.
 
 ${markdown(stampedeTable(results))}
 

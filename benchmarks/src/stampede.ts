@@ -18,7 +18,7 @@ export interface Stampede {
 const sizes = [1, 10, 100, 1000, 10_000, 100_000]
 
 const repetitions = (fibers: number, quick: boolean): number =>
-  Math.ceil((fibers >= 100_000 ? 4 : fibers >= 10_000 ? 12 : 200) / (quick ? 4 : 1))
+  Math.ceil((fibers >= 100_000 ? 3 : fibers >= 10_000 ? 8 : 120) / (quick ? 4 : 1))
 
 const measureSize = async (fibers: number, quick: boolean): Promise<Stampede> => {
   const measure = (what: "wall" | Variant, times: number) =>

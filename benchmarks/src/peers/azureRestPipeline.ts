@@ -34,7 +34,8 @@ export const azureRestPipeline: Peer = {
             return { token: access_token, expiresOnTimestamp: Date.now() + expires_in * 1000 }
           } catch (error) {
             // Nobody awaits a renewal in the background: one that fails with the server gone would end the process.
-            return closed ? new Promise<never>(() => undefined) : Promise.reject(error)
+            if (closed) return await new Promise<never>(() => undefined)
+            throw error
           }
         }
       }

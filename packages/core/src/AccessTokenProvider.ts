@@ -20,7 +20,7 @@ import * as Random from "effect/Random"
 import * as Ref from "effect/Ref"
 import * as Scope from "effect/Scope"
 import type { AccessToken } from "./AccessToken.js"
-import { ensureValid } from "./AccessToken.js"
+import { ensureValid, expiredReason } from "./AccessToken.js"
 import type { AccessTokenError, TokenExpiredError } from "./AccessTokenError.js"
 import * as flightRuntime from "./internal/flightRuntime.js"
 import { expiredError, halfOfRemaining, type Held, type Instant, isLive, sameValue } from "./internal/heldToken.js"
@@ -101,7 +101,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       )
     )
 
-    /** Obeys a command; what starts a flight is not interrupted between the state's change and the start. */
+    /** What a caller does when it is told to. */
     const obey = (command: tokenState.Command): Effect.Effect<AccessToken, AccessTokenError> => {
       switch (command._tag) {
         case "Serve":
@@ -118,11 +118,17 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       }
     }
 
+    /**
+     * The state's change and the start of the flight are one step of the fiber, since a continuation of `flatMap` runs
+     * with what it continues: neither an interruption nor the closing of the scope can come between.
+     */
     const startIfNeeded = (event: tokenState.Event): Effect.Effect<tokenState.Command> =>
-      Effect.uninterruptible(
-        Effect.flatMap(apply(event), (command) =>
-          command._tag === "Start" ? Effect.as(launch(fly(command.flight)), command.then) : Effect.succeed(command))
-      )
+      Effect.flatMap(Effect.getFiberRefs, (caller) =>
+        Effect.flatMap(apply(event), (command) => {
+          if (command._tag !== "Start") return Effect.succeed(command)
+          launch(fly(command.flight), caller)
+          return Effect.succeed(command.then)
+        }))
 
     /** The way of those who find no fresh token. Most of them change nothing: they serve an ageing one, or wait. */
     const slowly = (current: tokenState.State): Effect.Effect<AccessToken, AccessTokenError> => {
@@ -167,22 +173,24 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
     /** An acquisition from its start to its landing. Only the closing of the layer interrupts it. */
     const fly = (flight: tokenState.Flight): Effect.Effect<void> =>
       Effect.suspend(() => source.acquire(flight.replacing)).pipe(
-        Effect.tap((token) =>
-          Effect.logDebug("Access token acquired").pipe(
-            Effect.annotateLogs("expiresAt", DateTime.formatIso(token.expiresAt))
-          )
-        ),
         Effect.withSpan("AccessTokenProvider.acquire", { root: true, captureStackTrace: false }),
         Effect.interruptible,
         Effect.exit,
-        Effect.zip(Random.next),
-        Effect.flatMap(([exit, chance]) =>
-          Effect.suspend(() => apply({ _tag: "Land", now: now(), flight, exit, chance }))
+        Effect.flatMap((exit) =>
+          // What a source made of its own may be no token: then the landing is a defect, and lands as one.
+          Effect.catchAllDefect(land(flight, exit), (defect) => land(flight, Exit.die(defect)))
         ),
-        Effect.tap(settle),
-        Effect.flatMap(warnOfFailedRenewal),
+        Effect.flatMap(report),
+        // A logger that throws is not the flight's affair.
+        Effect.catchAllDefect(() => Effect.void),
         Effect.uninterruptible
       )
+
+    const land = (flight: tokenState.Flight, exit: Exit.Exit<AccessToken, AccessTokenError>) =>
+      Effect.flatMap(
+        Random.next,
+        (chance) => Effect.suspend(() => apply({ _tag: "Land", now: now(), flight, exit, chance }))
+      ).pipe(Effect.tap(settle))
 
     return AccessTokenProvider.of({
       get,
@@ -260,8 +268,11 @@ export const layerTest = (
         refresh: acquire,
         current: Effect.flatMap(Ref.get(last), Effect.transposeMapOption(ensureValid)),
         invalidate: (token) => Ref.update(last, Option.filter((last) => !sameValue(last, token))),
-        status: Effect.map(Ref.get(last), (last) => ({
-          zone: Option.isSome(last) ? "Fresh" : "Empty",
+        status: Effect.map(Effect.all([Ref.get(last), Clock.currentTimeMillis]), ([last, now]) => ({
+          zone: Option.match(last, {
+            onNone: () => "Empty",
+            onSome: (token) => Option.isSome(expiredReason(token, now)) ? "Expired" : "Fresh"
+          }),
           expiresAt: Option.map(last, ({ expiresAt }) => expiresAt),
           acquiring: false,
           coolDown: Option.none()
@@ -273,9 +284,15 @@ export const layerTest = (
 const settle = (command: tokenState.Command): Effect.Effect<void> =>
   command._tag === "Settle" ? Effect.asVoid(Deferred.done(command.flight.landing, command.exit)) : Effect.void
 
-/** Nobody waits for a renewal in the background: its failure is told here, once. */
-const warnOfFailedRenewal = (command: tokenState.Command): Effect.Effect<void> => {
-  if (command._tag !== "Settle" || Exit.isSuccess(command.exit) || Option.isNone(command.stillHeld)) return Effect.void
+/** Tells what came of an acquisition; a renewal that failed in the background nobody else hears of. */
+const report = (command: tokenState.Command): Effect.Effect<void> => {
+  if (command._tag !== "Settle") return Effect.void
+  if (Exit.isSuccess(command.exit)) {
+    return Effect.logDebug("Access token acquired").pipe(
+      Effect.annotateLogs("expiresAt", DateTime.formatIso(command.exit.value.token.expiresAt))
+    )
+  }
+  if (Option.isNone(command.stillHeld)) return Effect.void
   const { cause } = command.exit
   return Effect.logWarning("Access token renewal failed; the token held is served while it lives").pipe(
     Effect.annotateLogs({

@@ -1,7 +1,13 @@
 import { HttpClient, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenError, AccessTokenProvider, ClientCredentials, TokenEndpoint } from "@store-api/core"
+import {
+  type AccessToken,
+  AccessTokenError,
+  AccessTokenProvider,
+  ClientCredentials,
+  TokenEndpoint
+} from "@store-api/core"
 import {
   Cause,
   Deferred,
@@ -17,12 +23,14 @@ import {
   Redacted,
   Ref,
   Runtime,
+  Scheduler,
   Scope,
   Stream,
   TestClock,
   Tracer
 } from "effect"
 import { answering, layer as scripted, ScriptedSource, settle, token } from "./support/scriptedSource.js"
+import * as VirtualClock from "./support/virtualClock.js"
 
 const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
 
@@ -142,6 +150,138 @@ describe("AccessTokenProvider, flight", () => {
       }))
   })
 
+  describe("a caller that the scheduler parks at any of its operations", () => {
+    /** Parks its fiber when it has taken so many operations, until it is released. */
+    const parkingScheduler = (operations: number) => {
+      let parked: (() => void) | undefined
+      let released = false
+      const scheduler: Scheduler.Scheduler = {
+        shouldYield: (fiber) => !released && fiber.currentOpCount >= operations ? 0 : false,
+        scheduleTask: (task, priority) => {
+          if (released) Scheduler.defaultScheduler.scheduleTask(task, priority)
+          else parked = task
+        }
+      }
+      return {
+        scheduler,
+        isParked: () => parked !== undefined,
+        release: () => {
+          released = true
+          parked?.()
+        }
+      }
+    }
+
+    const parkedAt = (operations: number) =>
+      Effect.gen(function*() {
+        const scope = yield* Scope.make()
+        const context = yield* Layer.buildWithScope(Layer.provideMerge(AccessTokenProvider.layer(), scripted), scope)
+        const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
+        const source = yield* Effect.provide(ScriptedSource, context)
+        const parking = parkingScheduler(operations)
+        const caller = Effect.runFork(provider.get, { scheduler: parking.scheduler })
+        yield* settle
+        return { scope, provider, source, parking, caller }
+      })
+
+    const moments = Array.from({ length: 40 }, (_, operations) => operations + 1)
+
+    it.effect("while the scope closes: nothing is started that does not end, and the caller ends", () =>
+      Effect.gen(function*() {
+        let parked = 0
+        for (const operations of moments) {
+          const { caller, parking, scope, source } = yield* parkedAt(operations)
+          if (parking.isParked()) parked++
+          yield* Scope.close(scope, Exit.void)
+          parking.release()
+          const exit = yield* Fiber.await(caller)
+          assert.isTrue(Exit.isFailure(exit), `parked at ${operations}`)
+          yield* settle
+          assert.strictEqual(yield* source.interrupted, yield* source.calls, `parked at ${operations}`)
+        }
+        assert.isAbove(parked, 10, "callers were parked")
+      }))
+
+    it.effect("and interrupted there: the next caller is served", () =>
+      Effect.gen(function*() {
+        for (const operations of moments) {
+          const { caller, parking, provider, scope, source } = yield* parkedAt(operations)
+          yield* Fiber.interruptFork(caller)
+          yield* settle
+          parking.release()
+          yield* Fiber.await(caller)
+          const next = yield* Effect.fork(provider.get)
+          yield* settle
+          yield* Effect.flatMap(source.next, (call) => call.answer(token("served")))
+          assert.strictEqual(valueOf(yield* Fiber.join(next)), "served", `parked at ${operations}`)
+          assert.strictEqual(yield* source.calls, 1)
+          yield* Scope.close(scope, Exit.void)
+        }
+      }))
+  })
+
+  // What a source of the user's may answer with in plain JavaScript.
+  const noToken = JSON.parse("{}") as AccessToken.AccessToken
+
+  it.effect("a source that answers with something that is no token: a defect for its waiters, and the next call works", () =>
+    Effect.gen(function*() {
+      const source = yield* answering((n) => n === 1 ? Effect.succeed(noToken) : token("works"))
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        const exit = yield* Effect.exit(provider.get)
+        assert.isTrue(Exit.isFailure(exit) && Cause.isDie(exit.cause))
+        assert.isFalse((yield* provider.status).acquiring)
+        yield* TestClock.adjust("1 seconds")
+        assert.strictEqual(valueOf(yield* provider.get), "works")
+      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
+    }))
+
+  it.effect("a logger that throws costs nobody the token", () =>
+    Effect.gen(function*() {
+      const source = yield* answering((n) => token(`token-${n}`))
+      const throwing = Logger.replace(
+        Logger.defaultLogger,
+        Logger.make(() => {
+          throw new Error("an invented fault of a logger")
+        })
+      )
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        assert.strictEqual(valueOf(yield* provider.get), "token-1")
+        assert.strictEqual(valueOf(yield* provider.get), "token-1")
+      }).pipe(
+        Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
+        Effect.provide(Layer.merge(throwing, Logger.minimumLogLevel(LogLevel.Debug)))
+      )
+    }))
+
+  it.effect("a token that dies between its landing and the waking of a waiter is not handed out", () =>
+    Effect.gen(function*() {
+      const virtual = VirtualClock.make()
+      const waiterIsIn = yield* Deferred.make<void>()
+      const source = yield* answering(() =>
+        Effect.zipRight(Deferred.await(waiterIsIn), Effect.withClock(token("short", "1 seconds"), virtual.clock))
+      )
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        const waiter = yield* Effect.fork(Effect.exit(provider.get))
+        yield* settle
+        yield* Deferred.succeed(waiterIsIn, undefined)
+        // One step at a time, until the token has landed and before the waiter looks at the clock.
+        while ((yield* provider.status).zone === "Empty") yield* Effect.yieldNow()
+        virtual.jump(2000)
+        const exit = yield* Fiber.join(waiter)
+        assert.isTrue(
+          Exit.isFailure(exit)
+            ? Option.exists(Cause.failureOption(exit.cause), (error) => error._tag === "TokenExpiredError")
+            : false
+        )
+      }).pipe(
+        Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
+        Effect.withClock(virtual.clock)
+      )
+    }))
+
   describe("closing the scope", () => {
     it.effect("in mid-flight: the flight ends, its waiters and all later callers get Closed, never a bare interruption", () =>
       Effect.gen(function*() {
@@ -256,7 +396,7 @@ describe("AccessTokenProvider, flight", () => {
       )
       return Effect.gen(function*() {
         const source = yield* answering((n) => token(`token-${n}`))
-        // Built apart, without the telemetry, which is merged beside it.
+        // Built apart, without the telemetry, which is merged beside it, and within a span, which is not its parent.
         const Provider = Layer.provide(AccessTokenProvider.layer(), source.layer)
         yield* Effect.gen(function*() {
           const provider = yield* AccessTokenProvider.AccessTokenProvider
@@ -266,7 +406,7 @@ describe("AccessTokenProvider, flight", () => {
             Effect.withLogSpan("the caller's")
           )
           yield* Effect.logDebug("control").pipe(Effect.annotateLogs("tenant", "seen"), Effect.withLogSpan("seen"))
-        }).pipe(Effect.provide(Layer.merge(Provider, Telemetry)))
+        }).pipe(Effect.provide(Layer.merge(Provider, Telemetry)), Effect.withSpan("the start of the application"))
         const acquire = spans.find(({ name }) => name === "AccessTokenProvider.acquire")
         assert.isTrue(acquire !== undefined && Option.isNone(acquire.parent), "a root span")
         assert.isTrue(spans.some(({ name }) => name === "the caller's"))

@@ -7,17 +7,20 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type { EmulatorError } from "./EmulatorError.js"
 import type { Options } from "./EmulatorOptions.js"
 import type * as Fault from "./Fault.js"
 import * as app from "./internal/app.js"
+import * as elsewheres from "./internal/elsewhere.js"
 import * as faultQueue from "./internal/faultQueue.js"
 import * as listen from "./internal/listen.js"
 import { Observer } from "./internal/observer.js"
 import * as requestLog from "./internal/requestLog.js"
 import * as settings from "./internal/settings.js"
+import * as tlsServers from "./internal/tls.js"
 import * as tokens from "./internal/tokens.js"
 import type { IssuedToken } from "./IssuedToken.js"
 import type { RecordedRequest } from "./RecordedRequest.js"
@@ -58,7 +61,7 @@ export interface Service {
   readonly requests: Effect.Effect<ReadonlyArray<RecordedRequest>>
   /** Forgets the requests so far. */
   readonly clearRequests: Effect.Effect<void>
-  /** Appends steps to the script of faults. A step that cannot be sent (status 99) is a defect. */
+  /** Appends steps to the script of faults. A step that cannot be sent (status 99, TLS without `tls`) is a defect. */
   readonly fail: (script: Fault.Script) => Effect.Effect<void>
   /** The steps not used up yet; `times` says how many requests are left to each. */
   readonly pendingFaults: Effect.Effect<ReadonlyArray<Fault.Fault>>
@@ -66,6 +69,16 @@ export interface Service {
   readonly clearFaults: Effect.Effect<void>
   /** How many sockets are open now. */
   readonly connections: Effect.Effect<number>
+  /**
+   * A second origin on this machine, over http, to which redirects can point. It answers everybody with a token; no
+   * request that carries a credential should ever get there.
+   */
+  readonly elsewhere: {
+    readonly url: string
+    readonly requests: Effect.Effect<ReadonlyArray<RecordedRequest>>
+  }
+  /** The certificate, as PEM, by which clients trust an emulator with `tls`; none without. */
+  readonly ca: Option.Option<string>
 }
 
 /**
@@ -103,8 +116,14 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
     const observer = yield* Observer
     const issued = tokens.make(resolved)
     const log = requestLog.make(resolved, observer, issued)
-    const faults = faultQueue.make()
-    const server = yield* listen.listen(resolved, app.make({ settings: resolved, tokens: issued, log, faults }))
+    const faults = faultQueue.make(resolved)
+    const elsewhere = yield* elsewheres.start(resolved, observer, issued)
+    const tls = resolved.tls ? yield* tlsServers.make : undefined
+    const server = yield* listen.listen(
+      resolved,
+      app.make({ settings: resolved, tokens: issued, log, faults, elsewhere: elsewhere.url }),
+      { take: () => faults.take("connection"), tls }
+    )
     return {
       url: `${server.origin}${resolved.basePath}`,
       tokens: issued.all,
@@ -114,7 +133,9 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
       fail: faults.append,
       pendingFaults: faults.pending,
       clearFaults: faults.clear,
-      connections: server.connections
+      connections: server.connections,
+      elsewhere,
+      ca: Option.map(Option.fromNullable(tls), ({ ca }) => ca)
     }
   })
 

@@ -33,4 +33,9 @@ export interface Options {
    * `"Bearer "`.
    */
   readonly header?: { readonly name: string; readonly prefix?: string | undefined } | undefined
+  /**
+   * Whether to speak https, with a certificate for `localhost`, `127.0.0.1` and `::1` that was made for this run; default
+   * false. Clients trust it by `Emulator.ca`.
+   */
+  readonly tls?: boolean | undefined
 }

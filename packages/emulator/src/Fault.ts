@@ -8,87 +8,37 @@
  */
 import * as Data from "effect/Data"
 import * as Duration from "effect/Duration"
+import type * as Model from "./FaultModel.js"
+import * as rawAnswers from "./internal/rawAnswers.js"
+
+/** Documented where they are defined. */
+export type {
+  AnswerOptions,
+  Ending,
+  Fault,
+  Headers,
+  Moment,
+  Options,
+  RedirectTarget,
+  Script,
+  StatusOptions,
+  Target,
+  TlsFlaw
+} from "./FaultModel.js"
 
 /**
- * Where a step waits for its request: the token endpoint or the protected API.
- *
- * @since 0.1.0
- * @category models
- */
-export type Target = "token" | "api"
-
-/**
- * One step. Every case carries `on` and `times` (a whole number from 1, or `Infinity`: for ever).
- *
- * - `Answer`: after `delay`, exactly this status, these headers and these bytes.
- * - `Delay`: after `delay`, what the emulator would have answered at once.
- * - `Hang`: nothing, until the client goes away.
- *
- * @since 0.1.0
- * @category models
- */
-export type Fault = Data.TaggedEnum<{
-  Answer: Place & {
-    readonly delay: Duration.Duration
-    readonly status: number
-    /** A header with several values is sent several times. */
-    readonly headers: Readonly<Record<string, string | ReadonlyArray<string>>>
-    readonly body: Uint8Array
-  }
-  Delay: Place & { readonly delay: Duration.Duration }
-  Hang: Place
-}>
-
-interface Place {
-  readonly on: Target
-  readonly times: number
-}
-
-/**
- * A step, or several in the order in which they are taken.
- *
- * @since 0.1.0
- * @category models
- */
-export type Script = Fault | ReadonlyArray<Fault>
-
-/**
- * What every step can be told.
- *
- * @since 0.1.0
- * @category models
- */
-export interface Options {
-  /** Default `"token"`. */
-  readonly on?: Target | undefined
-  /** How many requests it is for; default 1, `Infinity` for all. */
-  readonly times?: number | undefined
-}
-
-/**
- * What an answer can be told besides.
- *
- * @since 0.1.0
- * @category models
- */
-export interface AnswerOptions extends Options {
-  /** Sent as they are; a body without a `Content-Type` here is sent as `application/json`. */
-  readonly headers?: Readonly<Record<string, string | ReadonlyArray<string>>> | undefined
-  /** How long to wait before answering; default not at all. */
-  readonly delay?: Duration.DurationInput | undefined
-}
-
-/**
- * Tells the cases apart: `Fault.match(fault, { Answer: …, Delay: …, Hang: … })`.
+ * Tells the cases apart: `Fault.match(fault, { Answer: …, Delay: …, … })`, one function for each.
  *
  * @since 0.1.0
  * @category pattern matching
  */
-export const { $is: is, $match: match } = Data.taggedEnum<Fault>()
+export const { $is: is, $match: match } = Data.taggedEnum<Model.Fault>()
 
-const { Answer, Delay, Hang } = Data.taggedEnum<Fault>()
+const cases = Data.taggedEnum<Model.Fault>()
 
-const place = (options: Options | undefined): Place => ({ on: options?.on ?? "token", times: options?.times ?? 1 })
+const place = (options: Model.Options | undefined) => ({ on: options?.on ?? "token", times: options?.times ?? 1 })
+
+const onConnection = (times = 1) => ({ on: "connection" as const, times })
 
 const bytes = (body: string | Uint8Array | undefined): Uint8Array =>
   typeof body === "string" ? new TextEncoder().encode(body) : body ?? new Uint8Array()
@@ -115,9 +65,9 @@ const bytes = (body: string | Uint8Array | undefined): Uint8Array =>
  */
 export const status = (
   status: number,
-  options?: AnswerOptions & { readonly body?: string | Uint8Array | undefined }
-): Fault =>
-  Answer({
+  options?: Model.AnswerOptions & { readonly body?: string | Uint8Array | undefined }
+): Model.Fault =>
+  cases.Answer({
     ...place(options),
     delay: Duration.decode(options?.delay ?? 0),
     status,
@@ -131,7 +81,8 @@ export const status = (
  * @since 0.1.0
  * @category constructors
  */
-export const body = (body: string | Uint8Array, options?: AnswerOptions): Fault => status(200, { ...options, body })
+export const body = (body: string | Uint8Array, options?: Model.AnswerOptions): Model.Fault =>
+  status(200, { ...options, body })
 
 /**
  * Answers as the emulator should, but only after a while.
@@ -139,8 +90,8 @@ export const body = (body: string | Uint8Array, options?: AnswerOptions): Fault 
  * @since 0.1.0
  * @category constructors
  */
-export const delay = (delay: Duration.DurationInput, options?: Options): Fault =>
-  Delay({ ...place(options), delay: Duration.decode(delay) })
+export const delay = (delay: Duration.DurationInput, options?: Model.Options): Model.Fault =>
+  cases.Delay({ ...place(options), delay: Duration.decode(delay) })
 
 /**
  * Never answers. The request ends when the client goes away or the emulator stops.
@@ -148,4 +99,200 @@ export const delay = (delay: Duration.DurationInput, options?: Options): Fault =
  * @since 0.1.0
  * @category constructors
  */
-export const hang = (options?: Options): Fault => Hang(place(options))
+export const hang = (options?: Model.Options): Model.Fault => cases.Hang(place(options))
+
+/**
+ * The emulator's own answer with some fields changed, or left out where `undefined`; an answer other than 200 stays as it is.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const fields = (
+  fields: Readonly<Record<string, unknown>>,
+  options?: Model.Options & { readonly headers?: Model.Headers | undefined }
+): Model.Fault => cases.Amend({ ...place(options), fields, headers: options?.headers ?? {} })
+
+/**
+ * The emulator's own answer, compressed by gzip though nobody asked.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const gzip = (options?: Model.Options): Model.Fault => cases.Gzip(place(options))
+
+/**
+ * A 100 Continue that nobody asked for, and behind it the emulator's own answer.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const unaskedContinue = (options?: Model.Options): Model.Fault => cases.Continue(place(options))
+
+/**
+ * The emulator's own answer, with all tokens revoked as the request arrives: a `401` for the one it carries, and for all
+ * others that carry it.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const revoke = (options?: Model.Options): Model.Fault => cases.Revoke(place(options))
+
+/**
+ * A refusal whose description repeats the body of the request, credentials and all.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const echo = (status: number, options?: Model.Options): Model.Fault => cases.Echo({ ...place(options), status })
+
+/**
+ * A refusal whose `Retry-After` is the date that is so far away, in whole seconds.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const retryDate = (status: number, wait: Duration.DurationInput, options?: Model.Options): Model.Fault =>
+  cases.RetryDate({ ...place(options), status, wait: Duration.decode(wait) })
+
+/**
+ * Headers at once, and then a blank each time so much has passed, for ever. Default 50 ms.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const drip = (every: Duration.DurationInput = 50, options?: Model.StatusOptions): Model.Fault =>
+  cases.Drip({ ...place(options), status: options?.status ?? 200, every: Duration.decode(every) })
+
+/**
+ * A body of so many bytes, or an endless one (`Infinity`), as fast as the client reads it.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const flood = (bytes: number, options?: Model.StatusOptions): Model.Fault =>
+  cases.Flood({ ...place(options), status: options?.status ?? 200, bytes })
+
+/**
+ * A decompression bomb: so many megabytes of zeros, sent as the thousandth part of them.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const bomb = (megabytes = 100, options?: Model.StatusOptions): Model.Fault =>
+  status(options?.status ?? 200, {
+    ...options,
+    headers: { "Content-Encoding": "gzip" },
+    body: rawAnswers.bomb(megabytes)
+  })
+
+/**
+ * A redirect; the status is a whole number from 300 to 399.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const redirect = (status: number, to: Model.RedirectTarget, options?: Model.Options): Model.Fault =>
+  cases.Redirect({ ...place(options), status, to })
+
+/**
+ * Exactly these bytes on the socket, and then its end. Answers that no HTTP server would make are made of these.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const raw = (
+  answer: string | Uint8Array,
+  ending: Model.Ending = "Close",
+  options?: Model.Options
+): Model.Fault => cases.Raw({ ...place(options), bytes: bytes(answer), ending })
+
+/** A new connection is broken off before there is a request, so for that moment nothing can say what it is for. */
+const breakOff = (ending: Model.Ending) => (moment: Model.Moment, options?: Model.Options): Model.Fault =>
+  moment === "connection"
+    ? cases.Connection({ ...onConnection(options?.times), bytes: bytes(""), ending })
+    : raw(rawAnswers.upTo[moment], ending, options)
+
+/**
+ * Resets the connection (RST) at this moment. On `"connection"` it meets the next connections that are opened, whatever
+ * they are for, and `on` does not count; so do `close` and `silence`.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const reset: (moment: Model.Moment, options?: Model.Options) => Model.Fault = breakOff("Reset")
+
+/**
+ * Closes the connection in good order at this moment, too early.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const close: (moment: Model.Moment, options?: Model.Options) => Model.Fault = breakOff("Close")
+
+/**
+ * Sends nothing more from this moment on, and keeps the connection open.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const silence: (moment: Model.Moment, options?: Model.Options) => Model.Fault = breakOff("Silence")
+
+/**
+ * A chunked body whose chunk has no size.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const badChunks = (options?: Model.Options): Model.Fault => raw(rawAnswers.badChunks, "Close", options)
+
+/**
+ * Two values of `Content-Length` that contradict each other.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const contradictingLengths = (options?: Model.Options): Model.Fault =>
+  raw(rawAnswers.contradictingLengths, "Close", options)
+
+/**
+ * The greeting of another protocol.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const notHttp = (options?: Model.Options): Model.Fault => raw(rawAnswers.notHttp, "Close", options)
+
+/**
+ * Headers of a megabyte.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const hugeHeaders = (options?: Model.Options): Model.Fault => raw(rawAnswers.hugeHeaders, "Close", options)
+
+/**
+ * A pooled connection that died: the next request on a connection that had one before is reset as it arrives. Requests
+ * on new connections pass it by.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const stale = (options?: Model.Options): Model.Fault => cases.Stale(place(options))
+
+/**
+ * The next connection meets a TLS server with this flaw. For an emulator with `tls`; others refuse the step.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const tls = (flaw: Model.TlsFlaw, options?: Pick<Model.Options, "times">): Model.Fault =>
+  cases.Tls({ ...onConnection(options?.times), flaw })
+
+/**
+ * The next connection is sent the beginning of a TLS handshake, and nothing more.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const unfinishedHandshake = (options?: Pick<Model.Options, "times">): Model.Fault =>
+  cases.Connection({ ...onConnection(options?.times), bytes: rawAnswers.halfServerHello, ending: "Silence" })

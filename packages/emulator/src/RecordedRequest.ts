@@ -42,6 +42,8 @@ export interface RecordedRequest {
   readonly body: Redacted.Redacted
   /** How many bytes of body arrived. */
   readonly bodyBytes: number
-  /** The status that was answered; none while there is no answer, and for ever if there never is one. */
+  /** How many bytes were written to the connection as an answer; 0 until it is over, and over TLS with what TLS adds. */
+  readonly sentBytes: number
+  /** The status that was answered; none while there is no answer, and for ever if there never is one, or one that is broken. */
   readonly status: Option.Option<number>
 }

@@ -3,6 +3,7 @@ import { createRequire } from "node:module"
 import * as Net from "node:net"
 import { fileURLToPath } from "node:url"
 import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { Deferred, Effect, Schedule, type Scope } from "effect"
 import { askToken, callApi, demoBody, demoSecret, json, send } from "./utils.js"
 
@@ -117,7 +118,7 @@ describe.concurrent("store-api-emulator", () => {
       yield* send(base, { path: "/orders" })
       yield* callApi(base, token, { path: `/orders/${encodeURIComponent(token)}` })
       yield* printed(running, /GET <redacted> (200)/)
-      assert.deepStrictEqual(running.output().split("\n").filter((line) => /^[A-Z]+ /.test(line)), [
+      deepStrictEqual(running.output().split("\n").filter((line) => /^[A-Z]+ /.test(line)), [
         "POST /v1/oauth/accesstoken 200",
         "PUT /orders/7?… 200",
         "GET /orders 401",

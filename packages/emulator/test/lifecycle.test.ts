@@ -2,6 +2,7 @@ import * as Http from "node:http"
 import * as Net from "node:net"
 import { networkInterfaces } from "node:os"
 import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, EmulatorError, Fault } from "@store-api/emulator"
 import { Deferred, Duration, Effect, Exit, Fiber, Layer, Logger, LogLevel, Redacted, Scope, Tracer } from "effect"
 import { askToken, callApi, connect, getToken, send, until } from "./utils.js"
@@ -61,7 +62,7 @@ describe("the layer", () => {
         const { url } = yield* Emulator.make()
         yield* Effect.withSpan(askToken(url), "control")
       }).pipe(Effect.withTracer(recording))
-      assert.deepStrictEqual(names, ["control"])
+      deepStrictEqual(names, ["control"])
     }))
 
   it.scopedLive("adds nothing to the logs of the application", () =>
@@ -81,7 +82,7 @@ describe("the layer", () => {
         Effect.provide(Logger.replace(Logger.defaultLogger, recording)),
         Logger.withMinimumLogLevel(LogLevel.All)
       )
-      assert.deepStrictEqual(entries, ["control"])
+      deepStrictEqual(entries, ["control"])
     }))
 })
 

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { Effect, Option, Redacted, TestClock } from "effect"
 import { callApi, getToken, json, send, type Sending } from "./utils.js"
@@ -17,7 +18,7 @@ describe("with a live token", () => {
         body: `{"note":"${token}"}`
       })
       assert.strictEqual(answer.status, 200)
-      assert.deepStrictEqual(json(answer), {
+      deepStrictEqual(json(answer), {
         method: "PUT",
         path: "/orders/7",
         query: "page=2&also=%20&token=<redacted>",
@@ -31,7 +32,7 @@ describe("with a live token", () => {
     Effect.gen(function*() {
       const { url } = yield* Emulator.make({ basePath: "/store" })
       const answer = yield* callApi(url, yield* getToken(url))
-      assert.deepStrictEqual(json(answer), {
+      deepStrictEqual(json(answer), {
         method: "GET",
         path: "/store/orders",
         query: "",
@@ -43,7 +44,7 @@ describe("with a live token", () => {
     Effect.gen(function*() {
       const { url } = yield* Emulator.make()
       const answer = yield* callApi(url, yield* getToken(url), { method: "HEAD" })
-      assert.deepStrictEqual([answer.status, answer.text], [200, ""])
+      deepStrictEqual([answer.status, answer.text], [200, ""])
     }))
 
   it.scopedLive("a body of more than a MiB is 413", () =>
@@ -116,7 +117,7 @@ describe("with a token that is no good the API is 401 with invalid_token", () =>
       const answer = yield* callApi(url, token)
       assert.strictEqual(answer.status, 401)
       assert.strictEqual(answer.headers["www-authenticate"], invalid("was revoked"))
-      assert.deepStrictEqual((yield* tokens).map(({ revoked }) => revoked), [true])
+      deepStrictEqual((yield* tokens).map(({ revoked }) => revoked), [true])
     }))
 
   it.scoped("expired: good until its last millisecond, and not after 60 minutes", () =>
@@ -174,7 +175,7 @@ describe("another header", () => {
       assert.strictEqual((yield* callApi(url, token)).status, 401)
       const [, sent] = yield* requests
       assert.isDefined(sent)
-      assert.deepStrictEqual(Option.map(sent.authorization, Redacted.value), Option.some(token))
+      deepStrictEqual(Option.map(sent.authorization, Redacted.value), Option.some(token))
       assert.isTrue(Redacted.isRedacted(sent.headers["x-store-token"]))
     }))
 })

@@ -1,6 +1,7 @@
 import { AssertionError } from "node:assert"
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { Effect, Inspectable, Option, Redacted } from "effect"
 import { askToken, callApi, demoBody, demoSecret, formType, getToken, send, tokenPath } from "./utils.js"
@@ -35,7 +36,7 @@ describe("the log", () => {
       yield* callApi(url, token, { method: "DELETE", path: "/orders/7?force=1" })
       yield* send(url, { path: "/orders", headers: { "X-Two": ["a", "b"] } })
       const log = yield* requests
-      assert.deepStrictEqual(
+      deepStrictEqual(
         log.map(({ bodyBytes, kind, method, status, url }) => [kind, method, url, Option.getOrNull(status), bodyBytes]),
         [
           ["token", "POST", tokenPath, 200, demoBody.length],
@@ -51,7 +52,7 @@ describe("the log", () => {
       assert.strictEqual(asked.headers["content-type"], formType)
       assert.isTrue(Option.isNone(asked.authorization))
       assert.strictEqual(Redacted.value(called.rawUrl), "/orders/7?force=1")
-      assert.deepStrictEqual(Option.map(called.authorization, Redacted.value), Option.some(`Bearer ${token}`))
+      deepStrictEqual(Option.map(called.authorization, Redacted.value), Option.some(`Bearer ${token}`))
       assert.strictEqual(refused.headers["x-two"], "a, b")
     }))
 
@@ -111,7 +112,7 @@ describe("printing", () => {
       const token = yield* getToken(url)
       const list = yield* tokens
       assert.lengthOf(leaks(list, [token]), 0)
-      assert.deepStrictEqual(list.map(({ value }) => Redacted.value(value)), [token])
+      deepStrictEqual(list.map(({ value }) => Redacted.value(value)), [token])
     }))
 
   it.scopedLive("the service or the demo client shows no secret", () =>

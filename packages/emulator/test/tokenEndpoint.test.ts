@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { Duration, Effect, Redacted, TestClock } from "effect"
 import { askToken, demoBody, demoSecret, formType, getToken, json, send, type Sending, tokenPath } from "./utils.js"
@@ -22,7 +23,7 @@ const refused = (changes: Sending, status: number, error: string, options: Emula
     assert.strictEqual(answer.status, status)
     assert.strictEqual(body["error"], error)
     assert.isString(body["error_description"])
-    assert.deepStrictEqual(Object.keys(body), ["error", "error_description"])
+    deepStrictEqual(Object.keys(body), ["error", "error_description"])
     assert.strictEqual(answer.headers["content-type"], "application/json")
     assert.strictEqual(answer.headers["cache-control"], "no-store")
     assert.notInclude(answer.text, demoSecret)
@@ -103,7 +104,7 @@ describe("a token request as specified", () => {
       const first = yield* getToken(url)
       const second = yield* getToken(url)
       assert.notStrictEqual(first, second)
-      assert.deepStrictEqual((yield* tokens).map(({ value }) => Redacted.value(value)), [first, second])
+      deepStrictEqual((yield* tokens).map(({ value }) => Redacted.value(value)), [first, second])
     }))
 
   it.scopedLive("is answered below a base path, and only there", () =>
@@ -112,7 +113,7 @@ describe("a token request as specified", () => {
       assert.match(url, /\/store\/v2$/)
       assert.strictEqual((yield* askToken(url)).status, 200)
       assert.strictEqual((yield* askToken(new URL(url).origin)).status, 404)
-      assert.deepStrictEqual((yield* requests).map(({ kind }) => kind), ["token", "other"])
+      deepStrictEqual((yield* requests).map(({ kind }) => kind), ["token", "other"])
     }))
 
   it.scopedLive("of two clients with one id is known by either secret", () =>
@@ -327,5 +328,5 @@ it.scopedLive("a path beside the token endpoint is the API", () =>
       const answer = yield* send(url, { method: "POST", path, headers: { "Content-Type": formType }, body: demoBody })
       assert.strictEqual(answer.status, 401)
     }
-    assert.deepStrictEqual((yield* requests).map(({ kind }) => kind), ["api", "api", "api", "api"])
+    deepStrictEqual((yield* requests).map(({ kind }) => kind), ["api", "api", "api", "api"])
   }))

@@ -8,22 +8,22 @@ import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 
+/** Starts an effect at once, in a fiber of its own. `caller`: the fiber refs of the fiber that wants it. */
+export type Launch = (effect: Effect.Effect<void>, caller: FiberRefs.FiberRefs) => void
+
 /**
  * Starts effects in the runtime of the layer that is being built and in the given scope: whoever starts one may be
  * interrupted, or end, and it goes on. `forkIn` would do that too, but would carry the caller's log annotations, spans and
  * uninterruptibility along. From the caller come only the loggers, the minimum log level and the tracer, which users
  * merge beside our layer rather than below it.
  */
-export const make = (
-  scope: Scope.Scope
-): Effect.Effect<(effect: Effect.Effect<void>) => Effect.Effect<void>> =>
-  Effect.map(Effect.runtime(), (runtime) => (effect) =>
-    Effect.map(Effect.getFiberRefs, (caller) => {
-      Runtime.runFork(runtime, effect, {
-        scope,
-        updateRefs: (own, fiberId) => carryTelemetry(own, caller, fiberId)
-      })
-    }))
+export const make = (scope: Scope.Scope): Effect.Effect<Launch> =>
+  Effect.map(Effect.runtime(), (runtime) => (effect, caller) => {
+    Runtime.runFork(runtime, effect, {
+      scope,
+      updateRefs: (own, fiberId) => carryTelemetry(own, caller, fiberId)
+    })
+  })
 
 const carryTelemetry = (
   own: FiberRefs.FiberRefs,

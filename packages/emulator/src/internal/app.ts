@@ -1,4 +1,5 @@
 /** What happens to a request: written down, read, met by a fault or answered, written down again. */
+import type { Socket } from "node:net"
 import type * as HttpApp from "@effect/platform/HttpApp"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
@@ -19,11 +20,17 @@ export interface Parts {
   readonly tokens: Tokens
   readonly log: RequestLog
   readonly faults: FaultQueue
+  /** The other origin. */
+  readonly elsewhere: string
 }
 
-export const make = ({ faults, log, settings, tokens }: Parts): HttpApp.Default =>
-  Effect.gen(function*() {
+export const make = ({ elsewhere, faults, log, settings, tokens }: Parts): HttpApp.Default => {
+  const served = new WeakSet<Socket>()
+  return Effect.gen(function*() {
     const exchange = exchanges.make(yield* HttpServerRequest.HttpServerRequest, settings)
+    const { socket } = exchange.incoming
+    const reused = served.has(socket)
+    served.add(socket)
     const entry = yield* log.open(exchange)
     const respond = Effect.gen(function*() {
       const place = exchange.kind === "token" ? tokenEndpoint : protectedApi
@@ -32,9 +39,9 @@ export const make = ({ faults, log, settings, tokens }: Parts): HttpApp.Default 
       const regular = exchange.kind === "other"
         ? Effect.succeed(notFound(settings))
         : Effect.suspend(() => place.answer(exchange, body, settings, tokens))
-      const response = yield* Option.match(yield* faults.take(exchange.kind), {
+      const response = yield* Option.match(faults.take(exchange.kind, reused), {
         onNone: () => regular,
-        onSome: (fault) => perform(fault, exchange, regular)
+        onSome: (fault) => perform(fault, { exchange, body, regular, settings, tokens, elsewhere })
       })
       yield* entry.answered(response.status)
       return response
@@ -44,6 +51,7 @@ export const make = ({ faults, log, settings, tokens }: Parts): HttpApp.Default 
     // The platform runs handlers uninterruptibly; here a client that goes away ends its request, however long delayed.
     Effect.interruptible
   )
+}
 
 const notFound = (settings: Settings) =>
   HttpServerResponse.unsafeJson({ message: `Everything here is below ${settings.basePath}/.` }, { status: 404 })

@@ -11,6 +11,7 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import { EmulatorError } from "../EmulatorError.js"
+import * as connections from "./connections.js"
 import type { Settings } from "./settings.js"
 
 export interface Listening {
@@ -20,15 +21,12 @@ export interface Listening {
 
 export const listen = (
   settings: Settings,
-  app: HttpApp.Default
+  app: HttpApp.Default,
+  meeting: connections.Meeting
 ): Effect.Effect<Listening, EmulatorError, Scope.Scope> =>
   Effect.gen(function*() {
     const nodeServer = Http.createServer()
-    const sockets = new Set<Socket>()
-    nodeServer.on("connection", (socket: Socket) => {
-      sockets.add(socket)
-      socket.once("close", () => sockets.delete(socket))
-    })
+    const sockets = connections.intercept(nodeServer, meeting)
 
     const server = yield* NodeHttpServer.make(() => nodeServer, { host: settings.host, port: settings.port }).pipe(
       Effect.mapError((error) => cannotListen(error, settings))
@@ -47,7 +45,10 @@ export const listen = (
 
     const host = settings.host === "::1" ? "[::1]" : settings.host
     const port = server.address._tag === "TcpAddress" ? server.address.port : settings.port
-    return { origin: `http://${host}:${port}`, connections: Effect.sync(() => sockets.size) }
+    return {
+      origin: `${meeting.tls === undefined ? "http" : "https"}://${host}:${port}`,
+      connections: Effect.sync(() => sockets.size)
+    }
   })
 
 const closeAll = (server: Http.Server, sockets: ReadonlySet<Socket>) =>

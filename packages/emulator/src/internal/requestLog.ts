@@ -63,6 +63,7 @@ export const make = (settings: Settings, observing: Observing, tokens: Tokens): 
     authorization: Option.map(Option.fromNullable(exchange.header(settings.header.name)[0]), Redacted.make),
     body: Redacted.make(""),
     bodyBytes: 0,
+    sentBytes: 0,
     status: Option.none()
   })
 
@@ -72,6 +73,11 @@ export const make = (settings: Settings, observing: Observing, tokens: Tokens): 
         const record = { current: first(exchange) }
         requests.push(record)
         if (requests.length > observing.keep) requests.shift()
+        const { socket } = exchange.incoming
+        const before = socket.bytesWritten
+        exchange.outgoing.once("close", () => {
+          record.current = { ...record.current, sentBytes: socket.bytesWritten - before }
+        })
         const update = (change: Partial<RecordedRequest>) =>
           Effect.sync(() => {
             record.current = { ...record.current, ...change }

@@ -14,6 +14,7 @@ export interface Settings {
   readonly tokenLifeMillis: number
   readonly repeatToken: boolean
   readonly header: { readonly name: string; readonly prefix: string }
+  readonly tls: boolean
 }
 
 const maxTokenLife = Duration.minutes(60)
@@ -37,7 +38,7 @@ const checkClient = (client: Client) => {
 
 export const resolve = (options: Options): Effect.Effect<Settings, EmulatorError> =>
   Effect.gen(function*() {
-    const { clients = [demoClient], host = "127.0.0.1", port = 0, repeatToken = false } = options
+    const { clients = [demoClient], host = "127.0.0.1", port = 0, repeatToken = false, tls = false } = options
     yield* Effect.forEach(clients, checkClient, { discard: true })
     if (host !== "127.0.0.1" && host !== "::1") {
       return yield* invalid("The emulator is for this machine only: set `host` to 127.0.0.1 or ::1.")
@@ -60,5 +61,5 @@ export const resolve = (options: Options): Effect.Effect<Settings, EmulatorError
     if (!/^[\x20-\x7e]*$/.test(header.prefix)) {
       return yield* invalid("`header.prefix` must be printable ASCII, such as `Bearer ` with its space.")
     }
-    return { clients, host, port, basePath, tokenLifeMillis: Duration.toMillis(tokenLife), repeatToken, header }
+    return { clients, host, port, basePath, tokenLifeMillis: Duration.toMillis(tokenLife), repeatToken, header, tls }
   })

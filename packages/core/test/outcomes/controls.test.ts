@@ -1,0 +1,160 @@
+/** Each kind of "nothing" that the outcomes are made of, tripped once by a client that knows no better. */
+import { HttpClient, HttpClientRequest } from "@effect/platform"
+import { assert, describe, it } from "@effect/vitest"
+import { ClientCredentials } from "@store-api/core"
+import { Emulator, Fault, Scenario } from "@store-api/emulator"
+import { Deferred, Effect, Exit, Option, Redacted, Schedule } from "effect"
+import { clients } from "./clients.js"
+import { isDefect, observe, type Run, socketsLeft } from "./observation.js"
+import * as TokenRows from "./tokenRows.js"
+import * as Watch from "./watch.js"
+
+const [client = assert.fail("there is a client")] = clients
+const secret = Redacted.value(Emulator.demoClient.clientSecret)
+
+/** The token request as somebody might write it. */
+const request = (url: string) =>
+  Effect.map(ClientCredentials.make(Emulator.demoClient), (credentials) =>
+    HttpClientRequest.setBody(
+      HttpClientRequest.post(`${url}/v1/oauth/accesstoken`),
+      ClientCredentials.toBody(credentials)
+    ))
+
+const run = (name: Scenario.Name): Run => ({
+  client,
+  scenario: Scenario.all[name],
+  timing: { attemptTimeout: 100, deadline: 200 },
+  patience: 300
+})
+
+describe("a naive client is seen", () => {
+  it.scopedLive("following a redirect with the secret to the other origin", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make()
+      yield* emulator.fail(Scenario.get("token/redirect-307"))
+      const body = `client_secret=${secret}`
+      const answer = yield* Effect.promise(() =>
+        fetch(`${emulator.url}/v1/oauth/accesstoken`, { method: "POST", body }).then((answer) => answer.text())
+      )
+      assert.isDefined(answer)
+      const [stolen] = yield* emulator.elsewhere.requests
+      assert.strictEqual(Redacted.value(stolen?.body ?? Redacted.make("")), body)
+    }))
+
+  for (const { layer, name } of clients) {
+    it.scopedLive(`leaving a body unread, and its socket open, with ${name}`, () =>
+      Effect.gen(function*() {
+        const emulator = yield* Emulator.make()
+        yield* emulator.fail(Scenario.get("token/flood-endless"))
+        const status = yield* Effect.flatMap(HttpClient.HttpClient, (http) =>
+          Effect.flatMap(request(emulator.url), (request) => http.execute(request))).pipe(
+            Effect.map(({ status }) =>
+              status
+            ),
+            Effect.provide(layer(Option.none()))
+          )
+        assert.strictEqual(status, 200)
+        assert.strictEqual(yield* socketsLeft(emulator, "500 millis"), 1)
+      }))
+  }
+
+  it.live("waiting for ever", () =>
+    Effect.gen(function*() {
+      const seen = yield* observe(run("token/silence"), ({ emulator }) =>
+        Effect.flatMap(HttpClient.HttpClient, (http) =>
+          Effect.flatMap(request(emulator.url), http.execute)).pipe(
+            Effect.provide(client.layer(Option.none()))
+          ))
+      assert.isTrue(Option.isNone(seen.exit))
+    }))
+
+  it.live("dying of a defect, in itself or in one of its calls", () =>
+    Effect.gen(function*() {
+      const died = yield* observe(run("token/specification"), () => Effect.die("an invented defect"))
+      assert.isTrue(Option.exists(died.exit, isDefect))
+      const inside = yield* observe(run("token/specification"), () => Effect.succeed([Exit.die("an invented defect")]))
+      assert.isTrue(Option.exists(inside.exit, isDefect))
+      const failed = yield* observe(run("token/specification"), () => Effect.fail("an invented error"))
+      assert.isFalse(Option.exists(failed.exit, isDefect))
+    }))
+
+  it.live("showing the secret in an error, in a log, in a span", () =>
+    Effect.gen(function*() {
+      const naive: Record<string, Effect.Effect<void, unknown>> = {
+        error: Effect.fail(new Error(`refused ${secret}`)),
+        encoded: Effect.fail(new Error(encodeURIComponent(secret))),
+        bytes: Effect.fail({ body: Buffer.from(secret) }),
+        log: Effect.logDebug(secret),
+        annotation: Effect.annotateLogs(Effect.logTrace("a line"), { secret }),
+        span: Effect.withSpan(Effect.void, "a span", { attributes: { secret } })
+      }
+      for (const [name, act] of Object.entries(naive)) {
+        assert.isTrue((yield* observe(run("token/specification"), () => act)).leaked, name)
+      }
+      const careful = yield* observe(run("token/specification"), () => Effect.log(Emulator.demoClient.clientSecret))
+      assert.isFalse(careful.leaked)
+    }))
+
+  it.scopedLive("leaving a rejection and an exception to nobody", () =>
+    Effect.gen(function*() {
+      const listeners = process.listenerCount("unhandledRejection")
+      yield* Effect.scoped(Effect.gen(function*() {
+        const watch = yield* Watch.make
+        assert.lengthOf(yield* watch.seen, 0)
+        void Promise.reject(new Error("an invented rejection"))
+        setImmediate(() => {
+          throw new Error("an invented exception")
+        })
+        const seen = yield* watch.seen.pipe(
+          Effect.repeat({ until: ({ length }) => length === 2, schedule: Schedule.spaced("10 millis") }),
+          Effect.timeout("5 seconds")
+        )
+        assert.isDefined(seen)
+        assert.sameMembers((yield* watch.seen).map(String), [
+          "Error: an invented rejection",
+          "Error: an invented exception"
+        ])
+      }))
+      assert.strictEqual(process.listenerCount("unhandledRejection"), listeners, "and the runner is back")
+    }))
+})
+
+describe("the check of a row", () => {
+  it.live("fails for each thing that may be wrong with it", () =>
+    Effect.gen(function*() {
+      const name = "token/specification"
+      const row = yield* TokenRows.run(name, client)
+      TokenRows.check(name, row)
+      const [request = assert.fail("there is a request")] = row.requests
+      const wrong: Record<string, TokenRows.Row> = {
+        hang: { ...row, exit: Option.none() },
+        defect: { ...row, exit: Option.some(Exit.die("an invented defect")) },
+        late: { ...row, elapsed: 60_000 },
+        "two requests": { ...row, requests: [request, request] },
+        "a request elsewhere": { ...row, elsewhere: [request] },
+        "a call of the API": { ...row, requests: [{ ...request, kind: "api" }] },
+        "a flood read": { ...row, requests: [{ ...request, sentBytes: 100 * 1024 * 1024 }] },
+        "a socket": { ...row, socketsLeft: 1 },
+        "a secret": { ...row, leaked: true }
+      }
+      for (const [what, changed] of Object.entries(wrong)) {
+        assert.throws(() => TokenRows.check(name, changed), undefined, undefined, what)
+      }
+      assert.throws(() => TokenRows.check("token/body-html", row))
+      assert.throws(() => TokenRows.check("token/429-retry-after-seconds", { ...row, requests: [request, request] }))
+    }))
+
+  it.scopedLive("counts what a client reads of a flood", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make()
+      const bytes = 32 * 1024 * 1024
+      yield* emulator.fail(Fault.flood(bytes, { on: "api" }))
+      const read = yield* Deferred.make<number>()
+      yield* Effect.promise(() => fetch(`${emulator.url}/orders`).then((answer) => answer.arrayBuffer())).pipe(
+        Effect.flatMap(({ byteLength }) => Deferred.succeed(read, byteLength))
+      )
+      assert.strictEqual(yield* Deferred.await(read), bytes)
+      const [recorded] = yield* emulator.requests
+      assert.isAtLeast(recorded?.sentBytes ?? 0, bytes)
+    }))
+})

@@ -1,0 +1,110 @@
+/** An emulator, a client and what comes of it: the frame of every row. */
+import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
+import { Emulator, type RecordedRequest, type Scenario } from "@store-api/emulator"
+import { Context, Duration, Effect, Exit, Layer, Option, Redacted, Schedule, Scope } from "effect"
+import { renderings } from "../support/renderings.js"
+import type { Client } from "./clients.js"
+import * as Traces from "./traces.js"
+
+/** How long the client may take, in milliseconds. */
+export interface Timing {
+  readonly attemptTimeout: number
+  readonly deadline: number
+}
+
+/** What a client is allowed beyond its deadline: the machine may be busy with the other rows. */
+export const margin = 3000
+
+export interface Observation<A, E> {
+  /** None: it did not end, long after it should have. */
+  readonly exit: Option.Option<Exit.Exit<A, E>>
+  readonly elapsed: number
+  readonly requests: ReadonlyArray<RecordedRequest.RecordedRequest>
+  readonly elsewhere: ReadonlyArray<RecordedRequest.RecordedRequest>
+  /** Sockets that the server still had after the client was gone. */
+  readonly socketsLeft: number
+  /** Whether a secret or a token shows in an error, a log or a trace. */
+  readonly leaked: boolean
+}
+
+export interface Run {
+  readonly client: Client
+  readonly timing: Timing
+  readonly scenario: Scenario.Scenario
+  /** How long after its deadline a client that goes on is given up. */
+  readonly patience?: number | undefined
+  readonly emulator?: Emulator.Options | undefined
+  readonly store?: Partial<StoreAuth.EndpointOptions> | undefined
+}
+
+export interface Actors {
+  readonly emulator: Emulator.Service
+  readonly provider: AccessTokenProvider.Service
+  readonly authorized: AuthorizedHttpClient.Service
+}
+
+/** Polls until no socket is left, for five seconds at most; answers how many there are. */
+export const socketsLeft = (emulator: Emulator.Service, patience: Duration.DurationInput = "5 seconds") =>
+  emulator.connections.pipe(
+    Effect.repeat(
+      Schedule.recurWhile((open: number) => open > 0).pipe(
+        Schedule.zipLeft(Schedule.spaced("10 millis")),
+        Schedule.zipLeft(Schedule.recurUpTo(patience))
+      )
+    ),
+    Effect.zipRight(emulator.connections)
+  )
+
+/** A failure that has no type, in what was run or in one of its results. */
+export const isDefect = (exit: unknown): boolean => {
+  if (!Exit.isExit(exit)) return false
+  if (Exit.isFailure(exit)) return exit.cause._tag !== "Fail"
+  return Array.isArray(exit.value) && exit.value.some(isDefect)
+}
+
+/** Runs what an application does against a scenario, lets go of everything, and looks at what is left. */
+export const observe = <A, E>(
+  run: Run,
+  act: (actors: Actors) => Effect.Effect<A, E, Scope.Scope>
+) =>
+  Effect.scoped(Effect.gen(function*() {
+    const emulator = yield* Emulator.make({ ...run.emulator, tls: run.scenario.tls })
+    const traces = yield* Traces.make
+    yield* emulator.fail(run.scenario.script)
+
+    const scope = yield* Scope.make()
+    const store = StoreAuth.layer({
+      authUrl: emulator.url,
+      apiUrl: emulator.url,
+      clientId: Emulator.demoClient.clientId,
+      clientSecret: Emulator.demoClient.clientSecret,
+      endpoint: run.timing,
+      ...run.store
+    })
+    const context = yield* Layer.build(Layer.provide(store, run.client.layer(emulator.ca))).pipe(Scope.extend(scope))
+    const actors = {
+      emulator,
+      provider: Context.get(context, AccessTokenProvider.AccessTokenProvider),
+      authorized: Context.get(context, AuthorizedHttpClient.AuthorizedHttpClient)
+    }
+    const [elapsed, exit] = yield* Effect.scoped(act(actors)).pipe(
+      traces.record,
+      Effect.exit,
+      Effect.disconnect,
+      Effect.timeoutOption(run.timing.deadline + (run.patience ?? 4 * margin)),
+      Effect.timed
+    )
+    yield* Scope.close(scope, Exit.void).pipe(Effect.disconnect, Effect.timeoutOption("5 seconds"))
+
+    const failure = Option.flatMap(exit, Exit.causeOption)
+    const shown = renderings(Option.getOrUndefined(failure)) + (yield* traces.text)
+    const hidden = [Emulator.demoClient.clientSecret, ...(yield* emulator.tokens).map(({ value }) => value)]
+    return {
+      exit,
+      elapsed: Duration.toMillis(elapsed),
+      socketsLeft: yield* socketsLeft(emulator),
+      requests: yield* emulator.requests,
+      elsewhere: yield* emulator.elsewhere.requests,
+      leaked: hidden.some((value) => Traces.holds(shown, Redacted.value(value)))
+    }
+  }))

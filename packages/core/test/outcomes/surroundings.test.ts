@@ -1,0 +1,85 @@
+/** What happens around the exchange: a secret is changed while the application runs; nobody listens. */
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { AccessTokenProvider, ClientCredentials, StoreAuth } from "@store-api/core"
+import { Emulator } from "@store-api/emulator"
+import { Context, Effect, Layer, Option, Redacted, Ref } from "effect"
+import * as CaptureServer from "../support/captureServer.js"
+import { clients } from "./clients.js"
+import { socketsLeft } from "./observation.js"
+
+const clientId = "invented-client"
+const [before, after] = [Redacted.make("an-invented-secret"), Redacted.make("another-invented-secret")]
+const client = (clientSecret: Redacted.Redacted) => ({ clientId, clientSecret })
+
+const secrets = (emulator: Emulator.Service) =>
+  Effect.map(
+    emulator.requests,
+    (requests) => requests.map(({ body }) => new URLSearchParams(Redacted.value(body)).get("client_secret"))
+  )
+
+describe.each(clients)("around the exchange, $name", ({ layer }) => {
+  const provider = (url: string, credentials: StoreAuth.CredentialsOptions["credentials"]) =>
+    Layer.build(
+      Layer.provide(StoreAuth.layer({ authUrl: url, apiUrl: url, credentials }), layer(Option.none()))
+    ).pipe(Effect.map(Context.get(AccessTokenProvider.AccessTokenProvider)))
+
+  it.scopedLive("a secret rotated while running: the next acquisition uses the new one", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make({ clients: [client(before), client(after)] })
+      const secret = yield* Ref.make(before)
+      yield* Effect.scoped(Effect.gen(function*() {
+        const { get, refresh } = yield* provider(
+          emulator.url,
+          Effect.flatMap(Ref.get(secret), (secret) => ClientCredentials.make(client(secret)))
+        )
+        const first = yield* get
+        yield* Ref.set(secret, after)
+        assert.strictEqual(yield* get, first, "the token held stays good")
+        assert.notStrictEqual(yield* refresh, first)
+      }))
+      deepStrictEqual(yield* secrets(emulator), [before, after].map(Redacted.value))
+      assert.strictEqual(yield* socketsLeft(emulator), 0)
+    }))
+
+  it.scopedLive("the old secret refused while the new one arrives: the same acquisition ends with a token", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make({ clients: [client(after)] })
+      const reads = yield* Ref.make(0)
+      yield* Effect.scoped(Effect.gen(function*() {
+        const { get } = yield* provider(
+          emulator.url,
+          Effect.flatMap(
+            Ref.getAndUpdate(reads, (n) => n + 1),
+            (n) => ClientCredentials.make(client(n === 0 ? before : after))
+          )
+        )
+        yield* get
+      }))
+      deepStrictEqual(yield* secrets(emulator), [before, after].map(Redacted.value))
+      assert.strictEqual(yield* socketsLeft(emulator), 0)
+    }))
+
+  it.scopedLive("the old secret refused and no new one: InvalidClient after one request", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make({ clients: [client(after)] })
+      const error = yield* Effect.scoped(
+        Effect.flatMap(provider(emulator.url, ClientCredentials.make(client(before))), ({ get }) => Effect.flip(get))
+      )
+      assert(error._tag === "TokenRefusedError")
+      assert.strictEqual(error.reason, "InvalidClient")
+      assert.lengthOf(yield* emulator.requests, 1)
+    }))
+
+  it.scopedLive("nobody listens: Transport with ECONNREFUSED, retried within the deadline", () =>
+    Effect.gen(function*() {
+      const url = yield* CaptureServer.nobody
+      const error = yield* Effect.scoped(
+        Effect.flatMap(provider(url, ClientCredentials.make(client(before))), ({ get }) => Effect.flip(get))
+      )
+      assert(error._tag === "TokenRequestError")
+      assert.strictEqual(error.reason, "Transport")
+      deepStrictEqual(error.code, Option.some("ECONNREFUSED"))
+      assert.isAtLeast(error.attempts, 2)
+    }))
+})

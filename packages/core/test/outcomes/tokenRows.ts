@@ -1,0 +1,69 @@
+/** The rows of the token endpoint: each scenario, run once with each client. */
+import { assert } from "@effect/vitest"
+import type { AccessToken, AccessTokenError } from "@store-api/core"
+import { Scenario } from "@store-api/emulator"
+import { Cause, DateTime, Exit, Option } from "effect"
+import type { Client } from "./clients.js"
+import * as Expectation from "./expectation.js"
+import { margin, type Observation, observe, type Timing } from "./observation.js"
+
+export const names = Scenario.names.filter((name) => name.startsWith("token/"))
+
+export type Row = Observation<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
+
+/** Where the outcome is silence, it is not waited for long; elsewhere there is time for all the attempts. */
+const timing = (expected: string): Timing =>
+  expected.includes("(Timeout)")
+    ? { attemptTimeout: 400, deadline: 1500 }
+    : { attemptTimeout: 5000, deadline: 10_000 }
+
+export const run = (name: Scenario.Name, client: Client) =>
+  observe(
+    { client, scenario: Scenario.all[name], timing: timing(Scenario.all[name].expected) },
+    ({ provider }) => provider.get
+  )
+
+/** No request is sent before it is time, so that it takes so long at least. */
+const leastMillis = (name: string): number =>
+  // Of a header sent twice, node:http shows the first one only.
+  /retry-after-(seconds|date|twice)$|slow-answer$/.test(name) ? 990 : 0
+
+/** What is given to the kernel before anybody can know that the client is gone. */
+const mostBytes = 16 * 1024 * 1024
+
+export const check = (name: Scenario.Name, row: Row): void => {
+  const { expected } = Scenario.all[name]
+  const expectation = Expectation.parse(expected)
+  const { deadline } = timing(expected)
+  assert.isTrue(Option.isSome(row.exit), "it ended")
+  if (Option.isNone(row.exit)) return
+  const exit = row.exit.value
+  if (Exit.isFailure(exit)) assert.strictEqual(exit.cause._tag, "Fail", Cause.pretty(exit.cause))
+
+  const error = Exit.isFailure(exit) ? Cause.failureOption(exit.cause) : Option.none()
+  assert.include(
+    [...expectation.outcomes, ...expectation.outcomes.map((outcome) => outcome.replace(/ .*/, ""))],
+    Option.match(error, { onNone: () => "a token", onSome: Expectation.describe })
+  )
+  assert.isBelow(row.elapsed, deadline + margin, "within the deadline")
+  assert.isAtLeast(row.elapsed, leastMillis(name), "not before it is time")
+
+  const attempts = Option.match(error, {
+    onNone: () => row.requests.length,
+    onSome: (error) => error._tag === "TokenRequestError" ? error.attempts : row.requests.length
+  })
+  const counted = expectation.unit === "request" ? row.requests.length : attempts
+  assert.isAtLeast(counted, expectation.least, `${expectation.unit}s`)
+  assert.isAtMost(counted, expectation.most, `${expectation.unit}s`)
+  assert.isAtMost(row.requests.length, attempts, "no request that is not counted")
+  assert.isTrue(row.requests.every(({ kind }) => kind === "token"), "no request but to the endpoint")
+  assert.isBelow(Math.max(0, ...row.requests.map(({ sentBytes }) => sentBytes)), mostBytes, "stopped near the cap")
+
+  assert.lengthOf(row.elsewhere, 0, "nothing at the other origin")
+  assert.strictEqual(row.socketsLeft, 0, "no socket is left")
+  assert.isFalse(row.leaked, "no secret and no token shows")
+  if (name.endsWith("retry-after-year")) {
+    const retryAt = Option.flatMap(error, ({ retryAt }) => retryAt)
+    assert.isTrue(Option.exists(retryAt, (at) => at.epochMillis > DateTime.unsafeNow().epochMillis), "retryAt is told")
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * Named scripts of faults, one for each kind of thing that a token service and an API do to their clients, with what a
+ * good client makes of it. An application is tested with the ones that the client itself is tested with.
+ *
+ * @since 0.1.0
+ */
+import type { Script } from "./FaultModel.js"
+import * as answers from "./internal/scenarios/answers.js"
+import * as api from "./internal/scenarios/api.js"
+import * as connections from "./internal/scenarios/connections.js"
+import * as redirects from "./internal/scenarios/redirects.js"
+import * as refusals from "./internal/scenarios/refusals.js"
+
+/**
+ * - `script`: what `Emulator.fail` takes.
+ * - `expected`: what a good client makes of it, in a few words.
+ * - `tls`: whether it needs an emulator that was started with `tls: true`.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Scenario {
+  readonly script: Script
+  readonly expected: string
+  readonly tls: boolean
+}
+
+const scenarios = {
+  ...answers.good,
+  ...answers.lives,
+  ...answers.fields,
+  ...answers.bodies,
+  ...connections.transport,
+  ...connections.silence,
+  ...connections.floods,
+  ...connections.recoveries,
+  ...connections.tls,
+  ...redirects.redirects,
+  ...refusals.refusals,
+  ...refusals.retryAfter,
+  ...refusals.unavailable,
+  ...api.calls
+}
+
+/**
+ * What the scenarios are called: `token/…` for the token endpoint, `api/…` for the API.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Name = keyof typeof scenarios
+
+/**
+ * All scenarios by name.
+ *
+ * @since 0.1.0
+ * @category constants
+ */
+export const all: Readonly<Record<Name, Scenario>> = scenarios
+
+/**
+ * The names, in the order of the README.
+ *
+ * @since 0.1.0
+ * @category constants
+ */
+export const names: ReadonlyArray<Name> = Object.keys(scenarios) as Array<Name>
+
+/**
+ * The script of a scenario.
+ *
+ * @example
+ * ```ts
+ * import { Emulator, Scenario } from "@store-api/emulator"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const emulator = yield* Emulator.Emulator
+ *   yield* emulator.fail(Scenario.get("token/reset-in-body"))
+ *   // … run the application against `emulator.url` …
+ * })
+ * ```
+ *
+ * @since 0.1.0
+ * @category getters
+ */
+export const get = (name: Name): Script => all[name].script

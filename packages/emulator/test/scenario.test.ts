@@ -1,0 +1,47 @@
+import { readFileSync } from "node:fs"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { Emulator, Scenario } from "@store-api/emulator"
+import { Effect } from "effect"
+import { askToken } from "./utils.js"
+
+const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8")
+
+const row = (name: Scenario.Name) => {
+  const { expected, tls } = Scenario.all[name]
+  return `| \`${name}\`${tls ? " (TLS)" : ""} | ${expected} |`
+}
+
+describe("the scenarios", () => {
+  it("are exactly those that the README lists, in its order", () => {
+    const listed = readme.split("\n").filter((line) => /^\| `(token|api)\//.test(line))
+    deepStrictEqual(listed, Scenario.names.map(row))
+  })
+
+  for (const tls of [false, true]) {
+    it.scopedLive(`are all scripts that an emulator ${tls ? "with" : "without"} TLS takes`, () =>
+      Effect.gen(function*() {
+        const emulator = yield* Emulator.make({ tls })
+        for (const name of Scenario.names) {
+          if (!tls && Scenario.all[name].tls) continue
+          yield* emulator.fail(Scenario.get(name))
+          yield* emulator.clearFaults
+        }
+      }))
+  }
+
+  it("are named for what they meet, and promise something", () => {
+    for (const name of Scenario.names) {
+      assert.match(name, /^(token|api)\/[a-z0-9.-]+$/)
+      assert.isAbove(Scenario.all[name].expected.length, 5)
+    }
+  })
+
+  it.scopedLive("do what their name says: token/503-retry-after-twice, then a token", () =>
+    Effect.gen(function*() {
+      const { fail, url } = yield* Emulator.make()
+      yield* fail(Scenario.get("token/503-retry-after-twice"))
+      assert.strictEqual((yield* askToken(url)).status, 503)
+      assert.strictEqual((yield* askToken(url)).status, 200)
+    }))
+})

@@ -1,0 +1,127 @@
+import { X509Certificate } from "node:crypto"
+import * as Https from "node:https"
+import * as Net from "node:net"
+import * as Tls from "node:tls"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { Emulator, Fault } from "@store-api/emulator"
+import { Effect, Option } from "effect"
+import { connect, demoBody, formType, tokenPath, until } from "./utils.js"
+
+const emulator = Effect.map(
+  Emulator.make({ tls: true }),
+  (emulator) => ({ ...emulator, ca: Option.getOrThrow(emulator.ca) })
+)
+
+/** The status of a token request, or the code of what went wrong with the connection. */
+const ask = (url: string, options: Https.RequestOptions) =>
+  Effect.async<number | string>((resume) => {
+    Https.request(url + tokenPath, {
+      ...options,
+      agent: false,
+      method: "POST",
+      headers: { "Content-Type": formType, "Content-Length": demoBody.length }
+    }, (response) => {
+      response.resume()
+        .on("end", () => resume(Effect.succeed(response.statusCode ?? 0)))
+        .on("error", ({ message }) => resume(Effect.succeed(message)))
+    }).on("error", (error: NodeJS.ErrnoException) => resume(Effect.succeed(error.code ?? error.message))).end(demoBody)
+  })
+
+describe("an emulator with TLS", () => {
+  it.scopedLive("is trusted by its authority, and by nothing else", () =>
+    Effect.gen(function*() {
+      const { ca, connections, requests, url } = yield* emulator
+      assert.match(url, /^https:\/\/127\.0\.0\.1:\d+$/)
+      const port = Number(new URL(url).port)
+      assert.strictEqual(yield* ask(url, { ca }), 200)
+      assert.strictEqual(yield* ask(`https://localhost:${port}`, { ca }), 200)
+      assert.lengthOf(yield* requests, 2)
+      assert.notStrictEqual(yield* ask(url, {}), 200)
+      assert.notStrictEqual(yield* ask(url, { ca: (yield* emulator).ca }), 200)
+      assert.lengthOf(yield* requests, 2)
+      yield* until(Effect.map(connections, (open) => open === 0))
+    }))
+
+  it.scopedLive("has an authority that signs, and another each time", () =>
+    Effect.gen(function*() {
+      const [one, other] = [new X509Certificate((yield* emulator).ca), new X509Certificate((yield* emulator).ca)]
+      assert.isTrue(one.ca)
+      assert.isTrue(one.verify(one.publicKey))
+      assert.isFalse(other.verify(one.publicKey))
+      assert.notStrictEqual(one.serialNumber, other.serialNumber)
+    }))
+
+  it.scopedLive("answers no plain HTTP", () =>
+    Effect.gen(function*() {
+      const { connections, requests, url } = yield* emulator
+      const socket = yield* connect(url)
+      socket.write("GET / HTTP/1.1\r\n\r\n")
+      yield* until(Effect.map(connections, (open) => open === 0))
+      assert.lengthOf(yield* requests, 0)
+    }))
+
+  it.live("ends its connections with the scope, also in the middle of a handshake", () =>
+    Effect.gen(function*() {
+      const sockets = yield* Effect.scoped(Effect.gen(function*() {
+        const { ca, connections, fail, url } = yield* emulator
+        const port = Number(new URL(url).port)
+        yield* fail(Fault.unfinishedHandshake())
+        const half = Tls.connect({ port, host: "127.0.0.1", ca })
+        yield* until(Effect.map(connections, (open) => open === 1))
+        const whole = Tls.connect({ port, host: "127.0.0.1", ca })
+        const bare = Net.connect(port, "127.0.0.1")
+        const sockets = [half, whole, bare]
+        for (const socket of sockets) socket.on("error", () => undefined)
+        yield* until(Effect.sync(() => whole.authorized))
+        assert.isFalse(half.authorized)
+        return sockets
+      }))
+      yield* until(Effect.sync(() => sockets.every(({ destroyed }) => destroyed)))
+    }))
+
+  const flaws = {
+    SelfSigned: ["DEPTH_ZERO_SELF_SIGNED_CERT"],
+    Expired: ["CERT_HAS_EXPIRED"],
+    WrongHost: ["ERR_TLS_CERT_ALTNAME_INVALID"],
+    "Tls1.1": ["ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION", "EPROTO"]
+  } as const
+  for (const [flaw, codes] of Object.entries(flaws)) {
+    it.scopedLive(`is refused for ${flaw}, once`, () =>
+      Effect.gen(function*() {
+        const { ca, connections, fail, requests, url } = yield* emulator
+        yield* fail(Fault.tls(flaw as keyof typeof flaws))
+        assert.include<string | number>(codes, yield* ask(url, { ca }))
+        assert.lengthOf(yield* requests, 0)
+        yield* until(Effect.map(connections, (open) => open === 0))
+        assert.strictEqual(yield* ask(url, { ca }), 200)
+      }))
+  }
+
+  it.scopedLive("speaks TLS 1.1 to who accepts it", () =>
+    Effect.gen(function*() {
+      const { ca, fail, url } = yield* emulator
+      yield* fail(Fault.tls("Tls1.1"))
+      assert.strictEqual(yield* ask(url, { ca, minVersion: "TLSv1.1", ciphers: "DEFAULT:@SECLEVEL=0" }), 200)
+    }))
+
+  it.scopedLive("breaks off like any other", () =>
+    Effect.gen(function*() {
+      const { ca, connections, fail, url } = yield* emulator
+      yield* fail([
+        Fault.reset("connection"),
+        Fault.reset("answer"),
+        Fault.close("body"),
+        Fault.redirect(302, "elsewhere")
+      ])
+      for (let count = 0; count < 3; count++) assert.isString(yield* ask(url, { ca }))
+      assert.strictEqual(yield* ask(url, { ca }), 302)
+      yield* until(Effect.map(connections, (open) => open === 0))
+    }))
+})
+
+it.scopedLive("an emulator without TLS has no authority", () =>
+  Effect.map(Emulator.make(), ({ ca, url }) => {
+    deepStrictEqual(ca, Option.none())
+    assert.match(url, /^http:/)
+  }))

@@ -11,6 +11,7 @@ const floors = [
     "internal/baseUrl",
     "internal/boundedBody",
     "internal/challenge",
+    "internal/hiddenHeader",
     "internal/manualRedirect",
     "internal/retryAfter",
     "internal/sanitise",

@@ -13,6 +13,7 @@ import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import { dual } from "effect/Function"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -23,6 +24,7 @@ import * as boundedBody from "./internal/boundedBody.js"
 import * as challenge from "./internal/challenge.js"
 import * as headerValue from "./internal/headerValue.js"
 import { sameValue } from "./internal/heldToken.js"
+import * as hiddenHeader from "./internal/hiddenHeader.js"
 import * as manualRedirect from "./internal/manualRedirect.js"
 import * as trusted from "./internal/trustedOrigins.js"
 
@@ -92,6 +94,9 @@ export class RetryUnauthorized extends Context.Reference<RetryUnauthorized>()(
  * The origin is checked on the request as it leaves, after the client's own `mapRequest`; a request to another origin
  * fails with `UntrustedOriginError` and is not sent. A request that already has the header goes as it is.
  *
+ * Responses and `HttpClientError`s come back with the request as it was without the header, so that printing them shows no
+ * token.
+ *
  * A client that itself follows redirects takes the token along: put `followRedirects` over the result, not below it.
  *
  * @since 0.1.0
@@ -121,6 +126,7 @@ export const withAccessToken: {
     const { api, isTrusted, origins } = yield* trusted.make(options)
     const headerName = yield* customHeader(options)
     const valueOf = headerValue.make(options.header?.format)
+    const hidden = hiddenHeader.make(headerName)
     const guarded = headerName === "authorization" ? undefined : yield* guardCustomHeader(headerName)
 
     const execute = (
@@ -130,12 +136,13 @@ export const withAccessToken: {
       E | AccessTokenError | UntrustedOriginError,
       R
     > => {
-      const absolute = trusted.join(api, request)
       let sent: Option.Option<Sent> = Option.none()
 
+      /** The last thing before it leaves: the client's own `mapRequest` has had its say. */
       const attach = (
-        leaving: HttpClientRequest.HttpClientRequest
+        given: HttpClientRequest.HttpClientRequest
       ): Effect.Effect<HttpClientRequest.HttpClientRequest, AccessTokenError | UntrustedOriginError> => {
+        const leaving = trusted.join(api, given)
         if (!isTrusted(leaving.url)) {
           return Effect.fail(new UntrustedOriginError({ origin: trusted.originOf(leaving.url), trusted: origins }))
         }
@@ -149,7 +156,7 @@ export const withAccessToken: {
         })
       }
 
-      const send = HttpClient.mapRequestEffect(client, attach).execute(absolute)
+      const send = HttpClient.mapRequestEffect(client, attach).execute(request)
 
       /** After a 401: the answer to a second request with another token, or the 401 itself. */
       const recover = <E1>(
@@ -161,19 +168,23 @@ export const withAccessToken: {
           const { request, token } = sent.value
           yield* provider.invalidate(token)
           if (!isReplayable(request) || !(yield* retryUnauthorized(options))) return yield* asItIs
-          const other = yield* Effect.option(provider.get).pipe(
+          const other = yield* Effect.exit(provider.get).pipe(
             Effect.onInterrupt(() => boundedBody.release(response))
           )
-          if (!Option.exists(other, (other) => !sameValue(other, token))) return yield* asItIs
+          if (Exit.isFailure(other) || sameValue(other.value, token)) return yield* asItIs
           yield* boundedBody.release(response)
-          return yield* send
+          return yield* Effect.matchEffect(send, { onFailure: shownError, onSuccess: shown })
         })
+
+      const shownError = (error: E | AccessTokenError | UntrustedOriginError) =>
+        Effect.fail(Option.isSome(sent) ? hidden.error(error) : error)
+      const shown = (response: HttpClientResponse.HttpClientResponse) =>
+        Effect.succeed(Option.isSome(sent) ? hidden.response(response) : response)
 
       return Effect.matchEffect(send, {
         onFailure: (error) =>
-          isUnauthorizedError(error) ? recover(error.response, Effect.fail(error)) : Effect.fail(error),
-        onSuccess: (response) =>
-          response.status === 401 ? recover(response, Effect.succeed(response)) : Effect.succeed(response)
+          isUnauthorizedError(error) ? recover(error.response, shownError(error)) : shownError(error),
+        onSuccess: (response) => response.status === 401 ? recover(response, shown(response)) : shown(response)
       })
     }
 

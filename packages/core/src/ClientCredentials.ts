@@ -128,7 +128,7 @@ export const secrets = ({ clientId, clientSecret }: ClientCredentials): Readonly
 export const changeWhenDecoded = (credentials: ClientCredentials): boolean =>
   fields(credentials).some(([, value]) => /[+%]/.test(value))
 
-/** The one place where the secret is read: to be checked, and to make the body. */
+/** Where the secret is read: to be checked, and to make the body. */
 const fields = ({ clientId, clientSecret }: Options) =>
   [["client_id", clientId], ["client_secret", Redacted.value(clientSecret)]] as const
 

@@ -144,7 +144,8 @@ export const config = (prefix = "STORE_API"): Config.Config<SecretOptions> =>
  * @category layers
  */
 export const layerConfig = (
-  options: Config.Config.Wrap<SecretOptions> | Config.Config.Wrap<CredentialsOptions> = config()
+  options: Config.Config<Options> | Config.Config.Wrap<SecretOptions> | Config.Config.Wrap<CredentialsOptions> =
+    config()
 ): Layer.Layer<
   AccessTokenProvider.AccessTokenProvider | AuthorizedHttpClient.AuthorizedHttpClient,
   ConfigurationError | CredentialsError | ConfigError.ConfigError,

@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import * as Headers from "@effect/platform/Headers"
 import * as HttpClient from "@effect/platform/HttpClient"
 import type * as HttpClientError from "@effect/platform/HttpClientError"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
@@ -19,7 +20,7 @@ import * as Random from "effect/Random"
 import { AccessToken } from "./AccessToken.js"
 import {
   type AccessTokenError,
-  type ConfigurationError,
+  ConfigurationError,
   type CredentialsError,
   isTransient,
   TokenExpiredError,
@@ -64,6 +65,8 @@ const maxRetries = 5
 const firstPause = 200
 const longestPause = 1000
 
+const path = "/v1/oauth/accesstoken"
+
 /**
  * @since 0.1.0
  * @category constructors
@@ -72,16 +75,22 @@ export const make = (
   options: Options
 ): Effect.Effect<TokenSource.Service, ConfigurationError | CredentialsError, HttpClient.HttpClient> =>
   Effect.gen(function*() {
-    const url = yield* baseUrl("authUrl", options.authUrl, options.allowInsecure ?? false)
+    const url = yield* endpointBase(options)
     const client = HttpClient.withTracerPropagation(HttpClient.withScope(yield* HttpClient.HttpClient), false)
     const withoutRedirects = yield* manualRedirect.make
-    const request = HttpClientRequest.post(`${withoutTrailingSlash(url)}/v1/oauth/accesstoken`).pipe(
+    const request = HttpClientRequest.post(withoutTrailingSlash(url) + path).pipe(
       HttpClientRequest.acceptJson
     )
     const credentials = Effect.isEffect(options.credentials) ? options.credentials : Effect.succeed(options.credentials)
-    const attemptTimeout = options.attemptTimeout ?? "10 seconds"
-    const deadline = Duration.decode(options.deadline ?? "30 seconds")
+    const attemptTimeout = yield* lasting("attemptTimeout", options.attemptTimeout ?? "10 seconds")
+    const deadline = yield* lasting("deadline", options.deadline ?? "30 seconds")
     const maxResponseBytes = options.maxResponseBytes ?? 64 * 1024
+    if (!Number.isSafeInteger(maxResponseBytes) || maxResponseBytes < 1) {
+      return yield* new ConfigurationError({
+        option: "maxResponseBytes",
+        reason: "must be a whole number of bytes, at least 1"
+      })
+    }
 
     /** One request and its answer. */
     const exchange = Effect.fnUntraced(
@@ -89,7 +98,11 @@ export const make = (
         const requestedAt = yield* Clock.currentTimeMillis
         const response = yield* client.execute(
           HttpClientRequest.setBody(request, ClientCredentials.toBody(credentials))
-        ).pipe(withoutRedirects, Effect.catchTag("ResponseError", filteredResponse))
+        ).pipe(
+          withoutRedirects,
+          Effect.locally(Headers.currentRedactedNames, everyName),
+          Effect.catchTag("ResponseError", filteredResponse)
+        )
         if (isRedirect(response)) return yield* new TokenRequestError({ reason: "Redirect", attempts: 1 })
         const { complete, text } = yield* boundedBody.read(response, maxResponseBytes)
         const now = yield* Clock.currentTimeMillis
@@ -127,8 +140,8 @@ export const make = (
   })
 
 /**
- * The source as a layer. Fails with `ConfigurationError` when `authUrl` cannot be used: a query, a fragment, a user name,
- * a foreign scheme, or http beyond this machine.
+ * The source as a layer. Fails with `ConfigurationError` when `authUrl` cannot be used (a query, a fragment, a user name,
+ * a foreign scheme, http beyond this machine, the path of the endpoint itself), or a duration or size that makes no sense.
  *
  * @example
  * ```ts
@@ -149,6 +162,24 @@ export const layer = (
   options: Options
 ): Layer.Layer<TokenSource.TokenSource, ConfigurationError | CredentialsError, HttpClient.HttpClient> =>
   Layer.effect(TokenSource.TokenSource, make(options))
+
+/** The whole URL of the endpoint where its base should be is the likeliest mistake, and would look like a refusal. */
+const endpointBase = (options: Options): Effect.Effect<URL, ConfigurationError> =>
+  Effect.filterOrFail(
+    baseUrl("authUrl", options.authUrl, options.allowInsecure ?? false),
+    (url) => !withoutTrailingSlash(url).endsWith(path),
+    () => new ConfigurationError({ option: "authUrl", reason: `must be the base URL, without ${path}` })
+  )
+
+const lasting = (
+  option: string,
+  duration: Duration.DurationInput
+): Effect.Effect<Duration.Duration, ConfigurationError> =>
+  Effect.filterOrFail(
+    Effect.sync(() => Duration.decode(duration)),
+    Duration.greaterThan(Duration.zero),
+    () => new ConfigurationError({ option, reason: "must be longer than nothing" })
+  )
 
 type Exchange = (
   credentials: ClientCredentials.ClientCredentials,
@@ -240,6 +271,9 @@ const received = (
       })
     )
 }
+
+/** The client's span records all headers: of an answer, each may repeat what was sent. */
+const everyName = [/^/]
 
 const isRedirect = ({ status }: HttpClientResponse.HttpClientResponse): boolean =>
   status === 0 || (status >= 300 && status < 400) // 0: a browser's opaque redirect

@@ -10,7 +10,8 @@ import * as Duration from "effect/Duration"
  * - `refreshAhead`: a background renewal starts when less than this is left of the token. Default 5 minutes, at most
  *   25 % of the token's life; each token draws a share between 80 % and 100 % of it.
  * - `leeway`: callers wait for the renewal when less than this is left. Default 30 seconds, at most 5 % of the life.
- * - `cooldown.base`: the first pause after a failed acquisition. Default 1 second; doubles with each further failure.
+ * - `cooldown.base`: the first pause after a failed acquisition. Default 1 second, at least 100 milliseconds; doubles with
+ *   each further failure.
  * - `cooldown.max`: the longest pause. Default 60 seconds, at most 1 hour. While callers fail for want of a token it is
  *   5 seconds, unless the base is longer.
  *
@@ -55,6 +56,9 @@ export const maxLife = 60 * 60_000
  */
 export const maxRetryAfter = 60 * 60_000
 
+/** Without any pause, callers that fail would make a loop of requests. */
+const shortestPause = 100
+
 /** While callers fail for want of a token, no pause is longer: an outage's end reaches them soon. */
 const maxPauseOfFailingCallers = 5000
 
@@ -67,14 +71,16 @@ const rejectionMax = 60_000
  * @category constructors
  */
 export const make = (options: Options = {}): TokenPolicy => {
-  const cooldownMax = Math.min(wholeMillis(options.cooldown?.max ?? "60 seconds"), maxRetryAfter)
+  const cooldownMax = within(shortestPause, wholeMillis(options.cooldown?.max ?? "60 seconds"), maxRetryAfter)
   return {
     refreshAhead: wholeMillis(options.refreshAhead ?? "5 minutes"),
     leeway: wholeMillis(options.leeway ?? "30 seconds"),
-    cooldownBase: Math.min(wholeMillis(options.cooldown?.base ?? "1 second"), cooldownMax),
+    cooldownBase: within(shortestPause, wholeMillis(options.cooldown?.base ?? "1 second"), cooldownMax),
     cooldownMax
   }
 }
+
+const within = (least: number, value: number, most: number): number => Math.min(Math.max(least, value), most)
 
 /** Not less than asked for, and no fraction, which the wall clock could not tell. */
 const wholeMillis = (duration: Duration.DurationInput): number => Math.ceil(Duration.toMillis(duration))

@@ -85,7 +85,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ _tag: fc.constant("Interrupt" as const), which: fc.nat({ max: 5 }) }) }
 )
 
-/** The pauses of DESIGN's rule, at their shortest: what no request may fall into. */
+/** The pauses of the cool-down, at their shortest: what no request may fall into. */
 const shortest = (failures: number, max: number) => 0.75 * Math.min(second * 2 ** (failures - 1), max)
 
 const retryAfter = 20 * second

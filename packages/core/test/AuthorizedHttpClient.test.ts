@@ -1,9 +1,9 @@
-import { Headers, HttpBody, HttpClient, HttpClientError, HttpClientRequest } from "@effect/platform"
+import { Headers, HttpBody, HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
-import { Effect, Exit, FiberRef, Layer, Option, Stream } from "effect"
-import { answering, token } from "./support/scriptedSource.js"
+import { Deferred, Effect, Exit, Fiber, FiberRef, Layer, Stream } from "effect"
+import { answering, settle, token } from "./support/scriptedSource.js"
 import { rejecting, stubApi } from "./support/stubApi.js"
 
 const apiUrl = "https://api.store.example/v1"
@@ -86,6 +86,43 @@ describe("AuthorizedHttpClient", () => {
         assert.strictEqual(yield* tokenRequests, 0)
       }))
 
+    it.scoped("a format that throws, or makes what no header can carry, is named", () =>
+      Effect.gen(function*() {
+        const formats: ReadonlyArray<(accessToken: string) => string> = [
+          (accessToken) => {
+            throw new Error(accessToken)
+          },
+          () => "",
+          (accessToken) => `${accessToken}\r\nx-injected: 1`,
+          () => JSON.parse("null") as string
+        ]
+        for (const format of formats) {
+          const { client, sent } = yield* make({ header: { name: "x-store-token", format } })
+          const error = yield* Effect.flip(client.get("/orders"))
+          assert.instanceOf(error, AccessTokenError.TokenResponseError)
+          deepStrictEqual(error.problems.map(({ path }) => path), ["header.format"])
+          assert.strictEqual((yield* sent).length, 0)
+        }
+      }))
+
+    it.scoped("over a client that prepends a URL of its own", () =>
+      Effect.gen(function*() {
+        for (
+          const [prefix, url] of [["https://api.store.example/v2", "https://api.store.example/v2/orders"], [
+            "/v2",
+            "https://api.store.example/v1/v2/orders"
+          ]] as const
+        ) {
+          const { client, sent } = yield* make(
+            {},
+            undefined,
+            HttpClient.mapRequest(HttpClientRequest.prependUrl(prefix))
+          )
+          yield* client.get("/orders")
+          deepStrictEqual((yield* sent).map(({ url }) => url), [url])
+        }
+      }))
+
     it.scoped("a token that could break the header is refused, typed and without its value", () =>
       Effect.gen(function*() {
         const api = yield* stubApi()
@@ -119,6 +156,11 @@ describe("AuthorizedHttpClient", () => {
           assert.instanceOf(error, AccessTokenError.UntrustedOriginError, url)
           deepStrictEqual(error.trusted, ["https://api.store.example"])
         }
+        // A header of the caller's own lets nothing out either: it may be ours, copied from a request that was sent.
+        const own = yield* Effect.flip(
+          client.get("https://evil.example/", { headers: { authorization: "Bearer own" } })
+        )
+        assert.instanceOf(own, AccessTokenError.UntrustedOriginError)
         assert.strictEqual((yield* sent).length, 0)
         assert.strictEqual(yield* tokenRequests, 0)
       }))
@@ -280,23 +322,25 @@ describe("AuthorizedHttpClient", () => {
         assert.strictEqual((yield* again).status, 200)
       }))
 
-    it.scoped("when no other token can be had, the 401 is the caller's, its body unread", () =>
-      Effect.gen(function*() {
-        const api = yield* stubApi(() => ({ status: 401 }))
-        const source = yield* answering((n) =>
-          n === 1
-            ? token("token-1")
-            : Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }))
-        )
-        const provider = yield* Layer.build(Layer.provide(AccessTokenProvider.layer(), source.layer))
-        const client = yield* AuthorizedHttpClient.withAccessToken(api.client, { apiUrl }).pipe(
-          Effect.provide(provider)
-        )
-        const response = yield* client.get("/orders")
-        assert.strictEqual(response.status, 401)
-        assert.strictEqual(yield* response.text, "{}")
-        assert.strictEqual((yield* api.sent).length, 1)
-      }))
+    it.scoped.each<readonly [string, Effect.Effect<never, AccessTokenError.AccessTokenError>]>([
+      ["a failure", Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }))],
+      ["a defect", Effect.die("an invented defect")]
+    ])(
+      "when no other token can be had (%s), the 401 is the caller's, its body unread",
+      ([, fault]) =>
+        Effect.gen(function*() {
+          const api = yield* stubApi(() => ({ status: 401 }))
+          const source = yield* answering((n) => n === 1 ? token("token-1") : fault)
+          const provider = yield* Layer.build(Layer.provide(AccessTokenProvider.layer(), source.layer))
+          const client = yield* AuthorizedHttpClient.withAccessToken(api.client, { apiUrl }).pipe(
+            Effect.provide(provider)
+          )
+          const response = yield* client.get("/orders")
+          assert.strictEqual(response.status, 401)
+          assert.strictEqual(yield* response.text, "{}")
+          assert.strictEqual((yield* api.sent).length, 1)
+        })
+    )
 
     it.scoped("over and under retry, retryTransient, followRedirects and filterStatusOk", () =>
       Effect.gen(function*() {
@@ -316,6 +360,43 @@ describe("AuthorizedHttpClient", () => {
           const hopeless = yield* make({}, () => ({ status: 401 }), decorate)
           const exit = yield* Effect.exit(hopeless.client.get("/orders"))
           assert.strictEqual(Exit.isFailure(exit), name === "filterStatusOk", `a lasting 401 under ${name}`)
+        }
+      }))
+
+    it.scoped("the dropped 401 is released: read to its end, also when the caller goes while another token is awaited", () =>
+      Effect.gen(function*() {
+        for (const interrupted of [false, true]) {
+          const released = yield* Deferred.make<void>()
+          const body = () =>
+            new ReadableStream({
+              pull: (controller) => {
+                controller.enqueue(new Uint8Array([123, 125]))
+                controller.close()
+                Effect.runSync(Deferred.succeed(released, undefined))
+              }
+            }, { highWaterMark: 0 })
+          const base = HttpClient.make((request) =>
+            Effect.sync(() =>
+              HttpClientResponse.fromWeb(
+                request,
+                request.headers["authorization"] === "Bearer token-1"
+                  ? new Response(body(), { status: 401 })
+                  : new Response("{}")
+              )
+            )
+          )
+          const source = yield* answering((n) => n === 2 && interrupted ? Effect.never : token(`token-${n}`))
+          const provider = yield* Layer.build(Layer.provide(AccessTokenProvider.layer(), source.layer))
+          const client = yield* AuthorizedHttpClient.withAccessToken(base, { apiUrl }).pipe(Effect.provide(provider))
+          const calling = yield* Effect.fork(client.get("/orders"))
+          if (interrupted) {
+            yield* settle
+            assert.isFalse(yield* Deferred.isDone(released), "it may still be the caller's")
+            yield* Fiber.interrupt(calling)
+          } else {
+            assert.strictEqual((yield* Fiber.join(calling)).status, 200)
+          }
+          assert.isTrue(yield* Deferred.isDone(released))
         }
       }))
 
@@ -353,17 +434,24 @@ describe("AuthorizedHttpClient", () => {
       Effect.gen(function*() {
         const failing = (error: AccessTokenError.AccessTokenError) => AccessTokenProvider.layerTest(Effect.fail(error))
         for (
-          const [reason, layer, url] of [
-            ["InvalidUrl", AccessTokenProvider.layerTest(token("token-1")), "https://evil.example/"],
+          const [reason, layer, url, cause] of [
+            [
+              "InvalidUrl",
+              AccessTokenProvider.layerTest(token("token-1")),
+              "https://evil.example/",
+              "UntrustedOriginError"
+            ],
             [
               "Transport",
               failing(new AccessTokenError.TokenRequestError({ reason: "Timeout", attempts: 1 })),
-              "/orders"
+              "/orders",
+              "TokenRequestError"
             ],
             [
               "Encode",
               failing(new AccessTokenError.CredentialsError({ field: "clientId", reason: "is empty" })),
-              "/orders"
+              "/orders",
+              "CredentialsError"
             ]
           ] as const
         ) {
@@ -372,7 +460,7 @@ describe("AuthorizedHttpClient", () => {
           if (!HttpClientError.isHttpClientError(error)) return assert.fail(`not an HttpClientError: ${error._tag}`)
           assert.strictEqual(error.reason, reason)
           assert.isUndefined(error.request.headers["authorization"])
-          assert.isTrue(Option.isSome(Option.fromNullable(error.cause)))
+          assert.strictEqual((error.cause as { readonly _tag?: string })._tag, cause)
         }
       }))
   })

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { AccessToken } from "../AccessToken.js"
 import { TokenResponseError } from "../AccessTokenError.js"
@@ -14,13 +15,19 @@ export const make = (
   return (token) => {
     const known = values.get(token)
     if (known !== undefined) return known
-    const text = format(Redacted.value(token.value))
-    const value = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) ? Effect.succeed(text) : Effect.fail(unsendable)
+    const accessToken = Redacted.value(token.value)
+    const text = Option.filter(Option.liftThrowable(format)(accessToken), isSendable)
+    const value = isSendable(accessToken)
+      ? Option.match(text, { onNone: () => Effect.fail(unsendable("header.format")), onSome: Effect.succeed })
+      : Effect.fail(unsendable("access_token"))
     values.set(token, value)
     return value
   }
 }
 
-const unsendable = new TokenResponseError({
-  problems: [{ path: "access_token", expected: "printable ASCII, to be sent in a header" }]
-})
+/** Printable ASCII, with no blank at either end: what a header can carry (RFC 9110 §5.5). */
+const isSendable = (text: unknown): boolean =>
+  typeof text === "string" && /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text)
+
+const unsendable = (path: string) =>
+  new TokenResponseError({ problems: [{ path, expected: "printable ASCII, to be sent in a header" }] })

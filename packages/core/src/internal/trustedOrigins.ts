@@ -38,9 +38,12 @@ export const make = (options: {
 
 const parse = Option.liftThrowable((url: string) => new URL(url))
 
-/** The origin of a URL; of one that cannot be parsed, nothing that could be trusted. */
+/** The origin of a URL; of one that has none, nothing that could be trusted. */
 export const originOf = (url: string): string =>
-  Option.match(parse(url), { onNone: () => "an invalid URL", onSome: ({ origin }) => origin })
+  Option.match(parse(url), {
+    onNone: () => "an invalid URL",
+    onSome: ({ origin, protocol }) => origin === "null" ? `a ${protocol} URL` : origin
+  })
 
 /** Joins a relative URL to the API's, as `prependUrl` does, and with a slash where both lack one. */
 export const join = (

@@ -80,6 +80,7 @@ describe("the demo with a service", () => {
         const { stdout } = finished
         assert.match(stdout, /application +Evil\[2Jname\n/)
         assert.match(stdout, /GET \/orders +200, in /)
+        assert.match(stdout, /calls +•/)
         const acquired = [...stdout.matchAll(/acquired +([^,\n]+),/g)].map(([, at]) => at)
         assert.strictEqual(acquired.length, 2)
         assert.strictEqual(acquired[0], acquired[1])
@@ -97,7 +98,39 @@ describe("the demo with a service", () => {
       const { status, stdout } = yield* demo(environment(emulator.url))
       assert.strictEqual(status, 0)
       assert.match(stdout, /skipped +STORE_API_DEMO_PATH/)
+      assert.match(stdout, /Timeline\n/)
+      assert.notMatch(stdout, /calls|•/)
     }), 30_000)
+
+  it.scopedLive("draws the timeline to the width of the terminal, or not at all", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make()
+      const drawn = (columns: number) =>
+        Effect.map(
+          demo({
+            ...environment(emulator.url),
+            STORE_API_DEMO_PATH: "/orders",
+            NO_COLOR: "1",
+            NODE_OPTIONS: "--import=data:text/javascript,process.stdout.isTTY=true;" +
+              `process.stdout.columns=${columns}`
+          }),
+          ({ status, stderr, stdout }) => {
+            assert.strictEqual(status, 0, stderr)
+            return stdout.split("\nTimeline\n")[1]
+          }
+        )
+      const longest = (text = "") => Math.max(...text.split("\n").map((line) => line.length))
+      const wide = yield* drawn(200)
+      assert.isAbove(longest(wide), 72)
+      assert.strictEqual(longest(yield* drawn(0)), longest(wide))
+      for (const columns of [80, 60, 42]) {
+        const text = yield* drawn(columns)
+        assert.match(text ?? "", /token 1 +━+╌+\| expires\n/)
+        assert.include(text, "• a call")
+        assert.isAtMost(longest(text), columns)
+      }
+      assert.isUndefined(yield* drawn(41))
+    }), 60_000)
 
   it.scopedLive("names the variables behind what the services refuse", () =>
     Effect.gen(function*() {
@@ -126,12 +159,39 @@ describe("the demo with a configuration that fails", () => {
       for (const set of Object.keys(whole) as ReadonlyArray<keyof typeof whole>) {
         const finished = yield* demo({ [set]: whole[set] })
         const missing = Object.keys(whole).filter((name) => name !== set)
-        assertSentence(finished, ...missing)
-        const [before] = finished.stderr.split(":")
-        assert.deepStrictEqual(before?.match(/STORE_API_\w+/g), missing)
+        assertSentence(
+          finished,
+          `${set} is set, so the real service is used, but ${
+            missing.join(", ").replace(/, (\w+)$/, " and $1")
+          } are missing:`
+        )
         assertNoSecrets(finished, [secret])
       }
-      assertSentence(yield* demo({ STORE_API_DEMO_PATH: "/orders" }), ...Object.keys(whole))
+    }), 60_000)
+
+  it.live("names the variable that was found, mistyped or not enough", () =>
+    Effect.gen(function*() {
+      const { STORE_API_AUTH_URL, ...others } = whole
+      const mistyped = yield* demo({ ...others, STORE_API_AUTHURL: STORE_API_AUTH_URL })
+      assertSentence(mistyped, "STORE_API_AUTHURL", "used, but STORE_API_AUTH_URL is missing:")
+      assertNoSecrets(mistyped, [secret])
+      for (const name of ["STORE_API_AUTHURL", "STORE_API_DEMO_PATH"]) {
+        assertSentence(yield* demo({ [name]: "/orders" }), `${name} is set, so the real`, ...Object.keys(whole))
+      }
+    }), 60_000)
+
+  it.live("names all variables that are empty at once", () =>
+    Effect.gen(function*() {
+      const empty = { STORE_API_AUTH_URL: "", STORE_API_URL: "", STORE_API_CLIENT_ID: "", STORE_API_CLIENT_SECRET: "" }
+      const all = yield* demo(empty)
+      assertSentence(all, ...Object.keys(whole), "are empty:")
+      assert.notMatch(all.stderr, /is set|are set|missing/)
+      const { STORE_API_URL: _, ...others } = empty
+      assertSentence(
+        yield* demo({ ...others, STORE_API_CLIENT_ID: "an-id" }),
+        "STORE_API_CLIENT_ID is set, so",
+        "STORE_API_URL is missing, and STORE_API_AUTH_URL and STORE_API_CLIENT_SECRET are empty:"
+      )
     }), 60_000)
 
   it.live.each([

@@ -5,8 +5,9 @@
  */
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect } from "effect"
+import { isConfigured } from "./demo/environment.js"
 import { sentence } from "./demo/failure.js"
-import { isConfigured, withEmulator, withService } from "./demo/stories.js"
+import { withEmulator, withService } from "./demo/stories.js"
 
 const demo = Effect.if(isConfigured, { onTrue: () => withService, onFalse: () => withEmulator })
 

@@ -2,7 +2,7 @@
 import type { HttpClientError } from "@effect/platform"
 import type { AccessTokenError } from "@store-api/core"
 import type { EmulatorError } from "@store-api/emulator"
-import { ConfigError, Data, Match } from "effect"
+import { Data, Match } from "effect"
 import { stripped } from "./show.js"
 
 export class DemoError extends Data.TaggedError("DemoError")<{ readonly message: string }> {}
@@ -11,7 +11,6 @@ export type Failure =
   | AccessTokenError.AccessTokenError
   | AccessTokenError.ConfigurationError
   | AccessTokenError.UntrustedOriginError
-  | ConfigError.ConfigError
   | DemoError
   | EmulatorError.EmulatorError
   | HttpClientError.HttpClientError
@@ -25,21 +24,7 @@ const variables: Readonly<Record<string, string>> = {
 
 const variable = (option: string) => variables[option] ?? option
 
-const list = (names: ReadonlyArray<string>) => names.join(", ").replace(/, ([^,]*)$/, " and $1")
-
-/** The variables that a configuration failed at, all of them. */
-const atFault = (error: ConfigError.ConfigError): ReadonlyArray<string> =>
-  error._op === "And" || error._op === "Or"
-    ? [...atFault(error.left), ...atFault(error.right)]
-    : [error.path.join("_")]
-
-const configSentence = (error: ConfigError.ConfigError) => {
-  const names = [...new Set(atFault(error))]
-  return `${list(names)} ${names.length === 1 ? "is" : "are"} missing or cannot be read: ` +
-    `set ${list(Object.values(variables))}, or none of them to see the emulator.`
-}
-
-const bySort = Match.type<Exclude<Failure, ConfigError.ConfigError>>().pipe(
+const bySort = Match.type<Failure>().pipe(
   Match.tag("ConfigurationError", ({ option, reason }) => `${variable(option)} ${reason}.`),
   Match.tag("CredentialsError", ({ field, reason }) => `${variable(field)} ${reason}.`),
   Match.tag(
@@ -57,8 +42,4 @@ const bySort = Match.type<Exclude<Failure, ConfigError.ConfigError>>().pipe(
 )
 
 /** The library's messages speak of `authUrl`, the option; here it came from a variable. */
-export const sentence = (error: Failure): string =>
-  stripped(ConfigError.isConfigError(error) ? configSentence(error) : bySort(error)).replaceAll(
-    "authUrl",
-    variable("authUrl")
-  )
+export const sentence = (error: Failure): string => stripped(bySort(error)).replaceAll("authUrl", variable("authUrl"))

@@ -38,6 +38,11 @@ export const paint: Effect.Effect<Paint> = Effect.map(
       : { bold: plain, green: plain, yellow: plain, red: plain }
 )
 
+/** How many characters fit on a line of the terminal, if it is one and tells. */
+export const width: Effect.Effect<number> = Effect.sync(() =>
+  process.stdout.isTTY && process.stdout.columns > 0 ? process.stdout.columns : Infinity
+)
+
 export const title = (text: string) => Effect.flatMap(paint, ({ bold }) => Console.log(`\n${bold(text)}`))
 
 export const row = (label: string, text: string) => Console.log(`   ${label.padEnd(15)} ${text}`)

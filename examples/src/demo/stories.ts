@@ -3,14 +3,12 @@ import { AccessTokenProvider } from "@store-api/core"
 import { Emulator } from "@store-api/emulator"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { Clock, Config, Console, DateTime, Duration, Effect, Layer, Option } from "effect"
+import * as environment from "./environment.js"
 import { DemoError } from "./failure.js"
 import * as Journal from "./journal.js"
 import * as show from "./show.js"
 import * as steps from "./steps.js"
 import * as timeline from "./timeline.js"
-
-/** Whether the environment speaks of the service at all. A part of its variables is a mistake, not a wish for the emulator. */
-export const isConfigured = Effect.sync(() => Object.keys(process.env).some((name) => name.startsWith("STORE_API_")))
 
 const tokenLife = Duration.seconds(2)
 
@@ -123,7 +121,12 @@ export const withService = Effect.gen(function*() {
   yield* steps.fromCache
 
   yield* timeline.draw({ to: DateTime.toEpochMillis(token.expiresAt) })
-}).pipe(Effect.provide(Layer.merge(NodeStoreAuth.layerConfig(), Journal.layer)))
+}).pipe(
+  Effect.provide(Layer.merge(NodeStoreAuth.layerConfig(), Journal.layer)),
+  // All variables are there, or it would not have come to this.
+  Effect.catchTag("ConfigError", Effect.die),
+  (story) => Effect.zipRight(environment.checked, story)
+)
 
 const refused = (status: number) =>
   `The protected call was answered with ${status}: check STORE_API_DEMO_PATH and STORE_API_URL, ` +

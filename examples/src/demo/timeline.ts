@@ -4,31 +4,47 @@ import { Console, Effect, Ref } from "effect"
 import { Journal, type TokenEntry } from "./journal.js"
 import * as show from "./show.js"
 
-const columns = 60
+/** Of the bars, without what stands before and behind them. */
+const most = 60
+const fewest = 20
+
+const indent = 3
+const before = indent + 10
+const behind = "× revoked".length
 
 const steps = [0.5, 1, 5, 10, 60, 300, 600, 3600].map((seconds) => seconds * 1000)
 
-/** Draws what the journal holds, from the first acquisition to the given moment. */
+/** Draws what the journal holds, from the first acquisition to the given moment, unless the terminal is too narrow. */
 export const draw = ({ to }: { readonly to: number }) =>
   Effect.gen(function*() {
     const { calls, tokens } = yield* Ref.get(yield* Journal)
+    const width = yield* show.width
+    const columns = Math.min(width - before - behind, most)
+    if (columns < fewest) return
     const from = Math.min(...tokens.map(({ acquiredAt }) => acquiredAt))
     const column = (at: number) => Math.round(((Math.min(at, to) - from) / (to - from)) * columns)
     const paint = yield* show.paint
 
     yield* show.title("Timeline")
-    yield* Console.log(line(...axis(to - from)))
+    yield* Console.log(line(...axis(to - from, columns)))
     for (const [index, token] of tokens.entries()) {
       yield* Console.log(line(`token ${index + 1}`, bar(token, column, to, paint)))
     }
-    yield* Console.log(line("calls", marks(calls.map(column))))
-    yield* Console.log(`\n${line("", "━ fresh   ╌ renewal due: the next call starts it in the background   • a call")}`)
+    if (calls.length > 0) yield* Console.log(line("calls", marks(calls.map(column), columns)))
+    const meanings = ["━ fresh", "╌ renewal due: the next call starts it", ...(calls.length > 0 ? ["• a call"] : [])]
+    yield* Console.log(`\n${legend(meanings, width)}`)
   })
 
-const line = (label: string, text: string) => `   ${label.padEnd(10)}${text}`.trimEnd()
+const line = (label: string, text: string) => `${" ".repeat(indent)}${label}`.padEnd(before).concat(text).trimEnd()
 
-const axis = (span: number): [label: string, text: string] => {
-  const step = steps.find((step) => span / step <= 8) ?? span
+/** On one line below the bars, or each on its own. */
+const legend = (meanings: ReadonlyArray<string>, width: number) => {
+  const one = line("", meanings.join("   "))
+  return one.length <= width ? one : meanings.map((meaning) => `${" ".repeat(indent)}${meaning}`).join("\n")
+}
+
+const axis = (span: number, columns: number): [label: string, text: string] => {
+  const step = steps.find((step) => span / step <= columns / 7.5) ?? span
   const unit = step < 60_000 ? { name: "seconds", millis: 1000 } : { name: "minutes", millis: 60_000 }
   const ticks = Array.from({ length: Math.floor(span / step) + 1 }, (_, index) => index * step)
   return [
@@ -54,5 +70,5 @@ const bar = (token: TokenEntry, column: (at: number) => number, to: number, pain
     paint.yellow("╌".repeat(Math.max(stop - ageing, 0))) + fate
 }
 
-const marks = (at: ReadonlyArray<number>) =>
+const marks = (at: ReadonlyArray<number>, columns: number) =>
   Array.from({ length: columns + 1 }, (_, column) => at.includes(column) ? "•" : " ").join("")

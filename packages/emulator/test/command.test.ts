@@ -153,18 +153,33 @@ describe.concurrent("store-api-emulator", () => {
     }))
 })
 
+it("is started by its name only: nothing that can be imported starts it", () => {
+  const codeOf = (name: string) =>
+    spawnSync(
+      process.execPath,
+      [
+        "--input-type=module",
+        "-e",
+        `import("${name}").then(() => console.log("imported"), (e) => console.log(e.code))`
+      ],
+      { cwd: root, encoding: "utf8", timeout: 10_000 }
+    ).stdout.trim()
+  assert.strictEqual(codeOf("@store-api/emulator/Fault"), "imported")
+  assert.strictEqual(codeOf("@store-api/emulator/bin"), "ERR_PACKAGE_PATH_NOT_EXPORTED")
+})
+
 describe.concurrent("store-api-emulator ends with 1 and one sentence", () => {
-  const lines: Record<string, ReadonlyArray<string>> = {
-    "for an unknown flag": ["--prot", "1"],
-    "for a secret as a flag": ["--client-secret=canary"],
-    "for an argument": ["canary"],
-    "for a flag without its value": ["--port"],
-    "for a port that is no number": ["--port", "canary"],
-    "for a port out of range": ["--port", "70000"],
-    "for a life that is no time": ["--token-life", "canary"],
-    "for a life of zero": ["--token-life", "0s"],
-    "for a life beyond an hour": ["--token-life", "2h"],
-    "for an id that cannot be sent raw": ["--client-id", "a&b"]
+  const lines: Record<string, { readonly named: string; readonly args: ReadonlyArray<string> }> = {
+    "for an unknown flag": { named: "--prot", args: ["--prot", "1"] },
+    "for a secret as a flag": { named: "--client-secret", args: ["--client-secret=canary"] },
+    "for an argument": { named: "flags", args: ["canary"] },
+    "for a flag without its value": { named: "--port", args: ["--port"] },
+    "for a port that is no number": { named: "--port", args: ["--port", "canary"] },
+    "for a port out of range": { named: "--port", args: ["--port", "70000"] },
+    "for a life that is no time": { named: "--token-life", args: ["--token-life", "canary"] },
+    "for a life of zero": { named: "--token-life", args: ["--token-life", "0s"] },
+    "for a life beyond an hour": { named: "--token-life", args: ["--token-life", "2h"] },
+    "for an id that cannot be sent raw": { named: "--client-id", args: ["--client-id", "a&b"] }
   }
   const fails = (args: ReadonlyArray<string>, env: Record<string, string> = {}) =>
     Effect.gen(function*() {
@@ -174,17 +189,27 @@ describe.concurrent("store-api-emulator ends with 1 and one sentence", () => {
       assert.match(running.errors(), /^[A-Z`-][^\n]{20,}[.]\n$/)
       assert.notMatch(running.errors(), /[.] /)
       assert.notInclude(running.errors(), "canary")
+      assert.notMatch(running.errors(), /`(clientId|clientSecret|port|tokenLife)`/)
       return running.errors()
     })
-  for (const [name, args] of Object.entries(lines)) it.scopedLive(name, () => fails(args))
+  for (const [name, { args, named }] of Object.entries(lines)) {
+    it.scopedLive(`${name}, and names it`, () => Effect.map(fails(args), (sentence) => assert.include(sentence, named)))
+  }
 
-  it.scopedLive("for a secret that cannot be sent raw", () => fails([], { STORE_API_CLIENT_SECRET: "canary&x" }))
-  it.scopedLive("for an empty secret", () => fails([], { STORE_API_CLIENT_SECRET: "" }))
+  for (const [name, secret] of [["a secret that cannot be sent raw", "canary&x"], ["an empty secret", ""]] as const) {
+    it.scopedLive(`for ${name}, and names its variable`, () =>
+      Effect.map(
+        fails([], { STORE_API_CLIENT_SECRET: secret }),
+        (sentence) => assert.include(sentence, "STORE_API_CLIENT_SECRET")
+      ))
+  }
   it.scopedLive("for a busy port", () =>
     Effect.gen(function*() {
       const first = yield* start([])
       const { port } = new URL(yield* url(first))
-      assert.include(yield* fails(["--port", port]), port)
+      const sentence = yield* fails(["--port", port])
+      assert.include(sentence, port)
+      assert.include(sentence, "--port")
     }))
 })
 

@@ -8,6 +8,7 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { type Client, demoClient } from "../Client.js"
 import * as Emulator from "../Emulator.js"
+import type { EmulatorError } from "../EmulatorError.js"
 import type { RecordedRequest } from "../RecordedRequest.js"
 import * as duration from "./duration.js"
 import { Observer } from "./observer.js"
@@ -35,6 +36,18 @@ const flags = {
 type Flags = Partial<Record<keyof typeof flags, string>>
 
 const wrong = (message: string) => Effect.fail(new UsageError({ message: `${message}; see --help.` }))
+
+/** The emulator speaks of its options; here they came from flags, and from a variable. */
+const inFlags = ({ message, reason }: EmulatorError) =>
+  new UsageError({
+    message: reason === "InvalidOption"
+      ? message
+        .replace("`clientId`", "`--client-id`")
+        .replace("`clientSecret`", "`STORE_API_CLIENT_SECRET`")
+        .replace("`port`", "`--port`")
+        .replace("`tokenLife`", "`--token-life`")
+      : message.replace(/(choose .*)[.]$/, "$1 with `--port`.")
+  })
 
 const isFlag = (name: string): name is keyof typeof flags => Object.hasOwn(flags, name)
 
@@ -108,7 +121,10 @@ export const run = (args: ReadonlyArray<string>) =>
     if (found.help !== undefined) return yield* Console.log(help)
     const secret = yield* Config.option(Config.redacted("STORE_API_CLIENT_SECRET"))
     const { client, options } = yield* toOptions(found, secret)
-    const emulator = yield* Effect.provideService(Emulator.make(options), Observer, observing)
+    const emulator = yield* Emulator.make(options).pipe(
+      Effect.provideService(Observer, observing),
+      Effect.mapError(inFlags)
+    )
     yield* Console.log(greeting(emulator.url, client))
     return yield* Effect.never
   }).pipe(Effect.scoped)

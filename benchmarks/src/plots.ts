@@ -121,6 +121,8 @@ export const loadPlot = (loads: ReadonlyArray<Load>, seconds: number): string =>
           at,
           millis
         }]))
+        // Of a hundred requests at once, one band.
+        const bands = new Map(load.flights.map((flight) => [Math.round(flight.from / 50), flight]))
         return [
           text(
             left,
@@ -129,7 +131,7 @@ export const loadPlot = (loads: ReadonlyArray<Load>, seconds: number): string =>
               `${number(load.expired)} dead tokens, ${number(load.requests)} token requests`,
             { classes: "small" }
           ),
-          ...load.flights.slice(0, 400).map(({ from, to }) => {
+          ...[...bands.values()].map(({ from, to }) => {
             const end = within(Number.isNaN(to) ? seconds * 1000 : to)
             return rectangle(x(within(from)), y(longest), x(end) - x(within(from)), floor - y(longest), "ours band")
           }),

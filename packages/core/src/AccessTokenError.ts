@@ -310,17 +310,8 @@ export const retryAt = (error: unknown): Option.Option<DateTime.Utc> =>
  * @since 0.1.0
  * @category combinators
  */
-export const withRetryAt = (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
-  switch (error._tag) {
-    case "TokenExpiredError":
-      return new TokenExpiredError({ ...error, retryAt })
-    case "CredentialsError":
-      return new CredentialsError({ ...error, retryAt })
-    case "TokenRequestError":
-      return new TokenRequestError({ ...error, retryAt })
-    case "TokenRefusedError":
-      return new TokenRefusedError({ ...error, retryAt })
-    case "TokenResponseError":
-      return new TokenResponseError({ ...error, retryAt })
-  }
-}
+export const withRetryAt = (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError =>
+  // Each class takes the fields of its own error, which the compiler cannot tell of a union.
+  new classes[error._tag]({ ...error, retryAt } as never)
+
+const classes = { TokenExpiredError, CredentialsError, TokenRequestError, TokenRefusedError, TokenResponseError }

@@ -17,7 +17,8 @@ import * as dispatcher from "./internal/dispatcher.js"
  * - `connections`: how many sockets may be open to one origin; further requests wait for one. From 1; default no bound.
  * - `proxy`: where requests go through. `"env"`, the default: what `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` say,
  *   see `layer`. A URL, http or https: all go through it; its user name and password are sent to it. `"none"`: no proxy,
- *   whatever the environment says.
+ *   whatever the environment says. Requests to this machine (`localhost`, `*.localhost`, `127.0.0.0/8`, `[::1]`) go through
+ *   none in any case.
  * - `ca`: certificates in PEM that are trusted besides those that Node trusts by itself, `NODE_EXTRA_CA_CERTS` included;
  *   one text may hold several.
  * - `cert`, `key`: the client's certificate (its chain after it) and its private key, both in PEM, for servers that ask
@@ -55,8 +56,8 @@ export const layerDispatcher = (options: Options = {}): Layer.Layer<NodeHttpClie
  * The proxy variables are understood as undici does. `http_proxy` counts before `HTTP_PROXY`, and so on; without one for
  * https, that for http is taken; an empty one means no proxy. Both are read when the layer is built, `NO_PROXY` at each
  * request. That lists hosts, separated by commas or spaces: a name stands for its subdomains too, `name:8080` for that
- * port, `*` for all; address ranges are not understood. This machine is no exception: list `localhost,127.0.0.1`. Every
- * request goes through a tunnel (`CONNECT`), those over http too.
+ * port, `*` for all; address ranges are not understood. This machine need not be listed. Every request that goes through
+ * a proxy does so in a tunnel (`CONNECT`), those over http too.
  *
  * @example
  * ```ts

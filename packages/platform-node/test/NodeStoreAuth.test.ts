@@ -1,10 +1,11 @@
 import { HttpClient } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenProvider, AuthorizedHttpClient, ClientCredentials, TokenSource } from "@store-api/core"
 import { Emulator } from "@store-api/emulator"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { Cause, Config, ConfigError, ConfigProvider, DateTime, Effect, Exit, Layer, Option, Redacted } from "effect"
-import { at, authorized, call, selfSigned, startStore, startTlsStore } from "./utils.js"
+import { at, authorized, call, canMakeCertificates, selfSigned, startStore, startTlsStore } from "./utils.js"
 
 /** An application: the emulator behind sockets, and the layer in front of them. */
 const application = (http?: NodeStoreAuth.Options["http"]) =>
@@ -39,7 +40,7 @@ describe("layer", () => {
       for (const path of ["/orders", "/orders/7", "/stock?of=7"]) assert.strictEqual(yield* statusOf(path), 200)
       const [token] = yield* emulator.tokens
       assert(token !== undefined)
-      assert.deepStrictEqual(
+      deepStrictEqual(
         (yield* apiRequests).map(({ authorization }) => Option.map(authorization, Redacted.value)),
         Array.from({ length: 3 }, () => Option.some(`Bearer ${Redacted.value(token.value)}`))
       )
@@ -51,7 +52,7 @@ describe("layer", () => {
       const statuses = yield* Effect.forEach(Array(1000).keys(), (n) => statusOf(`/orders/${n}`), {
         concurrency: "unbounded"
       })
-      assert.deepStrictEqual(statuses, Array<number>(1000).fill(200))
+      deepStrictEqual(statuses, Array<number>(1000).fill(200))
       assert.lengthOf(yield* apiRequests, 1000)
       assert.lengthOf(yield* tokenRequests, 1)
     }).pipe(Effect.provide(application({ connections: 64 }))))
@@ -62,7 +63,7 @@ describe("layer", () => {
       assert.strictEqual(yield* statusOf("/orders"), 200)
       assert.strictEqual(yield* emulator.revoke(), 1)
       assert.strictEqual(yield* statusOf("/orders"), 200)
-      assert.deepStrictEqual((yield* apiRequests).map(({ status }) => Option.getOrNull(status)), [200, 401, 200])
+      deepStrictEqual((yield* apiRequests).map(({ status }) => Option.getOrNull(status)), [200, 401, 200])
       assert.lengthOf(yield* tokenRequests, 2)
     }).pipe(Effect.provide(application())))
 
@@ -85,7 +86,20 @@ describe("layer", () => {
         apiUrl: url,
         credentials: ClientCredentials.make({ clientId, clientSecret })
       })
-      assert.deepStrictEqual(yield* Effect.provide(call(), live), authorized)
+      deepStrictEqual(yield* Effect.provide(call(), live), authorized)
+    }))
+
+  it.scopedLive("trusts a server by http.ca, and without it sends no credentials", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make({ tls: true })
+      const refused = yield* Effect.flip(Effect.provide(call(), NodeStoreAuth.layer(at(emulator.url))))
+      assert(refused._tag === "TokenRequestError")
+      assert.strictEqual(refused.reason, "Certificate")
+      deepStrictEqual(yield* emulator.requests, [])
+      const http = { ca: Option.getOrThrow(emulator.ca) }
+      const { clientId, clientSecret } = Emulator.demoClient
+      yield* Effect.provide(call(), NodeStoreAuth.layer({ ...at(emulator.url), clientId, clientSecret, http }))
+      deepStrictEqual((yield* emulator.requests).map(({ kind }) => kind), ["token", "api"])
     }))
 
   it.live("fails while it is built when an option of http cannot be used", () =>
@@ -111,10 +125,10 @@ describe("layerFromSource", () => {
           }))
       )
       const live = Layer.provide(NodeStoreAuth.layerFromSource({ apiUrl: url }), source)
-      assert.deepStrictEqual(yield* Effect.provide(call(), live), { authorization: "Bearer a-token-of-ones-own" })
+      deepStrictEqual(yield* Effect.provide(call(), live), { authorization: "Bearer a-token-of-ones-own" })
     }))
 
-  it.scopedLive("applies http", () =>
+  it.scopedLive.runIf(canMakeCertificates)("applies http", () =>
     Effect.gen(function*() {
       const identity = yield* selfSigned()
       const { url } = yield* startTlsStore(identity)
@@ -126,7 +140,7 @@ describe("layerFromSource", () => {
             json
           )
         )
-      assert.deepStrictEqual(yield* Effect.provide(answer, Layer.provide(live, provider)), {
+      deepStrictEqual(yield* Effect.provide(answer, Layer.provide(live, provider)), {
         authorization: "Basic of-ones-own"
       })
     }))
@@ -163,7 +177,7 @@ describe("layerConfig", () => {
           STORE_API_CLIENT_SECRET: "an-invented-secret"
         })
       )
-      assert.deepStrictEqual(yield* Effect.provide(call(), live), authorized)
+      deepStrictEqual(yield* Effect.provide(call(), live), authorized)
     }))
 
   it.scopedLive("takes a config for each option, those of http too", () =>
@@ -186,7 +200,7 @@ describe("layerConfig", () => {
             )
           )
         )
-      assert.deepStrictEqual(yield* outcome("2"), Exit.succeed<unknown>(authorized))
+      deepStrictEqual(yield* outcome("2"), Exit.succeed<unknown>(authorized))
       const refused = yield* outcome("-2")
       assert(Exit.isFailure(refused))
       assert.include(Cause.pretty(refused.cause), "The option connections must be")
@@ -199,7 +213,7 @@ it.live("provides the provider beside the client, with the same token", () =>
     const provider = yield* AccessTokenProvider.AccessTokenProvider
     const token = yield* provider.get
     assert.strictEqual(yield* statusOf("/orders"), 200)
-    assert.deepStrictEqual((yield* emulator.tokens).map(({ value }) => Redacted.value(value)), [
+    deepStrictEqual((yield* emulator.tokens).map(({ value }) => Redacted.value(value)), [
       Redacted.value(token.value)
     ])
     assert.lengthOf(yield* tokenRequests, 1)

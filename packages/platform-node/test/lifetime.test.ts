@@ -1,9 +1,10 @@
 import * as Http from "node:http"
 import * as Net from "node:net"
 import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
-import { at, call, get, listen, processTimeout, run, startProxy, startStore, until } from "./utils.js"
+import { at, byName, call, get, listen, processTimeout, run, startProxy, startStore, until } from "./utils.js"
 
 /** Takes requests and never answers. */
 const hanging = Effect.suspend(() => listen(Http.createServer(() => undefined)))
@@ -35,11 +36,14 @@ describe("the end of the scope", () => {
       yield* until(() => server.open() === 0)
     }))
 
-  it.scopedLive("and those through a proxy", () =>
+  it.scopedLive("and those through a proxy, and past it", () =>
     Effect.gen(function*() {
       const [server, proxy] = [yield* startStore, yield* startProxy()]
-      const live = NodeHttp.layer({ proxy: new URL(proxy.url) })
-      yield* Effect.provide(Effect.tap(get(server.url), () => assert.strictEqual(proxy.open(), 1)), live)
+      yield* Effect.gen(function*() {
+        yield* get(byName(server))
+        yield* get(server.url)
+        deepStrictEqual([server.open(), proxy.open()], [2, 1])
+      }).pipe(Effect.provide(NodeHttp.layer({ proxy: new URL(proxy.url) })))
       yield* until(() => server.open() === 0 && proxy.open() === 0)
     }))
 
@@ -53,7 +57,7 @@ describe("the end of the scope", () => {
       yield* until(() => server.open() === 1)
       const [duration] = yield* Effect.timed(Scope.close(scope, Exit.void))
       assert.isBelow(Duration.toMillis(duration), 500)
-      assert.deepStrictEqual((yield* Fiber.join(waiting)).map(({ _tag }) => _tag), ["RequestError", "RequestError"])
+      deepStrictEqual((yield* Fiber.join(waiting)).map(({ _tag }) => _tag), ["RequestError", "RequestError"])
       yield* until(() => server.open() === 0)
       assert.strictEqual(server.opened(), 1)
     }))
@@ -71,7 +75,7 @@ describe("the end of the scope", () => {
         const proxy = through === undefined ? undefined : yield* through
         const seen = proxy ?? server
         const live = NodeHttp.layer({ proxy: proxy === undefined ? "none" : new URL(proxy.url) })
-        const interrupted = get(server.url).pipe(Effect.timeoutOption("300 millis"))
+        const interrupted = get(byName(server)).pipe(Effect.timeoutOption("300 millis"))
         yield* Effect.provide(Effect.tap(interrupted, () => assert.strictEqual(seen.open(), 1)), live)
         yield* until(() => server.open() === 0 && seen.open() === 0)
       }))
@@ -109,8 +113,8 @@ describe("a process that used the layer", () => {
           run([(yield* hanging).url, "", "leaked"]),
           run([(yield* silent).url, "undici", "interrupted"])
         ], { concurrency: 2 })
-        assert.deepStrictEqual([leaked.output, leaked.lingered], ["left alone", undefined])
-        assert.deepStrictEqual([undici.output, undici.lingered], ["interrupted", undefined])
+        deepStrictEqual([leaked.output, leaked.lingered], ["left alone", undefined])
+        deepStrictEqual([undici.output, undici.lingered], ["interrupted", undefined])
       }),
     processTimeout
   )

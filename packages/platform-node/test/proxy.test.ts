@@ -1,18 +1,24 @@
-import type * as Http from "node:http"
+import * as Http from "node:http"
 import * as Https from "node:https"
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { Effect, Layer, Redacted } from "effect"
 import {
   at,
   authorized,
+  byName,
   call,
+  canListenOn,
+  canMakeCertificates,
+  elsewhere,
   get,
   listen,
   processTimeout,
   run,
   selfSigned,
+  type Server,
   startProxy,
   startStore,
   startTlsStore,
@@ -20,70 +26,87 @@ import {
   withVariables
 } from "./utils.js"
 
+/** The options of a store that is not on this machine, by its name, and takes secrets without TLS. */
+const beyond = (server: Server) => ({ ...at(byName(server)), allowInsecure: true })
+
 describe("the option", () => {
   it.scopedLive("sends the token request and the API's through the proxy, over http", () =>
     Effect.gen(function*() {
       const [server, proxy] = [yield* startStore, yield* startProxy()]
-      const live = NodeStoreAuth.layer({ ...at(server.url), http: { proxy: new URL(proxy.url) } })
-      assert.deepStrictEqual(yield* Effect.provide(call(), live), authorized)
-      const tunnel = { to: `127.0.0.1:${server.port}`, authorization: undefined }
-      assert.deepStrictEqual(proxy.tunnels, Array(server.opened()).fill(tunnel))
+      const live = NodeStoreAuth.layer({ ...beyond(server), http: { proxy: new URL(proxy.url) } })
+      deepStrictEqual(yield* Effect.provide(call(), live), authorized)
+      const tunnel = { to: `${elsewhere}:${server.port}`, authorization: undefined }
+      deepStrictEqual(proxy.tunnels, Array(server.opened()).fill(tunnel))
     }))
 
-  it.scopedLive("and over https, with the user name and password of the URL", () =>
-    Effect.gen(function*() {
-      const identity = yield* selfSigned()
-      const [server, proxy] = [yield* startTlsStore(identity), yield* startProxy()]
-      const url = new URL(proxy.url)
-      url.username = "someone"
-      url.password = "p@ss"
-      yield* Effect.provide(get(server.url), NodeHttp.layer({ proxy: url, ca: identity.cert }))
-      const authorization = `Basic ${Buffer.from("someone:p@ss").toString("base64")}`
-      assert.deepStrictEqual(proxy.tunnels, [{ to: `localhost:${server.port}`, authorization }])
-    }))
+  it.scopedLive.runIf(canMakeCertificates)(
+    "and over https, with the user name and password of the URL",
+    () =>
+      Effect.gen(function*() {
+        const identity = yield* selfSigned(elsewhere)
+        const [server, proxy] = [yield* startTlsStore(identity), yield* startProxy()]
+        const url = new URL(proxy.url)
+        url.username = "someone"
+        url.password = "p@ss"
+        yield* Effect.provide(get(byName(server)), NodeHttp.layer({ proxy: url, ca: identity.cert }))
+        const authorization = `Basic ${Buffer.from("someone:p@ss").toString("base64")}`
+        deepStrictEqual(proxy.tunnels, [{ to: `${elsewhere}:${server.port}`, authorization }])
+      })
+  )
 
-  it.scopedLive("trusts a proxy over TLS by ca, and not without", () =>
-    Effect.gen(function*() {
-      const identity = yield* selfSigned()
-      const server = yield* startStore
-      const proxy = yield* startProxy(Https.createServer(identity), "https")
-      const http = { proxy: new URL(proxy.url) }
-      const trusting = NodeHttp.layer({ ...http, ca: identity.cert })
-      assert.include(yield* Effect.provide(get(server.url), trusting), "authorization")
-      assert.lengthOf(proxy.tunnels, 1)
+  it.scopedLive.runIf(canMakeCertificates)(
+    "trusts a proxy over TLS by ca, and not without",
+    () =>
+      Effect.gen(function*() {
+        const identity = yield* selfSigned()
+        const server = yield* startStore
+        const proxy = yield* startProxy(Https.createServer(identity), "https")
+        const http = { proxy: new URL(proxy.url) }
+        const trusting = NodeHttp.layer({ ...http, ca: identity.cert })
+        assert.include(yield* Effect.provide(get(byName(server)), trusting), "authorization")
+        assert.lengthOf(proxy.tunnels, 1)
 
-      const error = yield* Effect.flip(Effect.provide(call(), NodeStoreAuth.layer({ ...at(server.url), http })))
-      assert(error._tag === "TokenRequestError")
-      assert.strictEqual(error.reason, "Certificate")
-      assert.lengthOf(proxy.tunnels, 1)
-    }))
+        const error = yield* Effect.flip(Effect.provide(call(), NodeStoreAuth.layer({ ...beyond(server), http })))
+        assert(error._tag === "TokenRequestError")
+        assert.strictEqual(error.reason, "Certificate")
+        assert.lengthOf(proxy.tunnels, 1)
+      })
+  )
 
-  it.scopedLive("shows the client certificate to the server, not to the proxy", () =>
-    Effect.gen(function*() {
-      const { cert, key } = yield* selfSigned()
-      const shown: Array<boolean> = []
-      const asking = (handler?: Http.RequestListener) => {
-        const server = Https.createServer(
-          { cert, key, ca: cert, requestCert: true, rejectUnauthorized: false },
-          handler
-        )
-        return server.on("secureConnection", (socket) => shown.push("subject" in socket.getPeerCertificate()))
-      }
-      const server = yield* listen(asking(store), { host: "localhost", protocol: "https" })
-      const proxy = yield* startProxy(asking(), "https")
-      const live = NodeHttp.layer({ proxy: new URL(proxy.url), ca: cert, cert, key: Redacted.make(key) })
-      yield* Effect.provide(get(server.url), live)
-      assert.deepStrictEqual(shown, [false, true])
-    }))
+  it.scopedLive.runIf(canMakeCertificates)(
+    "shows the client certificate to the server, not to the proxy",
+    () =>
+      Effect.gen(function*() {
+        const { cert, key } = yield* selfSigned("*.store.example")
+        const shown: Array<boolean> = []
+        const asking = (handler?: Http.RequestListener) => {
+          const server = Https.createServer(
+            { cert, key, ca: cert, requestCert: true, rejectUnauthorized: false },
+            handler
+          )
+          return server.on("secureConnection", (socket) => shown.push("subject" in socket.getPeerCertificate()))
+        }
+        const server = yield* listen(asking(store), { host: "localhost", protocol: "https" })
+        const proxy = yield* startProxy(asking(), "https")
+        const live = NodeHttp.layer({
+          proxy: new URL(byName(proxy, "proxy.store.example")),
+          ca: cert,
+          cert,
+          key: Redacted.make(key)
+        })
+        yield* Effect.provide(get(byName(server)), live)
+        deepStrictEqual(shown, [false, true])
+      })
+  )
 
   it.scopedLive("wins over the environment", () =>
     Effect.gen(function*() {
       const [server, proxy, other] = [yield* startStore, yield* startProxy(), yield* startProxy()]
       const through = (http: NodeHttp.Options) =>
-        withVariables({ HTTP_PROXY: other.url })(Effect.provide(get(server.url), NodeHttp.layer(http)))
+        withVariables({ HTTP_PROXY: other.url })(Effect.provide(get(byName(server)), NodeHttp.layer(http)))
       yield* through({ proxy: "none" })
       yield* through({ proxy: new URL(proxy.url) })
-      assert.deepStrictEqual([proxy.tunnels.length, other.tunnels.length], [1, 0])
+      deepStrictEqual([proxy.tunnels.length, other.tunnels.length], [1, 0])
     }))
 })
 
@@ -91,21 +114,21 @@ describe("the environment", () => {
   it.scopedLive("of the process is used by default", () =>
     Effect.gen(function*() {
       const [server, proxy] = [yield* startStore, yield* startProxy()]
-      const { output } = yield* run([server.url], { HTTP_PROXY: proxy.url })
+      const { output } = yield* run([byName(server)], { HTTP_PROXY: proxy.url })
       assert.include(output, "authorization")
-      assert.deepStrictEqual(proxy.tunnels.map(({ to }) => to), [`127.0.0.1:${server.port}`])
+      deepStrictEqual(proxy.tunnels.map(({ to }) => to), [`${elsewhere}:${server.port}`])
     }), processTimeout)
 
   /** How many tunnels an http and an https request open with these variables; `PROXY` in them is the proxy's URL. */
   const tunnels = (variables: Readonly<Record<string, string>>, http: NodeHttp.Options = {}) =>
     Effect.gen(function*() {
-      const identity = yield* selfSigned()
+      const identity = yield* selfSigned("auth.store.example")
       const [plain, encrypted, proxy] = [yield* startStore, yield* startTlsStore(identity), yield* startProxy()]
       const changes = Object.entries(variables).map(([name, value]) => [name, value.replace("PROXY", proxy.url)])
       const both = Effect.gen(function*() {
-        yield* get(plain.url)
+        yield* get(byName(plain))
         const before = proxy.tunnels.length
-        yield* get(encrypted.url)
+        yield* get(byName(encrypted, "auth.store.example"))
         return [before, proxy.tunnels.length - before]
       })
       return yield* Effect.provide(both, NodeHttp.layer({ ...http, ca: identity.cert })).pipe(
@@ -122,14 +145,19 @@ describe("the environment", () => {
     [{ http_proxy: "PROXY", HTTP_PROXY: "http://127.0.0.1:9" }, [1, 1]],
     [{ http_proxy: "", HTTP_PROXY: "PROXY" }, [0, 0]],
     [{ HTTP_PROXY: "PROXY", NO_PROXY: "*" }, [0, 0]],
-    [{ HTTP_PROXY: "PROXY", NO_PROXY: "127.0.0.1" }, [0, 1]],
-    [{ HTTP_PROXY: "PROXY", no_proxy: "store.example, localhost" }, [1, 0]]
+    [{ HTTP_PROXY: "PROXY", NO_PROXY: "api.store.example" }, [0, 1]],
+    [{ HTTP_PROXY: "PROXY", NO_PROXY: "store.example" }, [0, 0]],
+    [{ HTTP_PROXY: "PROXY", NO_PROXY: "localhost,127.0.0.1" }, [1, 1]],
+    [{ HTTP_PROXY: "PROXY", no_proxy: "other.example, auth.store.example" }, [1, 0]]
   ]
   for (const [variables, expected] of cases) {
-    it.scopedLive(`${JSON.stringify(variables)}: ${expected.join(" and ")} tunnels`, () =>
-      Effect.gen(function*() {
-        assert.deepStrictEqual(yield* tunnels(variables), expected)
-      }))
+    it.scopedLive.runIf(canMakeCertificates)(
+      `${JSON.stringify(variables)}: ${expected.join(" and ")} tunnels`,
+      () =>
+        Effect.gen(function*() {
+          deepStrictEqual(yield* tunnels(variables), expected)
+        })
+    )
   }
 
   for (
@@ -145,3 +173,61 @@ describe("the environment", () => {
       }))
   }
 })
+
+/** Names of this machine, the address behind each, and whether there is a way to it. */
+const names = await Promise.all(
+  [["localhost", "127.0.0.1"], ["127.0.0.1", "127.0.0.1"], ["127.9.9.9", "127.9.9.9"], ["[::1]", "::1"]].map(
+    async ([host = "", address = ""]) => ({ host, address, reachable: await canListenOn(address) })
+  )
+)
+
+const ways: Readonly<
+  Record<string, (proxy: string) => { http?: NodeHttp.Options; variables?: Record<string, string> }>
+> = {
+  "the option": (proxy) => ({ http: { proxy: new URL(proxy) } }),
+  "the environment": (proxy) => ({ variables: { http_proxy: proxy, https_proxy: proxy } })
+}
+
+for (const [way, settings] of Object.entries(ways)) {
+  describe(`this machine, with a proxy by ${way}`, () => {
+    for (const { address, host, reachable } of names) {
+      it.scopedLive.runIf(reachable)(
+        `gets secrets as ${host}, and the proxy no connection`,
+        () =>
+          Effect.gen(function*() {
+            const server = yield* listen(Http.createServer(store), { address, host })
+            const proxy = yield* startProxy()
+            const { http, variables = {} } = settings(proxy.url)
+            const answer = Effect.provide(call(), NodeStoreAuth.layer({ ...at(server.url), http }))
+            deepStrictEqual(yield* withVariables(variables)(answer), authorized)
+            assert.strictEqual(proxy.opened(), 0)
+          })
+      )
+    }
+
+    /** Those of the hosts whose requests reach the proxy, over http or https, whatever they are answered. */
+    const seen = (hosts: ReadonlyArray<string>) =>
+      Effect.gen(function*() {
+        const [{ port }, proxy] = [yield* startStore, yield* startProxy()]
+        const { http, variables = {} } = settings(proxy.url)
+        const origins = hosts.flatMap((host) => [`http://${host}:${port}`, `https://${host}:${port}`])
+        yield* Effect.forEach(origins, (origin) => Effect.either(get(origin))).pipe(
+          Effect.provide(NodeHttp.layer(http)),
+          withVariables(variables)
+        )
+        return proxy.tunnels.map(({ to }) => to.slice(0, to.lastIndexOf(":")))
+      })
+
+    it.scopedLive("is known by any of its names", () =>
+      Effect.gen(function*() {
+        const own = ["localhost", "LOCALHOST", "store.localhost", "127.0.0.1", "127.1", "0x7f000001", "127.255.255.254"]
+        deepStrictEqual(yield* seen([...own, "[::1]", "[0:0::0:1]"]), [])
+      }))
+
+    it.scopedLive("control: other hosts are seen by the proxy", () =>
+      Effect.gen(function*() {
+        const others = [elsewhere, "localhost.example", "nolocalhost", "127.0.0.1.example", "126.0.0.1", "[::2]"]
+        deepStrictEqual(yield* seen(others), others.flatMap((host) => [host, host]))
+      }))
+  })
+}

@@ -1,5 +1,6 @@
 /** Servers, proxies, certificates and processes for the tests. All of them on loopback, all gone with the scope. */
-import { execFileSync, spawn } from "node:child_process"
+import { execFileSync, spawn, spawnSync } from "node:child_process"
+import Dns from "node:dns"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import * as Http from "node:http"
 import * as Https from "node:https"
@@ -24,7 +25,11 @@ export interface Server {
 /** Any server of Node, listening for as long as the scope is open. */
 export const listen = (
   server: Net.Server,
-  { host = "127.0.0.1", protocol = "http" }: { readonly host?: string; readonly protocol?: string } = {}
+  { address = "127.0.0.1", host = "127.0.0.1", protocol = "http" }: {
+    readonly address?: string
+    readonly host?: string
+    readonly protocol?: string
+  } = {}
 ): Effect.Effect<Server, never, Scope.Scope> =>
   Effect.gen(function*() {
     const sockets = new Set<Net.Socket>()
@@ -37,7 +42,7 @@ export const listen = (
       socket.on("close", () => sockets.delete(socket))
     })
     yield* Effect.acquireRelease(
-      Effect.async<Net.Server>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))),
+      Effect.async<Net.Server>((resume) => void server.listen(0, address, () => resume(Effect.succeed(server)))),
       () =>
         Effect.async<Net.Server>((resume) => {
           server.close(() => resume(Effect.succeed(server)))
@@ -52,6 +57,14 @@ export const listen = (
       open: () => sockets.size,
       most: () => counts.most
     }
+  })
+
+/** Whether this machine has the address; not all have `::1`, or more of `127.0.0.0/8` than `127.0.0.1`. */
+export const canListenOn = (address: string): Promise<boolean> =>
+  new Promise((resolve) => {
+    const server = Net.createServer()
+    server.once("error", () => resolve(false))
+    server.listen(0, address, () => server.close(() => resolve(true)))
   })
 
 export const secret = Redacted.make("an-invented-secret")
@@ -72,6 +85,21 @@ export const at = (url: string) => ({ authUrl: url, apiUrl: url, clientId: "demo
 
 export const startStore = Effect.suspend(() => listen(Http.createServer(store)))
 
+/** A name that does not look like this machine's, as proxies are for; `byName` gives a server's URL with it. */
+export const elsewhere = "api.store.example"
+
+export const byName = ({ url }: Server, name = elsewhere) => {
+  const named = new URL(url)
+  named.hostname = name
+  return named.origin
+}
+
+// As a hosts file could have it: these names are this machine, and nobody is asked for them.
+const { lookup } = Dns
+Dns.lookup = ((name: string, ...rest: [Dns.LookupAllOptions, () => void]) => {
+  lookup(/\.(example|localhost)$/.test(name) ? "127.0.0.1" : name, ...rest)
+}) as typeof lookup
+
 /** A call as an application makes it. */
 export const call = (path = "/orders") =>
   Effect.flatMap(AuthorizedHttpClient.AuthorizedHttpClient, (client) => client.get(path)).pipe(
@@ -89,7 +117,7 @@ export interface Proxy extends Server {
   readonly tunnels: Array<{ readonly to: string; readonly authorization: string | undefined }>
 }
 
-/** A forward proxy for tunnels. What is not asked for as a tunnel is refused. */
+/** A forward proxy for tunnels, that finds any name on this machine. What is not asked for as a tunnel is refused. */
 export const startProxy = (server = Http.createServer(), protocol = "http"): Effect.Effect<Proxy, never, Scope.Scope> =>
   Effect.suspend(() => {
     const tunnels: Proxy["tunnels"] = []
@@ -97,11 +125,12 @@ export const startProxy = (server = Http.createServer(), protocol = "http"): Eff
     server.on("connect", (request: Http.IncomingMessage, socket: Net.Socket) => {
       const to = request.url ?? ""
       tunnels.push({ to, authorization: request.headers["proxy-authorization"] })
-      const upstream = Net.connect(Number(to.split(":")[1]), "127.0.0.1", () => {
+      const upstream = Net.connect(Number(to.split(":").at(-1)), "127.0.0.1", () => {
         socket.write("HTTP/1.1 200 OK\r\n\r\n")
         upstream.pipe(socket).pipe(upstream)
       })
-      upstream.on("error", () => socket.destroy()).on("close", () => socket.destroy())
+      // Undici tries again at once, and without end, when the answer is only a close.
+      upstream.on("error", () => socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n")).on("close", () => socket.destroySoon())
       socket.on("close", () => upstream.destroy())
     })
     return Effect.map(listen(server, { host: "localhost", protocol }), (server) => ({ ...server, tunnels }))
@@ -113,7 +142,12 @@ export interface Identity {
   readonly certPath: string
 }
 
-/** A self-signed certificate for localhost, made anew; nothing of it is kept. */
+/** Certificates are made by the command `openssl`. CI has it, and fails without it. */
+export const canMakeCertificates = spawnSync("openssl", ["version"]).status === 0 || process.env["CI"] === "true"
+
+if (!canMakeCertificates) console.warn("There is no command openssl: tests that need certificates are skipped.")
+
+/** A self-signed certificate, for localhost by default, made anew; nothing of it is kept. */
 export const selfSigned = (name = "localhost"): Effect.Effect<Identity, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(

@@ -19,17 +19,14 @@ export const make = (
     yield* checkConnections(options)
     const { forProxies, forServers } = yield* tls.make(options)
     const sockets = yield* Effect.acquireRelease(Effect.sync(() => new Set<Net.Socket>()), destroyAll)
-    return yield* Effect.acquireRelease(
-      proxy.dispatcher(options.proxy ?? "env", {
-        ...(options.connections !== undefined && { connections: options.connections }),
-        connect: tracked(Undici.buildConnector(forServers), sockets),
-        // Behind a proxy undici makes the connector itself, over a socket of the client to the proxy.
-        requestTls: forServers,
-        clientFactory: (origin) =>
-          new Undici.Pool(origin, { connect: tracked(Undici.buildConnector(forProxies), sockets) })
-      }),
-      (dispatcher) => Effect.promise(() => dispatcher.destroy())
-    )
+    return yield* proxy.dispatcher(options.proxy ?? "env", {
+      ...(options.connections !== undefined && { connections: options.connections }),
+      connect: tracked(Undici.buildConnector(forServers), sockets),
+      // Behind a proxy undici makes the connector itself, over a socket of the client to the proxy.
+      requestTls: forServers,
+      clientFactory: (origin) =>
+        new Undici.Pool(origin, { connect: tracked(Undici.buildConnector(forProxies), sockets) })
+    })
   })
 
 const checkConnections = ({ connections }: Options): Effect.Effect<void, ConfigurationError> =>

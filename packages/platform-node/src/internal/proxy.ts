@@ -1,28 +1,65 @@
 import * as Undici from "@effect/platform-node/Undici"
 import { ConfigurationError } from "@store-api/core/AccessTokenError"
 import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 
 export type Choice = URL | "env" | "none"
 
-/** The dispatcher that goes through the proxy, if there is one. Undici reads the environment, at this moment. */
+/**
+ * The dispatcher that goes through the proxy, if there is one, destroyed with the scope. Undici reads the environment, at
+ * this moment.
+ */
 export const dispatcher = (
   proxy: Choice,
   options: Undici.EnvHttpProxyAgent.Options
-): Effect.Effect<Undici.Dispatcher, ConfigurationError> => {
+): Effect.Effect<Undici.Dispatcher, ConfigurationError, Scope.Scope> => {
+  const direct = scoped(() => new Undici.Agent(options))
   switch (proxy) {
     case "none":
-      return Effect.sync(() => new Undici.Agent(options))
+      return direct
     case "env":
       return Effect.suspend(() => {
         const named = [fromEnvironment("HTTP_PROXY"), fromEnvironment("HTTPS_PROXY")].filter(({ url }) => url !== "")
+        if (named.length === 0) return direct
         return Effect.zipRight(
           Effect.forEach(named, ({ name, url }) => usable(name, url), { discard: true }),
-          Effect.sync(() => new Undici.EnvHttpProxyAgent(options))
+          beyondLoopback(direct, scoped(() => new Undici.EnvHttpProxyAgent(options)))
         )
       })
     default:
-      return Effect.map(usable("proxy", proxy), ({ href }) => new Undici.ProxyAgent({ ...options, uri: href }))
+      return Effect.flatMap(
+        usable("proxy", proxy),
+        ({ href }) => beyondLoopback(direct, scoped(() => new Undici.ProxyAgent({ ...options, uri: href })))
+      )
   }
+}
+
+const scoped = <A extends Undici.Dispatcher>(make: () => A): Effect.Effect<A, never, Scope.Scope> =>
+  Effect.acquireRelease(Effect.sync(make), (dispatcher) => Effect.promise(() => dispatcher.destroy()))
+
+/**
+ * A secret goes to this machine in clear text because it does not leave it: so no proxy may get it. `NO_PROXY` cannot say
+ * that: it knows no address ranges.
+ */
+const beyondLoopback = <R>(
+  direct: Effect.Effect<Undici.Dispatcher, never, R>,
+  proxied: Effect.Effect<Undici.Dispatcher, never, R>
+): Effect.Effect<Undici.Dispatcher, never, R> =>
+  Effect.zipWith(
+    direct,
+    proxied,
+    (direct, proxied) =>
+      proxied.compose((dispatch) => (options, handler) =>
+        isLoopback(String(options.origin)) ? direct.dispatch(options, handler) : dispatch(options, handler)
+      )
+  )
+
+/** The hosts that core lets secrets go to without TLS. */
+const isLoopback = (origin: string): boolean => {
+  if (!URL.canParse(origin)) return false
+  const { hostname } = new URL(origin)
+  return hostname === "localhost" || hostname.endsWith(".localhost") || hostname === "[::1]" ||
+    /^127(\.\d{1,3}){3}$/.test(hostname)
 }
 
 /** The variable that undici takes: the lower-case one, even if it is empty. */

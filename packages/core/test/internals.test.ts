@@ -117,6 +117,17 @@ describe("sanitise", () => {
   const longer = sendable.filter((secret) => secret.trim().length >= 4)
 
   for (const [name, encode] of encodings) {
+    it.each([
+      ["what a form-decoding server reads", "abc+def/ghi%41jkl", "secret 'abc def/ghiAjkl' is wrong"],
+      ["its percent signs decoded", "top%2Bsecret", "got top+secret"],
+      ["its plus signs as blanks", "top+secret", "got top secret"],
+      ["the entities of HTML", "top<sec\"ret>", "got top&lt;sec&quot;ret&gt;"],
+      ["numbered entities", "top+secret", "got top&#43;secret"]
+    ])("no description repeats a secret as %s", (_, secret, said) => {
+      assert.isTrue(Option.isNone(sanitise.description(said, [Redacted.make(secret)])))
+      assert.isTrue(Option.isSome(sanitise.description(said, [Redacted.make("another-invented-one")])), "control")
+    })
+
     it.prop(`no description repeats a secret ${name}, wherever it stands and whatever is strewn in`, [
       longer,
       // A % before the echo would take the first characters of it for its own.

@@ -28,12 +28,14 @@ export const code = (said: string, secrets: ReadonlyArray<Redacted.Redacted>): O
     : Option.none()
 
 /**
- * Whether a text holds a secret, as it is or in one of the encodings in which servers echo what they were sent. Blanks
- * and what is invisible do not count: an echo may be broken over lines.
+ * Whether a text holds a secret, as it is, as a server that decodes forms reads it, or in one of the encodings in which
+ * servers echo what they were sent. Blanks and what is invisible do not count: an echo may be broken over lines.
  */
 const repeats = (text: string, secrets: ReadonlyArray<Redacted.Redacted>): boolean => {
   const said = compact(text)
-  const haystacks = [said, percentDecoded(said), percentDecoded(said.replaceAll("+", ""))].map(compact)
+  const haystacks = [said, entitiesDecoded(said), percentDecoded(said), percentDecoded(said.replaceAll("+", ""))].map(
+    compact
+  )
   return secrets.some((secret) =>
     encodings(Redacted.value(secret)).map(compact).some((needle) =>
       needle !== "" && haystacks.some((haystack) => haystack.includes(needle))
@@ -47,8 +49,19 @@ const compact = (text: string): string => text.replace(/\s/g, "").replace(unprin
 const percentDecoded = (text: string): string =>
   text.replace(/%([\da-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
 
+/** The few characters that HTML needs to write otherwise. */
+const entitiesDecoded = (text: string): string =>
+  text.replace(
+    /&(?:#(\d+)|(lt|gt|quot|apos));/g,
+    (_, code: string | undefined, name: string) =>
+      code === undefined ? { lt: "<", gt: ">", quot: "\"", apos: "'" }[name] ?? "" : String.fromCharCode(Number(code))
+  )
+
 const encodings = (secret: string): ReadonlyArray<string> => [
   secret,
+  percentDecoded(secret),
+  secret.replaceAll("+", ""),
+  percentDecoded(secret.replaceAll("+", "")),
   Encoding.encodeBase64(secret).replace(/=+$/, ""),
   Encoding.encodeBase64Url(secret),
   Encoding.encodeHex(secret)

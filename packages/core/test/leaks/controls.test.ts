@@ -1,0 +1,130 @@
+import { Headers, HttpClient, HttpClientRequest, HttpClientResponse } from "@effect/platform"
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, Effect, Either, Schema } from "effect"
+import * as Canary from "./support/canary.js"
+import { encodings } from "./support/encodings.js"
+import { leaksIn } from "./support/leaksIn.js"
+import { render } from "./support/renderings.js"
+import { find } from "./support/search.js"
+import { capture } from "./support/telemetry.js"
+import { watchProcess } from "./support/watchProcess.js"
+
+const secret = Canary.secret()
+const token = Canary.token()
+const canaries = [secret, token]
+
+class Naive extends Schema.TaggedError<Naive>()("Naive", { message: Schema.String }) {}
+
+const sinks = [
+  "logger string",
+  "logger logfmt",
+  "logger json",
+  "logger structured",
+  "logger structured as JSON",
+  "console.log",
+  "console.info",
+  "span naive",
+  "log record"
+]
+
+describe("a naive program is found out", () => {
+  it.live.each(Object.keys(encodings))(
+    "by every logger, span and log record, in the encoding: %s",
+    (encoding) =>
+      Effect.gen(function*() {
+        for (const canary of canaries) {
+          const naive = new Naive({ message: encodings[encoding]?.(canary.value) ?? "" })
+          const { outputs } = yield* capture(
+            Effect.fail(naive).pipe(
+              Effect.tapErrorCause((cause) => Effect.logInfo(naive.message, cause)),
+              Effect.withSpan("naive", { attributes: { said: naive.message } })
+            )
+          )
+          for (const sink of sinks) {
+            const made = outputs.filter(({ name }) => name === sink)
+            assert.isAbove(
+              made.flatMap(({ text }) => find(text, [canary])).length,
+              0,
+              `${sink}: ${JSON.stringify(made)}`
+            )
+          }
+        }
+      })
+  )
+
+  it.live("by each logger when it is the cause alone that shows it", () =>
+    Effect.gen(function*() {
+      const { outputs } = yield* capture(Effect.logError("failed", Cause.fail(new Naive({ message: secret.value }))))
+      // OpenTelemetry's log records leave causes out.
+      for (const sink of sinks.filter((name) => name.startsWith("logger") || name === "console.log")) {
+        assert.isAbove(leaksIn(outputs.filter(({ name }) => name === sink), canaries).length, 0, sink)
+      }
+    }))
+
+  it.effect("that passes on HttpClientErrors, with the token in the header and the secret in a text", () =>
+    Effect.gen(function*() {
+      const client = HttpClient.make((request) =>
+        Effect.sync(() => HttpClientResponse.fromWeb(request, new Response("{}", { status: 401 })))
+      ).pipe(HttpClient.mapRequest(HttpClientRequest.bearerToken(token.value)), HttpClient.filterStatusOk)
+      const error = yield* Effect.flip(
+        client.execute(HttpClientRequest.bodyText(HttpClientRequest.post("http://localhost/"), secret.value))
+      )
+      const leaks = leaksIn(render("it", error), canaries)
+      for (
+        const rendering of ["JSON", "inspect", "inspect, customInspect: false", "FiberFailure, customInspect: false"]
+      ) {
+        for (const { name } of canaries) {
+          assert.isTrue(
+            leaks.some((leak) => leak.startsWith(`it: ${rendering} shows the ${name}`)),
+            `${rendering} ${name}`
+          )
+        }
+      }
+      const { outputs } = yield* capture(Effect.log(error))
+      assert.isTrue(leaksIn(outputs, canaries).some((leak) => leak.includes("logger json shows the secret")))
+    }))
+
+  it("that prints a ParseError, whose message quotes the token", () => {
+    const decoded = Schema.decodeUnknownEither(
+      Schema.Struct({ access_token: Schema.Redacted(Schema.String.pipe(Schema.maxLength(1))) })
+    )({
+      access_token: token.value
+    })
+    assert.isTrue(Either.isLeft(decoded))
+    assert.isAbove(leaksIn(render("it", Either.merge(decoded)), canaries).length, 10)
+  })
+
+  it.live("that logs Headers as an object, or puts them on a span", () =>
+    Effect.gen(function*() {
+      const headers = Headers.fromInput({ "x-auth-token": token.value })
+      const { outputs } = yield* capture(
+        Effect.log({ headers }).pipe(Effect.withSpan("naive", { attributes: { headers } }))
+      )
+      const leaks = leaksIn(outputs, canaries)
+      for (const sink of ["console.log", "span naive", "logger json"]) {
+        assert.isTrue(leaks.some((leak) => leak.startsWith(`${sink} shows the token`)), sink)
+      }
+    }))
+
+  it.live("on the console of the process, and in its warnings", () =>
+    Effect.gen(function*() {
+      const seen: Array<{ name: string; text: string }> = []
+      const stop = watchProcess((output) => seen.push(output))
+      for (const method of ["log", "info", "warn", "error", "debug", "trace"] as const) {
+        console[method]({ a: secret.value })
+      }
+      process.emitWarning(secret.value)
+      yield* Effect.promise(() => new Promise((resolve) => process.nextTick(resolve)))
+      yield* Effect.yieldNow()
+      stop()
+      assert.sameMembers(seen.filter(({ text }) => find(text, canaries).length > 0).map(({ name }) => name), [
+        "console.log",
+        "console.info",
+        "console.warn",
+        "console.error",
+        "console.debug",
+        "console.trace",
+        "warning"
+      ])
+    }))
+})

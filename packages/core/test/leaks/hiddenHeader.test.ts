@@ -1,0 +1,177 @@
+import { HttpBody, HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
+import { Effect, Layer, Schema, Stream } from "effect"
+import { token } from "../support/scriptedSource.js"
+import * as Canary from "./support/canary.js"
+import { leaksIn } from "./support/leaksIn.js"
+import { render } from "./support/renderings.js"
+
+const canary = Canary.token()
+
+/** An authorized client over one that answers by itself; `base` is what that client is like without us. */
+const make = (
+  answer: (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<
+    HttpClientResponse.HttpClientResponse,
+    HttpClientError.HttpClientError
+  >,
+  options: Partial<AuthorizedHttpClient.Options> = {},
+  decorate: (client: HttpClient.HttpClient) => HttpClient.HttpClient = (client) => client
+) =>
+  AuthorizedHttpClient.withAccessToken(decorate(HttpClient.make((request) => answer(request))), {
+    apiUrl: "https://api.store.example/v1",
+    ...options
+  }).pipe(Effect.provide(AccessTokenProvider.layerTest(token(canary.value))))
+
+const says = (status: number, body: string, headers: HeadersInit = { "content-type": "application/json" }) =>
+(
+  request: HttpClientRequest.HttpClientRequest
+) => Effect.sync(() => HttpClientResponse.fromWeb(request, new Response(body, { status, headers })))
+
+const broken = (request: HttpClientRequest.HttpClientRequest) =>
+  Effect.fail(
+    new HttpClientError.RequestError({
+      request,
+      reason: "Transport",
+      cause: new Error("the cause"),
+      description: "the description"
+    })
+  )
+
+const shown = (value: unknown) => leaksIn(render("it", value), [canary])
+
+describe("what comes back from the authorized client lacks the header", () => {
+  it.effect("the naive client shows it, in the same places", () =>
+    Effect.gen(function*() {
+      const naive = HttpClient.make((request) => says(404, "{}")(request)).pipe(
+        HttpClient.mapRequest(HttpClientRequest.bearerToken(canary.value))
+      )
+      const response = yield* naive.get("https://api.store.example/v1/orders")
+      assert.isAbove(shown(response).length, 0)
+      assert.isAbove(shown(yield* Effect.flip(HttpClientResponse.filterStatusOk(response))).length, 0)
+    }))
+
+  it.effect("a response, its request and its printing, otherwise the same", () =>
+    Effect.gen(function*() {
+      const requests: Array<HttpClientRequest.HttpClientRequest> = []
+      const client = yield* make((request) => {
+        requests.push(request)
+        return says(200, `{"orders":[1]}`, { "content-type": "application/json", "set-cookie": "a=b" })(request)
+      })
+      const response = yield* client.post("/orders", {
+        urlParams: { page: "1" },
+        headers: { "x-mine": "1" },
+        body: HttpBody.text("{}", "application/vnd.invented+json")
+      })
+      const sent = requests.find(({ headers }) => "authorization" in headers) ?? assert.fail("nothing was sent")
+      assert.strictEqual(sent.headers["authorization"], `Bearer ${canary.value}`)
+      deepStrictEqual(shown(response), [])
+      const { authorization: _, ...others } = sent.headers
+      deepStrictEqual({ ...response.request.headers }, others)
+      assert.strictEqual(response.request.method, "POST")
+      assert.strictEqual(response.request.url, "https://api.store.example/v1/orders")
+      deepStrictEqual(response.request.urlParams, sent.urlParams)
+      assert.strictEqual(response.request.body, sent.body)
+      assert.strictEqual(response.request.pipe(HttpClientRequest.setMethod("PUT")).method, "PUT")
+      assert.strictEqual(response.status, 200)
+      assert.strictEqual(response.headers["content-type"], "application/json")
+      assert.isTrue("a" in response.cookies.cookies)
+      deepStrictEqual(response.remoteAddress._tag, "None")
+      deepStrictEqual(yield* response.json, { orders: [1] })
+      assert.strictEqual(yield* response.text, `{"orders":[1]}`)
+      const decoded = yield* HttpClientResponse.schemaBodyJson(Schema.Struct({ orders: Schema.Array(Schema.Int) }))(
+        response
+      )
+      deepStrictEqual(decoded, { orders: [1] })
+      assert.include(String(response), "/v1/orders")
+      deepStrictEqual(shown(response), [])
+    }))
+
+  it.effect("the body in its other forms", () =>
+    Effect.gen(function*() {
+      const client = yield* make(says(200, "a=b", { "content-type": "application/x-www-form-urlencoded" }))
+      deepStrictEqual(yield* Effect.flatMap(client.get("/"), ({ urlParamsBody }) => urlParamsBody), [["a", "b"]])
+      const form = yield* Effect.flatMap(client.get("/"), ({ formData }) => formData)
+      assert.strictEqual(form.get("a"), "b")
+      const buffer = yield* Effect.flatMap(client.get("/"), ({ arrayBuffer }) => arrayBuffer)
+      assert.strictEqual(Buffer.from(buffer).toString(), "a=b")
+      const text = yield* Stream.mkString(Stream.decodeText(HttpClientResponse.stream(client.get("/"))))
+      assert.strictEqual(text, "a=b")
+    }))
+
+  it.effect("errors of the body, of a status filter over the client or under it, of the transport", () =>
+    Effect.gen(function*() {
+      const noJson = yield* Effect.flatMap(make(says(200, "{broken")), (client) => client.get("/orders"))
+      const empty = yield* Effect.flatMap(
+        make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, new Response(null)))),
+        (client) => client.get("/orders")
+      )
+      const over = yield* make(says(403, "{}"))
+      const under = yield* make(says(403, "{}"), {}, HttpClient.filterStatusOk)
+      const lasting = yield* make(says(401, "{}"), {}, HttpClient.filterStatusOk)
+      const transport = yield* make(broken)
+      for (
+        const [kind, failing] of [
+          ["Decode", noJson.json],
+          ["Decode", noJson.formData],
+          ["EmptyBody", Stream.runDrain(empty.stream)],
+          ["StatusCode", HttpClient.filterStatusOk(over).get("/orders")],
+          ["StatusCode", under.get("/orders")],
+          ["StatusCode", lasting.get("/orders")],
+          ["Transport", transport.get("/orders")]
+        ] as const
+      ) {
+        const error = yield* Effect.flip(failing as Effect.Effect<unknown, HttpClientError.HttpClientError>)
+        assert.strictEqual(error.reason, kind)
+        assert.isTrue(HttpClientError.isHttpClientError(error))
+        assert.strictEqual(error.request.url, "https://api.store.example/v1/orders")
+        deepStrictEqual(shown(error), [], kind)
+        if (error._tag === "ResponseError") {
+          assert.isUndefined(error.response.request.headers["authorization"])
+          deepStrictEqual(shown(error.response), [])
+        }
+      }
+      const error = yield* Effect.flip(transport.get("/orders"))
+      assert.instanceOf(error, HttpClientError.RequestError)
+      assert.strictEqual(error.message, "Transport: the description (GET https://api.store.example/v1/orders)")
+      assert.strictEqual((error.cause as Error).message, "the cause")
+    }))
+
+  it.effect("under a name of the user's too, within Effect's loggers and outside", () =>
+    Effect.gen(function*() {
+      const client = yield* make(says(200, "{}"), { header: { name: "X-Store-Token", format: (value) => value } })
+      deepStrictEqual(shown(yield* client.get("/orders")), [])
+    }))
+
+  it.effect("the same through layerHttpClient", () =>
+    Effect.gen(function*() {
+      const layer = AuthorizedHttpClient.layerHttpClient({ apiUrl: "https://api.store.example/v1" }).pipe(
+        Layer.provide(AccessTokenProvider.layerTest(token(canary.value))),
+        Layer.provide(Layer.succeed(HttpClient.HttpClient, HttpClient.make((request) => broken(request))))
+      )
+      deepStrictEqual(shown(yield* Effect.flip(Effect.provide(HttpClient.get("/orders"), layer))), [])
+    }))
+
+  it.effect("a header that the caller put there is the caller's, and stays", () =>
+    Effect.gen(function*() {
+      const client = yield* make(says(200, "{}"))
+      const response = yield* client.get("/orders", { headers: { authorization: "Basic invented" } })
+      assert.strictEqual(response.request.headers["authorization"], "Basic invented")
+    }))
+
+  it.effect("an error of another kind, or of another request, is passed through as it is", () =>
+    Effect.gen(function*() {
+      const other = new HttpClientError.RequestError({ request: HttpClientRequest.get("/other"), reason: "Encode" })
+      const client = yield* AuthorizedHttpClient.withAccessToken(
+        HttpClient.make((request) => says(200, "{}")(request)).pipe(
+          HttpClient.transformResponse(() => Effect.fail(new Error("of the user's own")))
+        ),
+        { apiUrl: "https://api.store.example" }
+      ).pipe(Effect.provide(AccessTokenProvider.layerTest(token(canary.value))))
+      assert.strictEqual((yield* Effect.flip(client.get("/"))).message, "of the user's own")
+      const nested = yield* make(() => Effect.fail(other))
+      const error = yield* Effect.flip(nested.get("/"))
+      assert.isTrue(HttpClientError.isHttpClientError(error) && error.request === other.request)
+    }))
+})

@@ -1,0 +1,63 @@
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { read, sourcesOf } from "./support/repository.js"
+
+/** Where what is hidden may be read: where a body or a header is made, and where an echo is looked for. */
+const allowed: Readonly<Record<string, number>> = {
+  "packages/core/src/ClientCredentials.ts": 1,
+  "packages/core/src/internal/headerValue.ts": 1,
+  "packages/core/src/internal/sanitise.ts": 2,
+  "packages/platform-node/src/internal/tls.ts": 1
+}
+
+/** Uses of `Redacted.value`, under whatever name the module or the function was imported; comments do not count. */
+const uses = (source: string): number => {
+  const code = source.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "")
+  const names = [...code.matchAll(/import\s+(?:type\s+)?\*\s+as\s+(\w+)\s+from\s+"effect\/Redacted"/g)].map((
+    [, name]
+  ) => name)
+  const modules = [...names, "Redacted"].join("|")
+  const unwrapping = [
+    new RegExp(`\\b(?:${modules})\\s*(?:\\.\\s*|\\?\\.\\s*)value\\b`, "g"),
+    new RegExp(`\\b(?:${modules})\\s*\\[`, "g"),
+    /import\s*\{[^}]*\bvalue\b[^}]*\}\s*from\s*"effect\/Redacted"/g,
+    /\{[^}]*\bvalue\b[^}]*\}\s*=\s*Redacted\b/g,
+    /redactedRegistry/g,
+    // Its encoding is the value itself.
+    /\bSchema\.Redacted\b[^\n]*\bencode|encode[^\n]*\bSchema\.Redacted\b/g
+  ]
+  return unwrapping.reduce((sum, pattern) => sum + (code.match(pattern) ?? []).length, 0)
+}
+
+describe("what is redacted", () => {
+  it("is read only where a header or a body is made, or an echo looked for (CWE-522)", () => {
+    const found = ["core", "platform-node"].flatMap((name) =>
+      sourcesOf(name).map((path) => [path, uses(read(path))] as const).filter(([, count]) => count > 0)
+    )
+    deepStrictEqual(Object.fromEntries(found), allowed)
+  })
+
+  it.each([
+    `Redacted.value(secret)`,
+    `secrets.map(Redacted.value)`,
+    `Redacted\n  .value(secret)`,
+    `import * as R from "effect/Redacted"\nR.value(secret)`,
+    `import { value as open } from "effect/Redacted"`,
+    `const { value } = Redacted`,
+    `Redacted["value"](secret)`
+  ])("a further place would be found: %j", (source) => {
+    assert.isAbove(uses(source), 0)
+  })
+
+  it.each([
+    `// Redacted.value(secret)`,
+    `/** only \`Redacted.value\` shows it */`,
+    `Redacted.make(secret)`,
+    `token.value`
+  ])(
+    "what reads nothing is not taken for one: %j",
+    (source) => {
+      assert.strictEqual(uses(source), 0)
+    }
+  )
+})

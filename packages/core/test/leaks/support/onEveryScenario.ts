@@ -1,0 +1,92 @@
+/** Declares the canary tests of one HTTP client: every scenario, every output, nothing found. */
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { Scenario } from "@store-api/emulator"
+import { Effect } from "effect"
+import type { Canary } from "./canary.js"
+import { type Client, clients } from "./clients.js"
+import { extraScenarios } from "./extraScenarios.js"
+import { take } from "./journey.js"
+import { leaksIn } from "./leaksIn.js"
+import type { Output } from "./renderings.js"
+import { watchProcess } from "./watchProcess.js"
+
+const scenarios = [
+  ...Object.entries(Scenario.all).map(([name, { script, tls }]) => ({ name, script: () => script, tls })),
+  ...Object.entries(extraScenarios).map(([name, script]) => ({ name, script, tls: false }))
+]
+
+/** What a run has to meet, or it has shown nothing. */
+const mustMeet = [
+  "TokenExpiredError/DeadOnArrival",
+  "TokenRequestError/Transport",
+  "TokenRequestError/Timeout",
+  "TokenRequestError/Certificate",
+  "TokenRequestError/Redirect",
+  "TokenRequestError/TooLarge",
+  "TokenRefusedError/InvalidClient",
+  "TokenRefusedError/InvalidRequest",
+  "TokenRefusedError/RateLimited",
+  "TokenRefusedError/Unavailable",
+  "TokenRefusedError/Other",
+  "TokenResponseError",
+  "UntrustedOriginError",
+  "RequestError/InvalidUrl",
+  "RequestError/Encode",
+  "RequestError/Transport",
+  "ResponseError/StatusCode",
+  "ResponseError/Decode",
+  "ParseError"
+]
+
+export const onEveryScenario = (name: keyof typeof clients): void => {
+  const client = clients[name] as Client
+  const met = new Set<string>()
+  const canaries: Array<Canary> = []
+  const aside: Array<Output> = []
+  const count = { scenarios: 0, outputs: 0, characters: 0, leaks: 0 }
+
+  let stop = () => {}
+  beforeAll(() => {
+    stop = watchProcess((output) => aside.push(output))
+  })
+  afterAll(() => {
+    stop()
+    console.log(
+      `${name}: ${count.scenarios} scenarios, ${count.outputs} outputs (${
+        Math.round(count.characters / 1e6)
+      } million ` +
+        `characters), ${count.leaks} leaks; beside them ${aside.length} console lines and warnings`
+    )
+  })
+
+  describe.concurrent(`no secret and no token leaks on ${name}`, () => {
+    for (const { name, script, tls } of scenarios) {
+      it.scopedLive(name, () =>
+        Effect.gen(function*() {
+          const journey = yield* take(client, { script, tls })
+          const leaks = leaksIn(journey.outputs, journey.canaries)
+          for (const error of journey.errors) met.add(error)
+          for (const status of journey.apiStatuses) met.add(`api ${status}`)
+          canaries.push(...journey.canaries)
+          count.scenarios++
+          count.outputs += journey.outputs.length
+          count.characters += journey.outputs.reduce((sum, { text }) => sum + text.length, 0)
+          count.leaks += leaks.length
+          assert.isAbove(journey.outputs.length, 300)
+          deepStrictEqual(leaks, [])
+        }), 60_000)
+    }
+  })
+
+  describe(`beside the scenarios on ${name}`, () => {
+    it("nothing leaks on the console of the process or in its warnings", () => {
+      deepStrictEqual(leaksIn(aside, canaries), [])
+    })
+
+    it("all kinds of errors were met, and calls to the API that succeed and that do not", () => {
+      deepStrictEqual(mustMeet.filter((kind) => !met.has(kind)), [])
+      deepStrictEqual(["api 200", "api 401"].filter((kind) => !met.has(kind)), [])
+    })
+  })
+}

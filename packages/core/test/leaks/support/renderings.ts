@@ -1,0 +1,64 @@
+/** Every way in which a value may be printed, and end up before somebody's eyes. */
+import { format, inspect } from "node:util"
+import { Cause, Either, Exit, Inspectable, Option, Runtime } from "effect"
+
+export interface Output {
+  readonly name: string
+  readonly text: string
+}
+
+/** As deep as it goes, and of long values far more than a canary: an answer of megabytes is not printed whole. */
+const whole = { depth: Infinity, maxArrayLength: 2000, maxStringLength: 20_000 } as const
+
+const fiberFailure = (value: unknown) => Runtime.makeFiberFailure(Cause.fail(value))
+
+export const renderings: Readonly<Record<string, (value: unknown) => string>> = {
+  "message": (value) => value instanceof Error ? value.message : String(value),
+  "String": String,
+  "stack": (value) => value instanceof Error ? value.stack ?? "" : "",
+  "JSON": (value) => JSON.stringify(value) || "",
+  "JSON of a spread": (value) => JSON.stringify({ ...(value as object) }),
+  "inspect": (value) => inspect(value),
+  "inspect, whole": (value) => inspect(value, whole),
+  "inspect, showHidden": (value) => inspect(value, { ...whole, showHidden: true }),
+  "inspect, customInspect: false": (value) => inspect(value, { ...whole, customInspect: false }),
+  "inspect, customInspect: false, showHidden": (value) =>
+    inspect(value, { ...whole, customInspect: false, showHidden: true }),
+  "format %s %o %O %j": (value) => format("%s %o %O %j", value, value, value, value),
+  "toStringUnknown": (value) => Inspectable.toStringUnknown(value),
+  "Cause.pretty of a failure": (value) => Cause.pretty(Cause.fail(value), { renderErrorCause: true }),
+  "Cause.pretty of a defect": (value) => Cause.pretty(Cause.die(value), { renderErrorCause: true }),
+  "JSON of a Cause": (value) => JSON.stringify(Cause.sequential(Cause.fail(value), Cause.die(value))),
+  "inspect of a Cause": (value) => inspect(Cause.fail(value), whole),
+  "JSON of an Exit": (value) => JSON.stringify([Exit.fail(value), Exit.succeed(value)]),
+  "inspect of an Exit": (value) => inspect(Exit.fail(value), { ...whole, customInspect: false }),
+  "String of an Exit": (value) => `${String(Exit.fail(value))} ${String(Exit.succeed(value))}`,
+  "inspect of Option and Either": (value) => inspect([Option.some(value), Either.left(value)], whole),
+  "FiberFailure": (value) => {
+    const thrown = fiberFailure(value)
+    return [String(thrown), thrown.message, thrown.stack, inspect(thrown, whole), JSON.stringify(thrown)].join("\n")
+  },
+  "FiberFailure, customInspect: false": (value) =>
+    inspect(fiberFailure(value), { ...whole, customInspect: false, showHidden: true })
+}
+
+/** Those that differ for an Exit or a Cause from those of what it holds. */
+const outer = ["String", "JSON", "inspect, whole", "inspect, customInspect: false, showHidden", "toStringUnknown"]
+
+export const renderOuter = (name: string, value: unknown): ReadonlyArray<Output> =>
+  outer.map((rendering) => ({ name: `${name}: ${rendering}`, text: attempt(renderings[rendering] ?? String, value) }))
+
+/** One that cannot be made (a circle in JSON) says so: what it says is an output too. */
+export const render = (name: string, value: unknown): ReadonlyArray<Output> =>
+  Object.entries(renderings).map(([rendering, print]) => ({
+    name: `${name}: ${rendering}`,
+    text: attempt(print, value)
+  }))
+
+const attempt = (print: (value: unknown) => string, value: unknown): string => {
+  try {
+    return print(value)
+  } catch (error) {
+    return inspect(error)
+  }
+}

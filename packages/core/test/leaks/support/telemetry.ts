@@ -1,0 +1,81 @@
+/** What leaves a program on its own: log lines of each of Effect's loggers, the console, spans and log records. */
+import { format, inspect } from "node:util"
+import { NodeSdk } from "@effect/opentelemetry"
+import { InMemoryLogRecordExporter, SimpleLogRecordProcessor } from "@opentelemetry/sdk-logs"
+import { InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base"
+import { type Console, Effect, type Exit, Layer, Logger, LogLevel, Metric } from "effect"
+import type { Output } from "./renderings.js"
+
+/** Effect's loggers, each with a way to see what it makes. The last three write to the console by themselves. */
+const loggers = (see: (name: string, made: unknown) => void): ReadonlyArray<Logger.Logger<unknown, void>> => [
+  Logger.map(Logger.stringLogger, (made) => see("string", made)),
+  Logger.map(Logger.logfmtLogger, (made) => see("logfmt", made)),
+  Logger.map(Logger.jsonLogger, (made) => see("json", made)),
+  Logger.map(Logger.structuredLogger, (made) => {
+    see("structured", made)
+    see("structured as JSON", JSON.stringify(made))
+  }),
+  Logger.prettyLogger({ mode: "tty", colors: false }),
+  Logger.prettyLogger({ mode: "browser", colors: false }),
+  Logger.withLeveledConsole(Logger.stringLogger),
+  Logger.defaultLogger
+]
+
+export interface Captured<A, E> {
+  readonly exit: Exit.Exit<A, E>
+  readonly outputs: ReadonlyArray<Output>
+}
+
+/** Runs a program with all of them, at the lowest level. */
+export const capture = <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect<Captured<A, E>, never, R> =>
+  Effect.gen(function*() {
+    const outputs: Array<Output> = []
+    const see = (name: string, made: unknown) => {
+      outputs.push({ name: `logger ${name}`, text: typeof made === "string" ? made : inspect(made, { depth: 50 }) })
+    }
+    const spans = new InMemorySpanExporter()
+    const records = new InMemoryLogRecordExporter()
+    const exporters = NodeSdk.layer(() => ({
+      resource: { serviceName: "leaks" },
+      spanProcessor: new SimpleSpanProcessor(spans),
+      logRecordProcessor: new SimpleLogRecordProcessor({ exporter: records })
+    }))
+    const replaced = Layer.mergeAll(
+      Logger.remove(Logger.defaultLogger),
+      ...loggers(see).map((logger) => Logger.add(logger))
+    )
+    const exit = yield* Effect.exit(program).pipe(
+      Effect.tap(() =>
+        // A shutdown empties the exporters, so they are read before it.
+        Effect.sync(() => {
+          for (const { attributes, events, links, name, resource, status } of spans.getFinishedSpans()) {
+            const span = { name, attributes, events, status, links, resource: resource.attributes }
+            outputs.push({ name: `span ${name}`, text: `${JSON.stringify(span)}\n${inspect(span, { depth: 20 })}` })
+          }
+          for (const { attributes, body, severityText } of records.getFinishedLogRecords()) {
+            const record = { body, attributes, severityText }
+            outputs.push({ name: "log record", text: `${JSON.stringify(record)}\n${inspect(record, { depth: 20 })}` })
+          }
+        })
+      ),
+      Effect.provide(Layer.provideMerge(replaced, exporters)),
+      withConsole((method, args) => {
+        outputs.push({ name: `console.${method}`, text: format(...args) })
+      }),
+      Logger.withMinimumLogLevel(LogLevel.All)
+    )
+    const metrics = yield* Metric.snapshot
+    outputs.push({ name: "metrics", text: inspect(metrics, { depth: 10 }) })
+    return { exit, outputs }
+  })
+
+const withConsole = (see: (method: string, args: ReadonlyArray<unknown>) => void) =>
+<A, E, R>(
+  effect: Effect.Effect<A, E, R>
+) =>
+  Effect.consoleWith((current) => {
+    const unsafe = new Proxy(current.unsafe, {
+      get: (_, method) => (...args: ReadonlyArray<unknown>) => see(String(method), args)
+    })
+    return Effect.withConsole(effect, { ...current, unsafe } satisfies Console.Console)
+  })

@@ -1,0 +1,3 @@
+import { onEveryScenario } from "./support/onEveryScenario.js"
+
+onEveryScenario("undici")

@@ -1,0 +1,70 @@
+import { HttpBody } from "@effect/platform"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { AuthorizedHttpClient, StoreAuth } from "@store-api/core"
+import { Effect, Layer, Option, Redacted } from "effect"
+import * as CaptureServer from "../support/captureServer.js"
+import * as Canary from "./support/canary.js"
+import { type Client, clients } from "./support/clients.js"
+import { find } from "./support/search.js"
+
+const secret = Canary.secret()
+const token = Canary.token()
+const answersToken = CaptureServer.answer(
+  200,
+  JSON.stringify({ access_token: token.value, token_type: "bearer", expires_in: 3600 })
+)
+
+/** A token request and one call, with a body, to a server that answers with a token and then with `answer`. */
+const call = (client: Client, answer: CaptureServer.Answer) =>
+  Effect.gen(function*() {
+    const server = yield* CaptureServer.make(answersToken, answer)
+    const layer = StoreAuth.layer({
+      authUrl: `${server.url}/auth`,
+      apiUrl: `${server.url}/api`,
+      clientId: "invented-client",
+      clientSecret: Redacted.make(secret.value)
+    }).pipe(Layer.provide(client(Option.none())))
+    const exit = yield* Effect.flatMap(
+      AuthorizedHttpClient.AuthorizedHttpClient,
+      (client) => client.post("/orders", { urlParams: { page: "1" }, body: HttpBody.unsafeJson({ id: 1 }) })
+    ).pipe(Effect.provide(layer), Effect.exit)
+    return { exit, requests: yield* server.requests }
+  })
+
+const secretIn = (text: string) => find(text, [secret]).length > 0
+const tokenIn = (text: string) => find(text, [token]).length > 0
+
+describe.each(Object.entries(clients))("on the wire of %s", (_name, client) => {
+  it.scopedLive("the secret is in the body of the token request and nowhere else", () =>
+    Effect.gen(function*() {
+      const { requests } = yield* call(client, CaptureServer.answer(200, "{}"))
+      const [first, ...others] = requests
+      assert.lengthOf(others, 1)
+      assert.isTrue(secretIn(String(first?.body)), "the search finds it there")
+      assert.isFalse(secretIn(first?.requestLine ?? ""))
+      assert.isFalse(secretIn(JSON.stringify(first?.headers)))
+      for (const { body, headers, requestLine } of others) {
+        assert.isFalse(secretIn(`${requestLine}\n${JSON.stringify(headers)}\n${String(body)}`))
+      }
+      assert.strictEqual(first?.requestLine, "POST /auth/v1/oauth/accesstoken HTTP/1.1")
+    }))
+
+  it.scopedLive("the token is in the Authorization header of the call and nowhere else", () =>
+    Effect.gen(function*() {
+      const { requests } = yield* call(client, CaptureServer.answer(200, "{}"))
+      const request = requests[1]
+      const other = (request?.headers ?? []).filter(([header]) => header !== "authorization")
+      deepStrictEqual(CaptureServer.valuesOf(request, "authorization"), [`Bearer ${token.value}`])
+      assert.strictEqual(request?.requestLine, "POST /api/orders?page=1 HTTP/1.1")
+      assert.isFalse(tokenIn(`${JSON.stringify(other)}\n${String(request?.body)}`))
+      assert.isTrue(tokenIn(JSON.stringify(request?.headers)), "the search finds it there")
+    }))
+
+  it.scopedLive("a call whose connection broke is not sent again", () =>
+    Effect.gen(function*() {
+      const { exit, requests } = yield* call(client, CaptureServer.rawThenReset())
+      assert.isTrue(exit._tag === "Failure")
+      assert.lengthOf(requests, 2)
+    }))
+})

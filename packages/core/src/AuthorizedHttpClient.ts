@@ -98,6 +98,8 @@ export class RetryUnauthorized extends Context.Reference<RetryUnauthorized>()(
  * token.
  *
  * A client that itself follows redirects takes the token along: put `followRedirects` over the result, not below it.
+ * With `withScope` it is the other way round: below it, since a scope holds the request that it was given, and this sends
+ * another, with the header.
  *
  * @since 0.1.0
  * @category combinators

@@ -96,14 +96,22 @@ export const make = (
     const exchange = Effect.fnUntraced(
       function*(credentials: ClientCredentials.ClientCredentials, replacing: Option.Option<AccessToken>) {
         const requestedAt = yield* Clock.currentTimeMillis
-        const response = yield* client.execute(
+        let sentTo = request.url
+        const watched = HttpClient.mapRequest(client, (leaving) => {
+          sentTo = leaving.url
+          return leaving
+        })
+        const response = yield* watched.execute(
           HttpClientRequest.setBody(request, ClientCredentials.toBody(credentials))
         ).pipe(
           withoutRedirects,
           Effect.locally(Headers.currentRedactedNames, everyName),
           Effect.catchTag("ResponseError", filteredResponse)
         )
-        if (isRedirect(response)) return yield* new TokenRequestError({ reason: "Redirect", attempts: 1 })
+        // A client of the user's that follows redirects took the credentials along; its answer is nobody's we asked.
+        if (isRedirect(response) || response.request.url !== sentTo) {
+          return yield* new TokenRequestError({ reason: "Redirect", attempts: 1 })
+        }
         const { complete, text } = yield* boundedBody.read(response, maxResponseBytes)
         const now = yield* Clock.currentTimeMillis
         if (response.status < 200 || response.status >= 300) {

@@ -149,6 +149,7 @@ describe("AuthorizedHttpClient", () => {
             "https://api.store.example@evil.example/",
             "https:\\\\evil.example/",
             "https://[::1]/",
+            "https:api.store.example/v1/orders",
             "ftp://api.store.example/"
           ]
         ) {
@@ -251,6 +252,19 @@ describe("AuthorizedHttpClient", () => {
         assert.strictEqual(yield* tokenRequests, 2)
       }))
 
+    it.scoped("not with the same token again: an endpoint that repeats it leaves the 401 to the caller, after one request", () =>
+      Effect.gen(function*() {
+        const api = yield* stubApi(() => ({ status: 401 }))
+        const same = yield* token("same")
+        const source = yield* answering(() => Effect.succeed(same))
+        const provider = yield* Layer.build(Layer.provide(AccessTokenProvider.layer(), source.layer))
+        const client = yield* AuthorizedHttpClient.withAccessToken(api.client, { apiUrl }).pipe(
+          Effect.provide(provider)
+        )
+        assert.strictEqual((yield* client.get("/orders")).status, 401)
+        assert.strictEqual((yield* api.sent).length, 1)
+      }))
+
     it.scoped("a hundred 401s at once on one token bring one new token", () =>
       Effect.gen(function*() {
         const { client, tokenRequests } = yield* make({}, rejecting("token-1"))
@@ -277,8 +291,14 @@ describe("AuthorizedHttpClient", () => {
           const response = yield* client.post("/orders", { body })
           assert.strictEqual(response.status, requests === 2 ? 200 : 401, body._tag)
           assert.strictEqual((yield* sent).length, requests, body._tag)
+          const before = (yield* sent).length
           yield* client.get("/orders")
-          assert.strictEqual(yield* tokenRequests, 2, "the rejected token is not used again")
+          deepStrictEqual(
+            authorizations((yield* sent).slice(before)),
+            ["Bearer token-2"],
+            "the rejected one is not used again"
+          )
+          assert.strictEqual(yield* tokenRequests, 2)
         }
       }))
 

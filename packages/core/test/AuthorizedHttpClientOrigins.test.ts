@@ -2,10 +2,10 @@ import { FetchHttpClient, HttpClient, HttpClientRequest } from "@effect/platform
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Fiber, Layer } from "effect"
 import * as CaptureServer from "./support/captureServer.js"
 import { type ClientLayer, onEachClient } from "./support/clients.js"
-import { token } from "./support/scriptedSource.js"
+import { answering, token } from "./support/scriptedSource.js"
 
 const bearer = "Bearer an-invented-token"
 
@@ -140,6 +140,34 @@ describe("AuthorizedHttpClient, where the token may go", () => {
         yield* client.get("/orders")
         const seen = yield* sent(elsewhere)
         deepStrictEqual(seen, name === "fetch" ? [["GET / HTTP/1.1"]] : [["GET / HTTP/1.1", bearer]])
+      }))
+
+    it.scopedLive("a 401 whose body stays silent holds nobody: not the repeat, not a caller who is interrupted, and no socket", () =>
+      Effect.gen(function*() {
+        for (const interrupted of [false, true]) {
+          const api = yield* CaptureServer.make(
+            CaptureServer.rawThenSilence("HTTP/1.1 401 Scripted\r\ncontent-length: 1000\r\n\r\nabc"),
+            CaptureServer.answer(200, "{}")
+          )
+          const source = yield* answering((n) => n === 2 && interrupted ? Effect.never : token(`token-${n}`))
+          const provider = yield* Layer.build(Layer.provide(AccessTokenProvider.layer(), source.layer))
+          const base = Context.get(yield* Layer.build(layer), HttpClient.HttpClient)
+          const client = yield* AuthorizedHttpClient.withAccessToken(base, { apiUrl: api.url }).pipe(
+            Effect.provide(provider)
+          )
+          const calling = yield* Effect.fork(client.get("/orders"))
+          if (interrupted) {
+            yield* Effect.repeat(Effect.zipRight(Effect.sleep("10 millis"), source.calls), {
+              until: (calls) => calls === 2
+            })
+            yield* Fiber.interrupt(calling)
+          } else {
+            const response = yield* Fiber.join(calling)
+            assert.strictEqual(response.status, 200)
+            yield* response.text
+          }
+          yield* api.allClosed
+        }
       }))
 
     it.scopedLive("a redirect within the API is followed with the token", () =>

@@ -35,7 +35,8 @@ export const read = (
 
 /**
  * Gives up a response that nobody will read, and its connection with it: a short body is read to its end, so that the
- * connection can be used again; of a long or slow one the connection is closed.
+ * connection can be used again; of a long or slow one the connection is closed. It takes a second at most, as a finalizer too,
+ * where a timeout would wait for what it cannot interrupt.
  */
 export const release = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<void> =>
-  read(response, 64 * 1024).pipe(Effect.timeout("1 second"), Effect.ignore)
+  read(response, 64 * 1024).pipe(Effect.interruptible, Effect.timeout("1 second"), Effect.ignore)

@@ -53,6 +53,7 @@ class Shown extends Inspectable.Class implements HttpClientResponse.HttpClientRe
   readonly [HttpIncomingMessage.TypeId]: HttpIncomingMessage.TypeId = HttpIncomingMessage.TypeId
   readonly #received: HttpClientResponse.HttpClientResponse
   readonly #request: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest
+  #shownRequest: HttpClientRequest.HttpClientRequest | undefined
   readonly #error: HiddenHeader["error"]
 
   constructor(
@@ -67,7 +68,7 @@ class Shown extends Inspectable.Class implements HttpClientResponse.HttpClientRe
   }
 
   get request() {
-    return this.#request(this.#received.request)
+    return this.#shownRequest ??= this.#request(this.#received.request)
   }
 
   get status() {

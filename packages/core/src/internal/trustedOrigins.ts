@@ -32,9 +32,13 @@ export const make = (options: {
       api: api.href,
       origins,
       // What starts with an origin and its slash is of that origin, whatever follows: most requests need no parsing.
-      isTrusted: (url) => prefixes.some((prefix) => url.startsWith(prefix)) || origins.includes(originOf(url))
+      isTrusted: (url) =>
+        prefixes.some((prefix) => url.startsWith(prefix)) || (absolute.test(url) && origins.includes(originOf(url)))
     }
   })
+
+/** Without its slashes, a URL is relative to a page where there is one. */
+const absolute = /^https?:\/\//i
 
 const parse = Option.liftThrowable((url: string) => new URL(url))
 

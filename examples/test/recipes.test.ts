@@ -67,9 +67,9 @@ describe("recipes", () => {
       assert.strictEqual(bad._tag, "TokenRefusedError")
     }))
 
-  it.effect("keep warm: renewed while nobody calls, through a failure, and ended with the layer", () =>
+  it.effect("keep warm: renewed while nobody calls, through a defect, and ended with the layer", () =>
     Effect.gen(function*() {
-      const source = yield* provider((n) => n === 2 ? Effect.fail(refused) : token(`token-${n}`))
+      const source = yield* provider((n) => n === 2 ? Effect.die("an invented defect") : token(`token-${n}`))
       const scope = yield* Scope.make()
       const context = yield* Layer.buildWithScope(Layer.provideMerge(KeepWarm, source.layer), scope)
       yield* TestClock.adjust("54 minutes")

@@ -2,7 +2,7 @@ import { HttpRouter, HttpServerResponse } from "@effect/platform"
 import { AccessTokenProvider } from "@store-api/core"
 import { Effect, Option } from "effect"
 
-/** 200 while calls can be made, 503 while none can; asks nobody, and holds no secret. */
+/** 503 while calls fail at once for want of a token, else 200; asks nobody, and holds no secret. */
 export const health = HttpRouter.empty.pipe(
   HttpRouter.get(
     "/health",

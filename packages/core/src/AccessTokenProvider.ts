@@ -155,9 +155,10 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
 
     /** Waits for a renewal, at most half of what is left of the held token; then, or if it fails, serves that. */
     const landedOr = (flight: tokenState.Flight, held: Held): Effect.Effect<AccessToken, AccessTokenError> =>
+      // Interruptible, also for a caller who is not: a race waits until its loser has ended.
       Effect.raceFirst(
-        Effect.asSome(Effect.exit(landed(flight))),
-        Effect.as(clock.sleep(Duration.millis(halfOfRemaining(held, now()))), Option.none())
+        Effect.interruptible(Effect.asSome(Effect.exit(landed(flight)))),
+        Effect.interruptible(Effect.as(clock.sleep(Duration.millis(halfOfRemaining(held, now()))), Option.none()))
       ).pipe(
         Effect.flatMap((outcome) =>
           Effect.flatMap(Ref.get(state), (current) => {
@@ -292,13 +293,14 @@ const report = (command: tokenState.Command): Effect.Effect<void> => {
       Effect.annotateLogs("expiresAt", DateTime.formatIso(command.exit.value.token.expiresAt))
     )
   }
-  if (Option.isNone(command.stillHeld)) return Effect.void
+  if (Option.isNone(command.renewalOf)) return Effect.void
   const { cause } = command.exit
   return Effect.logWarning("Access token renewal failed; the token held is served while it lives").pipe(
     Effect.annotateLogs({
-      expiresAt: DateTime.formatIso(command.stillHeld.value.token.expiresAt),
+      expiresAt: DateTime.formatIso(command.renewalOf.value.token.expiresAt),
       ...Option.match(Cause.failureOption(cause), {
-        onNone: () => ({ error: "Defect", reason: Cause.pretty(cause) }),
+        // The words of a defect are the source's, and may hold anything.
+        onNone: () => ({ error: "Defect", reason: "the TokenSource died" }),
         onSome: (error) => ({ error: error._tag, reason: error.message })
       })
     })

@@ -56,6 +56,15 @@ export const maxLife = 60 * 60_000
  */
 export const maxRetryAfter = 60 * 60_000
 
+/**
+ * While a token lives, no renewal begins within this time after the last token came: a source whose tokens are short, or
+ * old when they come, is not asked without end. In milliseconds.
+ *
+ * @since 0.1.0
+ * @category constants
+ */
+export const minRenewalInterval = 1000
+
 /** Without any pause, callers that fail would make a loop of requests. */
 const shortestPause = 100
 

@@ -14,7 +14,8 @@ import type { AccessTokenError } from "./AccessTokenError.js"
 /**
  * `acquire(replacing)` gets a token, once, with nothing remembered. `replacing` is the token that the caller no longer
  * wants: it is ageing, or an API rejected it. A source that shares tokens must not answer with that token (compared by
- * value), nor with one that dies no later.
+ * value), nor with one that dies no later. It must end by itself, as `TokenEndpoint` does within its deadline: who has no
+ * token waits for it.
  *
  * @since 0.1.0
  * @category models

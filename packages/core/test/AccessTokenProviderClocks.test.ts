@@ -129,6 +129,25 @@ describe("AccessTokenProvider, clocks", () => {
       assert.isAbove(served, 1000, "most of the tokens lived for a while")
     }))
 
+  it.effect("the same token again after the wall clock moved back lives no longer than before", () =>
+    Effect.gen(function*() {
+      const virtual = VirtualClock.make()
+      const same = yield* Effect.withClock(token("same"), virtual.clock)
+      const source = yield* answering(() => Effect.succeed(same))
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        yield* provider.get
+        yield* virtual.advance("57 minutes")
+        virtual.jump(-40 * 60_000)
+        yield* provider.refresh
+        yield* virtual.advance("4 minutes")
+        assert.strictEqual((yield* provider.status).zone, "Expired")
+      }).pipe(
+        Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
+        Effect.withClock(virtual.clock)
+      )
+    }))
+
   it.effect("a token received while the clock was moved back fails with ClockMovedBack, and the next one is good", () =>
     Effect.gen(function*() {
       const virtual = VirtualClock.make()

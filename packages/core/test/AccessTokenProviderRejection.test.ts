@@ -90,6 +90,30 @@ describe("AccessTokenProvider, rejection", () => {
       }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)), Effect.withClock(virtual.clock))
     }))
 
+  it.effect("a disputed token stays disputed when a refresh brings it again", () =>
+    Effect.gen(function*() {
+      const virtual = VirtualClock.make()
+      const same = yield* Effect.withClock(token("same"), virtual.clock)
+      const source = yield* answering(() => Effect.succeed(same))
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        yield* provider.invalidate(yield* provider.get)
+        yield* provider.invalidate(yield* provider.get)
+        yield* provider.refresh
+        yield* virtual.advance("1 seconds")
+        yield* provider.invalidate(same)
+        yield* provider.get
+        const calls = yield* source.calls
+        yield* virtual.advance("1500 millis")
+        yield* provider.invalidate(same)
+        yield* provider.get
+        assert.strictEqual(yield* source.calls, calls, "the interval had doubled to 2 s")
+      }).pipe(
+        Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
+        Effect.withClock(virtual.clock)
+      )
+    }))
+
   it.effect("rejections are counted apart from failures", () =>
     Effect.gen(function*() {
       const down = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })

@@ -3,6 +3,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import { DateTime, Effect, Fiber, Layer, Logger, LogLevel, Option, Redacted, TestClock } from "effect"
 import { answering, layer as scripted, ScriptedSource, settle, token } from "./support/scriptedSource.js"
+import * as VirtualClock from "./support/virtualClock.js"
 
 const provided = (options: AccessTokenProvider.Options = {}) =>
   Effect.provide(Layer.provideMerge(AccessTokenProvider.layer(options), scripted))
@@ -135,6 +136,83 @@ describe("AccessTokenProvider, renewal", () => {
       assert.strictEqual(yield* source.calls, 2)
     }).pipe(provided()))
 
+  it.effect("must-wait: the bound holds for a caller who cannot be interrupted too", () =>
+    Effect.gen(function*() {
+      const { provider, source } = yield* holding()
+      yield* TestClock.adjust("3580 seconds")
+      const hanging = yield* Effect.fork(Effect.uninterruptible(provider.get))
+      const renewal = yield* source.next
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(valueOf(yield* Fiber.join(hanging)), "one", "half of the 20 s is over")
+      const served = yield* Effect.fork(Effect.uninterruptible(provider.get))
+      yield* settle
+      yield* renewal.answer(token("two"))
+      assert.strictEqual(valueOf(yield* Fiber.join(served)), "two", "at once, not after the rest of the half")
+    }).pipe(provided()))
+
+  it.effect("a renewal that fails when its token is dead is warned of as well", () => {
+    const lines: Array<string> = []
+    return Effect.gen(function*() {
+      const { provider, source } = yield* holding()
+      yield* TestClock.adjust("56 minutes")
+      yield* atOnce(provider)
+      const renewal = yield* source.next
+      yield* TestClock.adjust("5 minutes")
+      yield* renewal.answer(Effect.fail(outage))
+      yield* settle
+      deepStrictEqual(lines, ["WARN"])
+    }).pipe(
+      provided(),
+      Effect.provide(Logger.replace(
+        Logger.defaultLogger,
+        Logger.make(({ logLevel }) => {
+          lines.push(logLevel.label)
+        })
+      ))
+    )
+  })
+
+  it.effect("a token that is old when it comes is renewed in the background at most once a second", () =>
+    Effect.gen(function*() {
+      const virtual = VirtualClock.make()
+      // 58 of its 60 minutes are gone, and each dies later than the one before.
+      const source = yield* answering((n) =>
+        Effect.map(DateTime.now, (now) =>
+          new AccessToken.AccessToken({
+            value: Redacted.make(`token-${n}`),
+            acquiredAt: DateTime.subtract(now, { minutes: 58 }),
+            expiresAt: DateTime.add(now, { minutes: 2 })
+          }))
+      )
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        for (let call = 0; call < 1000; call++) {
+          yield* provider.get
+          yield* virtual.advance("10 millis")
+        }
+        assert.isAtMost(yield* source.calls, 11, "10 seconds")
+        assert.isAtLeast(yield* source.calls, 9)
+      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)), Effect.withClock(virtual.clock))
+    }))
+
+  it.effect("a token that comes again with a later end, as an endpoint tells what remains, is no progress", () =>
+    Effect.gen(function*() {
+      const { provider, source } = yield* holding("100 seconds")
+      yield* TestClock.adjust("80 seconds")
+      yield* atOnce(provider)
+      yield* Effect.flatMap(source.next, (call) => call.answer(token("one", "21 seconds")))
+      yield* settle
+      yield* TestClock.adjust("16500 millis")
+      yield* atOnce(provider)
+      const again = yield* source.next
+      yield* again.answer(token("one", "5 seconds"))
+      yield* settle
+      assert.strictEqual(yield* atOnce(provider), "one")
+      yield* TestClock.adjust("1400 millis")
+      yield* atOnce(provider)
+      assert.strictEqual(yield* source.calls, 3, "the second pause is of 1.5 seconds at least")
+    }).pipe(provided()))
+
   it.effect("expired: callers wait for the renewal, and its failure is theirs", () =>
     Effect.gen(function*() {
       const { provider, source } = yield* holding()
@@ -239,20 +317,30 @@ describe("AccessTokenProvider, renewal", () => {
       }).pipe(provided()))
   })
 
-  it.effect("lifetimes of 1 s and shorter than every margin: at most one request a get, one a second in between", () =>
+  it.effect("lifetimes of 1 s and less: at most one request a get, and none in the background within a second", () =>
     Effect.gen(function*() {
-      const source = yield* answering((n) => token(`token-${n}`, "1 seconds"))
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        for (let call = 1; call <= 50; call++) {
-          const before = yield* source.calls
-          yield* provider.get
-          yield* settle
-          assert.isAtMost((yield* source.calls) - before, 1)
-          yield* TestClock.adjust("100 millis")
-        }
-        assert.isAtMost(yield* source.calls, 8, "5 seconds, a token lives one")
-      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
+      for (const life of [1000, 500, 100]) {
+        const virtual = VirtualClock.make()
+        const source = yield* answering((n) => token(`token-${n}`, life))
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          let background = 0
+          for (let call = 0; call < 500; call++) {
+            const before = yield* source.calls
+            const { zone } = yield* provider.status
+            yield* provider.get
+            yield* settle
+            const requests = (yield* source.calls) - before
+            assert.isAtMost(requests, 1)
+            if (zone !== "Empty" && zone !== "Expired") background += requests
+            yield* virtual.advance("10 millis")
+          }
+          assert.isAtMost(background, 5, `5 seconds of tokens of ${life} ms`)
+        }).pipe(
+          Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
+          Effect.withClock(virtual.clock)
+        )
+      }
     }))
 
   it.effect("lifetimes of 0 and below: TokenExpiredError (DeadOnArrival), one request a get, none in the cool-down", () =>

@@ -42,6 +42,8 @@ interface Acquiring {
   readonly _tag: "Acquiring"
   readonly flight: Flight
   readonly becauseRejected: boolean
+  /** The living token that was to be renewed, if there was one. */
+  readonly renewalOf: Option.Option<Held>
 }
 
 /** No request is sent before these moments of the monotonic clock. Without an error, renewals brought no progress. */
@@ -56,6 +58,7 @@ type Acquisition = Idle | Acquiring | CoolingDown
 
 /** What outlives a single token or flight: counts, and the rule on rejections. */
 interface History {
+  readonly landedAt: number
   readonly failures: number
   readonly renewalsWithoutProgress: number
   readonly rejectionInterval: number
@@ -98,7 +101,10 @@ export type Event =
   }
   | { readonly _tag: "Close" }
 
-/** What the caller of a transition has to do. `fallback`: the live token to serve if waiting takes long or fails. */
+/**
+ * What the caller of a transition has to do. `fallback`: the live token to serve if waiting takes long or fails.
+ * `renewalOf`: the token that lived when its renewal began.
+ */
 export type Command =
   | { readonly _tag: "Serve"; readonly held: Held }
   | { readonly _tag: "Wait"; readonly flight: Flight; readonly fallback: Option.Option<Held> }
@@ -108,7 +114,7 @@ export type Command =
     readonly _tag: "Settle"
     readonly flight: Flight
     readonly exit: Exit.Exit<Held, AccessTokenError>
-    readonly stillHeld: Option.Option<Held>
+    readonly renewalOf: Option.Option<Held>
   }
   | { readonly _tag: "Nothing" }
 
@@ -122,7 +128,13 @@ export const initial: State = {
   window: neverFresh,
   rejected: Option.none(),
   acquisition: idle,
-  history: { failures: 0, renewalsWithoutProgress: 0, rejectionInterval: 0, rejectionsVainUntil: -Infinity }
+  history: {
+    landedAt: -Infinity,
+    failures: 0,
+    renewalsWithoutProgress: 0,
+    rejectionInterval: 0,
+    rejectionsVainUntil: -Infinity
+  }
 }
 
 const closed: State = { _tag: "Closed", window: neverFresh }
@@ -172,6 +184,7 @@ const get = (state: Empty | Holding, now: Instant): Transition => {
         case "CoolingDown":
           if (now.monotonic < acquisition.untilWhileHolding) return [serve, state]
       }
+      if (now.monotonic < state.history.landedAt + TokenPolicy.minRenewalInterval) return [serve, state]
       return start(state, now, (flight) => zone === "MustWait" ? wait(flight, Option.some(held)) : serve)
     }
   }
@@ -216,9 +229,10 @@ const start = (state: Empty | Holding, now: Instant, then: (flight: Flight) => S
   const replacing = Option.map(lastHeld(state), ({ token }) => token)
   const flight: Flight = { replacing, startedAt: now, landing: Deferred.unsafeMake(FiberId.none) }
   const becauseRejected = state._tag === "Empty" && Option.isSome(state.rejected)
+  const renewalOf = state._tag === "Holding" && isLive(state.held, now) ? Option.some(state.held) : Option.none()
   return [
     { _tag: "Start", flight, then: then(flight) },
-    { ...state, acquisition: { _tag: "Acquiring", flight, becauseRejected } }
+    { ...state, acquisition: { _tag: "Acquiring", flight, becauseRejected, renewalOf } }
   ]
 }
 
@@ -233,8 +247,8 @@ const waitForIt = (flight: Flight): Wait => wait(flight, Option.none())
 const settle = (
   flight: Flight,
   exit: Exit.Exit<Held, AccessTokenError>,
-  stillHeld: Option.Option<Held> = Option.none()
-): Command => ({ _tag: "Settle", flight, exit, stillHeld })
+  renewalOf: Option.Option<Held> = Option.none()
+): Command => ({ _tag: "Settle", flight, exit, renewalOf })
 
 type Landing = Extract<Event, { readonly _tag: "Land" }>
 
@@ -250,14 +264,20 @@ const land = (
     ? { ...state.history, rejectionsVainUntil: now.monotonic + state.history.rejectionInterval }
     : state.history
   if (Exit.isFailure(exit)) {
-    return failed(policy, { ...state, history }, landing, failureOf(exit.cause))
+    return failed(policy, { ...state, history }, acquiring, landing, failureOf(exit.cause))
   }
   const last = lastHeld(state)
-  const held = hold(policy, exit.value, flight.startedAt, now, chance, last)
+  const received = hold(policy, exit.value, flight.startedAt, now, chance, last)
+  const held = state._tag === "Holding" && state.held.disputed && sameValue(state.held.token, exit.value)
+    ? { ...received, disputed: true }
+    : received
   if (!isLive(held, now)) {
-    return failed(policy, { ...state, history }, landing, Either.left(receivedDead(held, now)))
+    return failed(policy, { ...state, history }, acquiring, landing, Either.left(receivedDead(held, now)))
   }
-  const progress = !Option.exists(last, ({ token }) => sameValue(token, exit.value) || !diesLater(exit.value, token))
+  const progress = !Option.exists(
+    Option.filter(last, (last) => isLive(last, now)),
+    ({ token }) => sameValue(token, exit.value) || !diesLater(exit.value, token)
+  )
   const renewalsWithoutProgress = progress ? 0 : history.renewalsWithoutProgress + 1
   return [settle(flight, Exit.succeed(held)), {
     _tag: "Holding",
@@ -274,7 +294,7 @@ const land = (
       untilWhileFailing: -Infinity,
       error: Option.none()
     },
-    history: { ...history, failures: 0, renewalsWithoutProgress }
+    history: { ...history, landedAt: now.monotonic, failures: 0, renewalsWithoutProgress }
   }]
 }
 
@@ -282,6 +302,7 @@ const land = (
 const failed = (
   policy: TokenPolicy.TokenPolicy,
   state: Empty | Holding,
+  { renewalOf }: Acquiring,
   { chance, flight, now }: Landing,
   failure: Either.Either<Cause.Cause<never>, AccessTokenError>
 ): Transition => {
@@ -293,11 +314,10 @@ const failed = (
     retryAfter: Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now.wall }),
     chance
   })
-  const stillHeld = state._tag === "Holding" && isLive(state.held, now) ? Option.some(state.held) : Option.none()
-  const pause = Option.isSome(stillHeld) ? pauses.holding : pauses.failing
+  const pause = state._tag === "Holding" && isLive(state.held, now) ? pauses.holding : pauses.failing
   const told = withRetryAt(error, Option.some(DateTime.unsafeMake(now.wall + pause)))
   const exit = Either.match(failure, { onLeft: () => Exit.fail(told), onRight: Exit.failCause })
-  return [settle(flight, exit, stillHeld), {
+  return [settle(flight, exit, renewalOf), {
     ...state,
     acquisition: {
       _tag: "CoolingDown",
@@ -325,7 +345,7 @@ const failingWith = (acquisition: Acquisition, now: Instant): Option.Option<Acce
   return Option.map(
     acquisition.error,
     (error) =>
-      Option.exists(error.retryAt, (at) => Math.abs(at.epochMillis - until) < 1000)
+      Option.exists(error.retryAt, (at) => Math.abs(at.epochMillis - until) <= 1)
         ? error
         : withRetryAt(error, Option.some(DateTime.unsafeMake(until)))
   )

@@ -7,7 +7,6 @@ const Source = TokenSource.layer(() =>
     new AccessToken.AccessToken({
       value: Redacted.make("an-invented-token"),
       acquiredAt,
-      // Within its last quarter from the start: the next `get` renews in the background.
       expiresAt: DateTime.add(acquiredAt, { hours: 1 })
     }))
 )

@@ -9,26 +9,38 @@ const always = { times: Infinity } as const
 const api = { on: "api", ...always } as const
 const json = (value: unknown) => ({ body: JSON.stringify(value) })
 
-/** Refusals that repeat the secret, in whatever field of whatever dialect; `echoes.test.ts` has all encodings. */
+/** Answers that repeat what they were sent, each without end, in whatever field of whatever dialect. */
+const repeating: Readonly<Record<string, (said: string) => FaultModel.Script>> = {
+  "RFC 6749": (said) =>
+    Fault.status(400, { ...json({ error: said, error_description: `unknown ${said}` }), ...always }),
+  "a gateway's code": (said) => Fault.status(401, { ...json({ ErrorCode: said, Error: `bad ${said}` }), ...always }),
+  "a gateway's fault": (said) =>
+    Fault.status(403, { ...json({ fault: { faultstring: said, detail: { errorcode: said } } }), ...always }),
+  "the suite's errors": (said) =>
+    Fault.status(404, { ...json({ errors: [{ errorCode: said, message: said }, { reason: said }] }), ...always }),
+  "a header and the body": (said) =>
+    Fault.status(405, {
+      headers: { "WWW-Authenticate": `Bearer realm="${said.replace(/\s/g, "")}"` },
+      body: said,
+      ...always
+    }),
+  "the fields of a success": (said) =>
+    Fault.fields({ token_type: said, expires_in: said, scope: said, issued_at: said, [said]: said }, always),
+  "the body of a success": (said) => Fault.body(said, always),
+  "a location": (said) =>
+    Fault.redirect(302, { location: `http://127.0.0.1:9/?client_secret=${said.replace(/[^!-~]/g, "")}` }, always)
+}
+
+/** Raw everywhere, in some encodings where they matter; `echoes.test.ts` has all of them. */
 const echoes = Object.fromEntries(
-  ["raw", "percent", "base64, shifted by 2", "hex, upper case", "JSON escapes"].map((
-    name
-  ): readonly [string, Script] => [
-    `token/echo, ${name}`,
-    ({ value }) => {
-      const said = encodings[name]?.(value) ?? value
-      return [
-        Fault.status(400, json({ error: said, error_description: `unknown parameter ${said}` })),
-        Fault.status(401, json({ ErrorCode: said, Error: `bad secret ${said}` })),
-        Fault.status(403, json({ fault: { faultstring: said, detail: { errorcode: said } } })),
-        Fault.status(404, json({ errors: [{ errorCode: said, message: said }, { reason: said }] })),
-        Fault.status(405, { headers: { "WWW-Authenticate": `Bearer realm="${said.replace(/\s/g, "")}"` }, body: said }),
-        Fault.fields({ token_type: said, expires_in: said, scope: said, issued_at: said, [said]: said }),
-        Fault.body(said),
-        Fault.redirect(302, { location: `http://127.0.0.1:9/?client_secret=${said.replace(/[^!-~]/g, "")}` })
-      ]
-    }
-  ])
+  Object.entries(repeating).flatMap(([place, answer], index) =>
+    ["raw", ...(index % 4 === 0 ? ["percent", "base64, shifted by 2", "hex, upper case", "JSON escapes"] : [])].map((
+      encoding
+    ): readonly [string, Script] => [
+      `token/echo in ${place}, ${encoding}`,
+      ({ value }) => answer(encodings[encoding]?.(value) ?? value)
+    ])
+  )
 )
 
 const cut: Script = ({ value }) =>

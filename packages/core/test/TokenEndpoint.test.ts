@@ -220,6 +220,19 @@ describe("TokenEndpoint", () => {
           assert.strictEqual(yield* server.count, 1)
         }))
 
+      it.scopedLive("a client that follows redirects itself is beyond reach; what it brings from elsewhere is no token", () =>
+        Effect.gen(function*() {
+          const other = yield* CaptureServer.make(token)
+          const server = yield* CaptureServer.make(CaptureServer.answer(302, "", { location: other.url }))
+          const following = Layer.effect(
+            HttpClient.HttpClient,
+            Effect.map(HttpClient.HttpClient, HttpClient.followRedirects(3))
+          )
+          const error = yield* Effect.flip(acquire(Layer.provide(following, client), server.url))
+          isRequestError(error, "Redirect", 1)
+          assert.strictEqual(yield* other.count, 1, "the credentials have left by then, as SECURITY.md says")
+        }))
+
       it.scopedLive("its body is not read, though it has no end, and its socket is closed", () =>
         Effect.gen(function*() {
           const server = yield* CaptureServer.make(CaptureServer.endless(307))

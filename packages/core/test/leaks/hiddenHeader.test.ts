@@ -100,6 +100,34 @@ describe("what comes back from the authorized client lacks the header", () => {
       assert.strictEqual(text, "a=b")
     }))
 
+  it.effect("the errors of a body that breaks, read in each of its forms", () =>
+    Effect.gen(function*() {
+      const breaking = () =>
+        new ReadableStream({
+          pull: (controller) => {
+            controller.error(new Error("the invented end of a connection"))
+          }
+        })
+      const client = yield* make((request) =>
+        Effect.sync(() => HttpClientResponse.fromWeb(request, new Response(breaking(), { status: 200 })))
+      )
+      const forms: Readonly<
+        Record<string, (response: HttpClientResponse.HttpClientResponse) => Effect.Effect<unknown, unknown>>
+      > = {
+        json: ({ json }) => json,
+        text: ({ text }) => text,
+        urlParamsBody: ({ urlParamsBody }) => urlParamsBody,
+        formData: ({ formData }) => formData,
+        arrayBuffer: ({ arrayBuffer }) => arrayBuffer,
+        stream: ({ stream }) => Stream.runDrain(stream)
+      }
+      for (const [form, read] of Object.entries(forms)) {
+        const error = yield* Effect.flip(Effect.flatMap(client.get("/orders"), read))
+        assert.isTrue(HttpClientError.isHttpClientError(error), form)
+        deepStrictEqual(shown(error), [], form)
+      }
+    }))
+
   it.effect("errors of the body, of a status filter over the client or under it, of the transport", () =>
     Effect.gen(function*() {
       const noJson = yield* Effect.flatMap(make(says(200, "{broken")), (client) => client.get("/orders"))

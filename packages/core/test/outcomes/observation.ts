@@ -62,6 +62,13 @@ export const isDefect = (exit: unknown): boolean => {
   return Array.isArray(exit.value) && exit.value.some(isDefect)
 }
 
+/** Why it failed, what was run or its results. */
+const failuresOf = (exit: unknown): ReadonlyArray<unknown> => {
+  if (!Exit.isExit(exit)) return []
+  if (Exit.isFailure(exit)) return [exit.cause]
+  return Array.isArray(exit.value) ? exit.value.flatMap(failuresOf) : []
+}
+
 /** Runs what an application does against a scenario, lets go of everything, and looks at what is left. */
 export const observe = <A, E>(
   run: Run,
@@ -96,8 +103,8 @@ export const observe = <A, E>(
     )
     yield* Scope.close(scope, Exit.void).pipe(Effect.disconnect, Effect.timeoutOption("5 seconds"))
 
-    const failure = Option.flatMap(exit, Exit.causeOption)
-    const shown = renderings(Option.getOrUndefined(failure)) + (yield* traces.text)
+    const failures = Option.match(exit, { onNone: () => [], onSome: failuresOf })
+    const shown = failures.map(renderings).join("\n") + (yield* traces.text)
     const hidden = [Emulator.demoClient.clientSecret, ...(yield* emulator.tokens).map(({ value }) => value)]
     return {
       exit,

@@ -174,6 +174,27 @@ describe("AuthorizedHttpClient", () => {
         deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Bearer token-1"])
       }))
 
+    it.scoped("an IPv6 host and an international name, however they are written", () =>
+      Effect.gen(function*() {
+        for (
+          const [api, same, other] of [
+            ["https://[2001:db8::1]:8443/v1", "https://[2001:DB8:0:0::1]:8443/x", "https://[2001:db8::2]:8443/x"],
+            ["https://b\u00fccher.example/v1", "https://xn--bcher-kva.example/x", "https://bucher.example/x"],
+            [
+              "https://xn--bcher-kva.example",
+              "https://B\u00dcCHER.example/x",
+              "https://b\u00fccher.example.evil.example/x"
+            ]
+          ] as const
+        ) {
+          const { client, sent } = yield* make({ apiUrl: api })
+          yield* client.get(same)
+          yield* client.get("/orders")
+          assert.instanceOf(yield* Effect.flip(client.get(other)), AccessTokenError.UntrustedOriginError)
+          deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Bearer token-1"])
+        }
+      }))
+
     it.scoped("trustedOrigins lets further ones in", () =>
       Effect.gen(function*() {
         const { client, sent } = yield* make({ trustedOrigins: ["https://files.store.example"] })

@@ -1,6 +1,7 @@
+import { HttpClient, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
+import { AccessTokenError, AccessTokenProvider, ClientCredentials, TokenEndpoint } from "@store-api/core"
 import { Cause, Clock, DateTime, Duration, Effect, Exit, Fiber, Layer, Option, Redacted, Ref, TestClock } from "effect"
 import { answering, layer as scripted, ScriptedSource, settle, token } from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
@@ -180,6 +181,57 @@ describe("AccessTokenProvider, failure", () => {
         }
       }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
     }))
+
+  for (
+    const [name, answer, bound] of [
+      ["503 at once", Effect.succeed(503), 5000],
+      // The attempt that hangs when the outage ends has 10 seconds, and the pause after it one more.
+      ["silence", Effect.never, 11_000]
+    ] as const
+  ) {
+    it.effect(`over the real endpoint, ten minutes of ${name}: a token within ${bound} ms of the end`, () =>
+      Effect.gen(function*() {
+        const virtual = VirtualClock.make()
+        let out = false
+        const client = HttpClient.make((request) =>
+          Effect.map(
+            Effect.suspend(() => out ? answer : Effect.succeed(200)),
+            (status) =>
+              HttpClientResponse.fromWeb(
+                request,
+                new Response(JSON.stringify({ access_token: "invented", token_type: "bearer" }), { status })
+              )
+          )
+        )
+        const credentials = yield* ClientCredentials.make({
+          clientId: "demo-client",
+          clientSecret: Redacted.make("an invented secret")
+        })
+        const layer = AccessTokenProvider.layer().pipe(
+          Layer.provide(TokenEndpoint.layer({ authUrl: "https://auth.store.example", credentials })),
+          Layer.provide(Layer.succeed(HttpClient.HttpClient, client))
+        )
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          yield* provider.get
+          yield* virtual.advance("56 minutes")
+          out = true
+          // Callers come and wait, as they do; none of them is kept.
+          for (let second = 0; second < 600; second++) {
+            yield* Effect.fork(Effect.exit(provider.get))
+            yield* virtual.advance("1 seconds")
+          }
+          assert.strictEqual((yield* provider.status).zone, "Expired", "the outage is felt")
+          out = false
+          const end = virtual.monotonic()
+          while ((yield* provider.status).zone !== "Fresh") {
+            yield* Effect.fork(Effect.exit(provider.get))
+            yield* virtual.advance("100 millis")
+            assert.isAtMost(virtual.monotonic() - end, bound)
+          }
+        }).pipe(Effect.provide(layer), Effect.withClock(virtual.clock))
+      }))
+  }
 
   it.effect("Retry-After lengthens a pause, up to an hour, and never shortens it", () =>
     Effect.gen(function*() {

@@ -16,9 +16,13 @@ const references = (page: string): ReadonlyArray<Reference> =>
     file
   }))
 
+/** Whether a source declares a test or group of just that name: it stands first in a call, with nothing behind it. */
+const declares = (source: string, name: string): boolean =>
+  new RegExp(`\\(\\s*["\`]${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}["\`]`).test(source)
+
 /** Those whose file is not there, or declares no test or group of that name. */
 const missing = (all: ReadonlyArray<Reference>): ReadonlyArray<Reference> =>
-  all.filter(({ file, name }) => !existsSync(join(root, file)) || !read(file).includes(`"${name}`))
+  all.filter(({ file, name }) => !existsSync(join(root, file)) || !declares(read(file), name))
 
 describe("docs/standards.md", () => {
   const page = read("docs/standards.md")
@@ -43,6 +47,8 @@ describe("docs/standards.md", () => {
     const absent = { name: ["no", "such", "test"].join(" "), file }
     deepStrictEqual(missing([absent, { name: "has the thirty lines, in their order", file }]), [absent])
     deepStrictEqual(missing([{ name: "x", file: "no/such/file.test.ts" }]).length, 1)
+    // Neither the beginning of a name nor a string that stands elsewhere will do.
+    deepStrictEqual(missing([{ name: "has the thirty lines", file }, { name: "private_key_jwt", file }]).length, 2)
   })
 })
 

@@ -1,0 +1,37 @@
+/**
+ * What the suite asks of a server under test: a real authorization server, started on loopback, and a protected resource
+ * that honours its tokens.
+ */
+import type { Effect, Redacted, Scope } from "effect"
+
+export interface Credentials {
+  readonly clientId: string
+  readonly clientSecret: Redacted.Redacted
+}
+
+export interface Options {
+  /** Seconds from the issue of a token to its end. */
+  readonly life: number
+}
+
+export interface Running {
+  /** What `StoreAuth` is given: the token endpoint answers at this and `/v1/oauth/accesstoken`. */
+  readonly authUrl: string
+  /** The protected resource: answers 200 to a living token of the server, 401 with a challenge to anything else. */
+  readonly apiUrl: string
+  readonly credentials: Credentials
+  /** How many token requests reached the server, as the server's side counts them. */
+  readonly tokenRequests: Effect.Effect<number>
+  /** How many 401 the resource answered. */
+  readonly unauthorized: Effect.Effect<number>
+  /** Ends a token before its time, the way the server offers it; absent where it offers none. */
+  readonly revoke?: ((token: Redacted.Redacted) => Effect.Effect<void>) | undefined
+}
+
+/** A server that can be started as often as wanted; all it started ends with the scope. */
+export interface AuthorizationServer {
+  readonly name: string
+  /** As the running program, or its package, tells it. */
+  readonly version: string
+  readonly start: (options: Options) => Effect.Effect<Running, never, Scope.Scope>
+}

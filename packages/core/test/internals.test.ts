@@ -112,7 +112,14 @@ describe("sanitise", () => {
     ["form-encoded", (secret) => new URLSearchParams({ x: secret }).toString().slice(2)],
     ["in base64", (secret) => Buffer.from(secret).toString("base64")],
     ["in base64url", (secret) => Buffer.from(secret).toString("base64url")],
-    ["in hex", (secret) => Buffer.from(secret).toString("hex")]
+    ["in hex", (secret) => Buffer.from(secret).toString("hex")],
+    ["as a list of bytes", (secret) => Buffer.from(secret).join(", ")],
+    ["as a printed array of bytes", (secret) => JSON.stringify({ ...Buffer.from(secret) })],
+    ["in numbered entities", (secret) => [...secret].map((sign) => `&#${sign.charCodeAt(0)};`).join("")],
+    [
+      "in the escapes of JSON",
+      (secret) => [...secret].map((sign) => `\\u00${sign.charCodeAt(0).toString(16).padStart(2, "0")}`).join("")
+    ]
   ]
   const longer = sendable.filter((secret) => secret.trim().length >= 4)
 
@@ -142,6 +149,25 @@ describe("sanitise", () => {
       )
     })
   }
+
+  const random = FC.stringMatching(/^[A-Za-z0-9+/=_-]{16,60}$/)
+
+  for (const [name, encode] of encodings) {
+    it.prop(`no description repeats twelve bytes of a longer secret ${name}`, [
+      random,
+      FC.nat(4),
+      FC.string().map((before) => before.replace(/[%\\]/g, ""))
+    ], ([secret, start, before]) => {
+      const said = `${before} ${encode(secret.slice(start, start + 12))}`
+      deepStrictEqual(sanitise.description(said, [Redacted.make(secret)]), Option.none())
+      assert.isTrue(Option.isSome(sanitise.description(said, [Redacted.make("another-invented-one")])), "control")
+    })
+  }
+
+  it("a secret beyond the beginning that is kept does not matter", () => {
+    const said = `${"The client is suspended. ".repeat(50)} invented-secret`
+    assert.isAtMost(Option.getOrThrow(sanitise.description(said, [Redacted.make("invented-secret")])).length, 256)
+  })
 
   it("what holds no secret is kept, also when there are secrets to look for", () => {
     deepStrictEqual(

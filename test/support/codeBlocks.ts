@@ -16,7 +16,9 @@ const markdownFiles = () => [
   "CONTRIBUTING.md",
   ...(existsSync(join(root, "docs")) ? readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" }) : [])
     .filter((name) => name.endsWith(".md"))
-    .map((name) => join("docs", name)),
+    .map((name) => join("docs", name))
+    // Its examples are those of the doc comments, and its other code is what the sources declare.
+    .filter((file) => !file.startsWith(join("docs", "reference"))),
   ...packages().map((name) => join("packages", name, "README.md")).filter((file) => existsSync(join(root, file)))
 ]
 
@@ -47,9 +49,13 @@ export const fenced = (file: string, lines: ReadonlyArray<string>): ReadonlyArra
   return blocks
 }
 
-const read = (file: string) => readFileSync(join(root, file), "utf8").split("\n")
+const read = (file: string): ReadonlyArray<string> => readFileSync(join(root, file), "utf8").split("\n")
 
 export const ofMarkdown = (): ReadonlyArray<CodeBlock> => markdownFiles().flatMap((file) => fenced(file, read(file)))
+
+/** How often a code block of TypeScript begins in the sources, wherever it stands: what `ofSources` must not fall short of. */
+export const fencesInSources = (): number =>
+  sourceFiles().reduce((sum, file) => sum + read(file).filter((line) => line.includes("```ts")).length, 0)
 
 /** The blocks in doc comments. */
 export const ofSources = (): ReadonlyArray<CodeBlock> =>

@@ -15,16 +15,11 @@ const optional = <A>(schema: Schema.Schema<A>) =>
   Schema.propertySignature(Schema.OptionFromSelf(schema)).pipe(Schema.withConstructorDefault(() => Option.none<A>()))
 
 /**
- * An access token and what the endpoint told about it. Two tokens are equal when all their fields are.
+ * An access token and what the endpoint told about it (the specification, "Token response"). Two tokens are equal when all
+ * their fields are. Times are the wall clock's.
  *
- * - `value`: the opaque token; only `Redacted.value` shows it, encoding does not.
- * - `tokenType`: always `Bearer`, the literal that goes into the header.
- * - `scope`: may be empty. Default `""`.
- * - `acquiredAt`: the wall clock before the token request was sent; its life counts from here.
- * - `expiresAt`: the end of its life, at most 60 minutes later when it came from the token endpoint.
- * - `applicationName`, `developerEmail`, `issuedAt` (the digits as sent), `clientId`: what the endpoint told, if it did.
- *
- * The constructor is public, for sources of your own and for tests.
+ * The constructor is public, for sources of your own and for tests; it throws Effect's `ParseError` when a field is of
+ * another type. `value`, `acquiredAt` and `expiresAt` have to be given.
  *
  * @example
  * ```ts
@@ -43,21 +38,33 @@ const optional = <A>(schema: Schema.Schema<A>) =>
  * @category models
  */
 export class AccessToken extends Schema.Class<AccessToken>("@store-api/core/AccessToken")({
+  /** The opaque token; only `Redacted.value` shows it. `TokenEndpoint` takes a `b64token` only (RFC 6750 §2.1). */
   value: Schema.RedactedFromSelf(Schema.String),
+  /** What goes into the header before the token: always, and by default, `Bearer` (RFC 6750 §2.1). */
   tokenType: Schema.propertySignature(Schema.Literal("Bearer")).pipe(
     Schema.withConstructorDefault(() => "Bearer" as const)
   ),
+  /** What the token may be used for, in the endpoint's words (RFC 6749 §3.3). May be empty. Default `""`. */
   scope: Schema.propertySignature(Schema.String).pipe(Schema.withConstructorDefault(() => "")),
+  /** When its token request was sent, or a moment before: its life counts from here. */
   acquiredAt: Schema.DateTimeUtcFromSelf,
+  /** The end of its life; at most 60 minutes after `acquiredAt` when it came from the token endpoint. */
   expiresAt: Schema.DateTimeUtcFromSelf,
+  /** `application_name`: the client application's name. Default none. */
   applicationName: optional(Schema.String),
+  /** `developer.email`: the developer's address. Default none. */
   developerEmail: optional(Schema.RedactedFromSelf(Schema.String)),
+  /** `issued_at`: its digits as they came, since the specification does not show their time base. Default none. */
   issuedAt: optional(Schema.String),
+  /** `client_id`: whom the endpoint issued it to, in its words. Default none. */
   clientId: optional(Schema.String)
 }) {}
 
 /**
- * How far the wall clock may stand before `acquiredAt` until the age of the token counts as unknown. In milliseconds.
+ * How far the wall clock may stand before `acquiredAt` until the age of the token counts as unknown: 1000, in
+ * milliseconds.
+ *
+ * @see expiredReason
  *
  * @since 0.1.0
  * @category constants
@@ -65,7 +72,16 @@ export class AccessToken extends Schema.Class<AccessToken>("@store-api/core/Acce
 export const clockTolerance = 1000
 
 /**
- * Why a token is past its life at a moment of the wall clock (milliseconds since the epoch), if it is.
+ * Why a token is past its life at a moment of the wall clock (`now`, in milliseconds since the epoch), or none while it
+ * lives. `Elapsed` from `expiresAt` on; `ClockMovedBack` when `now` is more than `clockTolerance` before `acquiredAt`.
+ *
+ * @example
+ * ```ts
+ * import { AccessToken } from "@store-api/core"
+ * import { Option } from "effect"
+ *
+ * const isDead = (token: AccessToken.AccessToken, now: number) => Option.isSome(AccessToken.expiredReason(token, now))
+ * ```
  *
  * @since 0.1.0
  * @category combinators
@@ -78,7 +94,17 @@ export const expiredReason = (token: AccessToken, now: number): Option.Option<"E
     : Option.none()
 
 /**
- * Tells whether the token is past its life by the wall clock. `AccessTokenProvider` checks the monotonic clock too.
+ * Tells whether the token is past its life by the wall clock of the `Clock` in use (the specification, "Authentication":
+ * the client checks before it uses a token). Never fails. `AccessTokenProvider` checks the monotonic clock too.
+ *
+ * @example
+ * ```ts
+ * import { AccessToken } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const usable = (tokens: ReadonlyArray<AccessToken.AccessToken>) =>
+ *   Effect.filter(tokens, (token) => AccessToken.isExpired(token), { negate: true })
+ * ```
  *
  * @since 0.1.0
  * @category combinators
@@ -87,7 +113,16 @@ export const isExpired = (token: AccessToken): Effect.Effect<boolean> =>
   Effect.map(Clock.currentTimeMillis, (now) => Option.isSome(expiredReason(token, now)))
 
 /**
- * What is left of the token's life by the wall clock; zero when it is past it.
+ * What is left of the token's life by the wall clock; zero when it is past it, for whatever `expiredReason`. Never fails.
+ *
+ * @example
+ * ```ts
+ * import { AccessToken } from "@store-api/core"
+ * import { Duration, Effect } from "effect"
+ *
+ * const show = (token: AccessToken.AccessToken) =>
+ *   Effect.flatMap(AccessToken.remaining(token), (left) => Effect.logInfo(`good for ${Duration.format(left)}`))
+ * ```
  *
  * @since 0.1.0
  * @category combinators
@@ -100,7 +135,20 @@ export const remaining = (token: AccessToken): Effect.Effect<Duration.Duration> 
   )
 
 /**
- * The token itself while it lives by the wall clock, else `TokenExpiredError`.
+ * The token itself while it lives by the wall clock. Fails with `TokenExpiredError`, `Elapsed` or `ClockMovedBack`, when
+ * it does not: get another one.
+ *
+ * @example
+ * ```ts
+ * import { AccessToken, AccessTokenProvider } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const orAnother = (token: AccessToken.AccessToken) =>
+ *   AccessToken.ensureValid(token).pipe(
+ *     Effect.catchTag("TokenExpiredError", () =>
+ *       Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) => provider.get))
+ *   )
+ * ```
  *
  * @since 0.1.0
  * @category combinators

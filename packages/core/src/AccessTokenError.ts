@@ -21,13 +21,14 @@ const OptionalText = Schema.optionalWith(Schema.String, { as: "Option" }).pipe(
 )
 
 /**
- * A token that is past its life, as something a caller can match on.
+ * A token that is past its life (the specification, "States and transitions"), as something a caller can match on.
  *
  * - `Elapsed`: its 60 minutes (or what `expires_in` said) are over.
  * - `ClockMovedBack`: the wall clock stands before the moment the token was acquired, so its age is unknown.
  * - `DeadOnArrival`: the endpoint answered with a token that has no life left.
  *
- * What to do: ask `AccessTokenProvider.get` for another one. `expiredAt` and `checkedAt` are wall-clock times.
+ * What to do: ask `AccessTokenProvider.get` for another one; when it is `DeadOnArrival`, check the clock of this machine
+ * and the `expires_in` that the endpoint sends.
  *
  * @example
  * ```ts
@@ -45,9 +46,13 @@ const OptionalText = Schema.optionalWith(Schema.String, { as: "Option" }).pipe(
 export class TokenExpiredError extends Schema.TaggedError<TokenExpiredError>("@store-api/core/TokenExpiredError")(
   "TokenExpiredError",
   {
+    /** Which of the three it is. */
     reason: Schema.Literal("Elapsed", "ClockMovedBack", "DeadOnArrival"),
+    /** The end of the token's life, by the wall clock. */
     expiredAt: Schema.DateTimeUtc,
+    /** The moment of the check, by the wall clock. */
     checkedAt: Schema.DateTimeUtc,
+    /** The end of the provider's cool-down, when it is in one. Default none. */
     retryAt: RetryAt
   }
 ) {
@@ -70,8 +75,18 @@ export class TokenExpiredError extends Schema.TaggedError<TokenExpiredError>("@s
  * The client's credentials are missing, unreadable, or cannot be sent as the specification wants them: raw, so without
  * `&`, control characters and anything beyond ASCII.
  *
- * `field` is the one at fault; `reason` says what is wrong, never the value. What to do: correct the configuration, or
- * ask the store for credentials that can be sent.
+ * What to do: correct the configuration, or ask the store for credentials that can be sent (RFC 6749 §A.1, §A.2, and the
+ * specification, "Endpoints": no encoding).
+ *
+ * @example
+ * ```ts
+ * import { ClientCredentials } from "@store-api/core"
+ * import { Effect, Redacted } from "effect"
+ *
+ * const credentials = ClientCredentials.make({ clientId: "demo-client", clientSecret: Redacted.make("one&two") }).pipe(
+ *   Effect.catchTag("CredentialsError", ({ field, reason }) => Effect.dieMessage(`${field} ${reason}`))
+ * )
+ * ```
  *
  * @since 0.1.0
  * @category errors
@@ -79,8 +94,11 @@ export class TokenExpiredError extends Schema.TaggedError<TokenExpiredError>("@s
 export class CredentialsError extends Schema.TaggedError<CredentialsError>("@store-api/core/CredentialsError")(
   "CredentialsError",
   {
+    /** The one at fault. */
     field: Schema.Literal("clientId", "clientSecret"),
+    /** What is wrong with it, as the end of a sentence: "is empty". Never the value. */
     reason: Schema.String,
+    /** The end of the provider's cool-down, when it is in one. Default none. */
     retryAt: RetryAt
   }
 ) {
@@ -92,15 +110,25 @@ export class CredentialsError extends Schema.TaggedError<CredentialsError>("@sto
 /**
  * The token request had no usable answer.
  *
- * - `Transport`: no connection, or one that broke. `code` is the system's name for it (`ECONNREFUSED`), if it gave one.
+ * - `Transport`: no connection, or one that broke.
  * - `Timeout`: no answer within the deadline.
  * - `Certificate`: the endpoint's TLS certificate cannot be trusted.
  * - `Redirect`: the endpoint redirected; credentials follow no redirect.
  * - `TooLarge`: the answer was longer than `maxResponseBytes`.
  * - `Closed`: the layer's scope has ended.
  *
- * `attempts` counts the requests that were sent. What to do: retry `Transport` and `Timeout` (at `retryAt`, if there);
- * the others need a person.
+ * What to do: retry `Transport` and `Timeout` (at `retryAt`, if there); the others need a person.
+ *
+ * @example
+ * ```ts
+ * import { AccessTokenProvider } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const token = Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) => provider.get).pipe(
+ *   Effect.tapErrorTag("TokenRequestError", ({ attempts, reason }) =>
+ *     Effect.logWarning(`no token: ${reason} after ${attempts} attempts`))
+ * )
+ * ```
  *
  * @since 0.1.0
  * @category errors
@@ -108,9 +136,13 @@ export class CredentialsError extends Schema.TaggedError<CredentialsError>("@sto
 export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@store-api/core/TokenRequestError")(
   "TokenRequestError",
   {
+    /** Which of the six it is. */
     reason: Schema.Literal("Transport", "Timeout", "Certificate", "Redirect", "TooLarge", "Closed"),
+    /** How many requests were sent, or tried to be, for this one acquisition. */
     attempts: Schema.NonNegativeInt,
+    /** The system's name for what went wrong (`ECONNREFUSED`), if it gave one. Default none. */
     code: OptionalText,
+    /** The end of the provider's cool-down, when it is in one. Default none. */
     retryAt: RetryAt
   }
 ) {
@@ -136,17 +168,26 @@ export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@s
 }
 
 /**
- * The token endpoint said no.
+ * The token endpoint said no (RFC 6749 §5.2, or a gateway's dialect of it).
  *
  * - `InvalidClient`: it does not accept these credentials. Correct them.
- * - `InvalidRequest`: it does not accept the request.
+ * - `InvalidRequest`: it does not accept the request. Check that `authUrl` is the base of the access-token service.
  * - `RateLimited`: too many requests. Wait until `retryAt`.
  * - `Unavailable`: it is out of order (408, 5xx). Retry.
- * - `Other`: any other status.
+ * - `Other`: any other status. Check `authUrl`, and what the client is allowed to do.
  *
- * `code` and `description` are the endpoint's own words (RFC 6749 §5.2 or a gateway's dialect), sanitised, and dropped
- * when they repeat a credential or a token. `rawCredentials` is true when the endpoint refused credentials that hold
- * `+` or `%`: a server that form-decodes the body reads another value than the one that was sent.
+ * `code` and `description` are the endpoint's own words, sanitised, and dropped when they repeat a credential or a token.
+ *
+ * @example
+ * ```ts
+ * import { AccessTokenProvider } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const token = Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) => provider.get).pipe(
+ *   Effect.catchTag("TokenRefusedError", (error) =>
+ *     error.reason === "InvalidClient" ? Effect.dieMessage(error.message) : Effect.fail(error))
+ * )
+ * ```
  *
  * @since 0.1.0
  * @category errors
@@ -154,11 +195,20 @@ export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@s
 export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@store-api/core/TokenRefusedError")(
   "TokenRefusedError",
   {
+    /** Which of the five it is. */
     reason: Schema.Literal("InvalidClient", "InvalidRequest", "RateLimited", "Unavailable", "Other"),
+    /** The HTTP status of the answer. */
     status: Schema.Int,
+    /** The endpoint's code, a word of at most 100 characters (`invalid_client`). Default none. */
     code: OptionalText,
+    /** The endpoint's sentence, one line of at most 256 characters. Default none. */
     description: OptionalText,
+    /**
+     * True when the endpoint refused credentials that hold `+` or `%`: a server that form-decodes the body reads another
+     * value than the one that was sent. Default `false`.
+     */
     rawCredentials: Schema.propertySignature(Schema.Boolean).pipe(Schema.withConstructorDefault(() => false)),
+    /** What `Retry-After` asked for (RFC 9110 §10.2.3), or the end of the provider's cool-down. Default none. */
     retryAt: RetryAt
   }
 ) {
@@ -187,8 +237,18 @@ export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@s
 }
 
 /**
- * A successful answer that is no token. `problems` lists the path in the answer and what was expected there, without
- * the values. What to do: check `authUrl`; the server is not the specification's, or has changed.
+ * A successful answer that is no token (RFC 6749 §5.1, and the specification, "Token response"), or a token that no header
+ * can carry. What to do: check `authUrl`; the server is not the specification's, or has changed.
+ *
+ * @example
+ * ```ts
+ * import { TokenResponse } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const response = TokenResponse.decode(`{"token_type":"bearer"}`).pipe(
+ *   Effect.catchTag("TokenResponseError", ({ problems }) => Effect.dieMessage(problems.map(({ path }) => path).join()))
+ * )
+ * ```
  *
  * @since 0.1.0
  * @category errors
@@ -196,7 +256,9 @@ export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@s
 export class TokenResponseError extends Schema.TaggedError<TokenResponseError>("@store-api/core/TokenResponseError")(
   "TokenResponseError",
   {
+    /** What is at fault: its path in the answer, `""` for the whole of it, and what was expected there. Never a value. */
     problems: Schema.Array(Schema.Struct({ path: Schema.String, expected: Schema.String })),
+    /** The end of the provider's cool-down, when it is in one. Default none. */
     retryAt: RetryAt
   }
 ) {
@@ -207,15 +269,31 @@ export class TokenResponseError extends Schema.TaggedError<TokenResponseError>("
 }
 
 /**
- * An option or variable that cannot be used; raised while a layer is built. `reason` says what is wrong, never the
- * value.
+ * An option or variable that cannot be used; raised while a layer is built, so no part of `AccessTokenError`. What to do:
+ * correct the option that it names.
+ *
+ * @example
+ * ```ts
+ * import { AuthorizedHttpClient, StoreAuth } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.asVoid(AuthorizedHttpClient.AuthorizedHttpClient).pipe(
+ *   Effect.provide(StoreAuth.layerConfig()),
+ *   Effect.catchTag("ConfigurationError", ({ option, reason }) => Effect.logError(`${option} ${reason}`))
+ * )
+ * ```
  *
  * @since 0.1.0
  * @category errors
  */
 export class ConfigurationError extends Schema.TaggedError<ConfigurationError>("@store-api/core/ConfigurationError")(
   "ConfigurationError",
-  { option: Schema.String, reason: Schema.String }
+  {
+    /** The name of the option, or of the variable: `authUrl`, `HTTPS_PROXY`. */
+    option: Schema.String,
+    /** What is wrong with it, as the end of a sentence: "must not have a query". Never the value. */
+    reason: Schema.String
+  }
 ) {
   override get message(): string {
     return `The option ${this.option} ${this.reason}.`
@@ -223,8 +301,19 @@ export class ConfigurationError extends Schema.TaggedError<ConfigurationError>("
 }
 
 /**
- * A request to an origin that the token may not go to. It was not sent. What to do: correct the request's URL, or name
- * the origin in `trustedOrigins`.
+ * A request to an origin that the token may not go to (RFC 6750 §5.3). It was not sent. What to do: correct the request's
+ * URL, or name the origin in `trustedOrigins`.
+ *
+ * @example
+ * ```ts
+ * import { AuthorizedHttpClient } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const image = Effect.flatMap(AuthorizedHttpClient.AuthorizedHttpClient, (client) =>
+ *   client.get("https://images.example/1.png")).pipe(
+ *     Effect.catchTag("UntrustedOriginError", ({ origin }) => Effect.dieMessage(`no token for ${origin}`))
+ *   )
+ * ```
  *
  * @since 0.1.0
  * @category errors
@@ -232,7 +321,12 @@ export class ConfigurationError extends Schema.TaggedError<ConfigurationError>("
 export class UntrustedOriginError
   extends Schema.TaggedError<UntrustedOriginError>("@store-api/core/UntrustedOriginError")(
     "UntrustedOriginError",
-    { origin: Schema.String, trusted: Schema.Array(Schema.String) }
+    {
+      /** The origin of the request, or what it was in place of one ("an invalid URL"). */
+      origin: Schema.String,
+      /** The origins that the token may go to: that of `apiUrl`, and `trustedOrigins`. */
+      trusted: Schema.Array(Schema.String)
+    }
   )
 {
   override get message(): string {
@@ -242,6 +336,21 @@ export class UntrustedOriginError
 }
 
 /**
+ * Every way in which having a token can fail: what `AccessTokenProvider.get` and `TokenSource.acquire` fail with. Each
+ * member has a `message`, one sentence that says what to do, and a `retryAt`.
+ *
+ * @example
+ * ```ts
+ * import { type AccessTokenError, AccessTokenProvider } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const advice = (error: AccessTokenError.AccessTokenError) => `${error._tag}: ${error.message}`
+ *
+ * const token = Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) => provider.get).pipe(
+ *   Effect.tapError((error) => Effect.logError(advice(error)))
+ * )
+ * ```
+ *
  * @since 0.1.0
  * @category errors
  */
@@ -253,6 +362,16 @@ export type AccessTokenError =
   | TokenResponseError
 
 /**
+ * The family as one schema, to send errors across processes: encoded, they are plain objects, without a secret.
+ *
+ * @example
+ * ```ts
+ * import { AccessTokenError } from "@store-api/core"
+ * import { Schema } from "effect"
+ *
+ * const toJson = Schema.encode(Schema.parseJson(AccessTokenError.AccessTokenError))
+ * ```
+ *
  * @since 0.1.0
  * @category schemas
  */
@@ -265,7 +384,18 @@ export const AccessTokenError = Schema.Union(
 )
 
 /**
- * Tells whether a value is one of `AccessTokenError`, among the other errors of a program.
+ * Tells whether a value is one of `AccessTokenError`, among the other errors of a program. `ConfigurationError` and
+ * `UntrustedOriginError` are not.
+ *
+ * @example
+ * ```ts
+ * import { AccessTokenError, AuthorizedHttpClient } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const orders = Effect.flatMap(AuthorizedHttpClient.AuthorizedHttpClient, (client) => client.get("/orders")).pipe(
+ *   Effect.catchIf(AccessTokenError.isAccessTokenError, (error) => Effect.dieMessage(error.message))
+ * )
+ * ```
  *
  * @since 0.1.0
  * @category refinements
@@ -276,6 +406,16 @@ export const isAccessTokenError: (error: unknown) => error is AccessTokenError =
  * Tells whether asking again later may succeed with nothing changed: for `Effect.retry`'s `while`. True for
  * `Transport`, `Timeout`, `RateLimited`, `Unavailable` and an expired token; false for the rest, and for errors that
  * are not of this family.
+ *
+ * @example
+ * ```ts
+ * import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const token = Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) => provider.get).pipe(
+ *   Effect.retry({ while: AccessTokenError.isTransient, times: 3 })
+ * )
+ * ```
  *
  * @since 0.1.0
  * @category combinators
@@ -296,7 +436,16 @@ export const isTransient = (error: unknown): boolean => {
 }
 
 /**
- * When asking again makes sense, if that is known; none for errors that are not of this family.
+ * When asking again makes sense, by the wall clock, if that is known; none for errors that are not of this family.
+ *
+ * @example
+ * ```ts
+ * import { AccessTokenError } from "@store-api/core"
+ * import { DateTime, Option } from "effect"
+ *
+ * const retryAfterHeader = (error: unknown) =>
+ *   Option.map(AccessTokenError.retryAt(error), (at) => DateTime.toDateUtc(at).toUTCString())
+ * ```
  *
  * @since 0.1.0
  * @category combinators
@@ -305,7 +454,16 @@ export const retryAt = (error: unknown): Option.Option<DateTime.Utc> =>
   isAccessTokenError(error) ? error.retryAt : Option.none()
 
 /**
- * The same error with another `retryAt`.
+ * The same error with another `retryAt`: for sources of your own, that know when to ask again.
+ *
+ * @example
+ * ```ts
+ * import { AccessTokenError } from "@store-api/core"
+ * import { DateTime, Option } from "effect"
+ *
+ * const notBefore = (error: AccessTokenError.AccessTokenError, at: DateTime.Utc) =>
+ *   AccessTokenError.withRetryAt(error, Option.some(at))
+ * ```
  *
  * @since 0.1.0
  * @category combinators

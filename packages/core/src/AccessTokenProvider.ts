@@ -29,38 +29,79 @@ import * as TokenPolicy from "./TokenPolicy.js"
 import { TokenSource } from "./TokenSource.js"
 
 /**
+ * What the provider does. Its effects can be run by any number of fibers at once, and interrupted at any moment: there is
+ * one acquisition at a time, and no caller owns it.
+ *
+ * @see AccessTokenProvider
+ *
  * @since 0.1.0
  * @category models
  */
 export interface Service {
-  /** A valid token, from the cache or freshly acquired. */
+  /**
+   * A valid token, from the cache or freshly acquired (the specification, "Authentication": the client checks before it
+   * uses a token). Waits only when no token is held, or the one held is within `leeway` of its end. Fails with what the
+   * last acquisition failed with when there is no live token; during a cool-down at once, with `retryAt`.
+   */
   readonly get: Effect.Effect<AccessToken, AccessTokenError>
-  /** Looks and never acquires: none yet, the token, or the typed expiry error. */
+  /** Looks and never acquires: none yet, the token, or, for one that is past its life, `TokenExpiredError`. */
   readonly current: Effect.Effect<Option.Option<AccessToken>, TokenExpiredError>
-  /** A new token now; joins an acquisition in flight, ends a cool-down. */
+  /** A new token now, whatever is held; joins an acquisition in flight, ends a cool-down. Fails if the acquisition does. */
   readonly refresh: Effect.Effect<AccessToken, AccessTokenError>
-  /** Drops the token if it is still the one held; further rejections within an interval do nothing. */
+  /**
+   * Drops a token that an API rejected, if it is still the one held (compared by value). Further rejections within an
+   * interval, from 1 to 60 seconds, do nothing. Sends nothing by itself.
+   */
   readonly invalidate: (token: AccessToken) => Effect.Effect<void>
-  /** What the provider is doing. No secrets. */
+  /** What the provider is doing, for a health check or a dashboard. No secrets; sends nothing. */
   readonly status: Effect.Effect<ProviderStatus>
 }
 
 /**
- * - `zone`: of the held token; `Empty` without one, `Closed` when the layer's scope has ended.
- * - `acquiring`: whether an acquisition is in flight.
- * - `coolDown`: until when no request is sent after a failure, and which one it was.
+ * What a provider is doing at a moment. It holds no secret.
+ *
+ * @example
+ * ```ts
+ * import { AccessTokenProvider } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const isHealthy = ({ zone }: AccessTokenProvider.ProviderStatus) => zone === "Fresh" || zone === "RefreshSoon"
+ *
+ * const health = Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) => provider.status).pipe(
+ *   Effect.map(isHealthy)
+ * )
+ * ```
  *
  * @since 0.1.0
  * @category models
  */
 export interface ProviderStatus {
+  /** Where the held token stands in its life; `Empty` without one, `Closed` when the layer's scope has ended. */
   readonly zone: "Empty" | TokenPolicy.Zone | "Closed"
+  /** The end of the held token's life, by the wall clock; none without one. */
   readonly expiresAt: Option.Option<DateTime.Utc>
+  /** Whether an acquisition is in flight. */
   readonly acquiring: boolean
+  /** Until when `get` sends no request after a failure, and the tag of that failure; none when there is no pause. */
   readonly coolDown: Option.Option<{ readonly until: DateTime.Utc; readonly error: AccessTokenError["_tag"] }>
 }
 
 /**
+ * The provider as a service: what an application asks for tokens. Calls of the store's APIs rather go through
+ * `AuthorizedHttpClient`, which asks it by itself.
+ *
+ * @example
+ * ```ts
+ * import { AccessTokenProvider } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const expiry = Effect.gen(function*() {
+ *   const provider = yield* AccessTokenProvider.AccessTokenProvider
+ *   const token = yield* provider.get
+ *   return token.expiresAt
+ * })
+ * ```
+ *
  * @since 0.1.0
  * @category tags
  */
@@ -69,12 +110,32 @@ export class AccessTokenProvider
 {}
 
 /**
+ * How early a token is renewed and how long the pauses after failures are; everything has a default.
+ *
+ * @see layer
+ *
  * @since 0.1.0
  * @category models
  */
 export type Options = TokenPolicy.Options
 
 /**
+ * A provider over the `TokenSource` in the context, for as long as the scope is open; then it fails with
+ * `TokenRequestError`, `Closed`. It sends nothing until it is asked, keeps the token in memory only, and runs no timer while
+ * nobody waits.
+ *
+ * @example
+ * ```ts
+ * import { AccessTokenProvider } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const expiry = Effect.scoped(Effect.gen(function*() {
+ *   const provider = yield* AccessTokenProvider.make({ leeway: "10 seconds" })
+ *   const token = yield* provider.get
+ *   return token.expiresAt
+ * }))
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -113,7 +174,9 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
           })
         case "Fail":
           return Effect.fail(command.error)
+        // Stryker disable next-line ConditionalExpression: no transition for a caller gives another command
         default:
+          // Stryker disable next-line StringLiteral: so it is never said
           return Effect.dieMessage(`No caller is told to ${command._tag}`)
       }
     }
@@ -134,6 +197,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
     const slowly = (current: tokenState.State): Effect.Effect<AccessToken, AccessTokenError> => {
       const event: tokenState.Event = { _tag: "Get", now: now() }
       const [command] = transition(current, event)
+      // Stryker disable next-line ConditionalExpression: to apply what changes nothing only takes longer
       return command._tag === "Start" ? Effect.flatMap(startIfNeeded(event), obey) : obey(command)
     }
 
@@ -174,7 +238,11 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
     /** An acquisition from its start to its landing. Only the closing of the layer interrupts it. */
     const fly = (flight: tokenState.Flight): Effect.Effect<void> =>
       Effect.suspend(() => source.acquire(flight.replacing)).pipe(
-        Effect.withSpan("AccessTokenProvider.acquire", { root: true, captureStackTrace: false }),
+        Effect.withSpan("AccessTokenProvider.acquire", {
+          root: true,
+          // Stryker disable next-line BooleanLiteral: a stack trace costs time, and tells only of this line
+          captureStackTrace: false
+        }),
         Effect.interruptible,
         Effect.exit,
         Effect.flatMap((exit) =>
@@ -211,8 +279,8 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
   })
 
 /**
- * The provider as a layer, over the `TokenSource` in the context. Each call of `layer` makes another cache and another
- * token: bind the result to a constant.
+ * The provider as a layer, over the `TokenSource` in the context. It cannot fail: durations are put within their bounds.
+ * Each call of `layer` makes another cache and another token: bind the result to a constant.
  *
  * @example
  * ```ts
@@ -237,7 +305,18 @@ export const layer = (options: Options = {}): Layer.Layer<AccessTokenProvider, n
   Layer.scoped(AccessTokenProvider, make(options))
 
 /**
- * The same, its options read from the configuration.
+ * `layer`, its options read from the configuration, each alone or all of them. Fails with Effect's `ConfigError` while it
+ * is built, when one is missing or cannot be read.
+ *
+ * @example
+ * ```ts
+ * import { AccessTokenProvider } from "@store-api/core"
+ * import { Config } from "effect"
+ *
+ * const ProviderLive = AccessTokenProvider.layerConfig({
+ *   refreshAhead: Config.duration("STORE_API_REFRESH_AHEAD").pipe(Config.withDefault("5 minutes"))
+ * })
+ * ```
  *
  * @since 0.1.0
  * @category layers
@@ -250,6 +329,21 @@ export const layerConfig = (
 /**
  * A provider for tests: a fixed token, or an effect that is run at each `get` and `refresh`. It asks no source and keeps
  * nothing but the last token, for `current`, `invalidate` and `status`.
+ *
+ * @example
+ * ```ts
+ * import { AccessToken, AccessTokenProvider } from "@store-api/core"
+ * import { DateTime, Effect, Redacted } from "effect"
+ *
+ * const ProviderTest = AccessTokenProvider.layerTest(
+ *   Effect.map(DateTime.now, (acquiredAt) =>
+ *     new AccessToken.AccessToken({
+ *       value: Redacted.make("an-invented-token"),
+ *       acquiredAt,
+ *       expiresAt: DateTime.add(acquiredAt, { minutes: 60 })
+ *     }))
+ * )
+ * ```
  *
  * @since 0.1.0
  * @category layers
@@ -287,6 +381,7 @@ const settle = (command: tokenState.Command): Effect.Effect<void> =>
 
 /** Tells what came of an acquisition; a renewal that failed in the background nobody else hears of. */
 const report = (command: tokenState.Command): Effect.Effect<void> => {
+  // Stryker disable next-line ConditionalExpression: what would be thrown below is dropped, as a throw of a logger is
   if (command._tag !== "Settle") return Effect.void
   if (Exit.isSuccess(command.exit)) {
     return Effect.logDebug("Access token acquired").pipe(

@@ -29,28 +29,46 @@ import * as manualRedirect from "./internal/manualRedirect.js"
 import * as trusted from "./internal/trustedOrigins.js"
 
 /**
- * - `apiUrl`: the base of the store's APIs; relative URLs are joined to it. https, or http on this machine.
- * - `allowInsecure`: http to any host. Default `false`.
- * - `trustedOrigins`: further origins that the token may go to. Default none.
- * - `header`: where the token goes. Default `Authorization: Bearer <token>`. `format` makes the value of the token.
- * - `retryUnauthorized`: whether a request is repeated with another token after a 401. Default `true`;
- *   `RetryUnauthorized` is the choice for one request.
+ * Where the token may go, and in which header. Only `apiUrl` has to be given.
+ *
+ * @see layer
  *
  * @since 0.1.0
  * @category models
  */
 export interface Options {
+  /**
+   * The base of the store's APIs, to which relative URLs are joined. It may have a path, but no query, fragment or user
+   * name. https, or http on this machine.
+   */
   readonly apiUrl: string | URL
+  /** Whether the token may go to any host over http. Default `false`: https, or http on this machine (RFC 6750 §5.3). */
   readonly allowInsecure?: boolean | undefined
+  /** Further origins that the token may go to, without a path. Default none. */
   readonly trustedOrigins?: ReadonlyArray<string | URL> | undefined
+  /**
+   * Where the token goes. Default `Authorization: Bearer <token>` (RFC 6750 §2.1; the specification does not show it). A
+   * header of another name is hidden from the platform's logs and spans too.
+   */
   readonly header?: {
+    /** The name of the header, in any case. */
     readonly name: string
+    /** Makes the header's value of the token: printable ASCII. Default `Bearer <token>`. */
     readonly format?: ((accessToken: string) => string) | undefined
   } | undefined
+  /**
+   * Whether a request is repeated with another token, once, after a 401. Default `true`; `RetryUnauthorized` is the choice
+   * for one request.
+   */
   readonly retryUnauthorized?: boolean | undefined
 }
 
 /**
+ * An `HttpClient` of `@effect/platform` that can fail, besides with its own errors, for want of a token and with
+ * `UntrustedOriginError`. All combinators of `HttpClient` work on it.
+ *
+ * @see AuthorizedHttpClient
+ *
  * @since 0.1.0
  * @category models
  */
@@ -59,6 +77,22 @@ export type Service = HttpClient.HttpClient.With<
 >
 
 /**
+ * The client as a service: an `HttpClient` with the token on each request to the store's APIs. `HttpApiClient.makeWith`
+ * takes it as it is.
+ *
+ * @example
+ * ```ts
+ * import { HttpClient } from "@effect/platform"
+ * import { AuthorizedHttpClient } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const orders = Effect.gen(function*() {
+ *   const client = HttpClient.filterStatusOk(yield* AuthorizedHttpClient.AuthorizedHttpClient)
+ *   const response = yield* client.get("/orders")
+ *   return yield* response.json
+ * })
+ * ```
+ *
  * @since 0.1.0
  * @category tags
  */
@@ -89,7 +123,8 @@ export class RetryUnauthorized extends Context.Reference<RetryUnauthorized>()(
 ) {}
 
 /**
- * The given client with the token on every request. Fails with `ConfigurationError` when an option cannot be used.
+ * The given client with the token on every request (the specification, "Authentication"). Fails with `ConfigurationError`
+ * when an option cannot be used.
  *
  * The origin is checked on the request as it leaves, after the client's own `mapRequest`; a request to another origin
  * fails with `UntrustedOriginError` and is not sent. A request that already has the header goes as it is.
@@ -100,6 +135,19 @@ export class RetryUnauthorized extends Context.Reference<RetryUnauthorized>()(
  * A client that itself follows redirects takes the token along: put `followRedirects` over the result, not below it.
  * With `withScope` it is the other way round: below it, since a scope holds the request that it was given, and this sends
  * another, with the header.
+ *
+ * @example
+ * ```ts
+ * import { HttpClient } from "@effect/platform"
+ * import { AuthorizedHttpClient } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const client = Effect.gen(function*() {
+ *   const plain = yield* HttpClient.HttpClient
+ *   const authorized = yield* AuthorizedHttpClient.withAccessToken(plain, { apiUrl: "https://api.store.example" })
+ *   return HttpClient.followRedirects(authorized, 3)
+ * })
+ * ```
  *
  * @since 0.1.0
  * @category combinators
@@ -208,6 +256,20 @@ interface Sent {
 }
 
 /**
+ * `withAccessToken` over the `HttpClient` in the context. Fails with `ConfigurationError` when an option cannot be used.
+ *
+ * @example
+ * ```ts
+ * import { AuthorizedHttpClient } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const status = Effect.gen(function*() {
+ *   const client = yield* AuthorizedHttpClient.make({ apiUrl: "https://api.store.example/v1/" })
+ *   const response = yield* client.get("orders")
+ *   return response.status
+ * })
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -217,8 +279,8 @@ export const make = (
   Effect.flatMap(HttpClient.HttpClient, withAccessToken(options))
 
 /**
- * The authorized client as a layer, with its own tag and typed errors. `HttpApiClient.makeWith({ httpClient })` takes it
- * as it is.
+ * The authorized client as a layer, with its own tag and typed errors. Fails with `ConfigurationError`, while it is built,
+ * when an option cannot be used.
  *
  * @example
  * ```ts
@@ -243,7 +305,16 @@ export const layer = (
   Layer.effect(AuthorizedHttpClient, make(options))
 
 /**
- * The same, its options read from the configuration.
+ * `layer`, its options read from the configuration, each alone or all of them. Fails besides with Effect's `ConfigError`,
+ * when one is missing or cannot be read.
+ *
+ * @example
+ * ```ts
+ * import { AuthorizedHttpClient } from "@store-api/core"
+ * import { Config } from "effect"
+ *
+ * const ClientLive = AuthorizedHttpClient.layerConfig({ apiUrl: Config.string("STORE_API_URL") })
+ * ```
  *
  * @since 0.1.0
  * @category layers
@@ -260,6 +331,19 @@ export const layerConfig = (
  * The same behind the plain `HttpClient` tag, for libraries that know only that. Their errors are `HttpClientError`s: an
  * untrusted origin becomes a `RequestError` with reason `InvalidUrl`, a transient failure to have a token `Transport`, any
  * other `Encode`; the typed error is the `cause`, and the request is held without the header.
+ *
+ * @example
+ * ```ts
+ * import { FetchHttpClient, HttpClient } from "@effect/platform"
+ * import { AuthorizedHttpClient } from "@store-api/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const HttpLive = AuthorizedHttpClient.layerHttpClient({ apiUrl: "https://api.store.example" }).pipe(
+ *   Layer.provide(FetchHttpClient.layer)
+ * )
+ *
+ * const orders = HttpClient.get("/orders").pipe(Effect.provide(HttpLive))
+ * ```
  *
  * @since 0.1.0
  * @category layers

@@ -12,12 +12,20 @@ import * as Redacted from "effect/Redacted"
 import { CredentialsError } from "./AccessTokenError.js"
 
 /**
+ * What marks credentials that were checked: no other value carries it.
+ *
+ * @see make
+ *
  * @since 0.1.0
  * @category type ids
  */
 export const TypeId = "~@store-api/core/ClientCredentials"
 
 /**
+ * The type of the mark of checked credentials.
+ *
+ * @see make
+ *
  * @since 0.1.0
  * @category type ids
  */
@@ -27,19 +35,28 @@ export type TypeId = typeof TypeId
  * Credentials that were checked: `make` and `fromConfig` are the only ways to have some. Two are equal when id and secret
  * are.
  *
+ * @see make, fromConfig
+ *
  * @since 0.1.0
  * @category models
  */
 export interface ClientCredentials extends Options {
+  /** The mark of credentials that were checked. */
   readonly [TypeId]: TypeId
 }
 
 /**
+ * An id and a secret as they were given, not checked yet (the specification, "Token request").
+ *
+ * @see make
+ *
  * @since 0.1.0
  * @category models
  */
 export interface Options {
+  /** The client's API key, as the store issued it: `client_id`. */
   readonly clientId: string
+  /** The client's API secret, which printing does not show: `client_secret`. */
   readonly clientSecret: Redacted.Redacted
 }
 
@@ -49,7 +66,8 @@ class Checked extends Data.Class<Options> implements ClientCredentials {
 
 /**
  * Checks an id and a secret. Fails with `CredentialsError` when one is empty or holds what cannot be sent raw in a form
- * body: `&` (it separates the fields), control characters, anything beyond ASCII. `+ / = % ~` and spaces go as they are.
+ * body (the specification, "Endpoints": no encoding): `&` (it separates the fields), control characters, anything beyond
+ * ASCII. `+ / = % ~` and spaces go as they are.
  *
  * @example
  * ```ts
@@ -81,6 +99,22 @@ export const make = (options: Options): Effect.Effect<ClientCredentials, Credent
  * changes in the configuration is used without a restart. What is missing or cannot be read is a `CredentialsError`.
  * Default: `STORE_API_CLIENT_ID` and `STORE_API_CLIENT_SECRET`.
  *
+ * @example
+ * ```ts
+ * import { ClientCredentials } from "@store-api/core"
+ * import { NodeStoreAuth } from "@store-api/platform-node"
+ * import { Config } from "effect"
+ *
+ * const StoreAuthLive = NodeStoreAuth.layer({
+ *   authUrl: "https://auth.store.example",
+ *   apiUrl: "https://api.store.example",
+ *   credentials: ClientCredentials.fromConfig({
+ *     clientId: Config.string("SHOP_ID"),
+ *     clientSecret: Config.redacted("SHOP_SECRET")
+ *   })
+ * })
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -96,8 +130,20 @@ export const fromConfig = (
   }).pipe(Effect.flatMap(make))
 
 /**
- * The body of the token request (specification, "Endpoints"): the three fields in this order, joined by `&`, not one byte
- * encoded.
+ * The body of the token request (the specification, "Endpoints"; RFC 6749 §4.4.2): `grant_type`, `client_id` and
+ * `client_secret` in this order, joined by `&`, not one byte encoded, as `application/x-www-form-urlencoded`. It holds the
+ * secret in clear text.
+ *
+ * @example
+ * ```ts
+ * import { HttpClientRequest } from "@effect/platform"
+ * import { ClientCredentials } from "@store-api/core"
+ *
+ * const request = (credentials: ClientCredentials.ClientCredentials) =>
+ *   HttpClientRequest.post("https://auth.store.example/v1/oauth/accesstoken").pipe(
+ *     HttpClientRequest.setBody(ClientCredentials.toBody(credentials))
+ *   )
+ * ```
  *
  * @since 0.1.0
  * @category conversions
@@ -109,7 +155,17 @@ export const toBody = (credentials: ClientCredentials): HttpBody.Uint8Array =>
   )
 
 /**
- * What must not be repeated to anyone: the secret, and the id, which is the other half of the credentials.
+ * What must not be repeated to anyone: the secret, and the id, which is the other half of the credentials. For
+ * `TokenResponse.refusal`, which drops the words of a server that repeats them.
+ *
+ * @example
+ * ```ts
+ * import { ClientCredentials } from "@store-api/core"
+ * import { Redacted } from "effect"
+ *
+ * const isRepeated = (text: string, credentials: ClientCredentials.ClientCredentials) =>
+ *   ClientCredentials.secrets(credentials).some((secret) => text.includes(Redacted.value(secret)))
+ * ```
  *
  * @since 0.1.0
  * @category conversions
@@ -120,7 +176,17 @@ export const secrets = ({ clientId, clientSecret }: ClientCredentials): Readonly
 ]
 
 /**
- * Whether a server that form-decodes the body, as most do, reads other credentials than these: they hold `+` or `%`.
+ * Whether a server that form-decodes the body (RFC 6749, appendix B), as most do, reads other credentials than these: they
+ * hold `+` or `%`.
+ *
+ * @example
+ * ```ts
+ * import { ClientCredentials } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const credentials = Effect.tap(ClientCredentials.fromConfig(), (credentials) =>
+ *   ClientCredentials.changeWhenDecoded(credentials) ? Effect.logWarning("the secret holds + or %") : Effect.void)
+ * ```
  *
  * @since 0.1.0
  * @category combinators

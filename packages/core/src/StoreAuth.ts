@@ -17,56 +17,72 @@ import * as TokenEndpoint from "./TokenEndpoint.js"
 import type * as TokenSource from "./TokenSource.js"
 
 /**
- * Over a source of your own: no endpoint, no credentials.
+ * What is needed over a source of your own: no endpoint, no credentials.
  *
- * - `apiUrl`: the base of the store's APIs.
- * - `allowInsecure`: http to any host. Default `false`: https, or http on this machine.
- * - `provider`, `client`: the finer options of `AccessTokenProvider` and `AuthorizedHttpClient`.
+ * @see layerFromSource
  *
  * @since 0.1.0
  * @category models
  */
 export interface SourceOptions {
+  /** The base of the store's APIs, to which relative URLs are joined: `AuthorizedHttpClient.Options`. */
   readonly apiUrl: string | URL
+  /** Whether secrets may go to any host over http. Default `false`: https, or http on this machine. */
   readonly allowInsecure?: boolean | undefined
+  /** How early a token is renewed, and the pauses after failures. Each has a default. */
   readonly provider?: AccessTokenProvider.Options | undefined
+  /** Further trusted origins, another header, and what a 401 leads to. Each has a default. */
   readonly client?: Omit<AuthorizedHttpClient.Options, "apiUrl" | "allowInsecure"> | undefined
 }
 
 /**
- * - `authUrl`: the base of the access-token service.
- * - `endpoint`: the finer options of `TokenEndpoint`.
+ * What is needed to ask the access-token service, but for the credentials.
+ *
+ * @see layer
  *
  * @since 0.1.0
  * @category models
  */
 export interface EndpointOptions extends SourceOptions {
+  /** The base of the access-token service; `/v1/oauth/accesstoken` is appended (the specification, "Endpoints"). */
   readonly authUrl: string | URL
+  /** Timeouts and the size of the answer. Each has a default. */
   readonly endpoint?: Omit<TokenEndpoint.Options, "authUrl" | "credentials" | "allowInsecure"> | undefined
 }
 
 /**
- * With the id and the secret as they are; they are checked while the layer is built.
+ * The options with the id and the secret as they are; they are checked while the layer is built.
+ *
+ * @see layer
  *
  * @since 0.1.0
  * @category models
  */
 export interface SecretOptions extends EndpointOptions {
+  /** The client's API key, as the store issued it. */
   readonly clientId: string
+  /** The client's API secret. */
   readonly clientSecret: Redacted.Redacted
 }
 
 /**
- * With checked credentials, or with an effect that reads them at each acquisition.
+ * The options with checked credentials, or with an effect that reads them at each acquisition.
+ *
+ * @see layer, ClientCredentials.fromConfig
  *
  * @since 0.1.0
  * @category models
  */
 export interface CredentialsOptions extends EndpointOptions {
+  /** Checked credentials, or an effect that is run at each acquisition: a secret can change without a restart. */
   readonly credentials: TokenEndpoint.Options["credentials"]
 }
 
 /**
+ * Either form of the options: the id and the secret, or credentials.
+ *
+ * @see layer
+ *
  * @since 0.1.0
  * @category models
  */
@@ -105,7 +121,23 @@ export const layer = (
 > => Layer.provide(layerFromSource(options), endpoint(options))
 
 /**
- * The same over the `TokenSource` in the context: a shared store, or a script.
+ * The same over the `TokenSource` in the context: a shared store, or a script. Fails with `ConfigurationError` when an
+ * option cannot be used.
+ *
+ * @example
+ * ```ts
+ * import { FetchHttpClient } from "@effect/platform"
+ * import { AccessTokenError, StoreAuth, TokenSource } from "@store-api/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const OutOfOrder = TokenSource.layer(() =>
+ *   Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }))
+ * )
+ *
+ * const StoreAuthTest = StoreAuth.layerFromSource({ apiUrl: "https://api.store.example" }).pipe(
+ *   Layer.provide([OutOfOrder, FetchHttpClient.layer])
+ * )
+ * ```
  *
  * @since 0.1.0
  * @category layers
@@ -124,7 +156,18 @@ export const layerFromSource = (
 
 /**
  * The options as the environment names them: `STORE_API_AUTH_URL`, `STORE_API_URL`, `STORE_API_CLIENT_ID` and
- * `STORE_API_CLIENT_SECRET`, or with another prefix. All that are missing are reported at once.
+ * `STORE_API_CLIENT_SECRET`, or with another prefix (default `"STORE_API"`). All that are missing are reported at once, as
+ * one `ConfigError`; an empty one is not missing, and `layer` finds that it cannot be used.
+ *
+ * @example
+ * ```ts
+ * import { StoreAuth } from "@store-api/core"
+ * import { Config } from "effect"
+ *
+ * const StoreAuthLive = StoreAuth.layerConfig(
+ *   Config.map(StoreAuth.config("MY_STORE"), (options) => ({ ...options, provider: { refreshAhead: "2 minutes" } }))
+ * )
+ * ```
  *
  * @since 0.1.0
  * @category config
@@ -138,7 +181,17 @@ export const config = (prefix = "STORE_API"): Config.Config<SecretOptions> =>
   })
 
 /**
- * `layer`, its options read from the configuration; by default those of `config()`.
+ * `layer`, its options read from the configuration, each alone or all of them; by default those of `config()`. Fails
+ * besides with Effect's `ConfigError`, when one is missing or cannot be read.
+ *
+ * @example
+ * ```ts
+ * import { FetchHttpClient } from "@effect/platform"
+ * import { StoreAuth } from "@store-api/core"
+ * import { Layer } from "effect"
+ *
+ * const StoreAuthLive = StoreAuth.layerConfig().pipe(Layer.provide(FetchHttpClient.layer))
+ * ```
  *
  * @since 0.1.0
  * @category layers

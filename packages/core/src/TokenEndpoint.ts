@@ -37,26 +37,33 @@ import * as TokenResponse from "./TokenResponse.js"
 import * as TokenSource from "./TokenSource.js"
 
 /**
- * - `authUrl`: the base of the access-token service; `/v1/oauth/accesstoken` is appended. It may have a path. https, or
- *   http on this machine.
- * - `credentials`: checked ones, or an effect that is run at each acquisition, so that a secret can change without a
- *   restart.
- * - `allowInsecure`: http to any host. Default `false`.
- * - `attemptTimeout`: for one request and its answer. Default 10 seconds.
- * - `deadline`: for all attempts and the pauses between them. Default 30 seconds.
- * - `maxResponseBytes`: the longest answer that is read. Default 64 KiB.
+ * Where the endpoint is, who asks, and for how long. Only `authUrl` and `credentials` have to be given.
+ *
+ * @see layer
  *
  * @since 0.1.0
  * @category models
  */
 export interface Options {
+  /**
+   * The base of the access-token service; `/v1/oauth/accesstoken` is appended (the specification, "Endpoints"). It may have
+   * a path, but no query, fragment or user name (RFC 6749 §3.2). https, or http on this machine.
+   */
   readonly authUrl: string | URL
+  /**
+   * Checked credentials, or an effect that is run at each acquisition, so that a secret can change without a restart; when
+   * the endpoint refuses what it gave, it is run once more, and what changed is tried once.
+   */
   readonly credentials:
     | ClientCredentials.ClientCredentials
     | Effect.Effect<ClientCredentials.ClientCredentials, CredentialsError>
+  /** Whether the credentials may go to any host over http. Default `false`: https, or http on this machine. */
   readonly allowInsecure?: boolean | undefined
+  /** How long one request and its answer may take, more than zero. Default 10 seconds. */
   readonly attemptTimeout?: Duration.DurationInput | undefined
+  /** How long all attempts and the pauses between them may take, more than zero. Default 30 seconds. */
   readonly deadline?: Duration.DurationInput | undefined
+  /** The longest answer that is read, in whole bytes, at least 1. Default 65 536 (64 KiB). */
   readonly maxResponseBytes?: number | undefined
 }
 
@@ -68,6 +75,26 @@ const longestPause = 1000
 const path = "/v1/oauth/accesstoken"
 
 /**
+ * The source itself: `acquire` sends the specification's POST ("Endpoints") and keeps nothing. Within the deadline it is
+ * retried at most 5 times, after 200 ms doubling to 1 s, or what `Retry-After` asks for: on transport errors, timeouts, 408,
+ * 429 and 5xx. A redirect is refused, since credentials follow none.
+ *
+ * Fails with `ConfigurationError` as `layer` does. `acquire` fails with `AccessTokenError`.
+ *
+ * @example
+ * ```ts
+ * import { ClientCredentials, TokenEndpoint } from "@store-api/core"
+ * import { Effect, Option } from "effect"
+ *
+ * const token = Effect.gen(function*() {
+ *   const source = yield* TokenEndpoint.make({
+ *     authUrl: "https://auth.store.example",
+ *     credentials: yield* ClientCredentials.fromConfig()
+ *   })
+ *   return yield* source.acquire(Option.none())
+ * })
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */

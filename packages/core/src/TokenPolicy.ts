@@ -7,41 +7,56 @@
 import * as Duration from "effect/Duration"
 
 /**
- * - `refreshAhead`: a background renewal starts when less than this is left of the token. Default 5 minutes, at most
- *   25 % of the token's life; each token draws a share between 80 % and 100 % of it.
- * - `leeway`: callers wait for the renewal when less than this is left. Default 30 seconds, at most 5 % of the life.
- * - `cooldown.base`: the first pause after a failed acquisition. Default 1 second, at least 100 milliseconds; doubles with
- *   each further failure.
- * - `cooldown.max`: the longest pause. Default 60 seconds, at most 1 hour. While callers fail for want of a token it is
- *   5 seconds, unless the base is longer.
+ * The knobs as a user sets them: durations of Effect (`"5 minutes"`). None is refused: what is out of bounds is put within.
+ *
+ * @see make
  *
  * @since 0.1.0
  * @category models
  */
 export interface Options {
+  /**
+   * A background renewal starts when less than this is left of the token. Default 5 minutes, at most 25 % of the token's
+   * life; each token draws a share between 80 % and 100 % of it, so that many processes do not renew at once.
+   */
   readonly refreshAhead?: Duration.DurationInput | undefined
+  /** Callers wait for the renewal when less than this is left. Default 30 seconds, at most 5 % of the token's life. */
   readonly leeway?: Duration.DurationInput | undefined
+  /** How long no request is sent after a failed acquisition. */
   readonly cooldown?: {
+    /** The first pause; it doubles with each further failure. Default 1 second, at least 100 milliseconds. */
     readonly base?: Duration.DurationInput | undefined
+    /**
+     * The longest pause. Default 60 seconds, at most 1 hour. While callers fail for want of a token it is 5 seconds, unless
+     * the base is longer.
+     */
     readonly max?: Duration.DurationInput | undefined
   } | undefined
 }
 
 /**
- * The knobs in milliseconds, within their bounds.
+ * The knobs in whole milliseconds, within their bounds.
+ *
+ * @see make
  *
  * @since 0.1.0
  * @category models
  */
 export interface TokenPolicy {
+  /** A renewal starts when less is left, in milliseconds; a part of the token's life may be less. */
   readonly refreshAhead: number
+  /** Callers wait when less is left, in milliseconds; a part of the token's life may be less. */
   readonly leeway: number
+  /** The first pause after a failure, in milliseconds, from 100. */
   readonly cooldownBase: number
+  /** The longest pause, in milliseconds, at most an hour's. */
   readonly cooldownMax: number
 }
 
 /**
- * The longest life of a token, by the specification: 60 minutes. In milliseconds.
+ * The longest life of a token, by the specification ("Limits"): 60 minutes. In milliseconds.
+ *
+ * @see TokenResponse.lifeOf
  *
  * @since 0.1.0
  * @category constants
@@ -49,7 +64,9 @@ export interface TokenPolicy {
 export const maxLife = 60 * 60_000
 
 /**
- * The longest wait that a `Retry-After` may ask for: 1 hour. In milliseconds.
+ * The longest wait that a `Retry-After` (RFC 9110 §10.2.3) may ask for: 1 hour. In milliseconds.
+ *
+ * @see pauses
  *
  * @since 0.1.0
  * @category constants
@@ -59,6 +76,8 @@ export const maxRetryAfter = 60 * 60_000
 /**
  * While a token lives, no renewal begins within this time after the last token came: a source whose tokens are short, or
  * old when they come, is not asked without end. In milliseconds.
+ *
+ * @see AccessTokenProvider.make
  *
  * @since 0.1.0
  * @category constants
@@ -76,6 +95,16 @@ const rejectionBase = 1000
 const rejectionMax = 60_000
 
 /**
+ * The knobs with their defaults, put within their bounds. A fraction of a millisecond is rounded up.
+ *
+ * @example
+ * ```ts
+ * import { TokenPolicy } from "@store-api/core"
+ *
+ * const policy = TokenPolicy.make({ refreshAhead: "2 minutes", cooldown: { max: "2 hours" } })
+ * // { refreshAhead: 120000, leeway: 30000, cooldownBase: 1000, cooldownMax: 3600000 }
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -95,7 +124,10 @@ const within = (least: number, value: number, most: number): number => Math.min(
 const wholeMillis = (duration: Duration.DurationInput): number => Math.ceil(Duration.toMillis(duration))
 
 /**
- * Where a held token stands in its life, from its remaining milliseconds and its margins.
+ * Where a held token stands in its life: `Fresh`; `RefreshSoon`, less than `refreshAhead` left; `MustWait`, less than
+ * `leeway` left; `Expired`, nothing left (the specification, "States and transitions").
+ *
+ * @see zone
  *
  * @since 0.1.0
  * @category models
@@ -103,17 +135,32 @@ const wholeMillis = (duration: Duration.DurationInput): number => Math.ceil(Dura
 export type Zone = "Fresh" | "RefreshSoon" | "MustWait" | "Expired"
 
 /**
- * A token's own margins: parts of its life.
+ * A token's own margins: parts of its life, in milliseconds.
+ *
+ * @see margins
  *
  * @since 0.1.0
  * @category models
  */
 export interface Margins {
+  /** A renewal starts when less is left. */
   readonly refreshAhead: number
+  /** Callers wait when less is left. */
   readonly leeway: number
 }
 
 /**
+ * The margins of a token that lives for so many milliseconds: `refreshAhead`, at most 25 % of `life`, of which `chance`
+ * takes 80 % to 100 %; and `leeway`, at most 5 % of `life`.
+ *
+ * @example
+ * ```ts
+ * import { TokenPolicy } from "@store-api/core"
+ *
+ * const anHour = TokenPolicy.margins(TokenPolicy.make(), 60 * 60_000, 0) // { refreshAhead: 240000, leeway: 30000 }
+ * const twoSeconds = TokenPolicy.margins(TokenPolicy.make(), 2000, 0) // { refreshAhead: 400, leeway: 100 }
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -123,6 +170,16 @@ export const margins = (policy: TokenPolicy, life: number, chance: number): Marg
 })
 
 /**
+ * The zone of a token with these margins of which so many milliseconds remain.
+ *
+ * @example
+ * ```ts
+ * import { TokenPolicy } from "@store-api/core"
+ *
+ * const margins = TokenPolicy.margins(TokenPolicy.make(), 60 * 60_000, 0)
+ * const soon = TokenPolicy.zone(margins, 3 * 60_000) // "RefreshSoon"
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -136,27 +193,47 @@ export const zone = (margins: Margins, remaining: number): Zone =>
     : "Fresh"
 
 /**
- * The two lengths of one cool-down: while a live token is held, and while callers fail for want of one.
+ * The two lengths of one cool-down, in milliseconds.
+ *
+ * @see pauses
  *
  * @since 0.1.0
  * @category models
  */
 export interface Pauses {
+  /** While a live token is held, which is served meanwhile. */
   readonly holding: number
+  /** While callers fail for want of a token. */
   readonly failing: number
 }
 
 /**
- * How long no request is sent after the `failures`-th failure in a row (counted from 1). `retryAfter`, what the endpoint
- * asked for, lengthens both pauses, up to an hour, and never shortens them.
+ * How long no request is sent after a failure: `cooldownBase`, doubled with each failure in a row, at most `cooldownMax`, and
+ * 75 % to 100 % of that by `chance`. While callers fail it is at most 5 seconds, or `cooldownBase` if that is longer.
+ *
+ * @example
+ * ```ts
+ * import { TokenPolicy } from "@store-api/core"
+ *
+ * const fifth = TokenPolicy.pauses(TokenPolicy.make(), {
+ *   failures: 5,
+ *   refusedCredentials: false,
+ *   retryAfter: 0,
+ *   chance: 0
+ * }) // { holding: 12000, failing: 3750 }
+ * ```
  *
  * @since 0.1.0
  * @category combinators
  */
 export const pauses = (policy: TokenPolicy, options: {
+  /** How many there were in a row, this one included: from 1. */
   readonly failures: number
+  /** Whether the endpoint refused the credentials: then callers that fail wait as long as others. */
   readonly refusedCredentials: boolean
+  /** What the endpoint asked for, in milliseconds: lengthens both pauses, up to an hour, and never shortens them. */
   readonly retryAfter: number
+  /** From 0 (inclusive) to 1 (exclusive). */
   readonly chance: number
 }): Pauses => {
   const jitter = 0.75 + 0.25 * options.chance
@@ -172,8 +249,16 @@ export const pauses = (policy: TokenPolicy, options: {
 }
 
 /**
- * How long after an acquisition caused by a rejection further rejections do nothing: doubled when the token rejected now
- * had been rejected in vain before, else the shortest.
+ * How long after an acquisition caused by a rejection further rejections do nothing, in milliseconds: `previous` doubled, up
+ * to a minute, when the token rejected now had been rejected in vain before (`disputed`), else the shortest, a second.
+ *
+ * @example
+ * ```ts
+ * import { TokenPolicy } from "@store-api/core"
+ *
+ * const first = TokenPolicy.rejectionInterval(0, false) // 1000
+ * const second = TokenPolicy.rejectionInterval(first, true) // 2000
+ * ```
  *
  * @since 0.1.0
  * @category combinators

@@ -12,25 +12,50 @@ import type { AccessToken } from "./AccessToken.js"
 import type { AccessTokenError } from "./AccessTokenError.js"
 
 /**
- * `acquire(replacing)` gets a token, once, with nothing remembered. `replacing` is the token that the caller no longer
- * wants: it is ageing, or an API rejected it. A source that shares tokens must not answer with that token (compared by
- * value), nor with one that dies no later. It must end by itself, as `TokenEndpoint` does within its deadline: who has no
- * token waits for it.
+ * What a source does. Who writes one has to keep the rules of `acquire`.
+ *
+ * @see layer
  *
  * @since 0.1.0
  * @category models
  */
 export interface Service {
+  /**
+   * Gets a token, once, with nothing remembered. `replacing` is the token that the caller no longer wants: it is ageing, or
+   * an API rejected it. A source that shares tokens must not answer with that token (compared by value), nor with one that
+   * dies no later. It must end by itself, as `TokenEndpoint` does within its deadline: who has no token waits for it.
+   */
   readonly acquire: (replacing: Option.Option<AccessToken>) => Effect.Effect<AccessToken, AccessTokenError>
 }
 
 /**
+ * The source as a service: what `AccessTokenProvider` asks. Applications rather ask the provider.
+ *
+ * @example
+ * ```ts
+ * import { TokenSource } from "@store-api/core"
+ * import { Effect, Option } from "effect"
+ *
+ * const uncached = Effect.flatMap(TokenSource.TokenSource, (source) => source.acquire(Option.none()))
+ * ```
+ *
  * @since 0.1.0
  * @category tags
  */
 export class TokenSource extends Context.Tag("@store-api/core/TokenSource")<TokenSource, Service>() {}
 
 /**
+ * A source from its one function. It can decorate another source.
+ *
+ * @example
+ * ```ts
+ * import { TokenSource } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const logged = (source: TokenSource.Service) =>
+ *   TokenSource.make((replacing) => Effect.tap(source.acquire(replacing), () => Effect.logInfo("another token")))
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */

@@ -9,13 +9,18 @@ import * as Redacted from "effect/Redacted"
  * A client that may have tokens. Two entries with one id and different secrets are both accepted, as while a secret is
  * being rotated.
  *
- * `clientId` and `clientSecret` travel raw in a form body, so both must be printable ASCII without `&`.
+ * Id and secret travel raw in a form body (the specification, "Endpoints"): one that does not fit there is an
+ * `EmulatorError`, `InvalidOption`.
+ *
+ * @see Emulator.layer
  *
  * @since 0.1.0
  * @category models
  */
 export interface Client {
+  /** The id: printable ASCII, without `&`. */
   readonly clientId: string
+  /** The secret: printable ASCII, without `&`. */
   readonly clientSecret: Redacted.Redacted
   /** `application_name` of its tokens; default: the client's id. */
   readonly applicationName?: string | undefined

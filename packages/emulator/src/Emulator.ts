@@ -45,7 +45,9 @@ export type {
 } from "./EmulatorOptions.js"
 
 /**
- * A running emulator, seen from a test.
+ * A running emulator, seen from a test. Nothing of it fails.
+ *
+ * @see Emulator
  *
  * @since 0.1.0
  * @category models
@@ -74,7 +76,9 @@ export interface Service {
    * request that carries a credential should ever get there.
    */
   readonly elsewhere: {
+    /** Its base; no slash at its end. */
     readonly url: string
+    /** All requests that got there, in the order of arrival. */
     readonly requests: Effect.Effect<ReadonlyArray<RecordedRequest>>
   }
   /** The certificate, as PEM, by which clients trust an emulator with `tls`; none without. */
@@ -105,7 +109,19 @@ export class Emulator extends Context.Tag("@store-api/emulator/Emulator")<Emulat
 /**
  * Starts an emulator; closing the scope ends all its connections at once, hanging requests too.
  *
- * Time is told by the `Clock` it is started with, so that a test clock makes tokens expire and delays pass.
+ * Time is told by the `Clock` it is started with, so that a test clock makes tokens expire and delays pass. Fails with
+ * `EmulatorError` when an option or the port cannot be used.
+ *
+ * @example
+ * ```ts
+ * import { Emulator } from "@store-api/emulator"
+ * import { Effect } from "effect"
+ *
+ * const twoOrigins = Effect.scoped(Effect.gen(function*() {
+ *   const [auth, api] = yield* Effect.all([Emulator.make(), Emulator.make({ basePath: "/v2" })])
+ *   return { authUrl: auth.url, apiUrl: api.url }
+ * }))
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -140,7 +156,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
   })
 
 /**
- * An emulator for as long as the layer lives. Fails when an option or the port cannot be used.
+ * An emulator for as long as the layer lives. Fails with `EmulatorError` when an option or the port cannot be used.
  *
  * @example
  * ```ts

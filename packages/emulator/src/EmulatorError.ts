@@ -28,7 +28,9 @@ import * as Schema from "effect/Schema"
 export class EmulatorError extends Schema.TaggedError<EmulatorError>("@store-api/emulator/EmulatorError")(
   "EmulatorError",
   {
+    /** Which of the three it is. */
     reason: Schema.Literal("PortInUse", "CannotListen", "InvalidOption"),
+    /** What is wrong and what to do about it. Never a secret. */
     message: Schema.String
   }
 ) {}

@@ -7,7 +7,9 @@ import type * as Duration from "effect/Duration"
 import type { Client } from "./Client.js"
 
 /**
- * How an emulator is set up. Everything has a default.
+ * How an emulator is set up. Everything has a default; what cannot be used is an `EmulatorError`, `InvalidOption`.
+ *
+ * @see Emulator.layer
  *
  * @since 0.1.0
  * @category models
@@ -32,7 +34,12 @@ export interface Options {
    * The header in which the API expects the token, and what stands before the token in it; default `Authorization` and
    * `"Bearer "`.
    */
-  readonly header?: { readonly name: string; readonly prefix?: string | undefined } | undefined
+  readonly header?: {
+    /** The name of the header, in any case. */
+    readonly name: string
+    /** Printable ASCII, with its blank if there is to be one; default `"Bearer "`. */
+    readonly prefix?: string | undefined
+  } | undefined
   /**
    * Whether to speak https, with a certificate for `localhost`, `127.0.0.1` and `::1` that was made for this run; default
    * false. Clients trust it by `Emulator.ca`.

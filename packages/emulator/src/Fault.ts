@@ -27,7 +27,23 @@ export type {
 } from "./FaultModel.js"
 
 /**
- * Tells the cases apart: `Fault.match(fault, { Answer: …, Delay: …, … })`, one function for each.
+ * Tells the cases of a step apart: `is` tests for one, `match` takes a function for each of them.
+ *
+ * @example
+ * ```ts
+ * import { Emulator, Fault } from "@store-api/emulator"
+ * import { Effect } from "effect"
+ *
+ * const hanging = Effect.flatMap(Emulator.Emulator, ({ pendingFaults }) => pendingFaults).pipe(
+ *   Effect.map((faults) => faults.filter(Fault.is("Hang")).length)
+ * )
+ *
+ * const meetsConnection = Fault.match({
+ *   Answer: () => false, Delay: () => false, Hang: () => false, Amend: () => false, Gzip: () => false,
+ *   Continue: () => false, Revoke: () => false, Echo: () => false, RetryDate: () => false, Drip: () => false,
+ *   Flood: () => false, Redirect: () => false, Raw: () => false, Stale: () => false, Connection: () => true, Tls: () => true
+ * })
+ * ```
  *
  * @since 0.1.0
  * @category pattern matching
@@ -44,7 +60,8 @@ const bytes = (body: string | Uint8Array | undefined): Uint8Array =>
   typeof body === "string" ? new TextEncoder().encode(body) : body ?? new Uint8Array()
 
 /**
- * Answers with a status, and with a body if there is one. The status is a whole number from 200 to 999.
+ * Answers with a status, and with a body if there is one. The status is a whole number from 200 to 999; another one is a
+ * defect of `Emulator.fail`.
  *
  * @example
  * ```ts
@@ -65,7 +82,10 @@ const bytes = (body: string | Uint8Array | undefined): Uint8Array =>
  */
 export const status = (
   status: number,
-  options?: Model.AnswerOptions & { readonly body?: string | Uint8Array | undefined }
+  options?: Model.AnswerOptions & {
+    /** Text, or bytes; default none. */
+    readonly body?: string | Uint8Array | undefined
+  }
 ): Model.Fault =>
   cases.Answer({
     ...place(options),
@@ -78,6 +98,13 @@ export const status = (
 /**
  * Answers 200 with exactly this body: an answer that is no token, or a broken one.
  *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const truncated = Fault.body(`{"access_token":"an-inv`)
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -85,7 +112,14 @@ export const body = (body: string | Uint8Array, options?: Model.AnswerOptions): 
   status(200, { ...options, body })
 
 /**
- * Answers as the emulator should, but only after a while.
+ * Answers as the emulator should, but only after a while, by the clock of the layer.
+ *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const slow = Fault.delay("12 seconds", { times: 2 })
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -96,6 +130,13 @@ export const delay = (delay: Duration.DurationInput, options?: Model.Options): M
 /**
  * Never answers. The request ends when the client goes away or the emulator stops.
  *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const never = Fault.hang({ on: "api" })
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -104,16 +145,33 @@ export const hang = (options?: Model.Options): Model.Fault => cases.Hang(place(o
 /**
  * The emulator's own answer with some fields changed, or left out where `undefined`; an answer other than 200 stays as it is.
  *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const short = Fault.fields({ expires_in: "2", scope: undefined })
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
 export const fields = (
   fields: Readonly<Record<string, unknown>>,
-  options?: Model.Options & { readonly headers?: Model.Headers | undefined }
+  options?: Model.Options & {
+    /** Headers that are added, or take the place of its own; default none. */
+    readonly headers?: Model.Headers | undefined
+  }
 ): Model.Fault => cases.Amend({ ...place(options), fields, headers: options?.headers ?? {} })
 
 /**
- * The emulator's own answer, compressed by gzip though nobody asked.
+ * The emulator's own answer, compressed by gzip though nobody asked; an answer other than 200 stays as it is.
+ *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const compressed = Fault.gzip()
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -121,7 +179,14 @@ export const fields = (
 export const gzip = (options?: Model.Options): Model.Fault => cases.Gzip(place(options))
 
 /**
- * A 100 Continue that nobody asked for, and behind it the emulator's own answer.
+ * A 100 Continue that nobody asked for (RFC 9110 §15.2.1), and behind it the emulator's own answer.
+ *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const continued = Fault.unaskedContinue()
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -132,13 +197,28 @@ export const unaskedContinue = (options?: Model.Options): Model.Fault => cases.C
  * The emulator's own answer, with all tokens revoked as the request arrives: a `401` for the one it carries, and for all
  * others that carry it.
  *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const revoked = Fault.revoke({ on: "api" })
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
 export const revoke = (options?: Model.Options): Model.Fault => cases.Revoke(place(options))
 
 /**
- * A refusal whose description repeats the body of the request, credentials and all.
+ * A refusal whose description repeats the body of the request, credentials and all. The status is a whole number from 200 to
+ * 999.
+ *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const indiscreet = Fault.echo(400)
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -146,7 +226,15 @@ export const revoke = (options?: Model.Options): Model.Fault => cases.Revoke(pla
 export const echo = (status: number, options?: Model.Options): Model.Fault => cases.Echo({ ...place(options), status })
 
 /**
- * A refusal whose `Retry-After` is the date that is so far away, in whole seconds.
+ * An answer without a body whose `Retry-After` is the date that is so far away (RFC 9110 §10.2.3), in whole seconds. The
+ * status is a whole number from 200 to 999.
+ *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const later = Fault.retryDate(503, "3 seconds")
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -155,7 +243,14 @@ export const retryDate = (status: number, wait: Duration.DurationInput, options?
   cases.RetryDate({ ...place(options), status, wait: Duration.decode(wait) })
 
 /**
- * Headers at once, and then a blank each time so much has passed, for ever. Default 50 ms.
+ * Headers at once, and then a blank each time so much has passed, more than zero, for ever. Default 50 milliseconds.
+ *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const trickle = Fault.drip("1 second", { status: 500 })
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -166,6 +261,13 @@ export const drip = (every: Duration.DurationInput = 50, options?: Model.StatusO
 /**
  * A body of so many bytes, or an endless one (`Infinity`), as fast as the client reads it.
  *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const endless = Fault.flood(Infinity)
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -173,7 +275,14 @@ export const flood = (bytes: number, options?: Model.StatusOptions): Model.Fault
   cases.Flood({ ...place(options), status: options?.status ?? 200, bytes })
 
 /**
- * A decompression bomb: so many megabytes of zeros, sent as the thousandth part of them.
+ * A decompression bomb: so many megabytes of zeros, sent as the thousandth part of them. Default 100.
+ *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const bomb = Fault.bomb(10)
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -186,7 +295,14 @@ export const bomb = (megabytes = 100, options?: Model.StatusOptions): Model.Faul
   })
 
 /**
- * A redirect; the status is a whole number from 300 to 399.
+ * A redirect (RFC 9110 §15.4); the status is a whole number from 300 to 399.
+ *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const away = Fault.redirect(307, "elsewhere")
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -195,7 +311,15 @@ export const redirect = (status: number, to: Model.RedirectTarget, options?: Mod
   cases.Redirect({ ...place(options), status, to })
 
 /**
- * Exactly these bytes on the socket, and then its end. Answers that no HTTP server would make are made of these.
+ * Exactly these bytes on the socket, and then its end, by default `"Close"`. Answers that no HTTP server would make are made
+ * of these.
+ *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const garbage = Fault.raw("HTTP/1.1 2oo OK\r\n\r\n", "Reset")
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -216,6 +340,13 @@ const breakOff = (ending: Model.Ending) => (moment: Model.Moment, options?: Mode
  * Resets the connection (RST) at this moment. On `"connection"` it meets the next connections that are opened, whatever
  * they are for, and `on` does not count; so do `close` and `silence`.
  *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const broken = Fault.reset("headers", { times: 2 })
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -223,6 +354,13 @@ export const reset: (moment: Model.Moment, options?: Model.Options) => Model.Fau
 
 /**
  * Closes the connection in good order at this moment, too early.
+ *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const cut = Fault.close("body")
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -232,13 +370,27 @@ export const close: (moment: Model.Moment, options?: Model.Options) => Model.Fau
 /**
  * Sends nothing more from this moment on, and keeps the connection open.
  *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const mute = Fault.silence("connection")
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
 export const silence: (moment: Model.Moment, options?: Model.Options) => Model.Fault = breakOff("Silence")
 
 /**
- * A chunked body whose chunk has no size.
+ * A chunked body whose chunk has no size (RFC 9112 §7.1). Behind it stands a token, for clients that look away.
+ *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const unreadable = Fault.badChunks()
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -246,7 +398,14 @@ export const silence: (moment: Model.Moment, options?: Model.Options) => Model.F
 export const badChunks = (options?: Model.Options): Model.Fault => raw(rawAnswers.badChunks, "Close", options)
 
 /**
- * Two values of `Content-Length` that contradict each other.
+ * Two values of `Content-Length` that contradict each other (RFC 9110 §8.6), and a token behind them.
+ *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const ambiguous = Fault.contradictingLengths()
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -255,7 +414,14 @@ export const contradictingLengths = (options?: Model.Options): Model.Fault =>
   raw(rawAnswers.contradictingLengths, "Close", options)
 
 /**
- * The greeting of another protocol.
+ * The greeting of another protocol, that of a mail server, in place of an answer.
+ *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const mail = Fault.notHttp()
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -263,7 +429,14 @@ export const contradictingLengths = (options?: Model.Options): Model.Fault =>
 export const notHttp = (options?: Model.Options): Model.Fault => raw(rawAnswers.notHttp, "Close", options)
 
 /**
- * Headers of a megabyte.
+ * Headers of a megabyte, and a token behind them.
+ *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const large = Fault.hugeHeaders()
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -274,13 +447,27 @@ export const hugeHeaders = (options?: Model.Options): Model.Fault => raw(rawAnsw
  * A pooled connection that died: the next request on a connection that had one before is reset as it arrives. Requests
  * on new connections pass it by.
  *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const idle = Fault.stale()
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
 export const stale = (options?: Model.Options): Model.Fault => cases.Stale(place(options))
 
 /**
- * The next connection meets a TLS server with this flaw. For an emulator with `tls`; others refuse the step.
+ * The next connection meets a TLS server with this flaw. For an emulator with `tls`; with another, `Emulator.fail` dies.
+ *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const expired = Fault.tls("Expired")
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -290,6 +477,13 @@ export const tls = (flaw: Model.TlsFlaw, options?: Pick<Model.Options, "times">)
 
 /**
  * The next connection is sent the beginning of a TLS handshake, and nothing more.
+ *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
+ *
+ * const stuck = Fault.unfinishedHandshake()
+ * ```
  *
  * @since 0.1.0
  * @category constructors

@@ -9,6 +9,8 @@ import type * as Duration from "effect/Duration"
 /**
  * Where a step waits for its request: the token endpoint or the protected API.
  *
+ * @see Fault.status
+ *
  * @since 0.1.0
  * @category models
  */
@@ -16,6 +18,8 @@ export type Target = "token" | "api"
 
 /**
  * What becomes of a connection after the bytes that were sent on it. A reset over TLS is a close without notice.
+ *
+ * @see Fault.raw
  *
  * @since 0.1.0
  * @category models
@@ -26,6 +30,8 @@ export type Ending = "Close" | "Reset" | "Silence"
  * How far the emulator gets before it breaks off: nothing but the connection, the request read and nothing answered, the
  * middle of the headers, the middle of the body.
  *
+ * @see Fault.reset, Fault.close, Fault.silence
+ *
  * @since 0.1.0
  * @category models
  */
@@ -35,13 +41,20 @@ export type Moment = "connection" | "answer" | "headers" | "body"
  * Where a redirect points: the second origin (`Emulator.elsewhere`), another path here, the same URL again, or exactly
  * what `location` says; without one there is no `Location` header.
  *
+ * @see Fault.redirect
+ *
  * @since 0.1.0
  * @category models
  */
-export type RedirectTarget = "elsewhere" | "itself" | "loop" | { readonly location?: string | undefined }
+export type RedirectTarget = "elsewhere" | "itself" | "loop" | {
+  /** Sent as it is, as the value of `Location`; default: no such header. */
+  readonly location?: string | undefined
+}
 
 /**
  * What is wrong with a TLS server: its certificate, or that it speaks TLS 1.1 only.
+ *
+ * @see Fault.tls
  *
  * @since 0.1.0
  * @category models
@@ -49,50 +62,58 @@ export type RedirectTarget = "elsewhere" | "itself" | "loop" | { readonly locati
 export type TlsFlaw = "SelfSigned" | "Expired" | "WrongHost" | "Tls1.1"
 
 /**
- * One step. Every case carries `on` and `times` (a whole number from 1, or `Infinity`: for ever).
+ * One step, as the functions of `Fault` make it. Every case carries `on` and `times` (a whole number from 1, or `Infinity`:
+ * for ever).
  *
- * - `Answer`: after `delay`, exactly this status, these headers and these bytes.
- * - `Delay`: after `delay`, what the emulator would have answered at once.
- * - `Hang`: nothing, until the client goes away.
- * - `Amend`, `Gzip`, `Continue`: the emulator's own answer, with changed fields, compressed, or behind a 100.
- * - `Revoke`: the emulator's own answer, once all tokens so far are revoked.
- * - `Echo`: a refusal that repeats the body of the request.
- * - `RetryDate`: a refusal with a date in `Retry-After`.
- * - `Drip`, `Flood`: a body that never ends, or too late.
- * - `Redirect`: a 3xx.
- * - `Raw`: bytes instead of an answer, and what becomes of the connection.
- * - `Stale`: a connection that was used before is reset as the request arrives.
- * - `Connection`, `Tls`: a new connection is met, before there is a request.
+ * @see Fault.match
  *
  * @since 0.1.0
  * @category models
  */
 export type Fault = Data.TaggedEnum<{
+  /** After `delay`, exactly this status, these headers and these bytes. */
   Answer: Place & {
     readonly delay: Duration.Duration
     readonly status: number
     readonly headers: Headers
     readonly body: Uint8Array
   }
+  /** After `delay`, what the emulator would have answered at once. */
   Delay: Place & { readonly delay: Duration.Duration }
+  /** Nothing, until the client goes away. */
   Hang: Place
+  /** The emulator's own answer with changed fields and further headers. */
   Amend: Place & { readonly fields: Readonly<Record<string, unknown>>; readonly headers: Headers }
+  /** The emulator's own answer, compressed. */
   Gzip: Place
+  /** The emulator's own answer behind a 100. */
   Continue: Place
+  /** The emulator's own answer, once all tokens so far are revoked. */
   Revoke: Place
+  /** A refusal that repeats the body of the request. */
   Echo: Place & { readonly status: number }
+  /** A refusal with a date in `Retry-After`. */
   RetryDate: Place & { readonly status: number; readonly wait: Duration.Duration }
+  /** A body that never ends, a blank at a time. */
   Drip: Place & { readonly status: number; readonly every: Duration.Duration }
+  /** A body of so many bytes, as fast as it is read. */
   Flood: Place & { readonly status: number; readonly bytes: number }
+  /** A redirect to where `to` says. */
   Redirect: Place & { readonly status: number; readonly to: RedirectTarget }
+  /** Bytes instead of an answer, and what becomes of the connection. */
   Raw: Place & { readonly bytes: Uint8Array; readonly ending: Ending }
+  /** A connection that was used before is reset as the request arrives. */
   Stale: Place
+  /** A new connection is sent bytes, before there is a request, and ended. */
   Connection: OnConnection & { readonly bytes: Uint8Array; readonly ending: Ending }
+  /** A new connection meets a TLS server with a flaw. */
   Tls: OnConnection & { readonly flaw: TlsFlaw }
 }>
 
 /**
  * Headers by name; one with several values is sent several times.
+ *
+ * @see Fault.status
  *
  * @since 0.1.0
  * @category models
@@ -110,7 +131,17 @@ interface OnConnection {
 }
 
 /**
- * A step, or several in the order in which they are taken.
+ * A step, or several in the order in which they are taken: what `Emulator.fail` takes.
+ *
+ * @example
+ * ```ts
+ * import { Emulator, Fault } from "@store-api/emulator"
+ * import { Effect } from "effect"
+ *
+ * const outage: Fault.Script = [Fault.status(503, { times: 2 }), Fault.delay("2 seconds")]
+ *
+ * const begin = Effect.flatMap(Emulator.Emulator, (emulator) => emulator.fail(outage))
+ * ```
  *
  * @since 0.1.0
  * @category models
@@ -120,18 +151,22 @@ export type Script = Fault | ReadonlyArray<Fault>
 /**
  * What every step can be told.
  *
+ * @see Fault.hang
+ *
  * @since 0.1.0
  * @category models
  */
 export interface Options {
-  /** Default `"token"`. */
+  /** Where it waits for its request; default `"token"`. */
   readonly on?: Target | undefined
-  /** How many requests it is for; default 1, `Infinity` for all. */
+  /** How many requests it is for: a whole number from 1, or `Infinity` for all; default 1. */
   readonly times?: number | undefined
 }
 
 /**
  * What an answer can be told besides.
+ *
+ * @see Fault.status
  *
  * @since 0.1.0
  * @category models
@@ -146,10 +181,12 @@ export interface AnswerOptions extends Options {
 /**
  * What a body that never ends can be told besides.
  *
+ * @see Fault.drip
+ *
  * @since 0.1.0
  * @category models
  */
 export interface StatusOptions extends Options {
-  /** Default 200. */
+  /** The status of its answer, a whole number from 200 to 999; default 200. */
   readonly status?: number | undefined
 }

@@ -9,6 +9,8 @@ import type * as Redacted from "effect/Redacted"
 /**
  * Where a request went: the token endpoint, the protected API (any other path under the base path), or elsewhere.
  *
+ * @see RecordedRequest
+ *
  * @since 0.1.0
  * @category models
  */
@@ -18,11 +20,25 @@ export type Kind = "token" | "api" | "other"
  * One request, in the order of arrival. Printing it shows no secret and no token, in whatever way it is printed;
  * `Redacted.value` reveals what a test wants to compare.
  *
+ * @example
+ * ```ts
+ * import { Emulator, type RecordedRequest } from "@store-api/emulator"
+ * import { Effect } from "effect"
+ *
+ * const isTokenRequest = ({ kind }: RecordedRequest.RecordedRequest) => kind === "token"
+ *
+ * const tokenRequests = Effect.flatMap(Emulator.Emulator, ({ requests }) => requests).pipe(
+ *   Effect.map((requests) => requests.filter(isTokenRequest).length)
+ * )
+ * ```
+ *
  * @since 0.1.0
  * @category models
  */
 export interface RecordedRequest {
+  /** Where it went. */
   readonly kind: Kind
+  /** The HTTP method, as it came. */
   readonly method: string
   /**
    * Path and query as sent. A query that names or holds a credential or a token is replaced by `<redacted>`, and so is

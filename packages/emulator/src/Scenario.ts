@@ -12,16 +12,19 @@ import * as redirects from "./internal/scenarios/redirects.js"
 import * as refusals from "./internal/scenarios/refusals.js"
 
 /**
- * - `script`: what `Emulator.fail` takes.
- * - `expected`: what a good client makes of it, in a few words.
- * - `tls`: whether it needs an emulator that was started with `tls: true`.
+ * A script of faults, and what is to come of it.
+ *
+ * @see all
  *
  * @since 0.1.0
  * @category models
  */
 export interface Scenario {
+  /** What `Emulator.fail` takes. */
   readonly script: Script
+  /** What a good client makes of it, in a few words. */
   readonly expected: string
+  /** Whether it needs an emulator that was started with `tls: true`. */
   readonly tls: boolean
 }
 
@@ -43,7 +46,10 @@ const scenarios = {
 }
 
 /**
- * What the scenarios are called: `token/…` for the token endpoint, `api/…` for the API.
+ * What the scenarios are called: `token/…` for the token endpoint, `api/…` for the API. The README of the package lists
+ * them.
+ *
+ * @see get
  *
  * @since 0.1.0
  * @category models
@@ -53,13 +59,27 @@ export type Name = keyof typeof scenarios
 /**
  * All scenarios by name.
  *
+ * @example
+ * ```ts
+ * import { Scenario } from "@store-api/emulator"
+ *
+ * const { expected, script } = Scenario.all["token/429-retry-after-seconds"]
+ * ```
+ *
  * @since 0.1.0
  * @category constants
  */
 export const all: Readonly<Record<Name, Scenario>> = scenarios
 
 /**
- * The names, in the order of the README.
+ * The names, in the order of the package's README: for a test of each.
+ *
+ * @example
+ * ```ts
+ * import { Scenario } from "@store-api/emulator"
+ *
+ * const overHttp = Scenario.names.filter((name) => !Scenario.all[name].tls)
+ * ```
  *
  * @since 0.1.0
  * @category constants

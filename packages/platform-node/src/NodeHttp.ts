@@ -14,26 +14,34 @@ import type * as Redacted from "effect/Redacted"
 import * as dispatcher from "./internal/dispatcher.js"
 
 /**
- * - `connections`: how many sockets may be open to one origin; further requests wait for one. From 1; default no bound.
- * - `proxy`: where requests go through. `"env"`, the default: what `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` say,
- *   see `layer`. A URL, http or https: all go through it; its user name and password are sent to it. `"none"`: no proxy,
- *   whatever the environment says. Requests to this machine (`localhost`, `*.localhost`, `127.0.0.0/8`, `[::1]`) go through
- *   none in any case.
- * - `ca`: certificates in PEM that are trusted besides those that Node trusts by itself, `NODE_EXTRA_CA_CERTS` included;
- *   one text may hold several.
- * - `cert`, `key`: the client's certificate (its chain after it) and its private key, both in PEM, for servers that ask
- *   for one. The key is not encrypted. A proxy is not shown them.
+ * Connections, proxy and certificates. There is no option to trust any certificate, and `NODE_TLS_REJECT_UNAUTHORIZED` does
+ * not count (RFC 6749 §10.9: the endpoint's certificate is checked).
  *
- * There is no option to trust any certificate, and `NODE_TLS_REJECT_UNAUTHORIZED` does not count.
+ * @see layer
  *
  * @since 0.1.0
  * @category models
  */
 export interface Options {
+  /** How many sockets may be open to one origin; further requests wait for one. A whole number from 1; default no bound. */
   readonly connections?: number | undefined
+  /**
+   * Where requests go through. `"env"`, the default: what `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` say, see `layer`. A URL,
+   * http or https: all go through it; its user name and password are sent to it. `"none"`: no proxy, whatever the environment
+   * says. Requests to this machine (`localhost`, `*.localhost`, `127.0.0.0/8`, `[::1]`) go through none in any case.
+   */
   readonly proxy?: URL | "env" | "none" | undefined
+  /**
+   * Certificates in PEM that are trusted besides those that Node trusts by itself, `NODE_EXTRA_CA_CERTS` included; one text
+   * may hold several. Default none.
+   */
   readonly ca?: string | Uint8Array | ReadonlyArray<string | Uint8Array> | undefined
+  /**
+   * The client's certificate in PEM, its chain after it, for servers that ask for one; not shown to a proxy. It needs `key`.
+   * Default none.
+   */
   readonly cert?: string | Uint8Array | undefined
+  /** The private key of `cert` in PEM, without a passphrase. It needs `cert`. Default none. */
   readonly key?: Redacted.Redacted | undefined
 }
 
@@ -42,6 +50,17 @@ export interface Options {
  * proxy variable cannot be used; the error holds no value.
  *
  * When the layer's scope ends, requests that are still running fail and all sockets are closed at once.
+ *
+ * @example
+ * ```ts
+ * import { NodeHttpClient } from "@effect/platform-node"
+ * import { NodeHttp } from "@store-api/platform-node"
+ * import { Layer } from "effect"
+ *
+ * const HttpLive = NodeHttpClient.layerUndiciWithoutDispatcher.pipe(
+ *   Layer.provide(NodeHttp.layerDispatcher({ connections: 32 }))
+ * )
+ * ```
  *
  * @since 0.1.0
  * @category layers
@@ -78,7 +97,8 @@ export const layer = (options: Options = {}): Layer.Layer<HttpClient.HttpClient,
   Layer.provide(NodeHttpClient.layerUndiciWithoutDispatcher, layerDispatcher(options))
 
 /**
- * The same, its options read from the configuration.
+ * `layer`, its options read from the configuration, each alone or all of them. Fails besides with Effect's `ConfigError`,
+ * when one is missing or cannot be read.
  *
  * @example
  * ```ts

@@ -15,34 +15,53 @@ import * as Layer from "effect/Layer"
 import * as NodeHttp from "./NodeHttp.js"
 
 /**
- * - `http`: connections, proxy and certificates, for the token requests and the API's alike.
+ * What the options have here besides those of `StoreAuth`.
+ *
+ * @see layer
  *
  * @since 0.1.0
  * @category models
  */
 export interface HttpOptions {
+  /** Connections, proxy and certificates, for the token requests and the API's alike. Each has a default. */
   readonly http?: NodeHttp.Options | undefined
 }
 
 /**
+ * What is needed over a source of your own: `apiUrl`.
+ *
+ * @see layerFromSource
+ *
  * @since 0.1.0
  * @category models
  */
 export interface SourceOptions extends StoreAuth.SourceOptions, HttpOptions {}
 
 /**
+ * The options with the id and the secret as they are: `authUrl`, `apiUrl`, `clientId`, `clientSecret`.
+ *
+ * @see layer
+ *
  * @since 0.1.0
  * @category models
  */
 export interface SecretOptions extends StoreAuth.SecretOptions, HttpOptions {}
 
 /**
+ * The options with checked credentials, or an effect that reads them: `authUrl`, `apiUrl`, `credentials`.
+ *
+ * @see layer, ClientCredentials.fromConfig
+ *
  * @since 0.1.0
  * @category models
  */
 export interface CredentialsOptions extends StoreAuth.CredentialsOptions, HttpOptions {}
 
 /**
+ * Either form of the options: the id and the secret, or credentials.
+ *
+ * @see layer
+ *
  * @since 0.1.0
  * @category models
  */
@@ -85,7 +104,23 @@ export const layer = (
   Layer.provide(StoreAuth.layer(options), NodeHttp.layer(options.http))
 
 /**
- * The same over the `TokenSource` in the context: a shared store, or a script.
+ * The same over the `TokenSource` in the context: a shared store, or a script. Fails with `ConfigurationError` when an
+ * option cannot be used.
+ *
+ * @example
+ * ```ts
+ * import { AccessTokenError, TokenSource } from "@store-api/core"
+ * import { NodeStoreAuth } from "@store-api/platform-node"
+ * import { Effect, Layer } from "effect"
+ *
+ * const OutOfOrder = TokenSource.layer(() =>
+ *   Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }))
+ * )
+ *
+ * const StoreAuthTest = NodeStoreAuth.layerFromSource({ apiUrl: "https://api.store.example" }).pipe(
+ *   Layer.provide(OutOfOrder)
+ * )
+ * ```
  *
  * @since 0.1.0
  * @category layers

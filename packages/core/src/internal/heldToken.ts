@@ -36,7 +36,7 @@ export interface Held {
 /** Of no token: no clock reads within it, so its answer is never given. */
 export const neverFresh: FreshWindow = {
   from: Infinity,
-  until: -Infinity,
+  until: 0,
   untilNanos: 0n,
   answer: Exit.interrupt(FiberId.none)
 }

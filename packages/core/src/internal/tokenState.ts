@@ -121,6 +121,7 @@ export type Command =
 type Serve = Extract<Command, { readonly _tag: "Serve" }>
 type Wait = Extract<Command, { readonly _tag: "Wait" }>
 
+// Stryker disable next-line ObjectLiteral,StringLiteral: whatever is neither Acquiring nor CoolingDown is idle
 const idle: Acquisition = { _tag: "Idle" }
 
 export const initial: State = {
@@ -129,7 +130,7 @@ export const initial: State = {
   rejected: Option.none(),
   acquisition: idle,
   history: {
-    landedAt: -Infinity,
+    landedAt: 0,
     failures: 0,
     renewalsWithoutProgress: 0,
     rejectionInterval: 0,
@@ -141,14 +142,13 @@ const closed: State = { _tag: "Closed", window: neverFresh }
 
 export const closedError = new TokenRequestError({ reason: "Closed", attempts: 0 })
 
+// Stryker disable next-line ObjectLiteral,StringLiteral: whatever is none of the other commands asks for nothing
 const nothing: Command = { _tag: "Nothing" }
 
 /** The one transition function. */
 export const transition =
   (policy: TokenPolicy.TokenPolicy) => (state: State, event: Event): readonly [Command, State] => {
-    if (state._tag === "Closed") {
-      return [event._tag === "Get" || event._tag === "Refresh" ? { _tag: "Fail", error: closedError } : nothing, state]
-    }
+    if (state._tag === "Closed") return [{ _tag: "Fail", error: closedError }, state]
     switch (event._tag) {
       case "Get":
         return get(state, event.now)
@@ -211,7 +211,7 @@ const reject = (state: Empty | Holding, now: Instant, token: AccessToken): Trans
   if (state._tag === "Empty" || !sameValue(state.held.token, token)) return [nothing, state]
   const { acquisition, held, history } = state
   if (now.monotonic < history.rejectionsVainUntil) {
-    return [nothing, held.disputed ? state : { ...state, held: { ...held, disputed: true } }]
+    return [nothing, { ...state, held: { ...held, disputed: true } }]
   }
   return [nothing, {
     _tag: "Empty",
@@ -287,11 +287,12 @@ const land = (
       _tag: "CoolingDown",
       untilWhileHolding: now.monotonic + TokenPolicy.pauses(policy, {
         failures: renewalsWithoutProgress,
+        // Stryker disable next-line BooleanLiteral: the pause of a provider that holds a token does not depend on it
         refusedCredentials: false,
         retryAfter: 0,
         chance
       }).holding,
-      untilWhileFailing: -Infinity,
+      untilWhileFailing: now.monotonic,
       error: Option.none()
     },
     history: { ...history, landedAt: now.monotonic, failures: 0, renewalsWithoutProgress }

@@ -98,8 +98,23 @@ const readmeExample = () => {
 }
 
 const resolutions = {
+  node16: { module: "Node16", moduleResolution: "Node16" },
   nodenext: { module: "NodeNext", moduleResolution: "NodeNext" },
   bundler: { module: "ESNext", moduleResolution: "Bundler" }
+}
+
+const everyResolution = Object.keys(resolutions) as ReadonlyArray<keyof typeof resolutions>
+
+/** Of the installed packages: each module that is public, and each that is nobody else's. */
+const specifiers = () => {
+  const all = names.flatMap((name) =>
+    readdirSync(join(installed(name), "dist"), { recursive: true, encoding: "utf8" })
+      .filter((path) => path.endsWith(".js") && path !== "index.js")
+      .map((path) => `@store-api/${name}/${path.slice(0, -3).replaceAll("\\", "/")}`)
+      .sort()
+  )
+  const isClosed = (path: string) => /\/(internal\/|bin$)/.test(path)
+  return { open: all.filter((path) => !isClosed(path)), closed: all.filter(isClosed) }
 }
 
 /** The emulator as a process of its own; answers the variables that it prints. */
@@ -123,7 +138,7 @@ const startEmulator = () =>
     child.on("close", (status) => reject(new Error(`The emulator ended with ${String(status)}: ${text}`)))
   })
 
-describe("a user outside the workspace", { timeout: 120_000 }, () => {
+describe("a user outside the workspace", { timeout: 240_000 }, () => {
   it("installs what the README pins, and one copy of each", async () => {
     assert.includeMembers(installLine(), ["@store-api/core", "@store-api/platform-node"])
     for (const name of names) {
@@ -162,27 +177,50 @@ describe("a user outside the workspace", { timeout: 120_000 }, () => {
     )
   })
 
-  it("imports a module by its path, and nothing internal", async () => {
+  it("imports every module by its path, and nothing internal", async () => {
+    const { closed, open } = specifiers()
+    assert.includeMembers(open, ["@store-api/core/TokenPolicy", "@store-api/platform-node/NodeHttp"])
+    assert.includeMembers(closed, ["@store-api/core/internal/tokenState", "@store-api/emulator/bin"])
     writeFileSync(
       join(consumer, "paths.js"),
-      `import { AccessToken } from "@store-api/core"
-       import * as ByPath from "@store-api/core/AccessToken"
-       import "@store-api/platform-node/NodeHttp"
-       import "@store-api/emulator/Fault"
-       const codeOf = (name) => import(name).then(() => "imported", ({ code }) => code)
-       console.log(ByPath.AccessToken === AccessToken.AccessToken)
-       console.log(await codeOf("@store-api/core/internal/tokenState"))
-       console.log(await codeOf("@store-api/emulator/internal/tokens"))`
+      `const open = ${JSON.stringify(open)}
+       const closed = ${JSON.stringify(closed)}
+       const found = {}
+       for (const path of open) {
+         const [scope, name, module] = path.split("/")
+         const index = await import(scope + "/" + name)
+         found[path] = index[module] === await import(path) ? "the module that the package exports" : "another module"
+       }
+       for (const path of closed) found[path] = await import(path).then(() => "imported", ({ code }) => code)
+       console.log(JSON.stringify(found))`
     )
     const { stdout } = await succeed(process.execPath, ["paths.js"], { cwd: consumer })
-    assert.deepStrictEqual(stdout.trim().split("\n"), [
-      "true",
-      "ERR_PACKAGE_PATH_NOT_EXPORTED",
-      "ERR_PACKAGE_PATH_NOT_EXPORTED"
-    ])
+    assert.deepStrictEqual(
+      JSON.parse(stdout),
+      Object.fromEntries([
+        ...open.map((path) => [path, "the module that the package exports"]),
+        ...closed.map((path) => [path, "ERR_PACKAGE_PATH_NOT_EXPORTED"])
+      ])
+    )
   })
 
-  it.each(Object.keys(resolutions) as ReadonlyArray<keyof typeof resolutions>)(
+  it.each(everyResolution)(
+    "finds the types of every module by its path under %s, and of nothing internal",
+    async (resolution) => {
+      const { closed, open } = specifiers()
+      const lines = [...open, ...closed].map((path, index) => `export * as m${index} from ${JSON.stringify(path)}`)
+      const errors = await compile(`${resolution}-paths`, lines.join("\n"), {
+        ...resolutions[resolution],
+        skipLibCheck: true
+      })
+      assert.deepStrictEqual(
+        errors.map((error) => /example\.ts\((\d+),\d+\): error (TS\d+): [^']*'([^']*)'/.exec(error)?.slice(1)),
+        closed.map((path, index) => [String(open.length + index + 1), "TS2307", path])
+      )
+    }
+  )
+
+  it.each(everyResolution)(
     "compiles the README's example under %s, and the compiler would find a mistake",
     async (resolution) => {
       const options = resolutions[resolution]

@@ -1,4 +1,4 @@
-/** How much code of ours an application carries: core's dist, minified and gzipped, its peers left out. */
+/** How much code of ours an application carries: its imports bundled, minified and gzipped, the peers left out. */
 import { fileURLToPath } from "node:url"
 import { gzipSync } from "node:zlib"
 import { build } from "esbuild"
@@ -9,9 +9,13 @@ export interface Size {
   readonly gzipped: number
 }
 
-const measureSize = async (specifier: string): Promise<Size> => {
+/** Of a module with this code, which imports what an application would import. */
+export const measureSize = async (
+  code: string,
+  folder = fileURLToPath(new URL("..", import.meta.url))
+): Promise<Size> => {
   const { outputFiles } = await build({
-    entryPoints: [fileURLToPath(import.meta.resolve(specifier))],
+    stdin: { contents: code, resolveDir: folder },
     bundle: true,
     minify: true,
     format: "esm",
@@ -21,11 +25,11 @@ const measureSize = async (specifier: string): Promise<Size> => {
     write: false,
     logLevel: "error"
   })
-  const code = outputFiles[0]?.contents ?? new Uint8Array()
-  return { minified: code.length, gzipped: gzipSync(code, { level: 9 }).length }
+  const bundled = outputFiles[0]?.contents ?? new Uint8Array()
+  return { minified: bundled.length, gzipped: bundled.length === 0 ? 0 : gzipSync(bundled, { level: 9 }).length }
 }
 
 export const measureSizes = async (): Promise<Readonly<Record<"core" | "provider", Size>>> => ({
-  core: await measureSize("@store-api/core"),
-  provider: await measureSize("@store-api/core/AccessTokenProvider")
+  core: await measureSize(`export * from "@store-api/core"`),
+  provider: await measureSize(`export * from "@store-api/core/AccessTokenProvider"`)
 })

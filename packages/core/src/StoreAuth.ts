@@ -63,6 +63,8 @@ export interface SecretOptions extends EndpointOptions {
   readonly clientId: string
   /** The client's API secret. */
   readonly clientSecret: Redacted.Redacted
+  /** Not beside an id and a secret: one way or the other. */
+  readonly credentials?: undefined
 }
 
 /**
@@ -76,6 +78,10 @@ export interface SecretOptions extends EndpointOptions {
 export interface CredentialsOptions extends EndpointOptions {
   /** Checked credentials, or an effect that is run at each acquisition: a secret can change without a restart. */
   readonly credentials: TokenEndpoint.Options["credentials"]
+  /** Not beside credentials: one way or the other. */
+  readonly clientId?: undefined
+  /** Not beside credentials: one way or the other. */
+  readonly clientSecret?: undefined
 }
 
 /**
@@ -209,7 +215,7 @@ const endpoint = (options: Options) => {
   const { allowInsecure, authUrl } = options
   const withCredentials = (credentials: TokenEndpoint.Options["credentials"]) =>
     TokenEndpoint.layer({ ...options.endpoint, authUrl, allowInsecure, credentials })
-  return "credentials" in options
+  return options.credentials !== undefined
     ? withCredentials(options.credentials)
     : Layer.unwrapEffect(Effect.map(ClientCredentials.make(options), withCredentials))
 }

@@ -1,0 +1,93 @@
+/** The types of platform-node: nothing is left to provide, and what fails is said. */
+import type { HttpClient } from "@effect/platform"
+import type { NodeHttpClient } from "@effect/platform-node"
+import {
+  type AccessTokenError,
+  type AccessTokenProvider,
+  type AuthorizedHttpClient,
+  type ClientCredentials,
+  StoreAuth,
+  type TokenSource
+} from "@store-api/core"
+import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
+import type { ConfigError, Layer } from "effect"
+import { Config, Redacted } from "effect"
+import { expect, test } from "tstyche"
+
+type Services = AccessTokenProvider.AccessTokenProvider | AuthorizedHttpClient.AuthorizedHttpClient
+type Errors = AccessTokenError.ConfigurationError | AccessTokenError.CredentialsError
+
+const authUrl = "https://auth.store.example"
+const apiUrl = "https://api.store.example"
+const clientId = "an id"
+const clientSecret = Redacted.make("not a real one")
+const credentials = {} as ClientCredentials.ClientCredentials
+
+test("NodeHttp", () => {
+  expect(NodeHttp.layerDispatcher).type.toBe<
+    (options?: NodeHttp.Options) => Layer.Layer<NodeHttpClient.Dispatcher, AccessTokenError.ConfigurationError>
+  >()
+  expect(NodeHttp.layer).type.toBe<
+    (options?: NodeHttp.Options) => Layer.Layer<HttpClient.HttpClient, AccessTokenError.ConfigurationError>
+  >()
+  expect(NodeHttp.layerConfig).type.toBe<
+    (
+      config: Config.Config.Wrap<NodeHttp.Options>
+    ) => Layer.Layer<HttpClient.HttpClient, AccessTokenError.ConfigurationError | ConfigError.ConfigError>
+  >()
+})
+
+test("NodeStoreAuth", () => {
+  expect<NodeStoreAuth.Options>().type.toBe<NodeStoreAuth.SecretOptions | NodeStoreAuth.CredentialsOptions>()
+  expect(NodeStoreAuth.layer).type.toBe<(options: NodeStoreAuth.Options) => Layer.Layer<Services, Errors>>()
+  expect(NodeStoreAuth.layerFromSource).type.toBe<
+    (
+      options: NodeStoreAuth.SourceOptions
+    ) => Layer.Layer<Services, AccessTokenError.ConfigurationError, TokenSource.TokenSource>
+  >()
+  expect(NodeStoreAuth.layerConfig).type.toBe<
+    (
+      config?: Config.Config.Wrap<NodeStoreAuth.SecretOptions> | Config.Config.Wrap<NodeStoreAuth.CredentialsOptions>
+    ) => Layer.Layer<Services, Errors | ConfigError.ConfigError>
+  >()
+})
+
+test("NodeHttp.Options", () => {
+  expect(NodeHttp.layer).type.toBeCallableWith()
+  expect(NodeHttp.layer).type.toBeCallableWith({ connections: 10, proxy: "none", ca: ["one", new Uint8Array()] })
+  expect(NodeHttp.layer).type.toBeCallableWith({ proxy: new URL(apiUrl), cert: "", key: Redacted.make("") })
+  expect(NodeHttp.layer).type.not.toBeCallableWith({ connections: "10" })
+  expect(NodeHttp.layer).type.not.toBeCallableWith({ proxy: apiUrl })
+  expect(NodeHttp.layer).type.not.toBeCallableWith({ ca: 1 })
+  expect(NodeHttp.layer).type.not.toBeCallableWith({ key: "in the open" })
+  expect(NodeHttp.layer).type.not.toBeCallableWith({ rejectUnauthorized: false })
+  expect(NodeHttp.layerDispatcher).type.not.toBeCallableWith({ rejectUnauthorized: false })
+  expect(NodeHttp.layerConfig).type.toBeCallableWith({ connections: Config.integer("CONNECTIONS") })
+  expect(NodeHttp.layerConfig).type.not.toBeCallableWith({ connections: Config.string("CONNECTIONS") })
+})
+
+test("NodeStoreAuth.Options", () => {
+  const { layer } = NodeStoreAuth
+  expect(layer).type.toBeCallableWith({ authUrl, apiUrl, clientId, clientSecret, http: { connections: 1 } })
+  expect(layer).type.toBeCallableWith({ authUrl, apiUrl, credentials })
+  expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, clientId, clientSecret: "in the open" })
+  expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, clientId })
+  expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, http: { pool: 1 } })
+  expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, connections: 1 })
+  expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, provider: { leeway: "a bit" } })
+  expect(NodeStoreAuth.layerFromSource).type.toBeCallableWith({ apiUrl, http: { proxy: "none" } })
+  expect(NodeStoreAuth.layerFromSource).type.not.toBeCallableWith({ authUrl, apiUrl })
+})
+
+test("one way to give credentials, not both", () => {
+  expect(NodeStoreAuth.layer).type.not.toBeCallableWith({ authUrl, apiUrl, clientId, clientSecret, credentials })
+})
+
+test("the layer takes its options from a Config, whole or field by field", () => {
+  const fields = { authUrl: Config.string("AUTH_URL"), apiUrl: Config.string("API_URL"), clientId: Config.string("ID") }
+  expect(NodeStoreAuth.layerConfig).type.toBeCallableWith()
+  expect(NodeStoreAuth.layerConfig).type.toBeCallableWith(StoreAuth.config("OTHER"))
+  expect(NodeStoreAuth.layerConfig).type.toBeCallableWith({ ...fields, clientSecret: Config.redacted("SECRET") })
+  expect(NodeStoreAuth.layerConfig).type.not.toBeCallableWith({ ...fields, clientSecret: Config.string("SECRET") })
+  expect(NodeStoreAuth.layerConfig).type.not.toBeCallableWith(fields)
+})

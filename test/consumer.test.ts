@@ -66,7 +66,7 @@ afterAll(() => {
   // Each leads its own group, so that what npx started ends with it.
   for (const { exitCode, pid } of processes) if (pid !== undefined && exitCode === null) process.kill(-pid)
   rmSync(consumer, { recursive: true })
-})
+}, 120_000)
 
 /**
  * What the compiler finds, also in the declarations of our packages. Not in those of others, which nobody here can mend:

@@ -185,7 +185,7 @@ const faults: ReadonlyArray<Fault> = [
 ]
 
 const work = mkdtempSync(join(tmpdir(), "packaging-"))
-afterAll(() => rmSync(work, { recursive: true }))
+afterAll(() => rmSync(work, { recursive: true }), 120_000)
 
 const command = (...args: ReadonlyArray<string>) => run(process.execPath, ["scripts/packages.mjs", ...args])
 /** Those that publint or attw should find. */

@@ -22,16 +22,22 @@ export interface Running {
   readonly credentials: Credentials
   /** How many token requests reached the server, as the server's side counts them. */
   readonly tokenRequests: Effect.Effect<number>
+  /** How many calls reached the resource, those that it answered with 401 included. */
+  readonly calls: Effect.Effect<number>
   /** How many 401 the resource answered. */
   readonly unauthorized: Effect.Effect<number>
-  /** Ends a token before its time, the way the server offers it; absent where it offers none. */
+  /** Ends a token before its time, the way the server offers it; there where `revocation` says that it is offered. */
   readonly revoke?: ((token: Redacted.Redacted) => Effect.Effect<void>) | undefined
 }
 
 /** A server that can be started as often as wanted; all it started ends with the scope. */
 export interface AuthorizationServer {
   readonly name: string
-  /** As the running program, or its package, tells it. */
+  /** As the running program, or its package, tells it: the upstream number, without a distribution's revision. */
   readonly version: string
+  /** How the resource checks a token, in a few words for the page. */
+  readonly checks: string
+  /** How a token is revoked, or what the server lacks for that: in a few words for the page. */
+  readonly revocation: { readonly offered: boolean; readonly how: string }
   readonly start: (options: Options) => Effect.Effect<Running, never, Scope.Scope>
 }

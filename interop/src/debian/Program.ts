@@ -1,0 +1,122 @@
+/** Programs of Debian, run as processes of their own: in a folder of their own, and gone with the scope. */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process"
+import { chownSync, mkdtempSync, rmSync } from "node:fs"
+import * as Net from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Data, Effect, Schedule, type Scope } from "effect"
+
+export interface Program {
+  readonly command: string
+  /** What the program says of its version; none when it is not installed. */
+  readonly version: string | undefined
+  /** What to do when it is not installed. */
+  readonly missing: string
+}
+
+/** Looks whether a program is there by asking for its version, the first group of the pattern. */
+export const find = (options: {
+  readonly command: string
+  readonly parameters: ReadonlyArray<string>
+  readonly pattern: RegExp
+  readonly debianPackage: string
+}): Program => {
+  const { stderr, stdout } = spawnSync(options.command, options.parameters, { encoding: "utf8", env: environment })
+  return {
+    command: options.command,
+    version: options.pattern.exec(`${stdout}${stderr}`)?.[1], // both are null when there is no such command
+    missing: `${options.debianPackage} is not installed: ` +
+      `apt-get install --no-install-recommends ${options.debianPackage}`
+  }
+}
+
+/**
+ * Whether the tests of a program are left out; the reason is shown. Never when `CI=true`: there they run, and fail when
+ * the program is missing.
+ */
+export const isLeftOut = ({ missing, version }: Program): boolean => {
+  if (version !== undefined || process.env["CI"] === "true") return false
+  console.warn(`Tests are skipped: ${missing}`)
+  return true
+}
+
+export const isRoot = process.getuid?.() === 0
+
+/** `nobody` of Debian: what servers are run as when the tests are run by root. */
+const nobody = { uid: 65_534, gid: 65_534 }
+
+/** Nothing of the tests' environment, such as a proxy or another Python, is handed on. */
+const environment = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LANG: "C.UTF-8" }
+
+/** A new folder that a server started here may write to. */
+export const folder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
+  Effect.sync(() => {
+    const path = mkdtempSync(join(tmpdir(), "interop-"))
+    if (isRoot) chownSync(path, nobody.uid, nobody.gid)
+    return path
+  }),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+)
+
+export interface Running {
+  readonly child: ChildProcess
+  /** What was written so far. */
+  readonly output: () => string
+  readonly errors: () => string
+  /** Ends when the process has: with what it wrote to stderr. */
+  readonly ended: Effect.Effect<string>
+}
+
+/** Starts a program, unprivileged; it is told to end with the scope, which waits until it has. */
+export const run = (
+  program: Program,
+  parameters: ReadonlyArray<string>,
+  input?: string
+): Effect.Effect<Running, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    if (program.version === undefined) return yield* Effect.dieMessage(program.missing)
+    return yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        const child = spawn(program.command, parameters, { ...(isRoot && nobody), env: environment })
+        let output = ""
+        let errors = ""
+        child.stdout.setEncoding("utf8").on("data", (chunk: string) => (output += chunk))
+        child.stderr.setEncoding("utf8").on("data", (chunk: string) => (errors += chunk))
+        const closed = new Promise<void>((resolve) => child.once("close", () => resolve()))
+        child.once("error", (error) => (errors += error.message))
+        // Its stdin stays open; a process that has ended no longer reads it.
+        child.stdin.on("error", () => undefined)
+        if (input !== undefined) child.stdin.write(input)
+        return {
+          child,
+          output: () => output,
+          errors: () => errors,
+          ended: Effect.map(Effect.promise(() => closed), () => errors)
+        }
+      }),
+      ({ child, ended }) => Effect.andThen(Effect.sync(() => child.kill("SIGTERM")), ended)
+    )
+  })
+
+export class PortTaken extends Data.TaggedError("PortTaken") {}
+
+/** For programs that know no port 0: one that was free a moment ago. If it is taken by now, another is tried. */
+export const onFreePort = <A, R>(start: (port: number) => Effect.Effect<A, PortTaken, R>): Effect.Effect<A, never, R> =>
+  Effect.flatMap(freePort, start).pipe(Effect.retry({ times: 5 }), Effect.orDie)
+
+const freePort: Effect.Effect<number> = Effect.async((resume) => {
+  const server = Net.createServer()
+  server.listen(0, "127.0.0.1", () => {
+    const { port } = server.address() as Net.AddressInfo // it listens on a port, not on a path
+    server.close(() => resume(Effect.succeed(port)))
+  })
+})
+
+class NotYet extends Data.TaggedError("NotYet") {}
+
+/** Looks again and again, until what is seen is what was waited for. */
+export const eventually = <A, E>(look: Effect.Effect<A, E>, wanted: (seen: A) => boolean): Effect.Effect<A, E> =>
+  Effect.filterOrFail(look, wanted, () => new NotYet()).pipe(
+    Effect.retry({ while: (error) => error instanceof NotYet, schedule: Schedule.spaced("10 millis") }),
+    Effect.catchIf((error) => error instanceof NotYet, Effect.die) // it waits for ever, the caller has a time limit
+  )

@@ -1,0 +1,110 @@
+"""django-oauth-toolkit as an authorization server on a free port of loopback.
+
+The first line of stdin is a JSON object: `folder` for the database, `life` of a token in seconds, `clients` as pairs of id
+and secret. The first line of stdout is another: the `port`. The server ends when stdin does, so that it
+outlives no test.
+"""
+
+import json
+import os
+import secrets
+import sys
+import threading
+
+import django
+from django.conf import settings
+
+TOKEN_PATH = "/v1/oauth/accesstoken"
+
+given = json.loads(sys.stdin.readline())
+folder = given["folder"]
+
+settings.configure(
+    SECRET_KEY=secrets.token_hex(),
+    ALLOWED_HOSTS=["127.0.0.1"],
+    ROOT_URLCONF=__name__,
+    USE_TZ=True,
+    DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
+    # It tells the length of an answer, without which Django's server closes the connection.
+    MIDDLEWARE=["django.middleware.common.CommonMiddleware"],
+    INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes", "oauth2_provider"],
+    DATABASES={
+        "default": {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": os.path.join(folder, "database.sqlite3"),
+            # A thread keeps its connection; many wait for one that writes.
+            "CONN_MAX_AGE": None,
+            "OPTIONS": {"timeout": 20},
+        }
+    },
+    LOGGING={
+        "version": 1,
+        "disable_existing_loggers": True,
+        "handlers": {"stderr": {"class": "logging.StreamHandler"}},
+        "root": {"handlers": ["stderr"], "level": "ERROR"},
+    },
+    OAUTH2_PROVIDER={
+        "ACCESS_TOKEN_EXPIRE_SECONDS": given["life"],
+        "SCOPES": {"read": "Reading", "introspection": "Introspection"},
+        "DEFAULT_SCOPES": ["read"],
+    },
+)
+django.setup()
+
+from django.core.management import call_command  # noqa: E402
+from django.core.servers.basehttp import (  # noqa: E402
+    ThreadedWSGIServer,
+    WSGIRequestHandler,
+    get_internal_wsgi_application,
+)
+from django.urls import path  # noqa: E402
+from oauth2_provider.models import get_application_model  # noqa: E402
+from oauth2_provider.views import IntrospectTokenView, RevokeTokenView, TokenView  # noqa: E402
+
+urlpatterns = [
+    path(TOKEN_PATH[1:], TokenView.as_view()),
+    path("introspect", IntrospectTokenView.as_view()),
+    path("revoke", RevokeTokenView.as_view()),
+]
+
+call_command("migrate", verbosity=0)
+Application = get_application_model()
+for client_id, client_secret in given["clients"]:
+    Application.objects.create(
+        client_id=client_id,
+        client_secret=client_secret,
+        client_type=Application.CLIENT_CONFIDENTIAL,
+        authorization_grant_type=Application.GRANT_CLIENT_CREDENTIALS,
+    )
+
+django_application = get_internal_wsgi_application()
+counter = os.open(os.path.join(folder, "token-requests"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+
+def counting_application(environ, start_response):
+    """Writes down each token request before it is answered: who has the answer finds it counted."""
+    if environ["PATH_INFO"] == TOKEN_PATH:
+        os.write(counter, b"%s\n" % environ["REQUEST_METHOD"].encode())
+    return django_application(environ, start_response)
+
+
+class Server(ThreadedWSGIServer):
+    # Ten, the default, is less than a burst of first connections.
+    request_queue_size = 128
+
+
+class Handler(WSGIRequestHandler):
+    # Headers and body are written apart; on a connection that is kept the body would wait for the client's ACK.
+    disable_nagle_algorithm = True
+
+
+def end_with_stdin():
+    sys.stdin.read()
+    os._exit(0)
+
+
+server = Server(("127.0.0.1", 0), Handler)
+server.set_app(counting_application)
+threading.Thread(target=end_with_stdin, daemon=True).start()
+print(json.dumps({"port": server.server_port}), flush=True)
+server.serve_forever()

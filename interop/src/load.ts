@@ -1,0 +1,79 @@
+/** Many callers at once, for as long as it takes to see tokens expire again and again. */
+import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
+import { DateTime, Duration, Effect, Option, Redacted, Schedule } from "effect"
+
+export const callers = 36
+
+/** The goal, in prompt calls. */
+export const leastCalls = 10_000
+
+/**
+ * What is slower than this, in milliseconds, may outlast two tokens of three seconds: the first dies on its way, and by the
+ * time that the 401 is there its successor is old. On a machine with nothing else to do no call is.
+ */
+export const prompt = 2000
+
+/** At least four tokens of three seconds, however fast the calls are made. In milliseconds. */
+const leastMillis = 12_000
+
+/** Between two calls of one caller: on two cores the servers are busy, and not swamped. */
+const pause = Duration.millis(25)
+
+/** Calls, and how many of them ended with a 401. */
+interface Calls {
+  calls: number
+  unauthorized: number
+}
+
+export interface Load {
+  readonly prompt: Calls
+  readonly slow: Calls
+  /** Any status but 200 and 401. */
+  readonly others: ReadonlyArray<number>
+  /** By the monotonic clock, from before the first call to after the last. */
+  readonly seconds: number
+  /** In seconds, as the answers told it: of each token held, by its value. */
+  readonly lives: ReadonlyMap<string, number>
+}
+
+/** Fails if a call fails; a status is no failure. */
+export const load = Effect.gen(function*() {
+  const client = yield* AuthorizedHttpClient.AuthorizedHttpClient
+  const provider = yield* AccessTokenProvider.AccessTokenProvider
+  const made = { prompt: { calls: 0, unauthorized: 0 }, slow: { calls: 0, unauthorized: 0 } }
+  const others: Array<number> = []
+  const lives = new Map<string, number>()
+
+  const start = performance.now()
+  const finished = () => made.prompt.calls >= leastCalls && performance.now() - start >= leastMillis
+
+  const call = Effect.gen(function*() {
+    const began = performance.now()
+    const response = yield* client.get("/v1/orders")
+    yield* response.text
+    const kind = performance.now() - began < prompt ? made.prompt : made.slow
+    kind.calls++
+    if (response.status === 401) kind.unauthorized++
+    else if (response.status !== 200) others.push(response.status)
+  })
+  const watch = provider.current.pipe(
+    Effect.map(Option.map((token) => {
+      const life = DateTime.distance(token.acquiredAt, token.expiresAt) / 1000
+      lives.set(Redacted.value(token.value), life)
+    })),
+    Effect.ignore,
+    Effect.repeat(Schedule.spaced("100 millis"))
+  )
+
+  const caller = Effect.repeat(Effect.zipLeft(call, Effect.sleep(pause)), { until: finished })
+  // One joins the others when the one before has had its first answer: the connections are not opened all at once.
+  const joining = (left: number): Effect.Effect<void, Effect.Effect.Error<typeof call>> =>
+    left === 0
+      ? Effect.void
+      : Effect.zipRight(call, Effect.all([caller, joining(left - 1)], { concurrency: "unbounded", discard: true }))
+
+  // The watcher never ends by itself.
+  yield* Effect.raceFirst(joining(callers), Effect.zipRight(watch, Effect.never))
+  const result: Load = { ...made, others, seconds: (performance.now() - start) / 1000, lives }
+  return result
+})

@@ -1,0 +1,115 @@
+/** Real HTTP servers on loopback: whatever a package gives as a handler, and the protected resource. */
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import { Effect, Option, Runtime, type Scope } from "effect"
+
+/**
+ * As servers behind a balancer have it. Node accepts one connection a turn of its event loop: where many callers opened theirs
+ * anew at once, the last would wait for as long as a token lives.
+ */
+const keepAliveTimeout = 65_000
+
+/** Listens on a free port until the scope ends. The handler is made once the URL is known, which some servers are told. */
+export const serve = <E, R>(
+  make: (url: string) => Effect.Effect<RequestListener, E, R>
+): Effect.Effect<string, E, R | Scope.Scope> =>
+  Effect.gen(function*() {
+    const server = yield* Effect.acquireRelease(
+      Effect.async<ReturnType<typeof createServer>>((resume) => {
+        const server = createServer({ keepAliveTimeout })
+        server.once("error", (error) => resume(Effect.die(error)))
+        server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+      }),
+      (server) =>
+        Effect.async<void>((resume) => {
+          server.close(() => resume(Effect.void))
+          server.closeAllConnections()
+        })
+    )
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    server.on("request", yield* make(url))
+    return url
+  })
+
+export const tokenPath = "/v1/oauth/accesstoken"
+
+export interface CountingTokenServer {
+  readonly url: string
+  readonly tokenRequests: Effect.Effect<number>
+}
+
+/** `serve`, with the requests of the token endpoint counted before the server sees them. */
+export const serveTokens = <E, R>(
+  make: (url: string) => Effect.Effect<RequestListener, E, R>
+): Effect.Effect<CountingTokenServer, E, R | Scope.Scope> =>
+  Effect.gen(function*() {
+    let tokenRequests = 0
+    const url = yield* serve((url) =>
+      Effect.map(make(url), (handler): RequestListener => (request, response) => {
+        if (request.url === tokenPath) tokenRequests++
+        handler(request, response)
+      })
+    )
+    return { url, tokenRequests: Effect.sync(() => tokenRequests) }
+  })
+
+export interface ProtectedResource {
+  readonly apiUrl: string
+  readonly calls: Effect.Effect<number>
+  readonly unauthorized: Effect.Effect<number>
+}
+
+/** An answer of the resource: its status, and the challenge of a 401. */
+interface Answer {
+  readonly status: number
+  readonly challenge: string
+}
+
+/** The API behind the tokens, whatever its guard: asked at each call, and counted. */
+export const guardedResource = (
+  guard: (request: IncomingMessage) => Effect.Effect<Answer>
+): Effect.Effect<ProtectedResource, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    let calls = 0
+    let unauthorized = 0
+    const fork = Runtime.runFork(yield* Effect.runtime())
+    const answer = (request: IncomingMessage, response: ServerResponse) =>
+      guard(request).pipe(
+        Effect.catchAllCause((cause) => Effect.as(Effect.logError(cause), { status: 500, challenge: "" })),
+        Effect.map(({ challenge, status }) => {
+          if (status === 401) unauthorized++
+          response.writeHead(status, {
+            "content-type": "application/json",
+            ...(challenge === "" ? {} : { "www-authenticate": challenge })
+          })
+          response.end(JSON.stringify({ status }))
+        })
+      )
+    const apiUrl = yield* serve(() =>
+      Effect.succeed<RequestListener>((request, response) => {
+        calls++
+        request.resume()
+        fork(answer(request, response))
+      })
+    )
+    return { apiUrl, calls: Effect.sync(() => calls), unauthorized: Effect.sync(() => unauthorized) }
+  })
+
+const bearer = ({ headers }: IncomingMessage): Option.Option<string> =>
+  Option.fromNullable(/^Bearer (\S+)$/.exec(headers.authorization ?? "")?.[1])
+
+/** The API of a server that leaves the guard to others: `accepts` is asked for the token of each call. */
+export const protectedResource = (
+  accepts: (token: string) => Effect.Effect<boolean>
+): Effect.Effect<ProtectedResource, never, Scope.Scope> =>
+  guardedResource((request) =>
+    Option.match(bearer(request), {
+      onNone: () => Effect.succeed({ status: 401, challenge: "Bearer" }),
+      onSome: (token) =>
+        Effect.map(
+          accepts(token),
+          (accepted) =>
+            accepted ? { status: 200, challenge: "" } : { status: 401, challenge: "Bearer error=\"invalid_token\"" }
+        )
+    })
+  )

@@ -1,0 +1,125 @@
+/** Debian's nginx on a free port of loopback, and what its own access log says of the requests. */
+import { readFileSync, writeFileSync } from "node:fs"
+import * as Http from "node:http"
+import { join } from "node:path"
+import { Data, Effect, Schedule, type Scope } from "effect"
+import * as Program from "../debian/Program.js"
+
+export const nginx = Program.find({
+  command: "/usr/sbin/nginx",
+  parameters: ["-v"],
+  pattern: /nginx\/([\d.]+)/,
+  debianPackage: "nginx-light"
+})
+
+export interface Options {
+  /** Directives of the `server`: its locations. */
+  readonly server: string
+  /** Directives of the `http` block: its zones and maps. */
+  readonly http?: string | undefined
+  /** For https: certificate and key in PEM. */
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined
+}
+
+export interface LoggedRequest {
+  readonly status: number
+  readonly method: string
+  readonly path: string
+  /** nginx's number of the connection, and which request on it this was. */
+  readonly connection: number
+  readonly onConnection: number
+}
+
+export interface Running {
+  readonly url: string
+  /** All requests that were answered or given up so far, in that order. */
+  readonly requests: Effect.Effect<ReadonlyArray<LoggedRequest>>
+  /** What nginx told about itself, at level `info`. */
+  readonly errors: () => string
+}
+
+export const start = (options: Options): Effect.Effect<Running, never, Scope.Scope> =>
+  Program.onFreePort((port) => startOn(port, options))
+
+const startOn = (port: number, options: Options): Effect.Effect<Running, Program.PortTaken, Scope.Scope> =>
+  Effect.gen(function*() {
+    const folder = yield* Program.folder
+    const socket = join(folder, "control.sock")
+    const inFolder = (name: string, content: string) => writeFileSync(join(folder, name), content)
+    inFolder("nginx.conf", configuration(options, port, socket))
+    if (options.tls !== undefined) {
+      inFolder("cert.pem", options.tls.cert)
+      inFolder("key.pem", options.tls.key)
+    }
+    const { ended, errors } = yield* Program.run(nginx, ["-p", folder, "-e", "stderr", "-c", "nginx.conf"])
+    yield* Effect.raceFirst(
+      Effect.orDie(Effect.retry(ask(socket, "/ready"), Schedule.spaced("10 millis"))),
+      Effect.flatMap(ended, (errors) =>
+        errors.includes("Address already in use")
+          ? Effect.fail(new Program.PortTaken())
+          : Effect.dieMessage(`nginx ended at once: ${errors}`))
+    )
+    let marks = 0
+    return {
+      url: `${options.tls === undefined ? "http" : "https"}://127.0.0.1:${port}`,
+      errors,
+      // The one worker writes the log in the order of the answers: what was answered before the mark stands before it.
+      requests: Effect.gen(function*() {
+        const mark = `/mark/${++marks}`
+        yield* Effect.orDie(ask(socket, mark))
+        const all = yield* Program.eventually(
+          Effect.sync(() => logged(readFileSync(join(folder, "access.log"), "utf8"))),
+          (all) => all.some(({ path }) => path === mark)
+        )
+        return all.filter(({ path }) => !isControl(path))
+      })
+    }
+  })
+
+const isControl = (path: string) => path === "/ready" || path.startsWith("/mark/")
+
+class NotYet extends Data.TaggedError("NotYet") {}
+
+/** A request to the socket that only the tests know: to see that nginx is up, and to leave a mark in its log. */
+const ask = (socketPath: string, path: string): Effect.Effect<void, NotYet> =>
+  Effect.async((resume) => {
+    const request = Http.get({ socketPath, path, agent: false }, (response) => {
+      response.resume().on("end", () => resume(Effect.void))
+    })
+    request.on("error", () => resume(Effect.fail(new NotYet())))
+    return Effect.sync(() => request.destroy())
+  })
+
+const configuration = ({ http = "", server, tls }: Options, port: number, socket: string): string => `
+daemon off;
+worker_processes 1;
+pid nginx.pid;
+error_log stderr info;
+events { worker_connections 1024; }
+http {
+  log_format counted '$status $request_method $request_uri $connection $connection_requests';
+  access_log access.log counted;
+  client_body_temp_path body;
+  proxy_temp_path proxy;
+  fastcgi_temp_path fastcgi;
+  uwsgi_temp_path uwsgi;
+  scgi_temp_path scgi;
+  default_type text/plain;
+  ${http}
+  server {
+    listen unix:${socket};
+    location / { return 204; }
+  }
+  server {
+    listen 127.0.0.1:${port}${tls === undefined ? "" : " ssl"};
+    ${tls === undefined ? "" : "ssl_certificate cert.pem; ssl_certificate_key key.pem;"}
+    ${server}
+  }
+}
+`
+
+const logged = (log: string): ReadonlyArray<LoggedRequest> =>
+  log.split("\n").slice(0, -1).map((line) => {
+    const [status = "", method = "", path = "", connection = "", onConnection = ""] = line.split(" ")
+    return { status: Number(status), method, path, connection: Number(connection), onConnection: Number(onConnection) }
+  })

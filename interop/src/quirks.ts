@@ -1,0 +1,56 @@
+/** Quirks that more than one server has. */
+import { assert } from "@effect/vitest"
+import { AccessTokenProvider } from "@store-api/core"
+import { Effect, Option } from "effect"
+import type { AuthorizationServer, Credentials, Running } from "./AuthorizationServer.js"
+import { type Quirk, storeAuth } from "./contract.js"
+import { callApi, requestToken } from "./wire.js"
+
+/** Of servers that read the body as a form, which the specification's is not; `raw` is a client whose secret holds + or %. */
+export const decodesTheForm = (raw: Credentials): Quirk => ({
+  says: "form-decodes the secret: one with `+` or `%` is refused as the specification sends it, and the error says why",
+  holds: (running) =>
+    Effect.gen(function*() {
+      yield* requestToken({ ...running, credentials: raw }) // encoded; the secret itself is right
+      const error = yield* Effect.flatMap(AccessTokenProvider.AccessTokenProvider, ({ get }) => Effect.flip(get)).pipe(
+        Effect.provide(storeAuth(running, raw))
+      )
+      assert(error._tag === "TokenRefusedError")
+      assert.strictEqual(error.reason, "InvalidClient")
+      assert.isTrue(error.rawCredentials)
+      assert.include(error.message, "they hold + or %")
+    })
+})
+
+const life = 2
+
+const second = (millis: number) => Math.floor(millis / 1000)
+
+const untilWallClock = (millis: number) => Effect.suspend(() => Effect.sleep(Math.max(0, millis - Date.now())))
+
+/** Asks late in a second, and looks whether the token is dead before its life is over; none, where that took too long. */
+const deadEarly = (running: Running) =>
+  Effect.gen(function*() {
+    yield* untilWallClock(second(Date.now()) * 1000 + 1600)
+    const asked = Date.now()
+    const { expiresIn, value } = yield* requestToken(running)
+    if (second(Date.now()) !== second(asked)) return Option.none()
+    assert.strictEqual(expiresIn, life)
+    const young = yield* callApi(running, value)
+    yield* untilWallClock((second(asked) + life) * 1000 + 10)
+    const old = yield* callApi(running, value)
+    return Date.now() - asked < life * 1000 ? Option.some({ young, old }) : Option.none()
+  })
+
+/** The reason for a 401 now and then: the client counts from its own request, the server in whole seconds. */
+export const countsWholeSeconds = (server: AuthorizationServer): Quirk => ({
+  says: "counts in whole seconds: a token dies up to a second before its `expires_in` is over",
+  holds: () =>
+    Effect.gen(function*() {
+      const running = yield* server.start({ life })
+      // What came too late, on a busy machine, tells nothing.
+      const seen = yield* Effect.repeat(deadEarly(running), { until: Option.isSome })
+      const { old, young } = Option.getOrThrow(seen)
+      assert.deepStrictEqual([young.status, old.status], [200, 401])
+    })
+})

@@ -1,0 +1,60 @@
+/** The server and the resource without the product: controls, and what the page tells of the wire. */
+import { Effect, Redacted, Schema } from "effect"
+import type { Running } from "./AuthorizationServer.js"
+import { tokenPath } from "./loopback.js"
+
+const WireToken = Schema.Struct({
+  access_token: Schema.NonEmptyString,
+  token_type: Schema.String,
+  expires_in: Schema.Number,
+  scope: Schema.optional(Schema.String)
+})
+
+export interface WireToken {
+  readonly value: Redacted.Redacted
+  readonly tokenType: string
+  readonly expiresIn: number
+  readonly scope: string
+  /** The names of all that the server sent. */
+  readonly fields: ReadonlyArray<string>
+}
+
+/** A token request as section 4 of RFC 6749 has it, by nothing but `fetch`. */
+export const requestToken = (
+  { authUrl, credentials: { clientId, clientSecret } }: Running
+): Effect.Effect<WireToken> =>
+  Effect.gen(function*() {
+    const response = yield* Effect.promise(() =>
+      fetch(`${authUrl}${tokenPath}`, {
+        method: "POST",
+        body: new URLSearchParams({
+          grant_type: "client_credentials",
+          client_id: clientId,
+          client_secret: Redacted.value(clientSecret)
+        })
+      })
+    )
+    const body = yield* Effect.promise(() => response.json() as Promise<object>)
+    const token = yield* Effect.orDie(Schema.decodeUnknown(WireToken)(body))
+    return {
+      value: Redacted.make(token.access_token),
+      tokenType: token.token_type,
+      expiresIn: token.expires_in,
+      scope: token.scope ?? "",
+      fields: Object.keys(body).sort()
+    }
+  })
+
+export interface ApiAnswer {
+  readonly status: number
+  readonly challenge: string
+}
+
+/** A call of the resource, with a token or none. */
+export const callApi = ({ apiUrl }: Running, token?: Redacted.Redacted): Effect.Effect<ApiAnswer> =>
+  Effect.promise(async () => {
+    const headers = token === undefined ? {} : { authorization: `Bearer ${Redacted.value(token)}` }
+    const response = await fetch(`${apiUrl}/v1/orders`, { headers })
+    await response.text()
+    return { status: response.status, challenge: response.headers.get("www-authenticate") ?? "" }
+  })

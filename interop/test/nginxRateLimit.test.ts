@@ -1,0 +1,115 @@
+/** nginx limits the rate of token requests: what the caller has, and how many requests that took. */
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { DateTime, Duration, Effect, Option } from "effect"
+import { isLeftOut } from "../src/debian/Program.js"
+import * as Front from "../src/nginx/Front.js"
+import { nginx } from "../src/nginx/Nginx.js"
+import { oidcProvider } from "../src/oidcProvider.js"
+import { requestToken } from "../src/wire.js"
+
+const timeout = 60_000
+
+/** A provider that keeps failing attempts apart sends the first and five more. */
+const attempts = 6
+
+const zone = (rate: string) => `limit_req_zone $binary_remote_addr zone=tokens:1m rate=${rate};`
+
+/** nginx by itself sends no `Retry-After`; an empty header is not sent. */
+const retryAfter = (seconds: number) => `map $status $retry_after { 429 "${seconds}"; default ""; }`
+
+const start = (options: Front.Options) =>
+  Effect.gen(function*() {
+    const front = yield* Front.before(yield* oidcProvider.start({ life: 600 }), options)
+    return { front, client: yield* Front.client(front.running) }
+  })
+
+describe.skipIf(isLeftOut(nginx))("limit_req before the token endpoint", () => {
+  const refusals = [
+    { name: "`limit_req_status` 429", directives: "limit_req_status 429;", status: 429, reason: "RateLimited" },
+    { name: "its default, 503", directives: "", status: 503, reason: "Unavailable" }
+  ] as const
+
+  it.scopedLive.each(refusals)(
+    "$name: a typed error, and quiet until retryAt",
+    ({ directives, name, reason, status }) =>
+      Effect.gen(function*() {
+        const { client, front } = yield* start({
+          http: zone("1r/m"),
+          token: `limit_req zone=tokens; ${directives}`
+        })
+        yield* requestToken(front.running) // somebody else's, which uses up the minute's one
+        const error = yield* Effect.flip(client.provider.get)
+        const failedAt = yield* DateTime.now
+        assert(error._tag === "TokenRefusedError")
+        deepStrictEqual([error.reason, error.status], [reason, status])
+        deepStrictEqual([error.code, error.description], [Option.none(), Option.none()]) // nginx answers with a page
+        assert.isTrue(Option.exists(error.retryAt, DateTime.greaterThan(DateTime.subtract(failedAt, { seconds: 1 }))))
+        Front.assertHidden(error, [front.running.credentials.clientSecret])
+        deepStrictEqual(yield* Effect.flip(client.provider.get), error)
+        deepStrictEqual(yield* front.tokens, [200, ...Array.from({ length: attempts }, () => status)])
+        yield* Front.tell(front, {
+          fault: `\`limit_req\` 1r/m, used up by another client, ${name}`,
+          outcome: Front.inWords(error)
+        })
+      }),
+    timeout
+  )
+
+  it.scopedLive("one a second: the caller waits, and has a token within the deadline", () =>
+    Effect.gen(function*() {
+      const { client, front } = yield* start({
+        http: zone("60r/m"),
+        token: "limit_req zone=tokens; limit_req_status 429;"
+      })
+      const first = yield* client.provider.get
+      const second = yield* client.provider.refresh
+      assert.notStrictEqual(second, first)
+      const statuses = yield* front.tokens
+      deepStrictEqual([statuses.at(0), statuses.at(-1)], [200, 200])
+      const refused = statuses.slice(1, -1)
+      assert.isNotEmpty(refused)
+      assert.isTrue(refused.every((status) => status === 429))
+      yield* Front.tell(front, { fault: "`limit_req` 60r/m, `limit_req_status` 429", outcome: "a token" })
+    }), timeout)
+
+  it.scopedLive("with a Retry-After that fits the deadline: one refusal, then a token", () =>
+    Effect.gen(function*() {
+      const { client, front } = yield* start({
+        http: `${zone("60r/m")} ${retryAfter(1)}`,
+        token: "limit_req zone=tokens; limit_req_status 429; add_header Retry-After $retry_after always;"
+      })
+      yield* client.provider.get
+      const [duration] = yield* Effect.timed(client.provider.refresh)
+      assert.isTrue(Duration.between(duration, { minimum: "1 seconds", maximum: "10 seconds" }))
+      deepStrictEqual(yield* front.tokens, [200, 429, 200])
+      yield* Front.tell(front, { fault: "`limit_req` 60r/m, 429 with `Retry-After: 1`", outcome: "a token" })
+    }), timeout)
+
+  it.scopedLive(
+    "with a Retry-After beyond the deadline: one refusal, its time in retryAt, and quiet",
+    () =>
+      Effect.gen(function*() {
+        const { client, front } = yield* start({
+          http: `${zone("1r/m")} ${retryAfter(120)}`,
+          token: "limit_req zone=tokens; limit_req_status 429; add_header Retry-After $retry_after always;"
+        })
+        yield* requestToken(front.running)
+        const asked = yield* DateTime.now
+        const error = yield* Effect.flip(client.provider.get)
+        assert(error._tag === "TokenRefusedError")
+        assert.strictEqual(error.reason, "RateLimited")
+        const wait = DateTime.distance(asked, Option.getOrThrow(error.retryAt))
+        assert.isAtLeast(wait, 120_000)
+        assert.isBelow(wait, 125_000)
+        Front.assertHidden(error, [front.running.credentials.clientSecret])
+        deepStrictEqual(yield* Effect.flip(client.provider.get), error)
+        deepStrictEqual(yield* front.tokens, [200, 429])
+        yield* Front.tell(front, {
+          fault: "`limit_req` 1r/m, used up by another client, 429 with `Retry-After: 120`",
+          outcome: Front.inWords(error)
+        })
+      }),
+    timeout
+  )
+})

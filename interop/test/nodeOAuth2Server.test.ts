@@ -1,0 +1,44 @@
+import { assert } from "@effect/vitest"
+import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
+import { DateTime, Effect, Redacted } from "effect"
+import { contract, type Quirk, type Refusal, storeAuth } from "../src/contract.js"
+import { nodeOAuth2Server } from "../src/nodeOAuth2Server.js"
+import { inOwnProcess } from "../src/ownProcess.js"
+import { callApi, requestToken } from "../src/wire.js"
+
+// 401 only for credentials in a header: RFC 6749 §5.2 leaves it the choice.
+const refused: Refusal = { reason: "InvalidClient", status: 400, code: "invalid_client" }
+
+const roundsDown: Quirk = {
+  says: "tells in `expires_in` what is left, rounded down: 2 for a token of 2.5 s",
+  holds: () =>
+    Effect.gen(function*() {
+      const running = yield* nodeOAuth2Server.start({ life: 2.5 })
+      assert.strictEqual((yield* requestToken(running)).expiresIn, 2)
+    })
+}
+
+const tellsNoLife: Quirk = {
+  says:
+    "sends no `expires_in` when less than a second is left: the token counts as one of 60 minutes until a 401 ends it",
+  holds: () =>
+    Effect.gen(function*() {
+      const running = yield* nodeOAuth2Server.start({ life: 0.5 })
+      yield* Effect.gen(function*() {
+        const client = yield* AuthorizedHttpClient.AuthorizedHttpClient
+        const { get } = yield* AccessTokenProvider.AccessTokenProvider
+        const held = yield* get
+        assert.strictEqual(DateTime.distance(held.acquiredAt, held.expiresAt), 60 * 60_000)
+        yield* Effect.sleep("600 millis")
+        assert.strictEqual((yield* callApi(running, held.value)).status, 401)
+        assert.strictEqual((yield* client.get("/v1/orders")).status, 200)
+        assert.notStrictEqual(Redacted.value((yield* get).value), Redacted.value(held.value))
+      }).pipe(Effect.provide(storeAuth(running, running.credentials)))
+    })
+}
+
+contract(inOwnProcess(nodeOAuth2Server, "nodeOAuth2Server.js", "nodeOAuth2Server"), {
+  wrongSecret: refused,
+  unknownClient: refused,
+  quirks: [roundsDown, tellsNoLife]
+})

@@ -1,0 +1,59 @@
+import { assert, describe, it } from "vitest"
+import { differences, misfits, parse, type Result, write } from "../src/page.js"
+
+const page = (...tables: ReadonlyArray<string>) => ["# Title", ...tables, "The end."].join("\n\n")
+
+const place = (name: string, ...lines: ReadonlyArray<string>) =>
+  [`<!-- table: ${name} -->`, "", ...lines, ...(lines.length > 0 ? [""] : []), "<!-- end -->"].join("\n")
+
+const results: ReadonlyArray<Result> = [
+  { table: "servers", row: { server: "b", version: "2.0", token: "JWT | opaque" } },
+  { table: "servers", row: { server: "a", version: "1.0" } },
+  { table: "load", row: { server: "a", calls: "10,000" } }
+]
+
+const written = page(
+  place(
+    "servers",
+    "| server | version | token |",
+    "| --- | --- | --- |",
+    "| a | 1.0 |  |",
+    "| b | 2.0 | JWT \\| opaque |"
+  ),
+  place("load", "| server | calls |", "| --- | --- |", "| a | 10,000 |")
+)
+
+describe("the page", () => {
+  it("is written from the results, each table in its place, and again", () => {
+    assert.strictEqual(write(page(place("servers"), place("load")), results), written)
+    assert.strictEqual(write(written, results), written)
+  })
+
+  it("is not written when something has no place, or a place nothing", () => {
+    assert.deepStrictEqual(misfits(written, results), [])
+    assert.deepStrictEqual(misfits(page(place("servers"), place("nginx")), results), [
+      "Nothing was found for nginx.",
+      "The page has no place for load."
+    ])
+  })
+
+  it("names the servers and versions that ran, whatever the figures", () => {
+    const slower = results.map(({ row, table }) => ({ table, row: { ...row, calls: "9" } }))
+    assert.deepStrictEqual(differences(written, slower, true), [])
+    const newer = results.map(({ row, table }) => ({ table, row: row["version"] ? { ...row, version: "3.0" } : row }))
+    assert.deepStrictEqual(differences(written, newer, true), [
+      "The page does not name b 3.0.",
+      "The page does not name a 3.0.",
+      "The page names a 1.0, which did not run.",
+      "The page names b 2.0, which did not run."
+    ])
+    assert.deepStrictEqual(differences(written, results.slice(0, 1), false), [])
+    assert.deepStrictEqual(differences(page(place("servers")), results.slice(0, 1), false), [
+      "The page does not name b 2.0."
+    ])
+  })
+
+  it("takes the results as they were kept: a line each", () => {
+    assert.deepStrictEqual(parse(results.map((result) => `${JSON.stringify(result)}\n`).join("")), results)
+  })
+})

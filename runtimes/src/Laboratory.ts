@@ -1,0 +1,95 @@
+/**
+ * What a check asks for on the other side of the wire: emulators, started and steered in another process over loopback.
+ * The runtime under test needs no more than `fetch` for it.
+ */
+// By path: the whole of it reads the environment, which Deno has to be asked for.
+import * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import { Context, Effect, Schema, type Scope } from "effect"
+
+/** A request as the emulator saw it; the secrets in it are invented. */
+export class Seen extends Schema.Class<Seen>("Seen")({
+  kind: Schema.Literal("token", "api", "other"),
+  status: Schema.NullOr(Schema.Number),
+  contentType: Schema.NullOr(Schema.String),
+  authorized: Schema.Boolean,
+  body: Schema.String
+}) {}
+
+/** All that there is to see of an emulator. */
+export class View extends Schema.Class<View>("View")({
+  requests: Schema.Array(Seen),
+  elsewhere: Schema.Array(Seen),
+  tokens: Schema.Array(Schema.String)
+}) {}
+
+/** How an emulator is set up. */
+export class Setup extends Schema.Class<Setup>("Setup")({
+  tokenLife: Schema.NullOr(Schema.String),
+  tls: Schema.Boolean
+}) {}
+
+/** An emulator that was started. */
+export class Started extends Schema.Class<Started>("Started")({
+  id: Schema.Number,
+  url: Schema.String,
+  elsewhere: Schema.String,
+  clientId: Schema.String,
+  clientSecret: Schema.String
+}) {}
+
+/** An emulator, from where the check stands. */
+export interface Emulator extends Schema.Schema.Encoded<typeof Started> {
+  readonly view: Effect.Effect<View>
+  readonly tokenRequests: Effect.Effect<number>
+  readonly revoke: Effect.Effect<void>
+  /** The steps of a scenario of the emulator's, by its name; each as often as it says, or so many times. */
+  readonly fail: (scenario: string, times?: number) => Effect.Effect<void>
+}
+
+/**
+ * - `emulator`: one of the check's own, for as long as its scope lives.
+ * - `nobody`: the URL of a port on which nobody listens.
+ */
+export interface Service {
+  readonly emulator: (setup?: Partial<Setup>) => Effect.Effect<Emulator, never, Scope.Scope>
+  readonly nobody: Effect.Effect<string>
+}
+
+export class Laboratory extends Context.Tag("runtimes/Laboratory")<Laboratory, Service>() {}
+
+/** What goes wrong here is no matter of a check's: a defect. */
+export const make = (url: string): Effect.Effect<Service, never, HttpClient.HttpClient> =>
+  Effect.map(HttpClient.HttpClient, (client) => {
+    const send = (request: HttpClientRequest.HttpClientRequest) =>
+      client.execute(request).pipe(Effect.flatMap(HttpClientResponse.filterStatusOk), Effect.timeout("10 seconds"))
+    const order = (path: string, body: unknown) =>
+      send(HttpClientRequest.bodyUnsafeJson(HttpClientRequest.post(url + path), body))
+    const done = (path: string, body: unknown = {}) =>
+      Effect.asVoid(Effect.flatMap(order(path, body), ({ text }) => text)).pipe(Effect.orDie)
+
+    return Laboratory.of({
+      nobody: order("/nobody", {}).pipe(Effect.flatMap(({ text }) => text), Effect.orDie),
+      emulator: (setup = {}) =>
+        Effect.acquireRelease(
+          order("/emulators", new Setup({ tokenLife: null, tls: false, ...setup })).pipe(
+            Effect.flatMap(HttpClientResponse.schemaBodyJson(Started)),
+            Effect.orDie
+          ),
+          ({ id }) => done(`/emulators/${id}/stop`)
+        ).pipe(Effect.map((started) => {
+          const view = send(HttpClientRequest.get(`${url}/emulators/${started.id}`)).pipe(
+            Effect.flatMap(HttpClientResponse.schemaBodyJson(View)),
+            Effect.orDie
+          )
+          return {
+            ...started,
+            view,
+            tokenRequests: Effect.map(view, ({ requests }) => requests.filter(({ kind }) => kind === "token").length),
+            revoke: done(`/emulators/${started.id}/revoke`),
+            fail: (scenario, times) => done(`/emulators/${started.id}/fail`, { scenario, times: times ?? null })
+          }
+        }))
+    })
+  })

@@ -1,0 +1,19 @@
+/**
+ * On Node, Bun and Deno: runs the contract against the laboratory whose URL is given, and prints a line of JSON for each
+ * check, then their number.
+ */
+import { Console, Effect } from "effect"
+import { run } from "./Check.js"
+import * as contract from "./contract.js"
+
+const checks = contract.checks({ certificates: true })
+
+const laboratory = process.argv[2] ?? ""
+
+const print = (value: unknown) => Console.log(JSON.stringify(value))
+
+await Effect.runPromise(
+  Effect.forEach(checks, (check) => Effect.tap(run(check, laboratory), print)).pipe(
+    Effect.zipRight(print({ declared: checks.length }))
+  )
+)

@@ -1,0 +1,118 @@
+/** Core on the `fetch` of a runtime: the contract's checks, each printed as it ends. */
+import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import { run, start } from "./processes.mjs"
+
+const deadline = 300_000
+
+/** The first line that a process writes to one of its streams. */
+const firstLine = (stream, what) =>
+  new Promise((resolve, reject) => {
+    let text = ""
+    const timer = setTimeout(() => reject(new Error(`${what} did not start within 30 s`)), 30_000)
+    stream.setEncoding("utf8").on("data", (chunk) => {
+      text += chunk
+      if (!text.includes("\n")) return
+      clearTimeout(timer)
+      resolve(text.split("\n")[0])
+    }).once("close", () => {
+      clearTimeout(timer)
+      reject(new Error(`${what} ended before it was there`))
+    })
+  })
+
+/** Runs `use` with the URL of a laboratory, which is gone afterwards. */
+const withLaboratory = async (folder, use) => {
+  const { child, end, ended } = start(process.execPath, [join(folder, "laboratoryServer.mjs")], {
+    cwd: folder,
+    stdio: ["pipe", "pipe", "inherit"]
+  })
+  try {
+    return await use(await firstLine(child.stdout, "The laboratory"))
+  } finally {
+    child.stdin.end()
+    const timer = setTimeout(end, 5000)
+    await ended
+    clearTimeout(timer)
+  }
+}
+
+/** How a program is run that may talk to this machine, and download nothing. */
+const commands = {
+  node: [],
+  bun: ["--no-install"],
+  deno: [
+    ...["run", "--no-remote", "--cached-only", "--no-prompt", "--no-config", "--no-lock"],
+    ...["--node-modules-dir=manual", "--allow-net=127.0.0.1"]
+  ]
+}
+
+/** A process that prints each outcome as a line of JSON. */
+const asProgram = (binary, flags) => async (folder, laboratory, tell) => {
+  const { problem, status, stderr } = await run(binary, [...flags, "main.mjs", laboratory], {
+    cwd: folder,
+    deadline,
+    env: { NO_COLOR: "1" },
+    onLine: (line) => tell(JSON.parse(line))
+  })
+  return status === 0 ? [] : [`it ended with ${problem ?? status}: ${stderr.slice(0, 2000)}`]
+}
+
+/** A server whose worker runs one check at each request. */
+const asWorker = (binary) => async (folder, laboratory, tell) => {
+  const { child, end, ended } = start(binary, ["serve", "--control-fd=3", "workerd.capnp"], {
+    cwd: folder,
+    stdio: ["ignore", "ignore", "pipe", "pipe"]
+  })
+  // It reports each connection that fails, and that is what is tried.
+  let errors = ""
+  child.stderr.setEncoding("utf8").on("data", (text) => errors += text)
+  const ask = async (port, query) => {
+    const response = await fetch(`http://127.0.0.1:${port}/?${new URLSearchParams(query)}`, {
+      signal: AbortSignal.timeout(60_000)
+    })
+    if (!response.ok) throw new Error(`it answered ${response.status}`)
+    return response.json()
+  }
+  try {
+    const { port } = JSON.parse(await firstLine(child.stdio[3], "workerd"))
+    const { declared } = await ask(port, {})
+    for (let check = 0; check < declared; check++) tell(await ask(port, { laboratory, check }))
+    tell({ declared })
+    return []
+  } catch (error) {
+    return [`${error.message}: ${errors.slice(-2000)}`]
+  } finally {
+    end("SIGTERM")
+    await Promise.race([ended, sleep(5000)])
+    end()
+  }
+}
+
+/**
+ * What is run may die before its end, or have nothing to do: it has passed when it said how many checks there are, and
+ * each of them did.
+ */
+export const contract = async (kind, binary, folder) => {
+  const outcomes = []
+  let declared = 0
+  const tell = (told) => {
+    if ("declared" in told) {
+      declared = told.declared
+      return
+    }
+    outcomes.push(told)
+    process.stdout.write(`  ${told.problem === undefined ? "ok  " : "FAIL"} ${told.name}\n`)
+    if (told.problem !== undefined) process.stdout.write(`       ${told.problem.replaceAll("\n", "\n       ")}\n`)
+  }
+  const act = kind === "workerd" ? asWorker(binary) : asProgram(binary, commands[kind])
+  const problems = await withLaboratory(folder, (laboratory) => act(folder, laboratory, tell))
+  const names = new Set(outcomes.map(({ name }) => name))
+  if (declared === 0 || names.size !== declared) problems.push(`${names.size} of ${declared} checks were run`)
+  const failed = outcomes.filter(({ problem }) => problem !== undefined).length
+  return {
+    passed: outcomes.length - failed,
+    failed: failed === 0 && problems.length > 0 ? 1 : failed,
+    problems
+  }
+}

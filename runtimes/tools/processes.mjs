@@ -1,0 +1,109 @@
+/** Processes with a deadline, each the leader of a group, and temporary folders: none outlives this process. */
+import { spawn } from "node:child_process"
+import { randomUUID } from "node:crypto"
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+
+/** All that is started from here carries it, also what a child starts in a group of its own. */
+const mark = { name: "RUNTIMES_RUN", value: randomUUID() }
+
+const living = new Set()
+const folders = new Set()
+
+const signal = (pid, name) => {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // It has just ended.
+  }
+}
+
+const endAll = () => {
+  for (const pid of living) signal(-pid, "SIGKILL")
+  for (const pid of marked()) signal(pid, "SIGKILL")
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+}
+
+/** Runs `use` with a folder that is gone afterwards, also when this process is told to end. */
+export const withFolder = async (parent, prefix, use) => {
+  const folder = mkdtempSync(join(parent, prefix))
+  folders.add(folder)
+  try {
+    return await use(folder)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+    folders.delete(folder)
+  }
+}
+
+export const withTemporaryFolder = (use) => withFolder(tmpdir(), "runtimes-", use)
+
+process.once("exit", endAll)
+for (const name of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(name, () => process.exit(1))
+
+const environmentOf = (pid) => {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, "utf8").split("\0")
+  } catch {
+    return []
+  }
+}
+
+/** The ids of the processes that come from this one, except itself. */
+const marked = () =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => pid !== process.pid && environmentOf(pid).includes(`${mark.name}=${mark.value}`))
+
+/** Ends what a run has left behind, and says how much that was. What is only slow to end has five seconds. */
+export const endLeftovers = async () => {
+  for (let tries = 0; tries < 50 && marked().length > 0; tries++) await sleep(100)
+  const left = marked()
+  for (const pid of left) signal(pid, "SIGKILL")
+  return left.length
+}
+
+export const start = (command, args, { cwd, env = {}, stdio }) => {
+  const child = spawn(command, args, {
+    cwd,
+    detached: true,
+    env: { ...process.env, ...env, [mark.name]: mark.value },
+    stdio
+  })
+  const { pid } = child
+  if (pid !== undefined) living.add(pid)
+  const ended = new Promise((resolve) => {
+    child.once("error", (error) => resolve({ status: null, problem: error.message }))
+    const is = (status, signal) => resolve({ status, problem: signal ?? undefined })
+    child.once("close", is)
+    // What it has left behind may hold its output open for ever.
+    child.once("exit", (...how) => setTimeout(is, 2000, ...how).unref())
+  }).finally(() => living.delete(pid))
+  return { child, ended, end: (name = "SIGKILL") => signal(-pid, name) }
+}
+
+/** Runs a command to its end, or to its deadline. `onLine` is told each line of its output as it comes. */
+export const run = async (command, args, { cwd, deadline, env, onLine, show = false }) => {
+  const stdio = ["ignore", show ? "inherit" : "pipe", show ? "inherit" : "pipe"]
+  const { child, end, ended } = start(command, args, { cwd, env, stdio })
+  const output = { stdout: "", stderr: "" }
+  let rest = ""
+  child.stdout?.setEncoding("utf8").on("data", (text) => {
+    output.stdout += text
+    const lines = (rest + text).split("\n")
+    rest = lines.pop()
+    if (onLine !== undefined) lines.forEach(onLine)
+  })
+  child.stderr?.setEncoding("utf8").on("data", (text) => output.stderr += text)
+  let late = false
+  const timer = setTimeout(() => {
+    late = true
+    end()
+  }, deadline)
+  const { problem, status } = await ended
+  clearTimeout(timer)
+  return { ...output, status, problem: late ? `no end within ${deadline / 1000} s` : problem }
+}

@@ -52,7 +52,7 @@ export const tool = (name, args) => run(join(root, "node_modules", ".bin", windo
 /** All that decides what an installation holds. */
 const installationKey = () => {
   const files = ["pnpm-lock.yaml", "pnpm-workspace.yaml", ".npmrc", "package.json"]
-  const hash = createHash("sha256").update(`${process.platform} ${process.arch} ${process.versions.modules}`)
+  const hash = createHash("sha256").update(`${process.platform} ${process.arch}`)
   for (const path of [...files, ...members().map((member) => `${member}/package.json`)]) hash.update(read(path))
   return hash.digest("hex")
 }
@@ -91,10 +91,12 @@ const removeLeftovers = (folder) => {
   }
 }
 
-/** Compiles what changed. Everything, when a built package is gone that the compiler believes to be there. */
+/** Compiles what changed. Everything, when something built is gone that the compiler believes to be there. */
 export const build = (project, options = []) => {
-  const packages = foldersIn("packages")
-  packages.forEach(removeLeftovers)
-  const gone = packages.some((folder) => !existsSync(join(root, folder, "dist")))
+  const folders = members()
+  folders.forEach(removeLeftovers)
+  const gone = folders.some((folder) =>
+    existsSync(join(root, folder, ".tsbuild")) && !existsSync(join(root, folder, "dist"))
+  )
   tool("tsc", ["-b", project, ...(gone ? ["--force"] : options)])
 }

@@ -51,46 +51,35 @@ export const write = (page: string, results: ReadonlyArray<Result>): string =>
     (_, table: string) => `<!-- table: ${table} -->\n\n${markdown(rowsOf(results, table))}\n\n<!-- end -->`
   )
 
-interface Tested {
-  readonly server: string
-  readonly version: string
-}
+/** How many of a table's columns, from the left, are the same in each run; the others are figures. Where not told: all. */
+const steady: Readonly<Record<string, number>> = { machine: 0, load: 1, nginx: 2 }
 
-const named = ({ server, version }: Tested) => `${server} ${version}`
-
-/** The servers that the rows of a page name, with their versions. */
-const testedIn = (page: string): ReadonlyArray<string> =>
-  [...page.matchAll(places)].flatMap(([place]) => {
+/** What a page says that does not change from run to run: the columns of each table, and its rows without the figures. */
+const factsIn = (page: string, most: number): ReadonlyArray<string> =>
+  [...page.matchAll(places)].flatMap(([place, table = ""]) => {
     const rows = place.split("\n").filter((line) => line.startsWith("|")).map((line) =>
       line.slice(1, -1).split(/(?<!\\)\|/).map((cell) => cell.trim())
     )
-    const server = rows[0]?.indexOf("server") ?? -1
-    const version = rows[0]?.indexOf("version") ?? -1
-    return server < 0 || version < 0
-      ? []
-      : rows.slice(2).map((cells) => named({ server: cells[server] ?? "", version: cells[version] ?? "" }))
+    const columns = Math.min(steady[table] ?? Infinity, most)
+    const fact = (cells: ReadonlyArray<string>) => `${table}: ${cells.join(" | ")}`
+    const facts = columns === 0 ? [] : rows.slice(2).map((cells) => fact(cells.slice(0, columns)))
+    return most === Infinity ? [...rows.slice(0, 1).map(fact), ...facts] : facts
   })
 
-const testedBy = (results: ReadonlyArray<Result>): ReadonlyArray<string> =>
-  results.flatMap(({ row: { server, version } }) =>
-    server === undefined || version === undefined ? [] : [escaped(named({ server, version }))]
-  )
-
 /**
- * Where the page and a run differ in the servers and versions they name; figures differ from run to run. A run of only a
- * part cannot tell of the others on the page.
+ * Where the page and a run differ but for figures. A run of only a part cannot tell of the others on the page, nor of all
+ * that a row says: of that only the first columns count, a server and its version.
  */
 export const differences = (
   page: string,
   results: ReadonlyArray<Result>,
   complete: boolean
 ): ReadonlyArray<string> => {
-  const told = new Set(testedIn(page))
-  const ran = new Set(testedBy(results))
+  const most = complete ? Infinity : 2
+  const told = new Set(factsIn(page, most))
+  const found = new Set(factsIn(write(page, results), most))
   return [
-    ...[...ran].filter((tested) => !told.has(tested)).map((tested) => `The page does not name ${tested}.`),
-    ...[...told].filter((tested) => complete && !ran.has(tested)).map((tested) =>
-      `The page names ${tested}, which did not run.`
-    )
+    ...[...found].filter((fact) => !told.has(fact)).map((fact) => `The page does not say: ${fact}`),
+    ...[...told].filter((fact) => complete && !found.has(fact)).map((fact) => `Not found, but on the page: ${fact}`)
   ]
 }

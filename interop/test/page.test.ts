@@ -37,19 +37,32 @@ describe("the page", () => {
     ])
   })
 
-  it("names the servers and versions that ran, whatever the figures", () => {
-    const slower = results.map(({ row, table }) => ({ table, row: { ...row, calls: "9" } }))
+  it("says what was found, whatever the figures", () => {
+    const slower = results.map(({ row, table }) => ({ table, row: table === "load" ? { ...row, calls: "9" } : row }))
     assert.deepStrictEqual(differences(written, slower, true), [])
     const newer = results.map(({ row, table }) => ({ table, row: row["version"] ? { ...row, version: "3.0" } : row }))
     assert.deepStrictEqual(differences(written, newer, true), [
-      "The page does not name b 3.0.",
-      "The page does not name a 3.0.",
-      "The page names a 1.0, which did not run.",
-      "The page names b 2.0, which did not run."
+      "The page does not say: servers: a | 3.0 | ",
+      "The page does not say: servers: b | 3.0 | JWT \\| opaque",
+      "Not found, but on the page: servers: a | 1.0 | ",
+      "Not found, but on the page: servers: b | 2.0 | JWT \\| opaque"
     ])
+    const without = results.filter(({ row }) => row["server"] !== "b")
+    assert.include(differences(written, without, true), "Not found, but on the page: servers: b | 2.0 | JWT \\| opaque")
+    const renamed = results.map(({ row: { calls, ...row }, table }) => ({
+      table,
+      row: calls ? { ...row, all: calls } : row
+    }))
+    assert.deepStrictEqual(differences(written, renamed, true), [
+      "The page does not say: load: server | all",
+      "Not found, but on the page: load: server | calls"
+    ])
+  })
+
+  it("a run of a part tells of its servers and versions only", () => {
     assert.deepStrictEqual(differences(written, results.slice(0, 1), false), [])
     assert.deepStrictEqual(differences(page(place("servers")), results.slice(0, 1), false), [
-      "The page does not name b 2.0."
+      "The page does not say: servers: b | 2.0"
     ])
   })
 

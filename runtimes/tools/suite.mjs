@@ -33,18 +33,19 @@ export const suite = async (node, version) => {
     const { problem, status } = await run(
       node,
       [join(root, "node_modules", "vitest", "vitest.mjs"), "run", ...reporters],
-      { cwd: root, deadline, env: onPath(node), show: true }
+      { cwd: root, deadline, env: { ...onPath(node), CI: "true" }, show: true }
     )
     const { numFailedTestSuites = 0, numPassedTests = 0, numTotalTests = 0, testResults = [] } = reportIn(file)
     const tests = testResults.flatMap(({ assertionResults }) => assertionResults)
     const failed = tests.filter((test) => test.status === "failed").length
     // A file that could not even be loaded has no tests to count.
-    const broken = status !== 0 || numFailedTestSuites > 0 || numPassedTests === 0 || failed > 0
+    const skipped = Math.max(numTotalTests - numPassedTests - failed, 0)
+    const broken = status !== 0 || numFailedTestSuites > 0 || numPassedTests === 0 || failed > 0 || skipped > 0
     return {
       passed: numPassedTests,
       failed: broken ? Math.max(failed, 1) : 0,
-      skipped: Math.max(numTotalTests - numPassedTests - failed, 0),
-      problems: broken ? [`the suite ended with ${problem ?? status}`] : []
+      skipped,
+      problems: broken ? [`the suite ended with ${problem ?? status}, ${skipped} tests skipped`] : []
     }
   })
 }

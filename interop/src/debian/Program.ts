@@ -77,7 +77,11 @@ export const run = (
     if (program.version === undefined) return yield* Effect.dieMessage(program.missing)
     return yield* Effect.acquireRelease(
       Effect.sync(() => {
-        const child = spawn(program.command, parameters, { ...(isRoot && nobody), env: environment })
+        // Killed with this process, should that be killed before the scope ends.
+        const child = spawn("setpriv", ["--pdeathsig", "KILL", program.command, ...parameters], {
+          ...(isRoot && nobody),
+          env: environment
+        })
         let output = ""
         let errors = ""
         child.stdout.setEncoding("utf8").on("data", (chunk: string) => (output += chunk))
@@ -94,7 +98,15 @@ export const run = (
           ended: Effect.map(Effect.promise(() => closed), () => errors)
         }
       }),
-      ({ child, ended }) => Effect.andThen(Effect.sync(() => child.kill("SIGTERM")), ended)
+      ({ child, ended }) =>
+        Effect.sync(() => child.kill("SIGTERM")).pipe(
+          Effect.zipRight(Effect.timeoutTo(Effect.interruptible(ended), {
+            duration: "5 seconds",
+            onSuccess: () => Effect.void,
+            onTimeout: () => Effect.sync(() => child.kill("SIGKILL")).pipe(Effect.zipRight(ended))
+          })),
+          Effect.flatten
+        )
     )
   })
 

@@ -126,7 +126,7 @@ const startOn = (port: number): Effect.Effect<string, Program.PortTaken, Scope.S
   Effect.gen(function*() {
     const folder = yield* Program.folder
     const config = join(folder, "glewlwyd.conf")
-    yield* Effect.sync(() => writeFileSync(config, configuration(folder, port)))
+    yield* Effect.sync(() => writeFileSync(config, configuration(folder, port), { mode: 0o644 }))
     const database = yield* Program.run(
       sqlite,
       ["-bail", "-cmd", "PRAGMA synchronous = OFF", join(folder, "database"), `.read ${emptyDatabase}`]

@@ -45,7 +45,7 @@ const startOn = (port: number, options: Options): Effect.Effect<Running, Program
   Effect.gen(function*() {
     const folder = yield* Program.folder
     const socket = join(folder, "control.sock")
-    const inFolder = (name: string, content: string) => writeFileSync(join(folder, name), content)
+    const inFolder = (name: string, content: string) => writeFileSync(join(folder, name), content, { mode: 0o644 })
     inFolder("nginx.conf", configuration(options, port, socket))
     if (options.tls !== undefined) {
       inFolder("cert.pem", options.tls.cert)

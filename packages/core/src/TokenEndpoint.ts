@@ -47,7 +47,7 @@ import * as TokenSource from "./TokenSource.js"
 export interface Options {
   /**
    * The base of the access-token service; `/v1/oauth/accesstoken` is appended (the specification, "Endpoints"). It may have
-   * a path, but no query, fragment or user name (RFC 6749 §3.2). https, or http on this machine.
+   * a path, but no fragment (RFC 6749 §3.2), no query and no user name. https, or http on this machine.
    */
   readonly authUrl: string | URL
   /**
@@ -76,8 +76,8 @@ const path = "/v1/oauth/accesstoken"
 
 /**
  * The source itself: `acquire` sends the specification's POST ("Endpoints") and keeps nothing. Within the deadline it is
- * retried at most 5 times, after 200 ms doubling to 1 s, or what `Retry-After` asks for: on transport errors, timeouts, 408,
- * 429 and 5xx. A redirect is refused, since credentials follow none.
+ * retried at most 5 times, after 200 ms doubling to 1 s (75 % to 100 % of that), or what `Retry-After` asks for: on
+ * transport errors, timeouts, 408, 429 and 5xx. A redirect is refused, since credentials follow none.
  *
  * Fails with `ConfigurationError` as `layer` does. `acquire` fails with `AccessTokenError`.
  *

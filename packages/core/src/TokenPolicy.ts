@@ -28,7 +28,7 @@ export interface Options {
     readonly base?: Duration.DurationInput | undefined
     /**
      * The longest pause. Default 60 seconds, at most 1 hour. While callers fail for want of a token it is 5 seconds, unless
-     * the base is longer.
+     * the base is longer or the endpoint refused the credentials.
      */
     readonly max?: Duration.DurationInput | undefined
   } | undefined

@@ -31,7 +31,7 @@ const lenient = <A, I>(schema: Schema.Schema<A, I>) => {
 /** `b64token` (RFC 6750 §2.1): nothing in it can break a header. */
 const BearerValue = Schema.String.pipe(Schema.maxLength(16 * 1024), Schema.pattern(/^[A-Za-z0-9\-._~+/]+=*$/))
 
-/** `bearer` in any case (RFC 6749 §7.1), or what gateways call it. */
+/** `bearer` in any case (RFC 6749 §5.1), or what gateways call it. */
 const TokenType = Schema.String.pipe(Schema.pattern(/^bearer(token)?$/i))
 
 /** Seconds (RFC 6749 §5.1); gateways send them as digits in a string. */
@@ -65,7 +65,7 @@ const Digits = Schema.Union(
 export const TokenResponse = Schema.Struct({
   /** A `b64token` (RFC 6750 §2.1) of at most 16 KiB. Required. */
   access_token: Schema.Redacted(BearerValue),
-  /** `bearer` in any case (RFC 6749 §7.1), or `BearerToken`, as gateways call it. Required. */
+  /** `bearer` in any case (RFC 6749 §5.1), or `BearerToken`, as gateways call it. Required. */
   token_type: TokenType,
   /** In seconds (RFC 6749 §5.1): a number, or digits in a string. Default 3600, the specification's 60 minutes. */
   expires_in: Schema.optionalWith(Seconds, { default: () => maxLife / 1000 }),
@@ -131,7 +131,6 @@ const fieldsAtFault = (issue: ParseResult.ParseIssue): ReadonlyArray<string> => 
       return [String(Arr.ensure(issue.path)[0])]
     case "Composite":
       return Arr.ensure(issue.issues).flatMap(fieldsAtFault)
-    case "Refinement":
     case "Transformation":
       return fieldsAtFault(issue.issue)
     default:

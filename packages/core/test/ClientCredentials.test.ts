@@ -87,6 +87,11 @@ describe("ClientCredentials", () => {
         })
     )
 
+    it("what is checked carries the type id, by which another copy of the package knows it", () => {
+      assert.strictEqual(ClientCredentials.TypeId, "~@store-api/core/ClientCredentials")
+      assert.strictEqual(credentialsOf("one", "secret")[ClientCredentials.TypeId], ClientCredentials.TypeId)
+    })
+
     it("two are equal when id and secret are", () => {
       assert.isTrue(Equal.equals(credentialsOf("one", "secret"), credentialsOf("one", "secret")))
       assert.isFalse(Equal.equals(credentialsOf("one", "secret"), credentialsOf("two", "secret")))

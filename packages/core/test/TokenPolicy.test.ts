@@ -36,7 +36,12 @@ const policies = FC.record({
   cooldown: FC.option(FC.record({ base: absurd, max: absurd }), { nil: undefined })
 }).map(TokenPolicy.make)
 
-const defaults = TokenPolicy.make()
+const defaults: TokenPolicy.TokenPolicy = {
+  refreshAhead: 300_000,
+  leeway: 30_000,
+  cooldownBase: 1000,
+  cooldownMax: 60_000
+}
 
 const failing = (failures: number, options: Partial<Parameters<typeof TokenPolicy.pauses>[1]> = {}) =>
   TokenPolicy.pauses(defaults, { failures, refusedCredentials: false, retryAfter: 0, chance: 0, ...options })
@@ -45,15 +50,19 @@ const failing = (failures: number, options: Partial<Parameters<typeof TokenPolic
 const almostOne = 1 - Number.EPSILON / 2
 
 describe("TokenPolicy", () => {
+  it("no token lives longer than an hour, and no Retry-After is honoured for longer", () => {
+    assert.strictEqual(TokenPolicy.maxLife, hour)
+    assert.strictEqual(TokenPolicy.maxRetryAfter, hour)
+  })
+
   describe("make", () => {
     it("the defaults are 5 minutes, 30 seconds, 1 second and 60 seconds", () => {
-      const expected = { refreshAhead: 300_000, leeway: 30_000, cooldownBase: 1000, cooldownMax: 60_000 }
-      deepStrictEqual(TokenPolicy.make(), expected)
+      deepStrictEqual(TokenPolicy.make(), defaults)
       deepStrictEqual(
         TokenPolicy.make({ refreshAhead: undefined, leeway: undefined, cooldown: { base: undefined, max: undefined } }),
-        expected
+        defaults
       )
-      deepStrictEqual(TokenPolicy.make({ cooldown: undefined }), expected)
+      deepStrictEqual(TokenPolicy.make({ cooldown: undefined }), defaults)
     })
 
     it("takes durations in every form", () => {

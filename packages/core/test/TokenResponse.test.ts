@@ -46,6 +46,7 @@ describe("TokenResponse", () => {
 
     it("a response with the two required fields only: it lives 60 minutes", () => {
       const response = decoded(`{"access_token":"t","token_type":"bearer"}`)
+      assert.strictEqual(response.expires_in, 3600)
       assert.strictEqual(TokenResponse.lifeOf(response), hour)
       deepStrictEqual(
         [
@@ -136,6 +137,20 @@ describe("TokenResponse", () => {
       deepStrictEqual(problems(body), paths)
     })
 
+    it("each problem tells what was expected there", () => {
+      const expectedOf = (body: string) =>
+        Either.match(TokenResponse.decode(body), {
+          onLeft: ({ problems }) => problems.map(({ expected }) => expected),
+          onRight: () => []
+        })
+      deepStrictEqual(expectedOf("no JSON"), ["a JSON object with access_token and token_type"])
+      deepStrictEqual(expectedOf(`{"expires_in":"soon"}`), [
+        "a bearer token of RFC 6750, of at most 16 KiB",
+        "bearer",
+        "a number of seconds"
+      ])
+    })
+
     it.prop("never throws, whatever the body", [
       FC.oneof(FC.string({ unit: "binary" }), FC.json(), FC.jsonValue().map((value) => tokenBody({ scope: value })))
     ], ([body]) => {
@@ -152,6 +167,7 @@ describe("TokenResponse", () => {
       ["\"0001\"", 1000],
       ["59.9", 59_000],
       ["\"59.9\"", 59_000],
+      ["\"59.95\"", 59_000],
       ["1.0", 1000],
       ["3601", hour],
       ["86400", hour],

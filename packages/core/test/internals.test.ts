@@ -116,6 +116,20 @@ describe("sanitise", () => {
     ["as a list of bytes", (secret) => Buffer.from(secret).join(", ")],
     ["as a printed array of bytes", (secret) => JSON.stringify({ ...Buffer.from(secret) })],
     ["in numbered entities", (secret) => [...secret].map((sign) => `&#${sign.charCodeAt(0)};`).join("")],
+    ["in entities by hex", (secret) => [...secret].map((sign) => `&#x${sign.charCodeAt(0).toString(16)};`).join("")],
+    [
+      "in entities, but for letters and digits, twice",
+      (secret) => secret.replace(/[^a-z0-9]/gi, (sign) => `&amp;#${sign.charCodeAt(0)};`)
+    ],
+    [
+      "in the names of entities",
+      (secret) => secret.replaceAll("+", "&plus;").replaceAll("/", "&sol;").replaceAll("=", "&equals;")
+    ],
+    ["as a string of JSON", (secret) => JSON.stringify(secret).slice(1, -1).replaceAll("/", "\\/")],
+    [
+      "in braced escapes",
+      (secret) => [...secret].map((sign) => `\\u{${sign.charCodeAt(0).toString(16).padStart(2, "0")}}`).join("")
+    ],
     [
       "in the escapes of JSON",
       (secret) => [...secret].map((sign) => `\\u00${sign.charCodeAt(0).toString(16).padStart(2, "0")}`).join("")

@@ -37,7 +37,7 @@ const repeats = (text: string, secrets: ReadonlyArray<Redacted.Redacted>): boole
   const said = compact(text)
   const once = decoded(said)
   const texts = [said, entitiesDecoded(said), percentDecoded(said), percentDecoded(said.replaceAll("+", "")), once]
-    .concat(decoded(once)).map(compact)
+    .concat(decoded(once), unescaped(said)).map(compact)
   const base64 = [said, once].map((text) => text.replaceAll("-", "+").replaceAll("_", "/"))
   const hex = [said, said.replace(/0x|[,:]/g, "")]
   const numbers = [said, said.replace(/"?\d+"?:(?=\d)/g, "")] // without the indexes of a list that was printed as an object
@@ -70,15 +70,28 @@ const compact = (text: string): string => text.replace(/\s/g, "").replace(unprin
 const percentDecoded = (text: string): string =>
   text.replace(/%([\da-f]{2})/gi, (_, hex: string) => character(parseInt(hex, 16)))
 
-/** The few characters that HTML needs to write otherwise. */
+/** The characters that HTML needs to write otherwise, or that libraries write so to be sure; also when escaped twice. */
 const entitiesDecoded = (text: string): string =>
-  text.replace(
-    /&(?:#(\d+)|(lt|gt|quot|apos));/g,
-    (_, code: string | undefined, name: string) =>
-      code === undefined ? { lt: "<", gt: ">", quot: "\"", apos: "'" }[name] ?? "" : character(Number(code))
+  text.replace(/&amp;/gi, "&").replace(
+    /&(?:#(\d+)|#x([\da-f]+)|([a-z]+));/gi,
+    (entity, code: string | undefined, hex: string | undefined, name: string) =>
+      code !== undefined
+        ? character(Number(code))
+        : hex !== undefined
+        ? character(parseInt(hex, 16))
+        : named[name] ?? entity
   )
 
+const named: Readonly<Record<string, string>> = {
+  ...{ lt: "<", gt: ">", quot: "\"", apos: "'" },
+  ...{ plus: "+", sol: "/", equals: "=", percnt: "%", lowbar: "_" }
+}
+
+/** As a string of JSON holds quotes, slashes and backslashes. */
+const unescaped = (text: string): string => text.replace(/\\(["\\/])/g, "$1")
+
 /** `%41`, the escapes of JSON and JavaScript for the same, and `&#65;`. */
-const decoded = (text: string): string => percentDecoded(entitiesDecoded(text.replace(/\\u00|\\x/gi, "%")))
+const decoded = (text: string): string =>
+  percentDecoded(entitiesDecoded(text.replace(/\\u00|\\x/gi, "%").replace(/\\u\{([\da-f]{2})\}/gi, "%$1")))
 
 const character = (code: number): string => String.fromCharCode(code)

@@ -217,6 +217,7 @@ const reject = (state: Empty | Holding, now: Instant, token: AccessToken): Trans
     _tag: "Empty",
     window: neverFresh,
     rejected: Option.some(held),
+    // Stryker disable next-line ConditionalExpression: in the other cases nobody looks at what is added
     acquisition: acquisition._tag === "Acquiring" ? { ...acquisition, becauseRejected: true } : acquisition,
     history: {
       ...history,
@@ -357,8 +358,8 @@ export const zone = (state: State, now: Instant): "Empty" | TokenPolicy.Zone | "
   state._tag === "Holding" ? zoneOf(state.held, now) : state._tag
 
 /** Until when no request is sent, and after which failure. */
-export const coolDown = (state: State, now: Instant) => {
-  if (state._tag === "Closed" || state.acquisition._tag !== "CoolingDown") return Option.none()
+export const coolDown = (state: Empty | Holding, now: Instant) => {
+  if (state.acquisition._tag !== "CoolingDown") return Option.none()
   const { error, untilWhileFailing, untilWhileHolding } = state.acquisition
   const live = state._tag === "Holding" && isLive(state.held, now)
   const left = (live ? untilWhileHolding : untilWhileFailing) - now.monotonic

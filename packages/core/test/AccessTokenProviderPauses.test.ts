@@ -1,0 +1,178 @@
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { AccessTokenError, type AccessTokenProvider, TokenPolicy } from "@store-api/core"
+import { Deferred, Effect, Fiber, Option, Ref } from "effect"
+import * as tokenState from "../src/internal/tokenState.js"
+import { aged, down, hour, run } from "./support/pinnedProvider.js"
+import { settle, token } from "./support/scriptedSource.js"
+import * as VirtualClock from "./support/virtualClock.js"
+
+describe("AccessTokenProvider, at the ends of its pauses", () => {
+  describe("rejection", () => {
+    /** Rejects the token that `get` gives; whether that took effect. */
+    const effective = (provider: AccessTokenProvider.Service) =>
+      Effect.gen(function*() {
+        yield* provider.invalidate(yield* provider.get)
+        return Option.isNone(yield* provider.current)
+      })
+
+    it.effect("while none is held does nothing", () =>
+      run(() => token("one"), ({ calls, provider }) =>
+        Effect.gen(function*() {
+          yield* provider.invalidate(yield* token("one"))
+          assert.strictEqual((yield* provider.status).zone, "Empty")
+          assert.strictEqual(yield* calls, 0)
+        })))
+
+    it.effect("takes effect at once after a renewal that no rejection caused", () =>
+      run((n) => token(`token-${n}`), ({ provider, virtual }) =>
+        Effect.gen(function*() {
+          assert.isTrue(yield* effective(provider))
+          yield* provider.get
+          yield* virtual.advance(1000)
+          yield* provider.refresh
+          assert.isTrue(yield* effective(provider))
+        })))
+
+    it.effect("a token that comes again undisputed stays so: the next interval is the shortest", () =>
+      run(
+        (n) => n < 3 ? aged("same", 0, hour) : token(`token-${n}`),
+        ({ provider, virtual }) =>
+          Effect.gen(function*() {
+            yield* provider.get
+            yield* provider.refresh
+            assert.isTrue(yield* effective(provider))
+            yield* provider.get
+            yield* virtual.advance(1000)
+            assert.isTrue(yield* effective(provider))
+          })
+      ))
+
+    it.effect("another token is not disputed for the last one's sake", () =>
+      run((n) => token(`token-${n}`), ({ provider, virtual }) =>
+        Effect.gen(function*() {
+          assert.isTrue(yield* effective(provider))
+          assert.isFalse(yield* effective(provider), "disputed")
+          yield* provider.refresh
+          yield* virtual.advance(1000)
+          assert.isTrue(yield* effective(provider))
+          yield* provider.get
+          yield* virtual.advance(1000)
+          assert.isTrue(yield* effective(provider), "the interval is of 1 s again")
+        })))
+  })
+
+  describe("failure", () => {
+    it.effect("the error of a cool-down is one object, as long as its retryAt is right", () =>
+      run(() => Effect.fail(down), ({ provider, virtual }) =>
+        Effect.gen(function*() {
+          const first = yield* Effect.flip(provider.get)
+          yield* virtual.advance(0.25)
+          assert.strictEqual(yield* Effect.flip(provider.get), first, "a fraction of a millisecond rounds otherwise")
+          virtual.jump(1)
+          assert.strictEqual(yield* Effect.flip(provider.get), first)
+          virtual.jump(10)
+          const moved = yield* Effect.flip(provider.get)
+          assert.strictEqual(Option.getOrThrow(moved.retryAt).epochMillis, Math.ceil(virtual.wall() + 749.75))
+        })))
+
+    it.effect.each(
+      [
+        ["InvalidClient", "double on, since nothing changes by itself", [750, 1500, 3000, 6000, 12_000]],
+        ["RateLimited", "are of 5 s at most", [750, 1500, 3000, 3750, 3750]]
+      ] as const
+    )(
+      "the pauses after a refusal that says %s %s",
+      ([reason, , expected]) =>
+        run(
+          () => Effect.fail(new AccessTokenError.TokenRefusedError({ reason, status: 400 })),
+          ({ provider, virtual }) =>
+            Effect.gen(function*() {
+              const pauses: Array<number> = []
+              for (let failure = 0; failure < expected.length; failure++) {
+                const error = yield* Effect.flip(provider.get)
+                const pause = Option.getOrThrow(error.retryAt).epochMillis - virtual.wall()
+                pauses.push(pause)
+                yield* virtual.advance(pause)
+              }
+              deepStrictEqual(pauses, [...expected])
+            })
+        )
+    )
+
+    it.effect("who joins a renewal that fails is told the pause of a provider that holds a token", () =>
+      Effect.gen(function*() {
+        const wanted = yield* Ref.make<Effect.Effect<void>>(Effect.void)
+        yield* run(
+          (n) => n === 1 ? token("one") : Effect.zipRight(Effect.flatten(Ref.get(wanted)), Effect.fail(down)),
+          ({ provider, virtual }) =>
+            Effect.gen(function*() {
+              yield* provider.get
+              yield* virtual.advance(hour - 100_000)
+              for (let failures = 0; failures < 4; failures++) {
+                yield* provider.get
+                yield* settle
+                yield* virtual.advance(750 * 2 ** failures)
+              }
+              const failing = yield* Deferred.make<void>()
+              yield* Ref.set(wanted, Deferred.await(failing))
+              yield* provider.get
+              const joining = yield* Effect.fork(Effect.flip(provider.refresh))
+              yield* settle
+              yield* Deferred.succeed(failing, undefined)
+              const error = yield* Fiber.join(joining)
+              assert.strictEqual(Option.getOrThrow(error.retryAt).epochMillis - virtual.wall(), 12_000)
+            })
+        )
+      }))
+
+    it.effect("a broken source is told from an endpoint out of reach by the code", () =>
+      run(
+        (n) => n === 1 ? Effect.die("an invented defect") : Effect.interrupt,
+        ({ provider, virtual }) =>
+          Effect.gen(function*() {
+            yield* Effect.exit(provider.get)
+            const code = Effect.map(
+              Effect.flip(provider.get),
+              (error) => error._tag === "TokenRequestError" ? [error.reason, error.code] : []
+            )
+            deepStrictEqual(yield* code, ["Transport", Option.some("SOURCE_DEFECT")])
+            yield* virtual.advance("1 seconds")
+            deepStrictEqual(yield* code, ["Transport", Option.some("SOURCE_INTERRUPTED")])
+          })
+      ))
+
+    it.effect("a token that comes dead: when it died, and when that was seen", () =>
+      run(() => aged("dead", hour, -5000), ({ provider, virtual }) =>
+        Effect.gen(function*() {
+          const error = yield* Effect.flip(provider.get)
+          assert.instanceOf(error, AccessTokenError.TokenExpiredError)
+          assert.strictEqual(error.expiredAt.epochMillis, virtual.wall() - 5000)
+          assert.strictEqual(error.checkedAt.epochMillis, virtual.wall())
+        })))
+  })
+
+  it("a landing of a flight that is not in the air changes nothing", () => {
+    const virtual = VirtualClock.make()
+    const transition = tokenState.transition(TokenPolicy.make())
+    const now = { wall: virtual.wall(), monotonic: virtual.monotonic() }
+    const started = (state: tokenState.State) => {
+      const [command, next] = transition(state, { _tag: "Refresh", now })
+      return command._tag === "Start" ? { flight: command.flight, next } : assert.fail(command._tag)
+    }
+    const landing = (flight: tokenState.Flight, value: string) => ({
+      _tag: "Land" as const,
+      now,
+      flight,
+      exit: Effect.runSyncExit(Effect.withClock(token(value), virtual.clock)),
+      chance: 0
+    })
+    const first = started(tokenState.initial)
+    const [, holding] = transition(first.next, landing(first.flight, "one"))
+    assert.strictEqual(tokenState.zone(holding, now), "Fresh", "in the air it lands")
+    const second = started(holding)
+    for (const state of [tokenState.initial, holding, second.next]) {
+      assert.strictEqual(transition(state, landing(first.flight, "late"))[1], state)
+    }
+  })
+})

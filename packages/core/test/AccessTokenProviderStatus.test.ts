@@ -1,0 +1,285 @@
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { type AccessToken, AccessTokenProvider } from "@store-api/core"
+import type { Clock } from "effect"
+import { Config, DateTime, Deferred, Effect, Fiber, HashMap, Layer, Logger, LogLevel, Option, Random } from "effect"
+import { type Acquisition, aged, down, hour, minute, run } from "./support/pinnedProvider.js"
+import { answering, settle, token } from "./support/scriptedSource.js"
+import * as VirtualClock from "./support/virtualClock.js"
+
+/** Keeps level, words and annotations of each line. */
+const recording = () => {
+  const lines: Array<readonly [string, unknown, Readonly<Record<string, unknown>>]> = []
+  return {
+    lines,
+    layer: Layer.merge(
+      Logger.replace(
+        Logger.defaultLogger,
+        Logger.make(({ annotations, logLevel, message }) => {
+          lines.push([logLevel.label, message, Object.fromEntries(HashMap.toEntries(annotations))])
+        })
+      ),
+      Logger.minimumLogLevel(LogLevel.Debug)
+    )
+  }
+}
+
+const untilOf = ({ coolDown }: AccessTokenProvider.ProviderStatus) =>
+  Option.map(coolDown, ({ error, until }) => ({ error, until: until.epochMillis }))
+
+describe("AccessTokenProvider, what it shows", () => {
+  it("the tag's key is the module's name: what users' layers are found by", () => {
+    assert.strictEqual(AccessTokenProvider.AccessTokenProvider.key, "@store-api/core/AccessTokenProvider")
+  })
+
+  it.effect("layerConfig reads the options", () =>
+    Effect.gen(function*() {
+      const virtual = VirtualClock.make()
+      const source = yield* answering((n) => token(`token-${n}`))
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        yield* provider.get
+        yield* virtual.advance("52 minutes")
+        assert.strictEqual((yield* provider.status).zone, "Fresh", "8 minutes are left")
+        yield* virtual.advance(1)
+        assert.strictEqual((yield* provider.status).zone, "RefreshSoon")
+      }).pipe(
+        Effect.provide(Layer.provide(
+          AccessTokenProvider.layerConfig({ refreshAhead: Config.succeed("10 minutes") }),
+          source.layer
+        )),
+        Effect.withClock(virtual.clock),
+        Effect.withRandom(Random.fixed([0]))
+      )
+    }))
+
+  describe("status", () => {
+    it.effect("tells zone, end and acquisition, from the first one to the close", () =>
+      Effect.gen(function*() {
+        const virtual = VirtualClock.make()
+        const answered = yield* Deferred.make<void>()
+        const source = yield* answering(() => Effect.zipRight(Deferred.await(answered), token("one")))
+        const provider = yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          const none = { expiresAt: Option.none(), coolDown: Option.none() }
+          deepStrictEqual(yield* provider.status, { ...none, zone: "Empty", acquiring: false })
+          const caller = yield* Effect.fork(provider.get)
+          yield* settle
+          deepStrictEqual(yield* provider.status, { ...none, zone: "Empty", acquiring: true })
+          yield* Deferred.succeed(answered, undefined)
+          const { expiresAt } = yield* Fiber.join(caller)
+          deepStrictEqual(yield* provider.status, {
+            zone: "Fresh",
+            expiresAt: Option.some(expiresAt),
+            acquiring: false,
+            coolDown: Option.none()
+          })
+          return provider
+        }).pipe(
+          Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
+          Effect.withClock(virtual.clock)
+        )
+        const closed = { zone: "Closed", expiresAt: Option.none(), acquiring: false, coolDown: Option.none() } as const
+        deepStrictEqual(yield* provider.status, closed)
+        deepStrictEqual(yield* provider.current, Option.none())
+        yield* provider.invalidate(yield* token("one"))
+        deepStrictEqual(yield* provider.status, closed)
+        for (const call of [provider.get, provider.refresh]) {
+          const error = yield* Effect.flip(call)
+          assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "Closed")
+        }
+      }))
+
+    it.effect("shows the cool-down that holds for callers now: the long one while a token lives, then the short one", () =>
+      run((n) => n === 1 ? token("one") : Effect.fail(down), ({ provider, virtual }) =>
+        Effect.gen(function*() {
+          const { expiresAt } = yield* provider.get
+          yield* virtual.advance(hour - 200_000)
+          // Seven renewals fail: the pause of the seventh is of 45 seconds, and for those without a token of 3.75.
+          for (let failures = 0; failures < 6; failures++) {
+            yield* provider.get
+            yield* settle
+            yield* virtual.advance(Math.min(750 * 2 ** failures, 45_000))
+          }
+          const beforeEnd = expiresAt.epochMillis - virtual.wall()
+          yield* virtual.advance(beforeEnd - 2000)
+          yield* provider.get
+          yield* virtual.advance(0)
+          const failedAt = virtual.wall()
+          deepStrictEqual(untilOf(yield* provider.status), Option.some({ error: down._tag, until: failedAt + 45_000 }))
+          yield* virtual.advance(2000)
+          deepStrictEqual(untilOf(yield* provider.status), Option.some({ error: down._tag, until: failedAt + 3750 }))
+          const error = yield* Effect.flip(provider.get)
+          assert.strictEqual(Option.getOrThrow(error.retryAt).epochMillis, failedAt + 3750)
+          yield* virtual.advance(1749)
+          assert.isTrue(Option.isSome((yield* provider.status).coolDown))
+          yield* virtual.advance(1)
+          assert.isTrue(Option.isNone((yield* provider.status).coolDown), "over at its moment")
+        })))
+
+    it.effect("a renewal without progress is no failure: no cool-down is shown", () =>
+      run(
+        (n) => n < 3 ? aged("same", hour - minute, minute) : token("never"),
+        ({ provider }) =>
+          Effect.gen(function*() {
+            yield* provider.get
+            yield* provider.refresh
+            assert.isTrue(Option.isNone((yield* provider.status).coolDown))
+          })
+      ))
+  })
+
+  describe("the cached path", () => {
+    it.effect("reads each clock once, from one second before the token's time to the beginning of its margin", () =>
+      Effect.gen(function*() {
+        const virtual = VirtualClock.make()
+        const reads = { wall: 0, monotonic: 0 }
+        const counting: Clock.Clock = {
+          ...virtual.clock,
+          unsafeCurrentTimeMillis: () => {
+            reads.wall++
+            return virtual.clock.unsafeCurrentTimeMillis()
+          },
+          unsafeCurrentTimeNanos: () => {
+            reads.monotonic++
+            return virtual.clock.unsafeCurrentTimeNanos()
+          }
+        }
+        const source = yield* answering((n) => token(`token-${n}`))
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          const first = yield* provider.get
+          const readsOf = Effect.gen(function*() {
+            const before = { ...reads }
+            assert.strictEqual(yield* provider.get, first)
+            return [reads.wall - before.wall, reads.monotonic - before.monotonic] as const
+          })
+          deepStrictEqual(yield* readsOf, [1, 1])
+          virtual.jump(-1000)
+          deepStrictEqual(yield* readsOf, [1, 1], "moved back by the tolerance")
+          virtual.jump(1000)
+          yield* virtual.advance(hour - 4 * minute - 1)
+          deepStrictEqual(yield* readsOf, [1, 1], "the last millisecond")
+          virtual.jump(1)
+          assert.isAbove((yield* readsOf)[0], 1, "no more than the margin is left by the wall clock")
+          virtual.jump(-1)
+          yield* virtual.advance(1)
+          virtual.jump(-1)
+          assert.isAbove((yield* readsOf)[0], 1, "nor by the monotonic clock")
+          assert.strictEqual(yield* source.calls, 1, "the margin is left, not less: no renewal yet")
+        }).pipe(
+          Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
+          Effect.withClock(counting),
+          Effect.withRandom(Random.fixed([0]))
+        )
+      }))
+
+    it.effect("ends at the longer margin: with a leeway above refreshAhead callers wait from there on", () =>
+      run((n) => n === 1 ? token("one") : Effect.never, ({
+        provider,
+        virtual
+      }) =>
+        Effect.gen(function*() {
+          yield* provider.get
+          yield* virtual.advance(hour - 30_000)
+          assert.strictEqual((yield* provider.status).zone, "Fresh")
+          yield* provider.get
+          assert.isFalse((yield* provider.status).acquiring)
+          yield* virtual.advance(1)
+          assert.strictEqual((yield* provider.status).zone, "MustWait")
+          const caller = yield* Effect.fork(provider.get)
+          yield* settle
+          assert.isTrue(Option.isNone(yield* Fiber.poll(caller)))
+          yield* Fiber.interrupt(caller)
+        }), { refreshAhead: "1 seconds" }))
+
+    it.effect("by the monotonic clock too: a wall clock that stands still leads nobody past the margin", () =>
+      run((n) => token(`token-${n}`, hour), ({ calls, provider, virtual }) =>
+        Effect.gen(function*() {
+          yield* provider.get
+          for (const [minutes, expected] of [[55, 1], [1, 1]] as const) {
+            yield* virtual.advance(minutes * minute)
+            virtual.jump(-minutes * minute)
+            yield* provider.get
+            yield* settle
+            assert.strictEqual(yield* calls, expected)
+          }
+          yield* virtual.advance(1)
+          virtual.jump(-1)
+          yield* provider.get
+          yield* settle
+          assert.strictEqual(yield* calls, 2, "less than 4 minutes are left")
+        })))
+  })
+
+  describe("what it logs", () => {
+    it.effect("an acquisition, and a renewal that fails, with the token's end and the error's own words", () => {
+      const { layer, lines } = recording()
+      return run((n) => n === 2 ? Effect.fail(down) : n === 3 ? Effect.die("an invented defect") : token("one"), ({
+        provider,
+        virtual
+      }) =>
+        Effect.gen(function*() {
+          const { expiresAt } = yield* provider.get
+          const at = { expiresAt: DateTime.formatIso(expiresAt) }
+          yield* virtual.advance(57 * minute)
+          yield* provider.get
+          yield* settle
+          yield* virtual.advance(750)
+          yield* provider.get
+          yield* settle
+          const failed = "Access token renewal failed; the token held is served while it lives"
+          deepStrictEqual(lines, [
+            ["DEBUG", ["Access token acquired"], at],
+            ["WARN", [failed], { ...at, error: "TokenRequestError", reason: down.message }],
+            ["WARN", [failed], { ...at, error: "Defect", reason: "the TokenSource died" }]
+          ])
+        })).pipe(Effect.provide(layer))
+    })
+
+    it.effect("nothing of an acquisition that fails while no token lives: its callers hear of it", () => {
+      const { layer, lines } = recording()
+      return run((n) => n === 2 ? token("one") : Effect.fail(down), ({ provider, virtual }) =>
+        Effect.gen(function*() {
+          yield* Effect.flip(provider.get)
+          yield* virtual.advance("1 seconds")
+          yield* provider.get
+          yield* virtual.advance(hour)
+          yield* Effect.flip(provider.get)
+          deepStrictEqual(lines.map(([level]) => level), ["DEBUG"])
+        })).pipe(Effect.provide(layer))
+    })
+  })
+
+  describe("layerTest", () => {
+    const provided = (provided: AccessToken.AccessToken | Acquisition) =>
+      Effect.provide(AccessTokenProvider.layerTest(provided))
+
+    it.effect("tells the zone and the end of its token, and that it is over", () =>
+      Effect.gen(function*() {
+        const virtual = VirtualClock.make()
+        const fixed = yield* Effect.withClock(token("fixed"), virtual.clock)
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          const status = { expiresAt: Option.some(fixed.expiresAt), acquiring: false, coolDown: Option.none() }
+          deepStrictEqual(yield* provider.status, { ...status, zone: "Fresh" })
+          yield* virtual.advance(hour)
+          deepStrictEqual(yield* provider.status, { ...status, zone: "Expired" })
+          assert.strictEqual((yield* Effect.flip(provider.current)).reason, "Elapsed")
+        }).pipe(provided(fixed), Effect.withClock(virtual.clock))
+      }))
+
+    it.effect("an effect's token is the current one from then on, until it is invalidated", () =>
+      Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        const empty = { zone: "Empty", expiresAt: Option.none(), acquiring: false, coolDown: Option.none() } as const
+        deepStrictEqual(yield* provider.status, empty)
+        const given = yield* provider.get
+        deepStrictEqual(yield* provider.current, Option.some(given))
+        yield* provider.invalidate(yield* token("another"))
+        deepStrictEqual(yield* provider.current, Option.some(given), "that was another")
+        yield* provider.invalidate(given)
+        deepStrictEqual(yield* provider.status, empty)
+      }).pipe(provided(token("given"))))
+  })
+})

@@ -22,7 +22,11 @@ const { hashOf, pageOf, pagePath, problemsOf, readReport, reportPath, summaryOf,
 const names = process.argv.slice(2)
 const wanted = files.filter(({ path }) => names.length === 0 || names.includes(basename(path, ".ts")))
 if (wanted.length < Math.max(names.length, 1)) {
-  process.stderr.write(`Files: ${files.map(({ path }) => basename(path, ".ts")).join(", ")}\n`)
+  process.stderr.write(
+    `There is no such file among those that are measured: ${
+      files.map(({ path }) => basename(path, ".ts")).join(", ")
+    }\n`
+  )
   process.exit(1)
 }
 

@@ -3,8 +3,9 @@
  * what is there is not what it would write.
  */
 import "./require-node.mjs"
-import { install } from "./workspace.mjs"
+import { install, takesOnly } from "./workspace.mjs"
 
+takesOnly("--check")
 install()
 
 const { outdated, write } = await import("./reference/files.mjs")

@@ -5,8 +5,9 @@
 import "./require-node.mjs"
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { build, install, root } from "./workspace.mjs"
+import { build, install, root, takesOnly } from "./workspace.mjs"
 
+takesOnly("--update")
 install()
 build("benchmarks")
 const { measureSize } = await import("../benchmarks/dist/size.js")
@@ -21,7 +22,7 @@ const imports = {
   "whole core": `export * from "${core}"`
 }
 
-/** The design's limit: once it is kept, no update goes beyond it. */
+/** The limit that docs/benchmarks.md names: once it is kept, no update goes beyond it. */
 const mostOfWholeCore = 12_000
 
 const budgetFile = join(root, "size-budget.json")
@@ -55,7 +56,7 @@ for (const [what, bytes] of Object.entries(measured)) {
   if (!(bytes <= limit)) fail(`${what}: too large`)
 }
 if (budget["whole core"] > mostOfWholeCore) {
-  process.stdout.write(`The whole core is meant to be at most ${mostOfWholeCore} bytes: it is not yet.\n`)
+  process.stdout.write(`whole core: above the limit of docs/benchmarks.md, ${mostOfWholeCore} bytes\n`)
 }
 
 /**

@@ -46,6 +46,16 @@ const pnpmCommand = (args) => {
 
 export const pnpm = (args) => run(...pnpmCommand(args))
 
+/** Ends the process with a sentence when a command is given what it does not know. */
+export const takesOnly = (...known) => {
+  const unknown = process.argv.slice(2).filter((argument) => !known.includes(argument))
+  if (unknown.length === 0) return
+  process.stderr.write(
+    `There is no ${unknown.join(", ")}: ${known.length > 0 ? `choose from ${known.join(", ")}` : "nothing is taken"}.\n`
+  )
+  process.exit(1)
+}
+
 /** A tool of the workspace: `tsc`, `vitest`, … */
 export const tool = (name, args) => run(join(root, "node_modules", ".bin", windows ? `${name}.cmd` : name), args)
 

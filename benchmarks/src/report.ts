@@ -95,7 +95,7 @@ Measured by \`npm run bench\` on ${date}, written by it. [How it is measured](..
 
 ## Goals
 
-The goal is what we aim at, the limit what no release exceeds. Ratios are to something measured in the same run, so that
+The goal is what we aim at, the limit what none should exceed; the verdict says where one does. Ratios are to something measured in the same run, so that
 they hold on any machine. In brackets: of times in one fiber, of promises and of attaching, the lowest and the highest of
 several processes; of the cold start, the middle half of its repetitions.
 

@@ -58,11 +58,11 @@ describe.skipIf(isLeftOut(nginx))("limit_req before the token endpoint", () => {
   )
 
   it.scopedLive(
-    "one in three seconds: the caller waits, and has a token within the deadline",
+    "one in a second and a half: the caller waits, and has a token within the deadline",
     () =>
       Effect.gen(function*() {
         const { client, front } = yield* start({
-          http: zone("20r/m"),
+          http: zone("40r/m"), // what is tried again is over after 2.5 s at the soonest
           token: "limit_req zone=tokens; limit_req_status 429;"
         })
         const first = yield* client.provider.get
@@ -73,7 +73,7 @@ describe.skipIf(isLeftOut(nginx))("limit_req before the token endpoint", () => {
         const refused = statuses.slice(1, -1)
         assert.isNotEmpty(refused)
         assert.isTrue(refused.every((status) => status === 429))
-        yield* Front.tell(front, { fault: "`limit_req` 20r/m, `limit_req_status` 429", outcome: "a token" })
+        yield* Front.tell(front, { fault: "`limit_req` 40r/m, `limit_req_status` 429", outcome: "a token" })
       }),
     timeout
   )

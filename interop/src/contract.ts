@@ -208,7 +208,7 @@ const revocation = (it: Shared) => {
 
 const underLoad = (server: AuthorizationServer) => {
   it.scopedLive(
-    `${callers} callers, at least ${leastCalls} calls, tokens of ${shortLife} s: no prompt call ends with a 401`,
+    `${callers} callers, at least ${leastCalls} calls, tokens of ${shortLife} s: no call ends with a 401`,
     () =>
       Effect.gen(function*() {
         const running = yield* server.start({ life: shortLife })
@@ -217,13 +217,13 @@ const underLoad = (server: AuthorizationServer) => {
           running,
           Effect.provide(load, storeAuth(running, running.credentials))
         )
-        const { lives, others, prompt, seconds, slow } = result
-        assert.isAtLeast(prompt.calls, leastCalls)
-        assert.strictEqual(prompt.unauthorized, 0)
-        assert.isAtMost(slow.calls, prompt.calls / 100, "a machine too busy to tell")
+        const { lives, others, seconds } = result
+        const slowest = `${Math.round(result.slowest)} ms`
+        assert.isAtLeast(result.calls, leastCalls)
+        // Only what takes as long as a token lives, twice, can meet the end of two.
+        assert.strictEqual(result.unauthorized, 0, `the slowest call took ${slowest}`)
         assert.deepStrictEqual(others, [])
-        const repeated = unauthorized - slow.unauthorized
-        assert.strictEqual(calls, prompt.calls + slow.calls + repeated, "a call is repeated after a 401, once")
+        assert.strictEqual(calls, result.calls + unauthorized, "a call is repeated after a 401, once")
 
         // What the answers say: some servers round down what is left of a life.
         const told = [...lives.values()]
@@ -239,11 +239,10 @@ const underLoad = (server: AuthorizationServer) => {
         yield* report("load", {
           server: server.name,
           callers: `${callers}`,
-          "calls under 2 s": prompt.calls.toLocaleString("en"),
-          "401 seen": `${prompt.unauthorized}`,
-          "slower calls": `${slow.calls}`,
-          "401 seen by these": `${slow.unauthorized}`,
-          "401 at the resource, call repeated": `${repeated}`,
+          calls: result.calls.toLocaleString("en"),
+          "401 seen": `${result.unauthorized}`,
+          "slowest call": slowest,
+          "401 at the resource, call repeated": `${unauthorized}`,
           seconds: seconds.toFixed(1),
           "life told": shortest === longest ? `${longest} s` : `${shortest} to ${longest} s`,
           "token requests": `${tokenRequests}`,

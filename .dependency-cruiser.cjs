@@ -24,6 +24,8 @@ const floors = [
     "internal/flightRuntime",
     "internal/headerValue",
     "internal/heldToken",
+    "internal/seal",
+    "internal/storedToken",
     "internal/tokenState"
   ],
   ["TokenEndpoint", "SharedTokenSource", "AccessTokenProvider"],

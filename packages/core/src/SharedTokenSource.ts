@@ -1,0 +1,256 @@
+/**
+ * A `TokenSource` that shares: processes with one `TokenStore` buy one token together. The provider above it and the
+ * endpoint below it do not change.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Equal from "effect/Equal"
+import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
+import * as Option from "effect/Option"
+import * as Random from "effect/Random"
+import * as Ref from "effect/Ref"
+import type { AccessToken } from "./AccessToken.js"
+import type { ConfigurationError, CredentialsError } from "./AccessTokenError.js"
+import type { ClientCredentials } from "./ClientCredentials.js"
+import { baseUrl, withoutTrailingSlash } from "./internal/baseUrl.js"
+import { diesLater, sameValue } from "./internal/heldToken.js"
+import * as seal from "./internal/seal.js"
+import * as storedToken from "./internal/storedToken.js"
+import * as TokenSource from "./TokenSource.js"
+import { type Lease, type Service as Store, TokenStore, TokenStoreError } from "./TokenStore.js"
+
+/**
+ * - `authUrl`, `credentials`: the same as the endpoint's. Only processes with both in common share a token; the secret
+ *   seals what is stored, and neither it nor the id can be read there.
+ * - `lease`: how long a process that died while it asked for a token keeps the others waiting. Default 5 seconds. Who lives
+ *   extends it as long as the endpoint takes.
+ * - `patience`: how long one waits for another's acquisition before asking the endpoint itself. Default 20 seconds.
+ * - `storeTimeout`: for one operation of the store; then the endpoint is asked as if there were none. Default 1 second.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Options {
+  readonly authUrl: string | URL
+  readonly credentials: ClientCredentials | Effect.Effect<ClientCredentials, CredentialsError>
+  readonly lease?: Duration.DurationInput | undefined
+  readonly patience?: Duration.DurationInput | undefined
+  readonly storeTimeout?: Duration.DurationInput | undefined
+}
+
+/**
+ * Counts the operations that a store could not do, by `operation`. Each time the endpoint was asked instead, or a token
+ * could not be shared.
+ *
+ * @since 0.1.0
+ * @category metrics
+ */
+export const storeFailures = Metric.counter("store_api_token_store_failures", {
+  description: "Operations that the shared token store could not do",
+  incremental: true
+})
+
+/** Between looks into the store, while another process acquires; jittered by 0.75 to 1. In milliseconds. */
+const firstPause = 25
+const longestPause = 500
+
+/**
+ * Decorates the `TokenSource` in the context. Fails with `ConfigurationError` when `authUrl` is no URL.
+ *
+ * One acquisition looks into the store; without a token there it takes the lease, looks again, asks the source and
+ * publishes the answer; without the lease it waits for the holder's. The token to be replaced is taken out of the store if
+ * it is still that one, and is never the answer. A stored token counts from its own `acquiredAt`.
+ *
+ * A store that fails or does not answer is a miss: the source is asked, with one warning for each outage.
+ *
+ * @example
+ * ```ts
+ * import { type ClientCredentials, SharedTokenSource, TokenSource, TokenStore } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const inOneProcess = (credentials: ClientCredentials.ClientCredentials) =>
+ *   SharedTokenSource.make({ authUrl: "https://auth.store.example", credentials }).pipe(
+ *     Effect.provideServiceEffect(TokenStore.TokenStore, TokenStore.makeMemory)
+ *   )
+ * ```
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const make = (
+  options: Options
+): Effect.Effect<TokenSource.Service, ConfigurationError, TokenSource.TokenSource | TokenStore> =>
+  Effect.gen(function*() {
+    const source = yield* TokenSource.TokenSource
+    const store = yield* reliable(yield* TokenStore, options.storeTimeout ?? "1 second")
+    const authUrl = withoutTrailingSlash(yield* baseUrl("authUrl", options.authUrl, true))
+    const sealing = yield* sealingOf(options.credentials, authUrl)
+    const leaseMillis = Duration.toMillis(options.lease ?? "5 seconds")
+    const patience = Duration.toMillis(options.patience ?? "20 seconds")
+
+    const shared = (replacing: Option.Option<AccessToken>, { key, open, seal }: seal.Sealing) => {
+      /** The token in the store, if it serves. The one to be replaced is taken out. */
+      const look = Effect.gen(function*() {
+        const entry = yield* store.get(key)
+        if (Option.isNone(entry)) return Option.none()
+        const now = yield* Clock.currentTimeMillis
+        const found = Option.flatMap(yield* open(entry.value), (text) => storedToken.decode(text, now))
+        if (Option.isNone(found) || Option.isNone(replacing)) return found
+        if (sameValue(found.value, replacing.value)) {
+          yield* store.remove(key, entry.value)
+          return Option.none()
+        }
+        return Option.filter(found, (token) => diesLater(token, replacing.value))
+      })
+
+      /** The lease, and the token that came while it was taken, if one did. Neither, while another holds it. */
+      const take = Effect.gen(function*() {
+        const lease = yield* store.lease(key, leaseMillis)
+        if (Option.isNone(lease)) return Option.none()
+        return Option.some({ lease: lease.value, token: yield* Effect.onError(look, () => release(lease.value)) })
+      })
+
+      const release = (lease: Lease) => Effect.ignore(lease.release)
+
+      /** Lets others know; a token that was to be replaced, which the endpoint may hand out again, would help nobody. */
+      const publish = (token: AccessToken) =>
+        Effect.gen(function*() {
+          if (Option.exists(replacing, (replaced) => sameValue(replaced, token))) return
+          const life = token.expiresAt.epochMillis - (yield* Clock.currentTimeMillis)
+          yield* store.put(key, yield* seal(storedToken.encode(token)), life)
+        }).pipe(Effect.ignore)
+
+      const acquireWith = (lease: Lease) =>
+        Effect.scoped(Effect.zipRight(
+          Effect.forkScoped(extended(lease, leaseMillis)),
+          Effect.tap(source.acquire(replacing), publish)
+        )).pipe(Effect.ensuring(release(lease)))
+
+      return Effect.gen(function*() {
+        const end = (yield* monotonicMillis) + patience
+        for (let pause = firstPause; (yield* monotonicMillis) < end; pause = Math.min(2 * pause, longestPause)) {
+          const found = yield* look
+          if (Option.isSome(found)) return Effect.succeed(found.value)
+          const taken = yield* take
+          if (Option.isSome(taken)) {
+            const { lease, token } = taken.value
+            return Option.match(token, {
+              onNone: () => acquireWith(lease),
+              onSome: (token) => Effect.as(release(lease), token)
+            })
+          }
+          yield* Effect.sleep(Math.ceil(pause * (0.75 + 0.25 * (yield* Random.next))))
+        }
+        return Effect.tap(source.acquire(replacing), publish)
+      }).pipe(Effect.catchAll(() => Effect.succeed(source.acquire(replacing))), Effect.flatten)
+    }
+
+    return TokenSource.make((replacing) =>
+      Effect.matchEffect(sealing, {
+        // The endpoint reads them too, and says what is wrong.
+        onFailure: () => source.acquire(replacing),
+        onSuccess: (sealing) => shared(replacing, sealing)
+      })
+    )
+  })
+
+/**
+ * The same as a layer, over the `TokenSource` and the `TokenStore` in the context.
+ *
+ * @example
+ * ```ts
+ * import { ClientCredentials, SharedTokenSource, TokenEndpoint } from "@store-api/core"
+ * import { Layer } from "effect"
+ *
+ * const options = { authUrl: "https://auth.store.example", credentials: ClientCredentials.fromConfig() }
+ *
+ * const TokensLive = SharedTokenSource.layer(options).pipe(Layer.provide(TokenEndpoint.layer(options)))
+ * ```
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = (
+  options: Options
+): Layer.Layer<TokenSource.TokenSource, ConfigurationError, TokenSource.TokenSource | TokenStore> =>
+  Layer.effect(TokenSource.TokenSource, make(options))
+
+/** The keys of the credentials that count now; made anew when these change. */
+const sealingOf = (
+  credentials: Options["credentials"],
+  authUrl: string
+): Effect.Effect<Effect.Effect<seal.Sealing, CredentialsError>> =>
+  Effect.map(
+    Ref.make(Option.none<{ readonly of: ClientCredentials; readonly sealing: seal.Sealing }>()),
+    (last) =>
+      Effect.gen(function*() {
+        const current = Effect.isEffect(credentials) ? yield* credentials : credentials
+        const known = yield* Ref.get(last)
+        if (Option.isSome(known) && Equal.equals(known.value.of, current)) return known.value.sealing
+        const sealing = yield* seal.make(current, authUrl)
+        yield* Ref.set(last, Option.some({ of: current, sealing }))
+        return sealing
+      })
+  )
+
+/** Extends a lease until it is interrupted, or the lease is lost. */
+const extended = (lease: Lease, millis: number): Effect.Effect<void> =>
+  Effect.sleep(Math.ceil(millis / 3)).pipe(
+    Effect.zipRight(lease.extend),
+    Effect.orElseSucceed(() => true),
+    Effect.repeat({ while: (held) => held }),
+    Effect.asVoid
+  )
+
+/**
+ * The store, each of its operations bounded in time, none dying or waiting for what cannot be interrupted; failures are
+ * counted, and the first after a success is warned of.
+ */
+const reliable = (store: Store, timeout: Duration.DurationInput): Effect.Effect<Store> =>
+  Effect.map(Ref.make(false), (isDown) => {
+    const bounded = <A>(
+      operation: TokenStoreError["operation"],
+      effect: () => Effect.Effect<A, TokenStoreError>
+    ): Effect.Effect<A, TokenStoreError> =>
+      Effect.suspend(effect).pipe(
+        Effect.catchAllDefect(() => new TokenStoreError({ operation, reason: "a defect" })),
+        Effect.interruptible,
+        Effect.disconnect,
+        Effect.timeoutFail({
+          duration: timeout,
+          onTimeout: () => new TokenStoreError({ operation, reason: "no answer in time" })
+        }),
+        Effect.tap(Ref.set(isDown, false)),
+        Effect.tapError((error) => Effect.zipRight(Metric.increment(failures(operation)), warnOnce(error)))
+      )
+
+    const warnOnce = ({ operation, reason }: TokenStoreError) =>
+      Effect.unlessEffect(
+        Effect.logWarning("The token store does not work; tokens are asked for without it").pipe(
+          Effect.annotateLogs({ operation, reason })
+        ),
+        Ref.getAndSet(isDown, true)
+      )
+
+    return TokenStore.of({
+      get: (key) => bounded("get", () => store.get(key)),
+      put: (key, entry, life) => bounded("put", () => store.put(key, entry, life)),
+      remove: (key, entry) => bounded("remove", () => store.remove(key, entry)),
+      lease: (key, duration) =>
+        Effect.map(
+          bounded("lease", () => store.lease(key, duration)),
+          Option.map(({ extend, release }) => ({
+            extend: bounded("extend", () => extend),
+            release: bounded("release", () => release)
+          }))
+        )
+    })
+  })
+
+const failures = (operation: TokenStoreError["operation"]) => Metric.tagged(storeFailures, "operation", operation)
+
+const monotonicMillis = Effect.map(Clock.currentTimeNanos, (nanos) => Number(nanos) / 1e6)

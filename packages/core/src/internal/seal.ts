@@ -1,0 +1,76 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Encoding from "effect/Encoding"
+import type * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import type { ClientCredentials } from "../ClientCredentials.js"
+
+/**
+ * What keeps the entries of one client at one endpoint: the name of its key, which shows nothing, and how an entry is
+ * sealed. Both come from the client secret (HKDF-SHA-256, RFC 5869), so whoever has the secret, and nobody else, finds and
+ * reads them.
+ */
+export interface Sealing {
+  readonly key: string
+  readonly seal: (text: string) => Effect.Effect<string>
+  /** None for what was not sealed with this key, under this name, or was changed since. */
+  readonly open: (entry: string) => Effect.Effect<Option.Option<string>>
+}
+
+const algorithm = "AES-GCM"
+const nonceBytes = 12
+
+/** Of the format of the entries: another one would be another version, with keys of its own. */
+const version = "store-api-token-v1"
+
+const utf8 = new TextEncoder()
+
+const subtle = globalThis.crypto.subtle
+
+export const make = (
+  credentials: ClientCredentials,
+  authUrl: string
+): Effect.Effect<Sealing> =>
+  Effect.gen(function*() {
+    const derive = (purpose: string) => ({
+      ...{ name: "HKDF", hash: "SHA-256", salt: utf8.encode(version) },
+      // As JSON: no two of these lists make the same bytes.
+      info: utf8.encode(JSON.stringify([purpose, authUrl, credentials.clientId]))
+    })
+    const secret = yield* Effect.promise(() =>
+      subtle.importKey("raw", utf8.encode(Redacted.value(credentials.clientSecret)), "HKDF", false, [
+        "deriveKey",
+        "deriveBits"
+      ])
+    )
+    const aes = yield* Effect.promise(() =>
+      subtle.deriveKey(derive("entry"), secret, { name: algorithm, length: 256 }, false, ["encrypt", "decrypt"])
+    )
+    const name = yield* Effect.promise(() => subtle.deriveBits(derive("name"), secret, 128))
+    const key = `${version}:${Encoding.encodeHex(new Uint8Array(name))}`
+    const parameters = (iv: Uint8Array<ArrayBuffer>) => ({ name: algorithm, iv, additionalData: utf8.encode(key) })
+    return {
+      key,
+      seal: (text) =>
+        Effect.suspend(() => {
+          const nonce = globalThis.crypto.getRandomValues(new Uint8Array(nonceBytes))
+          return Effect.map(
+            Effect.promise(() => subtle.encrypt(parameters(nonce), aes, utf8.encode(text))),
+            (sealed) => Encoding.encodeBase64Url(Uint8Array.of(...nonce, ...new Uint8Array(sealed)))
+          )
+        }),
+      open: (entry) =>
+        Either.match(Encoding.decodeBase64Url(entry), {
+          onLeft: () => Effect.succeedNone,
+          onRight: (bytes) => {
+            const sealed = Uint8Array.from(bytes)
+            return Effect.tryPromise(() =>
+              subtle.decrypt(parameters(sealed.slice(0, nonceBytes)), aes, sealed.slice(nonceBytes))
+            ).pipe(
+              Effect.map((text) => new TextDecoder().decode(text)),
+              Effect.option
+            )
+          }
+        })
+    }
+  })

@@ -1,0 +1,43 @@
+import * as DateTime from "effect/DateTime"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { AccessToken } from "../AccessToken.js"
+import { maxLife } from "../TokenPolicy.js"
+
+const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { as: "Option" })
+
+/** A token as it is written down, to be sealed: the encoding holds it in clear text. */
+const Stored = Schema.parseJson(Schema.Struct({
+  value: Schema.Redacted(Schema.String),
+  scope: Schema.String,
+  acquiredAt: Schema.DateTimeUtcFromNumber,
+  expiresAt: Schema.DateTimeUtcFromNumber,
+  applicationName: optional(Schema.String),
+  developerEmail: optional(Schema.Redacted(Schema.String)),
+  issuedAt: optional(Schema.String),
+  clientId: optional(Schema.String)
+}))
+
+export const encode: (token: AccessToken) => string = Schema.encodeSync(Stored)
+
+const decodeStored = Schema.decodeOption(Stored)
+
+/**
+ * A token that another machine wrote down, by the clock of this one; none if it is dead, or no token. Where this clock is
+ * behind the other, the token counts as acquired now, and lives 60 minutes from now at most; where it is ahead, it dies
+ * early.
+ */
+export const decode = (text: string, now: number): Option.Option<AccessToken> =>
+  decodeStored(text).pipe(
+    Option.map((stored) =>
+      new AccessToken({
+        ...stored,
+        acquiredAt: earlier(stored.acquiredAt, now),
+        expiresAt: earlier(stored.expiresAt, now + maxLife)
+      })
+    ),
+    Option.filter(({ expiresAt }) => expiresAt.epochMillis > now)
+  )
+
+const earlier = (time: DateTime.Utc, millis: number): DateTime.Utc =>
+  time.epochMillis <= millis ? time : DateTime.unsafeMake(millis)

@@ -1,0 +1,405 @@
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import {
+  AccessToken,
+  AccessTokenError,
+  AccessTokenProvider,
+  SharedTokenSource,
+  TokenSource,
+  TokenStore
+} from "@store-api/core"
+import {
+  DateTime,
+  Deferred,
+  Effect,
+  Exit,
+  Fiber,
+  Layer,
+  Logger,
+  Metric,
+  Option,
+  Redacted,
+  Ref,
+  TestClock
+} from "effect"
+import { credentials, credentialsOf, drive, endpoint, fullToken, member, outage } from "./support/fleet.js"
+
+const valueOf = ({ value }: AccessToken.AccessToken) => Redacted.value(value)
+
+/** The values that many acquisitions at once came to. */
+const valuesOf = (
+  exits: Exit.Exit<ReadonlyArray<AccessToken.AccessToken>, unknown>
+) => [...new Set(Exit.match(exits, { onFailure: () => [], onSuccess: (tokens) => tokens.map(valueOf) }))]
+
+const unreadable = new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "cannot be read" })
+
+/** A store that shows its keys and entries. */
+const watched = Effect.map(
+  Effect.all([TokenStore.makeMemory, Ref.make<ReadonlyArray<readonly [key: string, entry: string]>>([])]),
+  ([store, puts]) => ({
+    puts: Ref.get(puts),
+    store: TokenStore.TokenStore.of({
+      ...store,
+      put: (key, entry, life) =>
+        Effect.zipRight(Ref.update(puts, (all) => [...all, [key, entry] as const]), store.put(key, entry, life))
+    })
+  })
+)
+
+describe("SharedTokenSource", () => {
+  it.effect("fifty members at once: one token request, one token", () =>
+    Effect.gen(function*() {
+      const { requests, source } = yield* endpoint({ takes: 200 })
+      const store = yield* TokenStore.makeMemory
+      const members = yield* Effect.all(Effect.replicate(member(source, store), 50))
+      const all = Effect.forEach(members, ({ acquire }) => acquire(Option.none()), { concurrency: "unbounded" })
+      const { exit } = yield* drive(yield* Effect.fork(all))
+      deepStrictEqual(valuesOf(exit), ["token-1"])
+      assert.strictEqual(yield* requests, 1)
+    }))
+
+  it.effect("a stored token comes back in all its fields, and counts from its own acquiredAt", () =>
+    Effect.gen(function*() {
+      const { requests, source } = yield* endpoint()
+      const store = yield* TokenStore.makeMemory
+      const bought = yield* (yield* member(source, store)).acquire(Option.none())
+      yield* TestClock.adjust("20 minutes")
+      const shared = yield* (yield* member(source, store)).acquire(Option.none())
+      assert.strictEqual(yield* requests, 1)
+      deepStrictEqual({ ...shared }, { ...bought })
+    }))
+
+  it.effect("a stored token with the two required fields only comes back too", () =>
+    Effect.gen(function*() {
+      const acquiredAt = yield* DateTime.now
+      const plain = new AccessToken.AccessToken({
+        value: Redacted.make("plain"),
+        acquiredAt,
+        expiresAt: DateTime.add(acquiredAt, { minutes: 60 })
+      })
+      const { source } = yield* endpoint({ answer: () => Effect.succeed(plain) })
+      const store = yield* TokenStore.makeMemory
+      yield* (yield* member(source, store)).acquire(Option.none())
+      deepStrictEqual({ ...(yield* (yield* member(source, store)).acquire(Option.none())) }, { ...plain })
+    }))
+
+  it.effect("an authUrl with or without a slash at its end is the same", () =>
+    Effect.gen(function*() {
+      const { requests, source } = yield* endpoint()
+      const store = yield* TokenStore.makeMemory
+      for (const authUrl of ["https://auth.shop.example/base", new URL("https://AUTH.shop.example/base/")]) {
+        yield* (yield* member(source, store, { authUrl })).acquire(Option.none())
+      }
+      assert.strictEqual(yield* requests, 1)
+    }))
+
+  it.effect("an authUrl that is no URL is a ConfigurationError", () =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(
+        member((yield* endpoint()).source, yield* TokenStore.makeMemory, { authUrl: "auth.shop.example" })
+      )
+      assert.strictEqual(error.option, "authUrl")
+    }))
+
+  describe("a token to be replaced", () => {
+    const setUp = (answer?: Parameters<typeof endpoint>[0]) =>
+      Effect.gen(function*() {
+        const { requests, source } = yield* endpoint(answer)
+        const store = yield* TokenStore.makeMemory
+        const first = yield* member(source, store)
+        const second = yield* member(source, store)
+        return { first, requests, second, store, held: yield* first.acquire(Option.none()) }
+      })
+
+    it.effect("is taken out of the store and is not the answer", () =>
+      Effect.gen(function*() {
+        const { first, held, requests, second } = yield* setUp()
+        assert.strictEqual(valueOf(yield* first.acquire(Option.some(held))), "token-2")
+        assert.strictEqual(valueOf(yield* second.acquire(Option.none())), "token-2")
+        assert.strictEqual(yield* requests, 2)
+      }))
+
+    it.effect("is gone from the store while the next is acquired, and when that fails", () =>
+      Effect.gen(function*() {
+        const { first, held, requests, second } = yield* setUp({
+          answer: (number) => number === 2 ? Effect.fail(outage) : fullToken(`token-${number}`)
+        })
+        deepStrictEqual(yield* Effect.flip(first.acquire(Option.some(held))), outage)
+        assert.strictEqual(valueOf(yield* second.acquire(Option.none())), "token-3")
+        assert.strictEqual(yield* requests, 3)
+      }))
+
+    it.effect("stays gone: what another put in its place is the answer, and stays", () =>
+      Effect.gen(function*() {
+        const { first, held, requests, second } = yield* setUp()
+        yield* TestClock.adjust("1 minute")
+        yield* first.acquire(Option.some(held))
+        assert.strictEqual(valueOf(yield* second.acquire(Option.some(held))), "token-2")
+        assert.strictEqual(valueOf(yield* second.acquire(Option.none())), "token-2")
+        assert.strictEqual(yield* requests, 2)
+      }))
+
+    it.effect("is not answered with one that dies no later", () =>
+      Effect.gen(function*() {
+        const { requests, second } = yield* setUp()
+        assert.strictEqual(valueOf(yield* second.acquire(Option.some(yield* fullToken("another", 60)))), "token-2")
+        assert.strictEqual(yield* requests, 2)
+        // Of the same fields, but for an earlier end: the one in the store dies later.
+        assert.strictEqual(valueOf(yield* second.acquire(Option.some(yield* fullToken("another", 59)))), "token-2")
+        assert.strictEqual(yield* requests, 2)
+      }))
+
+    it.effect("is not shared when the endpoint hands it out again", () =>
+      Effect.gen(function*() {
+        const { first, held, requests, second } = yield* setUp({ answer: () => fullToken("the same", 60) })
+        assert.strictEqual(valueOf(yield* first.acquire(Option.some(held))), "the same")
+        yield* second.acquire(Option.none())
+        assert.strictEqual(yield* requests, 3)
+      }))
+
+    it.effect("and is rejected across a fleet of providers: one token request", () =>
+      Effect.gen(function*() {
+        const { requests, source } = yield* endpoint({ takes: 200 })
+        const store = yield* TokenStore.makeMemory
+        const fleet = yield* Effect.forEach(
+          Array.from({ length: 20 }),
+          () =>
+            Effect.flatMap(member(source, store), (shared) =>
+              Effect.map(
+                Layer.build(
+                  AccessTokenProvider.layer().pipe(Layer.provide(Layer.succeed(TokenSource.TokenSource, shared)))
+                ),
+                (context) =>
+                  context.unsafeMap.get(AccessTokenProvider.AccessTokenProvider.key) as AccessTokenProvider.Service
+              ))
+        )
+        const everybody = Effect.forEach(fleet, ({ get }) => get, { concurrency: "unbounded" })
+        const { exit: first } = yield* drive(yield* Effect.fork(everybody))
+        deepStrictEqual(valuesOf(first), ["token-1"])
+        yield* TestClock.adjust("10 seconds")
+        const revoked = Exit.match(first, { onFailure: () => [], onSuccess: (tokens) => tokens })
+        yield* Effect.forEach(fleet, ({ invalidate }, index) => invalidate(revoked[index] as AccessToken.AccessToken))
+        const { exit: second } = yield* drive(yield* Effect.fork(everybody))
+        deepStrictEqual(valuesOf(second), ["token-2"])
+        assert.strictEqual(yield* requests, 2)
+      }).pipe(Effect.scoped))
+  })
+
+  describe("clocks that differ", () => {
+    /** Two machines: the second one's clock is that far from the first's when it reads. */
+    const readAt = (minutes: number, life = 60) =>
+      Effect.gen(function*() {
+        const { requests, source } = yield* endpoint({ answer: (number) => fullToken(`token-${number}`, life) })
+        const store = yield* TokenStore.makeMemory
+        yield* TestClock.setTime(Date.UTC(2026, 0, 15))
+        const bought = yield* (yield* member(source, store)).acquire(Option.none())
+        yield* TestClock.setTime(Date.UTC(2026, 0, 15) + minutes * 60_000)
+        const now = yield* DateTime.now
+        const read = yield* (yield* member(source, store)).acquire(Option.none())
+        return { bought, now, read, requests: yield* requests }
+      })
+
+    it.effect("a reader whose clock is behind: acquired now, and it ends when it ends", () =>
+      Effect.gen(function*() {
+        const { bought, now, read, requests } = yield* readAt(-5, 50)
+        assert.strictEqual(requests, 1)
+        deepStrictEqual(read.acquiredAt, now)
+        deepStrictEqual(read.expiresAt, bought.expiresAt)
+      }))
+
+    it.effect("a reader whose clock is far behind: never longer than 60 minutes from its receipt", () =>
+      Effect.gen(function*() {
+        const { now, read, requests } = yield* readAt(-120)
+        assert.strictEqual(requests, 1)
+        deepStrictEqual(read.acquiredAt, now)
+        deepStrictEqual(read.expiresAt, DateTime.add(now, { minutes: 60 }))
+      }))
+
+    it.effect("a reader whose clock is ahead: the token dies early, and then is none", () =>
+      Effect.gen(function*() {
+        const ahead = yield* readAt(59)
+        assert.strictEqual(ahead.requests, 1)
+        assert.strictEqual((yield* readAt(60)).requests, 2)
+      }))
+  })
+
+  describe("an acquisition that does not go well", () => {
+    it.effect("fails for those who asked for it; the next one asks again", () =>
+      Effect.gen(function*() {
+        const { requests, source } = yield* endpoint({
+          takes: 100,
+          answer: (number) => number === 1 ? Effect.fail(outage) : fullToken(`token-${number}`)
+        })
+        const store = yield* TokenStore.makeMemory
+        const members = yield* Effect.all(Effect.replicate(member(source, store), 3))
+        const all = Effect.forEach(members, ({ acquire }) => Effect.either(acquire(Option.none())), {
+          concurrency: "unbounded"
+        })
+        const { exit } = yield* drive(yield* Effect.fork(all))
+        const tags = Exit.match(exit, { onFailure: () => [], onSuccess: (all) => all.map(({ _tag }) => _tag) })
+        deepStrictEqual([...tags].sort(), ["Left", "Right", "Right"])
+        assert.strictEqual(yield* requests, 2)
+      }))
+
+    it.effect("whose process died delays the others at most by the lease", () =>
+      Effect.gen(function*() {
+        const { requests, source } = yield* endpoint()
+        const { puts, store } = yield* watched
+        yield* (yield* member(source, store)).acquire(Option.none())
+        const [key, entry] = (yield* puts)[0] ?? ["", ""]
+        yield* store.remove(key, entry)
+        // Somebody takes the lease, and is never heard of again.
+        assert.isTrue(Option.isSome(yield* store.lease(key, "5 seconds")))
+        const { exit, took } = yield* drive(yield* Effect.fork((yield* member(source, store)).acquire(Option.none())))
+        assert.isTrue(Exit.isSuccess(exit))
+        assert.strictEqual(yield* requests, 2)
+        assert.isAtLeast(took, 5000)
+        assert.isAtMost(took, 5500, "the lease, and one pause between two looks")
+      }))
+
+    it.effect("that takes longer than the lease keeps it: the others go on waiting", () =>
+      Effect.gen(function*() {
+        const { requests, source } = yield* endpoint({ takes: 12_000 })
+        const store = yield* TokenStore.makeMemory
+        const members = yield* Effect.all(Effect.replicate(member(source, store, { lease: "3 seconds" }), 3))
+        const all = Effect.forEach(members, ({ acquire }) => acquire(Option.none()), { concurrency: "unbounded" })
+        const { exit } = yield* drive(yield* Effect.fork(all))
+        deepStrictEqual(valuesOf(exit), ["token-1"])
+        assert.strictEqual(yield* requests, 1)
+      }))
+
+    it.effect("that takes longer than their patience is not waited for", () =>
+      Effect.gen(function*() {
+        const { requests, source } = yield* endpoint({
+          answer: (number) => number === 1 ? Effect.never : fullToken(`token-${number}`)
+        })
+        const store = yield* TokenStore.makeMemory
+        const stuck = yield* Effect.fork((yield* member(source, store)).acquire(Option.none()))
+        yield* Effect.repeat(Effect.yieldNow(), { until: () => Effect.map(requests, (count) => count === 1) })
+        const patient = yield* member(source, store, { patience: "7 seconds" })
+        const { exit, took } = yield* drive(yield* Effect.fork(patient.acquire(Option.none())))
+        deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-2"))
+        assert.isAtLeast(took, 7000)
+        assert.isAtMost(took, 7500)
+        yield* Fiber.interrupt(stuck)
+      }))
+
+    it.effect("that is interrupted gives its lease back", () =>
+      Effect.gen(function*() {
+        const started = yield* Deferred.make<void>()
+        const { requests, source } = yield* endpoint({
+          answer: (number) =>
+            number === 1
+              ? Effect.zipRight(Deferred.succeed(started, undefined), Effect.never)
+              : fullToken(`token-${number}`)
+        })
+        const store = yield* TokenStore.makeMemory
+        const first = yield* Effect.fork((yield* member(source, store)).acquire(Option.none()))
+        yield* Deferred.await(started)
+        yield* Fiber.interrupt(first)
+        assert.strictEqual(valueOf(yield* (yield* member(source, store)).acquire(Option.none())), "token-2")
+        assert.strictEqual(yield* requests, 2)
+      }))
+  })
+
+  describe("a store that does not work", () => {
+    type Operation = "get" | "put" | "remove" | "lease"
+    const error = (operation: Operation) => new TokenStore.TokenStoreError({ operation, reason: "ECONNREFUSED" })
+    const faults: Readonly<Record<string, (operation: Operation) => Effect.Effect<never, TokenStore.TokenStoreError>>> =
+      {
+        fails: (operation) => error(operation),
+        hangs: () => Effect.never,
+        "hangs and cannot be interrupted": () => Effect.uninterruptible(Effect.never),
+        dies: () => Effect.dieMessage("invented defect"),
+        "throws": () => {
+          throw new Error("invented defect")
+        }
+      }
+
+    const broken = (store: TokenStore.Service, operation: Operation, fault: (typeof faults)[string]) =>
+      TokenStore.TokenStore.of({ ...store, [operation]: () => fault(operation) })
+
+    for (const [name, fault] of Object.entries(faults)) {
+      it.effect.each(["get", "put", "lease"] as const)(
+        `and ${name} at %s is a miss: the endpoint answers, in bounded time`,
+        (operation) =>
+          Effect.gen(function*() {
+            const { requests, source } = yield* endpoint()
+            const store = broken(yield* TokenStore.makeMemory, operation, fault)
+            const { acquire } = yield* member(source, store, { storeTimeout: "700 millis" })
+            const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
+            deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-1"))
+            assert.strictEqual(yield* requests, 1)
+            assert.isAtMost(took, 700)
+          })
+      )
+
+      it.effect(`and ${name} as a token is to be taken out: the endpoint answers, in bounded time`, () =>
+        Effect.gen(function*() {
+          const { requests, source } = yield* endpoint()
+          const memory = yield* TokenStore.makeMemory
+          const held = yield* (yield* member(source, memory)).acquire(Option.none())
+          const { acquire } = yield* member(source, broken(memory, "remove", fault))
+          const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.some(held))))
+          deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-2"))
+          assert.strictEqual(yield* requests, 2)
+          assert.isAtMost(took, 1000)
+        }))
+    }
+
+    it.effect("is warned of once an outage, and counted each time", () =>
+      Effect.gen(function*() {
+        const lines: Array<string> = []
+        const logger = Logger.make(({ annotations, logLevel, message }) => {
+          lines.push(`${logLevel.label} ${String(message)} ${JSON.stringify(Object.fromEntries(annotations))}`)
+        })
+        const count = Effect.map(
+          Metric.value(Metric.tagged(SharedTokenSource.storeFailures, "operation", "get")),
+          ({ count }) => count
+        )
+        const before = yield* count
+        const { source } = yield* endpoint()
+        const memory = yield* TokenStore.makeMemory
+        const down = yield* Ref.make(true)
+        const store = TokenStore.TokenStore.of({
+          ...memory,
+          get: (key) => Effect.flatMap(Ref.get(down), (down) => down ? error("get") : memory.get(key))
+        })
+        yield* Effect.gen(function*() {
+          const { acquire } = yield* member(source, store)
+          for (let time = 0; time < 3; time++) yield* acquire(Option.none())
+          yield* Ref.set(down, false)
+          yield* acquire(Option.none())
+          yield* Ref.set(down, true)
+          for (let time = 0; time < 3; time++) yield* acquire(Option.none())
+        }).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
+        const warning = "WARN The token store does not work; tokens are asked for without it " +
+          JSON.stringify({ reason: "ECONNREFUSED", operation: "get" })
+        deepStrictEqual(lines, [warning, warning])
+        assert.strictEqual((yield* count) - before, 6)
+      }))
+
+    it.effect("and credentials that cannot be read are the endpoint's affair", () =>
+      Effect.gen(function*() {
+        const { source } = yield* endpoint({ answer: () => Effect.fail(outage) })
+        const { acquire } = yield* member(source, yield* TokenStore.makeMemory, {
+          credentials: Effect.flatMap(credentialsOf("id", "secret"), () => Effect.fail(unreadable))
+        })
+        deepStrictEqual(yield* Effect.flip(acquire(Option.none())), outage)
+      }))
+  })
+
+  it.effect("credentials that change are read at each acquisition: only who has the same ones shares", () =>
+    Effect.gen(function*() {
+      const { requests, source } = yield* endpoint()
+      const store = yield* TokenStore.makeMemory
+      const current = yield* Ref.make(credentials)
+      const rotating = yield* member(source, store, { credentials: Ref.get(current) })
+      yield* rotating.acquire(Option.none())
+      yield* rotating.acquire(Option.none())
+      assert.strictEqual(yield* requests, 1)
+      yield* Ref.set(current, yield* credentialsOf("invented-client-id", "another-invented-secret"))
+      assert.strictEqual(valueOf(yield* rotating.acquire(Option.none())), "token-2")
+      assert.strictEqual(valueOf(yield* (yield* member(source, store)).acquire(Option.none())), "token-1")
+    }))
+})

@@ -1,0 +1,80 @@
+import {
+  AccessToken,
+  AccessTokenError,
+  ClientCredentials,
+  SharedTokenSource,
+  TokenSource,
+  TokenStore
+} from "@store-api/core"
+import { DateTime, Effect, Fiber, Option, Redacted, Ref, TestClock } from "effect"
+
+export const authUrl = "https://auth.shop.example/base"
+
+export const credentialsOf = (clientId: string, clientSecret: string) =>
+  Effect.orDie(ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) }))
+
+export const credentials = Effect.runSync(credentialsOf("invented-client-id", "invented-client-secret-0123456789"))
+
+/** A token of the clock's now, with every field filled. */
+export const fullToken = (value: string, minutes = 60) =>
+  Effect.map(DateTime.now, (acquiredAt) =>
+    new AccessToken.AccessToken({
+      value: Redacted.make(value),
+      scope: "read write",
+      acquiredAt,
+      expiresAt: DateTime.add(acquiredAt, { minutes }),
+      applicationName: Option.some("an application"),
+      developerEmail: Option.some(Redacted.make("developer@shop.example")),
+      issuedAt: Option.some("1767225600000"),
+      clientId: Option.some("invented-client-id")
+    }))
+
+/** The endpoint of a fleet: counts what it is asked, and answers `token-1`, `token-2`, … after a while. */
+export const endpoint = (options: {
+  readonly takes?: number
+  readonly answer?: (
+    number: number,
+    replacing: Option.Option<AccessToken.AccessToken>
+  ) => Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
+} = {}) =>
+  Effect.map(Ref.make(0), (count) => ({
+    requests: Ref.get(count),
+    source: TokenSource.make((replacing) =>
+      Effect.gen(function*() {
+        const number = yield* Ref.updateAndGet(count, (n) => n + 1)
+        if (options.takes !== undefined) yield* Effect.sleep(options.takes)
+        return yield* options.answer?.(number, replacing) ?? fullToken(`token-${number}`)
+      })
+    )
+  }))
+
+/** A process of the fleet: its shared source, over the endpoint and the store of all. */
+export const member = (
+  source: TokenSource.Service,
+  store: TokenStore.Service,
+  options: Partial<SharedTokenSource.Options> = {}
+) =>
+  SharedTokenSource.make({ authUrl, credentials, ...options }).pipe(
+    Effect.provideService(TokenSource.TokenSource, source),
+    Effect.provideService(TokenStore.TokenStore, store)
+  )
+
+/** Lets what is not of virtual time go on: the cryptography of the platform runs in threads. */
+const breathe = Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 1)))
+
+/**
+ * Lets virtual time pass, from one awakening to the next, until the fiber ends; its exit, and how much time passed, in
+ * milliseconds. That is exact when nothing waits for cryptography meanwhile; else time may have passed in vain.
+ */
+export const drive = <A, E>(fiber: Fiber.Fiber<A, E>) =>
+  Effect.gen(function*() {
+    const started = yield* TestClock.currentTimeMillis
+    while (Option.isNone(yield* Fiber.poll(fiber))) {
+      yield* Effect.repeatN(breathe, 2)
+      const next = Math.min(...(yield* TestClock.sleeps()))
+      if (Option.isNone(yield* Fiber.poll(fiber)) && Number.isFinite(next)) yield* TestClock.setTime(next)
+    }
+    return { exit: yield* Fiber.await(fiber), took: (yield* TestClock.currentTimeMillis) - started }
+  })
+
+export const outage = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 6 })

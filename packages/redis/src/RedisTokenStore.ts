@@ -3,13 +3,15 @@
  *
  * @since 0.1.0
  */
+import { rootCertificates } from "node:tls"
 import { createClient } from "@redis/client"
-import { type Lease, TokenStore, TokenStoreError } from "@store-api/core/TokenStore"
 import type { Service } from "@store-api/core/TokenStore"
+import { type Lease, TokenStore, TokenStoreError } from "@store-api/core/TokenStore"
 import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
@@ -116,10 +118,14 @@ export const fromClient = (client: Commands, prefix = ""): Service => {
  */
 export const make = (options: Options): Effect.Effect<Service, never, Scope.Scope> =>
   Effect.gen(function*() {
-    const client = yield* Effect.acquireRelease(Effect.sync(() => connecting(options)), ({ client }) =>
-      Effect.sync(() => client.destroy()))
-    yield* Effect.promise(() => client.connected).pipe(Effect.timeoutOption(options.connectTimeout ?? "1 second"))
-    return fromClient(client.client, options.prefix)
+    const client = yield* Effect.acquireRelease(
+      Effect.sync(() => clientOf(options)),
+      (client) => Effect.sync(() => client.destroy())
+    )
+    // It goes on trying until it is destroyed.
+    const connecting = yield* Effect.forkScoped(Effect.ignore(Effect.tryPromise(() => client.connect())))
+    yield* Effect.timeoutOption(Fiber.join(connecting), options.connectTimeout ?? "1 second")
+    return fromClient(client, options.prefix)
   })
 
 /**
@@ -139,3 +145,33 @@ export const layer = (options: Options): Layer.Layer<TokenStore> => Layer.scoped
 export const layerConfig = (
   config: Config.Config.Wrap<Options> = { url: Config.redacted("STORE_API_REDIS_URL") }
 ): Layer.Layer<TokenStore, ConfigError.ConfigError> => Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
+
+const clientOf = ({ tls, url }: Options) => {
+  const client = createClient({
+    url: Redacted.value(url),
+    // Without a connection a command fails at once: a store that is down is a miss, and nothing is sent late.
+    disableOfflineQueue: true,
+    maintNotifications: "disabled",
+    ...(tls !== undefined && {
+      socket: {
+        tls: true,
+        ...(tls.ca !== undefined && { ca: [...rootCertificates, tls.ca] }),
+        ...(tls.cert !== undefined && { cert: tls.cert }),
+        ...(tls.key !== undefined && { key: Redacted.value(tls.key) })
+      }
+    })
+  })
+  // Each operation says of itself that it failed; without a listener Node would end the process.
+  client.on("error", () => undefined)
+  return client
+}
+
+/** The system's or Redis's own name of a fault, which is short and holds nothing of what was sent. */
+const reasonOf = (error: unknown): string => {
+  if (Predicate.hasProperty(error, "code") && typeof error.code === "string") return error.code
+  if (!(error instanceof Error)) return "unknown"
+  const [word = ""] = /^[A-Z]{3,}(?= )/.exec(error.message) ?? []
+  return word === "" ? error.constructor.name : word
+}
+
+const wholeMillis = (duration: Duration.DurationInput): number => Math.max(1, Math.ceil(Duration.toMillis(duration)))

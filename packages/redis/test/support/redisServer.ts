@@ -1,0 +1,85 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process"
+import { mkdtempSync, rmSync } from "node:fs"
+import { connect, createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect, type Scope } from "effect"
+
+/** Debian's `redis-server`; without it tests are left out, but never where `CI=true`. */
+export const isLeftOut: boolean = spawnSync("redis-server", ["--version"]).status !== 0 && process.env["CI"] !== "true"
+
+export interface RedisServer {
+  readonly url: string
+  readonly port: number
+  /** Ends the process, at once; `start` starts another on the same port, empty. */
+  readonly stop: Effect.Effect<void>
+  readonly start: Effect.Effect<void>
+  /** Holds the process, and lets it go on. */
+  readonly pause: Effect.Effect<void>
+  readonly resume: Effect.Effect<void>
+}
+
+const freePort: Effect.Effect<number> = Effect.async((resume) => {
+  const server = createServer()
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    const port = typeof address === "object" && address !== null ? address.port : 0
+    server.close(() => resume(Effect.succeed(port)))
+  })
+})
+
+const answers = (port: number): Effect.Effect<boolean> =>
+  Effect.async((resume) => {
+    const socket = connect({ host: "127.0.0.1", port })
+    const end = (is: boolean) => {
+      socket.destroy()
+      resume(Effect.succeed(is))
+    }
+    socket.once("error", () => end(false))
+    socket.once("connect", () => socket.write("PING\r\n"))
+    // With a password it answers too, that it wants one.
+    socket.once("data", () => end(true))
+  })
+
+/** A server of its own on a free port of loopback, in memory only; gone with the scope. */
+export const redisServer = (parameters: ReadonlyArray<string> = []): Effect.Effect<RedisServer, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const port = yield* freePort
+    const folder = yield* Effect.acquireRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "redis-"))),
+      (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+    )
+    let child: ChildProcess | undefined
+
+    const stop = Effect.async<void>((resume) => {
+      const running = child
+      child = undefined
+      if (running === undefined || running.exitCode !== null) {
+        resume(Effect.void)
+        return
+      }
+      running.once("exit", () => resume(Effect.void))
+      running.kill("SIGKILL")
+    })
+
+    const start = Effect.suspend(() => {
+      child = spawn(
+        "redis-server",
+        ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder, ...parameters],
+        { stdio: "ignore" }
+      )
+      return Effect.repeat(Effect.zipLeft(answers(port), Effect.sleep("10 millis")), { until: (is) => is })
+    }).pipe(Effect.asVoid)
+
+    const signal = (name: NodeJS.Signals) => Effect.sync(() => void child?.kill(name))
+
+    yield* Effect.acquireRelease(start, () => stop)
+    return {
+      url: `redis://127.0.0.1:${port}`,
+      port,
+      stop,
+      start,
+      pause: signal("SIGSTOP"),
+      resume: signal("SIGCONT")
+    }
+  })

@@ -28,7 +28,7 @@ const floors = [
     "internal/storedToken",
     "internal/tokenState"
   ],
-  ["TokenEndpoint", "SharedTokenSource", "AccessTokenProvider"],
+  ["TokenEndpoint", "SharedTokenSource", "AccessTokenProvider", "internal/reliableStore"],
   ["AuthorizedHttpClient"],
   ["StoreAuth"],
   ["index"]

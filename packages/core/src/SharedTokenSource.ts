@@ -18,10 +18,11 @@ import type { ConfigurationError, CredentialsError } from "./AccessTokenError.js
 import type { ClientCredentials } from "./ClientCredentials.js"
 import { baseUrl, withoutTrailingSlash } from "./internal/baseUrl.js"
 import { diesLater, sameValue } from "./internal/heldToken.js"
+import * as reliableStore from "./internal/reliableStore.js"
 import * as seal from "./internal/seal.js"
 import * as storedToken from "./internal/storedToken.js"
 import * as TokenSource from "./TokenSource.js"
-import { type Lease, type Service as Store, TokenStore, TokenStoreError } from "./TokenStore.js"
+import { type Lease, TokenStore } from "./TokenStore.js"
 
 /**
  * - `authUrl`, `credentials`: the same as the endpoint's. Only processes with both in common share a token; the secret
@@ -86,7 +87,7 @@ export const make = (
 ): Effect.Effect<TokenSource.Service, ConfigurationError, TokenSource.TokenSource | TokenStore> =>
   Effect.gen(function*() {
     const source = yield* TokenSource.TokenSource
-    const store = yield* reliable(yield* TokenStore, options.storeTimeout ?? "1 second")
+    const store = yield* reliableStore.make(yield* TokenStore, options.storeTimeout ?? "1 second", storeFailures)
     const authUrl = withoutTrailingSlash(yield* baseUrl("authUrl", options.authUrl, true))
     const sealing = yield* sealingOf(options.credentials, authUrl)
     const leaseMillis = Duration.toMillis(options.lease ?? "5 seconds")
@@ -205,52 +206,5 @@ const extended = (lease: Lease, millis: number): Effect.Effect<void> =>
     Effect.repeat({ while: (held) => held }),
     Effect.asVoid
   )
-
-/**
- * The store, each of its operations bounded in time, none dying or waiting for what cannot be interrupted; failures are
- * counted, and the first after a success is warned of.
- */
-const reliable = (store: Store, timeout: Duration.DurationInput): Effect.Effect<Store> =>
-  Effect.map(Ref.make(false), (isDown) => {
-    const bounded = <A>(
-      operation: TokenStoreError["operation"],
-      effect: () => Effect.Effect<A, TokenStoreError>
-    ): Effect.Effect<A, TokenStoreError> =>
-      Effect.suspend(effect).pipe(
-        Effect.catchAllDefect(() => new TokenStoreError({ operation, reason: "a defect" })),
-        Effect.interruptible,
-        Effect.disconnect,
-        Effect.timeoutFail({
-          duration: timeout,
-          onTimeout: () => new TokenStoreError({ operation, reason: "no answer in time" })
-        }),
-        Effect.tap(Ref.set(isDown, false)),
-        Effect.tapError((error) => Effect.zipRight(Metric.increment(failures(operation)), warnOnce(error)))
-      )
-
-    const warnOnce = ({ operation, reason }: TokenStoreError) =>
-      Effect.unlessEffect(
-        Effect.logWarning("The token store does not work; tokens are asked for without it").pipe(
-          Effect.annotateLogs({ operation, reason })
-        ),
-        Ref.getAndSet(isDown, true)
-      )
-
-    return TokenStore.of({
-      get: (key) => bounded("get", () => store.get(key)),
-      put: (key, entry, life) => bounded("put", () => store.put(key, entry, life)),
-      remove: (key, entry) => bounded("remove", () => store.remove(key, entry)),
-      lease: (key, duration) =>
-        Effect.map(
-          bounded("lease", () => store.lease(key, duration)),
-          Option.map(({ extend, release }) => ({
-            extend: bounded("extend", () => extend),
-            release: bounded("release", () => release)
-          }))
-        )
-    })
-  })
-
-const failures = (operation: TokenStoreError["operation"]) => Metric.tagged(storeFailures, "operation", operation)
 
 const monotonicMillis = Effect.map(Clock.currentTimeNanos, (nanos) => Number(nanos) / 1e6)

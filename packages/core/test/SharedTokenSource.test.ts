@@ -347,37 +347,108 @@ describe("SharedTokenSource", () => {
         }))
     }
 
-    it.effect("is warned of once an outage, and counted each time", () =>
-      Effect.gen(function*() {
-        const lines: Array<string> = []
-        const logger = Logger.make(({ annotations, logLevel, message }) => {
-          lines.push(`${logLevel.label} ${String(message)} ${JSON.stringify(Object.fromEntries(annotations))}`)
+    it.effect.each(["extend", "release"] as const)(
+      "and hangs at %s of a lease does not hold the answer back for long",
+      (operation) =>
+        Effect.gen(function*() {
+          const { requests, source } = yield* endpoint({ takes: 4000 })
+          const memory = yield* TokenStore.makeMemory
+          const store = TokenStore.TokenStore.of({
+            ...memory,
+            lease: (key, duration) =>
+              Effect.map(memory.lease(key, duration), Option.map((lease) => ({ ...lease, [operation]: Effect.never })))
+          })
+          const { acquire } = yield* member(source, store, { storeTimeout: "700 millis" })
+          const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
+          deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-1"))
+          assert.strictEqual(yield* requests, 1)
+          assert.isAtMost(took, 4700)
         })
-        const count = Effect.map(
-          Metric.value(Metric.tagged(SharedTokenSource.storeFailures, "operation", "get")),
-          ({ count }) => count
-        )
-        const before = yield* count
-        const { source } = yield* endpoint()
-        const memory = yield* TokenStore.makeMemory
-        const down = yield* Ref.make(true)
-        const store = TokenStore.TokenStore.of({
-          ...memory,
-          get: (key) => Effect.flatMap(Ref.get(down), (down) => down ? error("get") : memory.get(key))
-        })
-        yield* Effect.gen(function*() {
+    )
+
+    describe("is warned of", () => {
+      /** The lines of log while `acquire` runs again and again, over a store whose broken operations a test sets. */
+      const warned = (
+        body: (
+          acquire: Effect.Effect<unknown, unknown>,
+          breaks: (...operations: ReadonlyArray<Operation>) => Effect.Effect<void>
+        ) => Effect.Effect<void, unknown>
+      ) =>
+        Effect.gen(function*() {
+          const lines: Array<string> = []
+          const logger = Logger.make(({ annotations, logLevel, message }) => {
+            lines.push(`${logLevel.label} ${String(message)} ${JSON.stringify(Object.fromEntries(annotations))}`)
+          })
+          // Each answer is dead a moment later, so that each acquisition needs another.
+          const { source } = yield* endpoint()
+          const memory = yield* TokenStore.makeMemory
+          const failing = yield* Ref.make<ReadonlyArray<Operation>>([])
+          const unless = <A>(operation: Operation, works: Effect.Effect<A, TokenStore.TokenStoreError>) =>
+            Effect.flatMap(Ref.get(failing), (all) => all.includes(operation) ? error(operation) : works)
+          const store = TokenStore.TokenStore.of({
+            get: (key) => unless("get", memory.get(key)),
+            put: (key, entry, life) => unless("put", memory.put(key, entry, life)),
+            remove: (key, entry) => unless("remove", memory.remove(key, entry)),
+            lease: (key, duration) => unless("lease", memory.lease(key, duration))
+          })
+          const held = yield* Ref.make(Option.none<AccessToken.AccessToken>())
           const { acquire } = yield* member(source, store)
-          for (let time = 0; time < 3; time++) yield* acquire(Option.none())
-          yield* Ref.set(down, false)
-          yield* acquire(Option.none())
-          yield* Ref.set(down, true)
-          for (let time = 0; time < 3; time++) yield* acquire(Option.none())
-        }).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
-        const warning = "WARN The token store does not work; tokens are asked for without it " +
-          JSON.stringify({ reason: "ECONNREFUSED", operation: "get" })
-        deepStrictEqual(lines, [warning, warning])
-        assert.strictEqual((yield* count) - before, 6)
-      }))
+          const another = Effect.gen(function*() {
+            yield* TestClock.adjust("1 minute")
+            yield* Ref.set(held, Option.some(yield* acquire(yield* Ref.get(held))))
+          })
+          yield* body(another, (...operations) => Ref.set(failing, operations)).pipe(
+            Effect.provide(Logger.replace(Logger.defaultLogger, logger))
+          )
+          return lines
+        })
+
+      const warning = (operation: Operation) =>
+        "WARN The token store does not work; tokens are asked for without it " +
+        JSON.stringify({ reason: "ECONNREFUSED", operation })
+
+      const counted = Effect.map(
+        Metric.value(Metric.tagged(SharedTokenSource.storeFailures, "operation", "get")),
+        ({ count }) => count
+      )
+
+      it.effect("once an outage, and counted each time", () =>
+        Effect.gen(function*() {
+          const before = yield* counted
+          const lines = yield* warned((acquire, breaks) =>
+            Effect.gen(function*() {
+              for (let outage = 0; outage < 2; outage++) {
+                yield* breaks("get", "put", "lease", "remove")
+                for (let time = 0; time < 3; time++) yield* acquire
+                yield* breaks()
+                yield* acquire
+              }
+            })
+          )
+          deepStrictEqual(lines, [warning("get"), warning("get")])
+          assert.strictEqual((yield* counted) - before, 6)
+        }))
+
+      it.effect("once also when it can still be read, as one that is full", () =>
+        Effect.gen(function*() {
+          const lines = yield* warned((acquire, breaks) =>
+            Effect.gen(function*() {
+              for (let outage = 0; outage < 2; outage++) {
+                yield* breaks("put", "lease")
+                for (let time = 0; time < 3; time++) yield* acquire
+                yield* breaks()
+                yield* acquire
+              }
+            })
+          )
+          deepStrictEqual(lines, [warning("lease"), warning("lease")])
+        }))
+
+      it.effect("never while it works", () =>
+        Effect.gen(function*() {
+          deepStrictEqual(yield* warned((acquire) => Effect.repeatN(acquire, 4)), [])
+        }))
+    })
 
     it.effect("and credentials that cannot be read are the endpoint's affair", () =>
       Effect.gen(function*() {

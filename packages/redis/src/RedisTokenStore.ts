@@ -3,23 +3,22 @@
  *
  * @since 0.1.0
  */
-import { rootCertificates } from "node:tls"
-import { createClient } from "@redis/client"
+import type { ConfigurationError } from "@store-api/core/AccessTokenError"
 import type { Service } from "@store-api/core/TokenStore"
 import { type Lease, TokenStore, TokenStoreError } from "@store-api/core/TokenStore"
 import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
+import * as connection from "./internal/connection.js"
 
 /**
- * Where Redis is, and how it is reached.
+ * Where Redis is.
  *
  * @see layer
  *
@@ -27,18 +26,14 @@ import type * as Scope from "effect/Scope"
  * @category models
  */
 export interface Options {
-  /** `redis://` or, over TLS, `rediss://`, with user name, password, host, port and database as its parts. */
+  /**
+   * `redis://user:password@host:port/database`, or `rediss://` over TLS; all parts but the host may be missing, and are
+   * percent-encoded. TLS trusts what Node trusts (`NODE_EXTRA_CA_CERTS` for an authority of your own); a client certificate
+   * needs a client of your own, see `fromClient`.
+   */
   readonly url: Redacted.Redacted
-  /** Put before the name of each key. Default none: the names tell already what they are of. */
+  /** Put before the name of each key, where several applications share a database. Default none. */
   readonly prefix?: string | undefined
-  /** How long the layer waits for the first connection; then it is built without. Default 1 second. */
-  readonly connectTimeout?: Duration.DurationInput | undefined
-  /** Certificates for `rediss://`, as PEM: authorities besides the system's, and a client certificate with its key. */
-  readonly tls?: {
-    readonly ca?: string | undefined
-    readonly cert?: string | undefined
-    readonly key?: Redacted.Redacted | undefined
-  } | undefined
 }
 
 /**
@@ -71,9 +66,28 @@ const extendIfSame =
   "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0"
 
 /**
- * The store over a client of your own: a cluster, a sentinel, or one that the application has anyway. It is neither connected
- * nor closed here. Let it refuse commands while it has no connection (`disableOfflineQueue`), so that a store that is down is
- * a miss at once.
+ * The store over a client of your own: a cluster, a sentinel, a pool, one with a client certificate, or one that the
+ * application has anyway. It is neither connected nor closed here. Let it refuse commands while it has no connection
+ * (`disableOfflineQueue`), so that a store that is down is a miss at once, and listen to its `error` event.
+ *
+ * @example
+ * ```ts
+ * import { createCluster } from "@redis/client"
+ * import { TokenStore } from "@store-api/core"
+ * import { RedisTokenStore } from "@store-api/redis"
+ * import { Effect, Layer } from "effect"
+ *
+ * const cluster = Effect.acquireRelease(
+ *   Effect.promise(() =>
+ *     createCluster({ rootNodes: [{ url: "rediss://cache.store.example" }], defaults: { disableOfflineQueue: true } })
+ *       .on("error", () => undefined)
+ *       .connect()
+ *   ),
+ *   (cluster) => Effect.promise(() => cluster.close())
+ * )
+ *
+ * const RedisLive = Layer.scoped(TokenStore.TokenStore, Effect.map(cluster, (cluster) => RedisTokenStore.fromClient(cluster)))
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -110,61 +124,74 @@ export const fromClient = (client: Commands, prefix = ""): Service => {
 }
 
 /**
- * The store over a connection of its own, that is made anew whenever it breaks, and closed with the scope. A Redis that cannot
- * be reached is no failure here: the operations fail until it is back.
+ * The store over a connection of its own, that is made anew whenever it breaks, and closed with the scope. Fails with
+ * `ConfigurationError` when the URL cannot be used. A Redis that cannot be reached is no failure here: it is waited for a
+ * second, and the operations fail until it is there.
+ *
+ * @example
+ * ```ts
+ * import { RedisTokenStore } from "@store-api/redis"
+ * import { Effect, Redacted } from "effect"
+ *
+ * const isReached = Effect.scoped(Effect.gen(function*() {
+ *   const store = yield* RedisTokenStore.make({ url: Redacted.make("redis://127.0.0.1:6379") })
+ *   return yield* Effect.isSuccess(store.get("any key"))
+ * }))
+ * ```
  *
  * @since 0.1.0
  * @category constructors
  */
-export const make = (options: Options): Effect.Effect<Service, never, Scope.Scope> =>
-  Effect.gen(function*() {
-    const client = yield* Effect.acquireRelease(
-      Effect.sync(() => clientOf(options)),
-      (client) => Effect.sync(() => client.destroy())
-    )
-    // It goes on trying until it is destroyed.
-    const connecting = yield* Effect.forkScoped(Effect.ignore(Effect.tryPromise(() => client.connect())))
-    yield* Effect.timeoutOption(Fiber.join(connecting), options.connectTimeout ?? "1 second")
-    return fromClient(client, options.prefix)
-  })
+export const make = (options: Options): Effect.Effect<Service, ConfigurationError, Scope.Scope> =>
+  Effect.map(connection.make(options.url), (client) => fromClient(client, options.prefix))
 
 /**
- * The store as a layer.
+ * The store as a layer. Fails with `ConfigurationError` when the URL cannot be used.
+ *
+ * @example
+ * ```ts
+ * import { ClientCredentials, SharedTokenSource, TokenEndpoint } from "@store-api/core"
+ * import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
+ * import { RedisTokenStore } from "@store-api/redis"
+ * import { Layer, Redacted } from "effect"
+ *
+ * const endpoint = { authUrl: "https://auth.store.example", credentials: ClientCredentials.fromConfig() }
+ *
+ * const StoreAuthLive = NodeStoreAuth.layerFromSource({ apiUrl: "https://api.store.example" }).pipe(
+ *   Layer.provide(SharedTokenSource.layer(endpoint)),
+ *   Layer.provide(TokenEndpoint.layer(endpoint)),
+ *   Layer.provide([NodeHttp.layer(), RedisTokenStore.layer({ url: Redacted.make("redis://127.0.0.1:6379") })])
+ * )
+ * ```
  *
  * @since 0.1.0
  * @category layers
  */
-export const layer = (options: Options): Layer.Layer<TokenStore> => Layer.scoped(TokenStore, make(options))
+export const layer = (options: Options): Layer.Layer<TokenStore, ConfigurationError> =>
+  Layer.scoped(TokenStore, make(options))
 
 /**
- * The same from the configuration. Default: `STORE_API_REDIS_URL`.
+ * `layer`, its options read from the configuration; by default the URL from `STORE_API_REDIS_URL`. Fails besides with
+ * Effect's `ConfigError`, when one is missing.
+ *
+ * @example
+ * ```ts
+ * import { RedisTokenStore } from "@store-api/redis"
+ * import { Config } from "effect"
+ *
+ * const RedisLive = RedisTokenStore.layerConfig({
+ *   url: Config.redacted("REDIS_URL"),
+ *   prefix: Config.succeed("my-application:")
+ * })
+ * ```
  *
  * @since 0.1.0
  * @category layers
  */
 export const layerConfig = (
   config: Config.Config.Wrap<Options> = { url: Config.redacted("STORE_API_REDIS_URL") }
-): Layer.Layer<TokenStore, ConfigError.ConfigError> => Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
-
-const clientOf = ({ tls, url }: Options) => {
-  const client = createClient({
-    url: Redacted.value(url),
-    // Without a connection a command fails at once: a store that is down is a miss, and nothing is sent late.
-    disableOfflineQueue: true,
-    maintNotifications: "disabled",
-    ...(tls !== undefined && {
-      socket: {
-        tls: true,
-        ...(tls.ca !== undefined && { ca: [...rootCertificates, tls.ca] }),
-        ...(tls.cert !== undefined && { cert: tls.cert }),
-        ...(tls.key !== undefined && { key: Redacted.value(tls.key) })
-      }
-    })
-  })
-  // Each operation says of itself that it failed; without a listener Node would end the process.
-  client.on("error", () => undefined)
-  return client
-}
+): Layer.Layer<TokenStore, ConfigurationError | ConfigError.ConfigError> =>
+  Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
 
 /** The system's or Redis's own name of a fault, which is short and holds nothing of what was sent. */
 const reasonOf = (error: unknown): string => {

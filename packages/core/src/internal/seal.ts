@@ -23,22 +23,21 @@ const nonceBytes = 12
 /** Of the format of the entries: another one would be another version, with keys of its own. */
 const version = "store-api-token-v1"
 
-const utf8 = new TextEncoder()
-
-const subtle = globalThis.crypto.subtle
+const utf8 = (text: string) => new TextEncoder().encode(text)
 
 export const make = (
   credentials: ClientCredentials,
   authUrl: string
 ): Effect.Effect<Sealing> =>
   Effect.gen(function*() {
+    const { subtle } = globalThis.crypto
     const derive = (purpose: string) => ({
-      ...{ name: "HKDF", hash: "SHA-256", salt: utf8.encode(version) },
+      ...{ name: "HKDF", hash: "SHA-256", salt: utf8(version) },
       // As JSON: no two of these lists make the same bytes.
-      info: utf8.encode(JSON.stringify([purpose, authUrl, credentials.clientId]))
+      info: utf8(JSON.stringify([purpose, authUrl, credentials.clientId]))
     })
     const secret = yield* Effect.promise(() =>
-      subtle.importKey("raw", utf8.encode(Redacted.value(credentials.clientSecret)), "HKDF", false, [
+      subtle.importKey("raw", utf8(Redacted.value(credentials.clientSecret)), "HKDF", false, [
         "deriveKey",
         "deriveBits"
       ])
@@ -48,14 +47,14 @@ export const make = (
     )
     const name = yield* Effect.promise(() => subtle.deriveBits(derive("name"), secret, 128))
     const key = `${version}:${Encoding.encodeHex(new Uint8Array(name))}`
-    const parameters = (iv: Uint8Array<ArrayBuffer>) => ({ name: algorithm, iv, additionalData: utf8.encode(key) })
+    const parameters = (iv: Uint8Array<ArrayBuffer>) => ({ name: algorithm, iv, additionalData: utf8(key) })
     return {
       key,
       seal: (text) =>
         Effect.suspend(() => {
           const nonce = globalThis.crypto.getRandomValues(new Uint8Array(nonceBytes))
           return Effect.map(
-            Effect.promise(() => subtle.encrypt(parameters(nonce), aes, utf8.encode(text))),
+            Effect.promise(() => subtle.encrypt(parameters(nonce), aes, utf8(text))),
             (sealed) => Encoding.encodeBase64Url(Uint8Array.of(...nonce, ...new Uint8Array(sealed)))
           )
         }),

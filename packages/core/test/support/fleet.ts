@@ -59,18 +59,38 @@ export const member = (
     Effect.provideService(TokenStore.TokenStore, store)
   )
 
-/** Lets what is not of virtual time go on: the cryptography of the platform runs in threads. */
-const breathe = Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 1)))
+/** How many operations of the platform's cryptography run now: they take real time, in threads. */
+let encrypting = 0
+
+for (const name of ["importKey", "deriveKey", "deriveBits", "encrypt", "decrypt"] as const) {
+  const original: (...args: Array<never>) => Promise<unknown> = crypto.subtle[name].bind(crypto.subtle)
+  Object.defineProperty(crypto.subtle, name, {
+    value: (...args: Array<never>) => {
+      encrypting += 1
+      return original(...args).finally(() => {
+        encrypting -= 1
+      })
+    }
+  })
+}
+
+/** A turn of the event loop: fibers that can go on do. */
+const turn = Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 1)))
+
+/** Lets everything go on that does not wait for virtual time. */
+const settled: Effect.Effect<void> = Effect.repeatN(turn, 1).pipe(
+  Effect.flatMap(() => encrypting === 0 ? Effect.void : settled)
+)
 
 /**
  * Lets virtual time pass, from one awakening to the next, until the fiber ends; its exit, and how much time passed, in
- * milliseconds. That is exact when nothing waits for cryptography meanwhile; else time may have passed in vain.
+ * milliseconds.
  */
 export const drive = <A, E>(fiber: Fiber.Fiber<A, E>) =>
   Effect.gen(function*() {
     const started = yield* TestClock.currentTimeMillis
     while (Option.isNone(yield* Fiber.poll(fiber))) {
-      yield* Effect.repeatN(breathe, 2)
+      yield* settled
       const next = Math.min(...(yield* TestClock.sleeps()))
       if (Option.isNone(yield* Fiber.poll(fiber)) && Number.isFinite(next)) yield* TestClock.setTime(next)
     }

@@ -83,6 +83,12 @@ module.exports = {
       to: { path: "(^|/)packages/|@store-api/", pathNot: "^packages/platform-node/src/|(^|/)packages/core/dist/" }
     },
     {
+      name: "redis-stands-on-core",
+      severity: "error",
+      from: { path: "^packages/redis/src/" },
+      to: { path: "(^|/)packages/|@store-api/", pathNot: "^packages/redis/src/|(^|/)packages/core/dist/" }
+    },
+    {
       name: "sources-import-no-tests",
       severity: "error",
       from: { path: "^packages/[^/]+/src/" },

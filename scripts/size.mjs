@@ -19,6 +19,8 @@ const imports = {
   "AccessTokenProvider and TokenSource":
     `export * from "${core}/AccessTokenProvider"\nexport * as TokenSource from "${core}/TokenSource"`,
   "StoreAuth.layer": `import { StoreAuth } from "${core}"\nexport const layer = StoreAuth.layer`,
+  "SharedTokenSource and TokenStore":
+    `export * from "${core}/SharedTokenSource"\nexport * as TokenStore from "${core}/TokenStore"`,
   "whole core": `export * from "${core}"`
 }
 

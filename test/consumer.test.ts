@@ -10,7 +10,7 @@ import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { ofMarkdown } from "./support/codeBlocks.js"
 import { cleanEnvironment, root, run, succeed } from "./support/command.js"
 
-const names = ["core", "platform-node", "emulator"] as const
+const names = ["core", "platform-node", "emulator", "redis"] as const
 
 interface Manifest {
   readonly dependencies?: Readonly<Record<string, string>>
@@ -56,7 +56,7 @@ beforeAll(async () => {
     [
       ...["install", "--no-audit", "--no-fund", "--prefer-offline"],
       ...installLine().map((word) => tarballs[word] ?? word),
-      ...[tarballs["@store-api/emulator"] ?? "", pinned("typescript"), pinned("@types/node")]
+      ...[tarballs["@store-api/emulator"] ?? "", tarballs["@store-api/redis"] ?? "", pinned("typescript"), pinned("@types/node")]
     ],
     { cwd: consumer }
   )

@@ -120,6 +120,11 @@ const offences: ReadonlyArray<Offence> = [
     line: `import "../../core/src/index.js"`
   },
   {
+    rule: "redis-stands-on-core",
+    module: "packages/redis/src/RedisTokenStore.ts",
+    line: `import "@store-api/platform-node"`
+  },
+  {
     rule: "sources-import-no-tests",
     module: "packages/emulator/src/Fault.ts",
     line: `import "../test/utils.js"`

@@ -18,6 +18,7 @@ const categories = [
   "errors",
   "getters",
   "layers",
+  "metrics",
   "models",
   "pattern matching",
   "references",

@@ -25,27 +25,43 @@ import * as TokenSource from "./TokenSource.js"
 import { type Lease, TokenStore } from "./TokenStore.js"
 
 /**
- * - `authUrl`, `credentials`: the same as the endpoint's. Only processes with both in common share a token; the secret
- *   seals what is stored, and neither it nor the id can be read there.
- * - `lease`: how long a process that died while it asked for a token keeps the others waiting. Default 5 seconds. Who lives
- *   extends it as long as the endpoint takes.
- * - `patience`: how long one waits for another's acquisition before asking the endpoint itself. Default 20 seconds.
- * - `storeTimeout`: for one operation of the store; then the endpoint is asked as if there were none. Default 1 second.
+ * What is shared, and how long a process waits for the others.
+ *
+ * @see layer
  *
  * @since 0.1.0
  * @category models
  */
 export interface Options {
+  /** The same as the endpoint's. Only processes that have it and the credentials in common share a token. */
   readonly authUrl: string | URL
+  /**
+   * The same as the endpoint's; an effect is run at each acquisition. The secret seals what is stored (HKDF-SHA-256, RFC 5869,
+   * and AES-256-GCM); neither it nor the id can be read there.
+   */
   readonly credentials: ClientCredentials | Effect.Effect<ClientCredentials, CredentialsError>
+  /**
+   * How long a process that died while it asked for a token keeps the others waiting. Default 5 seconds. One that lives
+   * extends it as long as the endpoint takes.
+   */
   readonly lease?: Duration.DurationInput | undefined
+  /** How long another's acquisition is waited for; then the endpoint is asked all the same. Default 20 seconds. */
   readonly patience?: Duration.DurationInput | undefined
+  /** For one operation of the store; then the endpoint is asked as if there were none. Default 1 second. */
   readonly storeTimeout?: Duration.DurationInput | undefined
 }
 
 /**
  * Counts the operations that a store could not do, by `operation`. Each time the endpoint was asked instead, or a token
  * could not be shared.
+ *
+ * @example
+ * ```ts
+ * import { SharedTokenSource } from "@store-api/core"
+ * import { Metric } from "effect"
+ *
+ * const failedReads = Metric.value(Metric.tagged(SharedTokenSource.storeFailures, "operation", "get"))
+ * ```
  *
  * @since 0.1.0
  * @category metrics

@@ -40,14 +40,15 @@ export interface Service {
  * A lease held. Whoever holds it alone does a piece of work; that it was lost is no error, and what others then hold is not
  * touched.
  *
- * - `extend`: lets it begin anew, with the whole duration. False when it is lost.
- * - `release`: gives it back before its end.
+ * @see TokenStore
  *
  * @since 0.1.0
  * @category models
  */
 export interface Lease {
+  /** Lets it begin anew, with the whole duration. False when it is lost. */
   readonly extend: Effect.Effect<boolean, TokenStoreError>
+  /** Gives it back before its end. */
   readonly release: Effect.Effect<void, TokenStoreError>
 }
 
@@ -71,9 +72,6 @@ export class TokenStore extends Context.Tag("@store-api/core/TokenStore")<TokenS
 /**
  * An operation that a store could not do. It never reaches those who ask for a token: a store that is down is a miss.
  *
- * - `operation`: which one.
- * - `reason`: what went wrong, in words of the store's client, without keys and entries.
- *
  * @example
  * ```ts
  * import { TokenStore } from "@store-api/core"
@@ -87,7 +85,9 @@ export class TokenStore extends Context.Tag("@store-api/core/TokenStore")<TokenS
 export class TokenStoreError extends Schema.TaggedError<TokenStoreError>("@store-api/core/TokenStoreError")(
   "TokenStoreError",
   {
+    /** What was to be done. */
     operation: Schema.Literal("get", "put", "remove", "lease", "extend", "release"),
+    /** What went wrong, as a word of the store's client: `ECONNREFUSED`, `OOM`. No key, no entry, no address. */
     reason: Schema.String
   }
 ) {

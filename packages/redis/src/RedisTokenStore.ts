@@ -46,12 +46,15 @@ export interface Options {
  * @category models
  */
 export interface Commands {
+  /** The value of a key, by `GET`. */
   readonly get: (key: string) => Promise<string | null>
+  /** Sets a value that expires, by `SET` with `PX`; for a lease also `NX`. */
   readonly set: (
     key: string,
     value: string,
     options: { readonly PX: number; readonly NX?: true }
   ) => Promise<string | null>
+  /** Runs a script that calls `GET`, `DEL` or `PEXPIRE`, by `EVAL`. */
   readonly eval: (
     script: string,
     options: { readonly keys: Array<string>; readonly arguments: Array<string> }

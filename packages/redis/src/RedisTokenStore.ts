@@ -12,10 +12,10 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as Predicate from "effect/Predicate"
 import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as connection from "./internal/connection.js"
+import { reasonOf } from "./internal/reason.js"
 
 /**
  * Where Redis is.
@@ -61,13 +61,6 @@ export interface Commands {
   ) => Promise<unknown>
 }
 
-/** Compare and delete, in one step. */
-const removeIfSame = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
-
-/** Compare and set the end anew, in one step. */
-const extendIfSame =
-  "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0"
-
 /**
  * The store over a client of your own: a cluster, a sentinel, a pool, one with a client certificate, or one that the
  * application has anyway. It is neither connected nor closed here. Let it refuse commands while it has no connection
@@ -95,36 +88,7 @@ const extendIfSame =
  * @since 0.1.0
  * @category constructors
  */
-export const fromClient = (client: Commands, prefix = ""): Service => {
-  const command = <A>(
-    operation: TokenStoreError["operation"],
-    run: () => Promise<A>
-  ): Effect.Effect<A, TokenStoreError> =>
-    Effect.tryPromise({ try: run, catch: (error) => new TokenStoreError({ operation, reason: reasonOf(error) }) })
-
-  const script = (operation: TokenStoreError["operation"], text: string, key: string, ...words: Array<string>) =>
-    Effect.map(command(operation, () => client.eval(text, { keys: [key], arguments: words })), (done) => done === 1)
-
-  return TokenStore.of({
-    get: (key) => Effect.map(command("get", () => client.get(prefix + key)), Option.fromNullable),
-    put: (key, entry, life) =>
-      Effect.asVoid(command("put", () => client.set(prefix + key, entry, { PX: wholeMillis(life) }))),
-    remove: (key, entry) => script("remove", removeIfSame, prefix + key, entry),
-    lease: (key, duration) => {
-      const name = `${prefix}${key}:lease`
-      const owner = globalThis.crypto.randomUUID()
-      const millis = wholeMillis(duration)
-      const lease: Lease = {
-        extend: script("extend", extendIfSame, name, owner, String(millis)),
-        release: Effect.asVoid(script("release", removeIfSame, name, owner))
-      }
-      return Effect.map(
-        command("lease", () => client.set(name, owner, { PX: millis, NX: true })),
-        (set) => set === null ? Option.none() : Option.some(lease)
-      )
-    }
-  })
-}
+export const fromClient = (client: Commands, prefix?: string): Service => storeOf(client, reasonOf, prefix)
 
 /**
  * The store over a connection of its own, that is made anew whenever it breaks, and closed with the scope. Fails with
@@ -146,7 +110,7 @@ export const fromClient = (client: Commands, prefix = ""): Service => {
  * @category constructors
  */
 export const make = (options: Options): Effect.Effect<Service, ConfigurationError, Scope.Scope> =>
-  Effect.map(connection.make(options.url), (client) => fromClient(client, options.prefix))
+  Effect.map(connection.make(options.url), ({ client, reasonOf }) => storeOf(client, reasonOf, options.prefix))
 
 /**
  * The store as a layer. Fails with `ConfigurationError` when the URL cannot be used.
@@ -196,12 +160,43 @@ export const layerConfig = (
 ): Layer.Layer<TokenStore, ConfigurationError | ConfigError.ConfigError> =>
   Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
 
-/** The system's or Redis's own name of a fault, which is short and holds nothing of what was sent. */
-const reasonOf = (error: unknown): string => {
-  if (Predicate.hasProperty(error, "code") && typeof error.code === "string") return error.code
-  if (!(error instanceof Error)) return "unknown"
-  const [word = ""] = /^[A-Z]{3,}(?= )/.exec(error.message) ?? []
-  return word === "" ? error.constructor.name : word
+/** Compare and delete, in one step. */
+const removeIfSame = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+
+/** Compare and set the end anew, in one step. */
+const extendIfSame =
+  "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0"
+
+const storeOf = (client: Commands, reasonOf: (error: unknown) => string, prefix = ""): Service => {
+  const command = <A>(
+    operation: TokenStoreError["operation"],
+    run: () => Promise<A>
+  ): Effect.Effect<A, TokenStoreError> =>
+    Effect.tryPromise({ try: run, catch: (error) => new TokenStoreError({ operation, reason: reasonOf(error) }) })
+
+  const script = (operation: TokenStoreError["operation"], text: string, key: string, ...words: Array<string>) =>
+    Effect.map(command(operation, () => client.eval(text, { keys: [key], arguments: words })), (done) => done === 1)
+
+  return TokenStore.of({
+    get: (key) => Effect.map(command("get", () => client.get(prefix + key)), Option.fromNullable),
+    put: (key, entry, life) =>
+      Effect.asVoid(command("put", () => client.set(prefix + key, entry, { PX: wholeMillis(life) }))),
+    remove: (key, entry) => script("remove", removeIfSame, prefix + key, entry),
+    lease: (key, duration) =>
+      Effect.suspend(() => {
+        const name = `${prefix}${key}:lease`
+        const owner = globalThis.crypto.randomUUID()
+        const millis = wholeMillis(duration)
+        const lease: Lease = {
+          extend: script("extend", extendIfSame, name, owner, String(millis)),
+          release: Effect.asVoid(script("release", removeIfSame, name, owner))
+        }
+        return Effect.map(
+          command("lease", () => client.set(name, owner, { PX: millis, NX: true })),
+          (set) => set === null ? Option.none() : Option.some(lease)
+        )
+      })
+  })
 }
 
 const wholeMillis = (duration: Duration.DurationInput): number => Math.max(1, Math.ceil(Duration.toMillis(duration)))

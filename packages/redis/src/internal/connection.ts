@@ -1,9 +1,11 @@
-import { createClient } from "@redis/client"
+import { ClientOfflineError, createClient } from "@redis/client"
 import { ConfigurationError } from "@store-api/core/AccessTokenError"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as MutableRef from "effect/MutableRef"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
+import { reasonOf } from "./reason.js"
 
 /** How long the first connection is waited for, in milliseconds. */
 const firstConnection = 1000
@@ -11,22 +13,32 @@ const firstConnection = 1000
 /** More commands than this are not kept while Redis does not answer; each acquisition leaves some. */
 const longestQueue = 1000
 
+/** A client, and why what it was told failed: while it is offline, why that is. */
+export interface Connection {
+  readonly client: ReturnType<typeof clientOf>
+  readonly reasonOf: (error: unknown) => string
+}
+
 /**
  * A client with a connection of its own, made anew whenever it breaks, closed with the scope. A Redis that cannot be reached
  * is no failure: commands fail until it can.
  */
-export const make = (
-  url: Redacted.Redacted
-): Effect.Effect<ReturnType<typeof clientOf>, ConfigurationError, Scope.Scope> =>
+export const make = (url: Redacted.Redacted): Effect.Effect<Connection, ConfigurationError, Scope.Scope> =>
   Effect.gen(function*() {
     const client = yield* Effect.acquireRelease(
       usable(Redacted.value(url)),
       (client) => Effect.sync(() => client.destroy())
     )
+    const whyOffline = MutableRef.make("ClientOfflineError")
+    // Without a listener Node would end the process; each operation says of itself that it failed.
+    client.on("error", (error) => MutableRef.set(whyOffline, reasonOf(error)))
     // It goes on trying until it is destroyed.
     const connecting = yield* Effect.forkScoped(Effect.ignore(Effect.tryPromise(() => client.connect())))
     yield* Effect.timeoutOption(Fiber.join(connecting), firstConnection)
-    return client
+    return {
+      client,
+      reasonOf: (error) => error instanceof ClientOfflineError ? MutableRef.get(whyOffline) : reasonOf(error)
+    }
   })
 
 /** The client's own errors quote the URL, with its password. */
@@ -43,8 +55,8 @@ const usable = (text: string) =>
     )
   )
 
-const clientOf = (url: string, overTls: boolean) => {
-  const client = createClient({
+const clientOf = (url: string, overTls: boolean) =>
+  createClient({
     url,
     // Without a connection a command fails at once: a store that is down is a miss, and nothing is sent late.
     disableOfflineQueue: true,
@@ -53,7 +65,3 @@ const clientOf = (url: string, overTls: boolean) => {
     // Stated, so that NODE_TLS_REJECT_UNAUTHORIZED cannot lift it.
     ...(overTls && { socket: { tls: true, rejectUnauthorized: true } })
   })
-  // Each operation says of itself that it failed; without a listener Node would end the process.
-  client.on("error", () => undefined)
-  return client
-}

@@ -1,0 +1,70 @@
+import { readFileSync } from "node:fs"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { createClient } from "@redis/client"
+import { RedisTokenStore } from "@store-api/redis"
+import { Effect, Option, Redacted } from "effect"
+import { isLeftOut, redisServer } from "./support/redisServer.js"
+
+/** The user that docs/redis.md recommends, as the words of Redis's own command. */
+const documented = () => {
+  const page = readFileSync(new URL("../../../docs/redis.md", import.meta.url), "utf8")
+  const [, words = ""] = /^user (store-api .*)$/m.exec(page) ?? []
+  return words.split(" ")
+}
+
+const key = "store-api-token-v1:0123456789abcdef"
+
+/** Each operation once, and what it said. */
+const everything = (store: Effect.Effect.Success<ReturnType<typeof RedisTokenStore.make>>) =>
+  Effect.gen(function*() {
+    yield* store.put(key, "an entry", "1 minute")
+    const entry = yield* store.get(key)
+    const lease = Option.getOrThrow(yield* store.lease(key, "1 minute"))
+    const extended = yield* lease.extend
+    yield* lease.release
+    return { entry, extended, removed: yield* store.remove(key, "an entry") }
+  })
+
+/** A server with a user of these rights, and the store that signs in as that user. */
+const storeOf = (user: ReadonlyArray<string>) =>
+  Effect.gen(function*() {
+    const { url } = yield* redisServer()
+    const administrator = yield* Effect.acquireRelease(
+      Effect.promise(() => createClient({ url }).connect()),
+      (client) => Effect.sync(() => client.destroy())
+    )
+    yield* Effect.promise(() => administrator.sendCommand(["ACL", "SETUSER", ...user]))
+    return yield* RedisTokenStore.make({
+      url: Redacted.make(url.replace("redis://", "redis://store-api:password@"))
+    })
+  })
+
+describe.skipIf(isLeftOut)("the rights that docs/redis.md recommends", () => {
+  it.scopedLive("are enough for each operation", () =>
+    Effect.gen(function*() {
+      deepStrictEqual(yield* everything(yield* storeOf(documented())), {
+        entry: Option.some("an entry"),
+        extended: true,
+        removed: true
+      })
+    }))
+
+  it.scopedLive("are not more than that: other keys and commands are refused", () =>
+    Effect.gen(function*() {
+      const store = yield* storeOf(documented())
+      const error = yield* Effect.flip(store.get("another key"))
+      assert.strictEqual(error.reason, "NOPERM")
+    }))
+
+  it.scopedLive.each(["+get", "+set", "+del", "+eval", "+pexpire", "~store-api-token-v1:*"])(
+    "are not enough without %s",
+    (right) =>
+      Effect.gen(function*() {
+        const rights = documented().filter((word) => word !== right)
+        assert.notStrictEqual(rights.length, documented().length)
+        const error = yield* Effect.flip(everything(yield* storeOf(rights)))
+        assert.strictEqual(error._tag, "TokenStoreError")
+      })
+  )
+})

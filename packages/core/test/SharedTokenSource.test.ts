@@ -1,28 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import {
-  AccessToken,
-  AccessTokenError,
-  AccessTokenProvider,
-  SharedTokenSource,
-  TokenSource,
-  TokenStore
-} from "@store-api/core"
-import {
-  DateTime,
-  Deferred,
-  Effect,
-  Exit,
-  Fiber,
-  Layer,
-  Logger,
-  Metric,
-  Option,
-  Redacted,
-  Ref,
-  TestClock
-} from "effect"
-import { credentials, credentialsOf, drive, endpoint, fullToken, member, outage } from "./support/fleet.js"
+import { AccessToken, AccessTokenProvider, TokenSource, TokenStore } from "@store-api/core"
+import { DateTime, Deferred, Effect, Exit, Fiber, Layer, Option, Redacted, Ref, TestClock } from "effect"
+import { credentials, credentialsOf, derivations, drive, endpoint, fullToken, member, outage } from "./support/fleet.js"
 
 const valueOf = ({ value }: AccessToken.AccessToken) => Redacted.value(value)
 
@@ -30,8 +10,6 @@ const valueOf = ({ value }: AccessToken.AccessToken) => Redacted.value(value)
 const valuesOf = (
   exits: Exit.Exit<ReadonlyArray<AccessToken.AccessToken>, unknown>
 ) => [...new Set(Exit.match(exits, { onFailure: () => [], onSuccess: (tokens) => tokens.map(valueOf) }))]
-
-const unreadable = new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "cannot be read" })
 
 /** A store that shows its keys and entries. */
 const watched = Effect.map(
@@ -67,6 +45,37 @@ describe("SharedTokenSource", () => {
       const shared = yield* (yield* member(source, store)).acquire(Option.none())
       assert.strictEqual(yield* requests, 1)
       deepStrictEqual({ ...shared }, { ...bought })
+    }))
+
+  it.effect("a token that another published while the lease was taken is the answer, and the lease is given back", () =>
+    Effect.gen(function*() {
+      const { requests, source } = yield* endpoint()
+      const { puts, store } = yield* watched
+      const other = yield* member(source, store)
+      const late = TokenStore.TokenStore.of({
+        ...store,
+        lease: (key, duration) =>
+          Effect.zipRight(Effect.orDie(other.acquire(Option.none())), store.lease(key, duration))
+      })
+      const token = yield* (yield* member(source, late)).acquire(Option.none())
+      assert.strictEqual(valueOf(token), "token-1")
+      assert.strictEqual(yield* requests, 1)
+      const [[key] = [""]] = yield* puts
+      assert.isTrue(Option.isSome(yield* store.lease(key, "1 second")))
+    }))
+
+  it.effect("a store that forgets nothing: a dead token in it is none", () =>
+    Effect.gen(function*() {
+      const { requests, source } = yield* endpoint()
+      const memory = yield* TokenStore.makeMemory
+      const store = TokenStore.TokenStore.of({ ...memory, put: (key, entry) => memory.put(key, entry, "1 day") })
+      const { acquire } = yield* member(source, store)
+      yield* acquire(Option.none())
+      yield* TestClock.adjust("59 minutes")
+      assert.strictEqual(valueOf(yield* acquire(Option.none())), "token-1")
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(valueOf(yield* acquire(Option.none())), "token-2")
+      assert.strictEqual(yield* requests, 2)
     }))
 
   it.effect("a stored token with the two required fields only comes back too", () =>
@@ -281,6 +290,9 @@ describe("SharedTokenSource", () => {
         deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-2"))
         assert.isAtLeast(took, 7000)
         assert.isAtMost(took, 7500)
+        // What it got then is everybody's.
+        assert.strictEqual(valueOf(yield* (yield* member(source, store)).acquire(Option.none())), "token-2")
+        assert.strictEqual(yield* requests, 2)
         yield* Fiber.interrupt(stuck)
       }))
 
@@ -302,164 +314,6 @@ describe("SharedTokenSource", () => {
       }))
   })
 
-  describe("a store that does not work", () => {
-    type Operation = "get" | "put" | "remove" | "lease"
-    const error = (operation: Operation) => new TokenStore.TokenStoreError({ operation, reason: "ECONNREFUSED" })
-    const faults: Readonly<Record<string, (operation: Operation) => Effect.Effect<never, TokenStore.TokenStoreError>>> =
-      {
-        fails: (operation) => error(operation),
-        hangs: () => Effect.never,
-        "hangs and cannot be interrupted": () => Effect.uninterruptible(Effect.never),
-        dies: () => Effect.dieMessage("invented defect"),
-        "throws": () => {
-          throw new Error("invented defect")
-        }
-      }
-
-    const broken = (store: TokenStore.Service, operation: Operation, fault: (typeof faults)[string]) =>
-      TokenStore.TokenStore.of({ ...store, [operation]: () => fault(operation) })
-
-    for (const [name, fault] of Object.entries(faults)) {
-      it.effect.each(["get", "put", "lease"] as const)(
-        `and ${name} at %s is a miss: the endpoint answers, in bounded time`,
-        (operation) =>
-          Effect.gen(function*() {
-            const { requests, source } = yield* endpoint()
-            const store = broken(yield* TokenStore.makeMemory, operation, fault)
-            const { acquire } = yield* member(source, store, { storeTimeout: "700 millis" })
-            const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
-            deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-1"))
-            assert.strictEqual(yield* requests, 1)
-            assert.isAtMost(took, 700)
-          })
-      )
-
-      it.effect(`and ${name} as a token is to be taken out: the endpoint answers, in bounded time`, () =>
-        Effect.gen(function*() {
-          const { requests, source } = yield* endpoint()
-          const memory = yield* TokenStore.makeMemory
-          const held = yield* (yield* member(source, memory)).acquire(Option.none())
-          const { acquire } = yield* member(source, broken(memory, "remove", fault))
-          const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.some(held))))
-          deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-2"))
-          assert.strictEqual(yield* requests, 2)
-          assert.isAtMost(took, 1000)
-        }))
-    }
-
-    it.effect.each(["extend", "release"] as const)(
-      "and hangs at %s of a lease does not hold the answer back for long",
-      (operation) =>
-        Effect.gen(function*() {
-          const { requests, source } = yield* endpoint({ takes: 4000 })
-          const memory = yield* TokenStore.makeMemory
-          const store = TokenStore.TokenStore.of({
-            ...memory,
-            lease: (key, duration) =>
-              Effect.map(memory.lease(key, duration), Option.map((lease) => ({ ...lease, [operation]: Effect.never })))
-          })
-          const { acquire } = yield* member(source, store, { storeTimeout: "700 millis" })
-          const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
-          deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-1"))
-          assert.strictEqual(yield* requests, 1)
-          assert.isAtMost(took, 4700)
-        })
-    )
-
-    describe("is warned of", () => {
-      /** The lines of log while `acquire` runs again and again, over a store whose broken operations a test sets. */
-      const warned = (
-        body: (
-          acquire: Effect.Effect<unknown, unknown>,
-          breaks: (...operations: ReadonlyArray<Operation>) => Effect.Effect<void>
-        ) => Effect.Effect<void, unknown>
-      ) =>
-        Effect.gen(function*() {
-          const lines: Array<string> = []
-          const logger = Logger.make(({ annotations, logLevel, message }) => {
-            lines.push(`${logLevel.label} ${String(message)} ${JSON.stringify(Object.fromEntries(annotations))}`)
-          })
-          // Each answer is dead a moment later, so that each acquisition needs another.
-          const { source } = yield* endpoint()
-          const memory = yield* TokenStore.makeMemory
-          const failing = yield* Ref.make<ReadonlyArray<Operation>>([])
-          const unless = <A>(operation: Operation, works: Effect.Effect<A, TokenStore.TokenStoreError>) =>
-            Effect.flatMap(Ref.get(failing), (all) => all.includes(operation) ? error(operation) : works)
-          const store = TokenStore.TokenStore.of({
-            get: (key) => unless("get", memory.get(key)),
-            put: (key, entry, life) => unless("put", memory.put(key, entry, life)),
-            remove: (key, entry) => unless("remove", memory.remove(key, entry)),
-            lease: (key, duration) => unless("lease", memory.lease(key, duration))
-          })
-          const held = yield* Ref.make(Option.none<AccessToken.AccessToken>())
-          const { acquire } = yield* member(source, store)
-          const another = Effect.gen(function*() {
-            yield* TestClock.adjust("1 minute")
-            yield* Ref.set(held, Option.some(yield* acquire(yield* Ref.get(held))))
-          })
-          yield* body(another, (...operations) => Ref.set(failing, operations)).pipe(
-            Effect.provide(Logger.replace(Logger.defaultLogger, logger))
-          )
-          return lines
-        })
-
-      const warning = (operation: Operation) =>
-        "WARN The token store does not work; tokens are asked for without it " +
-        JSON.stringify({ reason: "ECONNREFUSED", operation })
-
-      const counted = Effect.map(
-        Metric.value(Metric.tagged(SharedTokenSource.storeFailures, "operation", "get")),
-        ({ count }) => count
-      )
-
-      it.effect("once an outage, and counted each time", () =>
-        Effect.gen(function*() {
-          const before = yield* counted
-          const lines = yield* warned((acquire, breaks) =>
-            Effect.gen(function*() {
-              for (let outage = 0; outage < 2; outage++) {
-                yield* breaks("get", "put", "lease", "remove")
-                for (let time = 0; time < 3; time++) yield* acquire
-                yield* breaks()
-                yield* acquire
-              }
-            })
-          )
-          deepStrictEqual(lines, [warning("get"), warning("get")])
-          assert.strictEqual((yield* counted) - before, 6)
-        }))
-
-      it.effect("once also when it can still be read, as one that is full", () =>
-        Effect.gen(function*() {
-          const lines = yield* warned((acquire, breaks) =>
-            Effect.gen(function*() {
-              for (let outage = 0; outage < 2; outage++) {
-                yield* breaks("put", "lease")
-                for (let time = 0; time < 3; time++) yield* acquire
-                yield* breaks()
-                yield* acquire
-              }
-            })
-          )
-          deepStrictEqual(lines, [warning("lease"), warning("lease")])
-        }))
-
-      it.effect("never while it works", () =>
-        Effect.gen(function*() {
-          deepStrictEqual(yield* warned((acquire) => Effect.repeatN(acquire, 4)), [])
-        }))
-    })
-
-    it.effect("and credentials that cannot be read are the endpoint's affair", () =>
-      Effect.gen(function*() {
-        const { source } = yield* endpoint({ answer: () => Effect.fail(outage) })
-        const { acquire } = yield* member(source, yield* TokenStore.makeMemory, {
-          credentials: Effect.flatMap(credentialsOf("id", "secret"), () => Effect.fail(unreadable))
-        })
-        deepStrictEqual(yield* Effect.flip(acquire(Option.none())), outage)
-      }))
-  })
-
   it.effect("credentials that change are read at each acquisition: only who has the same ones shares", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint()
@@ -467,8 +321,11 @@ describe("SharedTokenSource", () => {
       const current = yield* Ref.make(credentials)
       const rotating = yield* member(source, store, { credentials: Ref.get(current) })
       yield* rotating.acquire(Option.none())
+      const before = yield* derivations
+      assert.isAbove(before, 0)
       yield* rotating.acquire(Option.none())
       assert.strictEqual(yield* requests, 1)
+      assert.strictEqual(yield* derivations, before, "the same secret needs no other keys")
       yield* Ref.set(current, yield* credentialsOf("invented-client-id", "another-invented-secret"))
       assert.strictEqual(valueOf(yield* rotating.acquire(Option.none())), "token-2")
       assert.strictEqual(valueOf(yield* (yield* member(source, store)).acquire(Option.none())), "token-1")

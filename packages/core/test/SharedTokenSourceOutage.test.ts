@@ -1,0 +1,167 @@
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import type { AccessToken } from "@store-api/core"
+import { AccessTokenError, SharedTokenSource, TokenStore } from "@store-api/core"
+import { Effect, Exit, Logger, Metric, Option, Redacted, Ref, TestClock } from "effect"
+import { credentialsOf, drive, endpoint, member, outage } from "./support/fleet.js"
+
+const valueOf = ({ value }: AccessToken.AccessToken) => Redacted.value(value)
+
+const unreadable = new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "cannot be read" })
+
+describe("SharedTokenSource, over a store that does not work", () => {
+  type Operation = "get" | "put" | "remove" | "lease"
+  const error = (operation: Operation) => new TokenStore.TokenStoreError({ operation, reason: "ECONNREFUSED" })
+  const faults: Readonly<Record<string, (operation: Operation) => Effect.Effect<never, TokenStore.TokenStoreError>>> = {
+    fails: (operation) => error(operation),
+    hangs: () => Effect.never,
+    "hangs and cannot be interrupted": () => Effect.uninterruptible(Effect.never),
+    dies: () => Effect.dieMessage("invented defect"),
+    "throws": () => {
+      throw new Error("invented defect")
+    }
+  }
+
+  const broken = (store: TokenStore.Service, operation: Operation, fault: (typeof faults)[string]) =>
+    TokenStore.TokenStore.of({ ...store, [operation]: () => fault(operation) })
+
+  for (const [name, fault] of Object.entries(faults)) {
+    it.effect.each(["get", "put", "lease"] as const)(
+      `and ${name} at %s is a miss: the endpoint answers, in bounded time`,
+      (operation) =>
+        Effect.gen(function*() {
+          const { requests, source } = yield* endpoint()
+          const store = broken(yield* TokenStore.makeMemory, operation, fault)
+          const { acquire } = yield* member(source, store, { storeTimeout: "700 millis" })
+          const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
+          deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-1"))
+          assert.strictEqual(yield* requests, 1)
+          assert.isAtMost(took, 700)
+        })
+    )
+
+    it.effect(`and ${name} as a token is to be taken out: the endpoint answers, in bounded time`, () =>
+      Effect.gen(function*() {
+        const { requests, source } = yield* endpoint()
+        const memory = yield* TokenStore.makeMemory
+        const held = yield* (yield* member(source, memory)).acquire(Option.none())
+        const { acquire } = yield* member(source, broken(memory, "remove", fault))
+        const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.some(held))))
+        deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-2"))
+        assert.strictEqual(yield* requests, 2)
+        assert.isAtMost(took, 1000)
+      }))
+  }
+
+  it.effect.each(["extend", "release"] as const)(
+    "and hangs at %s of a lease does not hold the answer back for long",
+    (operation) =>
+      Effect.gen(function*() {
+        const { requests, source } = yield* endpoint({ takes: 4000 })
+        const memory = yield* TokenStore.makeMemory
+        const store = TokenStore.TokenStore.of({
+          ...memory,
+          lease: (key, duration) =>
+            Effect.map(memory.lease(key, duration), Option.map((lease) => ({ ...lease, [operation]: Effect.never })))
+        })
+        const { acquire } = yield* member(source, store, { storeTimeout: "700 millis" })
+        const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
+        deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-1"))
+        assert.strictEqual(yield* requests, 1)
+        assert.isAtMost(took, 4700)
+      })
+  )
+
+  describe("is warned of", () => {
+    /** The lines of log while `acquire` runs again and again, over a store whose broken operations a test sets. */
+    const warned = (
+      body: (
+        acquire: Effect.Effect<unknown, unknown>,
+        breaks: (...operations: ReadonlyArray<Operation>) => Effect.Effect<void>
+      ) => Effect.Effect<void, unknown>
+    ) =>
+      Effect.gen(function*() {
+        const lines: Array<string> = []
+        const logger = Logger.make(({ annotations, logLevel, message }) => {
+          lines.push(`${logLevel.label} ${String(message)} ${JSON.stringify(Object.fromEntries(annotations))}`)
+        })
+        // Each answer is dead a moment later, so that each acquisition needs another.
+        const { source } = yield* endpoint()
+        const memory = yield* TokenStore.makeMemory
+        const failing = yield* Ref.make<ReadonlyArray<Operation>>([])
+        const unless = <A>(operation: Operation, works: Effect.Effect<A, TokenStore.TokenStoreError>) =>
+          Effect.flatMap(Ref.get(failing), (all) => all.includes(operation) ? error(operation) : works)
+        const store = TokenStore.TokenStore.of({
+          get: (key) => unless("get", memory.get(key)),
+          put: (key, entry, life) => unless("put", memory.put(key, entry, life)),
+          remove: (key, entry) => unless("remove", memory.remove(key, entry)),
+          lease: (key, duration) => unless("lease", memory.lease(key, duration))
+        })
+        const held = yield* Ref.make(Option.none<AccessToken.AccessToken>())
+        const { acquire } = yield* member(source, store)
+        const another = Effect.gen(function*() {
+          yield* TestClock.adjust("1 minute")
+          yield* Ref.set(held, Option.some(yield* acquire(yield* Ref.get(held))))
+        })
+        yield* body(another, (...operations) => Ref.set(failing, operations)).pipe(
+          Effect.provide(Logger.replace(Logger.defaultLogger, logger))
+        )
+        return lines
+      })
+
+    const warning = (operation: Operation) =>
+      "WARN The token store does not work; tokens are asked for without it " +
+      JSON.stringify({ reason: "ECONNREFUSED", operation })
+
+    const counted = Effect.map(
+      Metric.value(Metric.tagged(SharedTokenSource.storeFailures, "operation", "get")),
+      ({ count }) => count
+    )
+
+    it.effect("once an outage, and counted each time", () =>
+      Effect.gen(function*() {
+        const before = yield* counted
+        const lines = yield* warned((acquire, breaks) =>
+          Effect.gen(function*() {
+            for (let outage = 0; outage < 2; outage++) {
+              yield* breaks("get", "put", "lease", "remove")
+              for (let time = 0; time < 3; time++) yield* acquire
+              yield* breaks()
+              yield* acquire
+            }
+          })
+        )
+        deepStrictEqual(lines, [warning("get"), warning("get")])
+        assert.strictEqual((yield* counted) - before, 6)
+      }))
+
+    it.effect("once also when it can still be read, as one that is full", () =>
+      Effect.gen(function*() {
+        const lines = yield* warned((acquire, breaks) =>
+          Effect.gen(function*() {
+            for (let outage = 0; outage < 2; outage++) {
+              yield* breaks("put", "lease")
+              for (let time = 0; time < 3; time++) yield* acquire
+              yield* breaks()
+              yield* acquire
+            }
+          })
+        )
+        deepStrictEqual(lines, [warning("lease"), warning("lease")])
+      }))
+
+    it.effect("never while it works", () =>
+      Effect.gen(function*() {
+        deepStrictEqual(yield* warned((acquire) => Effect.repeatN(acquire, 4)), [])
+      }))
+  })
+
+  it.effect("and credentials that cannot be read are the endpoint's affair", () =>
+    Effect.gen(function*() {
+      const { source } = yield* endpoint({ answer: () => Effect.fail(outage) })
+      const { acquire } = yield* member(source, yield* TokenStore.makeMemory, {
+        credentials: Effect.flatMap(credentialsOf("id", "secret"), () => Effect.fail(unreadable))
+      })
+      deepStrictEqual(yield* Effect.flip(acquire(Option.none())), outage)
+    }))
+})

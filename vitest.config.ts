@@ -4,7 +4,12 @@ const source = (name: string) => new URL(`./packages/${name}/src`, import.meta.u
 
 export default defineConfig({
   test: {
-    include: ["packages/*/test/**/*.test.ts", "examples/test/**/*.test.ts", "test/**/*.test.ts"],
+    include: [
+      "packages/*/test/**/*.test.ts",
+      "benchmarks/test/**/*.test.ts",
+      "examples/test/**/*.test.ts",
+      "test/**/*.test.ts"
+    ],
     testTimeout: 20_000,
     hookTimeout: 20_000
   },

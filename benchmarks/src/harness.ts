@@ -88,12 +88,16 @@ export const awaiting = (name: string, call: () => Promise<unknown>): Candidate 
 })
 
 /** Runs a module beside this one in a process of its own, with `gc`, and reads the JSON that it prints. */
-export const inOwnProcess = <A>(module: string, args: ReadonlyArray<string>): Promise<A> =>
+export const inOwnProcess = <A>(
+  module: string,
+  args: ReadonlyArray<string>,
+  { flags = [], timeout = 120_000 }: { readonly flags?: ReadonlyArray<string>; readonly timeout?: number } = {}
+): Promise<A> =>
   new Promise((resolve, reject) => {
     const path = fileURLToPath(new URL(module, import.meta.url))
-    const child = spawn(process.execPath, ["--expose-gc", path, ...args], {
+    const child = spawn(process.execPath, ["--expose-gc", ...flags, path, ...args], {
       stdio: ["ignore", "pipe", "inherit"],
-      timeout: 120_000
+      timeout
     })
     let output = ""
     child.stdout.on("data", (chunk: Buffer) => {

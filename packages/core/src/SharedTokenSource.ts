@@ -45,7 +45,10 @@ export interface Options {
    * extends it as long as the endpoint takes.
    */
   readonly lease?: Duration.DurationInput | undefined
-  /** How long another's acquisition is waited for; then the endpoint is asked all the same. Default 20 seconds. */
+  /**
+   * How long another's acquisition is waited for; then the endpoint is asked all the same. Default 30 seconds, which is also
+   * the default `deadline` of `TokenEndpoint`: it ends before the others lose their patience.
+   */
   readonly patience?: Duration.DurationInput | undefined
   /** For one operation of the store; then the endpoint is asked as if there were none. Default 1 second. */
   readonly storeTimeout?: Duration.DurationInput | undefined
@@ -72,7 +75,7 @@ export const storeFailures = Metric.counter("store_api_token_store_failures", {
 })
 
 /** Between looks into the store, while another process acquires; jittered by 0.75 to 1. In milliseconds. */
-const firstPause = 25
+const firstPause = 50
 const longestPause = 500
 
 /**
@@ -103,11 +106,15 @@ export const make = (
 ): Effect.Effect<TokenSource.Service, ConfigurationError, TokenSource.TokenSource | TokenStore> =>
   Effect.gen(function*() {
     const source = yield* TokenSource.TokenSource
-    const store = yield* reliableStore.make(yield* TokenStore, options.storeTimeout ?? "1 second", storeFailures)
+    const { acquisition, store } = yield* reliableStore.make(
+      yield* TokenStore,
+      options.storeTimeout ?? "1 second",
+      storeFailures
+    )
     const authUrl = withoutTrailingSlash(yield* baseUrl("authUrl", options.authUrl, true))
     const sealing = yield* sealingOf(options.credentials, authUrl)
     const leaseMillis = Duration.toMillis(options.lease ?? "5 seconds")
-    const patience = Duration.toMillis(options.patience ?? "20 seconds")
+    const patience = Duration.toMillis(options.patience ?? "30 seconds")
 
     const shared = (replacing: Option.Option<AccessToken>, { key, open, seal }: seal.Sealing) => {
       /** The token in the store, if it serves. The one to be replaced is taken out. */
@@ -170,7 +177,7 @@ export const make = (
       Effect.matchEffect(sealing, {
         // The endpoint reads them too, and says what is wrong.
         onFailure: () => source.acquire(replacing),
-        onSuccess: (sealing) => shared(replacing, sealing)
+        onSuccess: (sealing) => acquisition(shared(replacing, sealing))
       })
     )
   })

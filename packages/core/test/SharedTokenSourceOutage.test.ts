@@ -73,11 +73,15 @@ describe("SharedTokenSource, over a store that does not work", () => {
   )
 
   describe("is warned of", () => {
-    /** The lines of log while `acquire` runs again and again, over a store whose broken operations a test sets. */
+    /**
+     * The lines of log while `acquire` runs again and again, over a store whose broken operations a test sets; each replaces
+     * the last token. `elsewhere` does so too, in another process, for which the store works.
+     */
     const warned = (
       body: (
         acquire: Effect.Effect<unknown, unknown>,
-        breaks: (...operations: ReadonlyArray<Operation>) => Effect.Effect<void>
+        breaks: (...operations: ReadonlyArray<Operation>) => Effect.Effect<void>,
+        elsewhere: Effect.Effect<unknown, unknown>
       ) => Effect.Effect<void, unknown>
     ) =>
       Effect.gen(function*() {
@@ -85,7 +89,6 @@ describe("SharedTokenSource, over a store that does not work", () => {
         const logger = Logger.make(({ annotations, logLevel, message }) => {
           lines.push(`${logLevel.label} ${String(message)} ${JSON.stringify(Object.fromEntries(annotations))}`)
         })
-        // Each answer is dead a moment later, so that each acquisition needs another.
         const { source } = yield* endpoint()
         const memory = yield* TokenStore.makeMemory
         const failing = yield* Ref.make<ReadonlyArray<Operation>>([])
@@ -99,11 +102,16 @@ describe("SharedTokenSource, over a store that does not work", () => {
         })
         const held = yield* Ref.make(Option.none<AccessToken.AccessToken>())
         const { acquire } = yield* member(source, store)
+        const other = yield* member(source, memory)
         const another = Effect.gen(function*() {
           yield* TestClock.adjust("1 minute")
           yield* Ref.set(held, Option.some(yield* acquire(yield* Ref.get(held))))
         })
-        yield* body(another, (...operations) => Ref.set(failing, operations)).pipe(
+        const elsewhere = Effect.gen(function*() {
+          yield* TestClock.adjust("1 minute")
+          yield* other.acquire(yield* Ref.get(held))
+        })
+        yield* body(another, (...operations) => Ref.set(failing, operations), elsewhere).pipe(
           Effect.provide(Logger.replace(Logger.defaultLogger, logger))
         )
         return lines
@@ -148,6 +156,24 @@ describe("SharedTokenSource, over a store that does not work", () => {
           })
         )
         deepStrictEqual(lines, [warning("lease"), warning("lease")])
+      }))
+
+    it.effect("again when it had worked meanwhile, be it only to be read", () =>
+      Effect.gen(function*() {
+        const lines = yield* warned((acquire, breaks, elsewhere) =>
+          Effect.gen(function*() {
+            yield* breaks("put")
+            yield* acquire
+            yield* breaks()
+            for (let time = 0; time < 2; time++) {
+              yield* elsewhere
+              yield* acquire
+            }
+            yield* breaks("get")
+            yield* acquire
+          })
+        )
+        deepStrictEqual(lines, [warning("put"), warning("get")])
       }))
 
     it.effect("never while it works", () =>

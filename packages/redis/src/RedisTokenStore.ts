@@ -178,7 +178,11 @@ const storeOf = (client: Commands, reasonOf: (error: unknown) => string, prefix 
     Effect.map(command(operation, () => client.eval(text, { keys: [key], arguments: words })), (done) => done === 1)
 
   return TokenStore.of({
-    get: (key) => Effect.map(command("get", () => client.get(prefix + key)), Option.fromNullable),
+    get: (key) =>
+      Effect.map(command("get", () => client.get(prefix + key)), Option.fromNullable).pipe(
+        // Of another type than ours: no entry, and the next one takes its place.
+        Effect.catchIf(({ reason }) => reason === "WRONGTYPE", () => Effect.succeedNone)
+      ),
     put: (key, entry, life) =>
       Effect.asVoid(command("put", () => client.set(prefix + key, entry, { PX: wholeMillis(life) }))),
     remove: (key, entry) => script("remove", removeIfSame, prefix + key, entry),

@@ -7,34 +7,40 @@ import { type Service as Store, TokenStore, TokenStoreError } from "../TokenStor
 
 type Operation = TokenStoreError["operation"]
 
-/** What works and fails together: a store that is full, or a replica, can still be read. */
-type Side = "reading" | "writing"
-
-const sideOf = (operation: Operation): Side => operation === "get" ? "reading" : "writing"
+/** A store, and what uses it. */
+export interface ReliableStore {
+  readonly store: Store
+  /** An outage is over with the first acquisition for which the store did all of its part. */
+  readonly acquisition: <A, E, R>(acquisition: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+}
 
 /**
  * The store, each of its operations bounded in time, none dying or waiting for what cannot be interrupted. Failures are
- * counted; of an outage the first is warned of. It ends when all that failed in it works again.
+ * counted; of an outage the first is warned of.
  */
 export const make = (
   store: Store,
   timeout: Duration.DurationInput,
   failures: Metric.Metric.Counter<number>
-): Effect.Effect<Store> =>
-  Effect.map(Ref.make<ReadonlyArray<Side>>([]), (failing) => {
-    const works = (operation: Operation) =>
-      Ref.update(failing, (sides) => sides.filter((side) => side !== sideOf(operation)))
-
+): Effect.Effect<ReliableStore> =>
+  Effect.map(Ref.make({ failed: 0, isOut: false }), (state) => {
     const fails = ({ operation, reason }: TokenStoreError) =>
-      Ref.getAndUpdate(failing, (sides) => [...new Set([...sides, sideOf(operation)])]).pipe(
-        Effect.tap((before) =>
+      Ref.getAndUpdate(state, ({ failed }) => ({ failed: failed + 1, isOut: true })).pipe(
+        Effect.tap(({ isOut }) =>
           Effect.logWarning("The token store does not work; tokens are asked for without it").pipe(
             Effect.annotateLogs({ operation, reason }),
-            Effect.when(() => before.length === 0)
+            Effect.unless(() => isOut)
           )
         ),
         Effect.zipRight(Metric.increment(Metric.tagged(failures, "operation", operation)))
       )
+
+    const acquisition: ReliableStore["acquisition"] = (acquisition) =>
+      Effect.flatMap(Ref.get(state), ({ failed }) =>
+        Effect.zipLeft(
+          acquisition,
+          Ref.update(state, (now) => now.failed === failed ? { ...now, isOut: false } : now)
+        ))
 
     const bounded = <A>(
       operation: Operation,
@@ -49,11 +55,10 @@ export const make = (
           duration: timeout,
           onTimeout: () => new TokenStoreError({ operation, reason: "no answer in time" })
         }),
-        Effect.tap(works(operation)),
         Effect.tapError(fails)
       )
 
-    return TokenStore.of({
+    const reliable = TokenStore.of({
       get: (key) => bounded("get", () => store.get(key)),
       put: (key, entry, life) => bounded("put", () => store.put(key, entry, life)),
       remove: (key, entry) => bounded("remove", () => store.remove(key, entry)),
@@ -66,4 +71,5 @@ export const make = (
           }))
         )
     })
+    return { store: reliable, acquisition }
   })

@@ -3,10 +3,13 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { connect, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { createClient } from "@redis/client"
 import { Effect, type Scope } from "effect"
 
 /** Debian's `redis-server`; without it tests are left out, but never where `CI=true`. */
 export const isLeftOut: boolean = spawnSync("redis-server", ["--version"]).status !== 0 && process.env["CI"] !== "true"
+
+if (isLeftOut) console.warn("There is no command redis-server: tests that need it are skipped.")
 
 export interface RedisServer {
   readonly url: string
@@ -17,9 +20,13 @@ export interface RedisServer {
   /** Holds the process, and lets it go on. */
   readonly pause: Effect.Effect<void>
   readonly resume: Effect.Effect<void>
+  /** Sends one command, over a connection of its own; what Redis refuses is a defect. */
+  readonly command: (...words: ReadonlyArray<string>) => Effect.Effect<unknown>
+  /** How many are connected, besides those that look. */
+  readonly connected: Effect.Effect<number>
 }
 
-const freePort: Effect.Effect<number> = Effect.async((resume) => {
+export const freePort: Effect.Effect<number> = Effect.async((resume) => {
   const server = createServer()
   server.listen(0, "127.0.0.1", () => {
     const address = server.address()
@@ -41,8 +48,19 @@ const answers = (port: number): Effect.Effect<boolean> =>
     socket.once("data", () => end(true))
   })
 
+/** A connection of its own, for one command. */
+const commanding = (url: string) => (...words: ReadonlyArray<string>): Effect.Effect<unknown> =>
+  Effect.acquireUseRelease(
+    Effect.promise(() => createClient({ url }).on("error", () => undefined).connect()),
+    (client) => Effect.promise(() => client.sendCommand([...words])),
+    (client) => Effect.promise(() => client.close())
+  )
+
 /** A server of its own on a free port of loopback, in memory only; gone with the scope. */
-export const redisServer = (parameters: ReadonlyArray<string> = []): Effect.Effect<RedisServer, never, Scope.Scope> =>
+export const redisServer = (
+  parameters: ReadonlyArray<string> = [],
+  password?: string
+): Effect.Effect<RedisServer, never, Scope.Scope> =>
   Effect.gen(function*() {
     const port = yield* freePort
     const folder = yield* Effect.acquireRelease(
@@ -63,23 +81,36 @@ export const redisServer = (parameters: ReadonlyArray<string> = []): Effect.Effe
     })
 
     const start = Effect.suspend(() => {
-      child = spawn(
+      const server = spawn(
         "redis-server",
-        ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder, ...parameters],
+        ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder]
+          .concat(password === undefined ? [] : ["--requirepass", password], parameters),
         { stdio: "ignore" }
       )
-      return Effect.repeat(Effect.zipLeft(answers(port), Effect.sleep("10 millis")), { until: (is) => is })
+      child = server
+      const isUp = Effect.suspend(() =>
+        server.exitCode === null
+          ? answers(port)
+          : Effect.dieMessage(`redis-server ended: ${server.exitCode}`)
+      )
+      return Effect.repeat(Effect.zipLeft(isUp, Effect.sleep("10 millis")), { until: (is) => is })
     }).pipe(Effect.asVoid)
 
     const signal = (name: NodeJS.Signals) => Effect.sync(() => void child?.kill(name))
 
     yield* Effect.acquireRelease(start, () => stop)
+    const command = commanding(`redis://${password === undefined ? "" : `:${password}@`}127.0.0.1:${port}`)
     return {
       url: `redis://127.0.0.1:${port}`,
       port,
       stop,
       start,
       pause: signal("SIGSTOP"),
-      resume: signal("SIGCONT")
+      resume: signal("SIGCONT"),
+      command,
+      connected: Effect.map(
+        command("CLIENT", "LIST"),
+        (list) => String(list).trim().split("\n").filter((line) => !/ cmd=(client|monitor)/.test(line)).length
+      )
     }
   })

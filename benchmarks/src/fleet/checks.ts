@@ -1,0 +1,49 @@
+/** What must hold of the page's figures: what it says in words, and its formulas. */
+import * as formulas from "./formulas.js"
+import { type Digests, of } from "./plots.js"
+import { capacities, common, large, middling, shortPauses, sizes } from "./scenarios.js"
+import { coldRows, renewalRows, shortRequests } from "./tables.js"
+
+/** How far a figure may be from its formula. */
+export const tolerance = 0.08
+
+/** What the page says and does not hold. */
+export const broken = (digests: Digests): Array<string> => {
+  const problems: Array<string> = []
+  const must = (holds: boolean, what: string) => {
+    if (!holds) problems.push(what)
+  }
+  const near = (value: number, expected: number, what: string) =>
+    must(Math.abs(value / expected - 1) <= tolerance, `${what}: ${value}, by the formula ${expected}`)
+
+  for (const { processes } of sizes) {
+    near(of(digests, `${processes} alone`).requestsPerHour, formulas.alonePerHour(processes, common), "alone")
+    near(of(digests, `${processes} shared`).requestsPerHour, formulas.sharedPerHour(processes, common), "shared")
+  }
+  for (const [name, takes, sent] of renewalRows) {
+    const { commands, processes, requestsInView } = of(digests, name)
+    must(requestsInView === sent, `${name}: ${sent} token requests`)
+    near(commands, formulas.renewal(processes, takes, common), `${name}: commands`)
+  }
+  for (const [name, takes, sent] of coldRows) {
+    must(of(digests, name).requestsInView === sent, `${name}: ${sent} token requests`)
+    near(of(digests, name).commands, formulas.cold(large, takes), `${name}: commands`)
+  }
+  near(of(digests, "cold").mostCommands, formulas.coldPeak(large), "cold: most commands")
+  for (const longestPause of shortPauses) {
+    near(of(digests, `short ${longestPause}`).requestsInView, shortRequests(longestPause), "short-lived tokens")
+  }
+  must(of(digests, "revoked").requestsInView === 1, "revoked: one token request")
+  for (const name of ["outage", "outage, small", "outage, hangs"]) {
+    const { processes, requests, requestsInView } = of(digests, name)
+    must(requestsInView === processes && requests === processes + 2, `${name}: one token request each`)
+  }
+  must(of(digests, "cold, store down").requestsInView === large, "cold, store down: one token request each")
+  must(of(digests, "slow endpoint").requestsInView === middling, "slow endpoint: one token request each")
+  for (const each of capacities) {
+    const isInTime = 1000 / each < formulas.storeTimeout
+    must((of(digests, `capacity ${each}`).requestsInView === 1) === isInTime, `capacity ${each}`)
+  }
+  for (const [name, { failed }] of Object.entries(digests)) must(failed === 0, `${name}: ${failed} calls failed`)
+  return problems
+}

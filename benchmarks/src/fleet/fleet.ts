@@ -1,0 +1,182 @@
+/** A fleet: so many processes in one, each with the provider and the shared source of the product, over one store. */
+import {
+  AccessToken,
+  AccessTokenProvider,
+  ClientCredentials,
+  SharedTokenSource,
+  TokenSource,
+  TokenStore
+} from "@store-api/core"
+import { DateTime, Effect, Exit, Random, Redacted } from "effect"
+import * as store from "./store.js"
+import { simulate, type VirtualTime } from "./virtualTime.js"
+
+const seed = 20_260_115
+
+/** All times in milliseconds. */
+export interface Setup {
+  readonly processes: number
+  readonly shared: boolean
+  /** How long the simulation lasts. */
+  readonly lasts: number
+  readonly life: number
+  /** How long the token endpoint takes. */
+  readonly answer: number
+  /** A process pauses between two calls for anything from 0 to this, each as likely. */
+  readonly longestPause: number
+  /** The first calls of all: at the same moment, or after such a pause. */
+  readonly start: "together" | "spread"
+  /** Commands that the store does in a second; none: without a limit. */
+  readonly capacity?: number
+  readonly outage?: store.Outage
+  /** The process that sends this token request, counted from 1, dies before the answer, its lease held. */
+  readonly dies?: number
+  /** When the token is revoked, and every process is told at its API, at the same moment. */
+  readonly revoked?: number
+}
+
+/** One acquisition of a process, from the provider's question to its answer. */
+export interface Acquisition {
+  readonly from: number
+  readonly to: number
+  /** Whether it asked the token endpoint. */
+  readonly asked: boolean
+  /** What it sent to the store. */
+  readonly commands: number
+}
+
+export interface Outcome {
+  /** When token requests were sent, in milliseconds since the beginning; and of each process its own. */
+  readonly requests: ReadonlyArray<number>
+  readonly requestsOf: ReadonlyArray<ReadonlyArray<number>>
+  readonly commands: ReadonlyArray<store.Command>
+  readonly acquisitions: ReadonlyArray<Acquisition>
+  readonly calls: number
+  /** Calls that were not answered at once, and the longest of these waits. */
+  readonly waited: number
+  readonly longestWait: number
+  readonly failed: number
+}
+
+const authUrl = "https://auth.store.example"
+
+const credentials = Effect.runSync(
+  ClientCredentials.make({ clientId: "an-invented-client", clientSecret: Redacted.make("an-invented-secret") })
+)
+
+const describe = (setup: Setup, time: VirtualTime): Effect.Effect<Outcome> =>
+  Effect.gen(function*() {
+    const shared = store.make({ capacity: setup.capacity, outage: setup.outage }, time)
+    const requests: Array<number> = []
+    const requestsOf: Array<Array<number>> = []
+    const acquisitions: Array<Acquisition> = []
+    let [calls, failed, longestWait, waited] = [0, 0, 0, 0]
+
+    const pause = Effect.map(Random.next, (chance) => chance * setup.longestPause)
+
+    const process = Effect.gen(function*() {
+      const own: Array<number> = []
+      requestsOf.push(own)
+      let [commands, isDead] = [0, false]
+
+      const endpoint = TokenSource.make(() =>
+        Effect.gen(function*() {
+          const acquiredAt = yield* DateTime.now
+          const number = requests.push(time.now())
+          own.push(time.now())
+          if (number === setup.dies) {
+            isDead = true
+            return yield* Effect.never
+          }
+          yield* Effect.sleep(setup.answer)
+          const expiresAt = DateTime.add(acquiredAt, { millis: setup.life })
+          return new AccessToken.AccessToken({ value: Redacted.make(`token-${number}`), acquiredAt, expiresAt })
+        })
+      )
+
+      const counted = <A>(command: Effect.Effect<A, TokenStore.TokenStoreError>) =>
+        Effect.suspend(() => {
+          commands += 1
+          return isDead ? Effect.never : command
+        })
+
+      const toStore = TokenStore.TokenStore.of({
+        get: (key) => counted(shared.service.get(key)),
+        put: (key, entry, life) => counted(shared.service.put(key, entry, life)),
+        remove: (key, entry) => counted(shared.service.remove(key, entry)),
+        lease: (key, duration) =>
+          Effect.map(counted(shared.service.lease(key, duration)), (lease) =>
+            lease._tag === "None" ? lease : {
+              ...lease,
+              value: { extend: counted(lease.value.extend), release: counted(lease.value.release) }
+            })
+      })
+
+      const source = setup.shared
+        ? yield* SharedTokenSource.make({ authUrl, credentials }).pipe(
+          Effect.provideService(TokenSource.TokenSource, endpoint),
+          Effect.provideService(TokenStore.TokenStore, toStore),
+          Effect.orDie
+        )
+        : endpoint
+
+      const observed = TokenSource.make((replacing) =>
+        Effect.suspend(() => {
+          const from = time.now()
+          const [requestsBefore, commandsBefore] = [own.length, commands]
+          return Effect.ensuring(
+            source.acquire(replacing),
+            Effect.sync(() =>
+              acquisitions.push({
+                from,
+                to: time.now(),
+                asked: own.length > requestsBefore,
+                commands: commands - commandsBefore
+              })
+            )
+          )
+        })
+      )
+
+      const provider = yield* AccessTokenProvider.make().pipe(
+        Effect.provideService(TokenSource.TokenSource, observed)
+      )
+
+      const call = Effect.gen(function*() {
+        const from = time.now()
+        const exit = yield* Effect.exit(provider.get)
+        const wait = time.now() - from
+        calls += 1
+        if (wait > 0) waited += 1
+        if (wait > longestWait) longestWait = wait
+        if (Exit.isFailure(exit)) failed += 1
+        return exit
+      })
+
+      if (setup.revoked !== undefined) {
+        yield* Effect.fork(Effect.gen(function*() {
+          yield* Effect.sleep(setup.revoked ?? 0)
+          const exit = yield* call
+          if (Exit.isSuccess(exit)) yield* provider.invalidate(exit.value)
+          yield* call
+        }))
+      }
+
+      if (setup.start === "spread") yield* Effect.sleep(yield* pause)
+      while (!isDead) {
+        yield* call
+        yield* Effect.sleep(yield* pause)
+      }
+    })
+
+    for (let number = 0; number < setup.processes; number++) yield* Effect.fork(Effect.scoped(process))
+    yield* Effect.sleep(setup.lasts)
+    // Copies: those who are interrupted now end what they did.
+    return {
+      ...{ requests: [...requests], requestsOf: requestsOf.map((own) => [...own]), commands: [...shared.commands] },
+      ...{ acquisitions: [...acquisitions], calls, waited, longestWait, failed }
+    }
+  })
+
+/** What happens to a fleet. The same setup always has the same outcome. */
+export const outcomeOf = (setup: Setup): Promise<Outcome> => simulate(seed, (time) => describe(setup, time))

@@ -1,8 +1,8 @@
 /** What must hold of the page's figures: what it says in words, and its formulas. */
 import * as formulas from "./formulas.js"
 import { type Digests, of } from "./plots.js"
-import { capacities, common, large, middling, shortPauses, sizes } from "./scenarios.js"
-import { coldRows, renewalRows, shortRequests } from "./tables.js"
+import { capacities, common, deaths, large, middling, shortPauses, sizes } from "./scenarios.js"
+import { afterDeath, coldRows, renewalRows, shortRequests } from "./tables.js"
 
 /** How far a figure may be from its formula. */
 export const tolerance = 0.08
@@ -23,8 +23,14 @@ export const broken = (digests: Digests): Array<string> => {
   for (const [name, takes, sent] of renewalRows) {
     const { commands, processes, requestsInView } = of(digests, name)
     must(requestsInView === sent, `${name}: ${sent} token requests`)
-    near(commands, formulas.renewal(processes, takes, common), `${name}: commands`)
+    if (sent === 1) near(commands, formulas.renewal(processes, takes, common), `${name}: commands`)
   }
+  const commandsAtDeath = deaths.map((name) => of(digests, name).commands)
+  near(
+    commandsAtDeath.reduce((sum, commands) => sum + commands, 0) / deaths.length,
+    formulas.renewal(middling, afterDeath, common),
+    "renewals, holder dies: commands, their mean"
+  )
   for (const [name, takes, sent] of coldRows) {
     must(of(digests, name).requestsInView === sent, `${name}: ${sent} token requests`)
     near(of(digests, name).commands, formulas.cold(large, takes), `${name}: commands`)

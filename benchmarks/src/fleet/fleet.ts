@@ -11,7 +11,7 @@ import { DateTime, Effect, Exit, Random, Redacted } from "effect"
 import * as store from "./store.js"
 import { simulate, type VirtualTime } from "./virtualTime.js"
 
-const seed = 20_260_115
+const usualSeed = 20_260_115
 
 /** All times in milliseconds. */
 export interface Setup {
@@ -33,6 +33,8 @@ export interface Setup {
   readonly dies?: number
   /** When the token is revoked, and every process is told at its API, at the same moment. */
   readonly revoked?: number
+  /** Of all chance. */
+  readonly seed?: number
 }
 
 /** One acquisition of a process, from the provider's question to its answer. */
@@ -179,4 +181,5 @@ const describe = (setup: Setup, time: VirtualTime): Effect.Effect<Outcome> =>
   })
 
 /** What happens to a fleet. The same setup always has the same outcome. */
-export const outcomeOf = (setup: Setup): Promise<Outcome> => simulate(seed, (time) => describe(setup, time))
+export const outcomeOf = (setup: Setup): Promise<Outcome> =>
+  simulate(setup.seed ?? usualSeed, (time) => describe(setup, time))

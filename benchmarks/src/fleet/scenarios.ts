@@ -49,6 +49,12 @@ const coldOf = (processes: number, setup: Partial<Setup> = {}): Scenario => ({
   view: coldView
 })
 
+/** Of fleets whose mean is compared, where one alone is a matter of chance. */
+const seeds = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] as const
+
+/** Who has its turn within the lease of the dead one is chance: few, or many. */
+export const deaths = seeds.map((seed) => `renewal, holder dies, seed ${seed}`)
+
 /** Commands a second and process. */
 export const capacities = [10, 5, 2, 1.5, 1, 0.75, 0.5] as const
 
@@ -87,6 +93,9 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   "renewal": renewalOf(large),
   "renewal, 2 s": renewalOf(large, { answer: 2 * second }),
   "renewal, holder dies": renewalOf(large, { dies: 2 }),
+  ...Object.fromEntries(
+    deaths.map((name, index) => [name, renewalOf(middling, { dies: 2, seed: seeds[index] ?? 0 })])
+  ),
   "cold": coldOf(large),
   "cold, 2 s": coldOf(large, { answer: 2 * second }),
   "cold, holder dies": coldOf(large, { dies: 1 }),

@@ -47,7 +47,7 @@ const loadHead = [
 /** Names of scenarios, how long nobody has the new token, and the token requests: a dead one's too. */
 type Rows = ReadonlyArray<readonly [name: string, takes: number, requests: number, words: string]>
 
-const afterDeath = formulas.lease + common.answer
+export const afterDeath = formulas.lease + common.answer
 
 export const renewalRows: Rows = [
   ["renewal 10", 200, 1, "endpoint of 200 ms"],

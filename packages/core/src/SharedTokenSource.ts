@@ -74,6 +74,25 @@ export const storeFailures = Metric.counter("store_api_token_store_failures", {
   incremental: true
 })
 
+/**
+ * Counts the tokens that were found in the store: token requests that this process did not send.
+ *
+ * @example
+ * ```ts
+ * import { SharedTokenSource } from "@store-api/core"
+ * import { Metric } from "effect"
+ *
+ * const spared = Metric.value(SharedTokenSource.storeHits)
+ * ```
+ *
+ * @since 0.1.0
+ * @category metrics
+ */
+export const storeHits = Metric.counter("store_api_token_store_hits", {
+  description: "Tokens that were found in the shared token store",
+  incremental: true
+})
+
 /** Between looks into the store, while another process acquires; jittered by 0.75 to 1. In milliseconds. */
 const firstPause = 50
 const longestPause = 500
@@ -158,13 +177,13 @@ export const make = (
         const end = (yield* monotonicMillis) + patience
         for (let pause = firstPause; (yield* monotonicMillis) < end; pause = Math.min(2 * pause, longestPause)) {
           const found = yield* look
-          if (Option.isSome(found)) return Effect.succeed(found.value)
+          if (Option.isSome(found)) return hit(found.value)
           const taken = yield* take
           if (Option.isSome(taken)) {
             const { lease, token } = taken.value
             return Option.match(token, {
               onNone: () => acquireWith(lease),
-              onSome: (token) => Effect.as(release(lease), token)
+              onSome: (token) => Effect.zipRight(release(lease), hit(token))
             })
           }
           yield* Effect.sleep(Math.ceil(pause * (0.75 + 0.25 * (yield* Random.next))))
@@ -229,5 +248,7 @@ const extended = (lease: Lease, millis: number): Effect.Effect<void> =>
     Effect.repeat({ while: (held) => held }),
     Effect.asVoid
   )
+
+const hit = (token: AccessToken): Effect.Effect<AccessToken> => Effect.as(Metric.increment(storeHits), token)
 
 const monotonicMillis = Effect.map(Clock.currentTimeNanos, (nanos) => Number(nanos) / 1e6)

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessToken, AccessTokenProvider, TokenSource, TokenStore } from "@store-api/core"
-import { DateTime, Deferred, Effect, Exit, Fiber, Layer, Option, Redacted, Ref, TestClock } from "effect"
+import { AccessToken, AccessTokenProvider, SharedTokenSource, TokenSource, TokenStore } from "@store-api/core"
+import { DateTime, Deferred, Effect, Exit, Fiber, Layer, Metric, Option, Redacted, Ref, TestClock } from "effect"
 import { credentials, credentialsOf, derivations, drive, endpoint, fullToken, member, outage } from "./support/fleet.js"
 
 const valueOf = ({ value }: AccessToken.AccessToken) => Redacted.value(value)
@@ -30,10 +30,13 @@ describe("SharedTokenSource", () => {
       const { requests, source } = yield* endpoint({ takes: 200 })
       const store = yield* TokenStore.makeMemory
       const members = yield* Effect.all(Effect.replicate(member(source, store), 50))
+      const hits = Effect.map(Metric.value(SharedTokenSource.storeHits), ({ count }) => count)
+      const before = yield* hits
       const all = Effect.forEach(members, ({ acquire }) => acquire(Option.none()), { concurrency: "unbounded" })
       const { exit } = yield* drive(yield* Effect.fork(all))
       deepStrictEqual(valuesOf(exit), ["token-1"])
       assert.strictEqual(yield* requests, 1)
+      assert.strictEqual((yield* hits) - before, 49)
     }))
 
   it.effect("a stored token comes back in all its fields, and counts from its own acquiredAt", () =>

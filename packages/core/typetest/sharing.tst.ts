@@ -59,6 +59,7 @@ test("SharedTokenSource decorates the source in the context, over the store in i
     >
   >()
   expect(SharedTokenSource.storeFailures).type.toBe<Metric.Metric.Counter<number>>()
+  expect(SharedTokenSource.storeHits).type.toBe<Metric.Metric.Counter<number>>()
 })
 
 test("SharedTokenSource.Options", () => {

@@ -103,7 +103,7 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
     Effect.gen(function*() {
       const error = yield* Effect.flip(made(url))
       assert.strictEqual(error._tag, "ConfigurationError")
-      assert.strictEqual(error.option, "url")
+      assert.strictEqual(error.option, "RedisTokenStore.url")
       assert.notInclude(renderings(error), "invented")
       assert.include(renderings(url), url, "control")
     }))

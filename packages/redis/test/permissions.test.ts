@@ -36,7 +36,7 @@ const storeOf = (user: ReadonlyArray<string>) =>
     )
     yield* Effect.promise(() => administrator.sendCommand(["ACL", "SETUSER", ...user]))
     return yield* RedisTokenStore.make({
-      url: Redacted.make(url.replace("redis://", "redis://store-api:password@"))
+      url: Redacted.make(`${url.replace("redis://", "redis://store-api:password@")}/1`)
     })
   })
 
@@ -57,7 +57,7 @@ describe.skipIf(isLeftOut)("the rights that docs/redis.md recommends", () => {
       assert.strictEqual(error.reason, "NOPERM")
     }))
 
-  it.scopedLive.each(["+get", "+set", "+del", "+eval", "+pexpire", "~store-api-token-v1:*"])(
+  it.scopedLive.each(["+select", "+get", "+set", "+del", "+eval", "+pexpire", "~store-api-token-v1:*"])(
     "are not enough without %s",
     (right) =>
       Effect.gen(function*() {

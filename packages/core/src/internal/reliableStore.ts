@@ -39,7 +39,11 @@ export const make = (
       Effect.flatMap(Ref.get(state), ({ failed }) =>
         Effect.zipLeft(
           acquisition,
-          Ref.update(state, (now) => now.failed === failed ? { ...now, isOut: false } : now)
+          Effect.whenEffect(
+            Effect.logInfo("The token store works again"),
+            Ref.modify(state, (now) =>
+              now.isOut && now.failed === failed ? [true, { ...now, isOut: false }] : [false, now])
+          )
         ))
 
     const bounded = <A>(
@@ -47,7 +51,9 @@ export const make = (
       effect: () => Effect.Effect<A, TokenStoreError>
     ): Effect.Effect<A, TokenStoreError> =>
       Effect.suspend(effect).pipe(
-        Effect.catchAllDefect(() => new TokenStoreError({ operation, reason: "a defect" })),
+        Effect.catchAllDefect(() =>
+          new TokenStoreError({ operation, reason: "a defect" })
+        ),
         Effect.disconnect,
         // Also in a finalizer, where a lease is given back.
         Effect.interruptible,

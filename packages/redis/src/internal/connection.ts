@@ -29,7 +29,7 @@ export const make = (url: Redacted.Redacted): Effect.Effect<Connection, Configur
       usable(Redacted.value(url)),
       (client) => Effect.sync(() => client.destroy())
     )
-    const whyOffline = MutableRef.make("ClientOfflineError")
+    const whyOffline = MutableRef.make("no connection")
     // Without a listener Node would end the process; each operation says of itself that it failed.
     client.on("error", (error) => MutableRef.set(whyOffline, reasonOf(error)))
     // It goes on trying until it is destroyed.
@@ -48,7 +48,7 @@ const usable = (text: string) =>
     Effect.flatMap(({ protocol }) => Effect.try(() => clientOf(text, protocol === "rediss:"))),
     Effect.mapError(() =>
       new ConfigurationError({
-        option: "url",
+        option: "RedisTokenStore.url",
         reason: "must be redis://host, or rediss://host over TLS, with user:password@ before the host, a port and a " +
           "/database after it where needed, all percent-encoded"
       })

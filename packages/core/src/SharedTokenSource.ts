@@ -19,7 +19,7 @@ import type { ClientCredentials } from "./ClientCredentials.js"
 import { baseUrl, withoutTrailingSlash } from "./internal/baseUrl.js"
 import { diesLater, sameValue } from "./internal/heldToken.js"
 import * as reliableStore from "./internal/reliableStore.js"
-import * as seal from "./internal/seal.js"
+import * as seals from "./internal/seal.js"
 import * as storedToken from "./internal/storedToken.js"
 import * as TokenSource from "./TokenSource.js"
 import { type Lease, TokenStore } from "./TokenStore.js"
@@ -41,13 +41,13 @@ export interface Options {
    */
   readonly credentials: ClientCredentials | Effect.Effect<ClientCredentials, CredentialsError>
   /**
-   * How long a process that died while it asked for a token keeps the others waiting. Default 5 seconds. One that lives
-   * extends it as long as the endpoint takes.
+   * How long a process that died while it asked for a token keeps the others waiting. Default 5 seconds, at least 0.1, at most
+   * an hour. One that lives extends it as long as the endpoint takes.
    */
   readonly lease?: Duration.DurationInput | undefined
   /**
-   * How long another's acquisition is waited for; then the endpoint is asked all the same. Default 30 seconds, which is also
-   * the default `deadline` of `TokenEndpoint`: it ends before the others lose their patience.
+   * How long another's acquisition is waited for; then the endpoint is asked all the same. Jittered by 0.75 to 1. Default 45
+   * seconds: more than the `deadline` of `TokenEndpoint`, so that one that fails is followed by the next, not by all.
    */
   readonly patience?: Duration.DurationInput | undefined
   /** For one operation of the store; then the endpoint is asked as if there were none. Default 1 second. */
@@ -93,6 +93,8 @@ export const storeHits = Metric.counter("store_api_token_store_hits", {
   incremental: true
 })
 
+const leaseLimits = { minimum: "100 millis", maximum: "1 hour" } as const
+
 /** Between looks into the store, while another process acquires; jittered by 0.75 to 1. In milliseconds. */
 const firstPause = 50
 const longestPause = 500
@@ -132,10 +134,10 @@ export const make = (
     )
     const authUrl = withoutTrailingSlash(yield* baseUrl("authUrl", options.authUrl, true))
     const sealing = yield* sealingOf(options.credentials, authUrl)
-    const leaseMillis = Duration.toMillis(options.lease ?? "5 seconds")
-    const patience = Duration.toMillis(options.patience ?? "30 seconds")
+    const leaseMillis = Duration.toMillis(Duration.clamp(options.lease ?? "5 seconds", leaseLimits))
+    const patience = Duration.toMillis(options.patience ?? "45 seconds")
 
-    const shared = (replacing: Option.Option<AccessToken>, { key, open, seal }: seal.Sealing) => {
+    const shared = (replacing: Option.Option<AccessToken>, { key, open, seal }: seals.Sealing) => {
       /** The token in the store, if it serves. The one to be replaced is taken out. */
       const look = Effect.gen(function*() {
         const entry = yield* store.get(key)
@@ -148,53 +150,57 @@ export const make = (
           return Option.none()
         }
         return Option.filter(found, (token) => diesLater(token, replacing.value))
-      })
+      }).pipe(Effect.tap((found) => Effect.when(Metric.increment(storeHits), () => Option.isSome(found))))
 
-      /** The lease, and the token that came while it was taken, if one did. Neither, while another holds it. */
-      const take = Effect.gen(function*() {
-        const lease = yield* store.lease(key, leaseMillis)
-        if (Option.isNone(lease)) return Option.none()
-        return Option.some({ lease: lease.value, token: yield* Effect.onError(look, () => release(lease.value)) })
-      })
-
-      const release = (lease: Lease) => Effect.ignore(lease.release)
-
-      /** Lets others know; a token that was to be replaced, which the endpoint may hand out again, would help nobody. */
+      /**
+       * Lets others know. Not of a token that was to be replaced, which the endpoint may hand out again: it would help nobody.
+       * What cannot be shared is had all the same.
+       */
       const publish = (token: AccessToken) =>
         Effect.gen(function*() {
           if (Option.exists(replacing, (replaced) => sameValue(replaced, token))) return
           const life = token.expiresAt.epochMillis - (yield* Clock.currentTimeMillis)
           yield* store.put(key, yield* seal(storedToken.encode(token)), life)
-        }).pipe(Effect.ignore)
+        }).pipe(Effect.catchAllDefect(() => Effect.void), Effect.ignore)
 
-      const acquireWith = (lease: Lease) =>
-        Effect.scoped(Effect.zipRight(
-          Effect.forkScoped(extended(lease, leaseMillis)),
-          Effect.tap(source.acquire(replacing), publish)
-        )).pipe(Effect.ensuring(release(lease)))
+      const acquire = Effect.tap(Effect.suspend(() => source.acquire(replacing)), publish)
+
+      /** The token that came while the lease was taken, or a new one. */
+      const holding = (lease: Lease) =>
+        Effect.flatMap(
+          look,
+          Option.match({
+            onNone: () =>
+              Effect.scoped(
+                Effect.zipRight(Effect.forkScoped(Effect.interruptible(extended(lease, leaseMillis))), acquire)
+              ),
+            onSome: Effect.succeed
+          })
+        )
+
+      /** None while another holds the lease. */
+      const take = Effect.acquireUseRelease(
+        store.lease(key, leaseMillis),
+        (lease) => Effect.transposeOption(Option.map(lease, holding)),
+        Option.match({ onNone: () => Effect.void, onSome: ({ release }) => Effect.ignore(release) })
+      )
 
       return Effect.gen(function*() {
-        const end = (yield* monotonicMillis) + patience
+        const end = (yield* monotonicMillis) + (yield* jittered(patience))
         for (let pause = firstPause; (yield* monotonicMillis) < end; pause = Math.min(2 * pause, longestPause)) {
           const found = yield* look
-          if (Option.isSome(found)) return hit(found.value)
+          if (Option.isSome(found)) return found.value
           const taken = yield* take
-          if (Option.isSome(taken)) {
-            const { lease, token } = taken.value
-            return Option.match(token, {
-              onNone: () => acquireWith(lease),
-              onSome: (token) => Effect.zipRight(release(lease), hit(token))
-            })
-          }
-          yield* Effect.sleep(Math.ceil(pause * (0.75 + 0.25 * (yield* Random.next))))
+          if (Option.isSome(taken)) return taken.value
+          yield* Effect.sleep(Math.ceil(yield* jittered(pause)))
         }
-        return Effect.tap(source.acquire(replacing), publish)
-      }).pipe(Effect.catchAll(() => Effect.succeed(source.acquire(replacing))), Effect.flatten)
+        return yield* Effect.flatMap(look, Option.match({ onNone: () => acquire, onSome: Effect.succeed }))
+      }).pipe(Effect.catchTag("TokenStoreError", () => source.acquire(replacing)))
     }
 
     return TokenSource.make((replacing) =>
-      Effect.matchEffect(sealing, {
-        // The endpoint reads them too, and says what is wrong.
+      Effect.matchEffect(Effect.catchAllDefect(sealing, () => Effect.fail(undefined)), {
+        // Credentials that cannot be read the endpoint reads too, and says what is wrong; without cryptography nothing is shared.
         onFailure: () => source.acquire(replacing),
         onSuccess: (sealing) => acquisition(shared(replacing, sealing))
       })
@@ -226,15 +232,15 @@ export const layer = (
 const sealingOf = (
   credentials: Options["credentials"],
   authUrl: string
-): Effect.Effect<Effect.Effect<seal.Sealing, CredentialsError>> =>
+): Effect.Effect<Effect.Effect<seals.Sealing, CredentialsError>> =>
   Effect.map(
-    Ref.make(Option.none<{ readonly of: ClientCredentials; readonly sealing: seal.Sealing }>()),
+    Ref.make(Option.none<{ readonly of: ClientCredentials; readonly sealing: seals.Sealing }>()),
     (last) =>
       Effect.gen(function*() {
         const current = Effect.isEffect(credentials) ? yield* credentials : credentials
         const known = yield* Ref.get(last)
         if (Option.isSome(known) && Equal.equals(known.value.of, current)) return known.value.sealing
-        const sealing = yield* seal.make(current, authUrl)
+        const sealing = yield* seals.make(current, authUrl)
         yield* Ref.set(last, Option.some({ of: current, sealing }))
         return sealing
       })
@@ -249,6 +255,7 @@ const extended = (lease: Lease, millis: number): Effect.Effect<void> =>
     Effect.asVoid
   )
 
-const hit = (token: AccessToken): Effect.Effect<AccessToken> => Effect.as(Metric.increment(storeHits), token)
+const jittered = (millis: number): Effect.Effect<number> =>
+  Effect.map(Random.next, (chance) => millis * (0.75 + 0.25 * chance))
 
 const monotonicMillis = Effect.map(Clock.currentTimeNanos, (nanos) => Number(nanos) / 1e6)

@@ -88,7 +88,8 @@ export interface Commands {
  * @since 0.1.0
  * @category constructors
  */
-export const fromClient = (client: Commands, prefix?: string): Service => storeOf(client, reasonOf, prefix)
+export const fromClient = (client: Commands, prefix?: string): Service =>
+  storeOf((command) => Effect.tryPromise({ try: () => command(client), catch: reasonOf }), prefix)
 
 /**
  * The store over a connection of its own, that is made anew whenever it breaks, and closed with the scope. Fails with
@@ -110,7 +111,7 @@ export const fromClient = (client: Commands, prefix?: string): Service => storeO
  * @category constructors
  */
 export const make = (options: Options): Effect.Effect<Service, ConfigurationError, Scope.Scope> =>
-  Effect.map(connection.make(options.url), ({ client, reasonOf }) => storeOf(client, reasonOf, options.prefix))
+  Effect.map(connection.make(options.url), (run) => storeOf(run, options.prefix))
 
 /**
  * The store as a layer. Fails with `ConfigurationError` when the URL cannot be used.
@@ -167,24 +168,30 @@ const removeIfSame = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis
 const extendIfSame =
   "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0"
 
-const storeOf = (client: Commands, reasonOf: (error: unknown) => string, prefix = ""): Service => {
+/** How a command is run; it fails with the reason, in a word. */
+type Run = <A>(command: (client: Commands) => Promise<A>) => Effect.Effect<A, string>
+
+const storeOf = (run: Run, prefix = ""): Service => {
   const command = <A>(
     operation: TokenStoreError["operation"],
-    run: () => Promise<A>
+    command: (client: Commands) => Promise<A>
   ): Effect.Effect<A, TokenStoreError> =>
-    Effect.tryPromise({ try: run, catch: (error) => new TokenStoreError({ operation, reason: reasonOf(error) }) })
+    Effect.mapError(run(command), (reason) => new TokenStoreError({ operation, reason }))
 
   const script = (operation: TokenStoreError["operation"], text: string, key: string, ...words: Array<string>) =>
-    Effect.map(command(operation, () => client.eval(text, { keys: [key], arguments: words })), (done) => done === 1)
+    Effect.map(
+      command(operation, (client) => client.eval(text, { keys: [key], arguments: words })),
+      (done) => done === 1
+    )
 
   return TokenStore.of({
     get: (key) =>
-      Effect.map(command("get", () => client.get(prefix + key)), Option.fromNullable).pipe(
+      Effect.map(command("get", (client) => client.get(prefix + key)), Option.fromNullable).pipe(
         // Of another type than ours: no entry, and the next one takes its place.
         Effect.catchIf(({ reason }) => reason === "WRONGTYPE", () => Effect.succeedNone)
       ),
     put: (key, entry, life) =>
-      Effect.asVoid(command("put", () => client.set(prefix + key, entry, { PX: wholeMillis(life) }))),
+      Effect.asVoid(command("put", (client) => client.set(prefix + key, entry, { PX: wholeMillis(life) }))),
     remove: (key, entry) => script("remove", removeIfSame, prefix + key, entry),
     lease: (key, duration) =>
       Effect.suspend(() => {
@@ -196,7 +203,7 @@ const storeOf = (client: Commands, reasonOf: (error: unknown) => string, prefix 
           release: Effect.asVoid(script("release", removeIfSame, name, owner))
         }
         return Effect.map(
-          command("lease", () => client.set(name, owner, { PX: millis, NX: true })),
+          command("lease", (client) => client.set(name, owner, { PX: millis, NX: true })),
           (set) => set === null ? Option.none() : Option.some(lease)
         )
       })

@@ -32,7 +32,9 @@ export const make = (
   Effect.gen(function*() {
     const { subtle } = globalThis.crypto
     const derive = (purpose: string) => ({
-      ...{ name: "HKDF", hash: "SHA-256", salt: utf8(version) },
+      name: "HKDF",
+      hash: "SHA-256",
+      salt: utf8(version),
       // As JSON: no two of these lists make the same bytes.
       info: utf8(JSON.stringify([purpose, authUrl, credentials.clientId]))
     })

@@ -1,5 +1,6 @@
 import { ClientOfflineError, createClient } from "@redis/client"
 import { ConfigurationError } from "@store-api/core/AccessTokenError"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as MutableRef from "effect/MutableRef"
@@ -10,42 +11,91 @@ import { reasonOf } from "./reason.js"
 /** How long the first connection is waited for, in milliseconds. */
 const firstConnection = 1000
 
-/** More commands than this are not kept while Redis does not answer; each acquisition leaves some. */
+/** A command that is given up after that long, with no answer to any since, was sent into a dead connection. In milliseconds. */
+const silence = 250
+
+/** A client that is not connected after that long may hang in a handshake. In milliseconds. */
+const handshake = 10_000
+
+/** More commands than this are not kept while Redis does not answer. */
 const longestQueue = 1000
 
-/** A client, and why what it was told failed: while it is offline, why that is. */
-export interface Connection {
-  readonly client: ReturnType<typeof clientOf>
-  readonly reasonOf: (error: unknown) => string
+type Client = ReturnType<typeof clientOf>
+
+/** Does something with a client; fails with the reason, in a word. */
+export type Run = <A>(command: (client: Client) => Promise<A>) => Effect.Effect<A, string>
+
+/** A client, and when it was made and had its last answer, by the monotonic clock. */
+interface Live {
+  readonly client: Client
+  readonly since: number
+  answered: number
 }
 
 /**
- * A client with a connection of its own, made anew whenever it breaks, closed with the scope. A Redis that cannot be reached
- * is no failure: commands fail until it can.
+ * A client with a connection of its own, closed with the scope. One that breaks is made anew by the client; one that says
+ * nothing any more, which TCP may not notice for a quarter of an hour, is replaced with its client. A Redis that cannot be
+ * reached is no failure: commands fail until it can.
  */
-export const make = (url: Redacted.Redacted): Effect.Effect<Connection, ConfigurationError, Scope.Scope> =>
+export const make = (url: Redacted.Redacted): Effect.Effect<Run, ConfigurationError, Scope.Scope> =>
   Effect.gen(function*() {
-    const client = yield* Effect.acquireRelease(
-      usable(Redacted.value(url)),
-      (client) => Effect.sync(() => client.destroy())
-    )
+    const newClient = yield* usable(Redacted.value(url))
     const whyOffline = MutableRef.make("no connection")
-    // Without a listener Node would end the process; each operation says of itself that it failed.
-    client.on("error", (error) => MutableRef.set(whyOffline, reasonOf(error)))
-    // It goes on trying until it is destroyed.
-    const connecting = yield* Effect.forkScoped(Effect.ignore(Effect.tryPromise(() => client.connect())))
-    yield* Effect.timeoutOption(Fiber.join(connecting), firstConnection)
-    return {
-      client,
-      reasonOf: (error) => error instanceof ClientOfflineError ? MutableRef.get(whyOffline) : reasonOf(error)
-    }
+
+    const open = Effect.map(monotonicMillis, (since): Live => {
+      // Without a listener Node would end the process; each operation says of itself that it failed.
+      const client = newClient().on("error", (error) => MutableRef.set(whyOffline, reasonOf(error)))
+      return { client, since, answered: since }
+    })
+    /** Goes on trying until the client is destroyed. */
+    const connect = ({ client }: Live) => Effect.forkDaemon(Effect.ignore(Effect.tryPromise(() => client.connect())))
+
+    const live = MutableRef.make(yield* open)
+    yield* Effect.addFinalizer(() => Effect.sync(() => destroy(MutableRef.get(live).client)))
+    yield* Effect.timeoutOption(Effect.flatMap(connect(MutableRef.get(live)), Fiber.join), firstConnection)
+
+    const replace = (old: Live) =>
+      Effect.gen(function*() {
+        if (MutableRef.get(live) !== old) return
+        MutableRef.set(live, yield* open)
+        destroy(old.client)
+        yield* connect(MutableRef.get(live))
+      })
+
+    return (command) =>
+      Effect.gen(function*() {
+        const sent = yield* monotonicMillis
+        const found = MutableRef.get(live)
+        if (!found.client.isReady && sent - found.since > handshake) yield* replace(found)
+        const used = MutableRef.get(live)
+        const isDead = Effect.map(monotonicMillis, (now) => used.answered <= sent && now - sent >= silence)
+        return yield* Effect.tryPromise({
+          try: () => command(used.client),
+          catch: (error) => error instanceof ClientOfflineError ? MutableRef.get(whyOffline) : reasonOf(error)
+        }).pipe(
+          Effect.tap(Effect.map(monotonicMillis, (now) => {
+            used.answered = now
+          })),
+          Effect.onInterrupt(() => Effect.whenEffect(replace(used), isDead))
+        )
+      })
   })
 
-/** The client's own errors quote the URL, with its password. */
-const usable = (text: string) =>
+/** One that is still connecting would be ready later, and stay. */
+const destroy = (client: Client): void => {
+  client.on("ready", () => client.destroy())
+  client.destroy()
+}
+
+/** Clients for that URL. The client's own errors quote it, with its password. */
+const usable = (text: string): Effect.Effect<() => Client, ConfigurationError> =>
   Effect.try(() => new URL(text)).pipe(
     Effect.filterOrFail(({ hostname }) => hostname !== ""),
-    Effect.flatMap(({ protocol }) => Effect.try(() => clientOf(text, protocol === "rediss:"))),
+    Effect.flatMap(({ protocol }) => {
+      const newClient = () => clientOf(text, protocol === "rediss:")
+      // What the client cannot use it throws at.
+      return Effect.as(Effect.try(newClient), newClient)
+    }),
     Effect.mapError(() =>
       new ConfigurationError({
         option: "RedisTokenStore.url",
@@ -65,3 +115,5 @@ const clientOf = (url: string, overTls: boolean) =>
     // Stated, so that NODE_TLS_REJECT_UNAUTHORIZED cannot lift it.
     ...(overTls && { socket: { tls: true, rejectUnauthorized: true } })
   })
+
+const monotonicMillis = Effect.map(Clock.currentTimeNanos, (nanos) => Number(nanos) / 1e6)

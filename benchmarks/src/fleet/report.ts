@@ -145,8 +145,8 @@ These rows are divisions, S ÷ ${enough} and 60 × S ÷ ${enough}: measure what 
 groups, raise \`storeTimeout\`, or use several client ids. One id is one key, so a Redis Cluster does not spread it. Several ids
 are several keys, and each renews at its own time. Each id costs ${number(one, 2)} token requests an hour.
 
-**The endpoint is too slow.** Who waits for another's token does so for 30 seconds (\`patience\`), then asks for itself. With an endpoint
-that takes 35 seconds, ${number(middling)} processes that start at once send ${
+**The endpoint is too slow.** Who waits for another's token does so for 34 to 45 seconds (\`patience\`), then asks for itself. With an endpoint
+that takes a minute, ${number(middling)} processes that start at once send ${
     number(of(digests, "slow endpoint").requestsInView)
   } token requests. At a renewal only those do whose turn comes
 meanwhile.
@@ -208,6 +208,8 @@ digits only. Count the commands of all client ids of one store together.
 
 What it does not show:
 
+- An endpoint that hands out one token again and again with what is left of its life, instead of a new one: while that ages
+  (the last 5 minutes of 60) each process asks for itself, with its own pauses of 1 to 60 seconds between.
 - Redis: how many commands a second yours does, its latency under load, failover, a full disk or memory. The store that is too slow above is
   a queue, no Redis.
 - The network: lost packets, reconnects of thousands of clients at once, TLS handshakes.

@@ -105,7 +105,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     view: { from: 2 * minute, to: 2 * minute + 10 * second, bin: 100 }
   },
   "slow endpoint": {
-    setup: { ...common, processes: middling, start: "together", answer: 35 * second, lasts: 2 * minute },
+    setup: { ...common, processes: middling, start: "together", answer: minute, lasts: 3 * minute },
     view: { from: 0, to: minute, bin: second }
   },
   ...Object.fromEntries(

@@ -36,7 +36,7 @@ const uses = (source: string): number => {
 }
 
 describe("what is redacted", () => {
-  it("is read only where a header or a body is made, an echo looked for, or a token sealed (CWE-522)", () => {
+  it("is read only where a header, a body or a connection is made, an echo looked for, or a token sealed (CWE-522)", () => {
     const found = ["core", "platform-node", "redis"].flatMap((name) =>
       sourcesOf(name).map((path) => [path, uses(read(path))] as const).filter(([, count]) => count > 0)
     )

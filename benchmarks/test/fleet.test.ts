@@ -82,9 +82,48 @@ describe("a simulated fleet", { timeout: 120_000 }, () => {
   })
 })
 
-describe("docs/fleets.md", { timeout: 60_000 }, () => {
-  const read = (path: string) => readFileSync(fileURLToPath(new URL(`../../docs/${path}`, import.meta.url)), "utf8")
+const read = (path: string) => readFileSync(fileURLToPath(new URL(`../../docs/${path}`, import.meta.url)), "utf8")
 
+describe("what a shared token source does by default", () => {
+  const source = read("../packages/core/src/SharedTokenSource.ts")
+
+  const numbersOf = (text: string, pattern: RegExp) => {
+    const [, ...found] = pattern.exec(text) ?? assert.fail(`There is no ${String(pattern)}`)
+    return found.map(Number)
+  }
+
+  const seconds = (option: string) => numbersOf(source, new RegExp(`options\\.${option} \\?\\? "([\\d.]+) seconds?"`))
+
+  const [least = 0, more = 0] = numbersOf(source, /millis \* \(([\d.]+) \+ ([\d.]+) \* chance\)/)
+
+  it("is what the formulas take for it", () => {
+    assert.deepStrictEqual(seconds("lease"), [formulas.lease / 1000])
+    assert.deepStrictEqual(seconds("storeTimeout"), [formulas.storeTimeout / 1000])
+    const [first] = numbersOf(source, /const firstPause = (\d+)/)
+    const [longest] = numbersOf(source, /const longestPause = (\d+)/)
+    assert.deepStrictEqual({ first, longest, jitter: least + more / 2 }, formulas.pauses)
+  })
+
+  it("is what docs/fleets.md says of it", () => {
+    const page = read("fleets.md")
+    const [patience = 0] = seconds("patience")
+    assert.deepStrictEqual(numbersOf(page, /does so for (\d+) to (\d+) seconds\s+\(`patience`\)/), [
+      Math.round(least * patience),
+      Math.round((least + more) * patience)
+    ])
+    assert.deepStrictEqual(numbersOf(page, /the lease ends after (\d+) seconds/), seconds("lease"))
+    assert.deepStrictEqual(numbersOf(page, /A process gives a command (\d+) second/), seconds("storeTimeout"))
+    const pauses = /looks again after (.*) ms \(× ([\d.]+) to ([\d.]+)\)/.exec(page) ?? assert.fail("no pauses")
+    const doubled = [formulas.pauses.first]
+    while ((doubled.at(-1) ?? 0) < formulas.pauses.longest) {
+      doubled.push(Math.min(2 * (doubled.at(-1) ?? 0), formulas.pauses.longest))
+    }
+    assert.deepStrictEqual(pauses[1]?.match(/\d+/g)?.map(Number), doubled)
+    assert.deepStrictEqual([Number(pauses[2]), Number(pauses[3])], [least, least + more])
+  })
+})
+
+describe("docs/fleets.md", { timeout: 60_000 }, () => {
   /** A page without its figures. */
   const words = (page: string) => page.replaceAll(/\d+(?:[ .]\d+)*/g, "#")
 

@@ -10,7 +10,7 @@ export interface Habit {
 /** The product's defaults; that they are is what the simulation shows. */
 export const lease = 5000
 export const storeTimeout = 1000
-const pauses = { first: 50, longest: 500, jitter: 0.875 }
+export const pauses = { first: 50, longest: 500, jitter: 0.875 }
 
 /** How long before the end of a token's life the first process may renew, and over what the draw spreads the turns. */
 export const ahead = (life: number) => Math.min(5 * 60_000, life / 4)

@@ -1,28 +1,30 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenProvider, SharedTokenSource, TokenSource, TokenStore } from "@store-api/core"
-import { DateTime, Deferred, Effect, Exit, Fiber, Layer, Metric, Option, Redacted, Ref, TestClock } from "effect"
-import { credentials, credentialsOf, derivations, drive, endpoint, fullToken, member, outage } from "./support/fleet.js"
+import { Context, DateTime, Duration, Effect, Exit, Layer, Metric, Option, Redacted, Ref, TestClock } from "effect"
+import {
+  credentials,
+  credentialsOf,
+  derivations,
+  drive,
+  endpoint,
+  fullToken,
+  member,
+  outage,
+  valueOf,
+  valuesOf,
+  watched
+} from "./support/fleet.js"
+import * as VirtualClock from "./support/virtualClock.js"
 
-const valueOf = ({ value }: AccessToken.AccessToken) => Redacted.value(value)
+const minute = 60_000
 
-/** The values that many acquisitions at once came to. */
-const valuesOf = (
-  exits: Exit.Exit<ReadonlyArray<AccessToken.AccessToken>, unknown>
-) => [...new Set(Exit.match(exits, { onFailure: () => [], onSuccess: (tokens) => tokens.map(valueOf) }))]
-
-/** A store that shows its keys and entries. */
-const watched = Effect.map(
-  Effect.all([TokenStore.makeMemory, Ref.make<ReadonlyArray<readonly [key: string, entry: string]>>([])]),
-  ([store, puts]) => ({
-    puts: Ref.get(puts),
-    store: TokenStore.TokenStore.of({
-      ...store,
-      put: (key, entry, life) =>
-        Effect.zipRight(Ref.update(puts, (all) => [...all, [key, entry] as const]), store.put(key, entry, life))
-    })
-  })
-)
+/** The provider of a process, over its shared source. */
+const providerOf = (shared: TokenSource.Service) =>
+  Effect.map(
+    Layer.build(AccessTokenProvider.layer().pipe(Layer.provide(Layer.succeed(TokenSource.TokenSource, shared)))),
+    (context) => Context.get(context, AccessTokenProvider.AccessTokenProvider)
+  )
 
 describe("SharedTokenSource", () => {
   it.effect("fifty members at once: one token request, one token", () =>
@@ -65,6 +67,22 @@ describe("SharedTokenSource", () => {
       assert.strictEqual(yield* requests, 1)
       const [[key] = [""]] = yield* puts
       assert.isTrue(Option.isSome(yield* store.lease(key, "1 second")))
+    }))
+
+  it.effect("a token is stored for what is left of its life", () =>
+    Effect.gen(function*() {
+      const { puts, store } = yield* watched
+      const { source } = yield* endpoint({
+        answer: () =>
+          Effect.map(fullToken("a token", 60), (token) =>
+            new AccessToken.AccessToken({
+              ...token,
+              acquiredAt: DateTime.subtract(token.acquiredAt, { minutes: 20 }),
+              expiresAt: DateTime.subtract(token.expiresAt, { minutes: 20 })
+            }))
+      })
+      yield* (yield* member(source, store)).acquire(Option.none())
+      deepStrictEqual((yield* puts).map(([, , life]) => Duration.toMillis(life)), [40 * minute])
     }))
 
   it.effect("a store that forgets nothing: a dead token in it is none", () =>
@@ -175,15 +193,7 @@ describe("SharedTokenSource", () => {
         const store = yield* TokenStore.makeMemory
         const fleet = yield* Effect.forEach(
           Array.from({ length: 20 }),
-          () =>
-            Effect.flatMap(member(source, store), (shared) =>
-              Effect.map(
-                Layer.build(
-                  AccessTokenProvider.layer().pipe(Layer.provide(Layer.succeed(TokenSource.TokenSource, shared)))
-                ),
-                (context) =>
-                  context.unsafeMap.get(AccessTokenProvider.AccessTokenProvider.key) as AccessTokenProvider.Service
-              ))
+          () => Effect.flatMap(member(source, store), providerOf)
         )
         const everybody = Effect.forEach(fleet, ({ get }) => get, { concurrency: "unbounded" })
         const { exit: first } = yield* drive(yield* Effect.fork(everybody))
@@ -233,88 +243,33 @@ describe("SharedTokenSource", () => {
         assert.strictEqual(ahead.requests, 1)
         assert.strictEqual((yield* readAt(60)).requests, 2)
       }))
-  })
 
-  describe("an acquisition that does not go well", () => {
-    it.effect("fails for those who asked for it; the next one asks again", () =>
-      Effect.gen(function*() {
-        const { requests, source } = yield* endpoint({
-          takes: 100,
-          answer: (number) => number === 1 ? Effect.fail(outage) : fullToken(`token-${number}`)
+    it.effect.each([
+      { behind: 0, lives: 40 },
+      { behind: 2 * 60, lives: 60 }
+    ])(
+      "a reader whose clock is $behind minutes behind, and is set back: dead $lives minutes after its receipt",
+      ({ behind, lives }) =>
+        Effect.gen(function*() {
+          const virtual = VirtualClock.make()
+          yield* Effect.gen(function*() {
+            const { requests, source } = yield* endpoint()
+            const store = yield* TokenStore.makeMemory
+            yield* (yield* member(source, store)).acquire(Option.none())
+            yield* virtual.advance(20 * minute)
+            virtual.jump(-behind * minute)
+            const provider = yield* providerOf(yield* member(source, store))
+            assert.strictEqual(valueOf(yield* provider.get), "token-1")
+            assert.strictEqual(yield* requests, 1)
+            yield* virtual.advance((lives - 10) * minute)
+            virtual.jump(-25 * minute)
+            yield* virtual.advance(10 * minute - 1)
+            assert.notStrictEqual((yield* provider.status).zone, "Expired")
+            yield* virtual.advance(1)
+            assert.strictEqual((yield* provider.status).zone, "Expired", "the wall clock gives it 25 minutes more")
+          }).pipe(Effect.withClock(virtual.clock), Effect.scoped)
         })
-        const store = yield* TokenStore.makeMemory
-        const members = yield* Effect.all(Effect.replicate(member(source, store), 3))
-        const all = Effect.forEach(members, ({ acquire }) => Effect.either(acquire(Option.none())), {
-          concurrency: "unbounded"
-        })
-        const { exit } = yield* drive(yield* Effect.fork(all))
-        const tags = Exit.match(exit, { onFailure: () => [], onSuccess: (all) => all.map(({ _tag }) => _tag) })
-        deepStrictEqual([...tags].sort(), ["Left", "Right", "Right"])
-        assert.strictEqual(yield* requests, 2)
-      }))
-
-    it.effect("whose process died delays the others at most by the lease", () =>
-      Effect.gen(function*() {
-        const { requests, source } = yield* endpoint()
-        const { puts, store } = yield* watched
-        yield* (yield* member(source, store)).acquire(Option.none())
-        const [key, entry] = (yield* puts)[0] ?? ["", ""]
-        yield* store.remove(key, entry)
-        // Somebody takes the lease, and is never heard of again.
-        assert.isTrue(Option.isSome(yield* store.lease(key, "5 seconds")))
-        const { exit, took } = yield* drive(yield* Effect.fork((yield* member(source, store)).acquire(Option.none())))
-        assert.isTrue(Exit.isSuccess(exit))
-        assert.strictEqual(yield* requests, 2)
-        assert.isAtLeast(took, 5000)
-        assert.isAtMost(took, 5500, "the lease, and one pause between two looks")
-      }))
-
-    it.effect("that takes longer than the lease keeps it: the others go on waiting", () =>
-      Effect.gen(function*() {
-        const { requests, source } = yield* endpoint({ takes: 12_000 })
-        const store = yield* TokenStore.makeMemory
-        const members = yield* Effect.all(Effect.replicate(member(source, store, { lease: "3 seconds" }), 3))
-        const all = Effect.forEach(members, ({ acquire }) => acquire(Option.none()), { concurrency: "unbounded" })
-        const { exit } = yield* drive(yield* Effect.fork(all))
-        deepStrictEqual(valuesOf(exit), ["token-1"])
-        assert.strictEqual(yield* requests, 1)
-      }))
-
-    it.effect("that takes longer than their patience is not waited for", () =>
-      Effect.gen(function*() {
-        const { requests, source } = yield* endpoint({
-          answer: (number) => number === 1 ? Effect.never : fullToken(`token-${number}`)
-        })
-        const store = yield* TokenStore.makeMemory
-        const stuck = yield* Effect.fork((yield* member(source, store)).acquire(Option.none()))
-        yield* Effect.repeat(Effect.yieldNow(), { until: () => Effect.map(requests, (count) => count === 1) })
-        const patient = yield* member(source, store, { patience: "7 seconds" })
-        const { exit, took } = yield* drive(yield* Effect.fork(patient.acquire(Option.none())))
-        deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-2"))
-        assert.isAtLeast(took, 5250)
-        assert.isAtMost(took, 7500)
-        // What it got then is everybody's.
-        assert.strictEqual(valueOf(yield* (yield* member(source, store)).acquire(Option.none())), "token-2")
-        assert.strictEqual(yield* requests, 2)
-        yield* Fiber.interrupt(stuck)
-      }))
-
-    it.effect("that is interrupted gives its lease back", () =>
-      Effect.gen(function*() {
-        const started = yield* Deferred.make<void>()
-        const { requests, source } = yield* endpoint({
-          answer: (number) =>
-            number === 1
-              ? Effect.zipRight(Deferred.succeed(started, undefined), Effect.never)
-              : fullToken(`token-${number}`)
-        })
-        const store = yield* TokenStore.makeMemory
-        const first = yield* Effect.fork((yield* member(source, store)).acquire(Option.none()))
-        yield* Deferred.await(started)
-        yield* Fiber.interrupt(first)
-        assert.strictEqual(valueOf(yield* (yield* member(source, store)).acquire(Option.none())), "token-2")
-        assert.strictEqual(yield* requests, 2)
-      }))
+    )
   })
 
   it.effect("credentials that change are read at each acquisition: only who has the same ones shares", () =>

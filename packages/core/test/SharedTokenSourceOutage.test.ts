@@ -2,10 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import type { AccessToken } from "@store-api/core"
 import { AccessTokenError, SharedTokenSource, TokenStore } from "@store-api/core"
-import { Effect, Exit, Logger, Metric, Option, Redacted, Ref, TestClock } from "effect"
-import { credentialsOf, drive, endpoint, member, outage } from "./support/fleet.js"
-
-const valueOf = ({ value }: AccessToken.AccessToken) => Redacted.value(value)
+import { Effect, Exit, Logger, Metric, Option, Ref, TestClock } from "effect"
+import { credentialsOf, drive, endpoint, member, outage, valueOf } from "./support/fleet.js"
 
 const unreadable = new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "cannot be read" })
 
@@ -53,16 +51,26 @@ describe("SharedTokenSource, over a store that does not work", () => {
       }))
   }
 
-  it.effect.each(["extend", "release"] as const)(
-    "and hangs at %s of a lease does not hold the answer back for long",
-    (operation) =>
+  it.effect.each(
+    [
+      ["extend", "hangs"],
+      ["extend", "hangs and cannot be interrupted"],
+      ["release", "hangs"],
+      ["release", "hangs and cannot be interrupted"]
+    ] as const
+  )(
+    "at %s of a lease that %s does not hold the answer back for long",
+    ([operation, fault]) =>
       Effect.gen(function*() {
         const { requests, source } = yield* endpoint({ takes: 4000 })
         const memory = yield* TokenStore.makeMemory
         const store = TokenStore.TokenStore.of({
           ...memory,
           lease: (key, duration) =>
-            Effect.map(memory.lease(key, duration), Option.map((lease) => ({ ...lease, [operation]: Effect.never })))
+            Effect.map(
+              memory.lease(key, duration),
+              Option.map((lease) => ({ ...lease, [operation]: faults[fault]?.("lease") }))
+            )
         })
         const { acquire } = yield* member(source, store, { storeTimeout: "700 millis" })
         const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))

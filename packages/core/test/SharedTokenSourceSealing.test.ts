@@ -1,11 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { type AccessToken, type SharedTokenSource, TokenStore } from "@store-api/core"
-import { Effect, Encoding, Option, Redacted, Ref } from "effect"
+import { type SharedTokenSource, TokenStore } from "@store-api/core"
+import { Effect, Encoding, Option, Ref } from "effect"
 import * as seal from "../src/internal/seal.js"
-import { authUrl, credentials, credentialsOf, endpoint, member } from "./support/fleet.js"
-
-const valueOf = ({ value }: AccessToken.AccessToken) => Redacted.value(value)
+import { authUrl, credentials, credentialsOf, endpoint, member, valueOf } from "./support/fleet.js"
 
 /** A store whose contents a test can read and write, as somebody who broke into it could. */
 const open = Effect.map(Ref.make<ReadonlyMap<string, string>>(new Map()), (contents) => ({

@@ -26,19 +26,24 @@ const everything = (store: Effect.Effect.Success<ReturnType<typeof RedisTokenSto
     return { entry, extended, removed: yield* store.remove(key, "an entry") }
   })
 
-/** A server with a user of these rights, and the store that signs in as that user. */
-const storeOf = (user: ReadonlyArray<string>) =>
+const clientAt = (url: string) =>
+  Effect.acquireRelease(
+    Effect.promise(() => createClient({ url }).on("error", () => undefined).connect()),
+    (client) => Effect.sync(() => client.destroy())
+  )
+
+/** A server with a user of these rights: its administrator, and where that user signs in. */
+const serverWith = (user: ReadonlyArray<string>) =>
   Effect.gen(function*() {
     const { url } = yield* redisServer()
-    const administrator = yield* Effect.acquireRelease(
-      Effect.promise(() => createClient({ url }).connect()),
-      (client) => Effect.sync(() => client.destroy())
-    )
+    const administrator = yield* clientAt(url)
     yield* Effect.promise(() => administrator.sendCommand(["ACL", "SETUSER", ...user]))
-    return yield* RedisTokenStore.make({
-      url: Redacted.make(`${url.replace("redis://", "redis://store-api:password@")}/1`)
-    })
+    return { administrator, url: `${url.replace("redis://", "redis://store-api:password@")}/1` }
   })
+
+/** The store that signs in as a user of these rights. */
+const storeOf = (user: ReadonlyArray<string>) =>
+  Effect.flatMap(serverWith(user), ({ url }) => RedisTokenStore.make({ url: Redacted.make(url) }))
 
 describe.skipIf(isLeftOut)("the rights that docs/redis.md recommends", () => {
   it.scopedLive("are enough for each operation", () =>
@@ -55,6 +60,25 @@ describe.skipIf(isLeftOut)("the rights that docs/redis.md recommends", () => {
       const store = yield* storeOf(documented())
       const error = yield* Effect.flip(store.get("another key"))
       assert.strictEqual(error.reason, "NOPERM")
+    }))
+
+  it.scopedLive.each([
+    "CLIENT LIST",
+    "CLIENT PAUSE 1",
+    "CLIENT KILL TYPE normal SKIPME yes",
+    "KEYS *",
+    "SCAN 0",
+    "FLUSHALL",
+    "CONFIG GET maxmemory",
+    "ACL LIST"
+  ])("do not let anybody %s, as its administrator may", (command) =>
+    Effect.gen(function*() {
+      const { administrator, url } = yield* serverWith(documented())
+      const user = yield* clientAt(url)
+      const refusal = (client: typeof user) =>
+        Effect.promise(() => client.sendCommand(command.split(" ")).then(() => "none", String))
+      assert.include(yield* refusal(user), "NOPERM")
+      assert.strictEqual(yield* refusal(administrator), "none")
     }))
 
   it.scopedLive.each(["+select", "+get", "+set", "+del", "+eval", "+pexpire", "~store-api-token-v1:*"])(

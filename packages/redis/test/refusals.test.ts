@@ -65,7 +65,7 @@ describe.skipIf(isLeftOut)("a Redis that", () => {
           yield* warnedOnce(members, "NOAUTH")
 
           yield* all(members, "open", at("an-invented-password"))
-          yield* connected(members, redis)
+          yield* connected(members)
           yield* renews(members, asked, 1)
         }),
       limit

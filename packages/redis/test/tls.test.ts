@@ -11,9 +11,9 @@ import { freePort, isLeftOut, redisServer } from "./support/redisServer.js"
 const limit = 60_000
 
 /** A Redis that is reached over TLS too; plain text is for the tests. */
-const overTls = (clients: "yes" | "no") =>
+const overTls = (clients: "yes" | "no", name?: string) =>
   Effect.gen(function*() {
-    const [{ cert, key }, port] = yield* Effect.all([certificate, freePort])
+    const [{ cert, key }, port] = yield* Effect.all([certificate(name), freePort])
     const redis = yield* redisServer(
       ["--tls-port", String(port), "--tls-cert-file", cert, "--tls-key-file", key].concat(
         ["--tls-ca-cert-file", cert, "--tls-auth-clients", clients]
@@ -28,7 +28,7 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("over TLS", () => {
       const [redis, { asked, settings }] = yield* Effect.all([overTls("no"), shop()])
       const fleet = yield* members(2, { NODE_EXTRA_CA_CERTS: redis.cert })
       yield* all(fleet, "open", { ...settings, redisUrl: redis.tlsUrl })
-      yield* connected(fleet, redis)
+      yield* connected(fleet)
       const { requests, tokens } = yield* renewal(fleet, asked)
       deepStrictEqual([requests, tokens], [1, 1])
       deepStrictEqual((yield* warningsOf(fleet)).flat(), [])
@@ -38,7 +38,7 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("over TLS", () => {
     "processes that do not trust it buy a token each, and are warned; NODE_TLS_REJECT_UNAUTHORIZED or not",
     () =>
       Effect.gen(function*() {
-        const [redis, { asked, settings }, other] = yield* Effect.all([overTls("no"), shop(), certificate])
+        const [redis, { asked, settings }, other] = yield* Effect.all([overTls("no"), shop(), certificate()])
         const fleet = (yield* Effect.all([
           members(1, { NODE_EXTRA_CA_CERTS: other.cert }),
           members(1, { NODE_EXTRA_CA_CERTS: other.cert, NODE_TLS_REJECT_UNAUTHORIZED: "0" })
@@ -48,6 +48,22 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("over TLS", () => {
         deepStrictEqual([requests, tokens], [2, 2])
         const reasons = (yield* warningsOf(fleet)).map((of) => of.map(({ annotations }) => annotations["reason"]))
         deepStrictEqual(reasons, [["DEPTH_ZERO_SELF_SIGNED_CERT"], ["DEPTH_ZERO_SELF_SIGNED_CERT"]])
+        assert.strictEqual(yield* redis.connected, 0)
+      }),
+    limit
+  )
+
+  it.scopedLive(
+    "a certificate that is trusted, but of another host, is none: a token each, and a warning",
+    () =>
+      Effect.gen(function*() {
+        const [redis, { asked, settings }] = yield* Effect.all([overTls("no", "DNS:redis.shop.example"), shop()])
+        const fleet = yield* members(2, { NODE_EXTRA_CA_CERTS: redis.cert })
+        yield* all(fleet, "open", { ...settings, redisUrl: redis.tlsUrl })
+        const { requests, tokens } = yield* renewal(fleet, asked)
+        deepStrictEqual([requests, tokens], [2, 2])
+        const reasons = (yield* warningsOf(fleet)).map((of) => of.map(({ annotations }) => annotations["reason"]))
+        deepStrictEqual(reasons, [["ERR_TLS_CERT_ALTNAME_INVALID"], ["ERR_TLS_CERT_ALTNAME_INVALID"]])
         assert.strictEqual(yield* redis.connected, 0)
       }),
     limit

@@ -6,7 +6,7 @@ import {
   TokenSource,
   TokenStore
 } from "@store-api/core"
-import { DateTime, Effect, Fiber, Option, Redacted, Ref, TestClock } from "effect"
+import { DateTime, type Duration, Effect, Exit, Fiber, Option, Redacted, Ref, TestClock } from "effect"
 
 export const authUrl = "https://auth.shop.example/base"
 
@@ -28,6 +28,29 @@ export const fullToken = (value: string, minutes = 60) =>
       issuedAt: Option.some("1767225600000"),
       clientId: Option.some("invented-client-id")
     }))
+
+export const valueOf = ({ value }: AccessToken.AccessToken) => Redacted.value(value)
+
+/** The values that many acquisitions at once came to. */
+export const valuesOf = (
+  exits: Exit.Exit<ReadonlyArray<AccessToken.AccessToken>, unknown>
+) => [...new Set(Exit.match(exits, { onFailure: () => [], onSuccess: (tokens) => tokens.map(valueOf) }))]
+
+/** A store that shows its keys and entries, and the lives it gives them. */
+export const watched = Effect.map(
+  Effect.all([
+    TokenStore.makeMemory,
+    Ref.make<ReadonlyArray<readonly [key: string, entry: string, life: Duration.DurationInput]>>([])
+  ]),
+  ([store, puts]) => ({
+    puts: Ref.get(puts),
+    store: TokenStore.TokenStore.of({
+      ...store,
+      put: (key, entry, life) =>
+        Effect.zipRight(Ref.update(puts, (all) => [...all, [key, entry, life] as const]), store.put(key, entry, life))
+    })
+  })
+)
 
 /** The endpoint of a fleet: counts what it is asked, and answers `token-1`, `token-2`, … after a while. */
 export const endpoint = (options: {
@@ -84,7 +107,7 @@ for (const name of ["importKey", "deriveKey", "deriveBits", "encrypt", "decrypt"
 const turn = Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 1)))
 
 /** Lets everything go on that does not wait for virtual time. */
-const settled: Effect.Effect<void> = Effect.repeatN(turn, 1).pipe(
+export const settled: Effect.Effect<void> = Effect.repeatN(turn, 1).pipe(
   Effect.flatMap(() => encrypting === 0 ? Effect.void : settled)
 )
 

@@ -47,6 +47,8 @@ interface Results {
   readonly get: Shown
   readonly refresh: Shown
   readonly call: number
+  /** Whether its store works. */
+  readonly reaches: boolean
   readonly begin: undefined
   readonly end: Calls
   /** The `acquiredAt` of each token that this process asked the endpoint for. */
@@ -67,7 +69,7 @@ export class Failure extends Data.TaggedError("Failure")<{ readonly tag: string;
 
 export interface Member {
   readonly pid: number
-  /** A process that does not answer within a minute, or has ended, is a defect. */
+  /** A process that does not answer in time, or has ended, is a defect. */
   readonly ask: <A extends Action>(action: A, parameters?: unknown) => Effect.Effect<Answer<Results[A]>, Failure>
   /** SIGKILL, SIGSTOP, SIGCONT; after SIGKILL it is gone. */
   readonly signal: (name: "SIGKILL" | "SIGSTOP" | "SIGCONT") => Effect.Effect<void>
@@ -126,7 +128,7 @@ const killed = (child: ChildProcess) =>
   })
 
 /** Longer than anything that is waited for; who does not answer by then hangs. */
-const patience = "1 minute"
+const patience = "90 seconds"
 
 /** One process, ready for actions. */
 const member = (
@@ -223,10 +225,10 @@ export const renewal = <E>(members: Members, asked: Effect.Effect<number, E>) =>
 
 /** All over one Redis, and connected to it. */
 export const share = (members: Members, redis: RedisServer, settings: Settings) =>
-  Effect.zipRight(all(members, "open", { ...settings, redisUrl: redis.url }), connected(members, redis))
+  Effect.zipRight(all(members, "open", { ...settings, redisUrl: redis.url }), connected(members))
 
-export const connected = (members: Members, redis: RedisServer) =>
-  until("all are connected", Effect.map(redis.connected, (count) => count === members.length))
+export const connected = (members: Members) =>
+  until("all are connected", Effect.map(all(members, "reaches"), (answers) => answers.every(({ value }) => value)))
 
 /** What each was warned of. */
 export const warningsOf = (members: Members) =>
@@ -242,12 +244,14 @@ export const shop = (options: Emulator.Options = {}) =>
       apiUrl: emulator.url,
       clientId: Emulator.demoClient.clientId,
       clientSecret: Redacted.value(Emulator.demoClient.clientSecret),
-      // What is slow only because the machine is must not look like a store that is down.
-      storeTimeout: "15 seconds"
+      // What is slow only because the machine is must not look like a store that is down, or a process that died.
+      storeTimeout: "45 seconds",
+      lease: "1 minute",
+      patience: "2 minutes"
     } satisfies Settings
   }))
 
-/** Looks until it is so, for a minute at most. */
+/** Looks until it is so, for a minute and a half at most. */
 export const until = <E, R>(what: string, isSo: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>
   isSo.pipe(
     Effect.zipLeft(Effect.sleep("10 millis")),

@@ -48,12 +48,21 @@ const answers = (port: number): Effect.Effect<boolean> =>
     socket.once("data", () => end(true))
   })
 
-/** A connection of its own, for one command. */
-const commanding = (url: string) => (...words: ReadonlyArray<string>): Effect.Effect<unknown> =>
-  Effect.acquireUseRelease(
-    Effect.promise(() => createClient({ url }).on("error", () => undefined).connect()),
-    (client) => Effect.promise(() => client.sendCommand([...words])),
-    (client) => Effect.promise(() => client.close())
+type Words = ReadonlyArray<string>
+
+/** A connection of its own, for what is to be done over it. */
+const over =
+  (url: string) => <A>(use: (command: (...words: Words) => Promise<unknown>) => Promise<A>): Effect.Effect<A> =>
+    Effect.acquireUseRelease(
+      Effect.promise(() => createClient({ url }).on("error", () => undefined).connect()),
+      (client) => Effect.promise(() => use((...words) => client.sendCommand([...words]))),
+      (client) => Effect.promise(() => client.close())
+    )
+
+/** Of the answer to `CLIENT LIST`: whoever asked it, this time or just before, and a monitor are no clients. */
+const clientsIn = (list: string, asking: string) =>
+  list.trim().split("\n").filter((line) =>
+    !line.startsWith(`id=${asking} `) && !/ cmd=(client\|list|monitor) /.test(line)
   )
 
 /** A server of its own on a free port of loopback, in memory only; gone with the scope. */
@@ -99,7 +108,7 @@ export const redisServer = (
     const signal = (name: NodeJS.Signals) => Effect.sync(() => void child?.kill(name))
 
     yield* Effect.acquireRelease(start, () => stop)
-    const command = commanding(`redis://${password === undefined ? "" : `:${password}@`}127.0.0.1:${port}`)
+    const connection = over(`redis://${password === undefined ? "" : `:${password}@`}127.0.0.1:${port}`)
     return {
       url: `redis://127.0.0.1:${port}`,
       port,
@@ -107,10 +116,10 @@ export const redisServer = (
       start,
       pause: signal("SIGSTOP"),
       resume: signal("SIGCONT"),
-      command,
-      connected: Effect.map(
-        command("CLIENT", "LIST"),
-        (list) => String(list).trim().split("\n").filter((line) => !/ cmd=(client|monitor)/.test(line)).length
-      )
+      command: (...words) => connection((command) => command(...words)),
+      connected: connection(async (command) => {
+        const own = await command("CLIENT", "ID")
+        return clientsIn(String(await command("CLIENT", "LIST")), String(own)).length
+      })
     }
   })

@@ -9,7 +9,8 @@ import {
   ClientCredentials,
   SharedTokenSource,
   TokenEndpoint,
-  TokenSource
+  TokenSource,
+  TokenStore
 } from "@store-api/core"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { RedisTokenStore } from "@store-api/redis"
@@ -38,16 +39,21 @@ const layerOf = ({ apiUrl, authUrl, clientId, clientSecret, deadline, lease, pat
         )
     )
   )
+  // Without one, that of the process itself serves only what asks for it.
+  const store = redisUrl === undefined
+    ? TokenStore.layerMemory
+    : RedisTokenStore.layer({ url: Redacted.make(redisUrl) })
   const source = redisUrl === undefined ? endpoint : SharedTokenSource.layer({
     authUrl,
     credentials,
     lease,
     patience,
     storeTimeout
-  }).pipe(Layer.provide([endpoint, RedisTokenStore.layer({ url: Redacted.make(redisUrl) })]))
+  }).pipe(Layer.provide([endpoint, store]))
   return NodeStoreAuth.layerFromSource({ apiUrl }).pipe(
     Layer.provide(source),
     Layer.provide(NodeHttp.layer()),
+    Layer.merge(store),
     Layer.provide(Logger.replace(Logger.defaultLogger, logger))
   )
 }
@@ -114,6 +120,10 @@ const actions = {
       Effect.provide(runtime)
     ),
   call: () => Effect.provide(call, runtime),
+  reaches: () =>
+    Effect.flatMap(TokenStore.TokenStore, (store) => Effect.isSuccess(store.get("any key"))).pipe(
+      Effect.provide(runtime)
+    ),
   begin: ({ every }) =>
     Effect.sync(() => {
       const { outcome, round, state } = calling(every)

@@ -1,0 +1,163 @@
+import { connect } from "node:net"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { RedisTokenStore } from "@store-api/redis"
+import { Clock, type Duration, Effect, Either, Fiber, Option, Redacted } from "effect"
+import * as VirtualClock from "../../core/test/support/virtualClock.js"
+import { until } from "./support/fleet.js"
+import { proxyTo } from "./support/proxy.js"
+import { isLeftOut, redisServer } from "./support/redisServer.js"
+
+const limit = 90_000
+
+/** In real time, what it looks for by the clock of the test. */
+const eventually = <E, R>(what: string, isSo: Effect.Effect<boolean, E, R>) =>
+  Effect.clockWith((clock) => Effect.withClock(until(what, Effect.withClock(isSo, clock)), Clock.make()))
+
+const reached = Effect.flatMap(redisServer(), ({ port }) => proxyTo(port))
+
+const storeAt = (port: number) => RedisTokenStore.make({ url: Redacted.make(`redis://127.0.0.1:${port}`) })
+
+/** The store's own times pass as the test says; those of the network are real. */
+const onVirtualTime = <A, E, R>(body: (virtual: VirtualClock.VirtualClock) => Effect.Effect<A, E, R>) =>
+  Effect.suspend(() => {
+    const virtual = VirtualClock.make()
+    return Effect.withClock(body(virtual), virtual.clock)
+  })
+
+describe.skipIf(isLeftOut)("a connection that says nothing any more", () => {
+  it.scopedLive(
+    "is replaced when a command that was given up had waited for a quarter of a second, not before",
+    () =>
+      Effect.gen(function*() {
+        const proxy = yield* reached
+        yield* onVirtualTime((virtual) =>
+          Effect.gen(function*() {
+            const store = yield* storeAt(proxy.port)
+            const givenUpAfter = (time: Duration.DurationInput) =>
+              Effect.gen(function*() {
+                const command = yield* Effect.fork(store.get("key"))
+                yield* virtual.advance(time)
+                assert.isTrue(Option.isNone(yield* Fiber.poll(command)), "no answer")
+                yield* Fiber.interrupt(command)
+              })
+            yield* store.put("key", "entry", "1 hour")
+            yield* proxy.lose
+            for (let time = 0; time < 10; time++) {
+              yield* givenUpAfter(0)
+              yield* givenUpAfter("249 millis")
+            }
+            yield* givenUpAfter("250 millis")
+            yield* eventually("it works", Effect.isSuccess(store.get("key")))
+            deepStrictEqual(yield* store.get("key"), Option.some("entry"))
+            assert.strictEqual(yield* proxy.opened, 2)
+          })
+        )
+      }),
+    limit
+  )
+
+  it.scopedLive(
+    "is kept when it answered something since: that command was slow, the connection is not dead",
+    () =>
+      Effect.gen(function*() {
+        const redis = yield* redisServer()
+        const proxy = yield* proxyTo(redis.port)
+        yield* onVirtualTime((virtual) =>
+          Effect.gen(function*() {
+            const store = yield* storeAt(proxy.port)
+            yield* proxy.hold
+            const earlier = yield* Effect.fork(store.put("key", "entry", "1 hour"))
+            yield* eventually("it is done", Effect.map(redis.command("GET", "key"), (entry) => entry === "entry"))
+            yield* redis.pause
+            yield* virtual.advance(1)
+            const slow = yield* Effect.fork(store.get("key"))
+            yield* virtual.advance("1 second")
+            yield* proxy.letGo
+            yield* Fiber.join(earlier)
+            assert.isTrue(Option.isNone(yield* Fiber.poll(slow)), "no answer")
+            yield* Fiber.interrupt(slow)
+            yield* redis.resume
+            deepStrictEqual(yield* store.get("key"), Option.some("entry"))
+            assert.strictEqual(yield* proxy.opened, 1)
+          })
+        )
+      }),
+    limit
+  )
+
+  it.scopedLive(
+    "since its handshake is replaced by a command after ten seconds, not before",
+    () =>
+      Effect.gen(function*() {
+        const proxy = yield* reached
+        yield* proxy.hold
+        yield* onVirtualTime((virtual) =>
+          Effect.gen(function*() {
+            const making = yield* Effect.fork(storeAt(proxy.port))
+            yield* eventually("it connects", Effect.map(proxy.opened, (count) => count === 1))
+            yield* virtual.advance("1 second")
+            const store = yield* Fiber.join(making)
+            yield* virtual.advance("9 seconds")
+            assert.strictEqual((yield* Effect.flip(store.get("key"))).reason, "no connection")
+            // Accepted after whatever that has opened, which is as lost then as the first.
+            yield* Effect.acquireRelease(
+              Effect.sync(() => connect(proxy.port, "127.0.0.1")),
+              (socket) => Effect.sync(() => socket.destroy())
+            )
+            yield* eventually("it is accepted", Effect.map(proxy.opened, (count) => count >= 2))
+            yield* proxy.lose
+            yield* proxy.letGo
+            yield* virtual.advance("1 millis")
+            yield* eventually("it works", Effect.isSuccess(store.get("key")))
+            assert.strictEqual(yield* proxy.opened, 3)
+          })
+        )
+      }),
+    limit
+  )
+})
+
+describe.skipIf(isLeftOut)("a store that is not wanted any more while it connects", () => {
+  it.scopedLive("leaves no connection, whenever it is interrupted", () =>
+    Effect.gen(function*() {
+      const proxy = yield* reached
+      for (const pause of [0, 0, 1, 1, 2, 2, 3, 3, 5, 5, 8, 8, 13, 13]) {
+        const making = yield* Effect.fork(Effect.scoped(storeAt(proxy.port)))
+        yield* pause === 0 ? Effect.yieldNow() : Effect.sleep(pause)
+        yield* Fiber.interrupt(making)
+      }
+      // Made later than all those, so that they were made when it works.
+      const last = yield* storeAt(proxy.port)
+      yield* last.get("key")
+      assert.isAbove(yield* proxy.opened, 5, "some had got that far")
+      yield* until("it is the only one", Effect.map(proxy.living, (count) => count === 1))
+      yield* last.get("key")
+    }), limit)
+})
+
+describe.skipIf(isLeftOut)("a Redis that holds still", () => {
+  it.scopedLive(
+    "keeps a thousand commands waiting; those after them fail at once, for a reason",
+    () =>
+      Effect.gen(function*() {
+        const redis = yield* redisServer()
+        const store = yield* RedisTokenStore.make({ url: Redacted.make(redis.url) })
+        yield* store.put("key", "entry", "1 hour")
+        yield* redis.pause
+        const waiting = yield* Effect.forEach(Array.from({ length: 1000 }), () => Effect.fork(store.get("key")))
+        // A turn of the event loop, so that all were begun.
+        yield* Effect.sleep(1)
+        const further = yield* Effect.all(Effect.replicate(Effect.either(store.get("key")), 100))
+        deepStrictEqual(
+          new Set(further.map(Either.match({ onLeft: ({ reason }) => reason, onRight: () => "none" }))),
+          new Set(["Error"])
+        )
+        yield* redis.resume
+        const answers = yield* Fiber.join(Fiber.all(waiting))
+        deepStrictEqual(answers, Array.from({ length: 1000 }, () => Option.some("entry")))
+        deepStrictEqual(yield* store.get("key"), Option.some("entry"))
+      }),
+    limit
+  )
+})

@@ -56,7 +56,12 @@ beforeAll(async () => {
     [
       ...["install", "--no-audit", "--no-fund", "--prefer-offline"],
       ...installLine().map((word) => tarballs[word] ?? word),
-      ...[tarballs["@store-api/emulator"] ?? "", tarballs["@store-api/redis"] ?? "", pinned("typescript"), pinned("@types/node")]
+      ...[
+        tarballs["@store-api/emulator"] ?? "",
+        tarballs["@store-api/redis"] ?? "",
+        pinned("typescript"),
+        pinned("@types/node")
+      ]
     ],
     { cwd: consumer }
   )

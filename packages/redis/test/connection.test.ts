@@ -118,6 +118,27 @@ describe.skipIf(isLeftOut)("a connection that says nothing any more", () => {
   )
 })
 
+describe.skipIf(isLeftOut)("a store whose scope has ended", () => {
+  it.scopedLive("fails, and connects no more, however long ago that was", () =>
+    Effect.gen(function*() {
+      const proxy = yield* reached
+      yield* onVirtualTime((virtual) =>
+        Effect.gen(function*() {
+          const store = yield* Effect.scoped(storeAt(proxy.port))
+          yield* virtual.advance("1 minute")
+          assert.isTrue(Either.isLeft(yield* Effect.either(store.get("key"))))
+          // Accepted after whatever the store has opened.
+          yield* Effect.acquireRelease(
+            Effect.sync(() => connect(proxy.port, "127.0.0.1")),
+            (socket) => Effect.sync(() => socket.destroy())
+          )
+          yield* eventually("it is accepted", Effect.map(proxy.opened, (count) => count >= 2))
+          assert.strictEqual(yield* proxy.opened, 2)
+        })
+      )
+    }), limit)
+})
+
 describe.skipIf(isLeftOut)("a store that is not wanted any more while it connects", () => {
   it.scopedLive("leaves no connection, whenever it is interrupted", () =>
     Effect.gen(function*() {

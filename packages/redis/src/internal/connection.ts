@@ -51,12 +51,19 @@ export const make = (url: Redacted.Redacted): Effect.Effect<Run, ConfigurationEr
     const connect = ({ client }: Live) => Effect.forkDaemon(Effect.ignore(Effect.tryPromise(() => client.connect())))
 
     const live = MutableRef.make(yield* open)
-    yield* Effect.addFinalizer(() => Effect.sync(() => destroy(MutableRef.get(live).client)))
+    const isClosed = MutableRef.make(false)
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        MutableRef.set(isClosed, true)
+        destroy(MutableRef.get(live).client)
+      })
+    )
     yield* Effect.timeoutOption(Effect.flatMap(connect(MutableRef.get(live)), Fiber.join), firstConnection)
 
     const replace = (old: Live) =>
       Effect.gen(function*() {
-        if (MutableRef.get(live) !== old) return
+        // An operation may be given up after the scope has ended.
+        if (MutableRef.get(isClosed) || MutableRef.get(live) !== old) return
         MutableRef.set(live, yield* open)
         destroy(old.client)
         yield* connect(MutableRef.get(live))

@@ -20,6 +20,7 @@ export interface Settings {
   readonly patience?: string
   readonly storeTimeout?: string
   /** Of the endpoint. */
+  readonly attemptTimeout?: string
   readonly deadline?: string
 }
 

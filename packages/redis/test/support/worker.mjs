@@ -27,12 +27,14 @@ const logger = Logger.make(({ annotations, logLevel, message }) => {
   }
 })
 
-const layerOf = ({ apiUrl, authUrl, clientId, clientSecret, deadline, lease, patience, redisUrl, storeTimeout }) => {
+const layerOf = (
+  { apiUrl, attemptTimeout, authUrl, clientId, clientSecret, deadline, lease, patience, redisUrl, storeTimeout }
+) => {
   const credentials = Effect.runSync(ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) }))
   const endpoint = Layer.effect(
     TokenSource.TokenSource,
     Effect.map(
-      TokenEndpoint.make({ authUrl, credentials, deadline }),
+      TokenEndpoint.make({ authUrl, credentials, attemptTimeout, deadline }),
       ({ acquire }) =>
         TokenSource.make((replacing) =>
           Effect.tap(acquire(replacing), (token) => Effect.sync(() => bought.push(shown(token).acquiredAt)))

@@ -199,7 +199,8 @@ describe("closing the scope", () => {
       yield* until(Effect.map(connections, (open) => open === 6))
 
       const [took] = yield* Effect.timed(Scope.close(scope, Exit.void))
-      assert.isBelow(Duration.toMillis(took), 500)
+      // Left to itself, a server keeps them for five seconds and more.
+      assert.isBelow(Duration.toMillis(took), 4000)
       yield* until(Effect.map(connections, (open) => open === 0))
       for (const asking of hanging) assert.isTrue(Exit.isFailure(yield* Fiber.join(asking)))
       yield* Deferred.await(closed)

@@ -205,7 +205,7 @@ export interface Outcome {
 /** Milliseconds for a test that runs processes: each loads and translates its modules anew. */
 export const processTimeout = 60_000
 
-/** Runs `child/request.ts`. A process that is still there 2 seconds after its work is killed. */
+/** Runs `child/request.ts`. A process that is still there 3 seconds after its work is killed. */
 export const run = (
   parameters: ReadonlyArray<string>,
   changes: Readonly<Record<string, string>> = {}
@@ -231,7 +231,7 @@ export const run = (
     child.stdout.on("data", (chunk: Buffer) => {
       output += chunk.toString()
       wrote = performance.now()
-      patience ??= setTimeout(() => child.kill(), 2000)
+      patience ??= setTimeout(() => child.kill(), 3000)
     })
     child.on("close", (code) => {
       clearTimeout(patience)

@@ -2,9 +2,10 @@
  * What is mutated, and the tests that guard it: of each file its own, without a socket, a process or the wall clock, since
  * they run hundreds of times. A mutant that only other tests would kill counts as survived.
  */
-const provider = ["", "Status", "Edges", "Pauses", "Clocks", "Rejection", "Renewal", "Failure", "Flight"].map((name) =>
-  `AccessTokenProvider${name}`
-)
+const provider = ["", "Status", "Edges", "Pauses", "Clocks", "Rejection", "Renewal", "Failure", "Flight", "Metrics"]
+  .map(
+    (name) => `AccessTokenProvider${name}`
+  )
 
 export const least = 90
 
@@ -39,7 +40,8 @@ export const files = [
   { name: "ClientCredentials", tests: ["ClientCredentials"] },
   { name: "AccessTokenProvider", tests: provider },
   { name: "internal/tokenState", tests: provider },
-  { name: "internal/heldToken", tests: provider }
+  { name: "internal/heldToken", tests: provider },
+  { name: "internal/measure", tests: ["AccessTokenProviderMetrics"] }
 ].map(({ name, tests }) => ({
   path: `packages/core/src/${name}.ts`,
   tests: tests.map((test) => `packages/core/test/${test}.test.ts`)

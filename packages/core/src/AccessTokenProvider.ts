@@ -24,6 +24,7 @@ import { ensureValid, expiredReason } from "./AccessToken.js"
 import type { AccessTokenError, TokenExpiredError } from "./AccessTokenError.js"
 import * as flightRuntime from "./internal/flightRuntime.js"
 import { expiredError, halfOfRemaining, type Held, type Instant, isLive, sameValue } from "./internal/heldToken.js"
+import * as measuring from "./internal/measure.js"
 import * as tokenState from "./internal/tokenState.js"
 import * as TokenPolicy from "./TokenPolicy.js"
 import { TokenSource } from "./TokenSource.js"
@@ -153,11 +154,14 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       monotonic: Number(clock.unsafeCurrentTimeNanos()) / 1e6
     })
 
+    const { forget, measure } = yield* measuring.make(now)
+
     const apply = (event: tokenState.Event) => Ref.modify(state, (state) => transition(state, event))
 
     yield* Effect.addFinalizer(() =>
       apply({ _tag: "Close" }).pipe(
         Effect.flatMap(settle),
+        Effect.zipRight(Effect.sync(forget)),
         Effect.zipRight(Scope.close(flights, Exit.void))
       )
     )
@@ -181,16 +185,22 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       }
     }
 
+    /** Of one who started nothing: who waits joins. */
+    const follow = (command: tokenState.Command): Effect.Effect<AccessToken, AccessTokenError> => {
+      measure(command)
+      return obey(command)
+    }
+
     /**
      * The state's change and the start of the flight are one step of the fiber, since a continuation of `flatMap` runs
      * with what it continues: neither an interruption nor the closing of the scope can come between.
      */
-    const startIfNeeded = (event: tokenState.Event): Effect.Effect<tokenState.Command> =>
+    const startIfNeeded = (event: tokenState.Event): Effect.Effect<AccessToken, AccessTokenError> =>
       Effect.flatMap(Effect.getFiberRefs, (caller) =>
         Effect.flatMap(apply(event), (command) => {
-          if (command._tag !== "Start") return Effect.succeed(command)
+          if (command._tag !== "Start") return follow(command)
           launch(fly(command.flight), caller)
-          return Effect.succeed(command.then)
+          return obey(command.then)
         }))
 
     /** The way of those who find no fresh token. Most of them change nothing: they serve an ageing one, or wait. */
@@ -198,7 +208,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       const event: tokenState.Event = { _tag: "Get", now: now() }
       const [command] = transition(current, event)
       // Stryker disable next-line ConditionalExpression: to apply what changes nothing only takes longer
-      return command._tag === "Start" ? Effect.flatMap(startIfNeeded(event), obey) : obey(command)
+      return command._tag === "Start" ? startIfNeeded(event) : follow(command)
     }
 
     // The measured path: one read of the state, one comparison a clock, an answer made when the token came.
@@ -259,7 +269,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       Effect.flatMap(
         Random.next,
         (chance) => Effect.suspend(() => apply({ _tag: "Land", now: now(), flight, exit, chance }))
-      ).pipe(Effect.tap(settle))
+      ).pipe(Effect.tap(settle), Effect.tap(measure))
 
     return AccessTokenProvider.of({
       get,
@@ -272,8 +282,8 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
             expiredError(current.held, instant, Option.map(tokenState.coolDown(current, instant), ({ until }) => until))
           )
       }),
-      refresh: Effect.suspend(() => Effect.flatMap(startIfNeeded({ _tag: "Refresh", now: now() }), obey)),
-      invalidate: (token) => Effect.suspend(() => apply({ _tag: "Reject", now: now(), token })),
+      refresh: Effect.suspend(() => startIfNeeded({ _tag: "Refresh", now: now() })),
+      invalidate: (token) => Effect.suspend(() => Effect.map(apply({ _tag: "Reject", now: now(), token }), measure)),
       status: Effect.map(Ref.get(state), (current) => statusOf(current, now()))
     })
   })

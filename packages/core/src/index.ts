@@ -5,6 +5,7 @@
  */
 export * as AccessToken from "./AccessToken.js"
 export * as AccessTokenError from "./AccessTokenError.js"
+export * as AccessTokenMetrics from "./AccessTokenMetrics.js"
 export * as AccessTokenProvider from "./AccessTokenProvider.js"
 export * as AuthorizedHttpClient from "./AuthorizedHttpClient.js"
 export * as ClientCredentials from "./ClientCredentials.js"

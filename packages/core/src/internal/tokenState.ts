@@ -103,7 +103,7 @@ export type Event =
 
 /**
  * What the caller of a transition has to do. `fallback`: the live token to serve if waiting takes long or fails.
- * `renewalOf`: the token that lived when its renewal began.
+ * `renewalOf`: the token that lived when its renewal began. `dropped`: whether the rejection had an effect.
  */
 export type Command =
   | { readonly _tag: "Serve"; readonly held: Held }
@@ -115,8 +115,13 @@ export type Command =
     readonly flight: Flight
     readonly exit: Exit.Exit<Held, AccessTokenError>
     readonly renewalOf: Option.Option<Held>
+    readonly pause: Option.Option<Pause>
   }
+  | { readonly _tag: "Rejected"; readonly dropped: boolean }
   | { readonly _tag: "Nothing" }
+
+/** Why no request is sent for a while. */
+type Pause = "Failure" | "NoProgress"
 
 type Serve = Extract<Command, { readonly _tag: "Serve" }>
 type Wait = Extract<Command, { readonly _tag: "Wait" }>
@@ -211,9 +216,9 @@ const reject = (state: Empty | Holding, now: Instant, token: AccessToken): Trans
   if (state._tag === "Empty" || !sameValue(state.held.token, token)) return [nothing, state]
   const { acquisition, held, history } = state
   if (now.monotonic < history.rejectionsVainUntil) {
-    return [nothing, { ...state, held: { ...held, disputed: true } }]
+    return [{ _tag: "Rejected", dropped: false }, { ...state, held: { ...held, disputed: true } }]
   }
-  return [nothing, {
+  return [{ _tag: "Rejected", dropped: true }, {
     _tag: "Empty",
     window: neverFresh,
     rejected: Option.some(held),
@@ -248,8 +253,9 @@ const waitForIt = (flight: Flight): Wait => wait(flight, Option.none())
 const settle = (
   flight: Flight,
   exit: Exit.Exit<Held, AccessTokenError>,
+  pause: Option.Option<Pause> = Option.none(),
   renewalOf: Option.Option<Held> = Option.none()
-): Command => ({ _tag: "Settle", flight, exit, renewalOf })
+): Command => ({ _tag: "Settle", flight, exit, pause, renewalOf })
 
 type Landing = Extract<Event, { readonly _tag: "Land" }>
 
@@ -280,7 +286,7 @@ const land = (
     ({ token }) => sameValue(token, exit.value) || !diesLater(exit.value, token)
   )
   const renewalsWithoutProgress = progress ? 0 : history.renewalsWithoutProgress + 1
-  return [settle(flight, Exit.succeed(held)), {
+  return [settle(flight, Exit.succeed(held), progress ? Option.none() : Option.some("NoProgress")), {
     _tag: "Holding",
     window: held.window,
     held,
@@ -319,7 +325,7 @@ const failed = (
   const pause = state._tag === "Holding" && isLive(state.held, now) ? pauses.holding : pauses.failing
   const told = withRetryAt(error, Option.some(DateTime.unsafeMake(now.wall + pause)))
   const exit = Either.match(failure, { onLeft: () => Exit.fail(told), onRight: Exit.failCause })
-  return [settle(flight, exit, renewalOf), {
+  return [settle(flight, exit, Option.some("Failure"), renewalOf), {
     ...state,
     acquisition: {
       _tag: "CoolingDown",

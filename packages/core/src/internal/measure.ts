@@ -1,0 +1,73 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as FiberRef from "effect/FiberRef"
+import * as Metric from "effect/Metric"
+import * as Option from "effect/Option"
+import type { AccessTokenError } from "../AccessTokenError.js"
+import * as metrics from "../AccessTokenMetrics.js"
+import type { Held, Instant } from "./heldToken.js"
+import type { Command } from "./tokenState.js"
+
+export interface Measure {
+  /** Counts what a command stands for; of most, nothing. */
+  readonly measure: (command: Command) => void
+  /** Nothing is held any more. */
+  readonly forget: () => void
+}
+
+type Outcome = "Success" | AccessTokenError["_tag"] | "Defect"
+
+const outcomes: ReadonlyArray<Outcome> = [
+  "Success",
+  "CredentialsError",
+  "TokenExpiredError",
+  "TokenRefusedError",
+  "TokenRequestError",
+  "TokenResponseError",
+  "Defect"
+]
+
+/**
+ * Updates the metrics with the labels of the fiber that runs this, which builds the layer; those of a caller would part
+ * one provider's counts. All series are there from the beginning: a first failure is a step from 0, which `increase` of
+ * Prometheus sees, and not a series' first value.
+ */
+export const make = (now: () => Instant): Effect.Effect<Measure> =>
+  Effect.map(FiberRef.get(FiberRef.currentMetricLabels), (labels) => {
+    const count = (counter: Metric.Metric.Counter<number>, key: string, value: string, by = 1) =>
+      Metric.tagged(counter, key, value).unsafeUpdate(by, labels)
+    const forget = () => metrics.expiry.unsafeUpdate(0, labels)
+
+    for (const outcome of outcomes) count(metrics.acquisitions, "outcome", outcome, 0)
+    for (const outcome of ["Dropped", "Kept"]) count(metrics.rejections, "outcome", outcome, 0)
+    for (const cause of ["Failure", "NoProgress"]) count(metrics.coolDowns, "cause", cause, 0)
+    metrics.callersJoined.unsafeValue(labels)
+    metrics.acquisitionDuration.unsafeValue(labels)
+    metrics.expiry.unsafeValue(labels)
+
+    const landed = ({ exit, flight, pause }: Extract<Command, { readonly _tag: "Settle" }>) => {
+      count(metrics.acquisitions, "outcome", outcomeOf(exit))
+      metrics.acquisitionDuration.unsafeUpdate((now().monotonic - flight.startedAt.monotonic) / 1000, labels)
+      if (Option.isSome(pause)) count(metrics.coolDowns, "cause", pause.value)
+      if (Exit.isSuccess(exit)) metrics.expiry.unsafeUpdate(exit.value.token.expiresAt.epochMillis / 1000, labels)
+    }
+
+    const measure = (command: Command) => {
+      if (command._tag === "Wait") metrics.callersJoined.unsafeUpdate(1, labels)
+      if (command._tag === "Settle") landed(command)
+      if (command._tag === "Rejected") {
+        count(metrics.rejections, "outcome", command.dropped ? "Dropped" : "Kept")
+        if (command.dropped) forget()
+      }
+    }
+
+    return { forget, measure }
+  })
+
+const outcomeOf = (exit: Exit.Exit<Held, AccessTokenError>): Outcome =>
+  Exit.match(exit, {
+    onSuccess: () => "Success",
+    onFailure: (cause) =>
+      Option.match(Cause.failureOption(cause), { onNone: () => "Defect", onSome: ({ _tag }) => _tag })
+  })

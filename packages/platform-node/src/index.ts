@@ -3,5 +3,6 @@
  *
  * @since 0.1.0
  */
+export * as FileTokenStore from "./FileTokenStore.js"
 export * as NodeHttp from "./NodeHttp.js"
 export * as NodeStoreAuth from "./NodeStoreAuth.js"

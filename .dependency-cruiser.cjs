@@ -3,7 +3,7 @@
  * and core knows neither Node nor the other packages.
  */
 const floors = [
-  ["AccessTokenError", "TokenPolicy"],
+  ["AccessTokenError", "AccessTokenMetrics", "TokenPolicy"],
   [
     "AccessToken",
     "ClientCredentials",
@@ -24,6 +24,7 @@ const floors = [
     "internal/flightRuntime",
     "internal/headerValue",
     "internal/heldToken",
+    "internal/measure",
     "internal/seal",
     "internal/storedToken",
     "internal/tokenState"
@@ -87,6 +88,22 @@ module.exports = {
       severity: "error",
       from: { path: "^packages/redis/src/" },
       to: { path: "(^|/)packages/|@store-api/", pathNot: "^packages/redis/src/|(^|/)packages/core/dist/" }
+    },
+    {
+      name: "cli-stands-on-three",
+      severity: "error",
+      comment: "core, platform-node and the emulator",
+      from: { path: "^packages/cli/src/" },
+      to: {
+        path: "(^|/)packages/|@store-api/",
+        pathNot: "^packages/cli/src/|(^|/)packages/(core|platform-node|emulator)/dist/"
+      }
+    },
+    {
+      name: "nobody-imports-cli",
+      severity: "error",
+      from: { path: "^packages/", pathNot: "^packages/cli/" },
+      to: { path: "(^|/)packages/cli/|@store-api/cli" }
     },
     {
       name: "sources-import-no-tests",

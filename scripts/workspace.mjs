@@ -94,7 +94,8 @@ export const install = () => {
 /** The compiler leaves the output of a source that is gone; nobody shall import or publish it. */
 const removeLeftovers = (folder) => {
   const dist = join(root, folder, "dist")
-  if (!existsSync(dist)) return
+  // Without sources, what is in it was not compiled: the site's is built by other means.
+  if (!existsSync(dist) || !existsSync(join(root, folder, "src"))) return
   for (const path of readdirSync(dist, { recursive: true })) {
     const source = join(root, folder, "src", path.replace(/(\.d\.ts|\.js)(\.map)?$/, ".ts"))
     if (/\.(ts|js|map)$/.test(path) && !existsSync(source)) rmSync(join(dist, path))

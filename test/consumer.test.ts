@@ -10,7 +10,10 @@ import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { ofMarkdown } from "./support/codeBlocks.js"
 import { cleanEnvironment, root, run, succeed } from "./support/command.js"
 
-const names = ["core", "platform-node", "emulator", "redis"] as const
+const libraries = ["core", "platform-node", "emulator", "redis"] as const
+/** What is run and not imported. */
+const application = "cli"
+const names = [...libraries, application] as const
 
 interface Manifest {
   readonly dependencies?: Readonly<Record<string, string>>
@@ -56,12 +59,8 @@ beforeAll(async () => {
     [
       ...["install", "--no-audit", "--no-fund", "--prefer-offline"],
       ...installLine().map((word) => tarballs[word] ?? word),
-      ...[
-        tarballs["@store-api/emulator"] ?? "",
-        tarballs["@store-api/redis"] ?? "",
-        pinned("typescript"),
-        pinned("@types/node")
-      ]
+      ...["emulator", "redis", "cli"].map((name) => tarballs[`@store-api/${name}`] ?? name),
+      ...[pinned("typescript"), pinned("@types/node")]
     ],
     { cwd: consumer }
   )
@@ -118,14 +117,14 @@ const specifiers = () => {
       .map((path) => `@store-api/${name}/${path.slice(0, -3).replaceAll("\\", "/")}`)
       .sort()
   )
-  const isClosed = (path: string) => /\/(internal\/|bin$)/.test(path)
+  const isClosed = (path: string) => /\/(internal\/|bin$)/.test(path) || path.startsWith(`@store-api/${application}/`)
   return { open: all.filter((path) => !isClosed(path)), closed: all.filter(isClosed) }
 }
 
-/** The emulator as a process of its own; answers the variables that it prints. */
-const startEmulator = () =>
+/** The emulator as a process of its own, started by a command; answers the variables that it prints. */
+const startEmulator = (...command: ReadonlyArray<string>) =>
   new Promise<Record<string, string>>((resolve, reject) => {
-    const child = spawn("npx", ["--no-install", "store-api-emulator"], {
+    const child = spawn("npx", ["--no-install", ...command], {
       cwd: consumer,
       env: cleanEnvironment(),
       detached: true,
@@ -149,7 +148,9 @@ describe("a user outside the workspace", { timeout: 240_000 }, () => {
     for (const name of names) {
       const { dependencies = {}, peerDependencies = {} } = manifest(installed(name))
       for (const range of Object.values({ ...dependencies, ...peerDependencies })) assert.match(range, /^\^\d/)
-      assert.include(installLine(), `effect@${peerDependencies["effect"] ?? "?"}`)
+      // An application brings Effect along; what npm makes of it is one copy all the same.
+      const of = name === application ? dependencies : peerDependencies
+      assert.include(installLine(), `effect@${of["effect"] ?? "?"}`)
       assert.isFalse(existsSync(join(installed(name), "node_modules")), "a second copy of something")
     }
     const { dependencies, peerDependencies } = manifest(installed("core"))
@@ -185,7 +186,11 @@ describe("a user outside the workspace", { timeout: 240_000 }, () => {
   it("imports every module by its path, and nothing internal", async () => {
     const { closed, open } = specifiers()
     assert.includeMembers(open, ["@store-api/core/TokenPolicy", "@store-api/platform-node/NodeHttp"])
-    assert.includeMembers(closed, ["@store-api/core/internal/tokenState", "@store-api/emulator/bin"])
+    assert.includeMembers(closed, [
+      "@store-api/core/internal/tokenState",
+      "@store-api/emulator/bin",
+      "@store-api/cli/flags"
+    ])
     writeFileSync(
       join(consumer, "paths.js"),
       `const open = ${JSON.stringify(open)}
@@ -238,7 +243,7 @@ describe("a user outside the workspace", { timeout: 240_000 }, () => {
   )
 
   it("runs the README's example against the emulator that npx starts", async () => {
-    const variables = await startEmulator()
+    const variables = await startEmulator("store-api-emulator")
     assert.deepStrictEqual(Object.keys(variables).sort(), [
       "STORE_API_AUTH_URL",
       "STORE_API_CLIENT_ID",
@@ -255,5 +260,35 @@ describe("a user outside the workspace", { timeout: 240_000 }, () => {
     const failing = await run(process.execPath, [example], { cwd: consumer })
     assert.notStrictEqual(failing.status, 0)
     assert.match(failing.stdout + failing.stderr, /STORE_API_AUTH_URL/)
+  })
+
+  it("has the command line, which buys one token for several runs and shows it when asked", async () => {
+    const storeApi = async (args: ReadonlyArray<string>, env: Record<string, string> = {}) => {
+      const finished = await run("npx", ["--no-install", "store-api", ...args], {
+        cwd: consumer,
+        env: { ...env, STORE_API_TOKEN_FOLDER: join(consumer, "tokens") }
+      })
+      // What npm has to say of its own settings on this machine is not the command's.
+      return { ...finished, stderr: finished.stderr.replace(/^npm (?:warn|notice).*\n/gmi, "") }
+    }
+    const { version } = manifest(installed("cli")) as { readonly version: string }
+    assert.deepStrictEqual(await storeApi(["--version"]), { status: 0, stdout: `${version}\n`, stderr: "" })
+
+    const variables = await startEmulator("store-api", "emulator")
+    const first = await storeApi(["token"], variables)
+    assert.strictEqual(first.status, 0, first.stderr)
+    assert.match(first.stdout, /^[\w+/=.~-]{20,}\n$/)
+    assert.deepStrictEqual(await storeApi(["token"], variables), first)
+    assert.strictEqual(
+      (await storeApi(["token", "--header"], variables)).stdout,
+      `Authorization: Bearer ${first.stdout}`
+    )
+
+    const call = await storeApi(["call", "GET", "/orders"], variables)
+    assert.deepStrictEqual([call.status, call.stderr], [0, ""])
+    assert.include(call.stdout, `"path":"/orders"`)
+    const missing = await storeApi(["token"])
+    assert.strictEqual(missing.status, 3)
+    assert.include(missing.stderr, "STORE_API_AUTH_URL")
   })
 })

@@ -124,6 +124,18 @@ const offences: ReadonlyArray<Offence> = [
     module: "packages/redis/src/RedisTokenStore.ts",
     line: `import "@store-api/platform-node"`
   },
+  { rule: "cli-stands-on-three", module: "packages/cli/src/tokens.ts", line: `import "@store-api/redis"` },
+  { rule: "cli-stands-on-three", module: "packages/cli/src/time.ts", line: `import "../../core/src/index.js"` },
+  {
+    rule: "nobody-imports-cli",
+    module: "packages/redis/src/index.ts",
+    line: `import "../../cli/dist/flags.js"`
+  },
+  {
+    rule: "nobody-imports-cli",
+    module: "packages/platform-node/src/FileTokenStore.ts",
+    line: `import "@store-api/cli"`
+  },
   {
     rule: "sources-import-no-tests",
     module: "packages/emulator/src/Fault.ts",

@@ -9,7 +9,7 @@ type Json = Record<string, unknown>
 
 interface Fault {
   readonly what: string
-  readonly of?: "core" | "emulator" | "platform-node"
+  readonly of?: "cli" | "core" | "emulator" | "platform-node"
   readonly change: (folder: string) => void
   /** Each of these is found, and nothing else. */
   readonly found: ReadonlyArray<RegExp>
@@ -108,6 +108,39 @@ const faults: ReadonlyArray<Fault> = [
     of: "emulator",
     change: inManifest("exports", ({ "./bin": _, ...others }) => others),
     found: [/exports opens \.\/bin/]
+  },
+  {
+    what: "a library without a door",
+    change: inManifest("exports", ({ ".": _, ...others }) => others),
+    found: [/exports is/]
+  },
+  {
+    what: "a library with a command, without a door",
+    of: "emulator",
+    change: inManifest("exports", ({ ".": _, ...others }) => others),
+    found: [/exports is/]
+  },
+  {
+    what: "an application with a module for others",
+    of: "cli",
+    change: inManifest("exports", (exports) => ({ ...exports, "./flags": "./dist/flags.js" })),
+    found: [/exports is/]
+  },
+  {
+    what: "an application that brings something for a dependency that it has no more",
+    of: "cli",
+    change: inManifest("dependencies", ({ "@effect/cli": _, ...others }) => others),
+    found: [
+      /@effect\/cli is imported but not declared/,
+      /@effect\/printer is declared but not imported/,
+      /@effect\/printer-ansi is declared but not imported/
+    ]
+  },
+  {
+    what: "an application that brings what nobody needs",
+    of: "cli",
+    change: inManifest("dependencies", (all) => ({ ...all, "@effect/vitest": "0.30.0" })),
+    found: [/@effect\/vitest is declared but not imported/]
   },
   {
     what: "no command",
@@ -229,7 +262,7 @@ describe("npm run packages", { timeout: 300_000 }, () => {
       return hidden !== true
     })
     assert.deepStrictEqual(readdirSync(unpacked).sort(), published.sort())
-    assert.includeMembers(published, ["core", "platform-node", "emulator"])
+    assert.includeMembers(published, ["core", "platform-node", "emulator", "cli"])
   })
 
   it.each([

@@ -9,8 +9,12 @@ import { root, run } from "./support/command.js"
 const packages = readdirSync(join(root, "packages")).filter((name) => {
   const file = join(root, "packages", name, "package.json")
   if (!existsSync(file)) return false
-  const { private: hidden } = JSON.parse(readFileSync(file, "utf8")) as { readonly private?: boolean }
-  return hidden !== true
+  const { exports = {}, private: hidden } = JSON.parse(readFileSync(file, "utf8")) as {
+    readonly private?: boolean
+    readonly exports?: Readonly<Record<string, unknown>>
+  }
+  // An application, which nobody imports, has no types for others.
+  return hidden !== true && "." in exports
 })
 
 const declarations = (name: string) => join(root, "packages", name, "dist")
@@ -69,6 +73,10 @@ const temporary: Array<string> = []
 afterAll(() => temporary.forEach((path) => rmSync(path, { recursive: true })))
 
 describe("type tests", { timeout: 120_000 }, () => {
+  it("are of every package that can be imported", () => {
+    assert.sameMembers(packages, ["core", "emulator", "platform-node", "redis"])
+  })
+
   it.each(packages.map((name) => ({ name })))("are there for every public value of $name", ({ name }) => {
     const values = publicValues(name)
     assert.isAbove(values.length, 3, "nothing to look for")

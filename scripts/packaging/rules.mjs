@@ -29,9 +29,12 @@ export const readPackage = (folder) => {
   return { folder, files, read, has: (path) => files.includes(path), manifest: JSON.parse(read("package.json")) }
 }
 
-/** The modules that a user can import: those at the top of `dist`, unless `exports` says no. */
+/** A package that one runs and does not import: it has a command, and no door for an `import` of its name. */
+const isApplication = ({ bin, exports = {} }) => bin !== undefined && exports["."] === undefined
+
+/** The modules that a user can import: those at the top of `dist`, unless `exports` says no. None of an application. */
 export const publicModules = ({ files, manifest }) =>
-  files
+  isApplication(manifest) ? [] : files
     .flatMap((path) => /^dist\/([^/]+)\.js$/.exec(path)?.[1] ?? [])
     .filter((name) => manifest.exports?.[`./${name}`] !== null)
 
@@ -111,6 +114,8 @@ const sideEffects = ({ manifest }) => {
 
 const exportsShape = ({ has, manifest }) => {
   const { exports = {} } = manifest
+  // Whatever else it opened would be a promise that nobody made.
+  if (isApplication(manifest)) return same("exports", exports, { "./package.json": "./package.json" })
   const entry = (name) => ({ types: `./dist/${name}.d.ts`, default: `./dist/${name}.js` })
   const closed = Object.entries(exports).filter(([, target]) => target === null).map(([path]) => path)
   const wanted = { "./package.json": "./package.json", ".": entry("index"), "./*": entry("*") }
@@ -147,16 +152,37 @@ const isShared = (name) => name === "effect" || name.startsWith("@effect/")
 /** Core stands on its peers alone. */
 const peersOnly = ["@store-api/core"]
 
+/** The folders of this repository that hold a package of that name: one, of a package of ours. */
+const foldersOf = (wanted) =>
+  readdirSync(join(root, "packages")).filter((name) => {
+    const path = join(root, "packages", name, "package.json")
+    return existsSync(path) && readJson(path).name === wanted
+  })
+
+/**
+ * What an application has to bring for its dependencies, and may declare without importing it: their peers. A library
+ * leaves them to whoever installs it.
+ */
+const peersToBring = ({ dependencies = {}, name }) =>
+  foldersOf(name).flatMap((folder) =>
+    Object.keys(dependencies)
+      .map((dependency) => join(root, "packages", folder, "node_modules", dependency, "package.json"))
+      .filter((path) => existsSync(path))
+      .flatMap((path) => Object.keys(readJson(path).peerDependencies ?? {}))
+  )
+
 const dependencies = (tarball) => {
   const { manifest } = tarball
   const { dependencies = {}, name: own, optionalDependencies = {}, peerDependencies = {}, version } = manifest
   const declared = { ...dependencies, ...optionalDependencies, ...peerDependencies }
   const used = imported(tarball)
+  const application = isApplication(manifest)
+  const needed = new Set([...used, ...(application ? peersToBring(manifest) : [])])
   return [
     ...[...used].filter((name) => !(name in declared)).map((name) => `${name} is imported but not declared`),
-    ...Object.keys(declared).filter((name) => !used.has(name)).map((name) => `${name} is declared but not imported`),
+    ...Object.keys(declared).filter((name) => !needed.has(name)).map((name) => `${name} is declared but not imported`),
     ...Object.keys({ ...dependencies, ...optionalDependencies })
-      .filter((name) => isShared(name) || peersOnly.includes(own))
+      .filter((name) => (isShared(name) && !application) || peersOnly.includes(own))
       .map((name) => `${name} must be a peer`),
     ...Object.entries(declared).flatMap(([name, range]) =>
       same(`the range of ${name}`, range, name.startsWith("@store-api/") ? `^${version}` : catalog.get(name))
@@ -175,9 +201,7 @@ const protocols = ({ manifest }) =>
 /** Provenance names the repository; npm compares it with this field. A wrong one would be worse than none. */
 const repository = ({ folder, manifest }, { expected }) => {
   if (expected === undefined) return manifest.repository === undefined ? [] : ["repository is set outside of a release"]
-  const folders = readdirSync(join(root, "packages"))
-    .filter((name) => existsSync(join(root, "packages", name, "package.json")))
-    .filter((name) => readJson(join(root, "packages", name, "package.json")).name === manifest.name)
+  const folders = foldersOf(manifest.name)
   if (folders.length !== 1) return [`${manifest.name} in ${dirname(folder)} is no package of this repository`]
   return same("repository", manifest.repository, { ...expected, directory: `packages/${folders[0]}` })
 }

@@ -1,0 +1,23 @@
+/** Asks whoever sits at the terminal. What is typed is not shown; standard output stays free for the answer. */
+import * as Prompt from "@effect/cli/Prompt"
+import * as Terminal from "@effect/platform/Terminal"
+import * as NodeContext from "@effect/platform-node/NodeContext"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
+import { write } from "./output.js"
+
+const onStderr = Layer.effect(
+  Terminal.Terminal,
+  Effect.map(Terminal.Terminal, (terminal) => ({
+    ...terminal,
+    columns: Effect.sync(() => process.stderr.columns),
+    rows: Effect.sync(() => process.stderr.rows),
+    display: (text: string) => Effect.ignore(write("stderr", text))
+  }))
+)
+
+export const askSecret: Effect.Effect<Redacted.Redacted> = Prompt.run(Prompt.hidden({ message: "Client secret" })).pipe(
+  Effect.provide(Layer.provideMerge(onStderr, NodeContext.layer)),
+  Effect.catchTag("QuitException", () => Effect.interrupt)
+)

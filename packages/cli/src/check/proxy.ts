@@ -1,0 +1,40 @@
+/** Which proxy the environment names for a URL, as the HTTP client understands it. */
+import * as Option from "effect/Option"
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+export interface Proxy {
+  readonly url: URL
+  /** The variable that names it. */
+  readonly variable: string
+}
+
+export const proxyFor = (url: URL, environment: Environment): Option.Option<Proxy> => {
+  if (isLoopback(url.hostname) || isExempt(url, variable(environment, "NO_PROXY").value)) return Option.none()
+  const http = variable(environment, "HTTP_PROXY")
+  const https = variable(environment, "HTTPS_PROXY")
+  const { name, value } = url.protocol === "https:" && https.value !== "" ? https : http
+  return URL.canParse(value) ? Option.some({ url: new URL(value), variable: name }) : Option.none()
+}
+
+/** The lower-case name counts first, even if it is empty. */
+const variable = (environment: Environment, name: string) => {
+  const lower = environment[name.toLowerCase()]
+  return lower === undefined ? { name, value: environment[name] ?? "" } : { name: name.toLowerCase(), value: lower }
+}
+
+/** This machine goes through no proxy. */
+const isLoopback = (host: string): boolean =>
+  host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host)
+
+/** Names stand for their subdomains too. */
+const isExempt = (url: URL, list: string): boolean =>
+  list.split(/[\s,]+/).some((entry) => {
+    if (entry === "*") return true
+    const [, name = "", port] = /^(.*?)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? []
+    const host = name.replace(/^\*?\./, "")
+    return host !== "" && (url.hostname === host || url.hostname.endsWith(`.${host}`)) &&
+      (port === undefined || port === portOf(url))
+  })
+
+export const portOf = ({ port, protocol }: URL): string => port !== "" ? port : protocol === "https:" ? "443" : "80"

@@ -1,0 +1,111 @@
+/** `store-api check [PATH]`: the way to a token and to the API, step by step, up to the first fault. */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Ref from "effect/Ref"
+import * as answers from "../check/answers.js"
+import * as connection from "../check/connection.js"
+import { proxyFor } from "../check/proxy.js"
+import { Failed } from "../check/Step.js"
+import { configuration, Fault } from "../Fault.js"
+import type * as flags from "../flags.js"
+import * as output from "../output.js"
+import * as settings from "../settings.js"
+import { lasting } from "../time.js"
+
+type Given = flags.Values<typeof flags.check>
+
+export const run = (given: Given, path: Option.Option<string>) =>
+  Effect.gen(function*() {
+    const last = yield* Ref.make(Option.none<answers.Seen>())
+    const { authUrl, ...found } = yield* step("configuration", configured(given, path), ({ origins }) =>
+      origins.join(", "))
+    yield* reach(authUrl, "STORE_API_AUTH_URL")
+    const token = yield* step(
+      "token request",
+      answers.requestToken({ ...found, authUrl: authUrl.href }, last),
+      ({ acquiredAt, expiresAt }) =>
+        `a token that is good for ${lasting(expiresAt.epochMillis - acquiredAt.epochMillis)}`
+    ).pipe(Effect.onError(() =>
+      Effect.ignore(compareClocks(last))
+    ))
+    yield* compareClocks(last)
+    if (Option.isNone(path) || Option.isNone(found.apiUrl)) return
+    const apiUrl = found.apiUrl.value
+    if (apiUrl.origin !== authUrl.origin) yield* reach(apiUrl, "STORE_API_URL")
+    yield* step("API call", answers.callApi({ ...found, apiUrl: apiUrl.href }, token, path.value), (said) => said)
+  })
+
+/** The settings, their URLs taken apart. */
+const configured = (given: Given, path: Option.Option<string>) =>
+  Effect.gen(function*() {
+    const api = Option.isSome(path) ? Option.some(yield* settings.readWithApi(given)) : Option.none()
+    const found = Option.isSome(api) ? api.value : yield* settings.read(given)
+    return {
+      ...found,
+      authUrl: yield* urlOf(found.authUrl, "STORE_API_AUTH_URL"),
+      apiUrl: Option.isSome(api) ? Option.some(yield* urlOf(api.value.apiUrl, "STORE_API_URL")) : Option.none<URL>()
+    }
+  }).pipe(
+    Effect.mapError(({ code, message }) =>
+      new Failed({ what: "something is missing or cannot be used", remedy: message, code: code as Failed["code"] })
+    )
+  )
+
+const urlOf = (text: string, setting: string): Effect.Effect<URL, Fault> =>
+  URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
+    ? Effect.succeed(new URL(text))
+    : Effect.fail(configuration(`${setting} is not a URL: it must start with https:// and a host name.`))
+
+/** Each step to the server alone, so that the fault has a name. */
+const reach = (url: URL, setting: string) =>
+  Effect.gen(function*() {
+    const proxy = proxyFor(url, process.env)
+    const [to, where] = Option.match(proxy, {
+      onNone: () => [url, setting] as const,
+      onSome: ({ url, variable }) => [url, variable] as const
+    })
+    const prefix = Option.isSome(proxy) ? "proxy " : ""
+    yield* step(`${prefix}name lookup`, connection.lookup(to, where), (said) => said)
+    const direct = connection.connect(to, where)
+    const first = yield* step(`${prefix}connection`, direct, ({ remoteAddress, remotePort }) =>
+      `${remoteAddress ?? ""} port ${remotePort ?? ""}`)
+    const socket = Option.isNone(proxy)
+      ? first
+      : yield* step("proxy tunnel", connection.tunnel(proxy.value, url), () =>
+        `to ${url.host}`)
+    if (url.protocol === "https:") {
+      yield* step("TLS", connection.handshake(socket, url, setting), (said) =>
+        said)
+    }
+  }).pipe(Effect.scoped)
+
+const compareClocks = (last: answers.LastSeen) =>
+  Effect.flatMap(
+    Ref.get(last),
+    Option.match({
+      onNone: () => Effect.void,
+      onSome: (seen) => step("clock", answers.compareClocks(seen), (said) => said)
+    })
+  )
+
+/** Tries, and prints what came of it. */
+const step = <A, R>(
+  name: string,
+  effect: Effect.Effect<A, Failed, R>,
+  describe: (value: A) => string
+): Effect.Effect<A, Fault, R> =>
+  Effect.gen(function*() {
+    const startedAt = yield* Clock.currentTimeNanos
+    const outcome = yield* Effect.either(effect)
+    const took = `${Math.round(Number((yield* Clock.currentTimeNanos) - startedAt) / 1e6)} ms`
+    const print = (word: string, said: string) => output.line(`${word} ${name.padEnd(17)}${took.padStart(8)}   ${said}`)
+    if (outcome._tag === "Right") {
+      yield* print(output.green("stdout", "ok  "), describe(outcome.right))
+      return outcome.right
+    }
+    const { code, remedy, what } = outcome.left
+    yield* print(output.red("stdout", "FAIL"), what)
+    yield* output.line(`     ${remedy}`)
+    return yield* new Fault({ code, message: "" })
+  })

@@ -1,0 +1,120 @@
+/** `store-api emulator`: the access-token service and a protected API on this machine, with faults by name. */
+import * as FileSystem from "@effect/platform/FileSystem"
+import * as Emulator from "@store-api/emulator/Emulator"
+import * as Scenario from "@store-api/emulator/Scenario"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import * as Ref from "effect/Ref"
+import * as Schedule from "effect/Schedule"
+import { configuration, usage } from "../Fault.js"
+import type * as flags from "../flags.js"
+import * as output from "../output.js"
+
+type Given = flags.Values<typeof flags.emulator>
+
+export const run = (given: Given) =>
+  Effect.gen(function*() {
+    if (given.list) return yield* listScenarios
+    const scenarios = yield* Effect.forEach(given.scenario, named)
+    const overTls = scenarios.find((scenario) => scenario.tls)
+    if (overTls !== undefined && !given.tls) return yield* usage("This scenario needs --tls.")
+    const client = clientOf(given)
+    const emulator = yield* Emulator.make({
+      clients: [client],
+      port: yield* numberOf(given.port),
+      tokenLife: yield* lifeOf(given["token-life"]),
+      tls: given.tls
+    }).pipe(Effect.mapError(({ message }) => configuration(message)))
+    yield* Effect.forEach(scenarios, ({ script }) => emulator.fail(script))
+    yield* output.line(greeting(emulator.url, client, yield* caFile(emulator.ca)))
+    yield* Effect.repeat(logged(emulator, yield* Ref.make(0)), Schedule.spaced("100 millis"))
+  }).pipe(Effect.scoped)
+
+const listScenarios = Effect.forEach(
+  Scenario.names,
+  (name) => output.line(`${name.padEnd(44)}${Scenario.all[name].expected}`),
+  { discard: true }
+)
+
+const named = (name: string) => {
+  const known = Scenario.names.find((known) => known === name)
+  return known === undefined
+    ? Effect.fail(usage(`There is no scenario ${name}: see store-api emulator --list.`))
+    : Effect.succeed(Scenario.all[known])
+}
+
+/** The secret of a client of one's own comes from the environment. */
+const clientOf = (given: Given): typeof Emulator.demoClient => ({
+  ...Emulator.demoClient,
+  clientId: Option.getOrElse(given["client-id"], () => Emulator.demoClient.clientId) as "demo-client",
+  clientSecret: process.env["STORE_API_CLIENT_SECRET"] === undefined
+    ? Emulator.demoClient.clientSecret
+    : Redacted.make(process.env["STORE_API_CLIENT_SECRET"])
+})
+
+const numberOf = (port: Option.Option<string>) =>
+  Option.match(port, {
+    onNone: () => Effect.succeed(0),
+    onSome: (text) =>
+      /^\d{1,5}$/.test(text) ? Effect.succeed(Number(text)) : Effect.fail(usage("--port must be a whole number."))
+  })
+
+const units = { ms: 1, s: 1000, m: 60_000 } as const
+
+const lifeOf = (life: Option.Option<string>) =>
+  Option.match(life, {
+    onNone: () => Effect.succeed(undefined),
+    onSome: (text) => {
+      const [, count, unit] = /^(\d{1,8})\s*(ms|s|m)$/.exec(text) ?? []
+      return count === undefined || unit === undefined
+        ? Effect.fail(usage("--token-life must be a time such as 500ms, 2s or 5m."))
+        : Effect.succeed(Number(count) * units[unit as keyof typeof units])
+    }
+  })
+
+/** Where other processes of Node read the certificate; gone with the emulator. */
+const caFile = (ca: Option.Option<string>) =>
+  Option.match(ca, {
+    onNone: () => Effect.succeedNone,
+    onSome: (pem) =>
+      Effect.gen(function*() {
+        const fs = yield* FileSystem.FileSystem
+        const path = `${yield* fs.makeTempDirectoryScoped({ prefix: "store-api-" })}/ca.pem`
+        yield* fs.writeFileString(path, pem)
+        return Option.some(path)
+      }).pipe(
+        Effect.mapError(() => configuration("The certificate cannot be written to the folder for temporary files."))
+      )
+  })
+
+const quoted = (value: string): string => `'${value.replaceAll("'", "'\\''")}'`
+
+const greeting = (
+  url: string,
+  client: Pick<typeof Emulator.demoClient, "clientSecret"> & { readonly clientId: string },
+  ca: Option.Option<string>
+): string =>
+  [
+    `The emulator listens on ${url}; stop it with Ctrl+C. For the shell of your application:`,
+    "",
+    `export STORE_API_AUTH_URL=${quoted(url)}`,
+    `export STORE_API_URL=${quoted(url)}`,
+    `export STORE_API_CLIENT_ID=${quoted(client.clientId)}`,
+    client.clientSecret === Emulator.demoClient.clientSecret
+      ? `export STORE_API_CLIENT_SECRET=${quoted(Redacted.value(client.clientSecret))}`
+      : "# STORE_API_CLIENT_SECRET: the one that is set where the emulator was started; it is not printed",
+    ...Option.toArray(ca).map((path) => `export NODE_EXTRA_CA_CERTS=${quoted(path)}`),
+    ""
+  ].join("\n")
+
+/** Prints the requests that are over, in their order; their record is forgotten when none is left open. */
+const logged = (emulator: Emulator.Service, printed: Ref.Ref<number>) =>
+  Effect.gen(function*() {
+    const requests = (yield* emulator.requests).slice(yield* Ref.get(printed))
+    for (const { method, status, url } of requests) {
+      if (Option.isNone(status)) return
+      yield* output.line(`${method} ${url.replace(/[?].*$/s, "?…")} ${status.value}`)
+      yield* Ref.update(printed, (count) => count + 1)
+    }
+  })

@@ -1,0 +1,42 @@
+/** From a command line to an exit code. */
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import { type Fault, usage } from "./Fault.js"
+import * as flags from "./flags.js"
+import * as output from "./output.js"
+
+/** A secret in a flag is known to the whole machine already; it is not printed here besides. */
+const isSecretFlag = (arg: string): boolean => /^--?(client[-_]?)?secret(=|$)/i.test(arg)
+
+const dispatch = (args: ReadonlyArray<string>) => {
+  if (args.some(isSecretFlag)) {
+    return Effect.fail(usage(
+      "A secret is never a flag, since others on this machine can read those: " +
+        "use STORE_API_CLIENT_SECRET, --secret-file or --secret-stdin."
+    ))
+  }
+  const [name, ...rest] = args
+  if (name === undefined || (["--help", "-h", "help"].includes(name) && rest.length === 0)) {
+    return Effect.flatMap(
+      Effect.promise(() => import("./overview.js")),
+      ({ overview }) => output.write("stdout", overview)
+    )
+  }
+  // The one command that other programs wait for does not wait for the help.
+  const plain = name === "token" ? flags.parse(flags.token, rest) : Option.none()
+  return Option.isSome(plain) && plain.value.positionals.length === 0
+    ? Effect.flatMap(Effect.promise(() => import("./commands/token.js")), ({ run }) => run(plain.value.values))
+    : Effect.flatMap(Effect.promise(() => import("./app.js")), ({ run }) => run(args))
+}
+
+const explain = ({ code, message }: Fault): Effect.Effect<number> =>
+  Effect.as(message === "" ? Effect.void : output.note(output.red("stderr", message)), code)
+
+export const main = (args: ReadonlyArray<string>): Effect.Effect<number> =>
+  dispatch(args).pipe(
+    Effect.as(0),
+    Effect.catchTag("Fault", explain),
+    Effect.provide(Layer.merge(NodeFileSystem.layer, output.layerLogger))
+  )

@@ -1,0 +1,60 @@
+/** What goes to standard output and standard error: text for whoever reads it there, colours for a terminal only. */
+import { stripVTControlCharacters } from "node:util"
+import type * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import { exitCodes, Fault } from "./Fault.js"
+
+type Out = "stdout" | "stderr"
+
+/** Whether somebody looks at it. */
+export const isTerminal = (out: Out | "stdin"): boolean => process[out].isTTY
+
+const hasColours = (out: Out): boolean => isTerminal(out) && (process.env["NO_COLOR"] ?? "") === ""
+
+const paint = (code: number) => (out: Out, text: string): string =>
+  hasColours(out) ? `\u001b[${code}m${text}\u001b[0m` : text
+
+export const red = paint(31)
+export const green = paint(32)
+export const yellow = paint(33)
+
+/** Done when it was taken: a reader that is slower than the server slows the server down. */
+export const write = (out: Out, text: string | Uint8Array): Effect.Effect<void, Fault> =>
+  Effect.async((resume) => {
+    process[out].write(text, (error: NodeJS.ErrnoException | null | undefined) => {
+      // A reader that has gone ends the program, in silence: see `bin.ts`.
+      if (out === "stdout" && error?.code === "EPIPE") return
+      resume(
+        error === null || error === undefined
+          ? Effect.void
+          : Effect.fail(new Fault({ code: exitCodes.unexpected, message: `${out} cannot be written to.` }))
+      )
+    })
+  })
+
+export const line = (text: string): Effect.Effect<void, Fault> => write("stdout", `${text}\n`)
+
+/** What a person should know, and a program does not read. */
+export const note = (text: string): Effect.Effect<void> => Effect.ignore(write("stderr", `store-api: ${text}\n`))
+
+/** Warnings of the library, beside what was asked for. */
+export const layerLogger = Logger.replace(
+  Logger.defaultLogger,
+  Logger.make(({ annotations, logLevel, message }) => {
+    const details = [...annotations].map(([name, value]) => `${name}=${String(value)}`).join(" ")
+    const words = (Array.isArray(message) ? message : [message]).map(String).join(" ")
+    const level = yellow("stderr", logLevel.label.toLowerCase())
+    process.stderr.write(`store-api: ${level}: ${[words, details].filter((part) => part !== "").join(" ")}\n`)
+  })
+)
+
+/** `@effect/cli` writes its help in colours, whoever reads it. */
+export const withPlainConsole = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Effect.console, (console) => {
+    const to = (out: Out) => (...words: ReadonlyArray<unknown>) => {
+      const text = words.map(String).join(" ").trimEnd()
+      return Effect.ignore(write(out, `${hasColours(out) ? text : stripVTControlCharacters(text)}\n`))
+    }
+    return Effect.withConsole(effect, { ...console, log: to("stdout"), error: to("stderr") } satisfies Console.Console)
+  })

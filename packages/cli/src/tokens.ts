@@ -1,0 +1,91 @@
+/** Tokens that are kept between runs. */
+import type { AccessToken } from "@store-api/core/AccessToken"
+import { type AccessTokenError, type ConfigurationError, TokenRequestError } from "@store-api/core/AccessTokenError"
+import * as SharedTokenSource from "@store-api/core/SharedTokenSource"
+import * as TokenPolicy from "@store-api/core/TokenPolicy"
+import * as TokenSource from "@store-api/core/TokenSource"
+import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import { type Fault, fromLibrary } from "./Fault.js"
+import type { Settings } from "./settings.js"
+
+/** The endpoint; its HTTP client is loaded when it is asked. */
+const endpoint = (settings: Settings): TokenSource.Service =>
+  TokenSource.make((replacing) =>
+    Effect.flatMap(Effect.promise(() => import("./endpoint.js")), ({ acquire }) => acquire(settings, replacing)).pipe(
+      // A source has no such error. It is caught again by `orFault`.
+      Effect.catchTag("ConfigurationError", (error) => Effect.die(error))
+    )
+  )
+
+/** The source of a run: the endpoint behind the tokens of earlier runs, or the endpoint alone. */
+export const source = (
+  settings: Settings,
+  stored: boolean
+): Effect.Effect<TokenSource.Service, ConfigurationError> =>
+  stored
+    // A home folder may be far away, and a machine that starts many runs at once is slow: nobody else is kept waiting.
+    ? SharedTokenSource.make({ ...settings, storeTimeout: "5 seconds" }).pipe(
+      Effect.provideService(TokenSource.TokenSource, endpoint(settings)),
+      Effect.provide(FileTokenStore.layer({ folder: Option.getOrUndefined(settings.folder) }))
+    )
+    : Effect.succeed(endpoint(settings))
+
+/** Takes a token that an API rejected out of the store, and asks for no other. What cannot be taken out stays. */
+export const forget = (settings: Settings, token: AccessToken): Effect.Effect<void> =>
+  SharedTokenSource.make({ ...settings, storeTimeout: "5 seconds", patience: 0 }).pipe(
+    Effect.flatMap(({ acquire }) => acquire(Option.some(token))),
+    Effect.provideService(TokenSource.TokenSource, nobody),
+    Effect.provide(FileTokenStore.layer({ folder: Option.getOrUndefined(settings.folder) })),
+    Effect.ignore
+  )
+
+const nobody = TokenSource.make(() => Effect.fail(new TokenRequestError({ reason: "Closed", attempts: 0 })))
+
+/** A token that lives long enough to be used; a new one if it is to be `refreshed`. */
+export const get = (
+  settings: Settings,
+  { refreshed, stored }: { readonly refreshed: boolean; readonly stored: boolean }
+): Effect.Effect<AccessToken, Fault> =>
+  Effect.gen(function*() {
+    const { acquire } = yield* source(settings, stored)
+    const startedAt = yield* Clock.currentTimeMillis
+    const found = yield* acquire(Option.none())
+    const isNew = found.acquiredAt.epochMillis >= startedAt
+    if (isNew || (!refreshed && !(yield* isOld(found)))) return found
+    const renewed = acquire(Option.some(found))
+    return yield* refreshed ?
+      renewed :
+      Effect.catchAll(
+        renewed,
+        (error) => Effect.flatMap(isDead(found), (dead) => dead ? Effect.fail(error) : Effect.succeed(found))
+      )
+  }).pipe(orFault)
+
+/** As the provider has it: a token is not handed out with so little left that it may be dead when it is used. */
+const isOld = (token: AccessToken): Effect.Effect<boolean> => {
+  const life = token.expiresAt.epochMillis - token.acquiredAt.epochMillis
+  const { leeway } = TokenPolicy.margins(TokenPolicy.make(), life, 0)
+  return Effect.map(Clock.currentTimeMillis, (now) => token.expiresAt.epochMillis - now < leeway)
+}
+
+const isDead = (token: AccessToken): Effect.Effect<boolean> =>
+  Effect.map(Clock.currentTimeMillis, (now) => token.expiresAt.epochMillis <= now)
+
+const isConfigurationError = (defect: unknown): defect is ConfigurationError =>
+  Predicate.isTagged(defect, "ConfigurationError")
+
+export const withConfigurationError = <A, E, R>(
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | ConfigurationError, R> =>
+  Effect.catchSomeDefect(
+    effect,
+    (defect) => isConfigurationError(defect) ? Option.some(Effect.fail(defect)) : Option.none()
+  )
+
+export const orFault = <A, R>(
+  effect: Effect.Effect<A, AccessTokenError | ConfigurationError, R>
+): Effect.Effect<A, Fault, R> => Effect.mapError(withConfigurationError(effect), fromLibrary)

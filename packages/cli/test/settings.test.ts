@@ -1,0 +1,120 @@
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { Emulator } from "@store-api/emulator"
+import { Effect, Redacted } from "effect"
+import { build, newUser, processTimeout, run } from "./support/cli.js"
+
+beforeAll(build, 120_000)
+
+/** A client whose secret a careless reader of files would change. */
+const secret = "in$HOME #no\\comment'=1"
+
+const started = Effect.gen(function*() {
+  const emulator = yield* Emulator.make({
+    clients: [{ clientId: "my-client", clientSecret: Redacted.make(secret) }]
+  })
+  const user = yield* newUser({}, Effect.succeed([secret]))
+  const write = (name: string, text: string) => writeFileSync(join(user.cwd, name), text)
+  const lines = [`STORE_API_AUTH_URL=${emulator.url}`, "STORE_API_CLIENT_ID=my-client"]
+  return { emulator, user, write, lines, inEnvironment: { ...user, env: { ...user.env, ...asRecord(lines) } } }
+})
+
+const asRecord = (lines: ReadonlyArray<string>) =>
+  Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]))
+
+/** The command that needs settings and prints nothing private. */
+const json = (args: ReadonlyArray<string> = []) => ["token", "--json", ...args]
+
+const shows = { shows: true }
+
+describe("settings", { timeout: processTimeout }, () => {
+  it.scopedLive("come from .env, the secret as it stands there", () =>
+    Effect.gen(function*() {
+      const { lines, user, write } = yield* started
+      write(".env", [...lines, `STORE_API_CLIENT_SECRET="${secret}"`].join("\n"))
+      deepStrictEqual((yield* run(user, json(), shows)).code, 0)
+    }))
+
+  it.scopedLive("from another file, which has to be there", () =>
+    Effect.gen(function*() {
+      const { lines, user, write } = yield* started
+      write("my.env", [...lines, `export STORE_API_CLIENT_SECRET="${secret}"`].join("\r\n"))
+      deepStrictEqual((yield* run(user, json(["--dotenv", "my.env"]), shows)).code, 0)
+      const missing = yield* run(user, json(["--dotenv=your.env"]))
+      deepStrictEqual([missing.code, missing.stderr], [3, "store-api: your.env cannot be read.\n"])
+    }))
+
+  it.scopedLive("from flags before the environment, and from there before .env", () =>
+    Effect.gen(function*() {
+      const { emulator, inEnvironment, user, write } = yield* started
+      write(".env", `STORE_API_AUTH_URL=http://127.0.0.1:9\nSTORE_API_CLIENT_SECRET="${secret}"`)
+      deepStrictEqual((yield* run(inEnvironment, json(), shows)).code, 0)
+      const wrong = { ...user, env: { ...inEnvironment.env, STORE_API_CLIENT_ID: "nobody" } }
+      deepStrictEqual((yield* run(wrong, json())).code, 4)
+      deepStrictEqual((yield* run(wrong, json(["--client-id", "my-client"]), shows)).code, 0)
+      const flags = ["--auth-url", emulator.url, "--client-id=my-client", "--no-store"]
+      deepStrictEqual((yield* run(user, json(flags), shows)).code, 0)
+    }))
+
+  it.scopedLive("take the secret from a file or from standard input, without the end of its line", () =>
+    Effect.gen(function*() {
+      const { inEnvironment, write } = yield* started
+      write("secret", `${secret}\n`)
+      deepStrictEqual((yield* run(inEnvironment, json(["--secret-file", "secret", "--no-store"]), shows)).code, 0)
+      const given = { ...shows, stdin: `${secret}\r\n` }
+      deepStrictEqual((yield* run(inEnvironment, json(["--secret-stdin", "--no-store"]), given)).code, 0)
+      const missing = yield* run(inEnvironment, json(["--secret-file", "nothing"]))
+      deepStrictEqual([missing.code, missing.stderr], [
+        3,
+        "store-api: The file of --secret-file, nothing, cannot be read.\n"
+      ])
+      deepStrictEqual((yield* run(inEnvironment, json(["--secret-file", "secret", "--secret-stdin"]), given)).code, 2)
+      deepStrictEqual((yield* run(inEnvironment, json(["--secret-stdin"]))).code, 3)
+    }))
+
+  it.scopedLive("that are missing are named all at once", () =>
+    Effect.gen(function*() {
+      const { user } = yield* started
+      const none = yield* run(user, ["call", "GET", "/orders"])
+      deepStrictEqual([none.code, none.stderr], [
+        3,
+        "store-api: STORE_API_AUTH_URL, STORE_API_CLIENT_ID, STORE_API_URL and STORE_API_CLIENT_SECRET are not set: set " +
+        "them in the environment or in .env, or use --auth-url, --client-id, --api-url and --secret-file.\n"
+      ])
+    }))
+
+  it.scopedLive("that cannot be used are named, in one sentence, without their value", () =>
+    Effect.gen(function*() {
+      const { inEnvironment } = yield* started
+      const withSecret = { ...inEnvironment.env, STORE_API_CLIENT_SECRET: secret }
+      const faults: Record<string, Record<string, string>> = {
+        STORE_API_AUTH_URL: { STORE_API_AUTH_URL: "canary" },
+        STORE_API_CLIENT_ID: { STORE_API_CLIENT_ID: "" },
+        STORE_API_CLIENT_SECRET: { STORE_API_CLIENT_SECRET: "canary&" },
+        STORE_API_TOKEN_FOLDER: { STORE_API_TOKEN_FOLDER: "" },
+        "--allow-insecure": { STORE_API_AUTH_URL: "http://canary.example" },
+        HTTPS_PROXY: { HTTPS_PROXY: "canary" }
+      }
+      for (const [named, change] of Object.entries(faults)) {
+        const outcome = yield* run({ ...inEnvironment, env: { ...withSecret, ...change } }, ["token"])
+        deepStrictEqual([outcome.code, outcome.stdout], [3, ""])
+        assert.include(outcome.stderr, named)
+        assert.match(outcome.stderr, /^store-api: [^\n]*[.]\n$/)
+        assert.notInclude(outcome.stderr, "canary")
+      }
+    }))
+
+  it.scopedLive("the secret is no flag, and is not printed when it is given as one", () =>
+    Effect.gen(function*() {
+      const { inEnvironment } = yield* started
+      for (const args of [["--secret", secret], [`--client-secret=${secret}`], [`--SECRET=${secret}`]]) {
+        for (const command of [["token"], ["call", "GET", "/"], ["check"]]) {
+          const { code, stderr } = yield* run(inEnvironment, [...command, ...args])
+          assert.strictEqual(code, 2)
+          assert.include(stderr, "A secret is never a flag")
+        }
+      }
+    }))
+})

@@ -1,0 +1,229 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { Emulator } from "@store-api/emulator"
+import { Effect, Redacted } from "effect"
+import {
+  build,
+  demoSecret,
+  hasTerminals,
+  newUser,
+  onTerminal,
+  processTimeout,
+  run,
+  secretsOf,
+  start,
+  userOf
+} from "./support/cli.js"
+import { leaksIn } from "./support/leaks.js"
+
+beforeAll(build, 120_000)
+
+const started = Effect.gen(function*() {
+  const emulator = yield* Emulator.make()
+  return { emulator, user: yield* userOf(emulator) }
+})
+
+const shows = { shows: true }
+
+const requestsAt = (emulator: Emulator.Service) =>
+  Effect.map(emulator.requests, (requests) => requests.filter(({ kind }) => kind === "token").length)
+
+const lastToken = (emulator: Emulator.Service) =>
+  Effect.map(emulator.tokens, (tokens) => {
+    const last = tokens.at(-1)
+    return last === undefined ? "" : Redacted.value(last.value)
+  })
+
+describe("store-api token", { timeout: processTimeout }, () => {
+  it.scopedLive("prints the token alone, and nothing beside it", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      const { code, stderr, stdout } = yield* run(user, ["token"], shows)
+      assert.strictEqual(stdout, `${yield* lastToken(emulator)}\n`)
+      assert.strictEqual(stderr, "")
+      assert.strictEqual(code, 0)
+    }))
+
+  it.scopedLive("a failure is one, though nobody reads what it says", () =>
+    Effect.gen(function*() {
+      const { user } = yield* started
+      const wrong = { ...user, env: { ...user.env, STORE_API_CLIENT_SECRET: "another-invented-secret" } }
+      const { child, end } = yield* start(wrong, ["token"])
+      child.stderr.destroy()
+      const { code, stdout } = yield* end
+      deepStrictEqual([code, stdout], [4, ""])
+    }))
+
+  it.scopedLive("ten runs at once and two after them buy one token", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      const atOnce = yield* Effect.all(Effect.replicate(run(user, ["token"], shows), 10), { concurrency: "unbounded" })
+      const after = yield* Effect.all(Effect.replicate(run(user, ["token"], shows), 2))
+      const outcomes = [...atOnce, ...after]
+      assert.strictEqual(new Set(outcomes.map(({ stdout }) => stdout)).size, 1)
+      assert.strictEqual(outcomes[0]?.stdout, `${yield* lastToken(emulator)}\n`)
+      assert.strictEqual(outcomes.map(({ stderr }) => stderr).join(""), "")
+      assert.strictEqual(yield* requestsAt(emulator), 1)
+    }))
+
+  it.scopedLive("keeps no token in clear text; another secret does not find it", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make({
+        clients: [Emulator.demoClient, { ...Emulator.demoClient, clientSecret: Redacted.make("another-invented-one") }]
+      })
+      const user = yield* userOf(emulator)
+      yield* run(user, ["token"], shows)
+      const files = readdirSync(user.cwd, { recursive: true, withFileTypes: true }).filter((file) => file.isFile())
+      const kept = files.map(({ name, parentPath }) => name + readFileSync(join(parentPath, name), "utf8")).join("\n")
+      assert.isAbove(kept.length, 100)
+      deepStrictEqual(leaksIn(kept, [...yield* user.secrets, Emulator.demoClient.clientId]), [])
+      const other = { ...user, env: { ...user.env, STORE_API_CLIENT_SECRET: "another-invented-one" } }
+      yield* run(other, ["token"], shows)
+      assert.strictEqual(yield* requestsAt(emulator), 2)
+    }))
+
+  it.scopedLive("--header prints the header, --json an object", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      const header = yield* run(user, ["token", "--header"], shows)
+      const token = yield* lastToken(emulator)
+      assert.strictEqual(header.stdout, `Authorization: Bearer ${token}\n`)
+      const json = yield* run(user, ["token", "--json"], shows)
+      const { access_token, expires_at, expires_in, scope, token_type } = JSON.parse(json.stdout) as Record<
+        string,
+        unknown
+      >
+      deepStrictEqual([access_token, token_type, scope], [token, "Bearer", ""])
+      assert.isTrue(Number(expires_in) > 3500 && Number(expires_in) < 3600)
+      assert.approximately(Date.parse(String(expires_at)), Date.now() + Number(expires_in) * 1000, 30_000)
+      const both = yield* run(user, ["token", "--json", "--header"])
+      deepStrictEqual([both.code, both.stdout], [2, ""])
+    }))
+
+  it.scopedLive("--refresh asks for another, which is kept; --no-store keeps none and takes none", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      const first = yield* run(user, ["token"], shows)
+      const refreshed = yield* run(user, ["token", "--refresh"], shows)
+      assert.notStrictEqual(refreshed.stdout, first.stdout)
+      assert.strictEqual((yield* run(user, ["token"], shows)).stdout, refreshed.stdout)
+      assert.strictEqual(yield* requestsAt(emulator), 2)
+      const apart = yield* run(user, ["token", "--no-store"], shows)
+      assert.notStrictEqual(apart.stdout, refreshed.stdout)
+      assert.strictEqual((yield* run(user, ["token"], shows)).stdout, refreshed.stdout)
+      assert.strictEqual(yield* requestsAt(emulator), 3)
+    }))
+
+  it.scopedLive("with --refresh and nothing stored one token is asked for", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      yield* run(user, ["token", "--refresh"], shows)
+      assert.strictEqual(yield* requestsAt(emulator), 1)
+    }))
+
+  it.scopedLive("a store that cannot be used is warned of, and a token had without it", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      const folder = join(user.cwd, "a file")
+      writeFileSync(folder, "")
+      const { code, stderr, stdout } = yield* run(user, ["token", "--token-folder", folder], shows)
+      deepStrictEqual([code, stdout], [0, `${yield* lastToken(emulator)}\n`])
+      assert.match(stderr, /^store-api: warn: The token store does not work; .*operation=get.*\n$/)
+    }))
+
+  it.scopedLive("ends with 4 when the secret is wrong, with 5 when nobody answers, each with a sentence", () =>
+    Effect.gen(function*() {
+      const { user } = yield* started
+      const wrong = yield* run(user, ["token", "--client-id", "nobody"])
+      deepStrictEqual([wrong.code, wrong.stdout], [4, ""])
+      assert.match(
+        wrong.stderr,
+        /^store-api: The token endpoint refused the request \(status 401.*check the client id.*\n$/
+      )
+      const nobody = yield* run(user, ["token", "--auth-url", "http://127.0.0.1:9"])
+      deepStrictEqual([nobody.code, nobody.stdout], [5, ""])
+      assert.match(
+        nobody.stderr,
+        /^store-api: The token endpoint could not be reached \(\d attempts, ECONNREFUSED\).*\n$/
+      )
+    }))
+
+  it.scopedLive("ends quietly when nobody reads", () =>
+    Effect.gen(function*() {
+      const { user } = yield* started
+      const { child, end } = yield* start(user, ["token"], shows)
+      child.stdout.destroy()
+      const { code, stderr } = yield* end
+      deepStrictEqual([code, stderr], [0, ""])
+    }))
+})
+
+describe.skipIf(!hasTerminals)("store-api token on a terminal", { timeout: processTimeout }, () => {
+  it.live("shows no token, unless it is asked to", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      const refused = yield* onTerminal(user, ["token"])
+      assert.strictEqual(refused.code, 2)
+      assert.include(
+        refused.screen,
+        "A token is not printed to a terminal, where others may see it: use a pipe, or --show."
+      )
+      assert.strictEqual(yield* requestsAt(emulator), 0)
+      const shown = yield* onTerminal(user, ["token", "--show"], shows)
+      deepStrictEqual([shown.code, shown.screen], [0, `${yield* lastToken(emulator)}\r\n`])
+      const piped = yield* onTerminal(user, ["token"], { ...shows, stdout: "pipe" })
+      deepStrictEqual([piped.code, piped.screen, piped.stdout], [0, "", `${yield* lastToken(emulator)}\n`])
+    }).pipe(Effect.scoped))
+
+  it.live("asks for the secret, which is not shown; the answer alone goes to the pipe", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make()
+      const { STORE_API_CLIENT_SECRET: _, ...env } = (yield* userOf(emulator)).env
+      const user = yield* newUser(env, secretsOf(emulator))
+      const { code, screen, stdout } = yield* onTerminal(user, ["token"], {
+        shows: true,
+        stdout: "pipe",
+        typed: [["Client secret", `${demoSecret}\r`]]
+      })
+      deepStrictEqual([code, stdout], [0, `${yield* lastToken(emulator)}\n`])
+      deepStrictEqual(leaksIn(screen, yield* user.secrets), [])
+      const cancelled = yield* onTerminal(user, ["token"], { stdout: "pipe", typed: [["Client secret", "\u0003"]] })
+      deepStrictEqual([cancelled.code, cancelled.stdout], [130, ""])
+    }).pipe(Effect.scoped))
+
+  it.live("is not asked where no terminal is", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make()
+      const { STORE_API_CLIENT_SECRET: _, ...env } = (yield* userOf(emulator)).env
+      const { code, stderr } = yield* run(yield* newUser(env), ["token"])
+      deepStrictEqual([code, stderr], [
+        3,
+        "store-api: STORE_API_CLIENT_SECRET is not set: set it in the environment or in .env, or use --secret-file.\n"
+      ])
+    }).pipe(Effect.scoped))
+})
+
+describe("what a run prints", () => {
+  it("is searched for secrets and tokens, in every encoding", () => {
+    const secret = "an+invented/secret%1"
+    for (
+      const text of [
+        secret,
+        encodeURIComponent(secret),
+        Buffer.from(secret).toString("base64"),
+        Buffer.from(secret).toString("hex"),
+        secret.slice(0, -3)
+      ]
+    ) deepStrictEqual(leaksIn(`before ${text} after`, [secret]), [secret], text)
+    deepStrictEqual(leaksIn("before after", [secret]), [])
+  })
+
+  it.live("and a run that prints one fails", () =>
+    Effect.gen(function*() {
+      const { user } = yield* started
+      const caught = yield* Effect.exit(run(user, ["token"]))
+      assert.strictEqual(caught._tag, "Failure")
+    }).pipe(Effect.scoped), processTimeout)
+})

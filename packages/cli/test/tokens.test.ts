@@ -1,0 +1,66 @@
+import { join } from "node:path"
+import { FileSystem } from "@effect/platform"
+import { NodeContext } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { ClientCredentials } from "@store-api/core"
+import { Emulator, Fault } from "@store-api/emulator"
+import { Clock, Effect, Option, Redacted } from "effect"
+import * as tokens from "../src/tokens.js"
+
+/** A token of 40 seconds is too old for use when 2 are left. */
+const started = Effect.gen(function*() {
+  const fs = yield* FileSystem.FileSystem
+  const emulator = yield* Emulator.make({ tokenLife: "40 seconds" })
+  const settings = {
+    authUrl: emulator.url,
+    credentials: yield* ClientCredentials.make(Emulator.demoClient),
+    folder: Option.some(join(yield* fs.makeTempDirectoryScoped(), "tokens")),
+    allowInsecure: false,
+    origins: []
+  }
+  /** So many seconds later. */
+  const later = (seconds: number, refreshed = false) =>
+    tokens.get(settings, { refreshed, stored: true }).pipe(
+      Effect.map(({ value }) => Redacted.value(value)),
+      Effect.withClock(shifted(seconds * 1000))
+    )
+  return { emulator, later }
+}).pipe(Effect.provide(NodeContext.layer))
+
+const shifted = (millis: number): Clock.Clock => {
+  const clock = Clock.make()
+  return Object.assign(Object.create(clock) as Clock.Clock, {
+    unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis() + millis,
+    currentTimeMillis: Effect.map(clock.currentTimeMillis, (now) => now + millis)
+  })
+}
+
+describe("a stored token", () => {
+  it.scopedLive("serves until it is about to die; then another is had, in good time", () =>
+    Effect.gen(function*() {
+      const { emulator, later } = yield* started
+      const first = yield* later(0)
+      assert.strictEqual(yield* later(35), first)
+      assert.lengthOf(yield* emulator.tokens, 1)
+      assert.notStrictEqual(yield* later(38.5), first)
+      assert.lengthOf(yield* emulator.tokens, 2)
+    }))
+
+  it.scopedLive("is served to its end when there is no other, and not beyond", () =>
+    Effect.gen(function*() {
+      const { emulator, later } = yield* started
+      const first = yield* later(0)
+      yield* emulator.fail(Fault.status(403, { times: Infinity }))
+      assert.strictEqual(yield* later(38.5), first)
+      deepStrictEqual((yield* Effect.flip(later(41))).code, 4)
+    }))
+
+  it.scopedLive("is not served when another was asked for, and there is none", () =>
+    Effect.gen(function*() {
+      const { emulator, later } = yield* started
+      yield* later(0)
+      yield* emulator.fail(Fault.status(403))
+      deepStrictEqual((yield* Effect.flip(later(1, true))).code, 4)
+    }))
+})

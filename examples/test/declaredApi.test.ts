@@ -1,46 +1,14 @@
-import { createServer } from "node:http"
-import { HttpApiBuilder, HttpServer } from "@effect/platform"
-import { NodeHttpServer } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { AuthorizedHttpClient } from "@store-api/core"
 import { Emulator } from "@store-api/emulator"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
-import { DateTime, Effect, Layer, Redacted, Ref } from "effect"
-import { Bearer, Order, plainStoreClient, StoreApi, storeClient, Unauthorized } from "../src/declaredApi.js"
-
-/** A server of the declared API that lets in the tokens of the emulator while they live. */
-const Server = (emulator: Emulator.Service, orders: Ref.Ref<ReadonlyArray<Order>>) =>
-  HttpApiBuilder.serve().pipe(
-    Layer.provide(HttpApiBuilder.api(StoreApi)),
-    Layer.provide(HttpApiBuilder.group(StoreApi, "orders", (handlers) =>
-      handlers
-        .handle("list", () => Ref.get(orders))
-        .handle("place", ({ payload }) =>
-          Ref.modify(orders, (all) => {
-            const order = new Order({ id: all.length + 1, item: payload.item })
-            return [order, [...all, order]]
-          })))),
-    Layer.provide(Layer.succeed(Bearer, {
-      bearer: (sent) =>
-        Effect.gen(function*() {
-          const now = yield* DateTime.now
-          const tokens = yield* emulator.tokens
-          const live = tokens.some(({ expiresAt, revoked, value }) =>
-            !revoked && DateTime.lessThan(now, expiresAt) && Redacted.value(value) === Redacted.value(sent)
-          )
-          if (!live) yield* new Unauthorized()
-        })
-    })),
-    Layer.provideMerge(NodeHttpServer.layer(createServer, { port: 0, host: "127.0.0.1" }))
-  )
+import { Effect, Layer, Ref } from "effect"
+import { plainStoreClient, storeClient } from "../src/declaredApi.js"
+import * as DeclaredServer from "./support/declaredServer.js"
 
 const setup = Effect.gen(function*() {
   const emulator = yield* Emulator.make()
-  const orders = yield* Ref.make<ReadonlyArray<Order>>([])
-  const context = yield* Layer.build(Server(emulator, orders))
-  const { address } = yield* Effect.provide(HttpServer.HttpServer, context)
-  if (address._tag !== "TcpAddress") return yield* Effect.dieMessage("no port")
-  const apiUrl = `http://127.0.0.1:${address.port}`
+  const { apiUrl, orders } = yield* DeclaredServer.make(emulator)
   const auth = NodeStoreAuth.layer({
     authUrl: emulator.url,
     apiUrl,

@@ -1,6 +1,6 @@
 import { StoreAuth } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
-import { LayerMap } from "effect"
+import { Effect, Layer, LayerMap } from "effect"
 
 /**
  * One token, one acquisition and one cool-down for each store, made at its first use and kept for an hour after its last.
@@ -8,6 +8,10 @@ import { LayerMap } from "effect"
  * its own: `NORTH_AUTH_URL`, `NORTH_URL`, `NORTH_CLIENT_ID`, `NORTH_CLIENT_SECRET`, and so on.
  */
 export class Stores extends LayerMap.Service<Stores>()("Stores", {
-  lookup: (store: string) => NodeStoreAuth.layerConfig(StoreAuth.config(store.toUpperCase())),
+  lookup: (store: string) => labelled(store, NodeStoreAuth.layerConfig(StoreAuth.config(store.toUpperCase()))),
   idleTimeToLive: "1 hour"
 }) {}
+
+/** What is measured within the layer bears the label `store`, whoever calls. */
+const labelled = <A, E, R>(store: string, layer: Layer.Layer<A, E, R>) =>
+  Layer.scopedContext(Effect.tagMetrics(Layer.build(layer), "store", store))

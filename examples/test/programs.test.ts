@@ -1,0 +1,232 @@
+/** The examples, run as a user runs them: what each says, and what it sends meanwhile. */
+import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { Emulator, Fault } from "@store-api/emulator"
+import { Effect, Redacted, Schedule } from "effect"
+import { isLeftOut, redisServer } from "../../packages/redis/test/support/redisServer.js"
+import * as DeclaredServer from "./support/declaredServer.js"
+import { freePort, run, secretsIn, start, tokenRequests, variablesOf } from "./support/program.js"
+
+const root = join(import.meta.dirname, "..", "..")
+
+const fetched = (url: string) =>
+  Effect.tryPromise(async () => {
+    const response = await fetch(url)
+    return { status: response.status, text: await response.text() }
+  })
+
+/** Asks until it answers so, for at most ten seconds. */
+const fetchedUntil = (url: string, holds: (answer: { readonly status: number; readonly text: string }) => boolean) =>
+  Effect.retry(
+    Effect.filterOrFail(fetched(url), holds, ({ text }) => text),
+    Schedule.intersect(Schedule.spaced("50 millis"), Schedule.recurs(200))
+  )
+
+describe("examples", { timeout: 60_000 }, () => {
+  it("quick start: the first example of the README", () => {
+    const [, block = "none"] = /^```ts\n(.*?)^```$/ms.exec(readFileSync(join(root, "README.md"), "utf8")) ?? []
+    assert.strictEqual(readFileSync(join(root, "examples", "src", "quickStart.ts"), "utf8"), block)
+  })
+
+  it("each program is in the list of examples/README.md, and in these tests", () => {
+    const read = (path: string) => readFileSync(join(root, "examples", path), "utf8")
+    const isProgram = (file: string) => file.endsWith(".ts") && read(`src/${file}`).includes("NodeRuntime.runMain(")
+    const programs = readdirSync(join(root, "examples", "src")).filter(isProgram)
+    assert.isAbove(programs.length, 8)
+    for (const file of programs) {
+      assert.include(read("README.md"), `| [${file}](src/${file}) |`)
+      // The demo has tests of its own.
+      if (file !== "demo.ts") assert.match(read("test/programs.test.ts"), new RegExp(`"${file.replace(".ts", "")}", `))
+    }
+  })
+
+  it.scopedLive("quick start: a call; without its variables, the names of all of them", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make()
+      const { output, status } = yield* run("quickStart", variablesOf(emulator))
+      assert.strictEqual(status, 0, output)
+      assert.match(output, /^200 \{ method: 'GET', path: '\/orders'/)
+      deepStrictEqual(yield* secretsIn(emulator, output), [])
+      const secret = Redacted.value(Emulator.demoClient.clientSecret)
+      assert.isNotEmpty(yield* secretsIn(emulator, `${output} ${secret}`), "the search finds what is there")
+      const without = yield* run("quickStart", {})
+      assert.strictEqual(without.status, 1)
+      for (const name of Object.keys(variablesOf(emulator))) assert.include(without.output, name)
+    }))
+
+  it.scopedLive("HttpApiClient: an order is placed and listed; a refusal is told apart", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make()
+      const { apiUrl } = yield* DeclaredServer.make(emulator)
+      const variables = { ...variablesOf(emulator), STORE_API_URL: apiUrl }
+      const { output, status } = yield* run("httpApiClient", variables)
+      deepStrictEqual([status, output], [0, "order 1: a chair\n1 in all\n"])
+      const refused = yield* run("httpApiClient", { ...variables, STORE_API_CLIENT_SECRET: "another+invented+secret" })
+      assert.match(refused.output, /^The token endpoint refused .* \(status 401.*\n$/)
+    }))
+
+  it.scopedLive("two stores: a token each, counted each; one that is down is no affair of the other", () =>
+    Effect.gen(function*() {
+      const [north, south] = yield* Effect.all([Emulator.make(), Emulator.make()])
+      const variables = { ...variablesOf(north, "NORTH"), ...variablesOf(south, "SOUTH") }
+      const both = yield* run("twoStores", variables)
+      deepStrictEqual([both.status, both.output.trim().split("\n")], [0, [
+        ...["north: 200", "south: 200", "north: 200", "south: 200"],
+        ...["north: tokens acquired: 1", "south: tokens acquired: 1"]
+      ]])
+      deepStrictEqual([yield* tokenRequests(north), yield* tokenRequests(south)], [1, 1])
+      yield* south.fail(Fault.status(400))
+      const one = yield* run("twoStores", variables)
+      deepStrictEqual([one.status, one.output.trim().split("\n")], [0, [
+        ...["north: 200", "south: TokenRefusedError", "north: 200", "south: TokenRefusedError"],
+        ...["north: tokens acquired: 1", "south: tokens acquired: 0"]
+      ]])
+    }))
+
+  it.scopedLive("a rotating secret: the file is written anew, the program goes on", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make()
+      const folder = yield* Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(join(tmpdir(), "secrets-"))),
+        (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+      )
+      /** As those do who rotate: whoever reads sees the one or the other, and no half. */
+      const rotate = (secret: string) => {
+        writeFileSync(join(folder, "next"), `${secret}\n`, { mode: 0o600 })
+        renameSync(join(folder, "next"), join(folder, "STORE_API_CLIENT_SECRET"))
+      }
+      const { STORE_API_CLIENT_SECRET: secret = "", ...variables } = variablesOf(emulator)
+      rotate("an-invented-secret-of-yesterday")
+      const program = yield* start("rotatingSecret", { ...variables, SECRETS_FOLDER: folder })
+      yield* program.says("TokenRefusedError: ")
+      rotate(secret)
+      yield* program.says("the store answers 200")
+      // Away from the file, and back to nothing: the token lives, and nobody reads.
+      rotate("an-invented-secret-of-tomorrow")
+      const output = yield* program.output
+      assert.notInclude(output, "an-invented-secret")
+      deepStrictEqual(yield* secretsIn(emulator, output), [])
+      yield* program.signal("SIGTERM")
+      yield* program.ended
+    }))
+
+  it.scopedLive("a server: a call of the store for each request, its health, and its end", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make()
+      const program = yield* start("server", { ...variablesOf(emulator), PORT: "0" })
+      const [, url = ""] = /(http:\/\/[\d.:]+)/.exec(yield* program.says("Listening on")) ?? []
+      const idle = yield* fetched(`${url}/health`)
+      deepStrictEqual([idle.status, JSON.parse(idle.text)], [
+        200,
+        { zone: "Empty", acquiring: false, expiresAt: null, error: null }
+      ])
+      const answers = yield* Effect.all(
+        Array.from({ length: 20 }, (_, id) => fetched(`${url}/orders/${id}`)),
+        { concurrency: "unbounded" }
+      )
+      deepStrictEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
+      assert.include(answers[7]?.text ?? "", "\"path\":\"/orders/7\"")
+      assert.strictEqual(yield* tokenRequests(emulator), 1)
+      assert.include((yield* fetched(`${url}/health`)).text, "\"zone\":\"Fresh\"")
+      // No token can be had any more.
+      yield* emulator.fail(Fault.status(400, { times: 100 }))
+      yield* emulator.revoke()
+      const unauthorized = yield* fetched(`${url}/orders/1`)
+      assert.strictEqual(unauthorized.status, 401, "the store's own answer")
+      const failing = yield* fetched(`${url}/orders/1`)
+      assert.strictEqual(failing.status, 503)
+      assert.strictEqual((yield* fetched(`${url}/health`)).status, 503)
+      yield* emulator.clearFaults
+      yield* fetchedUntil(`${url}/orders/1`, ({ status }) => status === 200)
+      // In flight when the signal comes: answered.
+      yield* emulator.clearRequests
+      yield* emulator.fail(Fault.delay("1 second", { on: "api" }))
+      const inFlight = yield* Effect.fork(fetched(`${url}/orders/2`))
+      yield* Effect.repeat(emulator.requests, {
+        schedule: Schedule.spaced("10 millis"),
+        until: (requests) => requests.length > 0
+      })
+      yield* program.signal("SIGTERM")
+      assert.strictEqual((yield* inFlight).status, 200)
+      const { output } = yield* program.ended
+      deepStrictEqual(yield* secretsIn(emulator, output, ...answers.map(({ text }) => text)), [])
+    }))
+
+  it.scopedLive("Prometheus: the series of a program that calls once a second, and nothing secret among them", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make()
+      const port = yield* freePort
+      const program = yield* start("prometheus", { ...variablesOf(emulator), METRICS_PORT: String(port) })
+      const url = `http://127.0.0.1:${port}/metrics`
+      const scraped = yield* fetchedUntil(
+        url,
+        ({ text }) => text.includes("store_api_token_acquisitions_total{outcome=\"Success\"} 1")
+      )
+      const lines = scraped.text.split("\n")
+      // What alerts and documentation speak of is there; only the shared store's counters are not, without one.
+      for (const file of ["examples/prometheus/alerts.yml", "docs/telemetry.md"]) {
+        const named = readFileSync(join(root, file), "utf8").match(/store_api_token_\w+/g) ?? []
+        const missing = [...new Set(named)].filter((name) =>
+          !new RegExp(`^${name}(_total|_count)?[{ ]`, "m").test(scraped.text)
+        )
+        assert.isAbove(named.length, 5)
+        deepStrictEqual(missing.filter((name) => !name.startsWith("store_api_token_store_")), [], file)
+      }
+      const value = (series: string) => Number(lines.find((line) => line.startsWith(`${series} `))?.split(" ").at(-1))
+      assert.include(lines, "# TYPE store_api_token_acquisitions_total counter")
+      assert.include(lines, "# TYPE store_api_token_expiry_timestamp_seconds gauge")
+      assert.include(lines, "# TYPE store_api_token_acquisition_duration_seconds histogram")
+      assert.strictEqual(value("store_api_token_acquisitions_total{outcome=\"TokenRefusedError\"}"), 0)
+      assert.strictEqual(value("store_api_token_callers_joined_total"), 0)
+      const [token] = yield* emulator.tokens
+      const expiry = value("store_api_token_expiry_timestamp_seconds{unit=\"s\"}")
+      assert.approximately(expiry, (token?.expiresAt.epochMillis ?? 0) / 1000, 2)
+      assert.strictEqual(
+        value("store_api_token_acquisition_duration_seconds_bucket{unit=\"s\",le=\"+Inf\"}"),
+        value("store_api_token_acquisition_duration_seconds_count{unit=\"s\"}")
+      )
+      yield* emulator.revoke()
+      yield* fetchedUntil(url, ({ text }) => text.includes("store_api_token_rejections_total{outcome=\"Dropped\"} 1"))
+      deepStrictEqual(yield* secretsIn(emulator, scraped.text, yield* program.output), [])
+      assert.notInclude(scraped.text, Emulator.demoClient.clientId)
+      yield* program.signal("SIGTERM")
+      yield* program.ended
+    }))
+
+  it.scopedLive("graceful shutdown: the order in hand is ended, no other begun, the tokens outlast it", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make()
+      yield* emulator.fail(Fault.delay("500 millis", { on: "api", times: 100 }))
+      const program = yield* start("gracefulShutdown", variablesOf(emulator))
+      yield* program.says("order 2: begun")
+      yield* program.signal("SIGTERM")
+      const { output } = yield* program.ended
+      deepStrictEqual(output.trim().split("\n"), [
+        ...["order 1: begun", "order 1: 200", "order 2: begun", "order 2: 200"],
+        "tokens and connections are given back"
+      ])
+      assert.strictEqual(yield* emulator.connections, 0)
+    }))
+
+  it.scopedLive.skipIf(isLeftOut)(
+    "a fleet: three processes on one Redis, one token; without Redis one each",
+    () =>
+      Effect.gen(function*() {
+        const emulator = yield* Emulator.make()
+        const redis = yield* redisServer()
+        const variables = { ...variablesOf(emulator), STORE_API_REDIS_URL: redis.url }
+        const fleet = Effect.all(Array.from({ length: 3 }, () => run("fleet", variables)), { concurrency: 3 })
+        const together = yield* fleet
+        for (const { output } of together) assert.match(output, /^200, with the token that dies at \S+Z\n$/)
+        assert.strictEqual(new Set(together.map(({ output }) => output)).size, 1)
+        assert.strictEqual(yield* tokenRequests(emulator), 1)
+        yield* redis.stop
+        const alone = yield* fleet
+        for (const { output } of alone) assert.include(output, "200, with the token that dies at")
+        assert.strictEqual(yield* tokenRequests(emulator), 4)
+      })
+  )
+})

@@ -1,0 +1,42 @@
+import { createServer } from "node:http"
+import { HttpApiBuilder, HttpServer } from "@effect/platform"
+import { NodeHttpServer } from "@effect/platform-node"
+import type { Emulator } from "@store-api/emulator"
+import { DateTime, Effect, Layer, Redacted, Ref } from "effect"
+import { Bearer, Order, StoreApi, Unauthorized } from "../../src/declaredApi.js"
+
+/** A server of the declared API that lets in the tokens of the emulator while they live. */
+const layer = (emulator: Emulator.Service, orders: Ref.Ref<ReadonlyArray<Order>>) =>
+  HttpApiBuilder.serve().pipe(
+    Layer.provide(HttpApiBuilder.api(StoreApi)),
+    Layer.provide(HttpApiBuilder.group(StoreApi, "orders", (handlers) =>
+      handlers
+        .handle("list", () => Ref.get(orders))
+        .handle("place", ({ payload }) =>
+          Ref.modify(orders, (all) => {
+            const order = new Order({ id: all.length + 1, item: payload.item })
+            return [order, [...all, order]]
+          })))),
+    Layer.provide(Layer.succeed(Bearer, {
+      bearer: (sent) =>
+        Effect.gen(function*() {
+          const now = yield* DateTime.now
+          const tokens = yield* emulator.tokens
+          const live = tokens.some(({ expiresAt, revoked, value }) =>
+            !revoked && DateTime.lessThan(now, expiresAt) && Redacted.value(value) === Redacted.value(sent)
+          )
+          if (!live) yield* new Unauthorized()
+        })
+    })),
+    Layer.provideMerge(NodeHttpServer.layer(createServer, { port: 0, host: "127.0.0.1" }))
+  )
+
+/** Where it listens, and what it was told. Gone with the scope. */
+export const make = (emulator: Emulator.Service) =>
+  Effect.gen(function*() {
+    const orders = yield* Ref.make<ReadonlyArray<Order>>([])
+    const context = yield* Layer.build(layer(emulator, orders))
+    const { address } = yield* Effect.provide(HttpServer.HttpServer, context)
+    if (address._tag !== "TcpAddress") return yield* Effect.dieMessage("no port")
+    return { apiUrl: `http://127.0.0.1:${address.port}`, orders }
+  })

@@ -1,0 +1,120 @@
+/** An example as a user runs it: a process of its own, with variables, whose lines are read. */
+import { type ChildProcess, spawn } from "node:child_process"
+import { createServer } from "node:net"
+import { fileURLToPath } from "node:url"
+import { Emulator } from "@store-api/emulator"
+import { Effect, Redacted, type Scope } from "effect"
+
+const dist = fileURLToPath(new URL("../../dist", import.meta.url))
+
+export interface Program {
+  /** What it wrote until now, to both of its outputs. */
+  readonly output: Effect.Effect<string>
+  /** Waits for a line; fails with all that was written when the program ends first, or takes longer than ten seconds. */
+  readonly says: (expected: string | RegExp) => Effect.Effect<string, string>
+  readonly signal: (name: NodeJS.Signals) => Effect.Effect<void>
+  /** The exit code, and all that was written. */
+  readonly ended: Effect.Effect<{ readonly status: number | null; readonly output: string }>
+}
+
+/** Neither a proxy nor a variable of the service shall come from where the tests run. */
+const cleanEnvironment = () =>
+  Object.fromEntries(
+    Object.entries(process.env).filter(([name]) =>
+      !/^(STORE_API_|(https?|no|all)_proxy$|NO_COLOR$|FORCE_COLOR$|NODE_OPTIONS$|VITEST|NODE_ENV$)/i.test(name)
+    )
+  )
+
+/** Starts `dist/<name>.js`; killed with the scope if it has not ended by itself. */
+export const start = (
+  name: string,
+  variables: Readonly<Record<string, string>>
+): Effect.Effect<Program, never, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        const child = spawn(process.execPath, [`${dist}/${name}.js`], {
+          env: { ...cleanEnvironment(), NO_COLOR: "1", ...variables },
+          stdio: ["ignore", "pipe", "pipe"]
+        })
+        return { child, written: reading(child), closed: closing(child) }
+      }),
+      ({ child, closed }) => Effect.zipRight(Effect.sync(() => child.kill("SIGKILL")), Effect.promise(() => closed))
+    ),
+    ({ child, closed, written }) => {
+      const output = Effect.sync(written.text)
+      return {
+        output,
+        says: (expected) =>
+          Effect.async<string, string>((resume) => {
+            const look = () => {
+              const line = written.text().split("\n").find((line) =>
+                typeof expected === "string" ? line.includes(expected) : expected.test(line)
+              )
+              if (line !== undefined) resume(Effect.succeed(line))
+              return line !== undefined
+            }
+            if (look()) return
+            written.listeners.add(look)
+            void closed.then(() => look() || resume(Effect.fail(`${name} ended:\n${written.text()}`)))
+            return Effect.sync(() => written.listeners.delete(look))
+          }).pipe(
+            Effect.timeoutFail({
+              duration: "10 seconds",
+              onTimeout: () => `${name} does not say ${String(expected)}:\n${written.text()}`
+            })
+          ),
+        signal: (name) => Effect.sync(() => child.kill(name)),
+        ended: Effect.map(Effect.promise(() => closed), (status) => ({ status, output: written.text() }))
+      }
+    }
+  )
+
+const reading = (child: ChildProcess) => {
+  let all = ""
+  const listeners = new Set<() => unknown>()
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding("utf8").on("data", (text: string) => {
+      all += text
+      for (const listener of listeners) listener()
+    })
+  }
+  return { listeners, text: () => all }
+}
+
+const closing = (child: ChildProcess) =>
+  new Promise<number | null>((resolve) => {
+    child.on("close", resolve)
+  })
+
+/** Starts it and waits for its end. */
+export const run = (name: string, variables: Readonly<Record<string, string>>) =>
+  Effect.scoped(Effect.flatMap(start(name, variables), ({ ended }) => ended))
+
+/** The variables that the emulator's command prints. */
+export const variablesOf = (emulator: Emulator.Service, prefix = "STORE_API"): Readonly<Record<string, string>> => ({
+  [`${prefix}_AUTH_URL`]: emulator.url,
+  [`${prefix}_URL`]: emulator.url,
+  [`${prefix}_CLIENT_ID`]: Emulator.demoClient.clientId,
+  [`${prefix}_CLIENT_SECRET`]: Redacted.value(Emulator.demoClient.clientSecret)
+})
+
+export const tokenRequests = (emulator: Emulator.Service) =>
+  Effect.map(emulator.requests, (all) => all.filter(({ kind }) => kind === "token").length)
+
+/** Secret and tokens, each of which is in none of these texts. */
+export const secretsIn = (emulator: Emulator.Service, ...texts: ReadonlyArray<string>) =>
+  Effect.map(emulator.tokens, (tokens) =>
+    [...tokens.map(({ value }) => value), Emulator.demoClient.clientSecret]
+      .map(Redacted.value)
+      .flatMap((value) => [value, encodeURIComponent(value), Buffer.from(value).toString("base64")])
+      .filter((value) => texts.some((text) => text.includes(value))))
+
+/** A port that nobody listens on. */
+export const freePort: Effect.Effect<number> = Effect.async((resume) => {
+  const server = createServer()
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
+  })
+})

@@ -14,6 +14,7 @@ export interface CodeBlock {
 const markdownFiles = () => [
   "README.md",
   "CONTRIBUTING.md",
+  join("examples", "README.md"),
   ...(existsSync(join(root, "docs")) ? readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" }) : [])
     .filter((name) => name.endsWith(".md"))
     .map((name) => join("docs", name))

@@ -1,0 +1,79 @@
+/** The pages of docs, taken apart: their sections and tables, and the tests that they name. */
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { root } from "./command.js"
+
+export const read = (path: string): string => readFileSync(join(root, path), "utf8")
+
+/** The sources of the packages by their paths, `core/src/StoreAuth.ts`, without block comments. */
+export const packageSources = (): ReadonlyMap<string, string> =>
+  new Map(
+    readdirSync(join(root, "packages")).map((name) => `${name}/src`)
+      .filter((folder) => existsSync(join(root, "packages", folder)))
+      .flatMap((folder) =>
+        readdirSync(join(root, "packages", folder), { recursive: true, encoding: "utf8" })
+          .filter((path) => path.endsWith(".ts"))
+          .map((path) => `${folder}/${path.replaceAll("\\", "/")}`)
+      )
+      .map((path) => [path, read(`packages/${path}`).replace(/\/\*[^]*?\*\//g, "")])
+  )
+
+export interface Section {
+  readonly heading: string
+  /** That of the level above, or nothing. */
+  readonly under: string
+  readonly text: string
+}
+
+/** What stands under each heading, down to the next one. Code blocks may hold lines that start with `#`. */
+export const sections = (page: string): ReadonlyArray<Section> => {
+  const found: Array<{ heading: string; under: string; text: string }> = []
+  let above = ""
+  let inCode = false
+  for (const line of page.split("\n")) {
+    if (line.startsWith("```")) inCode = !inCode
+    const [, level = "", heading = ""] = inCode ? [] : /^(#{2,3}) (.*)$/.exec(line) ?? []
+    if (level === "") {
+      const last = found.at(-1)
+      if (last !== undefined) last.text += `${line}\n`
+      continue
+    }
+    found.push({ heading, under: level === "##" ? "" : above, text: "" })
+    if (level === "##") above = heading
+  }
+  return found
+}
+
+/** The cells of the rows of all tables, without the heads. A bar in a cell is written `\|`. */
+export const rows = (text: string): ReadonlyArray<ReadonlyArray<string>> => {
+  const lines = text.split("\n")
+  return lines
+    .filter((line, index) => line.startsWith("|") && !/^\|[\s|:-]+$/.test(lines[index + 1] ?? "") && !isRule(line))
+    .map((line) => line.split(/(?<!\\)\|/).slice(1, -1).map((cell) => cell.trim().replaceAll("\\|", "|")))
+}
+
+const isRule = (line: string) => /^\|[\s|:-]+$/.test(line)
+
+/** What stands between backticks. */
+export const codes = (text: string): ReadonlyArray<string> =>
+  [...text.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code)
+
+export interface NamedTest {
+  readonly title: string
+  readonly file: string
+}
+
+/** `“title of the test” in `file``, as the pages write it. */
+export const namedTests = (text: string): ReadonlyArray<NamedTest> =>
+  [...text.matchAll(/“([^”]+)”\s+in\s+`([^`]+)`/g)].map(([, title = "", file = ""]) => ({
+    title: title.replace(/\s+/g, " "),
+    file
+  }))
+
+/** Whether a source declares a test or group of just that title: it stands first in a call, with nothing behind it. */
+const declares = (source: string, title: string): boolean =>
+  new RegExp(`\\(\\s*["\`]${title.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}["\`]`).test(source)
+
+/** Those whose file is not there, or declares no test or group of that title. */
+export const missing = (all: ReadonlyArray<NamedTest>): ReadonlyArray<NamedTest> =>
+  all.filter(({ file, title }) => !existsSync(join(root, file)) || !declares(read(file), title))

@@ -27,4 +27,12 @@ describe("docs/telemetry.md", () => {
     assert.isAtLeast(named.length, 2)
     assert.sameMembers(namesIn("Spans", 0), [...named, "http.client POST"])
   })
+
+  it("Metrics: has the alerts of examples/prometheus, and no other", () => {
+    const rules = [...read("examples/prometheus/alerts.yml").matchAll(/- alert: (\w+)/g)].map(([, name = ""]) => name)
+    const told = rows(all.find(({ heading }) => heading === "Metrics")?.text ?? "")
+      .flatMap((cells) => codes(cells[3] ?? "").filter((code) => code.startsWith("Store")))
+    assert.isAtLeast(rules.length, 7)
+    assert.sameMembers(told, rules)
+  })
 })

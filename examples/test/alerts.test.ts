@@ -1,0 +1,77 @@
+/** The alerts, tried by Prometheus' own tool: when each fires, and that a mistake in one is noticed. */
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { isLeftOut, promtool, type Verdict } from "./support/promtool.js"
+
+const read = (name: string) => readFileSync(join(import.meta.dirname, "..", "prometheus", name), "utf8")
+
+const files = {
+  "alerts.yml": read("alerts.yml"),
+  "alerts.test.yml": read("alerts.test.yml"),
+  "prometheus.yml": read("prometheus.yml")
+}
+
+const names = [...files["alerts.yml"].matchAll(/- alert: (\w+)/g)].map(([, name = ""]) => name)
+
+const passes = ({ passed, said }: Verdict) => {
+  assert.isTrue(passed, said)
+}
+
+/** The rules, of these alerts with another text each. */
+const changed = (names: ReadonlyArray<string>, pattern: RegExp, by: string): typeof files => {
+  const parts = files["alerts.yml"].split(/(?=- alert: )/).map((part) => {
+    if (!names.some((name) => part.startsWith(`- alert: ${name}\n`))) return part
+    assert.match(part, pattern)
+    return part.replace(pattern, by)
+  })
+  return { ...files, "alerts.yml": parts.join("") }
+}
+
+const tried = (rules: typeof files) => promtool(rules, "test", "rules", "alerts.test.yml")
+
+/** Alerts of which it was said that they were not as expected. */
+const noticed = ({ passed, said }: Verdict) => {
+  assert.isFalse(passed)
+  return names.filter((name) => said.includes(`alertname: ${name}, `))
+}
+
+describe.skipIf(isLeftOut)("examples/prometheus", { timeout: 60_000 }, () => {
+  it("can be loaded: the rules, and the configuration that names them", () => {
+    passes(promtool(files, "check", "rules", "alerts.yml"))
+    passes(promtool(files, "check", "config", "prometheus.yml"))
+    const broken = changed(["StoreTokenGone"], /time\(\)/, "time(")
+    assert.isFalse(promtool(broken, "check", "rules", "alerts.yml").passed)
+    assert.isFalse(promtool(broken, "check", "config", "prometheus.yml").passed)
+    assert.isFalse(promtool({ "prometheus.yml": files["prometheus.yml"] }, "check", "config", "prometheus.yml").passed)
+  })
+
+  it("alerts fire and stop as alerts.test.yml has it", () => {
+    passes(tried(files))
+  })
+
+  it("each alert would be missed if it never fired", () => {
+    const never = changed(names, /expr: (?:>-\n(?: {10}.*\n)+|.*\n)/, "expr: vector(0) > 1\n")
+    deepStrictEqual(noticed(tried(never)), names)
+  })
+
+  it("each alert that waits would be noticed if it did not", () => {
+    const waiting = names.filter((name) =>
+      new RegExp(`- alert: ${name}\n(?: {8}.*\n)*? {8}for: `).test(files["alerts.yml"])
+    )
+    assert.isAbove(waiting.length, 5)
+    deepStrictEqual(noticed(tried(changed(waiting, /for: .*\n/, "for: 0s\n"))), waiting)
+  })
+
+  it("each alert has situations in which it fires, and in which it does not", () => {
+    assert.isAtLeast(names.length, 7)
+    const situations = [
+      ...files["alerts.test.yml"].matchAll(/alertname: (\w+),?\s+eval_time: \w+,?\s+exp_alerts:(?: (\[\]))?/g)
+    ]
+    for (const name of names) {
+      const fires = situations.filter(([, alert]) => alert === name).map(([, , none]) => none === undefined)
+      assert.sameMembers([...new Set(fires)], [true, false], name)
+    }
+  })
+})

@@ -1,0 +1,31 @@
+/** Prometheus' own tool, from Debian's package `prometheus`; without it tests are left out, but never where `CI=true`. */
+import { spawnSync } from "node:child_process"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+
+export const isLeftOut: boolean = spawnSync("promtool", ["--version"]).status !== 0 && process.env["CI"] !== "true"
+
+if (isLeftOut) console.warn("There is no command promtool: tests that need it are skipped.")
+
+export interface Verdict {
+  readonly passed: boolean
+  /** What it said. */
+  readonly said: string
+}
+
+/** Runs it in a folder of these files and no others. */
+export const promtool = (files: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>): Verdict => {
+  const folder = mkdtempSync(join(tmpdir(), "promtool-"))
+  try {
+    for (const [name, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(folder, name)), { recursive: true })
+      writeFileSync(join(folder, name), text)
+    }
+    const { error, status, stderr, stdout } = spawnSync("promtool", args, { cwd: folder, encoding: "utf8" })
+    if (error !== undefined) throw error
+    return { passed: status === 0, said: `${stdout}${stderr}` }
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}

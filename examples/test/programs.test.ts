@@ -9,21 +9,9 @@ import { Effect, Redacted, Schedule } from "effect"
 import { isLeftOut, redisServer } from "../../packages/redis/test/support/redisServer.js"
 import * as DeclaredServer from "./support/declaredServer.js"
 import { freePort, run, secretsIn, start, tokenRequests, variablesOf } from "./support/program.js"
+import { fetched, fetchedUntil } from "./support/scrape.js"
 
 const root = join(import.meta.dirname, "..", "..")
-
-const fetched = (url: string) =>
-  Effect.tryPromise(async () => {
-    const response = await fetch(url)
-    return { status: response.status, text: await response.text() }
-  })
-
-/** Asks until it answers so, for at most ten seconds. */
-const fetchedUntil = (url: string, holds: (answer: { readonly status: number; readonly text: string }) => boolean) =>
-  Effect.retry(
-    Effect.filterOrFail(fetched(url), holds, ({ text }) => text),
-    Schedule.intersect(Schedule.spaced("50 millis"), Schedule.recurs(200))
-  )
 
 describe("examples", { timeout: 60_000 }, () => {
   it("quick start: the first example of the README", () => {

@@ -1,0 +1,170 @@
+/** The dashboard beside what the examples serve, what the documentation lists, and the language of its questions. */
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { NodeSdk } from "@effect/opentelemetry"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { PrometheusExporter } from "@opentelemetry/exporter-prometheus"
+import { AccessToken, ClientCredentials, SharedTokenSource, TokenSource, TokenStore } from "@store-api/core"
+import { Emulator } from "@store-api/emulator"
+import { DateTime, Effect, Logger, Option, Redacted, Schema } from "effect"
+import { freePort, start, variablesOf } from "./support/program.js"
+import { isLeftOut, promtool } from "./support/promtool.js"
+import { fetchedUntil, labelsOf } from "./support/scrape.js"
+
+const read = (...path: ReadonlyArray<string>) => readFileSync(join(import.meta.dirname, "..", "..", ...path), "utf8")
+
+const DataSource = Schema.Struct({ type: Schema.Literal("prometheus"), uid: Schema.Literal("${datasource}") })
+
+/** The part of it that is looked at. */
+const Dashboard = Schema.parseJson(Schema.Struct({
+  templating: Schema.Struct({
+    list: Schema.Array(Schema.Struct({
+      name: Schema.String,
+      type: Schema.String,
+      query: Schema.Union(Schema.String, Schema.Struct({ query: Schema.String }))
+    }))
+  }),
+  panels: Schema.Array(Schema.Struct({
+    id: Schema.Int,
+    title: Schema.NonEmptyString,
+    datasource: DataSource,
+    targets: Schema.Array(Schema.Struct({ datasource: DataSource, expr: Schema.String, legendFormat: Schema.String }))
+  }))
+}))
+
+const text = read("examples", "prometheus", "dashboard.json")
+const { panels, templating } = Schema.decodeUnknownSync(Dashboard)(text)
+const targets = panels.flatMap((panel) => panel.targets)
+const variables = templating.list.flatMap(({ query, type }) =>
+  type === "query" && typeof query !== "string" ? query.query : []
+)
+
+/** Prometheus itself adds these to whatever it scrapes. */
+const ofPrometheus = ["job", "instance"]
+
+/** What an expression asks for and is not served. */
+const missing = (
+  served: ReadonlyMap<string, ReadonlySet<string>>,
+  expression: string,
+  legend = ""
+): ReadonlyArray<string> => {
+  const selectors = [...expression.matchAll(/(store_api_token_\w+)(?:\{([^}]*)\})?/g)]
+  const shown = [...legend.matchAll(/\{\{(\w+)\}\}/g)].map(([, label = ""]) => label)
+  const grouped = [...expression.matchAll(/ by \(([^)]*)\)/g)].flatMap(([, labels = ""]) => labels.split(/,\s*/))
+  return selectors.flatMap(([, name = "", matchers = ""]) => {
+    const labels = served.get(name)
+    if (labels === undefined) return [name]
+    const asked = [...matchers.matchAll(/(\w+)=~?"/g)].map(([, label = ""]) => label)
+    return [...new Set([...asked, ...shown, ...grouped])]
+      .filter((label) => !labels.has(label) && !ofPrometheus.includes(label))
+      .map((label) => `${name}: ${label}`)
+  })
+}
+
+/** The example's series, of a run of its own. */
+const ofTheExample = Effect.gen(function*() {
+  const emulator = yield* Emulator.make()
+  const port = yield* freePort
+  yield* start("prometheus", { ...variablesOf(emulator), METRICS_PORT: String(port) })
+  return yield* fetchedUntil(
+    `http://127.0.0.1:${port}/metrics`,
+    ({ text }) => text.includes("store_api_token_acquisitions_total{outcome=\"Success\"} 1")
+  )
+})
+
+/** Those of a shared store, by the same exporter: a token that is found, and a store that is down. */
+const ofASharedStore = Effect.gen(function*() {
+  const port = yield* freePort
+  const metrics = NodeSdk.layer(() => ({
+    resource: { serviceName: "shop" },
+    metricReader: new PrometheusExporter({ host: "127.0.0.1", port, withoutScopeInfo: true })
+  }))
+  const bought = Effect.map(DateTime.now, (acquiredAt) =>
+    new AccessToken.AccessToken({
+      value: Redacted.make("an-invented-token"),
+      acquiredAt,
+      expiresAt: DateTime.add(acquiredAt, { hours: 1 })
+    }))
+  return yield* Effect.gen(function*() {
+    const credentials = yield* ClientCredentials.make(Emulator.demoClient)
+    const acquired = (store: TokenStore.Service) =>
+      SharedTokenSource.make({ authUrl: "https://auth.store.example", credentials }).pipe(
+        Effect.provideService(TokenStore.TokenStore, store),
+        Effect.provideService(TokenSource.TokenSource, TokenSource.make(() => bought)),
+        Effect.flatMap(({ acquire }) => acquire(Option.none()))
+      )
+    const store = yield* TokenStore.makeMemory
+    const down = new TokenStore.TokenStoreError({ operation: "get", reason: "ECONNREFUSED" })
+    yield* acquired(store)
+    yield* acquired(store)
+    yield* acquired({ ...store, get: () => Effect.fail(down) })
+    return yield* fetchedUntil(`http://127.0.0.1:${port}/metrics`, ({ text }) => text.includes("store_hits_total"))
+  }).pipe(Effect.provide([metrics, Logger.remove(Logger.defaultLogger)]))
+})
+
+describe("examples/prometheus/dashboard.json", { timeout: 60_000 }, () => {
+  it.scopedLive("asks for series and labels that are served, and for no other", () =>
+    Effect.gen(function*() {
+      const served = labelsOf([yield* ofTheExample, yield* ofASharedStore].map(({ text }) => text).join("\n"))
+      assert.isAbove(targets.length, 8)
+      assert.lengthOf(variables, 2)
+      deepStrictEqual(variables.flatMap((expression) => missing(served, expression)), [])
+      deepStrictEqual(targets.flatMap(({ expr, legendFormat }) => missing(served, expr, legendFormat)), [])
+      deepStrictEqual(
+        [
+          missing(served, "store_api_token_rejections{outcome=\"Kept\"}"),
+          missing(served, "store_api_token_rejections_total{cause=~\"Kept\"}"),
+          missing(served, "sum by (operation) (store_api_token_rejections_total)"),
+          missing(served, "store_api_token_store_failures_total", "{{operation}} {{reason}}")
+        ],
+        [
+          ["store_api_token_rejections"],
+          ["store_api_token_rejections_total: cause"],
+          ["store_api_token_rejections_total: operation"],
+          ["store_api_token_store_failures_total: reason"]
+        ]
+      )
+    }))
+
+  it("shows each metric of docs/telemetry.md", () => {
+    const documented = [...read("docs", "telemetry.md").matchAll(/^\| `(store_api_token_\w+)` \|/gm)].map((
+      [, name = ""]
+    ) => name)
+    assert.isAtLeast(documented.length, 8)
+    const asked = targets.map(({ expr }) => expr).join("\n")
+    const unasked = (names: ReadonlyArray<string>) =>
+      names.filter((name) => !new RegExp(`\\b${name}(_total|_bucket)?\\b`).test(asked))
+    // No name is found in a longer one.
+    deepStrictEqual(unasked([...documented, "store_api_token_store"]), ["store_api_token_store"])
+  })
+
+  it("its panels have numbers and titles of their own", () => {
+    for (const key of ["id", "title"] as const) {
+      assert.strictEqual(new Set(panels.map((panel) => panel[key])).size, panels.length)
+    }
+  })
+
+  it.skipIf(isLeftOut)("asks in Prometheus' language", () => {
+    const rules = (expressions: ReadonlyArray<string>) =>
+      promtool(
+        {
+          "rules.json": JSON.stringify({
+            groups: [{
+              name: "dashboard",
+              rules: expressions.map((expr, index) => ({ record: `panel:${index}`, expr }))
+            }]
+          })
+        },
+        "check",
+        "rules",
+        "rules.json"
+      )
+    const expressions = targets.map(({ expr }) => expr)
+    for (const expr of expressions) assert.notMatch(expr, /\$(?!job\b|instance\b)/, "a variable that it does not have")
+    const { passed, said } = rules(expressions)
+    assert.isTrue(passed, said)
+    assert.include(said, `${expressions.length} rules found`)
+    for (const expr of expressions) assert.isFalse(rules([expr.replace(/\(([^()]*)/, "($1,,")]).passed, expr)
+  })
+})

@@ -25,7 +25,13 @@ const order = (number: number) =>
 
 /** An interruption waits for its end. In a fiber of its own, where its own timeout still ends it. */
 const toItsEnd = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.uninterruptible(Effect.flatMap(Effect.forkDaemon(Effect.interruptible(effect)), Fiber.join))
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(Effect.forkDaemon(Effect.interruptible(effect)), (fiber) =>
+      Effect.onInterrupt(
+        restore(Fiber.join(fiber)),
+        () => Effect.zipRight(Console.log("told to stop: no further order is begun"), Fiber.await(fiber))
+      ))
+  )
 
 const work = Effect.iterate(1, {
   while: () => true,

@@ -5,13 +5,24 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
-import { Effect, Redacted, Schedule } from "effect"
+import { Effect, Redacted, Schedule, TestClock, TestServices } from "effect"
 import { isLeftOut, redisServer } from "../../packages/redis/test/support/redisServer.js"
 import * as DeclaredServer from "./support/declaredServer.js"
 import { freePort, run, secretsIn, start, tokenRequests, variablesOf } from "./support/program.js"
 import { fetched, fetchedUntil } from "./support/scrape.js"
 
 const root = join(import.meta.dirname, "..", "..")
+
+/** Looks until it holds. */
+const until = <A>(effect: Effect.Effect<A>, holds: (value: A) => boolean) =>
+  Effect.repeat(effect, { schedule: Schedule.spaced("10 millis"), until: holds })
+
+/** The secrets of the token requests, in their order; of neighbours that are the same, one. */
+const secretsUsed = (emulator: Emulator.Service) =>
+  Effect.map(emulator.requests, (all) =>
+    all.filter(({ kind }) => kind === "token")
+      .map(({ body }) => /&client_secret=(.*)$/.exec(Redacted.value(body))?.[1])
+      .filter((secret, index, secrets) => secret !== secrets[index - 1]))
 
 describe("examples", { timeout: 60_000 }, () => {
   it("quick start: the first example of the README", () => {
@@ -87,13 +98,18 @@ describe("examples", { timeout: 60_000 }, () => {
         renameSync(join(folder, "next"), join(folder, "STORE_API_CLIENT_SECRET"))
       }
       const { STORE_API_CLIENT_SECRET: secret = "", ...variables } = variablesOf(emulator)
-      rotate("an-invented-secret-of-yesterday")
+      const [yesterday, tomorrow] = ["an-invented-secret-of-yesterday", "an-invented-secret-of-tomorrow"]
+      rotate(yesterday)
       const program = yield* start("rotatingSecret", { ...variables, SECRETS_FOLDER: folder })
       yield* program.says("TokenRefusedError: ")
       rotate(secret)
       yield* program.says("the store answers 200")
-      // Away from the file, and back to nothing: the token lives, and nobody reads.
-      rotate("an-invented-secret-of-tomorrow")
+      deepStrictEqual(yield* secretsUsed(emulator), [yesterday, secret])
+      // A rotation to what is wrong: seen as soon as another token is needed, and not before.
+      rotate(tomorrow)
+      yield* emulator.revoke()
+      yield* program.says("the store answers 401")
+      deepStrictEqual(yield* secretsUsed(emulator), [yesterday, secret, tomorrow])
       const output = yield* program.output
       assert.notInclude(output, "an-invented-secret")
       deepStrictEqual(yield* secretsIn(emulator, output), [])
@@ -133,10 +149,7 @@ describe("examples", { timeout: 60_000 }, () => {
       yield* emulator.clearRequests
       yield* emulator.fail(Fault.delay("1 second", { on: "api" }))
       const inFlight = yield* Effect.fork(fetched(`${url}/orders/2`))
-      yield* Effect.repeat(emulator.requests, {
-        schedule: Schedule.spaced("10 millis"),
-        until: (requests) => requests.length > 0
-      })
+      yield* until(emulator.requests, (requests) => requests.length > 0)
       yield* program.signal("SIGTERM")
       assert.strictEqual((yield* inFlight).status, 200)
       const { output } = yield* program.ended
@@ -184,19 +197,29 @@ describe("examples", { timeout: 60_000 }, () => {
       yield* program.ended
     }))
 
-  it.scopedLive("graceful shutdown: the order in hand is ended, no other begun, the tokens outlast it", () =>
+  it.scoped("graceful shutdown: the order in hand is ended, no other begun, the tokens outlast it", () =>
     Effect.gen(function*() {
+      // By a clock that stands still: from the second on, orders are answered when the test says so.
       const emulator = yield* Emulator.make()
-      yield* emulator.fail(Fault.delay("500 millis", { on: "api", times: 100 }))
+      const answered = Effect.zipRight(
+        TestClock.adjust("1 minute"),
+        TestServices.provideLive(Effect.sleep("10 millis"))
+      )
+      yield* emulator.fail([
+        Fault.delay("0 millis", { on: "api" }),
+        Fault.delay("1 minute", { on: "api", times: 100 })
+      ])
       const program = yield* start("gracefulShutdown", variablesOf(emulator))
-      yield* program.says("order 2: begun")
+      yield* TestServices.provideLive(program.says("order 2: begun"))
       yield* program.signal("SIGTERM")
-      const { output } = yield* program.ended
+      yield* TestServices.provideLive(program.says("told to stop"))
+      const { output } = yield* Effect.raceFirst(program.ended, Effect.forever(answered))
       deepStrictEqual(output.trim().split("\n"), [
-        ...["order 1: begun", "order 1: 200", "order 2: begun", "order 2: 200"],
+        ...["order 1: begun", "order 1: 200", "order 2: begun"],
+        ...["told to stop: no further order is begun", "order 2: 200"],
         "tokens and connections are given back"
       ])
-      assert.strictEqual(yield* emulator.connections, 0)
+      yield* TestServices.provideLive(until(emulator.connections, (open) => open === 0))
     }))
 
   it.scopedLive.skipIf(isLeftOut)(

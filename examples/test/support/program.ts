@@ -10,7 +10,7 @@ const dist = fileURLToPath(new URL("../../dist", import.meta.url))
 export interface Program {
   /** What it wrote until now, to both of its outputs. */
   readonly output: Effect.Effect<string>
-  /** Waits for a line; fails with all that was written when the program ends first, or takes longer than ten seconds. */
+  /** Waits for a line; fails with all that was written when the program ends first, or takes so long that the test would end without a word. */
   readonly says: (expected: string | RegExp) => Effect.Effect<string, string>
   readonly signal: (name: NodeJS.Signals) => Effect.Effect<void>
   /** The exit code, and all that was written. */
@@ -60,7 +60,7 @@ export const start = (
             return Effect.sync(() => written.listeners.delete(look))
           }).pipe(
             Effect.timeoutFail({
-              duration: "10 seconds",
+              duration: "50 seconds",
               onTimeout: () => `${name} does not say ${String(expected)}:\n${written.text()}`
             })
           ),

@@ -12,6 +12,7 @@ const program = Effect.gen(function*() {
 }).pipe(
   // The errors of the declaration, of the token and of the origin are told apart by their tags.
   Effect.catchTag("Unauthorized", () => Console.error("the store takes no token of ours")),
+  Effect.catchTag("ParseError", () => Console.error("what STORE_API_URL names is not the declared API")),
   Effect.catchTag("TokenRefusedError", (error) => Console.error(error.message))
 )
 

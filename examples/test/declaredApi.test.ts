@@ -4,7 +4,7 @@ import { Emulator } from "@store-api/emulator"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { Effect, Layer, Ref } from "effect"
 import { plainStoreClient, storeClient } from "../src/declaredApi.js"
-import * as DeclaredServer from "./support/declaredServer.js"
+import * as DeclaredServer from "../src/declaredServer.js"
 
 const setup = Effect.gen(function*() {
   const emulator = yield* Emulator.make()

@@ -7,7 +7,6 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Effect, Redacted, Schedule, TestClock, TestServices } from "effect"
 import { isLeftOut, redisServer } from "../../packages/redis/test/support/redisServer.js"
-import * as DeclaredServer from "./support/declaredServer.js"
 import { freePort, run, secretsIn, start, tokenRequests, variablesOf } from "./support/program.js"
 import { fetched, fetchedUntil } from "./support/scrape.js"
 
@@ -56,15 +55,24 @@ describe("examples", { timeout: 60_000 }, () => {
       for (const name of Object.keys(variablesOf(emulator))) assert.include(without.output, name)
     }))
 
-  it.scopedLive("HttpApiClient: an order is placed and listed; a refusal is told apart", () =>
+  it.scopedLive("HttpApiClient: an order is placed and listed; a refusal, and another API, are told apart", () =>
     Effect.gen(function*() {
-      const emulator = yield* Emulator.make()
-      const { apiUrl } = yield* DeclaredServer.make(emulator)
-      const variables = { ...variablesOf(emulator), STORE_API_URL: apiUrl }
+      const store = yield* start("declaredStore", {})
+      yield* store.says("STORE_API_CLIENT_SECRET")
+      const variables = Object.fromEntries(
+        [...(yield* store.output).matchAll(/(STORE_API_\w+)='([^']+)'/g)].map((
+          [, name = "", value = ""]
+        ) => [name, value])
+      )
+      assert.lengthOf(Object.keys(variables), 4)
       const { output, status } = yield* run("httpApiClient", variables)
       deepStrictEqual([status, output], [0, "order 1: a chair\n1 in all\n"])
       const refused = yield* run("httpApiClient", { ...variables, STORE_API_CLIENT_SECRET: "another+invented+secret" })
       assert.match(refused.output, /^The token endpoint refused .* \(status 401.*\n$/)
+      const another = yield* run("httpApiClient", variablesOf(yield* Emulator.make()))
+      deepStrictEqual([another.status, another.output], [0, "what STORE_API_URL names is not the declared API\n"])
+      yield* store.signal("SIGTERM")
+      yield* store.ended
     }))
 
   it.scopedLive("two stores: a token each, counted each; one that is down is no affair of the other", () =>

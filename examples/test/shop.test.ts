@@ -1,30 +1,34 @@
 /** Tests of an application, as its own project would have them: without a server, and against the emulator. */
 import { HttpClient, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
-import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
+import { AccessToken, AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
 import { NodeStoreAuth } from "@store-api/platform-node"
-import { Effect, Layer } from "effect"
+import { DateTime, Effect, Layer, Redacted } from "effect"
 import { isOpen } from "../src/shop.js"
 
 const down = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })
 
+const token = new AccessToken.AccessToken({
+  value: Redacted.make("an-invented-token"),
+  acquiredAt: DateTime.unsafeMake("2026-01-15T12:00:00Z"),
+  expiresAt: DateTime.unsafeMake("2026-01-15T13:00:00Z")
+})
+
+const api = HttpClient.make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, new Response("{}"))))
+
 /** In five lines: the tokens are a script, and so is the API. */
-const ShopTest = AuthorizedHttpClient.layer({ apiUrl: "https://api.store.example" }).pipe(
-  Layer.provide(AccessTokenProvider.layerTest(Effect.fail(down))),
-  Layer.provide(Layer.succeed(
-    HttpClient.HttpClient,
-    HttpClient.make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, new Response("{}"))))
-  ))
-)
+const shopTest = (tokens: Parameters<typeof AccessTokenProvider.layerTest>[0]) =>
+  AuthorizedHttpClient.layer({ apiUrl: "https://api.store.example" }).pipe(
+    Layer.provide(AccessTokenProvider.layerTest(tokens)),
+    Layer.provide(Layer.succeed(HttpClient.HttpClient, api))
+  )
+
+const auth = ({ url }: Emulator.Service) =>
+  NodeStoreAuth.layer({ authUrl: url, apiUrl: url, ...Emulator.demoClient, http: { proxy: "none" } })
 
 /** In five lines: a token service and an API on this machine, with faults on demand. */
-const EmulatorTest = Layer.unwrapEffect(
-  Effect.map(
-    Emulator.Emulator,
-    ({ url }) => NodeStoreAuth.layer({ authUrl: url, apiUrl: url, ...Emulator.demoClient, http: { proxy: "none" } })
-  )
-).pipe(
+const EmulatorTest = Layer.unwrapEffect(Effect.map(Emulator.Emulator, auth)).pipe(
   Layer.provideMerge(Emulator.layer())
 )
 
@@ -32,7 +36,12 @@ describe("the shop", () => {
   it.effect("is closed while no token can be had", () =>
     Effect.gen(function*() {
       assert.isFalse(yield* isOpen)
-    }).pipe(Effect.provide(ShopTest)))
+    }).pipe(Effect.provide(shopTest(Effect.fail(down)))))
+
+  it.effect("is open with a token", () =>
+    Effect.gen(function*() {
+      assert.isTrue(yield* isOpen)
+    }).pipe(Effect.provide(shopTest(token))))
 
   it.scopedLive("is open, also when the token service stumbles and a token is revoked", () =>
     Effect.gen(function*() {

@@ -10,7 +10,7 @@ const dist = fileURLToPath(new URL("../../dist", import.meta.url))
 export interface Program {
   /** What it wrote until now, to both of its outputs. */
   readonly output: Effect.Effect<string>
-  /** Waits for a line; fails with all that was written when the program ends first, or takes so long that the test would end without a word. */
+  /** Waits for a line; fails with all that was written when the program ends first, or says nothing of it for 50 seconds. */
   readonly says: (expected: string | RegExp) => Effect.Effect<string, string>
   readonly signal: (name: NodeJS.Signals) => Effect.Effect<void>
   /** The exit code, and all that was written. */

@@ -1,9 +1,10 @@
+/** The store that declares the API: a server of it, beside a token service. declaredStore.ts starts both. */
 import { createServer } from "node:http"
 import { HttpApiBuilder, HttpServer } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
 import type { Emulator } from "@store-api/emulator"
 import { DateTime, Effect, Layer, Redacted, Ref } from "effect"
-import { Bearer, Order, StoreApi, Unauthorized } from "../../src/declaredApi.js"
+import { Bearer, Order, StoreApi, Unauthorized } from "./declaredApi.js"
 
 /** A server of the declared API that lets in the tokens of the emulator while they live. */
 const layer = (emulator: Emulator.Service, orders: Ref.Ref<ReadonlyArray<Order>>) =>

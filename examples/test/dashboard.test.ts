@@ -7,38 +7,11 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { PrometheusExporter } from "@opentelemetry/exporter-prometheus"
 import { AccessToken, ClientCredentials, SharedTokenSource, TokenSource, TokenStore } from "@store-api/core"
 import { Emulator } from "@store-api/emulator"
-import { DateTime, Effect, Logger, Option, Redacted, Schema } from "effect"
+import { DateTime, Effect, Logger, Option, Redacted } from "effect"
+import { panels, shownIn, targets, variables } from "./support/dashboard.js"
 import { freePort, start, variablesOf } from "./support/program.js"
 import { isLeftOut, promtool } from "./support/promtool.js"
-import { fetchedUntil, labelsOf } from "./support/scrape.js"
-
-const read = (...path: ReadonlyArray<string>) => readFileSync(join(import.meta.dirname, "..", "..", ...path), "utf8")
-
-const DataSource = Schema.Struct({ type: Schema.Literal("prometheus"), uid: Schema.Literal("${datasource}") })
-
-/** The part of it that is looked at. */
-const Dashboard = Schema.parseJson(Schema.Struct({
-  templating: Schema.Struct({
-    list: Schema.Array(Schema.Struct({
-      name: Schema.String,
-      type: Schema.String,
-      query: Schema.Union(Schema.String, Schema.Struct({ query: Schema.String }))
-    }))
-  }),
-  panels: Schema.Array(Schema.Struct({
-    id: Schema.Int,
-    title: Schema.NonEmptyString,
-    datasource: DataSource,
-    targets: Schema.Array(Schema.Struct({ datasource: DataSource, expr: Schema.String, legendFormat: Schema.String }))
-  }))
-}))
-
-const text = read("examples", "prometheus", "dashboard.json")
-const { panels, templating } = Schema.decodeUnknownSync(Dashboard)(text)
-const targets = panels.flatMap((panel) => panel.targets)
-const variables = templating.list.flatMap(({ query, type }) =>
-  type === "query" && typeof query !== "string" ? query.query : []
-)
+import { eventually, fetched, labelsOf } from "./support/scrape.js"
 
 /** Prometheus itself adds these to whatever it scrapes. */
 const ofPrometheus = ["job", "instance"]
@@ -50,13 +23,12 @@ const missing = (
   legend = ""
 ): ReadonlyArray<string> => {
   const selectors = [...expression.matchAll(/(store_api_token_\w+)(?:\{([^}]*)\})?/g)]
-  const shown = [...legend.matchAll(/\{\{(\w+)\}\}/g)].map(([, label = ""]) => label)
   const grouped = [...expression.matchAll(/ by \(([^)]*)\)/g)].flatMap(([, labels = ""]) => labels.split(/,\s*/))
   return selectors.flatMap(([, name = "", matchers = ""]) => {
     const labels = served.get(name)
     if (labels === undefined) return [name]
     const asked = [...matchers.matchAll(/(\w+)=~?"/g)].map(([, label = ""]) => label)
-    return [...new Set([...asked, ...shown, ...grouped])]
+    return [...new Set([...asked, ...shownIn(legend), ...grouped])]
       .filter((label) => !labels.has(label) && !ofPrometheus.includes(label))
       .map((label) => `${name}: ${label}`)
   })
@@ -67,8 +39,8 @@ const ofTheExample = Effect.gen(function*() {
   const emulator = yield* Emulator.make()
   const port = yield* freePort
   yield* start("prometheus", { ...variablesOf(emulator), METRICS_PORT: String(port) })
-  return yield* fetchedUntil(
-    `http://127.0.0.1:${port}/metrics`,
+  return yield* eventually(
+    fetched(`http://127.0.0.1:${port}/metrics`),
     ({ text }) => text.includes("store_api_token_acquisitions_total{outcome=\"Success\"} 1")
   )
 })
@@ -99,7 +71,10 @@ const ofASharedStore = Effect.gen(function*() {
     yield* acquired(store)
     yield* acquired(store)
     yield* acquired({ ...store, get: () => Effect.fail(down) })
-    return yield* fetchedUntil(`http://127.0.0.1:${port}/metrics`, ({ text }) => text.includes("store_hits_total"))
+    return yield* eventually(
+      fetched(`http://127.0.0.1:${port}/metrics`),
+      ({ text }) => text.includes("store_hits_total")
+    )
   }).pipe(Effect.provide([metrics, Logger.remove(Logger.defaultLogger)]))
 })
 
@@ -128,7 +103,11 @@ describe("examples/prometheus/dashboard.json", { timeout: 60_000 }, () => {
     }))
 
   it("shows each metric of docs/telemetry.md", () => {
-    const documented = [...read("docs", "telemetry.md").matchAll(/^\| `(store_api_token_\w+)` \|/gm)].map((
+    const documented = [
+      ...readFileSync(join(import.meta.dirname, "..", "..", "docs", "telemetry.md"), "utf8").matchAll(
+        /^\| `(store_api_token_\w+)` \|/gm
+      )
+    ].map((
       [, name = ""]
     ) => name)
     assert.isAtLeast(documented.length, 8)

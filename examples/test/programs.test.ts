@@ -5,16 +5,12 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
-import { Effect, Redacted, Schedule, TestClock, TestServices } from "effect"
+import { Effect, Redacted, TestClock, TestServices } from "effect"
 import { isLeftOut, redisServer } from "../../packages/redis/test/support/redisServer.js"
 import { freePort, run, secretsIn, start, tokenRequests, variablesOf } from "./support/program.js"
-import { fetched, fetchedUntil } from "./support/scrape.js"
+import { eventually, fetched } from "./support/scrape.js"
 
 const root = join(import.meta.dirname, "..", "..")
-
-/** Looks until it holds. */
-const until = <A>(effect: Effect.Effect<A>, holds: (value: A) => boolean) =>
-  Effect.repeat(effect, { schedule: Schedule.spaced("10 millis"), until: holds })
 
 /** The secrets of the token requests, in their order; of neighbours that are the same, one. */
 const secretsUsed = (emulator: Emulator.Service) =>
@@ -152,12 +148,12 @@ describe("examples", { timeout: 60_000 }, () => {
       assert.strictEqual(failing.status, 503)
       assert.strictEqual((yield* fetched(`${url}/health`)).status, 503)
       yield* emulator.clearFaults
-      yield* fetchedUntil(`${url}/orders/1`, ({ status }) => status === 200)
+      yield* eventually(fetched(`${url}/orders/1`), ({ status }) => status === 200)
       // In flight when the signal comes: answered.
       yield* emulator.clearRequests
       yield* emulator.fail(Fault.delay("1 second", { on: "api" }))
       const inFlight = yield* Effect.fork(fetched(`${url}/orders/2`))
-      yield* until(emulator.requests, (requests) => requests.length > 0)
+      yield* eventually(emulator.requests, (requests) => requests.length > 0)
       yield* program.signal("SIGTERM")
       assert.strictEqual((yield* inFlight).status, 200)
       const { output } = yield* program.ended
@@ -170,8 +166,8 @@ describe("examples", { timeout: 60_000 }, () => {
       const port = yield* freePort
       const program = yield* start("prometheus", { ...variablesOf(emulator), METRICS_PORT: String(port) })
       const url = `http://127.0.0.1:${port}/metrics`
-      const scraped = yield* fetchedUntil(
-        url,
+      const scraped = yield* eventually(
+        fetched(url),
         ({ text }) => text.includes("store_api_token_acquisitions_total{outcome=\"Success\"} 1")
       )
       const lines = scraped.text.split("\n")
@@ -198,7 +194,10 @@ describe("examples", { timeout: 60_000 }, () => {
         value("store_api_token_acquisition_duration_seconds_count{unit=\"s\"}")
       )
       yield* emulator.revoke()
-      yield* fetchedUntil(url, ({ text }) => text.includes("store_api_token_rejections_total{outcome=\"Dropped\"} 1"))
+      yield* eventually(
+        fetched(url),
+        ({ text }) => text.includes("store_api_token_rejections_total{outcome=\"Dropped\"} 1")
+      )
       deepStrictEqual(yield* secretsIn(emulator, scraped.text, yield* program.output), [])
       assert.notInclude(scraped.text, Emulator.demoClient.clientId)
       yield* program.signal("SIGTERM")
@@ -227,7 +226,7 @@ describe("examples", { timeout: 60_000 }, () => {
         ...["told to stop: no further order is begun", "order 2: 200"],
         "tokens and connections are given back"
       ])
-      yield* TestServices.provideLive(until(emulator.connections, (open) => open === 0))
+      yield* TestServices.provideLive(eventually(emulator.connections, (open) => open === 0))
     }))
 
   it.scopedLive.skipIf(isLeftOut)(

@@ -7,15 +7,9 @@ export const fetched = (url: string) =>
     return { status: response.status, text: await response.text() }
   })
 
-/** Asks until it answers so. */
-export const fetchedUntil = (
-  url: string,
-  holds: (answer: { readonly status: number; readonly text: string }) => boolean
-) =>
-  Effect.retry(
-    Effect.filterOrFail(fetched(url), holds, ({ text }) => text),
-    Schedule.intersect(Schedule.spaced("50 millis"), Schedule.recurs(900))
-  )
+/** Looks until it holds; its test's timeout is the end. */
+export const eventually = <A, E>(effect: Effect.Effect<A, E>, holds: (value: A) => boolean): Effect.Effect<A> =>
+  Effect.retry(Effect.filterOrFail(effect, holds), Schedule.spaced("50 millis")).pipe(Effect.orDie)
 
 /** The names of the series and of their labels. */
 export const labelsOf = (text: string): ReadonlyMap<string, ReadonlySet<string>> => {

@@ -1,0 +1,83 @@
+/** A Prometheus on this machine, of the same package as promtool. */
+import { spawn } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect, Schema, type Scope } from "effect"
+import { freePort } from "./program.js"
+import { eventually, fetched } from "./scrape.js"
+
+export interface Sample {
+  readonly metric: Readonly<Record<string, string>>
+  readonly value: readonly [time: number, value: string]
+}
+
+export interface Prometheus {
+  /** What it answers to an expression, at this moment; an expression that it does not take is a defect. */
+  readonly query: (expression: string) => Effect.Effect<ReadonlyArray<Sample>>
+  /** The same, as soon as there is anything. */
+  readonly queryUntil: (expression: string) => Effect.Effect<ReadonlyArray<Sample>>
+  /** The alerts that it evaluates. */
+  readonly alerts: Effect.Effect<
+    ReadonlyArray<{ readonly name: string; readonly health: string; readonly state: string }>
+  >
+}
+
+const Answer = Schema.parseJson(Schema.Struct({
+  status: Schema.Literal("success"),
+  data: Schema.Struct({
+    result: Schema.Array(Schema.Struct({
+      metric: Schema.Record({ key: Schema.String, value: Schema.String }),
+      value: Schema.Tuple(Schema.Number, Schema.String)
+    }))
+  })
+}))
+
+const Rules = Schema.parseJson(Schema.Struct({
+  data: Schema.Struct({
+    groups: Schema.Array(Schema.Struct({
+      rules: Schema.Array(Schema.Struct({ name: Schema.String, health: Schema.String, state: Schema.String }))
+    }))
+  })
+}))
+
+/** Starts it in a folder of these files, with `prometheus.yml` among them; ended with the scope. */
+export const start = (files: Readonly<Record<string, string>>): Effect.Effect<Prometheus, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const port = yield* freePort
+    const folder = yield* Effect.acquireRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "prometheus-"))),
+      (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+    )
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        const options = [
+          "--config.file=prometheus.yml",
+          "--storage.tsdb.path=data",
+          `--web.listen-address=127.0.0.1:${port}`
+        ]
+        const child = spawn("prometheus", [...options, "--log.level=error"], { cwd: folder, stdio: "inherit" })
+        return { child, closed: new Promise((resolve) => child.on("close", resolve)) }
+      }),
+      ({ child, closed }) => Effect.zipRight(Effect.sync(() => child.kill("SIGKILL")), Effect.promise(() => closed))
+    )
+    const url = `http://127.0.0.1:${port}`
+    yield* eventually(fetched(`${url}/-/ready`), ({ status }) => status === 200)
+    const query = (expression: string) =>
+      Effect.map(
+        Effect.flatMap(
+          fetched(`${url}/api/v1/query?query=${encodeURIComponent(expression)}`),
+          ({ text }) => Schema.decodeUnknown(Answer)(text)
+        ),
+        ({ data }) => data.result
+      ).pipe(Effect.orDie)
+    return {
+      query,
+      queryUntil: (expression) => eventually(query(expression), (samples) => samples.length > 0),
+      alerts: Effect.flatMap(fetched(`${url}/api/v1/rules`), ({ text }) => Schema.decodeUnknown(Rules)(text)).pipe(
+        Effect.map(({ data }) => data.groups.flatMap(({ rules }) => rules)),
+        Effect.orDie
+      )
+    }
+  })

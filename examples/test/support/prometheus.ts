@@ -50,7 +50,7 @@ export const start = (files: Readonly<Record<string, string>>): Effect.Effect<Pr
       (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
     )
     for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
-    yield* Effect.acquireRelease(
+    const { closed } = yield* Effect.acquireRelease(
       Effect.sync(() => {
         const options = [
           "--config.file=prometheus.yml",
@@ -58,12 +58,15 @@ export const start = (files: Readonly<Record<string, string>>): Effect.Effect<Pr
           `--web.listen-address=127.0.0.1:${port}`
         ]
         const child = spawn("prometheus", [...options, "--log.level=error"], { cwd: folder, stdio: "inherit" })
-        return { child, closed: new Promise((resolve) => child.on("close", resolve)) }
+        return { child, closed: new Promise((resolve) => child.on("close", resolve).on("error", resolve)) }
       }),
       ({ child, closed }) => Effect.zipRight(Effect.sync(() => child.kill("SIGKILL")), Effect.promise(() => closed))
     )
     const url = `http://127.0.0.1:${port}`
-    yield* eventually(fetched(`${url}/-/ready`), ({ status }) => status === 200)
+    yield* Effect.raceFirst(
+      eventually(fetched(`${url}/-/ready`), ({ status }) => status === 200),
+      Effect.flatMap(Effect.promise(() => closed), (end) => Effect.dieMessage(`prometheus has ended: ${String(end)}`))
+    )
     const query = (expression: string) =>
       Effect.map(
         Effect.flatMap(

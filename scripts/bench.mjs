@@ -1,15 +1,16 @@
 /**
  * `npm run bench`: measures the built packages beside their peers and writes docs/benchmarks.md; with `-- --quick` it
  * takes less time and writes nothing. `npm run bench -- fleet` simulates fleets and writes docs/fleets.md; with `--check` it
- * writes nothing, and fails when what is there is not what it would write.
+ * writes nothing, and fails when what is there is not what it would write. `npm run bench -- cli` measures the cold start of
+ * the command line alone and writes nothing; with `--check` it fails when that takes too long.
  */
 import "./require-node.mjs"
 import { build, install, takesOnly } from "./workspace.mjs"
 
-const fleet = process.argv[2] === "fleet"
+const part = process.argv.slice(2, 3).find((name) => name === "fleet" || name === "cli")
 
-takesOnly(...(fleet ? ["fleet", "--check"] : ["--quick"]))
+takesOnly(...(part === undefined ? ["--quick"] : [part, "--check"]))
 install()
 build("benchmarks")
 
-await import(fleet ? "../benchmarks/dist/fleet/main.js" : "../benchmarks/dist/main.js")
+await import(part === undefined ? "../benchmarks/dist/main.js" : `../benchmarks/dist/${part}/main.js`)

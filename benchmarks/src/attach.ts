@@ -2,7 +2,7 @@
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { AccessTokenProvider, AuthorizedHttpClient, TokenSource } from "@store-api/core"
 import { Effect } from "effect"
-import { alternate, type Candidate, difference, nanoseconds, type Spread } from "./harness.js"
+import { alternate, type Candidate, difference, nanoseconds, plainly, type Run, type Spread } from "./harness.js"
 import { token } from "./sample.js"
 
 /** In microseconds a request. */
@@ -17,12 +17,18 @@ const request = HttpClientRequest.get(`${apiUrl}/v1/orders?page=2`)
 const response = HttpClientResponse.fromWeb(request, new Response(null, { status: 200 }))
 
 // Without the span that `HttpClient.make` adds to each request: it costs more than what is measured here.
-const stub = HttpClient.makeWith<never, never, never, never>(Effect.map(() => response), Effect.succeed)
+const bare = HttpClient.makeWith<never, never, never, never>(
+  Effect.map(() => response),
+  Effect.succeed
+)
 
-const executing = <E>(name: string, client: HttpClient.HttpClient.With<E>): Candidate => ({
+/** As the clients of an application are. The header is on its span too, redacted. */
+export const withSpans: HttpClient.HttpClient = HttpClient.make(() => Effect.succeed(response))
+
+const executing = (run: Run) => <E>(name: string, client: HttpClient.HttpClient.With<E>): Candidate => ({
   name,
   run: (times) =>
-    Effect.runPromise(Effect.gen(function*() {
+    run(Effect.gen(function*() {
       const start = performance.now()
       for (let i = 0; i < times; i++) yield* client.execute(request)
       return performance.now() - start
@@ -35,11 +41,16 @@ const inMicroseconds = ({ high, low, median }: Spread): Spread => ({
   high: high / 1000
 })
 
-export const measureAttach = (millis: number): Promise<Attach> =>
+export const measureAttach = (
+  millis: number,
+  run: Run = plainly,
+  stub: HttpClient.HttpClient = bare
+): Promise<Attach> =>
   Effect.gen(function*() {
     const authorized = yield* AuthorizedHttpClient.withAccessToken(stub, { apiUrl })
+    const executed = executing(run)
     const rounds = yield* Effect.promise(() =>
-      alternate([executing("bare", stub), executing("authorized", authorized)], millis)
+      alternate([executed("bare", stub), executed("authorized", authorized)], millis)
     )
     return {
       bare: inMicroseconds(nanoseconds(rounds, "bare")),
@@ -50,5 +61,5 @@ export const measureAttach = (millis: number): Promise<Attach> =>
     Effect.provideServiceEffect(AccessTokenProvider.AccessTokenProvider, AccessTokenProvider.make()),
     Effect.provideService(TokenSource.TokenSource, TokenSource.make(() => token(3_600_000))),
     Effect.scoped,
-    Effect.runPromise
+    run
   )

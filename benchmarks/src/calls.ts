@@ -1,7 +1,16 @@
 /** One cached call as a promise: `Effect.runPromise(get)`, and the peers in their own form. */
 import { AccessTokenProvider, TokenSource } from "@store-api/core"
-import { Effect, Exit, Scope } from "effect"
-import { alternate, awaiting, nanoseconds, ratio, type Spread } from "./harness.js"
+import { Effect, Exit, Runtime, Scope } from "effect"
+import {
+  alternate,
+  awaiting,
+  type Candidate,
+  nanoseconds,
+  ratio,
+  type Rounds,
+  type Run,
+  type Spread
+} from "./harness.js"
 import { aheadOf, peers } from "./peers/index.js"
 import { token } from "./sample.js"
 import { withTokenServer } from "./tokenServer.js"
@@ -17,6 +26,13 @@ export const baseline = "Effect.runPromise(Effect.succeed(x))"
 export const ours = "Effect.runPromise(provider.get)"
 
 const hour = 3600
+
+const callsOf = (rounds: Rounds): ReadonlyArray<Call> =>
+  Object.keys(rounds).map((name) => ({
+    name,
+    ns: nanoseconds(rounds, name),
+    ratio: ratio(rounds, name, baseline)
+  }))
 
 export const measureCalls = (millis: number): Promise<ReadonlyArray<Call>> =>
   withTokenServer({ life: hour, delay: 0, fault: "none" }, async (server) => {
@@ -42,9 +58,33 @@ export const measureCalls = (millis: number): Promise<ReadonlyArray<Call>> =>
     if (server.arrivals.length !== asked) throw new Error("A cached call sent a token request.")
     for (const { client } of clients) await client.close()
     await Effect.runPromise(Scope.close(scope, Exit.void))
-    return Object.keys(rounds).map((name) => ({
-      name,
-      ns: nanoseconds(rounds, name),
-      ratio: ratio(rounds, name, baseline)
-    }))
+    return callsOf(rounds)
   })
+
+/** With the runtime of the fiber that calls, so that each promise is within its span, as in a handler of a request. */
+const awaitingWithin = (run: Run) => (name: string, effect: Effect.Effect<unknown, unknown>): Candidate => ({
+  name,
+  run: (times) =>
+    run(Effect.gen(function*() {
+      const call = Runtime.runPromise(yield* Effect.runtime())
+      // Fails without a span.
+      yield* Effect.promise(() => call(Effect.currentSpan))
+      return yield* Effect.promise(() => awaiting(name, () => call(effect)).run(times))
+    }))
+})
+
+/** The two of an application that is traced: the peers do not know its tracer. */
+export const measureCallsWithin = (millis: number, run: Run): Promise<ReadonlyArray<Call>> =>
+  Effect.gen(function*() {
+    const provider = yield* AccessTokenProvider.make()
+    const succeed = Effect.succeed(yield* provider.get)
+    const awaited = awaitingWithin(run)
+    const rounds = yield* Effect.promise(() =>
+      alternate([awaited(baseline, succeed), awaited(ours, provider.get)], millis)
+    )
+    return callsOf(rounds)
+  }).pipe(
+    Effect.provideService(TokenSource.TokenSource, TokenSource.make(() => token(hour * 1000))),
+    Effect.scoped,
+    run
+  )

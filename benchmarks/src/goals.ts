@@ -1,5 +1,7 @@
 /** The goals, what was measured of them, and what may never be broken on any machine. */
+import type { Attach } from "./attach.js"
 import * as calls from "./calls.js"
+import { coldStartGoal } from "./cli/coldStart.js"
 import type { Spread } from "./harness.js"
 import * as hit from "./hit.js"
 import { callers, delay, life, type Load } from "./load.js"
@@ -49,6 +51,37 @@ const perFiber = (
   }
 }
 
+const inOneFiber = (what: string, hits: ReadonlyArray<hit.Hit>): Goal => {
+  const own = find(hits, hit.ours)
+  const repeated = find(hits, hit.repeated)
+  return {
+    what,
+    goal: `${hitGoal} × \`Ref.get\``,
+    limit: `${hitLimit} ×`,
+    measured: `${times(own.ratio)}, ${number(own.ns.median)} ns; by \`Effect.repeatN\` ${times(repeated.ratio)}`,
+    verdict: verdict(own.ratio.median, hitGoal, hitLimit)
+  }
+}
+
+const asPromise = (what: string, measured: ReadonlyArray<calls.Call>): Goal => {
+  const { ns, ratio } = find(measured, calls.ours)
+  return {
+    what,
+    goal: "1.1 × `Effect.runPromise(Effect.succeed(x))`",
+    limit: "1.3 ×",
+    measured: `${times(ratio)}, ${number(ns.median)} ns`,
+    verdict: verdict(ratio.median, 1.1, 1.3)
+  }
+}
+
+const attaching = (what: string, { added: { high, low, median } }: Attach): Goal => ({
+  what,
+  goal: "≤ 3 µs",
+  limit: "6 µs",
+  measured: `${number(median, 2)} µs (${number(low, 2)} to ${number(high, 2)})`,
+  verdict: verdict(median, 3, 6)
+})
+
 const underLoad = (how: string, load: Load, seconds: number): Goal => {
   const { goal, limit } = requestsUnderLoad(seconds)
   return {
@@ -63,28 +96,15 @@ const underLoad = (how: string, load: Load, seconds: number): Goal => {
 }
 
 export const goals = (results: Results): ReadonlyArray<Goal> => {
-  const { attach, fibers, hits, outages, revoked, seconds, sizes, stampedes } = results
-  const own = find(hits, hit.ours)
-  const repeated = find(hits, hit.repeated)
-  const promised = find(results.calls, calls.ours)
+  const { attach, fibers, outages, revoked, seconds, sizes, stampedes, traced } = results
   const requests = Math.max(...stampedes.map((stampede) => stampede.requests))
   const kB = (bytes: number) => `${number(bytes / 1000, 1)} kB`
   const sockets = find(results.loads, "@store-api/core")
   return [
-    {
-      what: "`get`, cached, both clocks checked, per `yield*` in one fiber",
-      goal: `${hitGoal} × \`Ref.get\``,
-      limit: `${hitLimit} ×`,
-      measured: `${times(own.ratio)}, ${number(own.ns.median)} ns; by \`Effect.repeatN\` ${times(repeated.ratio)}`,
-      verdict: verdict(own.ratio.median, hitGoal, hitLimit)
-    },
-    {
-      what: "`Effect.runPromise(get)`",
-      goal: "1.1 × `Effect.runPromise(Effect.succeed(x))`",
-      limit: "1.3 ×",
-      measured: `${times(promised.ratio)}, ${number(promised.ns.median)} ns`,
-      verdict: verdict(promised.ratio.median, 1.1, 1.3)
-    },
+    inOneFiber("`get`, cached, both clocks checked, per `yield*` in one fiber", results.hits),
+    inOneFiber("cached `get` per `yield*` in one fiber, traced", traced.hits),
+    asPromise("`Effect.runPromise(get)`", results.calls),
+    asPromise("`Effect.runPromise(get)`, traced", traced.calls),
     {
       what: `cold start, 1 to ${
         number(Math.max(...stampedes.map(({ fibers }) => fibers)))
@@ -141,15 +161,13 @@ export const goals = (results: Results): ReadonlyArray<Goal> => {
         `all repeated within ${number(revoked.wall.median)} ms`,
       verdict: worst([verdict(revoked.failed, 0, 0), verdict(revoked.tokenRequests, 1, 1)])
     },
-    {
-      what: "attaching `Authorization`, over a stub client",
-      goal: "≤ 3 µs",
-      limit: "6 µs",
-      measured: `${number(attach.added.median, 2)} µs (${number(attach.added.low, 2)} to ${
-        number(attach.added.high, 2)
-      })`,
-      verdict: verdict(attach.added.median, 3, 6)
-    },
+    attaching("attaching `Authorization`, over a stub client", attach),
+    attaching("attaching `Authorization`, traced", traced.attach),
+    attaching(
+      "attaching `Authorization`, traced, where each request has a span, which shows the header redacted",
+      traced.request
+    ),
+    coldStartGoal(results.coldStart),
     {
       what: "own code of core, minified and gzipped, peers left out",
       goal: "≤ 8 kB",

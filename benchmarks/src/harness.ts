@@ -1,6 +1,7 @@
 /** What the benchmarks share: robust statistics, rounds that alternate, processes of their own. */
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
+import { Effect } from "effect"
 
 /** The middle of some measurements, and the quarters around it. */
 export interface Spread {
@@ -25,6 +26,11 @@ export const max = (values: ReadonlyArray<number>): number => values.reduce((a, 
 
 export const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
 
+/** How a measurement runs its effects: by themselves, or within an application that is traced. */
+export type Run = <A, E>(effect: Effect.Effect<A, E>) => Promise<A>
+
+export const plainly: Run = (effect) => Effect.runPromise(effect)
+
 /** Something to be timed: `run(times)` does it so often and tells how many milliseconds that took. */
 export interface Candidate {
   readonly name: string
@@ -36,7 +42,7 @@ export type Rounds = Readonly<Record<string, ReadonlyArray<number>>>
 
 const roundMillis = 0.25
 
-const shuffled = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> =>
+export const shuffled = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> =>
   values.map((value) => ({ value, at: Math.random() })).sort((a, b) => a.at - b.at).map(({ value }) => value)
 
 /**

@@ -1,7 +1,7 @@
 /** The cached path inside one fiber, beside `Ref.get` and Effect's own caches. */
 import { AccessTokenProvider, TokenSource } from "@store-api/core"
 import { Cache, Deferred, Effect, Ref } from "effect"
-import { alternate, type Candidate, nanoseconds, ratio, type Spread } from "./harness.js"
+import { alternate, type Candidate, nanoseconds, plainly, ratio, type Run, type Spread } from "./harness.js"
 import { token } from "./sample.js"
 
 export interface Hit {
@@ -11,20 +11,20 @@ export interface Hit {
 }
 
 /** As in an application: one fiber that yields the same effect again and again. */
-const yielding = (name: string, effect: Effect.Effect<unknown, unknown>): Candidate => ({
+const yielding = (run: Run) => (name: string, effect: Effect.Effect<unknown, unknown>): Candidate => ({
   name,
   run: (times) =>
-    Effect.runPromise(Effect.gen(function*() {
+    run(Effect.gen(function*() {
       const start = performance.now()
       for (let i = 0; i < times; i++) yield* effect
       return performance.now() - start
     }))
 })
 
-const repeating = (name: string, effect: Effect.Effect<unknown, unknown>): Candidate => ({
+const repeating = (run: Run) => (name: string, effect: Effect.Effect<unknown, unknown>): Candidate => ({
   name,
   run: (times) =>
-    Effect.runPromise(Effect.suspend(() => {
+    run(Effect.suspend(() => {
       const start = performance.now()
       return Effect.map(Effect.repeatN(effect, times - 1), () => performance.now() - start)
     }))
@@ -37,8 +37,9 @@ const repeatedBaseline = "Ref.get, Effect.repeatN"
 
 const hour = 3_600_000
 
-export const measureHit = (millis: number): Promise<ReadonlyArray<Hit>> =>
-  Effect.gen(function*() {
+export const measureHit = (millis: number, run: Run = plainly): Promise<ReadonlyArray<Hit>> =>
+  run(Effect.scoped(Effect.gen(function*() {
+    const [yielded, repeatedly] = [yielding(run), repeating(run)]
     const source = TokenSource.make(() => token(hour))
     const provider = yield* Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, source)
     const acquire = token(hour)
@@ -49,13 +50,13 @@ export const measureHit = (millis: number): Promise<ReadonlyArray<Hit>> =>
     yield* Deferred.succeed(landed, undefined)
     const rounds = yield* Effect.promise(() =>
       alternate([
-        yielding(baseline, Ref.get(ref)),
-        yielding(ours, provider.get),
-        yielding("awaiting a done Deferred", Deferred.await(landed)),
-        yielding("Effect Cache", cache.get("token")),
-        yielding("Effect.cachedWithTTL", cached),
-        repeating(repeatedBaseline, Ref.get(ref)),
-        repeating(repeated, provider.get)
+        yielded(baseline, Ref.get(ref)),
+        yielded(ours, provider.get),
+        yielded("awaiting a done Deferred", Deferred.await(landed)),
+        yielded("Effect Cache", cache.get("token")),
+        yielded("Effect.cachedWithTTL", cached),
+        repeatedly(repeatedBaseline, Ref.get(ref)),
+        repeatedly(repeated, provider.get)
       ], millis)
     )
     return Object.keys(rounds).map((name) => ({
@@ -63,4 +64,4 @@ export const measureHit = (millis: number): Promise<ReadonlyArray<Hit>> =>
       ns: nanoseconds(rounds, name),
       ratio: ratio(rounds, name, name.includes("repeatN") ? repeatedBaseline : baseline)
     }))
-  }).pipe(Effect.scoped, Effect.runPromise)
+  })))

@@ -10,6 +10,8 @@ const packages = [
   "effect",
   "@effect/platform",
   "@effect/platform-node",
+  "@effect/opentelemetry",
+  "@opentelemetry/sdk-trace-node",
   "@azure/core-rest-pipeline",
   "@badgateway/oauth2-client",
   "google-auth-library",

@@ -4,6 +4,7 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
+import { coldStartTable } from "./cli/coldStart.js"
 import { broken, goals, hitGoal, hitLimit } from "./goals.js"
 import { machine } from "./machine.js"
 import { measureAll, type Results } from "./measure.js"
@@ -50,7 +51,16 @@ print(`\n${environment.cpu}, ${environment.cores} cores, ${environment.memory}, 
 for (const [what, goal, limit, measured, verdict] of goalTable(reached).slice(1)) {
   print(`${what ?? ""}\n    goal ${goal ?? ""}; limit ${limit ?? ""}\n    ${measured ?? ""}\n    -> ${verdict ?? ""}`)
 }
-print(`\n${plain(hitTable(results))}\n\n${plain(stampedeTable(results))}\n\n${plain(peerTable(results))}\n`)
+print("")
+for (
+  const table of [
+    hitTable(results.hits),
+    hitTable(results.traced.hits, "traced"),
+    stampedeTable(results),
+    coldStartTable(results.coldStart),
+    peerTable(results)
+  ]
+) print(`${plain(table)}\n`)
 
 if (!quick) {
   const docs = (path: string) => fileURLToPath(new URL(`../../docs/${path}`, import.meta.url))

@@ -1,6 +1,7 @@
 /** All measurements of a run, one after the other. */
 import type { Attach } from "./attach.js"
 import type { Call } from "./calls.js"
+import { measureColdStart, type Program } from "./cli/coldStart.js"
 import { acrossProcesses, inProcesses, merged } from "./harness.js"
 import type { Hit } from "./hit.js"
 import { type Load, measureFibers, measureLoad } from "./load.js"
@@ -10,14 +11,26 @@ import { peers } from "./peers/index.js"
 import { store } from "./peers/store.js"
 import { measurePeerStampede, type PeerStampede, sizes } from "./peerStampede.js"
 import { measureRevoked, type Revoked } from "./revoked.js"
+import type { Measurement } from "./roundsProcess.js"
 import { measureSizes, type Size } from "./size.js"
 import { measureStampede, type Stampede } from "./stampede.js"
+
+/** In an application that is traced. */
+export interface Traced {
+  readonly hits: ReadonlyArray<Hit>
+  readonly calls: ReadonlyArray<Call>
+  readonly attach: Attach
+  /** Attaching, where each request has a span of its own besides. */
+  readonly request: Attach
+}
 
 export interface Results {
   readonly seconds: number
   readonly hits: ReadonlyArray<Hit>
   readonly calls: ReadonlyArray<Call>
   readonly attach: Attach
+  readonly traced: Traced
+  readonly coldStart: ReadonlyArray<Program>
   readonly stampedes: ReadonlyArray<Stampede>
   readonly fibers: Load
   /** Ours first; with `--quick` ours alone. */
@@ -42,21 +55,28 @@ export const measureAll = async (quick: boolean, tell: (what: string) => void): 
     for (const value of values) measured.push(await measure(value))
     return measured
   }
-  const rounds = <A>(what: string, millis: number) =>
+  const rounds = <A>(what: Measurement, millis: number) =>
     inProcesses<A>("roundsProcess.js", [what, `${millis / (quick ? 2 : 1)}`], quick ? 3 : 5)
+  const hits = async (what: Measurement) => merged(await rounds<ReadonlyArray<Hit>>(what, 1200))
+  const calls = async (what: Measurement) => merged(await rounds<ReadonlyArray<Call>>(what, 1200))
+  const attach = async (what: Measurement): Promise<Attach> => {
+    const attached = await rounds<Attach>(what, 800)
+    const across = (part: keyof Attach) => acrossProcesses(attached.map((one) => one[part]))
+    return { bare: across("bare"), authorized: across("authorized"), added: across("added") }
+  }
   const seconds = quick ? 4 : 10
   return {
     seconds,
-    hits: await step("cached token in one fiber", async () => merged(await rounds<ReadonlyArray<Hit>>("hit", 1200))),
-    calls: await step(
-      "cached token as a promise",
-      async () => merged(await rounds<ReadonlyArray<Call>>("calls", 1200))
-    ),
-    attach: await step("attaching the header", async () => {
-      const attached = await rounds<Attach>("attach", 800)
-      const across = (part: keyof Attach) => acrossProcesses(attached.map((one) => one[part]))
-      return { bare: across("bare"), authorized: across("authorized"), added: across("added") }
-    }),
+    hits: await step("cached token in one fiber", () => hits("hit")),
+    calls: await step("cached token as a promise", () => calls("calls")),
+    attach: await step("attaching the header", () => attach("attach")),
+    traced: await step("the same, traced", async () => ({
+      hits: await hits("tracedHit"),
+      calls: await calls("tracedCalls"),
+      attach: await attach("tracedAttach"),
+      request: await attach("tracedRequest")
+    })),
+    coldStart: await step("start of the command line", () => measureColdStart(quick ? 5 : 21)),
     sizes: await step("size", measureSizes),
     stampedes: await step("cold start with fibers", () => measureStampede(quick)),
     peerStampedes: await step(

@@ -1,6 +1,8 @@
 /** The report: the goals, ours beside others, and how each was set up. */
 import * as calls from "./calls.js"
+import { coldStartTable } from "./cli/coldStart.js"
 import type { Spread } from "./harness.js"
+import type { Hit } from "./hit.js"
 import { callers, delay, life } from "./load.js"
 import type { machine } from "./machine.js"
 import type { Results } from "./measure.js"
@@ -17,8 +19,12 @@ const nanoseconds = ({ high, low, median }: Spread) => `${number(median)} ns (${
 
 const ratio = ({ high, low, median }: Spread) => `${number(median, 2)} × (${number(low, 2)} to ${number(high, 2)})`
 
-export const hitTable = ({ hits }: Results): Table => [
-  ["per `yield*` in one fiber", "time", "multiple of `Ref.get` in the same loop"],
+export const hitTable = (hits: ReadonlyArray<Hit>, how?: "traced"): Table => [
+  [
+    "per `yield*` in one fiber" + (how === undefined ? "" : `, ${how}`),
+    "time",
+    "multiple of `Ref.get` in the same loop"
+  ],
   ...hits.map(({ name, ns, ratio: multiple }) => [name, nanoseconds(ns), ratio(multiple)])
 ]
 
@@ -97,7 +103,7 @@ Measured by \`npm run bench\` on ${date}, written by it. [How it is measured](..
 
 The goal is what we aim at, the limit what none should exceed; the verdict says where one does. Ratios are to something measured in the same run, so that
 they hold on any machine. In brackets: of times in one fiber, of promises and of attaching, the lowest and the highest of
-several processes; of the cold start, the middle half of its repetitions.
+several processes; of the cold start and of the command line, the middle half of the repetitions.
 
 ${markdown(goalTable(goals))}
 
@@ -113,7 +119,15 @@ ${
 
 ![Time per yield*, as a multiple of Ref.get](benchmarks/hit.svg)
 
-${markdown(hitTable(results))}
+${markdown(hitTable(results.hits))}
+
+The same loop in an application that is traced, each round within a span:
+
+${markdown(hitTable(results.traced.hits, "traced"))}
+
+Traced means OpenTelemetry's SDK by \`NodeSdk.layer\` of \`@effect/opentelemetry\`, spans and metrics exported meanwhile. While a
+fiber is within a span, each of its operations costs a change of OpenTelemetry's context more: \`Ref.get\` is one operation,
+a cached \`get\` three.
 
 ## A cold start
 
@@ -124,6 +138,13 @@ the time that a token request takes is not in it, on either side.
 ${markdown(stampedeTable(results))}
 
 ![Token requests by number of callers](benchmarks/stampede.svg)
+
+## The command line
+
+Each program from the start of its process to its end, in rounds that each have another order; in brackets the middle half of
+them. Stored: the token is in the folder of \`FileTokenStore\`. With \`--no-store\` it is had from the emulator each time.
+
+${markdown(coldStartTable(results.coldStart))}
 
 ## Beside others
 

@@ -59,8 +59,8 @@ export const measureAll = async (quick: boolean, tell: (what: string) => void): 
     inProcesses<A>("roundsProcess.js", [what, `${millis / (quick ? 2 : 1)}`], quick ? 3 : 5)
   const hits = async (what: Measurement) => merged(await rounds<ReadonlyArray<Hit>>(what, 1200))
   const calls = async (what: Measurement) => merged(await rounds<ReadonlyArray<Call>>(what, 1200))
-  const attach = async (what: Measurement): Promise<Attach> => {
-    const attached = await rounds<Attach>(what, 800)
+  const attach = async (what: Measurement, millis = 800): Promise<Attach> => {
+    const attached = await rounds<Attach>(what, millis)
     const across = (part: keyof Attach) => acrossProcesses(attached.map((one) => one[part]))
     return { bare: across("bare"), authorized: across("authorized"), added: across("added") }
   }
@@ -74,7 +74,8 @@ export const measureAll = async (quick: boolean, tell: (what: string) => void): 
       hits: await hits("tracedHit"),
       calls: await calls("tracedCalls"),
       attach: await attach("tracedAttach"),
-      request: await attach("tracedRequest")
+      // The span costs several times what is added, which therefore takes longer to tell.
+      request: await attach("tracedRequest", 2000)
     })),
     coldStart: await step("start of the command line", () => measureColdStart(quick ? 5 : 21)),
     sizes: await step("size", measureSizes),

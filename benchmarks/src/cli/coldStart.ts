@@ -20,16 +20,16 @@ export const limit = 1.8
 const cli = fileURLToPath(new URL("../../../packages/cli", import.meta.url))
 const bin = join(cli, "bin", "store-api.js")
 
-const baseline = `node -e 'import("effect")'`
-const stored = "store-api token, stored"
-const unstored = "store-api token --no-store"
+const baseline = "`node -e 'import(\"effect\")'`"
+const stored = "`store-api token`, the token stored"
+const unstored = "`store-api token --no-store`"
 
 const programs: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
-  ["node -e 0", ["-e", "0"]],
+  ["`node -e 0`", ["-e", "0"]],
   [baseline, ["-e", `import("effect")`]],
   [stored, [bin, "token"]],
   [unstored, [bin, "token", "--no-store"]],
-  ["store-api token --help", [bin, "token", "--help"]]
+  ["`store-api token --help`", [bin, "token", "--help"]]
 ]
 
 /** The variables that `store-api emulator` prints. */
@@ -86,7 +86,7 @@ export const coldStartGoal = (measured: ReadonlyArray<Program>): Goal => {
   const { high, low, median } = own.ratio
   return {
     what: "`store-api token` with a stored token, from start to end",
-    goal: `< ${limit} × \`${baseline}\``,
+    goal: `< ${limit} × ${baseline}`,
     limit: `${limit} ×`,
     measured: `${number(median, 2)} × (${number(low, 2)} to ${number(high, 2)}), ${number(own.millis.median)} ms`,
     verdict: median < limit ? "met" : "LIMIT MISSED"
@@ -94,9 +94,9 @@ export const coldStartGoal = (measured: ReadonlyArray<Program>): Goal => {
 }
 
 export const coldStartTable = (measured: ReadonlyArray<Program>): Table => [
-  ["program", "from start to end", `multiple of \`${baseline}\``],
+  ["program", "from start to end", `multiple of ${baseline}`],
   ...measured.map(({ millis, name, ratio: { high, low, median } }) => [
-    `\`${name}\``,
+    name,
     `${number(millis.median)} ms (${number(millis.low)} to ${number(millis.high)})`,
     `${number(median, 2)} × (${number(low, 2)} to ${number(high, 2)})`
   ])

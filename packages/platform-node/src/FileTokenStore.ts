@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { createHash, randomUUID } from "node:crypto"
+import { randomUUID } from "node:crypto"
 import { homedir } from "node:os"
 import type { PlatformError } from "@effect/platform/Error"
 import * as FileSystem from "@effect/platform/FileSystem"
@@ -20,8 +20,10 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { type NotPrivate, notPrivate, reasonOf } from "./internal/privateFolder.js"
+import { make as makeKeys } from "./internal/keys.js"
+import { type NotPrivate, reasonOf } from "./internal/privateFolder.js"
 import * as slots from "./internal/slots.js"
+import { make as makeSweep } from "./internal/sweep.js"
 
 /**
  * Where the store is.
@@ -73,15 +75,13 @@ export const defaultFolder: Effect.Effect<string> = Effect.map(
 /** In the folder that is given, which may hold other things too. */
 const ownFolder = "store-api-v1"
 
-/** After that, what no slot names belongs to nobody who still works on it. */
-const leftoverMillis = 60_000
-
 /**
  * The store over the `FileSystem` in the context.
  *
  * Each step is one rename, which the kernel lets one of many processes do: there is no lock that a crashed process could
  * leave behind, a reader finds the old entry or the new one, and a lease ends by the wall clock, whatever became of its
- * holder. Nothing is flushed to the disk: after a loss of power an entry may be gone or damaged, which is a miss.
+ * holder. Nothing is flushed to the disk: after a loss of power an entry may be gone or damaged, which is a miss. Each `put`
+ * takes away what is over, of all keys.
  *
  * @example
  * ```ts
@@ -101,73 +101,64 @@ export const make = (
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
-    const { create, list, removeOurs, swap, write } = yield* slots.make
+    const { swap, write } = yield* slots.make
     const given = options.folder ?? (yield* defaultFolder)
     const root = path.join(given, ownFolder)
-    const folderOf = (key: string) => path.join(root, createHash("sha256").update(key).digest("hex").slice(0, 32))
-    const fileOf = (folder: string, id: string) => path.join(folder, slots.sealed + id)
+    const { find, findOrCreate, folderOf } = yield* makeKeys(given, root)
+    const sweep = yield* makeSweep(root)
+    const fileOf = (folder: string, { id }: slots.Slot) => path.join(folder, slots.sealed + id)
 
-    /** False while there is no such folder. */
-    const isPrivate = (folder: string): Effect.Effect<boolean, PlatformError | NotPrivate> =>
-      Effect.flatMap(
-        slots.unlessMissing(fs.stat(folder)),
-        Option.match({
-          onNone: () => Effect.succeed(false),
-          onSome: (info) => Option.match(notPrivate(info), { onNone: () => Effect.succeed(true), onSome: Effect.fail })
-        })
-      )
-
-    const isOurs = Effect.zipWith(isPrivate(given), isPrivate(root), (given, root) => given && root)
-
-    const find = (folder: string) =>
-      Effect.if(isOurs, { onTrue: () => list(folder), onFalse: () => Effect.succeedNone })
-
-    const findOrCreate = (folder: string): Effect.Effect<slots.Names, PlatformError | NotPrivate> =>
-      Effect.gen(function*() {
-        while (true) {
-          const found = yield* find(folder)
-          if (Option.isSome(found)) return found.value
-          yield* fs.makeDirectory(root, { recursive: true, mode: 0o700 })
-          yield* create(folder)
-        }
-      })
-
-    /** The entry that counts, with its slot. */
+    /** The entry that counts, with the state that names it. */
     const read = (folder: string) =>
       Effect.gen(function*() {
         let last = ""
         while (true) {
-          const slot = Option.map(yield* find(folder), ({ slots }) => slots.entry)
+          const state = yield* find(folder)
           const now = yield* Clock.currentTimeMillis
-          if (Option.isNone(slot) || !slots.counts(slot.value, now)) return Option.none<Entry>()
-          const text = yield* slots.unlessMissing(fs.readFileString(fileOf(folder, slot.value.id)))
+          if (Option.isNone(state) || !slots.counts(state.value.entry, now)) return Option.none<Entry>()
+          const text = yield* slots.unlessMissing(fs.readFileString(fileOf(folder, state.value.entry)))
           if (Option.isSome(text)) {
-            return Option.map(decode(text.value), (entry) => ({ entry, slot: slot.value }))
+            return Option.map(decode(text.value), (entry) => ({ entry, state: state.value }))
           }
           // Replaced while it was looked up, or taken out by hand.
-          if (slot.value.id === last) return Option.none()
-          last = slot.value.id
+          if (state.value.entry.id === last) return Option.none()
+          last = state.value.entry.id
         }
       })
 
     const drop = (file: string) => Effect.ignore(fs.remove(file, { force: true }))
 
-    const put = (key: string, entry: string, life: Duration.DurationInput) =>
+    const put = (key: string, text: string, life: Duration.DurationInput) =>
       Effect.gen(function*() {
+        const now = yield* Clock.currentTimeMillis
         const folder = folderOf(key)
-        const id = randomUUID()
-        const next = slots.taken("entry", id, yield* Clock.currentTimeMillis, Duration.toMillis(life))
+        while (!(yield* putAs(folder, slots.taken(randomUUID(), now, Duration.toMillis(life)), text))) {
+          // The folder went while the entry was written. The next has a name of its own.
+        }
+        yield* sweep
+      })
+
+    const putAs = (folder: string, entry: slots.Slot, text: string) =>
+      Effect.gen(function*() {
         yield* findOrCreate(folder)
-        const file = fileOf(folder, id)
-        yield* Effect.onError(write(file, encode(entry)), () => drop(file))
+        const file = fileOf(folder, entry)
+        const written = yield* Effect.onError(
+          slots.unlessMissing(write(file, encode(text))),
+          () => drop(file)
+        )
+        if (Option.isNone(written)) return false
         // Once it is named it stays, also for a caller who has gone.
-        yield* Effect.gen(function*() {
+        return yield* Effect.gen(function*() {
           while (true) {
-            const last = (yield* findOrCreate(folder)).slots.entry
-            if (yield* swap(folder, last, next)) return yield* drop(fileOf(folder, last.id))
+            const last = yield* findOrCreate(folder)
+            // Between the look and the swap: if both are of one folder, the file is in that one.
+            if (!(yield* fs.exists(file))) return false
+            if (yield* swap(folder, last, { ...last, entry })) {
+              yield* drop(fileOf(folder, last.entry))
+              return true
+            }
           }
         }).pipe(Effect.onError(() => drop(file)), Effect.uninterruptible)
-        yield* Effect.ignore(sweep)
       })
 
     const removeEntry = (key: string, entry: string) =>
@@ -176,8 +167,9 @@ export const make = (
         while (true) {
           const found = yield* read(folder)
           if (Option.isNone(found) || found.value.entry !== entry) return false
-          if (yield* swap(folder, found.value.slot, slots.empty("entry"))) {
-            yield* drop(fileOf(folder, found.value.slot.id))
+          const { state } = found.value
+          if (yield* swap(folder, state, { ...state, entry: slots.empty() })) {
+            yield* drop(fileOf(folder, state.entry))
             return true
           }
         }
@@ -189,30 +181,28 @@ export const make = (
         const millis = Duration.toMillis(duration)
         const owner = randomUUID()
         while (true) {
-          const { lease } = (yield* findOrCreate(folder)).slots
+          const state = yield* findOrCreate(folder)
           const now = yield* Clock.currentTimeMillis
-          if (slots.counts(lease, now)) return Option.none()
-          if (yield* swap(folder, lease, slots.taken("lease", owner, now, millis))) {
+          if (slots.counts(state.lease, now)) return Option.none()
+          if (yield* swap(folder, state, { ...state, lease: slots.taken(owner, now, millis) })) {
             return Option.some(leaseOf(folder, owner, millis))
           }
         }
       })
 
     const leaseOf = (folder: string, owner: string, millis: number): Lease => {
-      /** The slot, while it is this owner's. */
-      const held = Effect.map(
-        find(folder),
-        (found) => Option.filter(Option.map(found, ({ slots }) => slots.lease), ({ id }) => id === owner)
-      )
+      /** The state, while the lease is this owner's. */
+      const held = Effect.map(find(folder), Option.filter(({ lease }) => lease.id === owner))
       return {
         extend: operation(
           "extend",
           Effect.gen(function*() {
             while (true) {
-              const lease = yield* held
+              const state = yield* held
               const now = yield* Clock.currentTimeMillis
-              if (Option.isNone(lease) || !slots.counts(lease.value, now)) return false
-              if (yield* swap(folder, lease.value, slots.taken("lease", owner, now, millis))) return true
+              if (Option.isNone(state) || !slots.counts(state.value.lease, now)) return false
+              const lease = slots.taken(owner, now, millis)
+              if (yield* swap(folder, state.value, { ...state.value, lease })) return true
             }
           })
         ),
@@ -220,35 +210,14 @@ export const make = (
           "release",
           Effect.gen(function*() {
             while (true) {
-              const lease = yield* held
-              if (Option.isNone(lease) || (yield* swap(folder, lease.value, slots.empty("lease")))) return
+              const state = yield* held
+              if (Option.isNone(state)) return
+              if (yield* swap(folder, state.value, { ...state.value, lease: slots.empty() })) return
             }
           })
         )
       }
     }
-
-    /** Files whose entry is over or was never named, and folders that were being made: a crashed process left them. */
-    const sweep = Effect.gen(function*() {
-      const now = yield* Clock.currentTimeMillis
-      const isOld = (file: string) =>
-        Effect.map(fs.stat(file), ({ mtime }) => Option.exists(mtime, (at) => at.getTime() < now - leftoverMillis))
-      const ifOld = (file: string, remove: Effect.Effect<void, PlatformError>) =>
-        Effect.ignore(Effect.whenEffect(remove, isOld(file)))
-      for (const name of yield* fs.readDirectory(root)) {
-        const folder = path.join(root, name)
-        if (slots.isAborted(name)) yield* ifOld(folder, removeOurs(folder))
-        if (!isFolderOfKey(name)) continue
-        for (const { others, slots: { entry } } of Option.toArray(yield* list(folder))) {
-          const named = slots.counts(entry, now) ? slots.sealed + entry.id : ""
-          const leftovers = others.filter((other) => slots.isSealed(other) && other !== named)
-          yield* Effect.forEach(leftovers, (other) => {
-            const file = path.join(folder, other)
-            return ifOld(file, fs.remove(file, { force: true }))
-          }, { discard: true })
-        }
-      }
-    })
 
     return TokenStore.of({
       get: (key) => operation("get", Effect.map(read(folderOf(key)), Option.map(({ entry }) => entry))),
@@ -305,8 +274,6 @@ export const layerConfig = (
   }
 ): Layer.Layer<TokenStore, ConfigError.ConfigError> => Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
 
-const isFolderOfKey = (name: string): boolean => /^[0-9a-f]{32}$/.test(name)
-
 /** As JSON, so that a file that was cut off is none. */
 const json = Schema.parseJson(Schema.String)
 const encode = Schema.encodeSync(json)
@@ -315,7 +282,7 @@ const decode = Schema.decodeOption(json)
 /** What counts, and where it is named. */
 interface Entry {
   readonly entry: string
-  readonly slot: slots.Slot
+  readonly state: slots.State
 }
 
 const operation = <A>(

@@ -1,37 +1,21 @@
 import { randomUUID } from "node:crypto"
-import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs"
+import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { basename, join } from "node:path"
-import { Error as PlatformError, FileSystem } from "@effect/platform"
-import { NodeContext } from "@effect/platform-node"
+import { Error as PlatformError } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { FileTokenStore } from "@store-api/platform-node"
 import { ConfigProvider, Deferred, Effect, Fiber, Layer, Option, type Scope, TestClock } from "effect"
 import { tokenStoreContract } from "../../core/test/support/tokenStoreContract.js"
-import { newFolder, pathsIn } from "./support/tokenFolder.js"
+import { fileIn, newFolder, own, pathsIn, started, storeOver } from "./support/tokenFolder.js"
 import { withVariables } from "./utils.js"
 
 tokenStoreContract(
   "FileTokenStore",
   Layer.unwrapScoped(Effect.map(newFolder, (folder) => FileTokenStore.layer({ folder })))
 )
-
-const makeAt = (folder: string) => Effect.provide(FileTokenStore.make({ folder }), NodeContext.layer)
-
-/** The store's own folder in the one that it is given. */
-const own = (folder: string) => join(folder, "store-api-v1")
-
-/** A store with its folder, and the folder of its one key, `key`, once something was put there. */
-const started = Effect.gen(function*() {
-  const folder = yield* newFolder
-  const store = yield* makeAt(folder)
-  return { folder, store, folderOfKey: () => join(own(folder), readdirSync(own(folder))[0] ?? "") }
-})
-
-const fileIn = (folder: string, start: string) =>
-  join(folder, readdirSync(folder).find((name) => name.startsWith(start)) ?? "nothing")
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 
@@ -104,59 +88,6 @@ describe("FileTokenStore", () => {
       deepStrictEqual([...seen], ["old", "new"])
     }))
 
-  it.scopedLive("sweeps away what crashed processes left, and entries that are over, but nothing young", () =>
-    Effect.gen(function*() {
-      const { folder, folderOfKey, store } = yield* started
-      yield* store.put("key", "over", "1 millis")
-      const over = fileIn(folderOfKey(), "sealed")
-      const [old = "", young = ""] = [randomUUID(), randomUUID()].map((id) => join(folderOfKey(), `sealed.${id}`))
-      const aside = join(own(folder), `aside.${randomUUID()}`)
-      writeFileSync(old, "")
-      writeFileSync(young, "")
-      mkdirSync(aside)
-      const longAgo = Date.now() / 1000 - 120
-      for (const path of [over, old, aside]) utimesSync(path, longAgo, longAgo)
-      yield* store.put("another key", "entry", "1 minute")
-      const left = pathsIn(folder)
-      for (const path of [over, old, aside]) assert.notInclude(left, path)
-      assert.include(left, young)
-      deepStrictEqual(yield* store.get("another key"), Option.some("entry"))
-    }))
-
-  it.scopedLive("leaves alone what is not its own, in its folder and in the one that it was given", () =>
-    Effect.gen(function*() {
-      const { folder, folderOfKey, store } = yield* started
-      yield* store.put("key", "over", "1 millis")
-      const damaged = folderOfKey()
-      const aside = join(own(folder), `aside.${randomUUID()}`)
-      const ofOurs = `sealed.${randomUUID()}`
-      mkdirSync(aside)
-      writeFileSync(join(aside, ofOurs), "")
-      const inGiven = ["aside.notes", `aside.${randomUUID()}`, "0123456789abcdef0123456789abcdef"]
-      const foreign = [
-        ...inGiven.map((name) => join(folder, name, "note")),
-        join(own(folder), "aside.notes", "note"),
-        join(aside, "note"),
-        join(damaged, "note")
-      ]
-      for (const file of foreign) {
-        mkdirSync(join(file, ".."), { recursive: true })
-        writeFileSync(file, "not the store's")
-      }
-      const longAgo = Date.now() / 1000 - 120
-      for (const path of pathsIn(folder)) utimesSync(path, longAgo, longAgo)
-      yield* store.put("another key", "entry", "1 minute")
-      deepStrictEqual(yield* store.get("another key"), Option.some("entry"))
-      deepStrictEqual(foreign.filter((file) => !pathsIn(folder).includes(file)), [])
-      // It did look there.
-      assert.notInclude(pathsIn(folder), join(aside, ofOurs))
-      // A folder of a key that is damaged is put aside with what is not the store's.
-      rmSync(fileIn(damaged, "lease"))
-      yield* store.put("key", "entry", "1 minute")
-      deepStrictEqual(yield* store.get("key"), Option.some("entry"))
-      deepStrictEqual(pathsIn(folder).filter((path) => basename(path) === "note").length, foreign.length)
-    }))
-
   it.scoped("an entry and a lease count until their end by the wall clock, and not before their beginning", () =>
     Effect.gen(function*() {
       const { store } = yield* started
@@ -194,19 +125,28 @@ describe("FileTokenStore, when its files were damaged", () => {
     "emptied": (folder) => writeFileSync(fileIn(folder, "sealed"), ""),
     "overwritten": (folder) => writeFileSync(fileIn(folder, "sealed"), Buffer.from([0xff, 0, 0xfe])),
     "deleted": (folder) => rmSync(fileIn(folder, "sealed")),
-    "without the name of the entry": (folder) => rmSync(fileIn(folder, "entry")),
-    "with two names of the entry": (folder) =>
-      writeFileSync(join(folder, "entry.00000000-0000-4000-8000-000000000000.0.9000000000000000"), ""),
-    "with all names deleted": (folder) => readdirSync(folder).forEach((name) => rmSync(join(folder, name))),
+    "without its state": (folder) => rmSync(fileIn(folder, "state")),
+    "with two states": (folder) => {
+      const none = "00000000-0000-4000-8000-000000000000.0.0"
+      writeFileSync(join(folder, `state.${none}.${none}`), "")
+    },
+    "with a state that is none": (folder) => renameSync(fileIn(folder, "state"), join(folder, "state.1.2.3")),
+    "emptied by a process that died while it removed the folder": (folder) =>
+      readdirSync(folder).forEach((name) => rmSync(join(folder, name))),
+    "closed by a process that died then": (folder) =>
+      renameSync(fileIn(folder, "state"), join(folder, `closed.${randomUUID()}`)),
     "deleted with its folder": (folder) => rmSync(folder, { recursive: true })
   }
   for (const [name, damage] of Object.entries(damages)) {
     it.scopedLive(`${name}: a miss, and the next entry is kept`, () =>
       Effect.gen(function*() {
-        const { folderOfKey, store } = yield* started
+        const { folder, folderOfKey, store } = yield* started
         yield* store.put("key", "an entry that is not too short", "1 minute")
         damage(folderOfKey())
+        const damaged = pathsIn(folder)
         deepStrictEqual(yield* store.get("key"), Option.none())
+        // Who reads might look at what another is about to make: it is not the reader who takes it away.
+        deepStrictEqual(pathsIn(folder), damaged)
         assert.isFalse(yield* store.remove("key", "an entry that is not too short"))
         yield* store.put("key", "another", "1 minute")
         deepStrictEqual(yield* store.get("key"), Option.some("another"))
@@ -273,13 +213,6 @@ describe("FileTokenStore does not use a folder", () => {
       yield* allFail(store, "ENOTDIR", ["get", "remove"])
     }))
 })
-
-/** The store over a file system that is changed in some way. */
-const storeOver = (folder: string, change: (fs: FileSystem.FileSystem) => FileSystem.FileSystem) =>
-  Effect.gen(function*() {
-    const fs = yield* FileSystem.FileSystem
-    return yield* Effect.provideService(FileTokenStore.make({ folder }), FileSystem.FileSystem, change(fs))
-  }).pipe(Effect.provide(NodeContext.layer))
 
 const fails = (code: string) => () =>
   Effect.fail(

@@ -10,6 +10,8 @@ export type Order =
   | { readonly name: "remove"; readonly keys: ReadonlyArray<string>; readonly entry: string }
   | { readonly name: "lease"; readonly key: string; readonly millis: number }
   | { readonly name: "putForEver"; readonly key: string }
+  | { readonly name: "sweepForEver" }
+  | { readonly name: "comeAndGo"; readonly key: string; readonly times: number }
   | { readonly name: "putAndGet"; readonly key: string; readonly times: number }
   | { readonly name: "workAlone"; readonly key: string; readonly file: string; readonly times: number }
 

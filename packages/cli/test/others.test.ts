@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from "node:util"
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Scenario } from "@store-api/emulator"
@@ -14,6 +15,8 @@ import {
   start,
   userOf
 } from "./support/cli.js"
+import { leaksIn } from "./support/leaks.js"
+import { linesOf, startOnTerminal } from "./support/terminal.js"
 
 beforeAll(build, 120_000)
 
@@ -28,7 +31,7 @@ describe("store-api status", { timeout: processTimeout }, () => {
       deepStrictEqual(yield* emulator.requests, [])
       yield* run(user, ["token"], { shows: true })
       const one = yield* run(user, ["status"])
-      assert.match(one.stdout, /\ntoken {4}good for another 59 min \d+ s, until \d{4}-\d\d-\d\dT.*Z\n$/)
+      assert.match(one.stdout, /\ntoken {4}good for another \d+ min \d+ s, until \d{4}-\d\d-\d\dT.*Z\n$/)
       const json = JSON.parse((yield* run(user, ["status", "--json"])).stdout) as Record<string, unknown>
       deepStrictEqual(Object.keys(json), ["folder", "stored", "acquired_at", "expires_at", "expires_in"])
       deepStrictEqual(json["stored"], true)
@@ -115,6 +118,55 @@ describe("store-api emulator", { timeout: processTimeout }, () => {
         deepStrictEqual(code, 2)
         assert.include(stderr, named)
       }
+    }))
+})
+
+describe.skipIf(!hasTerminals)("store-api emulator on a terminal", { timeout: processTimeout }, () => {
+  it.scopedLive("shows how it is reached, and the requests; Ctrl+C ends it", () =>
+    Effect.gen(function*() {
+      const owner = yield* newUser({})
+      const { end, screen, shows, type } = yield* startOnTerminal(owner, ["emulator"], { shows: true })
+      assert.isTrue(yield* shows(/STORE_API_CLIENT_SECRET='.*'\r\n\r\n/))
+      const env = variables(stripVTControlCharacters(screen()).replaceAll("\r", ""))
+      const { stdout: token } = yield* run(yield* newUser(env), ["token"], { shows: true })
+      const user = yield* newUser(env, Effect.succeed([demoSecret, token.trim()]))
+      yield* run(user, ["token", "--no-store"], { shows: true })
+      deepStrictEqual((yield* run(user, ["call", "GET", "/orders?canary", "--no-store", "--fail"])).code, 0)
+      assert.isTrue(yield* shows("GET /orders"))
+      yield* type("\u0003")
+      const ended = yield* end
+      assert.strictEqual(ended.code, 130)
+      assert.isFalse(hasColours(ended.screen))
+      const url = env["STORE_API_AUTH_URL"] ?? ""
+      deepStrictEqual(linesOf(ended.screen), [
+        `The emulator listens on ${url}; stop it with Ctrl+C. For the shell of your application:`,
+        "",
+        `export STORE_API_AUTH_URL='${url}'`,
+        `export STORE_API_URL='${url}'`,
+        "export STORE_API_CLIENT_ID='demo-client'",
+        `export STORE_API_CLIENT_SECRET='${demoSecret}'`,
+        "",
+        ...Array.from({ length: 3 }, () => "POST /v1/oauth/accesstoken 200"),
+        "GET /orders?… 200",
+        "^C"
+      ])
+      // The secret of the demo is to be copied from there; the tokens that it gives out are nobody's but the caller's.
+      assert.isNotEmpty(token.trim())
+      deepStrictEqual(leaksIn(ended.screen, [token.trim(), demoSecret]), [demoSecret])
+    }))
+
+  it.scopedLive("lists the scenarios line by line, and says in red what it does not know", () =>
+    Effect.gen(function*() {
+      const user = yield* newUser({})
+      const listed = yield* onTerminal(user, ["emulator", "--list"])
+      deepStrictEqual([listed.code, hasColours(listed.screen)], [0, false])
+      deepStrictEqual(linesOf(listed.screen).map((line) => line.split(/ +/)[0]), [...Scenario.names])
+      const sentence = "There is no scenario token/nothing: see store-api emulator --list."
+      const unknown = yield* onTerminal(user, ["emulator", "--scenario", "token/nothing"])
+      deepStrictEqual([unknown.code, unknown.screen], [2, `store-api: \u001b[31m${sentence}\u001b[0m\r\n`])
+      const plain = { ...user, env: { ...user.env, NO_COLOR: "1" } }
+      const inNoColour = yield* onTerminal(plain, ["emulator", "--scenario", "token/nothing"])
+      deepStrictEqual([inNoColour.code, inNoColour.screen], [2, `store-api: ${sentence}\r\n`])
     }))
 })
 

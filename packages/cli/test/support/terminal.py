@@ -1,12 +1,13 @@
-"""Runs a command on a terminal of its own. Reads what to do as JSON, writes what came of it as JSON.
+"""Runs a command on a terminal of its own.
 
-command, env, cwd   as they are
-stdout              "terminal", or "pipe": then standard output is apart from the screen
-typed               pairs: what the screen has to show, and what is typed then
+Reads lines of JSON. The first: command, env, cwd as they are; stdout is "terminal", or "pipe": then standard output is apart
+from the screen. Each further line is a text that is typed. The end of them ends the command.
+
+Writes lines of JSON: ["screen", text] and ["stdout", text] as they come, then ["end", exit code].
 """
-import json, os, pty, select, subprocess, sys, termios, fcntl, time
+import codecs, json, os, pty, select, subprocess, sys, termios, fcntl
 
-told = json.load(sys.stdin)
+told = json.loads(sys.stdin.buffer.raw.readline())
 master, slave = pty.openpty()
 
 
@@ -20,22 +21,31 @@ child = subprocess.Popen(
     stdin=slave, stderr=slave, stdout=slave if told["stdout"] == "terminal" else subprocess.PIPE,
 )
 os.close(slave)
-screen, stdout, typed = b"", b"", list(told["typed"])
-sources = [master] + ([child.stdout.fileno()] if child.stdout else [])
-end = time.monotonic() + 60
-while sources and time.monotonic() < end:
-    for source in select.select(sources, [], [], 1)[0]:
+
+
+def tell(kind, what):
+    print(json.dumps([kind, what]), flush=True)
+
+
+decoders = {source: (kind, codecs.getincrementaldecoder("utf-8")())
+            for source, kind in [(master, "screen")] + ([(child.stdout.fileno(), "stdout")] if child.stdout else [])}
+typed = b""
+sources = {0, *decoders}
+while sources & decoders.keys():
+    for source in select.select(list(sources), [], [])[0]:
         try:
             chunk = os.read(source, 65536)
         except OSError:  # a terminal that nobody has open any more
             chunk = b""
         if not chunk:
             sources.remove(source)
-        elif source == master:
-            screen += chunk
+            if source == 0:
+                child.kill()
+        elif source == 0:
+            *lines, typed = (typed + chunk).split(b"\n")
+            for line in lines:
+                os.write(master, json.loads(line).encode())
         else:
-            stdout += chunk
-    if typed and typed[0][0].encode() in screen:
-        os.write(master, typed.pop(0)[1].encode())
-child.kill() if sources else None
-json.dump({"code": child.wait(), "screen": screen.decode(), "stdout": stdout.decode()}, sys.stdout)
+            kind, decoder = decoders[source]
+            tell(kind, decoder.decode(chunk))
+tell("end", child.wait())

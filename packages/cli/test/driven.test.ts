@@ -1,0 +1,297 @@
+/** Each command as a user drives it: on a terminal and in a pipe, against each server. What is to be seen, line by line. */
+import { join } from "node:path"
+import { stripVTControlCharacters } from "node:util"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { Effect, Exit } from "effect"
+import { build, processTimeout, run } from "./support/cli.js"
+import { leaksIn } from "./support/leaks.js"
+import { lastTokenOf, type Server, servers, userOfServer } from "./support/servers.js"
+import { hasColours, hasTerminals, linesOf, onTerminal } from "./support/terminal.js"
+import type { User } from "./support/user.js"
+
+beforeAll(build, 120_000)
+
+const places = ["a pipe", "a terminal", "a terminal without colours", "a terminal where the secret is typed"] as const
+
+type Place = typeof places[number]
+
+const isTerminal = (place: Place) => place !== "a pipe"
+
+/** A line, or what it has to match. */
+type Line = string | RegExp
+
+interface Case {
+  readonly name: string
+  readonly places: ReadonlyArray<Place>
+  readonly args: ReadonlyArray<string>
+  /** What was run before. */
+  readonly after?: ReadonlyArray<string>
+  readonly wrongSecret?: true
+  /** Whether the token is asked for. */
+  readonly shows?: true
+  readonly code: number
+  readonly lines: (server: Server, token: string) => ReadonlyArray<Line>
+  /** Of the two, in a pipe; the other is empty. */
+  readonly to: "stdout" | "stderr"
+  readonly colours?: ReadonlyArray<"red" | "green">
+  /** How many tokens are asked for. */
+  readonly requests: number
+}
+
+const wrongSecret = "another-invented-secret-which-is-wrong"
+
+const withTypedSecret = "a terminal where the secret is typed"
+
+const withoutTyping = places.filter((place) => place !== withTypedSecret)
+
+/** For what has no colours to lose. */
+const inColourOrNot = places.filter((place) => place !== "a terminal without colours")
+
+const step = (word: "ok  " | "FAIL", name: string, said: string): RegExp =>
+  new RegExp(`^${word} ${name.padEnd(17)} *\\d+ ms {3}${said}$`)
+
+const reached = [
+  step(
+    "ok  ",
+    "configuration",
+    "STORE_API_AUTH_URL: the environment, .*STORE_API_CLIENT_SECRET: the (environment|prompt)"
+  ),
+  step("ok  ", "name lookup", "127\\.0\\.0\\.1 is an address"),
+  step("ok  ", "connection", "127\\.0\\.0\\.1 port \\d+")
+]
+
+const clocks = step("ok  ", "clock", "agrees with the server's")
+
+const refusal =
+  /^store-api: The token endpoint refused the request \(status 401, invalid_client.*: check the client id and secret\.$/
+
+const cases: ReadonlyArray<Case> = [
+  {
+    name: "token",
+    places: ["a pipe"],
+    args: ["token"],
+    shows: true,
+    code: 0,
+    lines: (_, token) => [token],
+    to: "stdout",
+    requests: 1
+  },
+  {
+    name: "token, which is not for a terminal",
+    places: withoutTyping.filter(isTerminal),
+    args: ["token"],
+    code: 2,
+    lines: () => ["store-api: A token is not printed to a terminal, where others may see it: use a pipe, or --show."],
+    to: "stderr",
+    colours: ["red"],
+    requests: 0
+  },
+  {
+    name: "token --show",
+    places: inColourOrNot,
+    args: ["token", "--show"],
+    shows: true,
+    code: 0,
+    lines: (_, token) => [token],
+    to: "stdout",
+    requests: 1
+  },
+  {
+    name: "token that is refused",
+    places: withoutTyping,
+    args: ["token", "--show"],
+    wrongSecret: true,
+    code: 4,
+    lines: () => [refusal],
+    to: "stderr",
+    colours: ["red"],
+    requests: 1
+  },
+  {
+    name: "call",
+    places: inColourOrNot,
+    args: ["call", "GET", "/orders", "--fail"],
+    code: 0,
+    lines: ({ orders }) => [orders],
+    to: "stdout",
+    requests: 1
+  },
+  {
+    name: "call with a stored token",
+    places: ["a pipe", "a terminal"],
+    after: ["token"],
+    args: ["call", "GET", "/orders", "--fail"],
+    code: 0,
+    lines: ({ orders }) => [orders],
+    to: "stdout",
+    requests: 1
+  },
+  {
+    name: "call that gets no token",
+    places: withoutTyping,
+    args: ["call", "GET", "/orders"],
+    wrongSecret: true,
+    code: 4,
+    lines: () => [refusal],
+    to: "stderr",
+    colours: ["red"],
+    requests: 1
+  },
+  {
+    name: "check",
+    places,
+    args: ["check", "/orders"],
+    code: 0,
+    lines: ({ life }) => [
+      ...reached,
+      step("ok  ", "token request", `a token that is good for ${life}`),
+      clocks,
+      step("ok  ", "API call", "the API answered 200")
+    ],
+    to: "stdout",
+    colours: ["green"],
+    requests: 1
+  },
+  {
+    name: "check that fails",
+    places: withoutTyping,
+    args: ["check", "/orders"],
+    wrongSecret: true,
+    code: 4,
+    lines: () => [
+      ...reached,
+      step("FAIL", "token request", "the client id or the secret is wrong \\(401\\)"),
+      /^ {5}Check STORE_API_CLIENT_ID and the secret, .*\.$/,
+      clocks
+    ],
+    to: "stdout",
+    colours: ["red", "green"],
+    requests: 1
+  },
+  {
+    name: "status, when nothing is stored",
+    places: ["a pipe", "a terminal"],
+    args: ["status"],
+    code: 0,
+    lines: () => [/^folder {3}\/.*tokens$/, "token    none is stored for this service and client"],
+    to: "stdout",
+    requests: 0
+  },
+  {
+    name: "status",
+    places: inColourOrNot,
+    after: ["token"],
+    args: ["status"],
+    code: 0,
+    lines: ({ life }) => [
+      /^folder {3}\/.*tokens$/,
+      new RegExp(`^token {4}good for another (\\d+ min \\d+ s|${life}), until \\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z$`)
+    ],
+    to: "stdout",
+    requests: 1
+  }
+]
+
+const assertLines = (actual: ReadonlyArray<string>, expected: ReadonlyArray<Line>) => {
+  const differs = expected.findIndex((line, n) =>
+    typeof line === "string" ? line !== actual[n] : !line.test(actual[n] ?? "")
+  )
+  assert.isTrue(differs === -1, `${String(expected[differs])} is not line ${differs + 1} of\n${actual.join("\n")}`)
+  assert.lengthOf(actual, expected.length, actual.join("\n"))
+}
+
+const codes = { red: "\u001b[31m", green: "\u001b[32m" } as const
+
+const assertColours = (text: string, expected: ReadonlyArray<keyof typeof codes>) => {
+  const found = new Set(text.match(/\u001b\[[\d;]*m/g))
+  found.delete("\u001b[0m")
+  deepStrictEqual([...found].sort(), expected.map((colour) => codes[colour]).sort())
+}
+
+const without = (user: User, ...names: ReadonlyArray<string>): User => ({
+  ...user,
+  env: Object.fromEntries(Object.entries(user.env).filter(([name]) => !names.includes(name)))
+})
+
+const prompt = "? Client secret › "
+
+/** The prompt, whatever was typed there, and what is left of it in the end. */
+const splitAtPrompt = (screen: string): readonly [asked: string, rest: string] => {
+  const end = screen.indexOf("✔")
+  return [screen.slice(0, end), screen.slice(end)]
+}
+
+/** The run, and what is to be seen of it but for the prompt. */
+const drive = (server: Server, user: User, place: Place, { args, colours = [], to, ...one }: Case) =>
+  Effect.gen(function*() {
+    const shows = one.shows === true
+    if (!isTerminal(place)) {
+      const { code, ...printed } = yield* run(user, args, { shows })
+      assert.strictEqual(printed[to === "stdout" ? "stderr" : "stdout"], "")
+      assert.isFalse(hasColours(printed[to]))
+      return { code, lines: printed[to].replace(/\n$/, "").split("\n") }
+    }
+    if (place !== withTypedSecret) {
+      const { code, screen } = yield* onTerminal(user, args, { shows })
+      if (place === "a terminal") assertColours(screen, colours)
+      else assert.isFalse(hasColours(screen))
+      return { code, lines: linesOf(screen) }
+    }
+    const { code, screen } = yield* onTerminal(without(user, "STORE_API_CLIENT_SECRET"), args, {
+      shows,
+      typed: [["Client secret", `${server.clientSecret}\r`]]
+    })
+    const [asked, rest] = splitAtPrompt(screen)
+    // What was typed left no trace, at no moment.
+    assert.strictEqual(stripVTControlCharacters(asked).replaceAll(prompt, ""), "")
+    assert.isAbove(asked.length, prompt.length)
+    deepStrictEqual(leaksIn(rest, [server.clientSecret]), [])
+    const [answered, ...lines] = linesOf(screen)
+    assert.strictEqual(answered, "✔ Client secret …")
+    return { code, lines }
+  })
+
+for (const [serverName, startServer] of Object.entries(servers)) {
+  for (const place of places) {
+    describe.skipIf(isTerminal(place) && !hasTerminals)(`store-api against ${serverName}, in ${place}`, () => {
+      const started = Effect.gen(function*() {
+        const server = yield* startServer
+        const user = yield* userOfServer(server, place === "a terminal without colours" ? { NO_COLOR: "1" } : {})
+        return { server, user }
+      })
+
+      for (const one of cases.filter(({ places }) => places.includes(place))) {
+        it.scopedLive(one.name, () =>
+          Effect.gen(function*() {
+            const { server, user } = yield* started
+            if (one.after !== undefined) yield* run(user, one.after, { shows: true })
+            const wrong: User = {
+              ...user,
+              env: { ...user.env, STORE_API_CLIENT_SECRET: wrongSecret },
+              secrets: Effect.map(user.secrets, (secrets) => [...secrets, wrongSecret])
+            }
+            const { code, lines } = yield* drive(server, one.wrongSecret === true ? wrong : user, place, one)
+            const tokens = yield* server.tokens
+            assertLines(lines, one.lines(server, tokens.at(-1) ?? "no token was given out"))
+            assert.strictEqual(code, one.code)
+            assert.strictEqual(yield* server.tokenRequests, one.requests)
+            assert.lengthOf(tokens, one.wrongSecret === true ? 0 : one.requests)
+          }), processTimeout)
+      }
+
+      // Without these, all that was found clean above might not have been searched at all.
+      it.scopedLive("a token that was not asked for would be found, and a secret", () =>
+        Effect.gen(function*() {
+          const { server, user } = yield* started
+          const print = (args: ReadonlyArray<string>) =>
+            Effect.exit(isTerminal(place) ? Effect.asVoid(onTerminal(user, args)) : Effect.asVoid(run(user, args)))
+          const withToken = yield* print(["token", "--show"])
+          assert.isNotEmpty(yield* lastTokenOf(server))
+          const withSecret = yield* print(["status", "--token-folder", join(user.cwd, server.clientSecret)])
+          const clean = yield* print(["status"])
+          deepStrictEqual([withToken, withSecret, clean].map(Exit.isSuccess), [false, false, true])
+        }), processTimeout)
+    })
+  }
+}

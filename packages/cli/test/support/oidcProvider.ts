@@ -1,0 +1,62 @@
+/** A real authorization server that somebody else wrote, at the specification's path; and an API that asks it. */
+import { generateKeyPairSync } from "node:crypto"
+import * as Http from "node:http"
+import type { AddressInfo } from "node:net"
+import { Effect } from "effect"
+import Provider from "oidc-provider"
+
+export const client = { clientId: "interop-client", clientSecret: "an-invented-secret-of-the-client" } as const
+
+/** What the API answers to who has a token of the server. */
+export const orders = "{\"orders\":[]}"
+
+export const makeOidcProvider = Effect.gen(function*() {
+  const [paths, tokens]: [Array<string>, Array<string>] = [[], []]
+  let handle: Http.RequestListener = () => undefined
+  const server = yield* Effect.acquireRelease(
+    Effect.async<Http.Server>((resume) => {
+      const server = Http.createServer((request, response) => {
+        paths.push(request.url ?? "")
+        handle(request, response)
+      }).listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+    }),
+    (server) =>
+      Effect.sync(() => {
+        server.close()
+        server.closeAllConnections()
+      })
+  )
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const provider = new Provider(url, {
+    clients: [{
+      client_id: client.clientId,
+      client_secret: client.clientSecret,
+      token_endpoint_auth_method: "client_secret_post",
+      grant_types: ["client_credentials"],
+      redirect_uris: [],
+      response_types: []
+    }],
+    routes: { token: "/v1/oauth/accesstoken" },
+    ttl: { ClientCredentials: 600 },
+    features: { clientCredentials: { enabled: true }, devInteractions: { enabled: false } },
+    jwks: { keys: [generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ format: "jwk" })] }
+  })
+  // As they were sent: what the server knows of a token is not for the search for leaks to rely on.
+  provider.on("grant.success", ({ body }) => {
+    tokens.push((body as { readonly access_token: string }).access_token)
+  })
+  const callback = provider.callback()
+  handle = (request, response) => {
+    if (request.url !== "/orders") return void callback(request, response)
+    const token = (request.headers.authorization ?? "").replace(/^Bearer /, "")
+    void provider.ClientCredentials.find(token).then((found) =>
+      response.writeHead(found === undefined ? 401 : 200, { "Content-Type": "application/json" }).end(orders)
+    )
+  }
+  return {
+    url,
+    /** Those that were given out. */
+    tokens: (): ReadonlyArray<string> => tokens,
+    tokenRequests: () => paths.filter((path) => path !== "/orders").length
+  }
+})

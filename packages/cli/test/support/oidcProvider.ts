@@ -3,12 +3,31 @@ import { generateKeyPairSync } from "node:crypto"
 import * as Http from "node:http"
 import type { AddressInfo } from "node:net"
 import { Effect } from "effect"
-import Provider from "oidc-provider"
+import Provider, { type AdapterFactory, type AdapterPayload } from "oidc-provider"
 
 export const client = { clientId: "interop-client", clientSecret: "an-invented-secret-of-the-client" } as const
 
 /** What the API answers to who has a token of the server. */
 export const orders = "{\"orders\":[]}"
+
+/** What the server keeps. It has such a thing itself, and warns of it each time. */
+const inMemory = (): AdapterFactory => {
+  const kept = new Map<string, AdapterPayload>()
+  return (model) => {
+    const find = (id: string) => Promise.resolve(kept.get(`${model} ${id}`))
+    const none = () => Promise.resolve(undefined)
+    return {
+      find,
+      upsert: (id, payload) => Promise.resolve(void kept.set(`${model} ${id}`, payload)),
+      destroy: (id) => Promise.resolve(void kept.delete(`${model} ${id}`)),
+      // Of other grants.
+      findByUserCode: none,
+      findByUid: none,
+      consume: none,
+      revokeByGrantId: none
+    }
+  }
+}
 
 export const makeOidcProvider = Effect.gen(function*() {
   const [paths, tokens]: [Array<string>, Array<string>] = [[], []]
@@ -28,6 +47,7 @@ export const makeOidcProvider = Effect.gen(function*() {
   )
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const provider = new Provider(url, {
+    adapter: inMemory(),
     clients: [{
       client_id: client.clientId,
       client_secret: client.clientSecret,

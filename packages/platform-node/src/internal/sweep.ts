@@ -7,7 +7,10 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as slots from "./slots.js"
 
-/** After that long without a change, nobody is still at work on it. */
+/**
+ * After that long without a change, nobody is still at work on it. A process that stood still for longer between two steps of a
+ * `put` makes its folder or its file anew; only if it stood between the last two does it name a file that is gone, a miss.
+ */
 const leftoverMillis = 60_000
 
 /** Sweeps the folder in which the folders of the keys are. What cannot be looked at or removed keeps nothing else from it. */

@@ -36,7 +36,7 @@ export const common = {
   // Not `--env-file`: Node 20 takes that for its own wherever it stands, and ends when there is no such file.
   "dotenv": {
     value: "PATH",
-    text: "A file of variables, after those of the environment. Default: .env, if it is there"
+    text: "A file of variables, after those of the environment. Default: .env, if it is there and holds the secret too"
   },
   "token-folder": { value: "PATH", text: "Where tokens are kept between runs (STORE_API_TOKEN_FOLDER)" },
   "allow-insecure": { text: "Lets secrets go over http to other machines" }

@@ -1,13 +1,12 @@
-/** What the flags, the environment and a file of variables say, in this order. */
-import { parseEnv } from "node:util"
-import * as FileSystem from "@effect/platform/FileSystem"
+/** What the flags and the variables say, in this order. */
+import type * as FileSystem from "@effect/platform/FileSystem"
 import { type ClientCredentials, make as credentialsOf } from "@store-api/core/ClientCredentials"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Redacted from "effect/Redacted"
-import { configuration, type Fault, fromLibrary, usage } from "./Fault.js"
+import { configuration, type Fault, fromLibrary } from "./Fault.js"
 import type * as flags from "./flags.js"
-import { isTerminal } from "./output.js"
+import * as secrets from "./secret.js"
+import { folderName, type Found, listed, read as readVariables, secretName } from "./variables.js"
 
 export interface Settings {
   readonly authUrl: string
@@ -24,25 +23,19 @@ export interface SettingsWithApi extends Settings {
 
 type Given = flags.Values<typeof flags.common>
 
-/** A value, and where it was found. */
-interface Found<A = string> {
-  readonly value: A
-  readonly origin: string
-}
-
-interface Variables {
-  readonly find: (name: string) => Option.Option<Found>
-}
-
 /** A secret is in none of its values: flags can be read by others on the machine. */
 const byFlag = {
   STORE_API_AUTH_URL: "auth-url",
   STORE_API_URL: "api-url",
   STORE_API_CLIENT_ID: "client-id",
-  STORE_API_TOKEN_FOLDER: "token-folder"
+  [folderName]: "token-folder"
 } as const
 
-const secretName = "STORE_API_CLIENT_SECRET"
+type Name = keyof typeof byFlag
+
+interface NamedFound extends Found {
+  readonly name: Name
+}
 
 /** All that a token needs. */
 export const read = (given: Given): Effect.Effect<Settings, Fault, FileSystem.FileSystem> =>
@@ -50,112 +43,68 @@ export const read = (given: Given): Effect.Effect<Settings, Fault, FileSystem.Fi
 
 /** All that a call of an API needs. */
 export const readWithApi = (given: Given): Effect.Effect<SettingsWithApi, Fault, FileSystem.FileSystem> =>
-  Effect.map(readWith(given, ["STORE_API_URL"]), ({ settings, values: [apiUrl = ""] }) => ({ ...settings, apiUrl }))
+  Effect.map(
+    readWith(given, ["STORE_API_URL"]),
+    ({ apiUrl, settings }) => ({ ...settings, apiUrl: Option.getOrElse(apiUrl, () => "") })
+  )
 
-const readWith = (given: Given, more: ReadonlyArray<keyof typeof byFlag>) =>
+/** All that a token needs, and the base of the APIs if it is set. */
+export const readWithAnyApi = (given: Given) =>
+  Effect.map(readWith(given, []), ({ apiUrl, settings }) => ({ ...settings, apiUrl }))
+
+const readWith = (given: Given, more: ReadonlyArray<Name>) =>
   Effect.gen(function*() {
-    if (Option.isSome(given["secret-file"]) && given["secret-stdin"]) {
-      return yield* usage("--secret-file and --secret-stdin cannot both be given.")
-    }
-    const variables = yield* readVariables(given.dotenv)
-    const find = (name: keyof typeof byFlag) =>
+    const variables = yield* readVariables(given)
+    const find = (name: Name) =>
       Option.orElse(
-        Option.map(given[byFlag[name]], (value) => ({ value, origin: `--${byFlag[name]}` })),
+        Option.map(given[byFlag[name]], (value): Found => ({ value, origin: `--${byFlag[name]}`, stumbledOn: false })),
         () => variables.find(name)
       )
-    const names = ["STORE_API_AUTH_URL", "STORE_API_CLIENT_ID", ...more] as const
-    const found = names.map((name) => ({ name, value: find(name) }))
-    const missing = found.filter(({ value }) => Option.isNone(value)).map(({ name }) => name)
-    const secret = yield* readSecret(given, variables, missing.length === 0)
+    const valueOf = (name: Name) => Option.map(find(name), ({ value }) => value)
+    const secret = yield* secrets.locate(given, variables)
+    const names: ReadonlyArray<Name> = ["STORE_API_AUTH_URL", "STORE_API_CLIENT_ID", ...more]
+    const missing = names.filter((name) => Option.isNone(find(name)))
     if (missing.length > 0 || Option.isNone(secret)) {
-      return yield* configuration(isMissing([...missing, ...(Option.isNone(secret) ? [secretName] : [])]))
+      const all = [...missing, ...(Option.isNone(secret) ? [secretName] as const : [])]
+      return yield* configuration(isMissing(all, variables.place))
     }
-    const [authUrl = "", clientId = "", ...values] = found.map(({ value }) => Option.getOrThrow(value).value)
-    const folder = Option.map(find("STORE_API_TOKEN_FOLDER"), ({ value }) => value)
-    if (Option.contains(folder, "")) return yield* configuration("STORE_API_TOKEN_FOLDER is empty: name a folder.")
+    const found = names.flatMap((name) => Option.toArray(find(name)).map((found): NamedFound => ({ ...found, name })))
+    const astray = found.filter(({ name, stumbledOn }) => stumbledOn && isAddress(name) && !secret.value.stumbledOn)
+    if (astray.length > 0) return yield* configuration(isAstray(astray.map(({ name }) => name), secret.value.origin))
+    const folder = valueOf(folderName)
+    if (Option.contains(folder, "")) return yield* configuration(`${folderName} is empty: name a folder.`)
     const settings: Settings = {
-      authUrl,
+      authUrl: Option.getOrElse(valueOf("STORE_API_AUTH_URL"), () => ""),
       credentials: yield* Effect.mapError(
-        credentialsOf({ clientId, clientSecret: secret.value.value }),
+        credentialsOf({
+          clientId: Option.getOrElse(valueOf("STORE_API_CLIENT_ID"), () => ""),
+          clientSecret: yield* secret.value.read
+        }),
         fromLibrary
       ),
       folder,
       allowInsecure: given["allow-insecure"],
       origins: [
-        ...found.map(({ name, value }) => `${name}: ${Option.getOrThrow(value).origin}`),
+        ...found.map(({ name, origin }) => `${name}: ${origin}`),
         `${secretName}: ${secret.value.origin}`
       ]
     }
-    return { settings, values }
+    return { settings, apiUrl: valueOf("STORE_API_URL") }
   })
 
-const isMissing = (names: ReadonlyArray<string>): string => {
-  const flagOf = (name: string) => name === secretName ? "--secret-file" : `--${byFlag[name as keyof typeof byFlag]}`
-  return `${listed(names)} ${names.length === 1 ? "is" : "are"} not set: set ${
+const flagOf = (name: Name | typeof secretName) => name === secretName ? "--secret-file" : `--${byFlag[name]}`
+
+const isMissing = (names: ReadonlyArray<Name | typeof secretName>, place: string): string =>
+  `${listed(names)} ${names.length === 1 ? "is" : "are"} not set: set ${
     names.length === 1 ? "it" : "them"
-  } in the ` +
-    `environment or in .env, or use ${listed(names.map(flagOf))}.`
-}
+  } ${place}, ` +
+  `or use ${listed(names.map(flagOf))}.`
 
-const listed = (words: ReadonlyArray<string>): string =>
-  words.length < 2 ? words.join() : `${words.slice(0, -1).join(", ")} and ${words.at(-1) ?? ""}`
+const isAddress = (name: Name): boolean => name === "STORE_API_AUTH_URL" || name === "STORE_API_URL"
 
-/** Node's own reader of such files: it takes values as they are, `$` too. */
-const readVariables = (file: Option.Option<string>): Effect.Effect<Variables, Fault, FileSystem.FileSystem> =>
-  Effect.gen(function*() {
-    const fs = yield* FileSystem.FileSystem
-    const path = Option.getOrElse(file, () => ".env")
-    const text = yield* fs.readFileString(path).pipe(
-      Effect.catchTag(
-        "SystemError",
-        (error) => error.reason === "NotFound" && Option.isNone(file) ? Effect.succeed("") : Effect.fail(error)
-      ),
-      Effect.mapError(() => configuration(`${path} cannot be read.`))
-    )
-    const inFile = text === "" ? {} : parseEnv(text)
-    return {
-      find: (name) =>
-        Option.orElse(
-          Option.map(Option.fromNullable(process.env[name]), (value) => ({ value, origin: "the environment" })),
-          () => Option.map(Option.fromNullable(inFile[name]), (value) => ({ value, origin: path }))
-        )
-    }
-  })
-
-/** None where it is nowhere, and nobody can be asked. */
-const readSecret = (
-  given: Given,
-  variables: Variables,
-  mayAsk: boolean
-): Effect.Effect<Option.Option<Found<Redacted.Redacted>>, Fault, FileSystem.FileSystem> => {
-  const secret = (text: string, origin: string) =>
-    Option.some({ value: Redacted.make(text.replace(/\r?\n$/, "")), origin })
-  if (given["secret-stdin"]) {
-    return isTerminal("stdin")
-      ? usage("--secret-stdin reads a pipe or a file; on a terminal the secret is asked for without it.")
-      : Effect.map(readStdin, (text) => secret(text, "standard input"))
-  }
-  if (Option.isSome(given["secret-file"])) {
-    const path = given["secret-file"].value
-    return Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path)).pipe(
-      Effect.mapBoth({
-        onFailure: () => configuration(`The file of --secret-file, ${path}, cannot be read.`),
-        onSuccess: (text) => secret(text, path)
-      })
-    )
-  }
-  const found = variables.find(secretName)
-  if (Option.isSome(found)) return Effect.succeed(secret(found.value.value, found.value.origin))
-  return mayAsk && isTerminal("stdin") && isTerminal("stderr")
-    ? Effect.promise(() => import("./askSecret.js")).pipe(
-      Effect.flatMap(({ askSecret }) => askSecret),
-      Effect.map((value) => Option.some({ value, origin: "the prompt" }))
-    )
-    : Effect.succeedNone
-}
-
-const readStdin: Effect.Effect<string> = Effect.async((resume) => {
-  const chunks: Array<Uint8Array> = []
-  process.stdin.on("data", (chunk: Uint8Array) => chunks.push(chunk))
-  process.stdin.once("end", () => resume(Effect.succeed(Buffer.concat(chunks).toString("utf8"))))
-})
+/** A file that came with a folder of others must not lead a secret of the user's to its address. */
+const isAstray = (names: ReadonlyArray<Name>, secret: string): string =>
+  `The secret (from ${secret}) is not sent to where the .env that was found leads by ${
+    listed(names)
+  }: if that file is ` +
+  `right, name it with --dotenv .env, else use ${listed(names.map(flagOf))} or the environment.`

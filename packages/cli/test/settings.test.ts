@@ -4,7 +4,8 @@ import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { Effect, Redacted } from "effect"
-import { build, newUser, processTimeout, run } from "./support/cli.js"
+import { build, newUser, processTimeout, run, type User } from "./support/cli.js"
+import { withStdin } from "./support/stdin.js"
 
 beforeAll(build, 120_000)
 
@@ -58,6 +59,48 @@ describe("settings", { timeout: processTimeout }, () => {
       deepStrictEqual((yield* run(user, json(flags), shows)).code, 0)
     }))
 
+  it.scopedLive("a .env that was found leads no secret of elsewhere to its address", () =>
+    Effect.gen(function*() {
+      const { emulator, inEnvironment, lines, user, write } = yield* started
+      write(".env", [...lines, `STORE_API_URL=${emulator.url}`, "STORE_API_CLIENT_SECRET=another"].join("\n"))
+      write("secret", secret)
+      const withSecret = { ...user, env: { ...user.env, STORE_API_CLIENT_SECRET: secret } }
+      const astray: ReadonlyArray<readonly [User, ReadonlyArray<string>, string, string]> = [
+        [withSecret, ["token"], "the environment", "STORE_API_AUTH_URL"],
+        [withSecret, ["call", "GET", "/"], "the environment", "STORE_API_AUTH_URL and STORE_API_URL"],
+        [withSecret, ["status"], "the environment", "STORE_API_AUTH_URL"],
+        [user, ["token", "--secret-file", "secret"], "secret", "STORE_API_AUTH_URL"],
+        [user, ["token", "--secret-stdin"], "standard input", "STORE_API_AUTH_URL"],
+        [inEnvironment, ["call", "GET", "/", "--secret-file", "secret"], "secret", "STORE_API_URL"]
+      ]
+      for (const [who, args, from, names] of astray) {
+        const { code, stderr, stdout } = yield* run(who, args, { stdin: secret })
+        deepStrictEqual([code, stdout], [3, ""])
+        assert.include(
+          stderr,
+          `The secret (from ${from}) is not sent to where the .env that was found leads by ${names}:`
+        )
+        assert.match(stderr, /^store-api: [^\n]*--dotenv \.env, else use --[^\n]*[.]\n$/)
+      }
+      const check = yield* run(withSecret, ["check"])
+      deepStrictEqual(check.code, 3)
+      assert.match(check.stdout, /^FAIL configuration [^]*--dotenv \.env/)
+      deepStrictEqual(yield* emulator.requests, [])
+      // What the sentence says, helps.
+      for (const args of [["--dotenv", ".env"], ["--auth-url", emulator.url]]) {
+        deepStrictEqual((yield* run(withSecret, json([...args, "--no-store"]), shows)).code, 0)
+      }
+      deepStrictEqual(
+        (yield* run({ ...withSecret, env: { ...withSecret.env, ...inEnvironment.env } }, json(), shows)).code,
+        0
+      )
+      // The id alone leads nowhere.
+      write(".env", "STORE_API_CLIENT_ID=my-client")
+      const { STORE_API_CLIENT_ID: _, ...env } = inEnvironment.env
+      const inBoth = { ...user, env: { ...env, STORE_API_CLIENT_SECRET: secret } }
+      deepStrictEqual((yield* run(inBoth, json(["--no-store"]), shows)).code, 0)
+    }))
+
   it.scopedLive("take the secret from a file or from standard input, without the end of its line", () =>
     Effect.gen(function*() {
       const { inEnvironment, write } = yield* started
@@ -71,7 +114,23 @@ describe("settings", { timeout: processTimeout }, () => {
         "store-api: The file of --secret-file, nothing, cannot be read.\n"
       ])
       deepStrictEqual((yield* run(inEnvironment, json(["--secret-file", "secret", "--secret-stdin"]), given)).code, 2)
-      deepStrictEqual((yield* run(inEnvironment, json(["--secret-stdin"]))).code, 3)
+      const empty = yield* run(inEnvironment, json(["--secret-stdin"]))
+      deepStrictEqual([empty.code, empty.stderr], [3, "store-api: Standard input, for --secret-stdin, is empty.\n"])
+    }))
+
+  it.scopedLive("a folder holds neither a secret nor a body", () =>
+    Effect.gen(function*() {
+      const { inEnvironment } = yield* started
+      const fromFolder = yield* withStdin(inEnvironment, json(["--secret-stdin"]), inEnvironment.cwd)
+      assert.strictEqual(fromFolder.code, 3)
+      assert.match(fromFolder.stderr, /^store-api: Standard input, for --secret-stdin, (is empty|cannot be read)\.\n$/)
+      deepStrictEqual((yield* run(inEnvironment, json(["--secret-file", "."]))).code, 3)
+      const withSecret = { ...inEnvironment.env, STORE_API_CLIENT_SECRET: secret }
+      const body = yield* run(
+        { ...inEnvironment, env: withSecret },
+        ["call", "POST", "/", "--api-url", "http://127.0.0.1:9", "--data-file", "."]
+      )
+      deepStrictEqual([body.code, body.stderr], [3, "store-api: --data-file . is a folder: name a file.\n"])
     }))
 
   it.scopedLive("that are missing are named all at once", () =>

@@ -114,8 +114,12 @@ const withBody = (
     if (Option.isSome(data)) return HttpClientRequest.bodyText(request, data.value, contentType)
     if (Option.isNone(file)) return request
     const fs = yield* FileSystem.FileSystem
-    const { size, type } = yield* Effect.mapError(fs.stat(file.value), () =>
-      configuration(`The file of --data-file, ${file.value}, cannot be read.`))
+    const cannotBeRead = () => configuration(`The file of --data-file, ${file.value}, cannot be read.`)
+    const { size, type } = yield* Effect.mapError(
+      Effect.zipRight(fs.access(file.value, { readable: true }), fs.stat(file.value)),
+      cannotBeRead
+    )
+    if (type === "Directory") return yield* configuration(`--data-file ${file.value} is a folder: name a file.`)
     return HttpClientRequest.bodyStream(request, fs.stream(file.value), {
       contentType,
       ...(type === "File" && { contentLength: Number(size) })

@@ -4,9 +4,11 @@ import { type AccessTokenError, type ConfigurationError, TokenRequestError } fro
 import * as SharedTokenSource from "@store-api/core/SharedTokenSource"
 import * as TokenPolicy from "@store-api/core/TokenPolicy"
 import * as TokenSource from "@store-api/core/TokenSource"
+import { TokenStore } from "@store-api/core/TokenStore"
 import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import { type Fault, fromLibrary } from "./Fault.js"
@@ -30,16 +32,28 @@ export const source = (
     // A home folder may be far away, and a machine that starts many runs at once is slow: nobody else is kept waiting.
     ? SharedTokenSource.make({ ...settings, storeTimeout: "5 seconds" }).pipe(
       Effect.provideService(TokenSource.TokenSource, endpoint(settings)),
-      Effect.provide(FileTokenStore.layer({ folder: Option.getOrUndefined(settings.folder) }))
+      Effect.provide(keepingStore(settings))
     )
     : Effect.succeed(endpoint(settings))
+
+/**
+ * A token that is to be replaced stays until another comes, and is no answer for the run that replaces it. If none comes, the
+ * next run still has what is left of it.
+ */
+const keepingStore = ({ folder }: Settings): Layer.Layer<TokenStore> =>
+  Layer.effect(
+    TokenStore,
+    Effect.map(TokenStore, (store) => ({ ...store, remove: () => Effect.succeed(true) }))
+  ).pipe(Layer.provide(storeIn(folder)))
+
+const storeIn = (folder: Settings["folder"]) => FileTokenStore.layer({ folder: Option.getOrUndefined(folder) })
 
 /** Takes a token that an API rejected out of the store, and asks for no other. What cannot be taken out stays. */
 export const forget = (settings: Settings, token: AccessToken): Effect.Effect<void> =>
   SharedTokenSource.make({ ...settings, storeTimeout: "5 seconds", patience: 0 }).pipe(
     Effect.flatMap(({ acquire }) => acquire(Option.some(token))),
     Effect.provideService(TokenSource.TokenSource, nobody),
-    Effect.provide(FileTokenStore.layer({ folder: Option.getOrUndefined(settings.folder) })),
+    Effect.provide(storeIn(settings.folder)),
     Effect.ignore
   )
 

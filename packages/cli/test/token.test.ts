@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Emulator } from "@store-api/emulator"
+import { Emulator, Fault } from "@store-api/emulator"
 import { Effect, Redacted } from "effect"
 import {
   build,
@@ -114,6 +114,23 @@ describe("store-api token", { timeout: processTimeout }, () => {
       assert.notStrictEqual(apart.stdout, refreshed.stdout)
       assert.strictEqual((yield* run(user, ["token"], shows)).stdout, refreshed.stdout)
       assert.strictEqual(yield* requestsAt(emulator), 3)
+    }))
+
+  it.scopedLive("--refresh that fails says so, and leaves the token that is stored to the next run", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      const { stdout } = yield* run(user, ["token"], shows)
+      yield* emulator.fail(Fault.status(403, { times: Infinity }))
+      const refreshed = yield* run(user, ["token", "--refresh"])
+      deepStrictEqual([refreshed.code, refreshed.stdout], [4, ""])
+      const next = yield* run(user, ["token"], shows)
+      deepStrictEqual([next.code, next.stdout, next.stderr], [0, stdout, ""])
+      assert.strictEqual(yield* requestsAt(emulator), 2)
+      // One that an API rejected is not left, though no other is to be had: the next run asks again.
+      yield* emulator.revoke()
+      deepStrictEqual((yield* run(user, ["call", "GET", "/orders", "--fail"])).code, 7)
+      assert.strictEqual(yield* requestsAt(emulator), 3)
+      assert.include((yield* run(user, ["status"])).stdout, "none is stored")
     }))
 
   it.scopedLive("with --refresh and nothing stored one token is asked for", () =>

@@ -52,15 +52,22 @@ describe("a stored token", () => {
       const { emulator, later } = yield* started
       const first = yield* later(0)
       yield* emulator.fail(Fault.status(403, { times: Infinity }))
-      assert.strictEqual(yield* later(38.5), first)
+      // Each of them asks for another, and leaves it there for the next.
+      for (const seconds of [38.5, 39]) assert.strictEqual(yield* later(seconds), first)
+      assert.lengthOf(yield* emulator.requests, 3)
       deepStrictEqual((yield* Effect.flip(later(41))).code, 4)
     }))
 
-  it.scopedLive("is not served when another was asked for, and there is none", () =>
+  it.scopedLive("is not served when another was asked for, and there is none; it stays for the next run", () =>
     Effect.gen(function*() {
       const { emulator, later } = yield* started
-      yield* later(0)
+      const first = yield* later(0)
       yield* emulator.fail(Fault.status(403))
       deepStrictEqual((yield* Effect.flip(later(1, true))).code, 4)
+      assert.strictEqual(yield* later(2), first)
+      assert.lengthOf(yield* emulator.requests, 2)
+      const second = yield* later(3, true)
+      assert.notStrictEqual(second, first)
+      assert.strictEqual(yield* later(4), second)
     }))
 })

@@ -16,7 +16,8 @@ const optionOf = (name: string, { alias, many, text, value }: flags.Flag): Optio
   }
   if (value === undefined) return named(Options.boolean(name))
   const option = named(Options.withPseudoName(Options.text(name), value))
-  return many === true ? Options.repeated(option) : Options.optional(option)
+  // With a default, the help says that it may be left out.
+  return many === true ? Options.withDefault(Options.repeated(option), []) : Options.optional(option)
 }
 
 /** By the table, of which both the options and the type of their values are made. */

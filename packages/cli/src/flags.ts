@@ -71,7 +71,10 @@ export const emulator = {
     value: "TIME",
     text: "How long a token is good, such as 2s. Default and at most: 60 minutes"
   },
-  "client-id": { value: "ID", text: "The client that may have tokens" },
+  "client-id": {
+    value: "ID",
+    text: "A client of your own, its secret from STORE_API_CLIENT_SECRET. Default: demo-client, with an invented secret"
+  },
   "scenario": { value: "NAME", many: true, text: "A script of faults that the next requests meet" },
   "list": { text: "Lists the scenarios" },
   "tls": { text: "Speaks https, with a certificate made for this run" }

@@ -1,5 +1,6 @@
 /** `store-api emulator`: the access-token service and a protected API on this machine, with faults by name. */
 import * as FileSystem from "@effect/platform/FileSystem"
+import type { Client } from "@store-api/emulator/Client"
 import * as Emulator from "@store-api/emulator/Emulator"
 import * as Scenario from "@store-api/emulator/Scenario"
 import * as Effect from "effect/Effect"
@@ -44,14 +45,21 @@ const named = (name: string) => {
     : Effect.succeed(Scenario.all[known])
 }
 
-/** The secret of a client of one's own comes from the environment. */
-const clientOf = (given: Given): typeof Emulator.demoClient => ({
-  ...Emulator.demoClient,
-  clientId: Option.getOrElse(given["client-id"], () => Emulator.demoClient.clientId) as "demo-client",
-  clientSecret: process.env["STORE_API_CLIENT_SECRET"] === undefined
-    ? Emulator.demoClient.clientSecret
-    : Redacted.make(process.env["STORE_API_CLIENT_SECRET"])
-})
+/**
+ * The invented client, unless another is asked for: only that one's secret comes from the environment, which usually holds
+ * the secret of a real service.
+ */
+const clientOf = (given: Given): Client =>
+  Option.match(given["client-id"], {
+    onNone: () => Emulator.demoClient,
+    onSome: (clientId) => ({
+      clientId,
+      clientSecret: Option.match(Option.fromNullable(process.env["STORE_API_CLIENT_SECRET"]), {
+        onNone: () => Emulator.demoClient.clientSecret,
+        onSome: Redacted.make
+      })
+    })
+  })
 
 const numberOf = (port: Option.Option<string>) =>
   Option.match(port, {
@@ -92,7 +100,7 @@ const quoted = (value: string): string => `'${value.replaceAll("'", "'\\''")}'`
 
 const greeting = (
   url: string,
-  client: Pick<typeof Emulator.demoClient, "clientSecret"> & { readonly clientId: string },
+  client: Client,
   ca: Option.Option<string>
 ): string =>
   [

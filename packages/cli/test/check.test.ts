@@ -3,57 +3,13 @@ import * as Http from "node:http"
 import * as Net from "node:net"
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Emulator, Fault, Scenario } from "@store-api/emulator"
+import type { Emulator } from "@store-api/emulator"
+import { Fault, Scenario } from "@store-api/emulator"
 import { Effect, Option } from "effect"
-import { build, processTimeout, run, start, type User, userOf } from "./support/cli.js"
+import { check, fails, startedWith, withEnv } from "./support/checking.js"
+import { build, processTimeout, run, start, userOf } from "./support/cli.js"
 
 beforeAll(build, 120_000)
-
-const startedWith = (options: Emulator.Options = {}, ...script: ReadonlyArray<Fault.Script>) =>
-  Effect.gen(function*() {
-    const emulator = yield* Emulator.make(options)
-    for (const step of script) yield* emulator.fail(step)
-    return { emulator, user: yield* userOf(emulator) }
-  })
-
-const withEnv = (user: User, env: Readonly<Record<string, string>>): User => ({ ...user, env: { ...user.env, ...env } })
-
-/** The steps of a check: how each ended, and what it said. */
-const stepsOf = (text: string) =>
-  [...text.matchAll(/^(ok {2}|FAIL) (.{17}) *\d+ ms {3}(.*)\n(?: {5}(\S.*)\n)?/gm)].map(
-    ([, word = "", name = "", said = "", remedy]) => ({ failed: word === "FAIL", name: name.trim(), said, remedy })
-  )
-
-const check = (user: User, args: ReadonlyArray<string> = []) =>
-  Effect.gen(function*() {
-    const outcome = yield* run(user, ["check", ...args])
-    const steps = stepsOf(outcome.stdout)
-    // Each line is a step or its remedy, and a remedy is one sentence.
-    const lines = steps.map(({ remedy }) => remedy === undefined ? 1 : 2).reduce((sum, n) => sum + n, 0)
-    assert.lengthOf(outcome.stdout.trimEnd().split("\n"), lines, outcome.stdout)
-    for (const { failed, remedy } of steps) {
-      if (failed) assert.match(remedy ?? "", /^[A-Z].*[.]$/)
-      else assert.isUndefined(remedy)
-    }
-    assert.strictEqual(outcome.stderr, "")
-    return { code: outcome.code, steps, failed: steps.filter(({ failed }) => failed) }
-  })
-
-/** The one step that fails, what it names, and the exit code. */
-const fails = (
-  user: User,
-  args: ReadonlyArray<string>,
-  expected: { readonly step: string; readonly said: RegExp; readonly remedy: RegExp; readonly code: number }
-) =>
-  Effect.gen(function*() {
-    const { code, failed, steps } = yield* check(user, args)
-    const [fault] = failed
-    deepStrictEqual(failed.map(({ name }) => name), [expected.step], JSON.stringify(steps))
-    assert.match(fault?.said ?? "", expected.said)
-    assert.match(fault?.remedy ?? "", expected.remedy)
-    assert.strictEqual(code, expected.code)
-    return steps
-  })
 
 const listening = (server: Net.Server) =>
   Effect.map(
@@ -127,24 +83,6 @@ const certificateFile = (emulator: Emulator.Service) =>
   })
 
 describe("store-api check names the cause", { timeout: processTimeout }, () => {
-  it.scopedLive("configuration", () =>
-    Effect.gen(function*() {
-      const { user } = yield* startedWith()
-      const { STORE_API_CLIENT_ID: _, ...env } = user.env
-      yield* fails({ ...user, env }, [], {
-        step: "configuration",
-        said: /missing/,
-        remedy: /STORE_API_CLIENT_ID is not set/,
-        code: 3
-      })
-      yield* fails(withEnv(user, { STORE_API_AUTH_URL: "canary" }), [], {
-        step: "configuration",
-        said: /cannot be used/,
-        remedy: /STORE_API_AUTH_URL is not a URL/,
-        code: 3
-      })
-    }))
-
   it.scopedLive("a server or a proxy that accepts and says nothing, within the limit", () =>
     Effect.gen(function*() {
       const { user } = yield* startedWith()
@@ -273,6 +211,10 @@ describe("store-api check names the cause", { timeout: processTimeout }, () => {
         remedy: /HTTP_PROXY/,
         code: 5
       })
+      // A list with a star is no star, and a user without a password is not sent: as with the HTTP client.
+      for (const almost of [through(port, "user@"), withEnv(through(port), { NO_PROXY: "other.store.example,*" })]) {
+        yield* fails(almost, insecure, { step: "proxy tunnel", said: /\(407\)/, remedy: /HTTP_PROXY/, code: 5 })
+      }
       yield* fails(
         withEnv(through(port, "user:invented@"), { STORE_API_AUTH_URL: "http://other.store.example" }),
         insecure,
@@ -329,6 +271,27 @@ describe("store-api check names the cause", { timeout: processTimeout }, () => {
       })
     }))
 
+  it.scopedLive("what the endpoint's retries pass over", () =>
+    Effect.gen(function*() {
+      const passed: ReadonlyArray<readonly [ReadonlyArray<Fault.Script>, RegExp]> = [
+        [[], /^a token that is good for [\d hmins]+$/],
+        [[Fault.status(429)], /[ns], after 429$/],
+        [
+          [Fault.status(429, { headers: { "Retry-After": "1" } }), Fault.status(503, { times: 2 })],
+          /, after 429 and 503$/
+        ],
+        [[Fault.reset("answer")], /[ns], after no answer$/],
+        [[Fault.reset("body")], /, after an answer that could not be read \(200\)$/]
+      ]
+      for (const [script, said] of passed) {
+        const { code, failed, steps } = yield* check((yield* startedWith({}, ...script)).user)
+        deepStrictEqual([code, failed], [0, []])
+        assert.match(steps.find(({ name }) => name === "token request")?.said ?? "", said)
+      }
+      const { user } = yield* startedWith({}, Fault.status(429), Fault.status(403))
+      yield* fails(user, [], { step: "token request", said: /\(403\), after 429$/, remedy: /403/, code: 4 })
+    }))
+
   it.scopedLive("a web page in place of JSON, whatever its status", () =>
     Effect.gen(function*() {
       for (const name of ["token/body-html", "token/404", "token/403-html"] as const) {
@@ -340,6 +303,18 @@ describe("store-api check names the cause", { timeout: processTimeout }, () => {
           code: 4
         })
       }
+    }))
+
+  it.scopedLive("a refusal that is a web page, which says nothing of the secret", () =>
+    Effect.gen(function*() {
+      const { user } = yield* startedWith({}, Scenario.get("token/401-html"))
+      yield* fails(user, [], {
+        step: "token request",
+        said: /^a web page refuses access, and does not say why \(401\)$/,
+        remedy:
+          /^Check that STORE_API_AUTH_URL leads to .*login page.*; if it does, the client id or the secret is wrong\.$/,
+        code: 4
+      })
     }))
 
   for (

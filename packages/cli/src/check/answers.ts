@@ -7,9 +7,11 @@ import * as AccessTokenProvider from "@store-api/core/AccessTokenProvider"
 import * as AuthorizedHttpClient from "@store-api/core/AuthorizedHttpClient"
 import * as TokenEndpoint from "@store-api/core/TokenEndpoint"
 import * as NodeHttp from "@store-api/platform-node/NodeHttp"
+import * as Array from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
@@ -17,9 +19,10 @@ import * as Ref from "effect/Ref"
 import { exitCodes, type Fault, fromLibrary } from "../Fault.js"
 import type { Settings } from "../settings.js"
 import { lasting } from "../time.js"
+import { listed } from "../variables.js"
 import { Failed, inTime } from "./Step.js"
 
-/** The last answer of the endpoint, as far as it helps to understand an error. */
+/** An answer of the endpoint, as far as it helps to understand an error. */
 export interface Seen {
   readonly status: number
   readonly isHtml: boolean
@@ -29,35 +32,66 @@ export interface Seen {
   readonly ahead: Option.Option<number>
 }
 
-export type LastSeen = Ref.Ref<Option.Option<Seen>>
+/** Every attempt, in its order; none that had no answer. */
+export type Attempts = Ref.Ref<ReadonlyArray<Option.Option<Seen>>>
+
+export const lastAnswer = (attempts: Attempts): Effect.Effect<Option.Option<Seen>> =>
+  Effect.map(Ref.get(attempts), (attempts) => Option.flatten(Array.findLast(attempts, Option.isSome)))
+
+/** What came before the last attempt, and not at that one too: the endpoint's retries pass over it. */
+export const before = (attempts: Attempts): Effect.Effect<string> =>
+  Effect.map(Ref.get(attempts), (attempts) => {
+    const names = attempts.map(Option.match({
+      onNone: () => "no answer",
+      onSome: ({ status }) => status < 400 ? `an answer that could not be read (${status})` : String(status)
+    }))
+    const others = Array.dedupe(names.filter((name) => name !== names.at(-1)))
+    return others.length === 0 ? "" : `, after ${listed(others)}`
+  })
 
 /** More than a server and a network need; the `Date` of an answer counts whole seconds. */
 const tolerated = 2 * 60_000
 
+/** Whether the library takes these settings, the proxy of the environment included. Nothing is sent. */
+export const canBeAsked = (
+  { allowInsecure, apiUrl, authUrl, credentials }: Settings & { readonly apiUrl: Option.Option<string> }
+) =>
+  TokenEndpoint.make({ authUrl, credentials, allowInsecure }).pipe(
+    Effect.zipRight(
+      Effect.forEach(Option.toArray(apiUrl), (apiUrl) => AuthorizedHttpClient.make({ apiUrl, allowInsecure }))
+    ),
+    Effect.provide(Layer.merge(AccessTokenProvider.layerTest(Effect.never), NodeHttp.layer()))
+  )
+
 /** Asks for a token, which is not kept. */
 export const requestToken = (
   { allowInsecure, authUrl, credentials }: Settings,
-  last: LastSeen
+  attempts: Attempts
 ): Effect.Effect<AccessToken, Failed> =>
   TokenEndpoint.make({ authUrl, credentials, allowInsecure, deadline: "10 seconds" }).pipe(
     Effect.flatMap((endpoint) => endpoint.acquire(Option.none())),
-    Effect.provide(Layer.provide(watched(last), NodeHttp.layer())),
+    Effect.provide(Layer.provide(watched(attempts), NodeHttp.layer())),
     Effect.catchAll((error) =>
-      Effect.flatMap(Ref.get(last), (seen) =>
-        Effect.fail(
-          error._tag === "ConfigurationError"
-            ? failed(fromLibrary(error), "an option cannot be used")
-            : ofToken(error, seen, Redacted.value(credentials.clientSecret))
-        ))
+      Effect.gen(function*() {
+        if (error._tag === "ConfigurationError") return yield* failed(fromLibrary(error), "an option cannot be used")
+        const last = yield* lastAnswer(attempts)
+        const { what, ...rest } = ofToken(error, last, Redacted.value(credentials.clientSecret))
+        return yield* new Failed({ ...rest, what: what + (yield* before(attempts)) })
+      })
     )
   )
 
-const watched = (last: LastSeen) =>
+const watched = (attempts: Attempts) =>
   Layer.effect(
     HttpClient.HttpClient,
     Effect.map(
       HttpClient.HttpClient,
-      HttpClient.tap((response) => Effect.flatMap(seenIn(response), (seen) => Ref.set(last, Option.some(seen))))
+      HttpClient.transformResponse(Effect.onExit((exit) =>
+        Effect.flatMap(
+          Exit.isSuccess(exit) ? Effect.asSome(seenIn(exit.value)) : Effect.succeedNone,
+          (seen) => Ref.update(attempts, Array.append(seen))
+        )
+      ))
     )
   )
 
@@ -87,6 +121,8 @@ const ofToken = (error: AccessTokenError, last: Option.Option<Seen>, secret: str
   switch (error._tag) {
     case "TokenRefusedError":
       if (error.reason === "InvalidClient") {
+        // Without a word of the service itself, it may never have been asked.
+        if (Option.isSome(page) && Option.isNone(error.code)) return refusingPage(page.value)
         return refused(
           `the client id or the secret is wrong (${error.status})`,
           "Check STORE_API_CLIENT_ID and the secret, and that they are of this service" +
@@ -131,6 +167,15 @@ const webPage = ({ status }: Seen): Failed =>
   new Failed({
     what: `the answer is a web page, not JSON (${status})`,
     remedy: "Check STORE_API_AUTH_URL: it leads to a web site or a login page, not to the access-token service.",
+    code: exitCodes.refused
+  })
+
+const refusingPage = ({ status }: Seen): Failed =>
+  new Failed({
+    what: `a web page refuses access, and does not say why (${status})`,
+    remedy:
+      "Check that STORE_API_AUTH_URL leads to the access-token service, not to a login page or a gateway; if it does, " +
+      "the client id or the secret is wrong.",
     code: exitCodes.refused
   })
 

@@ -96,7 +96,7 @@ const innermost = (error: unknown): string =>
 export const tunnel = (proxy: Proxy, url: URL): Effect.Effect<Net.Socket, Failed, Scope.Scope> => {
   const to = `${url.hostname}:${portOf(url)}`
   const { hostname, password, username } = proxy.url
-  const authorization = username === "" ? {} : {
+  const authorization = username === "" || password === "" ? {} : {
     "Proxy-Authorization": `Basic ${
       Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString("base64")
     }`

@@ -27,10 +27,9 @@ const variable = (environment: Environment, name: string) => {
 const isLoopback = (host: string): boolean =>
   host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host)
 
-/** Names stand for their subdomains too. */
+/** Names stand for their subdomains too; `*` stands for all, if it stands alone. */
 const isExempt = (url: URL, list: string): boolean =>
-  list.split(/[\s,]+/).some((entry) => {
-    if (entry === "*") return true
+  list === "*" || list.split(/[\s,]+/).some((entry) => {
     const [, name = "", port] = /^(.*?)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? []
     const host = name.replace(/^\*?\./, "")
     return host !== "" && (url.hostname === host || url.hostname.endsWith(`.${host}`)) &&

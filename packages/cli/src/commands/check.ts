@@ -7,7 +7,7 @@ import * as answers from "../check/answers.js"
 import * as connection from "../check/connection.js"
 import { proxyFor } from "../check/proxy.js"
 import { Failed } from "../check/Step.js"
-import { configuration, Fault } from "../Fault.js"
+import { Fault, fromLibrary } from "../Fault.js"
 import type * as flags from "../flags.js"
 import * as output from "../output.js"
 import * as settings from "../settings.js"
@@ -17,45 +17,42 @@ type Given = flags.Values<typeof flags.check>
 
 export const run = (given: Given, path: Option.Option<string>) =>
   Effect.gen(function*() {
-    const last = yield* Ref.make(Option.none<answers.Seen>())
+    const attempts: answers.Attempts = yield* Ref.make<ReadonlyArray<Option.Option<answers.Seen>>>([])
     const { authUrl, ...found } = yield* step("configuration", configured(given, path), ({ origins }) =>
       origins.join(", "))
     yield* reach(authUrl, "STORE_API_AUTH_URL")
-    const token = yield* step(
+    const { token } = yield* step(
       "token request",
-      answers.requestToken({ ...found, authUrl: authUrl.href }, last),
-      ({ acquiredAt, expiresAt }) =>
-        `a token that is good for ${lasting(expiresAt.epochMillis - acquiredAt.epochMillis)}`
-    ).pipe(Effect.onError(() =>
-      Effect.ignore(compareClocks(last))
-    ))
-    yield* compareClocks(last)
+      Effect.zipWith(
+        answers.requestToken({ ...found, authUrl: authUrl.href }, attempts),
+        Effect.suspend(() =>
+          answers.before(attempts)
+        ),
+        (token, before) => ({ token, before })
+      ),
+      ({ before, token: { acquiredAt, expiresAt } }) =>
+        `a token that is good for ${lasting(expiresAt.epochMillis - acquiredAt.epochMillis)}${before}`
+    ).pipe(Effect.onError(() => Effect.ignore(compareClocks(attempts))))
+    yield* compareClocks(attempts)
     if (Option.isNone(path) || Option.isNone(found.apiUrl)) return
     const apiUrl = found.apiUrl.value
     if (apiUrl.origin !== authUrl.origin) yield* reach(apiUrl, "STORE_API_URL")
     yield* step("API call", answers.callApi({ ...found, apiUrl: apiUrl.href }, token, path.value), (said) => said)
   })
 
-/** The settings, their URLs taken apart. */
+/** The settings, when endpoint and clients can be made of them: what the library refuses is refused here. */
 const configured = (given: Given, path: Option.Option<string>) =>
   Effect.gen(function*() {
-    const api = Option.isSome(path) ? Option.some(yield* settings.readWithApi(given)) : Option.none()
-    const found = Option.isSome(api) ? api.value : yield* settings.read(given)
-    return {
-      ...found,
-      authUrl: yield* urlOf(found.authUrl, "STORE_API_AUTH_URL"),
-      apiUrl: Option.isSome(api) ? Option.some(yield* urlOf(api.value.apiUrl, "STORE_API_URL")) : Option.none<URL>()
-    }
+    const found = Option.isNone(path)
+      ? yield* settings.readWithAnyApi(given)
+      : yield* Effect.map(settings.readWithApi(given), (found) => ({ ...found, apiUrl: Option.some(found.apiUrl) }))
+    yield* Effect.mapError(answers.canBeAsked(found), fromLibrary)
+    return { ...found, authUrl: new URL(found.authUrl), apiUrl: Option.map(found.apiUrl, (url) => new URL(url)) }
   }).pipe(
     Effect.mapError(({ code, message }) =>
       new Failed({ what: "something is missing or cannot be used", remedy: message, code: code as Failed["code"] })
     )
   )
-
-const urlOf = (text: string, setting: string): Effect.Effect<URL, Fault> =>
-  URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
-    ? Effect.succeed(new URL(text))
-    : Effect.fail(configuration(`${setting} is not a URL: it must start with https:// and a host name.`))
 
 /** Each step to the server alone, so that the fault has a name. */
 const reach = (url: URL, setting: string) =>
@@ -80,9 +77,9 @@ const reach = (url: URL, setting: string) =>
     }
   }).pipe(Effect.scoped)
 
-const compareClocks = (last: answers.LastSeen) =>
+const compareClocks = (attempts: answers.Attempts) =>
   Effect.flatMap(
-    Ref.get(last),
+    answers.lastAnswer(attempts),
     Option.match({
       onNone: () => Effect.void,
       onSome: (seen) => step("clock", answers.compareClocks(seen), (said) => said)

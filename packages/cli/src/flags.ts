@@ -38,6 +38,11 @@ export const common = {
     value: "PATH",
     text: "A file of variables, after those of the environment. Default: .env, if it is there and holds the secret too"
   },
+  "profile": {
+    value: "NAME",
+    text:
+      "Takes the variables from NAME.env in the user's folder of profiles, and from nowhere else (STORE_API_PROFILE)"
+  },
   "token-folder": { value: "PATH", text: "Where tokens are kept between runs (STORE_API_TOKEN_FOLDER)" },
   "allow-insecure": { text: "Lets secrets go over http to other machines" }
 } as const satisfies Flags

@@ -13,6 +13,7 @@ export interface Settings {
   readonly credentials: ClientCredentials
   readonly folder: Option.Option<string>
   readonly allowInsecure: boolean
+  readonly profile: Option.Option<string>
   /** Where each of them was found, for people. */
   readonly origins: ReadonlyArray<string>
 }
@@ -84,6 +85,7 @@ const readWith = (given: Given, more: ReadonlyArray<Name>) =>
       ),
       folder,
       allowInsecure: given["allow-insecure"],
+      profile: variables.profile,
       origins: [
         ...found.map(({ name, origin }) => `${name}: ${origin}`),
         `${secretName}: ${secret.value.origin}`

@@ -1,9 +1,9 @@
-/** Variables: of the environment and of a file. */
+/** Variables: of the environment and of a file, or of a profile alone. */
 import { parseEnv } from "node:util"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { configuration, type Fault } from "./Fault.js"
+import { configuration, type Fault, usage } from "./Fault.js"
 import type * as flags from "./flags.js"
 
 /** A value, and where it was found. */
@@ -18,6 +18,18 @@ export interface Variables {
   readonly find: (name: string) => Option.Option<Found>
   /** Where one that is missing would be put. */
   readonly place: string
+  readonly profile: Option.Option<string>
+}
+
+/** The name of a profile, and what gave it. */
+export interface Named {
+  readonly name: string
+  readonly by: "--profile" | "STORE_API_PROFILE"
+}
+
+export interface FromFile extends Pick<Variables, "place"> {
+  readonly values: Readonly<Record<string, string | undefined>>
+  readonly origin: string
 }
 
 export const secretName = "STORE_API_CLIENT_SECRET"
@@ -27,21 +39,44 @@ export const folderName = "STORE_API_TOKEN_FOLDER"
 export const listed = (words: ReadonlyArray<string>): string =>
   words.length < 2 ? words.join() : `${words.slice(0, -1).join(", ")} and ${words.at(-1) ?? ""}`
 
+/** What a profile says is not mixed with the environment: the secret of one service never goes to the address of another. */
+export const read = (
+  given: Pick<flags.Values<typeof flags.common>, "dotenv" | "profile">
+): Effect.Effect<Variables, Fault, FileSystem.FileSystem> =>
+  Effect.gen(function*() {
+    const named = Option.orElse(
+      Option.map(given.profile, (name): Named => ({ name, by: "--profile" })),
+      () =>
+        Option.map(
+          Option.fromNullable(process.env["STORE_API_PROFILE"]),
+          (name): Named => ({ name, by: "STORE_API_PROFILE" })
+        )
+    )
+    if (Option.isNone(named)) return yield* ofEnvironment(given.dotenv)
+    if (Option.isSome(given.dotenv)) {
+      return yield* usage(`--dotenv and ${named.value.by} cannot both be given: a profile has its own file.`)
+    }
+    const profile = yield* Effect.promise(() => import("./profile.js"))
+    const { origin, place, values } = yield* profile.read(named.value)
+    const find = inFile(values, { origin, stumbledOn: false })
+    return {
+      place,
+      profile: Option.some(named.value.name),
+      find: (name) => Option.orElse(find(name), () => name === folderName ? inEnvironment(name) : Option.none())
+    }
+  })
+
 const inEnvironment = (name: string): Option.Option<Found> =>
   Option.map(
     Option.fromNullable(process.env[name]),
     (value) => ({ value, origin: "the environment", stumbledOn: false })
   )
 
-const inFile =
-  (values: Readonly<Record<string, string | undefined>>, about: Omit<Found, "value">) =>
-  (name: string): Option.Option<Found> =>
-    Option.map(Option.fromNullable(values[name]), (value) => ({ value, ...about }))
+const inFile = (values: FromFile["values"], about: Omit<Found, "value">) => (name: string): Option.Option<Found> =>
+  Option.map(Option.fromNullable(values[name]), (value) => ({ value, ...about }))
 
 /** Node's own reader of such files: it takes values as they are, `$` too. */
-export const read = (
-  { dotenv: file }: Pick<flags.Values<typeof flags.common>, "dotenv">
-): Effect.Effect<Variables, Fault, FileSystem.FileSystem> =>
+const ofEnvironment = (file: Option.Option<string>): Effect.Effect<Variables, Fault, FileSystem.FileSystem> =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const path = Option.getOrElse(file, () => ".env")
@@ -55,6 +90,7 @@ export const read = (
     const find = inFile(text === "" ? {} : parseEnv(text), { origin: path, stumbledOn: Option.isNone(file) })
     return {
       find: (name) => Option.orElse(inEnvironment(name), () => find(name)),
-      place: "in the environment or in .env"
+      place: "in the environment or in .env",
+      profile: Option.none()
     }
   })

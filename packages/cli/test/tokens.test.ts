@@ -17,6 +17,7 @@ const started = Effect.gen(function*() {
     credentials: yield* ClientCredentials.make(Emulator.demoClient),
     folder: Option.some(join(yield* fs.makeTempDirectoryScoped(), "tokens")),
     allowInsecure: false,
+    profile: Option.none(),
     origins: []
   }
   /** So many seconds later. */

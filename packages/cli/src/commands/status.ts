@@ -25,7 +25,9 @@ export const run = (given: flags.Values<typeof flags.status>) =>
     })
     const now = yield* Clock.currentTimeMillis
     const token = yield* stored(settings, folder)
-    if (given.json) return yield* output.line(JSON.stringify({ folder, ...described(token, now) }))
+    const profile = Option.match(settings.profile, { onNone: () => ({}), onSome: (profile) => ({ profile }) })
+    if (given.json) return yield* output.line(JSON.stringify({ ...profile, folder, ...described(token, now) }))
+    if (Option.isSome(settings.profile)) yield* output.line(`profile  ${settings.profile.value}`)
     yield* output.line(`folder   ${folder}`)
     yield* output.line(Option.match(token, {
       onNone: () => "token    none is stored for this service and client",

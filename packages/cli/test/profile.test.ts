@@ -1,0 +1,246 @@
+import { chmodSync, chownSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { Emulator } from "@store-api/emulator"
+import { Effect, Redacted } from "effect"
+import { build, hasTerminals, newUser, onTerminal, processTimeout, run, type User } from "./support/cli.js"
+
+beforeAll(build, 120_000)
+
+const secrets = { blue: "the-invented-secret-of-blue", green: "the-invented-secret-of-green" }
+
+type Shop = keyof typeof secrets
+
+const shows = { shows: true }
+
+/** Two stores, each with a service and a client of its own, and a user with a profile for each. */
+const started = Effect.gen(function*() {
+  const emulatorOf = (shop: Shop) =>
+    Emulator.make({ clients: [{ clientId: shop, clientSecret: Redacted.make(secrets[shop]) }] })
+  const [blue, green] = [yield* emulatorOf("blue"), yield* emulatorOf("green")]
+  const user = yield* newUser({}, Effect.succeed(Object.values(secrets)))
+  const folder = process.platform === "win32"
+    ? join(user.cwd, "state", "store-api")
+    : process.platform === "darwin"
+    ? join(user.cwd, "Library", "Application Support", "store-api")
+    : join(user.cwd, ".config", "store-api")
+  mkdirSync(folder, { recursive: true })
+  const write = (name: string, lines: ReadonlyArray<string>, mode = 0o600) => {
+    writeFileSync(join(folder, `${name}.env`), lines.join("\n"))
+    chmodSync(join(folder, `${name}.env`), mode)
+  }
+  const linesOf = (shop: Shop, { url }: Emulator.Service) => [
+    `STORE_API_AUTH_URL=${url}`,
+    `STORE_API_URL=${url}`,
+    `STORE_API_CLIENT_ID=${shop}`,
+    `STORE_API_CLIENT_SECRET=${secrets[shop]}`
+  ]
+  const lines = { blue: linesOf("blue", blue), green: linesOf("green", green) }
+  write("blue", lines.blue)
+  write("green", lines.green)
+  return { blue, green, user, folder, write, lines }
+})
+
+const withEnv = (user: User, lines: ReadonlyArray<string>): User => ({
+  ...user,
+  env: { ...user.env, ...Object.fromEntries(lines.map((line) => line.split(/=(.*)/s).slice(0, 2) as [string, string])) }
+})
+
+const clientsAt = (emulator: Emulator.Service) =>
+  Effect.map(
+    emulator.requests,
+    (requests) =>
+      requests.filter(({ kind }) => kind === "token").map(({ body }) =>
+        /client_id=(\w+)/.exec(Redacted.value(body))?.[1]
+      )
+  )
+
+describe("a profile", { timeout: processTimeout }, () => {
+  it.scopedLive("is used by its name, each with its own stored token", () =>
+    Effect.gen(function*() {
+      const { blue, green, user } = yield* started
+      for (const profile of ["blue", "green"]) {
+        const call = yield* run(user, ["call", "GET", "/orders", "--profile", profile])
+        deepStrictEqual([call.code, (JSON.parse(call.stdout) as { readonly clientId: string }).clientId], [0, profile])
+        deepStrictEqual((yield* run(user, ["token", `--profile=${profile}`], shows)).code, 0)
+      }
+      const fromVariable = yield* run(withEnv(user, ["STORE_API_PROFILE=blue"]), ["token"], shows)
+      deepStrictEqual((yield* run(user, ["token", "--profile", "blue"], shows)).stdout, fromVariable.stdout)
+      // The flag comes first.
+      const flag = yield* run(withEnv(user, ["STORE_API_PROFILE=blue"]), ["token", "--profile", "green"], shows)
+      assert.notStrictEqual(flag.stdout, fromVariable.stdout)
+      deepStrictEqual([yield* clientsAt(blue), yield* clientsAt(green)], [["blue"], ["green"]])
+    }))
+
+  it.scopedLive("is named by status and check", () =>
+    Effect.gen(function*() {
+      const { user } = yield* started
+      const status = yield* run(user, ["status", "--profile", "blue"])
+      assert.match(status.stdout, /^profile {2}blue\nfolder {3}.*\ntoken {4}none is stored/)
+      const json = JSON.parse((yield* run(user, ["status", "--json", "--profile", "blue"])).stdout) as object
+      deepStrictEqual(Object.entries(json)[0], ["profile", "blue"])
+      const check = yield* run(withEnv(user, ["STORE_API_PROFILE=blue"]), ["check", "/orders"])
+      deepStrictEqual(check.code, 0)
+      assert.include(check.stdout, "STORE_API_CLIENT_SECRET: the profile blue")
+    }))
+
+  it.scopedLive("is mixed neither with the environment nor with .env: no secret goes to the address of another", () =>
+    Effect.gen(function*() {
+      const { blue, green, lines, user, write } = yield* started
+      // Each of these alone would lead a secret astray, were it read.
+      write("without-secret", lines.blue.slice(0, 3))
+      write("without-address", lines.blue.slice(2))
+      const inEnvironment = withEnv(user, lines.green)
+      for (const who of [inEnvironment, user]) {
+        if (who === user) writeFileSync(join(user.cwd, ".env"), lines.green.join("\n"))
+        const missing = [["without-secret", "STORE_API_CLIENT_SECRET", "--secret-file"], [
+          "without-address",
+          "STORE_API_AUTH_URL",
+          "--auth-url"
+        ]] as const
+        for (const [profile, variable, flag] of missing) {
+          const { code, stderr, stdout } = yield* run(who, ["token", "--profile", profile])
+          deepStrictEqual([code, stdout], [3, ""])
+          assert.match(
+            stderr,
+            new RegExp(
+              `^store-api: ${variable} is not set: set it in the profile ${profile} \\(.*\\), or use ${flag}\\.\n$`
+            )
+          )
+        }
+        deepStrictEqual((yield* run(who, ["token", "--profile", "blue", "--no-store"], shows)).code, 0)
+      }
+      deepStrictEqual([yield* clientsAt(blue), yield* clientsAt(green)], [["blue", "blue"], []])
+      // Without the profile, what stands in the environment is used: it would have been found.
+      deepStrictEqual((yield* run(inEnvironment, ["token"], shows)).code, 0)
+      deepStrictEqual(yield* clientsAt(green), ["green"])
+    }))
+
+  it.scopedLive("takes flags, a secret from a file or a pipe, and the folder of tokens from the environment", () =>
+    Effect.gen(function*() {
+      const { blue, lines, user, write } = yield* started
+      write("bare", lines.blue.slice(0, 3), 0o644)
+      writeFileSync(join(user.cwd, "secret"), secrets.blue)
+      const piped = { ...shows, stdin: secrets.blue }
+      const args = ["token", "--profile", "bare"]
+      deepStrictEqual((yield* run(user, [...args, "--secret-file", "secret"], shows)).code, 0)
+      deepStrictEqual((yield* run(user, [...args, "--secret-stdin", "--no-store"], piped)).code, 0)
+      deepStrictEqual((yield* run(user, ["token", "--profile", "blue", "--client-id", "nobody"])).code, 4)
+      deepStrictEqual(yield* clientsAt(blue), ["blue", "blue", "nobody"])
+      const tokens = join(user.cwd, "elsewhere")
+      const status = yield* run(withEnv(user, [`STORE_API_TOKEN_FOLDER=${tokens}`]), ["status", "--profile", "blue"])
+      assert.include(status.stdout, `\nfolder   ${tokens}\n`)
+    }))
+
+  it.scopedLive("that is not there is a fault that lists those that are", () =>
+    Effect.gen(function*() {
+      const { folder, lines, user, write } = yield* started
+      write("a.b_c-1", lines.blue)
+      writeFileSync(join(folder, "notes.txt"), "")
+      const unknown = yield* run(user, ["token", "--profile", "red"])
+      deepStrictEqual([unknown.code, unknown.stderr], [
+        3,
+        `store-api: There is no profile red in ${folder}: there is a.b_c-1, blue and green.\n`
+      ])
+      deepStrictEqual((yield* run(user, ["token", "--profile", "a.b_c-1"], shows)).code, 0)
+      const nobody = yield* newUser({})
+      const none = yield* run(nobody, ["check", "--profile", "red"])
+      deepStrictEqual(none.code, 3)
+      assert.match(
+        none.stdout,
+        /^FAIL configuration [^]*There is no profile red in .*: there is none yet; write it as red\.env\./
+      )
+    }))
+
+  it.scopedLive("has a name that leads nowhere else", () =>
+    Effect.gen(function*() {
+      const { lines, user } = yield* started
+      writeFileSync(join(user.cwd, ".env"), lines.blue.join("\n"))
+      const refused = (who: User, args: ReadonlyArray<string>, by: string) =>
+        Effect.map(run(who, ["token", ...args]), (outcome) =>
+          deepStrictEqual(outcome, {
+            code: 3,
+            stdout: "",
+            stderr:
+              `store-api: ${by} must be the name of a profile: letters, digits, "-", "_" and ".", which is not the first.\n`
+          }))
+      const absolute = join(user.cwd, "secret")
+      for (const name of ["", "..", ".hidden", "../blue", "a/b", "a\\b", absolute, "caf\u00e9", "a\nb"]) {
+        yield* refused(withEnv(user, [`STORE_API_PROFILE=${name}`]), [], "STORE_API_PROFILE")
+      }
+      for (const name of ["", "../blue"]) yield* refused(user, ["--profile", name], "--profile")
+      const both = yield* run(user, ["token", "--profile", "blue", "--dotenv", ".env"])
+      deepStrictEqual([both.code, both.stderr], [
+        2,
+        "store-api: --dotenv and --profile cannot both be given: a profile has its own file.\n"
+      ])
+    }))
+})
+
+describe.skipIf(process.platform === "win32")(
+  "a profile that is not the user's alone",
+  { timeout: processTimeout },
+  () => {
+    it.scopedLive("is not used: others could read its secret, or lead one elsewhere", () =>
+      Effect.gen(function*() {
+        const { blue, lines, user, write } = yield* started
+        const faults: ReadonlyArray<readonly [number, ReadonlyArray<string>, string]> = [
+          [0o640, lines.blue, "it holds a secret and others may read its file"],
+          [0o604, lines.blue, "it holds a secret and others may read its file"],
+          [0o620, lines.blue, "others may write to its file"],
+          [0o602, lines.blue.slice(0, 3), "others may write to its file"]
+        ]
+        for (const [mode, its, why] of faults) {
+          write("open", its, mode)
+          const { code, stderr, stdout } = yield* run(user, ["token", "--profile", "open", "--secret-stdin"], {
+            stdin: secrets.blue
+          })
+          deepStrictEqual([code, stdout], [3, ""])
+          assert.match(
+            stderr,
+            new RegExp(
+              `^store-api: The profile open is not used, since ${why}: see to it that .* is yours, with the mode 600\\.\n$`
+            )
+          )
+        }
+        deepStrictEqual(yield* clientsAt(blue), [])
+        write("open", lines.blue, 0o400)
+        deepStrictEqual((yield* run(user, ["token", "--profile", "open"], shows)).code, 0)
+      }))
+
+    it.scopedLive("such as one that is a folder, or of another user", () =>
+      Effect.gen(function*() {
+        const { folder, user, write } = yield* started
+        mkdirSync(join(folder, "nest.env"), { mode: 0o700 })
+        const nest = yield* run(user, ["token", "--profile", "nest"])
+        deepStrictEqual([nest.code, nest.stderr], [
+          3,
+          `store-api: The profile nest, ${join(folder, "nest.env")}, cannot be read.\n`
+        ])
+        if (process.getuid?.() === 0) {
+          write("theirs", [])
+          chownSync(join(folder, "theirs.env"), 12_345, 12_345)
+        } else symlinkSync("/etc/passwd", join(folder, "theirs.env"))
+        const theirs = yield* run(user, ["token", "--profile", "theirs"])
+        deepStrictEqual(theirs.code, 3)
+        assert.include(theirs.stderr, "since its file belongs to another user")
+      }))
+  }
+)
+
+describe.skipIf(!hasTerminals)("a profile without a secret, on a terminal", { timeout: processTimeout }, () => {
+  it.scopedLive("has it asked for", () =>
+    Effect.gen(function*() {
+      const { green, lines, user, write } = yield* started
+      write("bare", lines.green.slice(0, 3))
+      // Not that of another service, which is set.
+      const { code, stdout } = yield* onTerminal(
+        withEnv(user, [`STORE_API_CLIENT_SECRET=${secrets.blue}`]),
+        ["token", "--profile", "bare"],
+        { ...shows, stdout: "pipe", typed: [["Client secret", `${secrets.green}\r`]] }
+      )
+      const [token] = yield* green.tokens
+      deepStrictEqual([code, stdout], [0, `${token === undefined ? "" : Redacted.value(token.value)}\n`])
+    }))
+})

@@ -1,4 +1,5 @@
 /** docs/configuration.md beside what the sources take: names, types and defaults. */
+import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import ts from "typescript"
@@ -152,6 +153,26 @@ describe("docs/configuration.md", { timeout: 60_000 }, () => {
         codes(of).map((command) => `${command} ${codes(flag)[0] ?? ""}`)
       ),
       taken
+    )
+  })
+
+  it("lists what every command of store-api takes besides, as the help has it, and no other", () => {
+    const help = spawnSync(
+      process.execPath,
+      [join(root, "packages", "cli", "bin", "store-api.js"), "status", "--help"],
+      {
+        encoding: "utf8"
+      }
+    )
+    const options = help.stdout.split("\nOPTIONS\n")[1] ?? ""
+    const shown = [...options.matchAll(/^\(?((?:-\w, )?--\w.*?)\)?$/gm)].map(([, name = ""]) => name)
+    const own = rows(textOf("`store-api`")).filter(([, of = ""]) => codes(of).includes("status"))
+      .map(([name = ""]) => codes(name)[0] ?? "")
+    assert.includeMembers(shown, own)
+    assert.isAbove(own.length, 5)
+    assert.sameMembers(
+      rows(textOf("Of every command")).map(([name = ""]) => codes(name)[0] ?? ""),
+      shown.filter((name) => !own.includes(name))
     )
   })
 })

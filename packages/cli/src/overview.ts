@@ -11,7 +11,8 @@ export const overview = `store-api: access tokens for the store API suite
   store-api --completions bash  a script for the shell: sh, bash, fish or zsh
   store-api --version
 
-Settings come from flags, from the environment and from the file .env (or that of --dotenv), in this order:
+Settings come from flags, from the environment and from the file .env (or that of --dotenv), in this order. With --profile NAME
+(or STORE_API_PROFILE) they come from flags and from NAME.env in the user's folder of profiles.
 
   STORE_API_AUTH_URL       --auth-url      base of the access-token service
   STORE_API_URL            --api-url       base of the APIs, for calls

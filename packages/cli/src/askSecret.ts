@@ -5,7 +5,7 @@ import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
-import { write } from "./output.js"
+import { inColourIfWanted, write } from "./output.js"
 
 const onStderr = Layer.effect(
   Terminal.Terminal,
@@ -13,11 +13,12 @@ const onStderr = Layer.effect(
     ...terminal,
     columns: Effect.sync(() => process.stderr.columns),
     rows: Effect.sync(() => process.stderr.rows),
-    display: (text: string) => Effect.ignore(write("stderr", text))
+    display: (text: string) => Effect.ignore(write("stderr", inColourIfWanted("stderr", text)))
   }))
 )
 
 export const askSecret: Effect.Effect<Redacted.Redacted> = Prompt.run(Prompt.hidden({ message: "Client secret" })).pipe(
   Effect.provide(Layer.provideMerge(onStderr, NodeContext.layer)),
-  Effect.catchTag("QuitException", () => Effect.interrupt)
+  // What comes next is the shell's, on a line of its own.
+  Effect.catchTag("QuitException", () => Effect.zipRight(Effect.ignore(write("stderr", "\n")), Effect.interrupt))
 )

@@ -49,6 +49,10 @@ export const layerLogger = Logger.replace(
   })
 )
 
+/** Text of others, which has colours whoever reads it: without them where they are not wanted. The cursor moves all the same. */
+export const inColourIfWanted = (out: Out, text: string): string =>
+  hasColours(out) ? text : text.replace(/\u001b\[[\d;]*m/g, "")
+
 /** `@effect/cli` writes its help in colours, whoever reads it. */
 export const withPlainConsole = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Effect.console, (console) => {

@@ -208,6 +208,24 @@ describe.skipIf(!hasTerminals)("store-api token on a terminal", { timeout: proce
       deepStrictEqual(leaksIn(screen, yield* user.secrets), [])
       const cancelled = yield* onTerminal(user, ["token"], { stdout: "pipe", typed: [["Client secret", "\u0003"]] })
       deepStrictEqual([cancelled.code, cancelled.stdout], [130, ""])
+      assert.isTrue(cancelled.screen.endsWith("\n"), "the shell goes on in a line of its own")
+    }).pipe(Effect.scoped))
+
+  it.live("asks in colours, or in none", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make()
+      const { STORE_API_CLIENT_SECRET: _, ...env } = (yield* userOf(emulator)).env
+      const painted = /\u001b\[[\d;]*m/
+      const asked = (more: Readonly<Record<string, string>>) =>
+        Effect.gen(function*() {
+          const user = yield* newUser({ ...env, ...more }, secretsOf(emulator))
+          const typed = [["Client secret", `${demoSecret}\r`]] as const
+          const { code, screen } = yield* onTerminal(user, ["token"], { shows: true, stdout: "pipe", typed })
+          assert.strictEqual(code, 0)
+          return screen
+        })
+      assert.match(yield* asked({}), painted)
+      assert.notMatch(yield* asked({ NO_COLOR: "1" }), painted)
     }).pipe(Effect.scoped))
 
   it.live("is not asked where no terminal is", () =>

@@ -1,11 +1,9 @@
 /** The command with a file or a folder for its standard input, as a shell gives it: `< path`. */
 import { spawnSync } from "node:child_process"
 import { closeSync, openSync } from "node:fs"
-import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
-import { nothingPrivateIn, type Outcome, type User } from "./cli.js"
-
-const bin = fileURLToPath(new URL("../../bin/store-api.js", import.meta.url))
+import type { Outcome } from "./cli.js"
+import { bin, nothingPrivateIn, type User } from "./user.js"
 
 export const withStdin = (user: User, args: ReadonlyArray<string>, path: string): Effect.Effect<Outcome> =>
   Effect.acquireUseRelease(

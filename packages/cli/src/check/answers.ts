@@ -38,14 +38,20 @@ export type Attempts = Ref.Ref<ReadonlyArray<Option.Option<Seen>>>
 export const lastAnswer = (attempts: Attempts): Effect.Effect<Option.Option<Seen>> =>
   Effect.map(Ref.get(attempts), (attempts) => Option.flatten(Array.findLast(attempts, Option.isSome)))
 
-/** What came before the last attempt, and not at that one too: the endpoint's retries pass over it. */
+/** How the attempts before the last one ended, unless it ended so too: what the endpoint's retries pass over. */
 export const before = (attempts: Attempts): Effect.Effect<string> =>
-  Effect.map(Ref.get(attempts), (attempts) => {
-    const names = attempts.map(Option.match({
+  Effect.map(Ref.get(attempts), (all) => {
+    const nameOf = Option.match<string, Seen, string>({
       onNone: () => "no answer",
-      onSome: ({ status }) => status < 400 ? `an answer that could not be read (${status})` : String(status)
-    }))
-    const others = Array.dedupe(names.filter((name) => name !== names.at(-1)))
+      onSome: ({ status }) => status < 400 ? "an answer that broke off" : String(status)
+    })
+    // Of the last one, what is no refusal is the token.
+    const last = Option.map(
+      Option.filter(Array.last(all), (attempt) => Option.isNone(attempt) || attempt.value.status >= 400),
+      nameOf
+    )
+    const names = all.slice(0, -1).map(nameOf)
+    const others = Array.dedupe(names.filter((name) => !Option.contains(last, name)))
     return others.length === 0 ? "" : `, after ${listed(others)}`
   })
 

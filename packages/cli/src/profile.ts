@@ -6,7 +6,21 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { configuration, type Fault } from "./Fault.js"
-import { type FromFile, listed, type Named, secretName } from "./variables.js"
+import { secretName } from "./names.js"
+import { listed } from "./wording.js"
+
+/** The name of a profile, and what gave it. */
+export interface Named {
+  readonly name: string
+  readonly by: "--profile" | "STORE_API_PROFILE"
+}
+
+export interface Profile {
+  readonly values: Readonly<Record<string, string | undefined>>
+  readonly origin: string
+  /** Where a variable that is missing would be put. */
+  readonly place: string
+}
 
 const ending = ".env"
 
@@ -25,7 +39,7 @@ const folder: Effect.Effect<string> = Effect.sync(() => {
 })
 
 /** `by`: the flag or the variable that names it. */
-export const read = ({ by, name }: Named): Effect.Effect<FromFile, Fault, FileSystem.FileSystem> =>
+export const read = ({ by, name }: Named): Effect.Effect<Profile, Fault, FileSystem.FileSystem> =>
   Effect.gen(function*() {
     if (!isName(name)) {
       return yield* configuration(

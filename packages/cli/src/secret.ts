@@ -5,8 +5,9 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { configuration, type Fault, usage } from "./Fault.js"
 import type * as flags from "./flags.js"
+import { secretName } from "./names.js"
 import { isTerminal } from "./output.js"
-import { type Found, secretName, type Variables } from "./variables.js"
+import type { Found, Variables } from "./variables.js"
 
 /** A secret that can be had. It is not read yet: it may turn out that it has nowhere to go. */
 export interface Secret extends Omit<Found, "value"> {

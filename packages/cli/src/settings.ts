@@ -5,8 +5,10 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { configuration, type Fault, fromLibrary } from "./Fault.js"
 import type * as flags from "./flags.js"
+import { folderName, secretName } from "./names.js"
 import * as secrets from "./secret.js"
-import { folderName, type Found, listed, read as readVariables, secretName } from "./variables.js"
+import { type Found, read as readVariables } from "./variables.js"
+import { listed } from "./wording.js"
 
 export interface Settings {
   readonly authUrl: string

@@ -5,6 +5,8 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { configuration, type Fault, usage } from "./Fault.js"
 import type * as flags from "./flags.js"
+import { folderName } from "./names.js"
+import type { Named, Profile } from "./profile.js"
 
 /** A value, and where it was found. */
 export interface Found {
@@ -20,24 +22,6 @@ export interface Variables {
   readonly place: string
   readonly profile: Option.Option<string>
 }
-
-/** The name of a profile, and what gave it. */
-export interface Named {
-  readonly name: string
-  readonly by: "--profile" | "STORE_API_PROFILE"
-}
-
-export interface FromFile extends Pick<Variables, "place"> {
-  readonly values: Readonly<Record<string, string | undefined>>
-  readonly origin: string
-}
-
-export const secretName = "STORE_API_CLIENT_SECRET"
-
-export const folderName = "STORE_API_TOKEN_FOLDER"
-
-export const listed = (words: ReadonlyArray<string>): string =>
-  words.length < 2 ? words.join() : `${words.slice(0, -1).join(", ")} and ${words.at(-1) ?? ""}`
 
 /** What a profile says is not mixed with the environment: the secret of one service never goes to the address of another. */
 export const read = (
@@ -72,7 +56,7 @@ const inEnvironment = (name: string): Option.Option<Found> =>
     (value) => ({ value, origin: "the environment", stumbledOn: false })
   )
 
-const inFile = (values: FromFile["values"], about: Omit<Found, "value">) => (name: string): Option.Option<Found> =>
+const inFile = (values: Profile["values"], about: Omit<Found, "value">) => (name: string): Option.Option<Found> =>
   Option.map(Option.fromNullable(values[name]), (value) => ({ value, ...about }))
 
 /** Node's own reader of such files: it takes values as they are, `$` too. */

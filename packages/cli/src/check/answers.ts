@@ -18,8 +18,7 @@ import * as Redacted from "effect/Redacted"
 import * as Ref from "effect/Ref"
 import { exitCodes, type Fault, fromLibrary } from "../Fault.js"
 import type { Settings } from "../settings.js"
-import { lasting } from "../time.js"
-import { listed } from "../variables.js"
+import { lasting, listed } from "../wording.js"
 import { Failed, inTime } from "./Step.js"
 
 /** An answer of the endpoint, as far as it helps to understand an error. */

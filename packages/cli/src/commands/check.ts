@@ -11,7 +11,7 @@ import { Fault, fromLibrary } from "../Fault.js"
 import type * as flags from "../flags.js"
 import * as output from "../output.js"
 import * as settings from "../settings.js"
-import { lasting } from "../time.js"
+import { lasting } from "../wording.js"
 
 type Given = flags.Values<typeof flags.check>
 

@@ -14,7 +14,7 @@ import { configuration, type Fault, fromLibrary } from "../Fault.js"
 import type * as flags from "../flags.js"
 import * as output from "../output.js"
 import { read, type Settings } from "../settings.js"
-import { lasting } from "../time.js"
+import { lasting } from "../wording.js"
 
 export const run = (given: flags.Values<typeof flags.status>) =>
   Effect.gen(function*() {

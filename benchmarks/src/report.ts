@@ -127,7 +127,7 @@ ${markdown(hitTable(results.traced.hits, "traced"))}
 
 Traced means OpenTelemetry's SDK by \`NodeSdk.layer\` of \`@effect/opentelemetry\`, spans and metrics exported meanwhile. While a
 fiber is within a span, each of its operations costs a change of OpenTelemetry's context more: \`Ref.get\` is one operation,
-a cached \`get\` three.
+a cached \`get\` two.
 
 ## A cold start
 

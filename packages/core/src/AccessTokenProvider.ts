@@ -157,19 +157,19 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
 
     const { forget, measure } = yield* measuring.make(now)
 
-    const apply = (event: tokenState.Event) =>
-      Effect.sync(() => {
-        const [command, next] = transition(MutableRef.get(state), event)
-        MutableRef.set(state, next)
-        return command
-      })
+    /** What comes of it in the same step of a fiber, comes before anything that others do about the new state. */
+    const apply = (event: tokenState.Event): tokenState.Command => {
+      const [command, next] = transition(MutableRef.get(state), event)
+      MutableRef.set(state, next)
+      return command
+    }
 
     yield* Effect.addFinalizer(() =>
-      apply({ _tag: "Close" }).pipe(
-        Effect.flatMap(settle),
-        Effect.zipRight(Effect.sync(forget)),
-        Effect.zipRight(Scope.close(flights, Exit.void))
-      )
+      Effect.suspend(() => {
+        const command = apply({ _tag: "Close" })
+        forget()
+        return Effect.zipRight(settle(command), Scope.close(flights, Exit.void))
+      })
     )
 
     /** What a caller does when it is told to. */
@@ -197,17 +197,14 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       return obey(command)
     }
 
-    /**
-     * The state's change and the start of the flight are one step of the fiber, since a continuation of `flatMap` runs
-     * with what it continues: neither an interruption nor the closing of the scope can come between.
-     */
+    /** Neither an interruption nor the closing of the scope can come between the state's change and the start of the flight. */
     const startIfNeeded = (event: tokenState.Event): Effect.Effect<AccessToken, AccessTokenError> =>
-      Effect.flatMap(Effect.getFiberRefs, (caller) =>
-        Effect.flatMap(apply(event), (command) => {
-          if (command._tag !== "Start") return follow(command)
-          launch(fly(command.flight), caller)
-          return obey(command.then)
-        }))
+      Effect.flatMap(Effect.getFiberRefs, (caller) => {
+        const command = apply(event)
+        if (command._tag !== "Start") return follow(command)
+        launch(fly(command.flight), caller)
+        return obey(command.then)
+      })
 
     /** The way of those who find no fresh token. Most of them change nothing: they serve an ageing one, or wait. */
     const slowly = (current: tokenState.State): Effect.Effect<AccessToken, AccessTokenError> => {
@@ -275,10 +272,11 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       )
 
     const land = (flight: tokenState.Flight, exit: Exit.Exit<AccessToken, AccessTokenError>) =>
-      Effect.flatMap(
-        Random.next,
-        (chance) => Effect.suspend(() => apply({ _tag: "Land", now: now(), flight, exit, chance }))
-      ).pipe(Effect.tap(settle), Effect.tap(measure))
+      Effect.flatMap(Random.next, (chance) => {
+        const command = apply({ _tag: "Land", now: now(), flight, exit, chance })
+        measure(command)
+        return Effect.as(settle(command), command)
+      })
 
     return AccessTokenProvider.of({
       get,
@@ -293,7 +291,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
           )
       }),
       refresh: Effect.suspend(() => startIfNeeded({ _tag: "Refresh", now: now() })),
-      invalidate: (token) => Effect.suspend(() => Effect.map(apply({ _tag: "Reject", now: now(), token }), measure)),
+      invalidate: (token) => Effect.sync(() => measure(apply({ _tag: "Reject", now: now(), token }))),
       status: Effect.sync(() => statusOf(MutableRef.get(state), now()))
     })
   })

@@ -338,3 +338,31 @@ describe("AccessTokenProvider, what it measures", () => {
         }))
     ))
 })
+
+/** So many operations of a fiber. After 2048 it lets others run. */
+const operations = (count: number): Effect.Effect<void> => {
+  let left = count
+  return Effect.whileLoop({ while: () => left-- > 0, body: () => Effect.void, step: () => undefined })
+}
+
+describe("the end of the token held", () => {
+  it.effect("is measured before anybody can reject that token, wherever the fiber lets others run", () =>
+    Effect.gen(function*() {
+      const wrong: Array<number> = []
+      let rejected = 0
+      for (let count = 1900; count < 2050; count++) {
+        yield* labelled(
+          `yielding-${count}`,
+          run(() => Effect.zipRight(operations(count), token("one")), ({ provider }) =>
+            Effect.gen(function*() {
+              yield* Effect.flatMap(provider.get, provider.invalidate)
+              yield* settle
+              if ((yield* provider.status).zone === "Empty") rejected++
+              const { expiry } = yield* seriesOf(`yielding-${count}`)
+              if (expiry !== 0) wrong.push(count)
+            }))
+        )
+      }
+      deepStrictEqual([wrong, rejected], [[], 150])
+    }))
+})

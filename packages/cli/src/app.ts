@@ -81,15 +81,8 @@ const cli = Command.run(
   { name: "store-api", version, executable: "store-api" }
 )
 
-const withFlagsFirst = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const [name = "", ...rest] = args
-  return Object.hasOwn(flags.commands, name)
-    ? [name, ...flags.flagsFirst(flags.commands[name as keyof typeof flags.commands], rest)]
-    : args
-}
-
 export const run = (args: ReadonlyArray<string>) =>
-  cli(["node", "store-api", ...withFlagsFirst(args)]).pipe(
+  cli(["node", "store-api", ...args]).pipe(
     // What was wrong was printed where it was found.
     Effect.catchIf((error) => error._tag !== "Fault", () => new Fault({ code: exitCodes.usage, message: "" })),
     withPlainConsole,

@@ -1,9 +1,5 @@
-/**
- * The flags of the commands, written down once: the parser of Node reads them where a token has to come fast, `@effect/cli`
- * everywhere else, for help and completions.
- */
-import { parseArgs } from "node:util"
-import * as Option from "effect/Option"
+/** The flags of the commands, written down once: `parse.ts` reads them, and `@effect/cli` makes help and completions of them. */
+import type * as Option from "effect/Option"
 
 /** A flag: a switch without `value`, which says what its value is. */
 export interface Flag {
@@ -87,64 +83,13 @@ export const emulator = {
 
 export const commands = { token, call, check, status, emulator } as const
 
-export interface Parsed<F extends Flags> {
-  readonly values: Values<F>
-  readonly positionals: ReadonlyArray<string>
-}
+export type Command = keyof typeof commands
 
-/** What a line says, if it is plain: without help, and without anything that is not known. */
-export const parse = <F extends Flags>(flags: F, args: ReadonlyArray<string>): Option.Option<Parsed<F>> => {
-  const { positionals, tokens, values } = parseArgs({
-    args: [...args],
-    options: Object.fromEntries(
-      Object.entries<Flag>(flags).map(([name, { alias, many, value }]) => [name, {
-        type: value === undefined ? "boolean" : "string",
-        multiple: many === true,
-        ...(alias !== undefined && { short: alias })
-      }])
-    ),
-    strict: false,
-    tokens: true
-  })
-  const plain = tokens.every((token) => {
-    if (token.kind !== "option") return true
-    if (!Object.hasOwn(flags, token.name)) return false
-    const flag: Flag | undefined = flags[token.name]
-    // A switch has no value; a value is not the next flag, unless it was joined with "=".
-    return flag?.value === undefined
-      ? token.value === undefined
-      : token.value !== undefined && (token.inlineValue || token.value === "-" || !token.value.startsWith("-"))
-  })
-  const once = tokens.filter((token) => token.kind === "option" && flags[token.name]?.many !== true)
-  const repeated = new Set(once.map((token) => token.kind === "option" ? token.name : "")).size < once.length
-  return plain && !repeated
-    ? Option.some({
-      positionals,
-      values: Object.fromEntries(
-        Object.entries<Flag>(flags).map(([name, { many, value }]) => [
-          name,
-          many === true
-            ? values[name] ?? []
-            : value === undefined
-            ? values[name] === true
-            : Option.fromNullable(values[name])
-        ])
-      ) as Values<F> // by the table, which the type is made of
-    })
-    : Option.none()
+/** What else a command takes, and in what order. */
+export const positionals: Readonly<Record<Command, ReadonlyArray<string>>> = {
+  token: [],
+  call: ["METHOD", "PATH"],
+  check: ["[PATH]"],
+  status: [],
+  emulator: []
 }
-
-/** The same line with the flags in front, each apart from its value: `@effect/cli` knows no other order. */
-export const flagsFirst = (flags: Flags, args: ReadonlyArray<string>): ReadonlyArray<string> =>
-  Option.match(parse(flags, args), {
-    onNone: () => args,
-    onSome: ({ positionals, values }) => {
-      const given = Object.entries<boolean | ReadonlyArray<string> | Option.Option<string>>(values).flatMap(
-        ([name, value]) =>
-          typeof value === "boolean"
-            ? value ? [`--${name}`] : []
-            : (Option.isOption(value) ? Option.toArray(value) : value).flatMap((text) => [`--${name}`, text])
-      )
-      return [...given, ...positionals]
-    }
-  })

@@ -4,8 +4,10 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { type Fault, usage } from "./Fault.js"
-import * as flags from "./flags.js"
+import { type Command, commands } from "./flags.js"
 import * as output from "./output.js"
+import { flagsFirst, parse } from "./parse.js"
+import { listed } from "./wording.js"
 
 /** A secret in a flag is known to the whole machine already; it is not printed here besides. */
 const isSecretFlag = (arg: string): boolean => /^--?(client[-_]?)?secret(=|$)/i.test(arg)
@@ -24,12 +26,30 @@ const dispatch = (args: ReadonlyArray<string>) => {
       ({ overview }) => output.write("stdout", overview)
     )
   }
-  // The one command that other programs wait for does not wait for the help.
-  const plain = name === "token" ? flags.parse(flags.token, rest) : Option.none()
-  return Option.isSome(plain) && plain.value.positionals.length === 0
-    ? Effect.flatMap(Effect.promise(() => import("./commands/token.js")), ({ run }) => run(plain.value.values))
-    : Effect.flatMap(Effect.promise(() => import("./app.js")), ({ run }) => run(args))
+  if (args.some(isOfEveryCommand)) return app(args)
+  return isCommand(name) ? command(name, rest) : Effect.fail(usage(
+    name.startsWith("-")
+      ? "Flags come after the command: store-api COMMAND, then these. See store-api --help."
+      : `There is no such command: there are ${listed(Object.keys(commands))}. See store-api --help.`
+  ))
 }
+
+/** The one command that other programs wait for does not wait for the help. */
+const command = (name: Command, args: ReadonlyArray<string>) =>
+  name === "token"
+    ? Effect.flatMap(parse(name, args), (parsed) =>
+      Option.isSome(parsed.logLevel)
+        ? app([name, ...flagsFirst(parsed)])
+        : Effect.flatMap(Effect.promise(() => import("./commands/token.js")), ({ run }) => run(parsed.values)))
+    : Effect.flatMap(parse(name, args), (parsed) => app([name, ...flagsFirst(parsed)]))
+
+const app = (args: ReadonlyArray<string>) =>
+  Effect.flatMap(Effect.promise(() => import("./app.js")), ({ run }) => run(args))
+
+const isCommand = (name: string): name is Command => Object.hasOwn(commands, name)
+
+/** What `@effect/cli` brings along, and answers by itself. */
+const isOfEveryCommand = (arg: string): boolean => /^(-h|--help|--version|--wizard|--completions(=.*)?)$/.test(arg)
 
 const explain = ({ code, message }: Fault): Effect.Effect<number> =>
   Effect.as(message === "" ? Effect.void : output.note(output.red("stderr", message)), code)

@@ -174,7 +174,7 @@ const cases: ReadonlyArray<Case> = [
     places: ["a pipe", "a terminal"],
     args: ["status"],
     code: 0,
-    lines: () => [/^folder {3}\/.*tokens$/, "token    none is stored for this service and client"],
+    lines: () => [/^folder {3}\/.*tokens$/, "token    none is stored for this service, client and secret"],
     to: "stdout",
     requests: 0
   },

@@ -27,7 +27,7 @@ describe("store-api status", { timeout: processTimeout }, () => {
       const user = yield* userOf(emulator)
       const none = yield* run(user, ["status"])
       deepStrictEqual(none.code, 0)
-      assert.match(none.stdout, /^folder {3}.*tokens\ntoken {4}none is stored for this service and client\n$/)
+      assert.match(none.stdout, /^folder {3}.*tokens\ntoken {4}none is stored for this service, client and secret\n$/)
       deepStrictEqual(yield* emulator.requests, [])
       yield* run(user, ["token"], { shows: true })
       const one = yield* run(user, ["status"])

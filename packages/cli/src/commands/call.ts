@@ -17,6 +17,7 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Ref from "effect/Ref"
 import * as Stream from "effect/Stream"
+import * as apiPath from "../apiPath.js"
 import { configuration, exitCodes, Fault, fromLibrary, usage } from "../Fault.js"
 import type * as flags from "../flags.js"
 import * as output from "../output.js"
@@ -83,7 +84,7 @@ const requestOf = (given: Given, method: string, path: string) =>
     const known = methods.find((name) => name === method.toUpperCase())
     if (known === undefined) return yield* usage(`The method must be one of ${methods.join(", ")}.`)
     const headers = yield* Effect.forEach(given.header, headerOf)
-    const request = HttpClientRequest.make(known)(path)
+    const request = HttpClientRequest.make(known)(yield* apiPath.checked(path))
     return HttpClientRequest.setHeaders(yield* withBody(given, request), headers)
   })
 

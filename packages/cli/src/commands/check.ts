@@ -3,6 +3,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
+import * as apiPath from "../apiPath.js"
 import * as answers from "../check/answers.js"
 import * as connection from "../check/connection.js"
 import { proxyFor } from "../check/proxy.js"
@@ -17,6 +18,7 @@ type Given = flags.Values<typeof flags.check>
 
 export const run = (given: Given, path: Option.Option<string>) =>
   Effect.gen(function*() {
+    if (Option.isSome(path)) yield* apiPath.checked(path.value)
     const attempts: answers.Attempts = yield* Ref.make<ReadonlyArray<Option.Option<answers.Seen>>>([])
     const { authUrl, ...found } = yield* step("configuration", configured(given, path), ({ origins }) =>
       origins.join(", "))

@@ -76,7 +76,7 @@ const lifeOf = (life: Option.Option<string>) =>
     onSome: (text) => {
       const [, count, unit] = /^(\d{1,8})\s*(ms|s|m)$/.exec(text) ?? []
       return count === undefined || unit === undefined
-        ? Effect.fail(usage("--token-life must be a time such as 500ms, 2s or 5m."))
+        ? Effect.fail(usage("--token-life must be a time such as 500ms, 2s or 5m, of at most 60m."))
         : Effect.succeed(Number(count) * units[unit as keyof typeof units])
     }
   })

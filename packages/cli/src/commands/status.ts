@@ -30,7 +30,7 @@ export const run = (given: flags.Values<typeof flags.status>) =>
     if (Option.isSome(settings.profile)) yield* output.line(`profile  ${settings.profile.value}`)
     yield* output.line(`folder   ${folder}`)
     yield* output.line(Option.match(token, {
-      onNone: () => "token    none is stored for this service and client",
+      onNone: () => "token    none is stored for this service, client and secret",
       onSome: ({ expiresAt }) =>
         `token    good for another ${lasting(expiresAt.epochMillis - now)}, until ${DateTime.formatIso(expiresAt)}`
     }))

@@ -10,8 +10,7 @@ const orders = Effect.gen(function*() {
   const response = yield* client.get("/orders") // relative to STORE_API_URL, with the token
   yield* Console.log(response.status, yield* response.json)
 }).pipe(
-  Effect.catchTag("TokenExpiredError", (error) => Console.error("check the clock:", error.message)),
-  Effect.catchAll((error) => Console.error(error._tag, error.message)) // all others, of the token and of the call
+  Effect.tapErrorTag("TokenExpiredError", () => Console.error("is the clock of this machine right?"))
 )
 
-NodeRuntime.runMain(Effect.provide(orders, StoreAuthLive))
+NodeRuntime.runMain(Effect.provide(orders, StoreAuthLive)) // reports what failed, and ends with 1

@@ -49,6 +49,9 @@ describe("examples", { timeout: 60_000 }, () => {
       const without = yield* run("quickStart", {})
       assert.strictEqual(without.status, 1)
       for (const name of Object.keys(variablesOf(emulator))) assert.include(without.output, name)
+      const refused = yield* run("quickStart", { ...variablesOf(emulator), STORE_API_CLIENT_SECRET: "another" })
+      assert.strictEqual(refused.status, 1)
+      assert.match(refused.output, /TokenRefusedError.*check the client id and secret/)
     }))
 
   it.scopedLive("HttpApiClient: an order is placed and listed; a refusal, and another API, are told apart", () =>

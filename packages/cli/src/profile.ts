@@ -4,6 +4,7 @@ import { isAbsolute, join } from "node:path"
 import { parseEnv } from "node:util"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import { configuration, type Fault } from "./Fault.js"
 import { secretName } from "./names.js"
@@ -30,11 +31,13 @@ const isName = (name: string): boolean => /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(
 /** Beside the folder of the tokens, where the system keeps both in one place. */
 const folder: Effect.Effect<string> = Effect.sync(() => {
   const absolute = (name: string) => Option.filter(Option.fromNullable(process.env[name]), isAbsolute)
+  // As with the folder of the tokens, for a user whom the system does not know.
+  const home = Either.getOrElse(Either.try(homedir), () => "/")
   const base = process.platform === "win32"
-    ? Option.getOrElse(absolute("LOCALAPPDATA"), () => join(homedir(), "AppData", "Local"))
+    ? Option.getOrElse(absolute("LOCALAPPDATA"), () => join(home, "AppData", "Local"))
     : process.platform === "darwin"
-    ? join(homedir(), "Library", "Application Support")
-    : Option.getOrElse(absolute("XDG_CONFIG_HOME"), () => join(homedir(), ".config"))
+    ? join(home, "Library", "Application Support")
+    : Option.getOrElse(absolute("XDG_CONFIG_HOME"), () => join(home, ".config"))
   return join(base, "store-api")
 })
 

@@ -44,7 +44,9 @@ export const locate = (
     const { value, ...about } = variable.value
     return Effect.succeedSome({ ...about, read: Effect.succeed(ofText(value)) })
   }
-  return isTerminal("stdin") && isTerminal("stderr")
+  // A terminal without a person: nobody would answer.
+  const isAttended = (process.env["CI"] ?? "") === ""
+  return isAttended && isTerminal("stdin") && isTerminal("stderr")
     ? found("the prompt", Effect.flatMap(Effect.promise(() => import("./askSecret.js")), ({ askSecret }) => askSecret))
     : Effect.succeedNone
 }

@@ -64,30 +64,54 @@ export const get = (
   settings: Settings,
   { refreshed, stored }: { readonly refreshed: boolean; readonly stored: boolean }
 ): Effect.Effect<AccessToken, Fault> =>
-  Effect.gen(function*() {
-    const { acquire } = yield* source(settings, stored)
-    const startedAt = yield* Clock.currentTimeMillis
-    const found = yield* acquire(Option.none())
-    const isNew = found.acquiredAt.epochMillis >= startedAt
-    if (isNew || (!refreshed && !(yield* isOld(found)))) return found
-    const renewed = acquire(Option.some(found))
-    return yield* refreshed ?
-      renewed :
-      Effect.catchAll(
-        renewed,
-        (error) => Effect.flatMap(isDead(found), (dead) => dead ? Effect.fail(error) : Effect.succeed(found))
-      )
-  }).pipe(orFault)
+  orFault(Effect.flatMap(source(settings, stored), ({ acquire }) => refreshed ? renewed(acquire) : lasting(acquire)))
 
-/** As the provider has it: a token is not handed out with so little left that it may be dead when it is used. */
-const isOld = (token: AccessToken): Effect.Effect<boolean> => {
+/** The source of a run in which a provider asks: what it finds at first lasts, as with `get`. */
+export const lastingSource = (
+  settings: Settings,
+  stored: boolean
+): Effect.Effect<TokenSource.Service, ConfigurationError> =>
+  Effect.map(
+    source(settings, stored),
+    ({ acquire }) => TokenSource.make((replacing) => Option.isNone(replacing) ? lasting(acquire) : acquire(replacing))
+  )
+
+type Acquire = TokenSource.Service["acquire"]
+
+/** The token that is stored, and whether it is new: of this run, or of another that began no earlier. */
+const found = (acquire: Acquire) =>
+  Effect.gen(function*() {
+    const startedAt = yield* Clock.currentTimeMillis
+    const token = yield* acquire(Option.none())
+    return { token, isNew: token.acquiredAt.epochMillis >= startedAt }
+  })
+
+const renewed = (acquire: Acquire) =>
+  Effect.flatMap(found(acquire), ({ isNew, token }) => isNew ? Effect.succeed(token) : acquire(Option.some(token)))
+
+/** As the provider has it: an old token is waited for, at most half of what is left of it; then, or if that fails, it serves. */
+const lasting = (acquire: Acquire) =>
+  Effect.gen(function*() {
+    const { isNew, token } = yield* found(acquire)
+    const { isOld, left } = yield* ageOf(token)
+    if (isNew || !isOld) return token
+    return yield* acquire(Option.some(token)).pipe(
+      Effect.timeoutTo({ duration: left / 2, onSuccess: (other) => other, onTimeout: () => token }),
+      Effect.catchAll((error) =>
+        Effect.flatMap(ageOf(token), ({ left }) => left > 0 ? Effect.succeed(token) : Effect.fail(error))
+      )
+    )
+  })
+
+/** A token is old when it may be dead when it is used. What is left is in milliseconds. */
+const ageOf = (token: AccessToken) => {
   const life = token.expiresAt.epochMillis - token.acquiredAt.epochMillis
   const { leeway } = TokenPolicy.margins(TokenPolicy.make(), life, 0)
-  return Effect.map(Clock.currentTimeMillis, (now) => token.expiresAt.epochMillis - now < leeway)
+  return Effect.map(Clock.currentTimeMillis, (now) => {
+    const left = token.expiresAt.epochMillis - now
+    return { left, isOld: left < leeway }
+  })
 }
-
-const isDead = (token: AccessToken): Effect.Effect<boolean> =>
-  Effect.map(Clock.currentTimeMillis, (now) => token.expiresAt.epochMillis <= now)
 
 const isConfigurationError = (defect: unknown): defect is ConfigurationError =>
   Predicate.isTagged(defect, "ConfigurationError")

@@ -1,4 +1,5 @@
 /** Variables: of the environment and of a file, or of a profile alone. */
+import { stat } from "node:fs"
 import { parseEnv } from "node:util"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
@@ -59,18 +60,25 @@ const inEnvironment = (name: string): Option.Option<Found> =>
 const inFile = (values: Profile["values"], about: Omit<Found, "value">) => (name: string): Option.Option<Found> =>
   Option.map(Option.fromNullable(values[name]), (value) => ({ value, ...about }))
 
+/** Nobody named it: what is there may be a folder, or a pipe that nobody writes to. */
+const ifFile = (fs: FileSystem.FileSystem, path: string) =>
+  Effect.flatMap(isFile(path), (is) => is ? fs.readFileString(path) : Effect.succeed(""))
+
+/** As big integers: the plain numbers of a pipe stay where Node 20 looks when it resolves links, and it then finds no module. */
+const isFile = (path: string): Effect.Effect<boolean> =>
+  Effect.async((resume) => {
+    stat(path, { bigint: true }, (error, info) => resume(Effect.succeed(error === null && info.isFile())))
+  })
+
 /** Node's own reader of such files: it takes values as they are, `$` too. */
 const ofEnvironment = (file: Option.Option<string>): Effect.Effect<Variables, Fault, FileSystem.FileSystem> =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const path = Option.getOrElse(file, () => ".env")
-    const text = yield* fs.readFileString(path).pipe(
-      Effect.catchTag(
-        "SystemError",
-        (error) => error.reason === "NotFound" && Option.isNone(file) ? Effect.succeed("") : Effect.fail(error)
-      ),
-      Effect.mapError(() => configuration(`${path} cannot be read.`))
-    )
+    const text = yield* Option.match(file, {
+      onNone: () => Effect.orElseSucceed(ifFile(fs, path), () => ""),
+      onSome: () => Effect.mapError(fs.readFileString(path), () => configuration(`${path} cannot be read.`))
+    })
     const find = inFile(text === "" ? {} : parseEnv(text), { origin: path, stumbledOn: Option.isNone(file) })
     return {
       find: (name) => Option.orElse(inEnvironment(name), () => find(name)),

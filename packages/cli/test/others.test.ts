@@ -72,6 +72,21 @@ describe("store-api emulator", { timeout: processTimeout }, () => {
       deepStrictEqual([code, stderr], [130, ""])
     }))
 
+  it.scopedLive("prints a request when it is over, whatever began before and is not", () =>
+    Effect.gen(function*() {
+      const running = yield* emulatorWith(["--scenario", "token/silence"])
+      const { STORE_API_AUTH_URL: url = "" } = variables(running.stdout())
+      const open = new AbortController()
+      const asked = fetch(`${url}/v1/oauth/accesstoken`, { method: "POST", body: "", signal: open.signal })
+      asked.catch(() => undefined)
+      yield* Effect.promise(() => fetch(`${url}/orders`))
+      while (!running.stdout().includes("GET /orders 401")) yield* Effect.sleep("20 millis")
+      assert.notInclude(running.stdout(), "accesstoken")
+      open.abort()
+      running.child.kill("SIGINT")
+      deepStrictEqual((yield* running.end).code, 130)
+    }))
+
   it.scopedLive("plays scenarios by name, in their order", () =>
     Effect.gen(function*() {
       const running = yield* emulatorWith(["--scenario", "token/401-rfc", "--scenario", "api/403"])
@@ -204,7 +219,7 @@ describe("help", { timeout: processTimeout }, () => {
         const [args, named] of [
           [["tokn"], "token"],
           [["token", "--heder"], "--heder"],
-          [["token", "extra"], "extra"],
+          [["token", "extra"], "flags"],
           [["call", "GET"], "PATH"]
         ] as const
       ) {

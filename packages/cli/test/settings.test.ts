@@ -1,4 +1,5 @@
-import { writeFileSync } from "node:fs"
+import { spawnSync } from "node:child_process"
+import { mkdirSync, rmdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
@@ -57,6 +58,21 @@ describe("settings", { timeout: processTimeout }, () => {
       deepStrictEqual((yield* run(wrong, json(["--client-id", "my-client"]), shows)).code, 0)
       const flags = ["--auth-url", emulator.url, "--client-id=my-client", "--no-store"]
       deepStrictEqual((yield* run(user, json(flags), shows)).code, 0)
+    }))
+
+  it.scopedLive("a .env that was found and is no file is passed over: a folder, or a pipe that nobody writes to", () =>
+    Effect.gen(function*() {
+      const { inEnvironment } = yield* started
+      const who = { ...inEnvironment, env: { ...inEnvironment.env, STORE_API_CLIENT_SECRET: secret } }
+      const path = join(who.cwd, ".env")
+      mkdirSync(path)
+      deepStrictEqual((yield* run(who, ["token", "--no-store"], shows)).code, 0)
+      const named = yield* run(who, ["token", "--dotenv", ".env"])
+      deepStrictEqual([named.code, named.stderr], [3, "store-api: .env cannot be read.\n"])
+      rmdirSync(path)
+      assert.strictEqual(spawnSync("mkfifo", [path]).status, 0)
+      const fifo = yield* run(who, ["token", "--no-store"], shows)
+      deepStrictEqual([fifo.code, fifo.stderr], [0, ""])
     }))
 
   it.scopedLive("a .env that was found leads no secret of elsewhere to its address", () =>

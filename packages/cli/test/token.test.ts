@@ -211,6 +211,15 @@ describe.skipIf(!hasTerminals)("store-api token on a terminal", { timeout: proce
       assert.isTrue(cancelled.screen.endsWith("\n"), "the shell goes on in a line of its own")
     }).pipe(Effect.scoped))
 
+  it.live("asks nobody where nobody is, though there is a terminal (CI)", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make()
+      const { STORE_API_CLIENT_SECRET: _, ...env } = (yield* userOf(emulator)).env
+      const { code, screen } = yield* onTerminal(yield* newUser({ ...env, CI: "true" }), ["status"])
+      assert.strictEqual(code, 3)
+      assert.include(screen, "STORE_API_CLIENT_SECRET is not set")
+    }).pipe(Effect.scoped))
+
   it.live("asks in colours, or in none", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make()

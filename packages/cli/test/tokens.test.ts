@@ -8,10 +8,10 @@ import { Emulator, Fault } from "@store-api/emulator"
 import { Clock, Effect, Option, Redacted } from "effect"
 import * as tokens from "../src/tokens.js"
 
-/** A token of 40 seconds is too old for use when 2 are left. */
+/** A token of 400 seconds is too old for use when 20 are left. */
 const started = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
-  const emulator = yield* Emulator.make({ tokenLife: "40 seconds" })
+  const emulator = yield* Emulator.make({ tokenLife: "400 seconds" })
   const settings = {
     authUrl: emulator.url,
     credentials: yield* ClientCredentials.make(Emulator.demoClient),
@@ -26,7 +26,13 @@ const started = Effect.gen(function*() {
       Effect.map(({ value }) => Redacted.value(value)),
       Effect.withClock(shifted(seconds * 1000))
     )
-  return { emulator, later }
+  /** The same of a run in which a provider asks. */
+  const laterInACall = (seconds: number) =>
+    Effect.flatMap(tokens.lastingSource(settings, true), ({ acquire }) => acquire(Option.none())).pipe(
+      Effect.map(({ value }) => Redacted.value(value)),
+      Effect.withClock(shifted(seconds * 1000))
+    )
+  return { emulator, later, laterInACall }
 }).pipe(Effect.provide(NodeContext.layer))
 
 const shifted = (millis: number): Clock.Clock => {
@@ -42,10 +48,28 @@ describe("a stored token", () => {
     Effect.gen(function*() {
       const { emulator, later } = yield* started
       const first = yield* later(0)
-      assert.strictEqual(yield* later(35), first)
+      assert.strictEqual(yield* later(350), first)
       assert.lengthOf(yield* emulator.tokens, 1)
-      assert.notStrictEqual(yield* later(38.5), first)
+      assert.notStrictEqual(yield* later(385), first)
       assert.lengthOf(yield* emulator.tokens, 2)
+    }))
+
+  it.scopedLive("is as good for a call, whose body may be sent only once", () =>
+    Effect.gen(function*() {
+      const { emulator, later, laterInACall } = yield* started
+      const first = yield* later(0)
+      assert.strictEqual(yield* laterInACall(350), first)
+      assert.notStrictEqual(yield* laterInACall(385), first)
+      assert.lengthOf(yield* emulator.tokens, 2)
+    }))
+
+  it.scopedLive("is served while it lives when nobody answers, after half of what was left of it", () =>
+    Effect.gen(function*() {
+      const { emulator, later } = yield* started
+      const first = yield* later(0)
+      yield* emulator.fail(Fault.hang({ times: Infinity }))
+      assert.strictEqual(yield* later(397), first)
+      assert.lengthOf(yield* emulator.requests, 2)
     }))
 
   it.scopedLive("is served to its end when there is no other, and not beyond", () =>
@@ -54,9 +78,9 @@ describe("a stored token", () => {
       const first = yield* later(0)
       yield* emulator.fail(Fault.status(403, { times: Infinity }))
       // Each of them asks for another, and leaves it there for the next.
-      for (const seconds of [38.5, 39]) assert.strictEqual(yield* later(seconds), first)
+      for (const seconds of [385, 390]) assert.strictEqual(yield* later(seconds), first)
       assert.lengthOf(yield* emulator.requests, 3)
-      deepStrictEqual((yield* Effect.flip(later(41))).code, 4)
+      deepStrictEqual((yield* Effect.flip(later(401))).code, 4)
     }))
 
   it.scopedLive("is not served when another was asked for, and there is none; it stays for the next run", () =>

@@ -17,6 +17,7 @@ import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -62,7 +63,7 @@ export const defaultFolder: Effect.Effect<string> = Effect.map(
   ([path, platform]) => {
     const absolute = (name: string) =>
       Option.filter(Option.fromNullable(process.env[name]), (folder) => path.isAbsolute(folder))
-    const home = (...folders: ReadonlyArray<string>) => path.join(homedir(), ...folders)
+    const home = (...folders: ReadonlyArray<string>) => path.join(homeFolder(), ...folders)
     const base = platform === "win32"
       ? Option.getOrElse(absolute("LOCALAPPDATA"), () => home("AppData", "Local"))
       : platform === "darwin"
@@ -71,6 +72,9 @@ export const defaultFolder: Effect.Effect<string> = Effect.map(
     return path.join(base, "store-api", "tokens")
   }
 ).pipe(Effect.provide(NodePath.layer))
+
+/** A user whom the system does not know has none, and Node throws; as elsewhere it is the root then, which such a user cannot use. */
+const homeFolder = () => Either.getOrElse(Either.try(homedir), () => "/")
 
 /** In the folder that is given, which may hold other things too. */
 const ownFolder = "store-api-v1"

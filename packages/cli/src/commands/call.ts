@@ -38,7 +38,7 @@ export const run = (given: Given, method: string, path: string) =>
     const last = yield* Ref.make(Option.none<AccessToken>())
     const source = Layer.effect(
       TokenSource,
-      tokens.source(settings, stored).pipe(
+      tokens.lastingSource(settings, stored).pipe(
         Effect.map(({ acquire }) =>
           makeSource((replacing) => Effect.tap(acquire(replacing), (token) => Ref.set(last, Option.some(token))))
         ),

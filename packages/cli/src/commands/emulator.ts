@@ -3,7 +3,9 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import type { Client } from "@store-api/emulator/Client"
 import * as Emulator from "@store-api/emulator/Emulator"
 import * as Scenario from "@store-api/emulator/Scenario"
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Ref from "effect/Ref"
@@ -29,7 +31,7 @@ export const run = (given: Given) =>
     }).pipe(Effect.mapError(({ message }) => configuration(message)))
     yield* Effect.forEach(scenarios, ({ script }) => emulator.fail(script))
     yield* output.line(greeting(emulator.url, client, yield* caFile(emulator.ca)))
-    yield* Effect.repeat(logged(emulator, yield* Ref.make(0)), Schedule.spaced("100 millis"))
+    yield* Effect.repeat(logged(emulator, yield* Ref.make<Seen>({ count: 0, open: [] })), Schedule.spaced("100 millis"))
   }).pipe(Effect.scoped)
 
 const listScenarios = Effect.forEach(
@@ -116,13 +118,30 @@ const greeting = (
     ""
   ].join("\n")
 
-/** Prints the requests that are over, in their order; their record is forgotten when none is left open. */
-const logged = (emulator: Emulator.Service, printed: Ref.Ref<number>) =>
+/** The requests that were seen, and which of them were not over then. */
+interface Seen {
+  readonly count: number
+  readonly open: ReadonlyArray<number>
+}
+
+/** Prints the requests that are over since the last look. */
+const logged = (emulator: Emulator.Service, seen: Ref.Ref<Seen>) =>
   Effect.gen(function*() {
-    const requests = (yield* emulator.requests).slice(yield* Ref.get(printed))
-    for (const { method, status, url } of requests) {
-      if (Option.isNone(status)) return
-      yield* output.line(`${method} ${url.replace(/[?].*$/s, "?…")} ${status.value}`)
-      yield* Ref.update(printed, (count) => count + 1)
-    }
+    const { count, open } = yield* Ref.get(seen)
+    const requests = yield* emulator.requests
+    const [stillOpen, over] = Arr.partitionMap(
+      [...open, ...Arr.drop(requests.map((_, index) => index), count)],
+      (index) => {
+        const request = requests[index]
+        return request === undefined || Option.isNone(request.status)
+          ? Either.left(index)
+          : Either.right({ ...request, status: request.status.value })
+      }
+    )
+    yield* Ref.set(seen, { count: requests.length, open: stillOpen })
+    yield* Effect.forEach(
+      over,
+      ({ method, status, url }) => output.line(`${method} ${url.replace(/[?].*$/s, "?…")} ${status}`),
+      { discard: true }
+    )
   })

@@ -6,12 +6,12 @@ import {
   awaiting,
   type Candidate,
   nanoseconds,
+  plainly,
   ratio,
   type Rounds,
   type Run,
   type Spread
 } from "./harness.js"
-import { aheadOf, peers } from "./peers/index.js"
 import { token } from "./sample.js"
 import { withTokenServer } from "./tokenServer.js"
 
@@ -36,6 +36,8 @@ const callsOf = (rounds: Rounds): ReadonlyArray<Call> =>
 
 export const measureCalls = (millis: number): Promise<ReadonlyArray<Call>> =>
   withTokenServer({ life: hour, delay: 0, fault: "none" }, async (server) => {
+    // Not above: they take a while to load, which a process without them need not wait for.
+    const { aheadOf, peers } = await import("./peers/index.js")
     const scope = await Effect.runPromise(Scope.make())
     const provider = await Effect.runPromise(
       AccessTokenProvider.make().pipe(
@@ -73,12 +75,15 @@ const awaitingWithin = (run: Run) => (name: string, effect: Effect.Effect<unknow
     }))
 })
 
-/** The two of an application that is traced: the peers do not know its tracer. */
-export const measureCallsWithin = (millis: number, run: Run): Promise<ReadonlyArray<Call>> =>
+/** The two that any runtime has: the peers do not know the tracer of an application. */
+const measurePair = (
+  millis: number,
+  run: Run,
+  awaited: (name: string, effect: Effect.Effect<unknown, unknown>) => Candidate
+): Promise<ReadonlyArray<Call>> =>
   Effect.gen(function*() {
     const provider = yield* AccessTokenProvider.make()
     const succeed = Effect.succeed(yield* provider.get)
-    const awaited = awaitingWithin(run)
     const rounds = yield* Effect.promise(() =>
       alternate([awaited(baseline, succeed), awaited(ours, provider.get)], millis)
     )
@@ -88,3 +93,9 @@ export const measureCallsWithin = (millis: number, run: Run): Promise<ReadonlyAr
     Effect.scoped,
     run
   )
+
+export const measureCallsWithin = (millis: number, run: Run): Promise<ReadonlyArray<Call>> =>
+  measurePair(millis, run, awaitingWithin(run))
+
+export const measureOwnCalls = (millis: number): Promise<ReadonlyArray<Call>> =>
+  measurePair(millis, plainly, (name, effect) => awaiting(name, () => Effect.runPromise(effect)))

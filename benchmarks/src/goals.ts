@@ -1,17 +1,12 @@
 /** The goals, what was measured of them, and what may never be broken on any machine. */
 import type { Attach } from "./attach.js"
-import * as calls from "./calls.js"
+import { cachedPathGoals, find } from "./cachedPath.js"
 import { coldStartGoal } from "./cli/coldStart.js"
-import type { Spread } from "./harness.js"
-import * as hit from "./hit.js"
 import { callers, delay, life, type Load } from "./load.js"
 import type { Results } from "./measure.js"
 import { inFlight } from "./revoked.js"
 import type { Stampede } from "./stampede.js"
 import { type Goal, number, verdict, worst } from "./table.js"
-
-export const hitGoal = 2.8
-export const hitLimit = 3.5
 
 /** From so many fibers on the ratio is judged. Fewer spend less time on either side than a token request takes. */
 const manyFibers = 1000
@@ -22,15 +17,6 @@ const requestsOutage = { goal: 6, limit: 10 }
 const requestsUnderLoad = (seconds: number) => {
   const goal = 1 + Math.floor(seconds / (life * 0.75))
   return { goal, limit: goal + 1 }
-}
-
-const times = ({ high, low, median }: Spread, digits = 2) =>
-  `${number(median, digits)} × (${number(low, digits)} to ${number(high, digits)})`
-
-const find = <A extends { readonly name: string }>(values: ReadonlyArray<A>, name: string): A => {
-  const found = values.find((value) => value.name === name)
-  if (found === undefined) throw new Error(`${name} was not measured`)
-  return found
 }
 
 /** The ratio for many fibers is judged; what a few pay more, all together and once, is told. */
@@ -48,29 +34,6 @@ const perFiber = (
       .join("; "),
     verdict: verdict(judged, 1.2, 1.5) +
       (few.length === 0 ? "" : `; missed below ${number(manyFibers)} fibers`)
-  }
-}
-
-const inOneFiber = (what: string, hits: ReadonlyArray<hit.Hit>): Goal => {
-  const own = find(hits, hit.ours)
-  const repeated = find(hits, hit.repeated)
-  return {
-    what,
-    goal: `${hitGoal} × \`Ref.get\``,
-    limit: `${hitLimit} ×`,
-    measured: `${times(own.ratio)}, ${number(own.ns.median)} ns; by \`Effect.repeatN\` ${times(repeated.ratio)}`,
-    verdict: verdict(own.ratio.median, hitGoal, hitLimit)
-  }
-}
-
-const asPromise = (what: string, measured: ReadonlyArray<calls.Call>): Goal => {
-  const { ns, ratio } = find(measured, calls.ours)
-  return {
-    what,
-    goal: "1.1 × `Effect.runPromise(Effect.succeed(x))`",
-    limit: "1.3 ×",
-    measured: `${times(ratio)}, ${number(ns.median)} ns`,
-    verdict: verdict(ratio.median, 1.1, 1.3)
   }
 }
 
@@ -101,10 +64,7 @@ export const goals = (results: Results): ReadonlyArray<Goal> => {
   const kB = (bytes: number) => `${number(bytes / 1000, 1)} kB`
   const sockets = find(results.loads, "@store-api/core")
   return [
-    inOneFiber("`get`, cached, both clocks checked, per `yield*` in one fiber", results.hits),
-    inOneFiber("cached `get` per `yield*` in one fiber, traced", traced.hits),
-    asPromise("`Effect.runPromise(get)`", results.calls),
-    asPromise("`Effect.runPromise(get)`, traced", traced.calls),
+    ...cachedPathGoals(results),
     {
       what: `cold start, 1 to ${
         number(Math.max(...stampedes.map(({ fibers }) => fibers)))

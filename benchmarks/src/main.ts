@@ -4,8 +4,9 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
+import { hitGoal, hitLimit } from "./cachedPath.js"
 import { coldStartTable } from "./cli/coldStart.js"
-import { broken, goals, hitGoal, hitLimit } from "./goals.js"
+import { broken, goals } from "./goals.js"
 import { machine } from "./machine.js"
 import { measureAll, type Results } from "./measure.js"
 import { peers } from "./peers/index.js"

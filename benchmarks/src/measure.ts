@@ -1,5 +1,6 @@
 /** All measurements of a run, one after the other. */
 import type { Attach } from "./attach.js"
+import type { CachedPath, Hits } from "./cachedPath.js"
 import type { Call } from "./calls.js"
 import { measureColdStart, type Program } from "./cli/coldStart.js"
 import { acrossProcesses, inProcesses, merged } from "./harness.js"
@@ -16,18 +17,14 @@ import { measureSizes, type Size } from "./size.js"
 import { measureStampede, type Stampede } from "./stampede.js"
 
 /** In an application that is traced. */
-export interface Traced {
-  readonly hits: ReadonlyArray<Hit>
-  readonly calls: ReadonlyArray<Call>
+export interface Traced extends Hits {
   readonly attach: Attach
   /** Attaching, where each request has a span of its own besides. */
   readonly request: Attach
 }
 
-export interface Results {
+export interface Results extends CachedPath {
   readonly seconds: number
-  readonly hits: ReadonlyArray<Hit>
-  readonly calls: ReadonlyArray<Call>
   readonly attach: Attach
   readonly traced: Traced
   readonly coldStart: ReadonlyArray<Program>

@@ -1,0 +1,35 @@
+import { assert, describe, it } from "vitest"
+import { type CachedPath, cachedPathGoals } from "../src/cachedPath.js"
+import * as calls from "../src/calls.js"
+import * as hit from "../src/hit.js"
+
+const always = (value: number) => ({ median: value, low: value, high: value })
+
+const timed = (name: string, ratio: number) => ({ name, ns: always(100), ratio: always(ratio) })
+
+const path = (ratios: readonly [number, number, number, number]): CachedPath => ({
+  hits: [timed(hit.ours, ratios[0]), timed(hit.repeated, 1)],
+  calls: [timed(calls.ours, ratios[2])],
+  traced: { hits: [timed(hit.ours, ratios[1]), timed(hit.repeated, 1)], calls: [timed(calls.ours, ratios[3])] }
+})
+
+const verdicts = (...ratios: readonly [number, number, number, number]) =>
+  cachedPathGoals(path(ratios)).map(({ verdict }) => verdict)
+
+const [met, within, missed] = ["met", "goal missed, within the limit", "LIMIT MISSED"]
+
+describe("the goals of a cached token", () => {
+  it("are met up to the goal, and missed above the limit, each by itself", () => {
+    assert.deepStrictEqual(verdicts(2.8, 2.8, 1.1, 1.1), [met, met, met, met])
+    assert.deepStrictEqual(verdicts(3.5, 3.5, 1.3, 1.3), [within, within, within, within])
+    assert.deepStrictEqual(verdicts(3.51, 2, 1, 1), [missed, met, met, met])
+    assert.deepStrictEqual(verdicts(2, 3.51, 1, 1), [met, missed, met, met])
+    assert.deepStrictEqual(verdicts(2, 2, 1.31, 1), [met, met, missed, met])
+    assert.deepStrictEqual(verdicts(2, 2, 1, 1.31), [met, met, met, missed])
+  })
+
+  it("are missed where nothing was measured", () => {
+    assert.deepStrictEqual(verdicts(Number.NaN, 2, 1, Number.NaN), [missed, met, met, missed])
+    assert.throws(() => cachedPathGoals({ ...path([2, 2, 1, 1]), calls: [] }), /was not measured/)
+  })
+})

@@ -64,6 +64,15 @@ describe.skipIf(isLeftOut)("examples/prometheus", { timeout: 60_000 }, () => {
     deepStrictEqual(noticed(tried(changed(waiting, /for: .*\n/, "for: 0s\n"))), waiting)
   })
 
+  it.each([
+    { rule: "failures are outweighed by a success", pattern: /unless\n.*\n/, by: "" },
+    { rule: "only a refusal counts for an hour", pattern: /outcome="TokenRefusedError"/, by: "outcome!=\"Success\"" },
+    { rule: "a refusal counts for an hour", pattern: /\[1h:1m\]/, by: "[6m:1m]" },
+    { rule: "a success after the refusal ends it", pattern: / >\n/, by: " >= bool\n" }
+  ])("StoreTokenGone without it is noticed: $rule", ({ by, pattern }) => {
+    deepStrictEqual(noticed(tried(changed(["StoreTokenGone"], pattern, by))), ["StoreTokenGone"])
+  })
+
   it("each alert has situations in which it fires, and in which it does not", () => {
     assert.isAtLeast(names.length, 7)
     const situations = [

@@ -1,17 +1,15 @@
 /** The dashboard beside what the examples serve, what the documentation lists, and the language of its questions. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { NodeSdk } from "@effect/opentelemetry"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { PrometheusExporter } from "@opentelemetry/exporter-prometheus"
-import { AccessToken, ClientCredentials, SharedTokenSource, TokenSource, TokenStore } from "@store-api/core"
 import { Emulator } from "@store-api/emulator"
-import { DateTime, Effect, Logger, Option, Redacted } from "effect"
+import { Effect } from "effect"
 import { panels, shownIn, targets, variables } from "./support/dashboard.js"
 import { freePort, start, variablesOf } from "./support/program.js"
 import { isLeftOut, promtool } from "./support/promtool.js"
 import { eventually, fetched, labelsOf } from "./support/scrape.js"
+import { names, twoStores } from "./support/stores.js"
 
 /** Prometheus itself adds these to whatever it scrapes. */
 const ofPrometheus = ["job", "instance"]
@@ -45,45 +43,22 @@ const ofTheExample = Effect.gen(function*() {
   )
 })
 
-/** Those of a shared store, by the same exporter: a token that is found, and a store that is down. */
-const ofASharedStore = Effect.gen(function*() {
-  const port = yield* freePort
-  const metrics = NodeSdk.layer(() => ({
-    resource: { serviceName: "shop" },
-    metricReader: new PrometheusExporter({ host: "127.0.0.1", port, withoutScopeInfo: true })
-  }))
-  const bought = Effect.map(DateTime.now, (acquiredAt) =>
-    new AccessToken.AccessToken({
-      value: Redacted.make("an-invented-token"),
-      acquiredAt,
-      expiresAt: DateTime.add(acquiredAt, { hours: 1 })
-    }))
-  return yield* Effect.gen(function*() {
-    const credentials = yield* ClientCredentials.make(Emulator.demoClient)
-    const acquired = (store: TokenStore.Service) =>
-      SharedTokenSource.make({ authUrl: "https://auth.store.example", credentials }).pipe(
-        Effect.provideService(TokenStore.TokenStore, store),
-        Effect.provideService(TokenSource.TokenSource, TokenSource.make(() => bought)),
-        Effect.flatMap(({ acquire }) => acquire(Option.none()))
-      )
-    const store = yield* TokenStore.makeMemory
-    const down = new TokenStore.TokenStoreError({ operation: "get", reason: "ECONNREFUSED" })
-    yield* acquired(store)
-    yield* acquired(store)
-    yield* acquired({ ...store, get: () => Effect.fail(down) })
-    return yield* eventually(
-      fetched(`http://127.0.0.1:${port}/metrics`),
-      ({ text }) => text.includes("store_hits_total")
-    )
-  }).pipe(Effect.provide([metrics, Logger.remove(Logger.defaultLogger)]))
+/** Those of two stores, each with a shared token store. */
+const ofTwoStores = Effect.gen(function*() {
+  const { port, use } = yield* twoStores
+  yield* use
+  return yield* eventually(
+    fetched(`http://127.0.0.1:${port}/metrics`),
+    ({ text }) => names.every((name) => new RegExp(`^store_api_token_store_hits_total.*"${name}"`, "m").test(text))
+  )
 })
 
 describe("examples/prometheus/dashboard.json", { timeout: 60_000 }, () => {
   it.scopedLive("asks for series and labels that are served, and for no other", () =>
     Effect.gen(function*() {
-      const served = labelsOf([yield* ofTheExample, yield* ofASharedStore].map(({ text }) => text).join("\n"))
+      const served = labelsOf([yield* ofTheExample, yield* ofTwoStores].map(({ text }) => text).join("\n"))
       assert.isAbove(targets.length, 8)
-      assert.lengthOf(variables, 2)
+      assert.lengthOf(variables, 3)
       deepStrictEqual(variables.flatMap((expression) => missing(served, expression)), [])
       deepStrictEqual(targets.flatMap(({ expr, legendFormat }) => missing(served, expr, legendFormat)), [])
       deepStrictEqual(
@@ -118,6 +93,34 @@ describe("examples/prometheus/dashboard.json", { timeout: 60_000 }, () => {
     deepStrictEqual(unasked([...documented, "store_api_token_store"]), ["store_api_token_store"])
   })
 
+  it("keeps stores apart: in each selection, in each sum and in each legend", () => {
+    const mixing = (expression: string, legend: string) =>
+      [
+        ...[...expression.matchAll(/store_api_token_\w+(\{[^}]*\})?/g)].filter(([, matchers = ""]) =>
+          !matchers.includes("store=~\"$store\"")
+        ),
+        ...[...expression.matchAll(/\b(?:sum|min|max)(?: by \(([^)]*)\))? ?\(/g)].filter(([, labels = ""]) =>
+          !labels.split(", ").includes("store")
+        ),
+        ...(shownIn(legend).includes("store") ? [] : [[legend]])
+      ].map(([found]) => found)
+    assert.isAbove(targets.length, 8)
+    deepStrictEqual(targets.flatMap(({ expr, legendFormat }) => mixing(expr, legendFormat)), [])
+    deepStrictEqual(
+      mixing("sum by (le) (increase(store_api_token_a_total{job=~\"$job\"}[1h])) / sum(store_api_token_b)", "half"),
+      ["store_api_token_a_total{job=~\"$job\"}", "store_api_token_b", "sum by (le) (", "sum(", "half"]
+    )
+  })
+
+  it("one token that is kept by chance looks like none, as no alert fires for it; two do not", () => {
+    const kept = panels.filter(({ targets }) => targets.some(({ expr }) => expr.includes("outcome=\"Kept\"")))
+    assert.lengthOf(kept, 1)
+    const steps = kept.flatMap(({ fieldConfig }) => fieldConfig.defaults.thresholds?.steps ?? [])
+    const colour = (count: number) => steps.filter(({ value }) => value === null || value <= count).at(-1)?.color
+    deepStrictEqual([colour(0), colour(1)], ["green", "green"])
+    assert.notStrictEqual(colour(2), "green")
+  })
+
   it("its panels have numbers and titles of their own", () => {
     for (const key of ["id", "title"] as const) {
       assert.strictEqual(new Set(panels.map((panel) => panel[key])).size, panels.length)
@@ -140,7 +143,9 @@ describe("examples/prometheus/dashboard.json", { timeout: 60_000 }, () => {
         "rules.json"
       )
     const expressions = targets.map(({ expr }) => expr)
-    for (const expr of expressions) assert.notMatch(expr, /\$(?!job\b|instance\b)/, "a variable that it does not have")
+    for (const expr of expressions) {
+      assert.notMatch(expr, /\$(?!job\b|instance\b|store\b)/, "a variable that it does not have")
+    }
     const { passed, said } = rules(expressions)
     assert.isTrue(passed, said)
     assert.include(said, `${expressions.length} rules found`)

@@ -5,6 +5,10 @@ import { Schema } from "effect"
 
 const DataSource = Schema.Struct({ type: Schema.Literal("prometheus"), uid: Schema.Literal("${datasource}") })
 
+const Thresholds = Schema.Struct({
+  steps: Schema.Array(Schema.Struct({ color: Schema.String, value: Schema.NullOr(Schema.Number) }))
+})
+
 const Dashboard = Schema.parseJson(Schema.Struct({
   templating: Schema.Struct({
     list: Schema.Array(Schema.Struct({
@@ -17,6 +21,7 @@ const Dashboard = Schema.parseJson(Schema.Struct({
     id: Schema.Int,
     title: Schema.NonEmptyString,
     datasource: DataSource,
+    fieldConfig: Schema.Struct({ defaults: Schema.Struct({ thresholds: Schema.optional(Thresholds) }) }),
     targets: Schema.Array(Schema.Struct({ datasource: DataSource, expr: Schema.String, legendFormat: Schema.String }))
   }))
 }))
@@ -37,3 +42,7 @@ export const variables = templating.list.flatMap(({ query, type }) =>
 
 /** The labels that a legend shows. */
 export const shownIn = (legend: string) => [...legend.matchAll(/\{\{(\w+)\}\}/g)].map(([, label = ""]) => label)
+
+/** The legend as Grafana writes it: nothing for a label that is not there. */
+export const named = (legend: string, labels: Readonly<Record<string, string>>) =>
+  legend.replaceAll(/\{\{(\w+)\}\}/g, (_, label: string) => labels[label] ?? "")

@@ -1,12 +1,19 @@
-/** Prometheus' own tool, from Debian's package `prometheus`; without it tests are left out, but never where `CI=true`. */
+/** Prometheus' own tool and server, of Debian's package `prometheus`; without them tests are left out, but never where `CI=true`. */
 import { spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 
-export const isLeftOut: boolean = spawnSync("promtool", ["--version"]).status !== 0 && process.env["CI"] !== "true"
+const isMissing = (command: string) => {
+  const missing = spawnSync(command, ["--version"]).status !== 0 && process.env["CI"] !== "true"
+  if (missing) console.warn(`There is no command ${command}: tests that need it are skipped.`)
+  return missing
+}
 
-if (isLeftOut) console.warn("There is no command promtool: tests that need it are skipped.")
+export const isLeftOut: boolean = isMissing("promtool")
+
+/** The server: not every package of the tool brings it. */
+export const isServerLeftOut: boolean = isMissing("prometheus")
 
 export interface Verdict {
   readonly passed: boolean

@@ -1,0 +1,68 @@
+/** Two stores in this process, with a shared token store each, and what they serve to Prometheus. */
+import { NodeSdk } from "@effect/opentelemetry"
+import { PrometheusExporter } from "@opentelemetry/exporter-prometheus"
+import {
+  AccessToken,
+  AccessTokenProvider,
+  ClientCredentials,
+  SharedTokenSource,
+  TokenSource,
+  TokenStore
+} from "@store-api/core"
+import { Emulator } from "@store-api/emulator"
+import { Context, DateTime, Effect, Layer, Logger, Redacted, type Scope } from "effect"
+import { freePort } from "./program.js"
+
+export const names = ["north", "south"] as const
+
+export interface TwoStores {
+  /** Where their series are scraped. */
+  readonly port: number
+  /** Moves series of both: tokens that are bought, waited for, refused, found in the shared store, and a shared store that is down. */
+  readonly use: Effect.Effect<void>
+}
+
+const bought = Effect.map(DateTime.now, (acquiredAt) =>
+  new AccessToken.AccessToken({
+    value: Redacted.make("an-invented-token"),
+    acquiredAt,
+    expiresAt: DateTime.add(acquiredAt, { hours: 1 })
+  }))
+
+/** Labelled as docs/telemetry.md has it. */
+const provider = (name: string, store: TokenStore.Service) =>
+  Effect.gen(function*() {
+    const credentials = yield* ClientCredentials.make(Emulator.demoClient)
+    const layer = AccessTokenProvider.layer().pipe(
+      Layer.provide(SharedTokenSource.layer({ authUrl: "https://auth.store.example", credentials })),
+      Layer.provide([TokenSource.layer(() => bought), Layer.succeed(TokenStore.TokenStore, store)])
+    )
+    const context = yield* Effect.tagMetrics(Layer.build(layer), "store", name)
+    return Context.get(context, AccessTokenProvider.AccessTokenProvider)
+  }).pipe(Effect.orDie)
+
+export const twoStores: Effect.Effect<TwoStores, never, Scope.Scope> = Effect.gen(function*() {
+  const port = yield* freePort
+  yield* Layer.build(NodeSdk.layer(() => ({
+    resource: { serviceName: "shop" },
+    metricReader: new PrometheusExporter({ host: "127.0.0.1", port, withoutScopeInfo: true })
+  })))
+  const uses = yield* Effect.forEach(names, (name) =>
+    Effect.gen(function*() {
+      const store = yield* TokenStore.makeMemory
+      const down = new TokenStore.TokenStoreError({ operation: "get", reason: "ECONNREFUSED" })
+      const buyer = yield* provider(name, store)
+      const finder = yield* provider(name, store)
+      const alone = yield* provider(name, { ...store, get: () => Effect.fail(down) })
+      return Effect.gen(function*() {
+        const [token] = yield* Effect.all([buyer.get, buyer.get], { concurrency: 2 })
+        yield* finder.get
+        yield* alone.get
+        yield* buyer.invalidate(token)
+      })
+    }))
+  return {
+    port,
+    use: Effect.all(uses, { discard: true }).pipe(Effect.orDie, Effect.provide(Logger.remove(Logger.defaultLogger)))
+  }
+})

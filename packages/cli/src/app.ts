@@ -62,7 +62,7 @@ const status = Command.make(
   { given: optionsOf(flags.status) },
   ({ given }) => loaded(() => import("./commands/status.js"), ({ run }) => run(given))
 ).pipe(
-  Command.withDescription("Tells whether a token is stored, and for how long it is good. Asks nobody.")
+  Command.withDescription("Tells whether a token is stored, and for how long it is good. Asks no server.")
 )
 
 const emulator = Command.make(

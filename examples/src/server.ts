@@ -1,6 +1,6 @@
 /**
- * A server that calls the store's API for each request, and tells a load balancer whether it can. SIGTERM ends it: what is
- * in flight is answered first.
+ * A server that calls the store's API for each request, and tells whether it lives (`/health`) and whether it can call the
+ * store (`/ready`). SIGTERM ends it: what is in flight is answered first.
  */
 import { createServer } from "node:http"
 import { HttpRouter, HttpServer, HttpServerResponse } from "@effect/platform"
@@ -14,7 +14,13 @@ const order = Effect.gen(function*() {
   const { id = "" } = yield* HttpRouter.params
   const client = yield* AuthorizedHttpClient.AuthorizedHttpClient
   const response = yield* client.get(`/orders/${encodeURIComponent(id)}`)
-  return yield* HttpServerResponse.json(yield* response.json, { status: response.status })
+  const body = yield* response.json
+  // A word on our credentials: whoever called us would take it for one on theirs.
+  if (response.status === 401 || response.status === 403) {
+    yield* Effect.logWarning(`the store answers ${response.status} to our token`)
+    return yield* HttpServerResponse.json({ error: "the store refused this server" }, { status: 502 })
+  }
+  return yield* HttpServerResponse.json(body, { status: response.status })
 }).pipe(
   // Ours to mend, and over in a while: whoever called us may come again.
   Effect.catchIf(AccessTokenError.isAccessTokenError, (error) =>

@@ -134,6 +134,8 @@ describe("examples", { timeout: 60_000 }, () => {
         200,
         { zone: "Empty", acquiring: false, expiresAt: null, error: null }
       ])
+      assert.strictEqual((yield* fetched(`${url}/ready`)).status, 200)
+      assert.strictEqual(yield* tokenRequests(emulator), 1)
       const answers = yield* Effect.all(
         Array.from({ length: 20 }, (_, id) => fetched(`${url}/orders/${id}`)),
         { concurrency: "unbounded" }
@@ -142,14 +144,26 @@ describe("examples", { timeout: 60_000 }, () => {
       assert.include(answers[7]?.text ?? "", "\"path\":\"/orders/7\"")
       assert.strictEqual(yield* tokenRequests(emulator), 1)
       assert.include((yield* fetched(`${url}/health`)).text, "\"zone\":\"Fresh\"")
+      // What concerns whoever called is handed on; a word on the server's own credentials is not.
+      for (const [theirs, ours] of [[404, 404], [422, 422], [403, 502]] as const) {
+        const word = "an invented word of the store"
+        yield* emulator.fail(Fault.status(theirs, { on: "api", body: JSON.stringify({ word }) }))
+        const { status, text } = yield* fetched(`${url}/orders/1`)
+        deepStrictEqual([status, text.includes(word)], [ours, ours === theirs], String(theirs))
+      }
       // No token can be had any more.
       yield* emulator.fail(Fault.status(400, { times: 100 }))
       yield* emulator.revoke()
       const unauthorized = yield* fetched(`${url}/orders/1`)
-      assert.strictEqual(unauthorized.status, 401, "the store's own answer")
+      deepStrictEqual([unauthorized.status, JSON.parse(unauthorized.text)], [
+        502,
+        { error: "the store refused this server" }
+      ])
       const failing = yield* fetched(`${url}/orders/1`)
       assert.strictEqual(failing.status, 503)
-      assert.strictEqual((yield* fetched(`${url}/health`)).status, 503)
+      const ready = yield* fetched(`${url}/ready`)
+      deepStrictEqual([ready.status, JSON.parse(ready.text)], [503, { error: "TokenRefusedError" }])
+      assert.strictEqual((yield* fetched(`${url}/health`)).status, 200, "a restart would mend nothing")
       yield* emulator.clearFaults
       yield* eventually(fetched(`${url}/orders/1`), ({ status }) => status === 200)
       // In flight when the signal comes: answered.

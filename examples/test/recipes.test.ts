@@ -108,30 +108,54 @@ describe("recipes", () => {
       assert.strictEqual((yield* Ref.get(times)).length, 1, "wrong credentials are not tried again")
     }))
 
-  it.effect("health: 200 while calls can be made, 503 while none can, and no secret in either", () =>
+  it.effect("health: what is known without asking, and what is had by asking; no secret in either", () =>
     Effect.gen(function*() {
-      const ask = (layer: Layer.Layer<AccessTokenProvider.AccessTokenProvider>, first: boolean) =>
+      const asking = (layer: Layer.Layer<AccessTokenProvider.AccessTokenProvider>) =>
         Effect.gen(function*() {
-          const provider = yield* AccessTokenProvider.AccessTokenProvider
-          if (first) yield* Effect.exit(provider.get)
-          const app = HttpRouter.toHttpApp(health)
-          const runtime = yield* Effect.runtime<AccessTokenProvider.AccessTokenProvider>()
-          const handler = HttpApp.toWebHandlerRuntime(runtime)(Effect.flatten(app))
-          const response = yield* Effect.promise(() => handler(new Request("http://localhost/health")))
-          return [response.status, yield* Effect.promise(() => response.text())] as const
-        }).pipe(Effect.provide(layer))
+          const scope = yield* Scope.make()
+          const runtime = yield* Effect.provide(
+            Effect.runtime<AccessTokenProvider.AccessTokenProvider>(),
+            yield* Layer.buildWithScope(layer, scope)
+          )
+          const handler = HttpApp.toWebHandlerRuntime(runtime)(Effect.flatten(HttpRouter.toHttpApp(health)))
+          const ask = (path: string) =>
+            Effect.promise(async () => {
+              const response = await handler(new Request(`http://localhost${path}`))
+              return [response.status, await response.text()] as const
+            })
+          return { ask, close: Scope.close(scope, Exit.void) }
+        })
+      const zone = (name: string, error: string | null = null) => `"zone":"${name}".*"error":${JSON.stringify(error)}`
+      const is = ([status, body]: readonly [number, string], expected: number, pattern: string) => {
+        assert.strictEqual(status, expected, body)
+        assert.match(body, new RegExp(pattern))
+        assert.notInclude(body, "canary")
+      }
+
       const good = yield* provider(() => token("an-invented-canary"))
+      const one = yield* asking(good.layer)
+      is(yield* one.ask("/health"), 200, zone("Empty"))
+      assert.strictEqual(yield* good.calls, 0, "nobody was asked")
+      is(yield* one.ask("/ready"), 200, "expiresAt")
+      is(yield* one.ask("/health"), 200, zone("Fresh"))
+      assert.strictEqual(yield* good.calls, 1)
+      yield* one.close
+      is(yield* one.ask("/health"), 503, zone("Closed"))
+      is(yield* one.ask("/ready"), 503, "TokenRequestError")
+
       const bad = yield* provider(() => Effect.fail(refused))
-      const [idle, idleBody] = yield* ask(good.layer, false)
-      assert.strictEqual(idle, 200)
-      assert.include(idleBody, "\"zone\":\"Empty\"")
-      const [fresh, freshBody] = yield* ask(good.layer, true)
-      assert.strictEqual(fresh, 200)
-      assert.include(freshBody, "\"zone\":\"Fresh\"")
-      assert.notInclude(freshBody, "canary")
-      const [failing, failingBody] = yield* ask(bad.layer, true)
-      assert.strictEqual(failing, 503)
-      assert.include(failingBody, "\"error\":\"TokenRefusedError\"")
+      const other = yield* asking(bad.layer)
+      is(yield* other.ask("/ready"), 503, "TokenRefusedError")
+      is(yield* other.ask("/health"), 200, zone("Empty", "TokenRefusedError"))
+      is(yield* other.ask("/ready"), 503, "TokenRefusedError")
+      assert.strictEqual(yield* bad.calls, 1, "nothing is sent in the pause")
+      // The pause is over, the endpoint is as it was.
+      yield* TestClock.adjust("2 minutes")
+      is(yield* other.ask("/health"), 200, zone("Empty"))
+      is(yield* other.ask("/ready"), 503, "TokenRefusedError")
+      assert.strictEqual(yield* bad.calls, 2)
+      is(yield* other.ask("/health"), 200, zone("Empty", "TokenRefusedError"))
+      yield* other.close
     }))
 })
 

@@ -1,6 +1,7 @@
 /** Every link of every page: to a page or file that is there, and to a name on it. */
 
-const withoutHash = (url) => {
+/** The address of the page that a link leads to. */
+export const withoutHash = (url) => {
   const { origin, pathname } = new URL(url)
   return origin + pathname.replace(/\/index\.html$/, "/")
 }

@@ -1,30 +1,15 @@
 /** Looks at every page of the built site in a real browser; answers what is wrong with it, and with the check itself. */
 import { basename } from "node:path"
-import {
-  address,
-  fileAsPage,
-  groups,
-  linkedFiles,
-  linkProblems as sourceProblems,
-  pages,
-  placeOfFile
-} from "../pages.mjs"
-import { problemsOf, prose, text, title } from "../pages.mjs"
+import { address, fileAsPage, groups, linkedFiles, linkProblems as sourceProblems, pages } from "../pages.mjs"
+import { placeOfFile, problemsOf, title } from "../pages.mjs"
+import { broken, brokenProblems } from "./broken.mjs"
 import { launch } from "./browser.mjs"
 import { addressOf, controlPages, controls } from "./controls.mjs"
+import { expected } from "./expected.mjs"
 import { linkedFrom, linkProblems } from "./links.mjs"
 import { inspect } from "./page.mjs"
 import { serve } from "./server.mjs"
 import { darken, follow, openMenu, search } from "./use.mjs"
-
-const count = (string, pattern) => [...string.matchAll(pattern)].length
-
-/** What the sources say that their pages must show. */
-const expected = (page) => ({
-  title: title(page),
-  diagrams: count(text(page), /^\s*```mermaid\s*$/gm),
-  images: count(prose(text(page)), /!\[[^\]]*\]\(/g)
-})
 
 /** Does `use` with all, two at a time; the answers are in order. */
 const each = async (all, use) => {
@@ -94,7 +79,10 @@ export const check = async (executable, folder, basePath) => {
   try {
     const context = await browser.newContext()
     const problems = await controlProblems(context, base)
+    const ofUses = await each(Object.keys(broken), (name) => brokenProblems(browser, folder, basePath, name))
+    problems.push(...ofUses.flat().map((problem) => `the check itself: ${problem}`))
     const all = sitePages()
+    const titles = new Map(all.map(({ expects, place }) => [at(place), expects.title]))
     const seen = new Map()
     const looked = await each(all, async ({ expects, place }) => {
       const found = await inspect(context, at(place), expects)
@@ -104,19 +92,20 @@ export const check = async (executable, folder, basePath) => {
     problems.push(...looked.flat(), ...await linkProblems(seen, base))
     const links = linkedFrom(seen, base)
     // Broken ones have been told.
-    const followed = [...links].filter(([target]) => seen.has(target)).map(([, link]) => link)
+    const followed = [...links].filter(([target]) => seen.has(target))
+      .map(([target, link]) => ({ ...link, title: titles.get(target) }))
     const drawn = all.filter(({ expects }) => expects.diagrams > 0)
     const sought = searches(at)
     problems.push(
       ...(await each(followed, (link) => follow(context, link))).flat(),
-      ...(await each(sought, ({ address, words }) => search(context, base, words, address))).flat(),
-      ...(await each(drawn, ({ expects, place }) => darken(context, at(place), expects.diagrams))).flat(),
+      ...(await each(sought, (words) => search(context, base, { ...words, titles }))).flat(),
+      ...(await each(drawn, ({ expects, place }) => darken(browser, at(place), expects))).flat(),
       ...await openMenu(context, base, pages().map((page) => at(address(page))))
     )
     const { length } = [...seen.values()].flatMap(({ links }) => links)
     const summary =
       `${seen.size} pages, ${length} links, ${followed.length} of them followed, ${sought.length} searches, ` +
-      `${drawn.length} pages with diagrams, ${Object.keys(controls).length} controls`
+      `${drawn.length} pages with diagrams, ${Object.keys({ ...controls, ...broken }).length} controls`
     return { problems: problems.map((problem) => problem.replaceAll(base, "/")), summary }
   } finally {
     await browser.close()

@@ -18,13 +18,13 @@ const fileOf = (folder, path) => {
   return file.startsWith(`${folder}${sep}`) ? file : undefined
 }
 
-/** `others` are pages by name that stand beside those of the folder. */
+/** `others` are files by name beside those of the folder, or in place of them; `undefined` takes one away. */
 export const serve = async (folder, base, others = {}) => {
   const contentOf = async (path) => {
     if (!path.startsWith(base)) return undefined
-    const name = path.slice(base.length)
+    const name = path.slice(base.length).replace(/(^|\/)$/, "$1index.html")
     if (name in others) return others[name]
-    const file = fileOf(folder, name === "" || name.endsWith("/") ? `${name}index.html` : name)
+    const file = fileOf(folder, name)
     return file === undefined ? undefined : readFile(file).catch(() => undefined)
   }
 

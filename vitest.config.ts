@@ -1,15 +1,12 @@
-import { defineConfig } from "vitest/config"
+import { configDefaults, defineConfig } from "vitest/config"
 
 const source = (name: string) => new URL(`./packages/${name}/src`, import.meta.url).pathname
 
 export default defineConfig({
   test: {
-    include: [
-      "packages/*/test/**/*.test.ts",
-      "benchmarks/test/**/*.test.ts",
-      "examples/test/**/*.test.ts",
-      "test/**/*.test.ts"
-    ],
+    include: ["{examples,packages,tools}/**/*.test.ts"],
+    // Needs authorization servers: `npm run interop`.
+    exclude: [...configDefaults.exclude, "tools/interop/**"],
     testTimeout: 20_000,
     hookTimeout: 20_000
   },

@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"
 
-const build = spawnSync(process.execPath, ["scripts/build.mjs", "tsconfig.build.json"], { stdio: "inherit" })
+const build = spawnSync(process.execPath, ["tools/workspace/run.mjs", "build", "tsconfig.build.json"], { stdio: "inherit" })
 if (build.status !== 0) process.exit(1)
 
 // Importing the module behind a command would run it.

@@ -32,7 +32,7 @@ const controls = [
     "packages/core/src/index.ts"
   ],
   ["@typescript-eslint/no-floating-promises", "Promise.resolve(1)\n", "examples/src/demo.ts"],
-  ["@effect/dprint", "export const a = 1;\n", "scripts/start.mjs"]
+  ["@effect/dprint", "export const a = 1;\n", "tools/workspace/start.mjs"]
 ]
 const silent = []
 for (const [rule, code, file] of controls) if (!(await rulesOf(code, file)).includes(rule)) silent.push(rule)

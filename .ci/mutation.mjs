@@ -1,6 +1,6 @@
 /** The committed report of `npm run mutation` is of the files as they are, and each of them is above its threshold. */
-import { files } from "../mutation/files.mjs"
-import { hashOf, pageOf, pagePath, problemsOf, readReport, reportPath, textOf } from "../mutation/report.mjs"
+import { files } from "../tools/mutation/files.mjs"
+import { hashOf, pageOf, pagePath, problemsOf, readReport, reportPath, textOf } from "../tools/mutation/report.mjs"
 
 const report = readReport()
 if (report === undefined) {

@@ -1,0 +1,93 @@
+/**
+ * `npm run size`: how many bytes an application carries for what it imports, against the budget of `size-budget.json` beside it;
+ * with `-- --update` the budget becomes what is measured and a twentieth more.
+ */
+import "../workspace/require-node.mjs"
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { build, install, root, takesOnly } from "../workspace/workspace.mjs"
+
+takesOnly("--update")
+install()
+build("tools/benchmarks")
+const { measureSize } = await import("./dist/size.js")
+
+const core = "@store-api/core"
+const imports = {
+  "nothing of it": `import "${core}"`,
+  TokenPolicy: `export * from "${core}/TokenPolicy"`,
+  "AccessTokenProvider and TokenSource":
+    `export * from "${core}/AccessTokenProvider"\nexport * as TokenSource from "${core}/TokenSource"`,
+  "StoreAuth.layer": `import { StoreAuth } from "${core}"\nexport const layer = StoreAuth.layer`,
+  "SharedTokenSource and TokenStore":
+    `export * from "${core}/SharedTokenSource"\nexport * as TokenStore from "${core}/TokenStore"`,
+  "whole core": `export * from "${core}"`
+}
+
+/** The limit that docs/benchmarks.md names: once it is kept, no update goes beyond it. */
+const mostOfWholeCore = 12_000
+
+const budgetFile = join(root, "tools", "benchmarks", "size-budget.json")
+
+const fail = (message) => {
+  process.stdout.write(`${message}\n`)
+  process.exitCode = 1
+}
+
+const measured = {}
+for (const [what, code] of Object.entries(imports)) measured[what] = (await measureSize(code)).gzipped
+
+const budgetFor = ([what, bytes]) => {
+  const roomy = Math.ceil(bytes * 1.05)
+  const kept = what === "whole core" && bytes <= mostOfWholeCore
+  return [what, kept ? Math.min(roomy, mostOfWholeCore) : roomy]
+}
+if (process.argv.includes("--update")) {
+  const budget = Object.fromEntries(Object.entries(measured).map(budgetFor))
+  writeFileSync(budgetFile, `${JSON.stringify(budget, null, 2)}\n`)
+}
+
+const budget = JSON.parse(readFileSync(budgetFile, "utf8"))
+const names = Object.keys(imports)
+if (JSON.stringify(Object.keys(budget)) !== JSON.stringify(names)) {
+  fail(`size-budget.json should be about: ${names.join("; ")}`)
+}
+for (const [what, bytes] of Object.entries(measured)) {
+  const limit = budget[what]
+  process.stdout.write(`${what}: ${bytes} bytes of at most ${limit}\n`)
+  if (!(bytes <= limit)) fail(`${what}: too large`)
+}
+if (budget["whole core"] > mostOfWholeCore) {
+  process.stdout.write(`whole core: above the limit of docs/benchmarks.md, ${mostOfWholeCore} bytes\n`)
+}
+
+/**
+ * Controls. A bundler drops what is not used because the package says that it may: a copy that does not say so, or one
+ * with a module that does something, must weigh more than nothing.
+ */
+const work = mkdtempSync(join(root, "node_modules", ".size-"))
+process.on("exit", () => rmSync(work, { recursive: true }))
+
+const copyOfCore = (name, change) => {
+  const folder = join(work, "node_modules", name)
+  mkdirSync(folder, { recursive: true })
+  cpSync(join(root, "packages", "core", "dist"), join(folder, "dist"), { recursive: true })
+  const manifest = JSON.parse(readFileSync(join(root, "packages", "core", "package.json"), "utf8"))
+  writeFileSync(join(folder, "package.json"), JSON.stringify(change(folder, { ...manifest, name })))
+  return measureSize(`import "${name}"`, work)
+}
+
+const silent = await copyOfCore("silent-copy", (_, manifest) => manifest)
+const undeclared = await copyOfCore("undeclared-copy", (_, { sideEffects: _dropped, ...manifest }) => manifest)
+const effectful = await copyOfCore("effectful-copy", (folder, manifest) => {
+  const index = join(folder, "dist", "index.js")
+  writeFileSync(index, `${readFileSync(index, "utf8")}\nglobalThis.storeApi = "here"\n`)
+  return { ...manifest, sideEffects: ["./dist/index.js"] }
+})
+
+if (silent.gzipped !== 0) fail("A copy of core is not dropped as core is: the controls show nothing.")
+if (undeclared.gzipped === 0) fail("Core is dropped even when it does not say that it may be.")
+if (effectful.gzipped === 0) fail("A module that does something is dropped too.")
+process.stdout.write(
+  `controls: ${undeclared.gzipped} bytes stay without sideEffects, ${effectful.gzipped} of a module that does something\n`
+)

@@ -1,0 +1,103 @@
+/** How long `store-api token` takes from its start to its end, beside loading Effect in the same run. */
+import { type ChildProcessByStdio, spawn, spawnSync } from "node:child_process"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { Readable } from "node:stream"
+import { fileURLToPath } from "node:url"
+import { ratio, shuffled, type Spread, spread } from "../harness.js"
+import { type Goal, number, type Table } from "../table.js"
+
+export interface Program {
+  readonly name: string
+  readonly millis: Spread
+  /** To `node -e 'import("effect")'`. */
+  readonly ratio: Spread
+}
+
+export const limit = 1.8
+
+const cli = fileURLToPath(new URL("../../../../packages/cli", import.meta.url))
+const bin = join(cli, "bin", "store-api.js")
+
+const baseline = "`node -e 'import(\"effect\")'`"
+const stored = "`store-api token`, the token stored"
+const unstored = "`store-api token --no-store`"
+
+const programs: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
+  ["`node -e 0`", ["-e", "0"]],
+  [baseline, ["-e", `import("effect")`]],
+  [stored, [bin, "token"]],
+  [unstored, [bin, "token", "--no-store"]],
+  ["`store-api token --help`", [bin, "token", "--help"]]
+]
+
+/** The variables that `store-api emulator` prints. */
+const settingsOf = (emulator: ChildProcessByStdio<null, Readable, null>) =>
+  new Promise<Readonly<Record<string, string>>>((resolve, reject) => {
+    let text = ""
+    emulator.stdout.on("data", (chunk: Buffer) => {
+      text += chunk.toString("utf8")
+      if (!/STORE_API_CLIENT_SECRET='.*'\n/.test(text)) return
+      const lines = [...text.matchAll(/^export (\w+)='(.*)'$/gm)]
+      resolve(Object.fromEntries(lines.map(([, name = "", value = ""]) => [name, value])))
+    })
+    emulator.once("error", reject)
+    emulator.once("exit", (code) => reject(new Error(`store-api emulator ended with ${code ?? "a signal"}`)))
+  })
+
+/** A figure a round of each program; whatever else the machine does meets all, each round in another order. */
+const inRounds = (rounds: number, env: Readonly<Record<string, string | undefined>>): ReadonlyArray<Program> => {
+  const run = (args: ReadonlyArray<string>) => {
+    const startedAt = performance.now()
+    const { error, status, stderr, stdout } = spawnSync(process.execPath, args, { cwd: cli, env, encoding: "utf8" })
+    if (error !== undefined || status !== 0) throw error ?? new Error(stderr)
+    return { millis: performance.now() - startedAt, stdout }
+  }
+  const { stdout: token } = run([bin, "token"])
+  const times: Record<string, Array<number>> = Object.fromEntries(programs.map(([name]) => [name, []]))
+  for (let round = 0; round < rounds; round++) {
+    for (const [name, args] of shuffled(programs)) {
+      const { millis, stdout } = run(args)
+      times[name]?.push(millis)
+      if (name === stored && stdout !== token) throw new Error("The token was not the stored one.")
+      if (name === unstored && stdout === token) throw new Error("A stored token cannot be told from another.")
+    }
+  }
+  return programs.map(([name]) => ({ name, millis: spread(times[name] ?? []), ratio: ratio(times, name, baseline) }))
+}
+
+export const measureColdStart = async (rounds: number): Promise<ReadonlyArray<Program>> => {
+  const folder = mkdtempSync(join(tmpdir(), "store-api-cold-start-"))
+  // Nothing of who measures: no settings, no token folder.
+  const env = { PATH: process.env["PATH"], HOME: folder, STORE_API_TOKEN_FOLDER: join(folder, "tokens") }
+  const emulator = spawn(process.execPath, [bin, "emulator"], { env, stdio: ["ignore", "pipe", "inherit"] })
+  try {
+    return inRounds(rounds, { ...env, ...await settingsOf(emulator) })
+  } finally {
+    emulator.removeAllListeners("exit").kill()
+    rmSync(folder, { recursive: true })
+  }
+}
+
+export const coldStartGoal = (measured: ReadonlyArray<Program>): Goal => {
+  const own = measured.find(({ name }) => name === stored)
+  if (own === undefined) throw new Error(`${stored} was not measured`)
+  const { high, low, median } = own.ratio
+  return {
+    what: "`store-api token` with a stored token, from start to end",
+    goal: `< ${limit} × ${baseline}`,
+    limit: `${limit} ×`,
+    measured: `${number(median, 2)} × (${number(low, 2)} to ${number(high, 2)}), ${number(own.millis.median)} ms`,
+    verdict: median < limit ? "met" : "LIMIT MISSED"
+  }
+}
+
+export const coldStartTable = (measured: ReadonlyArray<Program>): Table => [
+  ["program", "from start to end", `multiple of ${baseline}`],
+  ...measured.map(({ millis, name, ratio: { high, low, median } }) => [
+    name,
+    `${number(millis.median)} ms (${number(millis.low)} to ${number(millis.high)})`,
+    `${number(median, 2)} × (${number(low, 2)} to ${number(high, 2)})`
+  ])
+]

@@ -1,0 +1,77 @@
+/**
+ * `node benchmarks/dist/main.js [--quick]`: measures, prints, and writes `docs/benchmarks.md` and its plots. `--quick` takes
+ * less time and writes nothing. Ends with 1 only when counts are wrong: token requests, failed calls, dead tokens.
+ */
+import { mkdirSync, writeFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { hitGoal, hitLimit } from "./cachedPath.js"
+import { coldStartTable } from "./cli/coldStart.js"
+import { broken, goals } from "./goals.js"
+import { machine } from "./machine.js"
+import { measureAll, type Results } from "./measure.js"
+import { peers } from "./peers/index.js"
+import { hitPlot, loadPlot, stampedePlot } from "./plots.js"
+import { document, goalTable, hitTable, peerTable, stampedeTable } from "./report.js"
+import { plain } from "./table.js"
+
+const quick = process.argv.includes("--quick")
+const began = performance.now()
+const seconds = () => Math.round((performance.now() - began) / 1000)
+
+// Everything is on this machine; some of the libraries would take a proxy for it.
+for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]) {
+  process.env[name] = ""
+  process.env[name.toLowerCase()] = ""
+}
+
+const print = (value: string) => process.stdout.write(`${value}\n`)
+
+const plots = (results: Results): Readonly<Record<string, string>> => ({
+  hit: hitPlot(results.hits, hitGoal, hitLimit),
+  stampede: stampedePlot(peers.map(({ name }, index) => {
+    const fibers = index === 0 ? results.stampedes.filter((stampede) => stampede.fibers > 1000) : []
+    return {
+      name,
+      tone: index === 0 ? "ours" : "other",
+      points: [
+        ...results.peerStampedes.filter((stampede) => stampede.name === name)
+          .map(({ callers, requests }) => [callers, requests] as const),
+        ...fibers.map(({ fibers, requests }) => [fibers, requests] as const)
+      ]
+    }
+  })),
+  load: loadPlot(results.loads.filter(({ name }) => name !== "openid-client"), results.seconds)
+})
+
+const results = await measureAll(quick, (what) => process.stderr.write(`${`${seconds()}`.padStart(4)} s  ${what}\n`))
+const environment = machine()
+const reached = goals(results)
+
+print(`\n${environment.cpu}, ${environment.cores} cores, ${environment.memory}, Node ${environment.node}\n`)
+// One block a goal: its cells are sentences, too long for columns.
+for (const [what, goal, limit, measured, verdict] of goalTable(reached).slice(1)) {
+  print(`${what ?? ""}\n    goal ${goal ?? ""}; limit ${limit ?? ""}\n    ${measured ?? ""}\n    -> ${verdict ?? ""}`)
+}
+print("")
+for (
+  const table of [
+    hitTable(results.hits),
+    hitTable(results.traced.hits, "traced"),
+    stampedeTable(results),
+    coldStartTable(results.coldStart),
+    peerTable(results)
+  ]
+) print(`${plain(table)}\n`)
+
+if (!quick) {
+  const docs = (path: string) => fileURLToPath(new URL(`../../../docs/${path}`, import.meta.url))
+  mkdirSync(docs("benchmarks"), { recursive: true })
+  writeFileSync(docs("benchmarks.md"), document(results, reached, environment))
+  for (const [name, svg] of Object.entries(plots(results))) writeFileSync(docs(`benchmarks/${name}.svg`), svg)
+  print("Written: docs/benchmarks.md, docs/benchmarks/*.svg")
+}
+print(`${seconds()} s in all`)
+
+const wrong = broken(results)
+for (const what of wrong) process.stderr.write(`Broken: ${what}\n`)
+process.exitCode = wrong.length === 0 ? 0 : 1

@@ -1,0 +1,154 @@
+import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "vitest"
+import { broken } from "../src/fleet/checks.js"
+import { type Digest, digest } from "../src/fleet/digest.js"
+import { outcomeOf, type Setup } from "../src/fleet/fleet.js"
+import * as formulas from "../src/fleet/formulas.js"
+import { pages } from "../src/fleet/report.js"
+import { common, minute, renewal, scenarios } from "../src/fleet/scenarios.js"
+import { type Sleeper, Sleepers } from "../src/fleet/sleepers.js"
+
+const processes = 200
+
+/** Two renewals, at 55 and at 110 minutes, and no third. */
+const threeLives: Setup = { ...common, processes, lasts: 160 * minute }
+
+describe("a simulated fleet", { timeout: 120_000 }, () => {
+  it("sends one token request a life, and the others find the token", async () => {
+    const outcome = await outcomeOf(threeLives)
+    assert.strictEqual(outcome.requests.length, 3)
+    assert.strictEqual(outcome.failed, 0)
+    const [first = 0, ...others] = outcome.requests
+    const early = 5 * minute
+    for (const [index, at] of others.entries()) {
+      const due = first + (index + 1) * (common.life - early)
+      assert.isAtLeast(at, due)
+      assert.isBelow(at, due + (index + 1) * minute)
+    }
+    // Every process has each of the three tokens, and asked for each once.
+    assert.strictEqual(outcome.acquisitions.length, 3 * processes)
+    assert.strictEqual(outcome.acquisitions.filter(({ asked }) => asked).length, 3)
+    const second = digest(threeLives, outcome, renewal)
+    assert.strictEqual(second.acquisitions, processes)
+    assert.strictEqual(second.found + second.joined + second.asked, processes)
+    assert.deepStrictEqual(
+      { put: second.operations.put, release: second.operations.release, remove: second.operations.remove },
+      { put: 1, release: 1, remove: 1 }
+    )
+    // A look each, five more of the one that renews, and at least a lease and a look of those who wait for it.
+    assert.isAtLeast(second.commands, processes + 5 + 2 * second.joined)
+    assert.isAtMost(Math.abs(second.commands - formulas.renewal(processes, common.answer, common)), 20)
+  })
+
+  it("sends one a process and life without sharing", async () => {
+    const outcome = await outcomeOf({ ...threeLives, shared: false })
+    assert.strictEqual(outcome.requests.length, 3 * processes)
+    assert.strictEqual(outcome.commands.length, 0)
+  })
+
+  it("starts with one token request, and with the commands of the formula", async () => {
+    const cold: Setup = { ...common, processes, start: "together", lasts: 10_000 }
+    const outcome = await outcomeOf(cold)
+    assert.strictEqual(outcome.requests.length, 1)
+    assert.strictEqual(outcome.commands.length, formulas.cold(processes, common.answer))
+    const dead = await outcomeOf({ ...cold, dies: 1 })
+    assert.strictEqual(dead.requests.length, 2)
+    assert.isAtLeast(dead.requests[1] ?? 0, formulas.lease)
+    const down = await outcomeOf({ ...cold, outage: { from: 0, to: minute, how: "fails" } })
+    assert.strictEqual(down.requests.length, processes)
+    const slow = await outcomeOf({ ...cold, capacity: processes / 2 })
+    assert.isAbove(slow.requests.length, 1)
+  })
+
+  it("has the same outcome each time", async () => {
+    const setup: Setup = { ...common, processes: 50, lasts: 60 * minute, start: "together" }
+    const [first, second] = [await outcomeOf(setup), await outcomeOf(setup)]
+    assert.deepStrictEqual(first, second)
+    assert.isAbove(first.commands.length, 50)
+  })
+
+  it("wakes who sleeps in the order of time, then of coming, and not who was interrupted", () => {
+    const sleepers = new Sleepers()
+    const times = Array.from({ length: 500 }, (_, index) => (index * 7919) % 101)
+    const added = times.map((at) => sleepers.add(at, () => undefined))
+    const interrupted = added.filter((_, index) => index % 3 === 0)
+    for (const sleeper of interrupted) sleeper.wake = undefined
+    const woken: Array<Sleeper> = []
+    for (let next = sleepers.take(); next !== undefined; next = sleepers.take()) woken.push(next)
+    const expected = added.filter(({ wake }) => wake !== undefined).sort((a, b) => a.at - b.at || a.order - b.order)
+    assert.deepStrictEqual(woken, expected)
+    assert.lengthOf(woken, 500 - interrupted.length)
+  })
+})
+
+const read = (path: string) => readFileSync(fileURLToPath(new URL(`../../../docs/${path}`, import.meta.url)), "utf8")
+
+describe("what a shared token source does by default", () => {
+  const source = read("../packages/core/src/SharedTokenSource.ts")
+
+  const numbersOf = (text: string, pattern: RegExp) => {
+    const [, ...found] = pattern.exec(text) ?? assert.fail(`There is no ${String(pattern)}`)
+    return found.map(Number)
+  }
+
+  const seconds = (option: string) => numbersOf(source, new RegExp(`options\\.${option} \\?\\? "([\\d.]+) seconds?"`))
+
+  const [least = 0, more = 0] = numbersOf(source, /millis \* \(([\d.]+) \+ ([\d.]+) \* chance\)/)
+
+  it("is what the formulas take for it", () => {
+    assert.deepStrictEqual(seconds("lease"), [formulas.lease / 1000])
+    assert.deepStrictEqual(seconds("storeTimeout"), [formulas.storeTimeout / 1000])
+    const [first] = numbersOf(source, /const firstPause = (\d+)/)
+    const [longest] = numbersOf(source, /const longestPause = (\d+)/)
+    assert.deepStrictEqual({ first, longest, jitter: least + more / 2 }, formulas.pauses)
+  })
+
+  it("is what docs/fleets.md says of it", () => {
+    const page = read("fleets.md")
+    const [patience = 0] = seconds("patience")
+    assert.deepStrictEqual(numbersOf(page, /does so for (\d+) to (\d+) seconds\s+\(`patience`\)/), [
+      Math.round(least * patience),
+      Math.round((least + more) * patience)
+    ])
+    assert.deepStrictEqual(numbersOf(page, /the lease ends after (\d+) seconds/), seconds("lease"))
+    assert.deepStrictEqual(numbersOf(page, /A process gives a command (\d+) second/), seconds("storeTimeout"))
+    const pauses = /looks again after (.*) ms \(× ([\d.]+) to ([\d.]+)\)/.exec(page) ?? assert.fail("no pauses")
+    const doubled = [formulas.pauses.first]
+    while ((doubled.at(-1) ?? 0) < formulas.pauses.longest) {
+      doubled.push(Math.min(2 * (doubled.at(-1) ?? 0), formulas.pauses.longest))
+    }
+    assert.deepStrictEqual(pauses[1]?.match(/\d+/g)?.map(Number), doubled)
+    assert.deepStrictEqual([Number(pauses[2]), Number(pauses[3])], [least, least + more])
+  })
+})
+
+describe("docs/fleets.md", { timeout: 60_000 }, () => {
+  /** A page without its figures. */
+  const words = (page: string) => page.replaceAll(/\d+(?:[ .]\d+)*/g, "#")
+
+  const small = async (): Promise<Readonly<Record<string, Digest>>> => {
+    const setup: Setup = { ...common, processes: 3, lasts: 60 * minute }
+    const one = digest(setup, await outcomeOf(setup), renewal)
+    return Object.fromEntries(Object.keys(scenarios).map((name) => [name, one]))
+  }
+
+  it("has the words and tables of its generator; if not: npm run bench -- fleet", async () => {
+    const generated = pages(await small())
+    assert.strictEqual(words(read("fleets.md")), words(generated.get("fleets.md") ?? ""))
+    assert.match(read("fleets.md"), /\| 5 000 \| \d/)
+    const title = (svg: string) => /<title>(.*)<\/title>/.exec(svg)?.[1]
+    for (const [path, svg] of generated) {
+      if (!path.endsWith(".svg")) continue
+      assert.isString(title(svg))
+      assert.strictEqual(title(read(path)), title(svg))
+      assert.include(read("fleets.md"), `](${path})`)
+    }
+  })
+
+  it("would not be written of figures that are wrong", async () => {
+    const problems = broken(await small())
+    assert.include(problems, "cold, holder dies: 2 token requests")
+    assert.isAbove(problems.length, 10)
+  })
+})

@@ -1,0 +1,21 @@
+import { defineConfig } from "vitest/config"
+
+const source = (name: string) => new URL(`../../packages/${name}/src`, import.meta.url).pathname
+
+export default defineConfig({
+  test: {
+    root: import.meta.dirname,
+    include: ["test/**/*.test.ts"],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    // Each file loads the machine, and its figures are told.
+    fileParallelism: false
+  },
+  // As the other tests: on the sources.
+  resolve: {
+    alias: [
+      { find: /^@store-api\/(core|platform-node)$/, replacement: `${source("$1")}/index.ts` },
+      { find: /^@store-api\/(core|platform-node)\/(.+)$/, replacement: `${source("$1")}/$2.ts` }
+    ]
+  }
+})

@@ -1,0 +1,152 @@
+/** The committed report, and what it is of. */
+import { createHash } from "node:crypto"
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import ts from "typescript"
+import { root } from "../workspace/workspace.mjs"
+import { files, least } from "./files.mjs"
+
+export const reportPath = "docs/mutation/report.json"
+export const pagePath = "docs/mutation.md"
+
+const directive = /^(?:\/\/|\/\*|\*) ?Stryker (?:disable|restore)\b/
+
+/**
+ * A hash of what is mutated: the code as the compiler prints it, without comments and formatting, since a word in a doc
+ * comment outdates no measurement; but with what tells Stryker to ignore something, and the line that follows it.
+ */
+export const hashOf = (text, path) => {
+  const code = ts.createPrinter({ removeComments: true }).printFile(
+    ts.createSourceFile(path, text, ts.ScriptTarget.Latest)
+  )
+  const lines = text.split("\n").map((line) => line.trim())
+  const directives = lines.flatMap((line, at) => directive.test(line) ? [line, lines[at + 1] ?? ""] : [])
+  return createHash("sha256").update([code, ...directives].join("\n")).digest("hex")
+}
+
+export const textOf = (path) => readFileSync(join(root, path), "utf8")
+
+/** What is wrong with a report, in sentences; `text` tells what a file is now. */
+export const problemsOf = (report, text = textOf) =>
+  files.flatMap(({ path }) => {
+    const measured = report.files?.[path]
+    if (measured === undefined) return [`${path}: not in the report`]
+    const { ignored, killed, noCoverage, score, sha256, survived, timeout } = measured
+    const mutants = killed + timeout + survived + noCoverage
+    return [
+      ...sha256 === hashOf(text(path), path) ? [] : ["has changed since it was measured"],
+      ...exemptionsOfMore(text(path)).map((line) => `not for one line: ${line}`),
+      ...mutants > 0 && score === scoreOf(measured) ? [] : ["its score is not that of its counts"],
+      ...score >= least ? [] : [`${score} %, less than ${least} %`],
+      ...ignored.filter(({ reason }) => !reasoned(reason)).map(({ at }) => `ignored without a reason: ${at}`)
+    ].map((problem) => `${path}: ${problem}`)
+  })
+
+/** A mutant may be ignored at its line, and in no other way. */
+const exemptionsOfMore = (text) =>
+  text.split("\n").map((line) => line.trim()).filter((line) =>
+    directive.test(line) && !/^\/\/ Stryker disable next-line /.test(line)
+  )
+
+/** Where a comment gives no reason, Stryker gives a sentence that begins so. */
+const reasoned = (reason) => reason.length > 10 && !reason.startsWith("Ignored")
+
+/** Of all mutants that could run, the share that a test found, in percent with two digits, rounded down. */
+export const scoreOf = ({ killed, noCoverage, survived, timeout }) =>
+  Math.floor((killed + timeout) / (killed + timeout + survived + noCoverage) * 10_000) / 100
+
+/**
+ * What is kept of one file's mutants. Those that do not even run count neither way. A place is told by the code that stands
+ * there, since a comment above it moves its line.
+ */
+export const summaryOf = ({ mutants, source }) => {
+  const lines = source.split("\n")
+  const count = (status) => mutants.filter((mutant) => mutant.status === status).length
+  const listed = (status) =>
+    mutants
+      .filter((mutant) => mutant.status === status)
+      .sort((one, other) => one.location.start.line - other.location.start.line)
+      .map(({ location, mutatorName, replacement, statusReason }) => ({
+        at: lines[location.start.line - 1].trim(),
+        mutator: mutatorName,
+        ...status === "Ignored" ? { reason: statusReason ?? "" } : { replacement: replacement ?? "" }
+      }))
+  // A test that waits for ever is found out by a timeout too, of the test.
+  const waited = mutants.filter(({ status, statusReason }) =>
+    status === "Killed" && /^Test timed out/.test(statusReason)
+  )
+  const counts = {
+    killed: count("Killed") - waited.length,
+    timeout: count("Timeout") + waited.length,
+    survived: count("Survived"),
+    noCoverage: count("NoCoverage"),
+    errors: count("RuntimeError") + count("CompileError")
+  }
+  return {
+    score: scoreOf(counts),
+    ...counts,
+    survivors: [...listed("Survived"), ...listed("NoCoverage")],
+    ignored: listed("Ignored")
+  }
+}
+
+export const readReport = () => {
+  const path = join(root, reportPath)
+  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : undefined
+}
+
+const cell = (text) => text.replaceAll("|", "\\|").replace(/\s+/g, " ")
+const code = (text) => `\`\` ${cell(text).slice(0, 100)} \`\``
+
+/** The report for people. */
+export const pageOf = ({ files: measured, versions }) => {
+  const entries = Object.entries(measured).map(([path, file]) => ({
+    name: path.replace("packages/core/src/", ""),
+    ...file
+  }))
+  const rows = entries.map(({ errors, ignored, killed, name, noCoverage, score, survived, timeout }) =>
+    `| \`${name}\` | ${killed} | ${timeout} | ${survived + noCoverage} | ${errors} | ${ignored.length} | ${score} % |`
+  )
+  const survivors = entries.flatMap(({ name, survivors }) =>
+    survivors.map(({ at, mutator, replacement }) => `| \`${name}\` | ${code(at)} | ${mutator} | ${code(replacement)} |`)
+  )
+  const reasons = entries.flatMap(({ ignored, name }) =>
+    grouped(ignored).map(([reason, places]) => `| \`${name}\` | ${places.map(code).join(", ")} | ${cell(reason)} |`)
+  )
+  return `# Mutation testing
+
+\`npm run mutation\` changes the code that decides about tokens, one change at a time, and runs its tests on each change. A
+change that no test finds has survived. Less than ${least} % found in any one file is a failure. This page and its numbers
+are written by that command; \`.ci/run\` checks that they are of the code as it is.
+
+| file | found | found by a timeout | survived | did not run | ignored | score |
+|---|---|---|---|---|---|---|
+${rows.join("\n")}
+
+${Object.entries(versions).map(([name, version]) => `${name} ${version}`).join(", ")}.
+
+The tests are those of the file itself, without the slowest and without those that need sockets or processes: what only
+these would find counts as survived. All mutators are on.
+
+## Survived
+
+${
+    survivors.length === 0
+      ? "None."
+      : ["| file | where | mutator | put in its place |", "|---|---|---|---|", ...survivors].join("\n")
+  }
+
+## Ignored
+
+Only by a comment at the line, which says why no test could tell the difference.
+
+${reasons.length === 0 ? "None." : ["| file | where | why |", "|---|---|---|", ...reasons].join("\n")}
+`
+}
+
+/** Places by their reason, each once. */
+const grouped = (ignored) => {
+  const places = new Map()
+  for (const { at, reason } of ignored) places.set(reason, new Set(places.get(reason)).add(at))
+  return [...places].map(([reason, of]) => [reason, [...of]])
+}

@@ -1,0 +1,90 @@
+/**
+ * `npm run mutation`: changes each file of files.mjs beside it in every way that Stryker knows, one change at a time, and
+ * counts the changes that its tests find; writes docs/mutation/report.json and docs/mutation.md. Takes a while. With names,
+ * as in `npm run mutation -- TokenPolicy`, it measures these alone and keeps what the report says of the others. Ends with
+ * 1 when a file is below its threshold.
+ */
+import "../workspace/require-node.mjs"
+import { spawnSync } from "node:child_process"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { tmpdir } from "node:os"
+import { basename, dirname, join } from "node:path"
+import { install, root } from "../workspace/workspace.mjs"
+
+install()
+
+const { files } = await import("./files.mjs")
+const { hashOf, pageOf, pagePath, problemsOf, readReport, reportPath, summaryOf, textOf } = await import(
+  "./report.mjs"
+)
+
+const names = process.argv.slice(2)
+const wanted = files.filter(({ path }) => names.length === 0 || names.includes(basename(path, ".ts")))
+if (wanted.length < Math.max(names.length, 1)) {
+  process.stderr.write(
+    `There is no such file among those that are measured: ${
+      files.map(({ path }) => basename(path, ".ts")).join(", ")
+    }\n`
+  )
+  process.exit(1)
+}
+
+const require = createRequire(import.meta.url)
+const stryker = join(dirname(require.resolve("@stryker-mutator/core/package.json")), "bin", "stryker.js")
+const folder = mkdtempSync(join(tmpdir(), "store-api-mutation-"))
+
+/** One run of Stryker: what it found, or nothing if it could not run. */
+const measure = (path) => {
+  const output = join(folder, "mutation.json")
+  const sha256 = hashOf(textOf(path), path)
+  const started = Date.now()
+  const { error, status } = spawnSync(process.execPath, [stryker, "run", "tools/mutation/stryker.config.mjs"], {
+    cwd: root,
+    stdio: "inherit",
+    env: { ...process.env, MUTATION_FILE: path, MUTATION_FOLDER: folder }
+  })
+  if (error !== undefined) process.stderr.write(`${error.message}\n`)
+  try {
+    const result = JSON.parse(readFileSync(output, "utf8"))
+    rmSync(output)
+    return { sha256, ...summaryOf(result.files[path]), seconds: Math.round((Date.now() - started) / 1000) }
+  } catch {
+    process.stderr.write(`${path}: Stryker ended with ${status} and without a result.\n`)
+    return undefined
+  }
+}
+
+const versionOf = (name) => require(`${name}/package.json`).version
+
+/** Puts what was found of one file in its place; of a file that could not be measured nothing is left. */
+const write = (path, found) => {
+  const all = { ...readReport()?.files, [path]: found }
+  const report = {
+    versions: {
+      "@stryker-mutator/core": versionOf("@stryker-mutator/core"),
+      "@stryker-mutator/vitest-runner": versionOf("@stryker-mutator/vitest-runner"),
+      vitest: versionOf("vitest"),
+      node: process.versions.node
+    },
+    files: Object.fromEntries(files.flatMap(({ path }) => all[path] === undefined ? [] : [[path, all[path]]]))
+  }
+  mkdirSync(join(root, dirname(reportPath)), { recursive: true })
+  writeFileSync(join(root, reportPath), `${JSON.stringify(report, undefined, 2)}\n`)
+  writeFileSync(join(root, pagePath), pageOf(report))
+  return report
+}
+
+const problems = []
+try {
+  for (const { path } of wanted) {
+    const report = write(path, measure(path))
+    process.stdout.write(`${path}: ${report.files[path]?.score ?? "-"} %\n`)
+    problems.push(...problemsOf(report).filter((problem) => problem.startsWith(path)))
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}
+
+for (const problem of problems) process.stderr.write(`${problem}\n`)
+process.exitCode = problems.length > 0 ? 1 : 0

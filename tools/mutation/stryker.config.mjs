@@ -1,0 +1,23 @@
+/** Of the one file that MUTATION_FILE names: its threshold is its own, and so are its tests. What is made is in MUTATION_FOLDER. */
+import { join } from "node:path"
+import { least } from "./files.mjs"
+
+const { MUTATION_FILE: file, MUTATION_FOLDER: folder } = process.env
+
+export default {
+  plugins: ["@stryker-mutator/vitest-runner"],
+  testRunner: "vitest",
+  vitest: { configFile: "tools/mutation/vitest.config.mjs", related: false },
+  mutate: [file],
+  thresholds: { high: 100, low: least, break: least },
+  // Every mutator is on; what is ignored is ignored at its line.
+  tempDirName: join(folder, "sandbox"),
+  ignorePatterns: ["**/dist", "**/.tsbuild", "docs", "examples", "tools/benchmarks", "tools/interop", "tools/site"],
+  concurrency: 2,
+  // A machine that is busy with other things must not make a survivor look like an endless loop.
+  timeoutMS: 60_000,
+  allowEmpty: false,
+  reporters: ["progress-append-only", "clear-text", "json"],
+  clearTextReporter: { allowColor: false, logTests: false, reportTests: false, reportScoreTable: false },
+  jsonReporter: { fileName: join(folder, "mutation.json") }
+}

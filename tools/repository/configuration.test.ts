@@ -1,0 +1,182 @@
+/** docs/configuration.md beside what the sources take: names, types and defaults. */
+import { spawnSync } from "node:child_process"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import ts from "typescript"
+import { assert, describe, it } from "vitest"
+import { type Entry, type Module, read as readSources } from "../reference/model.mjs"
+import { root } from "./support/command.js"
+import { codes, packageSources, read, rows, sections } from "./support/pages.js"
+
+interface Type {
+  readonly type: string
+  readonly required: boolean
+}
+
+interface Option extends Type {
+  readonly path: string
+  /** What the doc comment says. */
+  readonly text: string
+}
+
+/** As the page writes a type: on one line, without the names of modules and what makes it optional. */
+const shortened = (type: string): string =>
+  type.replace(/\s+/g, " ").replace(/^\| /, "").replace(/ \| undefined$/, "").replace(/^\((.*)\)$/, "$1")
+    .replace(/\b(Duration|Redacted|ClientCredentials|Effect)\.(?=DurationInput|Redacted|ClientCredentials|Effect)/g, "")
+
+/** The type of each field by its path, from the declaration as it was written. */
+const typesOf = (signature: string): ReadonlyMap<string, Type> => {
+  const found = new Map<string, Type>()
+  const visit = (prefix: string) => (node: ts.Node): void => {
+    if (!ts.isPropertySignature(node) || node.type === undefined) return ts.forEachChild(node, visit(prefix))
+    const path = `${prefix}${node.name.getText()}`
+    const parts = ts.isUnionTypeNode(node.type) ? node.type.types : [node.type]
+    const isObject = parts.some(ts.isTypeLiteralNode)
+    found.set(path, {
+      type: isObject ? "{…}" : shortened(node.type.getText()),
+      required: node.questionToken === undefined
+    })
+    if (isObject) ts.forEachChild(node, visit(`${path}.`))
+  }
+  ts.forEachChild(ts.createSourceFile("options.ts", signature, ts.ScriptTarget.Latest, true), visit(""))
+  return found
+}
+
+const isOptions = ({ kind, name }: Entry) => kind === "type" && /Options$/.test(name)
+
+/** What all interfaces of options of a module have together. `credentials?: undefined` only excludes a way. */
+const takenBy = (module: Module): ReadonlyMap<string, Option> =>
+  new Map(
+    module.entries.filter(isOptions).flatMap(({ fields, signature }) => {
+      const types = typesOf(signature)
+      return fields.flatMap(({ path, text }): ReadonlyArray<readonly [string, Option]> => {
+        const type = types.get(path)
+        assert.isDefined(type, path)
+        return type.type === "undefined" ? [] : [[path, { ...type, path, text }]]
+      })
+    })
+  )
+
+const plain = (text: string) => text.replaceAll("`", "").replace(/\s+/g, " ")
+
+/** Whether the page's default is that of the doc comment: `–` where there is none, nothing where no comment names one. */
+const isDefault = (value: string, { required, text }: Pick<Option, "required" | "text">): boolean =>
+  required || value === "–"
+    ? required && value === "–"
+    : value === ""
+    ? !/default(?!\.)/i.test(text)
+    : /default/i.test(text) && plain(text).includes(plain(value))
+
+const page = read("docs/configuration.md")
+const all = sections(page)
+const textOf = (heading: string) => all.find((section) => section.heading === heading)?.text ?? ""
+
+const modules = readSources().flatMap(({ modules }) => modules).filter((module) => takenBy(module).size > 0)
+
+describe("docs/configuration.md", { timeout: 60_000 }, () => {
+  it("has a section for each module that takes options, and no other", () => {
+    assert.isAbove(modules.length, 8)
+    assert.sameMembers(
+      all.map(({ heading }) => heading).filter((heading) => /^`[A-Z]\w+`$/.test(heading)),
+      modules.map(({ name }) => `\`${name}\``)
+    )
+  })
+
+  it.each(modules.map((module) => [module.name, module] as const))(
+    "%s: each option with its type and default, and no other",
+    (name, module) => {
+      const taken = takenBy(module)
+      const listed = rows(textOf(`\`${name}\``))
+      assert.deepStrictEqual(listed.map(([path = ""]) => codes(path)[0] ?? "").sort(), [...taken.keys()].sort())
+      for (const [path = "", type = "", value = ""] of listed) {
+        const option = taken.get(codes(path)[0] ?? "")
+        assert.strictEqual(codes(type)[0], option?.type, `the type of ${name}, ${path}`)
+        assert.isTrue(option !== undefined && isDefault(value, option), `the default of ${name}, ${path}`)
+      }
+    }
+  )
+
+  it("another type or default would be seen", () => {
+    const types = typesOf("interface Options { readonly a?: { readonly b: string | undefined } | undefined }")
+    assert.deepStrictEqual([...types], [
+      ["a", { type: "{…}", required: false }],
+      ["a.b", { type: "string", required: true }]
+    ])
+    const text = "How long. Default 10 seconds."
+    assert.isTrue(isDefault("10 seconds", { text, required: false }))
+    assert.isFalse(isDefault("20 seconds", { text, required: false }))
+    assert.isFalse(isDefault("", { text, required: false }))
+    assert.isFalse(isDefault("–", { text, required: false }))
+    assert.isFalse(isDefault("10 seconds", { text: "How long, at least 10 seconds.", required: false }))
+    assert.isFalse(isDefault("10 seconds", { text, required: true }))
+  })
+
+  it("lists each variable that a source reads by its name, and no other", () => {
+    const found = new Set(
+      [...packageSources().values()].flatMap((source) =>
+        [...source.matchAll(variable)].map(([, name = ""]) => name.replace("${prefix}", "STORE_API"))
+      )
+    )
+    // These undici and Node read themselves, as `NodeHttp.Options` say.
+    const byOthers = ["NO_PROXY"]
+    assert.sameMembers(
+      rows(textOf("Variables")).flatMap(([names = ""]) => codes(names)),
+      [...found, ...byOthers]
+    )
+  })
+
+  it("lists the flags of store-api-emulator with their defaults, and no other", () => {
+    const help = /const help = `([^`]+)/.exec(read("packages/emulator/src/internal/command.ts"))?.[1] ?? ""
+    const flags = [...help.matchAll(/^ {2}(--[^\n]*?) {2,}([^\n]*)$/gm)]
+    assert.lengthOf(flags, 4)
+    assert.deepStrictEqual(
+      rows(textOf("`store-api-emulator`")).map(([flag = ""]) => codes(flag)[0]),
+      flags.map(([, flag]) => flag)
+    )
+    for (const [flag = "", value = ""] of rows(textOf("`store-api-emulator`"))) {
+      const [, , text = ""] = flags.find(([, name]) => name === codes(flag)[0]) ?? []
+      assert.include(text.replace("${demoClient.clientId}", "demo-client"), plain(value), flag)
+    }
+  })
+
+  it("lists the flags of store-api with the commands that take them, and no other", async () => {
+    const { href } = pathToFileURL(join(root, "packages", "cli", "dist", "flags.js"))
+    const { commands } = await import(/* @vite-ignore */ href) as {
+      readonly commands: Readonly<Record<string, Readonly<Record<string, { readonly value?: string }>>>>
+    }
+    const taken = Object.entries(commands).flatMap(([command, flags]) =>
+      Object.entries(flags).map(([name, { value }]) => `${command} --${name}${value === undefined ? "" : ` ${value}`}`)
+    )
+    assert.isAbove(taken.length, 40)
+    assert.sameMembers(
+      rows(textOf("`store-api`")).flatMap(([flag = "", of = ""]) =>
+        codes(of).map((command) => `${command} ${codes(flag)[0] ?? ""}`)
+      ),
+      taken
+    )
+  })
+
+  it("lists what every command of store-api takes besides, as the help has it, and no other", () => {
+    const help = spawnSync(
+      process.execPath,
+      [join(root, "packages", "cli", "bin", "store-api.js"), "status", "--help"],
+      {
+        encoding: "utf8"
+      }
+    )
+    const options = help.stdout.split("\nOPTIONS\n")[1] ?? ""
+    const shown = [...options.matchAll(/^\(?((?:-\w, )?--\w.*?)\)?$/gm)].map(([, name = ""]) => name)
+    const own = rows(textOf("`store-api`")).filter(([, of = ""]) => codes(of).includes("status"))
+      .map(([name = ""]) => codes(name)[0] ?? "")
+    assert.includeMembers(shown, own)
+    assert.isAbove(own.length, 5)
+    assert.sameMembers(
+      rows(textOf("Of every command")).map(([name = ""]) => codes(name)[0] ?? ""),
+      shown.filter((name) => !own.includes(name))
+    )
+  })
+})
+
+/** A variable where a source reads it. */
+const variable =
+  /(?:\bConfig\.\w+\(|process\.env\[|\babsolute\(|\bfromEnvironment\()["`]((?:\$\{prefix\}|[A-Z]+)[A-Z_]*)["`]/g

@@ -1,0 +1,48 @@
+/** What the pages of docs have in common: the tests that they name, and their links, also of pages without code. */
+import { readdirSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "vitest"
+import { root } from "./support/command.js"
+import * as links from "./support/links.js"
+import { missing, namedTests, read } from "./support/pages.js"
+
+const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`)
+
+describe("the links of the documentation", () => {
+  it.each(pages)("%s: lead to files and headings that are there", (page) => {
+    assert.deepStrictEqual(links.check([page]).broken, [])
+  })
+
+  it("are found", () => {
+    assert.isAbove(links.check(pages).checked, 60)
+  })
+})
+
+describe("the tests that the documentation names", () => {
+  it.each(pages)("%s: are there, in the files that are named", (page) => {
+    assert.deepStrictEqual(missing(namedTests(read(page))), [])
+  })
+
+  it("are found where there are any", () => {
+    for (const page of ["docs/behaviour.md", "docs/faq.md", "docs/migrating.md", "docs/standards.md"]) {
+      assert.isAbove(namedTests(read(page)).length, 5, page)
+    }
+    // A title is written in quotation marks of another kind only there.
+    for (const page of pages) {
+      const marks = read(page).split("”").length - 1
+      assert.isAtLeast(namedTests(read(page)).length, marks / 2, page)
+    }
+  })
+
+  it("would be missed if they were not", () => {
+    const file = "tools/repository/pages.test.ts"
+    // Put together here, so that this file does not hold it.
+    const absent = { title: ["no", "such", "test"].join(" "), file }
+    const there = { title: "would be missed if they were not", file }
+    assert.deepStrictEqual(missing([absent, there, { title: "would be missed", file }]), [
+      absent,
+      { title: "would be missed", file }
+    ])
+    assert.lengthOf(missing([{ title: "x", file: "no/such/file.test.ts" }]), 1)
+  })
+})

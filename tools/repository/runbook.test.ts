@@ -1,0 +1,256 @@
+/** docs/runbook.md beside the errors as the code makes them. */
+import { spawnSync } from "node:child_process"
+import { HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { Cause, Config, ConfigProvider, DateTime, Effect, Option, Redacted } from "effect"
+import { vi } from "vitest"
+import {
+  AccessTokenError,
+  ClientCredentials,
+  StoreAuth,
+  TokenResponse,
+  TokenStore
+} from "../../packages/core/src/index.js"
+import { Emulator, Fault } from "../../packages/emulator/src/index.js"
+import { fenced } from "./support/codeBlocks.js"
+import { run } from "./support/command.js"
+import { codes, packageSources, read, rows, type Section, sections } from "./support/pages.js"
+
+const page = read("docs/runbook.md")
+const all = sections(page)
+
+const at = DateTime.unsafeMake("2026-01-01T01:00:00Z")
+const request = HttpClientRequest.get("https://api.store.example/orders")
+
+const expired = (reason: AccessTokenError.TokenExpiredError["reason"]) =>
+  new AccessTokenError.TokenExpiredError({ reason, expiredAt: at, checkedAt: at })
+
+const asked = (reason: AccessTokenError.TokenRequestError["reason"], attempts: number, code?: string) =>
+  new AccessTokenError.TokenRequestError({ reason, attempts, code: Option.fromNullable(code) })
+
+const refused = (reason: AccessTokenError.TokenRefusedError["reason"], status: number, code?: string) =>
+  new AccessTokenError.TokenRefusedError({ reason, status, code: Option.fromNullable(code) })
+
+interface Printed {
+  readonly _tag: string
+  readonly message: string
+}
+
+/** Two of the four variables are set. */
+const environment = {
+  STORE_API_AUTH_URL: "https://auth.store.example",
+  STORE_API_URL: "https://api.store.example",
+  STORE_API_CLIENT_ID: undefined,
+  STORE_API_CLIENT_SECRET: undefined
+}
+
+/** Every error, with the values that the page has. */
+const errors: Effect.Effect<ReadonlyArray<Printed>, unknown> = Effect.gen(function*() {
+  const empty = yield* Effect.flip(ClientCredentials.make({ clientId: "demo-client", clientSecret: Redacted.make("") }))
+  const noToken = yield* Effect.flip(TokenResponse.decode("<html>"))
+  const missing = yield* Effect.acquireUseRelease(
+    Effect.sync(() => Object.entries(environment).forEach(([name, value]) => vi.stubEnv(name, value))),
+    () => Effect.flip(Effect.withConfigProvider(StoreAuth.config(), ConfigProvider.fromEnv())),
+    () => Effect.sync(() => vi.unstubAllEnvs())
+  )
+  const forbidden = yield* Effect.flip(
+    HttpClientResponse.filterStatusOk(HttpClientResponse.fromWeb(request, new Response(null, { status: 403 })))
+  )
+  return [
+    expired("Elapsed"),
+    expired("ClockMovedBack"),
+    expired("DeadOnArrival"),
+    empty,
+    asked("Transport", 6, "ECONNREFUSED"),
+    asked("Timeout", 3),
+    asked("Certificate", 1, "DEPTH_ZERO_SELF_SIGNED_CERT"),
+    asked("Redirect", 1),
+    asked("TooLarge", 1),
+    asked("Closed", 0),
+    refused("InvalidClient", 401, "invalid_client"),
+    new AccessTokenError.TokenRefusedError({
+      ...refused("InvalidClient", 401, "invalid_client"),
+      rawCredentials: true
+    }),
+    refused("InvalidRequest", 400, "invalid_request"),
+    refused("RateLimited", 429),
+    refused("Unavailable", 503),
+    refused("Other", 403),
+    noToken,
+    new AccessTokenError.ConfigurationError({ option: "authUrl", reason: "must not have a query" }),
+    new AccessTokenError.UntrustedOriginError({
+      origin: "https://images.example",
+      trusted: ["https://api.store.example"]
+    }),
+    { _tag: "ConfigError", message: Cause.pretty(Cause.fail(missing)).replace(/^Error: /, "") },
+    new TokenStore.TokenStoreError({ operation: "get", reason: "ECONNREFUSED" }),
+    // As the clients of the platform make it.
+    new HttpClientError.RequestError({ request, reason: "Transport", cause: new Error("an invented fault") }),
+    forbidden
+  ]
+})
+
+/** A section of its own for each reason of those three; the others have one section each. */
+const nameOf = (error: Printed): string =>
+  "reason" in error && /^Token(Expired|Request|Refused)Error$/.test(error._tag)
+    ? `${error._tag}, ${String(error.reason)}`
+    : error._tag
+
+const titleOf = ({ heading, under }: Section): string => codes(`${under} ${heading}`).join(", ")
+
+const messagesOf = (section: Section): ReadonlyArray<string> =>
+  fenced("docs/runbook.md", section.text.split("\n"))
+    .filter(({ language }) => language === "text").map(({ code }) => code)
+
+const cellsOf = (title: string) => rows(all.find((section) => titleOf(section) === title)?.text ?? "")
+
+/** Texts that are put together of pieces made whole. */
+const sources = new Map([...packageSources()].map(([path, source]) => [path, source.replace(/" \+\n\s+"/g, "")]))
+
+const core = "core/src/AccessTokenError.ts"
+
+/** The ends of the sentences of a `ConfigurationError`, as they stand in a source. */
+const reasonsIn = (source: string): ReadonlyArray<string> =>
+  source.includes("ConfigurationError")
+    ? [
+      ...source.matchAll(
+        /(?:ConfigurationError\(\{[^}]*reason: |const reason = |\bfail\(|\battempt\(\s*"\w+",\s*)["`]([^"`]+)["`]/g
+      )
+    ]
+      .map(([, reason = ""]) => reason.replace("${path}", "/v1/oauth/accesstoken"))
+    : []
+
+const hasCurl = spawnSync("curl", ["--version"]).status === 0
+
+describe("docs/runbook.md", () => {
+  it.effect("has each message as the code makes it, in the section of its error", () =>
+    Effect.gen(function*() {
+      const made = (yield* errors).map((error) => `${nameOf(error)}: ${error.message}`)
+      const shown = all.flatMap((section) => messagesOf(section).map((message) => `${titleOf(section)}: ${message}`))
+      const logged = "TokenStoreError: The token store does not work; tokens are asked for without it"
+      deepStrictEqual(shown.filter((line) => line !== logged), made)
+      assert.include(shown, logged)
+    }))
+
+  it.effect("has a section for every reason of every error", () =>
+    Effect.gen(function*() {
+      const names = (yield* errors).map(nameOf)
+      const { TokenExpiredError, TokenRefusedError, TokenRequestError } = AccessTokenError
+      const reasons = [TokenExpiredError, TokenRequestError, TokenRefusedError].flatMap((schema) =>
+        schema.fields.reason.literals.map((reason) => `${schema.name}, ${reason}`)
+      )
+      assert.lengthOf(reasons, 14)
+      for (const name of reasons) assert.include(names, name)
+      // Whatever else is an error, in any package that an application imports.
+      const tags = [...sources].filter(([path]) => !path.startsWith("emulator/") && !path.startsWith("cli/"))
+        .flatMap(([, source]) => [...source.matchAll(/Schema\.TaggedError<(\w+)>/g)].map(([, tag = ""]) => tag))
+      assert.isAbove(tags.length, 7)
+      for (const tag of tags) assert.isTrue(names.some((name) => name.startsWith(tag)), tag)
+    }))
+
+  it.effect("says of each what it means, how to confirm it, what to do, and truly whether it heals by itself", () =>
+    Effect.gen(function*() {
+      for (const error of yield* errors) {
+        const { text = "" } = all.find((section) => titleOf(section) === nameOf(error)) ?? {}
+        for (const part of ["Means", "Confirm", "Do"]) assert.include(text, `- **${part}:** `, nameOf(error))
+        const [, heals = ""] = /^- \*\*Heals by itself:\*\* (\w+)/m.exec(text) ?? []
+        assert.notStrictEqual(heals, "", nameOf(error))
+        if (!AccessTokenError.isAccessTokenError(error)) continue
+        assert.strictEqual(heals, AccessTokenError.isTransient(error) ? "yes" : "no", nameOf(error))
+      }
+    }))
+
+  it.effect("has the reasons of CredentialsError, each as the code makes it", () =>
+    Effect.gen(function*() {
+      const unusable = ["", "demo\n", "one&two", "one\u0001two", "b\u00fccher"].map((clientId) =>
+        ClientCredentials.make({ clientId, clientSecret: Redacted.make("an invented secret") })
+      )
+      const unreadable = [new Map<string, string>(), new Map([["STORE_API_CLIENT_ID", "demo-client"]])].map((
+        variables
+      ) =>
+        Effect.withConfigProvider(
+          ClientCredentials.fromConfig({
+            clientId: Config.string("STORE_API_CLIENT_ID").pipe(
+              Config.validate({ message: "an invented fault", validation: () => false })
+            ),
+            clientSecret: Config.redacted("STORE_API_CLIENT_SECRET")
+          }),
+          ConfigProvider.fromMap(variables)
+        )
+      )
+      const reasons = yield* Effect.forEach(
+        [...unusable, ...unreadable],
+        (made) => Effect.map(Effect.flip(made), ({ reason }) => reason)
+      )
+      deepStrictEqual(
+        cellsOf("CredentialsError").map(([reason = ""]) => codes(reason)[0]),
+        reasons
+      )
+    }))
+
+  it("has the reasons of ConfigurationError that are in the sources, and no other", () => {
+    const made = [...sources].filter(([path]) => path !== core).flatMap(([, source]) => reasonsIn(source))
+    assert.isAbove(made.length, 15)
+    deepStrictEqual(
+      [...new Set(cellsOf("ConfigurationError").map(([, reason = ""]) => codes(reason)[0] ?? ""))].sort(),
+      [...new Set(made)].sort()
+    )
+  })
+
+  it("has the steps of store-api check, and no other", () => {
+    const check = sources.get("cli/src/commands/check.ts") ?? ""
+    // Those on the way to a proxy have the same names behind a word.
+    const steps = [...check.matchAll(/\bstep\(\s*["`](\$\{prefix\})?([^"`]+)["`]/g)]
+      .flatMap(([, prefix, name = ""]) => prefix === undefined ? [name] : [name, `proxy ${name}`])
+    assert.lengthOf(steps, 10)
+    const { text = "" } = all.find(({ heading }) => heading === "To see for yourself") ?? {}
+    assert.sameMembers(rows(text).map(([name = ""]) => codes(name)[0]), steps)
+  })
+
+  it("has the log lines of the sources, with what stands beside them", () => {
+    const lines = [...sources].filter(([path]) => !path.startsWith("emulator/") && !path.startsWith("cli/"))
+      .flatMap(([, source]) =>
+        [...source.matchAll(/Effect\.log(\w+)\(\s*"([^"]+)"/g)]
+          .map(([, level = "", line = ""]) => `${level.toLowerCase()} ${line}`)
+      )
+    assert.lengthOf(lines, 4)
+    const { text = "" } = all.find(({ heading }) => heading === "Log lines") ?? {}
+    deepStrictEqual(
+      rows(text).map(([level = "", line = ""]) => `${level} ${codes(line)[0] ?? ""}`).sort(),
+      lines.sort()
+    )
+  })
+
+  it.live.runIf(hasCurl || process.env["CI"] === "true")(
+    "has a token request by hand that shows what the endpoint does, and neither the secret nor the token",
+    () =>
+      Effect.gen(function*() {
+        const [block] = fenced("docs/runbook.md", page.split("\n")).filter(({ language }) => language === "sh")
+        const emulator = yield* Emulator.Emulator
+        const secret = Redacted.value(Emulator.demoClient.clientSecret)
+        const byHand = Effect.promise(() =>
+          run("bash", ["-c", block?.code ?? "exit 1"], {
+            env: {
+              STORE_API_AUTH_URL: emulator.url,
+              STORE_API_CLIENT_ID: Emulator.demoClient.clientId,
+              STORE_API_CLIENT_SECRET: secret
+            }
+          })
+        )
+        const good = yield* byHand
+        assert.match(good.stdout, /^HTTP\/1\.1 200 OK\r\n/)
+        assert.match(good.stdout, /^date: /im)
+        const [token] = yield* emulator.tokens
+        assert.isDefined(token)
+        for (const text of [good.stdout, good.stderr]) {
+          assert.notInclude(text, secret)
+          assert.notInclude(text, Redacted.value(token.value))
+        }
+        yield* emulator.fail(Fault.redirect(302, { location: "https://elsewhere.example/" }))
+        assert.match((yield* byHand).stdout, /^HTTP\/1\.1 302 [^]*^location: https:\/\/elsewhere\.example\/\r$/im)
+        yield* emulator.fail(Fault.reset("answer"))
+        assert.match((yield* byHand).stderr, /^curl: \((52|56)\)/)
+      }).pipe(Effect.provide(Emulator.layer()))
+  )
+})

@@ -1,0 +1,56 @@
+/** Child processes of the tests: what they wrote and how they ended. */
+import { spawn } from "node:child_process"
+import { fileURLToPath } from "node:url"
+
+export const root = fileURLToPath(new URL("../../..", import.meta.url))
+
+export interface Finished {
+  readonly status: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface Options {
+  readonly cwd?: string
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/**
+ * The environment without what must not leak into a child: variables of the service, of proxies and colours, and those
+ * that npm sets for the command that runs the tests.
+ */
+export const cleanEnvironment = (): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(process.env).flatMap(([name, value]) =>
+      value === undefined ||
+        /^(STORE_API_|npm_(config|package|lifecycle)_|(https?|no|all)_proxy$|NO_COLOR$|FORCE_COLOR$|NODE_OPTIONS$|VITEST|NODE_ENV$)/i
+          .test(name)
+        ? []
+        : [[name, value]]
+    )
+  )
+
+/** Runs a program to its end, without input. */
+export const run = (command: string, args: ReadonlyArray<string>, options: Options = {}): Promise<Finished> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(command, args, {
+      cwd: options.cwd ?? root,
+      env: { ...cleanEnvironment(), ...options.env },
+      stdio: ["ignore", "pipe", "pipe"]
+    })
+    let stdout = ""
+    let stderr = ""
+    child.stdout.setEncoding("utf8").on("data", (text: string) => stdout += text)
+    child.stderr.setEncoding("utf8").on("data", (text: string) => stderr += text)
+    child.on("error", reject)
+    child.on("close", (status) => resolve({ status, stdout, stderr }))
+  })
+
+/** The same, and a failure of the program is a failure of the test. */
+export const succeed = async (command: string, args: ReadonlyArray<string>, options?: Options): Promise<Finished> => {
+  const finished = await run(command, args, options)
+  if (finished.status === 0) return finished
+  throw new Error(
+    `${[command, ...args].join(" ")} ended with ${String(finished.status)}\n${finished.stdout}\n${finished.stderr}`
+  )
+}

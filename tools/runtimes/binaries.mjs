@@ -1,0 +1,67 @@
+/**
+ * The runtimes themselves: exact versions from npm, through the user's own npm and registry, compared with the integrity
+ * that is pinned here. They are no dependencies of the workspace: each is as large as all of those.
+ */
+import { createHash } from "node:crypto"
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { root } from "../workspace/workspace.mjs"
+import { run, withFolder } from "./processes.mjs"
+
+export const pins = JSON.parse(readFileSync(new URL("./pins.json", import.meta.url), "utf8"))
+
+export const names = Object.keys(pins)
+
+export const isNode = (name) => name.startsWith("node")
+
+const cache = join(root, "node_modules", ".cache", "store-api-runtimes")
+
+/** Why there are no binaries for this machine; nothing if there are. */
+export const unsupported = () => {
+  const { arch, platform } = process
+  const glibc = process.report?.getReport().header.glibcVersionRuntime !== undefined
+  if (platform === "linux" && arch === "x64" && glibc) return undefined
+  return `The binaries that are pinned are for Linux on x64 with glibc, and this is ${platform} on ${arch}.`
+}
+
+const npm = async (what, args, cwd) => {
+  const { problem, status, stderr, stdout } = await run("npm", args, { cwd, deadline: 300_000 })
+  if (status !== 0) throw new Error(`${what}: npm ended with ${problem ?? status}\n${stderr}`)
+  return stdout
+}
+
+const integrityOf = (file) => `sha512-${createHash("sha512").update(readFileSync(file)).digest("base64")}`
+
+const download = (name, folder) => {
+  const { integrity, package: id, version } = pins[name]
+  const what = `${id}@${version}`
+  mkdirSync(cache, { recursive: true })
+  return withFolder(cache, `${name}-`, async (work) => {
+    const [{ filename }] = JSON.parse(await npm(what, ["pack", what, "--json", "--pack-destination", work], work))
+    const tarball = join(work, filename)
+    const found = integrityOf(tarball)
+    if (found !== integrity) throw new Error(`${what} is not what is pinned: ${found}, not ${integrity}`)
+    const flags = ["--ignore-scripts", "--offline", "--no-audit", "--no-fund", "--no-save", "--no-package-lock"]
+    await npm(what, ["install", "--prefix", work, ...flags, tarball], work)
+    rmSync(tarball)
+    // Another run may have been quicker; then that one is used.
+    if (!existsSync(folder)) renameSync(work, folder)
+  })
+}
+
+/** The path of the binary, which is there afterwards and says that it is of the version that is pinned. */
+export const binaryOf = async (name) => {
+  const { binary, package: id, version } = pins[name]
+  const folder = join(cache, `${name}-${version}`)
+  const path = join(folder, "node_modules", id, binary)
+  if (!existsSync(path)) {
+    rmSync(folder, { recursive: true, force: true })
+    await download(name, folder)
+  }
+  const { stdout } = await run(path, ["--version"], { cwd: folder, deadline: 30_000 })
+  // workerd tells the date alone: "workerd 2026-11-17" is 1.20261117.1.
+  const told = name === "workerd" ? stdout.replaceAll("-", "") : stdout
+  const wanted = name === "workerd" ? version.split(".")[1] : version
+  if (!told.split(/[\s,v]+/).includes(wanted)) throw new Error(`${path} says: ${stdout.trim()}, and not ${version}`)
+  return path
+}

@@ -1,0 +1,82 @@
+/**
+ * The contract as a user has it who installed the packages: a folder beside which they are found. Node, Bun and Deno import
+ * the built packages from there; workerd takes one module with everything in it.
+ */
+import { copyFileSync, mkdirSync, realpathSync, symlinkSync } from "node:fs"
+import { builtinModules } from "node:module"
+import { join } from "node:path"
+import { build } from "esbuild"
+import { root } from "../workspace/workspace.mjs"
+import { withTemporaryFolder } from "./processes.mjs"
+
+const source = (path) => join(root, "tools", "runtimes", "src", path)
+
+const options = {
+  bundle: true,
+  format: "esm",
+  platform: "neutral",
+  target: "es2022",
+  logLevel: "silent",
+  // Not the paths of tsconfig.json, by which the packages' sources are found.
+  tsconfigRaw: {}
+}
+
+/** For bundles with the packages in them. */
+const whole = (folder) => ({
+  ...options,
+  nodePaths: [join(folder, "node_modules")],
+  conditions: ["workerd", "worker", "import"],
+  mainFields: ["module", "main"]
+})
+
+const link = (folder, name, target) => {
+  const path = join(folder, "node_modules", name)
+  mkdirSync(join(path, ".."), { recursive: true })
+  symlinkSync(realpathSync(join(root, target)), path)
+}
+
+const nodeImports = async (folder, contents) => {
+  const external = builtinModules.flatMap((name) => [name, `node:${name}`])
+  const { metafile } = await build({
+    ...whole(folder),
+    stdin: { contents, resolveDir: folder },
+    external,
+    metafile: true,
+    write: false
+  })
+  const inputs = Object.values(metafile.inputs)
+  const found = inputs.flatMap(({ imports }) => imports).filter(({ external }) => external).map(({ path }) => path)
+  return { modules: inputs.length, found }
+}
+
+/** What core, and all that it imports, takes from Node; with a look at whether that would be found. */
+const nodeInCore = async (folder) => {
+  const core = `export * from "@store-api/core"\nexport * from "@effect/platform/FetchHttpClient"`
+  const control = await nodeImports(folder, `${core}\nimport "node:fs"\nimport "crypto"`)
+  const { found, modules } = await nodeImports(folder, core)
+  const blind = control.found.length !== found.length + 2 || modules < 50
+  return blind ? ["nothing would be found"] : found
+}
+
+/** Runs `use` with the folder, which is gone afterwards. */
+export const withBundles = (use) =>
+  withTemporaryFolder(async (folder) => {
+    const ofEmulator = "packages/emulator/node_modules"
+    for (const name of ["effect", "@effect/platform", "@effect/platform-node"]) {
+      link(folder, name, join(ofEmulator, name))
+    }
+    for (const name of ["core", "emulator"]) link(folder, `@store-api/${name}`, join("packages", name))
+    const found = await nodeInCore(folder)
+    if (found.length > 0) throw new Error(`core takes from Node: ${found.join(", ")}`)
+    process.stdout.write("core and all that it imports take nothing from Node.\n")
+    await build({
+      ...options,
+      entryPoints: [source("main.ts"), source("laboratoryServer.ts")],
+      packages: "external",
+      outdir: folder,
+      outExtension: { ".js": ".mjs" }
+    })
+    await build({ ...whole(folder), entryPoints: [source("workerd/worker.ts")], outfile: join(folder, "worker.mjs") })
+    copyFileSync(join(root, "tools", "runtimes", "workerd.capnp"), join(folder, "workerd.capnp"))
+    return use(folder)
+  })

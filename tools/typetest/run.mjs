@@ -1,0 +1,14 @@
+/** `npm run typetest`: the types that a user of the built packages sees, against the tests in `packages/<name>/typetest`. */
+import "../workspace/require-node.mjs"
+import { pathToFileURL } from "node:url"
+import { build, install, root, tool } from "../workspace/workspace.mjs"
+
+install()
+build("tsconfig.build.json")
+
+// The compiler of the workspace, and no other: nothing is fetched.
+process.env.TSTYCHE_TYPESCRIPT_MODULE = String(
+  new URL("node_modules/typescript/lib/typescript.js", pathToFileURL(root))
+)
+process.env.TSTYCHE_NPM_REGISTRY = "http://127.0.0.1:9"
+tool("tstyche", ["--config", "tools/typetest/tstyche.json", ...process.argv.slice(2)])

@@ -1,0 +1,88 @@
+/** What the commands of package.json share. A fresh machine needs Node and npm only. */
+import { spawnSync } from "node:child_process"
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+export const root = fileURLToPath(new URL("../..", import.meta.url))
+
+const windows = process.platform === "win32"
+
+const read = (path) => readFileSync(join(root, path), "utf8")
+
+/** Runs a command at the root and shows its output. If it fails, this process exits with its exit code. */
+const run = (command, args) => {
+  const { error, signal, status } = spawnSync(command, args, { cwd: root, stdio: "inherit", shell: windows })
+  if (error !== undefined) process.stderr.write(`${command}: ${error.message}\n`)
+  if (error !== undefined || signal !== null || status !== 0) process.exit(status || 1)
+}
+
+/** Runs, through npm, the pnpm that package.json pins. */
+export const pnpm = (args) => run("npm", pnpmArguments(args))
+
+export const pnpmArguments = (args) => [
+  "exec",
+  "--yes",
+  `--package=${JSON.parse(read("package.json")).packageManager}`,
+  "--",
+  "pnpm",
+  ...args
+]
+
+/** Exits with one sentence when a command gets an argument that it does not know. */
+export const takesOnly = (...known) => {
+  const unknown = process.argv.slice(2).filter((argument) => !known.includes(argument))
+  if (unknown.length === 0) return
+  const choice = known.length > 0 ? `Available: ${known.join(", ")}` : "This command takes no arguments"
+  process.stderr.write(`Unknown argument: ${unknown.join(", ")}. ${choice}.\n`)
+  process.exit(1)
+}
+
+/** Runs a tool of the workspace, such as `tsc` or `vitest`. */
+export const tool = (name, args) => run(join(root, "node_modules", ".bin", windows ? `${name}.cmd` : name), args)
+
+/** pnpm keeps a copy of the lockfile that it installed from, whoever ran it. */
+const isInstalled = () => {
+  const installed = "node_modules/.pnpm/lock.yaml"
+  return existsSync(join(root, installed)) && read(installed) === read("pnpm-lock.yaml")
+}
+
+/** Installs what the lockfile names, unless it is installed already. Prints the output only on failure. */
+export const install = () => {
+  if (isInstalled()) return
+  process.stderr.write("Installing…\n")
+  const { error, status, stderr, stdout } = spawnSync(
+    "npm",
+    pnpmArguments(["install", "--frozen-lockfile", "--config.confirmModulesPurge=false"]),
+    { cwd: root, encoding: "utf8", maxBuffer: 2 ** 26, shell: windows, stdio: ["ignore", "pipe", "pipe"] }
+  )
+  if (status === 0) return
+  process.stderr.write([stdout, stderr, error?.message].filter(Boolean).join("\n"))
+  process.stderr.write("The installation failed. The output above says why.\n")
+  process.exit(1)
+}
+
+const packagesIn = (folder) =>
+  readdirSync(join(root, folder))
+    .map((name) => `${folder}/${name}`)
+    .filter((path) => ["package.json", "src"].every((name) => existsSync(join(root, path, name))))
+
+/** The compiler keeps the output of deleted sources. It must not be imported or published. */
+const removeLeftovers = (folder) => {
+  const dist = join(root, folder, "dist")
+  if (!existsSync(dist)) return
+  for (const path of readdirSync(dist, { recursive: true })) {
+    const source = join(root, folder, "src", path.replace(/(\.d\.ts|\.js)(\.map)?$/, ".ts"))
+    if (/\.(ts|js|map)$/.test(path) && !existsSync(source)) rmSync(join(dist, path))
+  }
+}
+
+/** Compiles what has changed; all of it when `dist` was removed, which the compiler does not notice. */
+export const build = (...args) => {
+  const folders = [...packagesIn("packages"), "examples", ...packagesIn("tools")]
+  folders.forEach(removeLeftovers)
+  const removed = folders.some((folder) =>
+    existsSync(join(root, folder, ".tsbuild")) && !existsSync(join(root, folder, "dist"))
+  )
+  tool("tsc", ["-b", ...args, ...(removed && !args.includes("--force") ? ["--force"] : [])])
+}

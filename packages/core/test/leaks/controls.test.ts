@@ -1,10 +1,12 @@
+import { inspect } from "node:util"
 import { Headers, HttpClient, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Effect, Either, Schema } from "effect"
+import { Cause, Effect, Either, Option, Schema } from "effect"
+import { NodeInspectSymbol } from "effect/Inspectable"
 import * as Canary from "./support/canary.js"
 import { encodings } from "./support/encodings.js"
 import { leaksIn } from "./support/leaksIn.js"
-import { render } from "./support/renderings.js"
+import { render, renderDistinct } from "./support/renderings.js"
 import { find } from "./support/search.js"
 import { capture } from "./support/telemetry.js"
 import { watchProcess } from "./support/watchProcess.js"
@@ -20,9 +22,7 @@ const sinks = [
   "logger logfmt",
   "logger json",
   "logger structured",
-  "logger structured as JSON",
   "console.log",
-  "console.info",
   "span naive",
   "log record"
 ]
@@ -83,6 +83,49 @@ describe("a naive program is found out", () => {
       const { outputs } = yield* capture(Effect.log(error))
       assert.isTrue(leaksIn(outputs, canaries).some((leak) => leak.includes("logger json shows the secret")))
     }))
+
+  it("by the distinct renderings, wherever an error holds the text, if any rendering shows it", () => {
+    const { value } = token
+    const hidden = (key: PropertyKey) => Object.defineProperty(new Error("naive"), key, { value, enumerable: false })
+    const silent = { toString: () => "naive", toJSON: () => "naive", [inspect.custom]: () => "naive" }
+    const holders: ReadonlyArray<unknown> = [
+      { ...silent, held: value },
+      Object.defineProperty({ ...silent }, "held", { value, enumerable: false }),
+      Object.assign(hidden("held"), silent),
+      new Error(value),
+      new Error("naive", { cause: new Error(value) }),
+      new Naive({ message: value }),
+      new Map([[value, { deep: { deep: { deep: { deep: new Set([value]) } } } }]]),
+      Object.assign(new Error("naive"), { held: value }),
+      Object.assign(new Error("naive"), { a: { b: { c: { d: { e: { f: value } } } } } }),
+      Object.assign(new Error("naive"), { [Symbol("held")]: value }),
+      Object.assign(new Error("naive"), { [value]: true }),
+      Object.assign(new Error("naive"), { name: value }),
+      Object.assign(new Error("naive"), { stack: value }),
+      Object.assign(new Error("naive"), { held: Buffer.from(value) }),
+      hidden("held"),
+      hidden("name"),
+      hidden(Symbol("held")),
+      Object.defineProperty({}, "held", { get: () => value, enumerable: true }),
+      { toString: () => value },
+      { toJSON: () => value },
+      { [inspect.custom]: () => value },
+      new (class {
+        readonly [NodeInspectSymbol] = () => value
+      })(),
+      Object.create({ held: value }),
+      () => value,
+      value,
+      [value],
+      Option.some(value),
+      Cause.fail(value)
+    ]
+    for (const holder of holders) {
+      const all = leaksIn(render("it", holder), [token])
+      assert.strictEqual(leaksIn(renderDistinct("it", holder), [token]).length > 0, all.length > 0, all.join("\n"))
+    }
+    assert.isAbove(holders.filter((holder) => leaksIn(render("it", holder), [token]).length > 0).length, 20)
+  })
 
   it("that prints a ParseError, whose message quotes the token", () => {
     const decoded = Schema.decodeUnknownEither(

@@ -48,14 +48,18 @@ const cut: Script = ({ value }) =>
     Fault.status(400, json({ error: "invalid_request", error_description: `bad value "${value.slice(0, length)}…"` }))
   )
 
-/** What the emulator's scenarios do once, and a slow machine may miss by a timeout, without end. */
+/** Faults that the emulator's scenarios show once, here without end: a slow machine may miss the first by a timeout. */
 const persistent: Readonly<Record<string, Script>> = {
   "token/always dead": () => Fault.fields({ expires_in: 0 }, always),
   "token/always too large": () => Fault.body(" ".repeat(100_000), always),
   "token/always refused": () => Fault.status(401, { ...json({ error: "invalid_client" }), ...always }),
   "token/always redirected": () => Fault.redirect(307, "elsewhere", always),
-  "token/always no token": () => Fault.fields({ token_type: "mac" }, always)
+  "token/always no token": () => Fault.fields({ token_type: "mac" }, always),
+  "token/always self-signed": () => Fault.tls("SelfSigned", always)
 }
+
+/** Those that need an emulator with TLS. */
+export const overTls: ReadonlyArray<string> = ["token/always self-signed"]
 
 export const extraScenarios: Readonly<Record<string, Script>> = {
   ...echoes,

@@ -42,19 +42,31 @@ export const renderings: Readonly<Record<string, (value: unknown) => string>> = 
     inspect(fiberFailure(value), { ...whole, customInspect: false, showHidden: true })
 }
 
-/** Those that differ for an Exit or a Cause from those of what it holds. */
-const outer = ["String", "JSON", "inspect, whole", "inspect, customInspect: false, showHidden", "toStringUnknown"]
+/** Together these show all that any rendering shows: `controls.test.ts` holds them to it. */
+const distinct = [
+  "String",
+  "JSON",
+  "JSON of a spread",
+  "inspect, showHidden",
+  "toStringUnknown",
+  "Cause.pretty of a failure",
+  "JSON of an Exit",
+  "inspect of a Cause",
+  "FiberFailure",
+  "FiberFailure, customInspect: false"
+]
 
-export const renderOuter = (name: string, value: unknown): ReadonlyArray<Output> =>
-  outer.map((rendering) => ({ name: `${name}: ${rendering}`, text: attempt(renderings[rendering] ?? String, value) }))
+/** Those that differ for an Exit from those of what it holds. */
+const outer = ["String", "JSON", "inspect, showHidden", "toStringUnknown"]
 
-/** One that cannot be made (a circle in JSON) says so: what it says is an output too. */
-export const render = (name: string, value: unknown): ReadonlyArray<Output> =>
-  Object.entries(renderings).map(([rendering, print]) => ({
-    name: `${name}: ${rendering}`,
-    text: attempt(print, value)
-  }))
+const renderBy = (names: ReadonlyArray<string>) => (name: string, value: unknown): ReadonlyArray<Output> =>
+  names.map((rendering) => ({ name: `${name}: ${rendering}`, text: attempt(renderings[rendering] ?? String, value) }))
 
+export const render = renderBy(Object.keys(renderings))
+export const renderDistinct = renderBy(distinct)
+export const renderOuter = renderBy(outer)
+
+/** A rendering that fails (a circle in JSON) says so: what it says is an output too. */
 const attempt = (print: (value: unknown) => string, value: unknown): string => {
   try {
     return print(value)

@@ -1,7 +1,7 @@
 /**
- * Looks for canaries in a text, whatever encoding they are in: the text is undone where that is possible (escapes,
- * percent, line breaks), and searched for the encoded forms where it is not (base64, hex, lists of bytes). A piece of 12
- * characters is enough.
+ * Looks for canaries in a text, whatever encoding they are in. Decodes the text where that is possible (escapes, percent,
+ * line breaks), and looks for the encoded canary where it is not (base64, hex, lists of bytes). A piece of 12 characters
+ * is a finding.
  */
 import type { Canary } from "./canary.js"
 
@@ -12,33 +12,29 @@ export interface Finding {
 
 const piece = 12
 
-interface Haystacks {
-  readonly joined: string
-  readonly decoded: string
-  readonly base64: string
-  readonly lower: string
-  readonly numbers: string
-}
+const forms = ["joined", "decoded", "base64", "lower", "numbers"] as const
+
+type Form = (typeof forms)[number]
 
 interface Needle {
+  readonly canary: string
   readonly encoding: string
-  readonly haystack: keyof Haystacks
-  readonly units: ReadonlyArray<string>
-  readonly separator: string
+  readonly form: Form
+  readonly text: string
+  /** How many characters of the text in a row are a finding. */
   readonly length: number
 }
 
 export const find = (text: string, canaries: ReadonlyArray<Canary>): ReadonlyArray<Finding> => {
   const haystacks = haystacksOf(text)
-  return canaries.flatMap(({ name, value }) =>
-    needlesOf(value).filter((needle) => holds(haystacks[needle.haystack], needle)).map(({ encoding }) => ({
-      canary: name,
-      encoding
-    }))
+  const needles = canaries.flatMap(needlesOf)
+  const found = new Set(
+    forms.flatMap((form) => held(haystacks[form], needles.filter((needle) => needle.form === form)))
   )
+  return needles.filter((needle) => found.has(needle)).map(({ canary, encoding }) => ({ canary, encoding }))
 }
 
-const haystacksOf = (text: string): Haystacks => {
+const haystacksOf = (text: string): Readonly<Record<Form, string>> => {
   const joined = unescaped(unescaped(text)).replace(/\s+/g, "").replace(/(['"`])\+\1/g, "")
   return {
     joined,
@@ -61,50 +57,76 @@ const unescaped = (text: string): string =>
 const percentDecoded = (text: string): string =>
   text.replace(/%([\da-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
 
-const needlesOf = (value: string): ReadonlyArray<Needle> => {
+const needlesOf = ({ name: canary, value }: Canary): ReadonlyArray<Needle> => {
   const bytes = Array.from(Buffer.from(value))
-  const text = (encoding: string, haystack: keyof Haystacks, text: string, length = piece): Needle => ({
+  const needle = (encoding: string, form: Form, text: string, length = piece): Needle => ({
+    canary,
     encoding,
-    haystack,
-    units: Array.from(text),
-    separator: "",
-    length
+    form,
+    text,
+    length: Math.min(length, text.length)
   })
   return [
-    text("raw", "joined", value),
-    // White space does not count, so this is also what a form decoder makes of it.
-    ...(value.includes("+") ? [text("form-decoded", "joined", value.replaceAll("+", ""))] : []),
-    // Undoing percent escapes can spoil what was never escaped.
-    ...[...new Set([value, percentDecoded(value)])].map((value) => text("percent", "decoded", value)),
-    ...[0, 1, 2].map((shift) => text("base64", "base64", base64Inner(value, shift), 16)),
-    {
-      encoding: "hex",
-      haystack: "lower",
-      units: bytes.map((byte) => byte.toString(16).padStart(2, "0")),
-      separator: "",
-      length: piece
-    },
-    { encoding: "bytes", haystack: "numbers", units: bytes.map(String), separator: ",", length: piece }
+    needle("raw", "joined", value),
+    // A form decoder turns a plus into a space, and the haystack has no white space.
+    ...(value.includes("+") ? [needle("form-decoded", "joined", value.replaceAll("+", ""))] : []),
+    // Decoding percent escapes can change a value that was not escaped.
+    ...[...new Set([value, percentDecoded(value)])].map((value) => needle("percent", "decoded", value)),
+    ...[0, 1, 2].map((shift) => needle("base64", "base64", base64Inner(value, shift), 16)),
+    needle("hex", "lower", bytes.map((byte) => byte.toString(16).padStart(2, "0")).join(""), 2 * piece),
+    needle("bytes", "numbers", bytes.join(","), shortest(bytes))
   ]
 }
 
-/** The characters of the base64 of a value, behind `shift` other bytes, that are of the value alone. */
+/** The length of the shortest list of 12 consecutive bytes, in decimal. */
+const shortest = (bytes: ReadonlyArray<number>): number =>
+  Math.min(...bytes.slice(piece - 1).map((_, start) => bytes.slice(start, start + piece).join(",").length))
+
+/** The base64 characters that depend on the value alone when `shift` other bytes precede it. */
 const base64Inner = (value: string, shift: number): string => {
   const encoded = Buffer.concat([Buffer.alloc(shift), Buffer.from(value)]).toString("base64").replace(/=+$/, "")
   const mixed = (shift + Buffer.byteLength(value)) % 3 === 0 ? 0 : 1
   return encoded.slice(Math.ceil((shift * 8) / 6), encoded.length - mixed)
 }
 
-/** Every piece holds a whole block of half its length: few searches tell that there is nothing. */
-const holds = (haystack: string, { length, separator, units }: Needle): boolean => {
-  const half = Math.floor(Math.min(length, units.length) / 2)
-  if (haystack === "" || half === 0) return false
-  return windows(units, half, half).some((block) => haystack.includes(block.join(separator))) &&
-    windows(units, Math.min(length, units.length), 1).some((window) => haystack.includes(window.join(separator)))
+/**
+ * The needles of which the haystack holds a piece. Looks at four characters of the haystack at a time, in steps so short
+ * that every piece of a needle contains four of them, and compares the neighbours only where a needle has the same four.
+ */
+const held = (haystack: string, needles: ReadonlyArray<Needle>): ReadonlyArray<Needle> => {
+  const places = new Map<number, Array<readonly [needle: Needle, at: number]>>()
+  for (const needle of needles) {
+    for (let at = 0; at + sample <= needle.text.length; at++) {
+      const key = keyOf(needle.text, at)
+      const others = places.get(key)
+      if (others === undefined) places.set(key, [[needle, at]])
+      else others.push([needle, at])
+    }
+  }
+  const found = new Set<Needle>()
+  const step = Math.max(1, Math.min(...needles.map(({ length }) => length)) - sample + 1)
+  for (let at = 0; at + sample <= haystack.length; at += step) {
+    for (const [needle, start] of places.get(keyOf(haystack, at)) ?? []) {
+      if (common(haystack, at, needle.text, start) >= needle.length) found.add(needle)
+    }
+  }
+  return [...found]
 }
 
-const windows = <A>(units: ReadonlyArray<A>, length: number, step: number): ReadonlyArray<ReadonlyArray<A>> =>
-  Array.from(
-    { length: Math.floor((units.length - length) / step) + 1 },
-    (_, index) => units.slice(index * step, index * step + length)
-  )
+const sample = 4
+
+const keyOf = (text: string, at: number): number =>
+  (text.charCodeAt(at) << 21 ^ text.charCodeAt(at + 1) << 14 ^ text.charCodeAt(at + 2) << 7 ^ text.charCodeAt(at + 3)) &
+  0x3fffffff
+
+/** How many consecutive characters around the two places are equal. */
+const common = (left: string, atLeft: number, right: string, atRight: number): number => {
+  const same = (offset: number) =>
+    atLeft + offset >= 0 && atRight + offset >= 0 && atLeft + offset < left.length &&
+    left[atLeft + offset] === right[atRight + offset]
+  let from = 0
+  let to = 0
+  while (same(to)) to++
+  while (same(from - 1)) from--
+  return to - from
+}

@@ -3,22 +3,20 @@ import { format, inspect } from "node:util"
 import { NodeSdk } from "@effect/opentelemetry"
 import { InMemoryLogRecordExporter, SimpleLogRecordProcessor } from "@opentelemetry/sdk-logs"
 import { InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base"
-import { type Console, Effect, type Exit, Layer, Logger, LogLevel, Metric } from "effect"
+import { type Console, Effect, type Exit, Layer, Logger, LogLevel, Tracer } from "effect"
 import type { Output } from "./renderings.js"
 
-/** Effect's loggers, each with a way to see what it makes. The last three write to the console by themselves. */
+/**
+ * Effect's loggers that print differently, each with a way to see what it makes. The pretty ones write to the console
+ * themselves. The default logger and the leveled one print what `stringLogger` makes.
+ */
 const loggers = (see: (name: string, made: unknown) => void): ReadonlyArray<Logger.Logger<unknown, void>> => [
   Logger.map(Logger.stringLogger, (made) => see("string", made)),
   Logger.map(Logger.logfmtLogger, (made) => see("logfmt", made)),
   Logger.map(Logger.jsonLogger, (made) => see("json", made)),
-  Logger.map(Logger.structuredLogger, (made) => {
-    see("structured", made)
-    see("structured as JSON", JSON.stringify(made))
-  }),
+  Logger.map(Logger.structuredLogger, (made) => see("structured", made)),
   Logger.prettyLogger({ mode: "tty", colors: false }),
-  Logger.prettyLogger({ mode: "browser", colors: false }),
-  Logger.withLeveledConsole(Logger.stringLogger),
-  Logger.defaultLogger
+  Logger.prettyLogger({ mode: "browser", colors: false })
 ]
 
 export interface Captured<A, E> {
@@ -26,7 +24,7 @@ export interface Captured<A, E> {
   readonly outputs: ReadonlyArray<Output>
 }
 
-/** Runs a program with all of them, at the lowest level. */
+/** Runs a program with all of them, at the lowest log level. */
 export const capture = <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect<Captured<A, E>, never, R> =>
   Effect.gen(function*() {
     const outputs: Array<Output> = []
@@ -44,17 +42,17 @@ export const capture = <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect
       Logger.remove(Logger.defaultLogger),
       ...loggers(see).map((logger) => Logger.add(logger))
     )
-    const exit = yield* Effect.exit(program).pipe(
+    const exit = yield* Effect.exit(withoutContext(program)).pipe(
       Effect.tap(() =>
         // A shutdown empties the exporters, so they are read before it.
         Effect.sync(() => {
           for (const { attributes, events, links, name, resource, status } of spans.getFinishedSpans()) {
             const span = { name, attributes, events, status, links, resource: resource.attributes }
-            outputs.push({ name: `span ${name}`, text: `${JSON.stringify(span)}\n${inspect(span, { depth: 20 })}` })
+            outputs.push({ name: `span ${name}`, text: JSON.stringify(span) })
           }
           for (const { attributes, body, severityText } of records.getFinishedLogRecords()) {
             const record = { body, attributes, severityText }
-            outputs.push({ name: "log record", text: `${JSON.stringify(record)}\n${inspect(record, { depth: 20 })}` })
+            outputs.push({ name: "log record", text: JSON.stringify(record) })
           }
         })
       ),
@@ -64,10 +62,17 @@ export const capture = <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect
       }),
       Logger.withMinimumLogLevel(LogLevel.All)
     )
-    const metrics = yield* Metric.snapshot
-    outputs.push({ name: "metrics", text: inspect(metrics, { depth: 10 }) })
     return { exit, outputs }
   })
+
+/** Keeps the tracer from entering an OpenTelemetry context at every step, which costs more than the program. */
+const withoutContext = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.tracerWith((tracer) =>
+    Effect.withTracer(
+      effect,
+      Tracer.make({ span: (...parameters) => tracer.span(...parameters), context: (step) => step() })
+    )
+  )
 
 const withConsole = (see: (method: string, args: ReadonlyArray<unknown>) => void) =>
 <A, E, R>(

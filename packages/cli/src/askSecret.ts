@@ -5,17 +5,18 @@ import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
+import { Host } from "./Host.js"
 import { inColourIfWanted, write } from "./output.js"
 
 const onStderr = Layer.effect(
   Terminal.Terminal,
-  Effect.map(Terminal.Terminal, (terminal) => ({
+  Effect.map(Effect.zip(Terminal.Terminal, Host), ([terminal, host]) => ({
     ...terminal,
-    columns: Effect.sync(() => process.stderr.columns),
-    rows: Effect.sync(() => process.stderr.rows),
-    display: (text: string) => Effect.ignore(write("stderr", inColourIfWanted("stderr", text)))
+    columns: Effect.sync(() => host.process.stderr.columns ?? 0),
+    rows: Effect.sync(() => host.process.stderr.rows ?? 0),
+    display: (text: string) => Effect.ignore(write("stderr", inColourIfWanted(host, "stderr", text)))
   }))
-)
+).pipe(Layer.provide(Layer.unwrapEffect(Effect.map(Host, ({ terminal }) => terminal))))
 
 export const askSecret: Effect.Effect<Redacted.Redacted> = Prompt.run(Prompt.hidden({ message: "Client secret" })).pipe(
   Effect.provide(Layer.provideMerge(onStderr, NodeContext.layer)),

@@ -52,7 +52,7 @@ const isCommand = (name: string): name is Command => Object.hasOwn(commands, nam
 const isOfEveryCommand = (arg: string): boolean => /^(-h|--help|--version|--wizard|--completions(=.*)?)$/.test(arg)
 
 const explain = ({ code, message }: Fault): Effect.Effect<number> =>
-  Effect.as(message === "" ? Effect.void : output.note(output.red("stderr", message)), code)
+  Effect.as(message === "" ? Effect.void : Effect.flatMap(output.red("stderr", message), output.note), code)
 
 export const main = (args: ReadonlyArray<string>): Effect.Effect<number> =>
   dispatch(args).pipe(

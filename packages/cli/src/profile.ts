@@ -1,5 +1,4 @@
 /** A profile: the variables of one service in a file of the user's, with a name. Loaded when one is used. */
-import { homedir } from "node:os"
 import { isAbsolute, join } from "node:path"
 import { parseEnv } from "node:util"
 import * as FileSystem from "@effect/platform/FileSystem"
@@ -7,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import { configuration, type Fault } from "./Fault.js"
+import { Host } from "./Host.js"
 import { secretName } from "./names.js"
 import { listed } from "./wording.js"
 
@@ -29,8 +29,8 @@ const ending = ".env"
 const isName = (name: string): boolean => /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(name)
 
 /** Beside the folder of the tokens, where the system keeps both in one place. */
-const folder: Effect.Effect<string> = Effect.sync(() => {
-  const absolute = (name: string) => Option.filter(Option.fromNullable(process.env[name]), isAbsolute)
+const folder: Effect.Effect<string> = Effect.map(Host, ({ homedir, process: { env } }) => {
+  const absolute = (name: string) => Option.filter(Option.fromNullable(env[name]), isAbsolute)
   // As with the folder of the tokens, for a user whom the system does not know.
   const home = Either.getOrElse(Either.try(homedir), () => "/")
   const base = process.platform === "win32"

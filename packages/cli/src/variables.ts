@@ -6,8 +6,9 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { configuration, type Fault, usage } from "./Fault.js"
 import type * as flags from "./flags.js"
+import { Host } from "./Host.js"
 import { folderName } from "./names.js"
-import type { Named, Profile } from "./profile.js"
+import type { Named } from "./profile.js"
 
 /** A value, and where it was found. */
 export interface Found {
@@ -29,12 +30,13 @@ export const read = (
   given: Pick<flags.Values<typeof flags.common>, "dotenv" | "profile">
 ): Effect.Effect<Variables, Fault, FileSystem.FileSystem> =>
   Effect.gen(function*() {
+    const inEnvironment = yield* environment
     const named = Option.orElse(
       Option.map(given.profile, (name): Named => ({ name, by: "--profile" })),
       () =>
         Option.map(
-          Option.fromNullable(process.env["STORE_API_PROFILE"]),
-          (name): Named => ({ name, by: "STORE_API_PROFILE" })
+          inEnvironment("STORE_API_PROFILE"),
+          ({ value }): Named => ({ name: value, by: "STORE_API_PROFILE" })
         )
     )
     if (Option.isNone(named)) return yield* ofEnvironment(given.dotenv)
@@ -43,7 +45,7 @@ export const read = (
     }
     const profile = yield* Effect.promise(() => import("./profile.js"))
     const { origin, place, values } = yield* profile.read(named.value)
-    const find = inFile(values, { origin, stumbledOn: false })
+    const find = among(values, { origin, stumbledOn: false })
     return {
       place,
       profile: Option.some(named.value.name),
@@ -51,14 +53,15 @@ export const read = (
     }
   })
 
-const inEnvironment = (name: string): Option.Option<Found> =>
-  Option.map(
-    Option.fromNullable(process.env[name]),
-    (value) => ({ value, origin: "the environment", stumbledOn: false })
-  )
+const among =
+  (values: Readonly<Record<string, string | undefined>>, about: Omit<Found, "value">) =>
+  (name: string): Option.Option<Found> =>
+    Option.map(Option.fromNullable(values[name]), (value) => ({ value, ...about }))
 
-const inFile = (values: Profile["values"], about: Omit<Found, "value">) => (name: string): Option.Option<Found> =>
-  Option.map(Option.fromNullable(values[name]), (value) => ({ value, ...about }))
+const environment = Effect.map(
+  Host,
+  ({ process }) => among(process.env, { origin: "the environment", stumbledOn: false })
+)
 
 /** Nobody named it: what is there may be a folder, or a pipe that nobody writes to. */
 const ifFile = (fs: FileSystem.FileSystem, path: string) =>
@@ -74,12 +77,14 @@ const isFile = (path: string): Effect.Effect<boolean> =>
 const ofEnvironment = (file: Option.Option<string>): Effect.Effect<Variables, Fault, FileSystem.FileSystem> =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
-    const path = Option.getOrElse(file, () => ".env")
+    const inEnvironment = yield* environment
+    const origin = Option.getOrElse(file, () => ".env")
+    const path = (yield* Host).pathOf(origin)
     const text = yield* Option.match(file, {
       onNone: () => Effect.orElseSucceed(ifFile(fs, path), () => ""),
-      onSome: () => Effect.mapError(fs.readFileString(path), () => configuration(`${path} cannot be read.`))
+      onSome: () => Effect.mapError(fs.readFileString(path), () => configuration(`${origin} cannot be read.`))
     })
-    const find = inFile(text === "" ? {} : parseEnv(text), { origin: path, stumbledOn: Option.isNone(file) })
+    const find = among(text === "" ? {} : parseEnv(text), { origin, stumbledOn: Option.isNone(file) })
     return {
       find: (name) => Option.orElse(inEnvironment(name), () => find(name)),
       place: "in the environment or in .env",

@@ -20,6 +20,7 @@ import * as Stream from "effect/Stream"
 import * as apiPath from "../apiPath.js"
 import { configuration, exitCodes, Fault, fromLibrary, usage } from "../Fault.js"
 import type * as flags from "../flags.js"
+import { Host } from "../Host.js"
 import * as output from "../output.js"
 import { readWithApi } from "../settings.js"
 import * as tokens from "../tokens.js"
@@ -104,6 +105,7 @@ const withBody = (
     const { data, "data-file": file } = given
     if (Option.isSome(data) && Option.isSome(file)) return yield* usage("--data and --data-file cannot both be given.")
     const contentType = "application/json"
+    const { pathOf, process } = yield* Host
     if (Option.contains(data, "-") || Option.contains(file, "-")) {
       if (given["secret-stdin"]) return yield* usage("Standard input cannot hold both the secret and the body.")
       const stdin = NodeStream.fromReadable<Fault>(
@@ -115,13 +117,13 @@ const withBody = (
     if (Option.isSome(data)) return HttpClientRequest.bodyText(request, data.value, contentType)
     if (Option.isNone(file)) return request
     const fs = yield* FileSystem.FileSystem
-    const cannotBeRead = () => configuration(`The file of --data-file, ${file.value}, cannot be read.`)
+    const path = pathOf(file.value)
     const { size, type } = yield* Effect.mapError(
-      Effect.zipRight(fs.access(file.value, { readable: true }), fs.stat(file.value)),
-      cannotBeRead
+      Effect.zipRight(fs.access(path, { readable: true }), fs.stat(path)),
+      () => configuration(`The file of --data-file, ${file.value}, cannot be read.`)
     )
     if (type === "Directory") return yield* configuration(`--data-file ${file.value} is a folder: name a file.`)
-    return HttpClientRequest.bodyStream(request, fs.stream(file.value), {
+    return HttpClientRequest.bodyStream(request, fs.stream(path), {
       contentType,
       ...(type === "File" && { contentLength: Number(size) })
     })

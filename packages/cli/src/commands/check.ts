@@ -10,6 +10,7 @@ import { proxyFor } from "../check/proxy.js"
 import { Failed } from "../check/Step.js"
 import { Fault, fromLibrary } from "../Fault.js"
 import type * as flags from "../flags.js"
+import { Host } from "../Host.js"
 import * as output from "../output.js"
 import * as settings from "../settings.js"
 import { lasting } from "../wording.js"
@@ -59,7 +60,7 @@ const configured = (given: Given, path: Option.Option<string>) =>
 /** Each step to the server alone, so that the fault has a name. */
 const reach = (url: URL, setting: string) =>
   Effect.gen(function*() {
-    const proxy = proxyFor(url, process.env)
+    const proxy = proxyFor(url, (yield* Host).process.env)
     const [to, where] = Option.match(proxy, {
       onNone: () => [url, setting] as const,
       onSome: ({ url, variable }) => [url, variable] as const
@@ -100,11 +101,11 @@ const step = <A, R>(
     const took = `${Math.round(Number((yield* Clock.currentTimeNanos) - startedAt) / 1e6)} ms`
     const print = (word: string, said: string) => output.line(`${word} ${name.padEnd(17)}${took.padStart(8)}   ${said}`)
     if (outcome._tag === "Right") {
-      yield* print(output.green("stdout", "ok  "), describe(outcome.right))
+      yield* print(yield* output.green("stdout", "ok  "), describe(outcome.right))
       return outcome.right
     }
     const { code, remedy, what } = outcome.left
-    yield* print(output.red("stdout", "FAIL"), what)
+    yield* print(yield* output.red("stdout", "FAIL"), what)
     yield* output.line(`     ${remedy}`)
     return yield* new Fault({ code, message: "" })
   })

@@ -12,6 +12,7 @@ import * as Ref from "effect/Ref"
 import * as Schedule from "effect/Schedule"
 import { configuration, usage } from "../Fault.js"
 import type * as flags from "../flags.js"
+import { Host } from "../Host.js"
 import * as output from "../output.js"
 
 type Given = flags.Values<typeof flags.emulator>
@@ -22,7 +23,7 @@ export const run = (given: Given) =>
     const scenarios = yield* Effect.forEach(given.scenario, named)
     const overTls = scenarios.find((scenario) => scenario.tls)
     if (overTls !== undefined && !given.tls) return yield* usage("This scenario needs --tls.")
-    const client = clientOf(given)
+    const client = clientOf(given, (yield* Host).process.env["STORE_API_CLIENT_SECRET"])
     const emulator = yield* Emulator.make({
       clients: [client],
       port: yield* numberOf(given.port),
@@ -51,12 +52,12 @@ const named = (name: string) => {
  * The invented client, unless another is asked for: only that one's secret comes from the environment, which usually holds
  * the secret of a real service.
  */
-const clientOf = (given: Given): Client =>
+const clientOf = (given: Given, secret: string | undefined): Client =>
   Option.match(given["client-id"], {
     onNone: () => Emulator.demoClient,
     onSome: (clientId) => ({
       clientId,
-      clientSecret: Option.match(Option.fromNullable(process.env["STORE_API_CLIENT_SECRET"]), {
+      clientSecret: Option.match(Option.fromNullable(secret), {
         onNone: () => Emulator.demoClient.clientSecret,
         onSome: Redacted.make
       })

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { usage } from "../Fault.js"
 import type * as flags from "../flags.js"
+import { Host } from "../Host.js"
 import * as output from "../output.js"
 import * as settings from "../settings.js"
 import * as tokens from "../tokens.js"
@@ -15,7 +16,7 @@ type Given = flags.Values<typeof flags.token>
 export const run = (given: Given) =>
   Effect.gen(function*() {
     if (given.header && given.json) return yield* usage("--header and --json cannot both be given.")
-    if (output.isTerminal("stdout") && !given.show) {
+    if ((yield* Host).process.stdout.isTTY === true && !given.show) {
       return yield* usage("A token is not printed to a terminal, where others may see it: use a pipe, or --show.")
     }
     const token = yield* tokens.get(yield* settings.read(given), {

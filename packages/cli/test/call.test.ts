@@ -1,15 +1,11 @@
-import { once } from "node:events"
 import { writeFileSync } from "node:fs"
-import * as Http from "node:http"
-import type { AddressInfo } from "node:net"
 import { join } from "node:path"
-import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Effect, Redacted } from "effect"
-import { build, processTimeout, run, start, type User, userOf } from "./support/cli.js"
-
-beforeAll(build, 120_000)
+import { run, start, type User, userOf, withEnv } from "./support/cli.js"
+import { endless, serving, tooMuch } from "./support/listening.js"
 
 const started = Effect.gen(function*() {
   const emulator = yield* Emulator.make()
@@ -24,25 +20,9 @@ const apiCalls = (emulator: Emulator.Service) =>
 const tokenRequests = (emulator: Emulator.Service) =>
   Effect.map(emulator.requests, (requests) => requests.filter(({ kind }) => kind === "token").length)
 
-/** An API of one's own, which sees how a call goes on. */
-const api = (handler: Http.RequestListener) =>
-  Effect.gen(function*() {
-    const server = yield* Effect.acquireRelease(
-      Effect.async<Http.Server>((resume) => {
-        const server = Http.createServer(handler).listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
-      }),
-      (server) =>
-        Effect.sync(() => {
-          server.close()
-          server.closeAllConnections()
-        })
-    )
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  })
+const at = (user: User, apiUrl: string): User => withEnv(user, { STORE_API_URL: apiUrl })
 
-const at = (user: User, apiUrl: string): User => ({ ...user, env: { ...user.env, STORE_API_URL: apiUrl } })
-
-describe("store-api call", { timeout: processTimeout }, () => {
+describe("store-api call", () => {
   it.scopedLive("prints the body as it came; --include what stands before it", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
@@ -96,54 +76,34 @@ describe("store-api call", { timeout: processTimeout }, () => {
     Effect.gen(function*() {
       const { user } = yield* started
       const parts: Array<string> = []
-      const url = yield* api((request, response) => {
+      const url = yield* serving((request, response) => {
         request.on("data", (chunk: Buffer) => {
           parts.push(chunk.toString())
           response.write(`got ${chunk.toString()}`)
         })
         request.on("end", () => response.end("end"))
       })
-      const { child, end, stdout } = yield* start(at(user, url), ["call", "POST", "/", "--data", "-"])
+      const { end, shows, stdin } = yield* start(at(user, url), ["call", "POST", "/", "--data", "-"])
       for (const part of ["one", "two", "three"]) {
-        child.stdin.write(part)
+        stdin.write(part)
         // The answer to a part: without it the next is never sent, and the test ends by its time.
-        yield* Effect.promise(() => once(child.stdout, "data"))
-        assert.include(stdout(), `got ${part}`)
+        assert.isTrue(yield* shows(`got ${part}`))
       }
-      child.stdin.end()
+      stdin.end()
       deepStrictEqual(yield* end, { code: 0, stderr: "", stdout: "got onegot twogot threeend" })
       deepStrictEqual(parts, ["one", "two", "three"])
     }))
 
-  it.scopedLive("a reader that is slow slows the server down; one that has gone ends the run in silence", () =>
+  it.scopedLive("a reader that is slow slows the server down", () =>
     Effect.gen(function*() {
       const { user } = yield* started
-      let sent = 0
-      const url = yield* api((_request, response) => {
-        const chunk = Buffer.alloc(64 * 1024, "x")
-        const more = () => {
-          do sent += chunk.length
-          while (response.write(chunk))
-        }
-        response.on("drain", more)
-        more()
-      })
-      const { child, end } = yield* start(at(user, url), ["call", "GET", "/"])
-      child.stdout.pause()
-      child.stdout.removeAllListeners("data")
-      let before = -1
-      while (sent === 0 || sent !== before) {
-        before = sent
-        yield* Effect.sleep("500 millis")
-      }
-      const tooMuch = 32 * 1024 * 1024
-      assert.isBelow(sent, tooMuch)
+      const { beyond, stalled, url } = yield* endless
+      const { stdout } = yield* start(at(user, url), ["call", "GET", "/"])
+      stdout.cork()
+      assert.isBelow(yield* stalled, tooMuch)
       // It was the reader: once it reads, that much comes.
-      child.stdout.resume()
-      while (sent < tooMuch) yield* Effect.sleep("20 millis")
-      child.stdout.destroy()
-      const { code, stderr } = yield* end
-      deepStrictEqual([code, stderr], [0, ""])
+      stdout.uncork()
+      yield* beyond(tooMuch)
     }))
 
   it.scopedLive("a token that was revoked is replaced, in the store too", () =>
@@ -213,23 +173,11 @@ describe("store-api call", { timeout: processTimeout }, () => {
       ])
     }))
 
-  for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
-    it.scopedLive(`ends with ${code} on ${signal}`, () =>
-      Effect.gen(function*() {
-        const { emulator, user } = yield* started
-        yield* emulator.fail(Fault.hang({ on: "api" }))
-        const running = yield* start(user, ["call", "GET", "/orders"])
-        while ((yield* apiCalls(emulator)).length === 0) yield* Effect.sleep("20 millis")
-        running.child.kill(signal)
-        deepStrictEqual(yield* running.end, { code, stdout: "", stderr: "" })
-      }))
-  }
-
   it.scopedLive("the token goes in the header, and stays out of what is printed", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
       // The user's search for private values looks at each run above; this is what it would have found.
-      const echoed = yield* api((request, response) => response.end(request.headers.authorization))
+      const echoed = yield* serving((request, response) => response.end(request.headers.authorization))
       const caught = yield* Effect.exit(run(at(user, echoed), ["call", "GET", "/"]))
       assert.strictEqual(caught._tag, "Failure")
       const [token] = yield* emulator.tokens

@@ -1,20 +1,20 @@
-import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Effect } from "effect"
-import { check, fails, startedWith, withEnv } from "./support/checking.js"
-import { build, processTimeout, run } from "./support/cli.js"
-
-beforeAll(build, 120_000)
+import { check, fails, startedWith } from "./support/checking.js"
+import { run, withEnv, without, withProxies } from "./support/cli.js"
 
 /** The first step, and no other: nobody was asked. */
 const configuration = { step: "configuration", said: /missing or cannot be used/, code: 3 }
 
-describe("store-api check fails at the configuration", { timeout: processTimeout }, () => {
+describe("store-api check fails at the configuration", () => {
   it.scopedLive("when something is missing", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* startedWith()
-      const { STORE_API_CLIENT_ID: _, ...env } = user.env
-      yield* fails({ ...user, env }, [], { ...configuration, remedy: /STORE_API_CLIENT_ID is not set/ })
+      yield* fails(without(user, "STORE_API_CLIENT_ID"), [], {
+        ...configuration,
+        remedy: /STORE_API_CLIENT_ID is not set/
+      })
       deepStrictEqual(yield* emulator.requests, [])
     }))
 
@@ -59,7 +59,7 @@ describe("store-api check fails at the configuration", { timeout: processTimeout
         const { emulator, user } = yield* startedWith()
         const remedy = new RegExp(`${variable} must be an http:// or https:// URL.*percent-encoded`)
         for (const url of [emulator.url, "https://auth.store.example"]) {
-          const wrong = withEnv(user, { [variable]: proxy, STORE_API_AUTH_URL: url })
+          const wrong = yield* withProxies(user, { [variable]: proxy, STORE_API_AUTH_URL: url })
           const steps = yield* fails(wrong, [], { ...configuration, remedy })
           assert.lengthOf(steps, 1)
           assert.notInclude(JSON.stringify(steps), "canary")
@@ -74,7 +74,9 @@ describe("store-api check fails at the configuration", { timeout: processTimeout
   it.scopedLive("not when a proxy can be used, though it is not there: this machine is reached without", () =>
     Effect.gen(function*() {
       const { user } = yield* startedWith()
-      const { code, failed } = yield* check(withEnv(user, { HTTPS_PROXY: "http://user:can%61ry@127.0.0.1:9" }))
+      const { code, failed } = yield* check(
+        yield* withProxies(user, { HTTPS_PROXY: "http://user:can%61ry@127.0.0.1:9" })
+      )
       deepStrictEqual([code, failed], [0, []])
     }))
 })

@@ -1,10 +1,9 @@
-import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { Effect } from "effect"
-import { build, processTimeout, run, userOf } from "./support/cli.js"
-
-beforeAll(build, 120_000)
+import { newUser, onTerminal, run, userOf } from "./support/cli.js"
+import { hasColours } from "./support/screen.js"
 
 /** Lines that are wrong, and what is said of each. */
 const refused: ReadonlyArray<readonly [line: string, said: string]> = [
@@ -41,7 +40,7 @@ const refused: ReadonlyArray<readonly [line: string, said: string]> = [
   ["tokens", "There is no such command: there are token, call, check, status and emulator. See store-api --help."]
 ]
 
-describe("a line that cannot be used", { timeout: processTimeout }, () => {
+describe("a line that cannot be used", () => {
   it.live.each(refused)("%s: nobody is asked anything", ([line, said]) =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make()
@@ -63,4 +62,60 @@ describe("a line that cannot be used", { timeout: processTimeout }, () => {
       for (const line of right) deepStrictEqual((yield* run(user, line, { shows: true })).code, 0, line.join(" "))
       assert.lengthOf((yield* emulator.requests).filter(({ kind }) => kind === "api"), 3)
     }).pipe(Effect.scoped))
+})
+
+describe("help", () => {
+  const commands = ["token", "call", "check", "status", "emulator"]
+
+  it.scopedLive("is there for the whole and for each command, without colours in a pipe", () =>
+    Effect.gen(function*() {
+      const user = yield* newUser({})
+      const whole = yield* run(user, ["--help"])
+      deepStrictEqual([whole.code, whole.stderr, (yield* run(user, [])).stdout], [0, "", whole.stdout])
+      for (const command of commands) assert.include(whole.stdout, `store-api ${command}`)
+      for (const command of commands) {
+        const { code, stderr, stdout } = yield* run(user, [command, "--help"])
+        deepStrictEqual([code, stderr], [0, ""])
+        assert.include(stdout, command === "emulator" ? "--scenario" : "--secret-file")
+        assert.isFalse(hasColours(stdout))
+      }
+    }))
+
+  it.scopedLive("completions name the commands", () =>
+    Effect.gen(function*() {
+      const user = yield* newUser({})
+      for (const shell of ["bash", "fish", "zsh"]) {
+        const { code, stdout } = yield* run(user, ["--completions", shell])
+        deepStrictEqual(code, 0)
+        for (const command of commands) assert.include(stdout, command)
+      }
+    }))
+
+  it.scopedLive("shows each flag as one that may be left out", () =>
+    Effect.gen(function*() {
+      const user = yield* newUser({})
+      for (
+        const [command = "", flag = ""] of [["emulator", "--scenario NAME..."], [
+          "call",
+          "(-H, --header NAME: VALUE)..."
+        ]]
+      ) {
+        const [, usage = ""] = /\n\$ (.*)\n/.exec((yield* run(user, [command, "--help"])).stdout) ?? []
+        assert.include(usage, `[${flag}]`)
+        deepStrictEqual(usage.replace(/\[.*?\]/g, "").match(/--[\w-]+/g), null, usage)
+      }
+    }))
+})
+
+describe("colours", () => {
+  it.scopedLive("are for a terminal, unless NO_COLOR says otherwise", () =>
+    Effect.gen(function*() {
+      const user = yield* newUser({})
+      const plain = { ...user, env: { ...user.env, NO_COLOR: "1" } }
+      for (const args of [["token", "--help"], ["check"]]) {
+        assert.isTrue(hasColours((yield* onTerminal(user, args)).screen), args.join(" "))
+        assert.isFalse(hasColours((yield* onTerminal(plain, args)).screen), args.join(" "))
+        assert.isFalse(hasColours((yield* run(user, args)).stdout), args.join(" "))
+      }
+    }))
 })

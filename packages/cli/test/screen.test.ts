@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { linesOf } from "./support/terminal.js"
+import { linesOf } from "./support/screen.js"
 
 describe("what a terminal shows in the end", () => {
   const screens: Record<string, readonly [written: string, shown: ReadonlyArray<string>]> = {

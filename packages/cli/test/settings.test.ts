@@ -1,14 +1,11 @@
 import { spawnSync } from "node:child_process"
 import { mkdirSync, rmdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { Effect, Redacted } from "effect"
-import { build, newUser, processTimeout, run, type User } from "./support/cli.js"
-import { withStdin } from "./support/stdin.js"
-
-beforeAll(build, 120_000)
+import { newUser, run, type User, withEnv, without, withProxies } from "./support/cli.js"
 
 /** A client whose secret a careless reader of files would change. */
 const secret = "in$HOME #no\\comment'=1"
@@ -20,7 +17,7 @@ const started = Effect.gen(function*() {
   const user = yield* newUser({}, Effect.succeed([secret]))
   const write = (name: string, text: string) => writeFileSync(join(user.cwd, name), text)
   const lines = [`STORE_API_AUTH_URL=${emulator.url}`, "STORE_API_CLIENT_ID=my-client"]
-  return { emulator, user, write, lines, inEnvironment: { ...user, env: { ...user.env, ...asRecord(lines) } } }
+  return { emulator, user, write, lines, inEnvironment: withEnv(user, asRecord(lines)) }
 })
 
 const asRecord = (lines: ReadonlyArray<string>) =>
@@ -31,7 +28,7 @@ const json = (args: ReadonlyArray<string> = []) => ["token", "--json", ...args]
 
 const shows = { shows: true }
 
-describe("settings", { timeout: processTimeout }, () => {
+describe("settings", () => {
   it.scopedLive("come from .env, the secret as it stands there", () =>
     Effect.gen(function*() {
       const { lines, user, write } = yield* started
@@ -53,7 +50,7 @@ describe("settings", { timeout: processTimeout }, () => {
       const { emulator, inEnvironment, user, write } = yield* started
       write(".env", `STORE_API_AUTH_URL=http://127.0.0.1:9\nSTORE_API_CLIENT_SECRET="${secret}"`)
       deepStrictEqual((yield* run(inEnvironment, json(), shows)).code, 0)
-      const wrong = { ...user, env: { ...inEnvironment.env, STORE_API_CLIENT_ID: "nobody" } }
+      const wrong = withEnv(inEnvironment, { STORE_API_CLIENT_ID: "nobody" })
       deepStrictEqual((yield* run(wrong, json())).code, 4)
       deepStrictEqual((yield* run(wrong, json(["--client-id", "my-client"]), shows)).code, 0)
       const flags = ["--auth-url", emulator.url, "--client-id=my-client", "--no-store"]
@@ -63,7 +60,7 @@ describe("settings", { timeout: processTimeout }, () => {
   it.scopedLive("a .env that was found and is no file is passed over: a folder, or a pipe that nobody writes to", () =>
     Effect.gen(function*() {
       const { inEnvironment } = yield* started
-      const who = { ...inEnvironment, env: { ...inEnvironment.env, STORE_API_CLIENT_SECRET: secret } }
+      const who = withEnv(inEnvironment, { STORE_API_CLIENT_SECRET: secret })
       const path = join(who.cwd, ".env")
       mkdirSync(path)
       deepStrictEqual((yield* run(who, ["token", "--no-store"], shows)).code, 0)
@@ -80,7 +77,7 @@ describe("settings", { timeout: processTimeout }, () => {
       const { emulator, inEnvironment, lines, user, write } = yield* started
       write(".env", [...lines, `STORE_API_URL=${emulator.url}`, "STORE_API_CLIENT_SECRET=another"].join("\n"))
       write("secret", secret)
-      const withSecret = { ...user, env: { ...user.env, STORE_API_CLIENT_SECRET: secret } }
+      const withSecret = withEnv(user, { STORE_API_CLIENT_SECRET: secret })
       const astray: ReadonlyArray<readonly [User, ReadonlyArray<string>, string, string]> = [
         [withSecret, ["token"], "the environment", "STORE_API_AUTH_URL"],
         [withSecret, ["call", "GET", "/"], "the environment", "STORE_API_AUTH_URL and STORE_API_URL"],
@@ -107,13 +104,12 @@ describe("settings", { timeout: processTimeout }, () => {
         deepStrictEqual((yield* run(withSecret, json([...args, "--no-store"]), shows)).code, 0)
       }
       deepStrictEqual(
-        (yield* run({ ...withSecret, env: { ...withSecret.env, ...inEnvironment.env } }, json(), shows)).code,
+        (yield* run(withEnv(withSecret, inEnvironment.env), json(), shows)).code,
         0
       )
       // The id alone leads nowhere.
       write(".env", "STORE_API_CLIENT_ID=my-client")
-      const { STORE_API_CLIENT_ID: _, ...env } = inEnvironment.env
-      const inBoth = { ...user, env: { ...env, STORE_API_CLIENT_SECRET: secret } }
+      const inBoth = withEnv(without(inEnvironment, "STORE_API_CLIENT_ID"), { STORE_API_CLIENT_SECRET: secret })
       deepStrictEqual((yield* run(inBoth, json(["--no-store"]), shows)).code, 0)
     }))
 
@@ -137,13 +133,9 @@ describe("settings", { timeout: processTimeout }, () => {
   it.scopedLive("a folder holds neither a secret nor a body", () =>
     Effect.gen(function*() {
       const { inEnvironment } = yield* started
-      const fromFolder = yield* withStdin(inEnvironment, json(["--secret-stdin"]), inEnvironment.cwd)
-      assert.strictEqual(fromFolder.code, 3)
-      assert.match(fromFolder.stderr, /^store-api: Standard input, for --secret-stdin, (is empty|cannot be read)\.\n$/)
       deepStrictEqual((yield* run(inEnvironment, json(["--secret-file", "."]))).code, 3)
-      const withSecret = { ...inEnvironment.env, STORE_API_CLIENT_SECRET: secret }
       const body = yield* run(
-        { ...inEnvironment, env: withSecret },
+        withEnv(inEnvironment, { STORE_API_CLIENT_SECRET: secret }),
         ["call", "POST", "/", "--api-url", "http://127.0.0.1:9", "--data-file", "."]
       )
       deepStrictEqual([body.code, body.stderr], [3, "store-api: --data-file . is a folder: name a file.\n"])
@@ -163,7 +155,7 @@ describe("settings", { timeout: processTimeout }, () => {
   it.scopedLive("that cannot be used are named, in one sentence, without their value", () =>
     Effect.gen(function*() {
       const { inEnvironment } = yield* started
-      const withSecret = { ...inEnvironment.env, STORE_API_CLIENT_SECRET: secret }
+      const withSecret = withEnv(inEnvironment, { STORE_API_CLIENT_SECRET: secret })
       const faults: Record<string, Record<string, string>> = {
         STORE_API_AUTH_URL: { STORE_API_AUTH_URL: "canary" },
         STORE_API_CLIENT_ID: { STORE_API_CLIENT_ID: "" },
@@ -173,7 +165,9 @@ describe("settings", { timeout: processTimeout }, () => {
         HTTPS_PROXY: { HTTPS_PROXY: "canary" }
       }
       for (const [named, change] of Object.entries(faults)) {
-        const outcome = yield* run({ ...inEnvironment, env: { ...withSecret, ...change } }, ["token"])
+        const outcome = yield* Effect.scoped(
+          Effect.flatMap(withProxies(withSecret, change), (user) => run(user, ["token"]))
+        )
         deepStrictEqual([outcome.code, outcome.stdout], [3, ""])
         assert.include(outcome.stderr, named)
         assert.match(outcome.stderr, /^store-api: [^\n]*[.]\n$/)

@@ -4,39 +4,26 @@ import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Effect, Redacted } from "effect"
-import {
-  build,
-  demoSecret,
-  hasTerminals,
-  newUser,
-  onTerminal,
-  processTimeout,
-  run,
-  secretsOf,
-  start,
-  userOf
-} from "./support/cli.js"
+import { demoSecret, lastToken, onTerminal, run, userOf, withEnv, without } from "./support/cli.js"
 import { leaksIn } from "./support/leaks.js"
-
-beforeAll(build, 120_000)
+import { build, processTimeout, runProcess } from "./support/process.js"
 
 const started = Effect.gen(function*() {
   const emulator = yield* Emulator.make()
   return { emulator, user: yield* userOf(emulator) }
 })
 
+const startedWithoutSecret = Effect.map(
+  started,
+  ({ emulator, user }) => ({ emulator, user: without(user, "STORE_API_CLIENT_SECRET") })
+)
+
 const shows = { shows: true }
 
 const requestsAt = (emulator: Emulator.Service) =>
   Effect.map(emulator.requests, (requests) => requests.filter(({ kind }) => kind === "token").length)
 
-const lastToken = (emulator: Emulator.Service) =>
-  Effect.map(emulator.tokens, (tokens) => {
-    const last = tokens.at(-1)
-    return last === undefined ? "" : Redacted.value(last.value)
-  })
-
-describe("store-api token", { timeout: processTimeout }, () => {
+describe("store-api token", () => {
   it.scopedLive("prints the token alone, and nothing beside it", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
@@ -44,16 +31,6 @@ describe("store-api token", { timeout: processTimeout }, () => {
       assert.strictEqual(stdout, `${yield* lastToken(emulator)}\n`)
       assert.strictEqual(stderr, "")
       assert.strictEqual(code, 0)
-    }))
-
-  it.scopedLive("a failure is one, though nobody reads what it says", () =>
-    Effect.gen(function*() {
-      const { user } = yield* started
-      const wrong = { ...user, env: { ...user.env, STORE_API_CLIENT_SECRET: "another-invented-secret" } }
-      const { child, end } = yield* start(wrong, ["token"])
-      child.stderr.destroy()
-      const { code, stdout } = yield* end
-      deepStrictEqual([code, stdout], [4, ""])
     }))
 
   it.scopedLive("ten runs at once and two after them buy one token", () =>
@@ -166,19 +143,10 @@ describe("store-api token", { timeout: processTimeout }, () => {
         /^store-api: The token endpoint could not be reached \(\d attempts, ECONNREFUSED\).*\n$/
       )
     }))
-
-  it.scopedLive("ends quietly when nobody reads", () =>
-    Effect.gen(function*() {
-      const { user } = yield* started
-      const { child, end } = yield* start(user, ["token"], shows)
-      child.stdout.destroy()
-      const { code, stderr } = yield* end
-      deepStrictEqual([code, stderr], [0, ""])
-    }))
 })
 
-describe.skipIf(!hasTerminals)("store-api token on a terminal", { timeout: processTimeout }, () => {
-  it.live("shows no token, unless it is asked to", () =>
+describe("store-api token on a terminal", () => {
+  it.scopedLive("shows no token, unless it is asked to", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
       const refused = yield* onTerminal(user, ["token"])
@@ -192,82 +160,98 @@ describe.skipIf(!hasTerminals)("store-api token on a terminal", { timeout: proce
       deepStrictEqual([shown.code, shown.screen], [0, `${yield* lastToken(emulator)}\r\n`])
       const piped = yield* onTerminal(user, ["token"], { ...shows, stdout: "pipe" })
       deepStrictEqual([piped.code, piped.screen, piped.stdout], [0, "", `${yield* lastToken(emulator)}\n`])
-    }).pipe(Effect.scoped))
+    }))
 
-  it.live("asks for the secret, which is not shown; the answer alone goes to the pipe", () =>
+  it.scopedLive("asks for the secret, which is not shown; the answer alone goes to the pipe", () =>
     Effect.gen(function*() {
-      const emulator = yield* Emulator.make()
-      const { STORE_API_CLIENT_SECRET: _, ...env } = (yield* userOf(emulator)).env
-      const user = yield* newUser(env, secretsOf(emulator))
+      const { emulator, user } = yield* startedWithoutSecret
       const { code, screen, stdout } = yield* onTerminal(user, ["token"], {
         shows: true,
         stdout: "pipe",
-        typed: [["Client secret", `${demoSecret}\r`]]
+        typed: `${demoSecret}\r`
       })
       deepStrictEqual([code, stdout], [0, `${yield* lastToken(emulator)}\n`])
+      assert.include(screen, "Client secret")
       deepStrictEqual(leaksIn(screen, yield* user.secrets), [])
-      const cancelled = yield* onTerminal(user, ["token"], { stdout: "pipe", typed: [["Client secret", "\u0003"]] })
-      deepStrictEqual([cancelled.code, cancelled.stdout], [130, ""])
-      assert.isTrue(cancelled.screen.endsWith("\n"), "the shell goes on in a line of its own")
-    }).pipe(Effect.scoped))
+    }))
 
-  it.live("asks nobody where nobody is, though there is a terminal (CI)", () =>
+  it.scopedLive("asks nobody where nobody is, though there is a terminal (CI)", () =>
     Effect.gen(function*() {
-      const emulator = yield* Emulator.make()
-      const { STORE_API_CLIENT_SECRET: _, ...env } = (yield* userOf(emulator)).env
-      const { code, screen } = yield* onTerminal(yield* newUser({ ...env, CI: "true" }), ["status"])
+      const { user } = yield* startedWithoutSecret
+      const { code, screen } = yield* onTerminal(withEnv(user, { CI: "true" }), ["status"])
       assert.strictEqual(code, 3)
       assert.include(screen, "STORE_API_CLIENT_SECRET is not set")
-    }).pipe(Effect.scoped))
+    }))
 
-  it.live("asks in colours, or in none", () =>
+  it.scopedLive("asks in colours, or in none", () =>
     Effect.gen(function*() {
-      const emulator = yield* Emulator.make()
-      const { STORE_API_CLIENT_SECRET: _, ...env } = (yield* userOf(emulator)).env
+      const { user } = yield* startedWithoutSecret
       const painted = /\u001b\[[\d;]*m/
       const asked = (more: Readonly<Record<string, string>>) =>
         Effect.gen(function*() {
-          const user = yield* newUser({ ...env, ...more }, secretsOf(emulator))
-          const typed = [["Client secret", `${demoSecret}\r`]] as const
-          const { code, screen } = yield* onTerminal(user, ["token"], { shows: true, stdout: "pipe", typed })
+          const typed = `${demoSecret}\r`
+          const { code, screen } = yield* onTerminal(withEnv(user, more), ["status"], { typed })
           assert.strictEqual(code, 0)
           return screen
         })
       assert.match(yield* asked({}), painted)
       assert.notMatch(yield* asked({ NO_COLOR: "1" }), painted)
-    }).pipe(Effect.scoped))
+    }))
 
-  it.live("is not asked where no terminal is", () =>
+  it.scopedLive("is not asked where no terminal is", () =>
     Effect.gen(function*() {
-      const emulator = yield* Emulator.make()
-      const { STORE_API_CLIENT_SECRET: _, ...env } = (yield* userOf(emulator)).env
-      const { code, stderr } = yield* run(yield* newUser(env), ["token"])
+      const { user } = yield* startedWithoutSecret
+      const { code, stderr } = yield* run(user, ["token"])
       deepStrictEqual([code, stderr], [
         3,
         "store-api: STORE_API_CLIENT_SECRET is not set: set it in the environment or in .env, or use --secret-file.\n"
       ])
-    }).pipe(Effect.scoped))
+    }))
 })
 
-describe("what a run prints", () => {
-  it("is searched for secrets and tokens, in every encoding", () => {
-    const secret = "an+invented/secret%1"
-    for (
-      const text of [
-        secret,
-        encodeURIComponent(secret),
-        Buffer.from(secret).toString("base64"),
-        Buffer.from(secret).toString("hex"),
-        secret.slice(0, -3)
-      ]
-    ) deepStrictEqual(leaksIn(`before ${text} after`, [secret]), [secret], text)
-    deepStrictEqual(leaksIn("before after", [secret]), [])
-  })
+describe("store-api status", () => {
+  it.scopedLive("tells what is stored, and asks nobody", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      const none = yield* run(user, ["status"])
+      deepStrictEqual(none.code, 0)
+      assert.match(none.stdout, /^folder {3}.*tokens\ntoken {4}none is stored for this service, client and secret\n$/)
+      deepStrictEqual(yield* emulator.requests, [])
+      yield* run(user, ["token"], { shows: true })
+      const one = yield* run(user, ["status"])
+      assert.match(one.stdout, /\ntoken {4}good for another \d+ min \d+ s, until \d{4}-\d\d-\d\dT.*Z\n$/)
+      const json = JSON.parse((yield* run(user, ["status", "--json"])).stdout) as Record<string, unknown>
+      deepStrictEqual(Object.keys(json), ["folder", "stored", "acquired_at", "expires_at", "expires_in"])
+      deepStrictEqual(json["stored"], true)
+      const another = yield* run(user, ["status", "--json", "--client-id", "another"])
+      deepStrictEqual((JSON.parse(another.stdout) as Record<string, unknown>)["stored"], false)
+      assert.lengthOf(yield* emulator.requests, 1)
+    }))
+})
 
-  it.live("and a run that prints one fails", () =>
+describe("a run that prints what is private", () => {
+  it.scopedLive("fails, when it is not asked for", () =>
     Effect.gen(function*() {
       const { user } = yield* started
       const caught = yield* Effect.exit(run(user, ["token"]))
       assert.strictEqual(caught._tag, "Failure")
-    }).pipe(Effect.scoped), processTimeout)
+    }))
+})
+
+describe("the binary", { timeout: processTimeout }, () => {
+  beforeAll(build, 120_000)
+
+  it.scopedLive("prints the same, and exits with the same codes", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      deepStrictEqual(yield* runProcess(user, ["token"], shows), {
+        code: 0,
+        stdout: `${yield* lastToken(emulator)}\n`,
+        stderr: ""
+      })
+      const withoutId = without(user, "STORE_API_CLIENT_ID")
+      const inProcess = yield* run(withoutId, ["token"])
+      deepStrictEqual(yield* runProcess(withoutId, ["token"]), inProcess)
+      assert.strictEqual(inProcess.code, 3)
+    }))
 })

@@ -12,20 +12,16 @@ export const startedWith = (options: Emulator.Options = {}, ...script: ReadonlyA
     return { emulator, user: yield* userOf(emulator) }
   })
 
-export const withEnv = (user: User, env: Readonly<Record<string, string>>): User => ({
-  ...user,
-  env: { ...user.env, ...env }
-})
-
 /** The steps of a check: how each ended, and what it said. */
 const stepsOf = (text: string) =>
   [...text.matchAll(/^(ok {2}|FAIL) (.{17}) *\d+ ms {3}(.*)\n(?: {5}(\S.*)\n)?/gm)].map(
     ([, word = "", name = "", said = "", remedy]) => ({ failed: word === "FAIL", name: name.trim(), said, remedy })
   )
 
-export const check = (user: User, args: ReadonlyArray<string> = []) =>
+/** `runs`: the command in this process, or the binary. */
+export const check = (user: User, args: ReadonlyArray<string> = [], runs: typeof run = run) =>
   Effect.gen(function*() {
-    const outcome = yield* run(user, ["check", ...args])
+    const outcome = yield* runs(user, ["check", ...args])
     const steps = stepsOf(outcome.stdout)
     // Each line is a step or its remedy, and a remedy is one sentence.
     const lines = steps.map(({ remedy }) => remedy === undefined ? 1 : 2).reduce((sum, n) => sum + n, 0)
@@ -42,10 +38,11 @@ export const check = (user: User, args: ReadonlyArray<string> = []) =>
 export const fails = (
   user: User,
   args: ReadonlyArray<string>,
-  expected: { readonly step: string; readonly said: RegExp; readonly remedy: RegExp; readonly code: number }
+  expected: { readonly step: string; readonly said: RegExp; readonly remedy: RegExp; readonly code: number },
+  runs: typeof run = run
 ) =>
   Effect.gen(function*() {
-    const { code, failed, steps } = yield* check(user, args)
+    const { code, failed, steps } = yield* check(user, args, runs)
     const [fault] = failed
     deepStrictEqual(failed.map(({ name }) => name), [expected.step], JSON.stringify(steps))
     assert.match(fault?.said ?? "", expected.said)

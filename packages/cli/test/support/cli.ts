@@ -1,71 +1,114 @@
-/** The command as it is installed, run by a user in a pipe; `terminal.ts` has it on a terminal. */
-import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process"
-import { createRequire } from "node:module"
-import { fileURLToPath } from "node:url"
-import { assert } from "@effect/vitest"
-import { Deferred, Effect, type Scope } from "effect"
-import { bin, nothingPrivateIn, type Options, type User } from "./user.js"
+/**
+ * The command in this process: the `main` of the binary, run by a user with their variables, folder, streams and keyboard.
+ * `process.ts` and `terminal.ts` run the binary.
+ */
+import { resolve } from "node:path"
+import { PassThrough, Writable } from "node:stream"
+import { Terminal } from "@effect/platform"
+import { Effect, Fiber, Layer, Mailbox, Option, type Scope } from "effect"
+import { Host } from "../../src/Host.js"
+import { main } from "../../src/main.js"
+import { nothingPrivateIn, type Options, type Outcome, type User } from "./user.js"
 
-export { hasColours, hasTerminals, onTerminal } from "./terminal.js"
-export { demoSecret, newUser, type Private, secretsOf, type User, userOf } from "./user.js"
+export * from "./user.js"
 
-const root = fileURLToPath(new URL("../..", import.meta.url))
-
-/** The command is run as it is built: the file in bin/, on the build of these sources. */
-export const build = () => {
-  const tsc = createRequire(import.meta.url).resolve("typescript/bin/tsc")
-  const built = spawnSync(process.execPath, [tsc, "-b", "tsconfig.src.json"], { cwd: root, encoding: "utf8" })
-  assert.strictEqual(built.status, 0, built.stdout)
-}
-
-/** A test of processes takes as long as they take to load, on a machine that does much else. */
-export const processTimeout = 60_000
-
-export interface Outcome {
-  readonly code: number | null
-  readonly stdout: string
-  readonly stderr: string
+/** Keeps what is written to it. While it is corked, whoever writes waits. */
+class Output extends Writable {
+  readonly columns = 80
+  readonly rows = 24
+  readonly isTTY: boolean
+  private readonly chunks: Array<Buffer> = []
+  constructor(isTTY: boolean) {
+    super()
+    this.isTTY = isTTY
+  }
+  override _write(chunk: Buffer, _encoding: string, done: () => void) {
+    this.chunks.push(chunk)
+    done()
+    this.emit("text")
+  }
+  /** A terminal begins each line at its start. */
+  get text(): string {
+    const text = Buffer.concat(this.chunks).toString("utf8")
+    return this.isTTY ? text.replaceAll("\n", "\r\n") : text
+  }
 }
 
 export interface Running {
-  readonly child: ChildProcessWithoutNullStreams
-  readonly stdout: () => string
-  readonly stderr: () => string
+  readonly stdin: PassThrough
+  readonly stdout: Output
+  readonly stderr: Output
+  /** Waits until standard output shows it; false if the command ended without. */
+  readonly shows: (text: string | RegExp) => Effect.Effect<boolean>
   /** The end, when nothing private was printed. */
   readonly end: Effect.Effect<Outcome>
 }
 
-/** The command, started in a pipe. */
-export const start = (
+interface Place {
+  readonly stdin: PassThrough & { readonly isTTY?: boolean }
+  readonly stdout: Output
+  readonly stderr: Output
+  /** What is typed where it is asked for. */
+  readonly typed?: string | undefined
+}
+
+const startIn = (
+  { stderr, stdin, stdout, typed = "" }: Place,
   user: User,
   args: ReadonlyArray<string>,
-  options: Options = {}
+  { shows }: Options
 ): Effect.Effect<Running, never, Scope.Scope> =>
   Effect.gen(function*() {
-    const done = yield* Deferred.make<number | null>()
-    const child = yield* Effect.acquireRelease(
-      Effect.sync(() =>
-        spawn(process.execPath, [...(options.node ?? []), bin, ...args], { cwd: user.cwd, env: user.env })
-      ),
-      (child) => Effect.sync(() => child.kill("SIGKILL"))
-    )
-    const [stdout, stderr]: [Array<Buffer>, Array<Buffer>] = [[], []]
-    child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk))
-    child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk))
-    child.stdin.on("error", () => undefined)
-    child.on("close", (code) => Deferred.unsafeDone(done, Effect.succeed(code)))
-    const textOf = (chunks: ReadonlyArray<Buffer>) => Buffer.concat(chunks).toString("utf8")
+    // Where the store looks for its default folder, are the variables of this process.
+    const env = { STORE_API_TOKEN_FOLDER: resolve(user.cwd, "state", "store-api", "tokens"), ...user.env }
+    const fiber = yield* Effect.forkScoped(Effect.provideService(main(args), Host, {
+      process: { env, stderr, stdin, stdout },
+      homedir: () => user.cwd,
+      pathOf: (path) => resolve(user.cwd, path),
+      terminal: keyboard(typed)
+    }))
+    fiber.addObserver(() => stdout.emit("text"))
     return {
-      child,
-      stdout: () => textOf(stdout),
-      stderr: () => textOf(stderr),
+      stdin,
+      stdout,
+      stderr,
+      shows: (text) =>
+        Effect.async((resume) => {
+          const look = () => {
+            const isShown = typeof text === "string" ? stdout.text.includes(text) : text.test(stdout.text)
+            if (isShown || fiber.unsafePoll() !== null) resume(Effect.succeed(isShown))
+          }
+          stdout.on("text", look)
+          look()
+          return Effect.sync(() => stdout.off("text", look))
+        }),
       end: Effect.gen(function*() {
-        const outcome = { code: yield* Deferred.await(done), stdout: textOf(stdout), stderr: textOf(stderr) }
-        yield* nothingPrivateIn(user, `${options.shows === true ? "" : outcome.stdout}${outcome.stderr}`)
-        return outcome
+        const code = yield* Fiber.join(fiber)
+        const searched = new Set(shows === true ? [stderr].filter((output) => output !== stdout) : [stdout, stderr])
+        yield* nothingPrivateIn(user, [...searched].map(({ text }) => text).join(""))
+        return { code, stdout: stdout.text, stderr: stderr.text }
       })
     }
   })
+
+/** Keys as a terminal reports them. */
+const keyboard = (typed: string): Layer.Layer<Terminal.Terminal> =>
+  Layer.succeed(Terminal.Terminal, {
+    columns: Effect.succeed(80),
+    rows: Effect.succeed(24),
+    isTTY: Effect.succeed(true),
+    readLine: Effect.dieMessage("no line is asked for"),
+    display: () => Effect.dieMessage("what is asked goes to standard error"),
+    readInput: Effect.tap(Mailbox.make<Terminal.UserInput>(), (keys) =>
+      keys.offerAll([...typed].map((key) => ({
+        input: Option.some(key),
+        key: { name: key === "\r" ? "return" : key, ctrl: false, meta: false, shift: false }
+      }))))
+  })
+
+/** The command, started in a pipe. */
+export const start = (user: User, args: ReadonlyArray<string>, options: Options = {}) =>
+  startIn({ stdin: new PassThrough(), stdout: new Output(false), stderr: new Output(false) }, user, args, options)
 
 /** The command in a pipe, to its end. */
 export const run = (
@@ -74,7 +117,22 @@ export const run = (
   options: Options & { readonly stdin?: string } = {}
 ): Effect.Effect<Outcome> =>
   Effect.gen(function*() {
-    const { child, end } = yield* start(user, args, options)
-    child.stdin.end(options.stdin ?? "")
+    const { end, stdin } = yield* start(user, args, options)
+    stdin.end(options.stdin ?? "")
     return yield* end
+  }).pipe(Effect.scoped)
+
+/** The command on a terminal, to its end. Standard output is on the screen too, or a pipe. */
+export const onTerminal = (
+  user: User,
+  args: ReadonlyArray<string>,
+  options: Options & { readonly stdout?: "pipe"; readonly typed?: string } = {}
+) =>
+  Effect.gen(function*() {
+    const screen = new Output(true)
+    const stdout = options.stdout === "pipe" ? new Output(false) : screen
+    const stdin = Object.assign(new PassThrough(), { isTTY: true })
+    const { end } = yield* startIn({ stdin, stdout, stderr: screen, typed: options.typed }, user, args, options)
+    const { code } = yield* end
+    return { code, screen: screen.text, stdout: stdout === screen ? "" : stdout.text }
   }).pipe(Effect.scoped)

@@ -1,14 +1,17 @@
 /** A real authorization server that somebody else wrote, at the specification's path; and an API that asks it. */
 import { generateKeyPairSync } from "node:crypto"
 import * as Http from "node:http"
-import type { AddressInfo } from "node:net"
 import { Effect } from "effect"
 import Provider, { type AdapterFactory, type AdapterPayload } from "oidc-provider"
+import { listening } from "./listening.js"
 
 export const client = { clientId: "interop-client", clientSecret: "an-invented-secret-of-the-client" } as const
 
 /** What the API answers to who has a token of the server. */
 export const orders = "{\"orders\":[]}"
+
+/** Shared, since it takes long to make, and signs nothing: the tokens are opaque. */
+const jwks = { keys: [generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ format: "jwk" })] }
 
 /** What the server keeps. It has such a thing itself, and warns of it each time. */
 const inMemory = (): AdapterFactory => {
@@ -32,20 +35,11 @@ const inMemory = (): AdapterFactory => {
 export const makeOidcProvider = Effect.gen(function*() {
   const [paths, tokens]: [Array<string>, Array<string>] = [[], []]
   let handle: Http.RequestListener = () => undefined
-  const server = yield* Effect.acquireRelease(
-    Effect.async<Http.Server>((resume) => {
-      const server = Http.createServer((request, response) => {
-        paths.push(request.url ?? "")
-        handle(request, response)
-      }).listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
-    }),
-    (server) =>
-      Effect.sync(() => {
-        server.close()
-        server.closeAllConnections()
-      })
-  )
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const server = Http.createServer((request, response) => {
+    paths.push(request.url ?? "")
+    handle(request, response)
+  })
+  const url = `http://127.0.0.1:${yield* listening(server)}`
   const provider = new Provider(url, {
     adapter: inMemory(),
     clients: [{
@@ -59,7 +53,7 @@ export const makeOidcProvider = Effect.gen(function*() {
     routes: { token: "/v1/oauth/accesstoken" },
     ttl: { ClientCredentials: 600 },
     features: { clientCredentials: { enabled: true }, devInteractions: { enabled: false } },
-    jwks: { keys: [generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ format: "jwk" })] }
+    jwks
   })
   // As they were sent: what the server knows of a token is not for the search for leaks to rely on.
   provider.on("grant.success", ({ body }) => {

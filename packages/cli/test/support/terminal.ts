@@ -1,9 +1,10 @@
-/** The command on a terminal: what is to be seen there, and what is typed. */
+/** The command as it is installed, run on a real terminal: what is to be seen there, and what is typed. */
 import { spawn, spawnSync } from "node:child_process"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
-import { Deferred, Effect, Option, type Scope } from "effect"
-import { bin, nothingPrivateIn, type Options, type User } from "./user.js"
+import { Deferred, Effect, type Scope } from "effect"
+import { bin } from "./process.js"
+import { nothingPrivateIn, type Options, type User } from "./user.js"
 
 const python = fileURLToPath(new URL("terminal.py", import.meta.url))
 
@@ -67,7 +68,7 @@ export const startOnTerminal = (
     })
     child.on("close", () => Deferred.unsafeDone(done, Effect.dieMessage("the terminal ended before the command")))
     yield* send({
-      command: [process.execPath, ...(options.node ?? []), bin, ...args],
+      command: [process.execPath, bin, ...args],
       env: { TERM: "xterm-256color", ...user.env },
       cwd: user.cwd,
       stdout: options.stdout ?? "terminal"
@@ -105,42 +106,3 @@ export const onTerminal = (
     }
     return yield* end
   }).pipe(Effect.scoped)
-
-/** Text with what a terminal makes colours of, or moves its cursor by. */
-export const hasColours = (text: string): boolean => text.includes("\u001b[")
-
-/**
- * What a terminal shows in the end of what came to it: its lines, without what was overwritten or erased. It knows what
- * prompts use of a terminal, and fails at anything else.
- */
-export const linesOf = (screen: string): ReadonlyArray<string> => {
-  const lines: Array<Array<string>> = [[]]
-  let [row, column] = [0, 0]
-  const line = () => (lines[row] ??= [])
-  const sequences = /\u001b\[(\??[\d;]*)([A-Za-z])|\u0007|[\r\n\b]|[^\u001b\u0007\r\n\b]/gu
-  for (const [text, parameter = "", command] of screen.matchAll(sequences)) {
-    const count = Math.max(1, Number(parameter))
-    if (text === "\r") column = 0
-    else if (text === "\n") row++
-    else if (text === "\b") column = Math.max(0, column - 1)
-    else if (text === "\u0007") continue
-    else if (command === undefined) line()[column++] = text
-    else if (command === "A") row = Math.max(0, row - count)
-    else if (command === "B") row += count
-    else if (command === "C") column += count
-    else if (command === "D") column = Math.max(0, column - count)
-    else if (command === "G") column = count - 1
-    else if (command === "K") line().splice(parameter === "2" ? 0 : column)
-    else if (command === "J") lines.splice(row, Infinity, line().slice(0, column))
-    else if (!["m", "h", "l"].includes(command)) {
-      throw new Error(`a terminal is asked for what it does not know: ${text.slice(1)}`)
-    }
-  }
-  // Where nothing was written there is nothing in the arrays either.
-  const shown = Array.from(
-    lines,
-    (cells: ReadonlyArray<string | undefined> | undefined) =>
-      Array.from(cells ?? [], (cell) => cell ?? " ").join("").trimEnd()
-  )
-  return Option.getOrElse(Option.liftPredicate(shown, (lines) => lines.at(-1) !== ""), () => shown.slice(0, -1))
-}

@@ -2,16 +2,13 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
+import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { Effect, Redacted, type Scope } from "effect"
 import { leaksIn } from "./leaks.js"
 
 export const demoSecret = Redacted.value(Emulator.demoClient.clientSecret)
-
-/** The command. */
-export const bin = fileURLToPath(new URL("../../bin/store-api.js", import.meta.url))
 
 /** What nobody but the program itself may see. */
 export type Private = Effect.Effect<ReadonlyArray<string>>
@@ -59,8 +56,49 @@ export const userOf = (emulator: Emulator.Service, env: Readonly<Record<string, 
     secretsOf(emulator)
   )
 
+/** The same user with more variables. */
+export const withEnv = (user: User, env: Readonly<Record<string, string>>): User => ({
+  ...user,
+  env: { ...user.env, ...env }
+})
+
+const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()])
+
+/** The same user with more variables. Those of a proxy are also those of this process, where the HTTP client reads them. */
+export const withProxies = (
+  user: User,
+  env: Readonly<Record<string, string>>
+): Effect.Effect<User, never, Scope.Scope> => {
+  const set = (env: Readonly<Record<string, string | undefined>>) =>
+    Effect.sync(() => {
+      const before = Object.fromEntries(proxyVariables.map((name) => [name, process.env[name]]))
+      for (const name of proxyVariables) {
+        if (env[name] === undefined) Reflect.deleteProperty(process.env, name)
+        else process.env[name] = env[name]
+      }
+      return before
+    })
+  return Effect.as(Effect.acquireRelease(set(env), set), withEnv(user, env))
+}
+
+/** The same user without these. */
+export const without = (user: User, ...names: ReadonlyArray<string>): User => ({
+  ...user,
+  env: Object.fromEntries(Object.entries(user.env).filter(([name]) => !names.includes(name)))
+})
+
+/** The variables that `store-api emulator` prints. */
+export const variablesIn = (text: string): Readonly<Record<string, string>> =>
+  Object.fromEntries([...text.matchAll(/^export (\w+)='(.*)'$/gm)].map(([, name = "", value = ""]) => [name, value]))
+
 export const secretsOf = (emulator: Emulator.Service): Private =>
   Effect.map(emulator.tokens, (tokens) => [demoSecret, ...tokens.map(({ value }) => Redacted.value(value))])
+
+export const lastToken = ({ tokens }: Emulator.Service): Effect.Effect<string> =>
+  Effect.map(tokens, (tokens) => {
+    assert.isNotEmpty(tokens)
+    return tokens.slice(-1).map(({ value }) => Redacted.value(value)).join("")
+  })
 
 export const nothingPrivateIn = (user: User, text: string) =>
   Effect.map(user.secrets, (secrets) => deepStrictEqual(leaksIn(text, secrets), [], "printed what is private"))
@@ -69,5 +107,11 @@ export const nothingPrivateIn = (user: User, text: string) =>
 export interface Options {
   /** Whether a secret or a token is asked for, on standard output. */
   readonly shows?: boolean
-  readonly node?: ReadonlyArray<string>
+}
+
+/** How a run ended, and what it printed. */
+export interface Outcome {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
 }

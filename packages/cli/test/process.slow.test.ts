@@ -1,0 +1,292 @@
+/** What only the process of the binary has: signals, exit codes, pipes that close, its variables and its certificates. */
+import { spawnSync } from "node:child_process"
+import { once } from "node:events"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import * as Net from "node:net"
+import { join } from "node:path"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { Emulator, Fault, Scenario } from "@store-api/emulator"
+import { Effect, Option } from "effect"
+import { check, fails } from "./support/checking.js"
+import { endless, listening, serving, tooMuch } from "./support/listening.js"
+import {
+  build,
+  processTimeout,
+  type RunningProcess,
+  runProcess,
+  runWithInput,
+  startProcess
+} from "./support/process.js"
+import { lastTokenOf, servers, userOfServer } from "./support/servers.js"
+import { demoSecret, newUser, type User, userOf, variablesIn, withEnv, without } from "./support/user.js"
+
+beforeAll(build, 120_000)
+
+const shows = { shows: true }
+
+const started = Effect.gen(function*() {
+  const emulator = yield* Emulator.make()
+  return { emulator, user: yield* userOf(emulator) }
+})
+
+/** Waits until standard output holds it. */
+const shown = ({ child, stdout }: RunningProcess, text: RegExp) =>
+  Effect.promise(async () => {
+    while (!text.test(stdout())) await once(child.stdout, "data")
+  })
+
+const signals = [["SIGINT", 130], ["SIGTERM", 143]] as const
+
+describe("the binary", { timeout: processTimeout }, () => {
+  it.scopedLive("acquires a token, keeps it, calls with it, and finds nothing wrong", () =>
+    Effect.gen(function*() {
+      const server = yield* servers["oidc-provider"]
+      const user = yield* userOfServer(server)
+      const token = yield* runProcess(user, ["token"], shows)
+      deepStrictEqual(token, { code: 0, stderr: "", stdout: `${yield* lastTokenOf(server)}\n` })
+      assert.match(token.stdout, /^[\w-]{20,}\n$/)
+      deepStrictEqual(yield* runProcess(user, ["call", "GET", "/orders", "--fail"]), {
+        code: 0,
+        stdout: server.orders,
+        stderr: ""
+      })
+      assert.match((yield* runProcess(user, ["status"])).stdout, /good for another \d+ min/)
+      assert.strictEqual(yield* server.tokenRequests, 1)
+      const { code, failed } = yield* check(user, ["/orders"], runProcess)
+      deepStrictEqual([code, failed], [0, []])
+    }))
+
+  it.scopedLive("finds its folders by the variables of the process, and files by its current folder", () =>
+    Effect.gen(function*() {
+      const { user } = yield* started
+      const profiles = process.platform === "win32"
+        ? join(user.cwd, "state", "store-api")
+        : process.platform === "darwin"
+        ? join(user.cwd, "Library", "Application Support", "store-api")
+        : join(user.cwd, ".config", "store-api")
+      mkdirSync(profiles, { recursive: true })
+      const lines = Object.entries(user.env).filter(([name]) => name.startsWith("STORE_API_"))
+      const text = lines.map(([name, value]) => `${name}=${value}`).join("\n")
+      writeFileSync(join(profiles, "books.env"), text, { mode: 0o600 })
+      writeFileSync(join(user.cwd, ".env"), text)
+      const alone = without(user, ...lines.map(([name]) => name))
+      const profile = yield* runProcess(alone, ["status", "--profile", "books"])
+      assert.match(profile.stdout, /^profile {2}books\nfolder {3}.*\ntoken {4}none is stored/)
+      const { stdout } = yield* runProcess(alone, ["status"])
+      if (process.platform !== "darwin") assert.include(stdout, `folder   ${join(user.cwd, "state", "store-api")}`)
+    }))
+
+  it.scopedLive("shares one token among runs at once", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      const runs = Effect.replicate(runProcess(user, ["token"], shows), 5)
+      const outcomes = yield* Effect.all(runs, { concurrency: "unbounded" })
+      deepStrictEqual(new Set(outcomes.map(({ code, stderr }) => `${String(code)} ${stderr}`)), new Set(["0 "]))
+      assert.strictEqual(new Set(outcomes.map(({ stdout }) => stdout)).size, 1)
+      assert.lengthOf(yield* emulator.requests, 1)
+    }))
+
+  it.scopedLive("fails the test if it prints what is private", () =>
+    Effect.gen(function*() {
+      const { user } = yield* started
+      assert.strictEqual((yield* Effect.exit(runProcess(user, ["token"])))._tag, "Failure")
+    }))
+})
+
+describe("a pipe", { timeout: processTimeout }, () => {
+  it.scopedLive("that is closed takes no word of a failure, and leaves its exit code", () =>
+    Effect.gen(function*() {
+      const { user } = yield* started
+      const wrong = withEnv(user, { STORE_API_CLIENT_SECRET: "another-invented-secret" })
+      const { child, end } = yield* startProcess(wrong, ["token"])
+      child.stderr.destroy()
+      const { code, stdout } = yield* end
+      deepStrictEqual([code, stdout], [4, ""])
+    }))
+
+  it.scopedLive("that is closed ends a run quietly", () =>
+    Effect.gen(function*() {
+      const { user } = yield* started
+      const { child, end } = yield* startProcess(user, ["token"], shows)
+      child.stdout.destroy()
+      const { code, stderr } = yield* end
+      deepStrictEqual([code, stderr], [0, ""])
+    }))
+
+  it.scopedLive("whose reader is slow slows the server down; one that has gone ends the run in silence", () =>
+    Effect.gen(function*() {
+      const { user } = yield* started
+      const { beyond, stalled, url } = yield* endless
+      const { child, end } = yield* startProcess(withEnv(user, { STORE_API_URL: url }), ["call", "GET", "/"])
+      child.stdout.pause()
+      child.stdout.removeAllListeners("data")
+      assert.isBelow(yield* stalled, tooMuch)
+      // It was the reader: once it reads, that much comes.
+      child.stdout.resume()
+      yield* beyond(tooMuch)
+      child.stdout.destroy()
+      const { code, stderr } = yield* end
+      deepStrictEqual([code, stderr], [0, ""])
+    }))
+
+  it.scopedLive("streams both ways: each part arrives while the next is not there yet", () =>
+    Effect.gen(function*() {
+      const { user } = yield* started
+      const url = yield* serving((request, response) => {
+        request.on("data", (chunk: Buffer) => response.write(`got ${chunk.toString()}`))
+        request.on("end", () => response.end("end"))
+      })
+      const running = yield* startProcess(
+        withEnv(user, { STORE_API_URL: url }),
+        ["call", "POST", "/", "--data", "-"]
+      )
+      for (const part of ["one", "two"]) {
+        running.child.stdin.write(part)
+        yield* shown(running, new RegExp(`got ${part}`))
+      }
+      running.child.stdin.end()
+      deepStrictEqual(yield* running.end, { code: 0, stderr: "", stdout: "got onegot twoend" })
+    }))
+
+  it.scopedLive("that holds the secret is read; a folder in its place holds none", () =>
+    Effect.gen(function*() {
+      const { user } = yield* started
+      const given = { ...shows, stdin: demoSecret }
+      deepStrictEqual((yield* runProcess(user, ["token", "--secret-stdin"], given)).code, 0)
+      const folder = yield* runWithInput(user, ["token", "--secret-stdin"], user.cwd)
+      assert.strictEqual(folder.code, 3)
+      assert.match(folder.stderr, /^store-api: Standard input, for --secret-stdin, (is empty|cannot be read)\.\n$/)
+    }))
+
+  it.scopedLive("with the name .env, to which nobody writes, is passed over", () =>
+    Effect.gen(function*() {
+      const { user } = yield* started
+      assert.strictEqual(spawnSync("mkfifo", [join(user.cwd, ".env")]).status, 0)
+      const { code, stderr } = yield* runProcess(user, ["token", "--no-store"], shows)
+      deepStrictEqual([code, stderr], [0, ""])
+    }))
+})
+
+describe("a signal", { timeout: processTimeout }, () => {
+  it.scopedLive.each(signals)("%s ends a call with %i", ([signal, code]) =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      yield* emulator.fail(Fault.hang({ on: "api" }))
+      const { child, end } = yield* startProcess(user, ["call", "GET", "/orders"])
+      while (!(yield* emulator.requests).some(({ kind }) => kind === "api")) yield* Effect.sleep("20 millis")
+      child.kill(signal)
+      deepStrictEqual(yield* end, { code, stdout: "", stderr: "" })
+    }))
+
+  it.scopedLive.each(signals)(
+    "%s ends a check with %i while a server says nothing",
+    ([signal, code]) =>
+      Effect.gen(function*() {
+        const { user } = yield* started
+        const port = yield* listening(Net.createServer((socket) => void socket.on("error", () => undefined)))
+        const running = yield* startProcess(
+          withEnv(user, { STORE_API_AUTH_URL: `https://127.0.0.1:${port}` }),
+          ["check"]
+        )
+        yield* shown(running, /connection/)
+        running.child.kill(signal)
+        const outcome = yield* running.end
+        deepStrictEqual([outcome.code, outcome.stderr], [code, ""])
+        // It was the signal that ended it, not the limit.
+        assert.notInclude(outcome.stdout, "FAIL")
+      })
+  )
+
+  it.scopedLive("ends an emulator", () =>
+    Effect.gen(function*() {
+      const { end, running } = yield* emulatorWith([])
+      running.child.kill("SIGINT")
+      const { code, stderr } = yield* end
+      deepStrictEqual([code, stderr], [130, ""])
+    }))
+})
+
+/** An emulator that runs, and the variables that it prints. */
+const emulatorWith = (args: ReadonlyArray<string>) =>
+  Effect.gen(function*() {
+    const running = yield* startProcess(yield* newUser({}), ["emulator", ...args], shows)
+    yield* shown(running, /\n\n.*\n\n/s)
+    return { running, end: running.end, variables: variablesIn(running.stdout()) }
+  })
+
+describe("a certificate that NODE_EXTRA_CA_CERTS names", { timeout: processTimeout }, () => {
+  /** A user who trusts an emulator. */
+  const trusting = Effect.gen(function*() {
+    const emulator = yield* Emulator.make({ tls: true })
+    const user = yield* userOf(emulator)
+    const caFile = join(user.cwd, "ca.pem")
+    writeFileSync(caFile, Option.getOrThrow(emulator.ca))
+    return { emulator, user: withEnv(user, { NODE_EXTRA_CA_CERTS: caFile }) }
+  })
+
+  it.scopedLive("is trusted by store-api check, unless it is of another host or has expired", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* trusting
+      const { code, failed, steps } = yield* check(user, [], runProcess)
+      deepStrictEqual(steps.map(({ name }) => name), [
+        "configuration",
+        "name lookup",
+        "connection",
+        "TLS",
+        "token request",
+        "clock"
+      ])
+      deepStrictEqual([code, failed], [0, []])
+      const faults: ReadonlyArray<readonly [Scenario.Name, RegExp, RegExp]> = [
+        ["token/tls-wrong-host", /the certificate is not of/, /Check the host/],
+        ["token/tls-expired", /has expired/, /renew.*clock/]
+      ]
+      for (const [name, said, remedy] of faults) {
+        yield* emulator.fail(Scenario.get(name))
+        yield* fails(user, [], { step: "TLS", said, remedy, code: 4 }, runProcess)
+        yield* emulator.clearFaults
+      }
+    }))
+
+  it.scopedLive("is printed by store-api emulator --tls", () =>
+    Effect.gen(function*() {
+      const { variables } = yield* emulatorWith(["--tls"])
+      const user = yield* newUser(variables)
+      assert.match(variables["STORE_API_AUTH_URL"] ?? "", /^https:/)
+      deepStrictEqual((yield* runProcess(user, ["token"], shows)).code, 0)
+      const distrusting = without(user, "NODE_EXTRA_CA_CERTS")
+      deepStrictEqual((yield* runProcess(distrusting, ["token", "--no-store"])).code, 4)
+    }))
+})
+
+describe("store-api token with a stored token", { timeout: processTimeout }, () => {
+  const hooks = new URL("./support/listModules.mjs", import.meta.url).href
+
+  /** The modules that a run loads. */
+  const modulesOf = (user: User, args: ReadonlyArray<string>) =>
+    Effect.gen(function*() {
+      const list = join(user.cwd, "modules")
+      const watched = withEnv(user, { LIST_OF_MODULES: list })
+      const { code } = yield* runProcess(watched, args, { shows: true, node: ["--import", hooks] })
+      assert.strictEqual(code, 0)
+      return readFileSync(list, "utf8")
+    })
+
+  /** What takes long to load, and helps only who asks the endpoint or reads the help. */
+  const heavy =
+    /\/undici\/|\/@effect\/cli\/|\/@effect\/printer|\/TokenEndpoint\.js|\/NodeHttpClient\.js|\/HttpClient\.js|\/NodeTerminal\.js/g
+
+  it.scopedLive("loads neither an HTTP client nor the help", () =>
+    Effect.gen(function*() {
+      const { user } = yield* started
+      const miss = yield* modulesOf(user, ["token"])
+      const hit = yield* modulesOf(user, ["token", "--json"])
+      const help = yield* modulesOf(user, ["token", "--help"])
+      const found = (list: string) => [...new Set(list.match(heavy))].map((name) => name.replaceAll("/", "")).sort()
+      deepStrictEqual(found(hit), [])
+      assert.include(hit, "/FileTokenStore.js")
+      assert.includeMembers(found(miss), ["TokenEndpoint.js", "undici"])
+      assert.includeMembers(found(help), ["@effectcli", "NodeTerminal.js"])
+    }))
+})

@@ -1,0 +1,87 @@
+/** What only a real terminal has: keys that are not shown, Ctrl+C, and whether each stream is one. */
+import { stripVTControlCharacters } from "node:util"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { Emulator } from "@store-api/emulator"
+import { Effect } from "effect"
+import { leaksIn } from "./support/leaks.js"
+import { build, processTimeout, runProcess } from "./support/process.js"
+import { hasColours, linesOf } from "./support/screen.js"
+import { hasTerminals, onTerminal, startOnTerminal } from "./support/terminal.js"
+import { demoSecret, lastToken, newUser, userOf, variablesIn, without } from "./support/user.js"
+
+beforeAll(build, 120_000)
+
+const shows = { shows: true }
+
+const started = Effect.gen(function*() {
+  const emulator = yield* Emulator.make()
+  return { emulator, user: yield* userOf(emulator) }
+})
+
+describe.skipIf(!hasTerminals)("the binary on a terminal", { timeout: processTimeout }, () => {
+  it.scopedLive("prints a token to a pipe, and to the terminal only if it is asked to", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      const refused = yield* onTerminal(user, ["token"])
+      const sentence = "A token is not printed to a terminal, where others may see it: use a pipe, or --show."
+      deepStrictEqual([refused.code, refused.screen], [2, `store-api: \u001b[31m${sentence}\u001b[0m\r\n`])
+      deepStrictEqual(yield* emulator.requests, [])
+      const shown = yield* onTerminal(user, ["token", "--show"], shows)
+      deepStrictEqual([shown.code, shown.screen], [0, `${yield* lastToken(emulator)}\r\n`])
+      const piped = yield* onTerminal(user, ["token"], { ...shows, stdout: "pipe" })
+      deepStrictEqual([piped.code, piped.screen, piped.stdout], [0, "", `${yield* lastToken(emulator)}\n`])
+      // What was clean above was searched.
+      assert.strictEqual((yield* Effect.exit(onTerminal(user, ["token", "--show"])))._tag, "Failure")
+    }))
+
+  it.scopedLive("asks for the secret, and shows nothing of what is typed; Ctrl+C ends it", () =>
+    Effect.gen(function*() {
+      const { emulator, user: withSecret } = yield* started
+      const user = without(withSecret, "STORE_API_CLIENT_SECRET")
+      const { code, screen, stdout } = yield* onTerminal(user, ["token"], {
+        ...shows,
+        stdout: "pipe",
+        typed: [["Client secret", `${demoSecret}\r`]]
+      })
+      deepStrictEqual([code, stdout], [0, `${yield* lastToken(emulator)}\n`])
+      deepStrictEqual(linesOf(screen), ["✔ Client secret …"])
+      deepStrictEqual(leaksIn(screen, yield* user.secrets), [])
+      const cancelled = yield* onTerminal(user, ["token"], { stdout: "pipe", typed: [["Client secret", "\u0003"]] })
+      deepStrictEqual([cancelled.code, cancelled.stdout], [130, ""])
+      assert.isTrue(cancelled.screen.endsWith("\n"), "the shell goes on in a line of its own")
+    }))
+
+  it.scopedLive("runs an emulator, which shows how it is reached, and the requests; Ctrl+C ends it", () =>
+    Effect.gen(function*() {
+      const owner = yield* newUser({})
+      const { end, screen, shows, type } = yield* startOnTerminal(owner, ["emulator"], { shows: true })
+      assert.isTrue(yield* shows(/STORE_API_CLIENT_SECRET='.*'\r\n\r\n/))
+      const env = variablesIn(stripVTControlCharacters(screen()).replaceAll("\r", ""))
+      const { stdout: token } = yield* runProcess(yield* newUser(env), ["token"], { shows: true })
+      const user = yield* newUser(env, Effect.succeed([demoSecret, token.trim()]))
+      yield* runProcess(user, ["token", "--no-store"], { shows: true })
+      deepStrictEqual((yield* runProcess(user, ["call", "GET", "/orders?canary", "--no-store", "--fail"])).code, 0)
+      assert.isTrue(yield* shows("GET /orders"))
+      yield* type("\u0003")
+      const ended = yield* end
+      assert.strictEqual(ended.code, 130)
+      assert.isFalse(hasColours(ended.screen))
+      const url = env["STORE_API_AUTH_URL"] ?? ""
+      deepStrictEqual(linesOf(ended.screen), [
+        `The emulator listens on ${url}; stop it with Ctrl+C. For the shell of your application:`,
+        "",
+        `export STORE_API_AUTH_URL='${url}'`,
+        `export STORE_API_URL='${url}'`,
+        "export STORE_API_CLIENT_ID='demo-client'",
+        `export STORE_API_CLIENT_SECRET='${demoSecret}'`,
+        "",
+        ...Array.from({ length: 3 }, () => "POST /v1/oauth/accesstoken 200"),
+        "GET /orders?… 200",
+        "^C"
+      ])
+      // The secret of the demo is to be copied from there; the tokens that it gives out are nobody's but the caller's.
+      assert.isNotEmpty(token.trim())
+      deepStrictEqual(leaksIn(ended.screen, [token.trim(), demoSecret]), [demoSecret])
+    }))
+})

@@ -1,11 +1,8 @@
 /** The alerts, tried by Prometheus' own tool: when each fires, and that a mistake in one is noticed. */
-import { readFileSync } from "node:fs"
-import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
+import { read } from "./support/dashboard.js"
 import { isLeftOut, promtool, type Verdict } from "./support/promtool.js"
-
-const read = (name: string) => readFileSync(join(import.meta.dirname, "..", "prometheus", name), "utf8")
 
 const files = {
   "alerts.yml": read("alerts.yml"),

@@ -7,7 +7,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Effect, Redacted, TestClock, TestServices } from "effect"
 import { isLeftOut, redisServer } from "../../packages/redis/test/support/redisServer.js"
-import { freePort, run, secretsIn, start, tokenRequests, variablesOf } from "./support/program.js"
+import { run, secretsIn, start, tokenRequests, variablesOf } from "./support/program.js"
 import { eventually, fetched } from "./support/scrape.js"
 
 const root = join(import.meta.dirname, "..", "..")
@@ -30,10 +30,11 @@ describe("examples", { timeout: 60_000 }, () => {
     const isProgram = (file: string) => file.endsWith(".ts") && read(`src/${file}`).includes("NodeRuntime.runMain(")
     const programs = readdirSync(join(root, "examples", "src")).filter(isProgram)
     assert.isAbove(programs.length, 8)
+    const tests = read("test/programs.slow.test.ts") + read("test/prometheus.slow.test.ts")
     for (const file of programs) {
       assert.include(read("README.md"), `| [${file}](src/${file}) |`)
       // The demo has tests of its own.
-      if (file !== "demo.ts") assert.match(read("test/programs.test.ts"), new RegExp(`"${file.replace(".ts", "")}", `))
+      if (file !== "demo.ts") assert.match(tests, new RegExp(`"${file.replace(".ts", "")}", `))
     }
   })
 
@@ -175,50 +176,6 @@ describe("examples", { timeout: 60_000 }, () => {
       assert.strictEqual((yield* inFlight).status, 200)
       const { output } = yield* program.ended
       deepStrictEqual(yield* secretsIn(emulator, output, ...answers.map(({ text }) => text)), [])
-    }))
-
-  it.scopedLive("Prometheus: the series of a program that calls once a second, and nothing secret among them", () =>
-    Effect.gen(function*() {
-      const emulator = yield* Emulator.make()
-      const port = yield* freePort
-      const program = yield* start("prometheus", { ...variablesOf(emulator), METRICS_PORT: String(port) })
-      const url = `http://127.0.0.1:${port}/metrics`
-      const scraped = yield* eventually(
-        fetched(url),
-        ({ text }) => text.includes("store_api_token_acquisitions_total{outcome=\"Success\"} 1")
-      )
-      const lines = scraped.text.split("\n")
-      // What alerts and documentation speak of is there; only the shared store's counters are not, without one.
-      for (const file of ["examples/prometheus/alerts.yml", "docs/telemetry.md"]) {
-        const named = readFileSync(join(root, file), "utf8").match(/store_api_token_\w+/g) ?? []
-        const missing = [...new Set(named)].filter((name) =>
-          !new RegExp(`^${name}(_total|_count)?[{ ]`, "m").test(scraped.text)
-        )
-        assert.isAbove(named.length, 5)
-        deepStrictEqual(missing.filter((name) => !name.startsWith("store_api_token_store_")), [], file)
-      }
-      const value = (series: string) => Number(lines.find((line) => line.startsWith(`${series} `))?.split(" ").at(-1))
-      assert.include(lines, "# TYPE store_api_token_acquisitions_total counter")
-      assert.include(lines, "# TYPE store_api_token_expiry_timestamp_seconds gauge")
-      assert.include(lines, "# TYPE store_api_token_acquisition_duration_seconds histogram")
-      assert.strictEqual(value("store_api_token_acquisitions_total{outcome=\"TokenRefusedError\"}"), 0)
-      assert.strictEqual(value("store_api_token_callers_joined_total"), 0)
-      const [token] = yield* emulator.tokens
-      const expiry = value("store_api_token_expiry_timestamp_seconds{unit=\"s\"}")
-      assert.approximately(expiry, (token?.expiresAt.epochMillis ?? 0) / 1000, 2)
-      assert.strictEqual(
-        value("store_api_token_acquisition_duration_seconds_bucket{unit=\"s\",le=\"+Inf\"}"),
-        value("store_api_token_acquisition_duration_seconds_count{unit=\"s\"}")
-      )
-      yield* emulator.revoke()
-      yield* eventually(
-        fetched(url),
-        ({ text }) => text.includes("store_api_token_rejections_total{outcome=\"Dropped\"} 1")
-      )
-      deepStrictEqual(yield* secretsIn(emulator, scraped.text, yield* program.output), [])
-      assert.notInclude(scraped.text, Emulator.demoClient.clientId)
-      yield* program.signal("SIGTERM")
-      yield* program.ended
     }))
 
   it.scoped("graceful shutdown: the order in hand is ended, no other begun, the tokens outlast it", () =>

@@ -1,0 +1,206 @@
+/** The example, the configuration, the alerts and the dashboard together: scraped, and in a Prometheus that runs. */
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, layer } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { Emulator } from "@store-api/emulator"
+import { Context, Effect, Equal, Exit, HashSet, Layer } from "effect"
+import { named, read, shownIn, targets, variables } from "./support/dashboard.js"
+import { freePort, type Program, secretsIn, start, variablesOf } from "./support/program.js"
+import * as Prometheus from "./support/prometheus.js"
+import { isServerLeftOut } from "./support/promtool.js"
+import { eventually, fetched, labelsOf } from "./support/scrape.js"
+import { names, type TwoStores, twoStores } from "./support/stores.js"
+
+/**
+ * The program `prometheus` with its emulator, and two stores in this process, which are used once. Each serves its series
+ * on its port.
+ */
+class Scraped extends Context.Tag("Scraped")<Scraped, {
+  readonly emulator: Emulator.Service
+  readonly program: Program
+  readonly port: number
+  readonly stores: TwoStores
+}>() {
+  static readonly Live = Layer.scoped(
+    this,
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make()
+      const port = yield* freePort
+      const program = yield* start("prometheus", { ...variablesOf(emulator), METRICS_PORT: String(port) })
+      const stores = yield* twoStores
+      return { emulator, program, port, stores: { ...stores, use: yield* Effect.cached(stores.use) } }
+    })
+  )
+}
+
+const metrics = (port: number, holds: (text: string) => boolean) =>
+  Effect.map(
+    eventually(fetched(`http://127.0.0.1:${port}/metrics`), ({ text }) => holds(text)),
+    ({ text }) => text
+  )
+
+/** Prometheus itself adds these to whatever it scrapes. */
+const ofPrometheus = ["job", "instance"]
+
+/** What an expression asks for and is not served. */
+const missing = (
+  served: ReadonlyMap<string, ReadonlySet<string>>,
+  expression: string,
+  legend = ""
+): ReadonlyArray<string> => {
+  const selectors = [...expression.matchAll(/(store_api_token_\w+)(?:\{([^}]*)\})?/g)]
+  const grouped = [...expression.matchAll(/ by \(([^)]*)\)/g)].flatMap(([, labels = ""]) => labels.split(/,\s*/))
+  return selectors.flatMap(([, name = "", matchers = ""]) => {
+    const labels = served.get(name)
+    if (labels === undefined) return [name]
+    const asked = [...matchers.matchAll(/(\w+)=~?"/g)].map(([, label = ""]) => label)
+    return [...new Set([...asked, ...shownIn(legend), ...grouped])]
+      .filter((label) => !labels.has(label) && !ofPrometheus.includes(label))
+      .map((label) => `${name}: ${label}`)
+  })
+}
+
+/** As a browser asks when all jobs and instances are chosen; one store, or all and what has no label. */
+const asked = (expression: string, store = ".*") =>
+  expression.replaceAll(/\$(job|instance)\b/g, ".*").replaceAll("$store", store)
+
+const root = join(import.meta.dirname, "..", "..")
+const timeout = 60_000
+
+layer(Scraped.Live, { excludeTestServices: true, timeout })("examples/prometheus", (it) => {
+  it.effect("the example serves what alerts and documentation name, and nothing secret", () =>
+    Effect.gen(function*() {
+      const { emulator, port, program } = yield* Scraped
+      const scraped = yield* metrics(
+        port,
+        (text) => text.includes("store_api_token_acquisitions_total{outcome=\"Success\"} 1")
+      )
+      const lines = scraped.split("\n")
+      // What alerts and documentation speak of is there; only the shared store's counters are not, without one.
+      for (const file of ["examples/prometheus/alerts.yml", "docs/telemetry.md"]) {
+        const named = readFileSync(join(root, file), "utf8").match(/store_api_token_\w+/g) ?? []
+        const missing = [...new Set(named)].filter((name) =>
+          !new RegExp(`^${name}(_total|_count)?[{ ]`, "m").test(scraped)
+        )
+        assert.isAbove(named.length, 5)
+        deepStrictEqual(missing.filter((name) => !name.startsWith("store_api_token_store_")), [], file)
+      }
+      const value = (series: string) => Number(lines.find((line) => line.startsWith(`${series} `))?.split(" ").at(-1))
+      assert.include(lines, "# TYPE store_api_token_acquisitions_total counter")
+      assert.include(lines, "# TYPE store_api_token_expiry_timestamp_seconds gauge")
+      assert.include(lines, "# TYPE store_api_token_acquisition_duration_seconds histogram")
+      assert.strictEqual(value("store_api_token_acquisitions_total{outcome=\"TokenRefusedError\"}"), 0)
+      assert.strictEqual(value("store_api_token_callers_joined_total"), 0)
+      const [token] = yield* emulator.tokens
+      const expiry = value("store_api_token_expiry_timestamp_seconds{unit=\"s\"}")
+      assert.approximately(expiry, (token?.expiresAt.epochMillis ?? 0) / 1000, 2)
+      assert.strictEqual(
+        value("store_api_token_acquisition_duration_seconds_bucket{unit=\"s\",le=\"+Inf\"}"),
+        value("store_api_token_acquisition_duration_seconds_count{unit=\"s\"}")
+      )
+      yield* emulator.revoke()
+      yield* metrics(port, (text) => text.includes("store_api_token_rejections_total{outcome=\"Dropped\"} 1"))
+      deepStrictEqual(yield* secretsIn(emulator, scraped, yield* program.output), [])
+      assert.notInclude(scraped, Emulator.demoClient.clientId)
+    }), timeout)
+
+  it.scoped.skipIf(isServerLeftOut)(
+    "Prometheus evaluates all alerts and dashboard queries",
+    () =>
+      Effect.gen(function*() {
+        const { emulator, port, stores } = yield* Scraped
+        const configuration = read("prometheus.yml")
+          .replace("\"127.0.0.1:9464\"", `"127.0.0.1:${port}", "127.0.0.1:${stores.port}"`)
+          .replace("15s", "1s")
+        const prometheus = yield* Prometheus.start({
+          "prometheus.yml": `global: { evaluation_interval: 100ms }\n${configuration}`,
+          "alerts.yml": read("alerts.yml")
+        })
+        const acquired = "store_api_token_acquisitions_total{outcome=\"Success\"}"
+        yield* prometheus.queryUntil(`${acquired} >= 1`)
+        yield* prometheus.queryUntil(`count(${acquired.replace("}", ", store=~\".+\"}")} == 0) == ${names.length}`)
+        yield* emulator.revoke()
+        yield* stores.use
+        yield* prometheus.queryUntil(`count(increase(${acquired}[1m]) > 0) == ${names.length + 1}`)
+        /** A scrape that was late leaves a gap: as soon as all are there. */
+        const answers = (expression: string, stores: ReadonlyArray<string | undefined>) =>
+          eventually(
+            prometheus.query(expression),
+            (samples) =>
+              Equal.equals(
+                HashSet.fromIterable(samples.map(({ metric }) => metric["store"])),
+                HashSet.fromIterable(stores)
+              )
+          ).pipe(Effect.timeoutFail({
+            duration: "30 seconds",
+            onTimeout: () => new Error(`not of ${stores.join(", ")}: ${expression}`)
+          }))
+        for (const { expr, legendFormat } of targets) {
+          // The example, whose store has no label and is not shared, and the two that share theirs.
+          const samples = yield* answers(asked(expr), /_store_/.test(expr) ? names : [undefined, ...names])
+          const legends = samples.map(({ metric }) => named(legendFormat, metric))
+          assert.lengthOf(
+            new Set(legends),
+            samples.length,
+            `${expr}: two lines of one name among ${legends.join(", ")}`
+          )
+          for (const { metric } of samples) {
+            const absent = shownIn(legendFormat).filter((label) => !(label in metric))
+            deepStrictEqual(absent, "store" in metric ? [] : ["store"], expr)
+          }
+          const [of] = names
+          yield* answers(asked(expr, of), [of])
+        }
+        const alerts = yield* eventually(
+          prometheus.alerts,
+          (alerts) =>
+            alerts.every(({ health }) => health !== "unknown") && alerts.some(({ state }) => state === "firing")
+        )
+        assert.isAtLeast(alerts.length, 7)
+        deepStrictEqual(alerts.filter(({ health }) => health !== "ok"), [])
+        // Those of the two stores, as their shared stores are down; nothing else is wrong.
+        const firing = alerts.filter(({ state }) => state === "firing")
+        deepStrictEqual(firing.map(({ name }) => name), ["StoreTokenStoreDown"])
+        const broken = yield* Effect.exit(prometheus.query("sum by (outcome (up)"))
+        assert.isTrue(Exit.isFailure(broken), "what it does not take is noticed")
+        deepStrictEqual(
+          yield* prometheus.query("store_api_token_rejections{outcome=\"Kept\"}"),
+          [],
+          "as is what is not there"
+        )
+      }),
+    timeout
+  )
+
+  it.effect("the dashboard uses series and labels that are served, and no other", () =>
+    Effect.gen(function*() {
+      const { port, stores } = yield* Scraped
+      yield* stores.use
+      const served = labelsOf([
+        yield* metrics(port, (text) => text.includes("store_api_token_acquisitions_total{outcome=\"Success\"}")),
+        yield* metrics(
+          stores.port,
+          (text) => names.every((name) => new RegExp(`^store_api_token_store_hits_total.*"${name}"`, "m").test(text))
+        )
+      ].join("\n"))
+      assert.isAbove(targets.length, 8)
+      assert.lengthOf(variables, 3)
+      deepStrictEqual(variables.flatMap((expression) => missing(served, expression)), [])
+      deepStrictEqual(targets.flatMap(({ expr, legendFormat }) => missing(served, expr, legendFormat)), [])
+      deepStrictEqual(
+        [
+          missing(served, "store_api_token_rejections{outcome=\"Kept\"}"),
+          missing(served, "store_api_token_rejections_total{cause=~\"Kept\"}"),
+          missing(served, "sum by (operation) (store_api_token_rejections_total)"),
+          missing(served, "store_api_token_store_failures_total", "{{operation}} {{reason}}")
+        ],
+        [
+          ["store_api_token_rejections"],
+          ["store_api_token_rejections_total: cause"],
+          ["store_api_token_rejections_total: operation"],
+          ["store_api_token_store_failures_total: reason"]
+        ]
+      )
+    }), timeout)
+})

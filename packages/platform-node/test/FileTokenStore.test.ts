@@ -10,7 +10,7 @@ import { FileTokenStore } from "@store-api/platform-node"
 import { ConfigProvider, Deferred, Effect, Fiber, Layer, Option, type Scope, TestClock } from "effect"
 import { tokenStoreContract } from "../../core/test/support/tokenStoreContract.js"
 import { fileIn, newFolder, own, pathsIn, started, storeOver } from "./support/tokenFolder.js"
-import { withVariables } from "./utils.js"
+import { withVariables } from "./support/withVariables.js"
 
 tokenStoreContract(
   "FileTokenStore",

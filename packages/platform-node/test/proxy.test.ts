@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { Effect, Layer, Redacted } from "effect"
+import { withVariables } from "./support/withVariables.js"
 import {
   at,
   authorized,
@@ -22,8 +23,7 @@ import {
   startProxy,
   startStore,
   startTlsStore,
-  store,
-  withVariables
+  store
 } from "./utils.js"
 
 /** The options of a store that is not on this machine, by its name, and takes secrets without TLS. */

@@ -187,14 +187,6 @@ const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((name) 
 // Where the tests run may be a proxy; the layers' default would go through it.
 for (const name of proxyVariables) Reflect.deleteProperty(process.env, name)
 
-/** With these variables in the environment of this process, and without them afterwards. */
-export const withVariables = (changes: Readonly<Record<string, string>>) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.acquireUseRelease(
-    Effect.sync(() => Object.assign(process.env, changes)),
-    () => effect,
-    () => Effect.sync(() => Object.keys(changes).forEach((name) => Reflect.deleteProperty(process.env, name)))
-  )
-
 export interface Outcome {
   readonly output: string
   readonly errors: string

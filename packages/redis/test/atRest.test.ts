@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { RedisTokenStore } from "@store-api/redis"
 import { Effect, Redacted, type Scope } from "effect"
-import { all, members, renewal, share, shop, until } from "./support/fleet.js"
+import { inProcess, renewal, share, shop, tokens, until } from "./support/fleet.js"
 import { isLeftOut, type RedisServer, redisServer } from "./support/redisServer.js"
 
 const limit = 60_000
@@ -53,13 +53,12 @@ const shows = (where: string, text: string) => forms(text).some((form) => where.
 describe.skipIf(isLeftOut)("what Redis holds and is told", () => {
   it.scopedLive("shows no token, no secret and no client id", () =>
     Effect.gen(function*() {
-      const [redis, { asked, settings, tokens }] = yield* Effect.all([redisServer(), shop()])
+      const [redis, { asked, settings, tokens: allIssued }] = yield* Effect.all([redisServer(), shop()])
       const told = yield* monitor(redis)
-      const fleet = yield* members(3)
-      yield* share(fleet, redis, settings)
-      yield* all(fleet, "get")
-      yield* renewal(fleet, asked)
-      const issued = (yield* tokens).map(({ value }) => Redacted.value(value))
+      const members = yield* share(inProcess, 3, redis, settings)
+      yield* tokens(members)
+      yield* renewal(members, asked)
+      const issued = (yield* allIssued).map(({ value }) => Redacted.value(value))
       assert.lengthOf(issued, 2)
       const secrets = [settings.clientId, settings.clientSecret, ...issued]
       const seen = `${yield* held(redis)}\n${told()}`

@@ -2,28 +2,16 @@ import { connect } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { RedisTokenStore } from "@store-api/redis"
-import { Clock, type Duration, Effect, Either, Fiber, Option, Redacted } from "effect"
-import * as VirtualClock from "../../core/test/support/virtualClock.js"
-import { until } from "./support/fleet.js"
+import { type Duration, Effect, Either, Fiber, Option, Redacted } from "effect"
+import { onVirtualTime, until } from "./support/fleet.js"
 import { proxyTo } from "./support/proxy.js"
 import { isLeftOut, redisServer } from "./support/redisServer.js"
 
 const limit = 90_000
 
-/** In real time, what it looks for by the clock of the test. */
-const eventually = <E, R>(what: string, isSo: Effect.Effect<boolean, E, R>) =>
-  Effect.clockWith((clock) => Effect.withClock(until(what, Effect.withClock(isSo, clock)), Clock.make()))
-
 const reached = Effect.flatMap(redisServer(), ({ port }) => proxyTo(port))
 
 const storeAt = (port: number) => RedisTokenStore.make({ url: Redacted.make(`redis://127.0.0.1:${port}`) })
-
-/** The store's own times pass as the test says; those of the network are real. */
-const onVirtualTime = <A, E, R>(body: (virtual: VirtualClock.VirtualClock) => Effect.Effect<A, E, R>) =>
-  Effect.suspend(() => {
-    const virtual = VirtualClock.make()
-    return Effect.withClock(body(virtual), virtual.clock)
-  })
 
 describe.skipIf(isLeftOut)("a connection that says nothing any more", () => {
   it.scopedLive(
@@ -48,7 +36,7 @@ describe.skipIf(isLeftOut)("a connection that says nothing any more", () => {
               yield* givenUpAfter("249 millis")
             }
             yield* givenUpAfter("250 millis")
-            yield* eventually("it works", Effect.isSuccess(store.get("key")))
+            yield* until("it works", Effect.isSuccess(store.get("key")))
             deepStrictEqual(yield* store.get("key"), Option.some("entry"))
             assert.strictEqual(yield* proxy.opened, 2)
           })
@@ -68,7 +56,7 @@ describe.skipIf(isLeftOut)("a connection that says nothing any more", () => {
             const store = yield* storeAt(proxy.port)
             yield* proxy.hold
             const earlier = yield* Effect.fork(store.put("key", "entry", "1 hour"))
-            yield* eventually("it is done", Effect.map(redis.command("GET", "key"), (entry) => entry === "entry"))
+            yield* until("it is done", Effect.map(redis.command("GET", "key"), (entry) => entry === "entry"))
             yield* redis.pause
             yield* virtual.advance(1)
             const slow = yield* Effect.fork(store.get("key"))
@@ -95,7 +83,7 @@ describe.skipIf(isLeftOut)("a connection that says nothing any more", () => {
         yield* onVirtualTime((virtual) =>
           Effect.gen(function*() {
             const making = yield* Effect.fork(storeAt(proxy.port))
-            yield* eventually("it connects", Effect.map(proxy.opened, (count) => count === 1))
+            yield* until("it connects", Effect.map(proxy.opened, (count) => count === 1))
             yield* virtual.advance("1 second")
             const store = yield* Fiber.join(making)
             yield* virtual.advance("9 seconds")
@@ -105,11 +93,11 @@ describe.skipIf(isLeftOut)("a connection that says nothing any more", () => {
               Effect.sync(() => connect(proxy.port, "127.0.0.1")),
               (socket) => Effect.sync(() => socket.destroy())
             )
-            yield* eventually("it is accepted", Effect.map(proxy.opened, (count) => count >= 2))
+            yield* until("it is accepted", Effect.map(proxy.opened, (count) => count >= 2))
             yield* proxy.lose
             yield* proxy.letGo
             yield* virtual.advance("1 millis")
-            yield* eventually("it works", Effect.isSuccess(store.get("key")))
+            yield* until("it works", Effect.isSuccess(store.get("key")))
             assert.strictEqual(yield* proxy.opened, 3)
           })
         )
@@ -119,6 +107,20 @@ describe.skipIf(isLeftOut)("a connection that says nothing any more", () => {
 })
 
 describe.skipIf(isLeftOut)("a store whose scope has ended", () => {
+  it.scopedLive("has closed its connection, also when Redis does not respond", () =>
+    Effect.gen(function*() {
+      const proxy = yield* reached
+      for (const fault of [Effect.void, proxy.hold]) {
+        yield* Effect.scoped(Effect.gen(function*() {
+          const store = yield* storeAt(proxy.port)
+          yield* store.put("key", "entry", "1 hour")
+          assert.strictEqual(yield* proxy.living, 1)
+          yield* fault
+        }))
+        yield* until("it is closed", Effect.map(proxy.living, (count) => count === 0))
+      }
+    }), limit)
+
   it.scopedLive("fails, and connects no more, however long ago that was", () =>
     Effect.gen(function*() {
       const proxy = yield* reached
@@ -132,7 +134,7 @@ describe.skipIf(isLeftOut)("a store whose scope has ended", () => {
             Effect.sync(() => connect(proxy.port, "127.0.0.1")),
             (socket) => Effect.sync(() => socket.destroy())
           )
-          yield* eventually("it is accepted", Effect.map(proxy.opened, (count) => count >= 2))
+          yield* until("it is accepted", Effect.map(proxy.opened, (count) => count >= 2))
           assert.strictEqual(yield* proxy.opened, 2)
         })
       )

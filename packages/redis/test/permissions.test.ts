@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe, layer } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { createClient } from "@redis/client"
 import { RedisTokenStore } from "@store-api/redis"
 import { Effect, Option, Redacted } from "effect"
-import { isLeftOut, redisServer } from "./support/redisServer.js"
+import { emptyRedis, isLeftOut, Redis } from "./support/redisServer.js"
 
 /** The user that docs/redis.md recommends, as the words of Redis's own command. */
 const documented = () => {
@@ -32,12 +32,12 @@ const clientAt = (url: string) =>
     (client) => Effect.sync(() => client.destroy())
   )
 
-/** A server with a user of these rights: its administrator, and where that user signs in. */
-const serverWith = (user: ReadonlyArray<string>) =>
+/** The server with a user of these rights: its administrator, and where that user signs in. */
+const serverWith = ([name = "", ...rights]: ReadonlyArray<string>) =>
   Effect.gen(function*() {
-    const { url } = yield* redisServer()
+    const { url } = yield* emptyRedis
     const administrator = yield* clientAt(url)
-    yield* Effect.promise(() => administrator.sendCommand(["ACL", "SETUSER", ...user]))
+    yield* Effect.promise(() => administrator.sendCommand(["ACL", "SETUSER", name, "reset", ...rights]))
     return { administrator, url: `${url.replace("redis://", "redis://store-api:password@")}/1` }
   })
 
@@ -46,49 +46,51 @@ const storeOf = (user: ReadonlyArray<string>) =>
   Effect.flatMap(serverWith(user), ({ url }) => RedisTokenStore.make({ url: Redacted.make(url) }))
 
 describe.skipIf(isLeftOut)("the rights that docs/redis.md recommends", () => {
-  it.scopedLive("are enough for each operation", () =>
-    Effect.gen(function*() {
-      deepStrictEqual(yield* everything(yield* storeOf(documented())), {
-        entry: Option.some("an entry"),
-        extended: true,
-        removed: true
-      })
-    }))
-
-  it.scopedLive("are not more than that: other keys and commands are refused", () =>
-    Effect.gen(function*() {
-      const store = yield* storeOf(documented())
-      const error = yield* Effect.flip(store.get("another key"))
-      assert.strictEqual(error.reason, "NOPERM")
-    }))
-
-  it.scopedLive.each([
-    "CLIENT LIST",
-    "CLIENT PAUSE 1",
-    "CLIENT KILL TYPE normal SKIPME yes",
-    "KEYS *",
-    "SCAN 0",
-    "FLUSHALL",
-    "CONFIG GET maxmemory",
-    "ACL LIST"
-  ])("do not let anybody %s, as its administrator may", (command) =>
-    Effect.gen(function*() {
-      const { administrator, url } = yield* serverWith(documented())
-      const user = yield* clientAt(url)
-      const refusal = (client: typeof user) =>
-        Effect.promise(() => client.sendCommand(command.split(" ")).then(() => "none", String))
-      assert.include(yield* refusal(user), "NOPERM")
-      assert.strictEqual(yield* refusal(administrator), "none")
-    }))
-
-  it.scopedLive.each(["+select", "+get", "+set", "+del", "+eval", "+pexpire", "~store-api-token-v1:*"])(
-    "are not enough without %s",
-    (right) =>
+  layer(Redis.layer, { excludeTestServices: true })((it) => {
+    it.scoped("are enough for each operation", () =>
       Effect.gen(function*() {
-        const rights = documented().filter((word) => word !== right)
-        assert.notStrictEqual(rights.length, documented().length)
-        const error = yield* Effect.flip(everything(yield* storeOf(rights)))
-        assert.strictEqual(error._tag, "TokenStoreError")
-      })
-  )
+        deepStrictEqual(yield* everything(yield* storeOf(documented())), {
+          entry: Option.some("an entry"),
+          extended: true,
+          removed: true
+        })
+      }))
+
+    it.scoped("are not more than that: other keys and commands are refused", () =>
+      Effect.gen(function*() {
+        const store = yield* storeOf(documented())
+        const error = yield* Effect.flip(store.get("another key"))
+        assert.strictEqual(error.reason, "NOPERM")
+      }))
+
+    it.scoped.each([
+      "CLIENT LIST",
+      "CLIENT PAUSE 1",
+      "CLIENT KILL TYPE normal SKIPME yes",
+      "KEYS *",
+      "SCAN 0",
+      "FLUSHALL",
+      "CONFIG GET maxmemory",
+      "ACL LIST"
+    ])("do not let anybody %s, as its administrator may", (command) =>
+      Effect.gen(function*() {
+        const { administrator, url } = yield* serverWith(documented())
+        const user = yield* clientAt(url)
+        const refusal = (client: typeof user) =>
+          Effect.promise(() => client.sendCommand(command.split(" ")).then(() => "none", String))
+        assert.include(yield* refusal(user), "NOPERM")
+        assert.strictEqual(yield* refusal(administrator), "none")
+      }))
+
+    it.scoped.each(["+select", "+get", "+set", "+del", "+eval", "+pexpire", "~store-api-token-v1:*"])(
+      "are not enough without %s",
+      (right) =>
+        Effect.gen(function*() {
+          const rights = documented().filter((word) => word !== right)
+          assert.notStrictEqual(rights.length, documented().length)
+          const error = yield* Effect.flip(everything(yield* storeOf(rights)))
+          assert.strictEqual(error._tag, "TokenStoreError")
+        })
+    )
+  })
 })

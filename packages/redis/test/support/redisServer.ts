@@ -4,7 +4,8 @@ import { connect, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createClient } from "@redis/client"
-import { Effect, type Scope } from "effect"
+import { Context, Effect, Layer, type Scope } from "effect"
+import { certificate } from "./certificates.js"
 
 /** Debian's `redis-server`; without it tests are left out, but never where `CI=true`. */
 export const isLeftOut: boolean = spawnSync("redis-server", ["--version"]).status !== 0 && process.env["CI"] !== "true"
@@ -26,7 +27,7 @@ export interface RedisServer {
   readonly connected: Effect.Effect<number>
 }
 
-export const freePort: Effect.Effect<number> = Effect.async((resume) => {
+const freePort: Effect.Effect<number> = Effect.async((resume) => {
   const server = createServer()
   server.listen(0, "127.0.0.1", () => {
     const address = server.address()
@@ -50,11 +51,15 @@ const answers = (port: number): Effect.Effect<boolean> =>
 
 type Words = ReadonlyArray<string>
 
+// `createClient` defines a class with all commands unless its options equal those of the last call, which takes 15 ms. The store's
+// options are others, so that the commands of the tests use duplicates of one client.
+const template = createClient()
+
 /** A connection of its own, for what is to be done over it. */
 const over =
   (url: string) => <A>(use: (command: (...words: Words) => Promise<unknown>) => Promise<A>): Effect.Effect<A> =>
     Effect.acquireUseRelease(
-      Effect.promise(() => createClient({ url }).on("error", () => undefined).connect()),
+      Effect.promise(() => template.duplicate({ url }).on("error", () => undefined).connect()),
       (client) => Effect.promise(() => use((...words) => client.sendCommand([...words]))),
       (client) => Effect.promise(() => client.close())
     )
@@ -123,3 +128,23 @@ export const redisServer = (
       })
     }
   })
+
+/** A server that is reached over TLS too; plain text is for the tests. */
+export const redisOverTls = (clients: "yes" | "no", name?: string) =>
+  Effect.gen(function*() {
+    const [{ cert, key }, port] = yield* Effect.all([certificate(name), freePort])
+    const redis = yield* redisServer(
+      ["--tls-port", String(port), "--tls-cert-file", cert, "--tls-key-file", key].concat(
+        ["--tls-ca-cert-file", cert, "--tls-auth-clients", clients]
+      )
+    )
+    return { ...redis, cert, key, tlsUrl: `rediss://127.0.0.1:${port}` }
+  })
+
+/** A server that the tests of a file share. */
+export class Redis extends Context.Tag("Redis")<Redis, RedisServer>() {
+  static readonly layer = Layer.scoped(Redis, redisServer())
+}
+
+/** The shared server, without any entry. */
+export const emptyRedis = Effect.tap(Redis, ({ command }) => command("FLUSHALL"))

@@ -1,0 +1,59 @@
+/** Child processes that perform orders, and the parent's side of the conversation. The child's side is `serve.ts`. */
+import { type ChildProcess as NodeChildProcess, fork } from "node:child_process"
+import { Data, Effect, type Scope } from "effect"
+import type { Reply } from "./serve.js"
+
+/** The child failed to perform an order; `tag` is the tag of its error. */
+export class ChildError extends Data.TaggedError("ChildError")<{ readonly tag: string }> {}
+
+export interface ChildProcess {
+  /** Sends an order and waits for its result. A process that ends before it replies is a defect. */
+  readonly ask: (order: unknown) => Effect.Effect<unknown, ChildError>
+  /** Sends SIGKILL and waits for the end of the process. */
+  readonly kill: Effect.Effect<void>
+}
+
+const hasEnded = (child: NodeChildProcess) => child.exitCode !== null || child.signalCode !== null
+
+/** Starts a process that runs this file. It is killed with the scope. */
+export const start = (
+  file: string,
+  variables: Readonly<Record<string, string>> = {}
+): Effect.Effect<ChildProcess, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const waiting = new Map<number, (result: Effect.Effect<unknown, ChildError>) => void>()
+    const child = yield* Effect.sync(() =>
+      fork(file, { execArgv: [], env: { ...process.env, NODE_OPTIONS: "", ...variables }, stdio: "inherit" })
+        .on("message", ({ error, id, value }: Reply) => {
+          waiting.get(id)?.(error === undefined ? Effect.succeed(value) : Effect.fail(new ChildError({ tag: error })))
+          waiting.delete(id)
+        })
+        .once("exit", (code, signal) => {
+          for (const resume of waiting.values()) resume(Effect.dieMessage(`the process ended: ${signal ?? code}`))
+          waiting.clear()
+        })
+    )
+    const kill = Effect.async<void>((resume) => {
+      if (hasEnded(child)) {
+        resume(Effect.void)
+        return
+      }
+      child.once("exit", () => resume(Effect.void))
+      child.kill("SIGKILL")
+    })
+    yield* Effect.addFinalizer(() => kill)
+    let last = 0
+    return {
+      kill,
+      ask: (order: unknown) =>
+        Effect.async<unknown, ChildError>((resume) => {
+          if (hasEnded(child)) {
+            resume(Effect.dieMessage("the process has ended"))
+            return
+          }
+          const id = ++last
+          waiting.set(id, resume)
+          child.send({ id, order })
+        })
+    }
+  }).pipe(Effect.uninterruptible)

@@ -1,8 +1,5 @@
-/**
- * The house: a module of core imports only from the floors below it, nothing imports in a circle,
- * and core knows neither Node nor the other packages.
- */
-const floors = [
+/** Modules import only from layers below their own, packages only from the packages that they are built on. */
+const layers = [
   ["AccessTokenError", "AccessTokenMetrics", "TokenPolicy"],
   [
     "AccessToken",
@@ -35,88 +32,59 @@ const floors = [
   ["index"]
 ]
 
-const modules = (names) => `^packages/core/src/(${names.join("|")})[.]ts$`
+/** The packages that each package may import. */
+const packages = {
+  core: [],
+  "platform-node": ["core"],
+  redis: ["core"],
+  emulator: [],
+  cli: ["core", "platform-node", "emulator"]
+}
+
+const sources = (...names) => `^packages/(${names.join("|")})/src/`
+const modules = (names) => `${sources("core")}(${names.join("|")})[.]ts$`
 const internals = (names) => names.filter((name) => name.startsWith("internal/"))
 
-const floorRules = floors.map((names, index) => ({
-  name: `floor-${index + 1}-imports-from-below`,
-  severity: "error",
-  comment: `${names.join(", ")}: only from the floors below, and a floor's own internals`,
-  from: { path: modules(names) },
-  to: {
-    path: "^packages/core/src/",
-    pathNot: [...floors.slice(0, index), internals(names)].filter((names) => names.length > 0).map(modules)
-  }
-}))
+const rule = (name, from, to) => ({ name, severity: "error", from, to })
 
 module.exports = {
   forbidden: [
-    { name: "no-circular", severity: "error", from: {}, to: { circular: true } },
-    {
-      name: "every-module-has-a-floor",
-      severity: "error",
-      from: { path: "^packages/core/src/", pathNot: floors.map(modules) },
-      to: {}
-    },
-    ...floorRules,
-    {
-      name: "core-knows-no-node",
-      severity: "error",
-      from: { path: "^packages/core/src/" },
-      to: { dependencyTypes: ["core"] }
-    },
-    {
-      name: "core-has-two-peers",
-      severity: "error",
-      from: { path: "^packages/core/src/" },
-      to: { pathNot: ["^packages/core/src/", "node_modules/effect/", "node_modules/@effect/platform/"] }
-    },
-    {
-      name: "emulator-stands-alone",
-      severity: "error",
-      from: { path: "^packages/emulator/src/" },
-      to: { path: "(^|/)packages/|@store-api/", pathNot: "^packages/emulator/src/" }
-    },
-    {
-      name: "platform-node-stands-on-core",
-      severity: "error",
-      from: { path: "^packages/platform-node/src/" },
-      to: { path: "(^|/)packages/|@store-api/", pathNot: "^packages/platform-node/src/|(^|/)packages/core/dist/" }
-    },
-    {
-      name: "redis-stands-on-core",
-      severity: "error",
-      from: { path: "^packages/redis/src/" },
-      to: { path: "(^|/)packages/|@store-api/", pathNot: "^packages/redis/src/|(^|/)packages/core/dist/" }
-    },
-    {
-      name: "cli-stands-on-three",
-      severity: "error",
-      comment: "core, platform-node and the emulator",
-      from: { path: "^packages/cli/src/" },
-      to: {
+    rule("no-circular", {}, { circular: true }),
+    rule("every-module-has-a-layer", { path: sources("core"), pathNot: layers.map(modules) }, {}),
+    // A module may also import the internal modules of its own layer.
+    ...layers.map((names, index) =>
+      rule(`layer-${index + 1}-imports-from-below`, { path: modules(names) }, {
+        path: sources("core"),
+        pathNot: [...layers.slice(0, index), internals(names)].filter((names) => names.length > 0).map(modules)
+      })
+    ),
+    rule("core-imports-no-node", { path: sources("core") }, { dependencyTypes: ["core"] }),
+    rule("core-imports-two-peers", { path: sources("core") }, {
+      pathNot: [sources("core"), "node_modules/effect/", "node_modules/@effect/platform/"]
+    }),
+    ...Object.entries(packages).map(([name, below]) =>
+      rule(`${name}-imports-from-below`, { path: sources(name) }, {
         path: "(^|/)packages/|@store-api/",
-        pathNot: "^packages/cli/src/|(^|/)packages/(core|platform-node|emulator)/dist/"
-      }
-    },
-    {
-      name: "nobody-imports-cli",
-      severity: "error",
-      from: { path: "^packages/", pathNot: "^packages/cli/" },
-      to: { path: "(^|/)packages/cli/|@store-api/cli" }
-    },
-    {
-      name: "sources-import-no-tests",
-      severity: "error",
-      from: { path: "^packages/[^/]+/src/" },
-      to: { path: "/test/" }
-    }
+        pathNot: sources(name, ...below)
+      })
+    ),
+    rule("other-packages-by-name", { path: "^packages/([^/]+)/src/" }, {
+      path: "^packages/",
+      pathNot: "^packages/$1/",
+      dependencyTypesNot: ["aliased-tsconfig-paths"]
+    }),
+    rule("other-packages-without-internals", { path: "^packages/([^/]+)/src/" }, {
+      path: "^packages/[^/]+/src/internal/",
+      pathNot: "^packages/$1/"
+    }),
+    rule("sources-import-no-tests", { path: "^packages/[^/]+/src/" }, { path: "/test/" }),
+    rule("packages-and-examples-import-no-tools", { path: "^(packages|examples)/" }, { path: "^tools/" })
   ],
   options: {
-    // Built packages are seen where they are imported, and not looked into.
     doNotFollow: { path: "node_modules|/dist/" },
     tsPreCompilationDeps: true,
-    tsConfig: { fileName: "tsconfig.base.json" },
+    // Resolves the packages to their sources, so that nothing has to be built. The path has to be absolute.
+    tsConfig: { fileName: `${__dirname}/tsconfig.json` },
     enhancedResolveOptions: { exportsFields: ["exports"], conditionNames: ["types", "import", "default"] }
   }
 }

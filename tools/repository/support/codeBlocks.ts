@@ -11,19 +11,20 @@ export interface CodeBlock {
   readonly code: string
 }
 
-const markdownFiles = () => [
+/** All pages but those of docs/reference: their examples are in the docstrings, their other code in the sources. */
+export const markdownFiles = (): ReadonlyArray<string> => [
   "README.md",
   "CONTRIBUTING.md",
+  "SECURITY.md",
   join("examples", "README.md"),
-  ...(existsSync(join(root, "docs")) ? readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" }) : [])
+  ...readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".md"))
     .map((name) => join("docs", name))
-    // Its examples are those of the doc comments, and its other code is what the sources declare.
     .filter((file) => !file.startsWith(join("docs", "reference"))),
   ...packages().map((name) => join("packages", name, "README.md")).filter((file) => existsSync(join(root, file)))
 ]
 
-const packages = () =>
+export const packages = () =>
   readdirSync(join(root, "packages")).filter((name) => existsSync(join(root, "packages", name, "src")))
 
 const sourceFiles = () =>

@@ -90,6 +90,7 @@ export const summaryOf = ({ mutants, source }) => {
   }
 }
 
+/** @returns {{ files: Record<string, object>, versions: Record<string, string> } | undefined} */
 export const readReport = () => {
   const path = join(root, reportPath)
   return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : undefined

@@ -20,7 +20,7 @@ const paths = Object.fromEntries(
 
 /** Type-checks blocks as modules beside the examples. Returns what is wrong with each. */
 const check = (blocks: ReadonlyArray<CodeBlock>): ReadonlyArray<string> => {
-  const { config } = ts.readConfigFile(join(root, "tsconfig.base.json"), ts.sys.readFile) as {
+  const { config } = ts.readConfigFile(join(root, "tsconfig.base.json"), (path) => ts.sys.readFile(path)) as {
     readonly config: { readonly compilerOptions: object }
   }
   const { options } = ts.convertCompilerOptionsFromJson(
@@ -44,7 +44,9 @@ const check = (blocks: ReadonlyArray<CodeBlock>): ReadonlyArray<string> => {
     const file = program.getSourceFile(path)
     return [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)].map((problem) => {
       const line = file?.getLineAndCharacterOfPosition(problem.start ?? 0).line ?? 0
-      return `${place({ ...block, line: block.line + line })}: ${ts.flattenDiagnosticMessageText(problem.messageText, " ")}`
+      return `${place({ ...block, line: block.line + line })}: ${
+        ts.flattenDiagnosticMessageText(problem.messageText, " ")
+      }`
     })
   })
 }

@@ -48,7 +48,10 @@ describe("npm run typetest", { timeout: 120_000 }, () => {
       }
     })
     assert.strictEqual(status, 1, stdout + stderr)
-    assert.includeMembers([...stderr.matchAll(/ at .* ❭ (.*)$/gm)].map(([, name]) => name), changes.map(([test]) => test))
+    assert.includeMembers(
+      [...stderr.matchAll(/ at .* ❭ (.*)$/gm)].map(([, name]) => name),
+      changes.map(([test]) => test)
+    )
     assert.include(stderr, "is not the same as type")
   })
 })

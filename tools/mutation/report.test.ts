@@ -1,0 +1,39 @@
+/** The committed report of `npm run mutation` describes the files as they are, and each is above its threshold. */
+import { assert, describe, it } from "vitest"
+import { pageOf, pagePath, problemsOf, readReport, textOf } from "./report.mjs"
+
+const report = readReport() ?? { files: {}, versions: {} }
+const path = "packages/core/src/TokenPolicy.ts"
+const text = textOf(path)
+
+/** The problems of the first file, if this was its text. */
+const problemsOfText = (changed: string) =>
+  problemsOf(report, (other) => other === path ? changed : textOf(other)).join()
+
+/** The problems of the first file, if it was measured so. */
+const problemsOfResult = (change: object) =>
+  problemsOf({ ...report, files: { ...report.files, [path]: { ...report.files[path], ...change } } }).join()
+
+describe("the mutation report", () => {
+  it("is current, above the threshold, and shown in docs/mutation.md", () => {
+    assert.deepStrictEqual(problemsOf(report), [])
+    assert.strictEqual(textOf(pagePath), pageOf(report))
+  })
+
+  it("is outdated by a change of code or an exemption, not of a comment", () => {
+    assert.include(problemsOfText(text.replace("60_000", "61_000")), "has changed")
+    assert.include(
+      problemsOfText(text.replace(/^export const/m, "// Stryker disable next-line all: x\n$&")),
+      "has changed"
+    )
+    assert.include(problemsOfText(`// Stryker disable all: because\n${text}`), "not for one line")
+    assert.strictEqual(problemsOfText(`/** Some words. */\n${text}`), "")
+  })
+
+  it("needs every file, its real score, and a reason for each exemption", () => {
+    assert.include(problemsOf({ ...report, files: {} }).join(), `${path}: not in the report`)
+    assert.include(problemsOfResult({ killed: 89, survived: 11, timeout: 0, noCoverage: 0, score: 89 }), "less than")
+    assert.include(problemsOfResult({ survived: 1000 }), "is not that of its counts")
+    assert.include(problemsOfResult({ ignored: [{ at: "x", mutator: "x", reason: "" }] }), "without a reason")
+  })
+})

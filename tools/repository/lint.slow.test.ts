@@ -1,0 +1,35 @@
+/** What `npm run lint` looks at, and that the rules for libraries find what they forbid. */
+import { spawnSync } from "node:child_process"
+import { ESLint } from "eslint"
+import tseslint from "typescript-eslint"
+import { assert, describe, it } from "vitest"
+import { root } from "./support/command.js"
+
+// Without type information, which takes seconds to load: none of the rules here needs it.
+const eslint = new ESLint({ cwd: root, overrideConfig: tseslint.configs.disableTypeChecked as never })
+
+describe("npm run lint", { timeout: 60_000 }, () => {
+  it("ignores no source of the repository", async () => {
+    const { stdout } = spawnSync("git", ["ls-files", "*.ts", "*.mjs", "*.cjs", "*.js"], { cwd: root, encoding: "utf8" })
+    const files = stdout.trim().split("\n")
+    assert.isAbove(files.length, 200)
+    const ignored = await Promise.all(files.map((file) => eslint.isPathIgnored(file)))
+    assert.deepStrictEqual(files.filter((_, index) => ignored[index]), [])
+  })
+
+  it.each([
+    ["no-restricted-syntax", "packages/core/src/index.ts", "export const now = Date.now()\n"],
+    ["no-restricted-imports", "packages/redis/src/index.ts", `import { Effect } from "effect"\nexport const e = Effect.void\n`],
+    ["@effect/dprint", "tools/workspace/start.mjs", "export const a = 1;\n"]
+  ])("finds a breach of %s in %s", async (rule, filePath, code) => {
+    const [result] = await eslint.lintText(code, { filePath })
+    assert.include(result?.messages.map(({ ruleId }) => ruleId), rule)
+  })
+
+  it("checks promises with type information", async () => {
+    const config = await new ESLint({ cwd: root }).calculateConfigForFile("examples/src/demo.ts") as {
+      readonly rules: Readonly<Record<string, ReadonlyArray<unknown>>>
+    }
+    assert.strictEqual(config.rules["@typescript-eslint/no-floating-promises"]?.[0], 2)
+  })
+})

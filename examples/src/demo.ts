@@ -1,25 +1,12 @@
 /**
- * The demo behind `npm start`: a token is had, used, kept, renewed and recovered, for everyone to see.
+ * The demo behind `npm start`: a token is acquired, used, cached, renewed and recovered.
  *
  * Without any `STORE_API_*` variable it starts the emulator on this machine; with them it talks to the real service.
  */
 import { NodeRuntime } from "@effect/platform-node"
-import { Console, Effect } from "effect"
-import { isConfigured } from "./demo/environment.js"
-import { sentence } from "./demo/failure.js"
-import { withEmulator, withService } from "./demo/stories.js"
+import { Effect } from "effect"
+import { main } from "./demo/main.js"
 
-const demo = Effect.if(isConfigured, { onTrue: () => withService, onFalse: () => withEmulator })
-
-NodeRuntime.runMain(
-  demo.pipe(
-    Effect.catchAll((error) =>
-      Effect.zipRight(
-        Console.error(sentence(error)),
-        Effect.sync(() => {
-          process.exitCode = 1
-        })
-      )
-    )
-  )
-)
+NodeRuntime.runMain(Effect.map(main, (code) => {
+  process.exitCode = code
+}))

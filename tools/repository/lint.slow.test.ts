@@ -23,7 +23,7 @@ describe("npm run lint", { timeout: 60_000 }, () => {
     ["@effect/dprint", "tools/workspace/start.mjs", "export const a = 1;\n"]
   ])("finds a breach of %s in %s", async (rule, filePath, code) => {
     const [result] = await eslint.lintText(code, { filePath })
-    assert.include(result?.messages.map(({ ruleId }) => ruleId), rule)
+    assert.include(result?.messages.map(({ ruleId }) => ruleId) ?? [], rule)
   })
 
   it("checks promises with type information", async () => {

@@ -87,6 +87,7 @@ export const TokenResponse = Schema.Struct({
  * @see decode
  *
  * @since 0.1.0
+ * @interface
  * @category models
  */
 export type TokenResponse = typeof TokenResponse.Type

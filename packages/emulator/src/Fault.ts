@@ -26,8 +26,10 @@ export type {
   TlsFlaw
 } from "./FaultModel.js"
 
+const cases = Data.taggedEnum<Model.Fault>()
+
 /**
- * Tells the cases of a step apart: `is` tests for one, `match` takes a function for each of them.
+ * Tests whether a step is of one case.
  *
  * @example
  * ```ts
@@ -37,6 +39,19 @@ export type {
  * const hanging = Effect.flatMap(Emulator.Emulator, ({ pendingFaults }) => pendingFaults).pipe(
  *   Effect.map((faults) => faults.filter(Fault.is("Hang")).length)
  * )
+ * ```
+ *
+ * @since 0.1.0
+ * @category pattern matching
+ */
+export const is = cases.$is
+
+/**
+ * Takes a function for each case of a step and calls the one that fits.
+ *
+ * @example
+ * ```ts
+ * import { Fault } from "@store-api/emulator"
  *
  * const meetsConnection = Fault.match({
  *   Answer: () => false, Delay: () => false, Hang: () => false, Amend: () => false, Gzip: () => false,
@@ -48,9 +63,7 @@ export type {
  * @since 0.1.0
  * @category pattern matching
  */
-export const { $is: is, $match: match } = Data.taggedEnum<Model.Fault>()
-
-const cases = Data.taggedEnum<Model.Fault>()
+export const match = cases.$match
 
 const place = (options: Model.Options | undefined) => ({ on: options?.on ?? "token", times: options?.times ?? 1 })
 
@@ -60,8 +73,8 @@ const bytes = (body: string | Uint8Array | undefined): Uint8Array =>
   typeof body === "string" ? new TextEncoder().encode(body) : body ?? new Uint8Array()
 
 /**
- * Answers with a status, and with a body if there is one. The status is a whole number from 200 to 999; another one is a
- * defect of `Emulator.fail`.
+ * Answers with a status, and with a body if there is one: text or bytes, by default none. The status is a whole number from
+ * 200 to 999; another one is a defect of `Emulator.fail`.
  *
  * @example
  * ```ts

@@ -65,48 +65,49 @@ export type TlsFlaw = "SelfSigned" | "Expired" | "WrongHost" | "Tls1.1"
  * One step, as the functions of `Fault` make it. Every case carries `on` and `times` (a whole number from 1, or `Infinity`:
  * for ever).
  *
+ * - `Answer`: After `delay`, exactly this status, these headers and these bytes.
+ * - `Delay`: After `delay`, what the emulator would have answered at once.
+ * - `Hang`: Nothing, until the client goes away.
+ * - `Amend`: The emulator's own answer with changed fields and further headers.
+ * - `Gzip`: The emulator's own answer, compressed.
+ * - `Continue`: The emulator's own answer behind a 100.
+ * - `Revoke`: The emulator's own answer, once all tokens so far are revoked.
+ * - `Echo`: A refusal that repeats the body of the request.
+ * - `RetryDate`: A refusal with a date in `Retry-After`.
+ * - `Drip`: A body that never ends, a blank at a time.
+ * - `Flood`: A body of so many bytes, as fast as it is read.
+ * - `Redirect`: A redirect to where `to` says.
+ * - `Raw`: Bytes instead of an answer, and what becomes of the connection.
+ * - `Stale`: A connection that was used before is reset as the request arrives.
+ * - `Connection`: A new connection is sent bytes, before there is a request, and ended.
+ * - `Tls`: A new connection meets a TLS server with a flaw.
+ *
  * @see Fault.match
  *
  * @since 0.1.0
  * @category models
  */
 export type Fault = Data.TaggedEnum<{
-  /** After `delay`, exactly this status, these headers and these bytes. */
   Answer: Place & {
     readonly delay: Duration.Duration
     readonly status: number
     readonly headers: Headers
     readonly body: Uint8Array
   }
-  /** After `delay`, what the emulator would have answered at once. */
   Delay: Place & { readonly delay: Duration.Duration }
-  /** Nothing, until the client goes away. */
   Hang: Place
-  /** The emulator's own answer with changed fields and further headers. */
   Amend: Place & { readonly fields: Readonly<Record<string, unknown>>; readonly headers: Headers }
-  /** The emulator's own answer, compressed. */
   Gzip: Place
-  /** The emulator's own answer behind a 100. */
   Continue: Place
-  /** The emulator's own answer, once all tokens so far are revoked. */
   Revoke: Place
-  /** A refusal that repeats the body of the request. */
   Echo: Place & { readonly status: number }
-  /** A refusal with a date in `Retry-After`. */
   RetryDate: Place & { readonly status: number; readonly wait: Duration.Duration }
-  /** A body that never ends, a blank at a time. */
   Drip: Place & { readonly status: number; readonly every: Duration.Duration }
-  /** A body of so many bytes, as fast as it is read. */
   Flood: Place & { readonly status: number; readonly bytes: number }
-  /** A redirect to where `to` says. */
   Redirect: Place & { readonly status: number; readonly to: RedirectTarget }
-  /** Bytes instead of an answer, and what becomes of the connection. */
   Raw: Place & { readonly bytes: Uint8Array; readonly ending: Ending }
-  /** A connection that was used before is reset as the request arrives. */
   Stale: Place
-  /** A new connection is sent bytes, before there is a request, and ended. */
   Connection: OnConnection & { readonly bytes: Uint8Array; readonly ending: Ending }
-  /** A new connection meets a TLS server with a flaw. */
   Tls: OnConnection & { readonly flaw: TlsFlaw }
 }>
 

@@ -1,20 +1,21 @@
-/**
- * `npm run reference`: writes docs/reference from the doc comments; with `-- --check` it writes nothing, and fails when
- * what is there is not what it would write.
- */
+/** `npm run reference`: writes docs/reference from the docstrings. `-- --check` fails if a page is not current. */
 import "../workspace/require-node.mjs"
-import { install, takesOnly } from "../workspace/workspace.mjs"
+import { spawnSync } from "node:child_process"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { install, root, takesOnly, tool } from "../workspace/workspace.mjs"
 
 takesOnly("--check")
 install()
 
-const { outdated, write } = await import("./files.mjs")
-
-if (process.argv.includes("--check")) {
-  const paths = outdated()
-  for (const path of paths) process.stderr.write(`not current: docs/reference/${path}\n`)
-  if (paths.length > 0) process.stderr.write("Run: npm run reference\n")
-  process.exitCode = paths.length === 0 ? 0 : 1
-} else {
-  process.stdout.write(`Written: docs/reference, ${write()} pages\n`)
+const check = process.argv.includes("--check")
+const pages = join(root, "docs", "reference")
+const out = check ? mkdtempSync(join(tmpdir(), "reference-")) : pages
+tool("typedoc", ["--options", "tools/reference/typedoc.json", "--out", out])
+if (check) {
+  const { status } = spawnSync("git", ["diff", "--no-index", "--stat", pages, out], { stdio: "inherit" })
+  rmSync(out, { recursive: true })
+  if (status !== 0) process.stderr.write("docs/reference is not current. Run: npm run reference\n")
+  process.exitCode = status
 }

@@ -1,20 +1,17 @@
 /** docs/configuration.md beside what the sources take: names, types and defaults. */
 import { spawnSync } from "node:child_process"
+import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import ts from "typescript"
 import { assert, describe, it } from "vitest"
-import { type Entry, type Module, read as readSources } from "../reference/model.mjs"
 import { root } from "./support/command.js"
 import { codes, packageSources, read, rows, sections } from "./support/pages.js"
 
-interface Type {
+interface Option {
+  readonly path: string
   readonly type: string
   readonly required: boolean
-}
-
-interface Option extends Type {
-  readonly path: string
   /** What the doc comment says. */
   readonly text: string
 }
@@ -24,38 +21,27 @@ const shortened = (type: string): string =>
   type.replace(/\s+/g, " ").replace(/^\| /, "").replace(/ \| undefined$/, "").replace(/^\((.*)\)$/, "$1")
     .replace(/\b(Duration|Redacted|ClientCredentials|Effect)\.(?=DurationInput|Redacted|ClientCredentials|Effect)/g, "")
 
-/** The type of each field by its path, from the declaration as it was written. */
-const typesOf = (signature: string): ReadonlyMap<string, Type> => {
-  const found = new Map<string, Type>()
+const textOfDoc = (node: ts.Node): string =>
+  ts.getJSDocCommentsAndTags(node).map(({ comment }) => ts.getTextOfJSDocComment(comment) ?? "").join(" ")
+
+/** The options that a source takes, by their paths. `credentials?: undefined` only excludes a way. */
+const optionsOf = (source: string): ReadonlyMap<string, Option> => {
+  const found = new Map<string, Option>()
   const visit = (prefix: string) => (node: ts.Node): void => {
     if (!ts.isPropertySignature(node) || node.type === undefined) return ts.forEachChild(node, visit(prefix))
     const path = `${prefix}${node.name.getText()}`
-    const parts = ts.isUnionTypeNode(node.type) ? node.type.types : [node.type]
-    const isObject = parts.some(ts.isTypeLiteralNode)
-    found.set(path, {
-      type: isObject ? "{…}" : shortened(node.type.getText()),
-      required: node.questionToken === undefined
-    })
+    const isObject = (ts.isUnionTypeNode(node.type) ? node.type.types : [node.type]).some(ts.isTypeLiteralNode)
+    const type = isObject ? "{…}" : shortened(node.type.getText())
+    if (type !== "undefined") {
+      found.set(path, { path, type, required: node.questionToken === undefined, text: textOfDoc(node) })
+    }
     if (isObject) ts.forEachChild(node, visit(`${path}.`))
   }
-  ts.forEachChild(ts.createSourceFile("options.ts", signature, ts.ScriptTarget.Latest, true), visit(""))
+  ts.forEachChild(ts.createSourceFile("options.ts", source, ts.ScriptTarget.Latest, true), (node) => {
+    if (ts.isInterfaceDeclaration(node) && node.name.text.endsWith("Options")) visit("")(node)
+  })
   return found
 }
-
-const isOptions = ({ kind, name }: Entry) => kind === "type" && /Options$/.test(name)
-
-/** What all interfaces of options of a module have together. `credentials?: undefined` only excludes a way. */
-const takenBy = (module: Module): ReadonlyMap<string, Option> =>
-  new Map(
-    module.entries.filter(isOptions).flatMap(({ fields, signature }) => {
-      const types = typesOf(signature)
-      return fields.flatMap(({ path, text }): ReadonlyArray<readonly [string, Option]> => {
-        const type = types.get(path)
-        assert.isDefined(type, path)
-        return type.type === "undefined" ? [] : [[path, { ...type, path, text }]]
-      })
-    })
-  )
 
 const plain = (text: string) => text.replaceAll("`", "").replace(/\s+/g, " ")
 
@@ -67,11 +53,22 @@ const isDefault = (value: string, { required, text }: Pick<Option, "required" | 
     ? !/default(?!\.)/i.test(text)
     : /default/i.test(text) && plain(text).includes(plain(value))
 
+/** The public modules of a package; the command line has none. */
+const index = (name: string) => {
+  const path = `packages/${name}/src/index.ts`
+  return existsSync(join(root, path)) ? read(path) : ""
+}
+
 const page = read("docs/configuration.md")
 const all = sections(page)
 const textOf = (heading: string) => all.find((section) => section.heading === heading)?.text ?? ""
 
-const modules = readSources().flatMap(({ modules }) => modules).filter((module) => takenBy(module).size > 0)
+const modules = readdirSync(join(root, "packages")).flatMap((name) =>
+  [...index(name).matchAll(/^export \* as (\w+) /gm)].map(([, module = ""]) => ({
+    name: module,
+    options: optionsOf(read(`packages/${name}/src/${module}.ts`))
+  }))
+).filter(({ options }) => options.size > 0)
 
 describe("docs/configuration.md", { timeout: 60_000 }, () => {
   it("has a section for each module that takes options, and no other", () => {
@@ -82,10 +79,9 @@ describe("docs/configuration.md", { timeout: 60_000 }, () => {
     )
   })
 
-  it.each(modules.map((module) => [module.name, module] as const))(
+  it.each(modules.map(({ name, options }) => [name, options] as const))(
     "%s: each option with its type and default, and no other",
-    (name, module) => {
-      const taken = takenBy(module)
+    (name, taken) => {
       const listed = rows(textOf(`\`${name}\``))
       assert.deepStrictEqual(listed.map(([path = ""]) => codes(path)[0] ?? "").sort(), [...taken.keys()].sort())
       for (const [path = "", type = "", value = ""] of listed) {
@@ -97,10 +93,10 @@ describe("docs/configuration.md", { timeout: 60_000 }, () => {
   )
 
   it("another type or default would be seen", () => {
-    const types = typesOf("interface Options { readonly a?: { readonly b: string | undefined } | undefined }")
-    assert.deepStrictEqual([...types], [
-      ["a", { type: "{…}", required: false }],
-      ["a.b", { type: "string", required: true }]
+    const options = optionsOf("interface Options {\n/** A. */ a?: { readonly b: string | undefined } | undefined }")
+    assert.deepStrictEqual([...options.values()], [
+      { path: "a", type: "{…}", required: false, text: "A." },
+      { path: "a.b", type: "string", required: true, text: "" }
     ])
     const text = "How long. Default 10 seconds."
     assert.isTrue(isDefault("10 seconds", { text, required: false }))

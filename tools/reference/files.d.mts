@@ -1,2 +1,0 @@
-export declare const outdated: (pages?: ReadonlyMap<string, string>) => ReadonlyArray<string>
-export declare const write: () => number

@@ -1,0 +1,111 @@
+/** Fits TypeDoc to Effect's modules: a page for each namespace of an `index.ts`, and types as the sources write them. */
+import { Application, Converter, ReflectionKind, Renderer, UnknownType } from "typedoc"
+import { MarkdownTheme, MarkdownThemeContext } from "typedoc-plugin-markdown"
+import ts from "typescript"
+import { problems } from "./docstrings.mjs"
+
+const { Class, Module, Property, Variable } = ReflectionKind
+
+const moduleOf = (reflection) => reflection.kindOf(Module) ? reflection : moduleOf(reflection.parent)
+
+/** What `name`, `Module`, `Module.name`, `Module.method` of its service, `Type.field` or `Error` stands for. */
+const findTarget = (project, text, from) => {
+  const [first, second] = text.split(".")
+  const own = moduleOf(from)
+  const [module, error] = [Module, Class].map((kind) =>
+    project.getReflectionsByKind(kind).find(({ name }) => name === first)
+  )
+  return second === undefined
+    ? own.getChildByName([first]) ?? module?.getChildByName([first]) ?? module ?? error
+    : module?.getChildByName([second]) ?? module?.getChildByName(["Service", second]) ??
+      own.getChildByName([first, second])
+}
+
+const linkTo = (target, text) => ({ kind: "inline-tag", tag: "@linkcode", text, target })
+
+const listed = (parts) => parts.flatMap((part) => [{ kind: "text", text: ", " }, part]).slice(1)
+
+/** Names in backticks and after `@see` become links. */
+const linkNames = (project, reflection) => {
+  const link = (text) => {
+    const target = findTarget(project, text, reflection)
+    const isOwn = target === reflection || target === reflection.parent
+    return target === undefined || isOwn ? { kind: "code", text: `\`${text}\`` } : linkTo(target, text)
+  }
+  const { comment } = reflection
+  comment.summary = comment.summary.map((part) => part.kind === "code" ? link(part.text.slice(1, -1)) : part)
+  for (const tag of comment.getTags("@see")) tag.content = listed(tag.content[0].text.trim().split(/,\s*/).map(link))
+}
+
+class Theme extends MarkdownTheme {
+  getRenderContext(page) {
+    const context = new MarkdownThemeContext(this, page, this.application.options)
+    const { pageTitle, signature } = context.partials
+    const { name, parent } = page.model
+    Object.assign(context.partials, {
+      // The path of a module, so that its anchor is not that of a name on the page.
+      pageTitle: () => parent?.kindOf(Module) ? `${parent.name}/${name}` : pageTitle(),
+      // The title of a function shows the types. A table of parameters is of use only where it describes them.
+      signature: (...given) => signature(...given).replace(/#+ (Type )?Parameters\s+\|[^D\n]*\n(\|.*\n?)*/g, ""),
+      signatureReturns: () => ""
+    })
+    return context
+  }
+}
+
+export const load = (app) => {
+  const { converter, options, renderer } = app
+  renderer.defineTheme("effect", Theme)
+
+  const convertType = converter.convertType.bind(converter)
+  converter.convertType = (context, type, node) => convertType(context, node ?? type)
+
+  converter.on(Converter.EVENT_CREATE_PARAMETER, (_, parameter) => {
+    if (parameter.name === "__namedParameters") parameter.name = "options"
+  })
+
+  converter.on(Converter.EVENT_CREATE_DECLARATION, (context, reflection) => {
+    const declaration = context.getSymbolFromReflection(reflection)?.declarations?.[0]
+    if (declaration !== undefined && ts.isSourceFile(declaration)) {
+      reflection.kind = Module
+      reflection.comment = context.getNodeComment(declaration.statements[0], false)
+      const [, name] = /packages\/([^/]*)\/src\/index\.ts$/.exec(declaration.fileName) ?? []
+      if (name !== undefined) reflection.name = `@store-api/${name}`
+    }
+    // The type of a schema repeats all of its definition.
+    if (reflection.kindOf(Variable) && declaration.initializer?.getText().startsWith("Schema.Struct(")) {
+      reflection.type = new UnknownType("Schema.Struct")
+    }
+  })
+
+  // A class of Schema has its fields; constructor and base class only repeat them.
+  converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
+    for (const reflection of project.getReflectionsByKind(Class)) {
+      for (const child of [...reflection.children ?? []]) if (!child.kindOf(Property)) project.removeReflection(child)
+      if (reflection.children?.length > 0) delete reflection.extendedTypes
+    }
+  })
+
+  // After TypeDoc's own handlers.
+  converter.on(Converter.EVENT_RESOLVE_END, ({ project }) => {
+    for (const reflection of Object.values(project.reflections)) {
+      if (reflection.comment !== undefined) linkNames(project, reflection)
+    }
+  }, -1000)
+
+  app.on(Application.EVENT_VALIDATE_PROJECT, (project) => {
+    for (const problem of problems(project, options.getValue("categoryOrder"))) app.logger.validationWarning(problem)
+  })
+
+  renderer.on(Renderer.EVENT_BEGIN, ({ project }) => {
+    for (const reflection of Object.values(project.reflections)) {
+      const { children, comment, parent } = reflection
+      const since = comment?.getTag("@since")?.content[0].text
+      if (since !== undefined) comment.summary.push({ kind: "text", text: `\n\n*Since ${since}*` })
+      if (reflection.kindOf(Module) && parent.kindOf(Module)) {
+        const links = new Map(children.map((child) => [child.name, linkTo(child, child.name)]))
+        comment.summary.push({ kind: "text", text: "\n\nNames: " }, ...listed([...links.values()]))
+      }
+    }
+  })
+}

@@ -175,4 +175,4 @@ describe("docs/configuration.md", { timeout: 60_000 }, () => {
 
 /** A variable where a source reads it. */
 const variable =
-  /(?:\bConfig\.\w+\(|process\.env\[|\babsolute\(|\bfromEnvironment\()["`]((?:\$\{prefix\}|[A-Z]+)[A-Z_]*)["`]/g
+  /(?:\bConfig\.\w+\(|process\.env\[|\babsolute\(|\b(?:from|in)Environment\()["`]((?:\$\{prefix\}|[A-Z]+)[A-Z_]*)["`]/g

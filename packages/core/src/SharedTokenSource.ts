@@ -17,7 +17,7 @@ import type { AccessToken } from "./AccessToken.js"
 import type { ConfigurationError, CredentialsError } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
 import { baseUrl, withoutTrailingSlash } from "./internal/baseUrl.js"
-import { diesLater, sameValue } from "./internal/heldToken.js"
+import { diesLater, monotonicMillis, sameValue } from "./internal/heldToken.js"
 import * as reliableStore from "./internal/reliableStore.js"
 import * as seals from "./internal/seal.js"
 import * as storedToken from "./internal/storedToken.js"
@@ -257,5 +257,3 @@ const extended = (lease: Lease, millis: number): Effect.Effect<void> =>
 
 const jittered = (millis: number): Effect.Effect<number> =>
   Effect.map(Random.next, (chance) => millis * (0.75 + 0.25 * chance))
-
-const monotonicMillis = Effect.map(Clock.currentTimeNanos, (nanos) => Number(nanos) / 1e6)

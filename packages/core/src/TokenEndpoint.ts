@@ -29,6 +29,7 @@ import {
 import * as ClientCredentials from "./ClientCredentials.js"
 import { baseUrl, withoutTrailingSlash } from "./internal/baseUrl.js"
 import * as boundedBody from "./internal/boundedBody.js"
+import { monotonicMillis } from "./internal/heldToken.js"
 import * as manualRedirect from "./internal/manualRedirect.js"
 import * as retryAfter from "./internal/retryAfter.js"
 import * as transportError from "./internal/transportError.js"
@@ -266,8 +267,6 @@ const withRetries = (
       )
     )
   })
-
-const monotonicMillis = Effect.map(Clock.currentTimeNanos, (nanos) => Number(nanos) / 1e6)
 
 /** 200 ms doubling to at most a second, jittered, or longer if the endpoint asked for more. In whole milliseconds. */
 const pause = (retries: number, error: AccessTokenError): Effect.Effect<number> =>

@@ -4,7 +4,6 @@
  *
  * @since 0.1.0
  */
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -12,6 +11,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
+import { monotonicMillis } from "./internal/heldToken.js"
 
 /**
  * What a store does. Each operation is one step: nobody sees a half of it. An operation that cannot be done fails with
@@ -126,11 +126,12 @@ export const makeMemory: Effect.Effect<Service> = Effect.map(
   Ref.make<Memory>({ entries: new Map(), leases: new Map(), given: 0 }),
   (memory) => {
     const step = <A>(change: (memory: Memory, now: number) => readonly [A, Memory]): Effect.Effect<A> =>
-      Effect.flatMap(Clock.currentTimeNanos, (nanos) =>
-        Ref.modify(memory, (current) => {
-          const now = Number(nanos) / 1e6
-          return change({ ...current, entries: living(current.entries, now), leases: living(current.leases, now) }, now)
-        }))
+      Effect.flatMap(
+        monotonicMillis,
+        (now) =>
+          Ref.modify(memory, (current) =>
+            change({ ...current, entries: living(current.entries, now), leases: living(current.leases, now) }, now))
+      )
 
     const extend = (key: string, id: number, duration: Duration.DurationInput) =>
       step((memory, now) =>

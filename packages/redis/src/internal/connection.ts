@@ -11,11 +11,11 @@ import { reasonOf } from "./reason.js"
 /** How long the first connection is waited for, in milliseconds. */
 const firstConnection = 1000
 
-/** A command that is given up after that long, with no answer to any since, was sent into a dead connection. In milliseconds. */
-const silence = 250
+/** A command that is given up after that long, with no answer to any since, was sent into a dead connection. In nanoseconds. */
+const silence = 250_000_000n
 
-/** A client that is not connected after that long may hang in a handshake. In milliseconds. */
-const handshake = 10_000
+/** A client that is not connected after that long may hang in a handshake. In nanoseconds. */
+const handshake = 10_000_000_000n
 
 /** More commands than this are not kept while Redis does not answer. */
 const longestQueue = 1000
@@ -28,8 +28,8 @@ export type Run = <A>(command: (client: Client) => Promise<A>) => Effect.Effect<
 /** A client, and when it was made and had its last answer, by the monotonic clock. */
 interface Live {
   readonly client: Client
-  readonly since: number
-  answered: number
+  readonly since: bigint
+  answered: bigint
 }
 
 /**
@@ -42,7 +42,7 @@ export const make = (url: Redacted.Redacted): Effect.Effect<Run, ConfigurationEr
     const newClient = yield* usable(Redacted.value(url))
     const whyOffline = MutableRef.make("no connection")
 
-    const open = Effect.map(monotonicMillis, (since): Live => {
+    const open = Effect.map(Clock.currentTimeNanos, (since): Live => {
       // Without a listener Node would end the process; each operation says of itself that it failed.
       const client = newClient().on("error", (error) => MutableRef.set(whyOffline, reasonOf(error)))
       return { client, since, answered: since }
@@ -71,16 +71,16 @@ export const make = (url: Redacted.Redacted): Effect.Effect<Run, ConfigurationEr
 
     return (command) =>
       Effect.gen(function*() {
-        const sent = yield* monotonicMillis
+        const sent = yield* Clock.currentTimeNanos
         const found = MutableRef.get(live)
         if (!found.client.isReady && sent - found.since > handshake) yield* replace(found)
         const used = MutableRef.get(live)
-        const isDead = Effect.map(monotonicMillis, (now) => used.answered <= sent && now - sent >= silence)
+        const isDead = Effect.map(Clock.currentTimeNanos, (now) => used.answered <= sent && now - sent >= silence)
         return yield* Effect.tryPromise({
           try: () => command(used.client),
           catch: (error) => error instanceof ClientOfflineError ? MutableRef.get(whyOffline) : reasonOf(error)
         }).pipe(
-          Effect.tap(Effect.map(monotonicMillis, (now) => {
+          Effect.tap(Effect.map(Clock.currentTimeNanos, (now) => {
             used.answered = now
           })),
           Effect.onInterrupt(() => Effect.whenEffect(replace(used), isDead))
@@ -122,5 +122,3 @@ const clientOf = (url: string, overTls: boolean) =>
     // Stated, so that NODE_TLS_REJECT_UNAUTHORIZED cannot lift it.
     ...(overTls && { socket: { tls: true, rejectUnauthorized: true } })
   })
-
-const monotonicMillis = Effect.map(Clock.currentTimeNanos, (nanos) => Number(nanos) / 1e6)

@@ -20,6 +20,7 @@ import * as Option from "effect/Option"
 import type { AccessToken } from "./AccessToken.js"
 import { type AccessTokenError, ConfigurationError, isTransient, UntrustedOriginError } from "./AccessTokenError.js"
 import { AccessTokenProvider } from "./AccessTokenProvider.js"
+import * as baseUrl from "./internal/baseUrl.js"
 import * as boundedBody from "./internal/boundedBody.js"
 import * as challenge from "./internal/challenge.js"
 import * as headerValue from "./internal/headerValue.js"
@@ -404,3 +405,20 @@ const isReplayable = ({ body }: HttpClientRequest.HttpClientRequest): boolean =>
 const isUnauthorizedError = (error: unknown): error is HttpClientError.ResponseError =>
   HttpClientError.isHttpClientError(error) && error._tag === "ResponseError" && error.reason === "StatusCode" &&
   error.response.status === 401
+
+/**
+ * Whether a URL names this machine. A secret may be sent there over http (RFC 6761 §6.3, RFC 1122 §3.2.1.3). An HTTP layer
+ * must not send such a request through a proxy, because the secret would leave the machine in clear text.
+ *
+ * @example
+ * ```ts
+ * import { AuthorizedHttpClient } from "@store-api/core"
+ *
+ * AuthorizedHttpClient.isLoopback(new URL("http://127.0.0.1:4010")) // true
+ * AuthorizedHttpClient.isLoopback(new URL("http://10.0.0.1")) // false
+ * ```
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
+export const isLoopback: (url: URL) => boolean = baseUrl.isLoopback

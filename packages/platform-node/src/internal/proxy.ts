@@ -1,5 +1,6 @@
 import * as Undici from "@effect/platform-node/Undici"
 import { ConfigurationError } from "@store-api/core/AccessTokenError"
+import { isLoopback } from "@store-api/core/AuthorizedHttpClient"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 
@@ -50,17 +51,11 @@ const beyondLoopback = <R>(
     proxied,
     (direct, proxied) =>
       proxied.compose((dispatch) => (options, handler) =>
-        isLoopback(String(options.origin)) ? direct.dispatch(options, handler) : dispatch(options, handler)
+        isDirect(String(options.origin)) ? direct.dispatch(options, handler) : dispatch(options, handler)
       )
   )
 
-/** The hosts that core lets secrets go to without TLS. */
-const isLoopback = (origin: string): boolean => {
-  if (!URL.canParse(origin)) return false
-  const { hostname } = new URL(origin)
-  return hostname === "localhost" || hostname.endsWith(".localhost") || hostname === "[::1]" ||
-    /^127(\.\d{1,3}){3}$/.test(hostname)
-}
+const isDirect = (origin: string): boolean => URL.canParse(origin) && isLoopback(new URL(origin))
 
 /** The variable that undici takes: the lower-case one, even if it is empty. */
 const fromEnvironment = (name: "HTTP_PROXY" | "HTTPS_PROXY") => {

@@ -5,6 +5,7 @@ import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { Effect, Layer, Ref } from "effect"
 import { plainStoreClient, storeClient } from "../src/declaredApi.js"
 import * as DeclaredServer from "../src/declaredServer.js"
+import { tokenRequests } from "./support/program.js"
 
 const setup = Effect.gen(function*() {
   const emulator = yield* Emulator.make()
@@ -16,14 +17,13 @@ const setup = Effect.gen(function*() {
     clientSecret: Emulator.demoClient.clientSecret,
     http: { proxy: "none" }
   })
-  const tokenRequests = Effect.map(emulator.requests, (all) => all.filter(({ kind }) => kind === "token").length)
-  return { apiUrl, auth, emulator, orders, tokenRequests }
+  return { apiUrl, auth, emulator, orders }
 })
 
 describe("a declared API: its server and its derived client", () => {
   it.scopedLive("the client over AuthorizedHttpClient calls it, and outlives a revocation, a POST included", () =>
     Effect.gen(function*() {
-      const { apiUrl, auth, emulator, orders, tokenRequests } = yield* setup
+      const { apiUrl, auth, emulator, orders } = yield* setup
       yield* Effect.gen(function*() {
         const client = yield* storeClient(apiUrl)
         assert.strictEqual((yield* client.orders.list()).length, 0)
@@ -32,7 +32,7 @@ describe("a declared API: its server and its derived client", () => {
         assert.strictEqual(placed.item, "a chair")
         assert.strictEqual((yield* client.orders.list()).length, 1)
         assert.strictEqual((yield* Ref.get(orders)).length, 1, "placed once")
-        assert.strictEqual(yield* tokenRequests, 2)
+        assert.strictEqual(yield* tokenRequests(emulator), 2)
       }).pipe(Effect.provide(auth))
     }))
 

@@ -24,6 +24,7 @@ import { KeepWarm } from "../src/recipes/keepWarm.js"
 import { atRetryAt } from "../src/recipes/retryAt.js"
 import { Stores } from "../src/recipes/stores.js"
 import { StoreAuthLive } from "../src/recipes/warmUp.js"
+import { tokenRequests, variablesOf } from "./support/program.js"
 
 const token = (value: string) =>
   Effect.map(DateTime.now, (acquiredAt) =>
@@ -53,12 +54,7 @@ describe("recipes", () => {
       const build = (secret: Redacted.Redacted) =>
         Effect.exit(Effect.scoped(Layer.build(StoreAuthLive))).pipe(
           Effect.withConfigProvider(ConfigProvider.fromMap(
-            new Map([
-              ["STORE_API_AUTH_URL", emulator.url],
-              ["STORE_API_URL", emulator.url],
-              ["STORE_API_CLIENT_ID", Emulator.demoClient.clientId],
-              ["STORE_API_CLIENT_SECRET", Redacted.value(secret)]
-            ])
+            new Map(Object.entries({ ...variablesOf(emulator), STORE_API_CLIENT_SECRET: Redacted.value(secret) }))
           ))
         )
       const good = yield* build(Emulator.demoClient.clientSecret)
@@ -164,19 +160,10 @@ describe("several stores in one process", () => {
   const twoStores = Effect.gen(function*() {
     const north = yield* Emulator.make()
     const south = yield* Emulator.make()
-    const variables = (prefix: string, emulator: Emulator.Service) =>
-      [
-        [`${prefix}_AUTH_URL`, emulator.url],
-        [`${prefix}_URL`, emulator.url],
-        [`${prefix}_CLIENT_ID`, Emulator.demoClient.clientId],
-        [`${prefix}_CLIENT_SECRET`, Redacted.value(Emulator.demoClient.clientSecret)]
-      ] as const
-    const config = ConfigProvider.fromMap(new Map([...variables("NORTH", north), ...variables("SOUTH", south)]))
+    const variables = { ...variablesOf(north, "NORTH"), ...variablesOf(south, "SOUTH") }
+    const config = ConfigProvider.fromMap(new Map(Object.entries(variables)))
     return { north, south, config: Layer.setConfigProvider(config) }
   })
-
-  const tokenRequests = (emulator: Emulator.Service) =>
-    Effect.map(emulator.requests, (requests) => requests.filter(({ kind }) => kind === "token").length)
 
   const authorizations = (emulator: Emulator.Service) =>
     Effect.map(

@@ -1,49 +1,109 @@
-/** The packages that are published, and their tarballs. */
+/** Packs the published packages, and checks the tarballs. */
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs"
-import { basename, join } from "node:path"
-import { root } from "../workspace/workspace.mjs"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { checkPackage, createPackageFromTarballData, Package } from "@arethetypeswrong/core"
+import { publint } from "publint"
+import { formatMessage } from "publint/utils"
+import { pnpmArguments, root } from "../workspace/workspace.mjs"
+import { folders, problemsOf, publicModules, releaseFields, versionProblems } from "./rules.mjs"
 
-export const readJson = (path) => JSON.parse(readFileSync(path, "utf8"))
-
-/** Runs a program to its end; what it wrote is part of the error if it fails. */
-export const succeed = (command, args, options) => {
-  const { error, status, stderr, stdout } = spawnSync(command, args, { cwd: root, encoding: "utf8", ...options })
-  if (status === 0) return stdout
-  throw new Error([`${command} ${args.join(" ")} failed`, error?.message, stdout, stderr].filter(Boolean).join("\n"))
+/** Packs in the order of the dependencies. */
+const packAll = (destination) => {
+  const filters = [...folders.values()].map((folder) => `--filter=./packages/${folder}`)
+  const { status, stderr, stdout } = spawnSync(
+    "npm",
+    pnpmArguments([...filters, "pack", "--json", "--pack-destination", destination]),
+    { cwd: root, encoding: "utf8", maxBuffer: 2 ** 26, shell: process.platform === "win32" }
+  )
+  if (status !== 0) throw new Error(`pnpm pack failed\n${stdout}${stderr}`)
+  return JSON.parse(stdout.slice(stdout.indexOf("["))).map(({ filename }) => filename)
 }
 
-/** The folders of all packages that are not private; one on which others stand comes before them. */
-export const publishedFolders = (tree = root) => {
-  const all = readdirSync(join(tree, "packages"))
-    .map((name) => join(tree, "packages", name))
-    .filter((folder) => existsSync(join(folder, "package.json")))
-    .map((folder) => ({ folder, manifest: readJson(join(folder, "package.json")) }))
-    .filter(({ manifest }) => manifest.private !== true)
-  const sorted = []
-  const add = ({ folder, manifest }) => {
-    for (const name of Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies })) {
-      const below = all.find((other) => other.manifest.name === name)
-      if (below !== undefined) add(below)
+/** Does something while the packages name the repository of a release. Their sources do not: they may be forked. */
+const namingRepository = (repository, action) => {
+  const manifests = [...folders].map(([name, folder]) => {
+    const path = join(root, "packages", folder, "package.json")
+    return { name, path, text: readFileSync(path, "utf8") }
+  })
+  try {
+    for (const { name, path, text } of manifests) {
+      writeFileSync(path, JSON.stringify({ ...JSON.parse(text), ...releaseFields(name, repository) }))
     }
-    if (!sorted.includes(folder)) sorted.push(folder)
+    return action()
+  } finally {
+    for (const { path, text } of manifests) writeFileSync(path, text)
   }
-  all.forEach(add)
-  return sorted
 }
 
-/** Packs a package as it would be published; answers the path of the tarball. */
-export const pack = (folder, destination) => {
-  const args = [join(root, "tools", "workspace", "run.mjs"), "pnpm", "--dir", folder, "pack", "--json", "--pack-destination", destination]
-  const output = succeed(process.execPath, args)
-  return JSON.parse(output.slice(output.indexOf("{"))).filename
+/**
+ * Packs all packages into a folder. In a release they name the repository, `owner/name`.
+ *
+ * @param {string} out
+ * @param {string} [repository]
+ * @returns {ReadonlyArray<{ name: string, version: string, tarball: string, files: ReadonlyMap<string, string> }>}
+ */
+export const pack = (out, repository) => {
+  const destination = resolve(out)
+  mkdirSync(destination, { recursive: true })
+  const tarballs = repository === undefined
+    ? packAll(destination)
+    : namingRepository(repository, () => packAll(destination))
+  return tarballs.map((tarball) => {
+    const packed = createPackageFromTarballData(readFileSync(tarball))
+    const prefix = `/node_modules/${packed.packageName}/`
+    const files = new Map(packed.listFiles().map((path) => [path.slice(prefix.length), packed.readFile(path)]))
+    return { name: packed.packageName, version: packed.packageVersion, tarball, files }
+  })
 }
 
-/** Unpacks a tarball below a folder; answers the package that was in it. */
-export const unpack = (tarball, below) => {
-  const folder = join(below, basename(tarball, ".tgz"))
-  rmSync(folder, { recursive: true, force: true })
-  mkdirSync(folder, { recursive: true })
-  succeed("tar", ["-xzf", tarball, "-C", folder])
-  return join(folder, "package")
+/** Strict: warnings and suggestions are problems too. */
+const publintProblems = async (files) => {
+  const packed = [...files].map(([path, text]) => ({ name: `package/${path}`, data: Buffer.from(text) }))
+  const { messages, pkg } = await publint({ pkgDir: "package", pack: { files: packed }, strict: true })
+  return messages.map((message) => `publint: ${formatMessage(message, pkg, { color: false })}`)
+}
+
+/**
+ * Are the types wrong? Each module is listed, since attw does not expand the wildcard in `exports`. Ignored are
+ * resolutions that an ES module does not support: `node10`, which does not know `exports`, and `require`.
+ */
+const attwProblems = async (files) => {
+  const { name, version } = JSON.parse(files.get("package.json"))
+  const contents = [...files].map(([path, text]) => [`/node_modules/${name}/${path}`, text])
+  const entrypoints = ["package.json", ...publicModules(files)].map((name) => name === "index" ? "." : `./${name}`)
+  const { problems = [] } = await checkPackage(new Package(Object.fromEntries(contents), name, version), {
+    entrypoints
+  })
+  return problems
+    .filter(({ resolutionKind }) => !["node10", "node16-cjs"].includes(resolutionKind))
+    .map(({ entrypoint = "", kind, resolutionKind = "" }) => `attw: ${kind} ${entrypoint} ${resolutionKind}`.trim())
+}
+
+/**
+ * @param {ReadonlyMap<string, string>} files
+ * @param {string} [repository]
+ * @returns {Promise<ReadonlyArray<string>>}
+ */
+export const allProblemsOf = async (files, repository) => [
+  ...problemsOf(files, repository),
+  ...await publintProblems(files),
+  ...await attwProblems(files)
+]
+
+/**
+ * Packs and checks all packages. Reports each package or its problems.
+ *
+ * @param {string} out
+ * @param {string} [repository]
+ */
+export const packChecked = async (out, repository) => {
+  const packages = pack(out, repository)
+  const problems = versionProblems(packages.map(({ version }) => version))
+  for (const { files, name, version } of packages) {
+    const found = await allProblemsOf(files, repository)
+    problems.push(...found.map((problem) => `${name}: ${problem}`))
+    if (found.length === 0) process.stdout.write(`${name} ${version}: ${publicModules(files).length} public modules\n`)
+  }
+  return { packages, problems }
 }

@@ -1,6 +1,6 @@
 /**
- * `npm run release`: packs what a release publishes, looks at it, and publishes those very tarballs. The release workflow
- * runs it; with `-- --dry-run` it publishes nothing. Elsewhere it refuses. `--registry URL` is for trying it.
+ * `npm run release`: packs, checks and publishes the packages. Only the release workflow runs it. With `-- --dry-run` it
+ * publishes nothing; `--registry URL` is for trials.
  */
 import "../workspace/require-node.mjs"
 import { spawnSync } from "node:child_process"
@@ -8,7 +8,7 @@ import { appendFileSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
-import { install, root } from "../workspace/workspace.mjs"
+import { build, install, root } from "../workspace/workspace.mjs"
 
 const { values } = parseArgs({
   options: { "dry-run": { type: "boolean", default: false }, registry: { type: "string" } }
@@ -19,14 +19,13 @@ const registry = values.registry === undefined ? [] : ["--registry", values.regi
 let published = 0
 
 const refuse = (reason) => {
-  process.stderr.write(
-    `${published === 0 ? "Nothing was published" : `${published} packages were published`}: ${reason}\n`
-  )
+  const done = published === 0 ? "Nothing was published" : `${published} packages were published`
+  process.stderr.write(`${done}: ${reason}\n`)
   process.exit(1)
 }
 
 const { ACTIONS_ID_TOKEN_REQUEST_URL, GITHUB_OUTPUT, GITHUB_REPOSITORY } = process.env
-if (!GITHUB_REPOSITORY) refuse("GITHUB_REPOSITORY does not say which repository the packages come from.")
+if (!GITHUB_REPOSITORY) refuse("GITHUB_REPOSITORY does not name the repository of the packages.")
 if (!dry && !ACTIONS_ID_TOKEN_REQUEST_URL) {
   refuse("without an identity of the workflow (id-token: write) there is no provenance.")
 }
@@ -34,58 +33,42 @@ if (!dry && !ACTIONS_ID_TOKEN_REQUEST_URL) {
 const npm = (args, options) =>
   spawnSync("npm", args, { cwd: root, encoding: "utf8", shell: process.platform === "win32", ...options })
 
-const atLeast = (version, [major, minor, patch]) => {
-  const [a, b, c] = version.trim().split(".").map((part) => Number.parseInt(part))
-  return a > major || (a === major && (b > minor || (b === minor && c >= patch)))
-}
-const { stdout: npmVersion } = npm(["--version"])
-if (!dry && !atLeast(npmVersion, [11, 5, 1])) refuse(`npm 11.5.1 or newer is needed, and this is ${npmVersion.trim()}.`)
+const [major, minor, patch] = npm(["--version"]).stdout.trim().split(".").map((part) => Number.parseInt(part))
+if (!dry && major * 1e6 + minor * 1e3 + patch < 11_005_001) refuse("npm 11.5.1 or newer is needed.")
 
 install()
-const { publishedFolders, readJson, succeed } = await import("./packages.mjs")
+build("tsconfig.build.json")
+const { packChecked } = await import("./packages.mjs")
 
-const folders = publishedFolders()
 const out = mkdtempSync(join(tmpdir(), "release-"))
 process.on("exit", () => rmSync(out, { recursive: true }))
 
-try {
-  const checks = [join(root, "tools", "release", "pack.mjs"), "--out", out, "--repository", GITHUB_REPOSITORY]
-  process.stdout.write(succeed(process.execPath, checks))
-} catch ({ message }) {
-  refuse(message)
-}
+const { packages, problems } = await packChecked(out, GITHUB_REPOSITORY)
+if (problems.length > 0) refuse(problems.join("\n"))
 
-/** Whether npm has this version; a question without an answer is no "no". */
-const isPublished = ({ name, version }) => {
+const { version } = packages[0]
+if (!dry && version === "0.0.0") refuse("0.0.0 is not a release: add a changeset.")
+
+/** Whether npm has this version. No response is not a no. */
+const isPublished = (name) => {
   const { status, stderr, stdout } = npm(["view", `${name}@${version}`, "version", "--json", ...registry])
   if (status === 0) return stdout.trim() !== ""
-  return /E404/.test(stdout + stderr) ? false : refuse(`npm does not say whether it has ${name} ${version}.\n${stderr}`)
+  return /E404/.test(stdout + stderr)
+    ? false
+    : refuse(`Cannot read from npm whether it has ${name} ${version}.\n${stderr}`)
 }
 
-let release
-for (const folder of folders) {
-  const manifest = readJson(join(folder, "package.json"))
-  release = manifest.version
-  if (!dry && release === "0.0.0") refuse("0.0.0 says that nothing has been released: add a changeset.")
-  if (isPublished(manifest)) {
-    process.stdout.write(`${manifest.name} ${manifest.version} is there already\n`)
+for (const { name, tarball } of packages) {
+  if (isPublished(name)) {
+    process.stdout.write(`${name} ${version} is published already\n`)
     continue
   }
-  const file = `${manifest.name.replace("@", "").replace("/", "-")}-${manifest.version}.tgz`
-  const args = [
-    "publish",
-    join(out, file),
-    "--access",
-    "public",
-    ...registry,
-    ...(dry ? ["--dry-run"] : ["--provenance"])
-  ]
-  const { status } = npm(args, { stdio: "inherit" })
-  if (status !== 0) refuse(`npm would not take ${manifest.name} ${manifest.version}.`)
+  const args = ["publish", tarball, "--access", "public", ...registry, dry ? "--dry-run" : "--provenance"]
+  if (npm(args, { stdio: "inherit" }).status !== 0) refuse(`npm rejected ${name} ${version}.`)
   published++
 }
 
 if (GITHUB_OUTPUT !== undefined) {
-  appendFileSync(GITHUB_OUTPUT, `published=${String(published > 0 && !dry)}\nversion=${release}\n`)
+  appendFileSync(GITHUB_OUTPUT, `published=${String(published > 0 && !dry)}\nversion=${version}\n`)
 }
 process.stdout.write(dry ? `${published} packages would be published\n` : `${published} packages published\n`)

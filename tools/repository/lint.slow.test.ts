@@ -19,7 +19,11 @@ describe("npm run lint", { timeout: 60_000 }, () => {
 
   it.each([
     ["no-restricted-syntax", "packages/core/src/index.ts", "export const now = Date.now()\n"],
-    ["no-restricted-imports", "packages/redis/src/index.ts", `import { Effect } from "effect"\nexport const e = Effect.void\n`],
+    [
+      "no-restricted-imports",
+      "packages/redis/src/index.ts",
+      `import { Effect } from "effect"\nexport const e = Effect.void\n`
+    ],
     ["@effect/dprint", "tools/workspace/start.mjs", "export const a = 1;\n"]
   ])("finds a breach of %s in %s", async (rule, filePath, code) => {
     const [result] = await eslint.lintText(code, { filePath })

@@ -76,7 +76,7 @@ if (!hasGit) console.warn("There is no command git: tests of the versions are sk
 describe.skipIf(!hasGit && process.env["CI"] !== "true")("npm run changeset -- version", { timeout: 60_000 }, () => {
   const published = manifests(root).filter((manifest) => manifest.private !== true)
 
-  it.each([{ name: "@store-api/core", bump: "patch" }, ...published.map(({ name }) => ({ name, bump: "minor" }))])(
+  it.each([{ name: "@store-api/core", bump: "patch" }, { name: "@store-api/cli", bump: "minor" }])(
     "gives every package the same version after a $bump of $name",
     async ({ bump, name }) => {
       const tree = await copy()
@@ -95,7 +95,7 @@ describe.skipIf(!hasGit && process.env["CI"] !== "true")("npm run changeset -- v
       assert.strictEqual(changed.length, published.length)
       const log = readFileSync(join(tree, name.replace("@store-api/", "packages/"), "CHANGELOG.md"), "utf8")
       assert.include(log, "Something is better.")
-      assert.isFalse(existsSync(join(tree, ".changeset", "some-change.md")), "the change has been told")
+      assert.isFalse(existsSync(join(tree, ".changeset", "some-change.md")), "the changeset is used up")
     }
   )
 

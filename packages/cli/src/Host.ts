@@ -1,4 +1,4 @@
-/** What a run uses of its process. Tests run the command with their own. */
+/** The parts of the process that the command uses. Tests replace them. */
 import { homedir } from "node:os"
 import type * as Terminal from "@effect/platform/Terminal"
 import * as Context from "effect/Context"
@@ -12,7 +12,7 @@ interface Output extends NodeJS.WritableStream {
 }
 
 export interface Service {
-  /** Its streams are read when they are needed: Node opens each at the first access. */
+  /** Node opens a stream at the first access, so each is accessed only where it is used. */
   readonly process: {
     readonly env: Readonly<Record<string, string | undefined>>
     readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean }
@@ -20,9 +20,9 @@ export interface Service {
     readonly stderr: Output
   }
   readonly homedir: () => string
-  /** Where a path leads that may be relative to the current folder. */
+  /** Resolves a path that may be relative to the current folder. */
   readonly pathOf: (path: string) => string
-  /** The keys that are pressed. The terminal is loaded when it is used. */
+  /** Reads the keys that are pressed. Loaded when the secret is asked for. */
   readonly terminal: Layer.Layer<Terminal.Terminal>
 }
 

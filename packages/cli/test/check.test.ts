@@ -8,7 +8,7 @@ import { check, fails, startedWith } from "./support/checking.js"
 import { run, type User, withEnv, withProxies } from "./support/cli.js"
 import { listening } from "./support/listening.js"
 
-/** The address of a server that accepts, and says nothing; `asked` when something is sent to it. */
+/** A server that accepts connections and sends nothing; `asked` waits until something is sent to it. */
 const silent = Effect.gen(function*() {
   const sockets = new Set<Net.Socket>()
   const asked = yield* Deferred.make<void>()
@@ -21,7 +21,7 @@ const silent = Effect.gen(function*() {
   return { at: `127.0.0.1:${port}`, asked: Deferred.await(asked) }
 })
 
-/** The step fails when its limit is over, and not before. */
+/** The step fails after its limit of 10 seconds, and not before. */
 const failsInTime = (
   asked: Effect.Effect<void>,
   user: User,
@@ -64,7 +64,7 @@ describe("store-api check", () => {
 })
 
 describe("store-api check names the cause", () => {
-  it.scoped("a server, a proxy or an API that accepts and says nothing, within the limit", () =>
+  it.scoped("a server, a proxy or an API that accepts and says nothing, after 10 seconds", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(Date.now())
       const { user } = yield* startedWith()
@@ -130,7 +130,7 @@ describe("store-api check names the cause", () => {
       })
     }))
 
-  it.scopedLive("a certificate of an unknown authority; no TLS at all", () =>
+  it.scopedLive("a certificate of an unknown authority, and a server without TLS", () =>
     Effect.gen(function*() {
       const { user } = yield* startedWith({ tls: true })
       yield* fails(user, [], {

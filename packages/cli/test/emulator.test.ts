@@ -7,7 +7,7 @@ import { hasColours, linesOf } from "./support/screen.js"
 
 const real = "an-invented-secret-of-a-real-service"
 
-/** An emulator that runs, and the variables that it prints; started where those of a real service are set. */
+/** Starts an emulator where the variables of a real service are set; `variables` are those that it prints. */
 const emulatorWith = (args: ReadonlyArray<string>) =>
   Effect.gen(function*() {
     const user = yield* newUser(
@@ -23,7 +23,7 @@ const emulatorWith = (args: ReadonlyArray<string>) =>
 const shows = { shows: true }
 
 describe("store-api emulator", () => {
-  it.scopedLive("prints variables that work as they are, and the requests", () =>
+  it.scopedLive("prints variables that work unchanged, and the requests", () =>
     Effect.gen(function*() {
       const running = yield* emulatorWith(["--token-life", "5m"])
       const user = yield* newUser(running.variables, Effect.succeed([demoSecret]))
@@ -55,7 +55,7 @@ describe("store-api emulator", () => {
       deepStrictEqual([call.code, call.stderr], [7, "store-api: The API answered 403 Forbidden.\n"])
     }))
 
-  it.scopedLive("knows its invented client alone, whatever variables of a service are set", () =>
+  it.scopedLive("accepts only its invented client, whatever variables of a service are set", () =>
     Effect.gen(function*() {
       const { variables } = yield* emulatorWith([])
       const client = [variables["STORE_API_CLIENT_ID"], variables["STORE_API_CLIENT_SECRET"]]
@@ -76,14 +76,14 @@ describe("store-api emulator", () => {
       deepStrictEqual((yield* run(user, ["token"], shows)).code, 0)
     }))
 
-  it.scopedLive("lists the scenarios line by line, in no colour", () =>
+  it.scopedLive("lists the scenarios line by line, without colours", () =>
     Effect.gen(function*() {
       const { code, screen } = yield* onTerminal(yield* newUser({}), ["emulator", "--list"])
       deepStrictEqual([code, hasColours(screen)], [0, false])
       deepStrictEqual(linesOf(screen).map((line) => line.split(/ +/)[0]), [...Scenario.names])
     }))
 
-  it.scopedLive("refuses what it does not know, in red on a terminal that may have colours", () =>
+  it.scopedLive("refuses unknown values, in red on a terminal unless NO_COLOR is set", () =>
     Effect.gen(function*() {
       const user = yield* newUser({})
       const faults: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [

@@ -1,4 +1,4 @@
-/** What only the process of the binary has: signals, exit codes, pipes that close, its variables and its certificates. */
+/** What only a process has: signals, exit codes, pipes that close, variables of the process and trusted certificates. */
 import { spawnSync } from "node:child_process"
 import { once } from "node:events"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
@@ -19,7 +19,7 @@ import {
   startProcess
 } from "./support/process.js"
 import { lastTokenOf, servers, userOfServer } from "./support/servers.js"
-import { demoSecret, newUser, type User, userOf, variablesIn, withEnv, without } from "./support/user.js"
+import { demoSecret, newUser, profilesOf, type User, userOf, variablesIn, withEnv, without } from "./support/user.js"
 
 beforeAll(build, 120_000)
 
@@ -30,7 +30,7 @@ const started = Effect.gen(function*() {
   return { emulator, user: yield* userOf(emulator) }
 })
 
-/** Waits until standard output holds it. */
+/** Waits until standard output contains it. */
 const shown = ({ child, stdout }: RunningProcess, text: RegExp) =>
   Effect.promise(async () => {
     while (!text.test(stdout())) await once(child.stdout, "data")
@@ -57,14 +57,10 @@ describe("the binary", { timeout: processTimeout }, () => {
       deepStrictEqual([code, failed], [0, []])
     }))
 
-  it.scopedLive("finds its folders by the variables of the process, and files by its current folder", () =>
+  it.scopedLive("finds folders by the variables of the process, and files by the current folder", () =>
     Effect.gen(function*() {
       const { user } = yield* started
-      const profiles = process.platform === "win32"
-        ? join(user.cwd, "state", "store-api")
-        : process.platform === "darwin"
-        ? join(user.cwd, "Library", "Application Support", "store-api")
-        : join(user.cwd, ".config", "store-api")
+      const profiles = profilesOf(user)
       mkdirSync(profiles, { recursive: true })
       const lines = Object.entries(user.env).filter(([name]) => name.startsWith("STORE_API_"))
       const text = lines.map(([name, value]) => `${name}=${value}`).join("\n")
@@ -77,7 +73,7 @@ describe("the binary", { timeout: processTimeout }, () => {
       if (process.platform !== "darwin") assert.include(stdout, `folder   ${join(user.cwd, "state", "store-api")}`)
     }))
 
-  it.scopedLive("shares one token among runs at once", () =>
+  it.scopedLive("shares one token among five runs at once", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
       const runs = Effect.replicate(runProcess(user, ["token"], shows), 5)
@@ -87,15 +83,15 @@ describe("the binary", { timeout: processTimeout }, () => {
       assert.lengthOf(yield* emulator.requests, 1)
     }))
 
-  it.scopedLive("fails the test if it prints what is private", () =>
+  it.scopedLive("fails its test when it prints a token without being asked to", () =>
     Effect.gen(function*() {
       const { user } = yield* started
       assert.strictEqual((yield* Effect.exit(runProcess(user, ["token"])))._tag, "Failure")
     }))
 })
 
-describe("a pipe", { timeout: processTimeout }, () => {
-  it.scopedLive("that is closed takes no word of a failure, and leaves its exit code", () =>
+describe("pipes", { timeout: processTimeout }, () => {
+  it.scopedLive("a closed standard error does not change the exit code of a failure", () =>
     Effect.gen(function*() {
       const { user } = yield* started
       const wrong = withEnv(user, { STORE_API_CLIENT_SECRET: "another-invented-secret" })
@@ -105,7 +101,7 @@ describe("a pipe", { timeout: processTimeout }, () => {
       deepStrictEqual([code, stdout], [4, ""])
     }))
 
-  it.scopedLive("that is closed ends a run quietly", () =>
+  it.scopedLive("a closed standard output ends the run with code 0 and no message", () =>
     Effect.gen(function*() {
       const { user } = yield* started
       const { child, end } = yield* startProcess(user, ["token"], shows)
@@ -114,7 +110,7 @@ describe("a pipe", { timeout: processTimeout }, () => {
       deepStrictEqual([code, stderr], [0, ""])
     }))
 
-  it.scopedLive("whose reader is slow slows the server down; one that has gone ends the run in silence", () =>
+  it.scopedLive("a slow reader slows the server down; one that goes away ends the run with code 0", () =>
     Effect.gen(function*() {
       const { user } = yield* started
       const { beyond, stalled, url } = yield* endless
@@ -130,7 +126,7 @@ describe("a pipe", { timeout: processTimeout }, () => {
       deepStrictEqual([code, stderr], [0, ""])
     }))
 
-  it.scopedLive("streams both ways: each part arrives while the next is not there yet", () =>
+  it.scopedLive("a call streams both ways: each part arrives before the next is sent", () =>
     Effect.gen(function*() {
       const { user } = yield* started
       const url = yield* serving((request, response) => {
@@ -149,7 +145,7 @@ describe("a pipe", { timeout: processTimeout }, () => {
       deepStrictEqual(yield* running.end, { code: 0, stderr: "", stdout: "got onegot twoend" })
     }))
 
-  it.scopedLive("that holds the secret is read; a folder in its place holds none", () =>
+  it.scopedLive("the secret is read from a pipe, and not from a folder", () =>
     Effect.gen(function*() {
       const { user } = yield* started
       const given = { ...shows, stdin: demoSecret }
@@ -159,7 +155,7 @@ describe("a pipe", { timeout: processTimeout }, () => {
       assert.match(folder.stderr, /^store-api: Standard input, for --secret-stdin, (is empty|cannot be read)\.\n$/)
     }))
 
-  it.scopedLive("with the name .env, to which nobody writes, is passed over", () =>
+  it.scopedLive("a .env that is a pipe without a writer is skipped", () =>
     Effect.gen(function*() {
       const { user } = yield* started
       assert.strictEqual(spawnSync("mkfifo", [join(user.cwd, ".env")]).status, 0)
@@ -168,8 +164,8 @@ describe("a pipe", { timeout: processTimeout }, () => {
     }))
 })
 
-describe("a signal", { timeout: processTimeout }, () => {
-  it.scopedLive.each(signals)("%s ends a call with %i", ([signal, code]) =>
+describe("signals", { timeout: processTimeout }, () => {
+  it.scopedLive.each(signals)("%s ends a call with code %i", ([signal, code]) =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
       yield* emulator.fail(Fault.hang({ on: "api" }))
@@ -180,7 +176,7 @@ describe("a signal", { timeout: processTimeout }, () => {
     }))
 
   it.scopedLive.each(signals)(
-    "%s ends a check with %i while a server says nothing",
+    "%s ends a check with code %i while a server is silent",
     ([signal, code]) =>
       Effect.gen(function*() {
         const { user } = yield* started
@@ -193,12 +189,12 @@ describe("a signal", { timeout: processTimeout }, () => {
         running.child.kill(signal)
         const outcome = yield* running.end
         deepStrictEqual([outcome.code, outcome.stderr], [code, ""])
-        // It was the signal that ended it, not the limit.
+        // The signal ended it, not the limit.
         assert.notInclude(outcome.stdout, "FAIL")
       })
   )
 
-  it.scopedLive("ends an emulator", () =>
+  it.scopedLive("SIGINT ends an emulator with code 130", () =>
     Effect.gen(function*() {
       const { end, running } = yield* emulatorWith([])
       running.child.kill("SIGINT")
@@ -207,7 +203,7 @@ describe("a signal", { timeout: processTimeout }, () => {
     }))
 })
 
-/** An emulator that runs, and the variables that it prints. */
+/** Starts an emulator; `variables` are those that it prints. */
 const emulatorWith = (args: ReadonlyArray<string>) =>
   Effect.gen(function*() {
     const running = yield* startProcess(yield* newUser({}), ["emulator", ...args], shows)
@@ -215,7 +211,7 @@ const emulatorWith = (args: ReadonlyArray<string>) =>
     return { running, end: running.end, variables: variablesIn(running.stdout()) }
   })
 
-describe("a certificate that NODE_EXTRA_CA_CERTS names", { timeout: processTimeout }, () => {
+describe("NODE_EXTRA_CA_CERTS", { timeout: processTimeout }, () => {
   /** A user who trusts an emulator. */
   const trusting = Effect.gen(function*() {
     const emulator = yield* Emulator.make({ tls: true })
@@ -225,7 +221,7 @@ describe("a certificate that NODE_EXTRA_CA_CERTS names", { timeout: processTimeo
     return { emulator, user: withEnv(user, { NODE_EXTRA_CA_CERTS: caFile }) }
   })
 
-  it.scopedLive("is trusted by store-api check, unless it is of another host or has expired", () =>
+  it.scopedLive("is trusted by store-api check, unless a certificate is of another host or has expired", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* trusting
       const { code, failed, steps } = yield* check(user, [], runProcess)
@@ -249,7 +245,7 @@ describe("a certificate that NODE_EXTRA_CA_CERTS names", { timeout: processTimeo
       }
     }))
 
-  it.scopedLive("is printed by store-api emulator --tls", () =>
+  it.scopedLive("is printed by store-api emulator --tls, and a run with it trusts the emulator", () =>
     Effect.gen(function*() {
       const { variables } = yield* emulatorWith(["--tls"])
       const user = yield* newUser(variables)
@@ -273,7 +269,7 @@ describe("store-api token with a stored token", { timeout: processTimeout }, () 
       return readFileSync(list, "utf8")
     })
 
-  /** What takes long to load, and helps only who asks the endpoint or reads the help. */
+  /** Modules that take long to load, and are needed only for a request, the help or a prompt. */
   const heavy =
     /\/undici\/|\/@effect\/cli\/|\/@effect\/printer|\/TokenEndpoint\.js|\/NodeHttpClient\.js|\/HttpClient\.js|\/NodeTerminal\.js/g
 

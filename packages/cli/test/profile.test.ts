@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { Effect, Redacted } from "effect"
-import { newUser, onTerminal, run, type User, withEnv as withVariables } from "./support/cli.js"
+import { newUser, onTerminal, profilesOf, run, type User, withEnv as withVariables } from "./support/cli.js"
 
 const secrets = { blue: "the-invented-secret-of-blue", green: "the-invented-secret-of-green" }
 
@@ -18,11 +18,7 @@ const started = Effect.gen(function*() {
     Emulator.make({ clients: [{ clientId: shop, clientSecret: Redacted.make(secrets[shop]) }] })
   const [blue, green] = [yield* emulatorOf("blue"), yield* emulatorOf("green")]
   const user = yield* newUser({}, Effect.succeed(Object.values(secrets)))
-  const folder = process.platform === "win32"
-    ? join(user.cwd, "state", "store-api")
-    : process.platform === "darwin"
-    ? join(user.cwd, "Library", "Application Support", "store-api")
-    : join(user.cwd, ".config", "store-api")
+  const folder = profilesOf(user)
   mkdirSync(folder, { recursive: true })
   const write = (name: string, lines: ReadonlyArray<string>, mode = 0o600) => {
     writeFileSync(join(folder, `${name}.env`), lines.join("\n"))

@@ -1,4 +1,4 @@
-/** What only a real terminal has: keys that are not shown, Ctrl+C, and whether each stream is one. */
+/** What only a real terminal has: keys that are not echoed, Ctrl+C, and streams that are terminals. */
 import { stripVTControlCharacters } from "node:util"
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
@@ -20,7 +20,7 @@ const started = Effect.gen(function*() {
 })
 
 describe.skipIf(!hasTerminals)("the binary on a terminal", { timeout: processTimeout }, () => {
-  it.scopedLive("prints a token to a pipe, and to the terminal only if it is asked to", () =>
+  it.scopedLive("prints a token to a pipe, and to the terminal only with --show", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
       const refused = yield* onTerminal(user, ["token"])
@@ -31,11 +31,11 @@ describe.skipIf(!hasTerminals)("the binary on a terminal", { timeout: processTim
       deepStrictEqual([shown.code, shown.screen], [0, `${yield* lastToken(emulator)}\r\n`])
       const piped = yield* onTerminal(user, ["token"], { ...shows, stdout: "pipe" })
       deepStrictEqual([piped.code, piped.screen, piped.stdout], [0, "", `${yield* lastToken(emulator)}\n`])
-      // What was clean above was searched.
+      // Control: a token that is not asked for is found.
       assert.strictEqual((yield* Effect.exit(onTerminal(user, ["token", "--show"])))._tag, "Failure")
     }))
 
-  it.scopedLive("asks for the secret, and shows nothing of what is typed; Ctrl+C ends it", () =>
+  it.scopedLive("asks for the secret and shows nothing of what is typed; Ctrl+C ends the run with code 130", () =>
     Effect.gen(function*() {
       const { emulator, user: withSecret } = yield* started
       const user = without(withSecret, "STORE_API_CLIENT_SECRET")
@@ -52,7 +52,7 @@ describe.skipIf(!hasTerminals)("the binary on a terminal", { timeout: processTim
       assert.isTrue(cancelled.screen.endsWith("\n"), "the shell goes on in a line of its own")
     }))
 
-  it.scopedLive("runs an emulator, which shows how it is reached, and the requests; Ctrl+C ends it", () =>
+  it.scopedLive("runs an emulator that prints its variables and the requests; Ctrl+C ends it with code 130", () =>
     Effect.gen(function*() {
       const owner = yield* newUser({})
       const { end, screen, shows, type } = yield* startOnTerminal(owner, ["emulator"], { shows: true })

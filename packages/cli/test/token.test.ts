@@ -229,8 +229,8 @@ describe("store-api status", () => {
     }))
 })
 
-describe("a run that prints what is private", () => {
-  it.scopedLive("fails, when it is not asked for", () =>
+describe("a run that prints a token", () => {
+  it.scopedLive("fails its test, unless the token is asked for", () =>
     Effect.gen(function*() {
       const { user } = yield* started
       const caught = yield* Effect.exit(run(user, ["token"]))
@@ -241,7 +241,7 @@ describe("a run that prints what is private", () => {
 describe("the binary", { timeout: processTimeout }, () => {
   beforeAll(build, 120_000)
 
-  it.scopedLive("prints the same, and exits with the same codes", () =>
+  it.scopedLive("prints the same and exits with the same code", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
       deepStrictEqual(yield* runProcess(user, ["token"], shows), {

@@ -18,7 +18,7 @@ const stepsOf = (text: string) =>
     ([, word = "", name = "", said = "", remedy]) => ({ failed: word === "FAIL", name: name.trim(), said, remedy })
   )
 
-/** `runs`: the command in this process, or the binary. */
+/** `runs` runs the command in this process, or the binary. */
 export const check = (user: User, args: ReadonlyArray<string> = [], runs: typeof run = run) =>
   Effect.gen(function*() {
     const outcome = yield* runs(user, ["check", ...args])

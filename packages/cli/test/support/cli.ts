@@ -1,5 +1,5 @@
 /**
- * The command in this process: the `main` of the binary, run by a user with their variables, folder, streams and keyboard.
+ * Runs the command in this process: the `main` of the binary, with the variables, folder, streams and keyboard of a user.
  * `process.ts` and `terminal.ts` run the binary.
  */
 import { resolve } from "node:path"
@@ -12,7 +12,7 @@ import { nothingPrivateIn, type Options, type Outcome, type User } from "./user.
 
 export * from "./user.js"
 
-/** Keeps what is written to it. While it is corked, whoever writes waits. */
+/** Keeps what is written to it. While it is corked, it acts as a pipe without a reader. */
 class Output extends Writable {
   readonly columns = 80
   readonly rows = 24
@@ -27,7 +27,7 @@ class Output extends Writable {
     done()
     this.emit("text")
   }
-  /** A terminal begins each line at its start. */
+  /** A terminal shows each line from its first column. */
   get text(): string {
     const text = Buffer.concat(this.chunks).toString("utf8")
     return this.isTTY ? text.replaceAll("\n", "\r\n") : text
@@ -38,9 +38,9 @@ export interface Running {
   readonly stdin: PassThrough
   readonly stdout: Output
   readonly stderr: Output
-  /** Waits until standard output shows it; false if the command ended without. */
+  /** Waits until standard output contains it; false if the command ends first. */
   readonly shows: (text: string | RegExp) => Effect.Effect<boolean>
-  /** The end, when nothing private was printed. */
+  /** Waits for the end. Fails if something private was printed. */
   readonly end: Effect.Effect<Outcome>
 }
 
@@ -48,7 +48,7 @@ interface Place {
   readonly stdin: PassThrough & { readonly isTTY?: boolean }
   readonly stdout: Output
   readonly stderr: Output
-  /** What is typed where it is asked for. */
+  /** What is typed at the prompt. */
   readonly typed?: string | undefined
 }
 
@@ -59,7 +59,7 @@ const startIn = (
   { shows }: Options
 ): Effect.Effect<Running, never, Scope.Scope> =>
   Effect.gen(function*() {
-    // Where the store looks for its default folder, are the variables of this process.
+    // The store finds its default folder by the variables of the real process.
     const env = { STORE_API_TOKEN_FOLDER: resolve(user.cwd, "state", "store-api", "tokens"), ...user.env }
     const fiber = yield* Effect.forkScoped(Effect.provideService(main(args), Host, {
       process: { env, stderr, stdin, stdout },
@@ -91,7 +91,7 @@ const startIn = (
     }
   })
 
-/** Keys as a terminal reports them. */
+/** Reports keys as a terminal does. */
 const keyboard = (typed: string): Layer.Layer<Terminal.Terminal> =>
   Layer.succeed(Terminal.Terminal, {
     columns: Effect.succeed(80),
@@ -106,11 +106,11 @@ const keyboard = (typed: string): Layer.Layer<Terminal.Terminal> =>
       }))))
   })
 
-/** The command, started in a pipe. */
+/** Starts the command in a pipe. */
 export const start = (user: User, args: ReadonlyArray<string>, options: Options = {}) =>
   startIn({ stdin: new PassThrough(), stdout: new Output(false), stderr: new Output(false) }, user, args, options)
 
-/** The command in a pipe, to its end. */
+/** Runs the command in a pipe to its end. */
 export const run = (
   user: User,
   args: ReadonlyArray<string>,
@@ -122,7 +122,7 @@ export const run = (
     return yield* end
   }).pipe(Effect.scoped)
 
-/** The command on a terminal, to its end. Standard output is on the screen too, or a pipe. */
+/** Runs the command on a terminal to its end. Standard output is the screen, or a pipe. */
 export const onTerminal = (
   user: User,
   args: ReadonlyArray<string>,

@@ -2,7 +2,7 @@ import * as Http from "node:http"
 import type * as Net from "node:net"
 import { Effect, type Scope } from "effect"
 
-/** The port on which a server of one's own listens on this machine, until the scope ends. */
+/** Lets a server listen on loopback until the scope ends, and returns its port. */
 export const listening = (server: Net.Server): Effect.Effect<number, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
@@ -16,11 +16,11 @@ export const listening = (server: Net.Server): Effect.Effect<number, never, Scop
     () => (server.address() as Net.AddressInfo).port
   )
 
-/** The URL of an API of one's own, which sees how a call goes on. */
+/** Starts an API with this handler, and returns its URL. */
 export const serving = (handler: Http.RequestListener): Effect.Effect<string, never, Scope.Scope> =>
   Effect.map(listening(Http.createServer(handler)), (port) => `http://127.0.0.1:${port}`)
 
-/** An API whose answer has no end. */
+/** An API whose response has no end. */
 export const endless = Effect.gen(function*() {
   let sent = 0
   const url = yield* serving((_request, response) => {
@@ -34,7 +34,7 @@ export const endless = Effect.gen(function*() {
   })
   return {
     url,
-    /** How much was sent when no more is read. */
+    /** Waits until nothing more is read, and returns how many bytes were sent. */
     stalled: Effect.gen(function*() {
       let before = -1
       while (sent === 0 || sent !== before) {
@@ -43,10 +43,10 @@ export const endless = Effect.gen(function*() {
       }
       return sent
     }),
-    /** Waits until that much was sent. */
+    /** Waits until that many bytes were sent. */
     beyond: (bytes: number) => Effect.repeat(Effect.sleep("20 millis"), { while: () => sent < bytes })
   }
 })
 
-/** More than what lies between a server and a reader. */
+/** More bytes than the buffers between a server and a reader hold. */
 export const tooMuch = 32 * 1024 * 1024

@@ -10,7 +10,7 @@ export const client = { clientId: "interop-client", clientSecret: "an-invented-s
 /** What the API answers to who has a token of the server. */
 export const orders = "{\"orders\":[]}"
 
-/** Shared, since it takes long to make, and signs nothing: the tokens are opaque. */
+/** Made once, since that takes long; it signs nothing, as the tokens are opaque. */
 const jwks = { keys: [generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ format: "jwk" })] }
 
 /** What the server keeps. It has such a thing itself, and warns of it each time. */

@@ -1,4 +1,4 @@
-/** The command as it is installed, run by a user as a process of its own; `terminal.ts` has it on a terminal. */
+/** Runs the binary as a process in a pipe; `terminal.ts` runs it on a terminal. */
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process"
 import { closeSync, openSync } from "node:fs"
 import { createRequire } from "node:module"
@@ -75,7 +75,7 @@ export const runProcess = (
     return yield* end
   }).pipe(Effect.scoped)
 
-/** The command with a file or a folder for its standard input, as a shell gives it: `< path`. */
+/** Runs the binary with a file or a folder as standard input, as a shell does with `< path`. */
 export const runWithInput = (user: User, args: ReadonlyArray<string>, path: string): Effect.Effect<Outcome> =>
   Effect.sync(() => {
     const { cwd, env } = user

@@ -1,4 +1,4 @@
-/** What a terminal makes of the text that comes to it. */
+/** What a terminal shows of the text that is written to it. */
 import { Option } from "effect"
 
 /** Text with what a terminal makes colours of, or moves its cursor by. */

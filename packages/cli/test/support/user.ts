@@ -56,6 +56,14 @@ export const userOf = (emulator: Emulator.Service, env: Readonly<Record<string, 
     secretsOf(emulator)
   )
 
+/** Where the profiles of a user are. */
+export const profilesOf = ({ cwd }: User): string =>
+  process.platform === "win32"
+    ? join(cwd, "state", "store-api")
+    : process.platform === "darwin"
+    ? join(cwd, "Library", "Application Support", "store-api")
+    : join(cwd, ".config", "store-api")
+
 /** The same user with more variables. */
 export const withEnv = (user: User, env: Readonly<Record<string, string>>): User => ({
   ...user,
@@ -64,7 +72,7 @@ export const withEnv = (user: User, env: Readonly<Record<string, string>>): User
 
 const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()])
 
-/** The same user with more variables. Those of a proxy are also those of this process, where the HTTP client reads them. */
+/** The same user with more variables. Those of a proxy are also set in this process, where the HTTP client reads them. */
 export const withProxies = (
   user: User,
   env: Readonly<Record<string, string>>

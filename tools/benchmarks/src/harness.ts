@@ -1,6 +1,7 @@
 /** What the benchmarks share: robust statistics, rounds that alternate, processes of their own. */
-import { spawn } from "node:child_process"
+import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
 import { Effect } from "effect"
 
 /** The middle of some measurements, and the quarters around it. */
@@ -103,27 +104,16 @@ export const awaiting = (name: string, call: () => Promise<unknown>): Candidate 
 })
 
 /** Runs a module beside this one in a process of its own, with `gc`, and reads the JSON that it prints. */
-export const inOwnProcess = <A>(
+export const inOwnProcess = async <A>(
   module: string,
   args: ReadonlyArray<string>,
   { flags = [], timeout = 120_000 }: { readonly flags?: ReadonlyArray<string>; readonly timeout?: number } = {}
-): Promise<A> =>
-  new Promise((resolve, reject) => {
-    const path = fileURLToPath(new URL(module, import.meta.url))
-    const child = spawn(process.execPath, ["--expose-gc", ...flags, path, ...args], {
-      stdio: ["ignore", "pipe", "inherit"],
-      timeout
-    })
-    let output = ""
-    child.stdout.on("data", (chunk: Buffer) => {
-      output += chunk.toString("utf8")
-    })
-    child.on("error", reject)
-    child.on("close", (code) => {
-      if (code === 0) resolve(JSON.parse(output) as A)
-      else reject(new Error(`${module} ${args.join(" ")} ended with ${code ?? "a signal"}`))
-    })
-  })
+): Promise<A> => {
+  const path = fileURLToPath(new URL(module, import.meta.url))
+  const options = { timeout, maxBuffer: 2 ** 26 }
+  const { stdout } = await promisify(execFile)(process.execPath, ["--expose-gc", ...flags, path, ...args], options)
+  return JSON.parse(stdout) as A
+}
 
 /** The same several times: what the compiler makes of the code differs from process to process, more than within one. */
 export const inProcesses = async <A>(

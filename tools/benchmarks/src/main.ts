@@ -4,12 +4,10 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { hitGoal, hitLimit } from "./cachedPath.js"
 import { coldStartTable } from "./cli/coldStart.js"
 import { broken, goals } from "./goals.js"
 import { machine } from "./machine.js"
-import { measureAll, type Results } from "./measure.js"
-import { peers } from "./peers/index.js"
+import { measureAll } from "./measure.js"
 import { hitPlot, loadPlot, stampedePlot } from "./plots.js"
 import { document, goalTable, hitTable, peerTable, stampedeTable } from "./report.js"
 import { plain } from "./table.js"
@@ -25,23 +23,6 @@ for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]) {
 }
 
 const print = (value: string) => process.stdout.write(`${value}\n`)
-
-const plots = (results: Results): Readonly<Record<string, string>> => ({
-  hit: hitPlot(results.hits, hitGoal, hitLimit),
-  stampede: stampedePlot(peers.map(({ name }, index) => {
-    const fibers = index === 0 ? results.stampedes.filter((stampede) => stampede.fibers > 1000) : []
-    return {
-      name,
-      tone: index === 0 ? "ours" : "other",
-      points: [
-        ...results.peerStampedes.filter((stampede) => stampede.name === name)
-          .map(({ callers, requests }) => [callers, requests] as const),
-        ...fibers.map(({ fibers, requests }) => [fibers, requests] as const)
-      ]
-    }
-  })),
-  load: loadPlot(results.loads.filter(({ name }) => name !== "openid-client"), results.seconds)
-})
 
 const results = await measureAll(quick, (what) => process.stderr.write(`${`${seconds()}`.padStart(4)} s  ${what}\n`))
 const environment = machine()
@@ -67,7 +48,12 @@ if (!quick) {
   const docs = (path: string) => fileURLToPath(new URL(`../../../docs/${path}`, import.meta.url))
   mkdirSync(docs("benchmarks"), { recursive: true })
   writeFileSync(docs("benchmarks.md"), document(results, reached, environment))
-  for (const [name, svg] of Object.entries(plots(results))) writeFileSync(docs(`benchmarks/${name}.svg`), svg)
+  writeFileSync(docs("benchmarks/hit.svg"), await hitPlot(results))
+  writeFileSync(docs("benchmarks/stampede.svg"), await stampedePlot(results))
+  writeFileSync(
+    docs("benchmarks/load.svg"),
+    await loadPlot({ ...results, loads: results.loads.filter(({ name }) => name !== "openid-client") })
+  )
   print("Written: docs/benchmarks.md, docs/benchmarks/*.svg")
 }
 print(`${seconds()} s in all`)

@@ -1,68 +1,83 @@
-/** Plots as SVG, drawn by hand: readable in light and dark, without a font or a script from elsewhere. */
+/** Plots as SVG by Vega-Lite, without a browser: the same bytes on every machine. */
+import { parse, textMetrics, View } from "vega"
+import { compile, type Config, type TopLevelSpec } from "vega-lite"
 
-export type Tone = "ours" | "other" | "warn"
-
-const style = `
-  .ground { fill: #ffffff } text { fill: #1f2328; font: 13px sans-serif } .title { font-size: 16px; font-weight: bold }
-  .small { font-size: 11px } .faint { fill: #57606a } .grid { stroke: #d0d7de } .axis { stroke: #57606a }
-  .ours { fill: #0969da; stroke: #0969da } .other { fill: #8c959f; stroke: #8c959f } .warn { fill: #bc4c00; stroke: #bc4c00 }
-  .whisker { stroke: #1f2328 } .line { fill: none; stroke-width: 2.5 } .dashed { stroke-dasharray: 5 4 }
-  .band { stroke: none; opacity: 0.25 } text.ours, text.warn { stroke: none }
-  @media (prefers-color-scheme: dark) {
-    .ground { fill: #0d1117 } text { fill: #e6edf3 } .faint { fill: #9198a1 } .grid { stroke: #30363d } .axis { stroke: #9198a1 }
-    .ours { fill: #4493f8; stroke: #4493f8 } .other { fill: #7d8590; stroke: #7d8590 } .warn { fill: #f0883e; stroke: #f0883e }
-    .whisker { stroke: #e6edf3 } .line { fill: none }
-  }`
-
-const escaped = (value: string): string =>
-  value.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
-
-const round = (value: number): string => String(Math.round(value * 10) / 10)
-
-interface TextOptions {
-  readonly anchor?: "start" | "middle" | "end"
-  readonly classes?: string
-  readonly turned?: boolean
+declare module "vega" {
+  const textMetrics: { width: (item: { readonly fontSize: number }, text: string) => number }
 }
 
-export const text = (x: number, y: number, value: string, { anchor, classes, turned }: TextOptions = {}): string =>
-  `<text x="${round(x)}" y="${round(y)}" text-anchor="${anchor ?? "start"}"` +
-  (classes === undefined ? "" : ` class="${classes}"`) +
-  (turned === true ? ` transform="rotate(-90 ${round(x)} ${round(y)})"` : "") +
-  `>${escaped(value)}</text>`
+// Neither the fonts of a machine nor a canvas that is installed there may move anything.
+textMetrics.width = ({ fontSize }, text) => 0.52 * fontSize * text.length
 
-export const line = (x1: number, y1: number, x2: number, y2: number, classes: string): string =>
-  `<line x1="${round(x1)}" y1="${round(y1)}" x2="${round(x2)}" y2="${round(y2)}" class="${classes}"/>`
+export const [ours, other, warn] = ["#0969da", "#6e7781", "#bc4c00"]
 
-export const rectangle = (x: number, y: number, width: number, height: number, classes: string): string =>
-  `<rect x="${round(x)}" y="${round(y)}" width="${round(Math.max(width, 0))}" height="${round(Math.max(height, 0))}" ` +
-  `class="${classes}"/>`
+const config: Config = {
+  aria: false,
+  padding: 16,
+  fontSize: { text: 12, guideLabel: 12, guideTitle: 12, groupTitle: 16, groupSubtitle: 12 },
+  locale: { number: { decimal: ".", thousands: " ", grouping: [3], currency: ["", ""] } },
+  numberFormat: ",d",
+  axis: { ticks: false, labelLimit: 0, labelPadding: 6, titleFontWeight: "normal" },
+  axisY: { title: null },
+  facet: { spacing: 8 },
+  header: { title: null, labelOrient: "top", labelAnchor: "start" },
+  legend: { title: null, labelLimit: 0, orient: "bottom-right", offset: 16, fillColor: "white" },
+  title: { anchor: "start", frame: "bounds", offset: 16, subtitlePadding: 4 },
+  view: { stroke: null, continuousWidth: 600 }
+}
 
-export const polyline = (points: ReadonlyArray<readonly [number, number]>, classes: string): string =>
-  `<polyline points="${points.map(([x, y]) => `${round(x)},${round(y)}`).join(" ")}" class="${classes}"/>`
+/** In dark mode the lightness is inverted, and the hues stay. */
+const style = "<style>@media (prefers-color-scheme: dark) { svg { filter: invert(0.95) hue-rotate(180deg) } }</style>"
 
-export const dot = (x: number, y: number, radius: number, classes: string): string =>
-  `<circle cx="${round(x)}" cy="${round(y)}" r="${radius}" class="${classes}"/>`
+/** A title, and a sentence that says how to read the plot. */
+export interface Head {
+  readonly text: string
+  readonly subtitle: string
+}
 
-export const drawing = (width: number, height: number, title: string, parts: ReadonlyArray<string>): string =>
-  [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img">`,
-    `<title>${escaped(title)}</title>`,
-    `<style>${style}\n</style>`,
-    rectangle(0, 0, width, height, "ground"),
-    text(16, 28, title, { classes: "title" }),
-    ...parts,
-    "</svg>",
-    ""
-  ].join("\n")
+export const plot = async (title: Head, spec: TopLevelSpec): Promise<string> => {
+  const svg = await new View(parse(compile({ ...spec, title }, { config }).spec)).toSVG()
+  return svg
+    .replaceAll(/<[^>]+>/g, (tag) => tag.replaceAll(/\d+\.\d{2,}/g, (digits) => Number(digits).toFixed(1)))
+    .replace(/ class="marks"(.*?>)/, ` role="img"$1<title>${title.text}</title><desc>${title.subtitle}</desc>${style}`)
+    .replaceAll("><", ">\n<")
+}
 
-/** Where a value lies on an axis. */
-export type Scale = (value: number) => number
+/** Lines over two logarithmic axes, the first on top. `|` is between the names of those who share a line. */
+export const growth = (
+  head: Head,
+  title: string,
+  values: ReadonlyArray<{ readonly names: string; readonly x: number; readonly y: number }>
+): Promise<string> => {
+  const domain = [...new Set(values.map(({ names }) => names))]
+  const isFirst = { field: "names", equal: domain[0] ?? "" }
+  const scale = { type: "log" as const, nice: false }
+  const legend = { labelExpr: "split(datum.label, '|')" }
+  return plot(head, {
+    data: { values: [...values].reverse() },
+    mark: { type: "line", point: { size: 70 } },
+    encoding: {
+      x: { field: "x", title, scale, axis: { values: [...new Set(values.map(({ x }) => x))] } },
+      y: { field: "y", scale: { type: "log" }, axis: { values: [1, 10, 100, 1000, 10_000] } },
+      color: { field: "names", scale: { domain, range: [ours, other, warn] }, legend },
+      strokeWidth: { condition: { test: isFirst, value: 2 }, value: 5 }
+    }
+  })
+}
 
-export const linear = (from: number, to: number, start: number, end: number): Scale => (value) =>
-  start + (value - from) / (to - from) * (end - start)
-
-export const logarithmic = (from: number, to: number, start: number, end: number): Scale => {
-  const scale = linear(Math.log10(from), Math.log10(to), start, end)
-  return (value) => scale(Math.log10(Math.max(value, from)))
+/** Strips below each other, by `row`, over seconds. */
+export const strips = (
+  head: Head,
+  [title, ...domain]: readonly [title: string, from: number, to: number],
+  values: Array<{ readonly row: string }>,
+  layer: Extract<TopLevelSpec, { readonly layer: unknown }>["layer"]
+): Promise<string> => {
+  const x = { field: "from", title, scale: { type: "linear" as const, domain, nice: false }, axis: { tickMinStep: 1 } }
+  const y = { field: "value", scale: { type: "linear" as const }, axis: { tickCount: 2, tickMinStep: 1 } }
+  return plot(head, {
+    data: { values },
+    facet: { row: { field: "row", sort: [...new Set(values.map(({ row }) => row))] } },
+    resolve: { scale: { y: "independent" } },
+    spec: { height: 84, encoding: { x, y }, layer }
+  })
 }

@@ -1,6 +1,6 @@
 /** What must hold of the page's figures: what it says in words, and its formulas. */
+import { type Digests, of } from "./digest.js"
 import * as formulas from "./formulas.js"
-import { type Digests, of } from "./plots.js"
 import { capacities, common, deaths, large, middling, shortPauses, sizes } from "./scenarios.js"
 import { afterDeath, coldRows, renewalRows, shortRequests } from "./tables.js"
 

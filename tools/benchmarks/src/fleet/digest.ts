@@ -42,6 +42,14 @@ export interface Digest {
   readonly lastReady: number
 }
 
+export type Digests = Readonly<Record<string, Digest>>
+
+export const of = (digests: Digests, name: string): Digest => {
+  const found = digests[name]
+  if (found === undefined) throw new Error(`There is no outcome of "${name}"`)
+  return found
+}
+
 const hour = 3_600_000
 
 const binned = (times: ReadonlyArray<number>, { bin, from, to }: View): ReadonlyArray<number> => {

@@ -32,7 +32,7 @@ const work = async (): Promise<void> => {
 await Promise.all(Array.from({ length: Math.min(availableParallelism(), 2) }, work))
 
 const file = (path: string) => fileURLToPath(new URL(`../../../../docs/${path}`, import.meta.url))
-const written = pages(digests)
+const written = await pages(digests)
 const wrong = broken(digests)
 
 if (process.argv.includes("--check")) {

@@ -1,8 +1,9 @@
 /** The page of fleets. */
 import { markdown, number } from "../table.js"
 import { tolerance } from "./checks.js"
+import { type Digests, of } from "./digest.js"
 import * as formulas from "./formulas.js"
-import { coldPlot, type Digests, of, outagePlot, renewalPlot, requestsPlot } from "./plots.js"
+import { coldPlot, outagePlot, renewalPlot, requestsPlot } from "./plots.js"
 import { common, deaths, large, middling, minute } from "./scenarios.js"
 import { longestWay, shortestWay } from "./store.js"
 import { capacityTable, colds, outages, perHour, renewals, shortLives } from "./tables.js"
@@ -11,13 +12,13 @@ import { capacityTable, colds, outages, perHour, renewals, shortLives } from "./
 const enough = 2 * 1000 / formulas.storeTimeout
 
 /** All files, by their paths in `docs`. */
-export const pages = (digests: Digests): ReadonlyMap<string, string> =>
+export const pages = async (digests: Digests): Promise<ReadonlyMap<string, string>> =>
   new Map([
     ["fleets.md", document(digests)],
-    ["fleets/requests.svg", requestsPlot(digests)],
-    ["fleets/renewal.svg", renewalPlot(digests)],
-    ["fleets/cold.svg", coldPlot(digests)],
-    ["fleets/outage.svg", outagePlot(digests)]
+    ["fleets/requests.svg", await requestsPlot(digests)],
+    ["fleets/renewal.svg", await renewalPlot(digests)],
+    ["fleets/cold.svg", await coldPlot(digests)],
+    ["fleets/outage.svg", await outagePlot(digests)]
   ])
 
 const budgets = [1000, 10_000, 50_000, 100_000]

@@ -1,8 +1,7 @@
 /** The tables of the page: what was simulated beside what the formulas say. */
 import { number, type Table } from "../table.js"
-import type { Digest } from "./digest.js"
+import { type Digest, type Digests, of } from "./digest.js"
 import * as formulas from "./formulas.js"
-import { type Digests, of } from "./plots.js"
 import { capacities, common, large, middling, minute, shortPauses, shortView, sizes } from "./scenarios.js"
 
 const count = (value: number): string => number(value)

@@ -1,4 +1,5 @@
 /** Which proxy the environment names for a URL, as the HTTP client understands it. */
+import { isLoopback } from "@store-api/core/AuthorizedHttpClient"
 import * as Option from "effect/Option"
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -10,7 +11,7 @@ export interface Proxy {
 }
 
 export const proxyFor = (url: URL, environment: Environment): Option.Option<Proxy> => {
-  if (isLoopback(url.hostname) || isExempt(url, variable(environment, "NO_PROXY").value)) return Option.none()
+  if (isLoopback(url) || isExempt(url, variable(environment, "NO_PROXY").value)) return Option.none()
   const http = variable(environment, "HTTP_PROXY")
   const https = variable(environment, "HTTPS_PROXY")
   const { name, value } = url.protocol === "https:" && https.value !== "" ? https : http
@@ -22,10 +23,6 @@ const variable = (environment: Environment, name: string) => {
   const lower = environment[name.toLowerCase()]
   return lower === undefined ? { name, value: environment[name] ?? "" } : { name: name.toLowerCase(), value: lower }
 }
-
-/** This machine goes through no proxy. */
-const isLoopback = (host: string): boolean =>
-  host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host)
 
 /** Names stand for their subdomains too; `*` stands for all, if it stands alone. */
 const isExempt = (url: URL, list: string): boolean =>

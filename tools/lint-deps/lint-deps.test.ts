@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs"
+import { existsSync, readdirSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
 import { cruise, type ICruiseResult } from "dependency-cruiser"
@@ -11,12 +11,15 @@ const { forbidden, options } = createRequire(import.meta.url)("./dependency-crui
   readonly options: { readonly enhancedResolveOptions: object; readonly tsConfig: { readonly fileName: string } }
 }
 
-const sources = ["packages", "examples"]
-  .flatMap((folder) =>
-    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((path) => `${folder}/${path}`)
-  )
-  .filter((path) => /^(packages\/[^/]+|examples)\/(src|test)\/.*\.ts$/.test(path))
-  .sort()
+const folders = [...readdirSync(join(root, "packages")).map((name) => `packages/${name}`), "examples"]
+  .flatMap((member) => [`${member}/src`, `${member}/test`])
+  .filter((folder) => existsSync(join(root, folder)))
+
+const sources = folders.flatMap((folder) =>
+  readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".ts"))
+    .map((path) => `${folder}/${path.replaceAll("\\", "/")}`)
+)
 
 describe("the rules on imports", () => {
   it("hold in each source and test of the packages and examples", async () => {

@@ -5,7 +5,8 @@ import type { FileSystem } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import type { TokenStore } from "@store-api/core"
-import { Effect, Option } from "effect"
+import { Deferred, Effect, Fiber, Option } from "effect"
+import { goesOn } from "./support/storeRaces.js"
 import { age, fileIn, newFolder, own, pathsIn, started, storeOver } from "./support/tokenFolder.js"
 
 /** Whatever is put sweeps all keys. */
@@ -293,6 +294,35 @@ describe("FileTokenStore, when a folder is swept away", () => {
         }
         assert.isAbove(kept, 3)
         assert.isAbove(anew, 3)
+      }).pipe(Effect.scoped))
+  }
+})
+
+describe("FileTokenStore, when a process dies", () => {
+  const operations: Readonly<Record<string, (store: TokenStore.Service) => Effect.Effect<unknown, unknown>>> = {
+    put: (store) => store.put("key", "new", "1 minute"),
+    lease: (store) => store.lease("key", "1 millis"),
+    remove: (store) => store.remove("key", "old")
+  }
+  for (const [name, operate] of Object.entries(operations)) {
+    it.scopedLive(`before any step of a ${name}: the store goes on`, () =>
+      Effect.gen(function*() {
+        const count = { steps: 0 }
+        for (let step = 1; true; step++) {
+          const { folder, store } = yield* started
+          yield* store.put("key", "old", "1 minute")
+          const died = yield* Deferred.make<void>()
+          const death = Effect.zipRight(Deferred.succeed(died, undefined), Effect.async<never>(() => undefined))
+          count.steps = 0
+          const dying = yield* storeOver(folder, interrupted(step, death, count))
+          // It never ends, as nothing of a process that died does.
+          const operating = yield* Effect.forkDaemon(operate(dying))
+          yield* Effect.race(Deferred.await(died), Fiber.await(operating))
+          if (count.steps < step) break
+          if (name === "remove" && Option.isNone(yield* store.get("key"))) yield* store.put("key", "new", "1 minute")
+          yield* goesOn(store, (entry) => entry === "old" || entry === "new")
+        }
+        assert.isAbove(count.steps, 3)
       }).pipe(Effect.scoped))
   }
 })

@@ -7,7 +7,10 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessTokenError, AccessTokenProvider, StoreAuth } from "@store-api/core"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { Config, ConfigProvider, Effect, Layer, Redacted } from "effect"
-import { at, byName, call, canMakeCertificates, get, listen, selfSigned, startProxy, startStore } from "./utils.js"
+import { canMakeCertificates, selfSigned } from "./support/certificates.js"
+import { at, byName, call, get, listen, onThisMachine, startProxy, startStore } from "./utils.js"
+
+onThisMachine()
 
 // undici takes a socket up again in the next turn of the event loop, so a request at once would open a second one.
 const twenty = Effect.zipRight(
@@ -121,7 +124,7 @@ describe("options that cannot be used", () => {
     "cert and key: one without the other, none in PEM, or not a pair",
     () =>
       Effect.gen(function*() {
-        const [one, other] = [yield* selfSigned(), yield* selfSigned()]
+        const [one, other] = [yield* selfSigned(), yield* selfSigned("localhost", 2)]
         const redacted = Redacted.make(one.key)
         assert.strictEqual((yield* fault({ cert: one.cert })).message, "The option key is missing, cert needs it.")
         assert.strictEqual((yield* fault({ key: redacted })).message, "The option cert is missing, key needs it.")

@@ -1,18 +1,23 @@
 import * as Http from "node:http"
-import * as Net from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
-import { at, byName, call, get, listen, processTimeout, run, startProxy, startStore, until } from "./utils.js"
+import {
+  at,
+  byName,
+  call,
+  get,
+  hanging,
+  listen,
+  onThisMachine,
+  silent,
+  startProxy,
+  startStore,
+  until
+} from "./utils.js"
 
-/** Takes requests and never answers. */
-const hanging = Effect.suspend(() => listen(Http.createServer(() => undefined)))
-
-/** Takes connections and never says a word, so that a TLS handshake never ends. It listens, and sees them close. */
-const silent = Effect.suspend(() =>
-  listen(Net.createServer((socket) => void socket.resume()), { host: "localhost", protocol: "https" })
-)
+onThisMachine()
 
 /** A proxy that answers a tunnel with these words and leads nowhere. */
 const startBlindProxy = (words: string) =>
@@ -86,42 +91,4 @@ describe("the end of the scope", () => {
         yield* until(() => server.open() === 0 && seen.open() === 0)
       }))
   }
-})
-
-describe("a process that used the layer", () => {
-  it.scopedLive("exits by itself, though the server keeps the connection", () =>
-    Effect.gen(function*() {
-      const server = yield* startStore
-      const { lingered, output } = yield* run([server.url])
-      assert.include(output, "authorization")
-      assert.isDefined(lingered)
-    }), processTimeout)
-
-  it.scopedLive(
-    "exits by itself after an interrupted request, and after an interrupted handshake",
-    () =>
-      Effect.gen(function*() {
-        const urls = [(yield* hanging).url, (yield* silent).url]
-        const outcomes = yield* Effect.forEach(urls, (url) => run([url, "", "interrupted"]), { concurrency: 2 })
-        for (const { lingered, output } of outcomes) {
-          assert.strictEqual(output, "interrupted")
-          assert.isDefined(lingered)
-        }
-      }),
-    processTimeout
-  )
-
-  it.scopedLive(
-    "which is seen: a scope that is never closed and undici as it comes hold the process",
-    () =>
-      Effect.gen(function*() {
-        const [leaked, undici] = yield* Effect.all([
-          run([(yield* hanging).url, "", "leaked"]),
-          run([(yield* silent).url, "undici", "interrupted"])
-        ], { concurrency: 2 })
-        deepStrictEqual([leaked.output, leaked.lingered], ["left alone", undefined])
-        deepStrictEqual([undici.output, undici.lingered], ["interrupted", undefined])
-      }),
-    processTimeout
-  )
 })

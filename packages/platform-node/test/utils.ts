@@ -1,16 +1,13 @@
-/** Servers, proxies, certificates and processes for the tests. All of them on loopback, all gone with the scope. */
-import { execFileSync, spawn, spawnSync } from "node:child_process"
+/** Servers and proxies for the tests. All of them on loopback, all gone with the scope. */
 import Dns from "node:dns"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import * as Http from "node:http"
 import * as Https from "node:https"
 import * as Net from "node:net"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { HttpClient } from "@effect/platform"
+import { afterAll, beforeAll } from "@effect/vitest"
 import { AuthorizedHttpClient } from "@store-api/core"
 import { Effect, Redacted, Schedule, type Scope } from "effect"
+import type { Identity } from "./support/certificates.js"
 
 export interface Server {
   readonly url: string
@@ -94,12 +91,6 @@ export const byName = ({ url }: Server, name = elsewhere) => {
   return named.origin
 }
 
-// As a hosts file could have it: these names are this machine, and nobody is asked for them.
-const { lookup } = Dns
-Dns.lookup = ((name: string, ...rest: [Dns.LookupAllOptions, () => void]) => {
-  lookup(/\.(example|localhost)$/.test(name) ? "127.0.0.1" : name, ...rest)
-}) as typeof lookup
-
 /** A call as an application makes it. */
 export const call = (path = "/orders") =>
   Effect.flatMap(AuthorizedHttpClient.AuthorizedHttpClient, (client) => client.get(path)).pipe(
@@ -136,36 +127,13 @@ export const startProxy = (server = Http.createServer(), protocol = "http"): Eff
     return Effect.map(listen(server, { host: "localhost", protocol }), (server) => ({ ...server, tunnels }))
   })
 
-export interface Identity {
-  readonly key: string
-  readonly cert: string
-  readonly certPath: string
-}
+/** Accepts requests and never responds. */
+export const hanging = Effect.suspend(() => listen(Http.createServer(() => undefined)))
 
-/** Certificates are made by the command `openssl`. CI has it, and fails without it. */
-export const canMakeCertificates = spawnSync("openssl", ["version"]).status === 0 || process.env["CI"] === "true"
-
-if (!canMakeCertificates) console.warn("There is no command openssl: tests that need certificates are skipped.")
-
-/** A self-signed certificate, for localhost by default, made anew; nothing of it is kept. */
-export const selfSigned = (name = "localhost"): Effect.Effect<Identity, never, Scope.Scope> =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "certificate-"))),
-      (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-    ),
-    (folder) => {
-      const [keyPath, certPath] = [join(folder, "key.pem"), join(folder, "cert.pem")]
-      execFileSync(
-        "openssl",
-        ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"].concat(
-          ["-keyout", keyPath, "-out", certPath, "-subj", `/CN=${name}`, "-addext", `subjectAltName=DNS:${name}`]
-        ),
-        { stdio: "pipe" }
-      )
-      return { key: readFileSync(keyPath, "utf8"), cert: readFileSync(certPath, "utf8"), certPath }
-    }
-  )
+/** Accepts connections and sends nothing, so that a TLS handshake never ends. It reads, and so sees them close. */
+export const silent = Effect.suspend(() =>
+  listen(Net.createServer((socket) => void socket.resume()), { host: "localhost", protocol: "https" })
+)
 
 export const startTlsStore = (identity: Identity, options: Https.ServerOptions = {}, handler = store) =>
   Effect.suspend(() =>
@@ -184,51 +152,24 @@ export const until = (condition: () => boolean) =>
 
 const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()])
 
-// Where the tests run may be a proxy; the layers' default would go through it.
-for (const name of proxyVariables) Reflect.deleteProperty(process.env, name)
-
-export interface Outcome {
-  readonly output: string
-  readonly errors: string
-  /** Milliseconds from the line that the program writes at its end to its exit; none when it had to be killed. */
-  readonly lingered: number | undefined
-}
-
-/** Milliseconds for a test that runs processes: each loads and translates its modules anew. */
-export const processTimeout = 60_000
-
-/** Runs `child/request.ts`. A process that is still there 3 seconds after its work is killed. */
-export const run = (
-  parameters: ReadonlyArray<string>,
-  changes: Readonly<Record<string, string>> = {}
-): Effect.Effect<Outcome> =>
-  Effect.async((resume) => {
-    const path = (name: string) => fileURLToPath(new URL(`./child/${name}`, import.meta.url))
-    const child = spawn(
-      process.execPath,
-      [
-        "--no-warnings",
-        "--import",
-        new URL("./child/sources.mjs", import.meta.url).href,
-        path("request.ts"),
-        ...parameters
-      ],
-      { env: { ...process.env, NODE_OPTIONS: "", ...changes }, stdio: ["ignore", "pipe", "pipe"] }
-    )
-    let output = ""
-    let errors = ""
-    let wrote = 0
-    let patience: NodeJS.Timeout | undefined
-    child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString()))
-    child.stdout.on("data", (chunk: Buffer) => {
-      output += chunk.toString()
-      wrote = performance.now()
-      patience ??= setTimeout(() => child.kill(), 3000)
-    })
-    child.on("close", (code) => {
-      clearTimeout(patience)
-      const lingered = code === null ? undefined : performance.now() - wrote
-      resume(Effect.succeed({ output: output.trim(), errors, lingered }))
-    })
-    return Effect.sync(() => child.kill())
+/**
+ * For the tests of a file: names under `.example` and `.localhost` are this machine, as a hosts file could have it, and no proxy is
+ * in the environment.
+ */
+export const onThisMachine = () => {
+  const { lookup } = Dns
+  const variables = proxyVariables.flatMap((name) => {
+    const value = process.env[name]
+    return value === undefined ? [] : [[name, value] as const]
   })
+  beforeAll(() => {
+    Dns.lookup = ((name: string, ...rest: [Dns.LookupAllOptions, () => void]) => {
+      lookup(/\.(example|localhost)$/.test(name) ? "127.0.0.1" : name, ...rest)
+    }) as typeof lookup
+    for (const [name] of variables) Reflect.deleteProperty(process.env, name)
+  })
+  afterAll(() => {
+    Dns.lookup = lookup
+    Object.assign(process.env, Object.fromEntries(variables))
+  })
+}

@@ -3,10 +3,10 @@ import { Fault } from "@store-api/emulator"
 import { Effect, Fiber } from "effect"
 import { share, shop, tokens, until, warningsOf } from "./support/fleet.js"
 import { fleetTests, realTime } from "./support/fleetTests.js"
-import { layer, open, processes } from "./support/processes.js"
+import { fleetOfProcesses, open, processes } from "./support/processes.js"
 import { isLeftOut, redisServer } from "./support/redisServer.js"
 
-fleetTests({ name: "16 processes", size: 16, fleet: layer(16), pace: realTime(1000), life: 8000 })
+fleetTests({ name: "16 processes", size: 16, fleet: fleetOfProcesses(16), pace: realTime(1000), life: 8000 })
 
 describe.skipIf(isLeftOut)("the process that asks for the token of all", () => {
   it.scopedLive(

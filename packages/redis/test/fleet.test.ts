@@ -1,10 +1,11 @@
-import { layerInProcess } from "./support/fleet.js"
+import { Effect } from "effect"
+import { inProcess } from "./support/fleet.js"
 import { fleetTests, virtualTime } from "./support/fleetTests.js"
 
 fleetTests({
   name: "10 providers in one process",
   size: 10,
-  fleet: layerInProcess,
+  fleet: Effect.succeed(inProcess),
   pace: virtualTime(4 * 60_000),
   life: 30 * 60_000
 })

@@ -1,10 +1,9 @@
 import { readFileSync } from "node:fs"
-import { assert, describe, layer } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { createClient } from "@redis/client"
 import { RedisTokenStore } from "@store-api/redis"
 import { Effect, Option, Redacted } from "effect"
-import { emptyRedis, isLeftOut, Redis } from "./support/redisServer.js"
+import { clientAt, isLeftOut, sharedRedis } from "./support/redisServer.js"
 
 /** The user that docs/redis.md recommends, as the words of Redis's own command. */
 const documented = () => {
@@ -26,71 +25,65 @@ const everything = (store: Effect.Effect.Success<ReturnType<typeof RedisTokenSto
     return { entry, extended, removed: yield* store.remove(key, "an entry") }
   })
 
-const clientAt = (url: string) =>
-  Effect.acquireRelease(
-    Effect.promise(() => createClient({ url }).on("error", () => undefined).connect()),
-    (client) => Effect.sync(() => client.destroy())
-  )
-
-/** The server with a user of these rights: its administrator, and where that user signs in. */
-const serverWith = ([name = "", ...rights]: ReadonlyArray<string>) =>
-  Effect.gen(function*() {
-    const { url } = yield* emptyRedis
-    const administrator = yield* clientAt(url)
-    yield* Effect.promise(() => administrator.sendCommand(["ACL", "SETUSER", name, "reset", ...rights]))
-    return { administrator, url: `${url.replace("redis://", "redis://store-api:password@")}/1` }
-  })
-
-/** The store that signs in as a user of these rights. */
-const storeOf = (user: ReadonlyArray<string>) =>
-  Effect.flatMap(serverWith(user), ({ url }) => RedisTokenStore.make({ url: Redacted.make(url) }))
-
 describe.skipIf(isLeftOut)("the rights that docs/redis.md recommends", () => {
-  layer(Redis.layer, { excludeTestServices: true })((it) => {
-    it.scoped("are enough for each operation", () =>
-      Effect.gen(function*() {
-        deepStrictEqual(yield* everything(yield* storeOf(documented())), {
-          entry: Option.some("an entry"),
-          extended: true,
-          removed: true
-        })
-      }))
+  const emptyRedis = sharedRedis()
 
-    it.scoped("are not more than that: other keys and commands are refused", () =>
-      Effect.gen(function*() {
-        const store = yield* storeOf(documented())
-        const error = yield* Effect.flip(store.get("another key"))
-        assert.strictEqual(error.reason, "NOPERM")
-      }))
+  /** The server with a user of these rights: its administrator, and where that user signs in. */
+  const serverWith = ([name = "", ...rights]: ReadonlyArray<string>) =>
+    Effect.gen(function*() {
+      const { url } = yield* emptyRedis
+      const administrator = yield* clientAt(url)
+      yield* Effect.promise(() => administrator.sendCommand(["ACL", "SETUSER", name, "reset", ...rights]))
+      return { administrator, url: `${url.replace("redis://", "redis://store-api:password@")}/1` }
+    })
 
-    it.scoped.each([
-      "CLIENT LIST",
-      "CLIENT PAUSE 1",
-      "CLIENT KILL TYPE normal SKIPME yes",
-      "KEYS *",
-      "SCAN 0",
-      "FLUSHALL",
-      "CONFIG GET maxmemory",
-      "ACL LIST"
-    ])("do not let anybody %s, as its administrator may", (command) =>
-      Effect.gen(function*() {
-        const { administrator, url } = yield* serverWith(documented())
-        const user = yield* clientAt(url)
-        const refusal = (client: typeof user) =>
-          Effect.promise(() => client.sendCommand(command.split(" ")).then(() => "none", String))
-        assert.include(yield* refusal(user), "NOPERM")
-        assert.strictEqual(yield* refusal(administrator), "none")
-      }))
+  /** The store that signs in as a user of these rights. */
+  const storeOf = (user: ReadonlyArray<string>) =>
+    Effect.flatMap(serverWith(user), ({ url }) => RedisTokenStore.make({ url: Redacted.make(url) }))
 
-    it.scoped.each(["+select", "+get", "+set", "+del", "+eval", "+pexpire", "~store-api-token-v1:*"])(
-      "are not enough without %s",
-      (right) =>
-        Effect.gen(function*() {
-          const rights = documented().filter((word) => word !== right)
-          assert.notStrictEqual(rights.length, documented().length)
-          const error = yield* Effect.flip(everything(yield* storeOf(rights)))
-          assert.strictEqual(error._tag, "TokenStoreError")
-        })
-    )
-  })
+  it.scopedLive("are enough for each operation", () =>
+    Effect.gen(function*() {
+      deepStrictEqual(yield* everything(yield* storeOf(documented())), {
+        entry: Option.some("an entry"),
+        extended: true,
+        removed: true
+      })
+    }))
+
+  it.scopedLive("are not more than that: other keys and commands are refused", () =>
+    Effect.gen(function*() {
+      const store = yield* storeOf(documented())
+      const error = yield* Effect.flip(store.get("another key"))
+      assert.strictEqual(error.reason, "NOPERM")
+    }))
+
+  it.scopedLive.each([
+    "CLIENT LIST",
+    "CLIENT PAUSE 1",
+    "CLIENT KILL TYPE normal SKIPME yes",
+    "KEYS *",
+    "SCAN 0",
+    "FLUSHALL",
+    "CONFIG GET maxmemory",
+    "ACL LIST"
+  ])("do not let anybody %s, as its administrator may", (command) =>
+    Effect.gen(function*() {
+      const { administrator, url } = yield* serverWith(documented())
+      const user = yield* clientAt(url)
+      const refusal = (client: typeof user) =>
+        Effect.promise(() => client.sendCommand(command.split(" ")).then(() => "none", String))
+      assert.include(yield* refusal(user), "NOPERM")
+      assert.strictEqual(yield* refusal(administrator), "none")
+    }))
+
+  it.scopedLive.each(["+select", "+get", "+set", "+del", "+eval", "+pexpire", "~store-api-token-v1:*"])(
+    "are not enough without %s",
+    (right) =>
+      Effect.gen(function*() {
+        const rights = documented().filter((word) => word !== right)
+        assert.notStrictEqual(rights.length, documented().length)
+        const error = yield* Effect.flip(everything(yield* storeOf(rights)))
+        assert.strictEqual(error._tag, "TokenStoreError")
+      })
+  )
 })

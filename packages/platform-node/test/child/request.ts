@@ -3,7 +3,6 @@
  * what came of it. With `"interrupted"` (argument 3) it gives up while it still waits; with `"leaked"` it lets the request
  * wait in a scope that is never closed.
  */
-// Module by module: the barrels take seconds to load.
 import { readFileSync } from "node:fs"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"

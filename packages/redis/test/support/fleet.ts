@@ -1,6 +1,6 @@
 /** A fleet of members over one endpoint and one Redis. */
 import { Emulator } from "@store-api/emulator"
-import { Cause, Clock, Context, Effect, Layer, Redacted, type Scope } from "effect"
+import { Cause, Clock, Effect, Redacted, type Scope } from "effect"
 import * as VirtualClock from "../../../core/test/support/virtualClock.js"
 import * as Member from "./member.js"
 import type { RedisServer } from "./redisServer.js"
@@ -10,14 +10,9 @@ export type Members = ReadonlyArray<Member.Member>
 /** Opens so many members with these settings. */
 export type Start = (count: number, settings: Member.Settings) => Effect.Effect<Members, never, Scope.Scope>
 
-/** What the members of a fleet are: providers of this process, or processes. */
-export class Fleet extends Context.Tag("Fleet")<Fleet, Start>() {}
-
 /** Members are providers in this process. */
 export const inProcess: Start = (count, settings) =>
   Effect.orDie(Effect.all(Effect.replicate(Member.make(settings), count), { concurrency: "unbounded" }))
-
-export const layerInProcess: Layer.Layer<Fleet> = Layer.succeed(Fleet, inProcess)
 
 /** The result of each member for the same order, given to all at once. All must succeed. */
 export const all = <A, E>(members: Members, order: (member: Member.Member) => Effect.Effect<A, E>) =>

@@ -1,9 +1,10 @@
-import { assert, describe, layer } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Fault, type RecordedRequest } from "@store-api/emulator"
-import { Effect, Fiber, Layer, Option } from "effect"
-import { all, Fleet, type Members, onVirtualTime, share, shop, tokens, until, warningsOf } from "./fleet.js"
-import { emptyRedis, isLeftOut, Redis } from "./redisServer.js"
+import { Effect, Fiber, Option, type Scope } from "effect"
+import { shared } from "../../../platform-node/test/support/shared.js"
+import { all, type Members, onVirtualTime, share, shop, type Start, tokens, until, warningsOf } from "./fleet.js"
+import { isLeftOut, sharedRedis } from "./redisServer.js"
 
 const limit = 120_000
 
@@ -73,7 +74,8 @@ export const fleetTests = (
   { fleet, life, name, pace, size }: {
     readonly name: string
     readonly size: number
-    readonly fleet: Layer.Layer<Fleet>
+    /** Acquired once for all tests. */
+    readonly fleet: Effect.Effect<Start, never, Scope.Scope>
     /** Of the calls that go on for several lifetimes of a token. */
     readonly pace: Pace
     /** The lifetime of a token, in milliseconds. A renewal begins when at most a quarter of it remains. */
@@ -91,80 +93,80 @@ export const fleetTests = (
     times.slice(1).map((time, index) => time - (times[index] ?? 0)).filter((gap) => gap < 0.75 * life)
 
   describe.skipIf(isLeftOut)(`${name} and one Redis`, () => {
-    layer(Layer.merge(fleet, Redis.layer), { timeout: limit, excludeTestServices: true })((it) => {
-      it.scoped("all ask at once: one token request, one token", () =>
+    const [start, emptyRedis] = [shared(fleet), sharedRedis()]
+
+    it.scopedLive("all ask at once: one token request, one token", () =>
+      Effect.gen(function*() {
+        const { asked, settings } = yield* shop()
+        const members = yield* share(yield* start, size, yield* emptyRedis, settings)
+        assert.strictEqual(yield* tokens(members), 1)
+        assert.strictEqual(yield* asked, 1)
+        deepStrictEqual((yield* warningsOf(members)).flat(), [])
+      }), limit)
+
+    it.scopedLive(
+      "the token is revoked under the calls of all: one token request, no call fails",
+      () =>
         Effect.gen(function*() {
-          const { asked, settings } = yield* shop()
-          const members = yield* share(yield* Fleet, size, yield* emptyRedis, settings)
-          assert.strictEqual(yield* tokens(members), 1)
+          const { asked, requests, revoke, settings } = yield* shop()
+          const members = yield* share(yield* start, size, yield* emptyRedis, settings)
+          yield* all(members, ({ begin }) => begin(500))
+          yield* all(members, ({ call }) => call)
           assert.strictEqual(yield* asked, 1)
+          assert.strictEqual(yield* revoke(), 1)
+          // Each has a response to a call that it began after the revocation.
+          yield* all(members, ({ call }) => call)
+          deepStrictEqual(othersIn(yield* all(members, ({ end }) => end)), [])
+          assert.strictEqual(yield* asked, 2)
+          assert.strictEqual(yield* tokens(members), 1)
+          assert.isAtLeast(
+            (yield* requests).filter(isRefused).length,
+            size,
+            "the API rejects each member's token once"
+          )
           deepStrictEqual((yield* warningsOf(members)).flat(), [])
-        }), limit)
+        }),
+      limit
+    )
 
-      it.scoped(
-        "the token is revoked under the calls of all: one token request, no call fails",
-        () =>
+    // A member renews when at most a quarter of the token's lifetime remains, counted from `acquiredAt`. The next token is
+    // acquired later still. In a fleet that asks once per lifetime, three quarters of a lifetime pass between any two
+    // acquisitions, however slow the machine is. Members that acquire a token each do so at almost the same time.
+    it.scopedLive(
+      "calls go on for several lifetimes: one token request per lifetime, no call fails",
+      () =>
+        pace((calling) =>
           Effect.gen(function*() {
-            const { asked, requests, revoke, settings } = yield* shop()
-            const members = yield* share(yield* Fleet, size, yield* emptyRedis, settings)
-            yield* all(members, ({ begin }) => begin(500))
-            yield* all(members, ({ call }) => call)
-            assert.strictEqual(yield* asked, 1)
-            assert.strictEqual(yield* revoke(), 1)
-            // Each has a response to a call that it began after the revocation.
-            yield* all(members, ({ call }) => call)
-            deepStrictEqual(othersIn(yield* all(members, ({ end }) => end)), [])
-            assert.strictEqual(yield* asked, 2)
-            assert.strictEqual(yield* tokens(members), 1)
-            assert.isAtLeast(
-              (yield* requests).filter(isRefused).length,
-              size,
-              "the API rejects each member's token once"
-            )
+            const { asked, requests, settings } = yield* shortLived
+            const members = yield* share(yield* start, size, yield* emptyRedis, settings)
+            const outcomes = yield* calling(members, Effect.map(asked, (count) => count >= 4))
+            deepStrictEqual(othersIn(outcomes), [])
+            deepStrictEqual(early(yield* acquisitions(members, asked)), [])
+            assert.lengthOf((yield* requests).filter(isRefused), 0)
             deepStrictEqual((yield* warningsOf(members)).flat(), [])
-          }),
-        limit
-      )
+          })
+        ),
+      limit
+    )
 
-      // A member renews when at most a quarter of the token's lifetime remains, counted from `acquiredAt`. The next token is
-      // acquired later still. In a fleet that asks once per lifetime, three quarters of a lifetime pass between any two
-      // acquisitions, however slow the machine is. Members that acquire a token each do so at almost the same time.
-      it.scoped(
-        "calls go on for several lifetimes: one token request per lifetime, no call fails",
-        () =>
-          pace((calling) =>
-            Effect.gen(function*() {
-              const { asked, requests, settings } = yield* shortLived
-              const members = yield* share(yield* Fleet, size, yield* emptyRedis, settings)
-              const outcomes = yield* calling(members, Effect.map(asked, (count) => count >= 4))
-              deepStrictEqual(othersIn(outcomes), [])
-              deepStrictEqual(early(yield* acquisitions(members, asked)), [])
-              assert.lengthOf((yield* requests).filter(isRefused), 0)
-              deepStrictEqual((yield* warningsOf(members)).flat(), [])
-            })
-          ),
-        limit
-      )
-
-      it.scoped(
-        "control: without a store, each of five sends a token request per lifetime",
-        () =>
-          pace((calling) =>
-            Effect.gen(function*() {
-              const { asked, revoke, settings } = yield* shortLived
-              const members = yield* (yield* Fleet)(5, settings)
-              assert.strictEqual(yield* tokens(members), 5)
-              assert.strictEqual(yield* asked, 5)
-              yield* calling(members, Effect.map(asked, (count) => count >= 10))
-              assert.isNotEmpty(early(yield* acquisitions(members, asked)))
-              const before = yield* asked
-              yield* revoke()
-              yield* all(members, ({ call }) => call)
-              assert.isAtLeast((yield* asked) - before, 5)
-            })
-          ),
-        limit
-      )
-    })
+    it.scopedLive(
+      "control: without a store, each of five sends a token request per lifetime",
+      () =>
+        pace((calling) =>
+          Effect.gen(function*() {
+            const { asked, revoke, settings } = yield* shortLived
+            const members = yield* (yield* start)(5, settings)
+            assert.strictEqual(yield* tokens(members), 5)
+            assert.strictEqual(yield* asked, 5)
+            yield* calling(members, Effect.map(asked, (count) => count >= 10))
+            assert.isNotEmpty(early(yield* acquisitions(members, asked)))
+            const before = yield* asked
+            yield* revoke()
+            yield* all(members, ({ call }) => call)
+            assert.isAtLeast((yield* asked) - before, 5)
+          })
+        ),
+      limit
+    )
   })
 }

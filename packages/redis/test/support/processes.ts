@@ -1,8 +1,8 @@
 /** A fleet whose members are processes. */
-import { Effect, Layer, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import { bundle } from "../../../platform-node/test/support/bundle.js"
 import { type ChildProcess, start } from "../../../platform-node/test/support/childProcess.js"
-import { Fleet, type Start } from "./fleet.js"
+import type { Start } from "./fleet.js"
 import type { Member, Settings } from "./member.js"
 
 /** What `child/member.ts` understands. */
@@ -37,13 +37,10 @@ export const open = ({ ask }: ChildProcess, settings: Settings): Effect.Effect<M
   })
 }
 
-/** Members are processes, which the tests of a file share: starting one costs almost half a second of a core. */
-export const layer = (count: number): Layer.Layer<Fleet> =>
-  Layer.scoped(
-    Fleet,
-    Effect.map(
-      processes(count),
-      (all): Start => (count, settings) =>
-        Effect.forEach(all.slice(0, count), (process) => open(process, settings), { concurrency: "unbounded" })
-    )
+/** Members are so many processes, which tests share: starting one costs almost half a second of a core. */
+export const fleetOfProcesses = (count: number): Effect.Effect<Start, never, Scope.Scope> =>
+  Effect.map(
+    processes(count),
+    (all): Start => (count, settings) =>
+      Effect.forEach(all.slice(0, count), (process) => open(process, settings), { concurrency: "unbounded" })
   )

@@ -4,8 +4,9 @@ import { connect, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createClient } from "@redis/client"
-import { Context, Effect, Layer, type Scope } from "effect"
-import { certificate } from "./certificates.js"
+import { Effect, type Scope } from "effect"
+import { filesOf, selfSigned } from "../../../platform-node/test/support/certificates.js"
+import { shared } from "../../../platform-node/test/support/shared.js"
 
 /** Debian's `redis-server`; without it tests are left out, but never where `CI=true`. */
 export const isLeftOut: boolean = spawnSync("redis-server", ["--version"]).status !== 0 && process.env["CI"] !== "true"
@@ -55,14 +56,20 @@ type Words = ReadonlyArray<string>
 // options are others, so that the commands of the tests use duplicates of one client.
 const template = createClient()
 
+/** A client that is connected to this URL until its scope ends. */
+export const clientAt = (url: string) =>
+  Effect.acquireRelease(
+    Effect.promise(() => template.duplicate({ url }).on("error", () => undefined).connect()),
+    (client) => Effect.sync(() => client.destroy())
+  )
+
 /** A connection of its own, for what is to be done over it. */
 const over =
   (url: string) => <A>(use: (command: (...words: Words) => Promise<unknown>) => Promise<A>): Effect.Effect<A> =>
-    Effect.acquireUseRelease(
-      Effect.promise(() => template.duplicate({ url }).on("error", () => undefined).connect()),
-      (client) => Effect.promise(() => use((...words) => client.sendCommand([...words]))),
-      (client) => Effect.promise(() => client.close())
-    )
+    Effect.flatMap(
+      clientAt(url),
+      (client) => Effect.promise(() => use((...words) => client.sendCommand([...words])))
+    ).pipe(Effect.scoped)
 
 /** Of the answer to `CLIENT LIST`: whoever asked it, this time or just before, and a monitor are no clients. */
 const clientsIn = (list: string, asking: string) =>
@@ -130,9 +137,9 @@ export const redisServer = (
   })
 
 /** A server that is reached over TLS too; plain text is for the tests. */
-export const redisOverTls = (clients: "yes" | "no", name?: string) =>
+export const redisOverTls = (clients: "yes" | "no", name = "127.0.0.1") =>
   Effect.gen(function*() {
-    const [{ cert, key }, port] = yield* Effect.all([certificate(name), freePort])
+    const [{ cert, key }, port] = yield* Effect.all([Effect.flatMap(selfSigned(name), filesOf), freePort])
     const redis = yield* redisServer(
       ["--tls-port", String(port), "--tls-cert-file", cert, "--tls-key-file", key].concat(
         ["--tls-ca-cert-file", cert, "--tls-auth-clients", clients]
@@ -141,10 +148,6 @@ export const redisOverTls = (clients: "yes" | "no", name?: string) =>
     return { ...redis, cert, key, tlsUrl: `rediss://127.0.0.1:${port}` }
   })
 
-/** A server that the tests of a file share. */
-export class Redis extends Context.Tag("Redis")<Redis, RedisServer>() {
-  static readonly layer = Layer.scoped(Redis, redisServer())
-}
-
-/** The shared server, without any entry. */
-export const emptyRedis = Effect.tap(Redis, ({ command }) => command("FLUSHALL"))
+/** A server that the tests of the surrounding `describe` share. Each gets it without entries. */
+export const sharedRedis = (): Effect.Effect<RedisServer> =>
+  Effect.tap(shared(redisServer()), ({ command }) => command("FLUSHALL"))

@@ -1,0 +1,91 @@
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { Effect, Fiber, Option } from "effect"
+import { bundle } from "./support/bundle.js"
+import { start } from "./support/childProcess.js"
+import { askAll, goesOn, storeRaces, sum, withStore } from "./support/storeRaces.js"
+import { isWhole } from "./support/storeWorker.js"
+import { newFolder } from "./support/tokenFolder.js"
+
+const limit = 60_000
+
+const startMany = (count: number) =>
+  Effect.flatMap(
+    bundle(new URL("./child/storeWorker.ts", import.meta.url)),
+    (file) => Effect.all(Effect.replicate(start(file), count))
+  )
+
+storeRaces("processes", startMany(8), 40)
+
+describe("FileTokenStore between processes", () => {
+  it.scopedLive(
+    "a lease whose holder was killed ends at its time, and not before; one gets it then",
+    () =>
+      Effect.gen(function*() {
+        const folder = yield* newFolder
+        const [holder, ...others] = yield* startMany(4)
+        assert(holder !== undefined)
+        const [brief, long] = [1500, 3_600_000]
+        const taking = (key: string, millis: number) => ({ folder, name: "lease", key, millis }) as const
+        assert.strictEqual(yield* holder.ask(taking("long", long)), 1)
+        const taken = Date.now()
+        assert.strictEqual(yield* holder.ask(taking("brief", brief)), 1)
+        yield* holder.kill
+        let got = 0
+        while (got === 0) got = sum(yield* askAll(others, taking("brief", long)))
+        assert.isAtLeast(Date.now() - taken, brief)
+        assert.strictEqual(got, 1)
+        // The end of its time ends a lease, not the end of its holder.
+        assert.strictEqual(sum(yield* askAll(others, taking("long", long))), 0)
+      }),
+    limit
+  )
+
+  it.scopedLive(
+    "while others remove the folders of the keys, no process loses an entry or a lease",
+    () =>
+      Effect.gen(function*() {
+        const folder = yield* newFolder
+        const [sweeper, another, ...users] = yield* startMany(5)
+        assert(sweeper !== undefined && another !== undefined)
+        yield* withStore(folder, (store) => store.put("key", "entry", "1 hour"))
+        const end = join(folder, "..", "end")
+        const sweeping = yield* Effect.fork(askAll([sweeper, another], { folder, name: "sweep", until: end }))
+        const lost = yield* Effect.forEach(
+          users,
+          ({ ask }, n) => ask({ folder, name: "comeAndGo", key: `key of ${n}`, times: 12 }),
+          { concurrency: "unbounded" }
+        )
+        deepStrictEqual(lost, users.map(() => 0))
+        const file = join(folder, "..", "at work")
+        const order = { folder, name: "workAlone", key: "of all", file, times: 10 } as const
+        deepStrictEqual(yield* askAll(users, order), users.map(() => 0))
+        // As old as the others, and in use to the last.
+        deepStrictEqual(yield* withStore(folder, (store) => store.get("key")), Option.some("entry"))
+        writeFileSync(end, "")
+        for (const times of yield* Fiber.join(sweeping)) assert.isAbove(times, 0)
+      }),
+    limit
+  )
+
+  it.scopedLive("whenever a process is killed, the store goes on", () =>
+    Effect.gen(function*() {
+      const folder = yield* newFolder
+      // Not a time, which is long on one machine and short on another: so many entries were seen.
+      for (const entries of [1, 4, 9, 20]) {
+        const all = yield* startMany(3)
+        yield* Effect.fork(Effect.sandbox(askAll(all, { folder, name: "putForEver", key: "key" })))
+        const seen = new Set<string>()
+        yield* withStore(folder, (store) =>
+          Effect.whileLoop({
+            while: () => seen.size < entries,
+            body: () => store.get("key"),
+            step: Option.map((entry) => seen.add(entry))
+          }))
+        yield* Effect.forEach(all, ({ kill }) => kill)
+        yield* withStore(folder, (store) => goesOn(store, isWhole))
+      }
+    }), limit)
+})

@@ -1,0 +1,120 @@
+/** A worker on the token store in a folder: a fiber of the test, or a process (`child/storeWorker.ts`). */
+import { createHash, randomUUID } from "node:crypto"
+import { existsSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as NodeContext from "@effect/platform-node/NodeContext"
+import type { TokenStoreError } from "@store-api/core/TokenStore"
+import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+
+export type Order =
+  & { readonly folder: string }
+  & (
+    /** How many of the keys the worker removed the entry of. */
+    | { readonly name: "remove"; readonly keys: ReadonlyArray<string>; readonly entry: string }
+    /** 1 if the worker got the lease. */
+    | { readonly name: "lease"; readonly key: string; readonly millis: number }
+    /** Never ends. */
+    | { readonly name: "putForEver"; readonly key: string }
+    /** How often the worker swept until the file existed. */
+    | { readonly name: "sweep"; readonly until: string }
+    /** How often the worker lost something of its own key, until others have removed the key's folder so many times. */
+    | { readonly name: "comeAndGo"; readonly key: string; readonly times: number }
+    /** How many of the looks found an entry that no worker put. */
+    | { readonly name: "putAndGet"; readonly key: string; readonly times: number }
+    /** How many times another worker held the lease too. The file exists while one works. */
+    | { readonly name: "workAlone"; readonly key: string; readonly file: string; readonly times: number }
+  )
+
+const size = 32 * 1024
+
+/** Long, so that half of one could be seen. Its two ends name the worker and the entry. */
+const entryOf = (worker: string, n: number) => `${worker}:${n} ${"x".repeat(size)} ${worker}:${n}`
+
+export const isWhole = (entry: string): boolean => {
+  const [start, filler, end] = entry.split(" ")
+  return start === end && filler?.length === size
+}
+
+const age = (path: string) => {
+  try {
+    utimesSync(path, 0, 0)
+  } catch {
+    // Another worker has removed it.
+  }
+}
+
+export const perform = (order: Order): Effect.Effect<number, TokenStoreError> =>
+  Effect.gen(function*() {
+    const own = join(order.folder, "store-api-v1")
+    const worker = randomUUID()
+    const store = yield* FileTokenStore.make({ folder: order.folder })
+    switch (order.name) {
+      case "remove": {
+        const removed = yield* Effect.forEach(order.keys, (key) => store.remove(key, order.entry))
+        return removed.filter((was) => was).length
+      }
+      case "lease":
+        return Option.isSome(yield* store.lease(order.key, order.millis)) ? 1 : 0
+      case "putForEver":
+        for (let n = 0; true; n++) {
+          yield* store.put(order.key, entryOf(worker, n), "1 hour")
+          const lease = yield* store.lease(order.key, 50)
+          if (Option.isSome(lease)) yield* lease.value.release
+        }
+      case "sweep": {
+        let times = 0
+        for (; !existsSync(order.until); times++) {
+          // As if unused for long: what is in use has to stay anyway.
+          for (const name of readdirSync(own)) age(join(own, name))
+          yield* store.put(`sweeper ${worker}`, "entry", "1 hour")
+        }
+        return times
+      }
+      case "comeAndGo": {
+        const folderOfKey = join(own, createHash("sha256").update(order.key).digest("hex").slice(0, 32))
+        let lost = 0
+        for (let removed = 0; removed < order.times;) {
+          const entry = entryOf(worker, removed)
+          yield* store.put(order.key, entry, "1 hour")
+          if (!Option.contains(yield* store.get(order.key), entry)) lost++
+          const lease = yield* store.lease(order.key, "1 hour")
+          if (!(yield* store.remove(order.key, entry))) lost++
+          if (Option.isNone(lease)) lost++
+          else {
+            if (!(yield* lease.value.extend)) lost++
+            yield* lease.value.release
+          }
+          // Again and again at other moments of the others' work.
+          yield* Effect.sleep(removed % 5)
+          if (!existsSync(folderOfKey)) removed++
+        }
+        return lost
+      }
+      case "putAndGet": {
+        let broken = 0
+        for (let n = 0; n < order.times; n++) {
+          yield* store.put(order.key, entryOf(worker, n), "1 hour")
+          const found = yield* store.get(order.key)
+          if (!Option.exists(found, isWhole)) broken++
+        }
+        return broken
+      }
+      case "workAlone": {
+        let together = 0
+        for (let done = 0; done < order.times;) {
+          const lease = yield* store.lease(order.key, "1 hour")
+          if (Option.isNone(lease)) continue
+          if (existsSync(order.file)) together++
+          writeFileSync(order.file, "")
+          yield* Effect.sleep(2)
+          if (!(yield* lease.value.extend)) together++
+          rmSync(order.file, { force: true })
+          yield* lease.value.release
+          done++
+        }
+        return together
+      }
+    }
+  }).pipe(Effect.provide(NodeContext.layer))

@@ -5,21 +5,21 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Effect, Fiber, Option } from "effect"
 import { bundle } from "./support/bundle.js"
 import { start } from "./support/childProcess.js"
+import { shared } from "./support/shared.js"
 import { askAll, goesOn, storeRaces, sum, withStore } from "./support/storeRaces.js"
 import { isWhole } from "./support/storeWorker.js"
 import { newFolder } from "./support/tokenFolder.js"
 
 const limit = 60_000
 
-const startMany = (count: number) =>
-  Effect.flatMap(
-    bundle(new URL("./child/storeWorker.ts", import.meta.url)),
-    (file) => Effect.all(Effect.replicate(start(file), count))
-  )
-
-storeRaces("processes", startMany(8), 40)
-
 describe("FileTokenStore between processes", () => {
+  const program = shared(bundle(new URL("./child/storeWorker.ts", import.meta.url)))
+  const startMany = (count: number) =>
+    Effect.flatMap(program, (file) => Effect.all(Effect.replicate(start(file), count)))
+  const workers = shared(startMany(5))
+
+  storeRaces(workers, 40)
+
   it.scopedLive(
     "a lease whose holder was killed ends at its time, and not before; one gets it then",
     () =>
@@ -48,14 +48,14 @@ describe("FileTokenStore between processes", () => {
     () =>
       Effect.gen(function*() {
         const folder = yield* newFolder
-        const [sweeper, another, ...users] = yield* startMany(5)
+        const [sweeper, another, ...users] = yield* workers
         assert(sweeper !== undefined && another !== undefined)
         yield* withStore(folder, (store) => store.put("key", "entry", "1 hour"))
         const end = join(folder, "..", "end")
         const sweeping = yield* Effect.fork(askAll([sweeper, another], { folder, name: "sweep", until: end }))
         const lost = yield* Effect.forEach(
           users,
-          ({ ask }, n) => ask({ folder, name: "comeAndGo", key: `key of ${n}`, times: 12 }),
+          ({ ask }, n) => ask({ folder, name: "comeAndGo", key: `key of ${n}`, times: 5 }),
           { concurrency: "unbounded" }
         )
         deepStrictEqual(lost, users.map(() => 0))
@@ -74,8 +74,8 @@ describe("FileTokenStore between processes", () => {
     Effect.gen(function*() {
       const folder = yield* newFolder
       // Not a time, which is long on one machine and short on another: so many entries were seen.
-      for (const entries of [1, 4, 9, 20]) {
-        const all = yield* startMany(3)
+      for (const entries of [1, 6, 20]) {
+        const all = yield* startMany(2)
         yield* Effect.fork(Effect.sandbox(askAll(all, { folder, name: "putForEver", key: "key" })))
         const seen = new Set<string>()
         yield* withStore(folder, (store) =>

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs"
-import { assert, describe, it } from "@effect/vitest"
+import { describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { createClient } from "@redis/client"
 import { RedisTokenStore } from "@store-api/redis"

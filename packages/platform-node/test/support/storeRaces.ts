@@ -1,11 +1,10 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { FileTokenStore } from "@store-api/platform-node"
-import { Effect, Option, type Scope } from "effect"
-import { shared } from "./shared.js"
+import { Effect, Option } from "effect"
 import type { Order } from "./storeWorker.js"
 import { newFolder } from "./tokenFolder.js"
 
@@ -24,6 +23,8 @@ export const askAll = (workers: ReadonlyArray<Worker>, order: Order) =>
     (results) => results.map(Number)
   )
 
+const limit = 60_000
+
 export const sum = (results: ReadonlyArray<number>): number => results.reduce((sum, n) => sum + n, 0)
 
 /** What a worker that died left is whole, and each operation works. */
@@ -38,46 +39,36 @@ export const goesOn = (store: TokenStore.Service, isWhole: (entry: string) => bo
   })
 
 /** What holds whenever several workers use a store, whatever they are. `rounds` is how often each of them works. */
-export const storeRaces = (
-  name: string,
-  workers: Effect.Effect<ReadonlyArray<Worker>, never, Scope.Scope>,
-  rounds: number
-) => {
-  const limit = 60_000
+export const storeRaces = (all: Effect.Effect<ReadonlyArray<Worker>>, rounds: number) => {
+  it.scopedLive("of many that remove an entry, one does", () =>
+    Effect.gen(function*() {
+      const [workers, folder] = [yield* all, yield* newFolder]
+      const keys = Array.from({ length: rounds }, (_, n) => `key ${n}`)
+      yield* withStore(folder, (store) => Effect.forEach(keys, (key) => store.put(key, "entry", "1 hour")))
+      const removed = yield* askAll(workers, { folder, name: "remove", keys, entry: "entry" })
+      assert.strictEqual(sum(removed), keys.length)
+      deepStrictEqual(yield* askAll(workers, { folder, name: "remove", keys, entry: "entry" }), removed.map(() => 0))
+    }), limit)
 
-  describe(`FileTokenStore between ${name}`, () => {
-    const all = shared(workers)
+  it.scopedLive("while many put, each look finds a whole entry", () =>
+    Effect.gen(function*() {
+      const [workers, folder] = [yield* all, yield* newFolder]
+      const broken = yield* askAll(workers, { folder, name: "putAndGet", key: "key", times: rounds })
+      deepStrictEqual(broken, workers.map(() => 0))
+    }), limit)
 
-    it.scopedLive("of many that remove an entry, one does", () =>
+  it.scopedLive(
+    "of many that want a lease at once, one gets it; they work one after the other",
+    () =>
       Effect.gen(function*() {
         const [workers, folder] = [yield* all, yield* newFolder]
-        const keys = Array.from({ length: rounds }, (_, n) => `key ${n}`)
-        yield* withStore(folder, (store) => Effect.forEach(keys, (key) => store.put(key, "entry", "1 hour")))
-        const removed = yield* askAll(workers, { folder, name: "remove", keys, entry: "entry" })
-        assert.strictEqual(sum(removed), keys.length)
-        deepStrictEqual(yield* askAll(workers, { folder, name: "remove", keys, entry: "entry" }), removed.map(() => 0))
-      }), limit)
-
-    it.scopedLive("while many put, each look finds a whole entry", () =>
-      Effect.gen(function*() {
-        const [workers, folder] = [yield* all, yield* newFolder]
-        const broken = yield* askAll(workers, { folder, name: "putAndGet", key: "key", times: rounds })
-        deepStrictEqual(broken, workers.map(() => 0))
-      }), limit)
-
-    it.scopedLive(
-      "of many that want a lease at once, one gets it; they work one after the other",
-      () =>
-        Effect.gen(function*() {
-          const [workers, folder] = [yield* all, yield* newFolder]
-          const got = yield* askAll(workers, { folder, name: "lease", key: "once", millis: 60_000 })
-          assert.strictEqual(sum(got), 1)
-          const file = join(folder, "..", "at work")
-          const together = yield* askAll(workers, { folder, name: "workAlone", key: "key", file, times: rounds / 4 })
-          deepStrictEqual(together, workers.map(() => 0))
-          assert.isFalse(existsSync(file))
-        }),
-      limit
-    )
-  })
+        const got = yield* askAll(workers, { folder, name: "lease", key: "once", millis: 60_000 })
+        assert.strictEqual(sum(got), 1)
+        const file = join(folder, "..", "at work")
+        const together = yield* askAll(workers, { folder, name: "workAlone", key: "key", file, times: rounds / 4 })
+        deepStrictEqual(together, workers.map(() => 0))
+        assert.isFalse(existsSync(file))
+      }),
+    limit
+  )
 }

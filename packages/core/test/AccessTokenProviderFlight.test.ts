@@ -1,19 +1,11 @@
-import { HttpClient, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import {
-  type AccessToken,
-  AccessTokenError,
-  AccessTokenProvider,
-  ClientCredentials,
-  TokenEndpoint
-} from "@store-api/core"
+import { type AccessToken, AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import {
   Cause,
   Deferred,
   Effect,
   Exit,
-  FastCheck as fc,
   Fiber,
   HashMap,
   Layer,
@@ -21,120 +13,21 @@ import {
   LogLevel,
   Option,
   Redacted,
-  Ref,
   Runtime,
   Scheduler,
   Scope,
-  Stream,
   TestClock,
   Tracer
 } from "effect"
+import { interruption } from "./support/interruption.js"
 import { answering, layer as scripted, ScriptedSource, settle, token } from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
 const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
 
-const steps = (count: number) => Effect.repeatN(Effect.yieldNow(), count)
-
-const answerBody = new TextEncoder().encode(JSON.stringify({ access_token: "shared", token_type: "bearer" }))
-
-/**
- * The real endpoint over an `HttpClient` that takes many steps before it sends, while it waits for the headers, in the
- * body and at its end, so that an interruption can fall between any two of them.
- */
-const slowEndpoint = Effect.gen(function*() {
-  const requests = yield* Ref.make(0)
-  const client = HttpClient.make((request) =>
-    Effect.gen(function*() {
-      yield* steps(5)
-      yield* Ref.update(requests, (n) => n + 1)
-      yield* steps(5)
-      const body = Stream.fromIterable(answerBody).pipe(
-        Stream.map((byte) => Uint8Array.of(byte)),
-        Stream.rechunk(4),
-        Stream.tap(() => steps(1))
-      )
-      return HttpClientResponse.fromWeb(request, new Response(yield* Stream.toReadableStreamEffect(body)))
-    })
-  )
-  const credentials = yield* ClientCredentials.make({
-    clientId: "demo-client",
-    clientSecret: Redacted.make("an invented secret")
-  })
-  return {
-    requests: Ref.get(requests),
-    layer: AccessTokenProvider.layer().pipe(
-      Layer.provide(TokenEndpoint.layer({ authUrl: "https://auth.store.example", credentials })),
-      Layer.provide(Layer.succeed(HttpClient.HttpClient, client))
-    )
-  }
-})
-
 describe("AccessTokenProvider, flight", () => {
   describe("interruption", () => {
-    /** Who is interrupted: the first caller, a follower, some, or all; and after how many steps each. */
-    const scenario = fc.record({
-      callers: fc.integer({ min: 2, max: 6 }),
-      delays: fc.array(fc.option(fc.integer({ min: 0, max: 120 }), { freq: 2 }), { minLength: 6, maxLength: 6 })
-    })
-
-    const interrupting = (callers: number, delays: ReadonlyArray<number | null>) =>
-      Effect.gen(function*() {
-        const { layer, requests } = yield* slowEndpoint
-        yield* Effect.gen(function*() {
-          const provider = yield* AccessTokenProvider.AccessTokenProvider
-          const fibers = yield* Effect.forEach(
-            Array.from({ length: callers }),
-            () => Effect.zipLeft(Effect.fork(provider.get), Effect.yieldNow())
-          )
-          yield* Effect.forEach(
-            fibers,
-            (fiber, index) => {
-              const delay = delays[index]
-              return delay === null || delay === undefined
-                ? Effect.void
-                : Effect.zipRight(steps(delay), Fiber.interrupt(fiber))
-            },
-            { concurrency: "unbounded" }
-          )
-          const exits = yield* Effect.forEach(fibers, Fiber.await)
-          exits.forEach((exit, index) => {
-            const interrupted = delays[index] !== null
-            assert.isTrue(
-              Exit.isSuccess(exit) ? valueOf(exit.value) === "shared" : interrupted && Exit.isInterrupted(exit),
-              `caller ${index}`
-            )
-          })
-          assert.strictEqual(valueOf(yield* provider.get), "shared")
-          assert.strictEqual(yield* requests, 1)
-        }).pipe(Effect.provide(layer))
-      })
-
-    it("of any callers at any moment: nobody else is disturbed, one request (300 seeds)", () =>
-      fc.assert(
-        fc.asyncProperty(scenario, ({ callers, delays }) => Effect.runPromise(interrupting(callers, delays))),
-        { numRuns: 300 }
-      ), 60_000)
-
-    for (const [who, index] of [["the first caller", 0], ["a follower", 1]] as const) {
-      it.effect(`${who}, at each of 120 moments`, () =>
-        Effect.forEach(
-          Array.from({ length: 120 }, (_, step) => step),
-          (step) => interrupting(3, Array.from({ length: 3 }, (_, caller) => caller === index ? step : null)),
-          { discard: true }
-        ), 60_000)
-    }
-
-    it.effect(
-      "all callers, at each of 120 moments: the token is there for the next one, of the same request",
-      () =>
-        Effect.forEach(
-          Array.from({ length: 120 }, (_, step) => step),
-          (step) => interrupting(3, [step, step, step]),
-          { discard: true }
-        ),
-      60_000
-    )
+    interruption({ every: 6, runs: 60 })
 
     it.effect("an uninterruptible caller does not make the flight uninterruptible", () =>
       Effect.gen(function*() {

@@ -22,7 +22,7 @@ const dispatcher = (ca: Option.Option<string>) =>
     (agent) => Effect.sync(() => void agent.close())
   )
 
-const node: Client = {
+export const node: Client = {
   name: "node:http",
   layer: (ca) =>
     Layer.provide(
@@ -36,7 +36,7 @@ const node: Client = {
     )
 }
 
-const undici: Client = {
+export const undici: Client = {
   name: "undici",
   layer: (ca) =>
     Layer.provide(
@@ -45,7 +45,7 @@ const undici: Client = {
     )
 }
 
-const fetched: Client = {
+export const fetched: Client = {
   name: "fetch",
   layer: (ca) =>
     Layer.provide(

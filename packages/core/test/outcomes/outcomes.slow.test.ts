@@ -1,0 +1,4 @@
+import { fetched, node } from "./clients.js"
+import { onClients } from "./onClients.js"
+
+onClients([node, fetched])

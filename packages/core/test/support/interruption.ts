@@ -1,0 +1,112 @@
+/** Interrupts callers of one acquisition at every moment of it, over the real endpoint. */
+import { HttpClient, HttpClientResponse } from "@effect/platform"
+import { assert, it } from "@effect/vitest"
+import { AccessTokenProvider, ClientCredentials, TokenEndpoint } from "@store-api/core"
+import { Effect, Exit, FastCheck as fc, Fiber, Layer, Redacted, Ref, Stream } from "effect"
+
+const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
+
+const steps = (count: number) => Effect.repeatN(Effect.yieldNow(), count)
+
+const answerBody = new TextEncoder().encode(JSON.stringify({ access_token: "shared", token_type: "bearer" }))
+
+/**
+ * The real endpoint over an `HttpClient` that yields many times before it sends, before the headers, in the body and at
+ * its end, so that an interruption can fall between any two of these steps.
+ */
+const slowEndpoint = Effect.gen(function*() {
+  const requests = yield* Ref.make(0)
+  const client = HttpClient.make((request) =>
+    Effect.gen(function*() {
+      yield* steps(5)
+      yield* Ref.update(requests, (n) => n + 1)
+      yield* steps(5)
+      const body = Stream.fromIterable(answerBody).pipe(
+        Stream.map((byte) => Uint8Array.of(byte)),
+        Stream.rechunk(4),
+        Stream.tap(() => steps(1))
+      )
+      return HttpClientResponse.fromWeb(request, new Response(yield* Stream.toReadableStreamEffect(body)))
+    })
+  )
+  const credentials = yield* ClientCredentials.make({
+    clientId: "demo-client",
+    clientSecret: Redacted.make("an invented secret")
+  })
+  return {
+    requests: Ref.get(requests),
+    layer: AccessTokenProvider.layer().pipe(
+      Layer.provide(TokenEndpoint.layer({ authUrl: "https://auth.store.example", credentials })),
+      Layer.provide(Layer.succeed(HttpClient.HttpClient, client))
+    )
+  }
+})
+
+/** How many callers there are, and after how many steps each is interrupted, if it is. */
+const scenario = fc.record({
+  callers: fc.integer({ min: 2, max: 6 }),
+  delays: fc.array(fc.option(fc.integer({ min: 0, max: 120 }), { freq: 2 }), { minLength: 6, maxLength: 6 })
+})
+
+const interrupting = (callers: number, delays: ReadonlyArray<number | null>) =>
+  Effect.gen(function*() {
+    const { layer, requests } = yield* slowEndpoint
+    yield* Effect.gen(function*() {
+      const provider = yield* AccessTokenProvider.AccessTokenProvider
+      const fibers = yield* Effect.forEach(
+        Array.from({ length: callers }),
+        () => Effect.zipLeft(Effect.fork(provider.get), Effect.yieldNow())
+      )
+      yield* Effect.forEach(
+        fibers,
+        (fiber, index) => {
+          const delay = delays[index]
+          return delay === null || delay === undefined
+            ? Effect.void
+            : Effect.zipRight(steps(delay), Fiber.interrupt(fiber))
+        },
+        { concurrency: "unbounded" }
+      )
+      const exits = yield* Effect.forEach(fibers, Fiber.await)
+      exits.forEach((exit, index) => {
+        const interrupted = delays[index] !== null
+        assert.isTrue(
+          Exit.isSuccess(exit) ? valueOf(exit.value) === "shared" : interrupted && Exit.isInterrupted(exit),
+          `caller ${index}`
+        )
+      })
+      assert.strictEqual(valueOf(yield* provider.get), "shared")
+      assert.strictEqual(yield* requests, 1)
+    }).pipe(Effect.provide(layer))
+  })
+
+/** Declares the tests: so many random cases, and of the 120 moments of an acquisition each one in `every`. */
+export const interruption = ({ every, runs }: { readonly every: number; readonly runs: number }): void => {
+  const moments = Array.from({ length: 120 / every }, (_, index) => index * every)
+
+  it("interrupting any callers at any moment affects no other caller and sends one request", () =>
+    fc.assert(
+      fc.asyncProperty(scenario, ({ callers, delays }) => Effect.runPromise(interrupting(callers, delays))),
+      { numRuns: runs }
+    ), 60_000)
+
+  for (const [who, index] of [["the first caller", 0], ["a follower", 1]] as const) {
+    it.effect(`interrupting ${who}, moment by moment, affects no other caller`, () =>
+      Effect.forEach(
+        moments,
+        (step) => interrupting(3, Array.from({ length: 3 }, (_, caller) => caller === index ? step : null)),
+        { discard: true }
+      ), 60_000)
+  }
+
+  it.effect(
+    "interrupting all callers, moment by moment: the next caller gets the token of the same request",
+    () =>
+      Effect.forEach(
+        moments,
+        (step) => interrupting(3, [step, step, step]),
+        { discard: true }
+      ),
+    60_000
+  )
+}

@@ -1,0 +1,352 @@
+import { assert, it } from "@effect/vitest"
+import { AccessToken, AccessTokenError, AccessTokenProvider, TokenSource } from "@store-api/core"
+import {
+  Clock,
+  DateTime,
+  Deferred,
+  Effect,
+  Exit,
+  FastCheck as fc,
+  Fiber,
+  Layer,
+  Logger,
+  LogLevel,
+  Option,
+  Redacted,
+  Scope
+} from "effect"
+import { settle } from "./scriptedSource.js"
+import * as VirtualClock from "./virtualClock.js"
+
+/** What the endpoint does from now on. */
+type Mode =
+  | { readonly _tag: "Up"; readonly life: number; readonly delay: number }
+  | { readonly _tag: "Down"; readonly fault: Fault; readonly delay: number }
+  | { readonly _tag: "Hanging" }
+  | { readonly _tag: "Repeating" }
+
+type Fault = "Transport" | "InvalidClient" | "RetryAfter" | "Defect" | "SelfInterrupt"
+
+type Step =
+  | { readonly _tag: "Get" }
+  | { readonly _tag: "Refresh" }
+  | { readonly _tag: "Invalidate"; readonly which: number }
+  | { readonly _tag: "Advance"; readonly millis: number }
+  | { readonly _tag: "Approach"; readonly left: number }
+  | { readonly _tag: "Jump"; readonly millis: number }
+  | { readonly _tag: "Endpoint"; readonly mode: Mode }
+  | { readonly _tag: "Interrupt"; readonly which: number }
+
+const second = 1000
+const hour = 3600 * second
+
+const life = fc.constantFrom(0, second, 2 * second, 30 * second, 600 * second, hour)
+const delay = fc.constantFrom(0, 0, 200, 5 * second, 40 * second)
+const fault = fc.constantFrom<Fault>("Transport", "InvalidClient", "RetryAfter", "Defect", "SelfInterrupt")
+
+const mode: fc.Arbitrary<Mode> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ _tag: fc.constant("Up" as const), life, delay }) },
+  { weight: 3, arbitrary: fc.record({ _tag: fc.constant("Down" as const), fault, delay }) },
+  { weight: 1, arbitrary: fc.constant<Mode>({ _tag: "Hanging" }) },
+  { weight: 2, arbitrary: fc.constant<Mode>({ _tag: "Repeating" }) }
+)
+
+const advance = fc.oneof(
+  fc.constantFrom(1, 100, 750, second, 5 * second, 60 * second, 300 * second, 3300 * second, hour),
+  fc.integer({ min: 1, max: 2 * hour })
+)
+
+/** Time passes until this much is left of the last token, if there is more: into each of its zones, and to their edges. */
+const left = fc.constantFrom(
+  0,
+  1,
+  second,
+  20 * second,
+  29 * second,
+  100 * second,
+  200 * second,
+  239 * second,
+  301 * second
+)
+
+const jump = fc.oneof(
+  fc.constantFrom(-24 * hour, -hour, -second - 1, -second, second, hour, 24 * hour),
+  fc.integer({ min: -2 * hour, max: 2 * hour })
+)
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 8, arbitrary: fc.constant<Step>({ _tag: "Get" }) },
+  { weight: 1, arbitrary: fc.constant<Step>({ _tag: "Refresh" }) },
+  { weight: 3, arbitrary: fc.record({ _tag: fc.constant("Invalidate" as const), which: fc.nat({ max: 3 }) }) },
+  { weight: 8, arbitrary: fc.record({ _tag: fc.constant("Advance" as const), millis: advance }) },
+  { weight: 6, arbitrary: fc.record({ _tag: fc.constant("Approach" as const), left }) },
+  { weight: 2, arbitrary: fc.record({ _tag: fc.constant("Jump" as const), millis: jump }) },
+  { weight: 4, arbitrary: fc.record({ _tag: fc.constant("Endpoint" as const), mode }) },
+  { weight: 2, arbitrary: fc.record({ _tag: fc.constant("Interrupt" as const), which: fc.nat({ max: 5 }) }) }
+)
+
+/** The pauses of the cool-down, at their shortest: what no request may fall into. */
+const shortest = (failures: number, max: number) => 0.75 * Math.min(second * 2 ** (failures - 1), max)
+
+const retryAfter = 20 * second
+
+/** What the model knows of the last acquisition. It is written from the rules, not from the code. */
+interface Ended {
+  readonly at: number
+  readonly failures: number
+  readonly stalls: number
+  readonly fault: Option.Option<Fault | "DeadOnArrival">
+}
+
+const check = (steps: ReadonlyArray<Step>) =>
+  Effect.gen(function*() {
+    const virtual = VirtualClock.make()
+    const released = yield* Deferred.make<void>()
+    const bornAt = new Map<string, number>()
+    let mode: Mode = { _tag: "Up", life: hour, delay: 0 }
+    let last: AccessToken.AccessToken | undefined
+    const violations: Array<unknown> = []
+    // A moved clock or a rejection may take the living token from a caller who waits for its renewal.
+    let disturbances = 0
+    let inFlight = 0
+    let requests = 0
+    let refreshing = false
+    let ended: Ended = { at: -Infinity, failures: 0, stalls: 0, fault: Option.none() }
+    let zoneNow: Effect.Effect<AccessTokenProvider.ProviderStatus["zone"]> = Effect.succeed("Empty")
+
+    /** The provider survives a defect of its source, so what the source finds is kept until the end. */
+    const demand = (holds: () => void) => {
+      try {
+        holds()
+      } catch (violation) {
+        violations.push(violation)
+      }
+    }
+
+    const isLive = (token: AccessToken.AccessToken) =>
+      virtual.wall() < token.expiresAt.epochMillis &&
+      virtual.wall() >= token.acquiredAt.epochMillis - second &&
+      virtual.monotonic() - (bornAt.get(Redacted.value(token.value)) ?? 0) <
+        token.expiresAt.epochMillis - token.acquiredAt.epochMillis
+
+    const newToken = (life: number) =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        const value = `token-${bornAt.size + 1}`
+        bornAt.set(value, virtual.monotonic())
+        return new AccessToken.AccessToken({
+          value: Redacted.make(value),
+          acquiredAt: DateTime.unsafeMake(now),
+          expiresAt: DateTime.unsafeMake(now + life)
+        })
+      })
+
+    const failing = (fault: Fault): Effect.Effect<never, AccessTokenError.AccessTokenError> => {
+      switch (fault) {
+        case "Transport":
+          return Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }))
+        case "InvalidClient":
+          return Effect.fail(new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", status: 401 }))
+        case "RetryAfter":
+          return Effect.suspend(() =>
+            Effect.fail(
+              new AccessTokenError.TokenRefusedError({
+                reason: "RateLimited",
+                status: 429,
+                retryAt: Option.some(DateTime.unsafeMake(virtual.wall() + retryAfter))
+              })
+            )
+          )
+        case "Defect":
+          return Effect.die("an invented defect")
+        case "SelfInterrupt":
+          return Effect.interrupt
+      }
+    }
+
+    const respond = (mode: Mode): Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError> => {
+      switch (mode._tag) {
+        case "Up":
+          return Effect.zipLeft(newToken(mode.life), Effect.sleep(mode.delay))
+        case "Down":
+          return Effect.zipRight(Effect.sleep(mode.delay), failing(mode.fault))
+        case "Hanging":
+          return Effect.zipRight(Deferred.await(released), newToken(hour))
+        case "Repeating":
+          return last !== undefined && isLive(last) ? Effect.succeed(last) : newToken(hour)
+      }
+    }
+
+    /** No request falls into a cool-down: as long as it is at its shortest, and for what the caller holds now. */
+    const assertNotCoolingDown = (zone: AccessTokenProvider.ProviderStatus["zone"]) => {
+      if (refreshing) return
+      const since = virtual.monotonic() - ended.at
+      const holding = zone !== "Empty" && zone !== "Expired"
+      if (Option.isSome(ended.fault)) {
+        const max = holding || ended.fault.value === "InvalidClient" ? 60 * second : 5 * second
+        assert.isAtLeast(since, shortest(ended.failures, max), `a request within the cool-down (${zone})`)
+        if (ended.fault.value === "RetryAfter") assert.isAtLeast(since, retryAfter, "a request before Retry-After")
+      } else if (holding && ended.stalls > 0) {
+        assert.isAtLeast(since, shortest(ended.stalls, 60 * second), "a request after a renewal without progress")
+      }
+    }
+
+    const source = TokenSource.layer((replacing) =>
+      Effect.gen(function*() {
+        const zone = yield* zoneNow
+        demand(() => assertNotCoolingDown(zone))
+        if (refreshing) ended = { ...ended, failures: 0, stalls: 0 }
+        refreshing = false
+        requests++
+        inFlight++
+        demand(() => assert.strictEqual(inFlight, 1, "one flight at a time"))
+        const answered = mode
+        const exit = yield* Effect.exit(respond(answered))
+        inFlight--
+        const at = virtual.monotonic()
+        if (Exit.isSuccess(exit) && isLive(exit.value)) {
+          const { value: token } = exit
+          const stalled = Option.exists(replacing, (old) =>
+            Redacted.value(old.value) === Redacted.value(token.value) ||
+            token.expiresAt.epochMillis <= old.expiresAt.epochMillis)
+          ended = { at, failures: 0, stalls: stalled ? ended.stalls + 1 : 0, fault: Option.none() }
+          last = token
+        } else {
+          const fault = Exit.isSuccess(exit) || answered._tag !== "Down" ? "DeadOnArrival" : answered.fault
+          ended = { at, failures: ended.failures + 1, stalls: ended.stalls, fault: Option.some(fault) }
+        }
+        return yield* exit
+      })
+    )
+
+    const scope = yield* Scope.make()
+    const context = yield* Layer.buildWithScope(Layer.provide(AccessTokenProvider.layer(), source), scope).pipe(
+      Effect.withClock(virtual.clock)
+    )
+    const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
+    zoneNow = Effect.map(provider.status, ({ zone }) => zone)
+
+    const seen: Array<AccessToken.AccessToken> = []
+    const callers: Array<Fiber.RuntimeFiber<void>> = []
+
+    /** A caller checks what it gets at the moment it gets it. */
+    const caller = (ask: Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>) =>
+      Effect.gen(function*() {
+        const before = yield* provider.status
+        const started = virtual.monotonic()
+        const disturbedBefore = disturbances
+        const remaining = Option.match(before.expiresAt, {
+          onNone: () => Infinity,
+          onSome: (at) => at.epochMillis - virtual.wall()
+        })
+        const exit = yield* Effect.exit(ask)
+        const waited = virtual.monotonic() - started
+        if (Exit.isSuccess(exit)) {
+          assert.isTrue(isLive(exit.value), "no token past its life by either clock")
+          seen.push(exit.value)
+        }
+        if (ask === provider.get) {
+          if (before.zone === "Fresh" || before.zone === "RefreshSoon") {
+            assert.strictEqual(waited, 0, `a caller in ${before.zone} waited`)
+          }
+          if (before.zone === "MustWait" && disturbances === disturbedBefore) {
+            assert.isTrue(Exit.isSuccess(exit) || Exit.isInterrupted(exit), "a caller in MustWait lost a living token")
+            assert.isAtMost(waited, remaining / 2, "a caller in MustWait waited longer than half of what is left")
+          }
+        }
+        yield* Exit.matchEffect(exit, {
+          onSuccess: () => Effect.void,
+          onFailure: (cause) =>
+            cause._tag === "Fail"
+              ? Effect.sync(() => {
+                const at = Option.getOrThrow(cause.error.retryAt).epochMillis
+                if (virtual.monotonic() === ended.at || waited === 0) {
+                  assert.isAbove(at, virtual.wall(), "no stored failure is served outside a cool-down")
+                }
+              })
+              : Effect.void
+        })
+      })
+
+    const perform = (step: Step): Effect.Effect<void> => {
+      switch (step._tag) {
+        case "Get":
+          return Effect.map(Effect.forkDaemon(caller(provider.get)), (fiber) => {
+            callers.push(fiber)
+          })
+        case "Refresh":
+          return Effect.gen(function*() {
+            refreshing = !(yield* provider.status).acquiring
+            callers.push(yield* Effect.forkDaemon(caller(provider.refresh)))
+          })
+        case "Invalidate": {
+          const token = seen[seen.length - 1 - step.which]
+          disturbances++
+          return token === undefined ? Effect.void : provider.invalidate(token)
+        }
+        case "Advance":
+          return virtual.advance(step.millis)
+        case "Approach": {
+          const until = last === undefined ? 0 : last.expiresAt.epochMillis - virtual.wall() - step.left
+          return until > 0 ? virtual.advance(until) : Effect.void
+        }
+        case "Jump":
+          disturbances++
+          return Effect.sync(() => virtual.jump(step.millis))
+        case "Endpoint":
+          return Effect.sync(() => {
+            mode = step.mode
+          })
+        case "Interrupt": {
+          const fiber = callers[callers.length - 1 - step.which]
+          return fiber === undefined ? Effect.void : Effect.asVoid(Fiber.interruptFork(fiber))
+        }
+      }
+    }
+
+    for (const step of steps) {
+      yield* perform(step)
+      yield* settle
+    }
+
+    const assertKept = () => {
+      if (violations.length > 0) throw violations[0]
+    }
+
+    // Every caller ends, and the provider recovers once the endpoint does.
+    mode = { _tag: "Up", life: hour, delay: 0 }
+    yield* Deferred.succeed(released, undefined)
+    yield* virtual.advance("1 minutes")
+    for (const fiber of callers) {
+      const exit = yield* Fiber.poll(fiber)
+      assert.isTrue(Option.isSome(exit), "a caller hangs")
+      if (Option.isSome(exit) && Exit.isFailure(exit.value) && !Exit.isInterrupted(exit.value)) {
+        return yield* Effect.failCause(exit.value.cause)
+      }
+    }
+    yield* virtual.advance("1 minutes")
+    const final = yield* Effect.fork(Effect.map(provider.get, isLive))
+    yield* virtual.advance("1 minutes")
+    assertKept()
+    assert.isTrue(Option.exists(yield* Fiber.poll(final), (exit) => Exit.isSuccess(exit) && exit.value), "recovers")
+    yield* Scope.close(scope, Exit.void)
+    assert.strictEqual(inFlight, 0)
+    assert.strictEqual(virtual.sleepers(), 0)
+    return requests
+  }).pipe(Effect.provide(Logger.minimumLogLevel(LogLevel.None)))
+
+/** Declares the test of so many random sequences. `MODEL_RUNS` and `MODEL_SEED` override the number and the seed. */
+export const keepsTheRules = (runs: number): void => {
+  const numRuns = Number(process.env["MODEL_RUNS"] ?? runs)
+  const seed = Number(process.env["MODEL_SEED"] ?? Math.floor(Math.random() * 2 ** 31))
+
+  it(`the provider keeps its rules in ${numRuns} random sequences (MODEL_SEED=${seed})`, async () => {
+    let requests = 0
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 30 }), async (steps) => {
+        requests += await Effect.runPromise(check(steps))
+      }),
+      { numRuns, seed }
+    )
+    assert.isAbove(requests, numRuns, "the sequences request tokens")
+  }, 300_000)
+}

@@ -7,6 +7,8 @@ export default defineConfig({
     include: ["{examples,packages,tools}/**/*.test.ts"],
     // Needs authorization servers: `npm run interop`.
     exclude: [...configDefaults.exclude, "tools/interop/**"],
+    // A worker keeps the modules that it has loaded: loading Effect anew for each file would cost more than the tests.
+    isolate: false,
     testTimeout: 20_000,
     hookTimeout: 20_000
   },

@@ -170,6 +170,7 @@ describe("AuthorizedHttpClient", () => {
   })
 
   test("layers", () => {
+    expect(AuthorizedHttpClient.isLoopback).type.toBe<(url: URL) => boolean>()
     expect(AuthorizedHttpClient.make).type.toBe<
       (options: Options) => Effect.Effect<AuthorizedHttpClient.Service, AccessTokenError.ConfigurationError, Needs>
     >()

@@ -2,10 +2,10 @@
  * Declares the tests of what the library makes of every scenario of the emulator, on the given HTTP clients. All scenarios
  * run concurrently before the tests; each test checks one of them.
  */
-import { assert, describe, layer } from "@effect/vitest"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Scenario } from "@store-api/emulator"
-import { Console, Context, Effect, Layer, Option } from "effect"
+import { Effect, Option } from "effect"
 import * as ApiRows from "./apiRows.js"
 import type { Client } from "./clients.js"
 import { isDefect, type Observation } from "./observation.js"
@@ -17,8 +17,6 @@ interface All {
   readonly api: ReadonlyMap<string, ApiRows.Row>
   readonly unhandled: ReadonlyArray<unknown>
 }
-
-class Observations extends Context.Tag("test/Observations")<Observations, All>() {}
 
 /** Most runs of the first kind wait; those of the second send up to hundreds of requests. */
 const concurrency = { token: 12, api: 2 }
@@ -47,12 +45,11 @@ const summary = (clients: ReadonlyArray<Client>, { api, token, unhandled }: All)
   ].join(", ")
 }
 
-const seen = <A>(rows: (all: All) => ReadonlyMap<string, A>, key: string) =>
-  Effect.map(Observations, (all) => {
-    const row = rows(all).get(key)
-    assert.isDefined(row)
-    return row
-  })
+const rowOf = <A>(rows: ReadonlyMap<string, A>, key: string): A => {
+  const row = rows.get(key)
+  assert.isDefined(row)
+  return row
+}
 
 export const onClients = (clients: ReadonlyArray<Client>): void => {
   const tokenRuns = clients.flatMap((client) =>
@@ -61,38 +58,32 @@ export const onClients = (clients: ReadonlyArray<Client>): void => {
   const apiRuns = clients.flatMap((client) =>
     ApiRows.rows.map((row) => ({ key: `${row.scenario}, ${row.what}, ${client.name}`, row, client }))
   )
-
-  const ObservationsLive = Layer.scoped(
-    Observations,
-    Effect.gen(function*() {
-      const watch = yield* Watch.make
-      const token = yield* collect(tokenRuns, concurrency.token, ({ client, name }) => TokenRows.run(name, client))
-      const api = yield* collect(apiRuns, concurrency.api, ({ client, row }) => ApiRows.run(row, client))
-      return { token, api, unhandled: yield* watch.seen }
-    }).pipe(
-      Effect.tap((all) => Effect.addFinalizer(() => Console.log(summary(clients, all))))
-    )
-  )
+  const observations = Effect.gen(function*() {
+    const watch = yield* Watch.make
+    const token = yield* collect(tokenRuns, concurrency.token, ({ client, name }) => TokenRows.run(name, client))
+    const api = yield* collect(apiRuns, concurrency.api, ({ client, row }) => ApiRows.run(row, client))
+    return { token, api, unhandled: yield* watch.seen }
+  })
 
   describe("outcomes", () => {
-    layer(ObservationsLive, { excludeTestServices: true, timeout: "3 minutes" })((it) => {
-      for (const { key, name } of tokenRuns) {
-        it.scoped(`${key}: ${Scenario.all[name].expected}`, () =>
-          Effect.map(seen(({ token }) => token, key), (row) => TokenRows.check(name, row)))
-      }
-      for (const { client, key, row } of apiRuns) {
-        it.scoped(`${key}: ${Scenario.all[row.scenario].expected}`, () =>
-          Effect.map(seen(({ api }) => api, key), (found) => ApiRows.check(row, found, client)))
-      }
-      it.scoped("there is a row for each scenario of the API", () =>
-        Effect.sync(() =>
-          assert.sameMembers(
-            [...new Set(ApiRows.rows.map(({ scenario }) => scenario))],
-            Scenario.names.filter((name) => name.startsWith("api/"))
-          )
-        ))
-      it.scoped("nothing was left unhandled", () =>
-        Effect.map(Observations, ({ unhandled }) => deepStrictEqual(unhandled.map(String), [])))
-    })
+    let all: All = { token: new Map(), api: new Map(), unhandled: [] }
+    // `layer` of @effect/vitest would replace `it.effect` for every later file of the worker.
+    beforeAll(async () => {
+      all = await Effect.runPromise(Effect.scoped(observations))
+    }, 180_000)
+    afterAll(() => console.log(summary(clients, all)))
+
+    for (const { key, name } of tokenRuns) {
+      it(`${key}: ${Scenario.all[name].expected}`, () => TokenRows.check(name, rowOf(all.token, key)))
+    }
+    for (const { client, key, row } of apiRuns) {
+      it(`${key}: ${Scenario.all[row.scenario].expected}`, () => ApiRows.check(row, rowOf(all.api, key), client))
+    }
+    it("there is a row for each scenario of the API", () =>
+      assert.sameMembers(
+        [...new Set(ApiRows.rows.map(({ scenario }) => scenario))],
+        Scenario.names.filter((name) => name.startsWith("api/"))
+      ))
+    it("nothing was left unhandled", () => deepStrictEqual(all.unhandled.map(String), []))
   })
 }

@@ -10,6 +10,7 @@ const layers = [
     "internal/challenge",
     "internal/hiddenHeader",
     "internal/manualRedirect",
+    "internal/monotonicMillis",
     "internal/retryAfter",
     "internal/sanitise",
     "internal/transportError",

@@ -19,6 +19,8 @@ export default {
   test: {
     ...base.test,
     include: [...tests, "tools/mutation/loads.test.mjs"],
+    // A mutant may be in code that runs when its module is loaded: each test file loads it anew.
+    isolate: true,
     sequence: { sequencer: InOrder },
     setupFiles: [new URL("./setup.mjs", import.meta.url).pathname],
     // A mutant that makes a test wait for ever is found out after this time.

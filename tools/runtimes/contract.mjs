@@ -80,7 +80,9 @@ const asWorker = (binary) => async (folder, laboratory, tell) => {
     // Each check has its own emulator, and most of its time is waiting.
     const left = Array.from({ length: declared }, (_, check) => check)
     const asker = async () => {
-      for (let check = left.shift(); check !== undefined; check = left.shift()) tell(await ask(port, { laboratory, check }))
+      for (let check = left.shift(); check !== undefined; check = left.shift()) {
+        tell(await ask(port, { laboratory, check }))
+      }
     }
     await Promise.all(Array.from({ length: 6 }, asker))
     tell({ declared })

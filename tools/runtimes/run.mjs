@@ -4,9 +4,9 @@
  * `--write` puts the figures into docs/runtimes.md; `--check` runs nothing and compares that page with the pins.
  */
 import "../workspace/require-node.mjs"
+import { build, install } from "../workspace/workspace.mjs"
 import { binaryOf, isNode, names, pins, unsupported } from "./binaries.mjs"
 import * as page from "./page.mjs"
-import { build, install } from "../workspace/workspace.mjs"
 
 /**
  * Both ends of what is supported: what is missing on the oldest Node and what changed in the newest shows there first.

@@ -11,7 +11,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
-import { monotonicMillis } from "./internal/heldToken.js"
+import { monotonicMillis } from "./internal/monotonicMillis.js"
 
 /**
  * What a store does. Each operation is one step: nobody sees a half of it. An operation that cannot be done fails with

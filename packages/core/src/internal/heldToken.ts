@@ -1,9 +1,7 @@
 /**
  * A token in the provider's hands, and what both clocks say of it.
  */
-import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
-import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
 import * as Exit from "effect/Exit"
 import * as FiberId from "effect/FiberId"
@@ -17,9 +15,6 @@ export interface Instant {
   readonly wall: number
   readonly monotonic: number
 }
-
-/** The monotonic clock alone, in milliseconds. */
-export const monotonicMillis = /* @__PURE__ */ Effect.map(Clock.currentTimeNanos, (nanos) => Number(nanos) / 1e6)
 
 /** When the cached path may answer: all that it compares, and its answer, made once. */
 export interface FreshWindow {

@@ -118,7 +118,7 @@ describe("FileTokenStore", () => {
     }))
 })
 
-describe("FileTokenStore, when its files were damaged", () => {
+describe.concurrent("FileTokenStore, when its files were damaged", () => {
   const damages: Record<string, (folderOfKey: string) => void> = {
     "cut off": (folder) =>
       writeFileSync(fileIn(folder, "sealed"), readFileSync(fileIn(folder, "sealed")).subarray(0, 20)),

@@ -38,7 +38,7 @@ const warned = (members: Members, times: number) =>
     (warnings) => deepStrictEqual(warnings.map(({ length }) => length), members.map(() => times))
   )
 
-describe.skipIf(isLeftOut)("the provider that asks for the token of all", () => {
+describe.skipIf(isLeftOut).concurrent("the provider that asks for the token of all", () => {
   it.scopedLive(
     "loses its connection with the lease held: the others wait for the lease to end, then one asks",
     () =>
@@ -86,7 +86,7 @@ describe.skipIf(isLeftOut)("the provider that asks for the token of all", () => 
   )
 })
 
-describe.skipIf(isLeftOut)("a Redis that goes away", () => {
+describe.skipIf(isLeftOut).concurrent("a Redis that goes away", () => {
   it.scopedLive(
     "is not there at first: a token and a warning each; one token as soon as it is there",
     () =>
@@ -140,7 +140,7 @@ describe.skipIf(isLeftOut)("a Redis that goes away", () => {
     () =>
       Effect.gen(function*() {
         const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
-        const members = yield* share(inProcess, size, redis, { ...settings, storeTimeout: "2 seconds" })
+        const members = yield* share(inProcess, size, redis, { ...settings, storeTimeout: "3 seconds" })
         yield* renews(members, asked, 1)
         yield* redis.pause
         yield* renews(members, asked, size)

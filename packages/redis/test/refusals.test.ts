@@ -36,7 +36,7 @@ const onlyKey = (redis: RedisServer) =>
     return key
   })
 
-describe.skipIf(isLeftOut)("a Redis that", () => {
+describe.skipIf(isLeftOut).concurrent("a Redis that", () => {
   it.scopedLive(
     "refuses the password: a token each, one warning each, without the password",
     () =>

@@ -3,8 +3,8 @@ import { inProcess } from "./support/fleet.js"
 import { fleetTests, virtualTime } from "./support/fleetTests.js"
 
 fleetTests({
-  name: "10 providers in one process",
-  size: 10,
+  name: "6 providers in one process",
+  size: 6,
   fleet: Effect.succeed(inProcess),
   pace: virtualTime(4 * 60_000),
   life: 30 * 60_000

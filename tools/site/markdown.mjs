@@ -1,25 +1,19 @@
 /** What GitHub makes of the Markdown files and VitePress would not, so that each reads the same here and there. */
-import { posix } from "node:path"
-import { pages, placeOf, placeOfFile, target } from "./pages.mjs"
 
 /** The anchor that GitHub gives to a heading. */
-export const slug = (heading) => heading.trim().toLowerCase().replace(/[^\p{L}\p{N}_\- ]/gu, "").replaceAll(" ", "-")
+const slugify = (heading) => heading.trim().toLowerCase().replace(/[^\p{L}\p{N}_\- ]/gu, "").replaceAll(" ", "-")
 
-const pageAt = (place, all) => all.find((page) => placeOf(page) === place)
+/** A link of the repository as one of the site: a README is the index of its folder, and a file is shown as a page. */
+const led = (link) => {
+  const [, path, anchor] = /^([^#]*)(.*)$/.exec(link)
+  if (path === "" || path.endsWith("/") || /^([a-z][a-z+.-]*:|\/\/)/i.test(path)) return link
+  return (path.endsWith(".md") ? path.replace(/(^|\/)README\.md$/, "$1index.md") : `${path}.md`) + anchor
+}
 
-/** Links are made for the repository: each is led to where that file is on the site. */
 const links = (md) => {
-  const all = pages()
-  const led = (place, link) => {
-    const page = pageAt(place, all)
-    const { anchor, path } = (page !== undefined && target(page, link)) || {}
-    if (path === undefined || path === page) return link
-    const there = all.includes(path) ? placeOf(path) : placeOfFile(path)
-    return posix.relative(posix.dirname(place), there) + (anchor === undefined ? "" : `#${anchor}`)
-  }
-  md.core.ruler.push("links_of_the_repository", ({ env, tokens }) => {
+  md.core.ruler.push("links_of_the_repository", ({ tokens }) => {
     for (const token of tokens.flatMap(({ children }) => children ?? [])) {
-      if (token.type === "link_open") token.attrSet("href", led(env.relativePath, token.attrGet("href")))
+      if (token.type === "link_open") token.attrSet("href", led(token.attrGet("href")))
     }
   })
 }
@@ -41,12 +35,22 @@ const braces = (md) => {
   }
 }
 
+/** Each page is rendered twice, for itself and for the search: its code is highlighted once. */
+const highlightOnce = (md) => {
+  const { highlight } = md.options
+  const done = new Map()
+  md.options.highlight = (...given) => {
+    const key = JSON.stringify(given)
+    if (!done.has(key)) done.set(key, highlight(...given))
+    return done.get(key)
+  }
+}
+
 export const markdown = {
-  anchor: { slugify: slug },
+  anchor: { slugify },
   attrs: { disable: true },
-  theme: { light: "github-light", dark: "github-dark" },
   config: (md) => {
     md.linkify.set({ fuzzyLink: false, fuzzyEmail: false })
-    for (const plugin of [links, diagrams, braces]) plugin(md)
+    for (const plugin of [links, diagrams, braces, highlightOnce]) plugin(md)
   }
 }

@@ -1,17 +1,13 @@
 /**
- * Mermaid as files of the site, in pieces, so that a page loads what its diagram needs. By esbuild, in a second: the same as
- * a part of VitePress' own bundle takes longer than all the rest of the site.
+ * Mermaid as files of the site, in pieces, so that a page loads what its diagram needs. esbuild bundles it in a second;
+ * within VitePress' own bundle it takes longer than the rest of the site.
  */
-import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
 
-const main = createRequire(import.meta.url).resolve("mermaid")
-const { version } = JSON.parse(readFileSync(join(dirname(main), "..", "package.json"), "utf8"))
-
-const folder = `assets/mermaid-${version}`
+const folder = `assets/mermaid-${createRequire(import.meta.url)("mermaid/package.json").version}`
 
 /** The address of the module, below the base. */
 export const mermaidAddress = `/${folder}/mermaid.js`

@@ -1,9 +1,12 @@
 /**
- * `npm run site`: builds README, docs and the rest of pages.mjs into dist, as pages that any static server can
- * serve. `-- --base /project/` is the path that they will be served under. With `-- --check` every page is then looked at in
- * a real Chromium; without one that is passed over, but with CI=true it fails.
+ * `npm run site` builds the site into dist, as pages that any static server can serve, and checks its links.
+ * `-- --base /project/` is the path that they will be served under. `-- --check` then looks at every page in Chromium; without
+ * a Chromium it fails in CI, and is skipped elsewhere.
  */
 import "../workspace/require-node.mjs"
+import { existsSync } from "node:fs"
+import { delimiter, join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { install } from "../workspace/workspace.mjs"
 
@@ -16,31 +19,36 @@ const options = () => {
   try {
     return parseArgs({
       options: { base: { type: "string", default: "/" }, check: { type: "boolean", default: false } }
-    })
+    }).values
   } catch ({ message }) {
     return fail(message)
   }
 }
 
-const { base, check } = options().values
-if (!/^\/([\w.~-]+\/)*$/.test(base)) fail(`--base ${base}: a path that begins and ends with a slash.`)
+const { base, check } = options()
+if (!/^\/([\w.~-]+\/)*$/.test(base)) fail(`--base ${base}: use a path that begins and ends with a slash.`)
 
 install()
 
-const { build, out } = await import("./build.mjs")
-await build(base).catch(({ message }) => fail(message))
-process.stdout.write("Written: tools/site/dist\n")
+const { build } = await import("vitepress")
+await build(fileURLToPath(new URL(".", import.meta.url)), { base }).catch(({ message }) => fail(message))
 
-if (check) {
-  const { findBrowser } = await import("./check/browser.mjs")
-  const browser = findBrowser()
-  const none = "There is no Chromium on this machine (Debian: chromium)"
-  if (browser === undefined && process.env.CI === "true") fail(`${none}.`)
-  if (browser === undefined) process.stdout.write(`${none}: nobody has looked at the site.\n`)
-  else {
-    const { problems, summary } = await (await import("./check/main.mjs")).check(browser, out, base)
-    for (const problem of problems) process.stdout.write(`${problem}\n`)
-    process.stdout.write(`${summary}; ${problems.length} problems\n`)
-    process.exitCode = problems.length > 0 ? 1 : 0
-  }
+const { linkProblems } = await import("./check/links.mjs")
+const dist = fileURLToPath(new URL("dist", import.meta.url))
+const problems = linkProblems(dist, base)
+
+const browser = (process.env.PATH ?? "").split(delimiter)
+  .flatMap((folder) => ["chromium", "chromium-browser", "google-chrome"].map((name) => join(folder, name)))
+  .find(existsSync)
+
+if (check && browser !== undefined) {
+  problems.push(...await (await import("./check/browser.mjs")).check(browser, dist, base))
+} else if (check && process.env.CI === "true") {
+  fail("There is no Chromium on this machine. On Debian, install chromium.")
+} else if (check) {
+  process.stdout.write("There is no Chromium on this machine: the pages are not checked in a browser.\n")
 }
+
+for (const problem of problems) process.stderr.write(`${problem}\n`)
+process.stdout.write(`tools/site/dist is written; ${problems.length} problems\n`)
+process.exitCode = problems.length > 0 ? 1 : 0

@@ -1,28 +1,151 @@
-/** A real Chromium, that of the machine: nothing is downloaded. */
-import { accessSync, constants } from "node:fs"
-import { delimiter, join } from "node:path"
+/** Looks at every page of the built site in Chromium, and uses the site. */
 import { chromium } from "playwright-core"
+import { serve } from "vitepress"
+import { pages, text, title } from "../pages.mjs"
+import { controlProblems } from "./controls.mjs"
+import { look } from "./page.mjs"
 
-const names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
+const phone = { width: 390, height: 844 }
+const desktop = { width: 1280, height: 900 }
 
-const isProgram = (path) => {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
+/** The layout also changes at these widths, in the same way on every page. */
+const widths = [768, 1024, 1440, 1920]
+
+/** How long a busy machine may take. */
+const patience = 60_000
+
+const isReady = () =>
+  document.querySelector("#app")?.__vue_app__ !== undefined && document.querySelector("pre.diagram") === null
+
+/** Waits until VitePress has taken over and drawn the page, and compares it with its source. */
+const inspect = async ({ page, say }, source = {}, timeout = patience) => {
+  await page.waitForFunction(isReady, undefined, { timeout }).catch(() => {})
+  const { problems, ...shown } = await page.evaluate(look)
+  problems.forEach(say)
+  for (const [name, value] of Object.entries(source)) {
+    if (shown[name] !== value) say(`${name}: "${shown[name]}" in place of "${value}"`)
   }
 }
 
-/** The path of the browser, if there is one. */
-export const findBrowser = () =>
-  (process.env.PATH ?? "").split(delimiter)
-    .flatMap((folder) => names.map((name) => join(folder, name)))
-    .find(isProgram)
+/** Goes to a page from another one, whose heading stays until then. */
+const go = async (tab, { source }, click) => {
+  await tab.page.locator("h1").evaluate((heading) => heading.toggleAttribute("data-old", true))
+  await click()
+  await tab.page.waitForSelector("h1:not([data-old])")
+  await inspect(tab, source)
+}
 
-export const launch = (executablePath) =>
-  chromium.launch({
-    executablePath,
-    // Whatever a page or the browser itself may ask for, only this machine is there.
-    args: ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
-  })
+export const follow = (tab, page) =>
+  go(tab, page, () => tab.page.locator(`.VPSidebar a[href="${page.path}"]`).evaluate((link) => link.click()))
+
+/** Switches between light and dark, which draws the diagrams anew. */
+export const switchColours = async ({ page, say }, { source: { diagrams } }, timeout = patience) => {
+  const ground = () => getComputedStyle(document.body).backgroundColor
+  const before = await page.evaluate(ground)
+  await page.locator(".diagram > svg").evaluateAll((all) => all.forEach((svg) => svg.toggleAttribute("data-old", true)))
+  await page.locator(".VPSwitchAppearance").first().click()
+  await page.locator(".diagram > svg:not([data-old])").nth(diagrams - 1).waitFor({ timeout })
+    .catch(() => say("dark: not all diagrams are drawn anew"))
+  if (await page.evaluate(ground) === before) say("dark: the page keeps its colours")
+}
+
+/** Searches for each page by its title, then opens the last one. */
+export const search = async (tab, sought, timeout = patience) => {
+  const words = tab.page.locator(".VPLocalSearchBox input")
+  const resultOf = ({ path }) => tab.page.locator(`.result[href="${path}"], .result[href^="${path}#"]`).first()
+  await tab.page.click(".VPNavBarSearch button")
+  for (const page of sought) {
+    // A result of the words before proves nothing.
+    if (await resultOf(page).count() > 0) await words.fill("")
+    await resultOf(page).waitFor({ state: "detached" })
+    await words.fill(page.source.title)
+    const isFound = await resultOf(page).waitFor({ timeout }).then(() => true, () => false)
+    if (!isFound) return tab.say(`search: "${page.source.title}" does not find ${page.path}`)
+  }
+  await go(tab, sought.at(-1), () => resultOf(sought.at(-1)).click())
+}
+
+/** On a phone the list of pages is behind a button. */
+export const openMenu = async ({ page, say }, listed) => {
+  await page.click(".VPLocalNav .menu")
+  await page.locator(".VPSidebar.open").waitFor()
+  for (const { path } of listed) {
+    const count = await page.locator(`.VPSidebar a[href="${path}"]`).count()
+    if (count !== 1) say(`menu: ${path} is in it ${count} times`)
+  }
+}
+
+const count = (page, pattern) => [...text(page).matchAll(pattern)].length
+
+/** Returns what is wrong with the site in `dist`. */
+export const check = async (executablePath, dist, base) => {
+  const listed = pages.map((page) => ({
+    path: base + page.replace(/README\.md$/, "").replace(/md$/, "html"),
+    source: { title: title(page), diagrams: count(page, /^```mermaid$/gm), images: count(page, /^!\[.*?\]\(/gm) }
+  }))
+  // Of the files that are shown as pages, one stands for all.
+  const all = [...listed, { path: `${base}404.html` }, { path: `${base}LICENSE.html` }]
+
+  // Nothing but this machine can be reached.
+  const args = ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
+  const browser = await chromium.launch({ executablePath, args })
+  const { server } = await serve({ root: `${dist}/..`, base, port: 0 })
+  const origin = `http://127.0.0.1:${server.address().port}`
+
+  const isOwn = (url) => url.startsWith(origin) || url.startsWith("data:")
+
+  /** Opens a page in a new tab, inspects and uses it, and returns what goes wrong. */
+  const inTab = async (viewport, { path, routes = {}, source, timeout, use = () => {} }) => {
+    const problems = []
+    // Compressing responses would take longer than the rest of the check.
+    const page = await browser.newPage({ viewport, extraHTTPHeaders: { "accept-encoding": "identity" } })
+    const say = (problem) => problems.push(`${page.url()}: ${problem}`.replaceAll(origin, ""))
+    page.setDefaultTimeout(patience)
+    page.on("console", (message) => message.type() === "error" && say(`console: ${message.text()}`))
+    page.on("pageerror", ({ message }) => say(`exception: ${message}`))
+    page.on("request", (request) => !isOwn(request.url()) && say(`foreign: ${request.url()}`))
+    page.on(
+      "response",
+      (response) => response.status() < 400 || say(`failed: ${response.status()} of ${response.url()}`)
+    )
+    page.on("requestfailed", (request) => say(`failed: ${request.failure()?.errorText} of ${request.url()}`))
+    try {
+      // Links are not prefetched for readers who save data, and not here.
+      await page.addInitScript(() => Object.defineProperty(navigator, "connection", { value: { saveData: true } }))
+      for (const [url, handler] of Object.entries(routes)) await page.route(url, handler)
+      await page.goto(origin + path)
+      await inspect({ page, say }, source, timeout)
+      await use({ page, say })
+    } catch ({ message }) {
+      say(message)
+    }
+    await page.close()
+    return problems
+  }
+  const onPhone = async (tab) => {
+    await openMenu(tab, listed)
+    for (const { path, source } of all) {
+      await tab.page.goto(origin + path)
+      await inspect(tab, source)
+    }
+  }
+  const onDesktop = async (tab) => {
+    await search(tab, listed)
+    for (const next of listed.filter(({ source }) => source.diagrams > 0)) {
+      await follow(tab, next)
+      await switchColours(tab, next)
+    }
+    for (const width of widths) {
+      await tab.page.setViewportSize({ ...desktop, width })
+      await inspect(tab)
+    }
+  }
+  const found = await Promise.all([
+    inTab(phone, { path: base, use: onPhone }),
+    inTab(desktop, { path: base, use: onDesktop }),
+    controlProblems(inTab, { base, desktop, listed, phone })
+  ]).finally(() => browser.close())
+  server.close()
+  process.stdout.write(`${all.length} pages are checked in Chromium\n`)
+  return found.flat()
+}

@@ -1,76 +1,86 @@
-/** Pages with one thing wrong each: what a check must find, and one page on which there is nothing to find. */
+/** What the check must find: the faults of one page, and uses of a broken site. */
+import { follow, openMenu, search, switchColours } from "./browser.mjs"
 
-const page = ({ after = "", body, head = "" }) =>
-  `<!doctype html><html lang="en"><head><meta name="viewport" content="width=device-width">` +
-  `<link rel="icon" href="data:,">${head}</head><body><main><h1>Control</h1>${body}</main>${after}</body></html>`
+const svg = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'/>"
+const wide = (name) => `<p class="${name}" style="width: 500px">a</p>`
 
-const row = `<tr>${"<td>a-cell-that-cannot-be-broken</td>".repeat(9)}</tr>`
-const svg = (content, width = 100) => `<svg id="drawn" width="${width}" height="100">${content}</svg>`
-
-/** `finds` are the kinds of problems that are found; `expects` is what `inspect` is told to expect there. */
-export const controls = {
-  "nothing": {
-    body:
-      `<a href="control-nothing.html#here">a</a><p id="here">b</p><div style="overflow-x: auto"><table>${row}</table></div>` +
-      `<div class="diagram">${
-        svg("")
-      }</div><img alt="" src="data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg'/%3E">`,
-    expects: { diagrams: 1, images: 1, title: "Control" },
-    finds: []
-  },
-  "a link to nothing": { body: `<a href="control-nowhere.html">a</a>`, finds: ["link"] },
-  "a link out of the base": { body: `<a href="/elsewhere.html">a</a>`, finds: ["link"] },
-  "a link without https": { body: `<a href="http://store.example/">a</a>`, finds: ["link"] },
-  "an anchor that is not there": { body: `<a href="control-nothing.html#there">a</a>`, finds: ["anchor"] },
-  "an anchor of its own that is not there": { body: `<a href="#there">a</a>`, finds: ["anchor"] },
-  "an error in the console": { body: `<script>console.error("broken")</script>`, finds: ["console"] },
-  "an exception": { body: `<script>setTimeout(() => { throw new Error("broken") })</script>`, finds: ["exception"] },
-  "a script that is not there": { body: `<script src="control.js"></script>`, finds: ["console", "failed"] },
-  "a request to another host": {
-    body: `<script src="https://cdn.store.example/a.js"></script>`,
-    finds: ["console", "failed", "foreign"]
-  },
-  "a font of another host": {
-    body: `<p style="font-family: other">a</p>`,
-    head: `<style>@font-face { font-family: other; src: url("https://fonts.store.example/a.woff2") }</style>`,
-    finds: ["console", "failed", "foreign"]
-  },
-  "a table that is too wide": { body: `<table>${row}</table>`, finds: ["overflow"] },
-  "a table that is cut off": { body: `<div style="overflow: hidden"><table>${row}</table></div>`, finds: ["overflow"] },
-  "a page that is too wide": { body: "", after: `<div style="width: 500px">a</div>`, finds: ["overflow"] },
-  "an image that cannot be read": {
-    body: `<img alt="a plot" width="100" height="50" src="data:image/svg+xml,a">`,
-    finds: ["image"]
-  },
-  "an image without a width": {
-    body: `<img alt="" width="0" src="data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg'/%3E">`,
-    finds: ["image"]
-  },
-  "an image that is left out": { body: "", expects: { images: 1 }, finds: ["image"] },
-  "a diagram that was not drawn": {
-    body: `<pre class="diagram">stateDiagram-v2</pre>`,
-    expects: { diagrams: 1 },
-    finds: ["diagram"]
-  },
-  "a diagram of an error": {
-    body: `<div class="diagram">${svg(`<path class="error-icon"/>`)}</div>`,
-    expects: { diagrams: 1 },
-    finds: ["diagram"]
-  },
-  "an empty diagram": {
-    body: `<div class="diagram">${svg("", 4)}</div>`,
-    expects: { diagrams: 1 },
-    finds: ["diagram"]
-  },
-  "another page": { body: "", expects: { title: "A control" }, finds: ["title"] },
-  "a page without life": { body: `<div id="app"></div>`, expects: { alive: true, patience: 200 }, finds: ["script"] }
+/** What is wrong with the page, and the cause. */
+const faults = {
+  "console: logged": `<script>console.error("logged")</script>`,
+  "exception: thrown": `<script>setTimeout(() => { throw new Error("thrown") })</script>`,
+  "failed: 404 of": `<script src="missing.js"></script>`,
+  "failed: net::ERR_NAME_NOT_RESOLVED of https://a.example/": `<script src="https://a.example/"></script>`,
+  "foreign: https://b.example/": `<link rel="stylesheet" href="https://b.example/">`,
+  "script: VitePress does not take over": "",
+  "title: \"Faults\" in place of \"Title\"": "<h1>Faults</h1>",
+  "images: \"2\" in place of \"3\"": "",
+  "image: data:image/svg+xml,a has no width": `<img width="9" src="data:image/svg+xml,a">`,
+  [`image: ${svg} has no width`]: `<img width="0" src="${svg}">`,
+  "diagrams: \"2\" in place of \"3\"": "",
+  "diagram: not drawn": `<pre class="diagram"></pre>`,
+  "diagram: small shows nothing": `<div class="diagram"><svg id="small" width="9"></svg></div>`,
+  "diagram: error shows nothing": `<div class="diagram"><svg id="error"><g class="error-icon"/></svg></div>`,
+  "overflow: <p class=\"cut\">": `<div style="overflow: hidden">${wide("cut")}</div>`,
+  "overflow: the page is": `</main>${wide("outside")}`
 }
 
-const nameOf = (control) => `control-${control.replaceAll(" ", "-")}.html`
+const faulty = `<!doctype html><meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">` +
+  `<main class="main"><div style="overflow: auto">${wide("harmless")}</div>` +
+  Object.values(faults).join("")
 
-/** The controls as files beside the site's. */
-export const controlPages = Object.fromEntries(
-  Object.entries(controls).map(([control, parts]) => [nameOf(control), page(parts)])
-)
+/** A Mermaid that draws `svg`, an expression of `id` and `dark`. */
+const mermaid = (svg) =>
+  `let dark; export default {
+    initialize: ({ theme }) => { dark = theme === "dark" },
+    render: (id) => ({ svg: ${svg} })
+  }`
 
-export const addressOf = (control, base) => base + nameOf(control)
+const fulfill = (contentType, body) => (route) => route.fulfill({ contentType, body })
+
+/** What the check misses in tabs of a broken site; `inTab` returns what is wrong with one. */
+export const controlProblems = async (inTab, { base, desktop, listed, phone }) => {
+  const [{ path }, other] = listed
+  const drawn = listed.find(({ source }) => source.diagrams > 0)
+  const badDiagram = (svg) => ({
+    finds: ["dark: not all diagrams are drawn anew"],
+    path: drawn.path,
+    routes: { "**/mermaid.js": fulfill("text/javascript", mermaid(svg)) },
+    use: (tab) => switchColours(tab, drawn, 500)
+  })
+  const controls = [
+    {
+      finds: Object.keys(faults),
+      viewport: phone,
+      path: `${base}faults.html`,
+      routes: { "**/faults.html": fulfill("text/html", faulty) },
+      source: { title: "Title", images: 3, diagrams: 3 },
+      timeout: 500
+    },
+    {
+      finds: [`title: "PAGE NOT FOUND" in place of "${other.source.title}"`],
+      routes: {
+        "**/*.md.*.js": (route) => route.request().url().includes(".lean.") ? route.continue() : route.abort()
+      },
+      use: (tab) => follow(tab, other)
+    },
+    {
+      finds: [`search: "${other.source.title}" does not find /nowhere`],
+      use: (tab) => search(tab, [{ ...other, path: "/nowhere" }], 500)
+    },
+    {
+      finds: ["menu: /nowhere is in it 0 times"],
+      viewport: phone,
+      use: (tab) => openMenu(tab, [{ path: "/nowhere" }])
+    },
+    badDiagram("`<svg id=\"once\" width=\"100\"/>`"),
+    badDiagram("dark ? \"\" : `<svg id=\"${id}\" width=\"100\"/>`")
+  ]
+  const missed = []
+  for (const { finds, viewport = desktop, ...tab } of controls) {
+    const problems = await inTab(viewport, { path, ...tab })
+    const notFound = finds.filter((find) => !problems.some((problem) => problem.includes(`: ${find}`)))
+    const harmless = problems.filter((problem) => problem.includes("harmless"))
+    missed.push(...harmless, ...notFound.map((find) => `Not found: "${find}", but\n${problems.join("\n")}`))
+  }
+  return missed
+}

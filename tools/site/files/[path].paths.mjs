@@ -1,6 +1,16 @@
-/** The files that pages link to, such as the sources of the recipes: each is a page of its own. */
-import { fileAsPage, linkedFiles } from "../pages.mjs"
+/** The files that pages link to, such as the sources of the recipes: each is shown as a page. */
+import { statSync } from "node:fs"
+import { posix } from "node:path"
+import { pages, root, text } from "../pages.mjs"
+
+const linked = pages.flatMap((page) =>
+  [...text(page).matchAll(/\]\(([^)#\s]+)/g)].map(([, link]) => posix.join(posix.dirname(page), link))
+)
+
+const files = [...new Set(linked)].filter((path) =>
+  !/\.(md|svg|png)$/.test(path) && statSync(posix.join(root, path), { throwIfNoEntry: false })?.isFile()
+)
 
 export default {
-  paths: () => linkedFiles().map((path) => ({ params: { path }, content: fileAsPage(path) }))
+  paths: () => files.map((path) => ({ params: { path }, content: `# ${path}\n\n<<< @/${path}\n` }))
 }

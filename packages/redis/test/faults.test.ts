@@ -184,7 +184,7 @@ describe.skipIf(isLeftOut).concurrent("a Redis that goes away", () => {
     () =>
       Effect.gen(function*() {
         const [redis, { asked, clearFaults, fail, settings }] = yield* Effect.all([redisServer(), shop()])
-        const members = yield* share(inProcess, size, redis, { ...settings, deadline: "2 seconds" })
+        const members = yield* share(inProcess, size, redis, settings)
         const [withToken, ...without] = members
         assert(withToken !== undefined)
         yield* withToken.get

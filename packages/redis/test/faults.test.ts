@@ -47,7 +47,7 @@ describe.skipIf(isLeftOut).concurrent("the provider that asks for the token of a
         const leases = Effect.map(redis.command("KEYS", "*:lease"), (keys) => (keys as Array<string>).length)
         const network = yield* proxyTo(redis.port)
         // From Redis, a provider whose packets are lost looks like one that crashed.
-        const lost = { ...settings, lease: "2 seconds", storeTimeout: "200 millis" } as const
+        const lost = { ...settings, lease: "4 seconds", storeTimeout: "3 seconds" } as const
         const [holder] = yield* share(inProcess, 1, { ...redis, url: `redis://127.0.0.1:${network.port}` }, lost)
         const others = yield* share(inProcess, size - 1, redis, settings)
         assert(holder !== undefined)

@@ -5,16 +5,19 @@ import { fileURLToPath } from "node:url"
 
 export const root = fileURLToPath(new URL("../..", import.meta.url))
 
-/** The navigation. A folder stands for all Markdown files in it, and its README comes first. */
+/**
+ * The navigation: groups of pages and folders, or one folder as a group. A folder stands for all Markdown files in it, and
+ * its README comes first.
+ */
 const groups = {
   "Start": ["README.md", "examples/README.md", "docs/recipes.md", "docs/configuration.md", "docs/faq.md"],
   "How it works": ["docs/architecture.md", "docs/behaviour.md", "docs/provider.md"],
   "In operation": ["docs/runbook.md", "docs/telemetry.md", "docs/redis.md", "docs/fleets.md"],
-  "Choosing it": ["docs/comparison.md", "docs/migrating.md"],
+  "Choosing": ["docs/comparison.md", "docs/migrating.md"],
   "Evidence": ["docs/standards.md", "docs/interop.md", "docs/runtimes.md", "docs/mutation.md", "docs/benchmarks.md"],
-  "The packages": ["core", "platform-node", "redis", "cli", "emulator"].map((name) => `packages/${name}`),
-  "Reference": ["docs/reference"],
-  "The project": ["SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/releasing.md", "tools"]
+  "Packages": ["core", "platform-node", "redis", "cli", "emulator"].map((name) => `packages/${name}`),
+  "Reference": "docs/reference",
+  "Project": ["SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/releasing.md", "tools"]
 }
 
 /** Folders that hold no pages, and are not searched for them. */
@@ -45,7 +48,11 @@ const entries = (path) => {
   return own.link === undefined ? [] : [own]
 }
 
-export const sidebar = Object.entries(groups).map(([text, paths]) => ({ text, items: paths.flatMap(entries) }))
+export const sidebar = Object.entries(groups).map(([text, paths]) =>
+  typeof paths === "string"
+    ? { ...entries(paths)[0], text, collapsed: undefined }
+    : { text, items: paths.flatMap(entries) }
+)
 
 const pagesOf = ({ items = [], link }) => [
   ...(link === undefined ? [] : [link.slice(1).replace(/(^|\/)$/, "$1README.md")]),

@@ -1,34 +1,11 @@
-/** What all pages have in common: links, and the tests that they cite. */
+/** What all pages have in common: the tests that they cite. */
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { markdownFiles } from "./support/codeBlocks.js"
 import { root } from "./support/command.js"
-import * as links from "./support/links.js"
 import { missing, namedTests, read } from "./support/pages.js"
 
 const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`)
-
-describe("the links of the documentation", () => {
-  it.each(markdownFiles())("%s: lead to files and headings that are there", (page) => {
-    assert.deepStrictEqual(links.check([page]).broken, [])
-  })
-
-  it("are found, and so are those that lead nowhere", () => {
-    assert.isAbove(links.check(markdownFiles()).checked, 60)
-    const text = new Map([
-      [
-        "a.md",
-        "# One\n## Two words\n## One\n[a](#one-1) [b](#two-words) [c](#three) [d](b.md#x) [e](b.md) [f](README.md)"
-      ],
-      ["b.md", "```sh\n# x\n[g](nowhere.md)\n```\n[h](c.md)"]
-    ])
-    assert.deepStrictEqual(links.check(text.keys(), (page) => text.get(page)), {
-      checked: 7,
-      broken: ["a.md: #three", "a.md: b.md#x", "b.md: c.md"]
-    })
-  })
-})
 
 describe("the tests that the documentation names", () => {
   it.each(pages)("%s: are there, in the files that are named", (page) => {

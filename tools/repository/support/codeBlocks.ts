@@ -12,7 +12,7 @@ export interface CodeBlock {
 }
 
 /** All pages but those of docs/reference: their examples are in the docstrings, their other code in the sources. */
-export const markdownFiles = (): ReadonlyArray<string> => [
+const markdownFiles = (): ReadonlyArray<string> => [
   "README.md",
   "CONTRIBUTING.md",
   "SECURITY.md",

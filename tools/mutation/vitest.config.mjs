@@ -21,6 +21,7 @@ export default {
     include: [...tests, "tools/mutation/loads.test.mjs"],
     // A mutant may be in code that runs when its module is loaded: each test file loads it anew.
     isolate: true,
+    maxWorkers: 1,
     sequence: { sequencer: InOrder },
     setupFiles: [new URL("./setup.mjs", import.meta.url).pathname],
     // A mutant that makes a test wait for ever is found out after this time.

@@ -44,7 +44,7 @@ const libraryRules = {
 }
 
 export default defineConfig(
-  globalIgnores(["**/dist/", "**/.tsbuild/", "**/node_modules/", "docs/", "coverage/"]),
+  globalIgnores(["**/dist/", "**/.tsbuild/", "**/node_modules/", "docs/", "coverage/", "**/.vitepress/.temp/"]),
   {
     plugins: { "@effect": effectPlugin, "simple-import-sort": simpleImportSort },
     rules: {

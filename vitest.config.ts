@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os"
 import { configDefaults, defineConfig } from "vitest/config"
 
 const source = (name: string) => new URL(`./packages/${name}/src`, import.meta.url).pathname
+const workers = Math.max(2, availableParallelism() - 1)
 
 export default defineConfig({
   test: {
@@ -11,8 +12,8 @@ export default defineConfig({
     // A worker keeps the modules that it has loaded: loading Effect anew for each file would cost more than the tests.
     isolate: false,
     // Tests of sockets wait: on two cores, two workers are faster than one.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
-    minWorkers: 1,
+    minWorkers: workers,
+    maxWorkers: workers,
     testTimeout: 20_000,
     hookTimeout: 20_000
   },

@@ -1,10 +1,10 @@
 /** The example, the configuration, the alerts and the dashboard together: scraped, and in a Prometheus that runs. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, layer } from "@effect/vitest"
+import { afterAll, assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
-import { Context, Effect, Equal, Exit, HashSet, Layer } from "effect"
+import { Context, Effect, Equal, Exit, HashSet, Layer, ManagedRuntime } from "effect"
 import { named, read, shownIn, targets, variables } from "./support/dashboard.js"
 import { freePort, type Program, secretsIn, start, variablesOf } from "./support/program.js"
 import * as Prometheus from "./support/prometheus.js"
@@ -68,47 +68,57 @@ const asked = (expression: string, store = ".*") =>
 const root = join(import.meta.dirname, "..", "..")
 const timeout = 60_000
 
-layer(Scraped.Live, { excludeTestServices: true, timeout })("examples/prometheus", (it) => {
-  it.effect("the example serves what alerts and documentation name, and nothing secret", () =>
-    Effect.gen(function*() {
-      const { emulator, port, program } = yield* Scraped
-      const scraped = yield* metrics(
-        port,
-        (text) => text.includes("store_api_token_acquisitions_total{outcome=\"Success\"} 1")
-      )
-      const lines = scraped.split("\n")
-      // What alerts and documentation speak of is there; only the shared store's counters are not, without one.
-      for (const file of ["examples/prometheus/alerts.yml", "docs/telemetry.md"]) {
-        const named = readFileSync(join(root, file), "utf8").match(/store_api_token_\w+/g) ?? []
-        const missing = [...new Set(named)].filter((name) =>
-          !new RegExp(`^${name}(_total|_count)?[{ ]`, "m").test(scraped)
-        )
-        assert.isAbove(named.length, 5)
-        deepStrictEqual(missing.filter((name) => !name.startsWith("store_api_token_store_")), [], file)
-      }
-      const value = (series: string) => Number(lines.find((line) => line.startsWith(`${series} `))?.split(" ").at(-1))
-      assert.include(lines, "# TYPE store_api_token_acquisitions_total counter")
-      assert.include(lines, "# TYPE store_api_token_expiry_timestamp_seconds gauge")
-      assert.include(lines, "# TYPE store_api_token_acquisition_duration_seconds histogram")
-      assert.strictEqual(value("store_api_token_acquisitions_total{outcome=\"TokenRefusedError\"}"), 0)
-      assert.strictEqual(value("store_api_token_callers_joined_total"), 0)
-      const [token] = yield* emulator.tokens
-      const expiry = value("store_api_token_expiry_timestamp_seconds{unit=\"s\"}")
-      assert.approximately(expiry, (token?.expiresAt.epochMillis ?? 0) / 1000, 2)
-      assert.strictEqual(
-        value("store_api_token_acquisition_duration_seconds_bucket{unit=\"s\",le=\"+Inf\"}"),
-        value("store_api_token_acquisition_duration_seconds_count{unit=\"s\"}")
-      )
-      yield* emulator.revoke()
-      yield* metrics(port, (text) => text.includes("store_api_token_rejections_total{outcome=\"Dropped\"} 1"))
-      deepStrictEqual(yield* secretsIn(emulator, scraped, yield* program.output), [])
-      assert.notInclude(scraped, Emulator.demoClient.clientId)
-    }), timeout)
+// `layer` of `@effect/vitest` would replace the methods of `it` for every file that the same worker runs later.
+const runtime = ManagedRuntime.make(Scraped.Live)
+const withScraped = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(effect, runtime)
 
-  it.scoped.skipIf(isServerLeftOut)(
+describe("examples/prometheus", () => {
+  afterAll(() => runtime.dispose(), timeout)
+
+  it.live(
+    "the example serves what alerts and documentation name, and nothing secret",
+    () =>
+      withScraped(Effect.gen(function*() {
+        const { emulator, port, program } = yield* Scraped
+        const scraped = yield* metrics(
+          port,
+          (text) => text.includes("store_api_token_acquisitions_total{outcome=\"Success\"} 1")
+        )
+        const lines = scraped.split("\n")
+        // What alerts and documentation speak of is there; only the shared store's counters are not, without one.
+        for (const file of ["examples/prometheus/alerts.yml", "docs/telemetry.md"]) {
+          const named = readFileSync(join(root, file), "utf8").match(/store_api_token_\w+/g) ?? []
+          const missing = [...new Set(named)].filter((name) =>
+            !new RegExp(`^${name}(_total|_count)?[{ ]`, "m").test(scraped)
+          )
+          assert.isAbove(named.length, 5)
+          deepStrictEqual(missing.filter((name) => !name.startsWith("store_api_token_store_")), [], file)
+        }
+        const value = (series: string) => Number(lines.find((line) => line.startsWith(`${series} `))?.split(" ").at(-1))
+        assert.include(lines, "# TYPE store_api_token_acquisitions_total counter")
+        assert.include(lines, "# TYPE store_api_token_expiry_timestamp_seconds gauge")
+        assert.include(lines, "# TYPE store_api_token_acquisition_duration_seconds histogram")
+        assert.strictEqual(value("store_api_token_acquisitions_total{outcome=\"TokenRefusedError\"}"), 0)
+        assert.strictEqual(value("store_api_token_callers_joined_total"), 0)
+        const [token] = yield* emulator.tokens
+        const expiry = value("store_api_token_expiry_timestamp_seconds{unit=\"s\"}")
+        assert.approximately(expiry, (token?.expiresAt.epochMillis ?? 0) / 1000, 2)
+        assert.strictEqual(
+          value("store_api_token_acquisition_duration_seconds_bucket{unit=\"s\",le=\"+Inf\"}"),
+          value("store_api_token_acquisition_duration_seconds_count{unit=\"s\"}")
+        )
+        yield* emulator.revoke()
+        yield* metrics(port, (text) => text.includes("store_api_token_rejections_total{outcome=\"Dropped\"} 1"))
+        deepStrictEqual(yield* secretsIn(emulator, scraped, yield* program.output), [])
+        assert.notInclude(scraped, Emulator.demoClient.clientId)
+      })),
+    timeout
+  )
+
+  it.scopedLive.skipIf(isServerLeftOut)(
     "Prometheus evaluates all alerts and dashboard queries",
     () =>
-      Effect.gen(function*() {
+      withScraped(Effect.gen(function*() {
         const { emulator, port, stores } = yield* Scraped
         const configuration = read("prometheus.yml")
           .replace("\"127.0.0.1:9464\"", `"127.0.0.1:${port}", "127.0.0.1:${stores.port}"`)
@@ -169,38 +179,42 @@ layer(Scraped.Live, { excludeTestServices: true, timeout })("examples/prometheus
           [],
           "as is what is not there"
         )
-      }),
+      })),
     timeout
   )
 
-  it.effect("the dashboard uses series and labels that are served, and no other", () =>
-    Effect.gen(function*() {
-      const { port, stores } = yield* Scraped
-      yield* stores.use
-      const served = labelsOf([
-        yield* metrics(port, (text) => text.includes("store_api_token_acquisitions_total{outcome=\"Success\"}")),
-        yield* metrics(
-          stores.port,
-          (text) => names.every((name) => new RegExp(`^store_api_token_store_hits_total.*"${name}"`, "m").test(text))
+  it.live(
+    "the dashboard uses series and labels that are served, and no other",
+    () =>
+      withScraped(Effect.gen(function*() {
+        const { port, stores } = yield* Scraped
+        yield* stores.use
+        const served = labelsOf([
+          yield* metrics(port, (text) => text.includes("store_api_token_acquisitions_total{outcome=\"Success\"}")),
+          yield* metrics(
+            stores.port,
+            (text) => names.every((name) => new RegExp(`^store_api_token_store_hits_total.*"${name}"`, "m").test(text))
+          )
+        ].join("\n"))
+        assert.isAbove(targets.length, 8)
+        assert.lengthOf(variables, 3)
+        deepStrictEqual(variables.flatMap((expression) => missing(served, expression)), [])
+        deepStrictEqual(targets.flatMap(({ expr, legendFormat }) => missing(served, expr, legendFormat)), [])
+        deepStrictEqual(
+          [
+            missing(served, "store_api_token_rejections{outcome=\"Kept\"}"),
+            missing(served, "store_api_token_rejections_total{cause=~\"Kept\"}"),
+            missing(served, "sum by (operation) (store_api_token_rejections_total)"),
+            missing(served, "store_api_token_store_failures_total", "{{operation}} {{reason}}")
+          ],
+          [
+            ["store_api_token_rejections"],
+            ["store_api_token_rejections_total: cause"],
+            ["store_api_token_rejections_total: operation"],
+            ["store_api_token_store_failures_total: reason"]
+          ]
         )
-      ].join("\n"))
-      assert.isAbove(targets.length, 8)
-      assert.lengthOf(variables, 3)
-      deepStrictEqual(variables.flatMap((expression) => missing(served, expression)), [])
-      deepStrictEqual(targets.flatMap(({ expr, legendFormat }) => missing(served, expr, legendFormat)), [])
-      deepStrictEqual(
-        [
-          missing(served, "store_api_token_rejections{outcome=\"Kept\"}"),
-          missing(served, "store_api_token_rejections_total{cause=~\"Kept\"}"),
-          missing(served, "sum by (operation) (store_api_token_rejections_total)"),
-          missing(served, "store_api_token_store_failures_total", "{{operation}} {{reason}}")
-        ],
-        [
-          ["store_api_token_rejections"],
-          ["store_api_token_rejections_total: cause"],
-          ["store_api_token_rejections_total: operation"],
-          ["store_api_token_store_failures_total: reason"]
-        ]
-      )
-    }), timeout)
+      })),
+    timeout
+  )
 })

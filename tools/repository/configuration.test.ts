@@ -1,10 +1,11 @@
 /** docs/configuration.md beside what the sources take: names, types and defaults. */
-import { spawnSync } from "node:child_process"
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
-import { pathToFileURL } from "node:url"
+import { Effect } from "effect"
 import ts from "typescript"
 import { assert, describe, it } from "vitest"
+import { commands, type Flags } from "../../packages/cli/src/flags.js"
+import { newUser, run } from "../../packages/cli/test/support/cli.js"
 import { root } from "./support/command.js"
 import { codes, packageSources, read, rows, sections } from "./support/pages.js"
 
@@ -135,12 +136,10 @@ describe("docs/configuration.md", { timeout: 60_000 }, () => {
     }
   })
 
-  it("lists the flags of store-api with the commands that take them, and no other", async () => {
-    const { href } = pathToFileURL(join(root, "packages", "cli", "dist", "flags.js"))
-    const { commands } = await import(/* @vite-ignore */ href) as {
-      readonly commands: Readonly<Record<string, Readonly<Record<string, { readonly value?: string }>>>>
-    }
-    const taken = Object.entries(commands).flatMap(([command, flags]) =>
+  it("lists the flags of store-api with the commands that take them, and no other", () => {
+    const taken = Object.entries<Flags>(commands).flatMap((
+      [command, flags]
+    ) =>
       Object.entries(flags).map(([name, { value }]) => `${command} --${name}${value === undefined ? "" : ` ${value}`}`)
     )
     assert.isAbove(taken.length, 40)
@@ -152,13 +151,9 @@ describe("docs/configuration.md", { timeout: 60_000 }, () => {
     )
   })
 
-  it("lists what every command of store-api takes besides, as the help has it, and no other", () => {
-    const help = spawnSync(
-      process.execPath,
-      [join(root, "packages", "cli", "bin", "store-api.js"), "status", "--help"],
-      {
-        encoding: "utf8"
-      }
+  it("lists what every command of store-api also takes, as the help has it, and no other", async () => {
+    const help = await Effect.runPromise(
+      Effect.scoped(Effect.flatMap(newUser({}), (user) => run(user, ["status", "--help"])))
     )
     const options = help.stdout.split("\nOPTIONS\n")[1] ?? ""
     const shown = [...options.matchAll(/^\(?((?:-\w, )?--\w.*?)\)?$/gm)].map(([, name = ""]) => name)

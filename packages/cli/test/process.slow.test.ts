@@ -9,6 +9,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault, Scenario } from "@store-api/emulator"
 import { Effect, Option } from "effect"
 import { check, fails } from "./support/checking.js"
+import { run } from "./support/cli.js"
 import { endless, listening, serving, tooMuch } from "./support/listening.js"
 import {
   build,
@@ -39,6 +40,14 @@ const shown = ({ child, stdout }: RunningProcess, text: RegExp) =>
 const signals = [["SIGINT", 130], ["SIGTERM", 143]] as const
 
 describe("the binary", { timeout: processTimeout }, () => {
+  it.scopedLive("fails with the same message and exit code as the command in process", () =>
+    Effect.gen(function*() {
+      const user = without((yield* started).user, "STORE_API_CLIENT_ID")
+      const inProcess = yield* run(user, ["token"])
+      assert.strictEqual(inProcess.code, 3)
+      deepStrictEqual(yield* runProcess(user, ["token"]), inProcess)
+    }))
+
   it.scopedLive("acquires a token, keeps it, calls with it, and finds nothing wrong", () =>
     Effect.gen(function*() {
       const server = yield* servers["oidc-provider"]

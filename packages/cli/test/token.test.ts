@@ -1,12 +1,11 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Effect, Redacted } from "effect"
 import { demoSecret, lastToken, onTerminal, run, userOf, withEnv, without } from "./support/cli.js"
 import { leaksIn } from "./support/leaks.js"
-import { build, processTimeout, runProcess } from "./support/process.js"
 
 const started = Effect.gen(function*() {
   const emulator = yield* Emulator.make()
@@ -235,23 +234,5 @@ describe("a run that prints a token", () => {
       const { user } = yield* started
       const caught = yield* Effect.exit(run(user, ["token"]))
       assert.strictEqual(caught._tag, "Failure")
-    }))
-})
-
-describe("the binary", { timeout: processTimeout }, () => {
-  beforeAll(build, 120_000)
-
-  it.scopedLive("prints the same and exits with the same code", () =>
-    Effect.gen(function*() {
-      const { emulator, user } = yield* started
-      deepStrictEqual(yield* runProcess(user, ["token"], shows), {
-        code: 0,
-        stdout: `${yield* lastToken(emulator)}\n`,
-        stderr: ""
-      })
-      const withoutId = without(user, "STORE_API_CLIENT_ID")
-      const inProcess = yield* run(withoutId, ["token"])
-      deepStrictEqual(yield* runProcess(withoutId, ["token"]), inProcess)
-      assert.strictEqual(inProcess.code, 3)
     }))
 })

@@ -93,6 +93,7 @@ export const derivations = Effect.sync(() => derived)
 for (const name of ["importKey", "deriveKey", "deriveBits", "encrypt", "decrypt"] as const) {
   const original: (...args: Array<never>) => Promise<unknown> = crypto.subtle[name].bind(crypto.subtle)
   Object.defineProperty(crypto.subtle, name, {
+    configurable: true,
     value: (...args: Array<never>) => {
       encrypting += 1
       if (name === "deriveKey") derived += 1

@@ -21,6 +21,7 @@ export const inOrder = (): Cryptography => {
   let open = 0
   let last: Promise<unknown> = Promise.resolve()
 
+  const before = operations.map((name) => Object.getOwnPropertyDescriptor(subtle, name))
   for (const name of operations) {
     const original = subtle[name].bind(subtle) as Operation
     const value: Operation = (...parameters) => {
@@ -46,7 +47,11 @@ export const inOrder = (): Cryptography => {
       }
     },
     restore: () => {
-      for (const name of operations) Reflect.deleteProperty(subtle, name)
+      for (const [index, name] of operations.entries()) {
+        const descriptor = before[index]
+        if (descriptor === undefined) Reflect.deleteProperty(subtle, name)
+        else Object.defineProperty(subtle, name, descriptor)
+      }
     }
   }
 }

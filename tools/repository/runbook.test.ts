@@ -149,7 +149,7 @@ describe("docs/runbook.md", () => {
       for (const tag of tags) assert.isTrue(names.some((name) => name.startsWith(tag)), tag)
     }))
 
-  it.effect("says of each what it means, how to confirm it, what to do, and truly whether it heals by itself", () =>
+  it.effect("says of each what it means, how to confirm it, what to do, and truly whether it recovers automatically", () =>
     Effect.gen(function*() {
       for (const error of yield* errors) {
         const { text = "" } = all.find((section) => titleOf(section) === nameOf(error)) ?? {}

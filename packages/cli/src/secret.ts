@@ -14,7 +14,7 @@ export interface Secret extends Omit<Found, "value"> {
   readonly read: Effect.Effect<Redacted.Redacted, Fault, FileSystem.FileSystem>
 }
 
-/** None where it is nowhere, and nobody can be asked. */
+/** `None` if no source has the secret and there is no terminal to ask at. */
 export const locate = (
   given: Pick<flags.Values<typeof flags.common>, "secret-file" | "secret-stdin">,
   variables: Variables
@@ -45,7 +45,7 @@ export const locate = (
       const { value, ...about } = variable.value
       return Effect.succeedSome({ ...about, read: Effect.succeed(ofText(value)) })
     }
-    // A terminal without a person: nobody would answer.
+    // Without a person at the terminal, the prompt would wait forever.
     const isAttended = (process.env["CI"] ?? "") === ""
     return isAttended && process.stdin.isTTY === true && process.stderr.isTTY === true
       ? found(

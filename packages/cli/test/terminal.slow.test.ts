@@ -80,7 +80,7 @@ describe.skipIf(!hasTerminals)("the binary on a terminal", { timeout: processTim
         "GET /orders?… 200",
         "^C"
       ])
-      // The secret of the demo is to be copied from there; the tokens that it gives out are nobody's but the caller's.
+      // The user copies the demo secret from the screen. Access tokens must not be printed.
       assert.isNotEmpty(token.trim())
       deepStrictEqual(leaksIn(ended.screen, [token.trim(), demoSecret]), [demoSecret])
     }))

@@ -174,7 +174,7 @@ describe("store-api token on a terminal", () => {
       deepStrictEqual(leaksIn(screen, yield* user.secrets), [])
     }))
 
-  it.scopedLive("asks nobody where nobody is, though there is a terminal (CI)", () =>
+  it.scopedLive("shows no prompt when CI is set, even on a terminal, though there is a terminal (CI)", () =>
     Effect.gen(function*() {
       const { user } = yield* startedWithoutSecret
       const { code, screen } = yield* onTerminal(withEnv(user, { CI: "true" }), ["status"])
@@ -209,7 +209,7 @@ describe("store-api token on a terminal", () => {
 })
 
 describe("store-api status", () => {
-  it.scopedLive("tells what is stored, and asks nobody", () =>
+  it.scopedLive("reports the stored token without a request", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
       const none = yield* run(user, ["status"])

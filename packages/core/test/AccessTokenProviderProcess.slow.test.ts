@@ -120,7 +120,7 @@ describe("AccessTokenProvider, in a process of its own", () => {
     return outcome
   }
 
-  it("an idle program with the layer provided ends by itself", async () => {
+  it("an idle program with the layer provided exits", async () => {
     assert.strictEqual(await ends(), "exit 0")
   })
 

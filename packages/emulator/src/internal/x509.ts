@@ -33,7 +33,7 @@ const isTrue = der(0x01, Buffer.from([0xff]))
 const commonName = (name: string) => sequence(der(0x31, sequence(oid("550403"), der(0x0c, Buffer.from(name)))))
 const ecdsaWithSha256 = sequence(oid("2a8648ce3d040302"))
 
-/** Fixed times, so that no clock is read; UTCTime ends with 2049. */
+/** Fixed times, so that no clock is read; UTCTime cannot express years after 2049. */
 const validity = (expired: boolean) =>
   sequence(
     ...["000101000000Z", expired ? "010101000000Z" : "491231235959Z"].map((time) => der(0x17, Buffer.from(time)))

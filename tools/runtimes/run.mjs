@@ -1,20 +1,12 @@
 /**
  * `npm run runtimes`: the test suite on each Node that is pinned in pins.json, and core's contract on the `fetch`
- * of those, of Bun, Deno and workerd. With names, such as `-- node26 bun`, only there; `-- --ci` is the choice of .ci/run.
+ * of those, of Bun, Deno and workerd. With names, such as `-- node26 bun`, only there; `-- --ci` is the contract alone, on all.
  * `--write` puts the figures into docs/runtimes.md; `--check` runs nothing and compares that page with the pins.
  */
 import "../workspace/require-node.mjs"
 import { build, install } from "../workspace/workspace.mjs"
 import { binaryOf, isNode, names, pins, unsupported } from "./binaries.mjs"
 import * as page from "./page.mjs"
-
-/**
- * Both ends of what is supported: what is missing on the oldest Node and what changed in the newest shows there first.
- * Where `npm test` runs on the oldest line already, it need not again. The others than Node take half a minute each, and
- * none can stand for another.
- */
-const oldest = process.versions.node.startsWith("20.") ? [] : ["node20.19"]
-const forCi = [...oldest, "node26", "bun", "deno", "workerd"]
 
 const say = (text) => process.stdout.write(`${text}\n`)
 
@@ -47,7 +39,7 @@ const reason = unsupported()
 if (reason !== undefined) end(reason)
 
 const chosen = names.filter((name) =>
-  (flags.includes("--ci") ? forCi : named.length > 0 ? named : names).includes(name)
+  (named.length > 0 ? named : names).includes(name)
 )
 
 install()
@@ -65,7 +57,8 @@ const measure = async (name, folder) => {
   const started = performance.now()
   say(`\n=== ${name}, ${pins[name].version}`)
   const checks = await contract(isNode(name) ? "node" : name, binary, folder)
-  const tests = isNode(name) ? await suite(binary, pins[name].version) : undefined
+  // In CI the suite runs on the Node of the machine, before this.
+  const tests = isNode(name) && !flags.includes("--ci") ? await suite(binary, pins[name].version) : undefined
   const seconds = Math.round((performance.now() - started) / 1000)
   const left = await endLeftovers()
   const problems = [

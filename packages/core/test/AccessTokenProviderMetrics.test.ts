@@ -68,8 +68,12 @@ describe("AccessTokenProvider, what it measures", () => {
       run(() => token("one"), () =>
         Effect.gen(function*() {
           yield* moved("beginning", {})
-          const names = (yield* Metric.snapshot).map(({ metricKey }) => metricKey.name)
-          deepStrictEqual([...new Set(names.filter((name) => name.startsWith("store_api_")))].sort(), [
+          const names = (yield* Metric.snapshot)
+            .filter(({ metricKey }) =>
+              metricKey.tags.some(({ key, value }) => key === "store" && value === "beginning")
+            )
+            .map(({ metricKey }) => metricKey.name)
+          deepStrictEqual([...new Set(names)].sort(), [
             "store_api_token_acquisition_duration_seconds",
             "store_api_token_acquisitions",
             "store_api_token_callers_joined",

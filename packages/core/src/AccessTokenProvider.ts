@@ -14,15 +14,15 @@ import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
-import * as MutableRef from "effect/MutableRef"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import * as Ref from "effect/Ref"
 import * as Scope from "effect/Scope"
 import type { AccessToken } from "./AccessToken.js"
 import { ensureValid, expiredReason } from "./AccessToken.js"
-import type { AccessTokenError, TokenExpiredError } from "./AccessTokenError.js"
+import { type AccessTokenError, type TokenExpiredError, TokenRequestError } from "./AccessTokenError.js"
 import * as flightRuntime from "./internal/flightRuntime.js"
 import { expiredError, halfOfRemaining, type Held, type Instant, isLive, sameValue } from "./internal/heldToken.js"
 import * as measuring from "./internal/measure.js"
@@ -145,143 +145,167 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
   Effect.gen(function*() {
     const source = yield* TokenSource
     const clock = yield* Clock.clockWith(Effect.succeed)
-    const transition = tokenState.transition(TokenPolicy.make(options))
-    const state = MutableRef.make(tokenState.initial)
-    const flights = yield* Scope.make()
-    const launch = yield* flightRuntime.make(flights)
+    const policy = TokenPolicy.make(options)
+    const state = yield* Ref.make(tokenState.initial)
+    const acquisitions = yield* Scope.make()
+    const launch = yield* flightRuntime.make(acquisitions)
 
     const now = (): Instant => ({
       wall: clock.unsafeCurrentTimeMillis(),
       monotonic: Number(clock.unsafeCurrentTimeNanos()) / 1e6
     })
 
-    const { forget, measure } = yield* measuring.make(now)
-
-    /** What comes of it in the same step of a fiber, comes before anything that others do about the new state. */
-    const apply = (event: tokenState.Event): tokenState.Command => {
-      const [command, next] = transition(MutableRef.get(state), event)
-      MutableRef.set(state, next)
-      return command
-    }
+    const measure = yield* measuring.make(now)
 
     yield* Effect.addFinalizer(() =>
-      Effect.suspend(() => {
-        const command = apply({ _tag: "Close" })
-        forget()
-        return Effect.zipRight(settle(command), Scope.close(flights, Exit.void))
+      Effect.gen(function*() {
+        const acquisition = yield* Ref.modify(state, tokenState.close)
+        yield* Effect.sync(measure.forget)
+        if (Option.isSome(acquisition)) yield* Deferred.fail(acquisition.value.completion, tokenState.closedError)
+        yield* Scope.close(acquisitions, Exit.void).pipe(
+          Effect.disconnect,
+          Effect.interruptible,
+          Effect.timeoutOption(longestClosing)
+        )
       })
     )
 
-    /** What a caller does when it is told to. */
-    const obey = (command: tokenState.Command): Effect.Effect<AccessToken, AccessTokenError> => {
-      switch (command._tag) {
-        case "Serve":
-          return command.held.window.answer
-        case "Wait":
-          return Option.match(command.fallback, {
-            onNone: () => landed(command.flight),
-            onSome: (held) => landedOr(command.flight, held)
-          })
-        case "Fail":
-          return Effect.fail(command.error)
-        // Stryker disable next-line ConditionalExpression: no transition for a caller gives another command
-        default:
-          // Stryker disable next-line StringLiteral: so it is never said
-          return Effect.dieMessage(`No caller is told to ${command._tag}`)
-      }
-    }
-
-    /** Of one who started nothing: who waits joins. */
-    const follow = (command: tokenState.Command): Effect.Effect<AccessToken, AccessTokenError> => {
-      measure(command)
-      return obey(command)
-    }
-
-    /** Neither an interruption nor the closing of the scope can come between the state's change and the start of the flight. */
-    const startIfNeeded = (event: tokenState.Event): Effect.Effect<AccessToken, AccessTokenError> =>
-      Effect.flatMap(Effect.getFiberRefs, (caller) => {
-        const command = apply(event)
-        if (command._tag !== "Start") return follow(command)
-        launch(fly(command.flight), caller)
-        return obey(command.then)
-      })
-
-    /** The way of those who find no fresh token. Most of them change nothing: they serve an ageing one, or wait. */
-    const slowly = (current: tokenState.State): Effect.Effect<AccessToken, AccessTokenError> => {
-      const event: tokenState.Event = { _tag: "Get", now: now() }
-      const [command] = transition(current, event)
-      // Stryker disable next-line ConditionalExpression: to apply what changes nothing only takes longer
-      return command._tag === "Start" ? startIfNeeded(event) : follow(command)
-    }
-
-    // The measured path: one read of the state, one comparison a clock, an answer made when the token came. Were it a
-    // `Ref`, to read it would be an operation of its own, which takes a third more.
-    const get = Effect.suspend(() => {
-      const current = MutableRef.get(state)
+    // Hot path. Reads the state once, compares both clocks, and returns an `Exit` that was created when the token arrived.
+    const get = Effect.flatMap(Ref.get(state), (current) => {
       const { window } = current
       const wall = clock.unsafeCurrentTimeMillis()
       return wall >= window.from && wall < window.until && clock.unsafeCurrentTimeNanos() < window.untilNanos
         ? window.answer
-        : slowly(current)
+        : getNotFresh(current)
     })
 
-    const ifLive = (held: Held): Effect.Effect<AccessToken, AccessTokenError> => {
-      const instant = now()
-      return isLive(held, instant) ? held.window.answer : Effect.fail(expiredError(held, instant))
+    /** Most callers change nothing: they serve an ageing token, or wait. */
+    const getNotFresh = (current: tokenState.State): Effect.Effect<AccessToken, AccessTokenError> => {
+      const [outcome] = tokenState.get(current, now())
+      return outcome._tag === "Start" ? startOrFollow(tokenState.get) : follow(outcome)
     }
 
-    const landed = (flight: tokenState.Flight) => Effect.flatMap(Deferred.await(flight.landing), ifLive)
+    /** Neither an interruption nor the end of the scope separates the state that says "acquiring" from the acquisition. */
+    const startOrFollow = (event: typeof tokenState.get | typeof tokenState.refresh) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.flatMap(
+          Effect.getFiberRefs,
+          (caller) =>
+            Effect.flatMap(Ref.modify(state, (current) => event(current, now())), (outcome) => {
+              if (outcome._tag !== "Start") return restore(follow(outcome))
+              launch(acquire(outcome.acquisition), caller)
+              return restore(serveOrWait(outcome.then))
+            })
+        )
+      )
 
-    /** Waits for a renewal, at most half of what is left of the held token; then, or if it fails, serves that. */
-    const landedOr = (flight: tokenState.Flight, held: Held): Effect.Effect<AccessToken, AccessTokenError> =>
+    /** What a caller does that has not started an acquisition. If it waits, it joins another caller's. */
+    const follow = (outcome: Exclude<tokenState.Outcome, tokenState.Start>) => {
+      if (outcome._tag === "Fail") return Effect.fail(outcome.error)
+      if (outcome._tag === "Wait") measure.joined()
+      return serveOrWait(outcome)
+    }
+
+    const serveOrWait = (outcome: tokenState.Serve | tokenState.Wait): Effect.Effect<AccessToken, AccessTokenError> =>
+      outcome._tag === "Serve"
+        ? outcome.held.window.answer
+        : Option.match(outcome.fallback, {
+          onNone: () => completed(outcome.acquisition),
+          onSome: (held) => completedOr(outcome.acquisition, held)
+        })
+
+    /**
+     * Waits for an acquisition. The failure of a renewal is not handed to callers without a valid token: it may have
+     * begun long ago, as in a process that was frozen. They start an acquisition of their own.
+     */
+    const completed = (acquisition: tokenState.Acquisition): Effect.Effect<AccessToken, AccessTokenError> =>
+      Effect.matchCauseEffect(Deferred.await(acquisition.completion), {
+        onFailure: (cause) =>
+          Effect.flatMap(
+            Ref.get(state),
+            (current) =>
+              Option.isNone(acquisition.renewalOf) || tokenState.hasValidToken(current, now())
+                ? Effect.failCause(cause)
+                : get
+          ),
+        onSuccess: (held) => {
+          const instant = now()
+          return isLive(held, instant) ? held.window.answer : Effect.fail(expiredError(held, instant))
+        }
+      })
+
+    /** Waits for a renewal, at most half of what is left of the cached token; then, or if it fails, serves that. */
+    const completedOr = (
+      acquisition: tokenState.Acquisition,
+      held: Held
+    ): Effect.Effect<AccessToken, AccessTokenError> =>
       // Interruptible, also for a caller who is not: a race waits until its loser has ended.
       Effect.raceFirst(
-        Effect.interruptible(Effect.asSome(Effect.exit(landed(flight)))),
-        Effect.interruptible(Effect.as(clock.sleep(Duration.millis(halfOfRemaining(held, now()))), Option.none()))
+        Effect.interruptible(Effect.exit(completed(acquisition))),
+        Effect.interruptible(Effect.as(clock.sleep(Duration.millis(halfOfRemaining(held, now()))), undefined))
       ).pipe(
-        Effect.flatMap((outcome) =>
-          Effect.suspend(() => {
-            const current = MutableRef.get(state)
-            if (Option.isSome(outcome) && Exit.isSuccess(outcome.value)) return outcome.value
-            if (current._tag === "Holding" && sameValue(current.held.token, held.token) && isLive(held, now())) {
-              return held.window.answer
-            }
-            return Option.getOrElse(outcome, () => get)
+        Effect.flatMap((exit) =>
+          Effect.flatMap(Ref.get(state), (current) => {
+            if (exit !== undefined && Exit.isSuccess(exit)) return exit
+            const isCached = current._tag === "Holding" && sameValue(current.held.token, held.token)
+            return isCached && isLive(held, now()) ? held.window.answer : exit ?? get
           })
         )
       )
 
-    /** An acquisition from its start to its landing. Only the closing of the layer interrupts it. */
-    const fly = (flight: tokenState.Flight): Effect.Effect<void> =>
-      Effect.suspend(() => source.acquire(flight.replacing)).pipe(
+    /** An acquisition from its start to its end. Only its time limit and the end of the layer's scope interrupt it. */
+    const acquire = (acquisition: tokenState.Acquisition): Effect.Effect<void> =>
+      Effect.suspend(() => source.acquire(acquisition.replacing)).pipe(
         Effect.withSpan("AccessTokenProvider.acquire", {
           root: true,
-          // Stryker disable next-line BooleanLiteral: a stack trace costs time, and tells only of this line
+          // Stryker disable next-line BooleanLiteral: a stack trace costs time, and names only this line
           captureStackTrace: false
         }),
-        Effect.interruptible,
         Effect.exit,
-        Effect.flatMap((exit) =>
-          // What a source made of its own may be no token: then the landing is a defect, and lands as one.
-          Effect.catchAllDefect(land(flight, exit), (defect) => land(flight, Exit.die(defect)))
+        Effect.interruptible,
+        // In a fiber of its own: neither a source that computes for long holds up the caller that starts it, nor one that
+        // cannot be interrupted the time limit.
+        Effect.forkIn(acquisitions),
+        Effect.flatMap((fiber) =>
+          Effect.map(Fiber.await(fiber), Exit.flatten).pipe(
+            Effect.timeoutTo({
+              duration: longestAcquisition,
+              onSuccess: (exit) => exit,
+              onTimeout: () => Exit.fail(new TokenRequestError({ reason: "Timeout", attempts: 0 }))
+            }),
+            Effect.ensuring(Fiber.interruptFork(fiber)),
+            Effect.interruptible
+          )
         ),
-        Effect.flatMap(report),
-        // A logger that throws is not the flight's affair.
-        Effect.catchAllDefect(() => Effect.void),
+        Effect.flatMap((exit) =>
+          // A value from a source that is not a token makes `land` throw: then that is the defect.
+          Effect.catchAllDefect(land(acquisition, exit), (defect) => land(acquisition, Exit.die(defect)))
+        ),
+        Effect.flatMap(Option.match({
+          onNone: () => Effect.void,
+          // A logger that throws does not change the result.
+          onSome: (landed) => Effect.catchAllDefect(report(acquisition, landed), () => Effect.void)
+        })),
         Effect.uninterruptible
       )
 
-    const land = (flight: tokenState.Flight, exit: Exit.Exit<AccessToken, AccessTokenError>) =>
-      Effect.flatMap(Random.next, (chance) => {
-        const command = apply({ _tag: "Land", now: now(), flight, exit, chance })
-        measure(command)
-        return Effect.as(settle(command), command)
+    const land = (acquisition: tokenState.Acquisition, exit: Exit.Exit<AccessToken, AccessTokenError>) =>
+      Effect.gen(function*() {
+        const chance = yield* Random.next
+        const landed = yield* Ref.modify(
+          state,
+          (current) => tokenState.land(policy, current, { acquisition, exit, now: now(), chance })
+        )
+        if (Option.isSome(landed)) {
+          measure.landed(acquisition, landed.value)
+          yield* Deferred.done(acquisition.completion, landed.value.exit)
+        }
+        return landed
       })
 
     return AccessTokenProvider.of({
       get,
-      current: Effect.suspend(() => {
-        const current = MutableRef.get(state)
+      current: Effect.flatMap(Ref.get(state), (current) => {
         if (current._tag !== "Holding") return Effect.succeedNone
         const instant = now()
         return isLive(current.held, instant)
@@ -290,11 +314,20 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
             expiredError(current.held, instant, Option.map(tokenState.coolDown(current, instant), ({ until }) => until))
           )
       }),
-      refresh: Effect.suspend(() => startIfNeeded({ _tag: "Refresh", now: now() })),
-      invalidate: (token) => Effect.sync(() => measure(apply({ _tag: "Reject", now: now(), token }))),
-      status: Effect.sync(() => statusOf(MutableRef.get(state), now()))
+      refresh: startOrFollow(tokenState.refresh),
+      invalidate: (token) =>
+        Effect.map(Ref.modify(state, (current) => tokenState.reject(current, now(), token)), (outcome) => {
+          if (outcome !== "NotCached") measure.rejected(outcome)
+        }),
+      status: Effect.map(Ref.get(state), (current) => statusOf(current, now()))
     })
   })
+
+/** A source that does not end does not block the provider. */
+const longestAcquisition = Duration.minutes(2)
+
+/** How long the end of the scope waits for the finalizers of an acquisition, such as the release of a lease. */
+const longestClosing = Duration.seconds(10)
 
 /**
  * The provider as a layer, over the `TokenSource` in the context. It cannot fail: durations are put within their bounds.
@@ -394,31 +427,32 @@ export const layerTest = (
     })
   )
 
-const settle = (command: tokenState.Command): Effect.Effect<void> =>
-  command._tag === "Settle" ? Effect.asVoid(Deferred.done(command.flight.landing, command.exit)) : Effect.void
-
-/** Tells what came of an acquisition; a renewal that failed in the background nobody else hears of. */
-const report = (command: tokenState.Command): Effect.Effect<void> => {
-  // Stryker disable next-line ConditionalExpression: what would be thrown below is dropped, as a throw of a logger is
-  if (command._tag !== "Settle") return Effect.void
-  if (Exit.isSuccess(command.exit)) {
+/** Callers never see the failure of a renewal, so it is logged. The failure of any other acquisition is its callers'. */
+const report = (
+  { renewalOf }: tokenState.Acquisition,
+  { exit, valid }: tokenState.Landed
+): Effect.Effect<void> => {
+  if (Exit.isSuccess(exit)) {
     return Effect.logDebug("Access token acquired").pipe(
-      Effect.annotateLogs("expiresAt", DateTime.formatIso(command.exit.value.token.expiresAt))
+      Effect.annotateLogs("expiresAt", DateTime.formatIso(exit.value.token.expiresAt))
     )
   }
-  // Stryker disable next-line ConditionalExpression: this throw would be dropped as well
-  if (Option.isNone(command.renewalOf)) return Effect.void
-  const { cause } = command.exit
-  return Effect.logWarning("Access token renewal failed; the token held is served while it lives").pipe(
-    Effect.annotateLogs({
-      expiresAt: DateTime.formatIso(command.renewalOf.value.token.expiresAt),
-      ...Option.match(Cause.failureOption(cause), {
-        // The words of a defect are the source's, and may hold anything.
-        onNone: () => ({ error: "Defect", reason: "the TokenSource died" }),
-        onSome: (error) => ({ error: error._tag, reason: error.message })
-      })
-    })
-  )
+  return Option.match(renewalOf, {
+    onNone: () => Effect.void,
+    onSome: ({ token }) =>
+      (valid
+        ? Effect.logWarning("Access token renewal failed; the cached token is served until it expires")
+        : Effect.logWarning("Access token renewal failed, and the cached token is not valid any more")).pipe(
+          Effect.annotateLogs({
+            expiresAt: DateTime.formatIso(token.expiresAt),
+            ...Option.match(Cause.failureOption(exit.cause), {
+              // The message of a defect comes from the source and may hold anything.
+              onNone: () => ({ error: "Defect", reason: "the TokenSource died" }),
+              onSome: (error) => ({ error: error._tag, reason: error.message })
+            })
+          })
+        )
+  })
 }
 
 const statusOf = (state: tokenState.State, now: Instant): ProviderStatus =>
@@ -427,6 +461,6 @@ const statusOf = (state: tokenState.State, now: Instant): ProviderStatus =>
     : {
       zone: tokenState.zone(state, now),
       expiresAt: state._tag === "Holding" ? Option.some(state.held.token.expiresAt) : Option.none(),
-      acquiring: state.acquisition._tag === "Acquiring",
+      acquiring: state.activity._tag === "Acquiring",
       coolDown: tokenState.coolDown(state, now)
     }

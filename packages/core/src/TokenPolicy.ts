@@ -208,8 +208,25 @@ export interface Pauses {
 }
 
 /**
- * How long no request is sent after a failure: `cooldownBase`, doubled with each failure in a row, at most `cooldownMax`, and
- * 75 % to 100 % of that by `chance`. While callers fail it is at most 5 seconds, or `cooldownBase` if that is longer.
+ * The length of a cooldown in milliseconds: `cooldownBase`, doubled with each further one in a row, at most `cooldownMax`,
+ * and 75 % to 100 % of that by `chance`.
+ *
+ * @example
+ * ```ts
+ * import { TokenPolicy } from "@store-api/core"
+ *
+ * const fifth = TokenPolicy.pause(TokenPolicy.make(), 5, 0) // 12000
+ * ```
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const pause = (policy: TokenPolicy, inARow: number, chance: number): number =>
+  Math.ceil(Math.min(policy.cooldownBase * 2 ** Math.min(inARow - 1, 30), policy.cooldownMax) * (0.75 + 0.25 * chance))
+
+/**
+ * How long no request is sent after a failure. While callers fail, a cooldown is at most 5 seconds, or `cooldownBase` if that
+ * is longer, unless the endpoint refused the request.
  *
  * @example
  * ```ts
@@ -217,7 +234,7 @@ export interface Pauses {
  *
  * const fifth = TokenPolicy.pauses(TokenPolicy.make(), {
  *   failures: 5,
- *   refusedCredentials: false,
+ *   refused: false,
  *   retryAfter: 0,
  *   chance: 0
  * }) // { holding: 12000, failing: 3750 }
@@ -227,41 +244,41 @@ export interface Pauses {
  * @category combinators
  */
 export const pauses = (policy: TokenPolicy, options: {
-  /** How many there were in a row, this one included: from 1. */
+  /** The number of failures in a row, this one included: from 1. */
   readonly failures: number
-  /** Whether the endpoint refused the credentials: then callers that fail wait as long as others. */
-  readonly refusedCredentials: boolean
+  /** Whether the endpoint rejected the credentials or answered 429: then callers that fail wait as long as others. */
+  readonly refused: boolean
   /** What the endpoint asked for, in milliseconds: lengthens both pauses, up to an hour, and never shortens them. */
   readonly retryAfter: number
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly chance: number
 }): Pauses => {
-  const jitter = 0.75 + 0.25 * options.chance
-  const doubled = policy.cooldownBase * 2 ** Math.min(options.failures - 1, 30)
+  const failingMax = options.refused ? policy.cooldownMax : Math.max(policy.cooldownBase, maxPauseOfFailingCallers)
+  const failing = { ...policy, cooldownMax: Math.min(policy.cooldownMax, failingMax) }
   const asked = Math.min(options.retryAfter, maxRetryAfter)
-  const failingMax = options.refusedCredentials
-    ? policy.cooldownMax
-    : Math.min(policy.cooldownMax, Math.max(policy.cooldownBase, maxPauseOfFailingCallers))
   return {
-    holding: Math.max(Math.ceil(Math.min(doubled, policy.cooldownMax) * jitter), asked),
-    failing: Math.max(Math.ceil(Math.min(doubled, failingMax) * jitter), asked)
+    holding: Math.max(pause(policy, options.failures, options.chance), asked),
+    failing: Math.max(pause(failing, options.failures, options.chance), asked)
   }
 }
 
 /**
- * How long after an acquisition caused by a rejection further rejections do nothing, in milliseconds: `previous` doubled, up
- * to a minute, when the token rejected now had been rejected in vain before (`disputed`), else the shortest, a second.
+ * How long after an acquisition caused by a rejection further rejections have no effect, in milliseconds: 1 second after a
+ * minute without a rejection. Otherwise `previous`, doubled up to a minute if the rejected token was `suspect`: it had
+ * replaced a rejected one, or had been rejected before.
  *
  * @example
  * ```ts
  * import { TokenPolicy } from "@store-api/core"
  *
- * const first = TokenPolicy.rejectionInterval(0, false) // 1000
- * const second = TokenPolicy.rejectionInterval(first, true) // 2000
+ * const first = TokenPolicy.rejectionInterval(0, Infinity, false) // 1000
+ * const second = TokenPolicy.rejectionInterval(first, 5000, true) // 2000
  * ```
  *
  * @since 0.1.0
  * @category combinators
  */
-export const rejectionInterval = (previous: number, disputed: boolean): number =>
-  disputed ? Math.min(Math.max(previous, rejectionBase) * 2, rejectionMax) : rejectionBase
+export const rejectionInterval = (previous: number, sinceLast: number, suspect: boolean): number =>
+  sinceLast >= rejectionMax
+    ? rejectionBase
+    : Math.min(Math.max(previous, rejectionBase) * (suspect ? 2 : 1), rejectionMax)

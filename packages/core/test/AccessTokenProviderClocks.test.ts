@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
-import { Clock, Effect, Layer, Option, Redacted } from "effect"
+import { Clock, DateTime, Effect, Layer, Option, Redacted } from "effect"
 import { answering, settle, token } from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
@@ -169,7 +169,7 @@ describe("AccessTokenProvider, clocks", () => {
       )
     }))
 
-  it.effect("a cool-down runs by the monotonic clock, and its retryAt follows the wall clock", () =>
+  it.effect("a cooldown is over when either clock says so, and its retryAt follows the wall clock", () =>
     Effect.gen(function*() {
       const virtual = VirtualClock.make()
       const source = yield* answering(() =>
@@ -178,7 +178,8 @@ describe("AccessTokenProvider, clocks", () => {
       yield* Effect.gen(function*() {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
         yield* Effect.flip(provider.get)
-        for (const jump of [hour, -2 * hour, 24 * hour]) {
+        // Moved back: the monotonic clock ends the cooldown, and no call before sends a request.
+        for (const jump of [-hour, -24 * hour, 200]) {
           virtual.jump(jump)
           const error = yield* Effect.flip(provider.get)
           const wait = Option.getOrThrow(error.retryAt).epochMillis - virtual.wall()
@@ -188,6 +189,44 @@ describe("AccessTokenProvider, clocks", () => {
         assert.strictEqual(yield* source.calls, 1)
         yield* virtual.advance("1 seconds")
         yield* Effect.flip(provider.get)
+        assert.strictEqual(yield* source.calls, 2)
+        virtual.jump(hour)
+        yield* Effect.flip(provider.get)
+        assert.strictEqual(yield* source.calls, 3, "moved forward, as after a sleep of the machine")
+        yield* Effect.flip(provider.get)
+        assert.strictEqual(yield* source.calls, 3)
+      }).pipe(
+        Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
+        Effect.withClock(virtual.clock)
+      )
+    }))
+
+  it.effect("a machine that slept for two hours of a pause of one hour asks again", () =>
+    Effect.gen(function*() {
+      const virtual = VirtualClock.make()
+      const source = yield* answering((n) =>
+        n === 1
+          ? Effect.fail(
+            new AccessTokenError.TokenRefusedError({
+              reason: "Unavailable",
+              status: 503,
+              retryAt: Option.some(DateTime.unsafeMake(virtual.wall() + hour))
+            })
+          )
+          : token("fresh")
+      )
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        yield* Effect.flip(provider.get)
+        virtual.jump(hour / 2)
+        const error = yield* Effect.flip(provider.get)
+        assert.strictEqual(
+          Option.getOrThrow(error.retryAt).epochMillis,
+          virtual.wall() + hour / 2,
+          "the same moment as before the sleep"
+        )
+        virtual.jump(1.5 * hour)
+        assert.strictEqual(valueOf(yield* provider.get), "fresh")
         assert.strictEqual(yield* source.calls, 2)
       }).pipe(
         Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),

@@ -122,7 +122,7 @@ describe("AccessTokenProvider, at the edges of a life", () => {
           yield* virtual.advance("36000 days")
           const caller = yield* Effect.fork(provider.get)
           yield* settle
-          deepStrictEqual(sleeps, [2 ** 31 - 1])
+          deepStrictEqual(sleeps, [2 * minute, 2 ** 31 - 1, 2 * minute], "and the limits of two acquisitions")
           yield* virtual.advance(2 ** 31 - 1)
           assert.strictEqual(valueOf(yield* Fiber.join(caller)), "one")
         }).pipe(

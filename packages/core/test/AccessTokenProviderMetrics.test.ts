@@ -194,14 +194,14 @@ describe("AccessTokenProvider, what it measures", () => {
               const joined = (callers_joined: number) =>
                 Effect.map(seriesOf("joined"), (series) => assert.strictEqual(series["callers_joined"], callers_joined))
               yield* provider.get
-              yield* virtual.advance(57 * minute)
+              yield* virtual.advance(58 * minute)
               // The renewal is in the background: who starts it and who comes later are served.
               yield* Effect.all([provider.get, provider.get, provider.get])
               yield* joined(0)
               const refreshing = yield* Effect.fork(provider.refresh)
               yield* settle
               yield* joined(1)
-              yield* virtual.advance(2 * minute + 45_000)
+              yield* virtual.advance(minute + 45_000)
               // Within the leeway callers wait; one of them is interrupted, and was one.
               const waiting = yield* Effect.forkAll(Array.makeBy(3, () => provider.get))
               const impatient = yield* Effect.fork(provider.get)

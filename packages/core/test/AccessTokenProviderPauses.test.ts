@@ -71,7 +71,7 @@ describe("AccessTokenProvider, at the ends of its pauses", () => {
           assert.strictEqual(yield* Effect.flip(provider.get), first, "a fraction of a millisecond rounds otherwise")
           virtual.jump(1)
           assert.strictEqual(yield* Effect.flip(provider.get), first)
-          virtual.jump(10)
+          virtual.jump(-10)
           const moved = yield* Effect.flip(provider.get)
           assert.strictEqual(Option.getOrThrow(moved.retryAt).epochMillis, Math.ceil(virtual.wall() + 749.75))
         })))
@@ -79,7 +79,8 @@ describe("AccessTokenProvider, at the ends of its pauses", () => {
     it.effect.each(
       [
         ["InvalidClient", "double on, since nothing changes by itself", [750, 1500, 3000, 6000, 12_000]],
-        ["RateLimited", "are of 5 s at most", [750, 1500, 3000, 3750, 3750]]
+        ["RateLimited", "double on, as long as the endpoint limits the rate", [750, 1500, 3000, 6000, 12_000]],
+        ["Unavailable", "are of 5 s at most", [750, 1500, 3000, 3750, 3750]]
       ] as const
     )(
       "the pauses after a refusal that says %s %s",
@@ -152,27 +153,28 @@ describe("AccessTokenProvider, at the ends of its pauses", () => {
         })))
   })
 
-  it("a landing of a flight that is not in the air changes nothing", () => {
+  it("the end of an acquisition that is not in flight changes nothing", () => {
     const virtual = VirtualClock.make()
-    const transition = tokenState.transition(TokenPolicy.make())
+    const policy = TokenPolicy.make()
     const now = { wall: virtual.wall(), monotonic: virtual.monotonic() }
     const started = (state: tokenState.State) => {
-      const [command, next] = transition(state, { _tag: "Refresh", now })
-      return command._tag === "Start" ? { flight: command.flight, next } : assert.fail(command._tag)
+      const [outcome, next] = tokenState.refresh(state, now)
+      return outcome._tag === "Start" ? { acquisition: outcome.acquisition, next } : assert.fail(outcome._tag)
     }
-    const landing = (flight: tokenState.Flight, value: string) => ({
-      _tag: "Land" as const,
-      now,
-      flight,
-      exit: Effect.runSyncExit(Effect.withClock(token(value), virtual.clock)),
-      chance: 0
-    })
+    const land = (state: tokenState.State, acquisition: tokenState.Acquisition, value: string) =>
+      tokenState.land(policy, state, {
+        now,
+        acquisition,
+        exit: Effect.runSyncExit(Effect.withClock(token(value), virtual.clock)),
+        chance: 0
+      })
     const first = started(tokenState.initial)
-    const [, holding] = transition(first.next, landing(first.flight, "one"))
-    assert.strictEqual(tokenState.zone(holding, now), "Fresh", "in the air it lands")
+    const [, holding] = land(first.next, first.acquisition, "one")
+    assert.strictEqual(tokenState.zone(holding, now), "Fresh", "its end while it is in flight")
     const second = started(holding)
-    for (const state of [tokenState.initial, holding, second.next]) {
-      assert.strictEqual(transition(state, landing(first.flight, "late"))[1], state)
+    const [, closed] = tokenState.close(second.next)
+    for (const state of [tokenState.initial, holding, second.next, closed]) {
+      deepStrictEqual(land(state, first.acquisition, "late"), [Option.none(), state])
     }
   })
 })

@@ -48,6 +48,28 @@ describe("AccessTokenProvider, rejection", () => {
       }).pipe(Effect.provide(layer), Effect.withClock(virtual.clock))
     }))
 
+  it.effect.each([100, 400, 900, 1100, 2000, 5000, 30_000, 59_000, 61_000])(
+    "an API that rejects every token, called every %s ms: at most 20 token requests in ten minutes",
+    (interval) =>
+      Effect.gen(function*() {
+        const virtual = VirtualClock.make()
+        const { calls, layer } = yield* numbered
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          while (virtual.monotonic() < 600_000) {
+            const token = yield* provider.get
+            yield* provider.invalidate(token)
+            // What the client repeats a request with, and what it reports when that is rejected too.
+            const replacement = yield* provider.get
+            if (replacement !== token) yield* provider.invalidate(replacement)
+            yield* virtual.advance(interval)
+          }
+          assert.isAtMost(yield* calls, 20)
+          assert.isAtLeast(yield* calls, 10)
+        }).pipe(Effect.provide(layer), Effect.withClock(virtual.clock))
+      })
+  )
+
   it.effect("it recovers: once the API takes tokens again, a later rejection is effective at once", () =>
     Effect.gen(function*() {
       const virtual = VirtualClock.make()
@@ -70,7 +92,7 @@ describe("AccessTokenProvider, rejection", () => {
         yield* virtual.advance("1 seconds")
         yield* provider.invalidate(next)
         yield* provider.get
-        assert.strictEqual(yield* calls, before + 2, "an undisputed token set the interval back to 1 s")
+        assert.strictEqual(yield* calls, before + 2, "a minute without a rejection set the interval back to 1 s")
       }).pipe(Effect.provide(layer), Effect.withClock(virtual.clock))
     }))
 

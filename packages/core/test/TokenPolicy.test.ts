@@ -44,7 +44,7 @@ const defaults: TokenPolicy.TokenPolicy = {
 }
 
 const failing = (failures: number, options: Partial<Parameters<typeof TokenPolicy.pauses>[1]> = {}) =>
-  TokenPolicy.pauses(defaults, { failures, refusedCredentials: false, retryAfter: 0, chance: 0, ...options })
+  TokenPolicy.pauses(defaults, { failures, refused: false, retryAfter: 0, chance: 0, ...options })
 
 /** The greatest number that chance may be. */
 const almostOne = 1 - Number.EPSILON / 2
@@ -162,10 +162,10 @@ describe("TokenPolicy", () => {
 
     it("double to 60 s for callers too when the endpoint refused the credentials", () => {
       for (const failures of [1, 2, 5, 10, 100]) {
-        const { failing: whileFailing, holding } = failing(failures, { refusedCredentials: true })
+        const { failing: whileFailing, holding } = failing(failures, { refused: true })
         assert.strictEqual(whileFailing, holding)
       }
-      assert.strictEqual(failing(100, { refusedCredentials: true }).failing, 45_000)
+      assert.strictEqual(failing(100, { refused: true }).failing, 45_000)
     })
 
     it("jitter takes away at most a quarter", () => {
@@ -177,7 +177,7 @@ describe("TokenPolicy", () => {
       const policy = TokenPolicy.make({ cooldown: { base: "20 seconds" } })
       const { failing, holding } = TokenPolicy.pauses(policy, {
         failures: 2,
-        refusedCredentials: false,
+        refused: false,
         retryAfter: 0,
         chance: almostOne
       })
@@ -194,8 +194,8 @@ describe("TokenPolicy", () => {
     it.prop(
       "whatever the options and however many failures: finite, within their bounds, growing with each failure",
       [policies, FC.integer({ min: 1, max: 10_000 }), chance, FC.boolean(), FC.double({ noNaN: true })],
-      ([policy, failures, chance, refusedCredentials, retryAfter]) => {
-        const options = { failures, chance, refusedCredentials, retryAfter }
+      ([policy, failures, chance, refused, retryAfter]) => {
+        const options = { failures, chance, refused, retryAfter }
         const pauses = TokenPolicy.pauses(policy, options)
         const unasked = TokenPolicy.pauses(policy, { ...options, retryAfter: 0 })
         const next = TokenPolicy.pauses(policy, { ...options, failures: failures + 1 })
@@ -206,7 +206,7 @@ describe("TokenPolicy", () => {
           assert.isTrue(pauses[kind] >= 0 && pauses[kind] <= hour)
           assert.strictEqual(pauses[kind], Math.max(unasked[kind], asked), "the longer of the two")
           assert.isAtLeast(next[kind], pauses[kind], "the next failure waits no less")
-          const longest = kind === "holding" || refusedCredentials
+          const longest = kind === "holding" || refused
             ? policy.cooldownMax
             : Math.min(policy.cooldownMax, Math.max(policy.cooldownBase, 5000))
           const target = Math.min(doubled, longest)
@@ -221,20 +221,22 @@ describe("TokenPolicy", () => {
   })
 
   describe("rejectionInterval", () => {
-    it("doubles from 1 s to 60 s while the token is disputed, and starts again when it is not", () => {
+    it("doubles from 1 s to 60 s while replacements are rejected, until 60 s pass without a rejection", () => {
       let interval = 0
-      const seen = Array.from({ length: 8 }, () => interval = TokenPolicy.rejectionInterval(interval, true))
+      const seen = Array.from({ length: 8 }, () => interval = TokenPolicy.rejectionInterval(interval, 59_999, true))
       deepStrictEqual(seen, [2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000])
-      assert.strictEqual(TokenPolicy.rejectionInterval(interval, false), 1000)
-      assert.strictEqual(TokenPolicy.rejectionInterval(0, false), 1000)
+      assert.strictEqual(TokenPolicy.rejectionInterval(8000, 59_999, false), 8000)
+      assert.strictEqual(TokenPolicy.rejectionInterval(0, 0, false), 1000)
+      assert.strictEqual(TokenPolicy.rejectionInterval(interval, 60_000, true), 1000)
     })
 
-    it.prop("is always between 1 s and 60 s", [FC.double({ min: 0, max: 60_000, noNaN: true }), FC.boolean()], ([
-      previous,
-      disputed
-    ]) => {
-      const interval = TokenPolicy.rejectionInterval(previous, disputed)
-      assert.isTrue(interval >= 1000 && interval <= 60_000)
-    })
+    it.prop(
+      "is always between 1 s and 60 s",
+      [FC.double({ min: 0, max: 60_000, noNaN: true }), FC.double({ min: 0, noNaN: true }), FC.boolean()],
+      ([previous, sinceLast, suspect]) => {
+        const interval = TokenPolicy.rejectionInterval(previous, sinceLast, suspect)
+        assert.isTrue(interval >= 1000 && interval <= 60_000)
+      }
+    )
   })
 })

@@ -24,12 +24,11 @@ export interface FreshWindow {
   readonly answer: Exit.Exit<AccessToken>
 }
 
-/** A token and the moment it dies by the monotonic clock. `disputed`: an API rejected it, and that had no effect. */
+/** A token and the moment it dies by the monotonic clock. */
 export interface Held {
   readonly token: AccessToken
   readonly margins: TokenPolicy.Margins
   readonly diesAt: number
-  readonly disputed: boolean
   readonly window: FreshWindow
 }
 
@@ -70,7 +69,6 @@ export const hold = (
     token,
     margins,
     diesAt,
-    disputed: false,
     window: {
       from: token.acquiredAt.epochMillis - clockTolerance,
       until: expiresAt - margin,

@@ -7,12 +7,14 @@ import * as Option from "effect/Option"
 import type { AccessTokenError } from "../AccessTokenError.js"
 import * as metrics from "../AccessTokenMetrics.js"
 import type { Held, Instant } from "./heldToken.js"
-import type { Command } from "./tokenState.js"
+import type { Acquisition, Landed } from "./tokenState.js"
 
 export interface Measure {
-  /** Counts what a command stands for; of most, nothing. */
-  readonly measure: (command: Command) => void
-  /** Nothing is held any more. */
+  readonly landed: (acquisition: Acquisition, landed: Landed) => void
+  /** A caller waits for an acquisition that another caller started. */
+  readonly joined: () => void
+  readonly rejected: (outcome: "Dropped" | "Kept") => void
+  /** No token is cached any more. */
   readonly forget: () => void
 }
 
@@ -46,23 +48,20 @@ export const make = (now: () => Instant): Effect.Effect<Measure> =>
     metrics.acquisitionDuration.unsafeValue(labels)
     metrics.expiry.unsafeValue(labels)
 
-    const landed = ({ exit, flight, pause }: Extract<Command, { readonly _tag: "Settle" }>) => {
-      count(metrics.acquisitions, "outcome", outcomeOf(exit))
-      metrics.acquisitionDuration.unsafeUpdate((now().monotonic - flight.startedAt.monotonic) / 1000, labels)
-      if (Option.isSome(pause)) count(metrics.coolDowns, "cause", pause.value)
-      if (Exit.isSuccess(exit)) metrics.expiry.unsafeUpdate(exit.value.token.expiresAt.epochMillis / 1000, labels)
+    return {
+      landed: ({ startedAt }, { cooldown, exit }) => {
+        count(metrics.acquisitions, "outcome", outcomeOf(exit))
+        metrics.acquisitionDuration.unsafeUpdate((now().monotonic - startedAt.monotonic) / 1000, labels)
+        if (Option.isSome(cooldown)) count(metrics.coolDowns, "cause", cooldown.value)
+        if (Exit.isSuccess(exit)) metrics.expiry.unsafeUpdate(exit.value.token.expiresAt.epochMillis / 1000, labels)
+      },
+      joined: () => metrics.callersJoined.unsafeUpdate(1, labels),
+      rejected: (outcome) => {
+        count(metrics.rejections, "outcome", outcome)
+        if (outcome === "Dropped") forget()
+      },
+      forget
     }
-
-    const measure = (command: Command) => {
-      if (command._tag === "Wait") metrics.callersJoined.unsafeUpdate(1, labels)
-      if (command._tag === "Settle") landed(command)
-      if (command._tag === "Rejected") {
-        count(metrics.rejections, "outcome", command.dropped ? "Dropped" : "Kept")
-        if (command.dropped) forget()
-      }
-    }
-
-    return { forget, measure }
   })
 
 const outcomeOf = (exit: Exit.Exit<Held, AccessTokenError>): Outcome =>

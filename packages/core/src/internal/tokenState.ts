@@ -1,8 +1,8 @@
 /**
- * The provider's state machine: pure, without a clock, a fiber or chance of its own.
+ * The provider's state machine: one pure function per event. The clocks and chance are inputs.
  *
- * Two regions. The token: `Empty`, `Holding` (fresh, refresh-soon, must-wait or expired: what the clocks say of it), and
- * `Closed`, from which nothing leads away. The acquisition: `Idle`, `Acquiring`, `CoolingDown`.
+ * The state has two parts. The token: `Empty`, `Holding`, or `Closed`, which is final. What is being done about it: `Idle`,
+ * `Acquiring` or `CoolingDown`.
  */
 import * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
@@ -27,11 +27,13 @@ import {
   zoneOf
 } from "./heldToken.js"
 
-/** One acquisition, shared by all who wait for it. */
-export interface Flight {
+/** One acquisition, shared by all callers that wait for it. */
+export interface Acquisition {
   readonly replacing: Option.Option<AccessToken>
   readonly startedAt: Instant
-  readonly landing: Deferred.Deferred<Held, AccessTokenError>
+  /** The cached token, if it was valid and a `get` started this acquisition to renew it. */
+  readonly renewalOf: Option.Option<Held>
+  readonly completion: Deferred.Deferred<Held, AccessTokenError>
 }
 
 interface Idle {
@@ -40,36 +42,36 @@ interface Idle {
 
 interface Acquiring {
   readonly _tag: "Acquiring"
-  readonly flight: Flight
+  readonly acquisition: Acquisition
   readonly becauseRejected: boolean
-  /** The living token that was to be renewed, if there was one. */
-  readonly renewalOf: Option.Option<Held>
 }
 
-/** No request is sent before these moments of the monotonic clock. Without an error, renewals brought no progress. */
+/** No request is sent until one of the clocks reaches these moments. Without an error, a renewal brought no progress. */
 interface CoolingDown {
   readonly _tag: "CoolingDown"
-  readonly untilWhileHolding: number
-  readonly untilWhileFailing: number
+  readonly untilWhileHolding: Instant
+  readonly untilWhileFailing: Instant
   readonly error: Option.Option<AccessTokenError>
 }
 
-type Acquisition = Idle | Acquiring | CoolingDown
+type Activity = Idle | Acquiring | CoolingDown
 
-/** What outlives a single token or flight: counts, and the rule on rejections. */
+/** What outlives a single token or acquisition. Moments are of the monotonic clock. */
 interface History {
-  readonly landedAt: number
+  readonly acquiredAt: number
   readonly failures: number
   readonly renewalsWithoutProgress: number
+  readonly rejectedAt: number
   readonly rejectionInterval: number
-  readonly rejectionsVainUntil: number
+  /** Until then, a rejection has no effect. */
+  readonly keepUntil: number
 }
 
 interface Empty {
   readonly _tag: "Empty"
   readonly window: FreshWindow
   readonly rejected: Option.Option<Held>
-  readonly acquisition: Acquisition
+  readonly activity: Activity
   readonly history: History
 }
 
@@ -77,7 +79,9 @@ interface Holding {
   readonly _tag: "Holding"
   readonly window: FreshWindow
   readonly held: Held
-  readonly acquisition: Acquisition
+  /** The token replaced a rejected one, or was rejected itself without effect. */
+  readonly suspect: boolean
+  readonly activity: Activity
   readonly history: History
 }
 
@@ -86,60 +90,60 @@ interface Closed {
   readonly window: FreshWindow
 }
 
-export type State = Empty | Holding | Closed
+type Open = Empty | Holding
 
-export type Event =
-  | { readonly _tag: "Get"; readonly now: Instant }
-  | { readonly _tag: "Refresh"; readonly now: Instant }
-  | { readonly _tag: "Reject"; readonly now: Instant; readonly token: AccessToken }
-  | {
-    readonly _tag: "Land"
-    readonly now: Instant
-    readonly flight: Flight
-    readonly exit: Exit.Exit<AccessToken, AccessTokenError>
-    readonly chance: number
-  }
-  | { readonly _tag: "Close" }
+export type State = Open | Closed
 
-/**
- * What the caller of a transition has to do. `fallback`: the live token to serve if waiting takes long or fails.
- * `renewalOf`: the token that lived when its renewal began. `dropped`: whether the rejection had an effect.
- */
-export type Command =
-  | { readonly _tag: "Serve"; readonly held: Held }
-  | { readonly _tag: "Wait"; readonly flight: Flight; readonly fallback: Option.Option<Held> }
-  | { readonly _tag: "Start"; readonly flight: Flight; readonly then: Serve | Wait }
-  | { readonly _tag: "Fail"; readonly error: AccessTokenError }
-  | {
-    readonly _tag: "Settle"
-    readonly flight: Flight
-    readonly exit: Exit.Exit<Held, AccessTokenError>
-    readonly renewalOf: Option.Option<Held>
-    readonly pause: Option.Option<Pause>
-  }
-  | { readonly _tag: "Rejected"; readonly dropped: boolean }
-  | { readonly _tag: "Nothing" }
+export interface Serve {
+  readonly _tag: "Serve"
+  readonly held: Held
+}
 
-/** Why no request is sent for a while. */
-type Pause = "Failure" | "NoProgress"
+/** `fallback`: the valid token to serve if waiting takes long or fails. */
+export interface Wait {
+  readonly _tag: "Wait"
+  readonly acquisition: Acquisition
+  readonly fallback: Option.Option<Held>
+}
 
-type Serve = Extract<Command, { readonly _tag: "Serve" }>
-type Wait = Extract<Command, { readonly _tag: "Wait" }>
+/** Start the acquisition, and then do what callers who find it in flight do. */
+export interface Start {
+  readonly _tag: "Start"
+  readonly acquisition: Acquisition
+  readonly then: Serve | Wait
+}
 
-// Stryker disable next-line ObjectLiteral,StringLiteral: whatever is neither Acquiring nor CoolingDown is idle
-const idle: Acquisition = { _tag: "Idle" }
+export interface Fail {
+  readonly _tag: "Fail"
+  readonly error: AccessTokenError
+}
+
+/** What a caller does, by the events `get` and `refresh`. */
+export type Outcome = Serve | Wait | Start | Fail
+
+/** What came of an acquisition. `valid`: whether a valid token is cached now. */
+export interface Landed {
+  readonly exit: Exit.Exit<Held, AccessTokenError>
+  readonly cooldown: Option.Option<"Failure" | "NoProgress">
+  readonly valid: boolean
+}
+
+type Transition<Result> = readonly [Result, State]
+
+const idle: Activity = { _tag: "Idle" }
 
 export const initial: State = {
   _tag: "Empty",
   window: neverFresh,
   rejected: Option.none(),
-  acquisition: idle,
+  activity: idle,
   history: {
-    landedAt: 0,
+    acquiredAt: -Infinity,
     failures: 0,
     renewalsWithoutProgress: 0,
+    rejectedAt: -Infinity,
     rejectionInterval: 0,
-    rejectionsVainUntil: -Infinity
+    keepUntil: -Infinity
   }
 }
 
@@ -147,195 +151,198 @@ const closed: State = { _tag: "Closed", window: neverFresh }
 
 export const closedError = new TokenRequestError({ reason: "Closed", attempts: 0 })
 
-// Stryker disable next-line ObjectLiteral,StringLiteral: whatever is none of the other commands asks for nothing
-const nothing: Command = { _tag: "Nothing" }
+const failClosed: Fail = { _tag: "Fail", error: closedError }
 
-/** The one transition function. */
-export const transition =
-  (policy: TokenPolicy.TokenPolicy) => (state: State, event: Event): readonly [Command, State] => {
-    if (state._tag === "Closed") return [{ _tag: "Fail", error: closedError }, state]
-    switch (event._tag) {
-      case "Get":
-        return get(state, event.now)
-      case "Refresh":
-        return refresh(state, event.now)
-      case "Reject":
-        return reject(state, event.now, event.token)
-      case "Land":
-        return state.acquisition._tag === "Acquiring" && state.acquisition.flight === event.flight
-          ? land(policy, state, state.acquisition, event)
-          : [nothing, state]
-      case "Close":
-        return [
-          state.acquisition._tag === "Acquiring" ? settle(state.acquisition.flight, Exit.fail(closedError)) : nothing,
-          closed
-        ]
-    }
-  }
-
-type Transition = readonly [Command, State]
-
-const get = (state: Empty | Holding, now: Instant): Transition => {
-  const { acquisition } = state
+/** A caller wants a valid token. */
+export const get = (state: State, now: Instant): Transition<Outcome> => {
+  if (state._tag === "Closed") return [failClosed, state]
   if (state._tag === "Holding") {
-    const { held } = state
-    const zone = zoneOf(held, now)
-    if (zone !== "Expired") {
-      const serve: Serve = { _tag: "Serve", held }
-      if (zone === "Fresh") return [serve, state]
-      switch (acquisition._tag) {
-        case "Acquiring":
-          return [zone === "MustWait" ? wait(acquisition.flight, Option.some(held)) : serve, state]
-        case "CoolingDown":
-          if (now.monotonic < acquisition.untilWhileHolding) return [serve, state]
-      }
-      if (now.monotonic < state.history.landedAt + TokenPolicy.minRenewalInterval) return [serve, state]
-      return start(state, now, (flight) => zone === "MustWait" ? wait(flight, Option.some(held)) : serve)
-    }
+    const zone = zoneOf(state.held, now)
+    if (zone !== "Expired") return getWithToken(state, now, zone)
   }
-  if (acquisition._tag === "Acquiring") return [wait(acquisition.flight, Option.none()), state]
-  const error = failingWith(acquisition, now)
-  return Option.isSome(error) ? [{ _tag: "Fail", error: error.value }, state] : start(state, now, waitForIt)
+  return getWithoutToken(state, now)
 }
 
-/** Joins an acquisition in flight; else starts one, whatever the cool-down, which begins anew. */
-const refresh = (state: Empty | Holding, now: Instant): Transition =>
-  state.acquisition._tag === "Acquiring"
-    ? [wait(state.acquisition.flight, Option.none()), state]
-    : start(
-      { ...state, history: { ...state.history, failures: 0, renewalsWithoutProgress: 0 } },
-      now,
-      waitForIt
-    )
+const getWithoutToken = (state: Open, now: Instant): Transition<Wait | Start | Fail> => {
+  const { activity } = state
+  if (activity._tag === "Acquiring") return [waitFor(activity.acquisition), state]
+  const error = failingWith(activity, now)
+  return Option.isSome(error)
+    ? [{ _tag: "Fail", error: error.value }, state]
+    : start(state, now, Option.none(), waitFor)
+}
+
+const getWithToken = (
+  state: Holding,
+  now: Instant,
+  zone: "Fresh" | "RefreshSoon" | "MustWait"
+): Transition<Serve | Wait | Start> => {
+  const { activity, held, history } = state
+  const serve: Serve = { _tag: "Serve", held }
+  const meanwhile = (acquisition: Acquisition): Serve | Wait =>
+    zone === "MustWait" ? { ...waitFor(acquisition), fallback: Option.some(held) } : serve
+  if (zone === "Fresh") return [serve, state]
+  if (activity._tag === "Acquiring") return [meanwhile(activity.acquisition), state]
+  const tooSoon = now.monotonic < history.acquiredAt + TokenPolicy.minRenewalInterval ||
+    (activity._tag === "CoolingDown" && timeLeft(activity.untilWhileHolding, now) > 0)
+  return tooSoon ? [serve, state] : start(state, now, Option.some(held), meanwhile)
+}
+
+/** A caller wants a new token. Joins an acquisition in flight, or starts one and ends the cooldown. */
+export const refresh = (state: State, now: Instant): Transition<Wait | Start | Fail> => {
+  if (state._tag === "Closed") return [failClosed, state]
+  if (state.activity._tag === "Acquiring") return [waitFor(state.activity.acquisition), state]
+  const history = { ...state.history, failures: 0, renewalsWithoutProgress: 0 }
+  return start({ ...state, history }, now, Option.none(), waitFor)
+}
 
 /**
- * Compare-and-clear. While an acquisition that a rejection caused ended only just, a further rejection does nothing but
- * mark the token: a storm of rejections sends one request an interval, and a longer interval each time it was in vain.
+ * An API rejected a token. The first rejection drops the cached token. After the acquisition that replaces it, further
+ * rejections have no effect for an interval, which doubles each time the replacement is rejected too.
  */
-const reject = (state: Empty | Holding, now: Instant, token: AccessToken): Transition => {
-  if (state._tag === "Empty" || !sameValue(state.held.token, token)) return [nothing, state]
-  const { acquisition, held, history } = state
-  if (now.monotonic < history.rejectionsVainUntil) {
-    return [{ _tag: "Rejected", dropped: false }, { ...state, held: { ...held, disputed: true } }]
-  }
-  return [{ _tag: "Rejected", dropped: true }, {
+export const reject = (
+  state: State,
+  now: Instant,
+  token: AccessToken
+): Transition<"Dropped" | "Kept" | "NotCached"> => {
+  if (state._tag !== "Holding" || !sameValue(state.held.token, token)) return ["NotCached", state]
+  const { activity, held, suspect } = state
+  const history = { ...state.history, rejectedAt: now.monotonic }
+  if (now.monotonic < history.keepUntil) return ["Kept", { ...state, suspect: true, history }]
+  const sinceLast = now.monotonic - state.history.rejectedAt
+  return ["Dropped", {
     _tag: "Empty",
     window: neverFresh,
     rejected: Option.some(held),
-    // Stryker disable next-line ConditionalExpression: in the other cases nobody looks at what is added
-    acquisition: acquisition._tag === "Acquiring" ? { ...acquisition, becauseRejected: true } : acquisition,
+    activity: activity._tag === "Acquiring" ? { ...activity, becauseRejected: true } : activity,
     history: {
       ...history,
-      rejectionInterval: TokenPolicy.rejectionInterval(history.rejectionInterval, held.disputed)
+      rejectionInterval: TokenPolicy.rejectionInterval(history.rejectionInterval, sinceLast, suspect)
     }
   }]
 }
 
-const start = (state: Empty | Holding, now: Instant, then: (flight: Flight) => Serve | Wait): Transition => {
-  const replacing = Option.map(lastHeld(state), ({ token }) => token)
-  const flight: Flight = { replacing, startedAt: now, landing: Deferred.unsafeMake(FiberId.none) }
-  const becauseRejected = state._tag === "Empty" && Option.isSome(state.rejected)
-  const renewalOf = state._tag === "Holding" && isLive(state.held, now) ? Option.some(state.held) : Option.none()
+/** An acquisition ended. Nothing comes of it when the provider was closed before. */
+export const land = (
+  policy: TokenPolicy.TokenPolicy,
+  state: State,
+  ended: {
+    readonly acquisition: Acquisition
+    readonly exit: Exit.Exit<AccessToken, AccessTokenError>
+    readonly now: Instant
+    readonly chance: number
+  }
+): Transition<Option.Option<Landed>> => {
+  const { acquisition, chance, exit, now } = ended
+  if (state._tag === "Closed" || state.activity._tag !== "Acquiring" || state.activity.acquisition !== acquisition) {
+    return [Option.none(), state]
+  }
+  const { becauseRejected } = state.activity
+  const history = becauseRejected
+    ? { ...state.history, keepUntil: now.monotonic + state.history.rejectionInterval }
+    : state.history
+  if (Exit.isFailure(exit)) return failed(policy, { ...state, history }, ended, failureOf(exit.cause))
+  const last = lastHeld(state)
+  const held = hold(policy, exit.value, acquisition.startedAt, now, chance, last)
+  if (!isLive(held, now)) {
+    return failed(policy, { ...state, history }, ended, Either.left(receivedDead(held, now)))
+  }
+  const repeated = Option.exists(last, ({ token }) => sameValue(token, exit.value))
+  const progress = !Option.exists(
+    last,
+    (last) => isLive(last, now) && (repeated || !diesLater(exit.value, last.token))
+  )
+  const renewalsWithoutProgress = progress ? 0 : history.renewalsWithoutProgress + 1
   return [
-    { _tag: "Start", flight, then: then(flight) },
-    { ...state, acquisition: { _tag: "Acquiring", flight, becauseRejected, renewalOf } }
+    Option.some({
+      exit: Exit.succeed(held),
+      cooldown: progress ? Option.none() : Option.some("NoProgress"),
+      valid: true
+    }),
+    {
+      _tag: "Holding",
+      window: held.window,
+      held,
+      suspect: becauseRejected || (state._tag === "Holding" && state.suspect && repeated),
+      activity: progress ? idle : {
+        _tag: "CoolingDown",
+        untilWhileHolding: after(now, TokenPolicy.pause(policy, renewalsWithoutProgress, chance)),
+        untilWhileFailing: now,
+        error: Option.none()
+      },
+      history: { ...history, acquiredAt: now.monotonic, failures: 0, renewalsWithoutProgress }
+    }
   ]
 }
 
-/** The token held, or taken out because an API rejected it: the one that an acquisition replaces. */
-const lastHeld = (state: Empty | Holding): Option.Option<Held> =>
-  state._tag === "Holding" ? Option.some(state.held) : state.rejected
+/** The layer's scope ends. Returns the acquisition in flight. */
+export const close = (state: State): Transition<Option.Option<Acquisition>> => [
+  state._tag !== "Closed" && state.activity._tag === "Acquiring"
+    ? Option.some(state.activity.acquisition)
+    : Option.none(),
+  closed
+]
 
-const wait = (flight: Flight, fallback: Option.Option<Held>): Wait => ({ _tag: "Wait", flight, fallback })
-
-const waitForIt = (flight: Flight): Wait => wait(flight, Option.none())
-
-const settle = (
-  flight: Flight,
-  exit: Exit.Exit<Held, AccessTokenError>,
-  pause: Option.Option<Pause> = Option.none(),
-  renewalOf: Option.Option<Held> = Option.none()
-): Command => ({ _tag: "Settle", flight, exit, pause, renewalOf })
-
-type Landing = Extract<Event, { readonly _tag: "Land" }>
-
-/** The end of a flight: its result and the end of `Acquiring` are one step. */
-const land = (
-  policy: TokenPolicy.TokenPolicy,
-  state: Empty | Holding,
-  acquiring: Acquiring,
-  landing: Landing
-): Transition => {
-  const { chance, exit, flight, now } = landing
-  const history = acquiring.becauseRejected
-    ? { ...state.history, rejectionsVainUntil: now.monotonic + state.history.rejectionInterval }
-    : state.history
-  if (Exit.isFailure(exit)) {
-    return failed(policy, { ...state, history }, acquiring, landing, failureOf(exit.cause))
+const start = (
+  state: Open,
+  now: Instant,
+  renewalOf: Option.Option<Held>,
+  then: (acquisition: Acquisition) => Serve | Wait
+): Transition<Start> => {
+  const acquisition: Acquisition = {
+    replacing: Option.map(lastHeld(state), ({ token }) => token),
+    startedAt: now,
+    renewalOf,
+    completion: Deferred.unsafeMake(FiberId.none)
   }
-  const last = lastHeld(state)
-  const received = hold(policy, exit.value, flight.startedAt, now, chance, last)
-  const held = state._tag === "Holding" && state.held.disputed && sameValue(state.held.token, exit.value)
-    ? { ...received, disputed: true }
-    : received
-  if (!isLive(held, now)) {
-    return failed(policy, { ...state, history }, acquiring, landing, Either.left(receivedDead(held, now)))
-  }
-  const progress = !Option.exists(
-    Option.filter(last, (last) => isLive(last, now)),
-    ({ token }) => sameValue(token, exit.value) || !diesLater(exit.value, token)
-  )
-  const renewalsWithoutProgress = progress ? 0 : history.renewalsWithoutProgress + 1
-  return [settle(flight, Exit.succeed(held), progress ? Option.none() : Option.some("NoProgress")), {
-    _tag: "Holding",
-    window: held.window,
-    held,
-    acquisition: progress ? idle : {
-      _tag: "CoolingDown",
-      untilWhileHolding: now.monotonic + TokenPolicy.pauses(policy, {
-        failures: renewalsWithoutProgress,
-        // Stryker disable next-line BooleanLiteral: the pause of a provider that holds a token does not depend on it
-        refusedCredentials: false,
-        retryAfter: 0,
-        chance
-      }).holding,
-      untilWhileFailing: now.monotonic,
-      error: Option.none()
-    },
-    history: { ...history, landedAt: now.monotonic, failures: 0, renewalsWithoutProgress }
-  }]
+  const becauseRejected = state._tag === "Empty" && Option.isSome(state.rejected)
+  return [
+    { _tag: "Start", acquisition, then: then(acquisition) },
+    { ...state, activity: { _tag: "Acquiring", acquisition, becauseRejected } }
+  ]
 }
 
-/** A failure is never kept as a value: only as the reason for a pause, and only until the pause is over. */
+const waitFor = (acquisition: Acquisition): Wait => ({ _tag: "Wait", acquisition, fallback: Option.none() })
+
+/** The token that an acquisition replaces: the cached one, or the one that an API rejected. */
+const lastHeld = (state: Open): Option.Option<Held> =>
+  state._tag === "Holding" ? Option.some(state.held) : state.rejected
+
+/**
+ * A failure is kept only as the reason for a cooldown. When a renewal fails, only the endpoint's own `Retry-After` delays
+ * callers without a valid token: the failure may be old, as in a process that was frozen.
+ */
 const failed = (
   policy: TokenPolicy.TokenPolicy,
-  state: Empty | Holding,
-  { renewalOf }: Acquiring,
-  { chance, flight, now }: Landing,
+  state: Open,
+  { acquisition, chance, now }: { readonly acquisition: Acquisition; readonly chance: number; readonly now: Instant },
   failure: Either.Either<Cause.Cause<never>, AccessTokenError>
-): Transition => {
+): Transition<Option.Option<Landed>> => {
   const error = Either.match(failure, { onLeft: (error) => error, onRight: () => sourceFault("SOURCE_DEFECT") })
   const failures = state.history.failures + 1
-  const pauses = TokenPolicy.pauses(policy, {
-    failures,
-    refusedCredentials: error._tag === "TokenRefusedError" && error.reason === "InvalidClient",
-    retryAfter: Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now.wall }),
-    chance
-  })
-  const pause = state._tag === "Holding" && isLive(state.held, now) ? pauses.holding : pauses.failing
-  const told = withRetryAt(error, Option.some(DateTime.unsafeMake(now.wall + pause)))
-  const exit = Either.match(failure, { onLeft: () => Exit.fail(told), onRight: Exit.failCause })
-  return [settle(flight, exit, Option.some("Failure"), renewalOf), {
+  const retryAfter = Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now.wall })
+  const pauses = TokenPolicy.pauses(policy, { failures, refused: isRefusal(error), retryAfter, chance })
+  const failing = Option.isSome(acquisition.renewalOf)
+    ? Math.min(Math.max(retryAfter, 0), TokenPolicy.maxRetryAfter)
+    : pauses.failing
+  const valid = hasValidToken(state, now)
+  const untilWhileHolding = after(now, pauses.holding)
+  const untilWhileFailing = after(now, failing)
+  const reported = withRetryAt(
+    error,
+    Option.some(DateTime.unsafeMake((valid ? untilWhileHolding : untilWhileFailing).wall))
+  )
+  const exit = Either.match(failure, { onLeft: () => Exit.fail(reported), onRight: Exit.failCause })
+  return [Option.some({ exit, cooldown: Option.some("Failure"), valid }), {
     ...state,
-    acquisition: {
-      _tag: "CoolingDown",
-      untilWhileHolding: now.monotonic + pauses.holding,
-      untilWhileFailing: now.monotonic + pauses.failing,
-      error: Option.some(told)
-    },
+    activity: { _tag: "CoolingDown", untilWhileHolding, untilWhileFailing, error: Option.some(reported) },
     history: { ...state.history, failures }
   }]
 }
+
+/** The endpoint rejected the credentials or limits the rate: asking again soon does not help. */
+const isRefusal = (error: AccessTokenError): boolean =>
+  error._tag === "TokenRefusedError" && (error.reason === "InvalidClient" || error.reason === "RateLimited")
 
 /** A typed failure, or the cause of a defect. A source that interrupted itself failed. */
 const failureOf = (cause: Cause.Cause<AccessTokenError>): Either.Either<Cause.Cause<never>, AccessTokenError> =>
@@ -346,12 +353,23 @@ const failureOf = (cause: Cause.Cause<AccessTokenError>): Either.Either<Cause.Ca
 const sourceFault = (code: string) =>
   new TokenRequestError({ reason: "Transport", attempts: 0, code: Option.some(code) })
 
-/** The error of the cool-down that callers without a live token meet, its `retryAt` by the wall clock of now. */
-const failingWith = (acquisition: Acquisition, now: Instant): Option.Option<AccessTokenError> => {
-  if (acquisition._tag !== "CoolingDown" || now.monotonic >= acquisition.untilWhileFailing) return Option.none()
-  const until = Math.ceil(now.wall + (acquisition.untilWhileFailing - now.monotonic))
+const after = (now: Instant, millis: number): Instant => ({
+  wall: now.wall + millis,
+  monotonic: now.monotonic + millis
+})
+
+/** The time until one of the clocks reaches a moment. The monotonic clock may stop while the machine sleeps. */
+const timeLeft = (until: Instant, now: Instant): number =>
+  Math.min(until.wall - now.wall, until.monotonic - now.monotonic)
+
+/** The error for callers without a valid token during a cooldown, its `retryAt` by the current wall clock. */
+const failingWith = (activity: Activity, now: Instant): Option.Option<AccessTokenError> => {
+  if (activity._tag !== "CoolingDown") return Option.none()
+  const left = timeLeft(activity.untilWhileFailing, now)
+  if (left <= 0) return Option.none()
+  const until = Math.ceil(now.wall + left)
   return Option.map(
-    acquisition.error,
+    activity.error,
     (error) =>
       Option.exists(error.retryAt, (at) => Math.abs(at.epochMillis - until) <= 1)
         ? error
@@ -359,16 +377,18 @@ const failingWith = (acquisition: Acquisition, now: Instant): Option.Option<Acce
   )
 }
 
+export const hasValidToken = (state: State, now: Instant): boolean =>
+  state._tag === "Holding" && isLive(state.held, now)
+
 /** What the clocks say of the state. */
 export const zone = (state: State, now: Instant): "Empty" | TokenPolicy.Zone | "Closed" =>
   state._tag === "Holding" ? zoneOf(state.held, now) : state._tag
 
 /** Until when no request is sent, and after which failure. */
-export const coolDown = (state: Empty | Holding, now: Instant) => {
-  if (state.acquisition._tag !== "CoolingDown") return Option.none()
-  const { error, untilWhileFailing, untilWhileHolding } = state.acquisition
-  const live = state._tag === "Holding" && isLive(state.held, now)
-  const left = (live ? untilWhileHolding : untilWhileFailing) - now.monotonic
+export const coolDown = (state: Open, now: Instant) => {
+  if (state.activity._tag !== "CoolingDown") return Option.none()
+  const { error, untilWhileFailing, untilWhileHolding } = state.activity
+  const left = timeLeft(hasValidToken(state, now) ? untilWhileHolding : untilWhileFailing, now)
   return left <= 0 ? Option.none() : Option.map(error, ({ _tag }) => ({
     until: DateTime.unsafeMake(Math.ceil(now.wall + left)),
     error: _tag

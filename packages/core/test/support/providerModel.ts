@@ -22,10 +22,10 @@ import * as VirtualClock from "./virtualClock.js"
 type Mode =
   | { readonly _tag: "Up"; readonly life: number; readonly delay: number }
   | { readonly _tag: "Down"; readonly fault: Fault; readonly delay: number }
-  | { readonly _tag: "Hanging" }
+  | { readonly _tag: "Hanging"; readonly interruptible: boolean }
   | { readonly _tag: "Repeating" }
 
-type Fault = "Transport" | "InvalidClient" | "RetryAfter" | "Defect" | "SelfInterrupt"
+type Fault = "Transport" | "InvalidClient" | "RateLimited" | "RetryAfter" | "Defect" | "SelfInterrupt"
 
 type Step =
   | { readonly _tag: "Get" }
@@ -34,6 +34,8 @@ type Step =
   | { readonly _tag: "Advance"; readonly millis: number }
   | { readonly _tag: "Approach"; readonly left: number }
   | { readonly _tag: "Jump"; readonly millis: number }
+  | { readonly _tag: "Freeze"; readonly millis: number }
+  | { readonly _tag: "Loop"; readonly interval: number; readonly calls: number; readonly rejected: boolean }
   | { readonly _tag: "Endpoint"; readonly mode: Mode }
   | { readonly _tag: "Interrupt"; readonly which: number }
 
@@ -42,12 +44,19 @@ const hour = 3600 * second
 
 const life = fc.constantFrom(0, second, 2 * second, 30 * second, 600 * second, hour)
 const delay = fc.constantFrom(0, 0, 200, 5 * second, 40 * second)
-const fault = fc.constantFrom<Fault>("Transport", "InvalidClient", "RetryAfter", "Defect", "SelfInterrupt")
+const fault = fc.constantFrom<Fault>(
+  "Transport",
+  "InvalidClient",
+  "RateLimited",
+  "RetryAfter",
+  "Defect",
+  "SelfInterrupt"
+)
 
 const mode: fc.Arbitrary<Mode> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ _tag: fc.constant("Up" as const), life, delay }) },
   { weight: 3, arbitrary: fc.record({ _tag: fc.constant("Down" as const), fault, delay }) },
-  { weight: 1, arbitrary: fc.constant<Mode>({ _tag: "Hanging" }) },
+  { weight: 1, arbitrary: fc.record({ _tag: fc.constant("Hanging" as const), interruptible: fc.boolean() }) },
   { weight: 2, arbitrary: fc.constant<Mode>({ _tag: "Repeating" }) }
 )
 
@@ -74,6 +83,14 @@ const jump = fc.oneof(
   fc.integer({ min: -2 * hour, max: 2 * hour })
 )
 
+/** Calls at a fixed rate, each of which an API answers with a 401 or not. */
+const loop = fc.record({
+  _tag: fc.constant("Loop" as const),
+  interval: fc.constantFrom(10, 100, 400, 900, 1100, 2 * second, 5 * second, 30 * second, 600 * second),
+  calls: fc.integer({ min: 2, max: 12 }),
+  rejected: fc.boolean()
+})
+
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 8, arbitrary: fc.constant<Step>({ _tag: "Get" }) },
   { weight: 1, arbitrary: fc.constant<Step>({ _tag: "Refresh" }) },
@@ -81,6 +98,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 8, arbitrary: fc.record({ _tag: fc.constant("Advance" as const), millis: advance }) },
   { weight: 6, arbitrary: fc.record({ _tag: fc.constant("Approach" as const), left }) },
   { weight: 2, arbitrary: fc.record({ _tag: fc.constant("Jump" as const), millis: jump }) },
+  { weight: 2, arbitrary: fc.record({ _tag: fc.constant("Freeze" as const), millis: advance }) },
+  { weight: 2, arbitrary: loop },
   { weight: 4, arbitrary: fc.record({ _tag: fc.constant("Endpoint" as const), mode }) },
   { weight: 2, arbitrary: fc.record({ _tag: fc.constant("Interrupt" as const), which: fc.nat({ max: 5 }) }) }
 )
@@ -90,12 +109,23 @@ const shortest = (failures: number, max: number) => 0.75 * Math.min(second * 2 *
 
 const retryAfter = 20 * second
 
+const longestAcquisition = 120 * second
+
 /** What the model knows of the last acquisition. It is written from the rules, not from the code. */
 interface Ended {
   readonly at: number
+  readonly wall: number
+  /** The cached token was valid when the acquisition began, and a `get` began it. */
+  readonly renewal: boolean
   readonly failures: number
   readonly stalls: number
-  readonly fault: Option.Option<Fault | "DeadOnArrival">
+  readonly fault: Option.Option<Fault | "DeadOnArrival" | "Timeout">
+}
+
+interface Attempt {
+  readonly started: number
+  readonly renewal: boolean
+  over: boolean
 }
 
 const check = (steps: ReadonlyArray<Step>) =>
@@ -111,7 +141,14 @@ const check = (steps: ReadonlyArray<Step>) =>
     let inFlight = 0
     let requests = 0
     let refreshing = false
-    let ended: Ended = { at: -Infinity, failures: 0, stalls: 0, fault: Option.none() }
+    let ended: Ended = {
+      at: -Infinity,
+      wall: -Infinity,
+      renewal: false,
+      failures: 0,
+      stalls: 0,
+      fault: Option.none()
+    }
     let zoneNow: Effect.Effect<AccessTokenProvider.ProviderStatus["zone"]> = Effect.succeed("Empty")
 
     /** The provider survives a defect of its source, so what the source finds is kept until the end. */
@@ -146,6 +183,8 @@ const check = (steps: ReadonlyArray<Step>) =>
           return Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }))
         case "InvalidClient":
           return Effect.fail(new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", status: 401 }))
+        case "RateLimited":
+          return Effect.fail(new AccessTokenError.TokenRefusedError({ reason: "RateLimited", status: 429 }))
         case "RetryAfter":
           return Effect.suspend(() =>
             Effect.fail(
@@ -170,7 +209,10 @@ const check = (steps: ReadonlyArray<Step>) =>
         case "Down":
           return Effect.zipRight(Effect.sleep(mode.delay), failing(mode.fault))
         case "Hanging":
-          return Effect.zipRight(Deferred.await(released), newToken(hour))
+          return Effect.zipRight(
+            mode.interruptible ? Effect.never : Effect.uninterruptible(Deferred.await(released)),
+            newToken(hour)
+          )
         case "Repeating":
           return last !== undefined && isLive(last) ? Effect.succeed(last) : newToken(hour)
       }
@@ -179,40 +221,67 @@ const check = (steps: ReadonlyArray<Step>) =>
     /** No request falls into a cool-down: as long as it is at its shortest, and for what the caller holds now. */
     const assertNotCoolingDown = (zone: AccessTokenProvider.ProviderStatus["zone"]) => {
       if (refreshing) return
-      const since = virtual.monotonic() - ended.at
+      const since = Math.max(virtual.monotonic() - ended.at, virtual.wall() - ended.wall)
       const holding = zone !== "Empty" && zone !== "Expired"
       if (Option.isSome(ended.fault)) {
-        const max = holding || ended.fault.value === "InvalidClient" ? 60 * second : 5 * second
-        assert.isAtLeast(since, shortest(ended.failures, max), `a request within the cool-down (${zone})`)
-        if (ended.fault.value === "RetryAfter") assert.isAtLeast(since, retryAfter, "a request before Retry-After")
+        const fault = ended.fault.value
+        if (fault === "RetryAfter") assert.isAtLeast(since, retryAfter, "a request before Retry-After")
+        if (ended.renewal && !holding) return
+        const refused = ["InvalidClient", "RateLimited", "RetryAfter"].includes(fault)
+        const max = holding || refused ? 60 * second : 5 * second
+        assert.isAtLeast(since, shortest(ended.failures, max), `a request within the cooldown (${zone})`)
       } else if (holding && ended.stalls > 0) {
         assert.isAtLeast(since, shortest(ended.stalls, 60 * second), "a request after a renewal without progress")
       }
     }
 
+    let current: Attempt = { started: -Infinity, renewal: false, over: true }
+
+    const finish = (attempt: Attempt, result: Pick<Ended, "failures" | "stalls" | "fault">, ago = 0) => {
+      inFlight--
+      attempt.over = true
+      ended = { at: virtual.monotonic() - ago, wall: virtual.wall() - ago, renewal: attempt.renewal, ...result }
+    }
+
+    const fail = (attempt: Attempt, fault: Fault | "DeadOnArrival" | "Timeout", ago = 0) =>
+      finish(attempt, { failures: ended.failures + 1, stalls: ended.stalls, fault: Option.some(fault) }, ago)
+
     const source = TokenSource.layer((replacing) =>
       Effect.gen(function*() {
+        // One that cannot be interrupted is given up, and hangs on.
+        const overdue = virtual.monotonic() - current.started - longestAcquisition
+        if (!current.over && overdue >= 0) fail(current, "Timeout", overdue)
         const zone = yield* zoneNow
         demand(() => assertNotCoolingDown(zone))
+        const renewal = !refreshing && zone !== "Empty" && zone !== "Expired"
         if (refreshing) ended = { ...ended, failures: 0, stalls: 0 }
         refreshing = false
         requests++
         inFlight++
-        demand(() => assert.strictEqual(inFlight, 1, "one flight at a time"))
+        demand(() => assert.strictEqual(inFlight, 1, "one acquisition at a time"))
+        const attempt: Attempt = { started: virtual.monotonic(), renewal, over: false }
+        current = attempt
         const answered = mode
-        const exit = yield* Effect.exit(respond(answered))
-        inFlight--
-        const at = virtual.monotonic()
+        const exit = yield* Effect.exit(respond(answered)).pipe(
+          Effect.onInterrupt(() =>
+            Effect.sync(() => {
+              demand(() =>
+                assert.isAtLeast(virtual.monotonic() - attempt.started, longestAcquisition, "given up too soon")
+              )
+              if (!attempt.over) fail(attempt, "Timeout")
+            })
+          )
+        )
+        if (attempt.over) return yield* exit
         if (Exit.isSuccess(exit) && isLive(exit.value)) {
           const { value: token } = exit
           const stalled = Option.exists(replacing, (old) =>
             Redacted.value(old.value) === Redacted.value(token.value) ||
             token.expiresAt.epochMillis <= old.expiresAt.epochMillis)
-          ended = { at, failures: 0, stalls: stalled ? ended.stalls + 1 : 0, fault: Option.none() }
+          finish(attempt, { failures: 0, stalls: stalled ? ended.stalls + 1 : 0, fault: Option.none() })
           last = token
         } else {
-          const fault = Exit.isSuccess(exit) || answered._tag !== "Down" ? "DeadOnArrival" : answered.fault
-          ended = { at, failures: ended.failures + 1, stalls: ended.stalls, fault: Option.some(fault) }
+          fail(attempt, Exit.isSuccess(exit) || answered._tag !== "Down" ? "DeadOnArrival" : answered.fault)
         }
         return yield* exit
       })
@@ -292,6 +361,17 @@ const check = (steps: ReadonlyArray<Step>) =>
         case "Jump":
           disturbances++
           return Effect.sync(() => virtual.jump(step.millis))
+        case "Freeze":
+          disturbances++
+          return Effect.sync(() => virtual.freeze(step.millis))
+        case "Loop":
+          return Effect.forEach(Array.from({ length: step.calls }), () =>
+            Effect.gen(function*() {
+              yield* perform({ _tag: "Get" })
+              yield* settle
+              if (step.rejected) yield* perform({ _tag: "Invalidate", which: 0 })
+              yield* virtual.advance(step.interval)
+            }), { discard: true })
         case "Endpoint":
           return Effect.sync(() => {
             mode = step.mode
@@ -314,8 +394,7 @@ const check = (steps: ReadonlyArray<Step>) =>
 
     // Every caller ends, and the provider recovers once the endpoint does.
     mode = { _tag: "Up", life: hour, delay: 0 }
-    yield* Deferred.succeed(released, undefined)
-    yield* virtual.advance("1 minutes")
+    yield* virtual.advance("150 seconds")
     for (const fiber of callers) {
       const exit = yield* Fiber.poll(fiber)
       assert.isTrue(Option.isSome(exit), "a caller hangs")
@@ -326,6 +405,8 @@ const check = (steps: ReadonlyArray<Step>) =>
     yield* virtual.advance("1 minutes")
     const final = yield* Effect.fork(Effect.map(provider.get, isLive))
     yield* virtual.advance("1 minutes")
+    yield* Deferred.succeed(released, undefined)
+    yield* settle
     assertKept()
     assert.isTrue(Option.exists(yield* Fiber.poll(final), (exit) => Exit.isSuccess(exit) && exit.value), "recovers")
     yield* Scope.close(scope, Exit.void)

@@ -11,6 +11,11 @@ export interface VirtualClock {
   readonly advance: (by: Duration.DurationInput) => Effect.Effect<void>
   /** The wall clock is moved; no time passes. In milliseconds, negative to move it back. */
   readonly jump: (millis: number) => void
+  /**
+   * The process is stopped and goes on: time passes by both clocks, and no timer fires before the next `advance`. In
+   * milliseconds.
+   */
+  readonly freeze: (millis: number) => void
   readonly wall: () => number
   readonly monotonic: () => number
   /** How many fibers sleep. */
@@ -66,6 +71,9 @@ export const make = (start: number = Date.UTC(2026, 0, 15)): VirtualClock => {
     advance,
     jump: (millis) => {
       offset += millis
+    },
+    freeze: (millis) => {
+      monotonic += millis
     },
     wall,
     monotonic: () => monotonic,

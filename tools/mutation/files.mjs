@@ -2,7 +2,19 @@
  * What is mutated, and the tests that guard it: of each file its own, without a socket, a process or the wall clock, since
  * they run hundreds of times. A mutant that only other tests would kill counts as survived.
  */
-const provider = ["", "Status", "Edges", "Pauses", "Clocks", "Rejection", "Renewal", "Failure", "Flight", "Metrics"]
+const provider = [
+  "",
+  "Status",
+  "Edges",
+  "Pauses",
+  "Clocks",
+  "Rejection",
+  "Renewal",
+  "Failure",
+  "Flight",
+  "Metrics",
+  "Bounds"
+]
   .map(
     (name) => `AccessTokenProvider${name}`
   )
@@ -20,6 +32,7 @@ export const slow = [
   "the pauses double",
   "jumps during the acquisition",
   "under load",
+  "calls before and after its timers fire",
   "gets at most one request a cool-down",
   "lifetimes of 1 s and less",
   "1 000 concurrent first callers",

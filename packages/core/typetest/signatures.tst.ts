@@ -281,12 +281,15 @@ test("TokenPolicy", () => {
   expect(TokenPolicy.pauses).type.toBe<
     (policy: Policy, options: {
       readonly failures: number
-      readonly refusedCredentials: boolean
+      readonly refused: boolean
       readonly retryAfter: number
       readonly chance: number
     }) => TokenPolicy.Pauses
   >()
-  expect(TokenPolicy.rejectionInterval).type.toBe<(previous: number, disputed: boolean) => number>()
+  expect(TokenPolicy.rejectionInterval).type.toBe<
+    (previous: number, sinceLast: number, suspect: boolean) => number
+  >()
+  expect(TokenPolicy.pause).type.toBe<(policy: Policy, inARow: number, chance: number) => number>()
 })
 
 test("TokenResponse", () => {

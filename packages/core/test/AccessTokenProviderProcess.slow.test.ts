@@ -2,12 +2,16 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { existsSync } from "node:fs"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
+import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
+import { tokenBody } from "./support/wire.js"
 
 const child = (name: string) => fileURLToPath(new URL(`./child/${name}.mjs`, import.meta.url))
 
@@ -106,6 +110,61 @@ describe("AccessTokenProvider, in a process of its own", () => {
         assert.strictEqual(after.calls, 2)
       }),
     60_000
+  )
+
+  // A token of 8 s is renewed when 2 s or less are left of it. The endpoint holds back its second answer, until after the
+  // process was stopped and goes on.
+  it.concurrent.each([7, 40])(
+    "stopped for %s s in the middle of a renewal: each later call succeeds, with one token request more",
+    async (seconds) => {
+      let requests = 0
+      let renewing = () => {}
+      const renewal = new Promise<void>((resolve) => {
+        renewing = resolve
+      })
+      const server = createServer((request, response) => {
+        request.resume()
+        requests++
+        if (requests === 2) {
+          renewing()
+          return
+        }
+        response.setHeader("content-type", "application/json")
+        response.end(tokenBody({ access_token: `token-${requests}`, expires_in: 8 }))
+      }).listen(0, "127.0.0.1")
+      await once(server, "listening")
+      const { port } = server.address() as AddressInfo
+      const provider = spawn(process.execPath, [child("frozen"), `http://127.0.0.1:${port}`], {
+        stdio: ["pipe", "pipe", "inherit"]
+      })
+      const lines = createInterface({ input: provider.stdout })[Symbol.asyncIterator]()
+      const get = async () => {
+        provider.stdin.write("get\n")
+        return String((await lines.next()).value)
+      }
+      try {
+        assert.strictEqual(await get(), "Success")
+        await sleep(6500)
+        assert.strictEqual(await get(), "Success")
+        await renewal
+        provider.kill("SIGSTOP")
+        await sleep(seconds * 1000)
+        provider.kill("SIGCONT")
+        deepStrictEqual(
+          await Promise.all([get(), get(), get(), get(), get()]),
+          Array.from({ length: 5 }, () => "Success")
+        )
+        assert.strictEqual(requests, 3)
+        const exited = once(provider, "exit")
+        provider.stdin.end()
+        deepStrictEqual(await exited, [0, null])
+      } finally {
+        provider.kill("SIGKILL")
+        server.closeAllConnections()
+        server.close()
+      }
+    },
+    90_000
   )
 
   const ends = async (...args: ReadonlyArray<string>) => {

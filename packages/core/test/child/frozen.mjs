@@ -1,0 +1,27 @@
+// A process with a provider over the token endpoint at its first argument. It asks for a token on each line of its standard
+// input and reports the outcome on its standard output.
+import { createInterface } from "node:readline"
+import { FetchHttpClient } from "@effect/platform"
+import { AccessTokenProvider, ClientCredentials, TokenEndpoint } from "@store-api/core"
+import { Effect, Layer, Logger, ManagedRuntime, Redacted } from "effect"
+
+const Tokens = TokenEndpoint.layer({
+  authUrl: process.argv[2],
+  credentials: ClientCredentials.make({
+    clientId: "invented-client",
+    clientSecret: Redacted.make("invented-secret-7f3a")
+  }),
+  attemptTimeout: "2 seconds",
+  deadline: "4 seconds"
+}).pipe(Layer.provide(FetchHttpClient.layer))
+
+const runtime = ManagedRuntime.make(
+  Layer.merge(Layer.provide(AccessTokenProvider.layer(), Tokens), Logger.remove(Logger.defaultLogger))
+)
+const get = Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) => provider.get)
+
+for await (const _ of createInterface({ input: process.stdin })) {
+  const exit = await runtime.runPromiseExit(get)
+  console.log(exit._tag)
+}
+await runtime.dispose()

@@ -1,4 +1,4 @@
-/** The committed report of `npm run mutation` describes the files as they are, and each is above its threshold. */
+/** In the committed report of `npm run mutation`, each file is above its threshold. */
 import { assert, describe, it } from "vitest"
 import { pageOf, pagePath, problemsOf, readReport, textOf } from "./report.mjs"
 
@@ -17,17 +17,12 @@ const problemsOfResult = (change: object) =>
   ofFile(problemsOf({ ...report, files: { ...report.files, [path]: { ...report.files[path], ...change } } }))
 
 describe("the mutation report", () => {
-  it("is current, above the threshold, and shown in docs/mutation.md", () => {
+  it("is above the threshold, and shown in docs/mutation.md", () => {
     assert.deepStrictEqual(problemsOf(report), [])
     assert.strictEqual(textOf(pagePath), pageOf(report))
   })
 
-  it("is outdated by a change of code or an exemption, not of a comment", () => {
-    assert.include(problemsOfText(text.replace("60_000", "61_000")), "has changed")
-    assert.include(
-      problemsOfText(text.replace(/^export const/m, "// Stryker disable next-line all: x\n$&")),
-      "has changed"
-    )
+  it("allows exemptions of one line only", () => {
     assert.include(problemsOfText(`// Stryker disable all: because\n${text}`), "not for one line")
     assert.strictEqual(problemsOfText(`/** Some words. */\n${text}`), "")
   })

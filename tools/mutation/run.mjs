@@ -15,9 +15,7 @@ import { install, root } from "../workspace/workspace.mjs"
 install()
 
 const { files } = await import("./files.mjs")
-const { hashOf, pageOf, pagePath, problemsOf, readReport, reportPath, summaryOf, textOf } = await import(
-  "./report.mjs"
-)
+const { pageOf, pagePath, problemsOf, readReport, reportPath, summaryOf } = await import("./report.mjs")
 
 const names = process.argv.slice(2)
 const wanted = files.filter(({ path }) => names.length === 0 || names.includes(basename(path, ".ts")))
@@ -37,7 +35,6 @@ const folder = mkdtempSync(join(tmpdir(), "store-api-mutation-"))
 /** One run of Stryker: what it found, or nothing if it could not run. */
 const measure = (path) => {
   const output = join(folder, "mutation.json")
-  const sha256 = hashOf(textOf(path), path)
   const started = Date.now()
   const { error, status } = spawnSync(process.execPath, [stryker, "run", "tools/mutation/stryker.config.mjs"], {
     cwd: root,
@@ -48,7 +45,8 @@ const measure = (path) => {
   try {
     const result = JSON.parse(readFileSync(output, "utf8"))
     rmSync(output)
-    return { sha256, ...summaryOf(result.files[path]), seconds: Math.round((Date.now() - started) / 1000) }
+    const measured = new Date(started).toISOString().slice(0, 10)
+    return { measured, ...summaryOf(result.files[path]), seconds: Math.round((Date.now() - started) / 1000) }
   } catch {
     process.stderr.write(`${path}: Stryker ended with ${status} and without a result.\n`)
     return undefined

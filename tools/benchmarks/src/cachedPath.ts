@@ -15,7 +15,7 @@ export interface CachedPath extends Hits {
 }
 
 export const hitGoal = 2.8
-export const hitLimit = 3.5
+export const hitLimit = 3.2
 
 const promised = { goal: 1.1, limit: 1.3 }
 

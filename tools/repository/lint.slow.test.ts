@@ -1,17 +1,15 @@
 /** What `npm run lint` looks at, and that the rules for libraries find what they forbid. */
-import { spawnSync } from "node:child_process"
 import { ESLint } from "eslint"
 import tseslint from "typescript-eslint"
 import { assert, describe, it } from "vitest"
-import { root } from "./support/command.js"
+import { root, trackedFiles } from "./support/command.js"
 
 // Without type information, which takes seconds to load: none of the rules here needs it.
 const eslint = new ESLint({ cwd: root, overrideConfig: tseslint.configs.disableTypeChecked as never })
 
 describe("npm run lint", { timeout: 60_000 }, () => {
   it("ignores no source of the repository", async () => {
-    const { stdout } = spawnSync("git", ["ls-files", "*.ts", "*.mjs", "*.cjs", "*.js"], { cwd: root, encoding: "utf8" })
-    const files = stdout.trim().split("\n")
+    const files = trackedFiles("*.ts", "*.mjs", "*.cjs", "*.js")
     assert.isAbove(files.length, 200)
     const ignored = await Promise.all(files.map((file) => eslint.isPathIgnored(file)))
     assert.deepStrictEqual(files.filter((_, index) => ignored[index]), [])

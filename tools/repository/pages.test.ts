@@ -1,9 +1,9 @@
-/** What all pages have in common: the tests that they cite. */
+/** What all pages have in common: the tests that they cite, and their links. */
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { root } from "./support/command.js"
-import { missing, namedTests, read } from "./support/pages.js"
+import { root, trackedFiles } from "./support/command.js"
+import { deadLinks, missing, namedTests, read } from "./support/pages.js"
 
 const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`)
 
@@ -33,5 +33,25 @@ describe("the tests that the documentation names", () => {
       { title: "would be missed", file }
     ])
     assert.lengthOf(missing([{ title: "x", file: "no/such/file.test.ts" }]), 1)
+  })
+})
+
+describe("the links between Markdown files", () => {
+  it("lead to a file, and to a heading in it", () => {
+    const files = trackedFiles("*.md").filter((file) => !file.startsWith("docs/reference/"))
+    assert.include(files, "packages/core/README.md")
+    assert.isAbove(files.length, 30)
+    assert.deepStrictEqual(files.flatMap((file) => deadLinks(file, read(file))), [])
+  })
+
+  it("are reported when they do not", () => {
+    const dead = ["no.md", "../no/", "#no", "../README.md#no", "redis.md#what-is-in-redis-1", "/LICENSE"]
+    const alive = ["redis.md", "../examples/", "#a-heading-1", "../README.md#configuration", "https://a.example/no.md"]
+    const text = ["# A heading", "## A `heading`", "`[code](no.md)`", "```", "[code](no.md)", "```"]
+    const links = [...alive, ...dead].map((link) => `[a link](${link})`)
+    assert.deepStrictEqual(
+      deadLinks("docs/page.md", [...text, ...links].join("\n")),
+      dead.map((link) => `docs/page.md: ${link}`)
+    )
   })
 })

@@ -1,7 +1,10 @@
 /** What GitHub makes of the Markdown files and VitePress would not, so that each reads the same here and there. */
 
-/** The anchor that GitHub gives to a heading. */
-const slugify = (heading) => heading.trim().toLowerCase().replace(/[^\p{L}\p{N}_\- ]/gu, "").replaceAll(" ", "-")
+/**
+ * The anchor that GitHub gives to a heading.
+ * @param {string} heading
+ */
+export const slugify = (heading) => heading.trim().toLowerCase().replace(/[^\p{L}\p{N}_\- ]/gu, "").replaceAll(" ", "-")
 
 /** A link of the repository as one of the site: a README is the index of its folder, and a file is shown as a page. */
 const led = (link) => {

@@ -1,8 +1,13 @@
 /** Child processes of the tests: what they wrote and how they ended. */
-import { spawn } from "node:child_process"
+import { execFileSync, spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 
 export const root = fileURLToPath(new URL("../../..", import.meta.url))
+
+/** The files of the repository that match a pattern. The checkout may belong to another user, as in a container. */
+export const trackedFiles = (...patterns: ReadonlyArray<string>): ReadonlyArray<string> =>
+  execFileSync("git", ["-c", "safe.directory=*", "ls-files", ...patterns], { cwd: root, encoding: "utf8" })
+    .trim().split("\n")
 
 export interface Finished {
   readonly status: number | null

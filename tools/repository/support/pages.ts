@@ -1,6 +1,7 @@
 /** The pages of docs, taken apart: their sections and tables, and the tests that they name. */
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
+import { slugify } from "../../site/markdown.mjs"
 import { root } from "./command.js"
 
 export const read = (path: string): string => readFileSync(join(root, path), "utf8")
@@ -77,3 +78,29 @@ const declares = (source: string, title: string): boolean =>
 /** Those whose file is not there, or declares no test or group of that title. */
 export const missing = (all: ReadonlyArray<NamedTest>): ReadonlyArray<NamedTest> =>
   all.filter(({ file, title }) => !existsSync(join(root, file)) || !declares(read(file), title))
+
+/** The anchors of a page, as GitHub gives them: a heading that is there already gets a number. */
+const anchors = (page: string): ReadonlyArray<string> => {
+  const slugs = [...page.replace(/^```[^]*?^```/gm, "").matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
+    slugify(heading)
+  )
+  return slugs.map((slug, index) => {
+    const before = slugs.slice(0, index).filter((other) => other === slug).length
+    return before === 0 ? slug : `${slug}-${before}`
+  })
+}
+
+/** The links of a page that lead to no file, or to no heading of a page. Links with a scheme are not followed. */
+export const deadLinks = (file: string, text: string): ReadonlyArray<string> => {
+  const isDead = (link: string) => {
+    const [path = "", anchor] = link.split("#")
+    const target = path === "" ? file : path.startsWith("/") ? "" : join(file, "..", path)
+    if (target === "" || (path !== "" && !existsSync(join(root, target)))) return true
+    return anchor !== undefined && target.endsWith(".md") &&
+      !anchors(path === "" ? text : read(target)).includes(anchor)
+  }
+  return [...text.replace(/^```[^]*?^```|`[^`\n]*`/gm, "").matchAll(/\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)/gm)]
+    .map(([, inline, reference]) => inline ?? reference ?? "")
+    .filter((link) => !/^[a-z]+:/.test(link) && isDead(link))
+    .map((link) => `${file}: ${link}`)
+}

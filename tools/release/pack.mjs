@@ -15,7 +15,7 @@ import { build, install } from "../workspace/workspace.mjs"
 const { values: { out } } = parseArgs({ options: { out: { type: "string" } } })
 
 install()
-build("tsconfig.build.json")
+build()
 const { packChecked } = await import("./packages.mjs")
 
 const work = mkdtempSync(join(tmpdir(), "packages-"))

@@ -37,7 +37,7 @@ const [major, minor, patch] = npm(["--version"]).stdout.trim().split(".").map((p
 if (!dry && major * 1e6 + minor * 1e3 + patch < 11_005_001) refuse("npm 11.5.1 or newer is needed.")
 
 install()
-build("tsconfig.build.json")
+build()
 const { packChecked } = await import("./packages.mjs")
 
 const out = mkdtempSync(join(tmpdir(), "release-"))

@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url"
 import { build, install, root, tool } from "../workspace/workspace.mjs"
 
 install()
-build("tsconfig.build.json")
+build()
 
 // The compiler of the workspace, and no other: nothing is fetched.
 process.env.TSTYCHE_TYPESCRIPT_MODULE = String(

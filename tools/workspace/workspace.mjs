@@ -77,12 +77,15 @@ const removeLeftovers = (folder) => {
   }
 }
 
-/** Compiles what has changed; all of it when `dist` was removed, which the compiler does not notice. */
-export const build = (...args) => {
-  const folders = [...packagesIn("packages"), "examples", ...packagesIn("tools")]
+/** Compiles what has changed, of the packages and examples if nothing is named; all of it when `dist` was removed. */
+export const build = (...projects) => {
+  const shipped = [...packagesIn("packages"), "examples"]
+  const folders = [...shipped, ...packagesIn("tools")]
   folders.forEach(removeLeftovers)
+  // The compiler does not notice that.
   const removed = folders.some((folder) =>
     existsSync(join(root, folder, ".tsbuild")) && !existsSync(join(root, folder, "dist"))
   )
-  tool("tsc", ["-b", ...args, ...(removed && !args.includes("--force") ? ["--force"] : [])])
+  const chosen = projects.length > 0 ? projects : shipped.map((folder) => `${folder}/tsconfig.src.json`)
+  tool("tsc", ["-b", ...chosen, ...(removed && !projects.includes("--force") ? ["--force"] : [])])
 }

@@ -4,6 +4,7 @@ import ts from "typescript"
 import { assert, describe, it } from "vitest"
 import { type CodeBlock, fenced, fencesInSources, ofMarkdown, ofSources, packages } from "./support/codeBlocks.js"
 import { root } from "./support/command.js"
+import { read, sections } from "./support/pages.js"
 
 const isTypeScript = ({ language }: CodeBlock) => language === "ts"
 
@@ -105,5 +106,20 @@ describe("the install line of the README", () => {
     const pins = [...install.matchAll(/(\S+)@(\^\S+)/g)]
     assert.deepStrictEqual(pins.map(([, name]) => name), ["effect", "@effect/platform", "@effect/platform-node"])
     for (const [, name, range] of pins) assert.match(catalog, new RegExp(`^ +"?${name}"?: \\${range}$`, "m"))
+  })
+})
+
+const withoutImports = (code: string) =>
+  code.split("\n").filter((line) => !line.startsWith("import ")).join("\n").trim()
+
+describe("docs/migrating.md", () => {
+  it("shows the caches that the tests run, as they are", () => {
+    const before = sections(read("docs/migrating.md")).find(({ heading }) => heading === "Before")?.text ?? ""
+    const shown = fenced("docs/migrating.md", before.split("\n")).map(({ code }) => withoutImports(code))
+      .flatMap((code) => code.split(/\n\n(?=export )/))
+    const run = withoutImports(read("examples/test/handRolled.ts")).split(/\n\n(?=export )/).slice(1)
+    // The client around them is the test's own.
+    assert.sameMembers([...new Set(shown)].filter((code) => !code.startsWith("export const withToken")), run)
+    assert.lengthOf(run, 4)
   })
 })

@@ -22,7 +22,7 @@ describe("npm run lint", { timeout: 60_000 }, () => {
       "packages/redis/src/index.ts",
       `import { Effect } from "effect"\nexport const e = Effect.void\n`
     ],
-    ["@effect/dprint", "tools/workspace/start.mjs", "export const a = 1;\n"]
+    ["@effect/dprint", "tools/workspace/run.mjs", "export const a = 1;\n"]
   ])("finds a breach of %s in %s", async (rule, filePath, code) => {
     const [result] = await eslint.lintText(code, { filePath })
     assert.include(result?.messages.map(({ ruleId }) => ruleId) ?? [], rule)

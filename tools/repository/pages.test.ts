@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { root, trackedFiles } from "./support/command.js"
-import { deadLinks, missing, namedTests, read } from "./support/pages.js"
+import { deadLinks, missing, namedTests, read, type Section, sections } from "./support/pages.js"
 
 const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`)
 
@@ -53,5 +53,23 @@ describe("the links between Markdown files", () => {
       deadLinks("docs/page.md", [...text, ...links].join("\n")),
       dead.map((link) => `docs/page.md: ${link}`)
     )
+  })
+})
+
+/** Questions whose answer names no test and leads to no page of ours; the links to those who asked elsewhere do not count. */
+const unproved = (all: ReadonlyArray<Section>): ReadonlyArray<string> =>
+  all.filter(({ text, under }) => under !== "" && namedTests(text).length === 0 && !/\]\((?!https?:)/.test(text))
+    .map(({ heading }) => heading)
+
+describe("docs/faq.md", () => {
+  it("has a test or a page for each answer", () => {
+    const questions = sections(read("docs/faq.md"))
+    assert.isAbove(questions.filter(({ under }) => under !== "").length, 30)
+    assert.deepStrictEqual(unproved(questions), [])
+  })
+
+  it("would be found with an answer that has neither", () => {
+    const page = ["## Part", "### One", "Yes: [x #1](https://example.com/1).", "### Two", "No: [x](x.md)."].join("\n")
+    assert.deepStrictEqual(unproved(sections(page)), ["One"])
   })
 })

@@ -9,8 +9,10 @@ import { TokenStore } from "@store-api/core"
 import { FileTokenStore } from "@store-api/platform-node"
 import { ConfigProvider, Deferred, Effect, Fiber, Layer, Option, type Scope, TestClock } from "effect"
 import { tokenStoreContract } from "../../core/test/support/tokenStoreContract.js"
+import { storeRaces } from "./support/storeRaces.js"
+import { perform } from "./support/storeWorker.js"
 import { fileIn, newFolder, own, pathsIn, started, storeOver } from "./support/tokenFolder.js"
-import { withVariables } from "./support/withVariables.js"
+import { withVariables } from "./utils.js"
 
 tokenStoreContract(
   "FileTokenStore",
@@ -293,4 +295,8 @@ describe("where it is kept", () => {
       const error = yield* Effect.flip(putOver(FileTokenStore.layerConfig(), [["STORE_API_TOKEN_FOLDER", ""]]))
       assert.include(JSON.stringify(error), "STORE_API_TOKEN_FOLDER")
     }))
+})
+
+describe("FileTokenStore between fibers", () => {
+  storeRaces(Effect.succeed(Array.from({ length: 5 }, () => ({ ask: perform }))), 8)
 })

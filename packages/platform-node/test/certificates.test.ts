@@ -5,8 +5,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { Effect, Redacted } from "effect"
 import { canMakeCertificates, selfSigned } from "./support/certificates.js"
-import { withVariables } from "./support/withVariables.js"
-import { at, authorized, call, get, onThisMachine, startTlsStore } from "./utils.js"
+import { at, authorized, call, get, onThisMachine, startTlsStore, withVariables } from "./utils.js"
 
 onThisMachine()
 

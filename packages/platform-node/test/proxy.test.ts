@@ -6,7 +6,6 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { Effect, Layer, Redacted } from "effect"
 import { canMakeCertificates, selfSigned } from "./support/certificates.js"
-import { withVariables } from "./support/withVariables.js"
 import {
   at,
   authorized,
@@ -21,7 +20,8 @@ import {
   startProxy,
   startStore,
   startTlsStore,
-  store
+  store,
+  withVariables
 } from "./utils.js"
 
 onThisMachine()

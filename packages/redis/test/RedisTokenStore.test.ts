@@ -1,10 +1,175 @@
-import { describe } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { createClient, createClientPool } from "@redis/client"
+import { TokenStore } from "@store-api/core"
 import { RedisTokenStore } from "@store-api/redis"
-import { Effect, Layer, Redacted } from "effect"
+import { Config, ConfigProvider, Effect, Layer, Option, Redacted, type Scope } from "effect"
+import { renderings } from "../../core/test/support/renderings.js"
 import { tokenStoreContract } from "../../core/test/support/tokenStoreContract.js"
-import { isLeftOut, sharedRedis } from "./support/redisServer.js"
+import { isLeftOut, redisServer, sharedRedis } from "./support/redisServer.js"
 
 describe.skipIf(isLeftOut)("RedisTokenStore", () => {
   const store = Effect.map(sharedRedis(), ({ url }) => RedisTokenStore.layer({ url: Redacted.make(url) }))
   tokenStoreContract("RedisTokenStore", Layer.unwrapEffect(store))
+})
+
+const made = (url: string, prefix?: string) => RedisTokenStore.make({ url: Redacted.make(url), prefix })
+
+/** Each operation once, over this store. */
+const works = (store: TokenStore.Service) =>
+  Effect.gen(function*() {
+    yield* store.put("key", "entry", "1 minute")
+    deepStrictEqual(yield* store.get("key"), Option.some("entry"))
+    const lease = Option.getOrThrow(yield* store.lease("key", "1 minute"))
+    assert.isTrue(Option.isNone(yield* store.lease("key", "1 minute")))
+    assert.isTrue(yield* lease.extend)
+    yield* lease.release
+    assert.isFalse(yield* lease.extend)
+    assert.isTrue(yield* store.remove("key", "entry"))
+  })
+
+const config = (variables: Record<string, string>, layer = RedisTokenStore.layerConfig()) =>
+  Layer.build(layer).pipe(
+    Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(variables)))),
+    Effect.map((context) => Layer.succeedContext(context))
+  )
+
+/** Connected, and closed with the scope. */
+const client = <A extends { connect(): Promise<unknown>; destroy(): void }>(
+  make: () => A
+): Effect.Effect<A, never, Scope.Scope> =>
+  Effect.tap(
+    Effect.acquireRelease(Effect.sync(make), (client) => Effect.sync(() => client.destroy())),
+    (client) => Effect.promise(() => client.connect())
+  )
+
+describe.skipIf(isLeftOut)("RedisTokenStore", () => {
+  const emptyRedis = sharedRedis()
+
+  it.scopedLive("puts the prefix before the name of each key", () =>
+    Effect.gen(function*() {
+      const { command, url } = yield* emptyRedis
+      const [mine, theirs, plain] = yield* Effect.all([made(url, "mine:"), made(url, "theirs:"), made(url)])
+      yield* Effect.forEach([mine, theirs, plain], works)
+      yield* mine.put("key", "entry", "1 minute")
+      yield* mine.lease("key", "1 minute")
+      deepStrictEqual((yield* command("KEYS", "*") as Effect.Effect<Array<string>>).sort(), [
+        "mine:key",
+        "mine:key:lease"
+      ])
+      for (const store of [theirs, plain]) {
+        deepStrictEqual(yield* store.get("key"), Option.none())
+        assert.isTrue(Option.isSome(yield* store.lease("key", "1 minute")))
+      }
+      assert.isTrue(yield* mine.remove("key", "entry"))
+    }))
+
+  it.scopedLive("uses the user, the password and the database of the URL, percent-encoded", () =>
+    Effect.gen(function*() {
+      const { command, port } = yield* emptyRedis
+      yield* command("ACL", "SETUSER", "a/user", "on", ">a@password:?", "~*", "+@all")
+      const store = yield* made(`redis://a%2Fuser:a%40password%3A%3F@127.0.0.1:${port}/3`)
+      yield* store.put("key", "entry", "1 minute")
+      deepStrictEqual(yield* command("KEYS", "*"), [])
+      assert.include(String(yield* command("INFO", "keyspace")), "db3:keys=1")
+    }))
+
+  it.scopedLive("gives entries and leases the life that was asked for, a fraction of a millisecond rounded up", () =>
+    Effect.gen(function*() {
+      const { command, url } = yield* emptyRedis
+      const store = yield* made(url)
+      yield* store.put("key", "entry", "50 minutes")
+      yield* store.lease("key", "40 minutes")
+      const minutes = (key: string) => Effect.map(command("PTTL", key), (millis) => Math.ceil(Number(millis) / 60_000))
+      deepStrictEqual(yield* Effect.all([minutes("key"), minutes("key:lease")]), [50, 40])
+      yield* store.put("key", "entry", 0.25)
+      yield* store.put("key", "entry", 0)
+      yield* store.lease("another key", 0)
+    }))
+
+  it.scopedLive("is made from the configuration, by default from STORE_API_REDIS_URL", () =>
+    Effect.gen(function*() {
+      const { url } = yield* emptyRedis
+      const store = Effect.flatMap(TokenStore.TokenStore, works)
+      yield* Effect.provide(store, yield* config({ STORE_API_REDIS_URL: url }))
+      const named = RedisTokenStore.layerConfig({
+        url: Config.redacted("MY_URL"),
+        prefix: Config.string("MY_PREFIX")
+      })
+      yield* Effect.provide(store, yield* config({ MY_URL: url, MY_PREFIX: "mine:" }, named))
+    }))
+
+  it.scopedLive("which is missing, or cannot be used, by its name", () =>
+    Effect.gen(function*() {
+      const missing = yield* Effect.flip(config({}))
+      assert.include(renderings(missing), "STORE_API_REDIS_URL")
+      assert.notStrictEqual((missing as { readonly _tag?: string })._tag, "ConfigurationError")
+      const empty = yield* Effect.flip(config({ STORE_API_REDIS_URL: "" }))
+      assert.strictEqual((empty as { readonly _tag?: string })._tag, "ConfigurationError")
+    }))
+
+  it.scopedLive.each([
+    "",
+    "an-invented-password",
+    "127.0.0.1:6379/an-invented-password",
+    "http://:an-invented-password@127.0.0.1",
+    "redis://",
+    "redis://:an-invented-password@",
+    "redis://:an-invented-password@127.0.0.1:65536",
+    "redis://:an-invented-password@127.0.0.1/database",
+    "redis://:an-invented-password%zz@127.0.0.1",
+    "unix:///tmp/an-invented-password"
+  ])("does not take %s for a URL; the error shows nothing of it", (url) =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(made(url))
+      assert.strictEqual(error._tag, "ConfigurationError")
+      assert.strictEqual(error.option, "RedisTokenStore.url")
+      assert.notInclude(renderings(error), "invented")
+      assert.include(renderings(url), url, "control")
+    }))
+
+  it.scopedLive("fails for a reason that names neither URL nor password nor what was sent", () =>
+    Effect.gen(function*() {
+      const { port, stop } = yield* redisServer([], "an-invented-password")
+      const store = yield* made(`redis://:an-invented-other@127.0.0.1:${port}`)
+      const refused = yield* Effect.flip(store.put("an-invented-key", "an-invented-entry", "1 minute"))
+      yield* stop
+      const withoutRedis = yield* made(`redis://:an-invented-password@127.0.0.1:${port}`)
+      const gone = yield* Effect.flip(withoutRedis.lease("key", "1 minute"))
+      deepStrictEqual([refused.operation, refused.reason, gone.operation, gone.reason], [
+        ...["put", "WRONGPASS"],
+        ...["lease", "ECONNREFUSED"]
+      ])
+      for (const error of [refused, gone]) {
+        assert.notInclude(renderings(error), "invented")
+        assert.notInclude(renderings(error), String(port))
+      }
+    }))
+
+  describe("fromClient", () => {
+    it.scopedLive("works over a client, which stays open, and over a pool", () =>
+      Effect.gen(function*() {
+        const { command, connected, url } = yield* emptyRedis
+        const own = yield* client(() => createClient({ url }))
+        yield* works(RedisTokenStore.fromClient(own))
+        yield* works(RedisTokenStore.fromClient(own, "mine:"))
+        assert.strictEqual(yield* connected, 1)
+        const pool = yield* client(() => createClientPool({ url }, { minimum: 3 }))
+        yield* works(RedisTokenStore.fromClient(pool))
+        assert.isAtLeast(yield* connected, 4)
+        yield* RedisTokenStore.fromClient(pool, "pool:").put("key", "entry", "1 minute")
+        deepStrictEqual(yield* command("KEYS", "*"), ["pool:key"])
+      }))
+
+    it.scopedLive("fails with a typed error when the client does", () =>
+      Effect.gen(function*() {
+        const { url } = yield* emptyRedis
+        const own = yield* client(() => createClient({ url }))
+        const store = RedisTokenStore.fromClient(own)
+        own.destroy()
+        const error = yield* Effect.flip(store.get("key"))
+        assert.strictEqual(error._tag, "TokenStoreError")
+        assert.strictEqual(error.operation, "get")
+      }))
+  })
 })

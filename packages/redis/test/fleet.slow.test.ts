@@ -1,10 +1,15 @@
+import { spawn } from "node:child_process"
 import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { Fault } from "@store-api/emulator"
 import { Effect, Fiber } from "effect"
-import { share, shop, tokens, until, warningsOf } from "./support/fleet.js"
+import { bundle } from "../../platform-node/test/support/bundle.js"
+import { canMakeCertificates } from "../../platform-node/test/support/certificates.js"
+import { connected, reasonsOf, renewal, share, shop, tokens, until, warningsOf } from "./support/fleet.js"
 import { fleetTests, realTime } from "./support/fleetTests.js"
+import type { Settings } from "./support/member.js"
 import { fleetOfProcesses, open, processes } from "./support/processes.js"
-import { isLeftOut, redisServer } from "./support/redisServer.js"
+import { isLeftOut, redisOverTls, redisServer } from "./support/redisServer.js"
 
 fleetTests({ name: "16 processes", size: 16, fleet: fleetOfProcesses(16), pace: realTime(1000), life: 8000 })
 
@@ -34,5 +39,89 @@ describe.skipIf(isLeftOut)("the process that asks for the token of all", () => {
         for (const warnings of yield* warningsOf(members)) assert.isEmpty(warnings)
       }),
     120_000
+  )
+})
+
+const limit = 90_000
+
+/** Node reads NODE_EXTRA_CA_CERTS when a process starts. */
+const twoThatTrust = (
+  redis: { readonly cert: string; readonly tlsUrl: string },
+  settings: Parameters<typeof open>[1]
+) =>
+  Effect.flatMap(
+    processes(2, { NODE_EXTRA_CA_CERTS: redis.cert }),
+    (all) =>
+      Effect.forEach(all, (process) => open(process, { ...settings, redisUrl: redis.tlsUrl }), { concurrency: 2 })
+  )
+
+describe.skipIf(isLeftOut || !canMakeCertificates)("over TLS", () => {
+  it.scopedLive("processes that trust the authority share a token", () =>
+    Effect.gen(function*() {
+      const [redis, { asked, settings }] = yield* Effect.all([redisOverTls("no"), shop()])
+      const members = yield* twoThatTrust(redis, settings)
+      yield* connected(members)
+      deepStrictEqual(yield* renewal(members, asked), { requests: 1, tokens: 1 })
+      deepStrictEqual(yield* reasonsOf(members), [[], []])
+    }), limit)
+
+  it.scopedLive(
+    "a trusted certificate of another host is refused: a token and a warning each",
+    () =>
+      Effect.gen(function*() {
+        const [redis, { asked, settings }] = yield* Effect.all([redisOverTls("no", "redis.shop.example"), shop()])
+        const members = yield* twoThatTrust(redis, settings)
+        deepStrictEqual(yield* renewal(members, asked), { requests: 2, tokens: 2 })
+        const reason = "ERR_TLS_CERT_ALTNAME_INVALID"
+        deepStrictEqual(yield* reasonsOf(members), [[reason], [reason]])
+        yield* until("no member is connected", Effect.map(redis.connected, (count) => count === 0))
+      }),
+    limit
+  )
+})
+
+/** How long a process may take to exit once it is done, in milliseconds. A client that reconnects pauses for two seconds. */
+const patience = { mustEnd: 20_000, goesOn: 4000 }
+
+/** Runs `once.ts`: what it wrote, and its exit code, if it exited. */
+const run = (file: string, settings: Settings, waits: number, ...end: ReadonlyArray<string>) =>
+  Effect.async<{ readonly output: string; readonly code: number | null }>((resume) => {
+    const child = spawn(process.execPath, [file, JSON.stringify(settings), ...end], {
+      env: { ...process.env, NODE_OPTIONS: "" },
+      stdio: ["ignore", "pipe", "inherit"]
+    })
+    let output = ""
+    let waiting: NodeJS.Timeout | undefined
+    child.stdout.on("data", (chunk: Buffer) => {
+      output += chunk.toString()
+      waiting ??= setTimeout(() => child.kill("SIGKILL"), waits)
+    })
+    child.on("close", (code) => {
+      clearTimeout(waiting)
+      resume(Effect.succeed({ output, code }))
+    })
+    return Effect.sync(() => child.kill("SIGKILL"))
+  })
+
+const ended = { output: "done\n", code: 0 }
+
+describe.skipIf(isLeftOut)("the end of the scope", () => {
+  it.scopedLive(
+    "lets the process exit, also when Redis does not respond or is away; an open scope keeps it running",
+    () =>
+      Effect.gen(function*() {
+        const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
+        const file = yield* bundle(new URL("./child/once.ts", import.meta.url))
+        const at = { ...settings, redisUrl: redis.url }
+        deepStrictEqual(yield* run(file, at, patience.mustEnd), ended)
+        deepStrictEqual(yield* run(file, at, patience.goesOn, "leaked"), { output: "done\n", code: null })
+        assert.strictEqual(yield* asked, 1)
+        yield* redis.pause
+        deepStrictEqual(yield* run(file, at, patience.mustEnd), ended)
+        yield* redis.stop
+        deepStrictEqual(yield* run(file, at, patience.mustEnd), ended)
+        assert.strictEqual(yield* asked, 3)
+      }),
+    limit
   )
 })

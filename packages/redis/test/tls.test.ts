@@ -5,7 +5,7 @@ import { createClient } from "@redis/client"
 import { RedisTokenStore } from "@store-api/redis"
 import { Effect, Option } from "effect"
 import { canMakeCertificates } from "../../platform-node/test/support/certificates.js"
-import { withVariables } from "../../platform-node/test/support/withVariables.js"
+import { withVariables } from "../../platform-node/test/utils.js"
 import { inProcess, reasonsOf, renewal, shop, until } from "./support/fleet.js"
 import { isLeftOut, redisOverTls } from "./support/redisServer.js"
 

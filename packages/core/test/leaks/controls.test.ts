@@ -1,13 +1,13 @@
 import { inspect } from "node:util"
 import { Headers, HttpClient, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { Cause, Effect, Either, Option, Schema } from "effect"
 import { NodeInspectSymbol } from "effect/Inspectable"
 import * as Canary from "./support/canary.js"
-import { encodings } from "./support/encodings.js"
-import { leaksIn } from "./support/leaksIn.js"
-import { render, renderDistinct } from "./support/renderings.js"
-import { find } from "./support/search.js"
+import { encodings } from "./support/canary.js"
+import { render, renderDistinct, renderings } from "./support/renderings.js"
+import { find, leaksIn } from "./support/search.js"
 import { capture } from "./support/telemetry.js"
 import { watchProcess } from "./support/watchProcess.js"
 
@@ -170,4 +170,48 @@ describe("a naive program is found out", () => {
         "warning"
       ])
     }))
+})
+
+/** Carries a text wherever an error can carry one. */
+class Carrier extends Error {
+  readonly held: string
+  constructor(text: string) {
+    super(text)
+    this.held = text
+  }
+}
+
+describe("the search", () => {
+  const canaries = [Canary.secret(), Canary.token()]
+
+  describe.each(Object.keys(encodings))("finds a canary in the encoding: %s", (name) => {
+    const encode = encodings[name] ?? String
+
+    it.each(canaries)("bare, a $name", (canary) => {
+      const found = find(`<before ${encode(canary.value)} after>`, canaries)
+      assert.isAbove(found.length, 0)
+      assert.isTrue(found.every((finding) => finding.canary === canary.name))
+    })
+
+    it.each(Object.keys(renderings))("by the rendering: %s", (rendering) => {
+      for (const canary of canaries) {
+        const outputs = render("", new Carrier(encode(canary.value))).filter(({ name }) => name === `: ${rendering}`)
+        assert.lengthOf(outputs, 1)
+        assert.isAbove(outputs.flatMap(({ text }) => find(text, [canary])).length, 0)
+      }
+    })
+  })
+
+  it("finds nothing in what is no canary, nor in another one, in any encoding", () => {
+    for (const encode of Object.values(encodings)) {
+      deepStrictEqual(find(encode(Canary.secret().value), canaries), [])
+      deepStrictEqual(find(encode(Canary.token().value), canaries), [])
+    }
+    deepStrictEqual(find(Buffer.from("x".repeat(2000)).toString("hex"), canaries), [])
+    deepStrictEqual(find("", canaries), [])
+  })
+
+  it("a piece of 11 characters is no finding", () => {
+    for (const { name, value } of canaries) deepStrictEqual(find(`… ${value.slice(3, 14)} …`, [{ name, value }]), [])
+  })
 })

@@ -3,10 +3,9 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenResponse } from "@store-api/core"
 import { Option, Redacted } from "effect"
 import * as Canary from "./support/canary.js"
-import { encodings } from "./support/encodings.js"
-import { leaksIn } from "./support/leaksIn.js"
+import { encodings } from "./support/canary.js"
 import { renderDistinct } from "./support/renderings.js"
-import { find } from "./support/search.js"
+import { find, leaksIn } from "./support/search.js"
 
 const dialects: Readonly<Record<string, (said: string) => unknown>> = {
   "RFC 6749": (said) => ({ error: said, error_description: `no such client: ${said}` }),

@@ -5,8 +5,8 @@ import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { Effect, Layer, Schema, Stream } from "effect"
 import { token } from "../support/scriptedSource.js"
 import * as Canary from "./support/canary.js"
-import { leaksIn } from "./support/leaksIn.js"
 import { render } from "./support/renderings.js"
+import { leaksIn } from "./support/search.js"
 
 const canary = Canary.token()
 

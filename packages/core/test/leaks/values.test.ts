@@ -13,8 +13,8 @@ import {
 } from "@store-api/core"
 import { Config, ConfigProvider, DateTime, Effect, Either, Layer, Option, Redacted, Schema } from "effect"
 import * as Canary from "./support/canary.js"
-import { leaksIn } from "./support/leaksIn.js"
 import { render } from "./support/renderings.js"
+import { leaksIn } from "./support/search.js"
 
 const secret = Canary.secret()
 const token = Canary.token()

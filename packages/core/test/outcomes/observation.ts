@@ -1,10 +1,75 @@
 /** An emulator, a client and what comes of it: the frame of every row. */
+import { inspect } from "node:util"
 import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
 import { Emulator, type RecordedRequest, type Scenario } from "@store-api/emulator"
-import { Context, Duration, Effect, Exit, Layer, Option, Redacted, Schedule, Scope } from "effect"
+import {
+  Cause,
+  Context,
+  Duration,
+  Effect,
+  Exit,
+  Layer,
+  Logger,
+  LogLevel,
+  Option,
+  Redacted,
+  Schedule,
+  Scope,
+  Tracer
+} from "effect"
 import { renderings } from "../support/renderings.js"
 import type { Client } from "./clients.js"
-import * as Traces from "./traces.js"
+
+interface Traces {
+  readonly record: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  readonly text: Effect.Effect<string>
+}
+
+/** What exporters take from a span: of its end, the failure. */
+const line = (span: Tracer.Span) =>
+  inspect([span.name, [...span.attributes]], { depth: 10 }) +
+  (span.status._tag === "Ended" && Exit.isFailure(span.status.exit)
+    ? Cause.pretty(span.status.exit.cause, { renderErrorCause: true })
+    : "")
+
+const makeTraces: Effect.Effect<Traces> = Effect.map(Effect.tracer, (native) => {
+  const lines: Array<string> = []
+  const spans: Array<Tracer.Span> = []
+  const loggers = [Logger.jsonLogger, Logger.logfmtLogger, Logger.stringLogger].map((logger) =>
+    Logger.map(logger, (text) => void lines.push(text))
+  )
+  const logger = loggers.reduce((all, one) => Logger.zipLeft(all, one))
+  const tracer = Tracer.make({
+    context: (f) => f(),
+    span: (...parameters) => {
+      const span = native.span(...parameters)
+      spans.push(span)
+      return span
+    }
+  })
+  return {
+    record: (effect) =>
+      effect.pipe(
+        Effect.withTracer(tracer),
+        Effect.provide(Logger.replace(Logger.defaultLogger, logger)),
+        Logger.withMinimumLogLevel(LogLevel.All)
+      ),
+    text: Effect.sync(() => [...lines, ...spans.map(line)].join("\n"))
+  }
+})
+
+/** Whether a text holds a value, as it is or as it would be written in a form, in JSON, in base64 or as bytes. */
+const holds = (text: string, value: string): boolean => {
+  const packed = text.replace(/\s/g, "")
+  return [
+    value,
+    encodeURIComponent(value),
+    JSON.stringify(value).slice(1, -1),
+    Buffer.from(value).toString("base64").replace(/=+$/, ""),
+    Buffer.from(value).toString("hex"),
+    Buffer.from(value).join(",")
+  ].some((form) => packed.includes(form.replace(/\s/g, "")))
+}
 
 /** How long the client may take, in milliseconds. */
 export interface Timing {
@@ -76,7 +141,7 @@ export const observe = <A, E>(
 ) =>
   Effect.scoped(Effect.gen(function*() {
     const emulator = yield* Emulator.make({ ...run.emulator, tls: run.scenario.tls })
-    const traces = yield* Traces.make
+    const traces = yield* makeTraces
     yield* emulator.fail(run.scenario.script)
 
     const scope = yield* Scope.make()
@@ -112,6 +177,6 @@ export const observe = <A, E>(
       socketsLeft: yield* socketsLeft(emulator),
       requests: yield* emulator.requests,
       elsewhere: yield* emulator.elsewhere.requests,
-      leaked: hidden.some((value) => Traces.holds(shown, Redacted.value(value)))
+      leaked: hidden.some((value) => holds(shown, Redacted.value(value)))
     }
   }))

@@ -1,5 +1,6 @@
 /** Values that must not be seen, and that nothing else looks like. */
 import { randomBytes } from "node:crypto"
+import { inspect } from "node:util"
 
 export interface Canary {
   readonly name: string
@@ -16,3 +17,43 @@ export const secret = (): Canary => ({
 
 /** A token as the endpoint could have issued it. */
 export const token = (value: string = randomBytes(32).toString("base64")): Canary => ({ name: "token", value })
+
+const bytes = (value: string) => Array.from(Buffer.from(value))
+const hex = (byte: number) => byte.toString(16).padStart(2, "0")
+
+/** Base64 of the value in the midst of something else, which shifts its bits by 0, 2 or 4. */
+const base64 = (encoding: "base64" | "base64url", before: string) => (value: string) =>
+  Buffer.from(`${before}${value}&more=1`).toString(encoding)
+
+export const encodings: Readonly<Record<string, (value: string) => string>> = {
+  "raw": (value) => value,
+  "a piece of 12": (value) => value.slice(9, 21),
+  "the last 12": (value) => value.slice(-12),
+  "over lines": (value) => (value.match(/.{1,7}/g) ?? []).join("\n  "),
+  "as joined strings": (value) => `'${value.slice(0, 5)}' +\n '${value.slice(5)}'`,
+  "percent": encodeURIComponent,
+  "percent, lower case": (value) => encodeURIComponent(value).replace(/%../g, (code) => code.toLowerCase()),
+  "percent, each byte": (value) => bytes(value).map((byte) => `%${hex(byte)}`).join(""),
+  "percent, twice": (value) => encodeURIComponent(encodeURIComponent(value)),
+  "form": (value) => new URLSearchParams({ value }).toString().slice("value=".length),
+  "form-decoded": (value) => value.replaceAll("+", " "),
+  "base64": base64("base64", ""),
+  "base64, shifted by 2": base64("base64", "id:"),
+  "base64, shifted by 4": base64("base64", "id::"),
+  "base64, shifted by 6": base64("base64", "id:::"),
+  "base64url": base64("base64url", ""),
+  "base64url, shifted by 2": base64("base64url", "id:"),
+  "base64url, shifted by 4": base64("base64url", "id::"),
+  "hex": (value) => bytes(value).map(hex).join(""),
+  "hex, upper case": (value) => bytes(value).map(hex).join("").toUpperCase(),
+  "hex literals": (value) => bytes(value).map((byte) => `0x${hex(byte)}`).join(", "),
+  "Buffer": (value) => inspect(Buffer.from(value)),
+  "Buffer as JSON": (value) => JSON.stringify(Buffer.from(value)),
+  "decimal bytes": (value) => bytes(value).join(", "),
+  "decimal bytes over lines": (value) => inspect(new Uint8Array(bytes(value)), { breakLength: 30 }),
+  "decimal bytes by index": (value) => JSON.stringify(new Uint8Array(bytes(value))),
+  "decimal bytes in JSON over lines": (value) => JSON.stringify(bytes(value), null, 2),
+  "JSON escapes": (value) => bytes(value).map((byte) => `\\u00${hex(byte)}`).join(""),
+  "JavaScript escapes": (value) => bytes(value).map((byte) => `\\x${hex(byte)}`).join(""),
+  "JSON in JSON": (value) => JSON.stringify(JSON.stringify({ value: `"${value}"` }))
+}

@@ -1,7 +1,6 @@
 /** What the emulator's scenarios leave out: endpoints that repeat what they were sent, and APIs that break. */
 import { Fault, type FaultModel } from "@store-api/emulator"
-import type { Canary } from "./canary.js"
-import { encodings } from "./encodings.js"
+import { type Canary, encodings } from "./canary.js"
 
 export type Script = (secret: Canary) => FaultModel.Script
 

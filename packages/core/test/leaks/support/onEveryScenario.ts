@@ -8,8 +8,8 @@ import type { Canary } from "./canary.js"
 import { type Client, clients } from "./clients.js"
 import { extraScenarios, overTls } from "./extraScenarios.js"
 import { take } from "./journey.js"
-import { leaksIn } from "./leaksIn.js"
 import type { Output } from "./renderings.js"
+import { leaksIn } from "./search.js"
 import { watchProcess } from "./watchProcess.js"
 
 const scenarios = [

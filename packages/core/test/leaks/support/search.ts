@@ -4,6 +4,7 @@
  * is a finding.
  */
 import type { Canary } from "./canary.js"
+import type { Output } from "./renderings.js"
 
 export interface Finding {
   readonly canary: string
@@ -130,3 +131,11 @@ const common = (left: string, atLeft: number, right: string, atRight: number): n
   while (same(from - 1)) from--
   return to - from
 }
+
+/** All outputs at once, each text once, since there is nothing to find; one by one only when there is. */
+export const leaksIn = (outputs: ReadonlyArray<Output>, canaries: ReadonlyArray<Canary>): ReadonlyArray<string> =>
+  find([...new Set(outputs.map(({ text }) => text))].join("\n---\n"), canaries).length === 0
+    ? []
+    : outputs.flatMap(({ name, text }) =>
+      find(text, canaries).map(({ canary, encoding }) => `${name} shows the ${canary} (${encoding})`)
+    )

@@ -1,3 +1,4 @@
 import { onEveryScenario } from "./support/onEveryScenario.js"
 
 onEveryScenario("fetch")
+onEveryScenario("node:http")

@@ -1,0 +1,16 @@
+/** The same tests as in `npm test`, on more cases and on the other HTTP clients. */
+import { FetchHttpClient } from "@effect/platform"
+import { NodeHttpClient } from "@effect/platform-node"
+import { describe } from "@effect/vitest"
+import { interruption } from "./support/interruption.js"
+import { overSockets } from "./support/overSockets.js"
+import { keepsTheRules } from "./support/providerModel.js"
+
+keepsTheRules(5000)
+
+describe("AccessTokenProvider, interruption", () => {
+  interruption({ every: 1, runs: 300 })
+})
+
+overSockets("node:http", NodeHttpClient.layer)
+overSockets("fetch", FetchHttpClient.layer)

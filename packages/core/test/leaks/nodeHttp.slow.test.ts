@@ -1,3 +1,0 @@
-import { onEveryScenario } from "./support/onEveryScenario.js"
-
-onEveryScenario("node:http")

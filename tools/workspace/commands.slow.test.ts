@@ -15,21 +15,15 @@ const pretending = (version: string, script: string) => {
 }
 
 describe("on a Node that is too old", () => {
-  it.each(["tools/workspace/start.mjs", "tools/workspace/run.mjs"])(
-    "%s says so in one sentence",
-    async (script) => {
-      for (const version of ["18.20.8", "20.18.3"]) {
-        const { status, stderr, stdout } = await pretending(version, script)
-        assert.strictEqual(status, 1)
-        assert.strictEqual(stdout, "")
-        const needed = manifest.engines.node.replace(">=", "")
-        assert.strictEqual(
-          stderr,
-          `This needs Node ${needed} or newer, and this is ${version}: install a newer Node.\n`
-        )
-      }
+  it("tools/workspace/run.mjs says so in one sentence", async () => {
+    for (const version of ["18.20.8", "20.18.3"]) {
+      const { status, stderr, stdout } = await pretending(version, "tools/workspace/run.mjs")
+      assert.strictEqual(status, 1)
+      assert.strictEqual(stdout, "")
+      const needed = manifest.engines.node.replace(">=", "")
+      assert.strictEqual(stderr, `This needs Node ${needed} or newer, and this is ${version}: install a newer Node.\n`)
     }
-  )
+  })
 
   it("nothing is said on the oldest that will do, and on newer ones", async () => {
     for (const version of ["20.19.0", "22.0.0", "24.1.0"]) {

@@ -3,7 +3,8 @@
  *
  *   node tools/workspace/run.mjs eslint .
  *
- * `build` is the compiler with the projects to compile, `pnpm` the version that package.json pins.
+ * `build` is the compiler with the projects to compile, `pnpm` the version that package.json pins, and `start` builds the
+ * examples and runs the demo in this process.
  */
 import "./require-node.mjs"
 import { build, install, pnpm, tool } from "./workspace.mjs"
@@ -14,5 +15,8 @@ if (name === "pnpm") pnpm(args)
 else {
   install()
   if (name === "build") build(...args)
-  else tool(name, args)
+  else if (name === "start") {
+    build("examples/tsconfig.src.json")
+    import("../../examples/dist/demo.js")
+  } else tool(name, args)
 }

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { read } from "./support/dashboard.js"
-import { isLeftOut, promtool, type Verdict } from "./support/promtool.js"
+import { isLeftOut, promtool, type Verdict } from "./support/prometheus.js"
 
 const files = {
   "alerts.yml": read("alerts.yml"),

@@ -8,7 +8,7 @@ import { Context, Effect, Equal, Exit, HashSet, Layer, ManagedRuntime } from "ef
 import { named, read, shownIn, targets, variables } from "./support/dashboard.js"
 import { freePort, type Program, secretsIn, start, variablesOf } from "./support/program.js"
 import * as Prometheus from "./support/prometheus.js"
-import { isServerLeftOut } from "./support/promtool.js"
+import { isServerLeftOut } from "./support/prometheus.js"
 import { eventually, fetched, labelsOf } from "./support/scrape.js"
 import { names, type TwoStores, twoStores } from "./support/stores.js"
 

@@ -1,14 +1,50 @@
 /** The two stories: one told with the emulator, one with the real service. */
-import { AccessTokenProvider } from "@store-api/core"
+import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { Emulator } from "@store-api/emulator"
 import { NodeStoreAuth } from "@store-api/platform-node"
-import { Clock, Config, Console, DateTime, Duration, Effect, Layer, Option } from "effect"
+import { Clock, Config, Console, DateTime, Duration, Effect, Layer, Option, Stream } from "effect"
 import * as environment from "./environment.js"
 import { DemoError } from "./failure.js"
 import * as Journal from "./journal.js"
 import * as show from "./show.js"
-import * as steps from "./steps.js"
 import * as timeline from "./timeline.js"
+
+/** Gets the token and shows who it was issued to and when it dies. Never the token itself. */
+const obtain = Effect.gen(function*() {
+  const provider = yield* AccessTokenProvider.AccessTokenProvider
+  const [took, token] = yield* Effect.timed(provider.get)
+  yield* Journal.acquired(token)
+  const told = (text: Option.Option<string>) =>
+    Option.match(text, { onNone: () => "(not told)", onSome: (text) => show.printable(text) })
+  yield* show.row("application", told(token.applicationName))
+  yield* show.row("developer", Option.match(token.developerEmail, { onNone: () => "(not told)", onSome: show.masked }))
+  yield* show.row("client id", told(token.clientId))
+  yield* show.row("acquired", `${DateTime.formatIso(token.acquiredAt)}, in ${show.duration(took)}`)
+  yield* show.row("expires", `${DateTime.formatIso(token.expiresAt)}, by itself`)
+  return token
+})
+
+/** Asks for the token once more: it is the one from before, at once. */
+const fromCache = Effect.gen(function*() {
+  const provider = yield* AccessTokenProvider.AccessTokenProvider
+  const [took, token] = yield* Effect.timed(provider.get)
+  yield* Journal.acquired(token)
+  yield* show.row("acquired", `${DateTime.formatIso(token.acquiredAt)}, had in ${show.duration(took)}`)
+})
+
+/** Calls a protected resource and shows the answer's status. */
+const call = (path: string) =>
+  Effect.gen(function*() {
+    const client = yield* AuthorizedHttpClient.AuthorizedHttpClient
+    const provider = yield* AccessTokenProvider.AccessTokenProvider
+    const [took, status] = yield* Effect.timed(
+      Effect.flatMap(client.get(path), (response) => Effect.as(Stream.runDrain(response.stream), response.status))
+    )
+    yield* Journal.called
+    yield* Effect.flatMap(provider.current, Effect.transposeMapOption(Journal.acquired))
+    yield* show.row(`GET ${show.printable(path.replace(/[?#].*$/s, ""))}`, `${status}, in ${show.duration(took)}`)
+    return status
+  })
 
 const tokenLife = Duration.seconds(2)
 
@@ -49,15 +85,15 @@ export const withEmulator = Effect.gen(function*() {
   )
 
   yield* show.title("A token")
-  yield* steps.obtain
+  yield* obtain
 
   yield* show.title("A protected call")
-  yield* steps.call(path)
+  yield* call(path)
   yield* showTokenRequests
 
   yield* show.title("The same again, from the cache")
-  yield* steps.fromCache
-  yield* steps.call(path)
+  yield* fromCache
+  yield* call(path)
   yield* showTokenRequests
 
   yield* show.title("Expiry: nobody asks until the token is dead")
@@ -69,7 +105,7 @@ export const withEmulator = Effect.gen(function*() {
       Effect.catchTag("TokenExpiredError", (error) => Effect.succeed(`is refused: ${error._tag}, ${error.reason}`))
     )
   )
-  yield* steps.call(path)
+  yield* call(path)
   yield* showTokenRequests
 
   yield* Effect.sleep("700 millis")
@@ -78,7 +114,7 @@ export const withEmulator = Effect.gen(function*() {
   const revoked = yield* emulator.revoke()
   yield* Journal.revoked
   yield* show.row("revoked", revoked === 1 ? "1 token" : `${revoked} tokens`)
-  yield* steps.call(path)
+  yield* call(path)
   const after = (yield* emulator.requests).slice(before)
   yield* show.row(
     "on the wire",
@@ -106,19 +142,19 @@ export const withService = Effect.gen(function*() {
   yield* Console.log("The STORE_API_* variables are set, so this is the service that they name.")
 
   yield* show.title("A token")
-  const token = yield* steps.obtain
+  const token = yield* obtain
 
   const path = yield* Config.option(Config.nonEmptyString("STORE_API_DEMO_PATH"))
   yield* show.title("A protected call")
   if (Option.isSome(path)) {
-    const status = yield* steps.call(path.value)
+    const status = yield* call(path.value)
     if (status >= 400) return yield* new DemoError({ message: refused(status) })
   } else {
     yield* show.row("skipped", "STORE_API_DEMO_PATH, a path below STORE_API_URL, is not set")
   }
 
   yield* show.title("The token again, from the cache")
-  yield* steps.fromCache
+  yield* fromCache
 
   yield* timeline.draw({ to: DateTime.toEpochMillis(token.expiresAt) })
 }).pipe(

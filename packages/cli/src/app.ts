@@ -1,4 +1,5 @@
 /** The whole command line, with its help and completions. A command is loaded when it is run. */
+import { createRequire } from "node:module"
 import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
 import * as Options from "@effect/cli/Options"
@@ -7,7 +8,11 @@ import * as Effect from "effect/Effect"
 import { exitCodes, Fault } from "./Fault.js"
 import * as flags from "./flags.js"
 import { withPlainConsole } from "./output.js"
-import { version } from "./version.js"
+
+const manifest: unknown = createRequire(import.meta.url)("../package.json")
+
+/** Of this package. */
+const version: string = (manifest as { readonly version: string }).version
 
 const optionOf = (name: string, { alias, many, text, value }: flags.Flag): Options.Options<unknown> => {
   const named = <A>(option: Options.Options<A>): Options.Options<A> => {

@@ -8,7 +8,6 @@ import type { Script } from "./FaultModel.js"
 import * as answers from "./internal/scenarios/answers.js"
 import * as api from "./internal/scenarios/api.js"
 import * as connections from "./internal/scenarios/connections.js"
-import * as redirects from "./internal/scenarios/redirects.js"
 import * as refusals from "./internal/scenarios/refusals.js"
 
 /**
@@ -38,7 +37,7 @@ const scenarios = {
   ...connections.floods,
   ...connections.recoveries,
   ...connections.tls,
-  ...redirects.redirects,
+  ...answers.redirects,
   ...refusals.refusals,
   ...refusals.retryAfter,
   ...refusals.unavailable,

@@ -3,6 +3,7 @@ import { parseArgs } from "node:util"
 import * as Config from "effect/Config"
 import * as Console from "effect/Console"
 import * as Data from "effect/Data"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
@@ -10,7 +11,6 @@ import { type Client, demoClient } from "../Client.js"
 import * as Emulator from "../Emulator.js"
 import type { EmulatorError } from "../EmulatorError.js"
 import type { RecordedRequest } from "../RecordedRequest.js"
-import * as duration from "./duration.js"
 import { Observer } from "./observer.js"
 
 const help = `store-api-emulator: the store API suite's access-token service and a protected API, on this machine
@@ -75,7 +75,7 @@ const toOptions = (found: Flags, secret: Option.Option<Redacted.Redacted>) =>
     if (found.port !== undefined && !/^\d{1,5}$/.test(found.port)) {
       return yield* wrong("--port must be a whole number from 0 to 65535")
     }
-    const tokenLife = Option.map(Option.fromNullable(found["token-life"]), duration.parse)
+    const tokenLife = Option.map(Option.fromNullable(found["token-life"]), parseDuration)
     if (Option.isSome(tokenLife) && Option.isNone(tokenLife.value)) {
       return yield* wrong("--token-life must be a time such as 500ms, 2s or 5m")
     }
@@ -128,3 +128,25 @@ export const run = (args: ReadonlyArray<string>) =>
     yield* Console.log(greeting(emulator.url, client))
     return yield* Effect.never
   }).pipe(Effect.scoped)
+
+const units = {
+  ms: Duration.millis,
+  millis: Duration.millis,
+  s: Duration.seconds,
+  second: Duration.seconds,
+  seconds: Duration.seconds,
+  m: Duration.minutes,
+  minute: Duration.minutes,
+  minutes: Duration.minutes,
+  h: Duration.hours,
+  hour: Duration.hours,
+  hours: Duration.hours
+}
+
+const isUnit = (text: string): text is keyof typeof units => Object.hasOwn(units, text)
+
+/** Reads a length of time as it is typed: `500ms`, `2s`, `5m`, `1h`, or the long form `2 seconds`. */
+const parseDuration = (text: string): Option.Option<Duration.Duration> => {
+  const [, amount = "", unit = ""] = /^(\d+(?:\.\d+)?) ?([a-z]+)$/.exec(text) ?? []
+  return isUnit(unit) ? Option.some(units[unit](Number(amount))) : Option.none()
+}

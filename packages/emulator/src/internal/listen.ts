@@ -11,8 +11,10 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import { EmulatorError } from "../EmulatorError.js"
-import * as connections from "./connections.js"
+import type { Fault } from "../FaultModel.js"
+import { end } from "./ending.js"
 import type { Settings } from "./settings.js"
+import type { TlsServers } from "./tls.js"
 
 export interface Listening {
   readonly origin: string
@@ -22,11 +24,11 @@ export interface Listening {
 export const listen = (
   settings: Settings,
   app: HttpApp.Default,
-  meeting: connections.Meeting
+  meeting: Meeting
 ): Effect.Effect<Listening, EmulatorError, Scope.Scope> =>
   Effect.gen(function*() {
     const nodeServer = Http.createServer()
-    const sockets = connections.intercept(nodeServer, meeting)
+    const sockets = intercept(nodeServer, meeting)
 
     const server = yield* NodeHttpServer.make(() => nodeServer, { host: settings.host, port: settings.port }).pipe(
       Effect.mapError((error) => cannotListen(error, settings))
@@ -83,4 +85,41 @@ const cannotListen = ({ cause }: ServeError, { host, port }: Settings) => {
         message: `Cannot listen on port ${port} of ${host} (${code}): choose another port.`
       })
   }
+}
+
+interface Meeting {
+  readonly take: () => Option.Option<Fault>
+  readonly tls: TlsServers | undefined
+}
+
+/** Puts itself before a server that is not listening yet; answers the set of open sockets. */
+const intercept = (server: Http.Server, { take, tls }: Meeting): ReadonlySet<Socket> => {
+  const sockets = new Set<Socket>()
+  const listeners = server.listeners("connection")
+  const serve = (socket: Socket) => {
+    for (const listener of listeners) Reflect.apply(listener, server, [socket])
+  }
+  server.removeAllListeners("connection")
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket)
+    socket.once("close", () => sockets.delete(socket))
+    const fault = Option.getOrUndefined(take())
+    if (fault?._tag === "Connection") {
+      breakOff(socket, fault)
+    } else if (tls === undefined) {
+      serve(socket)
+    } else {
+      tls.accept(socket, fault?._tag === "Tls" ? fault.flaw : undefined, serve)
+    }
+  })
+  return sockets
+}
+
+const breakOff = (socket: Socket, { bytes, ending }: Extract<Fault, { _tag: "Connection" }>) => {
+  socket.on("error", () => undefined)
+  // Somebody has to read, or nobody would see the client go.
+  socket.on("end", () => socket.destroy())
+  socket.resume()
+  if (bytes.length > 0) socket.write(bytes)
+  end(socket, ending)
 }

@@ -11,9 +11,9 @@ import type { Body } from "./body.js"
 import { end } from "./ending.js"
 import type { Exchange } from "./exchange.js"
 import type { Settings } from "./settings.js"
-import * as slowBody from "./slowBody.js"
 import type { Tokens } from "./tokens.js"
-import { write } from "./write.js"
+import * as slowBody from "./writeBody.js"
+import { write } from "./writeBody.js"
 
 type Response = Effect.Effect<HttpServerResponse.HttpServerResponse>
 

@@ -1,7 +1,7 @@
 /** The token endpoint answers 200: with a token, with a token's life that is none, with something else. */
 import { Buffer } from "node:buffer"
 import * as Fault from "../../Fault.js"
-import { alike, scenario } from "./scenario.js"
+import { alike, overTls, scenario } from "./scenario.js"
 
 const token = { access_token: "token-of-a-scenario", token_type: "bearer", expires_in: 3600 }
 const body = JSON.stringify(token)
@@ -94,3 +94,28 @@ export const bodies = alike("token/body-", noToken, {
   "nothing": Fault.body(""),
   "no-content": Fault.status(204)
 })
+
+const refused = "TokenRequestError (Redirect) after one attempt"
+
+export const redirects = {
+  ...alike("token/redirect-", refused, {
+    "301": Fault.redirect(301, "elsewhere"),
+    "302": Fault.redirect(302, "elsewhere"),
+    "303": Fault.redirect(303, "elsewhere"),
+    "307": Fault.redirect(307, "elsewhere"),
+    "308": Fault.redirect(308, "elsewhere"),
+    "301-to-itself": Fault.redirect(301, "itself"),
+    "302-to-itself": Fault.redirect(302, "itself"),
+    "303-to-itself": Fault.redirect(303, "itself"),
+    "307-to-itself": Fault.redirect(307, "itself"),
+    "308-to-itself": Fault.redirect(308, "itself"),
+    "loop": Fault.redirect(307, "loop", { times: Infinity }),
+    "without-location": Fault.redirect(302, {}),
+    "to-no-url": Fault.redirect(302, { location: "http://[" }),
+    "to-another-scheme": Fault.redirect(302, { location: "ftp://store.example.invalid/token" }),
+    "to-nothing": Fault.redirect(302, { location: "" }),
+    "with-endless-body": Fault.flood(Infinity, { status: 302 })
+  }),
+  "token/redirect-302-to-http": overTls(refused, Fault.redirect(302, "elsewhere")),
+  "token/redirect-307-to-http": overTls(refused, Fault.redirect(307, "elsewhere"))
+}

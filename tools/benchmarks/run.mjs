@@ -14,4 +14,4 @@ takesOnly(...(part === undefined ? ["--quick"] : [part, "--check"]))
 install()
 build("tools/benchmarks")
 
-await import(part === undefined ? "./dist/main.js" : `./dist/${part}/main.js`)
+await import(part === undefined ? "./dist/main.js" : part === "fleet" ? "./dist/fleet/main.js" : "./dist/limits.js")

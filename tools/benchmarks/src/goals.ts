@@ -1,7 +1,7 @@
 /** The goals, what was measured of them, and what may never be broken on any machine. */
 import type { Attach } from "./attach.js"
 import { cachedPathGoals, find } from "./cachedPath.js"
-import { coldStartGoal } from "./cli/coldStart.js"
+import { coldStartGoal } from "./coldStart.js"
 import { callers, delay, life, type Load } from "./load.js"
 import type { Results } from "./measure.js"
 import { inFlight } from "./revoked.js"

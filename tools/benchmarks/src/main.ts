@@ -4,7 +4,7 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { coldStartTable } from "./cli/coldStart.js"
+import { coldStartTable } from "./coldStart.js"
 import { broken, goals } from "./goals.js"
 import { machine } from "./machine.js"
 import { measureAll } from "./measure.js"

@@ -1,7 +1,7 @@
 /** The endpoint fails for three seconds around the end of a token, at several phases. */
 import { pause, type Spread, spread } from "./harness.js"
+import { store } from "./peers/effect.js"
 import { aheadOf } from "./peers/index.js"
-import { store } from "./peers/store.js"
 import { type Settings, withTokenServer } from "./tokenServer.js"
 
 /** `from`: seconds from the end of the token to the beginning of the outage. */

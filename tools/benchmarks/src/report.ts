@@ -1,6 +1,6 @@
 /** The report: the goals, ours beside others, and how each was set up. */
 import * as calls from "./calls.js"
-import { coldStartTable } from "./cli/coldStart.js"
+import { coldStartTable } from "./coldStart.js"
 import type { Spread } from "./harness.js"
 import type { Hit } from "./hit.js"
 import { callers, delay, life } from "./load.js"

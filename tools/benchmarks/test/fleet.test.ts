@@ -7,7 +7,7 @@ import { outcomeOf, type Setup } from "../src/fleet/fleet.js"
 import * as formulas from "../src/fleet/formulas.js"
 import { pages } from "../src/fleet/report.js"
 import { common, minute, renewal, scenarios } from "../src/fleet/scenarios.js"
-import { type Sleeper, Sleepers } from "../src/fleet/sleepers.js"
+import { type Sleeper, Sleepers } from "../src/fleet/virtualTime.js"
 
 const processes = 15
 

@@ -5,8 +5,8 @@ import { NodeStoreAuth } from "@store-api/platform-node"
 import { Context, DateTime, Effect, Layer, Option, Redacted, type Scope } from "effect"
 import type { AuthorizationServer, Credentials, Running } from "./AuthorizationServer.js"
 import { callers, leastCalls, load } from "./load.js"
+import { report } from "./page.js"
 import { shows } from "./renderings.js"
-import { report } from "./results.js"
 import { callApi, requestToken } from "./wire.js"
 
 /** What `TokenRefusedError` says of a server's no. */

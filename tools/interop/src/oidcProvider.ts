@@ -1,11 +1,12 @@
 /** `oidc-provider`: opaque tokens, and a resource that introspects each of them over HTTP. */
 import { generateKeyPairSync } from "node:crypto"
 import { Effect, Redacted } from "effect"
-import Provider, { type ClientMetadata, type Configuration } from "oidc-provider"
+import type { ClientMetadata, Configuration } from "oidc-provider"
+import Provider from "oidc-provider"
 import type { AuthorizationServer, Credentials } from "./AuthorizationServer.js"
-import { postFormOk } from "./form.js"
 import { protectedResource, serveTokens, tokenPath } from "./loopback.js"
 import { packageVersion } from "./packageVersion.js"
+import { postFormOk } from "./wire.js"
 
 const credentials: Credentials = {
   clientId: "interop-client",

@@ -1,3 +1,6 @@
+import { appendFileSync } from "node:fs"
+import { Effect } from "effect"
+
 /** The tables of docs/interop.md: each between two comments, its rows what a run reported. */
 
 /** A row of a table: its columns and their texts, the first of them what the row is about. */
@@ -83,3 +86,13 @@ export const differences = (
     ...[...told].filter((fact) => complete && !found.has(fact)).map((fact) => `Not found, but on the page: ${fact}`)
   ]
 }
+
+/**
+ * Adds a row to a table of docs/interop.md. The command names the file in `INTEROP_RESULTS`; without it nothing is kept, so
+ * that a test file can be run alone.
+ */
+export const report = (table: string, row: Row): Effect.Effect<void> =>
+  Effect.sync(() => {
+    const { INTEROP_RESULTS: file } = process.env
+    if (file !== undefined) appendFileSync(file, `${JSON.stringify({ table, row })}\n`)
+  })

@@ -6,7 +6,7 @@ import { isLeftOut } from "../src/debian/Program.js"
 import * as Front from "../src/nginx/Front.js"
 import { nginx } from "../src/nginx/Nginx.js"
 import { oidcProvider } from "../src/oidcProvider.js"
-import { report } from "../src/results.js"
+import { report } from "../src/page.js"
 
 const timeout = 60_000
 

@@ -1,11 +1,10 @@
 import { assert } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { contract, type Quirk } from "../src/contract.js"
-import { postFormOk } from "../src/form.js"
 import { oauth2MockServer } from "../src/oauth2MockServer.js"
 import { inOwnProcess } from "../src/ownProcess.js"
 import { countsWholeSeconds } from "../src/quirks.js"
-import { callApi, requestToken } from "../src/wire.js"
+import { callApi, postFormOk, requestToken } from "../src/wire.js"
 
 const revokesNothing: Quirk = {
   says: "answers 200 to a revocation, and the token lives on",

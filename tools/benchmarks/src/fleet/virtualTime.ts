@@ -1,7 +1,97 @@
 /** Runs effects on virtual time, which passes from one awakening to the next, with chance from a seed. */
 import { Clock, Duration, Effect, Exit, Logger, LogLevel, Random, type Scheduler } from "effect"
-import * as cryptography from "./cryptography.js"
-import { Sleepers } from "./sleepers.js"
+
+/**
+ * The platform's cryptography runs in threads, in a time that is not virtual. It stays what it is; while a simulation runs,
+ * its answers come in the order of the questions, and it can be told when none is open.
+ */
+export interface Cryptography {
+  /** Whether an answer is awaited. */
+  readonly isBusy: () => boolean
+  /** Resolves when no answer is awaited any more, and all who awaited one have it. */
+  readonly idle: () => Promise<void>
+  readonly restore: () => void
+}
+
+const operations = ["decrypt", "deriveBits", "deriveKey", "encrypt", "importKey"] as const
+
+type Operation = (...parameters: ReadonlyArray<unknown>) => Promise<unknown>
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+export const inOrder = (): Cryptography => {
+  const { subtle } = globalThis.crypto
+  let open = 0
+  let last: Promise<unknown> = Promise.resolve()
+
+  const before = operations.map((name) => Object.getOwnPropertyDescriptor(subtle, name))
+  for (const name of operations) {
+    const original = subtle[name].bind(subtle) as Operation
+    const value: Operation = (...parameters) => {
+      open += 1
+      const answer = original(...parameters)
+      const inTurn = last.then(() => answer)
+      last = inTurn.catch(() => undefined).then(() => {
+        open -= 1
+      })
+      // Until its turn has come nobody else looks at a failure.
+      answer.catch(() => undefined)
+      return inTurn
+    }
+    Object.defineProperty(subtle, name, { configurable: true, value })
+  }
+
+  return {
+    isBusy: () => open > 0,
+    idle: async () => {
+      while (open > 0) {
+        await last
+        await turn()
+      }
+    },
+    restore: () => {
+      for (const [index, name] of operations.entries()) {
+        const descriptor = before[index]
+        if (descriptor === undefined) Reflect.deleteProperty(subtle, name)
+        else Object.defineProperty(subtle, name, descriptor)
+      }
+    }
+  }
+}
+
+/** `order`: of those that wake together, the first to sleep is first. */
+export interface Sleeper {
+  readonly at: number
+  readonly order: number
+  /** Gone when it was interrupted. */
+  wake: (() => void) | undefined
+}
+
+/** Who sleeps until when. */
+export class Sleepers {
+  /** The last is the next to wake. */
+  readonly #all: Array<Sleeper> = []
+  #added = 0
+
+  add(at: number, wake: () => void): Sleeper {
+    const sleeper: Sleeper = { at, order: this.#added++, wake }
+    let [low, high] = [0, this.#all.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((this.#all[middle]?.at ?? at) > at) low = middle + 1
+      else high = middle
+    }
+    this.#all.splice(low, 0, sleeper)
+    return sleeper
+  }
+
+  /** The next to wake; those that were interrupted are passed over. */
+  take(): Sleeper | undefined {
+    let next = this.#all.pop()
+    while (next !== undefined && next.wake === undefined) next = this.#all.pop()
+    return next
+  }
+}
 
 export interface VirtualTime {
   /** Milliseconds since the simulation began. */
@@ -47,7 +137,7 @@ export const simulate = async <A>(seed: number, effect: (time: VirtualTime) => E
     }
   }
 
-  const platform = cryptography.inOrder()
+  const platform = inOrder()
   try {
     const fiber = Effect.runFork(
       effect({ now: () => now }).pipe(

@@ -1,11 +1,13 @@
-import { azureRestPipeline } from "./azureRestPipeline.js"
-import { badgatewayOAuth2Fetch } from "./badgatewayOAuth2Fetch.js"
-import { effectCache, effectCachedWithTtl } from "./effectCaches.js"
-import { googleIdentityPool, googleRefreshHandler } from "./googleAuthLibrary.js"
-import { openidClient } from "./openidClient.js"
+import { effectCache, effectCachedWithTtl, store } from "./effect.js"
+import {
+  azureRestPipeline,
+  badgatewayOAuth2Fetch,
+  googleIdentityPool,
+  googleRefreshHandler,
+  openidClient,
+  simpleOauth2
+} from "./libraries.js"
 import type { Peer } from "./Peer.js"
-import { simpleOauth2 } from "./simpleOauth2.js"
-import { store } from "./store.js"
 
 /** Ours first. */
 export const peers: ReadonlyArray<Peer> = [

@@ -5,8 +5,8 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Effect, Redacted, Schema } from "effect"
 import type { AuthorizationServer, Credentials } from "../AuthorizationServer.js"
-import { postFormOk } from "../form.js"
 import { protectedResource } from "../loopback.js"
+import { postFormOk } from "../wire.js"
 import * as Program from "./Program.js"
 
 export const django = Program.find({

@@ -7,9 +7,9 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Redacted, Schedule, Schema, type Scope } from "effect"
 import type { AuthorizationServer, Credentials } from "../AuthorizationServer.js"
-import { postFormOk } from "../form.js"
 import { protectedResource, tokenPath } from "../loopback.js"
 import * as Nginx from "../nginx/Nginx.js"
+import { postFormOk } from "../wire.js"
 import * as Program from "./Program.js"
 
 export const program = Program.find({

@@ -5,8 +5,8 @@ import { NodeStoreAuth } from "@store-api/platform-node"
 import { Context, Effect, Layer, Option, Redacted, type Scope } from "effect"
 import type { Running } from "../AuthorizationServer.js"
 import { tokenPath } from "../loopback.js"
+import { report } from "../page.js"
 import { shows } from "../renderings.js"
-import { report } from "../results.js"
 import * as Nginx from "./Nginx.js"
 
 export interface Options extends Pick<Nginx.Options, "http" | "tls"> {

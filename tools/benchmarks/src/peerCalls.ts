@@ -1,4 +1,4 @@
-/** The endpoint begins to fail while callers have a live token: do they lose it? */
+/** What peers do at a cold start, and when the endpoint fails. */
 import { pause } from "./harness.js"
 import { aheadOf } from "./peers/index.js"
 import type { Peer } from "./peers/Peer.js"
@@ -19,6 +19,7 @@ const every = 20
 /** The last calls begin so long before the token is dead. */
 const spare = 200
 
+/** The endpoint begins to fail while callers have a live token: do they lose it? */
 export const measurePeerFailure = (peer: Peer): Promise<PeerFailure> =>
   withTokenServer({ life, delay: 20, fault: "none" }, async (server) => {
     const client = await peer.make({ server, ahead: aheadOf(life) })
@@ -46,4 +47,24 @@ export const measurePeerFailure = (peer: Peer): Promise<PeerFailure> =>
     await Promise.allSettled(calls)
     await client.close()
     return { name: peer.name, calls: calls.length, lost, requests }
+  })
+
+export interface PeerStampede {
+  readonly name: string
+  readonly callers: number
+  readonly requests: number
+  readonly failed: number
+}
+
+export const sizes = [1, 10, 100, 1000]
+
+/** How many token requests so many callers send at a cold start, through promises. */
+export const measurePeerStampede = (peer: Peer, callers: number): Promise<PeerStampede> =>
+  withTokenServer({ life: 3600, delay: 100, fault: "none" }, async (server) => {
+    const client = await peer.make({ server, ahead: aheadOf(3600) })
+    const outcomes = await Promise.allSettled(Array.from({ length: callers }, () => client.token()))
+    const failed = outcomes.filter(({ status }) => status === "rejected").length
+    const requests = server.arrivals.length
+    await client.close()
+    return { name: peer.name, callers, requests, failed }
   })

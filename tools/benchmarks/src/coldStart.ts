@@ -5,8 +5,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Readable } from "node:stream"
 import { fileURLToPath } from "node:url"
-import { ratio, shuffled, type Spread, spread } from "../harness.js"
-import { type Goal, number, type Table } from "../table.js"
+import { ratio, shuffled, type Spread, spread } from "./harness.js"
+import { type Goal, number, type Table } from "./table.js"
 
 export interface Program {
   readonly name: string
@@ -17,7 +17,7 @@ export interface Program {
 
 export const limit = 1.8
 
-const cli = fileURLToPath(new URL("../../../../packages/cli", import.meta.url))
+const cli = fileURLToPath(new URL("../../../packages/cli", import.meta.url))
 const bin = join(cli, "bin", "store-api.js")
 
 const baseline = "`node -e 'import(\"effect\")'`"

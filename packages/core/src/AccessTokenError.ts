@@ -201,7 +201,7 @@ export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@s
     status: Schema.Int,
     /** The endpoint's code, a word of at most 100 characters (`invalid_client`). Default none. */
     code: OptionalText,
-    /** The endpoint's sentence, one line of at most 256 characters. Default none. */
+    /** The endpoint's sentence, at most 256 characters of RFC 6749 §5.2. Default none. */
     description: OptionalText,
     /**
      * True when the endpoint refused credentials that hold `+` or `%`: a server that form-decodes the body reads another

@@ -155,8 +155,8 @@ export const toBody = (credentials: ClientCredentials): HttpBody.Uint8Array =>
   )
 
 /**
- * What must not be repeated to anyone: the secret, and the id, which is the other half of the credentials. For
- * `TokenResponse.refusal`, which drops the words of a server that repeats them.
+ * Returns what a server's words are searched for by `TokenResponse.refusal`, which drops those that repeat it: the secret,
+ * and an id of at least 8 characters. A shorter id is likely to be a word that servers use.
  *
  * @example
  * ```ts
@@ -172,7 +172,7 @@ export const toBody = (credentials: ClientCredentials): HttpBody.Uint8Array =>
  */
 export const secrets = ({ clientId, clientSecret }: ClientCredentials): ReadonlyArray<Redacted.Redacted> => [
   clientSecret,
-  Redacted.make(clientId)
+  ...clientId.length < 8 ? [] : [Redacted.make(clientId)]
 ]
 
 /**

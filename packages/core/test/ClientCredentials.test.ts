@@ -107,11 +107,14 @@ describe("ClientCredentials", () => {
       }
     })
 
-    it("secret and id are what must not be repeated", () => {
+    it("the secret and an id of at least 8 characters must not be repeated", () => {
       deepStrictEqual(
         ClientCredentials.secrets(credentialsOf("invented-id", "invented-secret")).map(Redacted.value),
         ["invented-secret", "invented-id"]
       )
+      for (const [id, ...ids] of [["seven77"], ["eight888", "eight888"]] as const) {
+        deepStrictEqual(ClientCredentials.secrets(credentialsOf(id, "s")).map(Redacted.value), ["s", ...ids])
+      }
     })
   })
 

@@ -516,6 +516,25 @@ describe("TokenEndpoint's retries", () => {
         assert.include(renderings(other.error), "you sent something")
       }))
 
+    it.effect.each(["a", "id", "auth", "client", "invalid"])(
+      "keeps its code though the client id is %s, and drops a description with the secret",
+      (id) =>
+        Effect.gen(function*() {
+          const credentials = credentialsOf(id, clientSecret)
+          const refusal = (description: string) =>
+            FakeClient.reply(401, JSON.stringify({ error: "invalid_client", error_description: description }))
+          const plain = yield* refused(FakeClient.make(refusal("Unknown client")), { credentials })
+          assert.instanceOf(plain.error, AccessTokenError.TokenRefusedError)
+          deepStrictEqual(
+            [plain.error.code, plain.error.description],
+            [Option.some("invalid_client"), Option.some("Unknown client")]
+          )
+          const echo = yield* refused(FakeClient.make(refusal(`Wrong secret ${clientSecret}`)), { credentials })
+          assert.instanceOf(echo.error, AccessTokenError.TokenRefusedError)
+          deepStrictEqual([echo.error.code, echo.error.description], [Option.some("invalid_client"), Option.none()])
+        })
+    )
+
     it.effect("is a refusal also when its body is longer than what is read", () =>
       Effect.gen(function*() {
         for (const status of [400, 401, 500]) {

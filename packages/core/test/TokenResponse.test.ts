@@ -483,51 +483,27 @@ describe("TokenResponse", () => {
       deepStrictEqual(refuse(429, "", { retryAt }).retryAt, retryAt)
     })
 
-    const secret = "s3cret+/=%~ \"x"
-    const forms: ReadonlyArray<readonly [name: string, echo: string]> = [
-      ["raw", secret],
-      ["upper case", secret.toUpperCase()],
-      ["percent-encoded", encodeURIComponent(secret)],
-      ["percent-encoded but for the signs of a URL", encodeURI(secret)],
-      ["percent-encoded, every byte", [...Buffer.from(secret)].map((byte) => `%${byte.toString(16)}`).join("")],
-      ["percent-encoded in lower case", encodeURIComponent(secret).toLowerCase()],
-      ["form-encoded", new URLSearchParams({ x: secret }).toString().slice(2)],
-      ["base64", Buffer.from(secret).toString("base64")],
-      ["base64url", Buffer.from(secret).toString("base64url")],
-      ["hex", Buffer.from(secret).toString("hex")],
-      ["hex in upper case", Buffer.from(secret).toString("hex").toUpperCase()],
-      ["with a control character inside", `${secret.slice(0, 4)}\u0000${secret.slice(4)}`],
-      ["with control characters everywhere", [...secret].join("\u0007")],
-      ["with a tab inside", `${secret.slice(0, 4)}\t${secret.slice(4)}`],
-      ["broken over two lines", `${secret.slice(0, 4)}\r\n${secret.slice(4)}`],
-      ["with a line separator inside", `${secret.slice(0, 4)}\u2028${secret.slice(4)}`],
-      ["with a zero-width space inside", `${secret.slice(0, 4)}\u200b${secret.slice(4)}`],
-      ["with a soft hyphen inside", `${secret.slice(0, 4)}\u00ad${secret.slice(4)}`],
-      ["with a byte order mark inside", `${secret.slice(0, 4)}\ufeff${secret.slice(4)}`],
-      ["base64 over two lines", Buffer.from(secret).toString("base64").replace(/^(.{6})/, "$1\n")]
-    ]
-
-    describe("a description that echoes a secret is dropped", () => {
-      it.each(forms)("%s", (_name, echo) => {
-        for (
-          const body of [
-            { error: "invalid_client", error_description: `you sent ${echo} here` },
-            { ErrorCode: "invalid_client", Error: `you sent ${echo} here` },
-            { fault: { faultstring: `you sent ${echo} here`, detail: { errorcode: "invalid_client" } } },
-            { errors: [{ errorCode: "invalid_client", message: `you sent ${echo} here` }] }
-          ]
-        ) {
-          const others = ["other-one", "other-two"].map((value) => Redacted.make(value))
-          for (const secrets of [[Redacted.make(secret), ...others], [...others, Redacted.make(secret)]]) {
-            const error = refuse(400, JSON.stringify(body), { secrets })
-            deepStrictEqual(error.description, Option.none())
-            deepStrictEqual(error.code, Option.some("invalid_client"))
-            assert.notInclude(renderings(error), "you sent")
-          }
-        }
-        const kept = refuse(400, JSON.stringify({ error_description: `you sent ${echo} here` }), { secrets: [] })
-        assert.isTrue(Option.isSome(kept.description), "with nothing to hide it is kept")
-      })
+    it("a description that repeats a secret is dropped, in every dialect; the code stays", () => {
+      const secrets = ["other-one", "s3cret+/=%~ !x", "other-two"].map((value) => Redacted.make(value))
+      for (
+        const body of [
+          { error: "invalid_client", error_description: "you sent s3cret+/=%~ !x here" },
+          { ErrorCode: "invalid_client", Error: "you sent s3cret+/=%~ !x here" },
+          { fault: { faultstring: "you sent s3cret+/=%~ !x here", detail: { errorcode: "invalid_client" } } },
+          { errors: [{ errorCode: "invalid_client", message: "you sent s3cret+/=%~ !x here" }] }
+        ]
+      ) {
+        const error = refuse(400, JSON.stringify(body), { secrets })
+        deepStrictEqual(error.description, Option.none())
+        deepStrictEqual(error.code, Option.some("invalid_client"))
+        assert.notInclude(renderings(error), "you sent")
+        const kept = refuse(400, JSON.stringify(body), { secrets: [] })
+        deepStrictEqual(
+          kept.description,
+          Option.some("you sent s3cret+/=%~ !x here"),
+          "with nothing to hide it is kept"
+        )
+      }
     })
 
     it("a code that is a secret is dropped", () => {
@@ -544,15 +520,27 @@ describe("TokenResponse", () => {
       deepStrictEqual(error.description, Option.some("said"))
     })
 
-    it("a description is one line of printable text", () => {
-      const said =
-        "  one\r\ntwo\u0000\u0007\u001b[31m\tthree \u202eesrever\u202c \u2066x\u2069 \u200e\u200f\u2028four\u0085\u009b  "
-      const error = refuse(400, JSON.stringify({ error_description: said }))
-      deepStrictEqual(error.description, Option.some("one two[31m three esrever x four"))
-      deepStrictEqual(
-        refuse(400, JSON.stringify({ error_description: " \u0000\u202e\r\n " })).description,
-        Option.none()
-      )
+    it.each([
+      ["a line break", "one\r\ntwo"],
+      ["a NUL", "one\u0000two"],
+      ["an escape sequence", "one \u001b[31mtwo"],
+      ["a tab", "one\ttwo"],
+      ["a change of direction", "one \u202eowt"],
+      ["a letter beyond ASCII", "refus\u00e9"],
+      ["a quote", "the \"client\""],
+      ["a backslash", "one\\two"],
+      ["an ampersand", "one&two"],
+      ["257 characters", "a".repeat(257)],
+      ["nothing", ""]
+    ])("a description with %s is left out", (_name, text) => {
+      deepStrictEqual(refuse(400, JSON.stringify({ error_description: text })).description, Option.none())
+    })
+
+    it("a description of 256 characters of RFC 6749 is kept as it is", () => {
+      const signs = Array.from({ length: 0x7f - 0x20 }, (_, index) => String.fromCharCode(0x20 + index))
+        .filter((sign) => !["\"", "\\", "&"].includes(sign)).join("")
+      const text = signs.padEnd(256, "a")
+      deepStrictEqual(refuse(400, JSON.stringify({ error_description: text })).description, Option.some(text))
     })
 
     it.prop("no description holds a control or formatting character, a line break, or more than 256 characters", [
@@ -569,24 +557,8 @@ describe("TokenResponse", () => {
         () => "x"
       )
       assert.notMatch(description, /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u)
-      assert.strictEqual(description, description.trim())
       assert.isTrue(description.length >= 1 && description.length <= 256)
     }, { fastCheck: { numRuns: 500 } })
-
-    it("a long description is cut, and shows that it was", () => {
-      const cut = refuse(400, JSON.stringify({ error_description: "long ".repeat(100) }))
-      assert.isTrue(Option.exists(cut.description, (text) => text.length === 256 && text.endsWith("\u2026")))
-      const faces = refuse(400, JSON.stringify({ error_description: `a${"\u{1f600}".repeat(200)}` }))
-      deepStrictEqual(
-        faces.description,
-        Option.some(`a${"\u{1f600}".repeat(127)}\u2026`),
-        "not through the middle of a character"
-      )
-      const even = refuse(400, JSON.stringify({ error_description: "\u{1f600}".repeat(200) }))
-      deepStrictEqual(even.description, Option.some(`${"\u{1f600}".repeat(127)}\u2026`))
-      const whole = "a".repeat(256)
-      deepStrictEqual(refuse(400, JSON.stringify({ error_description: whole })).description, Option.some(whole))
-    })
 
     it.prop("never throws, and never shows the secret, whatever the body", [
       FC.oneof(

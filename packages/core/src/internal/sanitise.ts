@@ -2,96 +2,58 @@ import * as Encoding from "effect/Encoding"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 
-const maxDescription = 256
-
-/** Control characters, and the invisible ones that turn the direction of text or break its lines. */
-const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
-
 /**
- * What a server said, fit for an error message: one line of printable text of at most 256 characters (CWE-117), and
- * nothing at all when its beginning repeats one of the secrets.
+ * Keeps the description of an error if it is a line of at most 256 characters of RFC 6749 §5.2, none of which controls a
+ * terminal or starts another line of a log (CWE-117), and repeats none of the secrets. A description with `&` is dropped:
+ * it may be the form that was sent, or a secret with its signs escaped as in HTML.
  */
-export const description = (said: string, secrets: ReadonlyArray<Redacted.Redacted>): Option.Option<string> => {
-  const beginning = said.slice(0, 4 * maxDescription)
-  const whole = beginning.replace(/\s/g, " ").replace(unprintable, "").replace(/ +/g, " ").trim()
-  const line = whole.length > maxDescription ? cut(whole) : whole
-  return line === "" || repeats(beginning, secrets) ? Option.none() : Option.some(line)
-}
+export const description = (text: string, secrets: ReadonlyArray<Redacted.Redacted>): Option.Option<string> =>
+  /^[ !#-%\x27-[\]-~]{1,256}$/.test(text) && !repeats(text, secrets) ? Option.some(text) : Option.none()
 
-/** Not through the middle of a character. */
-const cut = (line: string): string => `${line.slice(0, maxDescription - 1).replace(/\p{Cs}$/u, "")}…`
+/** Keeps an error code if it is registered, which makes it public, or is a short word that repeats none of the secrets. */
+export const code = (text: string, secrets: ReadonlyArray<Redacted.Redacted>): Option.Option<string> =>
+  registered.has(text) || (/^[A-Za-z0-9_.:-]{1,100}$/.test(text) && !repeats(text, secrets))
+    ? Option.some(text)
+    : Option.none()
 
-/** An error code as a server sent it, when it is one: a short word, and none of the secrets. */
-export const code = (said: string, secrets: ReadonlyArray<Redacted.Redacted>): Option.Option<string> =>
-  /^[A-Za-z0-9_.:-]{1,100}$/.test(said) && !repeats(said, secrets) ? Option.some(said) : Option.none()
+/** The codes of RFC 6749, and those that its registry of extensions adds for clients without a user. */
+const registered: ReadonlySet<string> = new Set(
+  ("invalid_request invalid_client invalid_grant unauthorized_client unsupported_grant_type invalid_scope access_denied " +
+    "server_error temporarily_unavailable invalid_token insufficient_scope unsupported_token_type slow_down expired_token " +
+    "invalid_target invalid_dpop_proof use_dpop_nonce invalid_authorization_details invalid_client_metadata").split(" ")
+)
 
-/** So many bytes of a secret are too many; of a shorter one, the whole. */
+/** As many characters in common with a secret are too many; of a shorter secret, all. */
 const piece = 12
 
 /**
- * Whether a text holds a secret or a piece of one: as it is, as a server that decodes forms reads it, or in one of the
- * encodings in which servers echo what they were sent. Blanks and what is invisible do not count: an echo may be broken
- * over lines. Base64 is looked for at each of its three alignments, since an echo may stand in the midst of something.
+ * Whether a text holds a secret, or a piece of one, as it was sent, form-decoded, percent-encoded, in base64, in hex or as
+ * a list of bytes. Looks a second time at letters and digits only, in any case, so that what stands between does not hide it.
  */
 const repeats = (text: string, secrets: ReadonlyArray<Redacted.Redacted>): boolean => {
-  const said = compact(text)
-  const once = decoded(said)
-  const texts = [said, entitiesDecoded(said), percentDecoded(said), percentDecoded(said.replaceAll("+", "")), once]
-    .concat(decoded(once), unescaped(said)).map(compact)
-  const base64 = [said, once].map((text) => text.replaceAll("-", "+").replaceAll("_", "/"))
-  const hex = [said, said.replace(/0x|[,:]/g, "")]
-  const numbers = [said, said.replace(/"?\d+"?:(?=\d)/g, "")] // without the indexes of a list that was printed as an object
-  return secrets.map(Redacted.value).filter((secret) => compact(secret) !== "").some((secret) => {
+  const texts = [text, decoded(text), decoded(decoded(text))]
+  return secrets.map(Redacted.value).some((secret) => {
     const bytes = new TextEncoder().encode(secret)
-    const size = Math.min(bytes.length, piece)
-    return [secret, secret.replaceAll("+", "")].some((form) =>
-      [form, decoded(form)].some((form) => shares(compact(form), texts, size))
-    ) ||
-      [0, 1, 2].some((shift) => {
-        const form = Encoding.encodeBase64(Uint8Array.of(...new Uint8Array(shift), ...bytes))
-        return shares(form.replace(/=+$/, "").toLowerCase(), base64, Math.ceil(size * 7 / 6))
-      }) ||
-      shares(Encoding.encodeHex(bytes), hex, 2 * size) ||
-      shares(bytes.join(","), numbers, 3 * size - 1)
+    const hex = Encoding.encodeHex(bytes)
+    // Whole groups of three bytes, which look the same wherever they stand in a longer text.
+    const base64 = [0, 1, 2].map((start) =>
+      Encoding.encodeBase64(bytes.subarray(start, bytes.length - (bytes.length - start) % 3))
+    )
+    return [secret, decoded(secret), ...base64, hex, hex.replace(/../g, "0x$&"), bytes.join()].some((form) =>
+      texts.some((text) => share(text, form) || share(compact(text), compact(form)))
+    )
   })
 }
 
-/** Whether a form of a secret and one of the texts have so many characters in common; of a shorter form, all. */
-const shares = (form: string, texts: ReadonlyArray<string>, length: number): boolean => {
-  const pieces = new Set(windows(form, Math.min(length, form.length)))
-  return texts.some((text) => windows(text, Math.min(length, form.length)).some((at) => pieces.has(at)))
+const share = (text: string, form: string): boolean => {
+  const length = Math.min(piece, form.length)
+  return length > 0 &&
+    Array.from(text, (_, start) => text.slice(start, start + length)).some((part) =>
+      part.length === length && form.includes(part)
+    )
 }
 
-const windows = (text: string, length: number): ReadonlyArray<string> =>
-  Array.from({ length: Math.max(text.length - length + 1, 0) }, (_, start) => text.slice(start, start + length))
+const compact = (text: string): string => text.toLowerCase().replace(/[^a-z0-9]/g, "")
 
-const compact = (text: string): string => text.replace(/\s/g, "").replace(unprintable, "").toLowerCase()
-
-const percentDecoded = (text: string): string =>
-  text.replace(/%([\da-f]{2})/gi, (_, hex: string) => character(parseInt(hex, 16)))
-
-/** The characters that HTML needs to write otherwise, or that libraries write so to be sure; also when escaped twice. */
-const entitiesDecoded = (text: string): string =>
-  text.replace(/&amp;/gi, "&").replace(
-    /&(?:#(\d+)|#x([\da-f]+)|([a-z]+));/gi,
-    (entity, code: string | undefined, hex: string | undefined, name: string) =>
-      code !== undefined
-        ? character(Number(code))
-        : hex !== undefined
-        ? character(parseInt(hex, 16))
-        : named[name] ?? entity
-  )
-
-const named: Readonly<Record<string, string>> = {
-  ...{ lt: "<", gt: ">", quot: "\"", apos: "'" },
-  ...{ plus: "+", sol: "/", equals: "=", percnt: "%", lowbar: "_" }
-}
-
-/** As a string of JSON holds quotes, slashes and backslashes. */
-const unescaped = (text: string): string => text.replace(/\\(["\\/])/g, "$1")
-
-/** `%41`, the escapes of JSON and JavaScript for the same, and `&#65;`. */
 const decoded = (text: string): string =>
-  percentDecoded(entitiesDecoded(text.replace(/\\u00|\\x/gi, "%").replace(/\\u\{([\da-f]{2})\}/gi, "%$1")))
-
-const character = (code: number): string => String.fromCharCode(code)
+  text.replace(/%([\da-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))

@@ -77,6 +77,7 @@ const errors: Effect.Effect<ReadonlyArray<Printed>, unknown> = Effect.gen(functi
     refused("RateLimited", 429),
     refused("Unavailable", 503),
     refused("Other", 403),
+    refused("Other", 401),
     noToken,
     new AccessTokenError.ConfigurationError({ option: "authUrl", reason: "must not have a query" }),
     new AccessTokenError.UntrustedOriginError({

@@ -174,7 +174,7 @@ export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@s
  * - `InvalidRequest`: it does not accept the request. Check that `authUrl` is the base of the access-token service.
  * - `RateLimited`: too many requests. Wait until `retryAt`.
  * - `Unavailable`: it is out of order (408, 5xx). Retry.
- * - `Other`: any other status. Check `authUrl`, and what the client is allowed to do.
+ * - `Other`: any other status, or a 401 of an API. Check `authUrl`, and what the client is allowed to do.
  *
  * `code` and `description` are the endpoint's own words, sanitised, and dropped when they repeat a credential or a token.
  *
@@ -231,7 +231,9 @@ export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@s
       case "Unavailable":
         return "try again later."
       case "Other":
-        return "check authUrl and what the client is allowed to do."
+        return this.status === 401
+          ? "check authUrl, which leads to an API that wants a token, not to the access-token service."
+          : "check authUrl and what the client is allowed to do."
     }
   }
 }

@@ -151,6 +151,7 @@ export const make = (
               ...Option.toArray(replacing).map(({ value }) => value)
             ],
             rawCredentials: ClientCredentials.changeWhenDecoded(credentials),
+            challenge: response.headers["www-authenticate"],
             retryAt: Option.map(
               retryAfter.milliseconds(response.headers, now, maxRetryAfter),
               (wait) => DateTime.unsafeMake(now + wait)

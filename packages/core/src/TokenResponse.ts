@@ -172,10 +172,24 @@ const ErrorBody = Schema.parseJson(Schema.Struct({
 
 const decodeErrorBody = Schema.decodeUnknownOption(ErrorBody)
 
-const reasonOf = (status: number, code: Option.Option<string>): TokenRefusedError["reason"] => {
+const isInvalidClient = (code: string): boolean => /(^|\.)invalid_?client/i.test(code)
+
+/** The codes of RFC 6749 §5.2. An API has codes of its own (RFC 6750 §3.1). */
+const isTokenEndpointCode = (code: string): boolean =>
+  isInvalidClient(code) || /^(invalid_(request|grant|scope)|un(authorized_client|supported_grant_type))$/.test(code)
+
+const reasonOf = (
+  status: number,
+  code: Option.Option<string>,
+  challenge: string | undefined
+): TokenRefusedError["reason"] => {
   if (status === 429) return "RateLimited"
   if (status === 408 || status >= 500) return "Unavailable"
-  if (status === 401 || Option.exists(code, (code) => /(^|\.)invalid_?client/i.test(code))) return "InvalidClient"
+  if (Option.exists(code, isInvalidClient)) return "InvalidClient"
+  if (status === 401) {
+    const isOfApi = /(^|,)\s*bearer\b/i.test(challenge ?? "") && !Option.exists(code, isTokenEndpointCode)
+    return isOfApi ? "Other" : "InvalidClient"
+  }
   return status === 400 ? "InvalidRequest" : "Other"
 }
 
@@ -210,6 +224,8 @@ export const refusal = (options: {
   readonly secrets: ReadonlyArray<Redacted.Redacted>
   /** Whether a server that form-decodes reads other credentials: `ClientCredentials.changeWhenDecoded`. */
   readonly rawCredentials: boolean
+  /** The answer's `WWW-Authenticate`: an API, unlike a token endpoint, challenges for a Bearer token. Default none. */
+  readonly challenge?: string | undefined
   /** When the endpoint wants to be asked again, by `Retry-After` (RFC 9110 §10.2.3). */
   readonly retryAt: Option.Option<DateTime.Utc>
 }): TokenRefusedError => {
@@ -232,7 +248,7 @@ export const refusal = (options: {
     ]),
     Option.flatMap((description) => sanitise.description(description, secrets))
   )
-  const reason = reasonOf(status, saidCode)
+  const reason = reasonOf(status, saidCode, options.challenge)
   return new TokenRefusedError({
     reason,
     status,

@@ -376,6 +376,20 @@ describe("TokenEndpoint", () => {
       )
     })
 
+    it.scopedLive("a 401 of an API in the endpoint's place is no matter of the secret: the message names authUrl", () =>
+      Effect.gen(function*() {
+        const body = `{"error":"invalid_token","error_description":"The access token is missing"}`
+        const server = yield* CaptureServer.make(
+          CaptureServer.answer(401, body, { "www-authenticate": "Bearer realm=\"orders\"" })
+        )
+        const error = yield* Effect.flip(acquire(client, server.url))
+        assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+        deepStrictEqual([error.reason, error.status], ["Other", 401])
+        assert.include(error.message, "The access token is missing): check authUrl")
+        assert.notInclude(error.message, "secret")
+        assert.strictEqual(yield* server.count, 1)
+      }))
+
     describe("a client of the user's", () => {
       it.scopedLive("with filterStatusOk: the endpoint's refusal is read all the same", () =>
         Effect.gen(function*() {

@@ -457,6 +457,34 @@ describe("TokenResponse", () => {
       assert.strictEqual(refuse(429, body).reason, "RateLimited")
     })
 
+    it.each([
+      "Bearer",
+      "Bearer realm=\"orders\"",
+      "bearer error=\"invalid_token\"",
+      "Basic realm=\"orders\", Bearer realm=\"orders\""
+    ])("a 401 with the challenge of an API (%s) is no invalid client, and the message names authUrl", (challenge) => {
+      for (
+        const body of ["", "<html>", `{"error":"invalid_token"}`, `{"errors":[{"errorCode":"E7","message":"No"}]}`]
+      ) {
+        const error = refuse(401, body, { challenge })
+        assert.strictEqual(error.reason, "Other", body)
+        assert.include(error.message, "check authUrl")
+      }
+      for (const code of ["invalid_client", "invalid_request", "invalid_grant", "unauthorized_client"]) {
+        assert.strictEqual(refuse(401, `{"error":"${code}"}`, { challenge }).reason, "InvalidClient", code)
+      }
+      assert.strictEqual(refuse(401, `{"ErrorCode":"invalid_client"}`, { challenge }).reason, "InvalidClient")
+      assert.strictEqual(refuse(400, "", { challenge }).reason, "InvalidRequest")
+      assert.strictEqual(refuse(503, "", { challenge }).reason, "Unavailable")
+    })
+
+    it.each(["Basic realm=\"tokens\"", "Digest", "Bearers", "", undefined])(
+      "a 401 with another challenge (%s) is an invalid client",
+      (challenge) => {
+        assert.strictEqual(refuse(401, "", { challenge }).reason, "InvalidClient")
+      }
+    )
+
     it("a client whose id is a part of the code is still told that it is invalid", () => {
       const error = refuse(400, `{"error":"invalid_client"}`, { secrets: [Redacted.make("client")] })
       assert.strictEqual(error.reason, "InvalidClient")

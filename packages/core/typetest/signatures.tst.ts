@@ -310,6 +310,7 @@ test("TokenResponse", () => {
       readonly body: string
       readonly secrets: ReadonlyArray<Redacted.Redacted>
       readonly rawCredentials: boolean
+      readonly challenge?: string | undefined
       readonly retryAt: Option.Option<DateTime.Utc>
     }) => AccessTokenError.TokenRefusedError
   >()

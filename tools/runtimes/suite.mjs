@@ -1,4 +1,4 @@
-/** The whole test suite on a Node, as `npm test` runs it, with nothing left out. */
+/** The whole test suite on a Node, as `npm run test:all` runs it, with nothing left out. */
 import { readFileSync } from "node:fs"
 import { delimiter, dirname, join } from "node:path"
 import { root } from "../workspace/workspace.mjs"

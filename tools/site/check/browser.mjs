@@ -1,4 +1,5 @@
 /** Looks at every page of the built site in Chromium, and uses the site. */
+import { once } from "node:events"
 import { chromium } from "playwright-core"
 import { serve } from "vitepress"
 import { pages, text, title } from "../pages.mjs"
@@ -125,7 +126,9 @@ export const check = async (executablePath, dist, base) => {
   // Nothing but this machine can be reached.
   const args = ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
   const browser = await chromium.launch({ executablePath, args })
-  const { server } = await serve({ root: `${dist}/..`, base, port: 0 })
+  // VitePress passes its port to `listen` as it is: this is the only way to name the loopback address.
+  const { server } = await serve({ root: `${dist}/..`, base, port: { port: 0, host: "127.0.0.1" } })
+  if (!server.listening) await once(server, "listening")
   const origin = `http://127.0.0.1:${server.address().port}`
 
   const isOwn = (url) => url.startsWith(origin) || url.startsWith("data:")

@@ -18,7 +18,7 @@ const secrets = (emulator: Emulator.Service) =>
     (requests) => requests.map(({ body }) => new URLSearchParams(Redacted.value(body)).get("client_secret"))
   )
 
-describe.each(clients)("around the exchange, $name", ({ layer }) => {
+describe.concurrent.each(clients)("around the exchange, $name", ({ layer }) => {
   const provider = (url: string, credentials: StoreAuth.CredentialsOptions["credentials"]) =>
     Layer.build(
       Layer.provide(StoreAuth.layer({ authUrl: url, apiUrl: url, credentials }), layer(Option.none()))

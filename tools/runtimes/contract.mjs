@@ -48,18 +48,18 @@ const commands = {
 }
 
 /** A process that prints each outcome as a line of JSON. */
-const asProgram = (binary, flags) => async (folder, laboratory, tell) => {
+const asProgram = (binary, flags) => async (folder, laboratory, report) => {
   const { problem, status, stderr } = await run(binary, [...flags, "main.mjs", laboratory], {
     cwd: folder,
     deadline,
     env: { NO_COLOR: "1" },
-    onLine: (line) => tell(JSON.parse(line))
+    onLine: (line) => report(JSON.parse(line))
   })
-  return status === 0 ? [] : [`it ended with ${problem ?? status}: ${stderr.slice(0, 2000)}`]
+  return status === 0 ? [] : [`the program ended with ${problem ?? status}: ${stderr.slice(0, 2000)}`]
 }
 
 /** A server whose worker runs one check at each request. */
-const asWorker = (binary) => async (folder, laboratory, tell) => {
+const asWorker = (binary) => async (folder, laboratory, report) => {
   const { child, end, ended } = start(binary, ["serve", "--control-fd=3", "workerd.capnp"], {
     cwd: folder,
     stdio: ["ignore", "ignore", "pipe", "pipe"]
@@ -71,7 +71,7 @@ const asWorker = (binary) => async (folder, laboratory, tell) => {
     const response = await fetch(`http://127.0.0.1:${port}/?${new URLSearchParams(query)}`, {
       signal: AbortSignal.timeout(60_000)
     })
-    if (!response.ok) throw new Error(`it answered ${response.status}`)
+    if (!response.ok) throw new Error(`the response has status ${response.status}`)
     return response.json()
   }
   try {
@@ -81,11 +81,11 @@ const asWorker = (binary) => async (folder, laboratory, tell) => {
     const left = Array.from({ length: declared }, (_, check) => check)
     const asker = async () => {
       for (let check = left.shift(); check !== undefined; check = left.shift()) {
-        tell(await ask(port, { laboratory, check }))
+        report(await ask(port, { laboratory, check }))
       }
     }
     await Promise.all(Array.from({ length: 6 }, asker))
-    tell({ declared })
+    report({ declared })
     return []
   } catch (error) {
     return [`${error.message}: ${errors.slice(-2000)}`]
@@ -97,23 +97,23 @@ const asWorker = (binary) => async (folder, laboratory, tell) => {
 }
 
 /**
- * What is run may die before its end, or have nothing to do: it has passed when it said how many checks there are, and
- * each of them did.
+ * A program may crash before its end, or run no check. It has passed if it declared the number of its checks, and
+ * each of them passed.
  */
 export const contract = async (kind, binary, folder) => {
   const outcomes = []
   let declared = 0
-  const tell = (told) => {
-    if ("declared" in told) {
-      declared = told.declared
+  const report = (outcome) => {
+    if ("declared" in outcome) {
+      declared = outcome.declared
       return
     }
-    outcomes.push(told)
-    process.stdout.write(`  ${told.problem === undefined ? "ok  " : "FAIL"} ${told.name}\n`)
-    if (told.problem !== undefined) process.stdout.write(`       ${told.problem.replaceAll("\n", "\n       ")}\n`)
+    outcomes.push(outcome)
+    process.stdout.write(`  ${outcome.problem === undefined ? "ok  " : "FAIL"} ${outcome.name}\n`)
+    if (outcome.problem !== undefined) process.stdout.write(`       ${outcome.problem.replaceAll("\n", "\n       ")}\n`)
   }
   const act = kind === "workerd" ? asWorker(binary) : asProgram(binary, commands[kind])
-  const problems = await withLaboratory(folder, (laboratory) => act(folder, laboratory, tell))
+  const problems = await withLaboratory(folder, (laboratory) => act(folder, laboratory, report))
   const names = new Set(outcomes.map(({ name }) => name))
   if (declared === 0 || names.size !== declared) problems.push(`${names.size} of ${declared} checks were run`)
   const failed = outcomes.filter(({ problem }) => problem !== undefined).length

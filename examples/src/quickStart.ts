@@ -13,4 +13,4 @@ const orders = Effect.gen(function*() {
   Effect.tapErrorTag("TokenExpiredError", () => Console.error("is the clock of this machine right?"))
 )
 
-NodeRuntime.runMain(Effect.provide(orders, StoreAuthLive)) // reports what failed, and ends with 1
+NodeRuntime.runMain(Effect.provide(orders, StoreAuthLive)) // reports a failure, and exits with code 1

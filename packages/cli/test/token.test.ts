@@ -126,7 +126,7 @@ describe("store-api token", () => {
       assert.match(stderr, /^store-api: warn: The token store does not work; .*operation=get.*\n$/)
     }))
 
-  it.scopedLive("ends with 4 when the secret is wrong, with 5 when nobody answers, each with a sentence", () =>
+  it.scopedLive("exits with code 4 for a wrong secret and 5 for an unreachable endpoint, each with a sentence", () =>
     Effect.gen(function*() {
       const { user } = yield* started
       const wrong = yield* run(user, ["token", "--client-id", "nobody"])

@@ -98,7 +98,7 @@ describe.skipIf(isLeftOut).concurrent("the provider that asks for the token of a
 
 describe.skipIf(isLeftOut).concurrent("a Redis that goes away", () => {
   it.scopedLive(
-    "is not there at first: a token and a warning each; one token as soon as it is there",
+    "is unreachable at first: each member acquires a token and warns once, until they can share one",
     () =>
       Effect.gen(function*() {
         const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])

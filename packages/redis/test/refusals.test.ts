@@ -38,7 +38,7 @@ const onlyKey = (redis: RedisServer) =>
 
 describe.skipIf(isLeftOut).concurrent("a Redis that", () => {
   it.scopedLive(
-    "refuses the password: a token each, one warning each, without the password",
+    "refuses the password: each member acquires a token and warns once, without the password",
     () =>
       Effect.gen(function*() {
         const [redis, { asked, settings }] = yield* Effect.all([redisServer([], "an-invented-password"), shop()])
@@ -61,7 +61,7 @@ describe.skipIf(isLeftOut).concurrent("a Redis that", () => {
   )
 
   it.scopedLive(
-    "is full: a token each, one warning each; one token as soon as it has room",
+    "is full: each member acquires a token and warns once, until there is room for a shared one",
     () =>
       Effect.gen(function*() {
         const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
@@ -81,7 +81,7 @@ describe.skipIf(isLeftOut).concurrent("a Redis that", () => {
     limit
   )
 
-  it.scopedLive("can only be read, as a replica: a token each, one warning each", () =>
+  it.scopedLive("is a read-only replica: each member acquires a token and warns once", () =>
     Effect.gen(function*() {
       const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
       const members = yield* share(inProcess, size, redis, settings)
@@ -96,7 +96,7 @@ describe.skipIf(isLeftOut).concurrent("a Redis that", () => {
     }), limit)
 
   it.scopedLive(
-    "holds what is no entry: one token request, and there is a good one again",
+    "holds an unreadable entry: one token request replaces it",
     () =>
       Effect.gen(function*() {
         const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])

@@ -1,6 +1,6 @@
 /** The type of each public value of core, to the letter: what it needs, what it gives, how it can fail. */
+
 import type { HttpBody, HttpClient, HttpClientError } from "@effect/platform"
-import { AccessTokenMetrics } from "@store-api/core"
 import {
   AccessToken,
   AccessTokenError,
@@ -27,8 +27,6 @@ import type {
   Schema,
   Scope
 } from "effect"
-import { type Effect, Metric, type MetricState } from "effect"
-import { expect, test } from "tstyche"
 import { describe, expect, test } from "tstyche"
 
 type Token = AccessToken.AccessToken
@@ -322,14 +320,4 @@ test("TokenSource", () => {
   expect<TokenSource.Service>().type.toBe<{ readonly acquire: Acquire }>()
   expect(TokenSource.make).type.toBe<(acquire: Acquire) => TokenSource.Service>()
   expect(TokenSource.layer).type.toBe<(acquire: Acquire) => Layer.Layer<TokenSource.TokenSource>>()
-})
-
-test("AccessTokenMetrics", () => {
-  expect(AccessTokenMetrics.acquisitions).type.toBe<Metric.Metric.Counter<number>>()
-  expect(AccessTokenMetrics.acquisitionDuration).type.toBe<Metric.Metric.Histogram<number>>()
-  expect(AccessTokenMetrics.callersJoined).type.toBe<Metric.Metric.Counter<number>>()
-  expect(AccessTokenMetrics.rejections).type.toBe<Metric.Metric.Counter<number>>()
-  expect(AccessTokenMetrics.coolDowns).type.toBe<Metric.Metric.Counter<number>>()
-  expect(AccessTokenMetrics.expiry).type.toBe<Metric.Metric.Gauge<number>>()
-  expect(Metric.value(AccessTokenMetrics.expiry)).type.toBe<Effect.Effect<MetricState.MetricState.Gauge<number>>>()
 })

@@ -12,7 +12,6 @@ import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Equal from "effect/Equal"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -62,7 +61,7 @@ export interface Options {
   readonly allowInsecure?: boolean | undefined
   /** How long one request and its answer may take, more than zero. Default 10 seconds. */
   readonly attemptTimeout?: Duration.DurationInput | undefined
-  /** How long all attempts and the pauses between them may take, more than zero. Default 30 seconds. */
+  /** How long reading the credentials, all attempts and the pauses between them may take, more than zero. Default 30 seconds. */
   readonly deadline?: Duration.DurationInput | undefined
   /** The longest answer that is read, in whole bytes, at least 1. Default 65 536 (64 KiB). */
   readonly maxResponseBytes?: number | undefined
@@ -78,7 +77,7 @@ const path = "/v1/oauth/accesstoken"
 /**
  * The source itself: `acquire` sends the specification's POST ("Endpoints") and keeps nothing. Within the deadline it is
  * retried at most 5 times, after 200 ms doubling to 1 s (75 % to 100 % of that), or what `Retry-After` asks for: on
- * transport errors, timeouts, 408, 429 and 5xx. A redirect is refused, since credentials follow none.
+ * transport errors, timeouts, 408, 5xx, and 429 with a `Retry-After`. A redirect is refused, since credentials follow none.
  *
  * Fails with `ConfigurationError` as `layer` does. `acquire` fails with `AccessTokenError`.
  *
@@ -101,7 +100,7 @@ const path = "/v1/oauth/accesstoken"
  */
 export const make = (
   options: Options
-): Effect.Effect<TokenSource.Service, ConfigurationError | CredentialsError, HttpClient.HttpClient> =>
+): Effect.Effect<TokenSource.Service, ConfigurationError, HttpClient.HttpClient> =>
   Effect.gen(function*() {
     const url = yield* endpointBase(options)
     const client = HttpClient.withTracerPropagation(HttpClient.withScope(yield* HttpClient.HttpClient), false)
@@ -109,9 +108,12 @@ export const make = (
     const request = HttpClientRequest.post(withoutTrailingSlash(url) + path).pipe(
       HttpClientRequest.acceptJson
     )
-    const credentials = Effect.isEffect(options.credentials) ? options.credentials : Effect.succeed(options.credentials)
+    const credentials = Effect.isEffect(options.credentials)
+      ? Effect.disconnect(options.credentials) // left behind at the deadline if it cannot be interrupted
+      : Effect.succeed(options.credentials)
     const attemptTimeout = yield* lasting("attemptTimeout", options.attemptTimeout ?? "10 seconds")
     const deadline = yield* lasting("deadline", options.deadline ?? "30 seconds")
+    const patience = Duration.min("1 second", Duration.times(attemptTimeout, 0.5))
     const maxResponseBytes = options.maxResponseBytes ?? 64 * 1024
     if (!Number.isSafeInteger(maxResponseBytes) || maxResponseBytes < 1) {
       return yield* new ConfigurationError({
@@ -140,9 +142,11 @@ export const make = (
         if (isRedirect(response) || response.request.url !== sentTo) {
           return yield* new TokenRequestError({ reason: "Redirect", attempts: 1 })
         }
-        const { complete, text } = yield* boundedBody.read(response, maxResponseBytes)
-        const now = yield* Clock.currentTimeMillis
+        const body = boundedBody.read(response, maxResponseBytes)
         if (response.status < 200 || response.status >= 300) {
+          // The status alone is a refusal: a body that breaks or does not end must not turn it into a network fault.
+          const { text } = yield* Effect.orElseSucceed(Effect.timeout(body, patience), () => ({ text: "" }))
+          const now = yield* Clock.currentTimeMillis
           return yield* TokenResponse.refusal({
             status: response.status,
             body: text,
@@ -158,10 +162,12 @@ export const make = (
             )
           })
         }
+        const { complete, text } = yield* body
         if (!complete) return yield* new TokenRequestError({ reason: "TooLarge", attempts: 1 })
-        return yield* received(yield* TokenResponse.decode(text), requestedAt, now)
+        return yield* received(yield* TokenResponse.decode(text), requestedAt, yield* Clock.currentTimeMillis)
       },
       Effect.scoped,
+      Effect.disconnect, // a client that cannot be interrupted is left behind when the attempt is over
       Effect.catchTags({
         RequestError: (error) => Effect.fail(transportError.fromHttpClientError(error)),
         ResponseError: (error) => Effect.fail(transportError.fromHttpClientError(error))
@@ -173,7 +179,9 @@ export const make = (
       Effect.withSpan("TokenEndpoint.request", { captureStackTrace: false })
     )
 
-    return TokenSource.make((replacing) => withRetries(exchange, credentials, deadline, replacing))
+    return TokenSource.make((replacing) =>
+      acquisition((credentials) => exchange(credentials, replacing), credentials, deadline)
+    )
   })
 
 /**
@@ -197,7 +205,7 @@ export const make = (
  */
 export const layer = (
   options: Options
-): Layer.Layer<TokenSource.TokenSource, ConfigurationError | CredentialsError, HttpClient.HttpClient> =>
+): Layer.Layer<TokenSource.TokenSource, ConfigurationError, HttpClient.HttpClient> =>
   Layer.effect(TokenSource.TokenSource, make(options))
 
 /** The whole URL of the endpoint where its base should be is the likeliest mistake, and would look like a refusal. */
@@ -215,67 +223,70 @@ const lasting = (
   Effect.filterOrFail(
     Effect.sync(() => Duration.decode(duration)),
     Duration.greaterThan(Duration.zero),
-    () => new ConfigurationError({ option, reason: "must be longer than nothing" })
+    () => new ConfigurationError({ option, reason: "must be greater than zero" })
   )
 
-type Exchange = (
-  credentials: ClientCredentials.ClientCredentials,
-  replacing: Option.Option<AccessToken>
-) => Effect.Effect<AccessToken, AccessTokenError>
+type Exchange = (credentials: ClientCredentials.ClientCredentials) => Effect.Effect<AccessToken, AccessTokenError>
 
-/**
- * The attempts of one acquisition. What is transient is tried again while the deadline allows it; credentials that the
- * endpoint refused are read once more, in case they were changed meanwhile.
- */
-const withRetries = (
+/** One acquisition. Credentials that the endpoint refused are read once more, and tried if they changed. */
+const acquisition = (
   exchange: Exchange,
   credentials: Effect.Effect<ClientCredentials.ClientCredentials, CredentialsError>,
-  deadline: Duration.Duration,
-  replacing: Option.Option<AccessToken>
+  deadline: Duration.Duration
 ): Effect.Effect<AccessToken, AccessTokenError> =>
-  Effect.suspend(() => {
+  Effect.flatMap(monotonicMillis, (now) => {
+    const end = now + Duration.toMillis(deadline)
     let attempts = 0
-    return Effect.gen(function*() {
-      const end = (yield* monotonicMillis) + Duration.toMillis(deadline)
-      let current = yield* credentials
-      let reread = false
-      let retries = 0
-      while (true) {
+    const counted: Exchange = (credentials) =>
+      Effect.suspend(() => {
         attempts++
-        const outcome = yield* Effect.either(exchange(current, replacing))
-        if (Either.isRight(outcome)) return outcome.right
-        const error = outcome.left
-        if (error._tag === "TokenRefusedError" && error.reason === "InvalidClient" && !reread) {
-          reread = true
-          const changed = yield* credentials
-          if (Equal.equals(current, changed)) return yield* error
-          current = changed
-          continue
-        }
-        if (error._tag === "TokenExpiredError" || !isTransient(error) || retries === maxRetries) return yield* error
-        const wait = yield* pause(retries, error)
-        if ((yield* monotonicMillis) + wait >= end) return yield* error
-        yield* Effect.sleep(wait)
-        retries++
-      }
-    }).pipe(
-      Effect.timeoutFail({
-        duration: deadline,
-        onTimeout: () => new TokenRequestError({ reason: "Timeout", attempts })
-      }),
-      Effect.mapError((error) =>
-        error._tag === "TokenRequestError" ? new TokenRequestError({ ...error, attempts }) : error
+        return exchange(credentials)
+      })
+
+    /** Repeats what is worth it while attempts are left and the pause before the next one fits the deadline. */
+    const retried = (attempt: Effect.Effect<AccessToken, AccessTokenError>): typeof attempt =>
+      Effect.catchIf(attempt, isWorthRetrying, (error) =>
+        Effect.gen(function*() {
+          const wait = yield* pause(attempts, error)
+          if (attempts > maxRetries || (yield* monotonicMillis) + wait >= end) return yield* error
+          return yield* Effect.delay(retried(attempt), wait)
+        }))
+
+    return Effect.flatMap(credentials, (first) =>
+      Effect.catchIf(retried(counted(first)), isInvalidClient, (error) =>
+        Effect.flatMap(
+          credentials,
+          (second) =>
+            Equal.equals(first, second) ? Effect.fail(error) : retried(counted(second))
+        ))).pipe(
+        Effect.interruptible, // so that the deadline holds in a finalizer too
+        Effect.timeoutFail({
+          duration: deadline,
+          onTimeout: () =>
+            new TokenRequestError({ reason: "Timeout", attempts })
+        }),
+        Effect.mapError((error) =>
+          error._tag === "TokenRequestError" ? new TokenRequestError({ ...error, attempts }) : error
+        )
       )
-    )
   })
 
+const isInvalidClient = (error: AccessTokenError): boolean =>
+  error._tag === "TokenRefusedError" && error.reason === "InvalidClient"
+
+/** An endpoint that limits the rate and does not say until when is not asked again by this acquisition. */
+const isWorthRetrying = (error: AccessTokenError): boolean =>
+  error._tag === "TokenRefusedError" && error.reason === "RateLimited"
+    ? Option.isSome(error.retryAt)
+    : error._tag !== "TokenExpiredError" && isTransient(error)
+
 /** 200 ms doubling to at most a second, jittered, or longer if the endpoint asked for more. In whole milliseconds. */
-const pause = (retries: number, error: AccessTokenError): Effect.Effect<number> =>
+const pause = (attempts: number, error: AccessTokenError): Effect.Effect<number> =>
   Effect.gen(function*() {
     const jitter = 0.75 + 0.25 * (yield* Random.next)
     const now = yield* Clock.currentTimeMillis
     const asked = Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now })
-    return Math.max(Math.round(Math.min(firstPause * 2 ** retries, longestPause) * jitter), asked)
+    return Math.max(Math.round(Math.min(firstPause * 2 ** (attempts - 1), longestPause) * jitter), asked)
   })
 
 /** The token of an answer, its life counted from before the request was sent. Both times are the wall clock's. */

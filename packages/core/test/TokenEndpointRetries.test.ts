@@ -60,7 +60,8 @@ describe("TokenEndpoint's retries", () => {
   describe("what is retried", () => {
     const transient: ReadonlyArray<readonly [string, FakeClient.Reply]> = [
       ["a transport error", FakeClient.transport()],
-      ...[408, 429, 500, 502, 503, 504, 529, 599].map((status) =>
+      ["status 429 with a Retry-After", FakeClient.reply(429, "<html>", { "retry-after": "1" })],
+      ...[408, 500, 502, 503, 504, 529, 599].map((status) =>
         [`status ${status}`, FakeClient.reply(status, "<html>")] as const
       )
     ]
@@ -96,6 +97,14 @@ describe("TokenEndpoint's retries", () => {
           `status ${status}`,
           FakeClient.reply(status, status === 304 ? null : "", { location: "https://elsewhere.example" }),
           "TokenRequestError"
+        ] as const
+      ),
+      ["status 429 without a Retry-After", FakeClient.reply(429, "<html>"), "TokenRefusedError"],
+      ...["soon", "-5", "0.5", ""].map((value) =>
+        [
+          `status 429 with an unusable Retry-After "${value}"`,
+          FakeClient.replyWithRawHeader(429, "retry-after", value),
+          "TokenRefusedError"
         ] as const
       ),
       ["a certificate error", certificate, "TokenRequestError"],
@@ -327,6 +336,71 @@ describe("TokenEndpoint's retries", () => {
         deepStrictEqual([times, took], [[], 30_000])
       }))
 
+    it.effect.each(
+      [
+        ["never come and cannot be interrupted", () => Effect.uninterruptible(Effect.never), 0],
+        [
+          "never come when they are read again",
+          () => {
+            let reads = 0
+            return Effect.suspend(() => reads++ === 0 ? Effect.succeed(credentialsOf(clientId, "old")) : Effect.never)
+          },
+          1
+        ]
+      ] as const
+    )("credentials that %s end within the deadline", ([, credentials, attempts]) =>
+      Effect.gen(function*() {
+        const { error, times, took } = yield* refused(FakeClient.make(FakeClient.reply(401)), {
+          credentials: credentials()
+        })
+        isRequestError(error, "Timeout", attempts)
+        deepStrictEqual([times.length, took], [attempts, 30_000])
+      }))
+
+    it.effect("the deadline counts from before the credentials are read", () =>
+      Effect.gen(function*() {
+        const credentials = Effect.delay(Effect.succeed(credentialsOf(clientId, clientSecret)), "25 seconds")
+        const { error, times, took } = yield* refused(FakeClient.make(FakeClient.never), { credentials })
+        isRequestError(error, "Timeout", 1)
+        deepStrictEqual([times, took], [[25_000], 30_000])
+      }))
+
+    it.effect("the deadline holds where the acquisition cannot be interrupted", () =>
+      Effect.gen(function*() {
+        const fiber = yield* FakeClient.acquire(FakeClient.make(FakeClient.never)).pipe(
+          Effect.uninterruptible,
+          Effect.flip,
+          Effect.fork
+        )
+        yield* TestClock.adjust("30 seconds")
+        assert.isTrue(Option.isSome(yield* Fiber.poll(fiber)))
+      }))
+
+    it.effect.each(
+      [
+        ["cannot be interrupted", () => Effect.uninterruptible(Effect.never)],
+        [
+          "cannot be closed",
+          (request: Parameters<FakeClient.Reply>[0]) =>
+            Effect.addFinalizer(() => Effect.never).pipe(
+              Effect.zipRight(Effect.never),
+              Effect.scoped,
+              Effect.zipRight(FakeClient.token(request))
+            )
+        ],
+        [
+          "answers a body that cannot be cancelled",
+          (request: Parameters<FakeClient.Reply>[0]) =>
+            FakeClient.reply(200, new ReadableStream({ cancel: () => new Promise(() => {}) }))(request)
+        ]
+      ] as const
+    )("a client that %s is given up", ([, reply]) =>
+      Effect.gen(function*() {
+        const { error, took } = yield* refused(FakeClient.make(reply)).pipe(shortest)
+        assert.instanceOf(error, AccessTokenError.TokenRequestError)
+        assert.isAtMost(took, 30_000)
+      }))
+
     it.effect("a request is given up when the acquisition is interrupted", () =>
       Effect.gen(function*() {
         let interrupted = false
@@ -534,6 +608,29 @@ describe("TokenEndpoint's retries", () => {
           deepStrictEqual([echo.error.code, echo.error.description], [Option.some("invalid_client"), Option.none()])
         })
     )
+
+    it.effect.each(
+      [
+        ["drips", () => FakeClient.drip(401).reply],
+        ["is silent", () => FakeClient.reply(401, new ReadableStream())],
+        ["breaks", () => FakeClient.reply(401, new ReadableStream({ pull: (to) => to.error(new Error("reset")) }))]
+      ] as const
+    )("is a refusal also when its body %s", ([, reply]) =>
+      Effect.gen(function*() {
+        const { error, times, took } = yield* refused(FakeClient.make(reply()))
+        assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+        deepStrictEqual([error.reason, error.status], ["InvalidClient", 401])
+        assert.lengthOf(times, 1)
+        assert.isAtMost(took, 1000)
+      }))
+
+    it.effect("is a refusal also when its body is silent and the attempt is short", () =>
+      Effect.gen(function*() {
+        const client = FakeClient.make(FakeClient.reply(403, new ReadableStream()))
+        const { error, took } = yield* refused(client, { attemptTimeout: "200 millis" })
+        assert.strictEqual(error._tag, "TokenRefusedError")
+        assert.strictEqual(took, 100)
+      }))
 
     it.effect("is a refusal also when its body is longer than what is read", () =>
       Effect.gen(function*() {

@@ -260,7 +260,7 @@ test("StoreAuth", () => {
 })
 
 test("TokenEndpoint", () => {
-  type Errors = AccessTokenError.ConfigurationError | AccessTokenError.CredentialsError
+  type Errors = AccessTokenError.ConfigurationError
   expect(TokenEndpoint.make).type.toBe<
     (options: TokenEndpoint.Options) => Effect.Effect<TokenSource.Service, Errors, HttpClient.HttpClient>
   >()

@@ -59,7 +59,7 @@ export interface Drip {
 }
 
 /** Answers the header at once, and then a blank each second for ever. */
-export const drip = (): { readonly reply: Reply; readonly drips: ReadonlyArray<Drip> } => {
+export const drip = (status = 200): { readonly reply: Reply; readonly drips: ReadonlyArray<Drip> } => {
   const drips: Array<Drip> = []
   const reply: Reply = (request) =>
     Effect.gen(function*() {
@@ -77,7 +77,7 @@ export const drip = (): { readonly reply: Reply; readonly drips: ReadonlyArray<D
           drip.cancelled = true
         }
       }, { highWaterMark: 0 })
-      return HttpClientResponse.fromWeb(request, new Response(body))
+      return HttpClientResponse.fromWeb(request, new Response(body, { status }))
     })
   return { reply, drips }
 }
@@ -93,10 +93,7 @@ export const acquire = (
 export const source = (
   client: FakeClient,
   options: Partial<TokenEndpoint.Options> = {}
-): Effect.Effect<
-  TokenSource.Service,
-  AccessTokenError.ConfigurationError | AccessTokenError.CredentialsError
-> =>
+): Effect.Effect<TokenSource.Service, AccessTokenError.ConfigurationError> =>
   TokenEndpoint.make({
     authUrl: "https://auth.shop.example",
     credentials: credentialsOf(clientId, clientSecret),

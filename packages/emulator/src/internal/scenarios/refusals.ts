@@ -53,29 +53,29 @@ export const unavailable = {
   ...outages(599)
 }
 
-const later = <const Status extends number>(status: Status, reason: string) => {
+/** Retried by 503 in any case, by 429 only when `Retry-After` says when. */
+const later = <const Status extends number>(status: Status, reason: string, withoutMoment: string) => {
   const header = (...values: ReadonlyArray<string>) => Fault.status(status, { headers: { "Retry-After": values } })
   return {
     ...alike(`token/${status}-retry-after-`, "a token after 2 requests", {
       "seconds": header("1"),
       "date": Fault.retryDate(status, "2 seconds"),
       "zero": header("0"),
-      "past": header("Sun, 06 Nov 1994 08:49:37 GMT"),
+      "past": header("Sun, 06 Nov 1994 08:49:37 GMT")
+    }),
+    ...alike(`token/${status}-retry-after-`, withoutMoment, {
       "negative": header("-5"),
       "fraction": header("0.5"),
-      "junk": header("soon"),
-      "twice": header("1", "2")
+      "junk": header("soon")
     }),
-    ...alike(`token/${status}-`, "a token after 2 requests", { "without-retry-after": Fault.status(status) }),
+    ...alike(`token/${status}-retry-after-`, "a token after 2 requests", { "twice": header("1", "2") }),
+    ...alike(`token/${status}-`, withoutMoment, { "without-retry-after": Fault.status(status) }),
     ...alike(`token/${status}-retry-after-`, refused(reason), { "year": header("31536000") })
   }
 }
 
 export const retryAfter = {
-  ...later(429, "RateLimited"),
-  ...later(503, "Unavailable"),
-  "token/429-always": scenario(
-    "TokenRefusedError (RateLimited) after 6 requests",
-    Fault.status(429, { times: Infinity })
-  )
+  ...later(429, "RateLimited", refused("RateLimited")),
+  ...later(503, "Unavailable", "a token after 2 requests"),
+  "token/429-always": scenario(refused("RateLimited"), Fault.status(429, { times: Infinity }))
 }

@@ -42,7 +42,12 @@ export const check = (name: Scenario.Name, row: Row): void => {
 
   const error = Exit.isFailure(exit) ? Cause.failureOption(exit.cause) : Option.none()
   assert.include(
-    [...expectation.outcomes, ...expectation.outcomes.map((outcome) => outcome.replace(/ .*/, ""))],
+    [
+      ...expectation.outcomes,
+      ...expectation.outcomes.map((outcome) => outcome.replace(/ .*/, "")),
+      // On a busy machine, the whole lifetime of a second may pass before the token arrives.
+      ...name.endsWith("expires-in-one") && row.elapsed >= 1000 ? ["TokenExpiredError"] : []
+    ],
     Option.match(error, { onNone: () => "a token", onSome: Expectation.describe })
   )
   assert.isBelow(row.elapsed, deadline + margin, "within the deadline")

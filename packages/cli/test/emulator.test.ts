@@ -57,7 +57,7 @@ describe("store-api emulator", () => {
 
   it.scopedLive("accepts only its invented client, whatever variables of a service are set", () =>
     Effect.gen(function*() {
-      const { variables } = yield* emulatorWith([])
+      const { variables } = yield* emulatorWith(["--token-life", "1h"])
       const client = [variables["STORE_API_CLIENT_ID"], variables["STORE_API_CLIENT_SECRET"]]
       deepStrictEqual(client, ["demo-client", demoSecret])
       const user = yield* newUser(variables)
@@ -90,7 +90,7 @@ describe("store-api emulator", () => {
         ["There is no scenario token/nothing: see store-api emulator --list.", ["--scenario", "token/nothing"]],
         ["This scenario needs --tls.", ["--scenario", "token/tls-expired"]],
         ["--port must be a whole number.", ["--port", "http"]],
-        ["--token-life must be a time such as 500ms, 2s or 5m, of at most 60m.", ["--token-life", "long"]]
+        ["--token-life must be a time such as 500ms, 2s, 5m or 1h, of at most 60m.", ["--token-life", "long"]]
       ]
       for (const [sentence, args] of faults) {
         const line = ["emulator", ...args]

@@ -17,7 +17,7 @@ import * as app from "./internal/app.js"
 import * as elsewheres from "./internal/elsewhere.js"
 import * as faultQueue from "./internal/faultQueue.js"
 import * as listen from "./internal/listen.js"
-import { Observer } from "./internal/observer.js"
+import type { Observing } from "./internal/observer.js"
 import * as requestLog from "./internal/requestLog.js"
 import * as settings from "./internal/settings.js"
 import * as tlsServers from "./internal/tls.js"
@@ -105,6 +105,27 @@ export interface Service {
  * @category tags
  */
 export class Emulator extends Context.Tag("@store-api/emulator/Emulator")<Emulator, Service>() {}
+
+/**
+ * Sees each request end. Read once, when an emulator starts. A process that runs for long keeps few requests and prints or
+ * counts them here.
+ *
+ * @example
+ * ```ts
+ * import { Emulator } from "@store-api/emulator"
+ * import { Console, Effect } from "effect"
+ *
+ * const printing = Emulator.make().pipe(
+ *   Effect.provideService(Emulator.Observer, { keep: 0, onEnd: ({ method, url }) => Console.log(`${method} ${url}`) })
+ * )
+ * ```
+ *
+ * @since 0.1.0
+ * @category references
+ */
+export class Observer extends Context.Reference<Observer>()("@store-api/emulator/Observer", {
+  defaultValue: (): Observing => ({ keep: Infinity, onEnd: () => Effect.void })
+}) {}
 
 /**
  * Starts an emulator; closing the scope ends all its connections at once, hanging requests too.

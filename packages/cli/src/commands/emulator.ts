@@ -2,14 +2,11 @@
 import * as FileSystem from "@effect/platform/FileSystem"
 import type { Client } from "@store-api/emulator/Client"
 import * as Emulator from "@store-api/emulator/Emulator"
+import type { RecordedRequest } from "@store-api/emulator/RecordedRequest"
 import * as Scenario from "@store-api/emulator/Scenario"
-import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import * as Ref from "effect/Ref"
-import * as Schedule from "effect/Schedule"
 import { configuration, usage } from "../Fault.js"
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
@@ -29,10 +26,13 @@ export const run = (given: Given) =>
       port: yield* numberOf(given.port),
       tokenLife: yield* lifeOf(given["token-life"]),
       tls: given.tls
-    }).pipe(Effect.mapError(({ message }) => configuration(message)))
+    }).pipe(
+      Effect.provideServiceEffect(Emulator.Observer, printing),
+      Effect.mapError(({ message }) => configuration(message))
+    )
     yield* Effect.forEach(scenarios, ({ script }) => emulator.fail(script))
     yield* output.line(greeting(emulator.url, client, yield* caFile(emulator.ca)))
-    yield* Effect.repeat(logged(emulator, yield* Ref.make<Seen>({ count: 0, open: [] })), Schedule.spaced("100 millis"))
+    return yield* Effect.never
   }).pipe(Effect.scoped)
 
 const listScenarios = Effect.forEach(
@@ -71,15 +71,15 @@ const numberOf = (port: Option.Option<string>) =>
       /^\d{1,5}$/.test(text) ? Effect.succeed(Number(text)) : Effect.fail(usage("--port must be a whole number."))
   })
 
-const units = { ms: 1, s: 1000, m: 60_000 } as const
+const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 } as const
 
 const lifeOf = (life: Option.Option<string>) =>
   Option.match(life, {
     onNone: () => Effect.succeed(undefined),
     onSome: (text) => {
-      const [, count, unit] = /^(\d{1,8})\s*(ms|s|m)$/.exec(text) ?? []
+      const [, count, unit] = /^(\d{1,8})\s*(ms|s|m|h)$/.exec(text) ?? []
       return count === undefined || unit === undefined
-        ? Effect.fail(usage("--token-life must be a time such as 500ms, 2s or 5m, of at most 60m."))
+        ? Effect.fail(usage("--token-life must be a time such as 500ms, 2s, 5m or 1h, of at most 60m."))
         : Effect.succeed(Number(count) * units[unit as keyof typeof units])
     }
   })
@@ -119,30 +119,16 @@ const greeting = (
     ""
   ].join("\n")
 
-/** The requests that were seen, and which of them were not over then. */
-interface Seen {
-  readonly count: number
-  readonly open: ReadonlyArray<number>
-}
-
-/** Prints the requests that are over since the last look. */
-const logged = (emulator: Emulator.Service, seen: Ref.Ref<Seen>) =>
-  Effect.gen(function*() {
-    const { count, open } = yield* Ref.get(seen)
-    const requests = yield* emulator.requests
-    const [stillOpen, over] = Arr.partitionMap(
-      [...open, ...Arr.drop(requests.map((_, index) => index), count)],
-      (index) => {
-        const request = requests[index]
-        return request === undefined || Option.isNone(request.status)
-          ? Either.left(index)
-          : Either.right({ ...request, status: request.status.value })
-      }
-    )
-    yield* Ref.set(seen, { count: requests.length, open: stillOpen })
-    yield* Effect.forEach(
-      over,
-      ({ method, status, url }) => output.line(`${method} ${url.replace(/[?].*$/s, "?…")} ${status}`),
-      { discard: true }
-    )
-  })
+/** A process that runs for days prints requests and remembers none. */
+const printing = Effect.map(Host, (host) => ({
+  keep: 0,
+  onEnd: ({ method, status, url }: RecordedRequest) =>
+    Option.match(status, {
+      onNone: () => Effect.void,
+      onSome: (status) =>
+        output.line(`${method} ${url.replace(/[?].*$/s, "?…")} ${status}`).pipe(
+          Effect.ignore,
+          Effect.provideService(Host, host)
+        )
+    })
+}))

@@ -11,7 +11,6 @@ import { type Client, demoClient } from "../Client.js"
 import * as Emulator from "../Emulator.js"
 import type { EmulatorError } from "../EmulatorError.js"
 import type { RecordedRequest } from "../RecordedRequest.js"
-import { Observer } from "./observer.js"
 
 const help = `store-api-emulator: the store API suite's access-token service and a protected API, on this machine
 
@@ -122,7 +121,7 @@ export const run = (args: ReadonlyArray<string>) =>
     const secret = yield* Config.option(Config.redacted("STORE_API_CLIENT_SECRET"))
     const { client, options } = yield* toOptions(found, secret)
     const emulator = yield* Emulator.make(options).pipe(
-      Effect.provideService(Observer, observing),
+      Effect.provideService(Emulator.Observer, observing),
       Effect.mapError(inFlags)
     )
     yield* Console.log(greeting(emulator.url, client))

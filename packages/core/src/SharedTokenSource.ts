@@ -51,7 +51,7 @@ export interface Options {
    * seconds: more than the `deadline` of `TokenEndpoint`, so that one that fails is followed by the next, not by all.
    */
   readonly patience?: Duration.DurationInput | undefined
-  /** For one operation of the store; then the endpoint is asked as if there were none. Default 1 second. */
+  /** For one operation of the store; then the endpoint is asked as if there were none. Default 1 second, at most 30. */
   readonly storeTimeout?: Duration.DurationInput | undefined
 }
 
@@ -94,6 +94,12 @@ export const storeHits = Metric.counter("store_api_token_store_hits", {
   incremental: true
 })
 
+/** For reading the credentials, where the token is sealed with them; the endpoint reads them within its own deadline. */
+const longestReading = "10 seconds"
+
+/** A store that takes longer is no help. Also where the option is `Infinity`: no acquisition waits for ever. */
+const longestStoreTimeout = "30 seconds"
+
 const leaseLimits = { minimum: "100 millis", maximum: "1 hour" } as const
 
 /** Between looks into the store, while another process acquires; jittered by 0.75 to 1. In milliseconds. */
@@ -130,7 +136,7 @@ export const make = (
     const source = yield* TokenSource.TokenSource
     const { acquisition, store } = yield* reliableStore.make(
       yield* TokenStore,
-      options.storeTimeout ?? "1 second",
+      Duration.min(options.storeTimeout ?? "1 second", longestStoreTimeout),
       storeFailures
     )
     const authUrl = withoutTrailingSlash(yield* baseUrl("authUrl", options.authUrl, true))
@@ -199,12 +205,27 @@ export const make = (
       }).pipe(Effect.catchTag("TokenStoreError", () => source.acquire(replacing)))
     }
 
+    // Without a key nothing is shared. Of credentials that cannot be read, the endpoint says what is wrong.
+    const key = sealing.pipe(
+      Effect.catchAllDefect(() => Effect.fail(undefined)),
+      Effect.disconnect,
+      Effect.interruptible,
+      Effect.timeout(longestReading),
+      Effect.tapErrorTag(
+        "TimeoutException",
+        () => Effect.logWarning("The client credentials were not read in time; this access token is not shared")
+      ),
+      Effect.option
+    )
+
     return TokenSource.make((replacing) =>
-      Effect.matchEffect(Effect.catchAllDefect(sealing, () => Effect.fail(undefined)), {
-        // Credentials that cannot be read the endpoint reads too, and says what is wrong; without cryptography nothing is shared.
-        onFailure: () => source.acquire(replacing),
-        onSuccess: (sealing) => acquisition(shared(replacing, sealing))
-      })
+      Effect.flatMap(
+        key,
+        Option.match({
+          onNone: () => source.acquire(replacing),
+          onSome: (sealing) => acquisition(shared(replacing, sealing))
+        })
+      )
     )
   })
 

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
-import { Deferred, Effect, Exit, Fiber, Option, Ref, TestClock } from "effect"
-import { drive, endpoint, fullToken, member, outage, settled, valueOf, valuesOf, watched } from "./support/fleet.js"
+import { Deferred, Effect, Exit, Fiber, Option, Ref } from "effect"
+import { drive, endpoint, fullToken, member, outage, valueOf, valuesOf, watched } from "./support/fleet.js"
 
 describe("SharedTokenSource, an acquisition that does not go well", () => {
   it.effect("fails for those who asked for it; the next one asks again", () =>
@@ -117,71 +117,34 @@ describe("SharedTokenSource, an acquisition that does not go well", () => {
 })
 
 describe("SharedTokenSource, a lease", () => {
-  /** A store whose lease is taken at once; what comes after that, before it is told, is the test's. */
-  const telling = (told: Effect.Effect<void>) =>
+  it.effect("that comes too late is left to its end: the others wait no longer than that", () =>
     Effect.gen(function*() {
+      const { requests, source } = yield* endpoint({
+        answer: (number) => number === 1 ? Effect.fail(outage) : fullToken(`token-${number}`)
+      })
       const memory = yield* TokenStore.makeMemory
-      const taken = yield* Deferred.make<string>()
       const store = TokenStore.TokenStore.of({
         ...memory,
-        lease: (key, duration) =>
-          memory.lease(key, duration).pipe(
-            Effect.tap(() => Deferred.succeed(taken, key)),
-            Effect.zipLeft(told)
-          )
+        lease: (key, duration) => Effect.zipLeft(memory.lease(key, duration), Effect.sleep("1200 millis"))
       })
-      const isFree = Effect.flatMap(Deferred.await(taken), (key) => memory.lease(key, "1 minute")).pipe(
-        Effect.tap(Option.match({ onNone: () => Effect.void, onSome: ({ release }) => release })),
-        Effect.map(Option.isSome)
-      )
-      return { isFree, store, taken: Deferred.await(taken) }
-    })
-
-  it.effect("that was taken as nobody waited for it any more, having been interrupted, is given back", () =>
-    Effect.gen(function*() {
-      const { requests, source } = yield* endpoint()
-      const answers = yield* Deferred.make<void>()
-      const { isFree, store, taken } = yield* telling(Deferred.await(answers))
-      const acquiring = yield* Effect.fork((yield* member(source, store, { lease: "1 hour" })).acquire(Option.none()))
-      yield* taken
-      yield* Fiber.interrupt(acquiring)
-      yield* settled
-      assert.isFalse(yield* isFree, "its answer is under way")
-      yield* Deferred.succeed(answers, undefined)
-      yield* settled
-      assert.isTrue(yield* isFree)
-      assert.strictEqual(yield* requests, 0)
-    }))
-
-  it.effect.each(
-    [
-      ["is under way for longer than the storeTimeout", Effect.sleep("1200 millis")],
-      ["is so too and cannot be interrupted", Effect.uninterruptible(Effect.sleep("1200 millis"))]
-    ] as const
-  )("whose answer %s is given back when it comes", ([, told]) =>
-    Effect.gen(function*() {
-      const { requests, source } = yield* endpoint()
-      const { isFree, store } = yield* telling(told)
-      const { acquire } = yield* member(source, store, { lease: "1 hour" })
-      const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
-      deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-1"))
-      assert.strictEqual(took, 1000)
-      yield* TestClock.adjust("199 millis")
-      yield* settled
-      assert.isFalse(yield* isFree, "its answer is under way")
-      yield* TestClock.adjust("1 millis")
-      yield* settled
-      assert.isTrue(yield* isFree)
-      assert.strictEqual(yield* requests, 1)
+      const first = yield* drive(yield* Effect.fork((yield* member(source, store)).acquire(Option.none())))
+      deepStrictEqual([first.exit, first.took], [Exit.fail(outage), 1000])
+      const { acquire } = yield* member(source, memory, { patience: "1 hour" })
+      const second = yield* drive(yield* Effect.fork(acquire(Option.none())))
+      deepStrictEqual(Exit.map(second.exit, valueOf), Exit.succeed("token-2"))
+      assert.isAtMost(second.took, 5000)
+      assert.strictEqual(yield* requests, 2)
     }))
 
   it.effect("is given back when the store fails at the look that follows it", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint()
-      const { isFree, store } = yield* telling(Effect.void)
+      const store = yield* TokenStore.makeMemory
+      const taken = yield* Ref.make("")
       const looks = yield* Ref.make(0)
       const failing = TokenStore.TokenStore.of({
         ...store,
+        lease: (key, duration) => Effect.zipRight(Ref.set(taken, key), store.lease(key, duration)),
         get: (key) =>
           Effect.flatMap(
             Ref.updateAndGet(looks, (n) => n + 1),
@@ -193,6 +156,6 @@ describe("SharedTokenSource, a lease", () => {
       assert.strictEqual(valueOf(yield* acquire(Option.none())), "token-1")
       assert.strictEqual(yield* Ref.get(looks), 2)
       assert.strictEqual(yield* requests, 1)
-      assert.isTrue(yield* isFree)
+      assert.isTrue(Option.isSome(yield* store.lease(yield* Ref.get(taken), "1 minute")))
     }))
 })

@@ -3,7 +3,8 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import type { AccessToken } from "@store-api/core"
 import { AccessTokenError, SharedTokenSource, TokenStore } from "@store-api/core"
 import { Effect, Exit, Logger, Metric, Option, Ref, TestClock } from "effect"
-import { credentialsOf, drive, endpoint, member, outage, valueOf } from "./support/fleet.js"
+import * as FakeClient from "./support/fakeClient.js"
+import { credentialsOf, drive, endpoint, member, outage, valueOf, watched } from "./support/fleet.js"
 
 const unreadable = new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "cannot be read" })
 
@@ -191,6 +192,48 @@ describe("SharedTokenSource, over a store that does not work", () => {
         deepStrictEqual(yield* warned((acquire) => Effect.repeatN(acquire, 4)), [])
       }))
   })
+
+  it.effect.each(
+    [
+      ["never come", Effect.never],
+      ["never come and cannot be interrupted", Effect.uninterruptible(Effect.never)]
+    ] as const
+  )(
+    "and credentials that %s: the endpoint is asked after 10 s, with a warning, and nothing is shared",
+    ([, never]) =>
+      Effect.gen(function*() {
+        const { requests, source } = yield* endpoint()
+        const { puts, store } = yield* watched
+        const lines: Array<unknown> = []
+        const { acquire } = yield* member(source, store, { credentials: never })
+        const { exit, took } = yield* acquire(Option.none()).pipe(
+          Effect.provide(Logger.replace(Logger.defaultLogger, Logger.make(({ message }) => lines.push(message)))),
+          Effect.fork,
+          Effect.flatMap(drive)
+        )
+        deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-1"))
+        deepStrictEqual([took, yield* requests, yield* puts], [10_000, 1, []])
+        deepStrictEqual(lines, [["The client credentials were not read in time; this access token is not shared"]])
+      })
+  )
+
+  it.effect("and a storeTimeout without end: 30 s", () =>
+    Effect.gen(function*() {
+      const { source } = yield* endpoint()
+      const store = broken(yield* TokenStore.makeMemory, "get", () => Effect.never)
+      const { acquire } = yield* member(source, store, { storeTimeout: Infinity })
+      const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
+      deepStrictEqual([Exit.map(exit, valueOf), took], [Exit.succeed("token-1"), 30_000])
+    }))
+
+  it.effect("over an endpoint whose credentials never come either: ends by its deadline", () =>
+    Effect.gen(function*() {
+      const source = yield* FakeClient.source(FakeClient.make(FakeClient.token), { credentials: Effect.never })
+      const { acquire } = yield* member(source, yield* TokenStore.makeMemory, { credentials: Effect.never })
+      const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
+      const error = yield* Effect.flip(exit)
+      deepStrictEqual(["reason" in error && error.reason, took], ["Timeout", 40_000])
+    }))
 
   it.effect("and credentials that cannot be read are the endpoint's affair", () =>
     Effect.gen(function*() {

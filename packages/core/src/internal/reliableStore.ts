@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
-import { type Lease, type Service as Store, TokenStore, TokenStoreError } from "../TokenStore.js"
+import { type Service as Store, TokenStore, TokenStoreError } from "../TokenStore.js"
 
 type Operation = TokenStoreError["operation"]
 
@@ -64,31 +64,14 @@ export const make = (
         Effect.tapError(fails)
       )
 
-    /** A lease that comes when nobody waits for it any more is given back. */
-    const lease: Store["lease"] = (key, duration) =>
-      Effect.flatMap(Ref.make<Option.Option<Lease> | "abandoned">(Option.none()), (taken) => {
-        const arrived = (lease: Option.Option<Lease>) =>
-          Effect.flatMap(
-            Ref.modify(taken, (now) => now === "abandoned" ? [lease, now] : [Option.none<Lease>(), lease]),
-            giveBack
-          )
-        const abandoned = Effect.flatMap(
-          Ref.getAndSet(taken, "abandoned"),
-          (lease) => lease === "abandoned" ? Effect.void : giveBack(lease)
-        )
-        return bounded(
-          "lease",
-          () => Effect.uninterruptible(Effect.tap(Effect.suspend(() => store.lease(key, duration)), arrived))
-        ).pipe(Effect.tapErrorCause(() => abandoned))
-      })
-
     const reliable = TokenStore.of({
       get: (key) => bounded("get", () => store.get(key)),
       put: (key, entry, life) => bounded("put", () => store.put(key, entry, life)),
       remove: (key, entry) => bounded("remove", () => store.remove(key, entry)),
       lease: (key, duration) =>
         Effect.map(
-          lease(key, duration),
+          // A lease that comes too late ends by its own time.
+          bounded("lease", () => store.lease(key, duration)),
           Option.map(({ extend, release }) => ({
             extend: bounded("extend", () => extend),
             release: bounded("release", () => release)
@@ -97,6 +80,3 @@ export const make = (
     })
     return { store: reliable, acquisition }
   })
-
-const giveBack = (lease: Option.Option<Lease>): Effect.Effect<void> =>
-  Option.match(lease, { onNone: () => Effect.void, onSome: ({ release }) => Effect.ignore(release) })

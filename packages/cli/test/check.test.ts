@@ -247,11 +247,12 @@ describe("store-api check names the cause", () => {
 
   it.scopedLive("what the endpoint's retries pass over", () =>
     Effect.gen(function*() {
+      const limited = Fault.status(429, { headers: { "Retry-After": "0" } })
       const passed: ReadonlyArray<readonly [ReadonlyArray<Fault.Script>, RegExp]> = [
         [[], /^a token that is good for [\d hmins]+$/],
-        [[Fault.status(429)], /[ns], after 429$/],
+        [[limited], /[ns], after 429$/],
         [
-          [Fault.status(429), Fault.status(503, { times: 2 })],
+          [limited, Fault.status(503, { times: 2 })],
           /, after 429 and 503$/
         ],
         [[Fault.reset("answer")], /[ns], after no answer$/],
@@ -262,7 +263,7 @@ describe("store-api check names the cause", () => {
         deepStrictEqual([code, failed], [0, []])
         assert.match(steps.find(({ name }) => name === "token request")?.said ?? "", said)
       }
-      const { user } = yield* startedWith({}, Fault.status(429), Fault.status(403))
+      const { user } = yield* startedWith({}, limited, Fault.status(403))
       yield* fails(user, [], { step: "token request", said: /\(403\), after 429$/, remedy: /403/, code: 4 })
       const { user: refused } = yield* startedWith({}, Fault.status(503, { times: Infinity }))
       yield* fails(refused, [], { step: "token request", said: /refused \(503\)$/, remedy: /503/, code: 5 })

@@ -3,12 +3,9 @@ import {
   type AccessTokenError,
   type ConfigurationError,
   isTransient,
-  retryAt,
   type UntrustedOriginError
 } from "@store-api/core/AccessTokenError"
 import * as Data from "effect/Data"
-import * as DateTime from "effect/DateTime"
-import * as Option from "effect/Option"
 
 export const exitCodes = {
   /** The program itself is at fault. */
@@ -39,16 +36,7 @@ export const configuration = (message: string): Fault => new Fault({ code: exitC
 
 /** The errors of the library, in words of the command line. */
 export const fromLibrary = (error: AccessTokenError | ConfigurationError | UntrustedOriginError): Fault =>
-  new Fault({
-    code: codeOf(error),
-    message: inFlags(error.message).replace(
-      /\bretryAt\b/,
-      Option.match(retryAt(error), {
-        onNone: () => "later",
-        onSome: DateTime.formatIso
-      })
-    )
-  })
+  new Fault({ code: codeOf(error), message: inFlags(error.message) })
 
 /** A library's errors speak of its options. */
 export const inFlags = (message: string): string =>

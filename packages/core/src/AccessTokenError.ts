@@ -11,10 +11,14 @@ import * as DateTime from "effect/DateTime"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 
-/** When asking again makes sense: what the endpoint said, or the end of the provider's cool-down. */
+/** When asking again makes sense: what the endpoint said, or the end of the provider's cooldown. */
 const RetryAt = Schema.optionalWith(Schema.DateTimeUtc, { as: "Option" }).pipe(
   Schema.withConstructorDefault(() => Option.none())
 )
+
+/** The end of a message: the moment from when asking again may help. */
+const retryAfter = (retryAt: Option.Option<DateTime.Utc>): string =>
+  Option.match(retryAt, { onNone: () => "", onSome: (at) => ` Retry after ${DateTime.formatIso(at)}.` })
 
 const OptionalText = Schema.optionalWith(Schema.String, { as: "Option" }).pipe(
   Schema.withConstructorDefault(() => Option.none())
@@ -52,11 +56,15 @@ export class TokenExpiredError extends Schema.TaggedError<TokenExpiredError>("@s
     expiredAt: Schema.DateTimeUtc,
     /** The moment of the check, by the wall clock. */
     checkedAt: Schema.DateTimeUtc,
-    /** The end of the provider's cool-down, when it is in one. Default none. */
+    /** The end of the provider's cooldown, when it is in one. Default none. */
     retryAt: RetryAt
   }
 ) {
   override get message(): string {
+    return this.sentence + retryAfter(this.retryAt)
+  }
+
+  private get sentence(): string {
     const expired = DateTime.formatIso(this.expiredAt)
     switch (this.reason) {
       case "Elapsed":
@@ -98,7 +106,7 @@ export class CredentialsError extends Schema.TaggedError<CredentialsError>("@sto
     field: Schema.Literal("clientId", "clientSecret"),
     /** What is wrong with it, as the end of a sentence: "is empty". Never the value. */
     reason: Schema.String,
-    /** The end of the provider's cool-down, when it is in one. Default none. */
+    /** The end of the provider's cooldown, when it is in one. Default none. */
     retryAt: RetryAt
   }
 ) {
@@ -142,11 +150,15 @@ export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@s
     attempts: Schema.NonNegativeInt,
     /** The system's name for what went wrong (`ECONNREFUSED`), if it gave one. Default none. */
     code: OptionalText,
-    /** The end of the provider's cool-down, when it is in one. Default none. */
+    /** The end of the provider's cooldown, when it is in one. Default none. */
     retryAt: RetryAt
   }
 ) {
   override get message(): string {
+    return this.sentence + retryAfter(this.retryAt)
+  }
+
+  private get sentence(): string {
     const attempts = this.attempts === 1 ? "1 attempt" : `${this.attempts} attempts`
     const code = Option.match(this.code, { onNone: () => "", onSome: (code) => `, ${code}` })
     switch (this.reason) {
@@ -172,7 +184,7 @@ export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@s
  *
  * - `InvalidClient`: it does not accept these credentials. Correct them.
  * - `InvalidRequest`: it does not accept the request. Check that `authUrl` is the base of the access-token service.
- * - `RateLimited`: too many requests. Wait until `retryAt`.
+ * - `RateLimited`: too many requests. Ask less often, and not before `retryAt`.
  * - `Unavailable`: it is out of order (408, 5xx). Retry.
  * - `Other`: any other status, or a 401 of an API. Check `authUrl`, and what the client is allowed to do.
  *
@@ -208,13 +220,13 @@ export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@s
      * value than the one that was sent. Default `false`.
      */
     rawCredentials: Schema.propertySignature(Schema.Boolean).pipe(Schema.withConstructorDefault(() => false)),
-    /** What `Retry-After` asked for (RFC 9110 §10.2.3), or the end of the provider's cool-down. Default none. */
+    /** What `Retry-After` asked for (RFC 9110 §10.2.3), or the end of the provider's cooldown. Default none. */
     retryAt: RetryAt
   }
 ) {
   override get message(): string {
     const said = [`status ${this.status}`, ...Option.toArray(this.code), ...Option.toArray(this.description)].join(", ")
-    return `The token endpoint refused the request (${said}): ${this.advice}`
+    return `The token endpoint refused the request (${said}): ${this.advice}${retryAfter(this.retryAt)}`
   }
 
   private get advice(): string {
@@ -227,7 +239,7 @@ export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@s
       case "InvalidRequest":
         return "check that authUrl is the base of the access-token service."
       case "RateLimited":
-        return "ask less often, or wait until retryAt."
+        return "ask less often."
       case "Unavailable":
         return "try again later."
       case "Other":
@@ -260,13 +272,14 @@ export class TokenResponseError extends Schema.TaggedError<TokenResponseError>("
   {
     /** What is at fault: its path in the answer, `""` for the whole of it, and what was expected there. Never a value. */
     problems: Schema.Array(Schema.Struct({ path: Schema.String, expected: Schema.String })),
-    /** The end of the provider's cool-down, when it is in one. Default none. */
+    /** The end of the provider's cooldown, when it is in one. Default none. */
     retryAt: RetryAt
   }
 ) {
   override get message(): string {
     const problems = this.problems.map(({ expected, path }) => `${path === "" ? "the body" : path} must be ${expected}`)
-    return `The token endpoint answered with something that is no token (${problems.join("; ")}): check authUrl.`
+    return `The token endpoint answered with something that is no token (${problems.join("; ")}): check authUrl.` +
+      retryAfter(this.retryAt)
   }
 }
 
@@ -456,7 +469,9 @@ export const retryAt = (error: unknown): Option.Option<DateTime.Utc> =>
   isAccessTokenError(error) ? error.retryAt : Option.none()
 
 /**
- * The same error with another `retryAt`: for sources of your own, that know when to ask again.
+ * Returns the error with another `retryAt`, for sources of your own that know when to ask again. Errors that asking again
+ * does not help have none and stay as they are: `CredentialsError`; `Certificate`, `Redirect` and `Closed`; `InvalidClient`
+ * and `InvalidRequest`.
  *
  * @example
  * ```ts
@@ -470,8 +485,16 @@ export const retryAt = (error: unknown): Option.Option<DateTime.Utc> =>
  * @since 0.1.0
  * @category combinators
  */
-export const withRetryAt = (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError =>
-  // Each class takes the fields of its own error, which the compiler cannot tell of a union.
-  new classes[error._tag]({ ...error, retryAt } as never)
+export const withRetryAt = (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
+  const allowed = isPermanent(error) ? Option.none() : retryAt
+  return Option.isNone(allowed) && Option.isNone(error.retryAt)
+    ? error
+    // Each class takes the fields of its own error, which the compiler cannot tell of a union.
+    : new classes[error._tag]({ ...error, retryAt: allowed } as never)
+}
+
+const isPermanent = (error: AccessTokenError): boolean =>
+  error._tag === "CredentialsError" ||
+  ("reason" in error && /^(Certificate|Redirect|Closed|InvalidClient|InvalidRequest)$/.test(error.reason))
 
 const classes = { TokenExpiredError, CredentialsError, TokenRequestError, TokenRefusedError, TokenResponseError }

@@ -226,7 +226,7 @@ export const refusal = (options: {
   readonly rawCredentials: boolean
   /** The answer's `WWW-Authenticate`: an API, unlike a token endpoint, challenges for a Bearer token. Default none. */
   readonly challenge?: string | undefined
-  /** When the endpoint wants to be asked again, by `Retry-After` (RFC 9110 §10.2.3). */
+  /** When the endpoint wants to be asked again, by `Retry-After` (RFC 9110 §10.2.3). Dropped where that cannot help. */
   readonly retryAt: Option.Option<DateTime.Utc>
 }): TokenRefusedError => {
   const { secrets, status } = options
@@ -255,6 +255,6 @@ export const refusal = (options: {
     code: Option.flatMap(saidCode, (code) => sanitise.code(code, secrets)),
     description,
     rawCredentials: reason === "InvalidClient" && options.rawCredentials,
-    retryAt: options.retryAt
+    retryAt: reason === "InvalidClient" || reason === "InvalidRequest" ? Option.none() : options.retryAt
   })
 }

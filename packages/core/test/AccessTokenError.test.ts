@@ -48,7 +48,7 @@ const family: ReadonlyArray<readonly [AccessTokenError.AccessTokenError, transie
   [refused("InvalidClient"), false, /check the client id and secret/],
   [refused("InvalidClient", true), false, /hold \+ or %.*a server that form-decodes the body reads them differently/],
   [refused("InvalidRequest"), false, /check that authUrl is the base of the access-token service/],
-  [refused("RateLimited"), true, /ask less often, or wait until retryAt/],
+  [refused("RateLimited"), true, /ask less often/],
   [refused("Unavailable"), true, /try again later/],
   [refused("Other"), false, /check authUrl and what the client is allowed to do/],
   [response, false, /check authUrl/]
@@ -113,14 +113,38 @@ describe("AccessTokenError", () => {
     assert.isTrue(AccessTokenError.isAccessTokenError(error))
   })
 
-  it.each(rows)("withRetryAt gives %s another retryAt and keeps everything else", (_name, { error }) => {
-    deepStrictEqual(AccessTokenError.retryAt(error), Option.none())
-    const waiting = AccessTokenError.withRetryAt(error, Option.some(later))
-    deepStrictEqual(AccessTokenError.retryAt(waiting), Option.some(later))
-    deepStrictEqual(error.retryAt, Option.none(), "the first is as it was")
-    assert.strictEqual(waiting.constructor, error.constructor)
-    assert.strictEqual(waiting.message, error.message)
-    deepStrictEqual({ ...AccessTokenError.withRetryAt(waiting, Option.none()) }, { ...error })
+  /** Asking again does not help against these. */
+  const permanent = rows.filter(([, { error }]) =>
+    error._tag === "CredentialsError" ||
+    ("reason" in error &&
+      ["Certificate", "Redirect", "Closed", "InvalidClient", "InvalidRequest"].includes(error.reason))
+  )
+  const others = rows.filter((row) => !permanent.includes(row))
+
+  it.each(others)(
+    "withRetryAt gives %s another retryAt, which ends its message, and keeps the rest",
+    (_name, { error }) => {
+      deepStrictEqual(AccessTokenError.retryAt(error), Option.none())
+      const waiting = AccessTokenError.withRetryAt(error, Option.some(later))
+      deepStrictEqual(AccessTokenError.retryAt(waiting), Option.some(later))
+      deepStrictEqual(error.retryAt, Option.none(), "the first is as it was")
+      assert.strictEqual(waiting.constructor, error.constructor)
+      assert.strictEqual(waiting.message, `${error.message} Retry after 2026-01-01T00:05:00.000Z.`)
+      deepStrictEqual({ ...AccessTokenError.withRetryAt(waiting, Option.none()) }, { ...error })
+    }
+  )
+
+  it.each(permanent)("withRetryAt leaves %s without a retryAt", (_name, { error }) => {
+    assert.strictEqual(AccessTokenError.withRetryAt(error, Option.some(later)), error)
+    const withOne = new (error.constructor as new(fields: unknown) => AccessTokenError.AccessTokenError)({
+      ...error,
+      retryAt: Option.some(later)
+    })
+    deepStrictEqual({ ...AccessTokenError.withRetryAt(withOne, Option.some(later)) }, { ...error })
+  })
+
+  it("has permanent errors and others to look at", () => {
+    deepStrictEqual([permanent.length, others.length], [8, 10])
   })
 
   it.each([undefined, null, 0, "TokenExpiredError", {}, new Error("other"), configuration, untrusted, {

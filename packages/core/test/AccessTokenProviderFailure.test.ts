@@ -311,8 +311,9 @@ describe("AccessTokenProvider, failure", () => {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
         for (const pause of [100, 200, 300, 300]) {
           const now = yield* Clock.currentTimeMillis
-          const error = yield* Effect.flip(provider.get)
-          const asked = Option.getOrThrow(error.retryAt).epochMillis - now
+          yield* Effect.flip(provider.get)
+          const { coolDown } = yield* provider.status
+          const asked = Option.getOrThrow(coolDown).until.epochMillis - now
           assert.isAtMost(asked, pause)
           assert.isAtLeast(asked, 0.75 * pause - 1)
           yield* TestClock.adjust(pause)

@@ -91,8 +91,9 @@ describe("AccessTokenProvider, at the ends of its pauses", () => {
             Effect.gen(function*() {
               const pauses: Array<number> = []
               for (let failure = 0; failure < expected.length; failure++) {
-                const error = yield* Effect.flip(provider.get)
-                const pause = Option.getOrThrow(error.retryAt).epochMillis - virtual.wall()
+                yield* Effect.flip(provider.get)
+                const { coolDown } = yield* provider.status
+                const pause = Option.getOrThrow(coolDown).until.epochMillis - virtual.wall()
                 pauses.push(pause)
                 yield* virtual.advance(pause)
               }

@@ -233,7 +233,15 @@ describe("AccessTokenProvider, what it shows", () => {
           const failed = "Access token renewal failed; the cached token is served until it expires"
           deepStrictEqual(lines, [
             ["DEBUG", ["Access token acquired"], at],
-            ["WARN", [failed], { ...at, error: "TokenRequestError", reason: down.message }],
+            [
+              "WARN",
+              [failed],
+              {
+                ...at,
+                error: "TokenRequestError",
+                reason: `${down.message} Retry after 2026-01-15T00:57:00.750Z.`
+              }
+            ],
             ["WARN", [failed], { ...at, error: "Defect", reason: "the TokenSource died" }]
           ])
         })).pipe(Effect.provide(layer))

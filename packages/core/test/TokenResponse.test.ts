@@ -506,9 +506,10 @@ describe("TokenResponse", () => {
       assert.notInclude(refuse(401, "").message, "+ or %")
     })
 
-    it("keeps retryAt", () => {
+    it("keeps retryAt where asking again may help", () => {
       const retryAt = Option.some(DateTime.unsafeMake(7000))
-      deepStrictEqual(refuse(429, "", { retryAt }).retryAt, retryAt)
+      for (const status of [429, 503, 403]) deepStrictEqual(refuse(status, "", { retryAt }).retryAt, retryAt)
+      for (const status of [400, 401]) deepStrictEqual(refuse(status, "", { retryAt }).retryAt, Option.none())
     })
 
     it("a description that repeats a secret is dropped, in every dialect; the code stays", () => {

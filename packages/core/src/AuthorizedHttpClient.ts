@@ -5,6 +5,7 @@
  * @since 0.1.0
  */
 import * as Headers from "@effect/platform/Headers"
+import type * as HttpBody from "@effect/platform/HttpBody"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientError from "@effect/platform/HttpClientError"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
@@ -13,9 +14,11 @@ import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import { dual } from "effect/Function"
 import * as Layer from "effect/Layer"
+import * as MutableRef from "effect/MutableRef"
 import * as Option from "effect/Option"
 import type { AccessToken } from "./AccessToken.js"
 import { type AccessTokenError, ConfigurationError, isTransient, UntrustedOriginError } from "./AccessTokenError.js"
@@ -102,8 +105,8 @@ export class AuthorizedHttpClient
 {}
 
 /**
- * Whether a request is repeated with another token after a 401, for the effect that it is provided to. Where it is not
- * provided, the client's option counts.
+ * Whether a request is repeated with another token after a 401, for the effect that it is provided to. When it is
+ * `undefined`, the default, the client's option counts.
  *
  * @example
  * ```ts
@@ -120,7 +123,7 @@ export class AuthorizedHttpClient
  */
 export class RetryUnauthorized extends Context.Reference<RetryUnauthorized>()(
   "@store-api/core/AuthorizedHttpClient/RetryUnauthorized",
-  { defaultValue: () => true }
+  { defaultValue: (): boolean | undefined => undefined }
 ) {}
 
 /**
@@ -129,6 +132,10 @@ export class RetryUnauthorized extends Context.Reference<RetryUnauthorized>()(
  *
  * The origin is checked on the request as it leaves, after the client's own `mapRequest`; a request to another origin
  * fails with `UntrustedOriginError` and is not sent. A request that already has the header goes as it is.
+ *
+ * After a 401 the client rejects the token at the provider, waits for another and repeats the request once. Before it
+ * waits, it reads the body of the 401 into memory and frees the connection. If no other token is available, you receive
+ * the 401; its body is then at most the first 64 KiB that arrived within a second, and can be read more than once.
  *
  * Responses and `HttpClientError`s come back with the request as it was without the header, so that printing them shows no
  * token.
@@ -173,87 +180,148 @@ export const withAccessToken: {
   >
 } = dual(2, <E, R>(client: HttpClient.HttpClient.With<E, R>, options: Options) =>
   Effect.gen(function*() {
-    const provider = yield* AccessTokenProvider
-    const { api, isTrusted, origins } = yield* trusted.make(options)
     const headerName = yield* customHeader(options)
-    const valueOf = headerValue.make(options.header?.format)
-    const hidden = hiddenHeader.make(headerName)
+    const trustedOrigins = yield* trusted.make(options)
+    const provider = yield* AccessTokenProvider
+    const setup: Setup = {
+      provider,
+      attach: attaching(provider, trustedOrigins, headerName, options),
+      hidden: hiddenHeader.make(headerName),
+      retryUnauthorized: options.retryUnauthorized ?? true
+    }
     const guarded = headerName === "authorization" ? undefined : yield* guardCustomHeader(headerName)
 
-    const execute = (
-      request: HttpClientRequest.HttpClientRequest
-    ): Effect.Effect<
-      HttpClientResponse.HttpClientResponse,
-      E | AccessTokenError | UntrustedOriginError,
-      R
-    > => {
-      let sent: Option.Option<Sent> = Option.none()
+    const execute = (request: HttpClientRequest.HttpClientRequest) =>
+      send(client, setup, request, (attempt) =>
+        isRejection(attempt)
+          ? recover(setup, attempt, send(client, setup, request, Effect.succeed))
+          : shown(setup, attempt))
 
-      /** The last thing before it leaves: the client's own `mapRequest` has had its say. */
-      const attach = (
-        given: HttpClientRequest.HttpClientRequest
-      ): Effect.Effect<HttpClientRequest.HttpClientRequest, AccessTokenError | UntrustedOriginError> => {
-        const leaving = trusted.join(api, given)
-        if (!isTrusted(leaving.url)) {
-          return Effect.fail(new UntrustedOriginError({ origin: trusted.originOf(leaving.url), trusted: origins }))
-        }
-        if (leaving.headers[headerName] !== undefined) {
-          sent = Option.none()
-          return Effect.succeed(leaving)
-        }
-        return Effect.flatMap(provider.get, (token) => {
-          sent = Option.some({ token, request: leaving })
-          return Effect.map(valueOf(token), (value) => HttpClientRequest.setHeader(leaving, headerName, value))
-        })
-      }
-
-      const send = HttpClient.mapRequestEffect(client, attach).execute(request)
-
-      /** After a 401: the answer to a second request with another token, or the 401 itself. */
-      const recover = <E1>(
-        response: HttpClientResponse.HttpClientResponse,
-        asItIs: Effect.Effect<HttpClientResponse.HttpClientResponse, E1>
-      ) =>
-        Effect.gen(function*() {
-          if (Option.isNone(sent) || challenge.noTokenHelps(response)) return yield* asItIs
-          const { request, token } = sent.value
-          yield* provider.invalidate(token)
-          if (!isReplayable(request) || !(yield* retryUnauthorized(options))) return yield* asItIs
-          const other = yield* Effect.exit(provider.get).pipe(
-            Effect.onInterrupt(() => boundedBody.release(response))
-          )
-          if (Exit.isFailure(other) || sameValue(other.value, token)) return yield* asItIs
-          yield* boundedBody.release(response)
-          return yield* Effect.matchEffect(send, { onFailure: shownError, onSuccess: shown })
-        })
-
-      const shownError = (error: E | AccessTokenError | UntrustedOriginError) =>
-        Effect.fail(Option.isSome(sent) ? hidden.error(error) : error)
-      const shown = (response: HttpClientResponse.HttpClientResponse) =>
-        Effect.succeed(Option.isSome(sent) ? hidden.response(response) : response)
-
-      return Effect.matchEffect(send, {
-        onFailure: (error) =>
-          isUnauthorizedError(error) ? recover(error.response, shownError(error)) : shownError(error),
-        onSuccess: (response) => response.status === 401 ? recover(response, shown(response)) : shown(response)
-      })
-    }
-
-    return HttpClient.makeWith<
-      E | AccessTokenError | UntrustedOriginError,
-      R,
-      E | AccessTokenError | UntrustedOriginError,
-      R
-    >(
+    return HttpClient.makeWith<Failure<E>, R, Failure<E>, R>(
       Effect.flatMap((request) => guarded === undefined ? execute(request) : guarded(execute(request))),
       Effect.succeed
     )
   }))
 
-/** What an attempt sent: the token, and the request as it left, without the header. */
+type Failure<E> = E | AccessTokenError | UntrustedOriginError
+
+/** Made once for each client. */
+interface Setup {
+  readonly provider: Context.Tag.Service<typeof AccessTokenProvider>
+  readonly attach: (
+    request: HttpClientRequest.HttpClientRequest
+  ) => Effect.Effect<Leaving, AccessTokenError | UntrustedOriginError>
+  readonly hidden: hiddenHeader.HiddenHeader
+  readonly retryUnauthorized: boolean
+}
+
+/** A request as it leaves. `sent` is undefined when the request brought the header. */
+interface Leaving {
+  readonly request: HttpClientRequest.HttpClientRequest
+  readonly sent: Sent | undefined
+}
+
+/** The token in a request that left, and the request's body. */
 interface Sent {
   readonly token: AccessToken
-  readonly request: HttpClientRequest.HttpClientRequest
+  readonly body: HttpBody.HttpBody
+}
+
+/** A response. `error` holds it when the given client fails on a status, as `filterStatusOk` does. */
+interface Attempt<E> {
+  readonly response: HttpClientResponse.HttpClientResponse
+  readonly error: (E & HttpClientError.ResponseError) | undefined
+  readonly sent: Sent | undefined
+}
+
+/** A 401 to the token that was sent. */
+interface Rejection<E> extends Attempt<E> {
+  readonly sent: Sent
+}
+
+const attaching = (
+  provider: Setup["provider"],
+  { origins, resolve }: trusted.TrustedOrigins,
+  headerName: string,
+  options: Options
+): Setup["attach"] => {
+  const valueOf = headerValue.make(options.header?.format)
+  return (given) => {
+    const request = resolve(given)
+    if (request === undefined) {
+      return Effect.fail(new UntrustedOriginError({ origin: trusted.originOf(given.url), trusted: origins }))
+    }
+    if (request.headers[headerName] !== undefined) return Effect.succeed({ request, sent: undefined })
+    return Effect.flatMap(provider.get, (token) => {
+      const value = valueOf(token)
+      return Either.isLeft(value) ? Effect.fail(value.left) : Effect.succeed({
+        request: HttpClientRequest.setHeader(request, headerName, value.right),
+        sent: { token, body: request.body }
+      })
+    })
+  }
+}
+
+/**
+ * Sends a request once, then continues with the attempt. The token is attached as the last step before the request leaves,
+ * after the given client's own `mapRequest`. A client that retries repeats that step: the last one belongs to the response.
+ */
+const send = <E, R, A, E2, R2>(
+  client: HttpClient.HttpClient.With<E, R>,
+  { attach, hidden }: Setup,
+  request: HttpClientRequest.HttpClientRequest,
+  next: (attempt: Attempt<Failure<E>>) => Effect.Effect<A, E2, R2>
+): Effect.Effect<A, Failure<E> | E2, R | R2> => {
+  const last = MutableRef.make<Sent | undefined>(undefined)
+  const attached = HttpClient.mapRequestEffect(client, (given) =>
+    Effect.map(attach(given), ({ request, sent }) => {
+      MutableRef.set(last, sent)
+      return request
+    }))
+  return Effect.matchEffect(attached.execute(request), {
+    onFailure: (error): Effect.Effect<A, Failure<E> | E2, R2> => {
+      const sent = MutableRef.get(last)
+      if (isStatusError(error)) return next({ response: error.response, error, sent })
+      return Effect.fail(sent === undefined ? error : hidden.error(error, Option.none()))
+    },
+    onSuccess: (response) => next({ response, error: undefined, sent: MutableRef.get(last) })
+  })
+}
+
+const isRejection = <E>(attempt: Attempt<E>): attempt is Rejection<E> =>
+  attempt.response.status === 401 && attempt.sent !== undefined && !challenge.noTokenHelps(attempt.response)
+
+/** Returns the response to a second request, sent with another token, or else the 401. */
+const recover = <E, R>(
+  setup: Setup,
+  rejected: Rejection<E>,
+  repeat: Effect.Effect<Attempt<E>, E, R>
+): Effect.Effect<HttpClientResponse.HttpClientResponse, E, R> =>
+  Effect.gen(function*() {
+    const { provider, retryUnauthorized } = setup
+    const { response, sent: { body, token } } = rejected
+    yield* provider.invalidate(token)
+    const mayRepeat = (yield* RetryUnauthorized) ?? retryUnauthorized
+    if (!mayRepeat || !isReplayable(body)) return yield* shown(setup, rejected)
+    // A provider that has just replaced a rejected token keeps this one for a while.
+    const cached = Option.flatten(yield* Effect.option(provider.current))
+    if (Option.exists(cached, (cached) => sameValue(cached, token))) return yield* shown(setup, rejected)
+    // The request for another token may need the connection that the 401 holds.
+    const held = yield* boundedBody.hold(response)
+    const other = yield* Effect.exit(provider.get)
+    if (Exit.isFailure(other) || sameValue(other.value, token)) return yield* shown(setup, rejected, held)
+    const repeated = yield* repeat
+    return yield* shown(setup, repeated)
+  })
+
+/** What the caller sees: without the header, if it was added here. */
+const shown = <E>(
+  { hidden }: Setup,
+  { error, response, sent }: Attempt<E>,
+  held: Option.Option<Blob> = Option.none()
+): Effect.Effect<HttpClientResponse.HttpClientResponse, E> => {
+  if (error === undefined) return Effect.succeed(sent === undefined ? response : hidden.response(response, held))
+  return Effect.fail(sent === undefined ? error : hidden.error(error, held))
 }
 
 /**
@@ -390,21 +458,13 @@ const guardCustomHeader = (name: string) =>
       withoutRedirects(Effect.locallyWith(effect, Headers.currentRedactedNames, (names) => [...names, name]))
   )
 
-const retryUnauthorized = (options: Options): Effect.Effect<boolean> =>
-  Effect.contextWith((context: Context.Context<never>) =>
-    context.unsafeMap.has(RetryUnauthorized.key)
-      ? Context.get(context, RetryUnauthorized)
-      : options.retryUnauthorized ?? true
-  )
-
 /** A stream is gone once it was sent, and a raw body may wrap one. */
-const isReplayable = ({ body }: HttpClientRequest.HttpClientRequest): boolean =>
-  body._tag === "Empty" || body._tag === "Uint8Array" || body._tag === "FormData"
+const isReplayable = ({ _tag }: HttpBody.HttpBody): boolean =>
+  _tag === "Empty" || _tag === "Uint8Array" || _tag === "FormData"
 
-/** A client that turns statuses into errors (`filterStatusOk`) hides the 401 in one. */
-const isUnauthorizedError = (error: unknown): error is HttpClientError.ResponseError =>
-  HttpClientError.isHttpClientError(error) && error._tag === "ResponseError" && error.reason === "StatusCode" &&
-  error.response.status === 401
+/** A client that turns statuses into errors, such as `filterStatusOk`, puts the response into the error. */
+const isStatusError = (error: unknown): error is HttpClientError.ResponseError =>
+  HttpClientError.isHttpClientError(error) && error._tag === "ResponseError" && error.reason === "StatusCode"
 
 /**
  * Whether a URL names this machine. A secret may be sent there over http (RFC 6761 §6.3, RFC 1122 §3.2.1.3). An HTTP layer

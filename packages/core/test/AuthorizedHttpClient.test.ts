@@ -1,9 +1,9 @@
-import { Headers, HttpBody, HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
+import { Headers, HttpBody, HttpClient, HttpClientError, HttpClientRequest } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
-import { Deferred, Effect, Exit, Fiber, FiberRef, Layer, Stream } from "effect"
-import { answering, settle, token } from "./support/scriptedSource.js"
+import { Effect, Exit, FiberRef, Layer, Redacted, Stream } from "effect"
+import { answering, token } from "./support/scriptedSource.js"
 import { rejecting, stubApi } from "./support/stubApi.js"
 
 const apiUrl = "https://api.store.example/v1"
@@ -17,11 +17,18 @@ const make = (
   Effect.gen(function*() {
     const api = yield* stubApi(answer)
     const source = yield* answering((n) => token(`token-${n}`))
-    const provider = yield* Layer.build(Layer.provide(AccessTokenProvider.layer(), source.layer))
+    const provider = yield* Effect.provide(AccessTokenProvider.make(), source.layer)
+    const rejected: Array<string> = []
     const client = yield* AuthorizedHttpClient.withAccessToken(decorate(api.client), { apiUrl, ...options }).pipe(
-      Effect.provide(provider)
+      Effect.provideService(AccessTokenProvider.AccessTokenProvider, {
+        ...provider,
+        invalidate: (token) => {
+          rejected.push(Redacted.value(token.value))
+          return provider.invalidate(token)
+        }
+      })
     )
-    return { client, sent: api.sent, tokenRequests: source.calls }
+    return { client, sent: api.sent, tokenRequests: source.calls, rejected }
   })
 
 const authorizations = (sent: ReadonlyArray<HttpClientRequest.HttpClientRequest>) =>
@@ -273,6 +280,32 @@ describe("AuthorizedHttpClient", () => {
         assert.strictEqual(yield* tokenRequests, 2)
       }))
 
+    it.scoped("not with a header of the request's own, also after an attempt that had the token", () =>
+      Effect.gen(function*() {
+        /** The first attempt gets a 503, the second brings its own header and gets a 401. */
+        const answer = (_: unknown, n: number) => ({ status: n === 1 ? 503 : 401 })
+        const ownHeaderAtSecond = () => {
+          let attempts = 0
+          return HttpClient.mapRequest((request) =>
+            ++attempts === 1
+              ? request
+              : HttpClientRequest.setHeader(request, "authorization", "Basic an-invented-value")
+          )
+        }
+        const under = yield* make(
+          {},
+          answer,
+          (client) => HttpClient.retryTransient(ownHeaderAtSecond()(client), { times: 1 })
+        )
+        const over = yield* make({}, answer)
+        const retried = HttpClient.retryTransient(ownHeaderAtSecond()(over.client), { times: 1 })
+        for (const [client, { rejected, sent }] of [[under.client, under], [retried, over]] as const) {
+          assert.strictEqual((yield* client.get("/orders")).status, 401)
+          deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Basic an-invented-value"])
+          deepStrictEqual(rejected, [])
+        }
+      }))
+
     it.scoped("not with the same token again: an endpoint that repeats it leaves the 401 to the caller, after one request", () =>
       Effect.gen(function*() {
         const api = yield* stubApi(() => ({ status: 401 }))
@@ -361,13 +394,18 @@ describe("AuthorizedHttpClient", () => {
           Effect.provideService(AuthorizedHttpClient.RetryUnauthorized, true)
         )
         assert.strictEqual((yield* again).status, 200)
+        const open = yield* make({ retryUnauthorized: false }, rejecting("token-1"))
+        const undecided = open.client.get("/orders").pipe(
+          Effect.provideService(AuthorizedHttpClient.RetryUnauthorized, undefined)
+        )
+        assert.strictEqual((yield* undecided).status, 401, "the option counts")
       }))
 
     it.scoped.each<readonly [string, Effect.Effect<never, AccessTokenError.AccessTokenError>]>([
       ["a failure", Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }))],
       ["a defect", Effect.die("an invented defect")]
     ])(
-      "when no other token can be had (%s), the 401 is the caller's, its body unread",
+      "when no other token is available (%s), the caller gets the 401 and its body",
       ([, fault]) =>
         Effect.gen(function*() {
           const api = yield* stubApi(() => ({ status: 401 }))
@@ -401,43 +439,6 @@ describe("AuthorizedHttpClient", () => {
           const hopeless = yield* make({}, () => ({ status: 401 }), decorate)
           const exit = yield* Effect.exit(hopeless.client.get("/orders"))
           assert.strictEqual(Exit.isFailure(exit), name === "filterStatusOk", `a lasting 401 under ${name}`)
-        }
-      }))
-
-    it.scoped("the dropped 401 is released: read to its end, also when the caller goes while another token is awaited", () =>
-      Effect.gen(function*() {
-        for (const interrupted of [false, true]) {
-          const released = yield* Deferred.make<void>()
-          const body = () =>
-            new ReadableStream({
-              pull: (controller) => {
-                controller.enqueue(new Uint8Array([123, 125]))
-                controller.close()
-                Effect.runSync(Deferred.succeed(released, undefined))
-              }
-            }, { highWaterMark: 0 })
-          const base = HttpClient.make((request) =>
-            Effect.sync(() =>
-              HttpClientResponse.fromWeb(
-                request,
-                request.headers["authorization"] === "Bearer token-1"
-                  ? new Response(body(), { status: 401 })
-                  : new Response("{}")
-              )
-            )
-          )
-          const source = yield* answering((n) => n === 2 && interrupted ? Effect.never : token(`token-${n}`))
-          const provider = yield* Layer.build(Layer.provide(AccessTokenProvider.layer(), source.layer))
-          const client = yield* AuthorizedHttpClient.withAccessToken(base, { apiUrl }).pipe(Effect.provide(provider))
-          const calling = yield* Effect.fork(client.get("/orders"))
-          if (interrupted) {
-            yield* settle
-            assert.isFalse(yield* Deferred.isDone(released), "it may still be the caller's")
-            yield* Fiber.interrupt(calling)
-          } else {
-            assert.strictEqual((yield* Fiber.join(calling)).status, 200)
-          }
-          assert.isTrue(yield* Deferred.isDone(released))
         }
       }))
 

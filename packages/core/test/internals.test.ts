@@ -396,24 +396,58 @@ describe("boundedBody", () => {
       assert.isAtMost(state.pulled, 200)
     }))
 
-  it.effect("release reads a short body to its end, gives up a long one, and one that does not come", () =>
+  const textOf = (held: Option.Option<Blob>) =>
+    Effect.promise(async () => Option.isNone(held) ? undefined : held.value.text())
+
+  it.effect("hold reads a body of 64 KiB to its end, and keeps the first 64 KiB of a longer one", () =>
     Effect.gen(function*() {
-      const short = streamed(new Uint8Array(1000), 100)
-      yield* boundedBody.release(short.response)
-      deepStrictEqual([short.state.pulled, short.state.cancelled], [1000, false])
-      const long = streamed(new Uint8Array(1_000_000), 10_000)
-      yield* boundedBody.release(long.response)
-      assert.isTrue(long.state.cancelled)
-      let cancelled = false
-      const slow = new ReadableStream({
-        cancel: () => {
-          cancelled = true
+      for (const size of [100, 1000, 1_000_000]) {
+        const exact = streamed(new Uint8Array(65_536).fill(97), size)
+        assert.strictEqual(yield* textOf(yield* boundedBody.hold(exact.response)), "a".repeat(65_536))
+        assert.isFalse(exact.state.cancelled)
+        const long = streamed(new Uint8Array(300_000).fill(97), size)
+        assert.strictEqual(yield* textOf(yield* boundedBody.hold(long.response)), "a".repeat(65_536))
+        assert.isTrue(long.state.cancelled)
+      }
+    }))
+
+  it.effect("hold keeps what has arrived when a body fails, and nothing of one that cannot be read", () =>
+    Effect.gen(function*() {
+      const failing = (text: string) =>
+        new ReadableStream<Uint8Array>({
+          pull: (controller) => {
+            if (text !== "") controller.enqueue(new TextEncoder().encode(text))
+            text = ""
+            if (controller.desiredSize !== 0) controller.error(new Error("reset"))
+          }
+        }, { highWaterMark: 1 })
+      assert.strictEqual(yield* textOf(yield* boundedBody.hold(respond(failing("abc")))), "abc")
+      assert.isUndefined(yield* textOf(yield* boundedBody.hold(respond(failing("")))))
+      const read = respond("abc")
+      yield* read.text
+      assert.isUndefined(yield* textOf(yield* boundedBody.hold(read)))
+    }))
+
+  it.effect("hold waits for a second at most, also where it cannot be interrupted or the body cannot be cancelled", () =>
+    Effect.gen(function*() {
+      for (const cancel of [() => undefined, () => new Promise<never>(() => undefined)]) {
+        for (const region of [Effect.interruptible, Effect.uninterruptible]) {
+          let cancelled = false
+          const slow = new ReadableStream<Uint8Array>({
+            start: (controller) => controller.enqueue(new TextEncoder().encode("abc")),
+            cancel: () => {
+              cancelled = true
+              return cancel()
+            }
+          })
+          const fiber = yield* Effect.fork(region(boundedBody.hold(respond(slow))))
+          yield* TestClock.adjust("999 millis")
+          assert.isTrue(Option.isNone(yield* Fiber.poll(fiber)))
+          yield* TestClock.adjust("1 millis")
+          assert.strictEqual(yield* textOf(yield* Fiber.join(fiber)), "abc")
+          assert.isTrue(cancelled)
         }
-      })
-      const fiber = yield* Effect.fork(boundedBody.release(respond(slow)))
-      yield* TestClock.adjust("1 seconds")
-      yield* Fiber.join(fiber)
-      assert.isTrue(cancelled)
+      }
     }))
 })
 

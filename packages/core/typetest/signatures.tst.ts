@@ -165,8 +165,9 @@ describe("AuthorizedHttpClient", () => {
       Context.Tag<AuthorizedHttpClient.AuthorizedHttpClient, AuthorizedHttpClient.Service>
     >()
     expect(AuthorizedHttpClient.RetryUnauthorized).type.toBeAssignableTo<
-      Context.Reference<AuthorizedHttpClient.RetryUnauthorized, boolean>
+      Context.Reference<AuthorizedHttpClient.RetryUnauthorized, boolean | undefined>
     >()
+    expect<Context.Tag.Service<typeof AuthorizedHttpClient.RetryUnauthorized>>().type.toBe<boolean | undefined>()
   })
 
   test("layers", () => {

@@ -1,3 +1,4 @@
+import * as Http from "node:http"
 import { HttpClient } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
@@ -6,7 +7,7 @@ import { Emulator } from "@store-api/emulator"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { Cause, Config, ConfigError, ConfigProvider, DateTime, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { canMakeCertificates, selfSigned } from "./support/certificates.js"
-import { at, authorized, call, onThisMachine, startStore, startTlsStore } from "./utils.js"
+import { at, authorized, call, listen, onThisMachine, startStore, startTlsStore } from "./utils.js"
 
 onThisMachine()
 
@@ -69,6 +70,43 @@ describe("layer", () => {
       deepStrictEqual((yield* apiRequests).map(({ status }) => Option.getOrNull(status)), [200, 401, 200])
       assert.lengthOf(yield* tokenRequests, 2)
     }).pipe(Effect.provide(application())))
+
+  /** Accepts every token but the first. */
+  const rejectingFirst = (unauthorized: (response: Http.ServerResponse) => void) => {
+    let tokens = 0
+    const server = Http.createServer((request, response) => {
+      request.resume()
+      if (request.url === "/v1/oauth/accesstoken") {
+        response.end(JSON.stringify({ access_token: `token-${++tokens}`, token_type: "Bearer", expires_in: 3599 }))
+      } else if (request.headers.authorization === "Bearer token-1") {
+        response.writeHead(401)
+        unauthorized(response)
+      } else response.end("{}")
+    })
+    return Effect.map(listen(server), ({ url }) => ({ url, tokenRequests: () => tokens }))
+  }
+
+  const bodies: ReadonlyArray<readonly [string, (response: Http.ServerResponse) => void]> = [
+    ...[1_000, 70_000, 200_000, 5_000_000].map((bytes) =>
+      [`${bytes} bytes`, (response: Http.ServerResponse) => void response.end(Buffer.alloc(bytes, "a"))] as const
+    ),
+    ["a body that stops", (response) => void response.write("a")]
+  ]
+  for (const [what, unauthorized] of bodies) {
+    it.scopedLive(`recovers over a single connection from a 401 with ${what}`, () =>
+      Effect.gen(function*() {
+        const { tokenRequests, url } = yield* rejectingFirst(unauthorized)
+        const status = yield* Effect.flatMap(
+          AuthorizedHttpClient.AuthorizedHttpClient,
+          (client) => client.get("/orders")
+        ).pipe(
+          Effect.map(({ status }) => status),
+          Effect.timeout("4 seconds"),
+          Effect.provide(NodeStoreAuth.layer({ ...at(url), http: { connections: 1 } }))
+        )
+        deepStrictEqual([status, tokenRequests()], [200, 2])
+      }))
+  }
 
   it.scopedLive("sends nothing to another origin", () =>
     Effect.gen(function*() {

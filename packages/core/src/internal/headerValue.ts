@@ -1,4 +1,4 @@
-import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { AccessToken } from "../AccessToken.js"
@@ -10,16 +10,16 @@ import { TokenResponseError } from "../AccessTokenError.js"
  */
 export const make = (
   format: (accessToken: string) => string = (accessToken) => `Bearer ${accessToken}`
-): (token: AccessToken) => Effect.Effect<string, TokenResponseError> => {
-  const values = new WeakMap<AccessToken, Effect.Effect<string, TokenResponseError>>()
+): (token: AccessToken) => Either.Either<string, TokenResponseError> => {
+  const values = new WeakMap<AccessToken, Either.Either<string, TokenResponseError>>()
   return (token) => {
     const known = values.get(token)
     if (known !== undefined) return known
     const accessToken = Redacted.value(token.value)
     const text = Option.filter(Option.liftThrowable(format)(accessToken), isSendable)
     const value = isSendable(accessToken)
-      ? Option.match(text, { onNone: () => Effect.fail(unsendable("header.format")), onSome: Effect.succeed })
-      : Effect.fail(unsendable("access_token"))
+      ? Option.match(text, { onNone: () => Either.left(unsendable("header.format")), onSome: Either.right })
+      : Either.left(unsendable("access_token"))
     values.set(token, value)
     return value
   }

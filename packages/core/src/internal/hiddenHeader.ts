@@ -5,40 +5,49 @@ import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as HttpIncomingMessage from "@effect/platform/HttpIncomingMessage"
 import * as Effect from "effect/Effect"
 import * as Inspectable from "effect/Inspectable"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 
 /**
- * Hides a header that was added on the way from what comes back. Responses, and the errors that are made of them later
- * (`filterStatusOk`, a body that cannot be read), hold the request with all its headers, and only Effect's own loggers
- * redact those: `console.error`, `JSON.stringify` and `inspect` print them.
+ * Removes the header that carries the token from the request inside responses and errors. Only Effect's own loggers redact
+ * it there: `console.error`, `JSON.stringify` and `inspect` print it. A body that was read into memory replaces the
+ * response's own.
  */
 export interface HiddenHeader {
-  readonly response: (response: HttpClientResponse.HttpClientResponse) => HttpClientResponse.HttpClientResponse
-  readonly error: <E>(error: E) => E
+  readonly response: (
+    response: HttpClientResponse.HttpClientResponse,
+    body: Option.Option<Blob>
+  ) => HttpClientResponse.HttpClientResponse
+  readonly error: <E>(error: E, body: Option.Option<Blob>) => E
 }
 
 export const make = (name: string): HiddenHeader => {
-  const request = (request: HttpClientRequest.HttpClientRequest): HttpClientRequest.HttpClientRequest =>
+  const hide = (request: HttpClientRequest.HttpClientRequest): HttpClientRequest.HttpClientRequest =>
     name in request.headers ? withoutHeader(request, name) : request
-  const response = (received: HttpClientResponse.HttpClientResponse) => new Shown(received, request, error)
-  const error = <E>(error: E): E =>
-    HttpClientError.isHttpClientError(error) ? rebuilt(error) as E & typeof error : error
-
-  const rebuilt = (error: HttpClientError.HttpClientError): HttpClientError.HttpClientError => {
-    const fields = {
-      request: request(error.request),
-      ...(error.cause !== undefined && { cause: error.cause }),
-      ...(error.description !== undefined && { description: error.description })
-    }
-    return error._tag === "RequestError"
-      ? new HttpClientError.RequestError({ ...fields, reason: error.reason })
-      : new HttpClientError.ResponseError({ ...fields, reason: error.reason, response: response(error.response) })
+  const response: HiddenHeader["response"] = (received, body) => new Shown(received, hide, body)
+  const error = (error: HttpClientError.HttpClientError, body: Option.Option<Blob>) =>
+    error._tag === "RequestError"
+      ? new HttpClientError.RequestError({ ...details(error), request: hide(error.request), reason: error.reason })
+      : responseError(error, response(error.response, body))
+  return {
+    response,
+    error: <E>(failure: E, body: Option.Option<Blob>) =>
+      HttpClientError.isHttpClientError(failure) ? error(failure, body) as E & typeof failure : failure
   }
-
-  return { response, error }
 }
 
-/** The same request in all but this, whatever else it is made of. */
+const responseError = (
+  error: HttpClientError.ResponseError,
+  response: HttpClientResponse.HttpClientResponse
+): HttpClientError.ResponseError =>
+  new HttpClientError.ResponseError({ ...details(error), request: response.request, response, reason: error.reason })
+
+const details = ({ cause, description }: HttpClientError.HttpClientError) => ({
+  ...(cause !== undefined && { cause }),
+  ...(description !== undefined && { description })
+})
+
+/** Copies the request, whatever its class and its other properties are. */
 const withoutHeader = (
   request: HttpClientRequest.HttpClientRequest,
   name: string
@@ -47,28 +56,34 @@ const withoutHeader = (
     headers: Headers.remove(request.headers, name)
   })
 
-/** A response whose request, printing and errors lack the header; the one it stands for is out of sight. */
+/** A response whose request, printing and errors lack the header. Private fields, because `inspect` prints all others. */
 class Shown extends Inspectable.Class implements HttpClientResponse.HttpClientResponse {
-  readonly [HttpClientResponse.TypeId]: HttpClientResponse.TypeId = HttpClientResponse.TypeId
-  readonly [HttpIncomingMessage.TypeId]: HttpIncomingMessage.TypeId = HttpIncomingMessage.TypeId
   readonly #received: HttpClientResponse.HttpClientResponse
-  readonly #request: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest
-  #shownRequest: HttpClientRequest.HttpClientRequest | undefined
-  readonly #error: HiddenHeader["error"]
+  readonly #hide: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest
+  readonly #body: Option.Option<Blob>
+  #request: HttpClientRequest.HttpClientRequest | undefined
 
   constructor(
     received: HttpClientResponse.HttpClientResponse,
-    request: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest,
-    error: HiddenHeader["error"]
+    hide: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest,
+    body: Option.Option<Blob>
   ) {
     super()
     this.#received = received
-    this.#request = request
-    this.#error = error
+    this.#hide = hide
+    this.#body = body
+  }
+
+  get [HttpClientResponse.TypeId](): HttpClientResponse.TypeId {
+    return HttpClientResponse.TypeId
+  }
+
+  get [HttpIncomingMessage.TypeId](): HttpIncomingMessage.TypeId {
+    return HttpIncomingMessage.TypeId
   }
 
   get request() {
-    return this.#shownRequest ??= this.#request(this.#received.request)
+    return this.#request ??= this.#hide(this.#received.request)
   }
 
   get status() {
@@ -88,27 +103,27 @@ class Shown extends Inspectable.Class implements HttpClientResponse.HttpClientRe
   }
 
   get json() {
-    return Effect.mapError(this.#received.json, this.#error)
+    return Effect.mapError(this.#content.json, (error) => this.#error(error))
   }
 
   get text() {
-    return Effect.mapError(this.#received.text, this.#error)
+    return Effect.mapError(this.#content.text, (error) => this.#error(error))
   }
 
   get urlParamsBody() {
-    return Effect.mapError(this.#received.urlParamsBody, this.#error)
+    return Effect.mapError(this.#content.urlParamsBody, (error) => this.#error(error))
   }
 
   get formData() {
-    return Effect.mapError(this.#received.formData, this.#error)
+    return Effect.mapError(this.#content.formData, (error) => this.#error(error))
   }
 
   get arrayBuffer() {
-    return Effect.mapError(this.#received.arrayBuffer, this.#error)
+    return Effect.mapError(this.#content.arrayBuffer, (error) => this.#error(error))
   }
 
   get stream() {
-    return Stream.mapError(this.#received.stream, this.#error)
+    return Stream.mapError(this.#content.stream, (error) => this.#error(error))
   }
 
   toJSON(): unknown {
@@ -117,5 +132,22 @@ class Shown extends Inspectable.Class implements HttpClientResponse.HttpClientRe
       request: this.request.toJSON(),
       status: this.status
     })
+  }
+
+  /** Where the body is read from. From memory it can be read more than once. */
+  get #content(): HttpClientResponse.HttpClientResponse {
+    return Option.match(this.#body, {
+      onNone: () => this.#received,
+      onSome: (body) => {
+        // `formData` needs it. `Response` throws when a header is not printable.
+        const type = this.headers["content-type"] ?? ""
+        const headers = /^[\x20-\x7e]+$/.test(type) ? { "content-type": type } : {}
+        return HttpClientResponse.fromWeb(this.request, new Response(body, { status: this.status, headers }))
+      }
+    })
+  }
+
+  #error(error: HttpClientError.ResponseError): HttpClientError.ResponseError {
+    return responseError(error, this)
   }
 }

@@ -6,10 +6,9 @@ import { baseUrl } from "./baseUrl.js"
 
 /** Where the token may go. */
 export interface TrustedOrigins {
-  /** The base that relative URLs are joined to. */
-  readonly api: string
   readonly origins: ReadonlyArray<string>
-  readonly isTrusted: (url: string) => boolean
+  /** Joins a relative URL to the API's. Returns undefined when the request goes to another origin. */
+  readonly resolve: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest | undefined
 }
 
 export const make = (options: {
@@ -29,13 +28,17 @@ export const make = (options: {
     const origins = [api, ...others].map(({ origin }) => origin)
     const prefixes = origins.map((origin) => `${origin}/`)
     return {
-      api: api.href,
       origins,
-      // What starts with an origin and its slash is of that origin, whatever follows: most requests need no parsing.
-      isTrusted: (url) =>
-        prefixes.some((prefix) => url.startsWith(prefix)) || (absolute.test(url) && origins.includes(originOf(url)))
+      resolve: (request) => {
+        // A URL that starts with an origin and its slash is of that origin, whatever follows: most need no parsing.
+        if (prefixes.some((prefix) => request.url.startsWith(prefix))) return request
+        if (!scheme.test(request.url)) return join(api.href, request)
+        return absolute.test(request.url) && origins.includes(originOf(request.url)) ? request : undefined
+      }
     }
   })
+
+const scheme = /^[a-z][a-z\d+.-]*:/i
 
 /** Without its slashes, a URL is relative to a page where there is one. */
 const absolute = /^https?:\/\//i
@@ -50,11 +53,10 @@ export const originOf = (url: string): string =>
   })
 
 /** Joins a relative URL to the API's, as `prependUrl` does, and with a slash where both lack one. */
-export const join = (
+const join = (
   api: string,
   request: HttpClientRequest.HttpClientRequest
 ): HttpClientRequest.HttpClientRequest => {
-  if (/^[a-z][a-z\d+.-]*:/i.test(request.url)) return request
   const needsSlash = !api.endsWith("/") && !/^([/?#]|$)/.test(request.url)
   return HttpClientRequest.prependUrl(request, needsSlash ? `${api}/` : api)
 }

@@ -135,7 +135,8 @@ export class RetryUnauthorized extends Context.Reference<RetryUnauthorized>()(
  *
  * After a 401 the client rejects the token at the provider, waits for another and repeats the request once. Before it
  * waits, it reads the body of the 401 into memory and frees the connection. If no other token is available, you receive
- * the 401; its body is then at most the first 64 KiB that arrived within a second, and can be read more than once.
+ * the 401; its body is then at most the first 64 KiB that arrived within a second, and can be read more than once. A second
+ * 401 rejects the other token too, and you receive it.
  *
  * Responses and `HttpClientError`s come back with the request as it was without the header, so that printing them shows no
  * token.
@@ -311,6 +312,7 @@ const recover = <E, R>(
     const other = yield* Effect.exit(provider.get)
     if (Exit.isFailure(other) || sameValue(other.value, token)) return yield* shown(setup, rejected, held)
     const repeated = yield* repeat
+    if (isRejection(repeated)) yield* provider.invalidate(repeated.sent.token)
     return yield* shown(setup, repeated)
   })
 

@@ -280,6 +280,30 @@ describe("AuthorizedHttpClient", () => {
         assert.strictEqual(yield* tokenRequests, 2)
       }))
 
+    it.scoped("a second 401 rejects the other token too, also when the given client makes it an error", () =>
+      Effect.gen(function*() {
+        const decorations: ReadonlyArray<(client: HttpClient.HttpClient) => HttpClient.HttpClient> = [
+          (client) => client,
+          HttpClient.filterStatusOk
+        ]
+        for (const decorate of decorations) {
+          const { client, rejected, sent } = yield* make({}, () => ({ status: 401 }), decorate)
+          yield* Effect.exit(client.get("/orders"))
+          deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Bearer token-2"])
+          deepStrictEqual(rejected, ["token-1", "token-2"])
+        }
+      }))
+
+    it.scoped("a second response rejects nothing unless it is a 401 that another token could help with", () =>
+      Effect.gen(function*() {
+        const challenge = { "www-authenticate": "Bearer error=\"insufficient_scope\"" }
+        for (const second of [{ status: 200 }, { status: 403 }, { status: 401, headers: challenge }]) {
+          const { client, rejected } = yield* make({}, (_, n) => n === 1 ? { status: 401 } : second)
+          assert.strictEqual((yield* client.get("/orders")).status, second.status)
+          deepStrictEqual(rejected, ["token-1"])
+        }
+      }))
+
     it.scoped("not with a header of the request's own, also after an attempt that had the token", () =>
       Effect.gen(function*() {
         /** The first attempt gets a 503, the second brings its own header and gets a 401. */

@@ -376,6 +376,75 @@ describe("TokenEndpoint", () => {
       )
     })
 
+    describe("an odd body", () => {
+      const length = (bytes: number) => ({ "content-type": "application/json", "content-length": String(bytes) })
+      const chunked = { "content-type": "application/json", "transfer-encoding": "chunked", connection: "close" }
+      const body = tokenBody()
+
+      it.scopedLive.each(
+        [
+          ["with a byte order mark", CaptureServer.answer(200, `\ufeff${body}`)],
+          ["with blanks around", CaptureServer.answer(200, ` \n${body}\r\n`)],
+          [
+            "in two chunks",
+            CaptureServer.raw(
+              CaptureServer.head(200, chunked) +
+                [body.slice(0, 9), body.slice(9)].map((part) => `${part.length.toString(16)}\r\n${part}\r\n`).join("") +
+                "0\r\n\r\n"
+            )
+          ],
+          ["without a length", CaptureServer.raw(CaptureServer.head(200, { connection: "close" }) + body)],
+          ["with another type", CaptureServer.answer(200, body, { "content-type": "text/plain; charset=utf-16" })]
+        ] as const
+      )("%s is a token", ([, answer]) =>
+        Effect.gen(function*() {
+          const server = yield* CaptureServer.make(answer)
+          const acquired = yield* acquire(client, server.url)
+          assert.strictEqual(Redacted.value(acquired.value), "invented-token-0001")
+        }))
+
+      it.scopedLive.each(
+        [
+          ["of no bytes", CaptureServer.answer(200, "")],
+          ["of a status without a body", CaptureServer.raw(CaptureServer.head(204, { connection: "close" }))],
+          ["of no chunks", CaptureServer.raw(`${CaptureServer.head(200, chunked)}0\r\n\r\n`)],
+          [
+            "cut short without a length",
+            CaptureServer.raw(CaptureServer.head(200, { connection: "close" }) + body.slice(0, 40))
+          ],
+          [
+            "longer than its length",
+            CaptureServer.raw(CaptureServer.head(200, { ...length(40), connection: "close" }) + body)
+          ]
+        ] as const
+      )("%s is no token, after one request", ([, answer]) =>
+        Effect.gen(function*() {
+          const server = yield* CaptureServer.make(answer)
+          const error = yield* Effect.flip(acquire(client, server.url))
+          assert.strictEqual(error._tag, "TokenResponseError")
+          assert.strictEqual(yield* server.count, 1)
+        }))
+
+      it.scopedLive.each(
+        [
+          ["shorter than its length", CaptureServer.raw(CaptureServer.head(401, length(1000)) + "{")],
+          ["reset", CaptureServer.rawThenReset(CaptureServer.head(401, length(1000)) + "{")],
+          ["that stops", CaptureServer.rawThenSilence(CaptureServer.head(401, length(1000)) + "{")]
+        ] as const
+      )(
+        "%s, of a 401: InvalidClient after one request, and its socket is closed",
+        ([, answer]) =>
+          Effect.gen(function*() {
+            const server = yield* CaptureServer.make(answer)
+            const error = yield* Effect.flip(acquire(client, server.url))
+            assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+            deepStrictEqual([error.reason, error.status], ["InvalidClient", 401])
+            assert.strictEqual(yield* server.count, 1)
+            yield* server.allClosed
+          })
+      )
+    })
+
     it.scopedLive("a 401 of an API in the endpoint's place is no matter of the secret: the message names authUrl", () =>
       Effect.gen(function*() {
         const body = `{"error":"invalid_token","error_description":"The access token is missing"}`

@@ -215,7 +215,7 @@ describe("docs/runbook.md", () => {
         [...source.matchAll(/Effect\.log(\w+)\(\s*"([^"]+)"/g)]
           .map(([, level = "", line = ""]) => `${level.toLowerCase()} ${line}`)
       )
-    assert.lengthOf(lines, 5)
+    assert.lengthOf(lines, 6)
     const { text = "" } = all.find(({ heading }) => heading === "Log lines") ?? {}
     deepStrictEqual(
       rows(text).map(([level = "", line = ""]) => `${level} ${codes(line)[0] ?? ""}`).sort(),

@@ -34,6 +34,7 @@ const scenarios = {
   ...answers.bodies,
   ...connections.transport,
   ...connections.silence,
+  ...connections.silenceInError,
   ...connections.floods,
   ...connections.recoveries,
   ...connections.tls,

@@ -4,7 +4,7 @@ import { gunzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
-import { Effect, Exit, Option, type Scope } from "effect"
+import { Effect, Exit, type Scope } from "effect"
 import { askToken, callApi, connect, demoBody, formType, getToken, json, tokenPath, until } from "./utils.js"
 
 interface Wire {
@@ -12,8 +12,11 @@ interface Wire {
   readonly end: "Close" | "Reset" | "Silence"
 }
 
-/** Sends a token request on a bare socket; answers the bytes that came, and what became of the connection. */
-const onTheWire = (url: string): Effect.Effect<Wire, never, Scope.Scope> =>
+/**
+ * Sends a token request on a bare socket. Returns the bytes that came, and what became of the connection: silence counts
+ * from the first byte, where there is one.
+ */
+const onTheWire = (url: string, sendsBytes: boolean): Effect.Effect<Wire, never, Scope.Scope> =>
   Effect.gen(function*() {
     const socket = yield* Effect.acquireRelease(
       Effect.sync(() => Net.connect(Number(new URL(url).port), "127.0.0.1")),
@@ -31,15 +34,19 @@ const onTheWire = (url: string): Effect.Effect<Wire, never, Scope.Scope> =>
           `Content-Length: ${demoBody.length}\r\n\r\n${demoBody}`
       )
     })
-    const end = Option.getOrElse(yield* Effect.timeoutOption(ended, "250 millis"), (): Wire["end"] => "Silence")
+    const firstByte = Effect.async<void>((resume) => {
+      socket.once("data", () => resume(Effect.void))
+    })
+    const silence = Effect.delay(Effect.succeed("Silence" as const), "250 millis")
+    const end = yield* Effect.race(ended, sendsBytes ? Effect.zipRight(firstByte, silence) : silence)
     return { text, end }
   })
 
-const met = (fault: Fault.Fault) =>
+const met = (fault: Fault.Fault, sendsBytes: boolean) =>
   Effect.gen(function*() {
     const emulator = yield* Emulator.make()
     yield* emulator.fail(fault)
-    const wire = yield* Effect.scoped(onTheWire(emulator.url))
+    const wire = yield* Effect.scoped(onTheWire(emulator.url, sendsBytes))
     yield* until(Effect.map(emulator.connections, (open) => open === 0))
     assert.lengthOf(yield* emulator.pendingFaults, 0)
     assert.strictEqual((yield* askToken(emulator.url)).status, 200, "the next request is answered")
@@ -53,9 +60,10 @@ describe("a connection that is broken off", () => {
     for (const moment of ["connection", "answer", "headers", "body"] as const) {
       it.scopedLive(`on "${moment}" ends with ${ending}`, () =>
         Effect.gen(function*() {
-          const { end, text } = yield* met(fault(moment))
+          const sendsBytes = moment === "headers" || moment === "body"
+          const { end, text } = yield* met(fault(moment), sendsBytes)
           assert.strictEqual(end, ending)
-          if (moment === "connection" || moment === "answer") {
+          if (!sendsBytes) {
             assert.strictEqual(text, "")
             return
           }
@@ -100,7 +108,7 @@ describe("an answer that no server would make", () => {
   for (const [name, [fault, expected]] of Object.entries(answers)) {
     it.scopedLive(name, () =>
       Effect.gen(function*() {
-        const { end, text } = yield* met(fault)
+        const { end, text } = yield* met(fault, true)
         assert.match(text, expected)
         assert.strictEqual(end, "Close")
       }))
@@ -108,7 +116,7 @@ describe("an answer that no server would make", () => {
 
   it.scopedLive("an unasked 100 Continue, with the token behind it", () =>
     Effect.gen(function*() {
-      const { text } = yield* met(Fault.unaskedContinue())
+      const { text } = yield* met(Fault.unaskedContinue(), true)
       assert.match(text, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/)
       assert.include(text, "access_token")
     }))

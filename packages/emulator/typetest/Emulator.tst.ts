@@ -17,6 +17,7 @@ test("Emulator", () => {
   >()
   expect(Emulator.demoClient).type.toBe<typeof Client.demoClient>()
   expect<Emulator.Options>().type.toBe<EmulatorOptions.Options>()
+  expect(Emulator.Observer).type.toBeAssignableTo<Effect.Effect<{ readonly keep: number }>>()
 })
 
 test("the running emulator", () => {

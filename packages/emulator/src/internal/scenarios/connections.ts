@@ -32,9 +32,14 @@ export const silence = alike("token/", silent, {
   "silence": Fault.hang(always),
   "silence-in-headers": Fault.silence("headers", always),
   "silence-in-body": Fault.silence("body", always),
-  "drip": Fault.drip("50 millis", always),
-  "drip-in-error": Fault.drip("50 millis", { ...always, status: 503 })
+  "drip": Fault.drip("50 millis", always)
 })
+
+export const silenceInError = alike(
+  "token/",
+  "TokenRefusedError (Unavailable) or TokenRequestError (Timeout) after several attempts",
+  { "drip-in-error": Fault.drip("50 millis", { ...always, status: 503 }) }
+)
 
 export const floods = {
   ...alike("token/", tooLarge, {

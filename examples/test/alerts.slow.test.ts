@@ -35,30 +35,31 @@ const noticed = ({ passed, said }: Verdict) => {
 }
 
 describe.skipIf(isLeftOut)("examples/prometheus", { timeout: 60_000 }, () => {
-  it("can be loaded: the rules, and the configuration that names them", () => {
-    passes(promtool(files, "check", "rules", "alerts.yml"))
-    passes(promtool(files, "check", "config", "prometheus.yml"))
+  it("can be loaded: the rules, and the configuration that names them", async () => {
+    passes(await promtool(files, "check", "rules", "alerts.yml"))
+    passes(await promtool(files, "check", "config", "prometheus.yml"))
     const broken = changed(["StoreTokenGone"], /time\(\)/, "time(")
-    assert.isFalse(promtool(broken, "check", "rules", "alerts.yml").passed)
-    assert.isFalse(promtool(broken, "check", "config", "prometheus.yml").passed)
-    assert.isFalse(promtool({ "prometheus.yml": files["prometheus.yml"] }, "check", "config", "prometheus.yml").passed)
+    const withoutRules = { "prometheus.yml": files["prometheus.yml"] }
+    assert.isFalse((await promtool(broken, "check", "rules", "alerts.yml")).passed)
+    assert.isFalse((await promtool(broken, "check", "config", "prometheus.yml")).passed)
+    assert.isFalse((await promtool(withoutRules, "check", "config", "prometheus.yml")).passed)
   })
 
-  it("alerts fire and stop as alerts.test.yml has it", () => {
-    passes(tried(files))
+  it("alerts fire and stop as alerts.test.yml has it", async () => {
+    passes(await tried(files))
   })
 
-  it("each alert would be missed if it never fired", () => {
+  it("each alert would be missed if it never fired", async () => {
     const never = changed(names, /expr: (?:>-\n(?: {10}.*\n)+|.*\n)/, "expr: vector(0) > 1\n")
-    deepStrictEqual(noticed(tried(never)), names)
+    deepStrictEqual(noticed(await tried(never)), names)
   })
 
-  it("each alert that waits would be noticed if it did not", () => {
+  it("each alert that waits would be noticed if it did not", async () => {
     const waiting = names.filter((name) =>
       new RegExp(`- alert: ${name}\n(?: {8}.*\n)*? {8}for: `).test(files["alerts.yml"])
     )
     assert.isAbove(waiting.length, 5)
-    deepStrictEqual(noticed(tried(changed(waiting, /for: .*\n/, "for: 0s\n"))), waiting)
+    deepStrictEqual(noticed(await tried(changed(waiting, /for: .*\n/, "for: 0s\n"))), waiting)
   })
 
   it.each([
@@ -66,8 +67,8 @@ describe.skipIf(isLeftOut)("examples/prometheus", { timeout: 60_000 }, () => {
     { rule: "only a refusal counts for an hour", pattern: /outcome="TokenRefusedError"/, by: "outcome!=\"Success\"" },
     { rule: "a refusal counts for an hour", pattern: /\[1h:1m\]/, by: "[6m:1m]" },
     { rule: "a success after the refusal ends it", pattern: / >\n/, by: " >= bool\n" }
-  ])("StoreTokenGone without it is noticed: $rule", ({ by, pattern }) => {
-    deepStrictEqual(noticed(tried(changed(["StoreTokenGone"], pattern, by))), ["StoreTokenGone"])
+  ])("StoreTokenGone without it is noticed: $rule", async ({ by, pattern }) => {
+    deepStrictEqual(noticed(await tried(changed(["StoreTokenGone"], pattern, by))), ["StoreTokenGone"])
   })
 
   it("each alert has situations in which it fires, and in which it does not", () => {

@@ -1,5 +1,5 @@
 /** A Prometheus on this machine, of the same package as promtool. */
-import { spawn, spawnSync } from "node:child_process"
+import { execFile, spawn, spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
@@ -102,17 +102,23 @@ export interface Verdict {
   readonly said: string
 }
 
-/** Runs it in a folder of these files and no others. */
-export const promtool = (files: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>): Verdict => {
+/** Runs promtool in a folder of these files and no others. Asynchronous, since it takes seconds. */
+export const promtool = async (
+  files: Readonly<Record<string, string>>,
+  ...args: ReadonlyArray<string>
+): Promise<Verdict> => {
   const folder = mkdtempSync(join(tmpdir(), "promtool-"))
   try {
     for (const [name, text] of Object.entries(files)) {
       mkdirSync(dirname(join(folder, name)), { recursive: true })
       writeFileSync(join(folder, name), text)
     }
-    const { error, status, stderr, stdout } = spawnSync("promtool", args, { cwd: folder, encoding: "utf8" })
-    if (error !== undefined) throw error
-    return { passed: status === 0, said: `${stdout}${stderr}` }
+    return await new Promise((resolve, reject) => {
+      execFile("promtool", args, { cwd: folder }, (error, stdout, stderr) => {
+        if (error !== null && typeof error.code !== "number") reject(error)
+        else resolve({ passed: error === null, said: `${stdout}${stderr}` })
+      })
+    })
   } finally {
     rmSync(folder, { recursive: true })
   }

@@ -176,7 +176,9 @@ describe("sanitise", () => {
   })
 
   it("always keeps a registered code, and another one unless it repeats a secret", () => {
-    for (const code of ["invalid_client", "invalid_request", "unauthorized_client", "slow_down", "invalid_target"]) {
+    for (
+      const code of ["invalid_client", "invalid_request", "unauthorized_client", "use_dpop_nonce", "invalid_target"]
+    ) {
       deepStrictEqual(sanitise.code(code, [Redacted.make(code), Redacted.make("client")]), Option.some(code))
     }
     deepStrictEqual(sanitise.code("unknown_client", [Redacted.make("unknown_client")]), Option.none())

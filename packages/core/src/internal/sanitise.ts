@@ -16,11 +16,11 @@ export const code = (text: string, secrets: ReadonlyArray<Redacted.Redacted>): O
     ? Option.some(text)
     : Option.none()
 
-/** The codes of RFC 6749, and those that its registry of extensions adds for clients without a user. */
+/** The codes of RFC 6749, and those that its registry of extensions adds for a token endpoint without a user. */
 const registered: ReadonlySet<string> = new Set(
   ("invalid_request invalid_client invalid_grant unauthorized_client unsupported_grant_type invalid_scope access_denied " +
-    "server_error temporarily_unavailable invalid_token insufficient_scope unsupported_token_type slow_down expired_token " +
-    "invalid_target invalid_dpop_proof use_dpop_nonce invalid_authorization_details invalid_client_metadata").split(" ")
+    "server_error temporarily_unavailable invalid_token insufficient_scope invalid_target invalid_dpop_proof use_dpop_nonce")
+    .split(" ")
 )
 
 /** As many characters in common with a secret are too many; of a shorter secret, all. */

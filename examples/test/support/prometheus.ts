@@ -115,7 +115,7 @@ export const promtool = async (
     }
     return await new Promise((resolve, reject) => {
       execFile("promtool", args, { cwd: folder }, (error, stdout, stderr) => {
-        if (error !== null && typeof error.code !== "number") reject(error)
+        if (error !== null && typeof error.code !== "number") reject(new Error(error.message))
         else resolve({ passed: error === null, said: `${stdout}${stderr}` })
       })
     })

@@ -12,10 +12,10 @@ const credentials = (field: AccessTokenError.CredentialsError["field"], reason: 
   new AccessTokenError.CredentialsError({ field, reason })
 const request = (reason: AccessTokenError.TokenRequestError["reason"], attempts = 2) =>
   new AccessTokenError.TokenRequestError({ reason, attempts, code: Option.some("EINVENTED") })
-const refused = (reason: AccessTokenError.TokenRefusedError["reason"], rawCredentials = false) =>
+const refused = (reason: AccessTokenError.TokenRefusedError["reason"], rawCredentials = false, status = 418) =>
   new AccessTokenError.TokenRefusedError({
     reason,
-    status: 418,
+    status,
     code: Option.some("invented_code"),
     description: Option.some("what the endpoint said"),
     rawCredentials
@@ -51,13 +51,15 @@ const family: ReadonlyArray<readonly [AccessTokenError.AccessTokenError, transie
   [refused("RateLimited"), true, /ask less often/],
   [refused("Unavailable"), true, /try again later/],
   [refused("Other"), false, /check authUrl and what the client is allowed to do/],
+  [refused("Other", false, 401), false, /check authUrl, which leads to an API that wants a token/],
   [response, false, /check authUrl/]
 ]
 
 const rows = family.map(([error, transient, advice]) => {
   const detail = "field" in error ? error.field : "reason" in error ? error.reason : ""
   const raw = "rawCredentials" in error && error.rawCredentials ? " of raw credentials" : ""
-  return [`${error._tag} ${detail}${raw}`.trim(), { error, transient, advice }] as const
+  const status = "status" in error && error.status === 401 ? " with status 401" : ""
+  return [`${error._tag} ${detail}${raw}${status}`.trim(), { error, transient, advice }] as const
 })
 
 /** One sentence: it starts with a capital, ends with a full stop, and no other sentence starts inside. */
@@ -103,6 +105,20 @@ describe("AccessTokenError", () => {
     assert.include(untrusted.message, "trustedOrigins")
   })
 
+  it.each([...rows.map(([, { error }]) => error), configuration, untrusted])(
+    "$_tag ($message) survives encoding and decoding, under its public name",
+    (error) => {
+      const schema = Schema.Union(
+        AccessTokenError.AccessTokenError,
+        AccessTokenError.ConfigurationError,
+        AccessTokenError.UntrustedOriginError
+      )
+      deepStrictEqual(Schema.decodeUnknownSync(schema)(Schema.encodeSync(schema)(error)), error)
+      const { identifier } = error.constructor as unknown as { readonly identifier: string }
+      assert.strictEqual(identifier, `@store-api/core/${error._tag}`)
+    }
+  )
+
   it("only refused credentials that hold + or % are told about form-decoding", () => {
     assert.notInclude(refused("InvalidClient").message, "form-decodes")
     assert.notInclude(refused("InvalidRequest", true).message, "form-decodes")
@@ -144,7 +160,7 @@ describe("AccessTokenError", () => {
   })
 
   it("has permanent errors and others to look at", () => {
-    deepStrictEqual([permanent.length, others.length], [8, 10])
+    deepStrictEqual([permanent.length, others.length], [8, 11])
   })
 
   it.each([undefined, null, 0, "TokenExpiredError", {}, new Error("other"), configuration, untrusted, {

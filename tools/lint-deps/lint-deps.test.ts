@@ -111,7 +111,7 @@ const withOffences = () => {
   return tree
 }
 
-describe("the rules on imports", () => {
+describe("the rules on imports", { timeout: 120_000 }, () => {
   it("hold in each source and test of the packages and examples", async () => {
     const { modules, summary } = await lint(root, folders)
     assert.deepStrictEqual(summary.violations.map(({ from, rule, to }) => `${rule.name}: ${from} → ${to}`), [])

@@ -214,12 +214,24 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
           onSome: (held) => completedOr(outcome.acquisition, held)
         })
 
+    /** A caller without a valid token gives up a renewal that hangs, to have the full time for an acquisition of its own. */
+    const result = (acquisition: tokenState.Acquisition) =>
+      Effect.flatMap(Ref.get(state), (current) => {
+        const completion = Deferred.await(acquisition.completion)
+        if (Option.isNone(acquisition.renewalOf) || tokenState.hasValidToken(current, now())) return completion
+        const givingUp = clock.sleep(longestWaitForRenewal).pipe(
+          Effect.zipRight(Deferred.succeed(acquisition.givenUp, undefined)),
+          Effect.zipRight(Effect.never)
+        )
+        return Effect.raceFirst(Effect.interruptible(completion), Effect.interruptible(givingUp))
+      })
+
     /**
      * Waits for an acquisition. The failure of a renewal is not handed to callers without a valid token: it may have
      * begun long ago, as in a process that was frozen. They start an acquisition of their own.
      */
     const completed = (acquisition: tokenState.Acquisition): Effect.Effect<AccessToken, AccessTokenError> =>
-      Effect.matchCauseEffect(Deferred.await(acquisition.completion), {
+      Effect.matchCauseEffect(result(acquisition), {
         onFailure: (cause) =>
           Effect.flatMap(
             Ref.get(state),
@@ -268,11 +280,8 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
         Effect.forkIn(acquisitions),
         Effect.flatMap((fiber) =>
           Effect.map(Fiber.await(fiber), Exit.flatten).pipe(
-            Effect.timeoutTo({
-              duration: longestAcquisition,
-              onSuccess: (exit) => exit,
-              onTimeout: () => Exit.fail(new TokenRequestError({ reason: "Timeout", attempts: 0 }))
-            }),
+            Effect.raceFirst(Effect.as(Deferred.await(acquisition.givenUp), timedOut)),
+            Effect.timeoutTo({ duration: longestAcquisition, onSuccess: (exit) => exit, onTimeout: () => timedOut }),
             Effect.ensuring(Fiber.interruptFork(fiber)),
             Effect.interruptible
           )
@@ -316,15 +325,21 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       }),
       refresh: startOrFollow(tokenState.refresh),
       invalidate: (token) =>
-        Effect.map(Ref.modify(state, (current) => tokenState.reject(current, now(), token)), (outcome) => {
-          if (outcome !== "NotCached") measure.rejected(outcome)
-        }),
+        Effect.uninterruptible(
+          Effect.map(Ref.modify(state, (current) => tokenState.reject(current, now(), token)), (outcome) => {
+            if (outcome !== "NotCached") measure.rejected(outcome)
+          })
+        ),
       status: Effect.map(Ref.get(state), (current) => statusOf(current, now()))
     })
   })
 
 /** A source that does not end does not block the provider. */
 const longestAcquisition = Duration.minutes(2)
+const timedOut = Exit.fail(new TokenRequestError({ reason: "Timeout", attempts: 0 }))
+
+/** As long as one attempt takes by default. */
+const longestWaitForRenewal = Duration.seconds(10)
 
 /** How long the end of the scope waits for the finalizers of an acquisition, such as the release of a lease. */
 const longestClosing = Duration.seconds(10)

@@ -47,6 +47,24 @@ describe("AccessTokenProvider, in bounds", () => {
           assert.strictEqual(valueOf(yield* provider.get), "token-3")
         })))
 
+    it.effect("in a renewal: a caller who comes after the token has expired ends within 2 minutes and 30 seconds", () =>
+      run(
+        (n) => n === 1 ? token("one", "60 seconds") : Effect.never,
+        ({ calls, provider, virtual }) =>
+          Effect.gen(function*() {
+            yield* provider.get
+            yield* virtual.advance("56 seconds")
+            yield* provider.get
+            yield* virtual.advance("5 seconds")
+            const caller = yield* Effect.fork(Effect.flip(provider.get))
+            yield* virtual.advance("10 seconds")
+            assert.strictEqual(yield* calls, 3, "the renewal was given up")
+            yield* virtual.advance(2 * minute)
+            const error = yield* Fiber.join(caller)
+            assert.strictEqual("reason" in error && error.reason, "Timeout")
+          })
+      ))
+
     it.effect("is interrupted after 2 minutes, and nothing is left running", () =>
       Effect.gen(function*() {
         const ended = yield* Deferred.make<void>()

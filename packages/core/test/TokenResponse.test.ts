@@ -478,7 +478,7 @@ describe("TokenResponse", () => {
       assert.strictEqual(refuse(503, "", { challenge }).reason, "Unavailable")
     })
 
-    it.each(["Basic realm=\"tokens\"", "Digest", "Bearers", "", undefined])(
+    it.each(["Basic realm=\"tokens\"", "Basic realm=\"tokens, bearer only\"", "Digest", "Bearers", "", undefined])(
       "a 401 with another challenge (%s) is an invalid client",
       (challenge) => {
         assert.strictEqual(refuse(401, "", { challenge }).reason, "InvalidClient")

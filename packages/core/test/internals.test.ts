@@ -124,6 +124,8 @@ describe("sanitise", () => {
     ["in hex", (secret) => Buffer.from(secret).toString("hex")],
     ["in hex literals", (secret) => [...Buffer.from(secret)].map((byte) => `0x${byte.toString(16)}`).join(", ")],
     ["as a list of bytes", (secret) => Buffer.from(secret).join(", ")],
+    ["as an object of bytes", (secret) => [...Buffer.from(secret)].map((byte, index) => `${index}:${byte}`).join()],
+    ["percent-encoded, in base64", (secret) => Buffer.from(encodeURIComponent(secret)).toString("base64")],
     ["in numbered entities", (secret) => [...secret].map((sign) => `&#${sign.charCodeAt(0)};`).join("")],
     ["as a string of JSON", (secret) => JSON.stringify(secret)]
   ]

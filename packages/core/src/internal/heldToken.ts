@@ -24,7 +24,7 @@ export interface FreshWindow {
   readonly answer: Exit.Exit<AccessToken>
 }
 
-/** A token and the moment it dies by the monotonic clock. */
+/** A token and the moment it expires by the monotonic clock. */
 export interface Held {
   readonly token: AccessToken
   readonly margins: TokenPolicy.Margins

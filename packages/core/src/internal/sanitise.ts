@@ -18,9 +18,8 @@ export const code = (text: string, secrets: ReadonlyArray<Redacted.Redacted>): O
 
 /** The codes of RFC 6749, and those that its registry of extensions adds for a token endpoint without a user. */
 const registered: ReadonlySet<string> = new Set(
-  ("invalid_request invalid_client invalid_grant unauthorized_client unsupported_grant_type invalid_scope access_denied " +
-    "server_error temporarily_unavailable invalid_token insufficient_scope invalid_target invalid_dpop_proof use_dpop_nonce")
-    .split(" ")
+  ("invalid_request invalid_client invalid_grant unauthorized_client unsupported_grant_type invalid_scope " +
+    "server_error temporarily_unavailable invalid_target invalid_dpop_proof use_dpop_nonce").split(" ")
 )
 
 /** As many characters in common with a secret are too many; of a shorter secret, all. */
@@ -31,13 +30,16 @@ const piece = 12
  * a list of bytes. Looks a second time at letters and digits only, in any case, so that what stands between does not hide it.
  */
 const repeats = (text: string, secrets: ReadonlyArray<Redacted.Redacted>): boolean => {
-  const texts = [text, decoded(text), decoded(decoded(text))]
+  // Without the indexes of a list of bytes that was printed as an object.
+  const texts = [text, decoded(text), decoded(decoded(text)), text.replace(/\d+:(?=\d)/g, "")]
   return secrets.map(Redacted.value).some((secret) => {
     const bytes = new TextEncoder().encode(secret)
     const hex = Encoding.encodeHex(bytes)
     // Whole groups of three bytes, which look the same wherever they stand in a longer text.
-    const base64 = [0, 1, 2].map((start) =>
-      Encoding.encodeBase64(bytes.subarray(start, bytes.length - (bytes.length - start) % 3))
+    const base64 = [bytes, new TextEncoder().encode(encodeURIComponent(new TextDecoder().decode(bytes)))].flatMap((
+      bytes
+    ) =>
+      [0, 1, 2].map((start) => Encoding.encodeBase64(bytes.subarray(start, bytes.length - (bytes.length - start) % 3)))
     )
     return [secret, decoded(secret), ...base64, hex, hex.replace(/../g, "0x$&"), bytes.join()].some((form) =>
       texts.some((text) => share(text, form) || share(compact(text), compact(form)))

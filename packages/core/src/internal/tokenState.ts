@@ -34,6 +34,8 @@ export interface Acquisition {
   /** The cached token, if it was valid and a `get` started this acquisition to renew it. */
   readonly renewalOf: Option.Option<Held>
   readonly completion: Deferred.Deferred<Held, AccessTokenError>
+  /** Completed by a caller that has waited too long. */
+  readonly givenUp: Deferred.Deferred<void>
 }
 
 interface Idle {
@@ -121,7 +123,7 @@ export interface Fail {
 /** What a caller does, by the events `get` and `refresh`. */
 export type Outcome = Serve | Wait | Start | Fail
 
-/** What came of an acquisition. `valid`: whether a valid token is cached now. */
+/** The result of an acquisition. `valid`: whether a valid token is cached now. */
 export interface Landed {
   readonly exit: Exit.Exit<Held, AccessTokenError>
   readonly cooldown: Option.Option<"Failure" | "NoProgress">
@@ -179,13 +181,13 @@ const getWithToken = (
 ): Transition<Serve | Wait | Start> => {
   const { activity, held, history } = state
   const serve: Serve = { _tag: "Serve", held }
-  const meanwhile = (acquisition: Acquisition): Serve | Wait =>
+  const serveOrWait = (acquisition: Acquisition): Serve | Wait =>
     zone === "MustWait" ? { ...waitFor(acquisition), fallback: Option.some(held) } : serve
   if (zone === "Fresh") return [serve, state]
-  if (activity._tag === "Acquiring") return [meanwhile(activity.acquisition), state]
+  if (activity._tag === "Acquiring") return [serveOrWait(activity.acquisition), state]
   const tooSoon = now.monotonic < history.acquiredAt + TokenPolicy.minRenewalInterval ||
     (activity._tag === "CoolingDown" && timeLeft(activity.untilWhileHolding, now) > 0)
-  return tooSoon ? [serve, state] : start(state, now, Option.some(held), meanwhile)
+  return tooSoon ? [serve, state] : start(state, now, Option.some(held), serveOrWait)
 }
 
 /** A caller wants a new token. Joins an acquisition in flight, or starts one and ends the cooldown. */
@@ -222,7 +224,7 @@ export const reject = (
   }]
 }
 
-/** An acquisition ended. Nothing comes of it when the provider was closed before. */
+/** An acquisition ended. Returns `None` if it is not in flight, because the provider was closed. */
 export const land = (
   policy: TokenPolicy.TokenPolicy,
   state: State,
@@ -293,7 +295,8 @@ const start = (
     replacing: Option.map(lastHeld(state), ({ token }) => token),
     startedAt: now,
     renewalOf,
-    completion: Deferred.unsafeMake(FiberId.none)
+    completion: Deferred.unsafeMake(FiberId.none),
+    givenUp: Deferred.unsafeMake(FiberId.none)
   }
   const becauseRejected = state._tag === "Empty" && Option.isSome(state.rejected)
   return [

@@ -14,7 +14,7 @@ export type Row = Observation<AccessToken.AccessToken, AccessTokenError.AccessTo
 /** Where the outcome is silence, it is not waited for long; elsewhere there is time for all the attempts. */
 const timing = (expected: string): Timing =>
   expected.includes("(Timeout)")
-    ? { attemptTimeout: 400, deadline: 1500 }
+    ? { attemptTimeout: 400, deadline: 2500 }
     : { attemptTimeout: 5000, deadline: 10_000 }
 
 export const run = (name: Scenario.Name, client: Client) =>

@@ -112,6 +112,9 @@ const retryAfter = 20 * second
 
 const longestAcquisition = 120 * second
 
+/** A caller without a valid token waits no longer for a renewal that hangs. */
+const longestWaitForRenewal = 10 * second
+
 /** What the model knows of the last acquisition. It is written from the rules, not from the code. */
 interface Ended {
   readonly at: number
@@ -128,6 +131,8 @@ interface Attempt {
   readonly renewal: boolean
   over: boolean
 }
+
+const leastTime = ({ renewal }: Attempt) => renewal ? longestWaitForRenewal : longestAcquisition
 
 const check = (steps: ReadonlyArray<Step>) =>
   Effect.gen(function*() {
@@ -249,8 +254,8 @@ const check = (steps: ReadonlyArray<Step>) =>
 
     const source = TokenSource.layer((replacing) =>
       Effect.gen(function*() {
-        // One that cannot be interrupted is given up, and hangs on.
-        const overdue = virtual.monotonic() - current.started - longestAcquisition
+        // The provider gives up one that cannot be interrupted, which hangs on.
+        const overdue = virtual.monotonic() - current.started - leastTime(current)
         if (!current.over && overdue >= 0) fail(current, "Timeout", overdue)
         const zone = yield* zoneNow
         demand(() => assertNotCoolingDown(zone))
@@ -267,7 +272,7 @@ const check = (steps: ReadonlyArray<Step>) =>
           Effect.onInterrupt(() =>
             Effect.sync(() => {
               demand(() =>
-                assert.isAtLeast(virtual.monotonic() - attempt.started, longestAcquisition, "given up too soon")
+                assert.isAtLeast(virtual.monotonic() - attempt.started, leastTime(attempt), "given up too soon")
               )
               if (!attempt.over) fail(attempt, "Timeout")
             })
@@ -277,8 +282,8 @@ const check = (steps: ReadonlyArray<Step>) =>
         if (Exit.isSuccess(exit) && isLive(exit.value)) {
           const { value: token } = exit
           const stalled = Option.exists(replacing, (old) =>
-            Redacted.value(old.value) === Redacted.value(token.value) ||
-            token.expiresAt.epochMillis <= old.expiresAt.epochMillis)
+            isLive(old) && (Redacted.value(old.value) === Redacted.value(token.value) ||
+              token.expiresAt.epochMillis <= old.expiresAt.epochMillis))
           finish(attempt, { failures: 0, stalls: stalled ? ended.stalls + 1 : 0, fault: Option.none() })
           last = token
         } else {
@@ -397,9 +402,9 @@ const check = (steps: ReadonlyArray<Step>) =>
       if (violations.length > 0) throw violations[0]
     }
 
-    // Every caller ends, and the provider recovers once the endpoint does.
-    mode = { _tag: "Up", life: hour, delay: 0 }
+    // Every caller ends, whatever the endpoint does, and the provider recovers once the endpoint does.
     yield* virtual.advance("150 seconds")
+    mode = { _tag: "Up", life: hour, delay: 0 }
     for (const fiber of callers) {
       const exit = yield* Fiber.poll(fiber)
       assert.isTrue(Option.isSome(exit), "a caller hangs")

@@ -176,17 +176,13 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       const wall = clock.unsafeCurrentTimeMillis()
       return wall >= window.from && wall < window.until && clock.unsafeCurrentTimeNanos() < window.untilNanos
         ? window.answer
-        : getNotFresh(current)
+        : getNotFresh
     })
 
-    /** Most callers change nothing: they serve an ageing token, or wait. */
-    const getNotFresh = (current: tokenState.State): Effect.Effect<AccessToken, AccessTokenError> => {
-      const [outcome] = tokenState.get(current, now())
-      return outcome._tag === "Start" ? startOrFollow(tokenState.get) : follow(outcome)
-    }
-
     /** Neither an interruption nor the end of the scope separates the state that says "acquiring" from the acquisition. */
-    const startOrFollow = (event: typeof tokenState.get | typeof tokenState.refresh) =>
+    const startOrFollow = (
+      event: typeof tokenState.get | typeof tokenState.refresh
+    ): Effect.Effect<AccessToken, AccessTokenError> =>
       Effect.uninterruptibleMask((restore) =>
         Effect.flatMap(
           Effect.getFiberRefs,
@@ -198,6 +194,8 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
             })
         )
       )
+
+    const getNotFresh = startOrFollow(tokenState.get)
 
     /** What a caller does that has not started an acquisition. If it waits, it joins another caller's. */
     const follow = (outcome: Exclude<tokenState.Outcome, tokenState.Start>) => {
@@ -220,7 +218,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
         const completion = Deferred.await(acquisition.completion)
         if (Option.isNone(acquisition.renewalOf) || tokenState.hasValidToken(current, now())) return completion
         const givingUp = clock.sleep(longestWaitForRenewal).pipe(
-          Effect.zipRight(Deferred.succeed(acquisition.givenUp, undefined)),
+          Effect.zipRight(giveUp(acquisition)),
           Effect.zipRight(Effect.never)
         )
         return Effect.raceFirst(Effect.interruptible(completion), Effect.interruptible(givingUp))
@@ -273,28 +271,27 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
           // Stryker disable next-line BooleanLiteral: a stack trace costs time, and names only this line
           captureStackTrace: false
         }),
-        Effect.exit,
+        Effect.intoDeferred(acquisition.outcome),
         Effect.interruptible,
         // In a fiber of its own: neither a source that computes for long holds up the caller that starts it, nor one that
         // cannot be interrupted the time limit.
         Effect.forkIn(acquisitions),
-        Effect.flatMap((fiber) =>
-          Effect.map(Fiber.await(fiber), Exit.flatten).pipe(
-            Effect.raceFirst(Effect.as(Deferred.await(acquisition.givenUp), timedOut)),
-            Effect.timeoutTo({ duration: longestAcquisition, onSuccess: (exit) => exit, onTimeout: () => timedOut }),
-            Effect.ensuring(Fiber.interruptFork(fiber)),
-            Effect.interruptible
+        Effect.zip(
+          Effect.forkIn(Effect.interruptible(Effect.delay(giveUp(acquisition), longestAcquisition)), acquisitions)
+        ),
+        Effect.flatMap((fibers) =>
+          Effect.ensuring(
+            Effect.exit(Effect.interruptible(Deferred.await(acquisition.outcome))),
+            Effect.fiberIdWith((id) => Effect.forEach(fibers, Fiber.interruptAsFork(id), { discard: true }))
           )
         ),
         Effect.flatMap((exit) =>
           // A value from a source that is not a token makes `land` throw: then that is the defect.
           Effect.catchAllDefect(land(acquisition, exit), (defect) => land(acquisition, Exit.die(defect)))
         ),
-        Effect.flatMap(Option.match({
-          onNone: () => Effect.void,
-          // A logger that throws does not change the result.
-          onSome: (landed) => Effect.catchAllDefect(report(acquisition, landed), () => Effect.void)
-        })),
+        Effect.flatMap(Effect.transposeMapOption((landed) => report(acquisition, landed))),
+        // A logger that throws does not change the result.
+        Effect.catchAllDefect(() => Effect.void),
         Effect.uninterruptible
       )
 
@@ -305,10 +302,10 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
           state,
           (current) => tokenState.land(policy, current, { acquisition, exit, now: now(), chance })
         )
-        if (Option.isSome(landed)) {
-          measure.landed(acquisition, landed.value)
-          yield* Deferred.done(acquisition.completion, landed.value.exit)
-        }
+        yield* Effect.transposeMapOption(landed, (landed) => {
+          measure.landed(acquisition, landed)
+          return Deferred.done(acquisition.completion, landed.exit)
+        })
         return landed
       })
 
@@ -336,7 +333,9 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
 
 /** A source that does not end does not block the provider. */
 const longestAcquisition = Duration.minutes(2)
-const timedOut = Exit.fail(new TokenRequestError({ reason: "Timeout", attempts: 0 }))
+
+const giveUp = ({ outcome }: tokenState.Acquisition) =>
+  Deferred.fail(outcome, new TokenRequestError({ reason: "Timeout", attempts: 0 }))
 
 /** As long as one attempt takes by default. */
 const longestWaitForRenewal = Duration.seconds(10)
@@ -452,22 +451,19 @@ const report = (
       Effect.annotateLogs("expiresAt", DateTime.formatIso(exit.value.token.expiresAt))
     )
   }
-  return Option.match(renewalOf, {
-    onNone: () => Effect.void,
-    onSome: ({ token }) =>
-      (valid
-        ? Effect.logWarning("Access token renewal failed; the cached token is served until it expires")
-        : Effect.logWarning("Access token renewal failed, and the cached token is not valid any more")).pipe(
-          Effect.annotateLogs({
-            expiresAt: DateTime.formatIso(token.expiresAt),
-            ...Option.match(Cause.failureOption(exit.cause), {
-              // The message of a defect comes from the source and may hold anything.
-              onNone: () => ({ error: "Defect", reason: "the TokenSource died" }),
-              onSome: (error) => ({ error: error._tag, reason: error.message })
-            })
+  return Effect.asVoid(Effect.transposeMapOption(renewalOf, ({ token }) =>
+    (valid
+      ? Effect.logWarning("Access token renewal failed; the cached token is served until it expires")
+      : Effect.logWarning("Access token renewal failed, and the cached token is not valid any more")).pipe(
+        Effect.annotateLogs({
+          expiresAt: DateTime.formatIso(token.expiresAt),
+          ...Option.match(Cause.failureOption(exit.cause), {
+            // The message of a defect comes from the source and may hold anything.
+            onNone: () => ({ error: "Defect", reason: "the TokenSource died" }),
+            onSome: (error) => ({ error: error._tag, reason: error.message })
           })
-        )
-  })
+        })
+      )))
 }
 
 const statusOf = (state: tokenState.State, now: Instant): ProviderStatus =>

@@ -187,7 +187,7 @@ const reasonOf = (
   if (status === 408 || status >= 500) return "Unavailable"
   if (Option.exists(code, isInvalidClient)) return "InvalidClient"
   if (status === 401) {
-    const isOfApi = /(^|,)\s*bearer\b/i.test((challenge ?? "").replace(/"[^"]*"/g, "")) &&
+    const isOfApi = challenge !== undefined && /(^|,)\s*bearer\b/i.test(challenge.replace(/"[^"]*"/g, "")) &&
       !Option.exists(code, isTokenEndpointCode)
     return isOfApi ? "Other" : "InvalidClient"
   }

@@ -464,7 +464,10 @@ describe("TokenResponse", () => {
       "Basic realm=\"orders\", Bearer realm=\"orders\""
     ])("a 401 with the challenge of an API (%s) is no invalid client, and the message names authUrl", (challenge) => {
       for (
-        const body of ["", "<html>", `{"error":"invalid_token"}`, `{"errors":[{"errorCode":"E7","message":"No"}]}`]
+        const body of [
+          ...["", "<html>", `{"error":"invalid_token"}`, `{"errors":[{"errorCode":"E7","message":"No"}]}`],
+          ...[`{"error":"not_invalid_request"}`, `{"error":"invalid_requests"}`]
+        ]
       ) {
         const error = refuse(401, body, { challenge })
         assert.strictEqual(error.reason, "Other", body)

@@ -33,9 +33,10 @@ export interface Acquisition {
   readonly startedAt: Instant
   /** The cached token, if it was valid and a `get` started this acquisition to renew it. */
   readonly renewalOf: Option.Option<Held>
+  /** Completed by the source, or by what gives it up: the first one counts. */
+  readonly outcome: Deferred.Deferred<AccessToken, AccessTokenError>
+  /** What callers wait for: completed when the state has changed. */
   readonly completion: Deferred.Deferred<Held, AccessTokenError>
-  /** Completed by a caller that has waited too long. */
-  readonly givenUp: Deferred.Deferred<void>
 }
 
 interface Idle {
@@ -296,7 +297,7 @@ const start = (
     startedAt: now,
     renewalOf,
     completion: Deferred.unsafeMake(FiberId.none),
-    givenUp: Deferred.unsafeMake(FiberId.none)
+    outcome: Deferred.unsafeMake(FiberId.none)
   }
   const becauseRejected = state._tag === "Empty" && Option.isSome(state.rejected)
   return [

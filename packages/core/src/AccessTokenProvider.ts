@@ -208,7 +208,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       outcome._tag === "Serve"
         ? outcome.held.window.answer
         : Option.match(outcome.fallback, {
-          onNone: () => completed(outcome.acquisition),
+          onNone: () => completed(outcome.acquisition, outcome.mustBeNew),
           onSome: (held) => completedOr(outcome.acquisition, held)
         })
 
@@ -228,16 +228,17 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
      * Waits for an acquisition. The failure of a renewal is not handed to callers without a valid token: it may have
      * begun long ago, as in a process that was frozen. They start an acquisition of their own.
      */
-    const completed = (acquisition: tokenState.Acquisition): Effect.Effect<AccessToken, AccessTokenError> =>
+    const completed = (
+      acquisition: tokenState.Acquisition,
+      mustBeNew: boolean
+    ): Effect.Effect<AccessToken, AccessTokenError> =>
       Effect.matchCauseEffect(result(acquisition), {
         onFailure: (cause) =>
-          Effect.flatMap(
-            Ref.get(state),
-            (current) =>
-              Option.isNone(acquisition.renewalOf) || tokenState.hasValidToken(current, now())
-                ? Effect.failCause(cause)
-                : get
-          ),
+          Effect.flatMap(Ref.get(state), (current) =>
+            Option.match(acquisition.renewalOf, {
+              onNone: () => Effect.failCause(cause),
+              onSome: (held) => mustBeNew && tokenState.isServed(current, held, now()) ? Effect.failCause(cause) : get
+            })),
         onSuccess: (held) => {
           const instant = now()
           return isLive(held, instant) ? held.window.answer : Effect.fail(expiredError(held, instant))
@@ -251,14 +252,13 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
     ): Effect.Effect<AccessToken, AccessTokenError> =>
       // Interruptible, also for a caller who is not: a race waits until its loser has ended.
       Effect.raceFirst(
-        Effect.interruptible(Effect.exit(completed(acquisition))),
+        Effect.interruptible(Effect.exit(completed(acquisition, false))),
         Effect.interruptible(Effect.as(clock.sleep(Duration.millis(halfOfRemaining(held, now()))), undefined))
       ).pipe(
         Effect.flatMap((exit) =>
           Effect.flatMap(Ref.get(state), (current) => {
             if (exit !== undefined && Exit.isSuccess(exit)) return exit
-            const isCached = current._tag === "Holding" && sameValue(current.held.token, held.token)
-            return isCached && isLive(held, now()) ? held.window.answer : exit ?? get
+            return tokenState.isServed(current, held, now()) ? held.window.answer : exit ?? get
           })
         )
       )

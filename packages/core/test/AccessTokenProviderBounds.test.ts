@@ -229,6 +229,21 @@ describe("AccessTokenProvider, in bounds", () => {
           assert.strictEqual(valueOf(yield* Fiber.join(caller)), "fresh")
         })))
 
+    it.effect("nor to a caller who waited for it, when another caller has a new token already", () =>
+      failing(Effect.fail(down), ({ fail, provider, virtual }) =>
+        Effect.gen(function*() {
+          yield* virtual.advance("1200 millis")
+          const waiting = yield* Effect.fork(provider.get)
+          yield* settle
+          virtual.jump(hour)
+          const others = yield* Effect.forkAll([provider.get, provider.get])
+          yield* settle
+          yield* fail
+          yield* settle
+          assert.strictEqual(valueOf(yield* Fiber.join(waiting)), "fresh")
+          deepStrictEqual((yield* Fiber.join(others)).map(valueOf), ["fresh", "fresh"])
+        })))
+
     it.effect("puts no pause before later callers", () =>
       failing(Effect.fail(down), ({ calls, fail, provider, virtual }) =>
         Effect.gen(function*() {

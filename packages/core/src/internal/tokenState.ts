@@ -102,11 +102,12 @@ export interface Serve {
   readonly held: Held
 }
 
-/** `fallback`: the valid token to serve if waiting takes long or fails. */
+/** `fallback`: the valid token to serve if waiting takes long or fails. `mustBeNew`: the cached token does not do. */
 export interface Wait {
   readonly _tag: "Wait"
   readonly acquisition: Acquisition
   readonly fallback: Option.Option<Held>
+  readonly mustBeNew: boolean
 }
 
 /** Start the acquisition, and then do what callers who find it in flight do. */
@@ -194,9 +195,9 @@ const getWithToken = (
 /** A caller wants a new token. Joins an acquisition in flight, or starts one and ends the cooldown. */
 export const refresh = (state: State, now: Instant): Transition<Wait | Start | Fail> => {
   if (state._tag === "Closed") return [failClosed, state]
-  if (state.activity._tag === "Acquiring") return [waitFor(state.activity.acquisition), state]
+  if (state.activity._tag === "Acquiring") return [waitForNew(state.activity.acquisition), state]
   const history = { ...state.history, failures: 0, renewalsWithoutProgress: 0 }
-  return start({ ...state, history }, now, Option.none(), waitFor)
+  return start({ ...state, history }, now, Option.none(), waitForNew)
 }
 
 /**
@@ -306,7 +307,14 @@ const start = (
   ]
 }
 
-const waitFor = (acquisition: Acquisition): Wait => ({ _tag: "Wait", acquisition, fallback: Option.none() })
+const waitFor = (acquisition: Acquisition): Wait => ({
+  _tag: "Wait",
+  acquisition,
+  fallback: Option.none(),
+  mustBeNew: false
+})
+
+const waitForNew = (acquisition: Acquisition): Wait => ({ ...waitFor(acquisition), mustBeNew: true })
 
 /** The token that an acquisition replaces: the cached one, or the one that an API rejected. */
 const lastHeld = (state: Open): Option.Option<Held> =>
@@ -383,6 +391,10 @@ const failingWith = (activity: Activity, now: Instant): Option.Option<AccessToke
 
 export const hasValidToken = (state: State, now: Instant): boolean =>
   state._tag === "Holding" && isLive(state.held, now)
+
+/** Whether a token is still the cached one, and valid. */
+export const isServed = (state: State, { token }: Held, now: Instant): boolean =>
+  state._tag === "Holding" && sameValue(state.held.token, token) && isLive(state.held, now)
 
 /** What the clocks say of the state. */
 export const zone = (state: State, now: Instant): "Empty" | TokenPolicy.Zone | "Closed" =>

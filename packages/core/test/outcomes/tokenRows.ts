@@ -15,7 +15,7 @@ export type Row = Observation<AccessToken.AccessToken, AccessTokenError.AccessTo
 const timing = (expected: string): Timing =>
   expected.includes("(Timeout)")
     ? { attemptTimeout: 400, deadline: 2500 }
-    : { attemptTimeout: 5000, deadline: 10_000 }
+    : { attemptTimeout: 10_000, deadline: 30_000 }
 
 export const run = (name: Scenario.Name, client: Client) =>
   observe(

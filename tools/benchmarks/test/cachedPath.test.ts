@@ -20,12 +20,12 @@ const [met, within, missed] = ["met", "goal missed, within the limit", "LIMIT MI
 
 describe("the goals of a cached token", () => {
   it("are met up to the goal, and missed above the limit, each by itself", () => {
-    assert.deepStrictEqual(verdicts(2.8, 2.8, 1, 1), [met, met, met, met])
-    assert.deepStrictEqual(verdicts(3.2, 3.2, 1.2, 1.2), [within, within, within, within])
+    assert.deepStrictEqual(verdicts(2.8, 2.8, 1, 1.1), [met, met, met, met])
+    assert.deepStrictEqual(verdicts(3.2, 3.2, 1.2, 1.3), [within, within, within, within])
     assert.deepStrictEqual(verdicts(3.21, 2, 1, 1), [missed, met, met, met])
     assert.deepStrictEqual(verdicts(2, 3.21, 1, 1), [met, missed, met, met])
     assert.deepStrictEqual(verdicts(2, 2, 1.21, 1), [met, met, missed, met])
-    assert.deepStrictEqual(verdicts(2, 2, 1, 1.21), [met, met, met, missed])
+    assert.deepStrictEqual(verdicts(2, 2, 1, 1.31), [met, met, met, missed])
   })
 
   it("are missed where nothing was measured", () => {

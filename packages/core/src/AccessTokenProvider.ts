@@ -225,8 +225,9 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       })
 
     /**
-     * Waits for an acquisition. The failure of a renewal is not handed to callers without a valid token: it may have
-     * begun long ago, as in a process that was frozen. They start an acquisition of their own.
+     * Waits for an acquisition. A caller of `get` does not receive the failure of a renewal, which may have begun long ago,
+     * as in a process that was frozen: it gets a valid token, or starts an acquisition. A caller of `refresh` receives it
+     * while the token that was to be renewed is valid.
      */
     const completed = (
       acquisition: tokenState.Acquisition,
@@ -263,7 +264,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
         )
       )
 
-    /** An acquisition from its start to its end. Only its time limit and the end of the layer's scope interrupt it. */
+    /** An acquisition from its start to its end. Its time limit, a caller that gives it up, or the end of the scope ends it early. */
     const acquire = (acquisition: tokenState.Acquisition): Effect.Effect<void> =>
       Effect.suspend(() => source.acquire(acquisition.replacing)).pipe(
         Effect.withSpan("AccessTokenProvider.acquire", {

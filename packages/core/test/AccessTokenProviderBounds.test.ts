@@ -244,6 +244,28 @@ describe("AccessTokenProvider, in bounds", () => {
           deepStrictEqual((yield* Fiber.join(others)).map(valueOf), ["fresh", "fresh"])
         })))
 
+    it.effect("nor to callers when another acquisition brings the rejected token again", () =>
+      Effect.gen(function*() {
+        const failed = yield* Deferred.make<void>()
+        const virtual = VirtualClock.make()
+        const one = yield* Effect.withClock(token("one"), virtual.clock)
+        yield* run(
+          (n) => n === 2 ? Effect.zipRight(Deferred.await(failed), Effect.fail(down)) : Effect.succeed(one),
+          ({ provider, virtual }) =>
+            Effect.gen(function*() {
+              yield* provider.get
+              yield* virtual.advance(hour - 20_000)
+              yield* Effect.fork(provider.get)
+              yield* settle
+              yield* provider.invalidate(one)
+              const callers = yield* Effect.forkAll([provider.get, provider.get])
+              yield* settle
+              yield* Deferred.succeed(failed, undefined)
+              deepStrictEqual((yield* Fiber.join(callers)).map(valueOf), ["one", "one"])
+            })
+        )
+      }))
+
     it.effect("puts no pause before later callers", () =>
       failing(Effect.fail(down), ({ calls, fail, provider, virtual }) =>
         Effect.gen(function*() {

@@ -117,7 +117,7 @@ const intercept = (server: Http.Server, { take, tls }: Meeting): ReadonlySet<Soc
 
 const breakOff = (socket: Socket, { bytes, ending }: Extract<Fault, { _tag: "Connection" }>) => {
   socket.on("error", () => undefined)
-  // Somebody has to read, or nobody would see the client go.
+  // Without a reader, the end of the connection goes unnoticed.
   socket.on("end", () => socket.destroy())
   socket.resume()
   if (bytes.length > 0) socket.write(bytes)

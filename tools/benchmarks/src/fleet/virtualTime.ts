@@ -34,7 +34,7 @@ export const inOrder = (): Cryptography => {
       last = inTurn.catch(() => undefined).then(() => {
         open -= 1
       })
-      // Until its turn has come nobody else looks at a failure.
+      // No other process sees a failure before its turn.
       answer.catch(() => undefined)
       return inTurn
     }

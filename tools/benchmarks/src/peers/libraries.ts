@@ -23,7 +23,7 @@ export const openidClient: Peer = {
       clientId,
       clientSecret
     )
-    // Marked deprecated so that nobody uses it by accident; loopback has no https.
+    // Deprecated to prevent accidental use; loopback has no https.
     // eslint-disable-next-line @typescript-eslint/no-deprecated
     openid.allowInsecureRequests(config)
     const get = () => openid.clientCredentialsGrant(config)

@@ -48,13 +48,9 @@ export interface Emulator extends Schema.Schema.Encoded<typeof Started> {
   readonly fail: (scenario: string, times?: number) => Effect.Effect<void>
 }
 
-/**
- * - `emulator`: one of the check's own, for as long as its scope lives.
- * - `nobody`: the URL of a port on which nobody listens.
- */
+/** `emulator`: one of the check's own, for as long as its scope lives. */
 export interface Service {
   readonly emulator: (setup?: Partial<Setup>) => Effect.Effect<Emulator, never, Scope.Scope>
-  readonly nobody: Effect.Effect<string>
 }
 
 export class Laboratory extends Context.Tag("runtimes/Laboratory")<Laboratory, Service>() {}
@@ -70,7 +66,6 @@ export const make = (url: string): Effect.Effect<Service, never, HttpClient.Http
       Effect.asVoid(Effect.flatMap(order(path, body), ({ text }) => text)).pipe(Effect.orDie)
 
     return Laboratory.of({
-      nobody: order("/nobody", {}).pipe(Effect.flatMap(({ text }) => text), Effect.orDie),
       emulator: (setup = {}) =>
         Effect.acquireRelease(
           order("/emulators", new Setup({ tokenLife: null, tls: false, ...setup })).pipe(

@@ -91,16 +91,12 @@ const fail = Effect.gen(function*() {
   return HttpServerResponse.empty()
 })
 
-/** A port that was free a moment ago. */
-const nobody = Effect.scoped(Emulator.make()).pipe(Effect.map(({ url }) => HttpServerResponse.text(url)))
-
 const app = HttpRouter.empty.pipe(
   HttpRouter.post("/emulators", start),
   HttpRouter.get("/emulators/:id", view),
   HttpRouter.post("/emulators/:id/stop", stop),
   HttpRouter.post("/emulators/:id/revoke", revoke),
   HttpRouter.post("/emulators/:id/fail", fail),
-  HttpRouter.post("/nobody", nobody),
   Effect.tapErrorCause((cause) => Console.error(cause))
 )
 

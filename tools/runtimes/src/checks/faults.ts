@@ -1,7 +1,7 @@
 /** What goes wrong on the way to a token comes back as a typed error, in time, and never as a defect. */
 import { AccessTokenProvider, type TokenEndpoint } from "@store-api/core"
 import { Context, Duration, Effect, Option, Redacted } from "effect"
-import { type Check, equal, errorOf, holds, named, options, storeAuth } from "../Check.js"
+import { type Check, equal, errorOf, holds, named, nothingListens, options, storeAuth } from "../Check.js"
 import { type Emulator, Laboratory } from "../Laboratory.js"
 
 type Timing = Pick<TokenEndpoint.Options, "attemptTimeout" | "deadline">
@@ -77,12 +77,14 @@ export const checks: ReadonlyArray<Check> = [
     })
   })),
   {
-    name: "nobody listens: TokenRequestError, Transport, within the deadline",
+    name: "nothing listens: TokenRequestError, Transport, within the deadline",
     run: Effect.gen(function*() {
-      const laboratory = yield* Laboratory
-      const emulator = yield* laboratory.emulator()
-      const authUrl = yield* laboratory.nobody
-      const context = yield* storeAuth({ ...options(emulator), authUrl, endpoint: { deadline: "1 second" } })
+      const emulator = yield* Effect.flatMap(Laboratory, (laboratory) => laboratory.emulator())
+      const context = yield* storeAuth({
+        ...options(emulator),
+        authUrl: nothingListens,
+        endpoint: { deadline: "1 second" }
+      })
       const { get } = Context.get(context, AccessTokenProvider.AccessTokenProvider)
       const [elapsed, error] = yield* Effect.timed(errorOf(get))
       yield* equal("the error", named(error), "TokenRequestError, Transport")

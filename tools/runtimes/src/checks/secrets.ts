@@ -3,7 +3,7 @@ import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
 import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { Cause, Context, Effect, Inspectable, Redacted } from "effect"
-import { type Check, equal, errorOf, holds, options, storeAuth } from "../Check.js"
+import { type Check, equal, errorOf, holds, nothingListens, options, storeAuth } from "../Check.js"
 import { Laboratory } from "../Laboratory.js"
 
 interface Inspecting {
@@ -75,14 +75,16 @@ export const checks: ReadonlyArray<Check> = [
     })
   })),
   {
-    name: "nobody listens, at the endpoint or at the API: no rendering shows the secret or the token",
+    name: "nothing listens, at the endpoint or at the API: no rendering shows the secret or the token",
     run: Effect.gen(function*() {
-      const laboratory = yield* Laboratory
-      const emulator = yield* laboratory.emulator()
-      const nobody = yield* laboratory.nobody
-      const down = yield* storeAuth({ ...options(emulator), authUrl: nobody, endpoint: { deadline: "500 millis" } })
+      const emulator = yield* Effect.flatMap(Laboratory, (laboratory) => laboratory.emulator())
+      const down = yield* storeAuth({
+        ...options(emulator),
+        authUrl: nothingListens,
+        endpoint: { deadline: "500 millis" }
+      })
       const noToken = yield* errorOf(Context.get(down, AccessTokenProvider.AccessTokenProvider).get)
-      const noApi = yield* storeAuth({ ...options(emulator), apiUrl: nobody })
+      const noApi = yield* storeAuth({ ...options(emulator), apiUrl: nothingListens })
       const noAnswer = yield* errorOf(Context.get(noApi, AuthorizedHttpClient.AuthorizedHttpClient).get("/orders"))
       yield* equal("the errors", [noToken._tag, noAnswer._tag], ["TokenRequestError", "RequestError"])
       const { tokens } = yield* emulator.view

@@ -35,12 +35,14 @@ export class StoreApi extends HttpApi.make("store")
   .middleware(Bearer)
 {}
 
-/** The derived client over the authorized one: it knows nothing of tokens, and the typed errors stay. */
-export const storeClient = (baseUrl: string) =>
-  Effect.flatMap(
-    AuthorizedHttpClient.AuthorizedHttpClient,
-    (httpClient) => HttpApiClient.makeWith(StoreApi, { httpClient, baseUrl })
-  )
+/**
+ * The derived client over the authorized one, which joins paths to its `apiUrl`. A `baseUrl` here would replace that, path
+ * included.
+ */
+export const storeClient = Effect.flatMap(
+  AuthorizedHttpClient.AuthorizedHttpClient,
+  (httpClient) => HttpApiClient.makeWith(StoreApi, { httpClient })
+)
 
 /** The same for code that knows only the plain `HttpClient`, which `AuthorizedHttpClient.layerHttpClient` provides. */
 export const plainStoreClient = (baseUrl: string) => HttpApiClient.make(StoreApi, { baseUrl })

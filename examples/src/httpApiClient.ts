@@ -1,11 +1,11 @@
 /** A declared API: the client derived from its declaration, over the authorized one. The tokens are nowhere to be seen. */
 import { NodeRuntime } from "@effect/platform-node"
 import { NodeStoreAuth } from "@store-api/platform-node"
-import { Config, Console, Effect } from "effect"
+import { Console, Effect } from "effect"
 import { storeClient } from "./declaredApi.js"
 
 const program = Effect.gen(function*() {
-  const store = yield* storeClient(yield* Config.string("STORE_API_URL"))
+  const store = yield* storeClient
   const placed = yield* store.orders.place({ payload: { item: "a chair" } })
   yield* Console.log(`order ${placed.id}: ${placed.item}`)
   yield* Console.log(`${(yield* store.orders.list()).length} in all`)

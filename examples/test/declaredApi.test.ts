@@ -1,9 +1,10 @@
+import { HttpApiClient } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { AuthorizedHttpClient } from "@store-api/core"
 import { Emulator } from "@store-api/emulator"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { Effect, Layer, Ref } from "effect"
-import { plainStoreClient, storeClient } from "../src/declaredApi.js"
+import { plainStoreClient, StoreApi, storeClient } from "../src/declaredApi.js"
 import * as DeclaredServer from "../src/declaredServer.js"
 import { tokenRequests } from "./support/program.js"
 
@@ -23,9 +24,9 @@ const setup = Effect.gen(function*() {
 describe("a declared API: its server and its derived client", () => {
   it.scopedLive("the client over AuthorizedHttpClient calls it, and outlives a revocation, a POST included", () =>
     Effect.gen(function*() {
-      const { apiUrl, auth, emulator, orders } = yield* setup
+      const { auth, emulator, orders } = yield* setup
       yield* Effect.gen(function*() {
-        const client = yield* storeClient(apiUrl)
+        const client = yield* storeClient
         assert.strictEqual((yield* client.orders.list()).length, 0)
         yield* emulator.revoke()
         const placed = yield* client.orders.place({ payload: { item: "a chair" } })
@@ -40,7 +41,8 @@ describe("a declared API: its server and its derived client", () => {
     Effect.gen(function*() {
       const { auth } = yield* setup
       yield* Effect.gen(function*() {
-        const client = yield* storeClient("http://127.0.0.1:9")
+        const httpClient = yield* AuthorizedHttpClient.AuthorizedHttpClient
+        const client = yield* HttpApiClient.makeWith(StoreApi, { httpClient, baseUrl: "http://127.0.0.1:9" })
         const caught = yield* client.orders.list().pipe(
           Effect.as("sent"),
           Effect.catchTag("UntrustedOriginError", () => Effect.succeed("refused"))

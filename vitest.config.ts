@@ -6,9 +6,10 @@ const source = (name: string) => new URL(`./packages/${name}/src`, import.meta.u
 /** Tests of sockets wait more than they compute: two workers more than cores take two thirds of the time. */
 const workers = availableParallelism() + 2
 
-const isLong = ({ moduleId }: TestSpecification) => moduleId.includes("/leaks/undici")
+const isLong = ({ moduleId }: TestSpecification) =>
+  /\/leaks\/(undici|clients)|\/AccessTokenProvider\w*\.slow|\/(alerts|fleet|packages|process|programs)\.slow/.test(moduleId)
 
-/** On its first run, Vitest starts large files first. The search for leaks takes longest, and its file is small. */
+/** On its first run, Vitest starts large files first. The files that take longest are small. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: Array<TestSpecification>) {
     const sorted = await super.sort(files)

@@ -208,8 +208,8 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       outcome._tag === "Serve"
         ? outcome.held.window.answer
         : Option.match(outcome.fallback, {
-          onNone: () => completed(outcome.acquisition, outcome.mustBeNew),
-          onSome: (held) => completedOr(outcome.acquisition, held)
+          onNone: () => completed(outcome),
+          onSome: (held) => completedOr(outcome, held)
         })
 
     /** A caller without a valid token gives up a renewal that hangs, to have the full time for an acquisition of its own. */
@@ -229,10 +229,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
      * as in a process that was frozen: it gets a valid token, or starts an acquisition. A caller of `refresh` receives it
      * while the token that was to be renewed is valid.
      */
-    const completed = (
-      acquisition: tokenState.Acquisition,
-      mustBeNew: boolean
-    ): Effect.Effect<AccessToken, AccessTokenError> =>
+    const completed = ({ acquisition, mustBeNew }: tokenState.Wait): Effect.Effect<AccessToken, AccessTokenError> =>
       Effect.matchCauseEffect(result(acquisition), {
         onFailure: (cause) =>
           Effect.flatMap(Ref.get(state), (current) =>
@@ -247,13 +244,10 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       })
 
     /** Waits for a renewal, at most half of what is left of the cached token; then, or if it fails, serves that. */
-    const completedOr = (
-      acquisition: tokenState.Acquisition,
-      held: Held
-    ): Effect.Effect<AccessToken, AccessTokenError> =>
+    const completedOr = (wait: tokenState.Wait, held: Held): Effect.Effect<AccessToken, AccessTokenError> =>
       // Interruptible, also for a caller who is not: a race waits until its loser has ended.
       Effect.raceFirst(
-        Effect.interruptible(Effect.exit(completed(acquisition, false))),
+        Effect.interruptible(Effect.exit(completed(wait))),
         Effect.interruptible(Effect.as(clock.sleep(Duration.millis(halfOfRemaining(held, now()))), undefined))
       ).pipe(
         Effect.flatMap((exit) =>
@@ -283,7 +277,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
         Effect.flatMap((fibers) =>
           Effect.ensuring(
             Effect.exit(Effect.interruptible(Deferred.await(acquisition.outcome))),
-            Effect.fiberIdWith((id) => Effect.forEach(fibers, Fiber.interruptAsFork(id), { discard: true }))
+            Effect.fiberIdWith((id) => Effect.forEach(fibers, Fiber.interruptAsFork(id)))
           )
         ),
         Effect.flatMap((exit) =>

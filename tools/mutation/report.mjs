@@ -86,7 +86,7 @@ const code = (text) => `\`\` ${cell(text).slice(0, 100)} \`\``
 /** The report for people. */
 export const pageOf = ({ files: measured, versions }) => {
   const entries = Object.entries(measured).map(([path, file]) => ({
-    name: path.replace("packages/core/src/", ""),
+    name: path.replace(/^packages\/|src\/|\.ts$/g, ""),
     ...file
   }))
   const rows = entries.map(({ errors, ignored, killed, measured, name, noCoverage, score, survived, timeout }) =>
@@ -102,7 +102,7 @@ export const pageOf = ({ files: measured, versions }) => {
   )
   return `# Mutation testing
 
-\`npm run mutation\` changes the code that decides about tokens, one change at a time, and runs its tests on each change. A
+\`npm run mutation\` changes the code of core and of the stores, one change at a time, and runs its tests on each change. A
 change that no test finds has survived. Less than ${least} % found in any one file is a failure. That command writes this
 page; the code may have changed since the day of a measurement.
 
@@ -112,8 +112,8 @@ ${rows.join("\n")}
 
 ${Object.entries(versions).map(([name, version]) => `${name} ${version}`).join(", ")}.
 
-The tests are those of the file itself, without the slowest and without those that need sockets or processes: what only
-these would find counts as survived. All mutators are on.
+The tests are those of the file itself, without the slowest and without those that start processes: what only these would
+find counts as survived. All mutators are on.
 
 ## Survived
 

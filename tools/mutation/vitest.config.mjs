@@ -18,7 +18,8 @@ export default {
   ...base,
   test: {
     ...base.test,
-    include: [...tests, "tools/mutation/loads.test.mjs"],
+    include: tests,
+    runner: new URL("./runner.mjs", import.meta.url).pathname,
     // A mutant may be in code that runs when its module is loaded: each test file loads it anew.
     isolate: true,
     maxWorkers: 1,

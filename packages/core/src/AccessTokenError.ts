@@ -493,8 +493,9 @@ export const withRetryAt = (error: AccessTokenError, retryAt: Option.Option<Date
     : new classes[error._tag]({ ...error, retryAt: allowed } as never)
 }
 
+const permanent: ReadonlyArray<string> = ["Certificate", "Redirect", "Closed", "InvalidClient", "InvalidRequest"]
+
 const isPermanent = (error: AccessTokenError): boolean =>
-  error._tag === "CredentialsError" ||
-  ("reason" in error && /^(Certificate|Redirect|Closed|InvalidClient|InvalidRequest)$/.test(error.reason))
+  error._tag === "CredentialsError" || ("reason" in error && permanent.includes(error.reason))
 
 const classes = { TokenExpiredError, CredentialsError, TokenRequestError, TokenRefusedError, TokenResponseError }

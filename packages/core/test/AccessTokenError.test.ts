@@ -187,6 +187,15 @@ describe("AccessTokenError", () => {
       }
     }))
 
+  it("a TokenResponseError that is decoded keeps only the path and what was expected there", () => {
+    const encoded = Schema.encodeSync(AccessTokenError.TokenResponseError)(response)
+    const problems = encoded.problems.map((problem) => ({ ...problem, actual: "an invented token" }))
+    deepStrictEqual(
+      Schema.decodeUnknownSync(AccessTokenError.TokenResponseError)({ ...encoded, problems }).problems,
+      response.problems
+    )
+  })
+
   it.effect("the two errors beside the family survive encoding and decoding", () =>
     Effect.gen(function*() {
       const one = yield* Schema.decode(AccessTokenError.ConfigurationError)(

@@ -96,11 +96,10 @@ export class TokenStoreError extends Schema.TaggedError<TokenStoreError>("@store
   }
 }
 
-/** What is in memory: entries and the numbers of leases, each until a moment of the monotonic clock, in milliseconds. */
+/** What is in memory: entries and the ids of leases, each until a moment of the monotonic clock, in milliseconds. */
 interface Memory {
   readonly entries: ReadonlyMap<string, Kept<string>>
-  readonly leases: ReadonlyMap<string, Kept<number>>
-  readonly given: number
+  readonly leases: ReadonlyMap<string, Kept<symbol>>
 }
 
 interface Kept<A> {
@@ -123,7 +122,7 @@ interface Kept<A> {
  * @category constructors
  */
 export const makeMemory: Effect.Effect<Service> = Effect.map(
-  Ref.make<Memory>({ entries: new Map(), leases: new Map(), given: 0 }),
+  Ref.make<Memory>({ entries: new Map(), leases: new Map() }),
   (memory) => {
     const step = <A>(change: (memory: Memory, now: number) => readonly [A, Memory]): Effect.Effect<A> =>
       Effect.flatMap(
@@ -133,14 +132,14 @@ export const makeMemory: Effect.Effect<Service> = Effect.map(
             change({ ...current, entries: living(current.entries, now), leases: living(current.leases, now) }, now))
       )
 
-    const extend = (key: string, id: number, duration: Duration.DurationInput) =>
+    const extend = (key: string, id: symbol, duration: Duration.DurationInput) =>
       step((memory, now) =>
         memory.leases.get(key)?.value === id
           ? [true, { ...memory, leases: keep(memory.leases, key, id, now, duration) }]
           : [false, memory]
       )
 
-    const release = (key: string, id: number) =>
+    const release = (key: string, id: symbol) =>
       step((memory) =>
         memory.leases.get(key)?.value === id
           ? [undefined, { ...memory, leases: without(memory.leases, key) }]
@@ -160,10 +159,10 @@ export const makeMemory: Effect.Effect<Service> = Effect.map(
       lease: (key, duration) =>
         step((memory, now) => {
           if (memory.leases.has(key)) return [Option.none<Lease>(), memory]
-          const id = memory.given
+          const id = Symbol()
           const leases = keep(memory.leases, key, id, now, duration)
           const lease: Lease = { extend: extend(key, id, duration), release: release(key, id) }
-          return [Option.some(lease), { ...memory, leases, given: id + 1 }]
+          return [Option.some(lease), { ...memory, leases }]
         })
     })
   }

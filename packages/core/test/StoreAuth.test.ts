@@ -8,7 +8,8 @@ import {
   AuthorizedHttpClient,
   ClientCredentials,
   StoreAuth,
-  TokenEndpoint
+  TokenEndpoint,
+  TokenSource
 } from "@store-api/core"
 import { Config, Context, Effect, Layer, Redacted, Ref, TestClock } from "effect"
 import { answering, settle, token } from "./support/scriptedSource.js"
@@ -126,6 +127,10 @@ describe("StoreAuth", () => {
       for (const layer of layers) yield* Effect.provide(call, Layer.provide(layer, http))
       assert.strictEqual((yield* sent).length, 6)
     }))
+
+  it("a source that is missing is named", () => {
+    assert.throws(() => Context.unsafeGet(Context.empty(), TokenSource.TokenSource), /: @store-api\/core\/TokenSource /)
+  })
 
   it.effect("the provider's and the client's own layerConfig read their options too", () =>
     Effect.gen(function*() {

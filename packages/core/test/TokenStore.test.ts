@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
-import { Effect, Option, TestClock } from "effect"
+import { Context, Effect, Option, TestClock } from "effect"
 import { tokenStoreContract } from "./support/tokenStoreContract.js"
 
 tokenStoreContract("TokenStore.layerMemory", TokenStore.layerMemory)
@@ -27,8 +27,23 @@ describe("TokenStore.layerMemory", () => {
       assert.isTrue(Option.isNone(yield* store.lease("key", "10 seconds")))
       yield* TestClock.adjust("1 millis")
       assert.isFalse(yield* lease.extend)
+      yield* lease.release
       assert.isTrue(Option.isSome(yield* store.lease("key", "10 seconds")))
     }))
+
+  it("a store that is missing is named", () => {
+    assert.throws(() => Context.unsafeGet(Context.empty(), TokenStore.TokenStore), /: @store-api\/core\/TokenStore /)
+  })
+
+  it.effect.each(["get", "put", "remove", "lease", "extend", "release"] as const)(
+    "an error of %s can be caught by its tag, and has its public name",
+    (operation) =>
+      Effect.gen(function*() {
+        const error = new TokenStore.TokenStoreError({ operation, reason: "ECONNREFUSED" })
+        assert.strictEqual(yield* Effect.catchTag(error, "TokenStoreError", (error) => Effect.succeed(error)), error)
+        assert.strictEqual(TokenStore.TokenStoreError.identifier, "@store-api/core/TokenStoreError")
+      })
+  )
 
   it("an error says which operation failed, and what to do", () => {
     assert.strictEqual(

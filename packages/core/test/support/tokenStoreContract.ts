@@ -81,12 +81,14 @@ export const tokenStoreContract = <E>(name: string, layer: Layer.Layer<TokenStor
 
     test("removes an entry only if it is still that one", (store, key) =>
       Effect.gen(function*() {
+        yield* store.put(`${key}:other`, "one", "1 minute")
         yield* store.put(key, "one", "1 minute")
         assert.isFalse(yield* store.remove(key, "another"))
         deepStrictEqual(yield* store.get(key), Option.some("one"))
         assert.isTrue(yield* store.remove(key, "one"))
         deepStrictEqual(yield* store.get(key), Option.none())
         assert.isFalse(yield* store.remove(key, "one"))
+        deepStrictEqual(yield* store.get(`${key}:other`), Option.some("one"))
       }))
 
     test("of many who remove the same entry at once, one does", (store, key) =>

@@ -1,7 +1,20 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenProvider, SharedTokenSource, TokenSource, TokenStore } from "@store-api/core"
-import { Context, DateTime, Duration, Effect, Exit, Layer, Metric, Option, Redacted, Ref, TestClock } from "effect"
+import {
+  Context,
+  DateTime,
+  Duration,
+  Effect,
+  Exit,
+  Layer,
+  Metric,
+  MetricKeyType,
+  Option,
+  Redacted,
+  Ref,
+  TestClock
+} from "effect"
 import {
   credentials,
   credentialsOf,
@@ -19,6 +32,8 @@ import * as VirtualClock from "./support/virtualClock.js"
 
 const minute = 60_000
 
+const hits = Effect.map(Metric.value(SharedTokenSource.storeHits), ({ count }) => count)
+
 /** The provider of a process, over its shared source. */
 const providerOf = (shared: TokenSource.Service) =>
   Effect.map(
@@ -32,7 +47,6 @@ describe("SharedTokenSource", () => {
       const { requests, source } = yield* endpoint({ takes: 200 })
       const store = yield* TokenStore.makeMemory
       const members = yield* Effect.all(Effect.replicate(member(source, store), 50))
-      const hits = Effect.map(Metric.value(SharedTokenSource.storeHits), ({ count }) => count)
       const before = yield* hits
       const all = Effect.forEach(members, ({ acquire }) => acquire(Option.none()), { concurrency: "unbounded" })
       const { exit } = yield* drive(yield* Effect.fork(all))
@@ -41,14 +55,33 @@ describe("SharedTokenSource", () => {
       assert.strictEqual((yield* hits) - before, 49)
     }))
 
+  it.effect("its metrics count up, and have the names and descriptions that exporters show", () =>
+    Effect.gen(function*() {
+      yield* Metric.increment(SharedTokenSource.storeFailures)
+      yield* Metric.increment(SharedTokenSource.storeHits)
+      const described = (yield* Metric.snapshot)
+        .filter(({ metricKey: { name, tags } }) => name.startsWith("store_api_token_store_") && tags.length === 0)
+        .map(({ metricKey: { description, keyType, name } }) => [
+          name,
+          [MetricKeyType.isCounterKey(keyType) && keyType.incremental, Option.getOrUndefined(description)]
+        ])
+      deepStrictEqual(Object.fromEntries(described), {
+        store_api_token_store_failures: [true, "Operations that the shared token store could not do"],
+        store_api_token_store_hits: [true, "Tokens that were found in the shared token store"]
+      })
+    }))
+
   it.effect("a stored token comes back in all its fields, and counts from its own acquiredAt", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint()
       const store = yield* TokenStore.makeMemory
+      const before = yield* hits
       const bought = yield* (yield* member(source, store)).acquire(Option.none())
+      assert.strictEqual(yield* hits, before)
       yield* TestClock.adjust("20 minutes")
       const shared = yield* (yield* member(source, store)).acquire(Option.none())
       assert.strictEqual(yield* requests, 1)
+      assert.strictEqual(yield* hits, before + 1)
       deepStrictEqual({ ...shared }, { ...bought })
     }))
 
@@ -72,6 +105,7 @@ describe("SharedTokenSource", () => {
   it.effect("a token is stored for what is left of its life", () =>
     Effect.gen(function*() {
       const { puts, store } = yield* watched
+      yield* TestClock.adjust("1 hour")
       const { source } = yield* endpoint({
         answer: () =>
           Effect.map(fullToken("a token", 60), (token) =>
@@ -120,6 +154,15 @@ describe("SharedTokenSource", () => {
       for (const authUrl of ["https://auth.shop.example/base", new URL("https://AUTH.shop.example/base/")]) {
         yield* (yield* member(source, store, { authUrl })).acquire(Option.none())
       }
+      assert.strictEqual(yield* requests, 1)
+    }))
+
+  it.effect("an authUrl without TLS is taken: the endpoint decides on it", () =>
+    Effect.gen(function*() {
+      const { requests, source } = yield* endpoint()
+      const { acquire } = yield* member(source, yield* TokenStore.makeMemory, { authUrl: "http://auth.shop.example" })
+      yield* acquire(Option.none())
+      yield* acquire(Option.none())
       assert.strictEqual(yield* requests, 1)
     }))
 

@@ -117,6 +117,25 @@ describe("SharedTokenSource, an acquisition that does not go well", () => {
 })
 
 describe("SharedTokenSource, a lease", () => {
+  it.effect("that is lost is not extended again", () =>
+    Effect.gen(function*() {
+      const { source } = yield* endpoint({ takes: 12_000 })
+      const memory = yield* TokenStore.makeMemory
+      const extended = yield* Ref.make(0)
+      const store = TokenStore.TokenStore.of({
+        ...memory,
+        lease: (key, duration) =>
+          Effect.map(
+            memory.lease(key, duration),
+            Option.map((lease) => ({ ...lease, extend: Effect.as(Ref.update(extended, (n) => n + 1), false) }))
+          )
+      })
+      const { acquire } = yield* member(source, store, { lease: "3 seconds" })
+      const { exit } = yield* drive(yield* Effect.fork(acquire(Option.none())))
+      assert.isTrue(Exit.isSuccess(exit))
+      assert.strictEqual(yield* Ref.get(extended), 1)
+    }))
+
   it.effect("that comes too late is left to its end: the others wait no longer than that", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint({

@@ -9,9 +9,10 @@ import { credentialsOf, drive, endpoint, member, outage, valueOf, watched } from
 const unreadable = new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "cannot be read" })
 
 describe("SharedTokenSource, over a store that does not work", () => {
-  type Operation = "get" | "put" | "remove" | "lease"
+  type Operation = TokenStore.TokenStoreError["operation"]
   const error = (operation: Operation) => new TokenStore.TokenStoreError({ operation, reason: "ECONNREFUSED" })
-  const faults: Readonly<Record<string, (operation: Operation) => Effect.Effect<never, TokenStore.TokenStoreError>>> = {
+  type Fault = (operation: Operation) => Effect.Effect<never, TokenStore.TokenStoreError>
+  const faults = {
     fails: (operation) => error(operation),
     hangs: () => Effect.never,
     "hangs and cannot be interrupted": () => Effect.uninterruptible(Effect.never),
@@ -19,10 +20,21 @@ describe("SharedTokenSource, over a store that does not work", () => {
     "throws": () => {
       throw new Error("invented defect")
     }
-  }
+  } satisfies Record<string, Fault>
 
-  const broken = (store: TokenStore.Service, operation: Operation, fault: (typeof faults)[string]) =>
-    TokenStore.TokenStore.of({ ...store, [operation]: () => fault(operation) })
+  const broken = (store: TokenStore.Service, operation: Operation, fault: Fault) =>
+    TokenStore.TokenStore.of(
+      operation === "extend" || operation === "release"
+        ? {
+          ...store,
+          lease: (key, duration) =>
+            Effect.map(
+              store.lease(key, duration),
+              Option.map((lease) => ({ ...lease, [operation]: Effect.suspend(() => fault(operation)) }))
+            )
+        }
+        : { ...store, [operation]: () => fault(operation) }
+    )
 
   for (const [name, fault] of Object.entries(faults)) {
     it.effect.each(["get", "put", "lease"] as const)(
@@ -64,20 +76,38 @@ describe("SharedTokenSource, over a store that does not work", () => {
     ([operation, fault]) =>
       Effect.gen(function*() {
         const { requests, source } = yield* endpoint({ takes: 4000 })
-        const memory = yield* TokenStore.makeMemory
-        const store = TokenStore.TokenStore.of({
-          ...memory,
-          lease: (key, duration) =>
-            Effect.map(
-              memory.lease(key, duration),
-              Option.map((lease) => ({ ...lease, [operation]: faults[fault]?.("lease") }))
-            )
-        })
+        const store = broken(yield* TokenStore.makeMemory, operation, faults[fault])
         const { acquire } = yield* member(source, store, { storeTimeout: "700 millis" })
         const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
         deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-1"))
         assert.strictEqual(yield* requests, 1)
         assert.isAtMost(took, 4700)
+      })
+  )
+
+  it.effect.each(
+    (["get", "put", "remove", "lease", "extend", "release"] as const).flatMap((operation) => [
+      { operation, fault: "hangs", reason: "no answer in time" } as const,
+      { operation, fault: "dies", reason: "a defect" } as const
+    ])
+  )(
+    "and $fault at $operation is warned of with the reason: $reason",
+    ({ fault, operation, reason }) =>
+      Effect.gen(function*() {
+        const { source } = yield* endpoint({ takes: 4000 })
+        const memory = yield* TokenStore.makeMemory
+        const { exit } = yield* drive(yield* Effect.fork((yield* member(source, memory)).acquire(Option.none())))
+        const { acquire } = yield* member(source, broken(memory, operation, faults[fault]))
+        const annotated: Array<unknown> = []
+        yield* acquire(Exit.match(exit, { onFailure: Option.none, onSuccess: Option.some })).pipe(
+          Effect.provide(Logger.replace(
+            Logger.defaultLogger,
+            Logger.make(({ annotations }) => annotated.push(Object.fromEntries(annotations)))
+          )),
+          Effect.fork,
+          Effect.flatMap(drive)
+        )
+        deepStrictEqual(annotated, [{ operation, reason }])
       })
   )
 

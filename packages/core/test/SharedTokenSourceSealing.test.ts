@@ -152,32 +152,31 @@ describe("what SharedTokenSource stores", () => {
 
   it.effect("the same sealing under another key name does not open: the name is bound to the entry", () =>
     Effect.gen(function*() {
-      // The same bytes of AES key cannot be had by another name through the library; so the platform is asked itself.
+      // The library cannot open the same AES key under another name: this asks the platform itself.
       const { entry, key } = yield* stored()
       const bytes = new Uint8Array(Buffer.from(entry, "base64url"))
+      const utf8 = (text: string) => new TextEncoder().encode(text)
+      const secret = yield* Effect.promise(() =>
+        crypto.subtle.importKey("raw", utf8("invented-client-secret-0123456789"), "HKDF", false, [
+          "deriveBits",
+          "deriveKey"
+        ])
+      )
+      const derivation = (purpose: string) => ({
+        name: "HKDF",
+        hash: "SHA-256",
+        salt: utf8("store-api-token-v1"),
+        info: utf8(JSON.stringify([purpose, authUrl, "invented-client-id"]))
+      })
+      const name = yield* Effect.promise(() => crypto.subtle.deriveBits(derivation("name"), secret, 128))
+      assert.strictEqual(key, `store-api-token-v1:${Buffer.from(name).toString("hex")}`)
+      const cipher = { name: "AES-GCM", length: 256 }
+      const aes = yield* Effect.promise(() =>
+        crypto.subtle.deriveKey(derivation("entry"), secret, cipher, false, ["decrypt"])
+      )
       const decrypt = (additionalData: string) =>
-        Effect.promise(async () => {
-          const utf8 = new TextEncoder()
-          const secret = await crypto.subtle.importKey(
-            "raw",
-            utf8.encode("invented-client-secret-0123456789"),
-            "HKDF",
-            false,
-            ["deriveKey"]
-          )
-          const aes = await crypto.subtle.deriveKey(
-            {
-              name: "HKDF",
-              hash: "SHA-256",
-              salt: utf8.encode("store-api-token-v1"),
-              info: utf8.encode(JSON.stringify(["entry", authUrl, "invented-client-id"]))
-            },
-            secret,
-            { name: "AES-GCM", length: 256 },
-            false,
-            ["decrypt"]
-          )
-          const parameters = { name: "AES-GCM", iv: bytes.slice(0, 12), additionalData: utf8.encode(additionalData) }
+        Effect.promise(() => {
+          const parameters = { name: "AES-GCM", iv: bytes.slice(0, 12), additionalData: utf8(additionalData) }
           return crypto.subtle.decrypt(parameters, aes, bytes.slice(12)).then(() => true, () => false)
         })
       assert.isTrue(yield* decrypt(key), "the documented format, read without the library")

@@ -23,9 +23,10 @@ export const make = (
   timeout: Duration.DurationInput,
   failures: Metric.Metric.Counter<number>
 ): Effect.Effect<ReliableStore> =>
-  Effect.map(Ref.make({ failed: 0, isOut: false }), (state) => {
+  Effect.map(Ref.make({ isOut: false }), (state) => {
+    // Each failure sets a new object. An acquisition that ends with the object of its beginning had no failure.
     const fails = ({ operation, reason }: TokenStoreError) =>
-      Ref.getAndUpdate(state, ({ failed }) => ({ failed: failed + 1, isOut: true })).pipe(
+      Ref.getAndSet(state, { isOut: true }).pipe(
         Effect.tap(({ isOut }) =>
           Effect.logWarning("The token store does not work; tokens are asked for without it").pipe(
             Effect.annotateLogs({ operation, reason }),
@@ -36,13 +37,12 @@ export const make = (
       )
 
     const acquisition: ReliableStore["acquisition"] = (acquisition) =>
-      Effect.flatMap(Ref.get(state), ({ failed }) =>
+      Effect.flatMap(Ref.get(state), (before) =>
         Effect.zipLeft(
           acquisition,
           Effect.whenEffect(
             Effect.logInfo("The token store works again"),
-            Ref.modify(state, (now) =>
-              now.isOut && now.failed === failed ? [true, { ...now, isOut: false }] : [false, now])
+            Ref.modify(state, (now) => now.isOut && now === before ? [true, { isOut: false }] : [false, now])
           )
         ))
 
@@ -51,9 +51,7 @@ export const make = (
       effect: () => Effect.Effect<A, TokenStoreError>
     ): Effect.Effect<A, TokenStoreError> =>
       Effect.suspend(effect).pipe(
-        Effect.catchAllDefect(() =>
-          new TokenStoreError({ operation, reason: "a defect" })
-        ),
+        Effect.catchAllDefect(() => new TokenStoreError({ operation, reason: "a defect" })),
         Effect.disconnect,
         // Also in a finalizer, where a lease is given back.
         Effect.interruptible,

@@ -32,12 +32,9 @@ export const decode = (text: string, now: number): Option.Option<AccessToken> =>
     Option.map((stored) =>
       new AccessToken({
         ...stored,
-        acquiredAt: earlier(stored.acquiredAt, now),
-        expiresAt: earlier(stored.expiresAt, now + maxLife)
+        acquiredAt: DateTime.min(stored.acquiredAt, DateTime.unsafeMake(now)),
+        expiresAt: DateTime.min(stored.expiresAt, DateTime.unsafeMake(now + maxLife))
       })
     ),
     Option.filter(({ expiresAt }) => expiresAt.epochMillis > now)
   )
-
-const earlier = (time: DateTime.Utc, millis: number): DateTime.Utc =>
-  time.epochMillis <= millis ? time : DateTime.unsafeMake(millis)

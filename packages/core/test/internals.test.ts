@@ -59,6 +59,7 @@ describe("retryAfter", () => {
     "5,",
     ",5",
     "5, soon",
+    "5x, 6",
     "5; 6",
     "2026-01-01T00:00:30Z",
     "1767225630000 GMT",
@@ -67,6 +68,10 @@ describe("retryAfter", () => {
     "Thu, 01 Jan 2026 25:00:30 GMT",
     "Thu, 01 Jan 2026 00:00:30 +0100",
     "Thu, 01 Jan 2026 00:00:30",
+    "Thu, 01 Jan 2026 00:00:30 GMT+0100",
+    "On Thu, 01 Jan 2026 00:00:30 GMT",
+    "On Thu Jan  1 00:00:30 2026",
+    "Thu Jan  1 00:00:30 2026 +0100",
     "01 Jan 2026 00:00:30 GMT",
     "\u0663\u0660"
   ])("%j is ignored", (value) => {
@@ -167,6 +172,16 @@ describe("sanitise", () => {
     ) {
       deepStrictEqual(sanitise.description(text ?? "", [Redacted.make(secret ?? "")]), Option.none(), text)
     }
+  })
+
+  it("finds a short secret in base64, in the middle of a longer text", () => {
+    const text = Buffer.from(":s3cret7x").toString("base64")
+    deepStrictEqual(sanitise.description(text, [Redacted.make("s3cret7")]), Option.none())
+  })
+
+  it("finds a secret in an object of bytes, after ten others", () => {
+    const text = [...Buffer.from("0123456789aB3dE5gH7jK9")].map((byte, index) => `${index}:${byte}`).join()
+    deepStrictEqual(sanitise.description(text, [Redacted.make("aB3dE5gH7jK9")]), Option.none())
   })
 
   it("keeps what repeats no secret", () => {

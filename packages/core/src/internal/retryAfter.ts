@@ -21,10 +21,15 @@ export const milliseconds = (
   now: number,
   max: number
 ): Option.Option<number> => {
-  const value = headers["retry-after"]?.trim()
-  if (value === undefined) return Option.none()
-  const wait = /^\d+(\s*,\s*\d+)*$/.test(value)
-    ? Option.some(Math.max(...value.split(",").map(Number)) * 1000)
-    : Option.map(parseDate(value), (date) => date - Option.getOrElse(parseDate(headers["date"] ?? ""), () => now))
-  return Option.map(wait, (wait) => Math.min(Math.max(wait, 0), max))
+  const { date: sent, "retry-after": asked } = headers
+  const answeredAt = Option.getOrElse(Option.flatMap(Option.fromNullable(sent), parseDate), () => now)
+  return Option.fromNullable(asked).pipe(
+    Option.map((value) => value.trim()),
+    Option.flatMap((value) =>
+      /^\d+(\s*,\s*\d+)*$/.test(value)
+        ? Option.some(Math.max(...value.split(",").map(Number)) * 1000)
+        : Option.map(parseDate(value), (date) => date - answeredAt)
+    ),
+    Option.map((wait) => Math.min(Math.max(wait, 0), max))
+  )
 }

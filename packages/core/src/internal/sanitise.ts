@@ -31,7 +31,7 @@ const piece = 12
  */
 const repeats = (text: string, secrets: ReadonlyArray<Redacted.Redacted>): boolean => {
   // Without the indexes of a list of bytes that was printed as an object.
-  const texts = [text, decoded(text), decoded(decoded(text)), text.replace(/\d+:(?=\d)/g, "")]
+  const texts = [text, decoded(text), decoded(decoded(text)), text.replace(/\d+:/g, "")]
   return secrets.map(Redacted.value).some((secret) => {
     const bytes = new TextEncoder().encode(secret)
     const hex = Encoding.encodeHex(bytes)

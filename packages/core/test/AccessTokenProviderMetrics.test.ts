@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenMetrics, AccessTokenProvider } from "@store-api/core"
-import { Array, Deferred, Effect, Fiber, Layer, Metric, MetricState, TestClock } from "effect"
+import { Array, Deferred, Effect, Fiber, Layer, Metric, MetricKeyType, MetricState, Option, TestClock } from "effect"
 import { type Acquisition, aged, down, hour, minute, run } from "./support/pinnedProvider.js"
 import { answering, settle, token } from "./support/scriptedSource.js"
 
@@ -81,6 +81,48 @@ describe("AccessTokenProvider, what it measures", () => {
             "store_api_token_expiry_timestamp_seconds",
             "store_api_token_rejections"
           ])
+        }))
+    ))
+
+  it.effect("each metric has a kind, a description and a unit for exporters; durations have buckets", () =>
+    labelled(
+      "described",
+      run(() => token("one"), () =>
+        Effect.gen(function*() {
+          const described = (yield* Metric.snapshot)
+            .filter(({ metricKey: { tags } }) =>
+              tags.some(({ key, value }) => key === "store" && value === "described")
+            )
+            .map(({ metricKey: { description, keyType, name, tags } }) =>
+              [
+                name.replace("store_api_token_", ""),
+                [
+                  MetricKeyType.isHistogramKey(keyType)
+                    ? keyType.boundaries.values.join(" ")
+                    : MetricKeyType.isCounterKey(keyType) && keyType.incremental
+                    ? "counts up"
+                    : "gauge",
+                  Option.getOrUndefined(description),
+                  ...tags.filter(({ key }) => key === "unit").map(({ value }) => value)
+                ]
+              ] as const
+            )
+          deepStrictEqual(Object.fromEntries(described), {
+            acquisitions: ["counts up", "Acquisitions that ended, by their outcome"],
+            acquisition_duration_seconds: [
+              "0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 30 Infinity",
+              "How long acquisitions took, in seconds",
+              "s"
+            ],
+            callers_joined: ["counts up", "Callers who waited for an acquisition that another had started"],
+            rejections: ["counts up", "Rejections of the token held, by what they did"],
+            cool_downs: ["counts up", "Pauses after a failure, or after a renewal without progress"],
+            expiry_timestamp_seconds: [
+              "gauge",
+              "When the token held dies, in seconds since the epoch; 0 while none is held",
+              "s"
+            ]
+          })
         }))
     ))
 

@@ -30,18 +30,17 @@ const piece = 12
  * a list of bytes. Looks a second time at letters and digits only, in any case, so that what stands between does not hide it.
  */
 const repeats = (text: string, secrets: ReadonlyArray<Redacted.Redacted>): boolean => {
-  // Without the indexes of a list of bytes that was printed as an object.
-  const texts = [text, decoded(text), decoded(decoded(text)), text.replace(/\d+:/g, "")]
+  // The last one is without what a program prints around bytes: `0x`, and the indexes of an object.
+  const texts = [text, decoded(text), decoded(decoded(text)), text.replace(/0x|\d+:/gi, "")]
   return secrets.map(Redacted.value).some((secret) => {
     const bytes = new TextEncoder().encode(secret)
-    const hex = Encoding.encodeHex(bytes)
     // Whole groups of three bytes, which look the same wherever they stand in a longer text.
     const base64 = [bytes, new TextEncoder().encode(encodeURIComponent(new TextDecoder().decode(bytes)))].flatMap((
       bytes
     ) =>
       [0, 1, 2].map((start) => Encoding.encodeBase64(bytes.subarray(start, bytes.length - (bytes.length - start) % 3)))
     )
-    return [secret, decoded(secret), ...base64, hex, hex.replace(/../g, "0x$&"), bytes.join()].some((form) =>
+    return [secret, decoded(secret), ...base64, Encoding.encodeHex(bytes), bytes.join()].some((form) =>
       texts.some((text) => share(text, form) || share(compact(text), compact(form)))
     )
   })

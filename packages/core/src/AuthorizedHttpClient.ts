@@ -466,7 +466,7 @@ const isReplayable = ({ _tag }: HttpBody.HttpBody): boolean =>
 
 /** A client that turns statuses into errors, such as `filterStatusOk`, puts the response into the error. */
 const isStatusError = (error: unknown): error is HttpClientError.ResponseError =>
-  HttpClientError.isHttpClientError(error) && error._tag === "ResponseError" && error.reason === "StatusCode"
+  HttpClientError.isHttpClientError(error) && error.reason === "StatusCode"
 
 /**
  * Whether a URL names this machine. A secret may be sent there over http (RFC 6761 §6.3, RFC 1122 §3.2.1.3). An HTTP layer

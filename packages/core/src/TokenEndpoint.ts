@@ -143,7 +143,7 @@ export const make = (
           return yield* new TokenRequestError({ reason: "Redirect", attempts: 1 })
         }
         const body = boundedBody.read(response, maxResponseBytes)
-        if (response.status < 200 || response.status >= 300) {
+        if (response.status >= 400) {
           // The status alone is a refusal: a body that breaks or does not end must not turn it into a network fault.
           const { text } = yield* Effect.orElseSucceed(Effect.timeout(body, patience), () => ({ text: "" }))
           const now = yield* Clock.currentTimeMillis
@@ -253,12 +253,11 @@ const acquisition = (
         }))
 
     return Effect.flatMap(credentials, (first) =>
-      Effect.catchIf(retried(counted(first)), isInvalidClient, (error) =>
-        Effect.flatMap(
-          credentials,
-          (second) =>
-            Equal.equals(first, second) ? Effect.fail(error) : retried(counted(second))
-        ))).pipe(
+      Effect.catchTag(retried(counted(first)), "TokenRefusedError", (error) =>
+        error.reason === "InvalidClient"
+          ? Effect.flatMap(credentials, (second) =>
+            Equal.equals(first, second) ? Effect.fail(error) : retried(counted(second)))
+          : Effect.fail(error))).pipe(
         Effect.interruptible, // so that the deadline holds in a finalizer too
         Effect.timeoutFail({
           duration: deadline,
@@ -270,9 +269,6 @@ const acquisition = (
         )
       )
   })
-
-const isInvalidClient = (error: AccessTokenError): boolean =>
-  error._tag === "TokenRefusedError" && error.reason === "InvalidClient"
 
 /** An endpoint that limits the rate and does not say until when is not asked again by this acquisition. */
 const isWorthRetrying = (error: AccessTokenError): boolean =>
@@ -319,7 +315,7 @@ const received = (
 }
 
 /** The client's span records all headers: of an answer, each may repeat what was sent. */
-const everyName = [/^/]
+const everyName = [/./]
 
 const isRedirect = ({ status }: HttpClientResponse.HttpClientResponse): boolean =>
   status === 0 || (status >= 300 && status < 400) // 0: a browser's opaque redirect

@@ -9,10 +9,6 @@ export const isLoopback = (url: URL): boolean =>
   url.hostname === "localhost" || url.hostname.endsWith(".localhost") || url.hostname === "[::1]" ||
   /^127(\.\d{1,3}){3}$/.test(url.hostname)
 
-/** Whether a secret may travel to this URL: over TLS, within this machine, or where the user insists. */
-export const isSecure = (url: URL, allowInsecure: boolean): boolean =>
-  url.protocol === "https:" || (url.protocol === "http:" && (allowInsecure || isLoopback(url)))
-
 /** A base URL as an option gives it: absolute, with or without a path, and nothing else. */
 export const baseUrl = (
   option: string,
@@ -28,7 +24,8 @@ export const baseUrl = (
   if (url.username !== "" || url.password !== "") return fail("must not hold a user name or password")
   if (text.includes("?")) return fail("must not have a query")
   if (text.includes("#")) return fail("must not have a fragment")
-  return isSecure(url, allowInsecure)
+  // A secret may travel over TLS, within this machine, or where the user insists.
+  return url.protocol === "https:" || allowInsecure || isLoopback(url)
     ? Either.right(url)
     : fail("must be an https URL, since it is not of this machine (allowInsecure lifts this)")
 }

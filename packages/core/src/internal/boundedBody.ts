@@ -56,7 +56,7 @@ export const hold = (response: HttpClientResponse.HttpClientResponse): Effect.Ef
           bytes + chunk.length <= maxHeldBytes,
           {
             chunks: Chunk.append(chunks, chunk.slice(0, maxHeldBytes - bytes)),
-            bytes: Math.min(bytes + chunk.length, maxHeldBytes)
+            bytes: bytes + chunk.length
           }
         ])
       ),
@@ -76,4 +76,4 @@ export const hold = (response: HttpClientResponse.HttpClientResponse): Effect.Ef
 
 /** A stream of Node that has been read before ends without an error, as if the body were empty. */
 const announcesBody = ({ headers, request }: HttpClientResponse.HttpClientResponse): boolean =>
-  request.method !== "HEAD" && Number(headers["content-length"] ?? 0) > 0
+  request.method !== "HEAD" && Number(headers["content-length"]) > 0

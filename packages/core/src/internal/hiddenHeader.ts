@@ -27,7 +27,7 @@ export const make = (name: string): HiddenHeader => {
   const response: HiddenHeader["response"] = (received, body) => new Shown(received, hide, body)
   const error = (error: HttpClientError.HttpClientError, body: Option.Option<Blob>) =>
     error._tag === "RequestError"
-      ? new HttpClientError.RequestError({ ...details(error), request: hide(error.request), reason: error.reason })
+      ? new HttpClientError.RequestError({ ...error, cause: error.cause, request: hide(error.request) })
       : responseError(error, response(error.response, body))
   return {
     response,
@@ -40,12 +40,7 @@ const responseError = (
   error: HttpClientError.ResponseError,
   response: HttpClientResponse.HttpClientResponse
 ): HttpClientError.ResponseError =>
-  new HttpClientError.ResponseError({ ...details(error), request: response.request, response, reason: error.reason })
-
-const details = ({ cause, description }: HttpClientError.HttpClientError) => ({
-  ...(cause !== undefined && { cause }),
-  ...(description !== undefined && { description })
-})
+  new HttpClientError.ResponseError({ ...error, cause: error.cause, request: response.request, response })
 
 /** Copies the request, whatever its class and its other properties are. */
 const withoutHeader = (
@@ -139,10 +134,10 @@ class Shown extends Inspectable.Class implements HttpClientResponse.HttpClientRe
     return Option.match(this.#body, {
       onNone: () => this.#received,
       onSome: (body) => {
-        // `formData` needs it. `Response` throws when a header is not printable.
-        const type = this.headers["content-type"] ?? ""
-        const headers = /^[\x20-\x7e]+$/.test(type) ? { "content-type": type } : {}
-        return HttpClientResponse.fromWeb(this.request, new Response(body, { status: this.status, headers }))
+        // `formData` needs the type. `Response` throws when it cannot be the value of a header.
+        const typed = Option.liftThrowable((type: string) => new Response(body, { headers: { "content-type": type } }))
+        const response = Option.flatMap(Headers.get(this.headers, "content-type"), typed)
+        return HttpClientResponse.fromWeb(this.request, Option.getOrElse(response, () => new Response(body)))
       }
     })
   }

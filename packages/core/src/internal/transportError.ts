@@ -17,22 +17,21 @@ export const fromHttpClientError = (error: HttpClientError.HttpClientError): Tok
   })
 }
 
-/** An error and the causes behind it: `fetch` hides the system's error in the cause of its own. */
-const chain = (cause: unknown, depth = 0): ReadonlyArray<object> =>
-  Predicate.isObject(cause) && depth < 5
-    ? [cause, ...chain(Predicate.hasProperty(cause, "cause") ? cause.cause : undefined, depth + 1)]
-    : []
+interface Fault {
+  readonly [property: string]: unknown
+}
 
-const systemCode = (error: object): Option.Option<string> =>
-  Predicate.hasProperty(error, "code") && typeof error.code === "string" && /^[A-Z][A-Z0-9_]{1,63}$/.test(error.code)
-    ? Option.some(error.code)
-    : Option.none()
+/** An error and the causes behind it: `fetch` hides the system's error in the cause of its own. */
+const chain = (error: unknown, depth = 0): ReadonlyArray<Fault> =>
+  Predicate.isReadonlyRecord(error) && depth < 5 ? [error, ...chain(error["cause"], depth + 1)] : []
+
+const systemCode = ({ code }: Fault): Option.Option<string> =>
+  Option.filter(Option.liftPredicate(code, Predicate.isString), (code) => /^[A-Z][A-Z0-9_]{1,63}$/.test(code))
 
 /** By the codes of OpenSSL, and by the words of the runtimes that give none. */
-const isCertificateFault = (error: object): boolean =>
+const isCertificateFault = (error: Fault): boolean =>
   Option.exists(
     systemCode(error),
     (code) => /CERT|ISSUER|CRL_|INVALID_CA|INVALID_PURPOSE|HOSTNAME_MISMATCH|UNABLE_TO_VERIFY/.test(code)
   ) ||
-  (Predicate.hasProperty(error, "message") && typeof error.message === "string" &&
-    /certificate/i.test(error.message))
+  Predicate.isString(error["message"]) && /certificate/i.test(error["message"])

@@ -26,12 +26,11 @@ export const make = (options: {
         () => new ConfigurationError({ option: "trustedOrigins", reason: "must hold origins, without a path" })
       ))
     const origins = [api, ...others].map(({ origin }) => origin)
-    const prefixes = origins.map((origin) => `${origin}/`)
     return {
       origins,
       resolve: (request) => {
         // A URL that starts with an origin and its slash is of that origin, whatever follows: most need no parsing.
-        if (prefixes.some((prefix) => request.url.startsWith(prefix))) return request
+        if (request.url.startsWith(`${api.origin}/`)) return request
         if (!scheme.test(request.url)) return join(api.href, request)
         return absolute.test(request.url) && origins.includes(originOf(request.url)) ? request : undefined
       }

@@ -1,8 +1,8 @@
-import { Headers, HttpBody, HttpClient, HttpClientError, HttpClientRequest } from "@effect/platform"
+import { FetchHttpClient, Headers, HttpBody, HttpClient, HttpClientError, HttpClientRequest } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
-import { Effect, Exit, FiberRef, Layer, Redacted, Stream } from "effect"
+import { Effect, Exit, FiberRef, Layer, Option, Redacted, Stream } from "effect"
 import { answering, token } from "./support/scriptedSource.js"
 import { rejecting, stubApi } from "./support/stubApi.js"
 
@@ -64,6 +64,21 @@ describe("AuthorizedHttpClient", () => {
         }
       }))
 
+    it.scoped("joins a relative URL also when it is empty, a query or a fragment, or holds a colon", () =>
+      Effect.gen(function*() {
+        const { client, sent } = yield* make()
+        const urls = ["", "?page=2", "#top", "/orders?at=10:30", "orders/a:b", "1a:b"]
+        for (const url of urls) yield* client.execute(HttpClientRequest.setUrl(HttpClientRequest.get("/"), url))
+        deepStrictEqual((yield* sent).map(({ url }) => url.slice(apiUrl.length)), [
+          "",
+          "?page=2",
+          "#top",
+          "/orders?at=10:30",
+          "/orders/a:b",
+          "/1a:b"
+        ])
+      }))
+
     it.scoped("under another name and format, which is kept out of logs and spans", () =>
       Effect.gen(function*() {
         const redacted: Array<ReadonlyArray<string | RegExp>> = []
@@ -84,13 +99,72 @@ describe("AuthorizedHttpClient", () => {
         assert.isFalse((yield* FiberRef.get(Headers.currentRedactedNames)).includes("x-store-token"))
       }))
 
+    it.scoped("under another name lets fetch follow no redirect, since fetch drops only Authorization", () =>
+      Effect.gen(function*() {
+        const seen: Array<RequestInit["redirect"]> = []
+        const watching = HttpClient.tapRequest(() =>
+          Effect.map(Effect.serviceOption(FetchHttpClient.RequestInit), (init) => {
+            seen.push(Option.getOrUndefined(init)?.redirect)
+          })
+        )
+        for (const options of [{}, { header: { name: "Authorization" } }, { header: { name: "x-store-token" } }]) {
+          const { client } = yield* make(options, undefined, watching)
+          yield* client.get("/orders")
+        }
+        deepStrictEqual(seen, [undefined, undefined, "manual"])
+      }))
+
+    it.scoped("formats a token once, and sends also a value of one character", () =>
+      Effect.gen(function*() {
+        const formatted: Array<string> = []
+        const format = (accessToken: string) => {
+          formatted.push(accessToken)
+          return "x"
+        }
+        const { client, sent } = yield* make({ header: { name: "x-store-token", format } })
+        yield* client.get("/orders")
+        yield* client.get("/orders")
+        deepStrictEqual((yield* sent).map(({ headers }) => headers["x-store-token"]), ["x", "x"])
+        deepStrictEqual(formatted, ["token-1"])
+      }))
+
     it.scoped("not on a request that already carries the header, which is never repeated", () =>
       Effect.gen(function*() {
         const { client, sent, tokenRequests } = yield* make({}, () => ({ status: 401 }))
-        const response = yield* client.get("/orders", { headers: { authorization: "Basic an-invented-value" } })
+        const headers = { authorization: "Basic an-invented-value" }
+        const response = yield* client.get("/orders", { headers })
         assert.strictEqual(response.status, 401)
+        assert.strictEqual(response.request.headers["authorization"], "Basic an-invented-value")
         deepStrictEqual(authorizations(yield* sent), ["Basic an-invented-value"])
         assert.strictEqual(yield* tokenRequests, 0)
+      }))
+
+    it.scoped("not on a request that already carries the header, which stays in its errors", () =>
+      Effect.gen(function*() {
+        const failing = HttpClient.transformResponse(() => Effect.fail(transport))
+        const transport = new HttpClientError.RequestError({
+          request: HttpClientRequest.get("/", { headers: { authorization: "Basic an-invented-value" } }),
+          reason: "Transport"
+        })
+        for (const decorate of [HttpClient.filterStatusOk, failing]) {
+          const { client } = yield* make({}, () => ({ status: 401 }), decorate)
+          const headers = { authorization: "Basic an-invented-value" }
+          const error = yield* Effect.flip(client.get("/orders", { headers }))
+          if (!HttpClientError.isHttpClientError(error)) return assert.fail(`not an HttpClientError: ${error._tag}`)
+          assert.strictEqual(error.request.headers["authorization"], "Basic an-invented-value")
+        }
+      }))
+
+    it.scoped("passes on an error of the given client's own, whatever it is", () =>
+      Effect.gen(function*() {
+        const { client: base } = yield* stubApi()
+        for (const own of [undefined, "an invented error", new Error("an invented error")]) {
+          const client = yield* AuthorizedHttpClient.withAccessToken(
+            HttpClient.transformResponse(base, () => Effect.fail(own)),
+            { apiUrl }
+          ).pipe(Effect.provide(AccessTokenProvider.layerTest(token("token-1"))))
+          assert.strictEqual(yield* Effect.flip(client.get("/orders")), own)
+        }
       }))
 
     it.scoped("a format that throws, or makes what no header can carry, is named", () =>
@@ -138,6 +212,9 @@ describe("AuthorizedHttpClient", () => {
         )
         const error = yield* Effect.flip(client.get("/orders"))
         assert.instanceOf(error, AccessTokenError.TokenResponseError)
+        deepStrictEqual(error.problems, [
+          { path: "access_token", expected: "printable ASCII, to be sent in a header" }
+        ])
         assert.notInclude(error.message, "broken")
         assert.strictEqual((yield* api.sent).length, 0)
       }))
@@ -156,8 +233,11 @@ describe("AuthorizedHttpClient", () => {
             "https://api.store.example@evil.example/",
             "https:\\\\evil.example/",
             "https://[::1]/",
+            "https://evil.example/?https://api.store.example/",
             "https:api.store.example/v1/orders",
-            "ftp://api.store.example/"
+            "blob:https://api.store.example/1",
+            "ftp://api.store.example/",
+            "s3://api.store.example/"
           ]
         ) {
           const error = yield* Effect.flip(client.get(url))
@@ -171,6 +251,34 @@ describe("AuthorizedHttpClient", () => {
         assert.instanceOf(own, AccessTokenError.UntrustedOriginError)
         assert.strictEqual((yield* sent).length, 0)
         assert.strictEqual(yield* tokenRequests, 0)
+      }))
+
+    it.scoped("UntrustedOriginError names the origin, or says what the URL is that has none", () =>
+      Effect.gen(function*() {
+        const { client } = yield* make()
+        for (
+          const [url, origin] of [
+            ["https://evil.example/orders?token=invented", "https://evil.example"],
+            ["javascript:alert(1)", "a javascript: URL"],
+            ["https://a b.example/", "an invalid URL"]
+          ] as const
+        ) {
+          const error = yield* Effect.flip(client.get(url))
+          assert.strictEqual(error._tag === "UntrustedOriginError" && error.origin, origin)
+        }
+      }))
+
+    it.scoped("allowInsecure lets http in, for apiUrl and trustedOrigins", () =>
+      Effect.gen(function*() {
+        const { client, sent } = yield* make({
+          apiUrl: "http://api.store.example/v1",
+          trustedOrigins: ["http://files.store.example"],
+          allowInsecure: true
+        })
+        yield* client.get("/orders")
+        yield* client.get("HTTP://API.store.example/v1/orders")
+        yield* client.get("http://files.store.example/a")
+        deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Bearer token-1", "Bearer token-1"])
       }))
 
     it.scoped("the same origin in other words is the same origin", () =>
@@ -246,17 +354,22 @@ describe("AuthorizedHttpClient", () => {
         const failing = (options: AuthorizedHttpClient.Options) =>
           Effect.flip(AuthorizedHttpClient.withAccessToken(client, options)).pipe(Effect.provide(provider))
         for (
-          const [option, options] of [
-            ["apiUrl", { apiUrl: "http://api.store.example" }],
-            ["apiUrl", { apiUrl: "https://user:invented@api.store.example" }],
-            ["apiUrl", { apiUrl: "https://api.store.example?x=1" }],
-            ["trustedOrigins", { apiUrl, trustedOrigins: ["http://files.store.example"] }],
-            ["trustedOrigins", { apiUrl, trustedOrigins: ["https://files.store.example/path"] }],
-            ["header.name", { apiUrl, header: { name: "x token" } }]
+          const [option, options, reason] of [
+            ["apiUrl", { apiUrl: "http://api.store.example" }, "must be an https URL, since it is not of this machine"],
+            ["apiUrl", { apiUrl: "https://user:invented@api.store.example" }, "must not hold a user name or password"],
+            ["apiUrl", { apiUrl: "https://api.store.example?x=1" }, "must not have a query"],
+            ["trustedOrigins", { apiUrl, trustedOrigins: ["http://files.store.example"] }, "must be an https URL"],
+            [
+              "trustedOrigins",
+              { apiUrl, trustedOrigins: ["https://files.store.example/path"] },
+              "must hold origins, without a path"
+            ],
+            ["header.name", { apiUrl, header: { name: "x token" } }, "is not the name of an HTTP header"]
           ] as const
         ) {
           const error = yield* failing(options)
           assert.strictEqual(error.option, option)
+          assert.include(error.reason, reason)
           assert.notInclude(error.message, "store.example")
         }
       }))
@@ -392,6 +505,10 @@ describe("AuthorizedHttpClient", () => {
                   "error_description=\"keymanagement.service.InvalidAPICallAsNoApiProductMatchFound\""
               }
             },
+            ...["no api product match found", "no apiproduct match found"].map((phrase) => ({
+              status: 401,
+              headers: { "www-authenticate": `Bearer error_description="Invalid API call as ${phrase}"` }
+            })),
             { status: 403 }
           ]
         ) {
@@ -478,13 +595,14 @@ describe("AuthorizedHttpClient", () => {
   describe("layerHttpClient", () => {
     const run = (
       provider: Layer.Layer<AccessTokenProvider.AccessTokenProvider>,
-      url = "/orders"
+      url = "/orders",
+      decorate: (client: HttpClient.HttpClient) => HttpClient.HttpClient = (client) => client
     ) =>
       Effect.gen(function*() {
         const api = yield* stubApi()
         const layer = AuthorizedHttpClient.layerHttpClient({ apiUrl }).pipe(
           Layer.provide(provider),
-          Layer.provide(Layer.succeed(HttpClient.HttpClient, api.client))
+          Layer.provide(Layer.succeed(HttpClient.HttpClient, decorate(api.client)))
         )
         const exit = yield* Effect.exit(HttpClient.get(url).pipe(Effect.provide(layer)))
         return { exit, sent: yield* api.sent }
@@ -527,7 +645,18 @@ describe("AuthorizedHttpClient", () => {
           assert.strictEqual(error.reason, reason)
           assert.isUndefined(error.request.headers["authorization"])
           assert.strictEqual((error.cause as { readonly _tag?: string })._tag, cause)
+          assert.include(error.message, (error.cause as Error).message)
         }
+      }))
+
+    it.effect("passes on the errors of the HTTP client", () =>
+      Effect.gen(function*() {
+        const { exit } = yield* run(AccessTokenProvider.layerTest(token("token-1")), "/orders", (client) =>
+          HttpClient.transform(client, (_, request) =>
+            Effect.fail(new HttpClientError.RequestError({ request, reason: "Transport", description: "invented" }))))
+        const error = yield* Effect.flip(exit)
+        assert.strictEqual(error.message, "Transport: invented (GET https://api.store.example/v1/orders)")
+        assert.isUndefined(error.cause)
       }))
   })
 })

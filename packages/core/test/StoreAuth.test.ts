@@ -156,22 +156,26 @@ describe("options that make no sense are named while the layer is built", () => 
       )
     })
 
+  const positive = "must be greater than zero"
+  const atLeastOne = "must be a whole number of bytes, at least 1"
+  const withoutPath = "must be the base URL, without /v1/oauth/accesstoken"
+
   for (
-    const [option, options] of [
-      ["deadline", { deadline: 0 }],
-      ["deadline", { deadline: NaN }],
-      ["attemptTimeout", { attemptTimeout: "-1 seconds" as "1 seconds" }],
-      ["maxResponseBytes", { maxResponseBytes: 0 }],
-      ["maxResponseBytes", { maxResponseBytes: NaN }],
-      ["maxResponseBytes", { maxResponseBytes: Infinity }],
-      ["authUrl", { authUrl: "https://auth.store.example/v1/oauth/accesstoken" }],
-      ["authUrl", { authUrl: "https://auth.store.example/base/v1/oauth/accesstoken/" }]
+    const [option, reason, options] of [
+      ["deadline", positive, { deadline: 0 }],
+      ["deadline", positive, { deadline: NaN }],
+      ["attemptTimeout", positive, { attemptTimeout: "-1 seconds" as "1 seconds" }],
+      ["maxResponseBytes", atLeastOne, { maxResponseBytes: 0 }],
+      ["maxResponseBytes", atLeastOne, { maxResponseBytes: NaN }],
+      ["maxResponseBytes", atLeastOne, { maxResponseBytes: Infinity }],
+      ["authUrl", withoutPath, { authUrl: "https://auth.store.example/v1/oauth/accesstoken" }],
+      ["authUrl", withoutPath, { authUrl: "https://auth.store.example/base/v1/oauth/accesstoken/" }]
     ] as const
   ) {
     it.effect(`${option}: ${String(Object.values(options)[0])}`, () =>
       Effect.gen(function*() {
         const error = yield* building(options)
-        assert.strictEqual(error.option, option)
+        deepStrictEqual([error.option, error.reason], [option, reason])
       }))
   }
 

@@ -1,7 +1,8 @@
+import { HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, ClientCredentials, type TokenEndpoint } from "@store-api/core"
-import { Clock, Duration, Effect, Exit, Fiber, Option, Random, Redacted, TestClock } from "effect"
+import { Clock, Duration, Effect, Exit, Fiber, Layer, Option, Random, Redacted, TestClock, Tracer } from "effect"
 import * as FakeClient from "./support/fakeClient.js"
 import { renderings } from "./support/renderings.js"
 import { clientId, clientSecret, credentialsOf, tokenBody } from "./support/wire.js"
@@ -39,6 +40,15 @@ const acquired = (client: FakeClient.FakeClient, options: Partial<TokenEndpoint.
     return { ...rest, token: yield* exit }
   })
 
+/** The client as a user may change it. */
+const changed = (
+  client: FakeClient.FakeClient,
+  change: (client: HttpClient.HttpClient) => HttpClient.HttpClient
+): FakeClient.FakeClient => ({
+  ...client,
+  layer: Layer.provide(Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, change)), client.layer)
+})
+
 const gaps = (times: ReadonlyArray<number>) => times.slice(1).map((time, index) => time - (times[index] ?? NaN))
 
 /** Jitter at its lower bound: pauses of 150, 300, 600, 750 and 750 ms. */
@@ -46,6 +56,17 @@ const shortest = Effect.withRandom(Random.fixed([0]))
 
 const certificate = FakeClient.transport(Object.assign(new Error(), { code: "CERT_HAS_EXPIRED" }))
 const unavailable = FakeClient.reply(503)
+
+/** A token response whose body breaks. */
+const broken: FakeClient.Reply = (request) =>
+  FakeClient.reply(200, new ReadableStream({ pull: (to) => to.error(new Error("reset")) }))(request)
+
+/** An error of the HTTP client that holds a token response which it could not decode. */
+const undecodable: FakeClient.Reply = (request) =>
+  Effect.flatMap(
+    FakeClient.token(request),
+    (response) => Effect.fail(new HttpClientError.ResponseError({ request, response, reason: "Decode" }))
+  )
 
 const isRequestError = (
   error: unknown,
@@ -60,6 +81,8 @@ describe("TokenEndpoint's retries", () => {
   describe("what is retried", () => {
     const transient: ReadonlyArray<readonly [string, FakeClient.Reply]> = [
       ["a transport error", FakeClient.transport()],
+      ["a body that breaks", broken],
+      ["a response that the HTTP client cannot decode", undecodable],
       ["status 429 with a Retry-After", FakeClient.reply(429, "<html>", { "retry-after": "1" })],
       ...[408, 500, 502, 503, 504, 529, 599].map((status) =>
         [`status ${status}`, FakeClient.reply(status, "<html>")] as const
@@ -99,6 +122,11 @@ describe("TokenEndpoint's retries", () => {
           "TokenRequestError"
         ] as const
       ),
+      [
+        "the opaque redirect of a browser",
+        (request) => Effect.sync(() => HttpClientResponse.fromWeb(request, Response.error())),
+        "TokenRequestError"
+      ],
       ["status 429 without a Retry-After", FakeClient.reply(429, "<html>"), "TokenRefusedError"],
       ...["soon", "-5", "0.5", ""].map((value) =>
         [
@@ -651,5 +679,98 @@ describe("TokenEndpoint's retries", () => {
         maxResponseBytes: body.length - 1
       })
       isRequestError(error, "TooLarge", 1)
+      const least = yield* refused(FakeClient.make(FakeClient.reply(200, "{")), { maxResponseBytes: 1 })
+      assert.strictEqual(least.error._tag, "TokenResponseError")
+    }))
+
+  describe("one request", () => {
+    it.effect("returns the token with all fields of the specification's response", () =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(1_000_000)
+        const { token } = yield* acquired(FakeClient.make(FakeClient.reply(200, tokenBody({ scope: "orders" }))))
+        assert.strictEqual(Redacted.value(token.value), "invented-token-0001")
+        assert.strictEqual(token.tokenType, "Bearer")
+        assert.strictEqual(token.scope, "orders")
+        deepStrictEqual(token.applicationName, Option.some("Invented Shop"))
+        deepStrictEqual(Option.map(token.developerEmail, Redacted.value), Option.some("developer@shop.example"))
+        deepStrictEqual(token.issuedAt, Option.some("1767225600000"))
+        deepStrictEqual(token.clientId, Option.some(clientId))
+        deepStrictEqual([token.acquiredAt.epochMillis, token.expiresAt.epochMillis], [1_000_000, 4_600_000])
+        const without = yield* acquired(FakeClient.make(FakeClient.reply(200, tokenBody({ scope: undefined }))))
+        assert.strictEqual(without.token.scope, "")
+      }))
+
+    it.effect("has a span of its own, sends no trace headers and shows no header in the span of the client", () =>
+      Effect.gen(function*() {
+        const spans: Array<Tracer.Span> = []
+        const native = yield* Effect.tracer
+        const tracer = Tracer.make({
+          span: (...options) => {
+            const span = native.span(...options)
+            spans.push(span)
+            return span
+          },
+          context: (run, fiber) => native.context(run, fiber)
+        })
+        const client = FakeClient.make(FakeClient.reply(200, tokenBody(), { "x-canary": "canary" }))
+        const plain = HttpClient.get("https://auth.shop.example", { headers: { "x-canary": "canary" } })
+        yield* Effect.all([Effect.provide(plain, client.layer), FakeClient.acquire(client)]).pipe(
+          Effect.withTracer(tracer)
+        )
+        deepStrictEqual(spans.map(({ name }) => name), ["http.client GET", "TokenEndpoint.request", "http.client POST"])
+        const [control, own, sent] = spans
+        const values = (span: Tracer.Span | undefined, part: string) =>
+          [...span?.attributes ?? []].flatMap(([name, value]) => name.includes(part) ? [value] : [])
+        assert.include(values(control, ".header."), "canary", "the search finds what is there")
+        assert.isAbove(values(sent, ".request.header.").length, 0)
+        assert.isAbove(values(sent, ".response.header.").length, 0)
+        assert.isTrue(values(sent, ".header.").every((value) => value === "<redacted>"))
+        deepStrictEqual(values(own, ""), [])
+        const [first, second] = client.requests
+        assert.containsAllKeys({ ...first?.headers }, ["traceparent", "b3"])
+        assert.doesNotHaveAnyKeys({ ...second?.headers }, ["traceparent", "b3"])
+      }))
+
+    it.effect("of which the given client makes an error, as filterStatusOk does, is the refusal of the endpoint", () =>
+      Effect.gen(function*() {
+        const body = `{"error":"invalid_client","error_description":"Unknown client"}`
+        const { error } = yield* refused(
+          changed(FakeClient.make(FakeClient.reply(401, body)), HttpClient.filterStatusOk)
+        )
+        assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+        deepStrictEqual(
+          [error.status, error.reason, error.code, error.description],
+          [401, "InvalidClient", Option.some("invalid_client"), Option.some("Unknown client")]
+        )
+      }))
+
+    it.effect("that the given client repeats elsewhere, as followRedirects does, brings no token", () =>
+      Effect.gen(function*() {
+        const redirect = FakeClient.reply(302, "", { location: "https://elsewhere.example/" })
+        const following = changed(FakeClient.make(redirect, FakeClient.token), HttpClient.followRedirects(3))
+        const { error } = yield* refused(following)
+        isRequestError(error, "Redirect", 1)
+        deepStrictEqual(following.requests.map(({ url }) => url), [
+          "https://auth.shop.example/v1/oauth/accesstoken",
+          "https://elsewhere.example/"
+        ])
+        const elsewhere = changed(
+          FakeClient.make(FakeClient.token),
+          HttpClient.mapRequest(HttpClientRequest.setUrl("https://gateway.example/token"))
+        )
+        assert.strictEqual(Redacted.value((yield* acquired(elsewhere)).token.value), "invented-token-0001")
+      }))
+  })
+
+  it.effect("a 401 of an API in the endpoint's place is no matter of the secret: the message names authUrl", () =>
+    Effect.gen(function*() {
+      const body = `{"error":"invalid_token","error_description":"The access token is missing"}`
+      const challenge = { "www-authenticate": "Bearer realm=\"orders\"" }
+      const { error, times } = yield* refused(FakeClient.make(FakeClient.reply(401, body, challenge)))
+      assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+      deepStrictEqual([error.reason, error.status], ["Other", 401])
+      assert.include(error.message, "The access token is missing): check authUrl")
+      assert.notInclude(error.message, "secret")
+      assert.strictEqual(times.length, 1)
     }))
 })

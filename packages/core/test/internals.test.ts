@@ -217,6 +217,8 @@ describe("transportError", () => {
     HttpClientRequest.bodyText("client_secret=invented-canary")
   )
   const coded = (code: unknown, cause?: unknown) => Object.assign(new Error("said", { cause }), { code })
+  const behind = (errors: number): unknown =>
+    errors === 0 ? coded("ECODE") : new Error("said", { cause: behind(errors - 1) })
   const failing = (cause: unknown) =>
     fromHttpClientError(new HttpClientError.RequestError({ request, reason: "Transport", cause }))
 
@@ -239,6 +241,10 @@ describe("transportError", () => {
     ["null", null, undefined],
     ["a text", "ECONNREFUSED", undefined],
     ["a number as the code", coded(7), undefined],
+    ["an array as the code", coded(["ECONNRESET"]), undefined],
+    ["words before a code", coded("said ECONNRESET"), undefined],
+    ["a code behind four errors", behind(4), "ECODE"],
+    ["a code behind five errors, since only five are searched", behind(5), undefined],
     ["a sentence as the code", coded("invented canary"), undefined],
     ["a code in lower case", coded("econnrefused"), undefined],
     ["a code with a line break", coded("ECODE\nx: 1"), undefined],
@@ -279,6 +285,7 @@ describe("transportError", () => {
 
   it("so are the words of a runtime that gives no code", () => {
     assert.strictEqual(failing(new Error("invalid peer certificate: UnknownIssuer")).reason, "Certificate")
+    assert.strictEqual(failing({ message: ["certificate"] }).reason, "Transport", "only when they are a string")
   })
 
   it.each(["EPROTO", "ERR_SSL_WRONG_VERSION_NUMBER", "ECONNRESET", "ETIMEDOUT", "ENOTFOUND"])("%s is not", (code) => {
@@ -307,7 +314,7 @@ describe("baseUrl", () => {
     ["http://LOCALHOST", true],
     ["http://shop.localhost", true],
     ["http://127.0.0.1", true],
-    ["http://127.1.2.3", true],
+    ["http://127.10.20.255", true],
     ["http://127.1", true],
     ["http://2130706433", true],
     ["http://[::1]", true],
@@ -324,6 +331,72 @@ describe("baseUrl", () => {
     assert.strictEqual(isLoopback(new URL(url)), expected)
     assert.strictEqual(Either.isRight(baseUrl("authUrl", url, false)), expected)
     assert.isTrue(Either.isRight(baseUrl("authUrl", url, true)), "allowInsecure lifts it")
+  })
+
+  const empty = "is empty; give it the URL of the service"
+  const noUrl = "is not a URL; it must start with https:// and a host name"
+  const noHttps = "must be an https URL"
+  const userInfo = "must not hold a user name or password"
+  const elsewhere = "must be an https URL, since it is not of this machine (allowInsecure lifts this)"
+
+  it.each([
+    ["empty", "", empty],
+    ["blank", "   ", empty],
+    ["not a URL", "canary", noUrl],
+    ["a host without a scheme", "canary.shop.example", noUrl],
+    ["a path", "/canary", noUrl],
+    ["a scheme alone", "https://", noUrl],
+    ["ftp", "ftp://canary.shop.example", noHttps],
+    ["file", "file:///canary", noHttps],
+    ["javascript", "javascript:canary", noHttps],
+    ["a host and a port without a scheme", "canary:8080", noHttps],
+    ["a user name", "https://canary@auth.shop.example", userInfo],
+    ["a password", "https://:canary@auth.shop.example", userInfo],
+    ["both", "https://user:canary@auth.shop.example", userInfo],
+    ["a query", "https://auth.shop.example/?key=canary", "must not have a query"],
+    ["an empty query", "https://canary.shop.example/?", "must not have a query"],
+    ["an empty query behind a path", "https://auth.shop.example/canary?", "must not have a query"],
+    ["a fragment", "https://auth.shop.example/#canary", "must not have a fragment"],
+    ["an empty fragment", "https://canary.shop.example/#", "must not have a fragment"],
+    ["http beyond this machine", "http://canary.shop.example", elsewhere],
+    ["http to an address beyond this machine", "http://10.0.0.1/canary", elsewhere],
+    ["http to a name that only looks local", "http://localhost.canary.example", elsewhere]
+  ])("%s: ConfigurationError that does not show it, as a text and as a URL", (_name, text, reason) => {
+    for (const value of URL.canParse(text) ? [text, new URL(text)] : [text]) {
+      const error = Either.getOrThrow(Either.flip(baseUrl("authUrl", value, false)))
+      deepStrictEqual([error._tag, error.option, error.reason], ["ConfigurationError", "authUrl", reason])
+      assert.isFalse(shows(error, "canary"))
+    }
+    if (text.includes("canary")) assert.isTrue(shows({ text }, "canary"), "the search finds what is there")
+  })
+
+  it.each([
+    "https://auth.shop.example",
+    "https://auth.shop.example:8443/base/",
+    "HTTPS://AUTH.SHOP.EXAMPLE",
+    "http://localhost",
+    "http://localhost:8080/base",
+    "http://auth.localhost:8080",
+    "http://127.0.0.1:8080",
+    "http://127.9.9.9",
+    "http://[::1]:8080"
+  ])("%s is taken", (url) => {
+    for (const value of [url, new URL(url)]) {
+      assert.strictEqual(Either.getOrThrow(baseUrl("authUrl", value, false)).href, new URL(url).href)
+    }
+  })
+
+  it("a host that only ends like a loopback address is not of this machine", () => {
+    assert.isFalse(isLoopback(new URL("redis://x127.0.0.1")))
+    assert.isTrue(isLoopback(new URL("redis://127.0.0.1")))
+  })
+
+  it("withoutTrailingSlash removes every slash at the end, and no other", () => {
+    for (const end of ["", "/", "//"]) {
+      for (const start of ["https://auth.shop.example", "https://auth.shop.example/two/levels"]) {
+        assert.strictEqual(withoutTrailingSlash(new URL(start + end)), start)
+      }
+    }
   })
 
   it.prop("what it takes is a URL without query, fragment and user, over TLS or within this machine", [
@@ -370,16 +443,32 @@ describe("boundedBody", () => {
     return { response: respond(stream), state }
   }
 
+  /** This text, and then the end of the connection. */
+  const breaking = (text: string) =>
+    new ReadableStream<Uint8Array>({
+      pull: (controller) => {
+        if (text !== "") controller.enqueue(new TextEncoder().encode(text))
+        text = ""
+        if (controller.desiredSize !== 0) controller.error(new Error("reset"))
+      }
+    }, { highWaterMark: 1 })
+
   it.effect("a body of exactly the limit is complete, one of a byte more is not", () =>
     Effect.gen(function*() {
       deepStrictEqual(yield* boundedBody.read(respond("a".repeat(100)), 100), {
         text: "a".repeat(100),
         complete: true
       })
-      deepStrictEqual(yield* boundedBody.read(respond("a".repeat(101)), 100), {
-        text: "a".repeat(100),
-        complete: false
-      })
+      const longer = new Uint8Array(101).fill(97)
+      for (const response of [respond(longer), streamed(longer, 60).response, streamed(longer, 100).response]) {
+        deepStrictEqual(yield* boundedBody.read(response, 100), { text: "a".repeat(100), complete: false })
+      }
+    }))
+
+  it.effect("a body that breaks fails with the error of the client, also when a part of it has arrived", () =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(boundedBody.read(respond(breaking("abc")), 100))
+      assert.strictEqual(error.reason, "Decode")
     }))
 
   it.effect("no body is an empty text", () =>
@@ -432,19 +521,36 @@ describe("boundedBody", () => {
 
   it.effect("hold keeps what has arrived when a body fails, and nothing of one that cannot be read", () =>
     Effect.gen(function*() {
-      const failing = (text: string) =>
-        new ReadableStream<Uint8Array>({
-          pull: (controller) => {
-            if (text !== "") controller.enqueue(new TextEncoder().encode(text))
-            text = ""
-            if (controller.desiredSize !== 0) controller.error(new Error("reset"))
-          }
-        }, { highWaterMark: 1 })
-      assert.strictEqual(yield* textOf(yield* boundedBody.hold(respond(failing("abc")))), "abc")
-      assert.isUndefined(yield* textOf(yield* boundedBody.hold(respond(failing("")))))
+      assert.strictEqual(yield* textOf(yield* boundedBody.hold(respond(breaking("abc")))), "abc")
+      assert.isUndefined(yield* textOf(yield* boundedBody.hold(respond(breaking("")))))
       const read = respond("abc")
       yield* read.text
       assert.isUndefined(yield* textOf(yield* boundedBody.hold(read)))
+    }))
+
+  it.effect("hold returns None for an empty body when content-length announces one, unless the request is a HEAD", () =>
+    Effect.gen(function*() {
+      const head = HttpClientRequest.head("https://auth.shop.example")
+      assert.strictEqual(yield* textOf(yield* boundedBody.hold(respond(null))), "")
+      for (
+        const [asked, length, expected] of [
+          [request, {}, ""],
+          [request, { "content-length": "0" }, ""],
+          [request, { "content-length": "7" }, undefined],
+          [head, { "content-length": "7" }, ""]
+        ] as const
+      ) {
+        const response = HttpClientResponse.fromWeb(asked, new Response("", { headers: length }))
+        assert.strictEqual(yield* textOf(yield* boundedBody.hold(response)), expected)
+      }
+    }))
+
+  it.effect("hold returns an empty body when nothing arrives within a second, also when content-length announces one", () =>
+    Effect.gen(function*() {
+      const silent = new Response(new ReadableStream(), { headers: { "content-length": "7" } })
+      const fiber = yield* Effect.fork(boundedBody.hold(HttpClientResponse.fromWeb(request, silent)))
+      yield* TestClock.adjust("1 seconds")
+      assert.strictEqual(yield* textOf(yield* Fiber.join(fiber)), "")
     }))
 
   it.effect("hold waits for a second at most, also where it cannot be interrupted or the body cannot be cancelled", () =>

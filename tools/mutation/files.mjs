@@ -17,7 +17,6 @@ const provider = [
 ].map((name) => `AccessTokenProvider${name}`)
 const sharing = ["", "Lease", "Waiting", "Outage", "Sealing"].map((name) => `SharedTokenSource${name}`)
 const endpoint = ["TokenEndpointRetries", "TokenEndpoint"]
-const client = ["", "Rejections", "Bodies", "Origins"].map((name) => `AuthorizedHttpClient${name}`)
 const fileStore = ["FileTokenStore", "FileTokenStoreSweep"]
 const nodeHttp = ["NodeHttp", "proxy", "certificates"]
 const redis = ["connection", "RedisTokenStore", "refusals", "faults"]
@@ -65,19 +64,19 @@ const modules = {
     TokenResponse: ["TokenResponse"],
     TokenSource: ["StoreAuth"],
     TokenStore: ["TokenStore"],
-    TokenEndpoint: endpoint,
+    TokenEndpoint: ["TokenEndpointRetries", "StoreAuth"],
     SharedTokenSource: sharing,
     AccessTokenProvider: provider,
-    AuthorizedHttpClient: client,
+    AuthorizedHttpClient: ["AuthorizedHttpClient", "leaks/hiddenHeader", "StoreAuth", "AuthorizedHttpClientBodies"],
     StoreAuth: ["StoreAuth", "StoreAuthConfig"],
     "internal/baseUrl": ["internals"],
-    "internal/boundedBody": ["internals", ...client, ...endpoint],
-    "internal/challenge": ["internals", "AuthorizedHttpClient"],
+    "internal/boundedBody": ["internals"],
+    "internal/challenge": ["AuthorizedHttpClient"],
     "internal/flightRuntime": ["AccessTokenProviderFlight"],
     "internal/headerValue": ["AuthorizedHttpClient"],
     "internal/heldToken": provider,
-    "internal/hiddenHeader": client,
-    "internal/manualRedirect": endpoint,
+    "internal/hiddenHeader": ["leaks/hiddenHeader", "AuthorizedHttpClientBodies"],
+    "internal/manualRedirect": ["internals"],
     "internal/measure": ["AccessTokenProviderMetrics"],
     "internal/monotonicMillis": ["TokenStore"],
     "internal/reliableStore": ["SharedTokenSourceOutage", "SharedTokenSourceLease"],
@@ -86,8 +85,8 @@ const modules = {
     "internal/seal": ["SharedTokenSourceSealing"],
     "internal/storedToken": ["SharedTokenSource", "SharedTokenSourceSealing"],
     "internal/tokenState": provider,
-    "internal/transportError": ["internals", ...endpoint],
-    "internal/trustedOrigins": ["AuthorizedHttpClientOrigins", "AuthorizedHttpClient"]
+    "internal/transportError": ["internals"],
+    "internal/trustedOrigins": ["AuthorizedHttpClient"]
   },
   "platform-node": {
     FileTokenStore: fileStore,

@@ -28,6 +28,52 @@ const works = (store: TokenStore.Service) =>
     assert.isTrue(yield* store.remove("key", "entry"))
   })
 
+/** A store whose client fails with this error. */
+const failing = (error: Error, set?: RedisTokenStore.Commands["set"]) => {
+  const fail = () => Promise.reject(error)
+  return RedisTokenStore.fromClient({ get: fail, set: set ?? fail, eval: fail })
+}
+
+describe("a command that fails", () => {
+  it.effect("names its operation in the error", () =>
+    Effect.gen(function*() {
+      const error = new Error("ERR refused")
+      const store = failing(error)
+      const lease = Option.getOrThrow(
+        yield* failing(error, () => Promise.resolve("OK")).lease("key", "1 minute")
+      )
+      const operations = {
+        get: store.get("key"),
+        put: store.put("key", "entry", "1 minute"),
+        remove: store.remove("key", "entry"),
+        lease: store.lease("key", "1 minute"),
+        extend: lease.extend,
+        release: lease.release
+      }
+      for (const [operation, effect] of Object.entries(operations)) {
+        const failure = yield* Effect.flip<unknown, TokenStore.TokenStoreError, never>(effect)
+        deepStrictEqual([failure.operation, failure.reason], [operation, "ERR"])
+      }
+    }))
+
+  it.effect.each<[string, unknown]>([
+    ["ECONNRESET", Object.assign(new Error("WRONGPASS an-invented-password"), { code: "ECONNRESET" })],
+    ["EPIPE", { code: "EPIPE", message: "an-invented-password" }],
+    ["OOM", Object.assign(new Error("OOM an-invented-password"), { code: 7 })],
+    ["ERR", new Error("ERR an-invented-password")],
+    ["Error", new Error("A an-invented-password")],
+    ["Error", new Error("NOAUTH: an-invented-password")],
+    ["TypeError", new TypeError("an-invented-password NOT known")],
+    ["unknown", "WRONGPASS an-invented-password"],
+    ["unknown", null]
+  ])("gives %s as the reason, and no other part of the error", ([reason, error]) =>
+    Effect.gen(function*() {
+      const failure = yield* Effect.flip(failing(error as Error).get("key")) // libraries reject with other values too
+      assert.strictEqual(failure.reason, reason)
+      assert.notInclude(renderings(failure), "invented")
+    }))
+})
+
 const config = (variables: Record<string, string>, layer = RedisTokenStore.layerConfig()) =>
   Layer.build(layer).pipe(
     Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(variables)))),
@@ -62,6 +108,16 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
         assert.isTrue(Option.isSome(yield* store.lease("key", "1 minute")))
       }
       assert.isTrue(yield* mine.remove("key", "entry"))
+    }))
+
+  it.scopedLive("takes a value of another type for no entry, and replaces it", () =>
+    Effect.gen(function*() {
+      const { command, url } = yield* emptyRedis
+      const store = yield* made(url)
+      yield* command("RPUSH", "key", "of a list")
+      deepStrictEqual(yield* store.get("key"), Option.none())
+      yield* store.put("key", "entry", "1 minute")
+      deepStrictEqual(yield* store.get("key"), Option.some("entry"))
     }))
 
   it.scopedLive("uses the user, the password and the database of the URL, percent-encoded", () =>
@@ -124,6 +180,11 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
       const error = yield* Effect.flip(made(url))
       assert.strictEqual(error._tag, "ConfigurationError")
       assert.strictEqual(error.option, "RedisTokenStore.url")
+      assert.strictEqual(
+        error.reason,
+        "must be redis://host, or rediss://host over TLS, with user:password@ before the host, a port and a /database " +
+          "after it where needed, all percent-encoded"
+      )
       assert.notInclude(renderings(error), "invented")
       assert.include(renderings(url), url, "control")
     }))

@@ -12,6 +12,87 @@ import { at, byName, call, get, listen, onThisMachine, startProxy, startStore } 
 
 onThisMachine()
 
+describe("options that cannot be used", () => {
+  const password = "a-password-to-keep"
+  const key = "-----BEGIN PRIVATE KEY-----\na-key-to-keep\n-----END PRIVATE KEY-----"
+  const broken = "-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----"
+
+  const fault = (options: NodeHttp.Options): Effect.Effect<AccessTokenError.ConfigurationError> =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(Layer.launch(NodeHttp.layer(options)))
+      assert.strictEqual(error._tag, "ConfigurationError")
+      for (const text of [error.message, inspect(error, { depth: Infinity }), JSON.stringify(error)]) {
+        assert.notInclude(text, password)
+        assert.notInclude(text, "to-keep")
+      }
+      return error
+    })
+
+  const proxyReason = "must be an http:// or https:// URL, a user name and password in it percent-encoded"
+  const caReason = "must hold certificates in PEM"
+
+  for (const connections of [0, -1, NaN, Infinity, 1.5]) {
+    it.live(`connections: ${connections}`, () =>
+      Effect.gen(function*() {
+        assert.strictEqual(
+          (yield* fault({ connections })).message,
+          "The option connections must be a whole number from 1."
+        )
+      }))
+  }
+
+  for (const url of ["ftp", "socks5", "ws"].map((scheme) => `${scheme}://user:${password}@proxy.example`)) {
+    it.live(`proxy: ${url.split(":")[0] ?? ""}`, () =>
+      Effect.gen(function*() {
+        assert.strictEqual((yield* fault({ proxy: new URL(url) })).message, `The option proxy ${proxyReason}.`)
+      }))
+  }
+
+  it.live("proxy: a password that is not percent-encoded", () =>
+    Effect.gen(function*() {
+      const proxy = new URL(`http://user:${password}%zz@proxy.example`)
+      assert.strictEqual((yield* fault({ proxy })).message, `The option proxy ${proxyReason}.`)
+    }))
+
+  it.live("ca: no certificate, a broken one, and one among several", () =>
+    Effect.gen(function*() {
+      for (const ca of ["", "a-text-to-keep", broken, key, new TextEncoder().encode("to-keep"), [broken]]) {
+        assert.strictEqual((yield* fault({ ca })).message, `The option ca ${caReason}.`)
+      }
+    }))
+
+  it.scopedLive.runIf(canMakeCertificates)("ca: a broken certificate behind a good one", () =>
+    Effect.gen(function*() {
+      const { cert } = yield* selfSigned()
+      for (const ca of [cert + broken, [cert, broken]]) {
+        assert.strictEqual((yield* fault({ ca })).message, `The option ca ${caReason}.`)
+      }
+    }))
+
+  it.scopedLive.runIf(canMakeCertificates)(
+    "cert and key: one without the other, none in PEM, or not a pair",
+    () =>
+      Effect.gen(function*() {
+        const [one, other] = [yield* selfSigned(), yield* selfSigned("localhost", 2)]
+        const redacted = Redacted.make(one.key)
+        assert.strictEqual((yield* fault({ cert: one.cert })).message, "The option key is missing, cert needs it.")
+        assert.strictEqual((yield* fault({ key: redacted })).message, "The option cert is missing, key needs it.")
+        assert.strictEqual(
+          (yield* fault({ cert: broken, key: redacted })).message,
+          "The option cert must be a certificate in PEM."
+        )
+        assert.strictEqual(
+          (yield* fault({ cert: one.cert, key: Redacted.make(key) })).message,
+          "The option key must be a private key in PEM, without a passphrase."
+        )
+        assert.strictEqual(
+          (yield* fault({ cert: other.cert, key: redacted })).message,
+          "The option key is not the private key of cert."
+        )
+      })
+  )
+})
+
 // undici takes a socket up again in the next turn of the event loop, so a request at once would open a second one.
 const twenty = Effect.zipRight(
   Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) => provider.get),
@@ -66,76 +147,6 @@ describe("connections", () => {
       yield* Effect.provide(fifty(server.url), NodeHttp.layer())
       assert.isAbove(server.most(), 8)
     }))
-})
-
-describe("options that cannot be used", () => {
-  const password = "a-password-to-keep"
-  const key = "-----BEGIN PRIVATE KEY-----\na-key-to-keep\n-----END PRIVATE KEY-----"
-  const broken = "-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----"
-
-  const fault = (options: NodeHttp.Options): Effect.Effect<AccessTokenError.ConfigurationError> =>
-    Effect.gen(function*() {
-      const error = yield* Effect.flip(Layer.launch(NodeHttp.layer(options)))
-      assert.strictEqual(error._tag, "ConfigurationError")
-      for (const text of [error.message, inspect(error, { depth: Infinity }), JSON.stringify(error)]) {
-        assert.notInclude(text, password)
-        assert.notInclude(text, "to-keep")
-      }
-      return error
-    })
-
-  for (const connections of [0, -1, NaN, Infinity, 1.5]) {
-    it.live(`connections: ${connections}`, () =>
-      Effect.gen(function*() {
-        assert.strictEqual(
-          (yield* fault({ connections })).message,
-          "The option connections must be a whole number from 1."
-        )
-      }))
-  }
-
-  for (const url of ["ftp", "socks5", "ws"].map((scheme) => `${scheme}://user:${password}@proxy.example`)) {
-    it.live(`proxy: ${url.split(":")[0] ?? ""}`, () =>
-      Effect.gen(function*() {
-        assert.strictEqual((yield* fault({ proxy: new URL(url) })).option, "proxy")
-      }))
-  }
-
-  it.live("proxy: a password that is not percent-encoded", () =>
-    Effect.gen(function*() {
-      assert.strictEqual((yield* fault({ proxy: new URL(`http://user:${password}%zz@proxy.example`) })).option, "proxy")
-    }))
-
-  it.live("ca: no certificate, a broken one, and one among several", () =>
-    Effect.gen(function*() {
-      for (const ca of ["", "a-text-to-keep", broken, key, new TextEncoder().encode("to-keep"), [broken]]) {
-        assert.strictEqual((yield* fault({ ca })).option, "ca")
-      }
-    }))
-
-  it.scopedLive.runIf(canMakeCertificates)("ca: a broken certificate behind a good one", () =>
-    Effect.gen(function*() {
-      const { cert } = yield* selfSigned()
-      assert.strictEqual((yield* fault({ ca: cert + broken })).option, "ca")
-      assert.strictEqual((yield* fault({ ca: [cert, broken] })).option, "ca")
-    }))
-
-  it.scopedLive.runIf(canMakeCertificates)(
-    "cert and key: one without the other, none in PEM, or not a pair",
-    () =>
-      Effect.gen(function*() {
-        const [one, other] = [yield* selfSigned(), yield* selfSigned("localhost", 2)]
-        const redacted = Redacted.make(one.key)
-        assert.strictEqual((yield* fault({ cert: one.cert })).message, "The option key is missing, cert needs it.")
-        assert.strictEqual((yield* fault({ key: redacted })).message, "The option cert is missing, key needs it.")
-        assert.strictEqual((yield* fault({ cert: broken, key: redacted })).option, "cert")
-        assert.strictEqual((yield* fault({ cert: one.cert, key: Redacted.make(key) })).option, "key")
-        assert.strictEqual(
-          (yield* fault({ cert: other.cert, key: redacted })).message,
-          "The option key is not the private key of cert."
-        )
-      })
-  )
 })
 
 describe("layerDispatcher", () => {

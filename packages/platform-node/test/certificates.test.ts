@@ -1,13 +1,29 @@
-import { TLSSocket } from "node:tls"
+import Tls, { TLSSocket } from "node:tls"
 import { NodeHttpClient } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { Effect, Redacted } from "effect"
-import { canMakeCertificates, selfSigned } from "./support/certificates.js"
+import { canMakeCertificates, filesOf, selfSigned } from "./support/certificates.js"
 import { at, authorized, call, get, onThisMachine, startTlsStore, withVariables } from "./utils.js"
 
 onThisMachine()
+
+/** On a Node whose `getCACertificates` is this one; Node has none before 22.15. */
+const withCACertificates =
+  (getCACertificates: ((type: string) => ReadonlyArray<string>) | undefined) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => {
+        const own: unknown = Reflect.get(Tls, "getCACertificates")
+        Reflect.set(Tls, "getCACertificates", getCACertificates)
+        return own
+      }),
+      () => effect,
+      (own) => Effect.sync(() => Reflect.set(Tls, "getCACertificates", own))
+    )
+
+const code = ({ cause }: { readonly cause?: unknown }) => (cause as { readonly code?: unknown }).code
 
 describe.runIf(canMakeCertificates)("ca", () => {
   it.scopedLive("makes a self-signed server trusted; without it the token request fails, and is sent once", () =>
@@ -39,10 +55,25 @@ describe.runIf(canMakeCertificates)("ca", () => {
       assert.strictEqual(error.reason, "Certificate")
     }))
 
+  it.scopedLive("adds to what Node trusts, which includes NODE_EXTRA_CA_CERTS", () =>
+    Effect.gen(function*() {
+      const [identity, other] = [yield* selfSigned(), yield* selfSigned("other.example")]
+      const server = yield* startTlsStore(identity)
+      const output = Effect.provide(get(server.url), NodeHttp.layer({ ca: other.cert }))
+      const error = yield* Effect.flip(output.pipe(withCACertificates(undefined)))
+      assert(error._tag === "RequestError")
+      assert.strictEqual(code(error), "DEPTH_ZERO_SELF_SIGNED_CERT")
+
+      const trusted = yield* output.pipe(withCACertificates((type) => type === "default" ? [identity.cert] : []))
+      assert.strictEqual(trusted, `{"authorization":"none"}`)
+      const { cert } = yield* filesOf(identity)
+      const extra = yield* output.pipe(withVariables({ NODE_EXTRA_CA_CERTS: cert }), withCACertificates(undefined))
+      assert.strictEqual(extra, `{"authorization":"none"}`)
+    }))
+
   it.scopedLive("is the only way: NODE_TLS_REJECT_UNAUTHORIZED=0 does not count", () =>
     Effect.gen(function*() {
       const server = yield* startTlsStore(yield* selfSigned())
-      const code = ({ cause }: { readonly cause?: unknown }) => (cause as { readonly code?: unknown }).code
       yield* Effect.gen(function*() {
         const error = yield* Effect.flip(Effect.provide(get(server.url), NodeHttp.layer()))
         assert(error._tag === "RequestError")

@@ -1,4 +1,7 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import * as Http from "node:http"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
@@ -91,4 +94,31 @@ describe("the end of the scope", () => {
         yield* until(() => server.open() === 0 && seen.open() === 0)
       }))
   }
+})
+
+describe("a layer", () => {
+  it.scopedLive("does not keep closed sockets in memory", () =>
+    Effect.gen(function*() {
+      setFlagsFromString("--expose-gc")
+      const collectGarbage = runInNewContext("gc") as () => void
+      const sockets: Array<WeakRef<object>> = []
+      const onSocket = (message: unknown) => void sockets.push(new WeakRef((message as { socket: object }).socket))
+      yield* Effect.acquireRelease(
+        Effect.sync(() => subscribe("net.client.socket", onSocket)),
+        () => Effect.sync(() => unsubscribe("net.client.socket", onSocket))
+      )
+      const server = yield* listen(
+        Http.createServer((_request, response) => response.setHeader("Connection", "close").end())
+      )
+      const count = 20
+      yield* Effect.gen(function*() {
+        yield* Effect.repeatN(get(server.url), count - 1)
+        yield* until(() => server.open() === 0)
+        assert.lengthOf(sockets, count)
+        yield* until(() => {
+          collectGarbage()
+          return sockets.filter((socket) => socket.deref() !== undefined).length < count / 2
+        })
+      }).pipe(Effect.provide(NodeHttp.layer()))
+    }))
 })

@@ -20,7 +20,7 @@ export const make = (
     const { forProxies, forServers } = yield* tls.make(options)
     const sockets = yield* Effect.acquireRelease(Effect.sync(() => new Set<Net.Socket>()), destroyAll)
     return yield* proxy.dispatcher(options.proxy ?? "env", {
-      ...(options.connections !== undefined && { connections: options.connections }),
+      connections: options.connections ?? null,
       connect: tracked(Undici.buildConnector(forServers), sockets),
       // Behind a proxy undici makes the connector itself, over a socket of the client to the proxy.
       requestTls: forServers,

@@ -23,7 +23,7 @@ export const dispatcher = (
         const named = [fromEnvironment("HTTP_PROXY"), fromEnvironment("HTTPS_PROXY")].filter(({ url }) => url !== "")
         if (named.length === 0) return direct
         return Effect.zipRight(
-          Effect.forEach(named, ({ name, url }) => usable(name, url), { discard: true }),
+          Effect.forEach(named, ({ name, url }) => usable(name, url)),
           beyondLoopback(direct, scoped(() => new Undici.EnvHttpProxyAgent(options)))
         )
       })

@@ -1,8 +1,9 @@
 import * as Crypto from "node:crypto"
 import * as Fs from "node:fs"
-import * as Tls from "node:tls"
+import Tls from "node:tls"
 import { ConfigurationError } from "@store-api/core/AccessTokenError"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 
 type Pem = string | Uint8Array
@@ -16,7 +17,7 @@ export interface Options {
 /** What `tls.connect` is told. Stated, so that `NODE_TLS_REJECT_UNAUTHORIZED` cannot lift it. */
 export interface TlsOptions {
   readonly rejectUnauthorized: true
-  readonly secureContext?: Tls.SecureContext
+  readonly secureContext: Tls.SecureContext
 }
 
 /** A proxy is held to the same authorities, but not shown the client's certificate. */
@@ -40,27 +41,25 @@ export const make = ({ ca, cert, key }: Options): Effect.Effect<TlsSettings, Con
   })
 
 const withContext = (options: Tls.SecureContextOptions): Effect.Effect<TlsOptions, ConfigurationError> =>
-  Object.keys(options).length === 0
-    ? Effect.succeed({ rejectUnauthorized: true })
-    : Effect.map(
-      // Each part was accepted alone.
-      attempt("key", "is not the private key of cert", () => Tls.createSecureContext(options)),
-      (secureContext) => ({ rejectUnauthorized: true, secureContext })
-    )
+  Effect.map(
+    // Each part was accepted alone.
+    attempt("key", "is not the private key of cert", () => Tls.createSecureContext(options)),
+    (secureContext) => ({ rejectUnauthorized: true, secureContext })
+  )
 
 /** Node's `ca` replaces what Node trusts by itself. */
-const trustedByNode: Effect.Effect<ReadonlyArray<string>> = Effect.suspend(() => {
+const trustedByNode = Effect.suspend((): Effect.Effect<ReadonlyArray<string | Buffer>> => {
   // From Node 22.15; the types are those of Node 20.
   const { getCACertificates } = Tls as { readonly getCACertificates?: (type: "default") => ReadonlyArray<string> }
   return getCACertificates === undefined
-    ? Effect.map(extraCertificates, (extra) => [...Tls.rootCertificates, ...extra])
+    ? Effect.map(extraCertificates, (extra) => [...Tls.rootCertificates, ...Option.toArray(extra)])
     : Effect.succeed(getCACertificates("default"))
 })
 
 /** What Node reads when it starts, and passes over when it cannot. */
-const extraCertificates: Effect.Effect<ReadonlyArray<string>> = Effect.try(() => [
-  Fs.readFileSync(process.env["NODE_EXTRA_CA_CERTS"] ?? "", "utf8")
-]).pipe(Effect.orElseSucceed(() => []))
+const extraCertificates = Effect.option(
+  Effect.try(() => Fs.readFileSync(process.env["NODE_EXTRA_CA_CERTS"] ?? ""))
+)
 
 /** Each certificate is looked at: Node passes over a text that holds none. */
 const certificates = (ca: NonNullable<Options["ca"]>): Effect.Effect<ReadonlyArray<string>, ConfigurationError> => {

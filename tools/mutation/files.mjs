@@ -18,8 +18,6 @@ const provider = [
 const sharing = ["", "Lease", "Waiting", "Outage", "Sealing"].map((name) => `SharedTokenSource${name}`)
 const endpoint = ["TokenEndpointRetries", "TokenEndpoint"]
 const fileStore = ["FileTokenStore", "FileTokenStoreSweep"]
-const nodeHttp = ["NodeHttp", "proxy", "certificates"]
-const redis = ["connection", "RedisTokenStore", "refusals", "faults"]
 
 export const least = 95
 
@@ -90,16 +88,20 @@ const modules = {
   },
   "platform-node": {
     FileTokenStore: fileStore,
-    NodeHttp: nodeHttp,
-    "internal/dispatcher": nodeHttp,
+    NodeHttp: ["NodeHttp"],
+    "internal/dispatcher": ["NodeHttp", "certificates", "lifetime", "proxy"],
     "internal/keys": fileStore,
     "internal/privateFolder": fileStore,
-    "internal/proxy": nodeHttp,
+    "internal/proxy": ["proxy", "NodeHttp", "lifetime"],
     "internal/slots": fileStore,
     "internal/sweep": fileStore,
-    "internal/tls": nodeHttp
+    "internal/tls": ["NodeHttp", "certificates"]
   },
-  redis: { RedisTokenStore: redis, "internal/connection": redis, "internal/reason": redis }
+  redis: {
+    RedisTokenStore: ["RedisTokenStore"],
+    "internal/connection": ["connection", "RedisTokenStore", "tls"],
+    "internal/reason": ["RedisTokenStore"]
+  }
 }
 
 export const files = Object.entries(modules).flatMap(([name, modules]) =>

@@ -17,7 +17,7 @@ const provider = [
 ].map((name) => `AccessTokenProvider${name}`)
 const sharing = ["", "Lease", "Waiting", "Outage", "Sealing"].map((name) => `SharedTokenSource${name}`)
 const endpoint = ["TokenEndpointRetries", "TokenEndpoint"]
-const fileStore = ["FileTokenStore", "FileTokenStoreSweep"]
+const fileStore = ["FileTokenStore"]
 
 export const least = 95
 
@@ -90,11 +90,8 @@ const modules = {
     FileTokenStore: fileStore,
     NodeHttp: ["NodeHttp"],
     "internal/dispatcher": ["NodeHttp", "certificates", "lifetime", "proxy"],
-    "internal/keys": fileStore,
     "internal/privateFolder": fileStore,
     "internal/proxy": ["proxy", "NodeHttp", "lifetime"],
-    "internal/slots": fileStore,
-    "internal/sweep": fileStore,
     "internal/tls": ["NodeHttp", "certificates"]
   },
   redis: {

@@ -1,12 +1,12 @@
 /**
- * `TokenStore` in a folder: the processes of one user on one machine share a token, also one after the other. Entries are
- * sealed before they come here.
+ * A `TokenStore` in a folder, for the processes of one user on one machine, whether they run at once or one after the other.
+ * `SharedTokenSource` seals the entries before the store sees them.
  *
  * @since 0.1.0
  */
-import { randomUUID } from "node:crypto"
+import { createHash, randomUUID } from "node:crypto"
 import { homedir } from "node:os"
-import type { PlatformError } from "@effect/platform/Error"
+import type { PlatformError, SystemErrorReason } from "@effect/platform/Error"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Path from "@effect/platform/Path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
@@ -20,14 +20,12 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import type * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
-import { make as makeKeys } from "./internal/keys.js"
-import { type NotPrivate, reasonOf } from "./internal/privateFolder.js"
-import * as slots from "./internal/slots.js"
-import { make as makeSweep } from "./internal/sweep.js"
+import { type NotPrivate, reasonOf, requirePrivate } from "./internal/privateFolder.js"
 
 /**
- * Where the store is.
+ * Where the store keeps its files.
  *
  * @see layer
  *
@@ -36,9 +34,9 @@ import { make as makeSweep } from "./internal/sweep.js"
  */
 export interface Options {
   /**
-   * A folder of this user alone (mode 0700), on a file system of this machine. It is made when the first entry comes; one that
-   * others may open or that belongs to somebody else is not used: each operation fails. The store works in `store-api-v1` in
-   * it, and leaves alone what else is there. Default: `defaultFolder`.
+   * A folder that only this user can open (mode 0700), on a file system of this machine that has hard links. The first write
+   * creates it. If others may open it, or it belongs to another user, each operation fails. The store works in the folder
+   * `store-api-v1` in it and leaves everything else alone. Default: `defaultFolder`.
    */
   readonly folder?: string | undefined
 }
@@ -52,7 +50,7 @@ export interface Options {
  * import { FileTokenStore } from "@store-api/platform-node"
  * import { Effect } from "effect"
  *
- * const told = Effect.flatMap(FileTokenStore.defaultFolder, (folder) => Effect.logInfo(`tokens are kept in ${folder}`))
+ * const logged = Effect.flatMap(FileTokenStore.defaultFolder, (folder) => Effect.logInfo(`Tokens are kept in ${folder}`))
  * ```
  *
  * @since 0.1.0
@@ -73,19 +71,41 @@ export const defaultFolder: Effect.Effect<string> = Effect.map(
   }
 ).pipe(Effect.provide(NodePath.layer))
 
-/** A user whom the system does not know has none, and Node throws; as elsewhere it is the root then, which such a user cannot use. */
+/** `homedir` throws for a user without an entry in the user database. Such a user cannot write to the root, so the store fails. */
 const homeFolder = () => Either.getOrElse(Either.try(homedir), () => "/")
 
-/** In the folder that is given, which may hold other things too. */
+/** Inside the given folder, which may hold other things too. */
 const ownFolder = "store-api-v1"
 
+/** The names that the store gives: two files per key, and files that are being written or removed. */
+const isOurs = (name: string): boolean => /^([0-9a-f]{32}\.(entry|lease)|[0-9a-f-]{36}\.part)$/.test(name)
+
+/** The content of a file: an entry or the owner of a lease, valid from `from` until `until`, in milliseconds of the wall clock. */
+const content = Schema.parseJson(Schema.Struct({ value: Schema.String, from: Schema.Number, until: Schema.Number }))
+const encode = Schema.encodeSync(content)
+const decode = Schema.decodeOption(content)
+
+/** A file that begins later than this many milliseconds from now is not valid: the wall clock was set back. */
+const clockTolerance = 1000
+
+const valueOf = (text: string, now: number): Option.Option<string> =>
+  decode(text).pipe(
+    Option.filter(({ from, until }) => from - clockTolerance <= now && now < until),
+    Option.map(({ value }) => value)
+  )
+
+/** No process needs more milliseconds than this to write or remove a file. */
+const leftoverMillis = 60_000
+
 /**
- * The store over the `FileSystem` in the context.
+ * Creates the store over the `FileSystem` in the context.
  *
- * Each step is one rename, which the kernel lets one of many processes do: there is no lock that a crashed process could
- * leave behind, a reader finds the old entry or the new one, and a lease ends by the wall clock, whatever became of its
- * holder. Nothing is flushed to the disk: after a loss of power an entry may be gone or damaged, which is a miss. Each `put`
- * takes away what is over, of all keys.
+ * A file gets its name only when it is complete: a reader finds the old entry or the new one, and after a crash at most one
+ * token is lost. A lease ends by the wall clock, even if its holder was killed. Each `put` also removes expired files of
+ * all keys.
+ *
+ * Two processes that take over an expired lease at the same moment may both get it, which costs one token request. Nothing is
+ * flushed to the disk: a loss of power may damage an entry, which then counts as missing.
  *
  * @example
  * ```ts
@@ -105,134 +125,120 @@ export const make = (
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
-    const { swap, write } = yield* slots.make
     const given = options.folder ?? (yield* defaultFolder)
-    const root = path.join(given, ownFolder)
-    const { find, findOrCreate, folderOf } = yield* makeKeys(given, root)
-    const sweep = yield* makeSweep(root)
-    const fileOf = (folder: string, { id }: slots.Slot) => path.join(folder, slots.sealed + id)
+    const folder = path.join(given, ownFolder)
+    const fileOf = (key: string, kind: "entry" | "lease") =>
+      path.join(folder, `${createHash("sha256").update(key).digest("hex").slice(0, 32)}.${kind}`)
+    const newPart = () => path.join(folder, `${randomUUID()}.part`)
+    const discard = (part: string) => Effect.ignore(fs.remove(part))
 
-    /** The entry that counts, with the state that names it. */
-    const read = (folder: string) =>
+    /** Fails if other users could read or change the files. A missing folder is no failure. */
+    const inspect = Effect.forEach([given, folder], (folder) =>
+      Effect.flatMap(
+        unless("NotFound", fs.stat(folder)),
+        Option.match({ onNone: () => Effect.void, onSome: requirePrivate })
+      ))
+
+    const createFolder = Effect.zipRight(fs.makeDirectory(folder, { recursive: true, mode: 0o700 }), inspect)
+
+    /** None if there is no such file. Its value is none if it is not valid now, was cut off, or is not the store's. */
+    const read = (file: string) =>
+      Effect.zipWith(
+        unless("NotFound", fs.readFileString(file)),
+        Clock.currentTimeMillis,
+        (text, now) => Option.map(text, (text) => valueOf(text, now))
+      )
+
+    const exists = (file: string, matches: Predicate.Predicate<Option.Option<string>>) =>
+      Effect.map(read(file), Option.exists(matches))
+
+    /** Writes a file under a temporary name. In one step, `place` gives it its own. */
+    const write = <A>(
+      value: string,
+      life: Duration.DurationInput,
+      place: (part: string) => Effect.Effect<A, PlatformError>
+    ): Effect.Effect<A, PlatformError> =>
       Effect.gen(function*() {
-        let last = ""
-        while (true) {
-          const state = yield* find(folder)
-          const now = yield* Clock.currentTimeMillis
-          if (Option.isNone(state) || !slots.counts(state.value.entry, now)) return Option.none<Entry>()
-          const text = yield* slots.unlessMissing(fs.readFileString(fileOf(folder, state.value.entry)))
-          if (Option.isSome(text)) {
-            return Option.map(decode(text.value), (entry) => ({ entry, state: state.value }))
-          }
-          // Replaced while it was looked up, or taken out by hand.
-          if (state.value.entry.id === last) return Option.none()
-          last = state.value.entry.id
-        }
-      })
+        const part = newPart()
+        const from = yield* Clock.currentTimeMillis
+        const until = Math.min(from + Duration.toMillis(life), Number.MAX_SAFE_INTEGER)
+        return yield* Effect.zipRight(
+          fs.writeFileString(part, encode({ value, from, until }), { mode: 0o600 }),
+          place(part)
+        ).pipe(Effect.ensuring(discard(part)))
+      }).pipe(Effect.uninterruptible)
 
-    const drop = (file: string) => Effect.ignore(fs.remove(file, { force: true }))
-
-    const put = (key: string, text: string, life: Duration.DurationInput) =>
+    /** Removes a file if its value matches. Returns whether this process did it: only one of many can rename the same file. */
+    const removeIf = (file: string, matches: Predicate.Predicate<Option.Option<string>>) =>
       Effect.gen(function*() {
-        const now = yield* Clock.currentTimeMillis
-        const folder = folderOf(key)
-        while (!(yield* putAs(folder, slots.taken(randomUUID(), now, Duration.toMillis(life)), text))) {
-          // The folder went while the entry was written. The next has a name of its own.
-        }
-        yield* sweep
-      })
+        if (!(yield* exists(file, matches))) return false
+        const part = newPart()
+        if (Option.isNone(yield* unless("NotFound", fs.rename(file, part)))) return false
+        // Another process may have replaced the file after the check. Then it is put back, unless there is a newer one.
+        const isRemoved = yield* exists(part, matches)
+        if (!isRemoved) yield* Effect.ignore(fs.link(part, file))
+        yield* discard(part)
+        return isRemoved
+      }).pipe(Effect.uninterruptible)
 
-    const putAs = (folder: string, entry: slots.Slot, text: string) =>
-      Effect.gen(function*() {
-        yield* findOrCreate(folder)
-        const file = fileOf(folder, entry)
-        const written = yield* Effect.onError(
-          slots.unlessMissing(write(file, encode(text))),
-          () => drop(file)
-        )
-        if (Option.isNone(written)) return false
-        // Once it is named it stays, also for a caller who has gone.
-        return yield* Effect.gen(function*() {
-          while (true) {
-            const last = yield* findOrCreate(folder)
-            // Between the look and the swap: if both are of one folder, the file is in that one.
-            if (!(yield* fs.exists(file))) return false
-            if (yield* swap(folder, last, { ...last, entry })) {
-              yield* drop(fileOf(folder, last.entry))
-              return true
-            }
-          }
-        }).pipe(Effect.onError(() => drop(file)), Effect.uninterruptible)
-      })
-
-    const removeEntry = (key: string, entry: string) =>
-      Effect.gen(function*() {
-        const folder = folderOf(key)
-        while (true) {
-          const found = yield* read(folder)
-          if (Option.isNone(found) || found.value.entry !== entry) return false
-          const { state } = found.value
-          if (yield* swap(folder, state, { ...state, entry: slots.empty() })) {
-            yield* drop(fileOf(folder, state.entry))
-            return true
-          }
-        }
-      })
-
-    const takeLease = (key: string, duration: Duration.DurationInput) =>
-      Effect.gen(function*() {
-        const folder = folderOf(key)
-        const millis = Duration.toMillis(duration)
-        const owner = randomUUID()
-        while (true) {
-          const state = yield* findOrCreate(folder)
-          const now = yield* Clock.currentTimeMillis
-          if (slots.counts(state.lease, now)) return Option.none()
-          if (yield* swap(folder, state, { ...state, lease: slots.taken(owner, now, millis) })) {
-            return Option.some(leaseOf(folder, owner, millis))
-          }
-        }
-      })
-
-    const leaseOf = (folder: string, owner: string, millis: number): Lease => {
-      /** The state, while the lease is this owner's. */
-      const held = Effect.map(find(folder), Option.filter(({ lease }) => lease.id === owner))
-      return {
-        extend: operation(
-          "extend",
-          Effect.gen(function*() {
-            while (true) {
-              const state = yield* held
-              const now = yield* Clock.currentTimeMillis
-              if (Option.isNone(state) || !slots.counts(state.value.lease, now)) return false
-              const lease = slots.taken(owner, now, millis)
-              if (yield* swap(folder, state.value, { ...state.value, lease })) return true
-            }
-          })
-        ),
-        release: operation(
-          "release",
-          Effect.gen(function*() {
-            while (true) {
-              const state = yield* held
-              if (Option.isNone(state)) return
-              if (yield* swap(folder, state.value, { ...state.value, lease: slots.empty() })) return
-            }
-          })
-        )
+    /** Removes files that are not valid any more, and parts that crashed processes left. */
+    const removeExpired = Effect.gen(function*() {
+      const now = yield* Clock.currentTimeMillis
+      const isOld = ({ mtime }: FileSystem.File.Info) =>
+        Option.exists(mtime, (at) => at.getTime() < now - leftoverMillis)
+      for (const name of (yield* fs.readDirectory(folder)).filter(isOurs)) {
+        const file = path.join(folder, name)
+        yield* Effect.ignore(Effect.whenEffect(removeIf(file, Option.isNone), Effect.map(fs.stat(file), isOld)))
       }
-    }
+    })
+
+    const lease = (key: string, duration: Duration.DurationInput) =>
+      Effect.gen(function*() {
+        const file = fileOf(key, "lease")
+        const owner: string = randomUUID()
+        if (yield* exists(file, Option.isSome)) return Option.none<Lease>()
+        yield* createFolder
+        yield* removeIf(file, Option.isNone)
+        // A link is an exclusive creation: it fails if there is a file, and its file is complete from the start.
+        const created = yield* write(owner, duration, (part) => unless("AlreadyExists", fs.link(part, file)))
+        const isHeld = Option.contains(owner)
+        const extend = Effect.gen(function*() {
+          if (!(yield* exists(file, isHeld))) return false
+          yield* write(owner, duration, (part) => fs.rename(part, file))
+          return true
+        })
+        return Option.as(created, {
+          extend: operation("extend", extend),
+          release: operation("release", Effect.asVoid(removeIf(file, isHeld)))
+        })
+      })
+
+    const operation = <A>(
+      operation: TokenStoreError["operation"],
+      effect: Effect.Effect<A, PlatformError | NotPrivate>
+    ): Effect.Effect<A, TokenStoreError> =>
+      Effect.mapError(
+        Effect.zipRight(inspect, effect),
+        (error) => new TokenStoreError({ operation, reason: reasonOf(error) })
+      )
 
     return TokenStore.of({
-      get: (key) => operation("get", Effect.map(read(folderOf(key)), Option.map(({ entry }) => entry))),
-      put: (key, entry, life) => operation("put", put(key, entry, life)),
-      remove: (key, entry) => operation("remove", removeEntry(key, entry)),
-      lease: (key, duration) => operation("lease", takeLease(key, duration))
+      get: (key) => operation("get", Effect.map(read(fileOf(key, "entry")), Option.flatten)),
+      put: (key, entry, life) =>
+        operation(
+          "put",
+          createFolder.pipe(
+            Effect.zipRight(write(entry, life, (part) => fs.rename(part, fileOf(key, "entry")))),
+            Effect.zipLeft(Effect.ignore(removeExpired))
+          )
+        ),
+      remove: (key, entry) => operation("remove", removeIf(fileOf(key, "entry"), Option.contains(entry))),
+      lease: (key, duration) => operation("lease", lease(key, duration))
     })
   })
 
 /**
- * The store as a layer. Nothing is read or made until the first operation.
+ * Provides the store as a layer. Building it does not touch the disk.
  *
  * @example
  * ```ts
@@ -256,7 +262,8 @@ export const layer = (options: Options = {}): Layer.Layer<TokenStore> =>
   Layer.provide(Layer.effect(TokenStore, make(options)), [NodeFileSystem.layer, NodePath.layer])
 
 /**
- * The same from the configuration. Default: the folder that `STORE_API_TOKEN_FOLDER` names, or `defaultFolder` without it.
+ * Provides the store with a folder from the configuration. Default: the folder that `STORE_API_TOKEN_FOLDER` names, or
+ * `defaultFolder` if it names none.
  *
  * @example
  * ```ts
@@ -278,19 +285,11 @@ export const layerConfig = (
   }
 ): Layer.Layer<TokenStore, ConfigError.ConfigError> => Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
 
-/** As JSON, so that a file that was cut off is none. */
-const json = Schema.parseJson(Schema.String)
-const encode = Schema.encodeSync(json)
-const decode = Schema.decodeOption(json)
-
-/** What counts, and where it is named. */
-interface Entry {
-  readonly entry: string
-  readonly state: slots.State
-}
-
-const operation = <A>(
-  operation: TokenStoreError["operation"],
-  effect: Effect.Effect<A, PlatformError | NotPrivate>
-): Effect.Effect<A, TokenStoreError> =>
-  Effect.mapError(effect, (error) => new TokenStoreError({ operation, reason: reasonOf(error) }))
+/** None where the system gives this reason. */
+const unless = <A>(
+  reason: SystemErrorReason,
+  effect: Effect.Effect<A, PlatformError>
+): Effect.Effect<Option.Option<A>, PlatformError> =>
+  Effect.map(effect, Option.some).pipe(
+    Effect.catchTag("SystemError", (error) => error.reason === reason ? Effect.succeedNone : Effect.fail(error))
+  )

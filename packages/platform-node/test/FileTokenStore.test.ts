@@ -1,17 +1,17 @@
 import { randomUUID } from "node:crypto"
-import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { homedir } from "node:os"
-import { basename, join } from "node:path"
+import { basename, dirname, join } from "node:path"
 import { Error as PlatformError } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { FileTokenStore } from "@store-api/platform-node"
-import { ConfigProvider, Deferred, Effect, Fiber, Layer, Option, type Scope, TestClock } from "effect"
+import { Clock, ConfigProvider, Deferred, Effect, Fiber, Layer, Option, type Scope, TestClock } from "effect"
 import { tokenStoreContract } from "../../core/test/support/tokenStoreContract.js"
-import { storeRaces } from "./support/storeRaces.js"
+import { goesOn, storeRaces } from "./support/storeRaces.js"
 import { perform } from "./support/storeWorker.js"
-import { fileIn, newFolder, own, pathsIn, started, storeOver } from "./support/tokenFolder.js"
+import { age, atEachStep, inFrontOf, newFolder, own, pathsIn, started, storeOver } from "./support/tokenFolder.js"
 import { withVariables } from "./utils.js"
 
 tokenStoreContract(
@@ -24,7 +24,7 @@ const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 describe("FileTokenStore", () => {
   it.scopedLive("makes folders and files that only this user can open, named after nothing of the key", () =>
     Effect.gen(function*() {
-      const { folder, store } = yield* started
+      const { files, folder, store } = yield* started
       const keys = ["../../elsewhere", "a/b\\c", "", ".", "con", "café \u0000", "key"]
       for (const key of keys) {
         yield* store.put(key, `entry of ${key}`, "1 minute")
@@ -33,12 +33,13 @@ describe("FileTokenStore", () => {
       for (const key of keys) deepStrictEqual(yield* store.get(key), Option.some(`entry of ${key}`))
       deepStrictEqual(readdirSync(join(folder, "..")), ["tokens"])
       deepStrictEqual(readdirSync(folder), ["store-api-v1"])
-      assert.lengthOf(readdirSync(own(folder)), keys.length)
+      for (const kind of [".entry", ".lease"]) {
+        assert.lengthOf(files().filter((name) => name.endsWith(kind)), keys.length)
+      }
+      for (const name of files()) assert.match(name, /^[0-9a-f]{32}\.(entry|lease)$/)
+      if (process.platform === "win32") return
       for (const path of pathsIn(folder)) {
-        assert.match(basename(path), /^[a-z0-9.-]+$/)
-        if (process.platform !== "win32") {
-          assert.strictEqual(modeOf(path), statSync(path).isFile() ? "600" : "700", path)
-        }
+        assert.strictEqual(modeOf(path), statSync(path).isFile() ? "600" : "700", path)
       }
     }))
 
@@ -50,44 +51,51 @@ describe("FileTokenStore", () => {
       deepStrictEqual(readdirSync(join(folder, "..")), [])
     }))
 
-  it.scopedLive("keeps one file of an entry, and none of one that was removed", () =>
+  it.scopedLive("keeps one file per entry or lease, and none of what was removed or released", () =>
     Effect.gen(function*() {
-      const { folderOfKey, store } = yield* started
-      const files = () => readdirSync(folderOfKey()).filter((name) => name.startsWith("sealed"))
+      const { files, store } = yield* started
       for (const entry of ["one", "two", "three"]) yield* store.put("key", entry, "1 minute")
       assert.lengthOf(files(), 1)
+      const lease = Option.getOrThrow(yield* store.lease("key", "1 minute"))
+      assert.isTrue(yield* lease.extend)
+      assert.isTrue(Option.isNone(yield* store.lease("key", "1 minute")))
+      assert.lengthOf(files(), 2)
       assert.isTrue(yield* store.remove("key", "three"))
+      assert.lengthOf(files(), 1)
+      yield* lease.release
       assert.lengthOf(files(), 0)
     }))
 
   it.scopedLive("a put that is given up on leaves the old entry or the new one, whole", () =>
     Effect.gen(function*() {
-      const { folder, folderOfKey, store } = yield* started
+      const { files, folder, store } = yield* started
       yield* store.put("key", "old", "1 minute")
-      const seen = new Set<string>()
-      for (const step of ["write", "rename", "remove"]) {
+      const seen: Array<string> = []
+      for (const step of ["makeDirectory", "writeFileString", "rename", "remove"]) {
         // The caller goes in the middle of this step.
         const reached = yield* Deferred.make<void>()
-        const at = (name: string) => <A, E>(effect: Effect.Effect<A, E>) =>
-          name === step
-            ? effect.pipe(
-              Effect.zipLeft(Deferred.succeed(reached, undefined)),
-              Effect.zipLeft(Effect.sleep("20 millis"))
-            )
-            : effect
-        const slow = yield* storeOver(folder, (fs) => ({
-          ...fs,
-          writeFileString: (...parameters) => at("write")(fs.writeFileString(...parameters)),
-          rename: (...parameters) => at("rename")(fs.rename(...parameters)),
-          remove: (...parameters) => at("remove")(fs.remove(...parameters))
-        }))
-        const put = yield* Effect.fork(slow.put("key", "new", "1 minute"))
+        const slow = yield* storeOver(
+          folder,
+          inFrontOf((name) =>
+            name === step
+              ? Effect.zipRight(Deferred.succeed(reached, undefined), Effect.sleep("20 millis"))
+              : Effect.void
+          )
+        )
+        const put = yield* Effect.fork(slow.put("key", `new: ${step}`, "1 minute"))
         yield* Deferred.await(reached)
         yield* Fiber.interrupt(put)
-        seen.add(Option.getOrElse(yield* store.get("key"), () => "nothing"))
-        assert.lengthOf(readdirSync(folderOfKey()).filter((name) => name.startsWith("sealed")), 1, step)
+        seen.push(Option.getOrElse(yield* store.get("key"), () => "nothing"))
+        assert.lengthOf(files(), 1, step)
       }
-      deepStrictEqual([...seen], ["old", "new"])
+      deepStrictEqual(seen, ["old", "new: writeFileString", "new: rename", "new: remove"])
+    }))
+
+  it.scopedLive("keeps an entry whose life has no end", () =>
+    Effect.gen(function*() {
+      const { store } = yield* started
+      yield* store.put("key", "entry", Infinity)
+      deepStrictEqual(yield* store.get("key"), Option.some("entry"))
     }))
 
   it.scoped("an entry and a lease count until their end by the wall clock, and not before their beginning", () =>
@@ -121,39 +129,34 @@ describe("FileTokenStore", () => {
 })
 
 describe.concurrent("FileTokenStore, when its files were damaged", () => {
-  const damages: Record<string, (folderOfKey: string) => void> = {
-    "cut off": (folder) =>
-      writeFileSync(fileIn(folder, "sealed"), readFileSync(fileIn(folder, "sealed")).subarray(0, 20)),
-    "emptied": (folder) => writeFileSync(fileIn(folder, "sealed"), ""),
-    "overwritten": (folder) => writeFileSync(fileIn(folder, "sealed"), Buffer.from([0xff, 0, 0xfe])),
-    "deleted": (folder) => rmSync(fileIn(folder, "sealed")),
-    "without its state": (folder) => rmSync(fileIn(folder, "state")),
-    "with two states": (folder) => {
-      const none = "00000000-0000-4000-8000-000000000000.0.0"
-      writeFileSync(join(folder, `state.${none}.${none}`), "")
-    },
-    "with a state that is none": (folder) => renameSync(fileIn(folder, "state"), join(folder, "state.1.2.3")),
-    "emptied by a process that died while it removed the folder": (folder) =>
-      readdirSync(folder).forEach((name) => rmSync(join(folder, name))),
-    "closed by a process that died then": (folder) =>
-      renameSync(fileIn(folder, "state"), join(folder, `closed.${randomUUID()}`)),
-    "deleted with its folder": (folder) => rmSync(folder, { recursive: true })
+  const damages: Record<string, (file: string) => void> = {
+    "cut off": (file) => writeFileSync(file, readFileSync(file).subarray(0, 20)),
+    "emptied": (file) => writeFileSync(file, ""),
+    "overwritten": (file) => writeFileSync(file, Buffer.from([0xff, 0, 0xfe])),
+    "overwritten by other JSON": (file) => writeFileSync(file, JSON.stringify({ value: 7, from: 0, until: 1e15 })),
+    "deleted": (file) => rmSync(file),
+    "deleted with their folder": (file) => rmSync(dirname(file), { recursive: true, force: true })
   }
   for (const [name, damage] of Object.entries(damages)) {
-    it.scopedLive(`${name}: a miss, and the next entry is kept`, () =>
+    it.scopedLive(`${name}: a miss, and the next entry and the next lease are kept`, () =>
       Effect.gen(function*() {
-        const { folder, folderOfKey, store } = yield* started
+        const { fileOf, folder, store } = yield* started
         yield* store.put("key", "an entry that is not too short", "1 minute")
-        damage(folderOfKey())
+        const lost = Option.getOrThrow(yield* store.lease("key", "1 minute"))
+        for (const file of [fileOf("entry"), fileOf("lease")]) {
+          if (existsSync(file)) damage(file)
+        }
         const damaged = pathsIn(folder)
         deepStrictEqual(yield* store.get("key"), Option.none())
-        // Who reads might look at what another is about to make: it is not the reader who takes it away.
-        deepStrictEqual(pathsIn(folder), damaged)
         assert.isFalse(yield* store.remove("key", "an entry that is not too short"))
+        assert.isFalse(yield* lost.extend)
+        yield* lost.release
+        deepStrictEqual(pathsIn(folder), damaged)
         yield* store.put("key", "another", "1 minute")
         deepStrictEqual(yield* store.get("key"), Option.some("another"))
         const lease = Option.getOrThrow(yield* store.lease("key", "1 minute"))
         assert.isTrue(yield* lease.extend)
+        assert.isTrue(Option.isNone(yield* store.lease("key", "1 minute")))
       }))
   }
 })
@@ -188,12 +191,33 @@ describe("FileTokenStore does not use a folder", () => {
     Effect.gen(function*() {
       const { folder, store } = yield* started
       yield* store.put("key", "entry", "1 minute")
-      for (const mode of [0o755, 0o770, 0o701]) {
-        chmodSync(folder, mode)
-        yield* allFail(store, `others may open its folder: its mode is ${mode.toString(8)}, not 700`, all)
+      const lease = Option.getOrThrow(yield* store.lease("another key", "1 minute"))
+      for (const path of [folder, own(folder)]) {
+        for (const mode of [0o755, 0o770, 0o701]) {
+          chmodSync(path, mode)
+          const reason = `others may open its folder: its mode is ${mode.toString(8)}, not 700`
+          yield* allFail(store, reason, all)
+          for (const operation of ["extend", "release"] as const) {
+            deepStrictEqual(
+              yield* Effect.flip<unknown, TokenStore.TokenStoreError, never>(lease[operation]),
+              new TokenStore.TokenStoreError({ operation, reason })
+            )
+          }
+        }
+        chmodSync(path, 0o700)
       }
-      chmodSync(folder, 0o700)
       deepStrictEqual(yield* store.get("key"), Option.some("entry"))
+    }))
+
+  onPosix("that another process creates for all users at the same moment", () =>
+    Effect.gen(function*() {
+      const { folder } = yield* started
+      const store = yield* storeOver(folder, (fs) => ({
+        ...fs,
+        makeDirectory: (path, options) => fs.makeDirectory(path, { ...options, mode: 0o755 })
+      }))
+      yield* allFail(store, "others may open its folder: its mode is 755, not 700", ["put"])
+      deepStrictEqual(readdirSync(own(folder)), [])
     }))
 
   onPosix("of another user", () =>
@@ -206,6 +230,25 @@ describe("FileTokenStore does not use a folder", () => {
         stat: (path) => Effect.map(fs.stat(path), (info) => ({ ...info, uid }))
       }))
       yield* allFail(another, "its folder belongs to another user", all)
+      const open = yield* storeOver(folder, (fs) => ({
+        ...fs,
+        stat: (path) => Effect.map(fs.stat(path), (info) => ({ ...info, mode: 0o40007 }))
+      }))
+      yield* allFail(open, "others may open its folder: its mode is 007, not 700", all)
+    }))
+
+  onPosix("by its rights, on a system without users by number", () =>
+    Effect.gen(function*() {
+      const { folder, store } = yield* started
+      yield* store.put("key", "entry", "1 minute")
+      chmodSync(folder, 0o755)
+      yield* allFail(store, "others may open its folder: its mode is 755, not 700", ["get"])
+      const { getuid } = process
+      yield* Effect.acquireUseRelease(
+        Effect.sync(() => Object.assign(process, { getuid: undefined })),
+        () => Effect.map(store.get("key"), (entry) => deepStrictEqual(entry, Option.some("entry"))),
+        () => Effect.sync(() => Object.assign(process, { getuid }))
+      )
     }))
 
   it.scopedLive("that is a file", () =>
@@ -216,27 +259,34 @@ describe("FileTokenStore does not use a folder", () => {
     }))
 })
 
-const fails = (code: string) => () =>
+const fails = (code: unknown) => () =>
   Effect.fail(
     new PlatformError.SystemError({
       reason: "Unknown",
       module: "FileSystem",
       method: "writeFile",
-      description: `${code}: no, '/a/path'`,
-      cause: Object.assign(new Error(`${code}: no, '/a/path'`), { code })
+      description: `${String(code)}: no, '/a/path'`,
+      cause: Object.assign(new Error(`${String(code)}: no, '/a/path'`), { code })
     })
   )
 
 describe("FileTokenStore, when nothing can be written", () => {
   it.scopedLive("because the disk is full: what is there is still given, and no temporary file is left", () =>
     Effect.gen(function*() {
-      const { folder, folderOfKey, store } = yield* started
+      const { files, folder, store } = yield* started
       yield* store.put("key", "entry", "1 minute")
-      const files = readdirSync(folderOfKey())
+      const before = files()
       const full = yield* storeOver(folder, (fs) => ({ ...fs, writeFileString: fails("ENOSPC") }))
       yield* allFail(full, "ENOSPC", ["put"])
       deepStrictEqual(yield* full.get("key"), Option.some("entry"))
-      deepStrictEqual(readdirSync(folderOfKey()), files)
+      deepStrictEqual(files(), before)
+      // Some systems create the file before they find that it has no room.
+      const half = yield* storeOver(folder, (fs) => ({
+        ...fs,
+        writeFileString: (...parameters) => Effect.zipRight(fs.writeFileString(...parameters), fails("ENOSPC")())
+      }))
+      yield* allFail(half, "ENOSPC", ["put", "lease"])
+      deepStrictEqual(files(), before)
       const fullFromTheStart = yield* storeOver(`${folder} 2`, (fs) => ({ ...fs, writeFileString: fails("ENOSPC") }))
       yield* allFail(fullFromTheStart, "ENOSPC", ["put", "lease"])
       deepStrictEqual(readdirSync(own(`${folder} 2`)), [])
@@ -249,15 +299,37 @@ describe("FileTokenStore, when nothing can be written", () => {
       const no = fails("EROFS")
       const readOnly = yield* storeOver(folder, (fs) => ({
         ...fs,
+        link: no,
         makeDirectory: no,
         remove: no,
         rename: no,
         writeFileString: no
       }))
       yield* allFail(readOnly, "EROFS", ["put", "remove", "lease"])
+      yield* store.lease("leased", "1 minute")
+      deepStrictEqual(yield* readOnly.lease("leased", "1 minute"), Option.none())
       deepStrictEqual(yield* readOnly.get("key"), Option.some("entry"))
       deepStrictEqual(yield* store.get("key"), Option.some("entry"))
     }))
+})
+
+describe("FileTokenStore says why it failed", () => {
+  const failures = {
+    EIO: fails("EIO")(),
+    Unknown: fails(7)(),
+    TimedOut: Effect.fail(
+      new PlatformError.SystemError({ reason: "TimedOut", module: "FileSystem", method: "readFile" })
+    ),
+    BadArgument: Effect.fail(new PlatformError.BadArgument({ module: "FileSystem", method: "readFile" }))
+  }
+  for (const [reason, failure] of Object.entries(failures)) {
+    it.scopedLive(`in a word without paths: ${reason}`, () =>
+      Effect.gen(function*() {
+        const { folder } = yield* started
+        const store = yield* storeOver(folder, (fs) => ({ ...fs, readFileString: () => failure }))
+        yield* allFail(store, reason, ["get", "remove", "lease"])
+      }))
+  }
 })
 
 describe("where it is kept", () => {
@@ -278,6 +350,28 @@ describe("where it is kept", () => {
       assert.strictEqual(yield* FileTokenStore.defaultFolder, inHome)
     }))
 
+  /** As if the program ran on that system; the paths stay those of this one. */
+  const on = (platform: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => {
+        const { platform: before } = process
+        Object.defineProperty(process, "platform", { value: platform })
+        return before
+      }),
+      () => effect,
+      (before) => Effect.sync(() => Object.defineProperty(process, "platform", { value: before }))
+    )
+
+  onPosix("by default, on macOS and on Windows", () =>
+    Effect.gen(function*() {
+      const home = (...folders: ReadonlyArray<string>) => join(homedir(), ...folders, "store-api", "tokens")
+      const variables = withVariables({ XDG_STATE_HOME: "/an/invented/state", LOCALAPPDATA: "/an/invented/local" })
+      const { defaultFolder } = FileTokenStore
+      assert.strictEqual(yield* variables(on("darwin")(defaultFolder)), home("Library", "Caches"))
+      assert.strictEqual(yield* variables(on("win32")(defaultFolder)), "/an/invented/local/store-api/tokens")
+      assert.strictEqual(yield* on("win32")(defaultFolder), home("AppData", "Local"))
+    }))
+
   const putOver = <E>(layer: Layer.Layer<TokenStore.TokenStore, E>, config: ReadonlyArray<readonly [string, string]>) =>
     Effect.flatMap(TokenStore.TokenStore, (store) => store.put("key", "entry", "1 minute")).pipe(
       Effect.provide(layer),
@@ -294,9 +388,292 @@ describe("where it is kept", () => {
       if (process.platform === "linux") assert.lengthOf(readdirSync(join(state, "store-api", "tokens")), 1)
       const error = yield* Effect.flip(putOver(FileTokenStore.layerConfig(), [["STORE_API_TOKEN_FOLDER", ""]]))
       assert.include(JSON.stringify(error), "STORE_API_TOKEN_FOLDER")
+      assert.include(JSON.stringify(error), "must not be empty")
     }))
 })
 
-describe("FileTokenStore between fibers", () => {
+describe("FileTokenStore, when another process comes in between", () => {
+  /** A store that does this before each rename. */
+  const beforeRename = (folder: string, effect: Effect.Effect<unknown, unknown>) =>
+    storeOver(folder, inFrontOf((step) => step === "rename" ? Effect.orDie(effect) : Effect.void))
+
+  it.scopedLive("an entry that was replaced is not removed", () =>
+    Effect.gen(function*() {
+      const { files, folder, store } = yield* started
+      yield* store.put("key", "old", "1 minute")
+      const slow = yield* beforeRename(folder, store.put("key", "new", "1 minute"))
+      assert.isFalse(yield* slow.remove("key", "old"))
+      deepStrictEqual(yield* store.get("key"), Option.some("new"))
+      assert.lengthOf(files(), 1)
+    }))
+
+  it.scopedLive("an entry that was replaced is not lost when the caller of remove gives up", () =>
+    Effect.gen(function*() {
+      const { files, folder, store } = yield* started
+      yield* store.put("key", "old", "1 minute")
+      const reached = yield* Deferred.make<void>()
+      const steps: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
+        rename: store.put("key", "new", "1 minute"),
+        link: Effect.zipRight(Deferred.succeed(reached, undefined), Effect.sleep("20 millis"))
+      }
+      const slow = yield* storeOver(folder, inFrontOf((step) => Effect.orDie(steps[step] ?? Effect.void)))
+      const removing = yield* Effect.fork(slow.remove("key", "old"))
+      yield* Deferred.await(reached)
+      yield* Fiber.interrupt(removing)
+      deepStrictEqual(yield* store.get("key"), Option.some("new"))
+      assert.lengthOf(files(), 1)
+    }))
+
+  it.scopedLive("an entry that was replaced twice is the last one", () =>
+    Effect.gen(function*() {
+      const { files, folder, store } = yield* started
+      yield* store.put("key", "old", "1 minute")
+      const steps: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
+        rename: store.put("key", "new", "1 minute"),
+        link: store.put("key", "last", "1 minute")
+      }
+      const slow = yield* storeOver(folder, inFrontOf((step) => Effect.orDie(steps[step] ?? Effect.void)))
+      assert.isFalse(yield* slow.remove("key", "old"))
+      deepStrictEqual(yield* store.get("key"), Option.some("last"))
+      assert.lengthOf(files(), 1)
+    }))
+
+  it.scopedLive("an entry that was removed is not removed again", () =>
+    Effect.gen(function*() {
+      const { folder, store } = yield* started
+      yield* store.put("key", "old", "1 minute")
+      const slow = yield* beforeRename(folder, store.remove("key", "old"))
+      assert.isFalse(yield* slow.remove("key", "old"))
+    }))
+
+  it.scopedLive("an expired lease that was taken over is not taken over again", () =>
+    Effect.gen(function*() {
+      const { files, folder, store } = yield* started
+      yield* store.lease("key", 0)
+      const taken = yield* Deferred.make<TokenStore.Lease>()
+      const takeOver = Effect.flatMap(
+        Effect.flatten(store.lease("key", "1 minute")),
+        (lease) => Deferred.succeed(taken, lease)
+      )
+      const slow = yield* beforeRename(folder, takeOver)
+      deepStrictEqual(yield* slow.lease("key", "1 minute"), Option.none())
+      assert.isTrue(yield* (yield* Deferred.await(taken)).extend)
+      assert.lengthOf(files(), 1)
+    }))
+
+  it.scopedLive("a lease that is free goes to one, whatever the steps of the others are", () =>
+    Effect.gen(function*() {
+      let steps = 0
+      for (let step = 1; step === 1 || steps >= step - 1; step++) {
+        const { folder, store } = yield* started
+        let got = 0
+        const take = (store: TokenStore.Service) =>
+          Effect.map(store.lease("key", "1 minute"), (lease) => {
+            got += Option.isSome(lease) ? 1 : 0
+          })
+        steps = 0
+        yield* take(
+          yield* storeOver(folder, inFrontOf(() => ++steps >= step ? Effect.orDie(take(store)) : Effect.void))
+        )
+        assert.strictEqual(got, 1)
+      }
+      assert.isAbove(steps, 5)
+    }))
+
+  it.scopedLive("ten that want an expired lease at once: one gets it, rarely two", () =>
+    Effect.gen(function*() {
+      const { store } = yield* started
+      const rounds = 5
+      let got = 0
+      for (let round = 0; round < rounds; round++) {
+        yield* store.lease(`key ${round}`, 0)
+        const leases = yield* Effect.all(Effect.replicate(store.lease(`key ${round}`, "1 minute"), 10), {
+          concurrency: "unbounded"
+        })
+        assert.isTrue(leases.some(Option.isSome))
+        got += leases.filter(Option.isSome).length
+      }
+      assert.isAtMost(got, 2 * rounds)
+    }))
+
   storeRaces(Effect.succeed(Array.from({ length: 5 }, () => ({ ask: perform }))), 8)
+})
+
+/** Each put removes expired files, of all keys. */
+const putAnother = (store: TokenStore.Service) => store.put("another key", "entry", "1 minute")
+
+describe("FileTokenStore removes", () => {
+  it.scopedLive("expired files and what crashed processes left, a minute later, and nothing that is valid", () =>
+    Effect.gen(function*() {
+      const { files, folder, store } = yield* started
+      const added = (change: Effect.Effect<unknown, unknown>, isOld: boolean) =>
+        Effect.gen(function*() {
+          const before = existsSync(own(folder)) ? files() : []
+          yield* change
+          const [file = "", ...others] = files().filter((name) => !before.includes(name))
+          deepStrictEqual(others, [])
+          if (isOld) age(join(own(folder), file))
+          return file
+        })
+      const part = (text: string) => Effect.sync(() => writeFileSync(join(own(folder), `${randomUUID()}.part`), text))
+      const kept = [
+        yield* added(store.put("valid", "entry", "1 minute"), true),
+        yield* added(store.lease("valid", "1 minute"), true),
+        yield* added(store.put("young", "entry", 0), false),
+        yield* added(store.lease("young", 0), false),
+        yield* added(part(""), false)
+      ]
+      yield* added(store.put("expired", "entry", 0), true)
+      yield* added(store.lease("expired", 0), true)
+      yield* added(part(""), true)
+      yield* added(part(JSON.stringify({ value: "entry", from: 0, until: 1 })), true)
+      kept.push(yield* added(putAnother(store), false))
+      deepStrictEqual(files(), kept.sort())
+      deepStrictEqual(yield* store.get("valid"), Option.some("entry"))
+      assert.isTrue(Option.isNone(yield* store.lease("valid", "1 minute")))
+    }))
+
+  it.scopedLive("only files of its own, and none of its former version", () =>
+    Effect.gen(function*() {
+      const { fileOf, folder, store } = yield* started
+      yield* store.put("key", "expired", 0)
+      const [key, uuid, none] = ["0123456789abcdef0123456789abcdef", randomUUID(), `${randomUUID()}.0.0`]
+      const names = [
+        "note",
+        `${key}.entry.note`,
+        `note.${key}.entry`,
+        `${key}0.lease`,
+        `${uuid}.partial`,
+        `note ${uuid}.part`,
+        `${key}/state.${none}.${none}`,
+        `${key}/sealed.${uuid}`,
+        `${basename(fileOf("entry"), ".entry")}/closed.${uuid}`,
+        `aside.${uuid}/sealed.${uuid}`
+      ].map((name) => join(own(folder), name))
+      const foreign = [...names, ...[`${key}.entry`, `${uuid}.part`].map((name) => join(folder, name))]
+      for (const file of foreign) {
+        mkdirSync(dirname(file), { recursive: true })
+        writeFileSync(file, "")
+      }
+      const expired = fileOf("entry")
+      age(...pathsIn(folder))
+      yield* putAnother(store)
+      assert.isFalse(existsSync(expired))
+      deepStrictEqual(foreign.filter((file) => !existsSync(file)), [])
+      yield* store.put("key", "entry", "1 minute")
+      deepStrictEqual(yield* store.get("key"), Option.some("entry"))
+    }))
+
+  it.scopedLive("the other files when one cannot be read", () =>
+    Effect.gen(function*() {
+      const { fileOf, folder, store } = yield* started
+      yield* store.put("key", "expired", 0)
+      const expired = fileOf("entry")
+      const unreadable = ["0", "f"].map((digit) => join(own(folder), `${digit.repeat(32)}.entry`))
+      for (const path of unreadable) mkdirSync(path)
+      age(...pathsIn(folder))
+      yield* putAnother(store)
+      deepStrictEqual(yield* store.get("another key"), Option.some("entry"))
+      assert.isFalse(existsSync(expired))
+      for (const path of unreadable) assert.isTrue(existsSync(path))
+    }))
+
+  const uses = {
+    put: (store: TokenStore.Service) => store.put("key", "mine", "1 minute"),
+    lease: (store: TokenStore.Service) => Effect.flatten(store.lease("key", "1 minute"))
+  }
+
+  /** The entry or the lease is there, and no other process can get the lease. */
+  const isThere = (store: TokenStore.Service, lease: TokenStore.Lease | undefined | void) =>
+    Effect.gen(function*() {
+      if (lease === undefined) {
+        deepStrictEqual(yield* store.get("key"), Option.some("mine"))
+        return
+      }
+      assert.isTrue(yield* lease.extend)
+      deepStrictEqual(yield* store.lease("key", "1 minute"), Option.none())
+    })
+
+  /** The one key has an expired entry and an expired lease. */
+  const expired = Effect.gen(function*() {
+    const { folder, store } = yield* started
+    yield* store.put("key", "old", 0)
+    yield* store.lease("key", 0)
+    age(...pathsIn(folder))
+    return { folder, store }
+  })
+
+  for (const [name, use] of Object.entries(uses)) {
+    it.scopedLive(`nothing of a ${name}, whatever its step is`, () =>
+      Effect.gen(function*() {
+        const steps = yield* atEachStep((at) =>
+          Effect.gen(function*() {
+            const { folder, store } = yield* expired
+            const removal = Effect.suspend(() => {
+              age(...pathsIn(folder).filter((path) => !path.endsWith(".part")))
+              return putAnother(store)
+            })
+            yield* isThere(store, yield* use(yield* storeOver(folder, at(removal))))
+          })
+        )
+        assert.isAbove(steps, 5)
+      }))
+
+    it.scopedLive(`nothing of a ${name} that comes before any step of the removal`, () =>
+      Effect.gen(function*() {
+        const steps = yield* atEachStep((at) =>
+          Effect.gen(function*() {
+            const { folder, store } = yield* expired
+            let used: { readonly lease: TokenStore.Lease | void } | undefined
+            yield* putAnother(
+              yield* storeOver(
+                folder,
+                at(Effect.map(use(store), (lease) => {
+                  used = { lease }
+                }))
+              )
+            )
+            if (used !== undefined) yield* isThere(store, used.lease)
+          })
+        )
+        assert.isAbove(steps, 10)
+      }))
+  }
+})
+
+describe("FileTokenStore, when a process dies", () => {
+  const inTwoMinutes = Object.assign(Clock.make(), { currentTimeMillis: Effect.sync(() => Date.now() + 120_000) })
+  const operations: Readonly<Record<string, (store: TokenStore.Service) => Effect.Effect<unknown, unknown>>> = {
+    put: (store) => store.put("key", "new", "1 minute"),
+    lease: (store) =>
+      Effect.flatten(store.lease("key", "50 millis")).pipe(
+        Effect.tap(({ extend }) => extend),
+        Effect.flatMap(({ release }) => release)
+      ),
+    remove: (store) => store.remove("key", "old")
+  }
+  for (const [name, operate] of Object.entries(operations)) {
+    it.scopedLive(`before any step of a ${name}: the store goes on`, () =>
+      Effect.gen(function*() {
+        const steps = yield* atEachStep((at) =>
+          Effect.gen(function*() {
+            const { files, folder, store } = yield* started
+            yield* store.put("key", "old", "1 minute")
+            yield* store.lease("key", 0)
+            age(...pathsIn(folder))
+            const died = yield* Deferred.make<void>()
+            const death = Effect.zipRight(Deferred.succeed(died, undefined), Effect.async<never>(() => undefined))
+            // It never ends, as nothing of a process that died does.
+            const operating = yield* Effect.forkDaemon(operate(yield* storeOver(folder, at(death))))
+            yield* Effect.race(Deferred.await(died), Fiber.await(operating))
+            if (name === "remove" && Option.isNone(yield* store.get("key"))) yield* store.put("key", "new", "1 minute")
+            yield* goesOn(store, (entry) => entry === "old" || entry === "new")
+            // Some time later its files are removed.
+            yield* Effect.withClock(putAnother(store), inTwoMinutes)
+            assert.lengthOf(files(), 1)
+          })
+        )
+        assert.isAbove(steps, 5)
+      }))
+  }
 })

@@ -1,5 +1,5 @@
 /** A worker on the token store in a folder: a fiber of the test, or a process (`child/storeWorker.ts`). */
-import { createHash, randomUUID } from "node:crypto"
+import { randomUUID } from "node:crypto"
 import { existsSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeContext from "@effect/platform-node/NodeContext"
@@ -17,9 +17,9 @@ export type Order =
     | { readonly name: "lease"; readonly key: string; readonly millis: number }
     /** Never ends. */
     | { readonly name: "putForEver"; readonly key: string }
-    /** How often the worker swept until the file existed. */
-    | { readonly name: "sweep"; readonly until: string }
-    /** How often the worker lost something of its own key, until others have removed the key's folder so many times. */
+    /** How often the worker removed expired files until the file existed. */
+    | { readonly name: "removeExpired"; readonly until: string }
+    /** How often the worker lost something of its own key, of so many times that it used it. */
     | { readonly name: "comeAndGo"; readonly key: string; readonly times: number }
     /** How many of the looks found an entry that no worker put. */
     | { readonly name: "putAndGet"; readonly key: string; readonly times: number }
@@ -35,14 +35,6 @@ const entryOf = (worker: string, n: number) => `${worker}:${n} ${"x".repeat(size
 export const isWhole = (entry: string): boolean => {
   const [start, filler, end] = entry.split(" ")
   return start === end && filler?.length === size
-}
-
-const age = (path: string) => {
-  try {
-    utimesSync(path, 0, 0)
-  } catch {
-    // Another worker has removed it.
-  }
 }
 
 export const perform = (order: Order): Effect.Effect<number, TokenStoreError> =>
@@ -63,20 +55,21 @@ export const perform = (order: Order): Effect.Effect<number, TokenStoreError> =>
           const lease = yield* store.lease(order.key, 50)
           if (Option.isSome(lease)) yield* lease.value.release
         }
-      case "sweep": {
+      case "removeExpired": {
         let times = 0
         for (; !existsSync(order.until); times++) {
-          // As if unused for long: what is in use has to stay anyway.
-          for (const name of readdirSync(own)) age(join(own, name))
-          yield* store.put(`sweeper ${worker}`, "entry", "1 hour")
+          // As if none of them had changed for long: what is valid has to stay anyway.
+          for (const name of readdirSync(own)) {
+            if (!name.endsWith(".part")) yield* Effect.ignore(Effect.try(() => utimesSync(join(own, name), 0, 0)))
+          }
+          yield* store.put(`remover ${worker}`, "entry", "1 hour")
         }
         return times
       }
       case "comeAndGo": {
-        const folderOfKey = join(own, createHash("sha256").update(order.key).digest("hex").slice(0, 32))
         let lost = 0
-        for (let removed = 0; removed < order.times;) {
-          const entry = entryOf(worker, removed)
+        for (let n = 0; n < order.times; n++) {
+          const entry = entryOf(worker, n)
           yield* store.put(order.key, entry, "1 hour")
           if (!Option.contains(yield* store.get(order.key), entry)) lost++
           const lease = yield* store.lease(order.key, "1 hour")
@@ -86,9 +79,6 @@ export const perform = (order: Order): Effect.Effect<number, TokenStoreError> =>
             if (!(yield* lease.value.extend)) lost++
             yield* lease.value.release
           }
-          // Again and again at other moments of the others' work.
-          yield* Effect.sleep(removed % 5)
-          if (!existsSync(folderOfKey)) removed++
         }
         return lost
       }

@@ -24,15 +24,15 @@ export const pathsIn = (folder: string): ReadonlyArray<string> => [
 /** The store's own folder in the one that it is given. */
 export const own = (folder: string) => join(folder, "store-api-v1")
 
-/** A store with its folder, and the folder of its one key, `key`, once something was put there. */
+/** A store with its folder, the names of its files, and the path of the file of its one key, `key`. */
 export const started = Effect.gen(function*() {
   const folder = yield* newFolder
   const store = yield* storeOver(folder, (fs) => fs)
-  return { folder, store, folderOfKey: () => join(own(folder), readdirSync(own(folder))[0] ?? "") }
+  const files = () => readdirSync(own(folder)).sort()
+  const fileOf = (kind: "entry" | "lease") =>
+    join(own(folder), files().find((name) => name.endsWith(`.${kind}`)) ?? "nothing")
+  return { folder, store, files, fileOf }
 })
-
-export const fileIn = (folder: string, start: string) =>
-  join(folder, readdirSync(folder).find((name) => name.startsWith(start)) ?? "nothing")
 
 /** The store over a file system that is changed in some way. */
 export const storeOver = (folder: string, change: (fs: FileSystem.FileSystem) => FileSystem.FileSystem) =>
@@ -41,8 +41,49 @@ export const storeOver = (folder: string, change: (fs: FileSystem.FileSystem) =>
     return yield* Effect.provideService(FileTokenStore.make({ folder }), FileSystem.FileSystem, change(fs))
   }).pipe(Effect.provide(NodeContext.layer))
 
-/** As if nothing had changed there for two minutes. */
+/** Makes files look as if they had not changed for two minutes. */
 export const age = (...paths: ReadonlyArray<string>) => {
   const longAgo = Date.now() / 1000 - 120
   for (const path of paths) utimesSync(path, longAgo, longAgo)
 }
+
+const steps = [
+  "link",
+  "makeDirectory",
+  "readDirectory",
+  "readFileString",
+  "remove",
+  "rename",
+  "stat",
+  "writeFileString"
+]
+
+/** A file system that runs an effect before each of its steps. */
+export const inFrontOf =
+  (before: (step: string) => Effect.Effect<unknown>) => (fs: FileSystem.FileSystem): FileSystem.FileSystem =>
+    new Proxy(fs, {
+      get: (target, name, receiver) => {
+        const method: unknown = Reflect.get(target, name, receiver)
+        return typeof method === "function" && steps.includes(String(name))
+          ? (...parameters: ReadonlyArray<unknown>) =>
+            Effect.zipRight(
+              Effect.suspend(() => before(String(name))),
+              Reflect.apply(method, target, parameters) as Effect.Effect<unknown> // a method of `FileSystem`
+            )
+          : method
+      }
+    })
+
+/** Runs the test again and again, the effect before another step of the file system each time. Returns how many steps it has. */
+export const atEachStep = <A, E, R>(
+  test: (
+    at: (effect: Effect.Effect<unknown, unknown>) => (fs: FileSystem.FileSystem) => FileSystem.FileSystem
+  ) => Effect.Effect<A, E, R>
+) =>
+  Effect.gen(function*() {
+    for (let step = 1; true; step++) {
+      let count = 0
+      yield* test((effect) => inFrontOf(() => ++count === step ? Effect.orDie(effect) : Effect.void))
+      if (count < step) return count
+    }
+  })

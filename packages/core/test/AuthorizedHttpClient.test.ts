@@ -139,7 +139,7 @@ describe("AuthorizedHttpClient", () => {
         assert.strictEqual(yield* tokenRequests, 0)
       }))
 
-    it.scoped("not on a request that already carries the header, which stays in its errors", () =>
+    it.scoped("not on a request that already carries the header, and leaves that header in its errors", () =>
       Effect.gen(function*() {
         const failing = HttpClient.transformResponse(() => Effect.fail(transport))
         const transport = new HttpClientError.RequestError({
@@ -155,7 +155,7 @@ describe("AuthorizedHttpClient", () => {
         }
       }))
 
-    it.scoped("passes on an error of the given client's own, whatever it is", () =>
+    it.scoped("passes on every error of the given client that is not an HttpClientError", () =>
       Effect.gen(function*() {
         const { client: base } = yield* stubApi()
         for (const own of [undefined, "an invented error", new Error("an invented error")]) {

@@ -700,7 +700,7 @@ describe("TokenEndpoint's retries", () => {
         assert.strictEqual(without.token.scope, "")
       }))
 
-    it.effect("has a span of its own, sends no trace headers and shows no header in the span of the client", () =>
+    it.effect("has its own span, sends no trace headers, and redacts every header in the span of the client", () =>
       Effect.gen(function*() {
         const spans: Array<Tracer.Span> = []
         const native = yield* Effect.tracer
@@ -731,7 +731,7 @@ describe("TokenEndpoint's retries", () => {
         assert.doesNotHaveAnyKeys({ ...second?.headers }, ["traceparent", "b3"])
       }))
 
-    it.effect("of which the given client makes an error, as filterStatusOk does, is the refusal of the endpoint", () =>
+    it.effect("reports the refusal of the endpoint also when the given client turns statuses into errors", () =>
       Effect.gen(function*() {
         const body = `{"error":"invalid_client","error_description":"Unknown client"}`
         const { error } = yield* refused(
@@ -744,7 +744,7 @@ describe("TokenEndpoint's retries", () => {
         )
       }))
 
-    it.effect("that the given client repeats elsewhere, as followRedirects does, brings no token", () =>
+    it.effect("accepts no token from where the given client was redirected, but follows its own mapRequest", () =>
       Effect.gen(function*() {
         const redirect = FakeClient.reply(302, "", { location: "https://elsewhere.example/" })
         const following = changed(FakeClient.make(redirect, FakeClient.token), HttpClient.followRedirects(3))

@@ -16,6 +16,7 @@ import {
   TestClock
 } from "effect"
 import {
+  authUrl,
   credentials,
   credentialsOf,
   derivations,
@@ -163,6 +164,17 @@ describe("SharedTokenSource", () => {
       const { acquire } = yield* member(source, yield* TokenStore.makeMemory, { authUrl: "http://auth.shop.example" })
       yield* acquire(Option.none())
       yield* acquire(Option.none())
+      assert.strictEqual(yield* requests, 1)
+    }))
+
+  it.effect("the layer shares through the store in its context", () =>
+    Effect.gen(function*() {
+      const { requests, source } = yield* endpoint()
+      const layer = SharedTokenSource.layer({ authUrl, credentials }).pipe(
+        Layer.provide(Layer.merge(Layer.succeed(TokenSource.TokenSource, source), TokenStore.layerMemory))
+      )
+      const acquire = Effect.flatMap(TokenSource.TokenSource, ({ acquire }) => acquire(Option.none()))
+      yield* Effect.provide(Effect.zipRight(acquire, acquire), layer)
       assert.strictEqual(yield* requests, 1)
     }))
 

@@ -1,4 +1,11 @@
-import { HttpBody, HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
+import {
+  HttpBody,
+  HttpClient,
+  HttpClientError,
+  HttpClientRequest,
+  HttpClientResponse,
+  HttpIncomingMessage
+} from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
@@ -85,6 +92,9 @@ describe("what comes back from the authorized client lacks the header", () => {
       )
       deepStrictEqual(decoded, { orders: [1] })
       assert.include(String(response), "/v1/orders")
+      assert.include(String(response), "@effect/platform/HttpClientResponse")
+      assert.strictEqual(response[HttpClientResponse.TypeId], HttpClientResponse.TypeId)
+      assert.strictEqual(response[HttpIncomingMessage.TypeId], HttpIncomingMessage.TypeId)
       deepStrictEqual(shown(response), [])
     }))
 

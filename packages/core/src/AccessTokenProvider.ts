@@ -212,12 +212,13 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
           onSome: (held) => completedOr(outcome, held)
         })
 
-    /** A caller without a valid token gives up a renewal that hangs, to have the full time for an acquisition of its own. */
+    /** A caller gives up a renewal that hangs, to have the full time for an acquisition of its own. */
     const result = (acquisition: tokenState.Acquisition) =>
       Effect.flatMap(Ref.get(state), (current) => {
         const completion = Deferred.await(acquisition.completion)
-        if (Option.isNone(acquisition.renewalOf) || tokenState.hasValidToken(current, now())) return completion
-        const givingUp = clock.sleep(longestWaitForRenewal).pipe(
+        if (Option.isNone(acquisition.renewalOf)) return completion
+        const { withToken, withoutToken } = longestWaitForRenewal
+        const givingUp = clock.sleep(tokenState.hasValidToken(current, now()) ? withToken : withoutToken).pipe(
           Effect.zipRight(giveUp(acquisition)),
           Effect.zipRight(Effect.never)
         )
@@ -243,7 +244,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
         }
       })
 
-    /** Waits for a renewal, at most half of what is left of the cached token; then, or if it fails, serves that. */
+    /** Waits for a renewal, at most 20 s and half of what is left of the cached token; then, or if it fails, serves that. */
     const completedOr = (wait: tokenState.Wait, held: Held): Effect.Effect<AccessToken, AccessTokenError> =>
       // Interruptible, also for a caller who is not: a race waits until its loser has ended.
       Effect.raceFirst(
@@ -263,7 +264,6 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       Effect.suspend(() => source.acquire(acquisition.replacing)).pipe(
         Effect.withSpan("AccessTokenProvider.acquire", {
           root: true,
-          // Stryker disable next-line BooleanLiteral: a stack trace costs time, and names only this line
           captureStackTrace: false
         }),
         Effect.intoDeferred(acquisition.outcome),
@@ -298,8 +298,8 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
           (current) => tokenState.land(policy, current, { acquisition, exit, now: now(), chance })
         )
         yield* Effect.transposeMapOption(landed, (landed) => {
-          measure.landed(acquisition, landed)
-          return Deferred.done(acquisition.completion, landed.exit)
+          const completed = Deferred.done(acquisition.completion, landed.exit)
+          return Effect.zipRight(completed, Effect.sync(() => measure.landed(acquisition, landed)))
         })
         return landed
       })
@@ -332,8 +332,8 @@ const longestAcquisition = Duration.minutes(2)
 const giveUp = ({ outcome }: tokenState.Acquisition) =>
   Deferred.fail(outcome, new TokenRequestError({ reason: "Timeout", attempts: 0 }))
 
-/** As long as one attempt takes by default. */
-const longestWaitForRenewal = Duration.seconds(10)
+/** As long as the endpoint takes by default: an acquisition with a valid token, one attempt without. */
+const longestWaitForRenewal = { withToken: Duration.seconds(30), withoutToken: Duration.seconds(10) }
 
 /** How long the end of the scope waits for the finalizers of an acquisition, such as the release of a lease. */
 const longestClosing = Duration.seconds(10)

@@ -74,8 +74,7 @@ export const maxLife = 60 * 60_000
 export const maxRetryAfter = 60 * 60_000
 
 /**
- * While a token lives, no renewal begins within this time after the last token came: a source whose tokens are short, or
- * old when they come, is not asked without end. In milliseconds.
+ * While a token is valid, no renewal starts within this time after it arrived, however short its life is. In milliseconds.
  *
  * @see AccessTokenProvider.make
  *
@@ -264,21 +263,18 @@ export const pauses = (policy: TokenPolicy, options: {
 
 /**
  * How long after an acquisition caused by a rejection further rejections have no effect, in milliseconds: 1 second after a
- * minute without a rejection. Otherwise `previous`, doubled up to a minute if the rejected token was `suspect`: it had
- * replaced a rejected one, or had been rejected before.
+ * minute without a rejection, otherwise twice the `previous` interval, up to a minute.
  *
  * @example
  * ```ts
  * import { TokenPolicy } from "@store-api/core"
  *
- * const first = TokenPolicy.rejectionInterval(0, Infinity, false) // 1000
- * const second = TokenPolicy.rejectionInterval(first, 5000, true) // 2000
+ * const first = TokenPolicy.rejectionInterval(0, Infinity) // 1000
+ * const second = TokenPolicy.rejectionInterval(first, 5000) // 2000
  * ```
  *
  * @since 0.1.0
  * @category combinators
  */
-export const rejectionInterval = (previous: number, sinceLast: number, suspect: boolean): number =>
-  sinceLast >= rejectionMax
-    ? rejectionBase
-    : Math.min(Math.max(previous, rejectionBase) * (suspect ? 2 : 1), rejectionMax)
+export const rejectionInterval = (previous: number, sinceLast: number): number =>
+  sinceLast >= rejectionMax ? rejectionBase : Math.min(previous * 2, rejectionMax)

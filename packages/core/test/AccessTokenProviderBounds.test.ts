@@ -8,6 +8,14 @@ import { settle, token } from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
 import { clientId, clientSecret, credentialsOf, tokenBody } from "./support/wire.js"
 
+/** Calls `get` every 250 ms. */
+const tenMinutes = (provider: AccessTokenProvider.Service, virtual: VirtualClock.VirtualClock) =>
+  Effect.forEach(
+    Array.from({ length: 2400 }),
+    () => Effect.zipRight(Effect.exit(provider.get), virtual.advance(250)),
+    { discard: true }
+  )
+
 describe("AccessTokenProvider, in bounds", () => {
   describe("a source that never ends", () => {
     it.effect.each(
@@ -63,6 +71,36 @@ describe("AccessTokenProvider, in bounds", () => {
             const error = yield* Fiber.join(caller)
             assert.strictEqual("reason" in error && error.reason, "Timeout")
           })
+      ))
+
+    it.effect("in a renewal that refresh joins: refresh ends within 2 minutes and 30 seconds", () =>
+      run(
+        (n) => n === 1 ? token("one", "60 seconds") : Effect.never,
+        ({ provider, virtual }) =>
+          Effect.gen(function*() {
+            yield* provider.get
+            yield* virtual.advance("50 seconds")
+            yield* provider.get
+            const caller = yield* Effect.fork(Effect.flip(provider.refresh))
+            yield* virtual.advance(2.5 * minute)
+            assert.isTrue(Option.isSome(yield* Fiber.poll(caller)))
+          })
+      ))
+
+    it.effect("in a renewal whose token is rejected: a caller that waits for it ends within 2 minutes and 30 seconds", () =>
+      run(
+        (n) => n === 1 ? token("one") : Effect.never,
+        ({ provider, virtual }) =>
+          Effect.gen(function*() {
+            const first = yield* provider.get
+            yield* virtual.advance(hour - 2.9 * minute)
+            const caller = yield* Effect.fork(Effect.flip(provider.get))
+            yield* settle
+            yield* provider.invalidate(first)
+            yield* virtual.advance(2.5 * minute)
+            assert.isTrue(Option.isSome(yield* Fiber.poll(caller)))
+          }),
+        { leeway: "3 minutes" }
       ))
 
     it.effect("is interrupted after 2 minutes, and nothing is left running", () =>
@@ -122,6 +160,17 @@ describe("AccessTokenProvider, in bounds", () => {
         }))
     }))
 
+  it.effect("an API in place of the endpoint, which answers 401: at most 30 requests in 10 minutes", () =>
+    run(
+      () => Effect.fail(new AccessTokenError.TokenRefusedError({ reason: "Other", status: 401 })),
+      ({ calls, provider, virtual }) =>
+        Effect.gen(function*() {
+          yield* tenMinutes(provider, virtual)
+          assert.isAtMost(yield* calls, 30)
+          assert.isAtLeast(yield* calls, 10)
+        })
+    ))
+
   describe("429", () => {
     const limited = (retryAfter: Option.Option<number>) =>
       Effect.flatMap(DateTime.now, (now) =>
@@ -130,13 +179,6 @@ describe("AccessTokenProvider, in bounds", () => {
           status: 429,
           retryAt: Option.map(retryAfter, (millis) => DateTime.add(now, { millis }))
         }))
-
-    const tenMinutes = (provider: AccessTokenProvider.Service, virtual: VirtualClock.VirtualClock) =>
-      Effect.forEach(
-        Array.from({ length: 2400 }),
-        () => Effect.zipRight(Effect.exit(provider.get), virtual.advance(250)),
-        { discard: true }
-      )
 
     it.effect("without Retry-After: at most 30 requests in 10 minutes from a caller every 250 ms", () =>
       run(() => limited(Option.none()), ({ calls, provider, virtual }) =>

@@ -1,5 +1,4 @@
 import { assert, describe, it } from "@effect/vitest"
-import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessToken, type AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import type { Clock } from "effect"
 import { Deferred, Duration, Effect, Fiber, Layer, Option } from "effect"
@@ -104,7 +103,7 @@ describe("AccessTokenProvider, at the edges of a life", () => {
           }
         })))
 
-    it.effect("no timer is longer than timers can be", () =>
+    it.effect("no timer is longer than 2 minutes, and no caller with a token waits longer than 20 s, however long tokens live", () =>
       Effect.gen(function*() {
         const virtual = VirtualClock.make()
         const sleeps: Array<number> = []
@@ -122,8 +121,8 @@ describe("AccessTokenProvider, at the edges of a life", () => {
           yield* virtual.advance("36000 days")
           const caller = yield* Effect.fork(provider.get)
           yield* settle
-          deepStrictEqual(sleeps, [2 * minute, 2 ** 31 - 1, 2 * minute], "and the limits of two acquisitions")
-          yield* virtual.advance(2 ** 31 - 1)
+          assert.isAtMost(Math.max(...sleeps), 2 * minute)
+          yield* virtual.advance("20 seconds")
           assert.strictEqual(valueOf(yield* Fiber.join(caller)), "one")
         }).pipe(
           Effect.provide(Layer.provide(AccessTokenProvider.layer({ leeway: "3650 days" }), source.layer)),

@@ -240,10 +240,10 @@ describe("AccessTokenProvider, what it measures", () => {
               // The renewal is in the background: who starts it and who comes later are served.
               yield* Effect.all([provider.get, provider.get, provider.get])
               yield* joined(0)
+              yield* virtual.advance(minute + 45_000)
               const refreshing = yield* Effect.fork(provider.refresh)
               yield* settle
               yield* joined(1)
-              yield* virtual.advance(minute + 45_000)
               // Within the leeway callers wait; one of them is interrupted, and was one.
               const waiting = yield* Effect.forkAll(Array.makeBy(3, () => provider.get))
               const impatient = yield* Effect.fork(provider.get)

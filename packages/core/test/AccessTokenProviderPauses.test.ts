@@ -48,17 +48,19 @@ describe("AccessTokenProvider, at the ends of its pauses", () => {
           })
       ))
 
-    it.effect("another token is not disputed for the last one's sake", () =>
+    it.effect("the interval doubles also when the rejected token did not replace a rejected one", () =>
       run((n) => token(`token-${n}`), ({ provider, virtual }) =>
         Effect.gen(function*() {
           assert.isTrue(yield* effective(provider))
-          assert.isFalse(yield* effective(provider), "disputed")
+          assert.isFalse(yield* effective(provider), "within the interval")
           yield* provider.refresh
           yield* virtual.advance(1000)
           assert.isTrue(yield* effective(provider))
           yield* provider.get
-          yield* virtual.advance(1000)
-          assert.isTrue(yield* effective(provider), "the interval is of 1 s again")
+          yield* virtual.advance(1999)
+          assert.isFalse(yield* effective(provider), "the interval is of 2 s")
+          yield* virtual.advance(1)
+          assert.isTrue(yield* effective(provider))
         })))
   })
 

@@ -112,8 +112,8 @@ describe("AccessTokenProvider, in a process of its own", () => {
     60_000
   )
 
-  // A token of 8 s is renewed when 2 s or less are left of it. The endpoint holds back its second answer, until after the
-  // process was stopped and goes on.
+  // A token of 8 s is renewed when 2 s or less are left of it. The endpoint does not answer the second request, in
+  // the middle of which the process is stopped.
   it.concurrent.each([7, 40])(
     "stopped for %s s in the middle of a renewal: each later call succeeds, with one token request more",
     async (seconds) => {

@@ -19,8 +19,8 @@ const api = HttpClient.makeWith<never, never, never, never>(
 const ok = new Response("{}")
 
 /** Calls all routes at this interval, for ten minutes. Returns the statuses per route, and the token requests. */
-const callForTenMinutes = (routes: ReadonlyArray<string>, interval: number) =>
-  run((n) => token(`token-${n}`), ({ calls, provider, virtual }) =>
+const callForTenMinutes = (routes: ReadonlyArray<string>, interval: number, life?: number) =>
+  run((n) => token(`token-${n}`, life), ({ calls, provider, virtual }) =>
     Effect.gen(function*() {
       const client = yield* AuthorizedHttpClient.withAccessToken(api, { apiUrl: "https://api.store.example" }).pipe(
         Effect.provideService(AccessTokenProvider.AccessTokenProvider, provider)
@@ -56,6 +56,18 @@ describe("AuthorizedHttpClient, an API that always answers 401", () => {
         for (const route of healthy) deepStrictEqual([...statuses.get(route) ?? []], [200], route)
         assert.isAtMost(tokenRequests, 20)
         assert.isAtLeast(tokenRequests, 8, "it does try again")
+      })
+  )
+
+  it.effect.each([10_000, 30_000, 60_000])(
+    "costs at most 20 token requests more than an API that works, with tokens of %i ms",
+    (life) =>
+      Effect.gen(function*() {
+        for (const interval of [400, 2000, 5000, 11_000, 31_000]) {
+          const works = yield* callForTenMinutes(["/healthy"], interval, life)
+          const rejects = yield* callForTenMinutes(["/rejecting"], interval, life)
+          assert.isAtMost(rejects.tokenRequests, works.tokenRequests + 20, `every ${interval} ms`)
+        }
       })
   )
 })

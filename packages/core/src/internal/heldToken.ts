@@ -33,7 +33,6 @@ export interface Held {
 }
 
 /** Of no token: no clock reads within it, so its answer is never given. */
-// Stryker disable next-line ObjectLiteral: of a window without bounds nothing is within either
 export const neverFresh: FreshWindow = {
   from: Infinity,
   until: 0,
@@ -86,9 +85,9 @@ export const zoneOf = ({ diesAt, margins, token }: Held, now: Instant): TokenPol
 
 export const isLive = (held: Held, now: Instant): boolean => zoneOf(held, now) !== "Expired"
 
-/** Half of what is left of a token, in whole milliseconds that a timer can count: no caller waits longer for its renewal. */
+/** Half of what is left of a token, at most 20 s, in whole milliseconds: no caller waits longer for its renewal. */
 export const halfOfRemaining = ({ diesAt, token }: Held, now: Instant): number =>
-  Math.min(Math.floor(Math.min(token.expiresAt.epochMillis - now.wall, diesAt - now.monotonic) / 2), 2 ** 31 - 1)
+  Math.min(Math.floor(Math.min(token.expiresAt.epochMillis - now.wall, diesAt - now.monotonic) / 2), 20_000)
 
 /** Why the held token is past its life; what only the monotonic clock says is `Elapsed`. */
 export const expiredError = (

@@ -82,8 +82,6 @@ interface Holding {
   readonly _tag: "Holding"
   readonly window: FreshWindow
   readonly held: Held
-  /** The token replaced a rejected one, or was rejected itself without effect. */
-  readonly suspect: boolean
   readonly activity: Activity
   readonly history: History
 }
@@ -202,7 +200,7 @@ export const refresh = (state: State, now: Instant): Transition<Wait | Start | F
 
 /**
  * An API rejected a token. The first rejection drops the cached token. After the acquisition that replaces it, further
- * rejections have no effect for an interval, which doubles each time the replacement is rejected too.
+ * rejections have no effect for an interval, which doubles with each rejection that has an effect.
  */
 export const reject = (
   state: State,
@@ -210,10 +208,9 @@ export const reject = (
   token: AccessToken
 ): Transition<"Dropped" | "Kept" | "NotCached"> => {
   if (state._tag !== "Holding" || !sameValue(state.held.token, token)) return ["NotCached", state]
-  const { activity, held, suspect } = state
+  const { activity, held } = state
   const history = { ...state.history, rejectedAt: now.monotonic }
-  if (now.monotonic < history.keepUntil) return ["Kept", { ...state, suspect: true, history }]
-  const sinceLast = now.monotonic - state.history.rejectedAt
+  if (now.monotonic < history.keepUntil) return ["Kept", { ...state, history }]
   return ["Dropped", {
     _tag: "Empty",
     window: neverFresh,
@@ -221,7 +218,10 @@ export const reject = (
     activity: activity._tag === "Acquiring" ? { ...activity, becauseRejected: true } : activity,
     history: {
       ...history,
-      rejectionInterval: TokenPolicy.rejectionInterval(history.rejectionInterval, sinceLast, suspect)
+      rejectionInterval: TokenPolicy.rejectionInterval(
+        history.rejectionInterval,
+        now.monotonic - state.history.rejectedAt
+      )
     }
   }]
 }
@@ -267,7 +267,6 @@ export const land = (
       _tag: "Holding",
       window: held.window,
       held,
-      suspect: becauseRejected || (state._tag === "Holding" && state.suspect && repeated),
       activity: progress ? idle : {
         _tag: "CoolingDown",
         untilWhileHolding: after(now, TokenPolicy.pause(policy, renewalsWithoutProgress, chance)),
@@ -352,9 +351,10 @@ const failed = (
   }]
 }
 
-/** The endpoint rejected the credentials or limits the rate: asking again soon does not help. */
+/** The endpoint, or an API in its place, rejected the credentials, or limits the rate: asking again soon does not help. */
 const isRefusal = (error: AccessTokenError): boolean =>
-  error._tag === "TokenRefusedError" && (error.reason === "InvalidClient" || error.reason === "RateLimited")
+  error._tag === "TokenRefusedError" &&
+  (error.reason === "InvalidClient" || error.reason === "RateLimited" || error.status === 401)
 
 /** A typed failure, or the cause of a defect. A source that interrupted itself failed. */
 const failureOf = (cause: Cause.Cause<AccessTokenError>): Either.Either<Cause.Cause<never>, AccessTokenError> =>

@@ -144,6 +144,8 @@ const check = (steps: ReadonlyArray<Step>) =>
     const violations: Array<unknown> = []
     // A moved clock or a rejection may take the living token from a caller who waits for its renewal.
     let disturbances = 0
+    let frozen = 0
+    let effectiveRejections = 0
     let inFlight = 0
     let requests = 0
     let refreshing = false
@@ -309,12 +311,16 @@ const check = (steps: ReadonlyArray<Step>) =>
         const before = yield* provider.status
         const started = virtual.monotonic()
         const disturbedBefore = disturbances
+        const frozenBefore = frozen
         const remaining = Option.match(before.expiresAt, {
           onNone: () => Infinity,
           onSome: (at) => at.epochMillis - virtual.wall()
         })
         const exit = yield* Effect.exit(ask)
         const waited = virtual.monotonic() - started
+        if (frozen === frozenBefore) {
+          assert.isAtMost(waited, 150 * second, "a caller waited longer than 2 minutes and 30 seconds")
+        }
         if (Exit.isSuccess(exit)) {
           assert.isTrue(isLive(exit.value), "no token past its life by either clock")
           seen.push(exit.value)
@@ -360,7 +366,12 @@ const check = (steps: ReadonlyArray<Step>) =>
         case "Invalidate": {
           const token = seen[seen.length - 1 - step.which]
           disturbances++
-          return token === undefined ? Effect.void : provider.invalidate(token)
+          if (token === undefined) return Effect.void
+          return Effect.gen(function*() {
+            const before = yield* provider.status
+            yield* provider.invalidate(token)
+            if (before.zone !== "Empty" && (yield* provider.status).zone === "Empty") effectiveRejections++
+          })
         }
         case "Advance":
           return virtual.advance(step.millis)
@@ -373,15 +384,22 @@ const check = (steps: ReadonlyArray<Step>) =>
           return Effect.sync(() => virtual.jump(step.millis))
         case "Freeze":
           disturbances++
+          frozen++
           return Effect.sync(() => virtual.freeze(step.millis))
         case "Loop":
-          return Effect.forEach(Array.from({ length: step.calls }), () =>
-            Effect.gen(function*() {
-              yield* perform({ _tag: "Get" })
-              yield* settle
-              if (step.rejected) yield* perform({ _tag: "Invalidate", which: 0 })
-              yield* virtual.advance(step.interval)
-            }), { discard: true })
+          return Effect.gen(function*() {
+            const before = { rejections: effectiveRejections, at: virtual.monotonic() }
+            yield* Effect.forEach(Array.from({ length: step.calls }), () =>
+              Effect.gen(function*() {
+                yield* perform({ _tag: "Get" })
+                yield* settle
+                if (step.rejected) yield* perform({ _tag: "Invalidate", which: 0 })
+                yield* virtual.advance(step.interval)
+              }), { discard: true })
+            const minutes = (virtual.monotonic() - before.at) / (60 * second)
+            const most = 7 + minutes
+            demand(() => assert.isAtMost(effectiveRejections - before.rejections, most, "rejections with an effect"))
+          })
         case "Endpoint":
           return Effect.sync(() => {
             mode = step.mode

@@ -72,6 +72,9 @@ const maxRetries = 5
 const firstPause = 200
 const longestPause = 1000
 
+/** How long reading changed credentials may take, after the endpoint rejected the first ones. */
+const longestReading = 10_000
+
 const path = "/v1/oauth/accesstoken"
 
 /**
@@ -252,10 +255,19 @@ const acquisition = (
           return yield* Effect.delay(retried(attempt), wait)
         }))
 
+    /** Credentials that cannot be read now do not hide what the endpoint said. */
+    const readAgain = (refusal: AccessTokenError) =>
+      Effect.flatMap(monotonicMillis, (now) =>
+        Effect.timeout(credentials, Math.min((end - now) / 2, longestReading)).pipe(
+          Effect.catchAllCause(() =>
+            Effect.fail(refusal)
+          )
+        ))
+
     return Effect.flatMap(credentials, (first) =>
       Effect.catchTag(retried(counted(first)), "TokenRefusedError", (error) =>
         error.reason === "InvalidClient"
-          ? Effect.flatMap(credentials, (second) =>
+          ? Effect.flatMap(readAgain(error), (second) =>
             Equal.equals(first, second) ? Effect.fail(error) : retried(counted(second)))
           : Effect.fail(error))).pipe(
         Effect.interruptible, // so that the deadline holds in a finalizer too

@@ -366,15 +366,7 @@ describe("TokenEndpoint's retries", () => {
 
     it.effect.each(
       [
-        ["never come and cannot be interrupted", () => Effect.uninterruptible(Effect.never), 0],
-        [
-          "never come when they are read again",
-          () => {
-            let reads = 0
-            return Effect.suspend(() => reads++ === 0 ? Effect.succeed(credentialsOf(clientId, "old")) : Effect.never)
-          },
-          1
-        ]
+        ["never come and cannot be interrupted", () => Effect.uninterruptible(Effect.never), 0]
       ] as const
     )("credentials that %s end within the deadline", ([, credentials, attempts]) =>
       Effect.gen(function*() {
@@ -533,6 +525,29 @@ describe("TokenEndpoint's retries", () => {
         assert.strictEqual(error._tag, "TokenRefusedError")
         deepStrictEqual([secretsSent(client), state.reads], [["old"], 2])
       }))
+
+    it.effect.each(
+      [
+        ["fails", Effect.fail(new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "is missing" }))],
+        ["dies", Effect.die("an invented defect")],
+        ["does not end", Effect.never]
+      ] as const
+    )(
+      "are not tried again if reading them %s: the error is what the endpoint said",
+      ([, second]) =>
+        Effect.gen(function*() {
+          for (const [deadline, longest] of [["30 seconds", 10_000], ["4 seconds", 2000]] as const) {
+            let reads = 0
+            const credentials = Effect.suspend(() =>
+              ++reads === 1 ? Effect.succeed(credentialsOf(clientId, clientSecret)) : second
+            )
+            const { error, took } = yield* refused(FakeClient.make(invalid), { credentials, deadline })
+            assert(error._tag === "TokenRefusedError")
+            assert.strictEqual(error.reason, "InvalidClient")
+            assert.isAtMost(took, longest)
+          }
+        })
+    )
 
     it.effect("are never tried a third time, though they change again", () =>
       Effect.gen(function*() {

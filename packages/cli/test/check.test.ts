@@ -218,6 +218,19 @@ describe("store-api check names the cause", () => {
       deepStrictEqual([local.code, local.steps[1]?.name], [0, "name lookup"])
     }))
 
+  it.scopedLive("the URL of an API in place of the service's: where the request goes, and what to check", () =>
+    Effect.gen(function*() {
+      const challenge = { "WWW-Authenticate": "Bearer realm=\"an API\"" }
+      const { emulator, user } = yield* startedWith({}, Fault.status(401, { headers: challenge, times: Infinity }))
+      const steps = yield* fails(withEnv(user, { STORE_API_AUTH_URL: `${emulator.url}/` }), [], {
+        step: "token request",
+        said: /\(401\)/,
+        remedy: /STORE_API_AUTH_URL, which leads to an API/,
+        code: 4
+      })
+      assert.include(steps[0]?.said ?? "", `POST ${emulator.url}/v1/oauth/accesstoken`)
+    }))
+
   it.scopedLive("a redirect, and where to", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* startedWith({}, Scenario.get("token/redirect-302"))

@@ -68,6 +68,9 @@ export const canBeAsked = (
     Effect.provide(Layer.merge(AccessTokenProvider.layerTest(Effect.never), NodeHttp.layer()))
   )
 
+/** Where the token request goes, for whoever configured another service's URL. */
+export const tokenRequest = ({ href }: URL): string => `POST ${href.replace(/\/+$/, "")}/v1/oauth/accesstoken`
+
 /** Asks for a token, which is not kept. */
 export const requestToken = (
   { allowInsecure, authUrl, credentials }: Settings,

@@ -21,8 +21,8 @@ export const run = (given: Given, path: Option.Option<string>) =>
   Effect.gen(function*() {
     if (Option.isSome(path)) yield* apiPath.checked(path.value)
     const attempts: answers.Attempts = yield* Ref.make<ReadonlyArray<Option.Option<answers.Seen>>>([])
-    const { authUrl, ...found } = yield* step("configuration", configured(given, path), ({ origins }) =>
-      origins.join(", "))
+    const { authUrl, ...found } = yield* step("configuration", configured(given, path), ({ authUrl, origins }) =>
+      [...origins, answers.tokenRequest(authUrl)].join(", "))
     yield* reach(authUrl, "STORE_API_AUTH_URL")
     const { token } = yield* step(
       "token request",

@@ -132,6 +132,18 @@ describe("with a token that is no good the API is 401 with invalid_token", () =>
       assert.strictEqual(answer.headers["www-authenticate"], invalid("expired"))
     }))
 
+  it.scoped("forgotten an hour after its end, so that an emulator may run for days", () =>
+    Effect.gen(function*() {
+      const { tokens, url } = yield* Emulator.make({ tokenLife: "1 minute" })
+      yield* getToken(url)
+      yield* TestClock.adjust("60 minutes")
+      yield* getToken(url)
+      assert.lengthOf(yield* tokens, 2)
+      yield* TestClock.adjust("1 minute")
+      yield* getToken(url)
+      assert.lengthOf(yield* tokens, 2)
+    }))
+
   it.scopedLive("expired, on the real clock", () =>
     Effect.gen(function*() {
       const { url } = yield* Emulator.make({ tokenLife: "100 millis" })

@@ -23,6 +23,9 @@ export interface Tokens {
   readonly heldBy: (text: string) => boolean
 }
 
+/** How long an emulator knows a token after its end. */
+const hour = 3_600_000
+
 /** 32 random bytes in base64: a `b64token` of RFC 6750 that can hold each of `+`, `/` and `=`. */
 const randomToken = () => randomBytes(32).toString("base64")
 const looksLikeToken = /[A-Za-z0-9+/]{43}=/g
@@ -40,6 +43,14 @@ export const make = (settings: Settings): Tokens => {
     return remainingMillis > 0 ? { _tag: "Live", token, remainingMillis } : { _tag: "Expired" }
   }
 
+  /** In the order of issue, tokens expire in that order too. */
+  const forgetOld = (now: number) => {
+    for (const [value, { expiresAt }] of issued) {
+      if (DateTime.toEpochMillis(expiresAt) > now - hour) return
+      issued.delete(value)
+    }
+  }
+
   const issue = (client: Client) =>
     Effect.map(Clock.currentTimeMillis, (now) => {
       if (settings.repeatToken) {
@@ -54,6 +65,7 @@ export const make = (settings: Settings): Tokens => {
         expiresAt: DateTime.unsafeMake(now + settings.tokenLifeMillis),
         revoked: false
       }
+      forgetOld(now)
       issued.set(value, token)
       latest.set(client.clientId, value)
       return { token, remainingMillis: settings.tokenLifeMillis }

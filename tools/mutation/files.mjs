@@ -52,6 +52,12 @@ export const slow = [
   "no description holds"
 ]
 
+/** Why no test finds a survivor, by the words with which its line begins. */
+export const explanations = {
+  "captureStackTrace: false": "a stack trace only costs time",
+  "export const neverFresh": "without bounds, nothing is within the window either"
+}
+
 const modules = {
   core: {
     AccessTokenError: ["AccessTokenError"],

@@ -52,7 +52,7 @@ const reached = [
   step(
     "ok  ",
     "configuration",
-    "STORE_API_AUTH_URL: the environment, .*STORE_API_CLIENT_SECRET: the (environment|prompt)"
+    "STORE_API_AUTH_URL: the environment, .*STORE_API_CLIENT_SECRET: the (environment|prompt), POST http://.*/v1/oauth/accesstoken"
   ),
   step("ok  ", "name lookup", "127\\.0\\.0\\.1 is an address"),
   step("ok  ", "connection", "127\\.0\\.0\\.1 port \\d+")

@@ -284,7 +284,12 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
           // A value from a source that is not a token makes `land` throw: then that is the defect.
           Effect.catchAllDefect(land(acquisition, exit), (defect) => land(acquisition, Exit.die(defect)))
         ),
-        Effect.flatMap(Effect.transposeMapOption((landed) => report(acquisition, landed))),
+        Effect.flatMap(Effect.transposeMapOption((landed) =>
+          Effect.flatMap(
+            Ref.get(state),
+            (current) => report(acquisition, landed, tokenState.hasValidToken(current, now()))
+          )
+        )),
         // A logger that throws does not change the result.
         Effect.catchAllDefect(() => Effect.void),
         Effect.uninterruptible
@@ -439,7 +444,8 @@ export const layerTest = (
 /** Callers never see the failure of a renewal, so it is logged. The failure of any other acquisition is its callers'. */
 const report = (
   { renewalOf }: tokenState.Acquisition,
-  { exit, valid }: tokenState.Landed
+  { exit }: tokenState.Landed,
+  valid: boolean
 ): Effect.Effect<void> => {
   if (Exit.isSuccess(exit)) {
     return Effect.logDebug("Access token acquired").pipe(

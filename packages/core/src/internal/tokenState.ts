@@ -46,7 +46,6 @@ interface Idle {
 interface Acquiring {
   readonly _tag: "Acquiring"
   readonly acquisition: Acquisition
-  readonly becauseRejected: boolean
 }
 
 /** No request is sent until one of the clocks reaches these moments. Without an error, a renewal brought no progress. */
@@ -123,11 +122,10 @@ export interface Fail {
 /** What a caller does, by the events `get` and `refresh`. */
 export type Outcome = Serve | Wait | Start | Fail
 
-/** The result of an acquisition. `valid`: whether a valid token is cached now. */
+/** The result of an acquisition. */
 export interface Landed {
   readonly exit: Exit.Exit<Held, AccessTokenError>
   readonly cooldown: Option.Option<"Failure" | "NoProgress">
-  readonly valid: boolean
 }
 
 type Transition<Result> = readonly [Result, State]
@@ -140,7 +138,7 @@ export const initial: State = {
   rejected: Option.none(),
   activity: idle,
   history: {
-    acquiredAt: -Infinity,
+    acquiredAt: 0,
     failures: 0,
     renewalsWithoutProgress: 0,
     rejectedAt: -Infinity,
@@ -208,14 +206,14 @@ export const reject = (
   token: AccessToken
 ): Transition<"Dropped" | "Kept" | "NotCached"> => {
   if (state._tag !== "Holding" || !sameValue(state.held.token, token)) return ["NotCached", state]
-  const { activity, held } = state
+  const { held } = state
   const history = { ...state.history, rejectedAt: now.monotonic }
   if (now.monotonic < history.keepUntil) return ["Kept", { ...state, history }]
   return ["Dropped", {
     _tag: "Empty",
     window: neverFresh,
     rejected: Option.some(held),
-    activity: activity._tag === "Acquiring" ? { ...activity, becauseRejected: true } : activity,
+    activity: state.activity,
     history: {
       ...history,
       rejectionInterval: TokenPolicy.rejectionInterval(
@@ -241,8 +239,7 @@ export const land = (
   if (state._tag === "Closed" || state.activity._tag !== "Acquiring" || state.activity.acquisition !== acquisition) {
     return [Option.none(), state]
   }
-  const { becauseRejected } = state.activity
-  const history = becauseRejected
+  const history = wasRejected(state)
     ? { ...state.history, keepUntil: now.monotonic + state.history.rejectionInterval }
     : state.history
   if (Exit.isFailure(exit)) return failed(policy, { ...state, history }, ended, failureOf(exit.cause))
@@ -260,8 +257,7 @@ export const land = (
   return [
     Option.some({
       exit: Exit.succeed(held),
-      cooldown: progress ? Option.none() : Option.some("NoProgress"),
-      valid: true
+      cooldown: progress ? Option.none() : Option.some("NoProgress")
     }),
     {
       _tag: "Holding",
@@ -299,10 +295,9 @@ const start = (
     completion: Deferred.unsafeMake(FiberId.none),
     outcome: Deferred.unsafeMake(FiberId.none)
   }
-  const becauseRejected = state._tag === "Empty" && Option.isSome(state.rejected)
   return [
     { _tag: "Start", acquisition, then: then(acquisition) },
-    { ...state, activity: { _tag: "Acquiring", acquisition, becauseRejected } }
+    { ...state, activity: { _tag: "Acquiring", acquisition } }
   ]
 }
 
@@ -314,6 +309,9 @@ const waitFor = (acquisition: Acquisition): Wait => ({
 })
 
 const waitForNew = (acquisition: Acquisition): Wait => ({ ...waitFor(acquisition), mustBeNew: true })
+
+/** Whether the acquisition that ended was caused by a rejection, or its token was rejected meanwhile. */
+const wasRejected = (state: Open): boolean => state._tag === "Empty" && Option.isSome(state.rejected)
 
 /** The token that an acquisition replaces: the cached one, or the one that an API rejected. */
 const lastHeld = (state: Open): Option.Option<Held> =>
@@ -344,7 +342,7 @@ const failed = (
     Option.some(DateTime.unsafeMake((valid ? untilWhileHolding : untilWhileFailing).wall))
   )
   const exit = Either.match(failure, { onLeft: () => Exit.fail(reported), onRight: Exit.failCause })
-  return [Option.some({ exit, cooldown: Option.some("Failure"), valid }), {
+  return [Option.some({ exit, cooldown: Option.some("Failure") }), {
     ...state,
     activity: { _tag: "CoolingDown", untilWhileHolding, untilWhileFailing, error: Option.some(reported) },
     history: { ...state.history, failures }
@@ -383,7 +381,7 @@ const failingWith = (activity: Activity, now: Instant): Option.Option<AccessToke
   return Option.map(
     activity.error,
     (error) =>
-      Option.exists(error.retryAt, (at) => Math.abs(at.epochMillis - until) <= 1)
+      Option.exists(error.retryAt, (at) => at.epochMillis === until)
         ? error
         : withRetryAt(error, Option.some(DateTime.unsafeMake(until)))
   )

@@ -82,10 +82,8 @@ const modules = {
     TokenResponse: ["TokenResponse"],
     TokenSource: ["StoreAuth"],
     TokenStore: ["TokenStore"],
-    TokenEndpoint: ["TokenEndpointRetries", "StoreAuth"],
     SharedTokenSource: sharing,
     AccessTokenProvider: provider,
-    AuthorizedHttpClient: ["AuthorizedHttpClient", "leaks/hiddenHeader", "StoreAuth", "AuthorizedHttpClientBodies"],
     StoreAuth: ["StoreAuth", "StoreAuthConfig"],
     "internal/baseUrl": ["internals"],
     "internal/boundedBody": ["internals"],
@@ -116,7 +114,6 @@ const modules = {
   },
   redis: {
     RedisTokenStore: ["RedisTokenStore"],
-    "internal/connection": ["connection", "RedisTokenStore", "tls"],
     "internal/reason": ["RedisTokenStore"]
   }
 }

@@ -7,7 +7,9 @@ const source = (name: string) => new URL(`./packages/${name}/src`, import.meta.u
 const workers = availableParallelism() + 2
 
 const isLong = ({ moduleId }: TestSpecification) =>
-  /\/leaks\/(undici|clients)|\/AccessTokenProvider\w*\.slow|\/(alerts|fleet|packages|process|programs)\.slow/.test(moduleId)
+  /\/leaks\/(undici|clients)|\/AccessTokenProvider\w*\.slow|\/(alerts|fleet|packages|process|programs)\.slow/.test(
+    moduleId
+  )
 
 /** On its first run, Vitest starts large files first. The files that take longest are small. */
 class LongestFirst extends BaseSequencer {

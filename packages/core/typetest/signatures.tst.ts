@@ -288,7 +288,7 @@ test("TokenPolicy", () => {
     }) => TokenPolicy.Pauses
   >()
   expect(TokenPolicy.rejectionInterval).type.toBe<
-    (previous: number, sinceLast: number, suspect: boolean) => number
+    (previous: number, sinceLast: number) => number
   >()
   expect(TokenPolicy.pause).type.toBe<(policy: Policy, inARow: number, chance: number) => number>()
 })

@@ -51,7 +51,8 @@ export const checks = (worker: string): ReadonlyArray<Check> => [
     })
   },
   {
-    name: "workerd: … and delays the next caller when a request ends before the renewal that it started, as the page says",
+    name:
+      "workerd: … and delays the next caller when a request ends before the renewal that it started, as the page says",
     run: Effect.gen(function*() {
       const emulator = yield* Effect.flatMap(Laboratory, (laboratory) => laboratory.emulator({ tokenLife: "12000" }))
       const one = ask(worker, "shared", emulator)

@@ -63,7 +63,7 @@ describe("AuthorizedHttpClient, an API that always answers 401", () => {
     "costs at most 20 token requests more than an API that works, with tokens of %i ms",
     (life) =>
       Effect.gen(function*() {
-        for (const interval of [400, 2000, 5000, 11_000, 31_000]) {
+        for (const interval of [2000, 5000, 11_000, 31_000]) {
           const works = yield* callForTenMinutes(["/healthy"], interval, life)
           const rejects = yield* callForTenMinutes(["/rejecting"], interval, life)
           assert.isAtMost(rejects.tokenRequests, works.tokenRequests + 20, `every ${interval} ms`)

@@ -328,7 +328,7 @@ describe("TokenEndpoint", () => {
 
       it.scopedLive("nobody listens: Transport with ECONNREFUSED", () =>
         Effect.gen(function*() {
-          const error = yield* Effect.flip(acquire(client, yield* CaptureServer.nobody))
+          const error = yield* Effect.flip(acquire(client, CaptureServer.nothing))
           isRequestError(error, "Transport", 6)
           deepStrictEqual("code" in error ? error.code : undefined, Option.some("ECONNREFUSED"))
           assert.include(error.message, "ECONNREFUSED")

@@ -73,9 +73,11 @@ describe.concurrent.each(clients)("around the exchange, $name", ({ layer }) => {
 
   it.scopedLive("nobody listens: Transport with ECONNREFUSED, retried within the deadline", () =>
     Effect.gen(function*() {
-      const url = yield* CaptureServer.nobody
       const error = yield* Effect.scoped(
-        Effect.flatMap(provider(url, ClientCredentials.make(client(before))), ({ get }) => Effect.flip(get))
+        Effect.flatMap(
+          provider(CaptureServer.nothing, ClientCredentials.make(client(before))),
+          ({ get }) => Effect.flip(get)
+        )
       )
       assert(error._tag === "TokenRequestError")
       assert.strictEqual(error.reason, "Transport")

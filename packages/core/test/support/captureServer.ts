@@ -152,11 +152,5 @@ export const endless = (status: number): Answer => (socket) => {
   pump()
 }
 
-/** A base URL on loopback where nobody listens. */
-export const nobody: Effect.Effect<string> = Effect.async((resume) => {
-  const server = Net.createServer()
-  server.listen(0, "127.0.0.1", () => {
-    const { port } = server.address() as Net.AddressInfo
-    server.close(() => resume(Effect.succeed(`http://127.0.0.1:${port}`)))
-  })
-})
+/** Nothing listens there: a port that no system gives away by itself, which a port that was closed may be. */
+export const nothing = "http://127.0.0.1:2"

@@ -16,7 +16,6 @@ const provider = [
   "Bounds"
 ].map((name) => `AccessTokenProvider${name}`)
 const sharing = ["", "Lease", "Waiting", "Outage", "Sealing"].map((name) => `SharedTokenSource${name}`)
-const endpoint = ["TokenEndpointRetries", "TokenEndpoint"]
 const fileStore = ["FileTokenStore"]
 
 export const least = 95

@@ -27,6 +27,7 @@ const optionOf = (name: string, { alias, many, text, value }: flags.Flag): Optio
 
 /** By the table, of which both the options and the type of their values are made. */
 const optionsOf = <F extends flags.Flags>(table: F): Options.Options<flags.Values<F>> =>
+  // `Object.fromEntries` loses the names of the fields.
   Options.all(
     Object.fromEntries(Object.entries<flags.Flag>(table).map(([name, flag]) => [name, optionOf(name, flag)]))
   ) as unknown as Options.Options<flags.Values<F>>

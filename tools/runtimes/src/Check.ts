@@ -4,7 +4,7 @@ import { StoreAuth } from "@store-api/core"
 import { Cause, Data, Effect, Exit, Layer, Redacted, type Scope } from "effect"
 import { type Emulator, Laboratory, make } from "./Laboratory.js"
 
-/** No server has this port, and no system gives it away by itself. `fetch` does not forbid it. */
+/** Nothing listens on this port, and the system assigns it to no server. `fetch` allows it. */
 export const nothingListens = "http://127.0.0.1:2"
 
 export interface Check {

@@ -68,7 +68,7 @@ export const canBeAsked = (
     Effect.provide(Layer.merge(AccessTokenProvider.layerTest(Effect.never), NodeHttp.layer()))
   )
 
-/** Where the token request goes, for whoever configured another service's URL. */
+/** The URL of the token request, which shows a wrong base URL. */
 export const tokenRequest = ({ href }: URL): string => `POST ${href.replace(/\/+$/, "")}/v1/oauth/accesstoken`
 
 /** Asks for a token, which is not kept. */

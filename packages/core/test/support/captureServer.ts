@@ -152,5 +152,5 @@ export const endless = (status: number): Answer => (socket) => {
   pump()
 }
 
-/** Nothing listens there: a port that no system gives away by itself, which a port that was closed may be. */
+/** Nothing listens on this port. The system may assign a port that was just closed to another server, but never this one. */
 export const nothing = "http://127.0.0.1:2"

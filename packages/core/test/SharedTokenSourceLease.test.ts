@@ -4,6 +4,23 @@ import { TokenStore } from "@store-api/core"
 import { Deferred, Effect, Exit, Fiber, Option, Ref } from "effect"
 import { drive, endpoint, fullToken, member, outage, valueOf, valuesOf, watched } from "./support/fleet.js"
 
+/** A store in memory whose leases are extended like this; `number` counts from 1. */
+const extending = (extend: (lease: TokenStore.Lease, number: number) => TokenStore.Lease["extend"]) =>
+  Effect.map(Effect.all([TokenStore.makeMemory, Ref.make(0)]), ([memory, extended]) => ({
+    extensions: Ref.get(extended),
+    store: TokenStore.TokenStore.of({
+      ...memory,
+      lease: (key, duration) =>
+        Effect.map(
+          memory.lease(key, duration),
+          Option.map((lease) => ({
+            ...lease,
+            extend: Effect.flatMap(Ref.updateAndGet(extended, (n) => n + 1), (number) => extend(lease, number))
+          }))
+        )
+    })
+  }))
+
 describe("SharedTokenSource, an acquisition that does not go well", () => {
   it.effect("fails for those who asked for it; the next one asks again", () =>
     Effect.gen(function*() {
@@ -52,31 +69,17 @@ describe("SharedTokenSource, an acquisition that does not go well", () => {
   it.effect("that takes longer than the lease keeps it also when it could not be extended once", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint({ takes: 12_000 })
-      const memory = yield* TokenStore.makeMemory
-      const extended = yield* Ref.make(0)
-      const store = TokenStore.TokenStore.of({
-        ...memory,
-        lease: (key, duration) =>
-          Effect.map(
-            memory.lease(key, duration),
-            Option.map((lease) => ({
-              ...lease,
-              extend: Effect.flatMap(
-                Ref.updateAndGet(extended, (n) => n + 1),
-                (number) =>
-                  number === 2
-                    ? new TokenStore.TokenStoreError({ operation: "extend", reason: "ECONNRESET" })
-                    : lease.extend
-              )
-            }))
-          )
-      })
+      const { extensions, store } = yield* extending((lease, number) =>
+        number === 2
+          ? new TokenStore.TokenStoreError({ operation: "extend", reason: "ECONNRESET" })
+          : lease.extend
+      )
       const members = yield* Effect.all(Effect.replicate(member(source, store, { lease: "3 seconds" }), 3))
       const all = Effect.forEach(members, ({ acquire }) => acquire(Option.none()), { concurrency: "unbounded" })
       const { exit } = yield* drive(yield* Effect.fork(all))
       deepStrictEqual(valuesOf(exit), ["token-1"])
       assert.strictEqual(yield* requests, 1)
-      assert.isAtLeast(yield* Ref.get(extended), 10)
+      assert.isAtLeast(yield* extensions, 10)
     }))
 
   it.effect("that takes longer than their patience is not waited for", () =>
@@ -120,20 +123,11 @@ describe("SharedTokenSource, a lease", () => {
   it.effect("that is lost is not extended again", () =>
     Effect.gen(function*() {
       const { source } = yield* endpoint({ takes: 12_000 })
-      const memory = yield* TokenStore.makeMemory
-      const extended = yield* Ref.make(0)
-      const store = TokenStore.TokenStore.of({
-        ...memory,
-        lease: (key, duration) =>
-          Effect.map(
-            memory.lease(key, duration),
-            Option.map((lease) => ({ ...lease, extend: Effect.as(Ref.update(extended, (n) => n + 1), false) }))
-          )
-      })
+      const { extensions, store } = yield* extending(() => Effect.succeed(false))
       const { acquire } = yield* member(source, store, { lease: "3 seconds" })
       const { exit } = yield* drive(yield* Effect.fork(acquire(Option.none())))
       assert.isTrue(Exit.isSuccess(exit))
-      assert.strictEqual(yield* Ref.get(extended), 1)
+      assert.strictEqual(yield* extensions, 1)
     }))
 
   it.effect("that comes too late is left to its end: the others wait no longer than that", () =>

@@ -1,24 +1,12 @@
 /** One of many processes with one token: start it as often as you like, with the same Redis. */
 import { NodeRuntime } from "@effect/platform-node"
-import {
-  AccessTokenProvider,
-  AuthorizedHttpClient,
-  ClientCredentials,
-  SharedTokenSource,
-  TokenEndpoint
-} from "@store-api/core"
-import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
+import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
+import { NodeStoreAuth } from "@store-api/platform-node"
 import { RedisTokenStore } from "@store-api/redis"
-import { Config, Console, DateTime, Effect, Layer } from "effect"
+import { Console, DateTime, Effect, Layer } from "effect"
 
-const StoreAuthLive = Layer.unwrapEffect(Effect.gen(function*() {
-  const endpoint = { authUrl: yield* Config.string("STORE_API_AUTH_URL"), credentials: ClientCredentials.fromConfig() }
-  return NodeStoreAuth.layerFromSource({ apiUrl: yield* Config.string("STORE_API_URL") }).pipe(
-    Layer.provide(SharedTokenSource.layer(endpoint)), // asks the others first
-    Layer.provide(TokenEndpoint.layer(endpoint)), // asks the endpoint, for all of them
-    Layer.provide([RedisTokenStore.layerConfig(), NodeHttp.layer()]) // STORE_API_REDIS_URL
-  )
-}))
+// STORE_API_AUTH_URL, STORE_API_URL, STORE_API_CLIENT_ID, STORE_API_CLIENT_SECRET, and STORE_API_REDIS_URL
+const StoreAuthLive = NodeStoreAuth.layerSharedConfig().pipe(Layer.provide(RedisTokenStore.layerConfig()))
 
 const program = Effect.gen(function*() {
   const client = yield* AuthorizedHttpClient.AuthorizedHttpClient

@@ -133,7 +133,7 @@ describe("examples", { timeout: 60_000 }, () => {
       const idle = yield* fetched(`${url}/health`)
       deepStrictEqual([idle.status, JSON.parse(idle.text)], [
         200,
-        { zone: "Empty", acquiring: false, expiresAt: null, error: null }
+        { state: "Empty", acquiring: false, expiresAt: null, error: null }
       ])
       assert.strictEqual((yield* fetched(`${url}/ready`)).status, 200)
       assert.strictEqual(yield* tokenRequests(emulator), 1)
@@ -144,7 +144,7 @@ describe("examples", { timeout: 60_000 }, () => {
       deepStrictEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
       assert.include(answers[7]?.text ?? "", "\"path\":\"/orders/7\"")
       assert.strictEqual(yield* tokenRequests(emulator), 1)
-      assert.include((yield* fetched(`${url}/health`)).text, "\"zone\":\"Fresh\"")
+      assert.include((yield* fetched(`${url}/health`)).text, "\"state\":\"Fresh\"")
       // What concerns whoever called is handed on; a word on the server's own credentials is not.
       for (const [theirs, ours] of [[404, 404], [422, 422], [403, 502]] as const) {
         const word = "an invented word of the store"

@@ -121,7 +121,7 @@ describe("recipes", () => {
             })
           return { ask, close: Scope.close(scope, Exit.void) }
         })
-      const zone = (name: string, error: string | null = null) => `"zone":"${name}".*"error":${JSON.stringify(error)}`
+      const state = (name: string, error: string | null = null) => `"state":"${name}".*"error":${JSON.stringify(error)}`
       const is = ([status, body]: readonly [number, string], expected: number, pattern: string) => {
         assert.strictEqual(status, expected, body)
         assert.match(body, new RegExp(pattern))
@@ -130,27 +130,27 @@ describe("recipes", () => {
 
       const good = yield* provider(() => token("an-invented-canary"))
       const one = yield* asking(good.layer)
-      is(yield* one.ask("/health"), 200, zone("Empty"))
+      is(yield* one.ask("/health"), 200, state("Empty"))
       assert.strictEqual(yield* good.calls, 0, "nobody was asked")
       is(yield* one.ask("/ready"), 200, "expiresAt")
-      is(yield* one.ask("/health"), 200, zone("Fresh"))
+      is(yield* one.ask("/health"), 200, state("Fresh"))
       assert.strictEqual(yield* good.calls, 1)
       yield* one.close
-      is(yield* one.ask("/health"), 503, zone("Closed"))
+      is(yield* one.ask("/health"), 503, state("Closed"))
       is(yield* one.ask("/ready"), 503, "TokenRequestError")
 
       const bad = yield* provider(() => Effect.fail(refused))
       const other = yield* asking(bad.layer)
       is(yield* other.ask("/ready"), 503, "TokenRefusedError")
-      is(yield* other.ask("/health"), 200, zone("Empty", "TokenRefusedError"))
+      is(yield* other.ask("/health"), 200, state("Empty", "TokenRefusedError"))
       is(yield* other.ask("/ready"), 503, "TokenRefusedError")
       assert.strictEqual(yield* bad.calls, 1, "nothing is sent in the pause")
       // The pause is over, the endpoint is as it was.
       yield* TestClock.adjust("2 minutes")
-      is(yield* other.ask("/health"), 200, zone("Empty"))
+      is(yield* other.ask("/health"), 200, state("Empty"))
       is(yield* other.ask("/ready"), 503, "TokenRefusedError")
       assert.strictEqual(yield* bad.calls, 2)
-      is(yield* other.ask("/health"), 200, zone("Empty", "TokenRefusedError"))
+      is(yield* other.ask("/health"), 200, state("Empty", "TokenRefusedError"))
       yield* other.close
     }))
 })
@@ -178,7 +178,7 @@ describe("several stores in one process", () => {
 
   const call = Effect.flatMap(AuthorizedHttpClient.AuthorizedHttpClient, (client) => client.get("/orders"))
 
-  it.scopedLive("keys share no tokens, flights or cool-downs; one key's uses share all of them", () =>
+  it.scopedLive("keys share no tokens, flights or cooldowns; one key's uses share all of them", () =>
     Effect.gen(function*() {
       const { config, north, south } = yield* twoStores
       // The south refuses every token request of its first flight and of the next.
@@ -193,11 +193,11 @@ describe("several stores in one process", () => {
         assert.isTrue(responses.every(({ status }) => status === 200))
         assert.isTrue(errors.every(({ _tag }) => _tag === "TokenRefusedError"))
         assert.strictEqual(yield* tokenRequests(north), 1)
-        assert.strictEqual(yield* tokenRequests(south), 1, "one flight, and its cool-down for the others")
+        assert.strictEqual(yield* tokenRequests(south), 1, "one flight, and its cooldown for the others")
         yield* Effect.provide(call, Stores.get("north"))
         assert.strictEqual(yield* tokenRequests(north), 1, "kept between uses")
         assert.strictEqual((yield* authorizations(south)).size, 0, "no call of the south went out without a token")
-        // Once its service is back and its cool-down over, the south has a token of its own.
+        // Once its service is back and its cooldown over, the south has a token of its own.
         yield* south.clearFaults
         yield* Effect.retry(Effect.provide(call, Stores.get("south")), Schedule.spaced("100 millis"))
       }).pipe(Effect.provide(Layer.provide(Stores.Default, config)))

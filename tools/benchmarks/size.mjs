@@ -15,10 +15,9 @@ const { measureSize } = await import("./dist/size.js")
 const core = "@store-api/core"
 const imports = {
   "nothing of it": `import "${core}"`,
-  TokenPolicy: `export * from "${core}/TokenPolicy"`,
   "AccessTokenProvider and TokenSource":
     `export * from "${core}/AccessTokenProvider"\nexport * as TokenSource from "${core}/TokenSource"`,
-  "StoreAuth.layer": `import { StoreAuth } from "${core}"\nexport const layer = StoreAuth.layer`,
+  "StoreAuth.layer": `export { layer } from "${core}/StoreAuth"`,
   "SharedTokenSource and TokenStore":
     `export * from "${core}/SharedTokenSource"\nexport * as TokenStore from "${core}/TokenStore"`,
   "whole core": `export * from "${core}"`

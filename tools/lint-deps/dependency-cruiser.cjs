@@ -1,16 +1,18 @@
 /** Modules import only from layers below their own, packages only from the packages that they are built on. */
 const layers = [
-  ["AccessTokenError", "AccessTokenMetrics", "TokenPolicy"],
+  ["AccessTokenError", "AccessTokenMetrics", "internal/tokenPolicy"],
   [
     "AccessToken",
     "ClientCredentials",
     "TokenResponse",
     "internal/baseUrl",
+    "internal/boundClient",
     "internal/boundedBody",
     "internal/challenge",
     "internal/hiddenHeader",
     "internal/manualRedirect",
     "internal/monotonicMillis",
+    "internal/refusal",
     "internal/retryAfter",
     "internal/sanitise",
     "internal/transportError",
@@ -25,6 +27,7 @@ const layers = [
     "internal/measure",
     "internal/seal",
     "internal/storedToken",
+    "internal/tokenRequest",
     "internal/tokenState"
   ],
   ["TokenEndpoint", "SharedTokenSource", "AccessTokenProvider", "internal/reliableStore"],

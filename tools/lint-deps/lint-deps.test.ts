@@ -46,7 +46,7 @@ const core = "packages/core/src"
 
 /** A rule, a module, and an import in it that breaks the rule. */
 const offences = [
-  ["layer-1-imports-from-below", `${core}/TokenPolicy.ts`, `import type {} from "./StoreAuth.js"`],
+  ["layer-1-imports-from-below", `${core}/AccessTokenMetrics.ts`, `import type {} from "./StoreAuth.js"`],
   ["layer-2-imports-from-below", `${core}/AccessToken.ts`, `import "./TokenSource.js"`],
   ["layer-3-imports-from-below", `${core}/TokenSource.ts`, `import "./TokenEndpoint.js"`],
   ["layer-4-imports-from-below", `${core}/TokenEndpoint.ts`, `export * from "./AuthorizedHttpClient.js"`],

@@ -32,7 +32,7 @@ export const slow = [
   "jumps during the acquisition",
   "under load",
   "calls before and after its timers fire",
-  "gets at most one request a cool-down",
+  "gets at most one request a cooldown",
   "lifetimes of 1 s and less",
   "1 000 concurrent first callers",
   "at most once a second",
@@ -65,6 +65,7 @@ export const explanations = {
   "if (named.length === 0)": "a shortcut: without it each request is looked at, with the same result",
   "if (request.url.startsWith": "a shortcut: the lines below find the same",
   "if (yield* exists(file, Option.isSome))": "a shortcut: the exclusive creation below fails too",
+  "maintNotifications: \"disabled\"": "only Redis Enterprise sends these notifications, and the tests use Redis",
   "mustBeNew: false": "a caller of get has no token that is served when it starts to wait",
   "Predicate.isReadonlyRecord(error)": "a text among the causes has neither a code nor a message",
   "Ref.modify(state, (now) => now.isOut": "what is missing counts as false",
@@ -77,7 +78,6 @@ const modules = {
     AccessTokenMetrics: ["AccessTokenProviderMetrics"],
     AccessToken: ["AccessToken"],
     ClientCredentials: ["ClientCredentials"],
-    TokenPolicy: ["TokenPolicy"],
     TokenResponse: ["TokenResponse"],
     TokenSource: ["StoreAuth"],
     TokenStore: ["TokenStore"],
@@ -85,6 +85,7 @@ const modules = {
     AccessTokenProvider: provider,
     StoreAuth: ["StoreAuth", "StoreAuthConfig"],
     "internal/baseUrl": ["internals"],
+    "internal/boundClient": ["StoreAuth"],
     "internal/boundedBody": ["internals"],
     "internal/challenge": ["AuthorizedHttpClient"],
     "internal/flightRuntime": ["AccessTokenProviderFlight"],
@@ -94,11 +95,14 @@ const modules = {
     "internal/manualRedirect": ["internals"],
     "internal/measure": ["AccessTokenProviderMetrics"],
     "internal/monotonicMillis": ["TokenStore"],
+    "internal/refusal": ["TokenResponse"],
     "internal/reliableStore": ["SharedTokenSourceOutage", "SharedTokenSourceLease"],
     "internal/retryAfter": ["internals"],
     "internal/sanitise": ["internals", "TokenResponse"],
     "internal/seal": ["SharedTokenSourceSealing"],
     "internal/storedToken": ["SharedTokenSource", "SharedTokenSourceSealing"],
+    "internal/tokenPolicy": ["tokenPolicy", "AccessToken", "TokenResponse"],
+    "internal/tokenRequest": ["ClientCredentials"],
     "internal/tokenState": provider,
     "internal/transportError": ["internals"],
     "internal/trustedOrigins": ["AuthorizedHttpClient"]
@@ -113,6 +117,7 @@ const modules = {
   },
   redis: {
     RedisTokenStore: ["RedisTokenStore"],
+    "internal/connection": ["connection", "RedisTokenStore", "tls"],
     "internal/reason": ["RedisTokenStore"]
   }
 }

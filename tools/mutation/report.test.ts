@@ -3,7 +3,7 @@ import { assert, describe, it } from "vitest"
 import { pageOf, pagePath, problemsOf, readReport, textOf } from "./report.mjs"
 
 const report = readReport() ?? { files: {}, versions: {} }
-const path = "packages/core/src/TokenPolicy.ts"
+const path = "packages/core/src/TokenResponse.ts"
 const text = textOf(path)
 
 const ofFile = (problems: ReadonlyArray<string>) => problems.filter((problem) => problem.startsWith(path)).join()

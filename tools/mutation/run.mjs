@@ -1,7 +1,7 @@
 /**
  * `npm run mutation`: changes each file of files.mjs beside it in every way that Stryker knows, one change at a time, and
  * counts the changes that its tests find; writes docs/mutation/report.json and docs/mutation.md. Takes a while. With names,
- * as in `npm run mutation -- TokenPolicy`, it measures these alone and keeps what the report says of the others. Ends with
+ * as in `npm run mutation -- TokenResponse`, it measures these alone and keeps what the report says of the others. Ends with
  * 1 when a file is below its threshold.
  */
 import "../workspace/require-node.mjs"

@@ -59,18 +59,18 @@ const faults: ReadonlyArray<[what: string, folder: string, change: (files: Files
     [
       "no source",
       "core",
-      without("src/TokenPolicy.ts"),
-      ...[".js", ".js.map", ".d.ts", ".d.ts.map"].map((end) => new RegExp(`^dist/TokenPolicy${end} should not`)),
-      /TokenPolicy\.js\.map points to/,
-      /TokenPolicy\.d\.ts\.map points to/
+      without("src/TokenResponse.ts"),
+      ...[".js", ".js.map", ".d.ts", ".d.ts.map"].map((end) => new RegExp(`^dist/TokenResponse${end} should not`)),
+      /TokenResponse\.js\.map points to/,
+      /TokenResponse\.d\.ts\.map points to/
     ],
     ["no declarations", "core", without("dist/TokenSource.d.ts"), /^dist\/TokenSource\.d\.ts is missing/],
-    ["no source map", "core", without("dist/TokenPolicy.js.map"), /^dist\/TokenPolicy\.js\.map is missing/],
+    ["no source map", "core", without("dist/TokenResponse.js.map"), /^dist\/TokenResponse\.js\.map is missing/],
     [
       "a map to elsewhere",
       "core",
-      set("dist/TokenPolicy.d.ts.map", `{"sources":["../../src/TokenPolicy.ts"]}`),
-      /^dist\/TokenPolicy\.d\.ts\.map points to/
+      set("dist/TokenResponse.d.ts.map", `{"sources":["../../src/TokenResponse.ts"]}`),
+      /^dist\/TokenResponse\.d\.ts\.map points to/
     ],
     ["output of a deleted source", "core", set("dist/Old.js", ""), /^dist\/Old\.js should not/],
     ["another licence", "core", manifest((all) => ({ ...all, license: "ISC" })), /^license is/],
@@ -103,7 +103,12 @@ const faults: ReadonlyArray<[what: string, folder: string, change: (files: Files
       field("dependencies", (all) => ({ ...all, "@effect/vitest": "0.30.0" })),
       /^@effect\/vitest is declared but not imported/
     ],
-    ["an undeclared dependency", "core", set("dist/TokenPolicy.js", `import "undici"`), /^undici is imported but not/],
+    [
+      "an undeclared dependency",
+      "core",
+      set("dist/TokenResponse.js", `import "undici"`),
+      /^undici is imported but not/
+    ],
     [
       "a peer that is not needed",
       "core",

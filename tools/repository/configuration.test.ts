@@ -125,7 +125,7 @@ describe("docs/configuration.md", { timeout: 60_000 }, () => {
   it("lists the flags of store-api-emulator with their defaults, and no other", () => {
     const help = /const help = `([^`]+)/.exec(read("packages/emulator/src/internal/command.ts"))?.[1] ?? ""
     const flags = [...help.matchAll(/^ {2}(--[^\n]*?) {2,}([^\n]*)$/gm)]
-    assert.lengthOf(flags, 4)
+    assert.lengthOf(flags, 7)
     assert.deepStrictEqual(
       rows(textOf("`store-api-emulator`")).map(([flag = ""]) => codes(flag)[0]),
       flags.map(([, flag]) => flag)

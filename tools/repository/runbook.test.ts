@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process"
 import { HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Cause, Config, ConfigProvider, DateTime, Effect, Option, Redacted } from "effect"
+import { Cause, ConfigProvider, DateTime, Effect, Option, Redacted } from "effect"
 import { vi } from "vitest"
 import {
   AccessTokenError,
@@ -12,6 +12,7 @@ import {
   TokenResponse,
   TokenStore
 } from "../../packages/core/src/index.js"
+import { unreadable } from "../../packages/core/test/support/config.js"
 import { Emulator, Fault } from "../../packages/emulator/src/index.js"
 import { fenced } from "./support/codeBlocks.js"
 import { run } from "./support/command.js"
@@ -71,7 +72,7 @@ const errors: Effect.Effect<ReadonlyArray<Printed>, unknown> = Effect.gen(functi
     refused("InvalidClient", 401, "invalid_client"),
     new AccessTokenError.TokenRefusedError({
       ...refused("InvalidClient", 401, "invalid_client"),
-      rawCredentials: true
+      changedByFormDecoding: true
     }),
     refused("InvalidRequest", 400, "invalid_request"),
     refused("RateLimited", 429),
@@ -167,21 +168,11 @@ describe("docs/runbook.md", () => {
       const unusable = ["", "demo\n", "one&two", "one\u0001two", "b\u00fccher"].map((clientId) =>
         ClientCredentials.make({ clientId, clientSecret: Redacted.make("an invented secret") })
       )
-      const unreadable = [new Map<string, string>(), new Map([["STORE_API_CLIENT_ID", "demo-client"]])].map((
-        variables
-      ) =>
-        Effect.withConfigProvider(
-          ClientCredentials.fromConfig({
-            clientId: Config.string("STORE_API_CLIENT_ID").pipe(
-              Config.validate({ message: "an invented fault", validation: () => false })
-            ),
-            clientSecret: Config.redacted("STORE_API_CLIENT_SECRET")
-          }),
-          ConfigProvider.fromMap(variables)
-        )
+      const unread = [ConfigProvider.fromMap(new Map()), unreadable("STORE_API_CLIENT_ID", "an invented fault")].map(
+        (provider) => Effect.withConfigProvider(ClientCredentials.fromConfig(), provider)
       )
       const reasons = yield* Effect.forEach(
-        [...unusable, ...unreadable],
+        [...unusable, ...unread],
         (made) => Effect.map(Effect.flip(made), ({ reason }) => reason)
       )
       deepStrictEqual(

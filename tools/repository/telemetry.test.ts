@@ -1,5 +1,6 @@
 /** docs/telemetry.md beside what the sources tell: metrics, spans and log lines by their names. */
 import { assert, describe, it } from "vitest"
+import { trackedFiles } from "./support/command.js"
 import { codes, packageSources, read, rows, sections } from "./support/pages.js"
 
 const all = sections(read("docs/telemetry.md"))
@@ -34,5 +35,39 @@ describe("docs/telemetry.md", () => {
       .flatMap((cells) => codes(cells[3] ?? "").filter((code) => code.startsWith("Store")))
     assert.isAtLeast(rules.length, 7)
     assert.sameMembers(told, rules)
+  })
+})
+
+describe("the words of docs/provider.md", () => {
+  const words = rows(sections(read("docs/provider.md")).find(({ heading }) => heading === "Words")?.text ?? "")
+  const row = (word: string) => words.find(([name]) => name === word) ?? assert.fail(word)
+
+  it("are those of the metrics, each in one row", () => {
+    const metrics = words.flatMap(([word = "", , , metrics = ""]) => codes(metrics).map((metric) => ({ metric, word })))
+    assert.sameMembers(
+      metrics.map(({ metric }) => metric),
+      inSources(/Metric\.(?:counter|gauge|histogram)\(\s*"([^"]+)"/g)
+    )
+    for (const { metric, word } of metrics) assert.include(metric, word)
+  })
+
+  it("are those of the API", () => {
+    const source = [...packageSources()].filter(([path]) => path.startsWith("core/")).map(([, text]) => text).join()
+    const names = words.flatMap(([, , api = ""]) => codes(api))
+    assert.isAtLeast(names.length, 10)
+    for (const name of names) assert.match(source, new RegExp(`(\\breadonly |\\bclass |")${name}\\b`))
+    const states = /readonly state: ([^\n]+)/.exec(source)?.[1] ?? ""
+    assert.sameMembers(
+      [...codes(row("state")[1] ?? "")],
+      [...states.matchAll(/"(\w+)"/g)].map(([, state = ""]) => state)
+    )
+  })
+
+  it("have replaced others, which occur nowhere", () => {
+    const former = /[Cc]ool[-_ ]down|coolDown|\b(patience|zone)\b/
+    for (const text of ["a cool-down", "coolDowns", "with patience", "the zone"]) assert.match(text, former)
+    const pages = trackedFiles("*.md").filter((file) => !file.startsWith("docs/mutation"))
+    const texts = [...packageSources(), ...pages.map((file) => [file, read(file)] as const)]
+    assert.deepStrictEqual(texts.filter(([, text]) => former.test(text)).map(([path]) => path), [])
   })
 })

@@ -15,18 +15,16 @@ export type Failure =
   | EmulatorError.EmulatorError
   | HttpClientError.HttpClientError
 
-const variables: Readonly<Record<string, string>> = {
+const variables: AccessTokenError.OptionNames = {
   authUrl: "STORE_API_AUTH_URL",
   apiUrl: "STORE_API_URL",
   clientId: "STORE_API_CLIENT_ID",
   clientSecret: "STORE_API_CLIENT_SECRET"
 }
 
-const variable = (option: string) => variables[option] ?? option
-
 const bySort = Match.type<Failure>().pipe(
-  Match.tag("ConfigurationError", ({ option, reason }) => `${variable(option)} ${reason}.`),
-  Match.tag("CredentialsError", ({ field, reason }) => `${variable(field)} ${reason}.`),
+  Match.tag("ConfigurationError", (error) => error.describe(variables)),
+  Match.tag("CredentialsError", ({ field, reason }) => `${variables[field]} ${reason}.`),
   Match.tag(
     "UntrustedOriginError",
     ({ origin }) =>
@@ -36,10 +34,10 @@ const bySort = Match.type<Failure>().pipe(
     error.reason === "InvalidClient"
       ? `The token endpoint refused the credentials (status ${error.status}): ` +
         "check STORE_API_CLIENT_ID and STORE_API_CLIENT_SECRET."
-      : error.message),
+      : error.describe(variables)),
+  Match.tag("TokenRequestError", "TokenResponseError", (error) => error.describe(variables)),
   Match.tag("RequestError", "ResponseError", () => "The store's API did not answer: check STORE_API_URL."),
   Match.orElse(({ message }) => message)
 )
 
-/** The library's messages speak of `authUrl`, the option; here it came from a variable. */
-export const sentence = (error: Failure): string => stripped(bySort(error)).replaceAll("authUrl", variable("authUrl"))
+export const sentence = (error: Failure): string => stripped(bySort(error))

@@ -1,5 +1,4 @@
 /** The tokens of a run as bars over time, as plain text. */
-import { TokenPolicy } from "@store-api/core"
 import { Console, Effect, Ref } from "effect"
 import { Journal, type TokenEntry } from "./journal.js"
 import * as show from "./show.js"
@@ -58,7 +57,8 @@ const axis = (span: number, columns: number): [label: string, text: string] => {
 
 const bar = (token: TokenEntry, column: (at: number) => number, to: number, paint: show.Paint) => {
   const { acquiredAt, expiresAt, revokedAt } = token
-  const { refreshAhead } = TokenPolicy.margins(TokenPolicy.make(), expiresAt - acquiredAt, 1)
+  // The default of the provider, without its jitter.
+  const refreshAhead = Math.min(5 * 60_000, (expiresAt - acquiredAt) * 0.25)
   const end = Math.min(expiresAt, revokedAt, to)
   const [start, ageing, stop] = [acquiredAt, Math.min(expiresAt - refreshAhead, end), end].map(column) as [
     number,

@@ -8,18 +8,18 @@ import { Effect, Option } from "effect"
  * nothing of the endpoint before somebody calls again.
  */
 const live = Effect.gen(function*() {
-  const { acquiring, coolDown, expiresAt, zone } = yield* Effect.flatMap(
+  const { acquiring, cooldown, expiresAt, state } = yield* Effect.flatMap(
     AccessTokenProvider.AccessTokenProvider,
     (provider) => provider.status
   )
   return yield* HttpServerResponse.json(
     {
-      zone,
+      state,
       acquiring,
       expiresAt: Option.getOrNull(expiresAt),
-      error: Option.getOrNull(Option.map(coolDown, ({ error }) => error))
+      error: Option.getOrNull(Option.map(cooldown, ({ error }) => error))
     },
-    { status: zone === "Closed" ? 503 : 200 }
+    { status: state === "Closed" ? 503 : 200 }
   )
 })
 

@@ -3,7 +3,7 @@ import { NodeStoreAuth } from "@store-api/platform-node"
 import { Effect, Layer, LayerMap } from "effect"
 
 /**
- * One token, one acquisition and one cool-down for each store, made at its first use and kept for an hour after its last.
+ * One token, one acquisition and one cooldown for each store, made at its first use and kept for an hour after its last.
  * Without `idleTimeToLive` a store's layer would end, and its token be lost, with each use. Each store has variables of
  * its own: `NORTH_AUTH_URL`, `NORTH_URL`, `NORTH_CLIENT_ID`, `NORTH_CLIENT_SECRET`, and so on.
  */

@@ -32,7 +32,7 @@ const bought = Effect.map(DateTime.now, (acquiredAt) =>
 /** Labelled as docs/telemetry.md has it. */
 const provider = (name: string, store: TokenStore.Service) =>
   Effect.gen(function*() {
-    const credentials = yield* ClientCredentials.make(Emulator.demoClient)
+    const credentials = ClientCredentials.make(Emulator.demoClient)
     const layer = AccessTokenProvider.layer().pipe(
       Layer.provide(SharedTokenSource.layer({ authUrl: "https://auth.store.example", credentials })),
       Layer.provide([TokenSource.layer(() => bought), Layer.succeed(TokenStore.TokenStore, store)])

@@ -3,6 +3,7 @@ import {
   type AccessTokenError,
   type ConfigurationError,
   isTransient,
+  type OptionNames,
   type UntrustedOriginError
 } from "@store-api/core/AccessTokenError"
 import * as Data from "effect/Data"
@@ -36,17 +37,22 @@ export const configuration = (message: string): Fault => new Fault({ code: exitC
 
 /** The errors of the library, in words of the command line. */
 export const fromLibrary = (error: AccessTokenError | ConfigurationError | UntrustedOriginError): Fault =>
-  new Fault({ code: codeOf(error), message: inFlags(error.message) })
+  new Fault({ code: codeOf(error), message: messageOf(error) })
 
-/** A library's errors speak of its options. */
-export const inFlags = (message: string): string =>
-  message
-    .replace(/\bauthUrl\b/g, "STORE_API_AUTH_URL")
-    .replace(/\bapiUrl\b/g, "STORE_API_URL")
-    .replace(/\bclientId\b/g, "STORE_API_CLIENT_ID")
-    .replace(/\bclientSecret\b/g, "STORE_API_CLIENT_SECRET")
-    .replace(/\ballowInsecure\b/g, "--allow-insecure")
-    .replace("; the request was not sent: correct its URL, or add the origin to trustedOrigins.", "; nothing was sent.")
+const messageOf = (error: AccessTokenError | ConfigurationError | UntrustedOriginError): string => {
+  if (error._tag === "UntrustedOriginError") {
+    return `The access token may not go to ${error.origin}, only to ${error.trusted.join(", ")}; nothing was sent.`
+  }
+  return error.describe(names)
+}
+
+const names: OptionNames = {
+  allowInsecure: "--allow-insecure",
+  authUrl: "STORE_API_AUTH_URL",
+  apiUrl: "STORE_API_URL",
+  clientId: "STORE_API_CLIENT_ID",
+  clientSecret: "STORE_API_CLIENT_SECRET"
+}
 
 const codeOf = (error: AccessTokenError | ConfigurationError | UntrustedOriginError): number => {
   switch (error._tag) {

@@ -7,7 +7,7 @@ import type * as Option from "effect/Option"
 import type { Settings } from "./settings.js"
 
 export const acquire = ({ allowInsecure, authUrl, credentials }: Settings, replacing: Option.Option<AccessToken>) =>
-  TokenEndpoint.make({ authUrl, credentials, allowInsecure }).pipe(
+  TokenEndpoint.make({ authUrl, credentials: Effect.succeed(credentials), allowInsecure }).pipe(
     Effect.flatMap((endpoint) => endpoint.acquire(replacing)),
     Effect.provide(NodeHttp.layer())
   )

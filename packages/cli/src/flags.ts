@@ -76,7 +76,7 @@ export const emulator = {
     value: "ID",
     text: "A client of your own, its secret from STORE_API_CLIENT_SECRET. Default: demo-client, with an invented secret"
   },
-  "scenario": { value: "NAME", many: true, text: "A script of faults that the next requests meet" },
+  "scenario": { value: "NAME", many: true, text: "Faults for the next requests: a name that --list prints" },
   "list": { text: "Lists the scenarios" },
   "tls": { text: "Speaks https, with a certificate made for this run" }
 } as const satisfies Flags

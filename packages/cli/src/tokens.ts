@@ -2,7 +2,6 @@
 import type { AccessToken } from "@store-api/core/AccessToken"
 import { type AccessTokenError, type ConfigurationError, TokenRequestError } from "@store-api/core/AccessTokenError"
 import * as SharedTokenSource from "@store-api/core/SharedTokenSource"
-import * as TokenPolicy from "@store-api/core/TokenPolicy"
 import * as TokenSource from "@store-api/core/TokenSource"
 import { TokenStore } from "@store-api/core/TokenStore"
 import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
@@ -23,14 +22,18 @@ const endpoint = (settings: Settings): TokenSource.Service =>
     )
   )
 
+/** A source that shares tokens with other runs. */
+export const shared = ({ authUrl, credentials }: Settings, maxWait?: number) =>
+  // A home folder may be far away, and a machine that starts many runs at once is slow: nobody else is kept waiting.
+  SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials), storeTimeout: "5 seconds", maxWait })
+
 /** The source of a run: the endpoint behind the tokens of earlier runs, or the endpoint alone. */
 export const source = (
   settings: Settings,
   stored: boolean
 ): Effect.Effect<TokenSource.Service, ConfigurationError> =>
   stored
-    // A home folder may be far away, and a machine that starts many runs at once is slow: nobody else is kept waiting.
-    ? SharedTokenSource.make({ ...settings, storeTimeout: "5 seconds" }).pipe(
+    ? shared(settings).pipe(
       Effect.provideService(TokenSource.TokenSource, endpoint(settings)),
       Effect.provide(keepingStore(settings))
     )
@@ -50,7 +53,7 @@ const storeIn = (folder: Settings["folder"]) => FileTokenStore.layer({ folder: O
 
 /** Takes a token that an API rejected out of the store, and asks for no other. What cannot be taken out stays. */
 export const forget = (settings: Settings, token: AccessToken): Effect.Effect<void> =>
-  SharedTokenSource.make({ ...settings, storeTimeout: "5 seconds", patience: 0 }).pipe(
+  shared(settings, 0).pipe(
     Effect.flatMap(({ acquire }) => acquire(Option.some(token))),
     Effect.provideService(TokenSource.TokenSource, nobody),
     Effect.provide(storeIn(settings.folder)),
@@ -103,10 +106,10 @@ const lasting = (acquire: Acquire) =>
     )
   })
 
-/** A token is old when it may be dead when it is used. What is left is in milliseconds. */
+/** A token is old when less than the default `leeway` of the provider is left. In milliseconds. */
 const ageOf = (token: AccessToken) => {
   const life = token.expiresAt.epochMillis - token.acquiredAt.epochMillis
-  const { leeway } = TokenPolicy.margins(TokenPolicy.make(), life, 0)
+  const leeway = Math.min(30_000, life * 0.05)
   return Effect.map(Clock.currentTimeMillis, (now) => {
     const left = token.expiresAt.epochMillis - now
     return { left, isOld: left < leeway }

@@ -33,47 +33,31 @@ describe("store-api emulator", () => {
       assert.isTrue(yield* running.shows("\nPOST /v1/oauth/accesstoken 200\nGET /orders?… 200\n"))
     }))
 
-  it.scopedLive("prints a request when it is over, whatever began before and is not", () =>
+  it.scopedLive("takes a client of one's own with its secret, and the scenarios", () =>
     Effect.gen(function*() {
-      const running = yield* emulatorWith(["--scenario", "token/silence"])
-      const { STORE_API_AUTH_URL: url = "" } = running.variables
-      const open = new AbortController()
-      const asked = fetch(`${url}/v1/oauth/accesstoken`, { method: "POST", body: "", signal: open.signal })
-      asked.catch(() => undefined)
-      yield* Effect.promise(() => fetch(`${url}/orders`))
-      assert.isTrue(yield* running.shows("GET /orders 401"))
-      assert.notInclude(running.stdout.text, "accesstoken")
-      open.abort()
-    }))
-
-  it.scopedLive("plays scenarios by name, in their order", () =>
-    Effect.gen(function*() {
-      const { variables } = yield* emulatorWith(["--scenario", "token/401-rfc", "--scenario", "api/403"])
-      const user = yield* newUser(variables)
-      deepStrictEqual((yield* run(user, ["token"])).code, 4)
-      const call = yield* run(user, ["call", "GET", "/orders", "--fail"])
-      deepStrictEqual([call.code, call.stderr], [7, "store-api: The API answered 403 Forbidden.\n"])
-    }))
-
-  it.scopedLive("accepts only its invented client, whatever variables of a service are set", () =>
-    Effect.gen(function*() {
-      const { variables } = yield* emulatorWith(["--token-life", "1h"])
-      const client = [variables["STORE_API_CLIENT_ID"], variables["STORE_API_CLIENT_SECRET"]]
-      deepStrictEqual(client, ["demo-client", demoSecret])
-      const user = yield* newUser(variables)
-      deepStrictEqual((yield* run(user, ["token"], shows)).code, 0)
-      deepStrictEqual((yield* run(withEnv(user, { STORE_API_CLIENT_SECRET: real }), ["token"])).code, 4)
-    }))
-
-  it.scopedLive("takes the secret from there for a client of one's own, and does not print it", () =>
-    Effect.gen(function*() {
-      const { variables } = yield* emulatorWith(["--client-id", "real-client"])
+      const { variables } = yield* emulatorWith([
+        ...["--client-id", "real-client", "--scenario", "token/401-rfc", "--scenario", "api/403"]
+      ])
       deepStrictEqual([variables["STORE_API_CLIENT_ID"], variables["STORE_API_CLIENT_SECRET"]], [
         "real-client",
         undefined
       ])
       const user = yield* newUser({ ...variables, STORE_API_CLIENT_SECRET: real })
+      deepStrictEqual((yield* run(user, ["token"])).code, 4)
       deepStrictEqual((yield* run(user, ["token"], shows)).code, 0)
+      const call = yield* run(user, ["call", "GET", "/orders", "--fail"])
+      deepStrictEqual([call.code, call.stderr], [7, "store-api: The API answered 403 Forbidden.\n"])
+    }))
+
+  it.scopedLive("exits with code 3 for a secret or a port that it cannot use", () =>
+    Effect.gen(function*() {
+      const { variables } = yield* emulatorWith([])
+      const { port } = new URL(variables["STORE_API_URL"] ?? "")
+      const user = yield* newUser({ STORE_API_CLIENT_SECRET: "a&b" })
+      const secret = yield* run(user, ["emulator", "--client-id", "real-client"])
+      deepStrictEqual([secret.code, secret.stderr.split(" must")[0]], [3, "store-api: STORE_API_CLIENT_SECRET"])
+      const busy = yield* run(user, ["emulator", "--port", port])
+      deepStrictEqual([busy.code, busy.stderr.split(":")[1]], [3, ` --port cannot be ${port}`])
     }))
 
   it.scopedLive("lists the scenarios line by line, without colours", () =>
@@ -87,9 +71,9 @@ describe("store-api emulator", () => {
     Effect.gen(function*() {
       const user = yield* newUser({})
       const faults: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
-        ["There is no scenario token/nothing: see store-api emulator --list.", ["--scenario", "token/nothing"]],
-        ["This scenario needs --tls.", ["--scenario", "token/tls-expired"]],
-        ["--port must be a whole number.", ["--port", "http"]],
+        ["--scenario must be a name that --list prints.", ["--scenario", "token/nothing"]],
+        ["--scenario token/tls-expired needs --tls.", ["--scenario", "token/tls-expired"]],
+        ["--port must be a whole number from 0 (a free port) to 65535.", ["--port", "http"]],
         ["--token-life must be a time such as 500ms, 2s, 5m or 1h, of at most 60m.", ["--token-life", "long"]]
       ]
       for (const [sentence, args] of faults) {

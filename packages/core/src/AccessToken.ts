@@ -8,8 +8,10 @@ import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import { TokenExpiredError } from "./AccessTokenError.js"
+import { expiredReason } from "./internal/tokenPolicy.js"
 
 const optional = <A>(schema: Schema.Schema<A>) =>
   Schema.propertySignature(Schema.OptionFromSelf(schema)).pipe(Schema.withConstructorDefault(() => Option.none<A>()))
@@ -61,39 +63,6 @@ export class AccessToken extends Schema.Class<AccessToken>("@store-api/core/Acce
 }) {}
 
 /**
- * How far the wall clock may stand before `acquiredAt` until the age of the token counts as unknown: 1000, in
- * milliseconds.
- *
- * @see expiredReason
- *
- * @since 0.1.0
- * @category constants
- */
-export const clockTolerance = 1000
-
-/**
- * Why a token is past its life at a moment of the wall clock (`now`, in milliseconds since the epoch), or none while it
- * lives. `Elapsed` from `expiresAt` on; `ClockMovedBack` when `now` is more than `clockTolerance` before `acquiredAt`.
- *
- * @example
- * ```ts
- * import { AccessToken } from "@store-api/core"
- * import { Option } from "effect"
- *
- * const isDead = (token: AccessToken.AccessToken, now: number) => Option.isSome(AccessToken.expiredReason(token, now))
- * ```
- *
- * @since 0.1.0
- * @category combinators
- */
-export const expiredReason = (token: AccessToken, now: number): Option.Option<"Elapsed" | "ClockMovedBack"> =>
-  now >= token.expiresAt.epochMillis
-    ? Option.some("Elapsed")
-    : now < token.acquiredAt.epochMillis - clockTolerance
-    ? Option.some("ClockMovedBack")
-    : Option.none()
-
-/**
  * Tells whether the token is past its life by the wall clock of the `Clock` in use (the specification, "Authentication":
  * the client checks before it uses a token). Never fails. `AccessTokenProvider` checks the monotonic clock too.
  *
@@ -113,7 +82,7 @@ export const isExpired = (token: AccessToken): Effect.Effect<boolean> =>
   Effect.map(Clock.currentTimeMillis, (now) => Option.isSome(expiredReason(token, now)))
 
 /**
- * What is left of the token's life by the wall clock; zero when it is past it, for whatever `expiredReason`. Never fails.
+ * What is left of the token's life by the wall clock; zero when it has expired. Never fails.
  *
  * @example
  * ```ts
@@ -160,3 +129,26 @@ export const ensureValid = (token: AccessToken): Effect.Effect<AccessToken, Toke
       onSome: (reason) =>
         new TokenExpiredError({ reason, expiredAt: token.expiresAt, checkedAt: DateTime.unsafeMake(now) })
     }))
+
+/**
+ * The value of the `Authorization` header, `Bearer <token>` (RFC 6750 §2.1), for clients that are not an `HttpClient`: gRPC
+ * metadata, a WebSocket, a generated client. It does not check whether the token is valid: take it from
+ * `AccessTokenProvider.get`.
+ *
+ * @example
+ * ```ts
+ * import { AccessToken, AccessTokenProvider } from "@store-api/core"
+ * import { Effect, Redacted } from "effect"
+ *
+ * const metadata = Effect.gen(function*() {
+ *   const provider = yield* AccessTokenProvider.AccessTokenProvider
+ *   const token = yield* provider.get
+ *   return { authorization: Redacted.value(AccessToken.authorization(token)) }
+ * })
+ * ```
+ *
+ * @since 0.1.0
+ * @category conversions
+ */
+export const authorization = (token: AccessToken): Redacted.Redacted =>
+  Redacted.make(`Bearer ${Redacted.value(token.value)}`)

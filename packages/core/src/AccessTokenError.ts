@@ -16,6 +16,21 @@ const RetryAt = Schema.optionalWith(Schema.DateTimeUtc, { as: "Option" }).pipe(
   Schema.withConstructorDefault(() => Option.none())
 )
 
+/**
+ * What a program calls the options of this library, for messages in its own words: `{ authUrl: "--auth-url" }`. Others keep
+ * their names.
+ *
+ * @see TokenRequestError
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface OptionNames {
+  readonly [option: string]: string | undefined
+}
+
+const nameOf = (option: string, names: OptionNames): string => names[option] ?? option
+
 /** The end of a message: the moment from when asking again may help. */
 const retryAfter = (retryAt: Option.Option<DateTime.Utc>): string =>
   Option.match(retryAt, { onNone: () => "", onSome: (at) => ` Retry after ${DateTime.formatIso(at)}.` })
@@ -61,6 +76,11 @@ export class TokenExpiredError extends Schema.TaggedError<TokenExpiredError>("@s
   }
 ) {
   override get message(): string {
+    return this.describe()
+  }
+
+  /** The message. It names no option. */
+  describe(): string {
     return this.sentence + retryAfter(this.retryAt)
   }
 
@@ -111,7 +131,12 @@ export class CredentialsError extends Schema.TaggedError<CredentialsError>("@sto
   }
 ) {
   override get message(): string {
-    return `The ${this.field} ${this.reason}: correct the client credentials.`
+    return this.describe()
+  }
+
+  /** The message, with the names that a program gives to the options. */
+  describe(names: OptionNames = {}): string {
+    return `The ${nameOf(this.field, names)} ${this.reason}: correct the client credentials.`
   }
 }
 
@@ -155,24 +180,29 @@ export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@s
   }
 ) {
   override get message(): string {
-    return this.sentence + retryAfter(this.retryAt)
+    return this.describe()
   }
 
-  private get sentence(): string {
+  /** The message, with the names that a program gives to the options. */
+  describe(names: OptionNames = {}): string {
+    return this.sentence(nameOf("authUrl", names)) + retryAfter(this.retryAt)
+  }
+
+  private sentence(authUrl: string): string {
     const attempts = this.attempts === 1 ? "1 attempt" : `${this.attempts} attempts`
     const code = Option.match(this.code, { onNone: () => "", onSome: (code) => `, ${code}` })
     switch (this.reason) {
       case "Transport":
-        return `The token endpoint could not be reached (${attempts}${code}): check authUrl, the network and the proxy.`
+        return `The token endpoint could not be reached (${attempts}${code}): check ${authUrl}, the network and the proxy.`
       case "Timeout":
         return `The token endpoint did not answer in time (${attempts}${code}): try again later.`
       case "Certificate":
         return `The TLS certificate of the token endpoint cannot be trusted (${attempts}${code}): ` +
-          "check authUrl, the clock of this machine and the certificate authorities it knows."
+          `check ${authUrl}, the clock of this machine and the certificate authorities it knows.`
       case "Redirect":
-        return "The token endpoint answered with a redirect, which credentials do not follow: set authUrl to its target."
+        return `The token endpoint redirected the request, and credentials are not sent to another URL: set ${authUrl} to its target.`
       case "TooLarge":
-        return "The answer of the token endpoint is too large to be a token: check authUrl."
+        return `The answer of the token endpoint is too large to be a token: check ${authUrl}.`
       case "Closed":
         return "The layer that holds the access token is closed: keep its scope open for as long as tokens are used."
     }
@@ -219,33 +249,42 @@ export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@s
      * True when the endpoint refused credentials that hold `+` or `%`: a server that form-decodes the body reads another
      * value than the one that was sent. Default `false`.
      */
-    rawCredentials: Schema.propertySignature(Schema.Boolean).pipe(Schema.withConstructorDefault(() => false)),
+    changedByFormDecoding: Schema.propertySignature(Schema.Boolean).pipe(Schema.withConstructorDefault(() => false)),
     /** What `Retry-After` asked for (RFC 9110 §10.2.3), or the end of the provider's cooldown. Default none. */
     retryAt: RetryAt
   }
 ) {
   override get message(): string {
-    const said = [`status ${this.status}`, ...Option.toArray(this.code), ...Option.toArray(this.description)].join(", ")
-    return `The token endpoint refused the request (${said}): ${this.advice}${retryAfter(this.retryAt)}`
+    return this.describe()
   }
 
-  private get advice(): string {
+  /** The message, with the names that a program gives to the options. */
+  describe(names: OptionNames = {}): string {
+    const details = [`status ${this.status}`, ...Option.toArray(this.code), ...Option.toArray(this.description)].join(
+      ", "
+    )
+    return `The token endpoint refused the request (${details}): ${this.advice(nameOf("authUrl", names))}${
+      retryAfter(this.retryAt)
+    }`
+  }
+
+  private advice(authUrl: string): string {
     switch (this.reason) {
       case "InvalidClient":
-        return this.rawCredentials
+        return this.changedByFormDecoding
           ? "check the client id and secret; they hold + or %, which are sent as they are, " +
             "and a server that form-decodes the body reads them differently."
           : "check the client id and secret."
       case "InvalidRequest":
-        return "check that authUrl is the base of the access-token service."
+        return `check that ${authUrl} is the base of the access-token service.`
       case "RateLimited":
         return "ask less often."
       case "Unavailable":
         return "try again later."
       case "Other":
         return this.status === 401
-          ? "check authUrl, which leads to an API that wants a token, not to the access-token service."
-          : "check authUrl and what the client is allowed to do."
+          ? `check ${authUrl}, which leads to an API that wants a token, not to the access-token service.`
+          : `check ${authUrl} and what the client is allowed to do.`
     }
   }
 }
@@ -277,9 +316,14 @@ export class TokenResponseError extends Schema.TaggedError<TokenResponseError>("
   }
 ) {
   override get message(): string {
+    return this.describe()
+  }
+
+  /** The message, with the names that a program gives to the options. */
+  describe(names: OptionNames = {}): string {
     const problems = this.problems.map(({ expected, path }) => `${path === "" ? "the body" : path} must be ${expected}`)
-    return `The token endpoint answered with something that is no token (${problems.join("; ")}): check authUrl.` +
-      retryAfter(this.retryAt)
+    return `The token endpoint answered with something that is no token (${problems.join("; ")}): ` +
+      `check ${nameOf("authUrl", names)}.${retryAfter(this.retryAt)}`
   }
 }
 
@@ -307,11 +351,22 @@ export class ConfigurationError extends Schema.TaggedError<ConfigurationError>("
     /** The name of the option, or of the variable: `authUrl`, `HTTPS_PROXY`. */
     option: Schema.String,
     /** What is wrong with it, as the end of a sentence: "must not have a query". Never the value. */
-    reason: Schema.String
+    reason: Schema.String,
+    /** The option that permits this value, if there is one: `allowInsecure`. Default none. */
+    permittedBy: OptionalText
   }
 ) {
   override get message(): string {
-    return `The option ${this.option} ${this.reason}.`
+    return this.describe()
+  }
+
+  /** The message, with the names that a program gives to the options. */
+  describe(names: OptionNames = {}): string {
+    const unless = Option.match(this.permittedBy, {
+      onNone: () => "",
+      onSome: (option) => `, unless ${nameOf(option, names)} is set`
+    })
+    return `${names[this.option] ?? `The option ${this.option}`} ${this.reason}${unless}.`
   }
 }
 
@@ -345,8 +400,13 @@ export class UntrustedOriginError
   )
 {
   override get message(): string {
+    return this.describe()
+  }
+
+  /** The message, with the names that a program gives to the options. */
+  describe(names: OptionNames = {}): string {
     return `The access token may not go to ${this.origin}, only to ${this.trusted.join(", ")}; ` +
-      "the request was not sent: correct its URL, or add the origin to trustedOrigins."
+      `the request was not sent: correct its URL, or add the origin to ${nameOf("trustedOrigins", names)}.`
   }
 }
 

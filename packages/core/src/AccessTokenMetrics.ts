@@ -90,7 +90,7 @@ export const rejections: Metric.Metric.Counter<number> = Metric.counter("store_a
 })
 
 /**
- * Counts pauses that began, by `cause`: `Failure` of an acquisition, or `NoProgress`, a renewal that brought no token that
+ * Counts cooldowns that began, by `cause`: `Failure` of an acquisition, or `NoProgress`, a renewal that brought no token that
  * lives longer.
  *
  * @example
@@ -98,14 +98,14 @@ export const rejections: Metric.Metric.Counter<number> = Metric.counter("store_a
  * import { AccessTokenMetrics } from "@store-api/core"
  * import { Metric } from "effect"
  *
- * const renewalsInVain = Metric.value(Metric.tagged(AccessTokenMetrics.coolDowns, "cause", "NoProgress"))
+ * const renewalsInVain = Metric.value(Metric.tagged(AccessTokenMetrics.cooldowns, "cause", "NoProgress"))
  * ```
  *
  * @since 0.1.0
  * @category metrics
  */
-export const coolDowns: Metric.Metric.Counter<number> = Metric.counter("store_api_token_cool_downs", {
-  description: "Pauses after a failure, or after a renewal without progress",
+export const cooldowns: Metric.Metric.Counter<number> = Metric.counter("store_api_token_cooldowns", {
+  description: "Cooldowns after a failure, or after a renewal without progress",
   incremental: true
 })
 

@@ -21,13 +21,13 @@ import * as Random from "effect/Random"
 import * as Ref from "effect/Ref"
 import * as Scope from "effect/Scope"
 import type { AccessToken } from "./AccessToken.js"
-import { ensureValid, expiredReason } from "./AccessToken.js"
+import { ensureValid } from "./AccessToken.js"
 import { type AccessTokenError, type TokenExpiredError, TokenRequestError } from "./AccessTokenError.js"
 import * as flightRuntime from "./internal/flightRuntime.js"
 import { expiredError, halfOfRemaining, type Held, type Instant, isLive, sameValue } from "./internal/heldToken.js"
 import * as measuring from "./internal/measure.js"
+import * as tokenPolicy from "./internal/tokenPolicy.js"
 import * as tokenState from "./internal/tokenState.js"
-import * as TokenPolicy from "./TokenPolicy.js"
 import { TokenSource } from "./TokenSource.js"
 
 /**
@@ -43,12 +43,12 @@ export interface Service {
   /**
    * A valid token, from the cache or freshly acquired (the specification, "Authentication": the client checks before it
    * uses a token). Waits only when no token is held, or the one held is within `leeway` of its end. Fails with what the
-   * last acquisition failed with when there is no live token; during a cool-down at once, with `retryAt`.
+   * last acquisition failed with when there is no live token; during a cooldown at once, with `retryAt`.
    */
   readonly get: Effect.Effect<AccessToken, AccessTokenError>
   /** Looks and never acquires: none yet, the token, or, for one that is past its life, `TokenExpiredError`. */
   readonly current: Effect.Effect<Option.Option<AccessToken>, TokenExpiredError>
-  /** A new token now, whatever is held; joins an acquisition in flight, ends a cool-down. Fails if the acquisition does. */
+  /** A new token now, whatever is held; joins an acquisition in flight, ends a cooldown. Fails if the acquisition does. */
   readonly refresh: Effect.Effect<AccessToken, AccessTokenError>
   /**
    * Drops a token that an API rejected, if it is still the one held (compared by value). Further rejections within an
@@ -67,7 +67,7 @@ export interface Service {
  * import { AccessTokenProvider } from "@store-api/core"
  * import { Effect } from "effect"
  *
- * const isHealthy = ({ zone }: AccessTokenProvider.ProviderStatus) => zone === "Fresh" || zone === "RefreshSoon"
+ * const isHealthy = ({ state }: AccessTokenProvider.ProviderStatus) => state !== "Closed"
  *
  * const health = Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) => provider.status).pipe(
  *   Effect.map(isHealthy)
@@ -78,14 +78,17 @@ export interface Service {
  * @category models
  */
 export interface ProviderStatus {
-  /** Where the held token stands in its life; `Empty` without one, `Closed` when the layer's scope has ended. */
-  readonly zone: "Empty" | TokenPolicy.Zone | "Closed"
+  /**
+   * The state of the cached token: `Fresh`; `RefreshSoon`, less than `refreshAhead` left; `MustWait`, less than `leeway`
+   * left; `Expired`. `Empty` without a token, `Closed` when the layer's scope has ended.
+   */
+  readonly state: "Empty" | "Fresh" | "RefreshSoon" | "MustWait" | "Expired" | "Closed"
   /** The end of the held token's life, by the wall clock; none without one. */
   readonly expiresAt: Option.Option<DateTime.Utc>
   /** Whether an acquisition is in flight. */
   readonly acquiring: boolean
-  /** Until when `get` sends no request after a failure, and the tag of that failure; none when there is no pause. */
-  readonly coolDown: Option.Option<{ readonly until: DateTime.Utc; readonly error: AccessTokenError["_tag"] }>
+  /** Until when `get` sends no request after a failure, and the tag of that failure; none when there is no cooldown. */
+  readonly cooldown: Option.Option<{ readonly until: DateTime.Utc; readonly error: AccessTokenError["_tag"] }>
 }
 
 /**
@@ -112,14 +115,33 @@ export class AccessTokenProvider
 {}
 
 /**
- * How early a token is renewed and how long the pauses after failures are; everything has a default.
+ * How early a token is renewed, and how long the cooldown after a failure is. Each option has a default; values out of
+ * bounds are clamped.
  *
  * @see layer
  *
  * @since 0.1.0
  * @category models
  */
-export type Options = TokenPolicy.Options
+export interface Options {
+  /**
+   * A background renewal starts when less than this is left of the token. Default 5 minutes, at most 25 % of the token's
+   * lifetime; each token draws a share between 80 % and 100 % of it, so that many processes do not renew at once.
+   */
+  readonly refreshAhead?: Duration.DurationInput | undefined
+  /** Callers wait for the renewal when less than this is left. Default 30 seconds, at most 5 % of the token's lifetime. */
+  readonly leeway?: Duration.DurationInput | undefined
+  /** How long no request is sent after a failed acquisition. */
+  readonly cooldown?: {
+    /** The first cooldown; it doubles with each further failure. Default 1 second, at least 100 milliseconds. */
+    readonly base?: Duration.DurationInput | undefined
+    /**
+     * The longest cooldown. Default 60 seconds, at most 1 hour. While callers fail without a token it is 5 seconds, unless
+     * the base is longer, or the endpoint refused the credentials or limits the rate.
+     */
+    readonly max?: Duration.DurationInput | undefined
+  } | undefined
+}
 
 /**
  * A provider over the `TokenSource` in the context, for as long as the scope is open; then it fails with
@@ -145,7 +167,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
   Effect.gen(function*() {
     const source = yield* TokenSource
     const clock = yield* Clock.clockWith(Effect.succeed)
-    const policy = TokenPolicy.make(options)
+    const policy = tokenPolicy.make(options)
     const state = yield* Ref.make(tokenState.initial)
     const acquisitions = yield* Scope.make()
     const launch = yield* flightRuntime.make(acquisitions)
@@ -180,7 +202,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
     })
 
     /** Neither an interruption nor the end of the scope separates the state that says "acquiring" from the acquisition. */
-    const startOrFollow = (
+    const startOrJoin = (
       event: typeof tokenState.get | typeof tokenState.refresh
     ): Effect.Effect<AccessToken, AccessTokenError> =>
       Effect.uninterruptibleMask((restore) =>
@@ -188,17 +210,17 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
           Effect.getFiberRefs,
           (caller) =>
             Effect.flatMap(Ref.modify(state, (current) => event(current, now())), (outcome) => {
-              if (outcome._tag !== "Start") return restore(follow(outcome))
+              if (outcome._tag !== "Start") return restore(join(outcome))
               launch(acquire(outcome.acquisition), caller)
               return restore(serveOrWait(outcome.then))
             })
         )
       )
 
-    const getNotFresh = startOrFollow(tokenState.get)
+    const getNotFresh = startOrJoin(tokenState.get)
 
     /** What a caller does that has not started an acquisition. If it waits, it joins another caller's. */
-    const follow = (outcome: Exclude<tokenState.Outcome, tokenState.Start>) => {
+    const join = (outcome: Exclude<tokenState.Outcome, tokenState.Start>) => {
       if (outcome._tag === "Fail") return Effect.fail(outcome.error)
       if (outcome._tag === "Wait") measure.joined()
       return serveOrWait(outcome)
@@ -317,10 +339,10 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
         return isLive(current.held, instant)
           ? Effect.succeedSome(current.held.token)
           : Effect.fail(
-            expiredError(current.held, instant, Option.map(tokenState.coolDown(current, instant), ({ until }) => until))
+            expiredError(current.held, instant, Option.map(tokenState.cooldown(current, instant), ({ until }) => until))
           )
       }),
-      refresh: startOrFollow(tokenState.refresh),
+      refresh: startOrJoin(tokenState.refresh),
       invalidate: (token) =>
         Effect.uninterruptible(
           Effect.map(Ref.modify(state, (current) => tokenState.reject(current, now(), token)), (outcome) => {
@@ -429,13 +451,13 @@ export const layerTest = (
         current: Effect.flatMap(Ref.get(last), Effect.transposeMapOption(ensureValid)),
         invalidate: (token) => Ref.update(last, Option.filter((last) => !sameValue(last, token))),
         status: Effect.map(Effect.all([Ref.get(last), Clock.currentTimeMillis]), ([last, now]) => ({
-          zone: Option.match(last, {
+          state: Option.match(last, {
             onNone: () => "Empty",
-            onSome: (token) => Option.isSome(expiredReason(token, now)) ? "Expired" : "Fresh"
+            onSome: (token) => Option.isSome(tokenPolicy.expiredReason(token, now)) ? "Expired" : "Fresh"
           }),
           expiresAt: Option.map(last, ({ expiresAt }) => expiresAt),
           acquiring: false,
-          coolDown: Option.none()
+          cooldown: Option.none()
         }))
       })
     })
@@ -469,10 +491,10 @@ const report = (
 
 const statusOf = (state: tokenState.State, now: Instant): ProviderStatus =>
   state._tag === "Closed"
-    ? { zone: "Closed", expiresAt: Option.none(), acquiring: false, coolDown: Option.none() }
+    ? { state: "Closed", expiresAt: Option.none(), acquiring: false, cooldown: Option.none() }
     : {
-      zone: tokenState.zone(state, now),
+      state: tokenState.tokenStateOf(state, now),
       expiresAt: state._tag === "Holding" ? Option.some(state.held.token.expiresAt) : Option.none(),
       acquiring: state.activity._tag === "Acquiring",
-      coolDown: tokenState.coolDown(state, now)
+      cooldown: tokenState.cooldown(state, now)
     }

@@ -283,6 +283,10 @@ const send = <E, R, A, E2, R2>(
     onFailure: (error): Effect.Effect<A, Failure<E> | E2, R2> => {
       const sent = MutableRef.get(last)
       if (isStatusError(error)) return next({ response: error.response, error, sent })
+      // A client that follows redirects was stopped before it sent the token to another origin.
+      if (HttpClientError.isHttpClientError(error) && error.cause instanceof UntrustedOriginError) {
+        return Effect.fail(error.cause)
+      }
       return Effect.fail(sent === undefined ? error : hidden.error(error, Option.none()))
     },
     onSuccess: (response) => next({ response, error: undefined, sent: MutableRef.get(last) })

@@ -37,10 +37,10 @@ export interface Options {
   /** The same as the endpoint's. Only processes that have it and the credentials in common share a token. */
   readonly authUrl: string | URL
   /**
-   * The same as the endpoint's; an effect is run at each acquisition. The secret seals what is stored (HKDF-SHA-256, RFC 5869,
+   * The same as the endpoint's, run at each acquisition. The secret seals what is stored (HKDF-SHA-256, RFC 5869,
    * and AES-256-GCM); neither it nor the id can be read there.
    */
-  readonly credentials: ClientCredentials | Effect.Effect<ClientCredentials, CredentialsError>
+  readonly credentials: Effect.Effect<ClientCredentials, CredentialsError>
   /**
    * How long a process that died while it asked for a token keeps the others waiting. Default 5 seconds, at least 0.1, at most
    * an hour. One that lives extends it as long as the endpoint takes.
@@ -50,7 +50,7 @@ export interface Options {
    * How long another's acquisition is waited for; then the endpoint is asked all the same. Jittered by 0.75 to 1. Default 45
    * seconds: more than the `deadline` of `TokenEndpoint`, so that one that fails is followed by the next, not by all.
    */
-  readonly patience?: Duration.DurationInput | undefined
+  readonly maxWait?: Duration.DurationInput | undefined
   /** For one operation of the store; then the endpoint is asked as if there were none. Default 1 second, at most 30. */
   readonly storeTimeout?: Duration.DurationInput | undefined
 }
@@ -117,13 +117,13 @@ const longestPause = 500
  *
  * @example
  * ```ts
- * import { type ClientCredentials, SharedTokenSource, TokenSource, TokenStore } from "@store-api/core"
+ * import { ClientCredentials, SharedTokenSource, TokenStore } from "@store-api/core"
  * import { Effect } from "effect"
  *
- * const inOneProcess = (credentials: ClientCredentials.ClientCredentials) =>
- *   SharedTokenSource.make({ authUrl: "https://auth.store.example", credentials }).pipe(
- *     Effect.provideServiceEffect(TokenStore.TokenStore, TokenStore.makeMemory)
- *   )
+ * const inOneProcess = SharedTokenSource.make({
+ *   authUrl: "https://auth.store.example",
+ *   credentials: ClientCredentials.fromConfig()
+ * }).pipe(Effect.provideServiceEffect(TokenStore.TokenStore, TokenStore.makeMemory))
  * ```
  *
  * @since 0.1.0
@@ -142,11 +142,11 @@ export const make = (
     const authUrl = withoutTrailingSlash(yield* baseUrl("authUrl", options.authUrl, true))
     const sealing = yield* sealingOf(options.credentials, authUrl)
     const leaseMillis = Duration.toMillis(Duration.clamp(options.lease ?? "5 seconds", leaseLimits))
-    const patience = Duration.toMillis(options.patience ?? "45 seconds")
+    const maxWait = Duration.toMillis(options.maxWait ?? "45 seconds")
 
     const shared = (replacing: Option.Option<AccessToken>, { key, open, seal }: seals.Sealing) => {
       /** The token in the store, if it serves. The one to be replaced is taken out. */
-      const look = Effect.gen(function*() {
+      const findToken = Effect.gen(function*() {
         const entry = yield* store.get(key)
         if (Option.isNone(entry)) return Option.none()
         const now = yield* Clock.currentTimeMillis
@@ -175,7 +175,7 @@ export const make = (
       /** The token that came while the lease was taken, or a new one. */
       const holding = (lease: Lease) =>
         Effect.flatMap(
-          look,
+          findToken,
           Option.match({
             onNone: () =>
               Effect.scoped(
@@ -193,15 +193,15 @@ export const make = (
       )
 
       return Effect.gen(function*() {
-        const end = (yield* monotonicMillis) + (yield* jittered(patience))
+        const end = (yield* monotonicMillis) + (yield* jittered(maxWait))
         for (let pause = firstPause; (yield* monotonicMillis) < end; pause = Math.min(2 * pause, longestPause)) {
-          const found = yield* look
+          const found = yield* findToken
           if (Option.isSome(found)) return found.value
           const taken = yield* take
           if (Option.isSome(taken)) return taken.value
           yield* Effect.sleep(Math.ceil(yield* jittered(pause)))
         }
-        return yield* Effect.flatMap(look, Option.match({ onNone: () => acquire, onSome: Effect.succeed }))
+        return yield* Effect.flatMap(findToken, Option.match({ onNone: () => acquire, onSome: Effect.succeed }))
       }).pipe(Effect.catchTag("TokenStoreError", () => source.acquire(replacing)))
     }
 
@@ -259,7 +259,7 @@ const sealingOf = (
     Ref.make(Option.none<{ readonly of: ClientCredentials; readonly sealing: seals.Sealing }>()),
     (last) =>
       Effect.gen(function*() {
-        const current = Effect.isEffect(credentials) ? yield* credentials : credentials
+        const current = yield* credentials
         const known = yield* Ref.get(last)
         if (Option.isSome(known) && Equal.equals(known.value.of, current)) return known.value.sealing
         const sealing = yield* seals.make(current, authUrl)

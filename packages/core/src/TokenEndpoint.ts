@@ -25,14 +25,16 @@ import {
   TokenExpiredError,
   TokenRequestError
 } from "./AccessTokenError.js"
-import * as ClientCredentials from "./ClientCredentials.js"
+import type { ClientCredentials } from "./ClientCredentials.js"
 import { baseUrl, withoutTrailingSlash } from "./internal/baseUrl.js"
 import * as boundedBody from "./internal/boundedBody.js"
 import * as manualRedirect from "./internal/manualRedirect.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
+import { refusal } from "./internal/refusal.js"
 import * as retryAfter from "./internal/retryAfter.js"
+import { lifeOf, maxRetryAfter } from "./internal/tokenPolicy.js"
+import * as tokenRequest from "./internal/tokenRequest.js"
 import * as transportError from "./internal/transportError.js"
-import { maxRetryAfter } from "./TokenPolicy.js"
 import * as TokenResponse from "./TokenResponse.js"
 import * as TokenSource from "./TokenSource.js"
 
@@ -51,12 +53,11 @@ export interface Options {
    */
   readonly authUrl: string | URL
   /**
-   * Checked credentials, or an effect that is run at each acquisition, so that a secret can change without a restart; when
-   * the endpoint refuses what it gave, it is run once more, and what changed is tried once.
+   * `ClientCredentials.make` or `fromConfig`, or any effect that yields checked credentials. It is run at each acquisition,
+   * so that a secret can change without a restart. When the endpoint rejects the credentials, it is run once more, and
+   * changed credentials are tried once.
    */
-  readonly credentials:
-    | ClientCredentials.ClientCredentials
-    | Effect.Effect<ClientCredentials.ClientCredentials, CredentialsError>
+  readonly credentials: Effect.Effect<ClientCredentials, CredentialsError>
   /** Whether the credentials may go to any host over http. Default `false`: https, or http on this machine. */
   readonly allowInsecure?: boolean | undefined
   /** How long one request and its answer may take, more than zero. Default 10 seconds. */
@@ -92,7 +93,7 @@ const path = "/v1/oauth/accesstoken"
  * const token = Effect.gen(function*() {
  *   const source = yield* TokenEndpoint.make({
  *     authUrl: "https://auth.store.example",
- *     credentials: yield* ClientCredentials.fromConfig()
+ *     credentials: ClientCredentials.fromConfig()
  *   })
  *   return yield* source.acquire(Option.none())
  * })
@@ -111,12 +112,10 @@ export const make = (
     const request = HttpClientRequest.post(withoutTrailingSlash(url) + path).pipe(
       HttpClientRequest.acceptJson
     )
-    const credentials = Effect.isEffect(options.credentials)
-      ? Effect.disconnect(options.credentials) // left behind at the deadline if it cannot be interrupted
-      : Effect.succeed(options.credentials)
-    const attemptTimeout = yield* lasting("attemptTimeout", options.attemptTimeout ?? "10 seconds")
-    const deadline = yield* lasting("deadline", options.deadline ?? "30 seconds")
-    const patience = Duration.min("1 second", Duration.times(attemptTimeout, 0.5))
+    const credentials = Effect.disconnect(options.credentials) // left behind at the deadline if it cannot be interrupted
+    const attemptTimeout = yield* positiveDuration("attemptTimeout", options.attemptTimeout ?? "10 seconds")
+    const deadline = yield* positiveDuration("deadline", options.deadline ?? "30 seconds")
+    const refusalTimeout = Duration.min("1 second", Duration.times(attemptTimeout, 0.5))
     const maxResponseBytes = options.maxResponseBytes ?? 64 * 1024
     if (!Number.isSafeInteger(maxResponseBytes) || maxResponseBytes < 1) {
       return yield* new ConfigurationError({
@@ -127,7 +126,7 @@ export const make = (
 
     /** One request and its answer. */
     const exchange = Effect.fnUntraced(
-      function*(credentials: ClientCredentials.ClientCredentials, replacing: Option.Option<AccessToken>) {
+      function*(credentials: ClientCredentials, replacing: Option.Option<AccessToken>) {
         const requestedAt = yield* Clock.currentTimeMillis
         let sentTo = request.url
         const watched = HttpClient.mapRequest(client, (leaving) => {
@@ -135,29 +134,29 @@ export const make = (
           return leaving
         })
         const response = yield* watched.execute(
-          HttpClientRequest.setBody(request, ClientCredentials.toBody(credentials))
+          HttpClientRequest.setBody(request, tokenRequest.body(credentials))
         ).pipe(
           withoutRedirects,
           Effect.locally(Headers.currentRedactedNames, everyName),
           Effect.catchTag("ResponseError", filteredResponse)
         )
-        // A client of the user's that follows redirects took the credentials along; its answer is nobody's we asked.
+        // A client that follows redirects has sent the credentials elsewhere. Its response is not that of the endpoint.
         if (isRedirect(response) || response.request.url !== sentTo) {
           return yield* new TokenRequestError({ reason: "Redirect", attempts: 1 })
         }
         const body = boundedBody.read(response, maxResponseBytes)
         if (response.status >= 400) {
           // The status alone is a refusal: a body that breaks or does not end must not turn it into a network fault.
-          const { text } = yield* Effect.orElseSucceed(Effect.timeout(body, patience), () => ({ text: "" }))
+          const { text } = yield* Effect.orElseSucceed(Effect.timeout(body, refusalTimeout), () => ({ text: "" }))
           const now = yield* Clock.currentTimeMillis
-          return yield* TokenResponse.refusal({
+          return yield* refusal({
             status: response.status,
             body: text,
             secrets: [
-              ...ClientCredentials.secrets(credentials),
+              ...tokenRequest.secrets(credentials),
               ...Option.toArray(replacing).map(({ value }) => value)
             ],
-            rawCredentials: ClientCredentials.changeWhenDecoded(credentials),
+            changedByFormDecoding: tokenRequest.changeWhenDecoded(credentials),
             challenge: response.headers["www-authenticate"],
             retryAt: Option.map(
               retryAfter.milliseconds(response.headers, now, maxRetryAfter),
@@ -219,7 +218,7 @@ const endpointBase = (options: Options): Effect.Effect<URL, ConfigurationError> 
     () => new ConfigurationError({ option: "authUrl", reason: `must be the base URL, without ${path}` })
   )
 
-const lasting = (
+const positiveDuration = (
   option: string,
   duration: Duration.DurationInput
 ): Effect.Effect<Duration.Duration, ConfigurationError> =>
@@ -229,12 +228,12 @@ const lasting = (
     () => new ConfigurationError({ option, reason: "must be greater than zero" })
   )
 
-type Exchange = (credentials: ClientCredentials.ClientCredentials) => Effect.Effect<AccessToken, AccessTokenError>
+type Exchange = (credentials: ClientCredentials) => Effect.Effect<AccessToken, AccessTokenError>
 
 /** One acquisition. Credentials that the endpoint refused are read once more, and tried if they changed. */
 const acquisition = (
   exchange: Exchange,
-  credentials: Effect.Effect<ClientCredentials.ClientCredentials, CredentialsError>,
+  credentials: Effect.Effect<ClientCredentials, CredentialsError>,
   deadline: Duration.Duration
 ): Effect.Effect<AccessToken, AccessTokenError> =>
   Effect.flatMap(monotonicMillis, (now) => {
@@ -282,19 +281,19 @@ const acquisition = (
       )
   })
 
-/** An endpoint that limits the rate and does not say until when is not asked again by this acquisition. */
+/** An endpoint that limits the rate and names no moment receives no second request from this acquisition. */
 const isWorthRetrying = (error: AccessTokenError): boolean =>
   error._tag === "TokenRefusedError" && error.reason === "RateLimited"
     ? Option.isSome(error.retryAt)
     : error._tag !== "TokenExpiredError" && isTransient(error)
 
-/** 200 ms doubling to at most a second, jittered, or longer if the endpoint asked for more. In whole milliseconds. */
+/** 200 ms doubling to at most a second, jittered, or longer if Retry-After says so. In whole milliseconds. */
 const pause = (attempts: number, error: AccessTokenError): Effect.Effect<number> =>
   Effect.gen(function*() {
     const jitter = 0.75 + 0.25 * (yield* Random.next)
     const now = yield* Clock.currentTimeMillis
-    const asked = Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now })
-    return Math.max(Math.round(Math.min(firstPause * 2 ** (attempts - 1), longestPause) * jitter), asked)
+    const retryAfter = Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now })
+    return Math.max(Math.round(Math.min(firstPause * 2 ** (attempts - 1), longestPause) * jitter), retryAfter)
   })
 
 /** The token of an answer, its life counted from before the request was sent. Both times are the wall clock's. */
@@ -303,7 +302,7 @@ const received = (
   requestedAt: number,
   now: number
 ): Effect.Effect<AccessToken, TokenExpiredError> => {
-  const expiresAt = requestedAt + Math.max(TokenResponse.lifeOf(response), 0)
+  const expiresAt = requestedAt + Math.max(lifeOf(response.expires_in), 0)
   return expiresAt <= Math.max(requestedAt, now)
     ? Effect.fail(
       new TokenExpiredError({

@@ -1,20 +1,16 @@
 /**
- * The wire: what a successful answer of the token endpoint looks like, and the dialects of its errors. Pure functions of
- * the body's text; no value that came from the server gets into an error unsanitised.
+ * A successful response of the token endpoint.
  *
  * @since 0.1.0
  */
 import * as Arr from "effect/Array"
-import type * as DateTime from "effect/DateTime"
 import * as Either from "effect/Either"
-import { identity, pipe } from "effect/Function"
+import { identity } from "effect/Function"
 import * as Option from "effect/Option"
 import type * as ParseResult from "effect/ParseResult"
-import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import { TokenRefusedError, TokenResponseError } from "./AccessTokenError.js"
-import * as sanitise from "./internal/sanitise.js"
-import { maxLife } from "./TokenPolicy.js"
+import { TokenResponseError } from "./AccessTokenError.js"
+import { maxLife } from "./internal/tokenPolicy.js"
 
 /** A field that may be missing and, being of no consequence, may also be of another type: then it counts as missing. */
 const lenient = <A, I>(schema: Schema.Schema<A, I>) => {
@@ -137,125 +133,4 @@ const fieldsAtFault = (issue: ParseResult.ParseIssue): ReadonlyArray<string> => 
     default:
       return [""]
   }
-}
-
-/**
- * How long the token of a response lives, in milliseconds, counted from before the request was sent: the seconds of
- * `expires_in`, floored, at most the 60 minutes of the specification ("Limits"). Zero or less: it was dead on arrival.
- *
- * @example
- * ```ts
- * import { TokenResponse } from "@store-api/core"
- * import { Either } from "effect"
- *
- * const life = TokenResponse.decode(`{"access_token":"an-invented-token","token_type":"bearer","expires_in":"1800"}`).pipe(
- *   Either.map(TokenResponse.lifeOf) // 1 800 000
- * )
- * ```
- *
- * @since 0.1.0
- * @category conversions
- */
-export const lifeOf = (response: TokenResponse): number => Math.min(Math.floor(response.expires_in) * 1000, maxLife)
-
-const Text = lenient(Schema.String)
-
-/** RFC 6749 §5.2, two dialects of gateways, and the suite's own: one struct, of which a body fills a part. */
-const ErrorBody = Schema.parseJson(Schema.Struct({
-  error: Text,
-  error_description: Text,
-  ErrorCode: Text,
-  Error: Text,
-  fault: lenient(Schema.Struct({ faultstring: Text, detail: lenient(Schema.Struct({ errorcode: Text })) })),
-  errors: lenient(Schema.NonEmptyArray(Schema.Struct({ errorCode: Text, type: Text, reason: Text, message: Text })))
-}))
-
-const decodeErrorBody = Schema.decodeUnknownOption(ErrorBody)
-
-const isInvalidClient = (code: string): boolean => /(^|\.)invalid_?client/i.test(code)
-
-/** The codes of RFC 6749 §5.2. An API has codes of its own (RFC 6750 §3.1). */
-const isTokenEndpointCode = (code: string): boolean =>
-  isInvalidClient(code) || /^(invalid_(request|grant|scope)|un(authorized_client|supported_grant_type))$/.test(code)
-
-const reasonOf = (
-  status: number,
-  code: Option.Option<string>,
-  challenge: string | undefined
-): TokenRefusedError["reason"] => {
-  if (status === 429) return "RateLimited"
-  if (status === 408 || status >= 500) return "Unavailable"
-  if (Option.exists(code, isInvalidClient)) return "InvalidClient"
-  if (status === 401) {
-    const isOfApi = challenge !== undefined && /(^|,)\s*bearer\b/i.test(challenge.replace(/"[^"]*"/g, "")) &&
-      !Option.exists(code, isTokenEndpointCode)
-    return isOfApi ? "Other" : "InvalidClient"
-  }
-  return status === 400 ? "InvalidRequest" : "Other"
-}
-
-/**
- * The refusal that an answer with an error status stands for, as an error value. Its body may be that of RFC 6749 §5.2, one
- * of the dialects of gateways and of the suite, HTML, or nothing; code and description are kept when they are sane and
- * repeat none of the `secrets`.
- *
- * @example
- * ```ts
- * import { TokenResponse } from "@store-api/core"
- * import { Option } from "effect"
- *
- * const error = TokenResponse.refusal({
- *   status: 401,
- *   body: `{"error":"invalid_client","error_description":"unknown client"}`,
- *   secrets: [],
- *   rawCredentials: false,
- *   retryAt: Option.none()
- * }) // a TokenRefusedError: InvalidClient
- * ```
- *
- * @since 0.1.0
- * @category constructors
- */
-export const refusal = (options: {
-  /** The HTTP status of the answer. */
-  readonly status: number
-  /** The answer's body as text, cut off or not. */
-  readonly body: string
-  /** What must not be repeated: `ClientCredentials.secrets`, and tokens that were sent along. */
-  readonly secrets: ReadonlyArray<Redacted.Redacted>
-  /** Whether a server that form-decodes reads other credentials: `ClientCredentials.changeWhenDecoded`. */
-  readonly rawCredentials: boolean
-  /** The answer's `WWW-Authenticate`: an API, unlike a token endpoint, challenges for a Bearer token. Default none. */
-  readonly challenge?: string | undefined
-  /** When the endpoint wants to be asked again, by `Retry-After` (RFC 9110 §10.2.3). Dropped where that cannot help. */
-  readonly retryAt: Option.Option<DateTime.Utc>
-}): TokenRefusedError => {
-  const { secrets, status } = options
-  const body = decodeErrorBody(options.body)
-  const said = (choices: (body: Schema.Schema.Type<typeof ErrorBody>) => ReadonlyArray<Option.Option<string>>) =>
-    Option.flatMap(body, (body) => Option.firstSomeOf(choices(body)))
-  const saidCode = said(({ ErrorCode, error, errors, fault }) => [
-    error,
-    ErrorCode,
-    fault.pipe(Option.flatMap(({ detail }) => detail), Option.flatMap(({ errorcode }) => errorcode)),
-    Option.flatMap(errors, ([first]) => Option.orElse(first.errorCode, () => first.type))
-  ])
-  const description = pipe(
-    said(({ Error: sentence, error_description, errors, fault }) => [
-      error_description,
-      sentence,
-      Option.flatMap(fault, ({ faultstring }) => faultstring),
-      Option.flatMap(errors, ([first]) => Option.orElse(first.message, () => first.reason))
-    ]),
-    Option.flatMap((description) => sanitise.description(description, secrets))
-  )
-  const reason = reasonOf(status, saidCode, options.challenge)
-  return new TokenRefusedError({
-    reason,
-    status,
-    code: Option.flatMap(saidCode, (code) => sanitise.code(code, secrets)),
-    description,
-    rawCredentials: reason === "InvalidClient" && options.rawCredentials,
-    retryAt: reason === "InvalidClient" || reason === "InvalidRequest" ? Option.none() : options.retryAt
-  })
 }

@@ -173,14 +173,10 @@ export const makeMemory: Effect.Effect<Service> = Effect.map(
  *
  * @example
  * ```ts
- * import { SharedTokenSource, TokenStore } from "@store-api/core"
- * import type { ClientCredentials } from "@store-api/core"
+ * import { StoreAuth, TokenStore } from "@store-api/core"
  * import { Layer } from "effect"
  *
- * const shared = (credentials: ClientCredentials.ClientCredentials) =>
- *   SharedTokenSource.layer({ authUrl: "https://auth.store.example", credentials }).pipe(
- *     Layer.provide(TokenStore.layerMemory)
- *   )
+ * const StoreAuthLive = StoreAuth.layerSharedConfig().pipe(Layer.provide(TokenStore.layerMemory))
  * ```
  *
  * @since 0.1.0

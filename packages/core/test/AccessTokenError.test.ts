@@ -12,13 +12,13 @@ const credentials = (field: AccessTokenError.CredentialsError["field"], reason: 
   new AccessTokenError.CredentialsError({ field, reason })
 const request = (reason: AccessTokenError.TokenRequestError["reason"], attempts = 2) =>
   new AccessTokenError.TokenRequestError({ reason, attempts, code: Option.some("EINVENTED") })
-const refused = (reason: AccessTokenError.TokenRefusedError["reason"], rawCredentials = false, status = 418) =>
+const refused = (reason: AccessTokenError.TokenRefusedError["reason"], changedByFormDecoding = false, status = 418) =>
   new AccessTokenError.TokenRefusedError({
     reason,
     status,
     code: Option.some("invented_code"),
     description: Option.some("what the endpoint said"),
-    rawCredentials
+    changedByFormDecoding
   })
 const response = new AccessTokenError.TokenResponseError({
   problems: [{ path: "access_token", expected: "a bearer token" }, { path: "", expected: "a JSON object" }]
@@ -57,7 +57,7 @@ const family: ReadonlyArray<readonly [AccessTokenError.AccessTokenError, transie
 
 const rows = family.map(([error, transient, advice]) => {
   const detail = "field" in error ? error.field : "reason" in error ? error.reason : ""
-  const raw = "rawCredentials" in error && error.rawCredentials ? " of raw credentials" : ""
+  const raw = "changedByFormDecoding" in error && error.changedByFormDecoding ? " of raw credentials" : ""
   const status = "status" in error && error.status === 401 ? " with status 401" : ""
   return [`${error._tag} ${detail}${raw}${status}`.trim(), { error, transient, advice }] as const
 })
@@ -103,6 +103,26 @@ describe("AccessTokenError", () => {
     assert.include(untrusted.message, "https://elsewhere.example")
     assert.include(untrusted.message, "https://api.shop.example, https://other.shop.example")
     assert.include(untrusted.message, "trustedOrigins")
+  })
+
+  it("describe uses the names that a program gives to the options, and changes nothing else", () => {
+    const names = { authUrl: "--auth-url", clientSecret: "STORE_API_CLIENT_SECRET", trustedOrigins: "--trust" }
+    const insecure = new AccessTokenError.ConfigurationError({
+      option: "authUrl",
+      reason: "must be an https URL",
+      permittedBy: Option.some("allowInsecure")
+    })
+    assert.strictEqual(
+      insecure.describe({ ...names, allowInsecure: "--allow-insecure" }),
+      "--auth-url must be an https URL, unless --allow-insecure is set."
+    )
+    assert.strictEqual(insecure.message, "The option authUrl must be an https URL, unless allowInsecure is set.")
+    assert.include(credentials("clientSecret", "is empty").describe(names), "The STORE_API_CLIENT_SECRET is empty")
+    assert.include(untrusted.describe(names), "add the origin to --trust.")
+    for (const error of [request("Transport"), request("Redirect"), refused("InvalidRequest"), response]) {
+      assert.strictEqual(error.describe(names), error.message.replaceAll("authUrl", "--auth-url"))
+      assert.include(error.message, "authUrl")
+    }
   })
 
   it.each([...rows.map(([, { error }]) => error), configuration, untrusted])(
@@ -208,10 +228,10 @@ describe("AccessTokenError", () => {
       deepStrictEqual({ ...other }, { ...untrusted })
     }))
 
-  it("constructors need no retryAt, code, description or rawCredentials", () => {
+  it("constructors need no retryAt, code, description or changedByFormDecoding", () => {
     const error = new AccessTokenError.TokenRefusedError({ reason: "Other", status: 500 })
     deepStrictEqual(
-      [error.retryAt, error.code, error.description, error.rawCredentials],
+      [error.retryAt, error.code, error.description, error.changedByFormDecoding],
       [Option.none(), Option.none(), Option.none(), false]
     )
     deepStrictEqual(

@@ -142,10 +142,10 @@ describe("AccessTokenProvider", () => {
           assert.strictEqual(yield* provider.get, fixed)
           assert.strictEqual(yield* provider.refresh, fixed)
           deepStrictEqual(yield* provider.current, Option.some(fixed))
-          assert.strictEqual((yield* provider.status).zone, "Fresh")
+          assert.strictEqual((yield* provider.status).state, "Fresh")
           yield* provider.invalidate(fixed)
           deepStrictEqual(yield* provider.current, Option.none())
-          assert.strictEqual((yield* provider.status).zone, "Empty")
+          assert.strictEqual((yield* provider.status).state, "Empty")
         }).pipe(Effect.provide(AccessTokenProvider.layerTest(fixed)))
       }))
 

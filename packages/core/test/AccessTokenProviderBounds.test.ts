@@ -365,7 +365,7 @@ describe("AccessTokenProvider, in bounds", () => {
       )
       const source = TokenEndpoint.layer({
         authUrl: "https://auth.shop.example",
-        credentials: credentialsOf(clientId, clientSecret),
+        credentials: Effect.succeed(credentialsOf(clientId, clientSecret)),
         attemptTimeout: "2 seconds",
         deadline: "4 seconds"
       }).pipe(Layer.provide(Layer.succeed(HttpClient.HttpClient, client)))

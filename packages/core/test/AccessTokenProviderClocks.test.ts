@@ -32,7 +32,7 @@ describe("AccessTokenProvider, clocks", () => {
       run(({ calls, provider, virtual }) =>
         Effect.gen(function*() {
           virtual.jump(by)
-          assert.strictEqual((yield* provider.status).zone, "Expired")
+          assert.strictEqual((yield* provider.status).state, "Expired")
           assert.strictEqual(valueOf(yield* provider.get), "token-2")
           yield* virtual.advance("30 minutes")
           assert.strictEqual(valueOf(yield* provider.get), "token-2")
@@ -66,7 +66,7 @@ describe("AccessTokenProvider, clocks", () => {
         virtual.jump(-40 * 60_000)
         assert.strictEqual(valueOf(yield* provider.get), "token-1")
         yield* virtual.advance("10 minutes")
-        assert.strictEqual((yield* provider.status).zone, "Expired", "the wall clock gives it another 40 minutes")
+        assert.strictEqual((yield* provider.status).state, "Expired", "the wall clock gives it another 40 minutes")
         assert.strictEqual((yield* Effect.flip(provider.current)).reason, "Elapsed")
         assert.strictEqual(valueOf(yield* provider.get), "token-2")
         assert.strictEqual(yield* calls, 2)
@@ -115,7 +115,7 @@ describe("AccessTokenProvider, clocks", () => {
           const getting = yield* Effect.fork(Effect.exit(provider.get))
           yield* virtual.advance("1 seconds")
           yield* getting
-          const isLive = Effect.map(provider.status, ({ zone }) => zone !== "Expired" && zone !== "Empty")
+          const isLive = Effect.map(provider.status, ({ state }) => state !== "Expired" && state !== "Empty")
           while (yield* isLive) {
             served++
             yield* virtual.advance("1 minutes")
@@ -141,7 +141,7 @@ describe("AccessTokenProvider, clocks", () => {
         virtual.jump(-40 * 60_000)
         yield* provider.refresh
         yield* virtual.advance("4 minutes")
-        assert.strictEqual((yield* provider.status).zone, "Expired")
+        assert.strictEqual((yield* provider.status).state, "Expired")
       }).pipe(
         Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
         Effect.withClock(virtual.clock)

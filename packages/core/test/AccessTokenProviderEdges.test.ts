@@ -77,11 +77,11 @@ describe("AccessTokenProvider, at the edges of a life", () => {
         Effect.gen(function*() {
           yield* provider.get
           virtual.jump(57 * minute)
-          assert.strictEqual((yield* provider.status).zone, "RefreshSoon")
+          assert.strictEqual((yield* provider.status).state, "RefreshSoon")
           virtual.jump(2.75 * minute)
-          assert.strictEqual((yield* provider.status).zone, "MustWait")
+          assert.strictEqual((yield* provider.status).state, "MustWait")
           virtual.jump(-59.75 * minute)
-          assert.strictEqual((yield* provider.status).zone, "Fresh")
+          assert.strictEqual((yield* provider.status).state, "Fresh")
         })))
 
     it.effect("waits for half of what the nearer clock leaves", () =>
@@ -145,9 +145,9 @@ describe("AccessTokenProvider, at the edges of a life", () => {
             yield* provider.get
             virtual.jump(then)
             yield* virtual.advance(livesFor - 1)
-            assert.strictEqual((yield* provider.status).zone, "MustWait", "a millisecond is left")
+            assert.strictEqual((yield* provider.status).state, "MustWait", "a millisecond is left")
             yield* virtual.advance(1)
-            assert.strictEqual((yield* provider.status).zone, "Expired")
+            assert.strictEqual((yield* provider.status).state, "Expired")
             assert.isBelow(virtual.wall(), Option.getOrThrow((yield* provider.status).expiresAt).epochMillis)
           })
       )
@@ -169,9 +169,9 @@ describe("AccessTokenProvider, at the edges of a life", () => {
         Effect.gen(function*() {
           yield* provider.get
           yield* virtual.advance(hour - 1)
-          assert.strictEqual((yield* provider.status).zone, "MustWait")
+          assert.strictEqual((yield* provider.status).state, "MustWait")
           yield* virtual.advance(1)
-          assert.strictEqual((yield* provider.status).zone, "Expired", "the wall clock gives it 900 ms more")
+          assert.strictEqual((yield* provider.status).state, "Expired", "the wall clock gives it 900 ms more")
         })))
 
     it.effect("another token of the same end lives on its own account after the wall clock moved back", () =>
@@ -185,7 +185,7 @@ describe("AccessTokenProvider, at the edges of a life", () => {
             const two = yield* provider.refresh
             assert.strictEqual(two.expiresAt.epochMillis, one.expiresAt.epochMillis)
             yield* virtual.advance(11 * minute)
-            assert.strictEqual((yield* provider.status).zone, "Fresh", "one would be dead")
+            assert.strictEqual((yield* provider.status).state, "Fresh", "one would be dead")
           })
       ))
 
@@ -196,7 +196,7 @@ describe("AccessTokenProvider, at the edges of a life", () => {
           yield* virtual.advance("70 seconds")
           yield* provider.refresh
           yield* virtual.advance("70 seconds")
-          assert.strictEqual((yield* provider.status).zone, "Fresh")
+          assert.strictEqual((yield* provider.status).state, "Fresh")
         })))
   })
 

@@ -51,7 +51,7 @@ const assertGaps = (times: ReadonlyArray<number>, max: number, step: number) => 
 }
 
 describe("AccessTokenProvider, failure", () => {
-  it.effect("a failure is never cached as a value: all who wait get it, the next call after the cool-down asks again", () =>
+  it.effect("a failure is never cached as a value: all who wait get it, the next call after the cooldown asks again", () =>
     Effect.gen(function*() {
       const provider = yield* AccessTokenProvider.AccessTokenProvider
       const source = yield* ScriptedSource
@@ -69,7 +69,7 @@ describe("AccessTokenProvider, failure", () => {
       assert.strictEqual(valueOf(yield* Fiber.join(caller)), "back")
     }).pipe(provided()))
 
-  it.effect("within the cool-down get fails at once with the last error and its retryAt, and sends nothing", () =>
+  it.effect("within the cooldown get fails at once with the last error and its retryAt, and sends nothing", () =>
     Effect.gen(function*() {
       const provider = yield* AccessTokenProvider.AccessTokenProvider
       const source = yield* ScriptedSource
@@ -83,18 +83,18 @@ describe("AccessTokenProvider, failure", () => {
       assert.strictEqual(again._tag, "TokenRequestError")
       assert.strictEqual(Option.getOrThrow(again.retryAt).epochMillis, retryAt)
       const status = yield* provider.status
-      assert.strictEqual(status.zone, "Empty")
-      assert.strictEqual(Option.getOrThrow(status.coolDown).error, "TokenRequestError")
-      assert.strictEqual(Option.getOrThrow(status.coolDown).until.epochMillis, retryAt)
+      assert.strictEqual(status.state, "Empty")
+      assert.strictEqual(Option.getOrThrow(status.cooldown).error, "TokenRequestError")
+      assert.strictEqual(Option.getOrThrow(status.cooldown).until.epochMillis, retryAt)
       assert.strictEqual(yield* source.calls, 1)
       yield* TestClock.setTime(retryAt)
-      assert.isTrue(Option.isNone((yield* provider.status).coolDown))
+      assert.isTrue(Option.isNone((yield* provider.status).cooldown))
       const fiber = yield* Effect.fork(provider.get)
       yield* source.next
       yield* Fiber.interrupt(fiber)
     }).pipe(provided()))
 
-  it.effect("the typed expiry error tells the end of the cool-down too", () =>
+  it.effect("the typed expiry error tells the end of the cooldown too", () =>
     Effect.gen(function*() {
       const source = yield* answering((n) => n === 1 ? token("held") : Effect.fail(down))
       yield* Effect.gen(function*() {
@@ -204,7 +204,7 @@ describe("AccessTokenProvider, failure", () => {
               )
           )
         )
-        const credentials = yield* ClientCredentials.make({
+        const credentials = ClientCredentials.make({
           clientId: "demo-client",
           clientSecret: Redacted.make("an invented secret")
         })
@@ -222,10 +222,10 @@ describe("AccessTokenProvider, failure", () => {
             yield* Effect.fork(Effect.exit(provider.get))
             yield* virtual.advance("1 seconds")
           }
-          assert.strictEqual((yield* provider.status).zone, "Expired", "the outage is felt")
+          assert.strictEqual((yield* provider.status).state, "Expired", "the outage is felt")
           out = false
           const end = virtual.monotonic()
-          while ((yield* provider.status).zone !== "Fresh") {
+          while ((yield* provider.status).state !== "Fresh") {
             yield* Effect.fork(Effect.exit(provider.get))
             yield* virtual.advance("100 millis")
             assert.isAtMost(virtual.monotonic() - end, bound)
@@ -269,7 +269,7 @@ describe("AccessTokenProvider, failure", () => {
       }
     }))
 
-  it.effect("refresh asks at once within a cool-down, and the pauses begin anew", () =>
+  it.effect("refresh asks at once within a cooldown, and the pauses begin anew", () =>
     Effect.gen(function*() {
       const source = yield* answering(() => Effect.fail(down))
       yield* Effect.gen(function*() {
@@ -312,8 +312,8 @@ describe("AccessTokenProvider, failure", () => {
         for (const pause of [100, 200, 300, 300]) {
           const now = yield* Clock.currentTimeMillis
           yield* Effect.flip(provider.get)
-          const { coolDown } = yield* provider.status
-          const asked = Option.getOrThrow(coolDown).until.epochMillis - now
+          const { cooldown } = yield* provider.status
+          const asked = Option.getOrThrow(cooldown).until.epochMillis - now
           assert.isAtMost(asked, pause)
           assert.isAtLeast(asked, 0.75 * pause - 1)
           yield* TestClock.adjust(pause)
@@ -344,7 +344,7 @@ describe("AccessTokenProvider, failure", () => {
         }
         const paused = yield* Effect.flip(provider.get)
         assert.instanceOf(paused, AccessTokenError.TokenRequestError)
-        assert.isTrue(Option.isSome(paused.retryAt), "nobody else dies of it; the cool-down holds")
+        assert.isTrue(Option.isSome(paused.retryAt), "nobody else dies of it; the cooldown holds")
         assert.strictEqual(yield* source.calls, 1)
         yield* TestClock.adjust("1 seconds")
         const next = yield* Effect.fork(provider.get)
@@ -375,7 +375,7 @@ describe("AccessTokenProvider, failure", () => {
           yield* provider.get
           yield* TestClock.adjust("3580 seconds")
           assert.strictEqual(valueOf(yield* provider.get), "held", "must-wait: waited, and got the old one")
-          assert.strictEqual(valueOf(yield* provider.get), "held", "within the cool-down")
+          assert.strictEqual(valueOf(yield* provider.get), "held", "within the cooldown")
           assert.strictEqual(yield* source.calls, 2)
         }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
       }))

@@ -161,7 +161,7 @@ describe("AccessTokenProvider, flight", () => {
         yield* settle
         yield* Deferred.succeed(waiterIsIn, undefined)
         // One step at a time, until the token has landed and before the waiter looks at the clock.
-        while ((yield* provider.status).zone === "Empty") yield* Effect.yieldNow()
+        while ((yield* provider.status).state === "Empty") yield* Effect.yieldNow()
         virtual.jump(2000)
         const exit = yield* Fiber.join(waiter)
         assert.isTrue(
@@ -196,10 +196,10 @@ describe("AccessTokenProvider, flight", () => {
         assert.strictEqual(yield* source.interrupted, 1)
         assert.strictEqual(yield* source.calls, 1)
         deepStrictEqual(yield* provider.status, {
-          zone: "Closed",
+          state: "Closed",
           expiresAt: Option.none(),
           acquiring: false,
-          coolDown: Option.none()
+          cooldown: Option.none()
         })
         deepStrictEqual(yield* provider.current, Option.none())
         yield* provider.invalidate(yield* token("any"))
@@ -242,7 +242,7 @@ describe("AccessTokenProvider, flight", () => {
       assert.strictEqual((yield* Fiber.join(waiter))._tag, "TokenRequestError", "told at once, though the source hangs")
       yield* Deferred.succeed(stubborn, undefined)
       yield* Fiber.join(closing)
-      assert.strictEqual((yield* provider.status).zone, "Closed")
+      assert.strictEqual((yield* provider.status).state, "Closed")
     }))
 
   describe("telemetry", () => {

@@ -43,8 +43,8 @@ const beginning = {
   callers_joined: 0,
   "rejections Dropped": 0,
   "rejections Kept": 0,
-  "cool_downs Failure": 0,
-  "cool_downs NoProgress": 0,
+  "cooldowns Failure": 0,
+  "cooldowns NoProgress": 0,
   expiry: 0
 } as const
 
@@ -77,7 +77,7 @@ describe("AccessTokenProvider, what it measures", () => {
             "store_api_token_acquisition_duration_seconds",
             "store_api_token_acquisitions",
             "store_api_token_callers_joined",
-            "store_api_token_cool_downs",
+            "store_api_token_cooldowns",
             "store_api_token_expiry_timestamp_seconds",
             "store_api_token_rejections"
           ])
@@ -116,7 +116,7 @@ describe("AccessTokenProvider, what it measures", () => {
             ],
             callers_joined: ["counts up", "Callers who waited for an acquisition that another had started"],
             rejections: ["counts up", "Rejections of the token held, by what they did"],
-            cool_downs: ["counts up", "Pauses after a failure, or after a renewal without progress"],
+            cooldowns: ["counts up", "Cooldowns after a failure, or after a renewal without progress"],
             expiry_timestamp_seconds: [
               "gauge",
               "When the token held dies, in seconds since the epoch; 0 while none is held",
@@ -149,7 +149,7 @@ describe("AccessTokenProvider, what it measures", () => {
             })
             // Dead of age: the moment stays, so that whoever looks sees that it is over.
             yield* virtual.advance(2 * hour)
-            assert.strictEqual((yield* provider.status).zone, "Expired")
+            assert.strictEqual((yield* provider.status).state, "Expired")
             yield* moved("success", {
               "acquisitions Success": 2,
               duration: [2, 0.75],
@@ -178,7 +178,7 @@ describe("AccessTokenProvider, what it measures", () => {
         run((_, virtual) => Effect.zipRight(virtual.advance(2000), acquire), ({ provider }) =>
           Effect.gen(function*() {
             yield* Effect.exit(provider.get)
-            const after = { [`acquisitions ${outcome}`]: 1, duration: [1, 2], "cool_downs Failure": 1 }
+            const after = { [`acquisitions ${outcome}`]: 1, duration: [1, 2], "cooldowns Failure": 1 }
             yield* moved(outcome, after)
             // Turned away by the pause: nothing was acquired.
             yield* Effect.exit(provider.get)
@@ -200,7 +200,7 @@ describe("AccessTokenProvider, what it measures", () => {
             "acquisitions Success": 1,
             "acquisitions TokenRequestError": 1,
             duration: [2, 0],
-            "cool_downs Failure": 1,
+            "cooldowns Failure": 1,
             expiry: expiresAt.epochMillis / 1000
           })
         }))
@@ -218,7 +218,7 @@ describe("AccessTokenProvider, what it measures", () => {
           yield* moved("no progress", {
             "acquisitions Success": 2,
             duration: [2, 0],
-            "cool_downs NoProgress": 1,
+            "cooldowns NoProgress": 1,
             expiry
           })
         }))
@@ -350,7 +350,7 @@ describe("AccessTokenProvider, what it measures", () => {
         "acquisitions TokenRequestError": 1,
         duration: [2, 0],
         callers_joined: 1,
-        "cool_downs Failure": 1,
+        "cooldowns Failure": 1,
         "rejections Dropped": 1
       }
       yield* moved("north", after)
@@ -376,7 +376,7 @@ describe("AccessTokenProvider, what it measures", () => {
             Effect.map(Metric.value(Metric.tagged(metric, key, value)), (state) => state.count)
           assert.strictEqual(yield* count(AccessTokenMetrics.acquisitions, "outcome", "Success"), 1)
           assert.strictEqual(yield* count(AccessTokenMetrics.acquisitions, "outcome", "TokenRequestError"), 1)
-          assert.strictEqual(yield* count(AccessTokenMetrics.coolDowns, "cause", "Failure"), 1)
+          assert.strictEqual(yield* count(AccessTokenMetrics.cooldowns, "cause", "Failure"), 1)
           assert.strictEqual(yield* count(AccessTokenMetrics.rejections, "outcome", "Dropped"), 0)
           assert.strictEqual((yield* Metric.value(AccessTokenMetrics.acquisitionDuration)).count, 2)
           assert.strictEqual((yield* Metric.value(AccessTokenMetrics.callersJoined)).count, 0)
@@ -403,7 +403,7 @@ describe("the end of the token held", () => {
             Effect.gen(function*() {
               yield* Effect.flatMap(provider.get, provider.invalidate)
               yield* settle
-              if ((yield* provider.status).zone === "Empty") rejected++
+              if ((yield* provider.status).state === "Empty") rejected++
               const { expiry } = yield* seriesOf(`yielding-${count}`)
               if (expiry !== 0) wrong.push(count)
             }))

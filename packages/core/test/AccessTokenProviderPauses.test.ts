@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenError, type AccessTokenProvider, TokenPolicy } from "@store-api/core"
+import { AccessTokenError, type AccessTokenProvider } from "@store-api/core"
 import { Deferred, Effect, Fiber, Option, Ref } from "effect"
+import * as tokenPolicy from "../src/internal/tokenPolicy.js"
 import * as tokenState from "../src/internal/tokenState.js"
 import { aged, down, hour, run } from "./support/pinnedProvider.js"
 import { settle, token } from "./support/scriptedSource.js"
@@ -20,7 +21,7 @@ describe("AccessTokenProvider, at the ends of its pauses", () => {
       run(() => token("one"), ({ calls, provider }) =>
         Effect.gen(function*() {
           yield* provider.invalidate(yield* token("one"))
-          assert.strictEqual((yield* provider.status).zone, "Empty")
+          assert.strictEqual((yield* provider.status).state, "Empty")
           assert.strictEqual(yield* calls, 0)
         })))
 
@@ -65,7 +66,7 @@ describe("AccessTokenProvider, at the ends of its pauses", () => {
   })
 
   describe("failure", () => {
-    it.effect("the error of a cool-down is one object, as long as its retryAt is right", () =>
+    it.effect("the error of a cooldown is one object, as long as its retryAt is right", () =>
       run(() => Effect.fail(down), ({ provider, virtual }) =>
         Effect.gen(function*() {
           const first = yield* Effect.flip(provider.get)
@@ -94,8 +95,8 @@ describe("AccessTokenProvider, at the ends of its pauses", () => {
               const pauses: Array<number> = []
               for (let failure = 0; failure < expected.length; failure++) {
                 yield* Effect.flip(provider.get)
-                const { coolDown } = yield* provider.status
-                const pause = Option.getOrThrow(coolDown).until.epochMillis - virtual.wall()
+                const { cooldown } = yield* provider.status
+                const pause = Option.getOrThrow(cooldown).until.epochMillis - virtual.wall()
                 pauses.push(pause)
                 yield* virtual.advance(pause)
               }
@@ -158,7 +159,7 @@ describe("AccessTokenProvider, at the ends of its pauses", () => {
 
   it("the end of an acquisition that is not in flight changes nothing", () => {
     const virtual = VirtualClock.make()
-    const policy = TokenPolicy.make()
+    const policy = tokenPolicy.make()
     const now = { wall: virtual.wall(), monotonic: virtual.monotonic() }
     const started = (state: tokenState.State) => {
       const [outcome, next] = tokenState.refresh(state, now)
@@ -173,7 +174,7 @@ describe("AccessTokenProvider, at the ends of its pauses", () => {
       })
     const first = started(tokenState.initial)
     const [, holding] = land(first.next, first.acquisition, "one")
-    assert.strictEqual(tokenState.zone(holding, now), "Fresh", "its end while it is in flight")
+    assert.strictEqual(tokenState.tokenStateOf(holding, now), "Fresh", "its end while it is in flight")
     const second = started(holding)
     const [, closed] = tokenState.close(second.next)
     for (const state of [tokenState.initial, holding, second.next, closed]) {

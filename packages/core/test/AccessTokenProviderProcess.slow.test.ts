@@ -23,7 +23,7 @@ const library = ["x86_64-linux-gnu", "aarch64-linux-gnu"]
 const canMoveTheClock = library !== undefined || process.env["CI"] === "true"
 
 interface Report {
-  readonly zone: string
+  readonly state: string
   readonly value: string
   readonly calls: number
   readonly wall: number
@@ -88,7 +88,7 @@ describe("AccessTokenProvider, in a process of its own", () => {
           assert.isAbove(Math.abs(after.wall - before.wall), 0.9 * hour, "the wall clock moved")
           assert.isBelow(after.monotonic - before.monotonic, 60_000, "the monotonic one did not")
           assert.isAbove(after.monotonic, before.monotonic)
-          assert.strictEqual(after.zone, "Expired", offset)
+          assert.strictEqual(after.state, "Expired", offset)
           assert.strictEqual(after.calls, before.calls + 1, offset)
           assert.strictEqual((await ask()).calls, after.calls, "and the new token is good")
           before = after
@@ -106,7 +106,7 @@ describe("AccessTokenProvider, in a process of its own", () => {
         const after = await ask()
         assert.isAbove(after.wall - first.wall, 0.9 * hour)
         assert.isAbove(after.monotonic - first.monotonic, 0.9 * hour, "the monotonic clock moved")
-        assert.strictEqual(after.zone, "Expired")
+        assert.strictEqual(after.state, "Expired")
         assert.strictEqual(after.calls, 2)
       }),
     60_000

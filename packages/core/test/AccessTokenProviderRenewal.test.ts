@@ -51,7 +51,7 @@ describe("AccessTokenProvider, renewal", () => {
       const { provider, source } = yield* holding()
       yield* TestClock.adjust("56 minutes")
       for (let caller = 0; caller < 50; caller++) assert.strictEqual(yield* atOnce(provider), "one")
-      assert.strictEqual((yield* provider.status).zone, "RefreshSoon")
+      assert.strictEqual((yield* provider.status).state, "RefreshSoon")
       assert.isTrue((yield* provider.status).acquiring)
       assert.strictEqual(yield* source.calls, 2)
       const renewal = yield* source.next
@@ -59,7 +59,7 @@ describe("AccessTokenProvider, renewal", () => {
       yield* renewal.answer(token("two"))
       yield* settle
       assert.strictEqual(yield* atOnce(provider), "two")
-      assert.strictEqual((yield* provider.status).zone, "Fresh")
+      assert.strictEqual((yield* provider.status).state, "Fresh")
     }).pipe(provided()))
 
   it.effect("the renewal starts between 80 % and 100 % of refreshAhead before the end, not before", () =>
@@ -78,16 +78,16 @@ describe("AccessTokenProvider, renewal", () => {
     Effect.gen(function*() {
       const { provider, source } = yield* holding("100 seconds")
       yield* TestClock.adjust("74 seconds")
-      assert.strictEqual((yield* provider.status).zone, "Fresh")
+      assert.strictEqual((yield* provider.status).state, "Fresh")
       yield* TestClock.adjust("6 seconds")
-      assert.strictEqual((yield* provider.status).zone, "RefreshSoon")
+      assert.strictEqual((yield* provider.status).state, "RefreshSoon")
       assert.strictEqual(yield* atOnce(provider), "one")
       yield* TestClock.adjust("15 seconds")
-      assert.strictEqual((yield* provider.status).zone, "RefreshSoon", "5 seconds are left, not less")
+      assert.strictEqual((yield* provider.status).state, "RefreshSoon", "5 seconds are left, not less")
       yield* TestClock.adjust("1 seconds")
-      assert.strictEqual((yield* provider.status).zone, "MustWait")
+      assert.strictEqual((yield* provider.status).state, "MustWait")
       yield* TestClock.adjust("4 seconds")
-      assert.strictEqual((yield* provider.status).zone, "Expired")
+      assert.strictEqual((yield* provider.status).state, "Expired")
       assert.strictEqual(yield* source.calls, 2)
     }).pipe(provided()))
 
@@ -95,7 +95,7 @@ describe("AccessTokenProvider, renewal", () => {
     Effect.gen(function*() {
       const { provider, source } = yield* holding()
       yield* TestClock.adjust("3580 seconds")
-      assert.strictEqual((yield* provider.status).zone, "MustWait")
+      assert.strictEqual((yield* provider.status).state, "MustWait")
       const caller = yield* Effect.fork(provider.get)
       const renewal = yield* source.next
       yield* TestClock.adjust("9 seconds")
@@ -132,7 +132,7 @@ describe("AccessTokenProvider, renewal", () => {
       yield* settle
       yield* renewal.answer(Effect.fail(outage))
       deepStrictEqual((yield* Fiber.join(callers)).map(valueOf), Array.from({ length: 10 }, () => "one"))
-      assert.strictEqual(yield* atOnce(provider), "one", "served through the cool-down")
+      assert.strictEqual(yield* atOnce(provider), "one", "served through the cooldown")
       assert.strictEqual(yield* source.calls, 2)
     }).pipe(provided()))
 
@@ -210,7 +210,7 @@ describe("AccessTokenProvider, renewal", () => {
       // Of 5 seconds at least 1 is refresh-soon; the second pause is of 15 seconds at least.
       yield* TestClock.adjust("4200 millis")
       assert.strictEqual(yield* atOnce(provider), "one")
-      assert.strictEqual((yield* provider.status).zone, "RefreshSoon")
+      assert.strictEqual((yield* provider.status).state, "RefreshSoon")
       assert.strictEqual(yield* source.calls, 3)
     }).pipe(provided({ cooldown: { base: "10 seconds" } })))
 
@@ -266,7 +266,7 @@ describe("AccessTokenProvider, renewal", () => {
   })
 
   describe("an endpoint that repeats one token until it dies", () => {
-    it.effect("gets at most one request a cool-down, callers never wait before leeway, no dead token is served", () =>
+    it.effect("gets at most one request a cooldown, callers never wait before leeway, no dead token is served", () =>
       Effect.gen(function*() {
         const repeated = yield* token("repeated")
         const source = yield* answering((n) => n < 100 ? Effect.succeed(repeated) : token("never"))
@@ -281,13 +281,13 @@ describe("AccessTokenProvider, renewal", () => {
             assert.strictEqual(yield* atOnce(provider), "repeated")
           }
           const renewals = (yield* source.calls) - startedAt
-          // Cool-downs of at least 0.75, 1.5, 3, … 45 seconds fit into five minutes at most 12 times.
+          // Cooldowns of at least 0.75, 1.5, 3, … 45 seconds fit into five minutes at most 12 times.
           assert.isAtMost(renewals, 12)
           assert.isAtLeast(renewals, 5)
         }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
       }))
 
-    it.effect("once it is dead, the next one is asked for at once, whatever the cool-down", () =>
+    it.effect("once it is dead, the next one is asked for at once, whatever the cooldown", () =>
       Effect.gen(function*() {
         const { provider, source } = yield* holding("100 seconds")
         const repeated = yield* Effect.map(provider.current, Option.getOrThrow)
@@ -296,7 +296,7 @@ describe("AccessTokenProvider, renewal", () => {
         yield* Effect.flatMap(source.next, (call) => call.answer(Effect.succeed(repeated)))
         assert.strictEqual(valueOf(yield* Fiber.join(caller)), "one")
         yield* TestClock.adjust("500 millis")
-        assert.strictEqual(yield* atOnce(provider), "one", "no further request within the cool-down")
+        assert.strictEqual(yield* atOnce(provider), "one", "no further request within the cooldown")
         assert.strictEqual(yield* source.calls, 2)
         yield* TestClock.adjust("3500 millis")
         const after = yield* Effect.fork(provider.get)
@@ -328,12 +328,12 @@ describe("AccessTokenProvider, renewal", () => {
           let background = 0
           for (let call = 0; call < 500; call++) {
             const before = yield* source.calls
-            const { zone } = yield* provider.status
+            const { state } = yield* provider.status
             yield* provider.get
             yield* settle
             const requests = (yield* source.calls) - before
             assert.isAtMost(requests, 1)
-            if (zone !== "Empty" && zone !== "Expired") background += requests
+            if (state !== "Empty" && state !== "Expired") background += requests
             yield* virtual.advance("10 millis")
           }
           assert.isAtMost(background, 5, `5 seconds of tokens of ${life} ms`)
@@ -344,7 +344,7 @@ describe("AccessTokenProvider, renewal", () => {
       }
     }))
 
-  it.effect("lifetimes of 0 and below: TokenExpiredError (DeadOnArrival), one request a get, none in the cool-down", () =>
+  it.effect("lifetimes of 0 and below: TokenExpiredError (DeadOnArrival), one request a get, none in the cooldown", () =>
     Effect.gen(function*() {
       for (const life of [0, -5000]) {
         const source = yield* answering(() => dead(life))
@@ -368,6 +368,6 @@ describe("AccessTokenProvider, renewal", () => {
       const { provider } = yield* holding("3650 days")
       yield* TestClock.adjust("3600 days")
       assert.strictEqual(yield* atOnce(provider), "one")
-      assert.strictEqual((yield* provider.status).zone, "Fresh")
+      assert.strictEqual((yield* provider.status).state, "Fresh")
     }).pipe(provided()))
 })

@@ -24,8 +24,8 @@ const recording = () => {
   }
 }
 
-const untilOf = ({ coolDown }: AccessTokenProvider.ProviderStatus) =>
-  Option.map(coolDown, ({ error, until }) => ({ error, until: until.epochMillis }))
+const untilOf = ({ cooldown }: AccessTokenProvider.ProviderStatus) =>
+  Option.map(cooldown, ({ error, until }) => ({ error, until: until.epochMillis }))
 
 describe("AccessTokenProvider, what it shows", () => {
   it("the tag's key is the module's name: what users' layers are found by", () => {
@@ -40,9 +40,9 @@ describe("AccessTokenProvider, what it shows", () => {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
         yield* provider.get
         yield* virtual.advance("52 minutes")
-        assert.strictEqual((yield* provider.status).zone, "Fresh", "8 minutes are left")
+        assert.strictEqual((yield* provider.status).state, "Fresh", "8 minutes are left")
         yield* virtual.advance(1)
-        assert.strictEqual((yield* provider.status).zone, "RefreshSoon")
+        assert.strictEqual((yield* provider.status).state, "RefreshSoon")
       }).pipe(
         Effect.provide(Layer.provide(
           AccessTokenProvider.layerConfig({ refreshAhead: Config.succeed("10 minutes") }),
@@ -54,32 +54,32 @@ describe("AccessTokenProvider, what it shows", () => {
     }))
 
   describe("status", () => {
-    it.effect("tells zone, end and acquisition, from the first one to the close", () =>
+    it.effect("tells state, end and acquisition, from the first one to the close", () =>
       Effect.gen(function*() {
         const virtual = VirtualClock.make()
         const answered = yield* Deferred.make<void>()
         const source = yield* answering(() => Effect.zipRight(Deferred.await(answered), token("one")))
         const provider = yield* Effect.gen(function*() {
           const provider = yield* AccessTokenProvider.AccessTokenProvider
-          const none = { expiresAt: Option.none(), coolDown: Option.none() }
-          deepStrictEqual(yield* provider.status, { ...none, zone: "Empty", acquiring: false })
+          const none = { expiresAt: Option.none(), cooldown: Option.none() }
+          deepStrictEqual(yield* provider.status, { ...none, state: "Empty", acquiring: false })
           const caller = yield* Effect.fork(provider.get)
           yield* settle
-          deepStrictEqual(yield* provider.status, { ...none, zone: "Empty", acquiring: true })
+          deepStrictEqual(yield* provider.status, { ...none, state: "Empty", acquiring: true })
           yield* Deferred.succeed(answered, undefined)
           const { expiresAt } = yield* Fiber.join(caller)
           deepStrictEqual(yield* provider.status, {
-            zone: "Fresh",
+            state: "Fresh",
             expiresAt: Option.some(expiresAt),
             acquiring: false,
-            coolDown: Option.none()
+            cooldown: Option.none()
           })
           return provider
         }).pipe(
           Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
           Effect.withClock(virtual.clock)
         )
-        const closed = { zone: "Closed", expiresAt: Option.none(), acquiring: false, coolDown: Option.none() } as const
+        const closed = { state: "Closed", expiresAt: Option.none(), acquiring: false, cooldown: Option.none() } as const
         deepStrictEqual(yield* provider.status, closed)
         deepStrictEqual(yield* provider.current, Option.none())
         yield* provider.invalidate(yield* token("one"))
@@ -108,25 +108,25 @@ describe("AccessTokenProvider, what it shows", () => {
           const failedAt = virtual.wall()
           deepStrictEqual(untilOf(yield* provider.status), Option.some({ error: down._tag, until: failedAt + 45_000 }))
           yield* virtual.advance(2000)
-          assert.isTrue(Option.isNone((yield* provider.status).coolDown), "callers without a token may ask")
+          assert.isTrue(Option.isNone((yield* provider.status).cooldown), "callers without a token may ask")
           const error = yield* Effect.flip(provider.get)
           const until = virtual.wall() + 3750
           deepStrictEqual(untilOf(yield* provider.status), Option.some({ error: down._tag, until }))
           assert.strictEqual(Option.getOrThrow(error.retryAt).epochMillis, until)
           yield* virtual.advance(3749)
-          assert.isTrue(Option.isSome((yield* provider.status).coolDown))
+          assert.isTrue(Option.isSome((yield* provider.status).cooldown))
           yield* virtual.advance(1)
-          assert.isTrue(Option.isNone((yield* provider.status).coolDown), "over at its moment")
+          assert.isTrue(Option.isNone((yield* provider.status).cooldown), "over at its moment")
         })))
 
-    it.effect("a renewal without progress is no failure: no cool-down is shown", () =>
+    it.effect("a renewal without progress is no failure: no cooldown is shown", () =>
       run(
         (n) => n < 3 ? aged("same", hour - minute, minute) : token("never"),
         ({ provider }) =>
           Effect.gen(function*() {
             yield* provider.get
             yield* provider.refresh
-            assert.isTrue(Option.isNone((yield* provider.status).coolDown))
+            assert.isTrue(Option.isNone((yield* provider.status).cooldown))
           })
       ))
   })
@@ -184,11 +184,11 @@ describe("AccessTokenProvider, what it shows", () => {
         Effect.gen(function*() {
           yield* provider.get
           yield* virtual.advance(hour - 30_000)
-          assert.strictEqual((yield* provider.status).zone, "Fresh")
+          assert.strictEqual((yield* provider.status).state, "Fresh")
           yield* provider.get
           assert.isFalse((yield* provider.status).acquiring)
           yield* virtual.advance(1)
-          assert.strictEqual((yield* provider.status).zone, "MustWait")
+          assert.strictEqual((yield* provider.status).state, "MustWait")
           const caller = yield* Effect.fork(provider.get)
           yield* settle
           assert.isTrue(Option.isNone(yield* Fiber.poll(caller)))
@@ -265,16 +265,16 @@ describe("AccessTokenProvider, what it shows", () => {
     const provided = (provided: AccessToken.AccessToken | Acquisition) =>
       Effect.provide(AccessTokenProvider.layerTest(provided))
 
-    it.effect("tells the zone and the end of its token, and that it is over", () =>
+    it.effect("tells the state and the end of its token, and that it is over", () =>
       Effect.gen(function*() {
         const virtual = VirtualClock.make()
         const fixed = yield* Effect.withClock(token("fixed"), virtual.clock)
         yield* Effect.gen(function*() {
           const provider = yield* AccessTokenProvider.AccessTokenProvider
-          const status = { expiresAt: Option.some(fixed.expiresAt), acquiring: false, coolDown: Option.none() }
-          deepStrictEqual(yield* provider.status, { ...status, zone: "Fresh" })
+          const status = { expiresAt: Option.some(fixed.expiresAt), acquiring: false, cooldown: Option.none() }
+          deepStrictEqual(yield* provider.status, { ...status, state: "Fresh" })
           yield* virtual.advance(hour)
-          deepStrictEqual(yield* provider.status, { ...status, zone: "Expired" })
+          deepStrictEqual(yield* provider.status, { ...status, state: "Expired" })
           assert.strictEqual((yield* Effect.flip(provider.current)).reason, "Elapsed")
         }).pipe(provided(fixed), Effect.withClock(virtual.clock))
       }))
@@ -282,7 +282,7 @@ describe("AccessTokenProvider, what it shows", () => {
     it.effect("an effect's token is the current one from then on, until it is invalidated", () =>
       Effect.gen(function*() {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
-        const empty = { zone: "Empty", expiresAt: Option.none(), acquiring: false, coolDown: Option.none() } as const
+        const empty = { state: "Empty", expiresAt: Option.none(), acquiring: false, cooldown: Option.none() } as const
         deepStrictEqual(yield* provider.status, empty)
         const given = yield* provider.get
         deepStrictEqual(yield* provider.current, Option.some(given))

@@ -355,7 +355,7 @@ describe("AuthorizedHttpClient", () => {
           Effect.flip(AuthorizedHttpClient.withAccessToken(client, options)).pipe(Effect.provide(provider))
         for (
           const [option, options, reason] of [
-            ["apiUrl", { apiUrl: "http://api.store.example" }, "must be an https URL, since it is not of this machine"],
+            ["apiUrl", { apiUrl: "http://api.store.example" }, "must be an https URL, or an http URL of this machine"],
             ["apiUrl", { apiUrl: "https://user:invented@api.store.example" }, "must not hold a user name or password"],
             ["apiUrl", { apiUrl: "https://api.store.example?x=1" }, "must not have a query"],
             ["trustedOrigins", { apiUrl, trustedOrigins: ["http://files.store.example"] }, "must be an https URL"],

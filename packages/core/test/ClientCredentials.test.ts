@@ -1,7 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, ClientCredentials } from "@store-api/core"
-import { Config, ConfigProvider, Effect, Equal, FastCheck as FC, Layer, Redacted } from "effect"
+import { ConfigProvider, Effect, Equal, FastCheck as FC, Layer, Redacted } from "effect"
+import * as tokenRequest from "../src/internal/tokenRequest.js"
+import { unreadable } from "./support/config.js"
 import { shows } from "./support/renderings.js"
 import { credentialsOf, printable, sendable } from "./support/wire.js"
 
@@ -9,7 +11,7 @@ const make = (clientId: string, clientSecret: string) =>
   ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) })
 
 const bodyOf = (clientId: string, clientSecret: string) =>
-  new TextDecoder().decode(ClientCredentials.toBody(credentialsOf(clientId, clientSecret)).body)
+  new TextDecoder().decode(tokenRequest.body(credentialsOf(clientId, clientSecret)).body)
 
 const controls = [...Array.from({ length: 0x20 }, (_, code) => String.fromCharCode(code)), "\x7f"]
 const named = (character: string) => `U+${character.charCodeAt(0).toString(16).padStart(4, "0")}`
@@ -87,11 +89,6 @@ describe("ClientCredentials", () => {
         })
     )
 
-    it("what is checked carries the type id, by which another copy of the package knows it", () => {
-      assert.strictEqual(ClientCredentials.TypeId, "~@store-api/core/ClientCredentials")
-      assert.strictEqual(credentialsOf("one", "secret")[ClientCredentials.TypeId], ClientCredentials.TypeId)
-    })
-
     it("two are equal when id and secret are", () => {
       assert.isTrue(Equal.equals(credentialsOf("one", "secret"), credentialsOf("one", "secret")))
       assert.isFalse(Equal.equals(credentialsOf("one", "secret"), credentialsOf("two", "secret")))
@@ -102,23 +99,23 @@ describe("ClientCredentials", () => {
       const secret = "invented-secret-canary"
       assert.isTrue(shows({ clientSecret: secret }, secret), "the search finds what is there")
       assert.isFalse(shows(credentialsOf("invented-id", secret), secret))
-      for (const redacted of ClientCredentials.secrets(credentialsOf("invented-id", secret))) {
+      for (const redacted of tokenRequest.secrets(credentialsOf("invented-id", secret))) {
         assert.isFalse(shows(redacted, secret))
       }
     })
 
     it("the secret and an id of at least 8 characters must not be repeated", () => {
       deepStrictEqual(
-        ClientCredentials.secrets(credentialsOf("invented-id", "invented-secret")).map(Redacted.value),
+        tokenRequest.secrets(credentialsOf("invented-id", "invented-secret")).map(Redacted.value),
         ["invented-secret", "invented-id"]
       )
       for (const [id, ...ids] of [["seven77"], ["eight888", "eight888"]] as const) {
-        deepStrictEqual(ClientCredentials.secrets(credentialsOf(id, "s")).map(Redacted.value), ["s", ...ids])
+        deepStrictEqual(tokenRequest.secrets(credentialsOf(id, "s")).map(Redacted.value), ["s", ...ids])
       }
     })
   })
 
-  describe("toBody", () => {
+  describe("the body of the token request", () => {
     it("is the three fields in their order, not one byte encoded", () => {
       assert.strictEqual(
         bodyOf("an id", "+ / = % ~ %2B a=b"),
@@ -127,7 +124,7 @@ describe("ClientCredentials", () => {
     })
 
     it("is of the form's media type, without a charset", () => {
-      const body = ClientCredentials.toBody(credentialsOf("an-id", "a-secret"))
+      const body = tokenRequest.body(credentialsOf("an-id", "a-secret"))
       assert.strictEqual(body.contentType, "application/x-www-form-urlencoded")
       assert.strictEqual(body.contentLength, body.body.length)
     })
@@ -137,7 +134,7 @@ describe("ClientCredentials", () => {
     })
 
     it("printing it does not show the secret", () => {
-      const body = ClientCredentials.toBody(credentialsOf("an-id", "invented-secret-canary"))
+      const body = tokenRequest.body(credentialsOf("an-id", "invented-secret-canary"))
       assert.notInclude(JSON.stringify(body), "canary")
       assert.notInclude(String(body), "canary")
     })
@@ -146,8 +143,8 @@ describe("ClientCredentials", () => {
   it.prop("changeWhenDecoded tells whether a form-decoding server reads another value", [sendable], ([value]) => {
     const decoded = new URLSearchParams(`x=${value}`).get("x")
     for (const credentials of [credentialsOf(value, "plain"), credentialsOf("plain", value)]) {
-      if (decoded !== value) assert.isTrue(ClientCredentials.changeWhenDecoded(credentials))
-      if (!/[+%]/.test(value)) assert.isFalse(ClientCredentials.changeWhenDecoded(credentials))
+      if (decoded !== value) assert.isTrue(tokenRequest.changeWhenDecoded(credentials))
+      if (!/[+%]/.test(value)) assert.isFalse(tokenRequest.changeWhenDecoded(credentials))
     }
   })
 
@@ -163,14 +160,11 @@ describe("ClientCredentials", () => {
         withEnvironment({ STORE_API_CLIENT_ID: "invented-id", STORE_API_CLIENT_SECRET: "invented secret" })
       ))
 
-    it.effect("reads other names", () =>
+    it.effect("reads the names with another prefix", () =>
       Effect.gen(function*() {
-        const credentials = yield* ClientCredentials.fromConfig({
-          clientId: Config.string("ID"),
-          clientSecret: Config.redacted("SECRET")
-        })
+        const credentials = yield* ClientCredentials.fromConfig("OTHER")
         assert.isTrue(Equal.equals(credentials, credentialsOf("invented-id", "invented-secret")))
-      }).pipe(withEnvironment({ ID: "invented-id", SECRET: "invented-secret" })))
+      }).pipe(withEnvironment({ OTHER_CLIENT_ID: "invented-id", OTHER_CLIENT_SECRET: "invented-secret" })))
 
     it.effect.each(
       [
@@ -203,17 +197,11 @@ describe("ClientCredentials", () => {
 
     it.effect("what cannot be read: CredentialsError that shows no value", () =>
       Effect.gen(function*() {
-        const error = yield* Effect.flip(ClientCredentials.fromConfig({
-          clientId: Config.string("ID"),
-          clientSecret: Config.validate(Config.redacted("SECRET"), {
-            message: "refused: canary",
-            validation: () => false
-          })
-        }))
+        const error = yield* Effect.flip(ClientCredentials.fromConfig())
         assert.strictEqual(error.field, "clientSecret")
         assert.match(error.reason, /cannot be read/)
         assert.isFalse(shows(error, "canary"))
-      }).pipe(withEnvironment({ ID: "invented-id", SECRET: "canary" })))
+      }).pipe(Effect.withConfigProvider(unreadable("STORE_API_CLIENT_SECRET", "refused: canary"))))
 
     it.effect("reads anew each time it runs", () =>
       Effect.gen(function*() {

@@ -170,7 +170,7 @@ describe("SharedTokenSource", () => {
   it.effect("the layer shares through the store in its context", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint()
-      const layer = SharedTokenSource.layer({ authUrl, credentials }).pipe(
+      const layer = SharedTokenSource.layer({ authUrl, credentials: Effect.succeed(credentials) }).pipe(
         Layer.provide(Layer.merge(Layer.succeed(TokenSource.TokenSource, source), TokenStore.layerMemory))
       )
       const acquire = Effect.flatMap(TokenSource.TokenSource, ({ acquire }) => acquire(Option.none()))
@@ -319,9 +319,9 @@ describe("SharedTokenSource", () => {
             yield* virtual.advance((lives - 10) * minute)
             virtual.jump(-25 * minute)
             yield* virtual.advance(10 * minute - 1)
-            assert.notStrictEqual((yield* provider.status).zone, "Expired")
+            assert.notStrictEqual((yield* provider.status).state, "Expired")
             yield* virtual.advance(1)
-            assert.strictEqual((yield* provider.status).zone, "Expired", "the wall clock gives it 25 minutes more")
+            assert.strictEqual((yield* provider.status).state, "Expired", "the wall clock gives it 25 minutes more")
           }).pipe(Effect.withClock(virtual.clock), Effect.scoped)
         })
     )

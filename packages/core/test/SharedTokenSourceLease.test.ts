@@ -82,7 +82,7 @@ describe("SharedTokenSource, an acquisition that does not go well", () => {
       assert.isAtLeast(yield* extensions, 10)
     }))
 
-  it.effect("that takes longer than their patience is not waited for", () =>
+  it.effect("that takes longer than maxWait is not waited for", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint({
         answer: (number) => number === 1 ? Effect.never : fullToken(`token-${number}`)
@@ -90,7 +90,7 @@ describe("SharedTokenSource, an acquisition that does not go well", () => {
       const store = yield* TokenStore.makeMemory
       const stuck = yield* Effect.fork((yield* member(source, store)).acquire(Option.none()))
       yield* Effect.repeat(Effect.yieldNow(), { until: () => Effect.map(requests, (count) => count === 1) })
-      const patient = yield* member(source, store, { patience: "7 seconds" })
+      const patient = yield* member(source, store, { maxWait: "7 seconds" })
       const { exit, took } = yield* drive(yield* Effect.fork(patient.acquire(Option.none())))
       deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-2"))
       assert.isAtLeast(took, 5250)
@@ -142,7 +142,7 @@ describe("SharedTokenSource, a lease", () => {
       })
       const first = yield* drive(yield* Effect.fork((yield* member(source, store)).acquire(Option.none())))
       deepStrictEqual([first.exit, first.took], [Exit.fail(outage), 1000])
-      const { acquire } = yield* member(source, memory, { patience: "1 hour" })
+      const { acquire } = yield* member(source, memory, { maxWait: "1 hour" })
       const second = yield* drive(yield* Effect.fork(acquire(Option.none())))
       deepStrictEqual(Exit.map(second.exit, valueOf), Exit.succeed("token-2"))
       assert.isAtMost(second.took, 5000)

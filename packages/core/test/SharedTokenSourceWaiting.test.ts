@@ -23,7 +23,7 @@ const held = Effect.gen(function*() {
   return { publish: store.put(key, entry, "1 hour"), release, requests, source, store }
 })
 
-/** The least patience and the shortest pauses; all look at the same moments. */
+/** The least maxWait and the shortest pauses; all look at the same moments. */
 const leastChance = Effect.withRandom(Random.fixed([0]))
 
 describe("SharedTokenSource, with its defaults", () => {
@@ -68,11 +68,11 @@ describe("SharedTokenSource, while another holds the lease", () => {
   it.effect.each([
     { what: "is the answer to one more look", publishes: true, token: "token-1", asked: 0 },
     { what: "is not there: the endpoint is asked", publishes: false, token: "token-2", asked: 1 }
-  ])("a token published just as the patience is over $what", ({ asked, publishes, token }) =>
+  ])("a token published just as maxWait is over $what", ({ asked, publishes, token }) =>
     Effect.gen(function*() {
       const { publish, requests, source, store } = yield* held
       const before = yield* requests
-      const { acquire } = yield* member(source, store, { patience: "1 second" })
+      const { acquire } = yield* member(source, store, { maxWait: "1 second" })
       // Patience until 750 ms, looks at 0, 38, 113, 263 and 563 ms, and the last at 938.
       const acquiring = yield* Effect.fork(leastChance(acquire(Option.none())))
       if (publishes) yield* Effect.fork(Effect.delay(publish, 900))
@@ -94,8 +94,8 @@ describe("SharedTokenSource, while another holds the lease", () => {
             store.get(key)
           )
       })
-      const { acquire } = yield* member(source, timed, { patience: "2 seconds" })
-      // The first draw is that of the patience.
+      const { acquire } = yield* member(source, timed, { maxWait: "2 seconds" })
+      // The first draw is that of maxWait.
       yield* drive(
         yield* Effect.fork(Effect.withRandom(acquire(Option.none()), Random.fixed([1, 0, 0.5, 1, 0.25, 0.75, 0, 1])))
       )
@@ -106,7 +106,7 @@ describe("SharedTokenSource, while another holds the lease", () => {
       )
     }))
 
-  it.effect("patience is counted by the monotonic clock, wherever the wall clock goes meanwhile", () => {
+  it.effect("maxWait is counted by the monotonic clock, wherever the wall clock goes meanwhile", () => {
     const virtual = VirtualClock.make()
     return Effect.gen(function*() {
       const { requests, source, store } = yield* held

@@ -1,5 +1,10 @@
-import type { HttpClientRequest } from "@effect/platform"
-import { HttpClient, HttpClientResponse } from "@effect/platform"
+import {
+  FetchHttpClient,
+  HttpClient,
+  type HttpClientError,
+  HttpClientRequest,
+  HttpClientResponse
+} from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import {
@@ -9,9 +14,11 @@ import {
   ClientCredentials,
   StoreAuth,
   TokenEndpoint,
-  TokenSource
+  TokenSource,
+  TokenStore
 } from "@store-api/core"
-import { Config, Context, Effect, Layer, Redacted, Ref, TestClock } from "effect"
+import { UntrustedOriginError } from "@store-api/core/AccessTokenError"
+import { Config, Context, type Duration, Effect, Exit, Layer, Option, Redacted, Ref, TestClock } from "effect"
 import { answering, settle, token } from "./support/scriptedSource.js"
 import { stubApi } from "./support/stubApi.js"
 
@@ -58,15 +65,181 @@ describe("StoreAuth", () => {
       assert.strictEqual(sent[1]?.headers["authorization"], "Bearer token-1")
     }))
 
-  it.effect("takes credentials that are checked, or read at each acquisition", () =>
+  it.effect("takes an effect that reads the credentials", () =>
     Effect.gen(function*() {
       const { apiUrl, authUrl } = secretOptions
-      const checked = yield* ClientCredentials.make(secretOptions)
-      for (const credentials of [checked, Effect.succeed(checked)]) {
-        const { sent } = yield* calling({ authUrl, apiUrl, credentials })
-        assert.strictEqual(sent.length, 2)
-      }
+      const { sent } = yield* calling({ authUrl, apiUrl, credentials: ClientCredentials.make(secretOptions) })
+      assert.strictEqual(sent.length, 2)
     }))
+
+  it.effect("make: two stores in one program share no token, acquisition or cooldown", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const { http, sent } = yield* store
+      const down = yield* stubApi(() => ({ status: 503 }))
+      const north = yield* Effect.provide(StoreAuth.make(secretOptions), http)
+      const south = yield* Effect.provide(
+        StoreAuth.make({ ...secretOptions, endpoint: { deadline: "1 millis" } }),
+        Layer.succeed(HttpClient.HttpClient, down.client)
+      )
+      yield* north.client.get("/orders")
+      assert.strictEqual((yield* Effect.flip(south.client.get("/orders")))._tag, "TokenRefusedError")
+      assert.isTrue(Option.isSome((yield* south.provider.status).cooldown))
+      assert.isTrue(Option.isNone((yield* north.provider.status).cooldown))
+      assert.strictEqual((yield* north.provider.status).state, "Fresh")
+      assert.strictEqual((yield* sent).length, 2)
+      assert.strictEqual((yield* down.sent).length, 1)
+    })))
+
+  it.effect("layerShared: two layers over one store send one token request", () =>
+    Effect.gen(function*() {
+      const { http, sent } = yield* store
+      const tokens = Layer.succeed(TokenStore.TokenStore, yield* TokenStore.makeMemory)
+      const process = () => Layer.provide(StoreAuth.layerShared(secretOptions), [http, tokens])
+      yield* Effect.provide(call, process())
+      yield* Effect.provide(call, process())
+      deepStrictEqual((yield* sent).map(({ method }) => method), ["POST", "GET", "GET"])
+      yield* Effect.provide(call, Layer.provide(StoreAuth.layer(secretOptions), http))
+      assert.strictEqual((yield* sent).length, 5, "control: without the store there are two token requests")
+    }))
+
+  it.effect("layerShared and layerSharedConfig hand the options for sharing on", () =>
+    Effect.gen(function*() {
+      const { http } = yield* store
+      const memory = yield* TokenStore.makeMemory
+      const leases = yield* Ref.make<ReadonlyArray<Duration.DurationInput>>([])
+      const tokens = Layer.succeed(TokenStore.TokenStore, {
+        ...memory,
+        lease: (key: string, duration: Duration.DurationInput) =>
+          Effect.zipRight(Ref.update(leases, (all) => [...all, duration]), memory.lease(`${key}-`, duration))
+      })
+      const shared = { lease: "7 seconds" } as const
+      yield* Effect.provide(call, Layer.provide(StoreAuth.layerShared({ ...secretOptions, shared }), [http, tokens]))
+      const config = Config.succeed({ ...secretOptions, clientId: "another-client", shared })
+      yield* Effect.provide(call, Layer.provide(StoreAuth.layerSharedConfig(config), [http, tokens]))
+      deepStrictEqual(yield* Ref.get(leases), [7000, 7000])
+    }))
+
+  describe("transformClient", () => {
+    const userAgent = HttpClient.mapRequest(HttpClientRequest.setHeader("user-agent", "my-shop/1.0"))
+
+    it.effect("sees token requests and API requests", () =>
+      Effect.gen(function*() {
+        const { sent } = yield* calling({ ...secretOptions, transformClient: userAgent })
+        deepStrictEqual(sent.map(({ headers, method }) => [method, headers["user-agent"]]), [
+          ["POST", "my-shop/1.0"],
+          ["GET", "my-shop/1.0"]
+        ])
+      }))
+
+    it.effect("sees the API requests of layerFromSource", () =>
+      Effect.gen(function*() {
+        const { http, sent } = yield* store
+        const source = yield* answering(() => token("held"))
+        const layer = StoreAuth.layerFromSource({ apiUrl: secretOptions.apiUrl, transformClient: userAgent })
+        yield* Effect.provide(call, Layer.provide(layer, [http, source.layer]))
+        deepStrictEqual((yield* sent).map(({ headers }) => headers["user-agent"]), ["my-shop/1.0"])
+      }))
+
+    const elsewhere = HttpClientRequest.setUrl("https://elsewhere.example/orders")
+
+    it.effect.each<readonly [string, (client: HttpClient.HttpClient) => HttpClient.HttpClient]>([
+      ["changes the URL before all else", HttpClient.mapRequestInput(elsewhere)],
+      ["changes the URL", HttpClient.mapRequest(elsewhere)],
+      [
+        "sends another request",
+        (client: HttpClient.HttpClient) => HttpClient.make((request) => client.execute(elsewhere(request)))
+      ]
+    ])("%s: no secret and no token leaves for another origin", ([, transformClient]) =>
+      Effect.gen(function*() {
+        const { http, sent } = yield* store
+        const { provider } = yield* Effect.provide(StoreAuth.make({ ...secretOptions, transformClient }), http)
+        const refused = yield* Effect.flip(provider.get)
+        assert(refused._tag === "TokenRequestError")
+        assert.strictEqual(refused.reason, "Redirect")
+        const source = yield* answering(() => token("held"))
+        const layer = StoreAuth.layerFromSource({ apiUrl: secretOptions.apiUrl, transformClient })
+        const error = yield* Effect.flip(Effect.provide(call, Layer.provide(layer, [http, source.layer])))
+        assert.strictEqual(error._tag, "UntrustedOriginError")
+        assert.strictEqual((yield* sent).length, 0)
+      }).pipe(Effect.scoped))
+
+    it.effect("sees that a request to another origin failed, and why", () =>
+      Effect.gen(function*() {
+        const { http } = yield* store
+        const errors = yield* Ref.make<ReadonlyArray<HttpClientError.HttpClientError>>([])
+        const { provider } = yield* Effect.provide(
+          StoreAuth.make({
+            ...secretOptions,
+            transformClient: (client) =>
+              HttpClient.tapError(HttpClient.mapRequest(client, elsewhere), (error) => Ref.set(errors, [error]))
+          }),
+          http
+        )
+        yield* Effect.flip(provider.get)
+        const [error] = yield* Ref.get(errors)
+        assert(error?._tag === "RequestError" && error.cause instanceof UntrustedOriginError)
+        deepStrictEqual([error.reason, error.description], ["InvalidUrl", error.cause.message])
+        deepStrictEqual(
+          [error.cause.origin, error.cause.trusted],
+          ["https://elsewhere.example", [secretOptions.authUrl]]
+        )
+      }).pipe(Effect.scoped))
+
+    it.effect("follows no redirect of the endpoint with the secret, not to a trusted origin either", () =>
+      Effect.gen(function*() {
+        const endpoint = yield* stubApi(() => ({ status: 307, headers: { location: secretOptions.apiUrl } }))
+        const { provider } = yield* Effect.provide(
+          StoreAuth.make({ ...secretOptions, transformClient: HttpClient.followRedirects(3) }),
+          Layer.succeed(HttpClient.HttpClient, endpoint.client)
+        )
+        const error = yield* Effect.flip(provider.get)
+        assert(error._tag === "TokenRequestError")
+        assert.strictEqual(error.reason, "Redirect")
+        assert.strictEqual((yield* endpoint.sent).length, 1)
+      }).pipe(Effect.scoped))
+
+    it.effect("lets fetch follow no redirect, whatever is provided around the requests", () =>
+      Effect.gen(function*() {
+        const inits: Array<RequestInit | undefined> = []
+        const fetch: typeof globalThis.fetch = (_, init) => {
+          inits.push(init)
+          return Promise.resolve(Response.json({ access_token: "token-1", token_type: "bearer" }))
+        }
+        const { client } = yield* StoreAuth.make({
+          ...secretOptions,
+          transformClient: HttpClient.transformResponse(
+            Effect.provideService(FetchHttpClient.RequestInit, { redirect: "follow", cache: "no-store" })
+          )
+        }).pipe(Effect.provide(Layer.provide(FetchHttpClient.layer, Layer.succeed(FetchHttpClient.Fetch, fetch))))
+        yield* client.get("/orders")
+        deepStrictEqual(inits.map((init) => [init?.redirect, init?.cache]), [["manual", "no-store"], [
+          "manual",
+          "no-store"
+        ]])
+      }).pipe(Effect.scoped))
+
+    it.effect("follows redirects to trusted origins only", () =>
+      Effect.gen(function*() {
+        const source = yield* answering(() => token("held"))
+        for (
+          const [location, visited] of [["https://cdn.store.example/a", 2], ["https://elsewhere.example/a", 1]] as const
+        ) {
+          const api = yield* stubApi((_, number) =>
+            number === 1 ? { status: 302, headers: { location } } : { status: 200 }
+          )
+          const layer = StoreAuth.layerFromSource({
+            apiUrl: secretOptions.apiUrl,
+            client: { trustedOrigins: ["https://cdn.store.example"] },
+            transformClient: HttpClient.followRedirects(3)
+          })
+          const exit = yield* Effect.exit(
+            Effect.provide(call, Layer.provide(layer, [Layer.succeed(HttpClient.HttpClient, api.client), source.layer]))
+          )
+          assert.strictEqual((yield* api.sent).length, visited, location)
+          assert.strictEqual(Exit.isSuccess(exit), visited === 2)
+        }
+      }))
+  })
 
   it.effect("hands the client's options on", () =>
     Effect.gen(function*() {
@@ -113,7 +286,7 @@ describe("StoreAuth", () => {
       const { http, sent } = yield* store
       const { apiUrl, authUrl, clientId, clientSecret } = secretOptions
       const whole: Config.Config<StoreAuth.Options> = Config.succeed(secretOptions)
-      const checked = yield* ClientCredentials.make(secretOptions)
+      const credentials = ClientCredentials.make(secretOptions)
       const layers = [
         StoreAuth.layerConfig(whole),
         StoreAuth.layerConfig({
@@ -122,7 +295,7 @@ describe("StoreAuth", () => {
           clientId: Config.succeed(clientId),
           clientSecret: Config.succeed(clientSecret)
         }),
-        StoreAuth.layerConfig(Config.succeed({ authUrl, apiUrl, credentials: checked }))
+        StoreAuth.layerConfig(Config.succeed({ authUrl, apiUrl, credentials }))
       ]
       for (const layer of layers) yield* Effect.provide(call, Layer.provide(layer, http))
       assert.strictEqual((yield* sent).length, 6)
@@ -150,7 +323,7 @@ describe("options that make no sense are named while the layer is built", () => 
   const building = (options: Partial<TokenEndpoint.Options>) =>
     Effect.gen(function*() {
       const { http } = yield* store
-      const credentials = yield* ClientCredentials.make(secretOptions)
+      const credentials = ClientCredentials.make(secretOptions)
       return yield* Effect.flip(
         Effect.provide(TokenEndpoint.make({ authUrl: "https://auth.store.example", credentials, ...options }), http)
       )
@@ -179,7 +352,7 @@ describe("options that make no sense are named while the layer is built", () => 
       }))
   }
 
-  it.effect("a cool-down of nothing is no loop of requests: at least 100 ms", () =>
+  it.effect("a cooldown of nothing is no loop of requests: at least 100 ms", () =>
     Effect.gen(function*() {
       const source = yield* answering(() => Effect.die("an invented defect"))
       const layer = Layer.provide(AccessTokenProvider.layer({ cooldown: { base: 0, max: 0 } }), source.layer)
@@ -204,9 +377,9 @@ describe("layerTest keeps the rules that cost nothing", () => {
       yield* Effect.gen(function*() {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
         yield* provider.invalidate(new AccessToken.AccessToken({ ...fixed, value: Redacted.make("another") }))
-        assert.strictEqual((yield* provider.status).zone, "Fresh")
+        assert.strictEqual((yield* provider.status).state, "Fresh")
         yield* TestClock.adjust("60 minutes")
-        assert.strictEqual((yield* provider.status).zone, "Expired")
+        assert.strictEqual((yield* provider.status).state, "Expired")
         assert.strictEqual((yield* Effect.flip(provider.current))._tag, "TokenExpiredError")
       }).pipe(Effect.provide(AccessTokenProvider.layerTest(fixed)))
     }))

@@ -21,7 +21,7 @@ const acquire = (
     const context = yield* Layer.build(client)
     const source = yield* TokenEndpoint.make({
       authUrl,
-      credentials: credentialsOf(clientId, clientSecret),
+      credentials: Effect.succeed(credentialsOf(clientId, clientSecret)),
       ...options
     }).pipe(Effect.provide(context))
     return yield* source.acquire(Option.none())
@@ -64,7 +64,7 @@ describe("TokenEndpoint", () => {
         (secret) =>
           Effect.gen(function*() {
             const server = yield* CaptureServer.make(token)
-            yield* acquire(client, server.url, { credentials: credentialsOf("an-id", secret) })
+            yield* acquire(client, server.url, { credentials: Effect.succeed(credentialsOf("an-id", secret)) })
             const [request, ...more] = yield* server.requests
             assert.lengthOf(more, 0)
             assert.strictEqual(request?.requestLine, "POST /v1/oauth/accesstoken HTTP/1.1")
@@ -87,7 +87,7 @@ describe("TokenEndpoint", () => {
             (id, secret) =>
               Effect.runPromise(
                 Effect.gen(function*() {
-                  yield* acquire(client, server.url, { credentials: credentialsOf(id, secret) })
+                  yield* acquire(client, server.url, { credentials: Effect.succeed(credentialsOf(id, secret)) })
                   const request = (yield* server.requests).at(-1)
                   assert.strictEqual(
                     request?.body.toString("latin1"),
@@ -124,7 +124,7 @@ describe("TokenEndpoint", () => {
             yield* acquire(client, server.url + path)
             yield* TokenEndpoint.make({
               authUrl: new URL(server.url + path),
-              credentials: credentialsOf(clientId, clientSecret)
+              credentials: Effect.succeed(credentialsOf(clientId, clientSecret))
             }).pipe(Effect.flatMap((source) => source.acquire(Option.none())), Effect.provide(client))
             const requests = yield* server.requests
             deepStrictEqual(
@@ -553,7 +553,7 @@ describe("TokenEndpoint", () => {
         const { inits, layer } = recording()
         const source = TokenEndpoint.layer({
           authUrl: "https://auth.shop.example",
-          credentials: credentialsOf(clientId, clientSecret)
+          credentials: Effect.succeed(credentialsOf(clientId, clientSecret))
         }).pipe(
           Layer.provide(layer),
           Layer.provide(Layer.succeed(FetchHttpClient.RequestInit, { credentials: "omit", redirect: "follow" }))
@@ -575,9 +575,10 @@ describe("TokenEndpoint", () => {
 
   describe("authUrl", () => {
     const build = (authUrl: string | URL, allowInsecure?: boolean) =>
-      TokenEndpoint.make({ authUrl, allowInsecure, credentials: credentialsOf(clientId, clientSecret) }).pipe(
-        Effect.provide(FakeClient.make(FakeClient.token).layer)
-      )
+      TokenEndpoint.make({ authUrl, allowInsecure, credentials: Effect.succeed(credentialsOf(clientId, clientSecret)) })
+        .pipe(
+          Effect.provide(FakeClient.make(FakeClient.token).layer)
+        )
 
     it.effect("allowInsecure lifts the rule on http, and no other", () =>
       Effect.gen(function*() {
@@ -601,7 +602,7 @@ describe("TokenEndpoint", () => {
         const client = FakeClient.make(FakeClient.token)
         const layer = TokenEndpoint.layer({
           authUrl: "http://auth.shop.example",
-          credentials: credentialsOf(clientId, clientSecret)
+          credentials: Effect.succeed(credentialsOf(clientId, clientSecret))
         })
         const error = yield* Layer.build(layer).pipe(Effect.scoped, Effect.provide(client.layer), Effect.flip)
         assert.instanceOf(error, AccessTokenError.ConfigurationError)

@@ -602,10 +602,12 @@ describe("TokenEndpoint's retries", () => {
       "of credentials that hold %s tells about form-decoding: %s",
       ([value, expected]) =>
         Effect.gen(function*() {
-          for (const credentials of [credentialsOf(value, "plain"), credentialsOf("plain", value)]) {
+          for (
+            const credentials of [credentialsOf(value, "plain"), credentialsOf("plain", value)].map(Effect.succeed)
+          ) {
             const { error } = yield* refused(FakeClient.make(FakeClient.reply(401)), { credentials })
             assert.instanceOf(error, AccessTokenError.TokenRefusedError)
-            assert.strictEqual(error.rawCredentials, expected)
+            assert.strictEqual(error.changedByFormDecoding, expected)
             assert.strictEqual(/\+ or %/.test(error.message), expected)
             const other = yield* refused(FakeClient.make(FakeClient.reply(403)), { credentials })
             assert.notMatch(other.error.message, /\+ or %/)
@@ -637,7 +639,7 @@ describe("TokenEndpoint's retries", () => {
       "keeps its code though the client id is %s, and drops a description with the secret",
       (id) =>
         Effect.gen(function*() {
-          const credentials = credentialsOf(id, clientSecret)
+          const credentials = Effect.succeed(credentialsOf(id, clientSecret))
           const refusal = (description: string) =>
             FakeClient.reply(401, JSON.stringify({ error: "invalid_client", error_description: description }))
           const plain = yield* refused(FakeClient.make(refusal("Unknown client")), { credentials })

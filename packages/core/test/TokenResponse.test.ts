@@ -2,6 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, TokenResponse } from "@store-api/core"
 import { DateTime, Either, FastCheck as FC, Option, ParseResult, Redacted, Schema } from "effect"
+import { refusal } from "../src/internal/refusal.js"
+import * as tokenPolicy from "../src/internal/tokenPolicy.js"
 import { renderings, shows } from "./support/renderings.js"
 import { specificationFields, tokenBody } from "./support/wire.js"
 
@@ -19,7 +21,7 @@ const problems = (body: string): ReadonlyArray<string> => {
   return result.left.problems.map(({ path }) => path)
 }
 
-const lifeOf = (expiresIn: unknown) => TokenResponse.lifeOf(decoded(tokenBody({ expires_in: expiresIn })))
+const lifeOf = (expiresIn: unknown) => tokenPolicy.lifeOf(decoded(tokenBody({ expires_in: expiresIn })).expires_in)
 
 /** A body with this text where the value of a field stands. */
 const withRaw = (field: string, json: string) =>
@@ -47,7 +49,7 @@ describe("TokenResponse", () => {
     it("a response with the two required fields only: it lives 60 minutes", () => {
       const response = decoded(`{"access_token":"t","token_type":"bearer"}`)
       assert.strictEqual(response.expires_in, 3600)
-      assert.strictEqual(TokenResponse.lifeOf(response), hour)
+      assert.strictEqual(tokenPolicy.lifeOf(response.expires_in), hour)
       deepStrictEqual(
         [
           response.scope,
@@ -101,7 +103,7 @@ describe("TokenResponse", () => {
       deepStrictEqual(problems(`{${hostile},${others}}`), ["access_token", "token_type"])
       const response = decoded(`{"access_token":"t","token_type":"bearer",${hostile},${others}}`)
       assert.isTrue(Option.isNone(response.scope))
-      assert.strictEqual(TokenResponse.lifeOf(response), hour)
+      assert.strictEqual(tokenPolicy.lifeOf(response.expires_in), hour)
       assert.isUndefined(({} as Record<string, unknown>)["scope"])
       assert.isUndefined(({} as Record<string, unknown>)["access_token"])
     })
@@ -176,7 +178,7 @@ describe("TokenResponse", () => {
       ["9007199254740993", hour],
       [`"${"9".repeat(300)}"`, hour]
     ])("%s is a life of %d ms", (json, life) => {
-      assert.strictEqual(TokenResponse.lifeOf(decoded(withRaw("expires_in", json))), life)
+      assert.strictEqual(tokenPolicy.lifeOf(decoded(withRaw("expires_in", json)).expires_in), life)
     })
 
     it("missing: 60 minutes", () => {
@@ -186,7 +188,7 @@ describe("TokenResponse", () => {
     it.each(["0", "-0", "-1", "-3600", "0.9", "-0.1", "\"0\"", "\"-1\"", "\"-5.5\"", "-1e308", "5e-324"])(
       "%s is no life",
       (json) => {
-        assert.isTrue(TokenResponse.lifeOf(decoded(withRaw("expires_in", json))) <= 0)
+        assert.isTrue(tokenPolicy.lifeOf(decoded(withRaw("expires_in", json)).expires_in) <= 0)
       }
     )
 
@@ -234,7 +236,7 @@ describe("TokenResponse", () => {
           deepStrictEqual(result.left.problems.map(({ path }) => path), ["expires_in"])
           return
         }
-        const life = TokenResponse.lifeOf(result.right)
+        const life = tokenPolicy.lifeOf(result.right.expires_in)
         if (life <= 0) return
         assert.isTrue(Number.isSafeInteger(life))
         assert.strictEqual(life % 1000, 0)
@@ -362,12 +364,12 @@ describe("TokenResponse", () => {
   describe("refusal", () => {
     const statuses = [400, 401, 403, 404, 405, 408, 413, 429, 500, 502, 503, 504, 529, 599]
 
-    const refuse = (status: number, body: string, options: Partial<Parameters<typeof TokenResponse.refusal>[0]> = {}) =>
-      TokenResponse.refusal({
+    const refuse = (status: number, body: string, options: Partial<Parameters<typeof refusal>[0]> = {}) =>
+      refusal({
         status,
         body,
         secrets: [Redacted.make("invented-secret-7f3a"), Redacted.make("invented-client")],
-        rawCredentials: false,
+        changedByFormDecoding: false,
         retryAt: Option.none(),
         ...options
       })
@@ -499,13 +501,13 @@ describe("TokenResponse", () => {
       }
     })
 
-    it("rawCredentials is told of an invalid client only", () => {
-      assert.isTrue(refuse(401, "", { rawCredentials: true }).rawCredentials)
-      assert.isTrue(refuse(400, `{"error":"invalid_client"}`, { rawCredentials: true }).rawCredentials)
-      assert.isFalse(refuse(400, "", { rawCredentials: true }).rawCredentials)
-      assert.isFalse(refuse(503, "", { rawCredentials: true }).rawCredentials)
-      assert.isFalse(refuse(401, "").rawCredentials)
-      assert.include(refuse(401, "", { rawCredentials: true }).message, "+ or %")
+    it("changedByFormDecoding is told of an invalid client only", () => {
+      assert.isTrue(refuse(401, "", { changedByFormDecoding: true }).changedByFormDecoding)
+      assert.isTrue(refuse(400, `{"error":"invalid_client"}`, { changedByFormDecoding: true }).changedByFormDecoding)
+      assert.isFalse(refuse(400, "", { changedByFormDecoding: true }).changedByFormDecoding)
+      assert.isFalse(refuse(503, "", { changedByFormDecoding: true }).changedByFormDecoding)
+      assert.isFalse(refuse(401, "").changedByFormDecoding)
+      assert.include(refuse(401, "", { changedByFormDecoding: true }).message, "+ or %")
       assert.notInclude(refuse(401, "").message, "+ or %")
     })
 

@@ -337,7 +337,7 @@ describe("baseUrl", () => {
   const noUrl = "is not a URL; it must start with https:// and a host name"
   const noHttps = "must be an https URL"
   const userInfo = "must not hold a user name or password"
-  const elsewhere = "must be an https URL, since it is not of this machine (allowInsecure lifts this)"
+  const elsewhere = "must be an https URL, or an http URL of this machine"
 
   it.each([
     ["empty", "", empty],

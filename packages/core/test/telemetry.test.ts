@@ -122,8 +122,8 @@ const assertMetrics = (store: string, points: ReadonlyArray<Collector.Point>) =>
     `store_api_token_acquisitions {"outcome":"TokenRequestError"} 1 0`,
     `store_api_token_acquisitions {"outcome":"TokenResponseError"} 1 0`,
     `store_api_token_callers_joined {} 1 0`,
-    `store_api_token_cool_downs {"cause":"Failure"} 1 1`,
-    `store_api_token_cool_downs {"cause":"NoProgress"} 1 0`,
+    `store_api_token_cooldowns {"cause":"Failure"} 1 1`,
+    `store_api_token_cooldowns {"cause":"NoProgress"} 1 0`,
     `store_api_token_expiry_timestamp_seconds {} s 0`,
     `store_api_token_rejections {"outcome":"Dropped"} 1 1`,
     `store_api_token_rejections {"outcome":"Kept"} 1 0`

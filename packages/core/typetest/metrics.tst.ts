@@ -8,7 +8,7 @@ test("AccessTokenMetrics", () => {
   expect(AccessTokenMetrics.acquisitionDuration).type.toBe<Metric.Metric.Histogram<number>>()
   expect(AccessTokenMetrics.callersJoined).type.toBe<Metric.Metric.Counter<number>>()
   expect(AccessTokenMetrics.rejections).type.toBe<Metric.Metric.Counter<number>>()
-  expect(AccessTokenMetrics.coolDowns).type.toBe<Metric.Metric.Counter<number>>()
+  expect(AccessTokenMetrics.cooldowns).type.toBe<Metric.Metric.Counter<number>>()
   expect(AccessTokenMetrics.expiry).type.toBe<Metric.Metric.Gauge<number>>()
   expect(Metric.value(AccessTokenMetrics.expiry)).type.toBe<Effect.Effect<MetricState.MetricState.Gauge<number>>>()
 })

@@ -1,5 +1,5 @@
 /** A wrong option does not compile. Each wrong one stands beside a right one that differs in nothing else. */
-import type { HttpClient } from "@effect/platform"
+import { FetchHttpClient, type HttpClient } from "@effect/platform"
 import {
   AccessTokenError,
   AccessTokenProvider,
@@ -7,33 +7,38 @@ import {
   ClientCredentials,
   StoreAuth,
   TokenEndpoint,
-  TokenPolicy,
-  TokenSource
+  TokenSource,
+  TokenStore
 } from "@store-api/core"
-import { Config, Duration, Effect, Redacted } from "effect"
+import { Config, Duration, Effect, Layer, Redacted } from "effect"
 import { expect, test } from "tstyche"
 
 const authUrl = "https://auth.store.example"
 const apiUrl = new URL("https://api.store.example")
 const clientId = "an id"
 const clientSecret = Redacted.make("not a real one")
-const credentials = {} as ClientCredentials.ClientCredentials
+const checked = {} as ClientCredentials.ClientCredentials
+const credentials = Effect.succeed(checked)
 
-test("TokenPolicy.Options", () => {
-  expect(TokenPolicy.make).type.toBeCallableWith()
-  expect(TokenPolicy.make).type.toBeCallableWith({
+test("AccessTokenProvider.Options: durations", () => {
+  expect(AccessTokenProvider.layer).type.toBeCallableWith()
+  expect(AccessTokenProvider.layer).type.toBeCallableWith({
     refreshAhead: "5 minutes",
     leeway: 30_000,
     cooldown: { base: "1 second" }
   })
-  expect(TokenPolicy.make).type.toBeCallableWith({ refreshAhead: Duration.minutes(5), leeway: undefined, cooldown: {} })
-  expect(TokenPolicy.make).type.not.toBeCallableWith({ refreshAhead: "5 fortnights" })
-  expect(TokenPolicy.make).type.not.toBeCallableWith({ leeway: "half a minute" })
-  expect(TokenPolicy.make).type.not.toBeCallableWith({ leeway: null })
-  expect(TokenPolicy.make).type.not.toBeCallableWith({ cooldown: "1 second" })
-  expect(TokenPolicy.make).type.not.toBeCallableWith({ cooldown: { max: "1 moment" } })
-  expect(TokenPolicy.make).type.not.toBeCallableWith({ cooldown: { maximum: "1 second" } })
-  expect(TokenPolicy.make).type.not.toBeCallableWith({ refreshahead: "5 minutes" })
+  expect(AccessTokenProvider.layer).type.toBeCallableWith({
+    refreshAhead: Duration.minutes(5),
+    leeway: undefined,
+    cooldown: {}
+  })
+  expect(AccessTokenProvider.layer).type.not.toBeCallableWith({ refreshAhead: "5 fortnights" })
+  expect(AccessTokenProvider.layer).type.not.toBeCallableWith({ leeway: "half a minute" })
+  expect(AccessTokenProvider.layer).type.not.toBeCallableWith({ leeway: null })
+  expect(AccessTokenProvider.layer).type.not.toBeCallableWith({ cooldown: "1 second" })
+  expect(AccessTokenProvider.layer).type.not.toBeCallableWith({ cooldown: { max: "1 moment" } })
+  expect(AccessTokenProvider.layer).type.not.toBeCallableWith({ cooldown: { maximum: "1 second" } })
+  expect(AccessTokenProvider.layer).type.not.toBeCallableWith({ refreshahead: "5 minutes" })
 })
 
 test("AccessTokenProvider.Options", () => {
@@ -74,17 +79,17 @@ test("ClientCredentials.Options", () => {
   expect(ClientCredentials.make).type.not.toBeCallableWith({ clientId: Redacted.make(clientId), clientSecret })
   expect(ClientCredentials.make).type.not.toBeCallableWith({ clientSecret })
   expect(ClientCredentials.make).type.not.toBeCallableWith({ clientId, clientSecret, scope: "orders" })
-  const ofConfig = { clientId: Config.string("ID"), clientSecret: Config.redacted("SECRET") }
-  expect(ClientCredentials.fromConfig).type.toBeCallableWith(ofConfig)
-  expect(ClientCredentials.fromConfig).type.not.toBeCallableWith({ ...ofConfig, clientSecret: Config.string("SECRET") })
+  expect(ClientCredentials.fromConfig).type.toBeCallableWith("MY_STORE")
+  expect(ClientCredentials.fromConfig).type.not.toBeCallableWith({ clientId: Config.string("ID") })
 })
 
 test("TokenEndpoint.Options", () => {
   const { layer } = TokenEndpoint
   expect(layer).type.toBeCallableWith({ authUrl, credentials, attemptTimeout: "10 seconds", maxResponseBytes: 1024 })
-  expect(layer).type.toBeCallableWith({ authUrl, credentials: Effect.succeed(credentials), deadline: 30_000 })
+  expect(layer).type.toBeCallableWith({ authUrl, credentials, deadline: 30_000 })
   expect(layer).type.not.toBeCallableWith({ authUrl })
   expect(layer).type.not.toBeCallableWith({ authUrl, credentials: { clientId, clientSecret } })
+  expect(layer).type.not.toBeCallableWith({ authUrl, credentials: checked })
   expect(layer).type.not.toBeCallableWith({ authUrl, credentials: Effect.fail("any failure") })
   expect(layer).type.not.toBeCallableWith({ authUrl, credentials, attemptTimeout: "10 ticks" })
   expect(layer).type.not.toBeCallableWith({ authUrl, credentials, deadline: "soon" })
@@ -115,6 +120,21 @@ test("StoreAuth.Options", () => {
   expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, endpoint: { authUrl } })
   expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, provider: { leeway: "a bit" } })
   expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, client: { apiUrl } })
+  const transformClient = (client: HttpClient.HttpClient) => client
+  expect(layer).type.toBeCallableWith({ authUrl, apiUrl, credentials, transformClient })
+  expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, transformClient: () => 1 })
+})
+
+test("options for sharing are those of layerShared only, which needs a TokenStore", () => {
+  const shared = { lease: "10 seconds", maxWait: "1 minute", storeTimeout: 500 } as const
+  expect(StoreAuth.layerShared).type.toBeCallableWith({ authUrl, apiUrl, credentials, shared })
+  expect(StoreAuth.layerShared).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, shared: { patience: 1 } })
+  expect(StoreAuth.layer).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, shared })
+  const runnable = (effect: Effect.Effect<void, unknown>) => effect
+  const use = Effect.asVoid(AccessTokenProvider.AccessTokenProvider)
+  const layer = Layer.provide(StoreAuth.layerShared({ authUrl, apiUrl, credentials }), FetchHttpClient.layer)
+  expect(runnable).type.toBeCallableWith(Effect.provide(use, Layer.provide(layer, TokenStore.layerMemory)))
+  expect(runnable).type.not.toBeCallableWith(Effect.provide(use, layer))
 })
 
 test("one way to give credentials, not both", () => {

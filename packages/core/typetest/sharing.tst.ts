@@ -6,8 +6,8 @@ import {
   type TokenSource,
   TokenStore
 } from "@store-api/core"
-import type { Context, Duration, Effect, Layer, Metric, Option } from "effect"
-import { Redacted } from "effect"
+import type { Context, Duration, Layer, Metric, Option } from "effect"
+import { Effect, Redacted } from "effect"
 import { expect, test } from "tstyche"
 
 type Failure = TokenStore.TokenStoreError
@@ -64,7 +64,7 @@ test("SharedTokenSource decorates the source in the context, over the store in i
 
 test("SharedTokenSource.Options", () => {
   const authUrl = "https://auth.store.example"
-  const credentials = {} as ClientCredentials.ClientCredentials
+  const credentials = Effect.succeed({} as ClientCredentials.ClientCredentials)
   const { layer } = SharedTokenSource
   expect(layer).type.toBeCallableWith({ authUrl, credentials })
   expect(layer).type.toBeCallableWith({
@@ -78,7 +78,7 @@ test("SharedTokenSource.Options", () => {
     authUrl,
     credentials,
     lease: "5 seconds",
-    patience: 20_000,
+    maxWait: 20_000,
     storeTimeout: undefined
   })
   expect(layer).type.not.toBeCallableWith({ authUrl })

@@ -1,6 +1,6 @@
 /** The type of each public value of core, to the letter: what it needs, what it gives, how it can fail. */
 
-import type { HttpBody, HttpClient, HttpClientError } from "@effect/platform"
+import type { HttpClient, HttpClientError } from "@effect/platform"
 import {
   AccessToken,
   AccessTokenError,
@@ -9,9 +9,9 @@ import {
   ClientCredentials,
   StoreAuth,
   TokenEndpoint,
-  TokenPolicy,
   TokenResponse,
-  TokenSource
+  TokenSource,
+  type TokenStore
 } from "@store-api/core"
 import type {
   Config,
@@ -47,15 +47,12 @@ test("AccessToken", () => {
   expect<Token["developerEmail"]>().type.toBe<Option.Option<Redacted.Redacted>>()
   expect<Token["issuedAt"]>().type.toBe<Option.Option<string>>()
   expect<Token["clientId"]>().type.toBe<Option.Option<string>>()
-  expect(AccessToken.clockTolerance).type.toBe<1000>()
-  expect(AccessToken.expiredReason).type.toBe<
-    (token: Token, now: number) => Option.Option<"Elapsed" | "ClockMovedBack">
-  >()
   expect(AccessToken.isExpired).type.toBe<(token: Token) => Effect.Effect<boolean>>()
   expect(AccessToken.remaining).type.toBe<(token: Token) => Effect.Effect<Duration.Duration>>()
   expect(AccessToken.ensureValid).type.toBe<
     (token: Token) => Effect.Effect<Token, AccessTokenError.TokenExpiredError>
   >()
+  expect(AccessToken.authorization).type.toBe<(token: Token) => Redacted.Redacted>()
 })
 
 test("AccessTokenError", () => {
@@ -126,13 +123,12 @@ test("AccessTokenProvider", () => {
   expect<Service["refresh"]>().type.toBe<Effect.Effect<Token, Failure>>()
   expect<Service["invalidate"]>().type.toBe<(token: Token) => Effect.Effect<void>>()
   expect<Service["status"]>().type.toBe<Effect.Effect<AccessTokenProvider.ProviderStatus>>()
-  expect<AccessTokenProvider.ProviderStatus["zone"]>().type.toBe<
+  expect<AccessTokenProvider.ProviderStatus["state"]>().type.toBe<
     "Empty" | "Fresh" | "RefreshSoon" | "MustWait" | "Expired" | "Closed"
   >()
-  expect<AccessTokenProvider.ProviderStatus["coolDown"]>().type.toBe<
+  expect<AccessTokenProvider.ProviderStatus["cooldown"]>().type.toBe<
     Option.Option<{ readonly until: DateTime.Utc; readonly error: Failure["_tag"] }>
   >()
-  expect<AccessTokenProvider.Options>().type.toBe<TokenPolicy.Options>()
   expect(AccessTokenProvider.make).type.toBe<
     (options?: AccessTokenProvider.Options) => Effect.Effect<Service, never, TokenSource.TokenSource | Scope.Scope>
   >()
@@ -212,25 +208,14 @@ describe("AuthorizedHttpClient", () => {
 })
 
 test("ClientCredentials", () => {
-  expect(ClientCredentials.TypeId).type.toBe<ClientCredentials.TypeId>()
   expect(ClientCredentials.make).type.toBe<
     (
       options: ClientCredentials.Options
     ) => Effect.Effect<ClientCredentials.ClientCredentials, AccessTokenError.CredentialsError>
   >()
   expect(ClientCredentials.fromConfig).type.toBe<
-    (config?: {
-      readonly clientId: Config.Config<string>
-      readonly clientSecret: Config.Config<Redacted.Redacted>
-    }) => Effect.Effect<ClientCredentials.ClientCredentials, AccessTokenError.CredentialsError>
+    (prefix?: string) => Effect.Effect<ClientCredentials.ClientCredentials, AccessTokenError.CredentialsError>
   >()
-  expect(ClientCredentials.toBody).type.toBe<
-    (credentials: ClientCredentials.ClientCredentials) => HttpBody.Uint8Array
-  >()
-  expect(ClientCredentials.secrets).type.toBe<
-    (credentials: ClientCredentials.ClientCredentials) => ReadonlyArray<Redacted.Redacted>
-  >()
-  expect(ClientCredentials.changeWhenDecoded).type.toBe<(credentials: ClientCredentials.ClientCredentials) => boolean>()
   // Only `make` makes them: they have been checked.
   expect<ClientCredentials.ClientCredentials>().type.not.toBeAssignableFrom<ClientCredentials.Options>()
 })
@@ -241,6 +226,26 @@ test("StoreAuth", () => {
   expect<StoreAuth.Options>().type.toBe<StoreAuth.SecretOptions | StoreAuth.CredentialsOptions>()
   expect(StoreAuth.layer).type.toBe<
     (options: StoreAuth.Options) => Layer.Layer<Services, Errors, HttpClient.HttpClient>
+  >()
+  expect(StoreAuth.make).type.toBe<
+    (options: StoreAuth.Options) => Effect.Effect<StoreAuth.StoreAuth, Errors, HttpClient.HttpClient | Scope.Scope>
+  >()
+  expect<StoreAuth.StoreAuth>().type.toBe<{
+    readonly provider: AccessTokenProvider.Service
+    readonly client: AuthorizedHttpClient.Service
+  }>()
+  expect(StoreAuth.layerShared).type.toBe<
+    (
+      options: StoreAuth.Options & StoreAuth.Sharing
+    ) => Layer.Layer<Services, Errors, HttpClient.HttpClient | TokenStore.TokenStore>
+  >()
+  expect(StoreAuth.layerSharedConfig).type.toBe<
+    (
+      options?:
+        | Config.Config<StoreAuth.Options & StoreAuth.Sharing>
+        | Config.Config.Wrap<StoreAuth.SecretOptions & StoreAuth.Sharing>
+        | Config.Config.Wrap<StoreAuth.CredentialsOptions & StoreAuth.Sharing>
+    ) => Layer.Layer<Services, Errors | ConfigError.ConfigError, HttpClient.HttpClient | TokenStore.TokenStore>
   >()
   expect(StoreAuth.layerFromSource).type.toBe<
     (options: StoreAuth.SourceOptions) => Layer.Layer<
@@ -270,29 +275,6 @@ test("TokenEndpoint", () => {
   >()
 })
 
-test("TokenPolicy", () => {
-  type Policy = TokenPolicy.TokenPolicy
-  expect(TokenPolicy.maxLife).type.toBe<number>()
-  expect(TokenPolicy.maxRetryAfter).type.toBe<number>()
-  expect(TokenPolicy.minRenewalInterval).type.toBe<1000>()
-  expect(TokenPolicy.make).type.toBe<(options?: TokenPolicy.Options) => Policy>()
-  expect(TokenPolicy.margins).type.toBe<(policy: Policy, life: number, chance: number) => TokenPolicy.Margins>()
-  expect(TokenPolicy.zone).type.toBe<(margins: TokenPolicy.Margins, remaining: number) => TokenPolicy.Zone>()
-  expect<TokenPolicy.Zone>().type.toBe<"Fresh" | "RefreshSoon" | "MustWait" | "Expired">()
-  expect(TokenPolicy.pauses).type.toBe<
-    (policy: Policy, options: {
-      readonly failures: number
-      readonly refused: boolean
-      readonly retryAfter: number
-      readonly chance: number
-    }) => TokenPolicy.Pauses
-  >()
-  expect(TokenPolicy.rejectionInterval).type.toBe<
-    (previous: number, sinceLast: number) => number
-  >()
-  expect(TokenPolicy.pause).type.toBe<(policy: Policy, inARow: number, chance: number) => number>()
-})
-
 test("TokenResponse", () => {
   type Response = TokenResponse.TokenResponse
   expect(TokenResponse.TokenResponse).type.toBeAssignableTo<Schema.Schema.AnyNoContext>()
@@ -301,17 +283,6 @@ test("TokenResponse", () => {
   expect<Response["developer.email"]>().type.toBe<Option.Option<Redacted.Redacted>>()
   expect(TokenResponse.decode).type.toBe<
     (body: string) => Either.Either<Response, AccessTokenError.TokenResponseError>
-  >()
-  expect(TokenResponse.lifeOf).type.toBe<(response: Response) => number>()
-  expect(TokenResponse.refusal).type.toBe<
-    (options: {
-      readonly status: number
-      readonly body: string
-      readonly secrets: ReadonlyArray<Redacted.Redacted>
-      readonly rawCredentials: boolean
-      readonly challenge?: string | undefined
-      readonly retryAt: Option.Option<DateTime.Utc>
-    }) => AccessTokenError.TokenRefusedError
   >()
 })
 

@@ -6,10 +6,10 @@
 import * as Schema from "effect/Schema"
 
 /**
- * The emulator cannot start; `message` is one sentence that says what to do about it.
+ * The emulator cannot start. `message` is one sentence that begins with the option and says what to do.
  *
  * - `PortInUse`: something else listens on the port.
- * - `CannotListen`: the system refuses the port or the address for another reason.
+ * - `CannotListen`: the system refuses the port, the address or a file for the certificate.
  * - `InvalidOption`: an option cannot be used, such as a host that is not loopback.
  *
  * @example
@@ -30,7 +30,13 @@ export class EmulatorError extends Schema.TaggedError<EmulatorError>("@store-api
   {
     /** Which of the three it is. */
     reason: Schema.Literal("PortInUse", "CannotListen", "InvalidOption"),
-    /** What is wrong and what to do about it. Never a secret. */
-    message: Schema.String
+    /** The name of the option: `port`, `clients[0].clientId`. A command has its flag or its variable here: `--port`. */
+    option: Schema.String,
+    /** What is wrong with it, as the end of a sentence: "must be a whole number". Never a secret. */
+    problem: Schema.String
   }
-) {}
+) {
+  override get message(): string {
+    return `${this.option} ${this.problem}.`
+  }
+}

@@ -97,7 +97,7 @@ describe("it cannot start", () => {
       const failure = yield* error({ port })
       assert.instanceOf(failure, EmulatorError.EmulatorError)
       assert.strictEqual(failure._tag, "EmulatorError")
-      assert.strictEqual(failure.reason, "PortInUse")
+      deepStrictEqual([failure.reason, failure.option], ["PortInUse", "port"])
       assert.include(failure.message, String(port))
       assert.include(failure.message, "another port")
       assert.strictEqual((yield* askToken(url)).status, 200)
@@ -109,35 +109,44 @@ describe("it cannot start", () => {
       assert.strictEqual(failure.reason, "InvalidOption")
     }))
 
-  const options: Record<string, Emulator.Options> = {
-    "beyond loopback: 0.0.0.0": { host: "0.0.0.0" },
-    "beyond loopback: ::": { host: "::" },
-    "beyond loopback: empty": { host: "" },
-    "beyond loopback: a name": { host: "localhost" },
-    "beyond loopback: another address": { host: "192.0.2.1" },
-    "on a port that is none: 65536": { port: 65536 },
-    "on a port that is none: 1.5": { port: 1.5 },
-    "on a port that is none: NaN": { port: NaN },
-    "with a base path without a slash": { basePath: "store" },
-    "with a base path with a query": { basePath: "/store?a" },
-    "with a base path with empty segments": { basePath: "/a//b" },
-    "with a token life of zero": { tokenLife: 0 },
-    "with a token life of more than an hour": { tokenLife: "61 minutes" },
-    "with a token life for ever": { tokenLife: Duration.infinity },
-    "with a header that has no name": { header: { name: "" } },
-    "with a header that has a line break": { header: { name: "X-A", prefix: "a\r\n" } },
-    "with a client without id": { clients: [{ clientId: "", clientSecret: secret }] },
-    "with a client id that cannot be sent raw": { clients: [{ clientId: "a&b", clientSecret: secret }] },
-    "with a secret that cannot be sent raw": { clients: [{ clientId: "a", clientSecret: Redacted.make("canary&x") }] },
-    "with a secret that is not ASCII": { clients: [{ clientId: "a", clientSecret: Redacted.make("canary-é") }] },
-    "with a secret of two lines": { clients: [{ clientId: "a", clientSecret: Redacted.make("canary\n") }] }
+  const options: Record<string, readonly [option: string, given: Emulator.Options]> = {
+    "beyond loopback: 0.0.0.0": ["host", { host: "0.0.0.0" }],
+    "beyond loopback: ::": ["host", { host: "::" }],
+    "beyond loopback: empty": ["host", { host: "" }],
+    "beyond loopback: a name": ["host", { host: "localhost" }],
+    "beyond loopback: another address": ["host", { host: "192.0.2.1" }],
+    "on a port that is none: 65536": ["port", { port: 65536 }],
+    "on a port that is none: 1.5": ["port", { port: 1.5 }],
+    "on a port that is none: NaN": ["port", { port: NaN }],
+    "with a base path without a slash": ["basePath", { basePath: "store" }],
+    "with a base path with a query": ["basePath", { basePath: "/store?a" }],
+    "with a base path with empty segments": ["basePath", { basePath: "/a//b" }],
+    "with a token life of zero": ["tokenLife", { tokenLife: 0 }],
+    "with a token life of more than an hour": ["tokenLife", { tokenLife: "61 minutes" }],
+    "with a token life for ever": ["tokenLife", { tokenLife: Duration.infinity }],
+    "with a header that has no name": ["header.name", { header: { name: "" } }],
+    "with a header that has a line break": ["header.prefix", { header: { name: "X-A", prefix: "a\r\n" } }],
+    "with a client without id": ["clients[0].clientId", { clients: [{ clientId: "", clientSecret: secret }] }],
+    "with a client id that cannot be sent raw": ["clients[0].clientId", {
+      clients: [{ clientId: "a&b", clientSecret: secret }]
+    }],
+    "with a secret that cannot be sent raw": ["clients[0].clientSecret", {
+      clients: [{ clientId: "a", clientSecret: Redacted.make("canary&x") }]
+    }],
+    "with a secret that is not ASCII": ["clients[0].clientSecret", {
+      clients: [{ clientId: "a", clientSecret: Redacted.make("canary-é") }]
+    }],
+    "with a secret of two lines": ["clients[1].clientSecret", {
+      clients: [Emulator.demoClient, { clientId: "a", clientSecret: Redacted.make("canary\n") }]
+    }]
   }
-  for (const [name, given] of Object.entries(options)) {
+  for (const [name, [option, given]] of Object.entries(options)) {
     it.live(name, () =>
       Effect.gen(function*() {
         const failure = yield* error(given)
-        assert.strictEqual(failure.reason, "InvalidOption")
+        deepStrictEqual([failure.reason, failure.option], ["InvalidOption", option])
         assert.match(failure.message, /^.{20,}[.]$/)
+        assert.isTrue(failure.message.startsWith(`${option} `))
         assert.notInclude(String(failure) + JSON.stringify(failure), "canary")
       }))
   }

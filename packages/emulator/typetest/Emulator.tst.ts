@@ -1,6 +1,6 @@
 /** The types of the emulator: its layer, its script of faults, its options. */
 import type { EmulatorOptions, FaultModel, IssuedToken, RecordedRequest } from "@store-api/emulator"
-import { Client, Emulator, EmulatorError, Fault, Scenario } from "@store-api/emulator"
+import { Client, Emulator, EmulatorCommand, EmulatorError, Fault, Scenario } from "@store-api/emulator"
 import type { Context, Duration, Layer, Option, Scope } from "effect"
 import { Effect, Redacted } from "effect"
 import { expect, test } from "tstyche"
@@ -48,11 +48,20 @@ test("its secrets are Redacted wherever they are met", () => {
 })
 
 test("its error leaves the channel by its tag", () => {
-  expect(EmulatorError.EmulatorError).type.toBeConstructableWith({ reason: "PortInUse", message: "" })
+  expect(EmulatorError.EmulatorError).type.toBeConstructableWith({ reason: "PortInUse", option: "", problem: "" })
   expect<EmulatorError.EmulatorError["reason"]>().type.toBe<"PortInUse" | "CannotListen" | "InvalidOption">()
   expect(Emulator.make().pipe(Effect.catchTag("EmulatorError", () => Effect.succeed("none" as const)))).type.toBe<
     Effect.Effect<Service | "none", never, Scope.Scope>
   >()
+})
+
+test("EmulatorCommand", () => {
+  expect(EmulatorCommand.run).type.toBe<
+    (flags: EmulatorCommand.Flags) => Effect.Effect<void, EmulatorError.EmulatorError>
+  >()
+  expect(EmulatorCommand.run).type.toBeCallableWith({ port: "0", "token-life": "2s", scenario: ["api/403"], tls: true })
+  expect(EmulatorCommand.run).type.not.toBeCallableWith({ port: 0 })
+  expect(EmulatorCommand.run).type.not.toBeCallableWith({ tokenLife: "2s" })
 })
 
 test("options", () => {

@@ -242,17 +242,10 @@ export const make = (
  *
  * @example
  * ```ts
- * import { ClientCredentials, SharedTokenSource, TokenEndpoint } from "@store-api/core"
- * import { FileTokenStore, NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
+ * import { FileTokenStore, NodeStoreAuth } from "@store-api/platform-node"
  * import { Layer } from "effect"
  *
- * const options = { authUrl: "https://auth.store.example", credentials: ClientCredentials.fromConfig() }
- *
- * const StoreAuthLive = NodeStoreAuth.layerFromSource({ apiUrl: "https://api.store.example" }).pipe(
- *   Layer.provide(SharedTokenSource.layer(options)),
- *   Layer.provide([TokenEndpoint.layer(options), FileTokenStore.layer()]),
- *   Layer.provide(NodeHttp.layer())
- * )
+ * const StoreAuthLive = NodeStoreAuth.layerSharedConfig().pipe(Layer.provide(FileTokenStore.layer()))
  * ```
  *
  * @since 0.1.0

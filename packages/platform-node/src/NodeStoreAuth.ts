@@ -8,10 +8,12 @@ import type { AccessTokenProvider } from "@store-api/core/AccessTokenProvider"
 import type { AuthorizedHttpClient } from "@store-api/core/AuthorizedHttpClient"
 import * as StoreAuth from "@store-api/core/StoreAuth"
 import type { TokenSource } from "@store-api/core/TokenSource"
+import type { TokenStore } from "@store-api/core/TokenStore"
 import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import * as NodeHttp from "./NodeHttp.js"
 
 /**
@@ -68,6 +70,31 @@ export interface CredentialsOptions extends StoreAuth.CredentialsOptions, HttpOp
 export type Options = SecretOptions | CredentialsOptions
 
 /**
+ * Both services as values, for as long as the scope is open: for a program that uses two stores. Each call has a token, an
+ * acquisition, a cooldown and connections of its own. Fails as `layer` does.
+ *
+ * @example
+ * ```ts
+ * import { StoreAuth } from "@store-api/core"
+ * import { NodeStoreAuth } from "@store-api/platform-node"
+ * import { Effect } from "effect"
+ *
+ * const orders = Effect.scoped(Effect.gen(function*() {
+ *   const north = yield* NodeStoreAuth.make(yield* StoreAuth.config("NORTH"))
+ *   const south = yield* NodeStoreAuth.make(yield* StoreAuth.config("SOUTH"))
+ *   return yield* Effect.all([north.client.get("/orders"), south.client.get("/orders")])
+ * }))
+ * ```
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const make = (
+  options: Options
+): Effect.Effect<StoreAuth.StoreAuth, ConfigurationError | CredentialsError, Scope.Scope> =>
+  Effect.flatMap(Layer.build(NodeHttp.layer(options.http)), (http) => Effect.provide(StoreAuth.make(options), http))
+
+/**
  * The provider and the authorized client. Each call of `layer` makes another cache, another token and other connections:
  * bind the result to a constant.
  *
@@ -104,7 +131,33 @@ export const layer = (
   Layer.provide(StoreAuth.layer(options), NodeHttp.layer(options.http))
 
 /**
- * The same over the `TokenSource` in the context: a shared store, or a script. Fails with `ConfigurationError` when an
+ * `layer`, with the token shared between processes through the `TokenStore` in the context: they send one token request
+ * together. Only processes with the same `authUrl` and credentials share a token. Fails as `layer` does.
+ *
+ * @example
+ * ```ts
+ * import { ClientCredentials } from "@store-api/core"
+ * import { FileTokenStore, NodeStoreAuth } from "@store-api/platform-node"
+ * import { Layer } from "effect"
+ *
+ * const StoreAuthLive = NodeStoreAuth.layerShared({
+ *   authUrl: "https://auth.store.example",
+ *   apiUrl: "https://api.store.example",
+ *   credentials: ClientCredentials.fromConfig(),
+ *   shared: { lease: "10 seconds" }
+ * }).pipe(Layer.provide(FileTokenStore.layer()))
+ * ```
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerShared = (
+  options: Options & StoreAuth.Sharing
+): Layer.Layer<AccessTokenProvider | AuthorizedHttpClient, ConfigurationError | CredentialsError, TokenStore> =>
+  Layer.provide(StoreAuth.layerShared(options), NodeHttp.layer(options.http))
+
+/**
+ * `layer` over the `TokenSource` in the context. Fails with `ConfigurationError` when an
  * option cannot be used.
  *
  * @example
@@ -151,8 +204,35 @@ export const layerFromSource = (
  * @category layers
  */
 export const layerConfig = (
-  config: Config.Config.Wrap<SecretOptions> | Config.Config.Wrap<CredentialsOptions> = StoreAuth.config()
+  options: Config.Config<Options> | Config.Config.Wrap<SecretOptions> | Config.Config.Wrap<CredentialsOptions> =
+    StoreAuth.config()
 ): Layer.Layer<
   AccessTokenProvider | AuthorizedHttpClient,
   ConfigurationError | CredentialsError | ConfigError.ConfigError
-> => Layer.unwrapEffect(Effect.map(Config.unwrap<Options>(config), layer))
+> => Layer.unwrapEffect(Effect.map(Config.unwrap<Options>(options), layer))
+
+/**
+ * `layerShared` with options from the configuration; by default `STORE_API_AUTH_URL`, `STORE_API_URL`,
+ * `STORE_API_CLIENT_ID` and `STORE_API_CLIENT_SECRET`. One `ConfigError` names all that are missing.
+ *
+ * @example
+ * ```ts
+ * import { FileTokenStore, NodeStoreAuth } from "@store-api/platform-node"
+ * import { Layer } from "effect"
+ *
+ * const StoreAuthLive = NodeStoreAuth.layerSharedConfig().pipe(Layer.provide(FileTokenStore.layer()))
+ * ```
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerSharedConfig = (
+  options:
+    | Config.Config<Options & StoreAuth.Sharing>
+    | Config.Config.Wrap<SecretOptions & StoreAuth.Sharing>
+    | Config.Config.Wrap<CredentialsOptions & StoreAuth.Sharing> = StoreAuth.config()
+): Layer.Layer<
+  AccessTokenProvider | AuthorizedHttpClient,
+  ConfigurationError | CredentialsError | ConfigError.ConfigError,
+  TokenStore
+> => Layer.unwrapEffect(Effect.map(Config.unwrap<Options & StoreAuth.Sharing>(options), layerShared))

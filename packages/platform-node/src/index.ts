@@ -6,3 +6,4 @@
 export * as FileTokenStore from "./FileTokenStore.js"
 export * as NodeHttp from "./NodeHttp.js"
 export * as NodeStoreAuth from "./NodeStoreAuth.js"
+export * as PromiseStoreAuth from "./PromiseStoreAuth.js"

@@ -2,16 +2,18 @@
 import type { HttpClient } from "@effect/platform"
 import type { NodeHttpClient } from "@effect/platform-node"
 import {
+  type AccessToken,
   type AccessTokenError,
   type AccessTokenProvider,
   type AuthorizedHttpClient,
   type ClientCredentials,
   StoreAuth,
-  type TokenSource
+  type TokenSource,
+  type TokenStore
 } from "@store-api/core"
-import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
-import type { ConfigError, Layer } from "effect"
-import { Config, Redacted } from "effect"
+import { NodeHttp, NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
+import type { ConfigError, Layer, Scope } from "effect"
+import { Config, Effect, Redacted } from "effect"
 import { expect, test } from "tstyche"
 
 type Services = AccessTokenProvider.AccessTokenProvider | AuthorizedHttpClient.AuthorizedHttpClient
@@ -21,7 +23,7 @@ const authUrl = "https://auth.store.example"
 const apiUrl = "https://api.store.example"
 const clientId = "an id"
 const clientSecret = Redacted.make("not a real one")
-const credentials = {} as ClientCredentials.ClientCredentials
+const credentials = Effect.succeed({} as ClientCredentials.ClientCredentials)
 
 test("NodeHttp", () => {
   expect(NodeHttp.layerDispatcher).type.toBe<
@@ -40,6 +42,20 @@ test("NodeHttp", () => {
 test("NodeStoreAuth", () => {
   expect<NodeStoreAuth.Options>().type.toBe<NodeStoreAuth.SecretOptions | NodeStoreAuth.CredentialsOptions>()
   expect(NodeStoreAuth.layer).type.toBe<(options: NodeStoreAuth.Options) => Layer.Layer<Services, Errors>>()
+  expect(NodeStoreAuth.make).type.toBe<
+    (options: NodeStoreAuth.Options) => Effect.Effect<StoreAuth.StoreAuth, Errors, Scope.Scope>
+  >()
+  expect(NodeStoreAuth.layerShared).type.toBe<
+    (options: NodeStoreAuth.Options & StoreAuth.Sharing) => Layer.Layer<Services, Errors, TokenStore.TokenStore>
+  >()
+  expect(NodeStoreAuth.layerSharedConfig).type.toBe<
+    (
+      options?:
+        | Config.Config<NodeStoreAuth.Options & StoreAuth.Sharing>
+        | Config.Config.Wrap<NodeStoreAuth.SecretOptions & StoreAuth.Sharing>
+        | Config.Config.Wrap<NodeStoreAuth.CredentialsOptions & StoreAuth.Sharing>
+    ) => Layer.Layer<Services, Errors | ConfigError.ConfigError, TokenStore.TokenStore>
+  >()
   expect(NodeStoreAuth.layerFromSource).type.toBe<
     (
       options: NodeStoreAuth.SourceOptions
@@ -47,9 +63,22 @@ test("NodeStoreAuth", () => {
   >()
   expect(NodeStoreAuth.layerConfig).type.toBe<
     (
-      config?: Config.Config.Wrap<NodeStoreAuth.SecretOptions> | Config.Config.Wrap<NodeStoreAuth.CredentialsOptions>
+      options?:
+        | Config.Config<NodeStoreAuth.Options>
+        | Config.Config.Wrap<NodeStoreAuth.SecretOptions>
+        | Config.Config.Wrap<NodeStoreAuth.CredentialsOptions>
     ) => Layer.Layer<Services, Errors | ConfigError.ConfigError>
   >()
+})
+
+test("PromiseStoreAuth", () => {
+  expect(PromiseStoreAuth.make).type.toBe<(options?: NodeStoreAuth.Options) => PromiseStoreAuth.PromiseStoreAuth>()
+  expect<PromiseStoreAuth.PromiseStoreAuth>().type.toBe<{
+    readonly getToken: () => Promise<AccessToken.AccessToken>
+    readonly reject: (token: AccessToken.AccessToken) => Promise<void>
+    readonly fetch: (url: string | URL, init?: RequestInit) => Promise<Response>
+    readonly dispose: () => Promise<void>
+  }>()
 })
 
 test("NodeHttp.Options", () => {

@@ -118,17 +118,12 @@ export const make = (options: Options): Effect.Effect<Service, ConfigurationErro
  *
  * @example
  * ```ts
- * import { ClientCredentials, SharedTokenSource, TokenEndpoint } from "@store-api/core"
- * import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
+ * import { NodeStoreAuth } from "@store-api/platform-node"
  * import { RedisTokenStore } from "@store-api/redis"
  * import { Layer, Redacted } from "effect"
  *
- * const endpoint = { authUrl: "https://auth.store.example", credentials: ClientCredentials.fromConfig() }
- *
- * const StoreAuthLive = NodeStoreAuth.layerFromSource({ apiUrl: "https://api.store.example" }).pipe(
- *   Layer.provide(SharedTokenSource.layer(endpoint)),
- *   Layer.provide(TokenEndpoint.layer(endpoint)),
- *   Layer.provide([NodeHttp.layer(), RedisTokenStore.layer({ url: Redacted.make("redis://127.0.0.1:6379") })])
+ * const StoreAuthLive = NodeStoreAuth.layerSharedConfig().pipe(
+ *   Layer.provide(RedisTokenStore.layer({ url: Redacted.make("redis://127.0.0.1:6379") }))
  * )
  * ```
  *

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert, beforeAll, describe, it } from "vitest"
-import { broken } from "../src/fleet/checks.js"
+import { problemsOf } from "../src/fleet/checks.js"
 import { type Digest, digest } from "../src/fleet/digest.js"
 import { outcomeOf, type Setup } from "../src/fleet/fleet.js"
 import * as formulas from "../src/fleet/formulas.js"
@@ -106,10 +106,10 @@ describe("what a shared token source does by default", () => {
 
   it("is what docs/fleets.md says of it", () => {
     const page = read("fleets.md")
-    const [patience = 0] = seconds("patience")
-    assert.deepStrictEqual(numbersOf(page, /does so for (\d+) to (\d+) seconds\s+\(`patience`\)/), [
-      Math.round(least * patience),
-      Math.round((least + more) * patience)
+    const [maxWait = 0] = seconds("maxWait")
+    assert.deepStrictEqual(numbersOf(page, /does so for (\d+) to (\d+) seconds\s+\(`maxWait`\)/), [
+      Math.round(least * maxWait),
+      Math.round((least + more) * maxWait)
     ])
     assert.deepStrictEqual(numbersOf(page, /the lease ends after (\d+) seconds/), seconds("lease"))
     assert.deepStrictEqual(numbersOf(page, /A process gives a command (\d+) second/), seconds("storeTimeout"))
@@ -149,7 +149,7 @@ describe("docs/fleets.md", () => {
   })
 
   it("is not written when the figures are wrong", () => {
-    const problems = broken(small)
+    const problems = problemsOf(small)
     assert.include(problems, "cold, holder dies: 2 token requests")
     assert.isAbove(problems.length, 10)
   })

@@ -17,7 +17,7 @@ export const decodesTheForm = (raw: Credentials): Quirk => ({
       )
       assert(error._tag === "TokenRefusedError")
       assert.strictEqual(error.reason, "InvalidClient")
-      assert.isTrue(error.rawCredentials)
+      assert.isTrue(error.changedByFormDecoding)
       assert.include(error.message, "they hold + or %")
     })
 })

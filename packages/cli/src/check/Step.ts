@@ -11,7 +11,7 @@ export class Failed extends Data.TaggedError("Failed")<{
 }> {}
 
 /** Longer than that, nothing on the way to a token should take. */
-export const patience = "10 seconds"
+export const stepTimeout = "10 seconds"
 
 /** What the system calls a fault. */
 export const codeOf = (error: unknown): string =>
@@ -19,4 +19,4 @@ export const codeOf = (error: unknown): string =>
 
 /** Waits for as long as a step may. */
 export const inTime = <A, E, R>(effect: Effect.Effect<A, E, R>, onTimeout: () => Failed) =>
-  Effect.timeoutFail(effect, { duration: patience, onTimeout })
+  Effect.timeoutFail(effect, { duration: stepTimeout, onTimeout })

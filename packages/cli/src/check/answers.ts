@@ -61,7 +61,7 @@ const tolerated = 2 * 60_000
 export const canBeAsked = (
   { allowInsecure, apiUrl, authUrl, credentials }: Settings & { readonly apiUrl: Option.Option<string> }
 ) =>
-  TokenEndpoint.make({ authUrl, credentials, allowInsecure }).pipe(
+  TokenEndpoint.make({ authUrl, credentials: Effect.succeed(credentials), allowInsecure }).pipe(
     Effect.zipRight(
       Effect.forEach(Option.toArray(apiUrl), (apiUrl) => AuthorizedHttpClient.make({ apiUrl, allowInsecure }))
     ),
@@ -76,7 +76,7 @@ export const requestToken = (
   { allowInsecure, authUrl, credentials }: Settings,
   attempts: Attempts
 ): Effect.Effect<AccessToken, Failed> =>
-  TokenEndpoint.make({ authUrl, credentials, allowInsecure, deadline: "10 seconds" }).pipe(
+  TokenEndpoint.make({ authUrl, credentials: Effect.succeed(credentials), allowInsecure, deadline: "10 seconds" }).pipe(
     Effect.flatMap((endpoint) => endpoint.acquire(Option.none())),
     Effect.provide(Layer.provide(watched(attempts), NodeHttp.layer())),
     Effect.catchAll((error) =>
@@ -134,7 +134,7 @@ const ofToken = (error: AccessTokenError, last: Option.Option<Seen>, secret: str
         return refused(
           `the client id or the secret is wrong (${error.status})`,
           "Check STORE_API_CLIENT_ID and the secret, and that they are of this service" +
-            (error.rawCredentials ? "; they hold + or %, which some servers read differently." : ".")
+            (error.changedByFormDecoding ? "; they hold + or %, which some servers read differently." : ".")
         )
       }
       if (error.reason === "RateLimited") {

@@ -51,7 +51,7 @@ export const run = (given: Given, method: string, path: string) =>
       const client = yield* AuthorizedHttpClient
       const response = yield* client.execute(request)
       // Rejected, and no other was asked for, since the body is gone: the next run is not to find it again.
-      if (stored && response.status === 401 && (yield* (yield* AccessTokenProvider).status).zone === "Empty") {
+      if (stored && response.status === 401 && (yield* (yield* AccessTokenProvider).status).state === "Empty") {
         yield* Effect.flatMap(
           Ref.get(last),
           Option.match({ onNone: () => Effect.void, onSome: (token) => tokens.forget(settings, token) })

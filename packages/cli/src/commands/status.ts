@@ -1,7 +1,6 @@
 /** `store-api status`: what is stored, without asking anybody. */
 import type { AccessToken } from "@store-api/core/AccessToken"
 import { TokenRequestError } from "@store-api/core/AccessTokenError"
-import * as SharedTokenSource from "@store-api/core/SharedTokenSource"
 import * as TokenSource from "@store-api/core/TokenSource"
 import { TokenStore } from "@store-api/core/TokenStore"
 import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
@@ -14,6 +13,7 @@ import { configuration, type Fault, fromLibrary } from "../Fault.js"
 import type * as flags from "../flags.js"
 import * as output from "../output.js"
 import { read, type Settings } from "../settings.js"
+import { shared } from "../tokens.js"
 import { lasting } from "../wording.js"
 
 export const run = (given: flags.Values<typeof flags.status>) =>
@@ -56,7 +56,7 @@ const stored = (settings: Settings, folder: string): Effect.Effect<Option.Option
       store.get(""),
       ({ reason }) => configuration(`The tokens in ${folder} cannot be used: ${reason}.`)
     )
-    const { acquire } = yield* Effect.mapError(SharedTokenSource.make(settings), fromLibrary).pipe(
+    const { acquire } = yield* Effect.mapError(shared(settings), fromLibrary).pipe(
       Effect.provideService(TokenStore, {
         get: store.get,
         put: () => Effect.void,

@@ -5,7 +5,7 @@
 import { resolve } from "node:path"
 import { PassThrough, Writable } from "node:stream"
 import { Terminal } from "@effect/platform"
-import { Effect, Fiber, Layer, Mailbox, Option, type Scope } from "effect"
+import { ConfigProvider, Effect, Fiber, Layer, Mailbox, Option, type Scope } from "effect"
 import { Host } from "../../src/Host.js"
 import { main } from "../../src/main.js"
 import { nothingPrivateIn, type Options, type Outcome, type User } from "./user.js"
@@ -61,12 +61,16 @@ const startIn = (
   Effect.gen(function*() {
     // The store finds its default folder by the variables of the real process.
     const env = { STORE_API_TOKEN_FOLDER: resolve(user.cwd, "state", "store-api", "tokens"), ...user.env }
-    const fiber = yield* Effect.forkScoped(Effect.provideService(main(args), Host, {
-      process: { env, stderr, stdin, stdout },
-      homedir: () => user.cwd,
-      pathOf: (path) => resolve(user.cwd, path),
-      terminal: keyboard(typed)
-    }))
+    const fiber = yield* main(args).pipe(
+      Effect.provideService(Host, {
+        process: { env, stderr, stdin, stdout },
+        homedir: () => user.cwd,
+        pathOf: (path) => resolve(user.cwd, path),
+        terminal: keyboard(typed)
+      }),
+      Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(env)))),
+      Effect.forkScoped
+    )
     fiber.addObserver(() => stdout.emit("text"))
     return {
       stdin,

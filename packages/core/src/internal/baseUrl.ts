@@ -27,7 +27,13 @@ export const baseUrl = (
   // A secret may travel over TLS, within this machine, or where the user insists.
   return url.protocol === "https:" || allowInsecure || isLoopback(url)
     ? Either.right(url)
-    : fail("must be an https URL, since it is not of this machine (allowInsecure lifts this)")
+    : Either.left(
+      new ConfigurationError({
+        option,
+        reason: "must be an https URL, or an http URL of this machine",
+        permittedBy: Option.some("allowInsecure")
+      })
+    )
 }
 
 /** The URL without the slashes at its end, to be followed by a path that starts with one. */

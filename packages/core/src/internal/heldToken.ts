@@ -6,9 +6,9 @@ import * as Equal from "effect/Equal"
 import * as Exit from "effect/Exit"
 import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
-import { type AccessToken, clockTolerance, expiredReason } from "../AccessToken.js"
+import type { AccessToken } from "../AccessToken.js"
 import { TokenExpiredError } from "../AccessTokenError.js"
-import * as TokenPolicy from "../TokenPolicy.js"
+import * as tokenPolicy from "./tokenPolicy.js"
 
 /** A reading of both clocks in milliseconds: the wall clock since the epoch, the monotonic one since whenever. */
 export interface Instant {
@@ -27,7 +27,7 @@ export interface FreshWindow {
 /** A token and the moment it expires by the monotonic clock. */
 export interface Held {
   readonly token: AccessToken
-  readonly margins: TokenPolicy.Margins
+  readonly margins: tokenPolicy.Margins
   readonly diesAt: number
   readonly window: FreshWindow
 }
@@ -46,7 +46,7 @@ export const neverFresh: FreshWindow = {
  * clock jumped meanwhile, it dies too early, not too late.
  */
 export const hold = (
-  policy: TokenPolicy.TokenPolicy,
+  policy: tokenPolicy.TokenPolicy,
   token: AccessToken,
   startedAt: Instant,
   now: Instant,
@@ -55,7 +55,7 @@ export const hold = (
 ): Held => {
   const expiresAt = token.expiresAt.epochMillis
   const life = expiresAt - token.acquiredAt.epochMillis
-  const margins = TokenPolicy.margins(policy, life, chance)
+  const margins = tokenPolicy.margins(policy, life, chance)
   const margin = Math.max(margins.refreshAhead, margins.leeway)
   const diesAt = Math.min(
     startedAt.monotonic + (expiresAt - startedAt.wall),
@@ -69,7 +69,7 @@ export const hold = (
     margins,
     diesAt,
     window: {
-      from: token.acquiredAt.epochMillis - clockTolerance,
+      from: token.acquiredAt.epochMillis - tokenPolicy.clockTolerance,
       until: expiresAt - margin,
       untilNanos: BigInt(Math.floor((diesAt - margin) * 1e6)),
       answer: Exit.succeed(token)
@@ -77,13 +77,13 @@ export const hold = (
   }
 }
 
-/** What both clocks say of a token. */
-export const zoneOf = ({ diesAt, margins, token }: Held, now: Instant): TokenPolicy.Zone =>
-  Option.isSome(expiredReason(token, now.wall))
+/** The state of a token by both clocks. */
+export const stateOf = ({ diesAt, margins, token }: Held, now: Instant): tokenPolicy.TokenState =>
+  Option.isSome(tokenPolicy.expiredReason(token, now.wall))
     ? "Expired"
-    : TokenPolicy.zone(margins, Math.min(token.expiresAt.epochMillis - now.wall, diesAt - now.monotonic))
+    : tokenPolicy.stateOf(margins, Math.min(token.expiresAt.epochMillis - now.wall, diesAt - now.monotonic))
 
-export const isLive = (held: Held, now: Instant): boolean => zoneOf(held, now) !== "Expired"
+export const isLive = (held: Held, now: Instant): boolean => stateOf(held, now) !== "Expired"
 
 /** Half of what is left of a token, at most 20 s, in whole milliseconds: no caller waits longer for its renewal. */
 export const halfOfRemaining = ({ diesAt, token }: Held, now: Instant): number =>
@@ -95,14 +95,21 @@ export const expiredError = (
   now: Instant,
   retryAt: Option.Option<DateTime.Utc> = Option.none()
 ): TokenExpiredError =>
-  expired(held, now, Option.getOrElse(expiredReason(held.token, now.wall), () => "Elapsed" as const), retryAt)
+  expired(
+    held,
+    now,
+    Option.getOrElse(tokenPolicy.expiredReason(held.token, now.wall), () => "Elapsed" as const),
+    retryAt
+  )
 
 /** Why a token just received is past its life. */
 export const receivedDead = (held: Held, now: Instant): TokenExpiredError =>
   expired(
     held,
     now,
-    Option.contains(expiredReason(held.token, now.wall), "ClockMovedBack") ? "ClockMovedBack" : "DeadOnArrival",
+    Option.contains(tokenPolicy.expiredReason(held.token, now.wall), "ClockMovedBack")
+      ? "ClockMovedBack"
+      : "DeadOnArrival",
     Option.none()
   )
 

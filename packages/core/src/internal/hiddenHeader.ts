@@ -24,7 +24,7 @@ export interface HiddenHeader {
 export const make = (name: string): HiddenHeader => {
   const hide = (request: HttpClientRequest.HttpClientRequest): HttpClientRequest.HttpClientRequest =>
     name in request.headers ? withoutHeader(request, name) : request
-  const response: HiddenHeader["response"] = (received, body) => new Shown(received, hide, body)
+  const response: HiddenHeader["response"] = (received, body) => new ResponseWithoutHeader(received, hide, body)
   const error = (error: HttpClientError.HttpClientError, body: Option.Option<Blob>) =>
     error._tag === "RequestError"
       ? new HttpClientError.RequestError({ ...error, cause: error.cause, request: hide(error.request) })
@@ -52,7 +52,7 @@ const withoutHeader = (
   })
 
 /** A response whose request, printing and errors lack the header. Private fields, because `inspect` prints all others. */
-class Shown extends Inspectable.Class implements HttpClientResponse.HttpClientResponse {
+class ResponseWithoutHeader extends Inspectable.Class implements HttpClientResponse.HttpClientResponse {
   readonly #received: HttpClientResponse.HttpClientResponse
   readonly #hide: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest
   readonly #body: Option.Option<Blob>

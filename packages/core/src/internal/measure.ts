@@ -43,7 +43,7 @@ export const make = (now: () => Instant): Effect.Effect<Measure> =>
 
     for (const outcome of outcomes) count(metrics.acquisitions, "outcome", outcome, 0)
     for (const outcome of ["Dropped", "Kept"]) count(metrics.rejections, "outcome", outcome, 0)
-    for (const cause of ["Failure", "NoProgress"]) count(metrics.coolDowns, "cause", cause, 0)
+    for (const cause of ["Failure", "NoProgress"]) count(metrics.cooldowns, "cause", cause, 0)
     metrics.callersJoined.unsafeValue(labels)
     metrics.acquisitionDuration.unsafeValue(labels)
     metrics.expiry.unsafeValue(labels)
@@ -52,7 +52,7 @@ export const make = (now: () => Instant): Effect.Effect<Measure> =>
       landed: ({ startedAt }, { cooldown, exit }) => {
         count(metrics.acquisitions, "outcome", outcomeOf(exit))
         metrics.acquisitionDuration.unsafeUpdate((now().monotonic - startedAt.monotonic) / 1000, labels)
-        if (Option.isSome(cooldown)) count(metrics.coolDowns, "cause", cooldown.value)
+        if (Option.isSome(cooldown)) count(metrics.cooldowns, "cause", cooldown.value)
         if (Exit.isSuccess(exit)) metrics.expiry.unsafeUpdate(exit.value.token.expiresAt.epochMillis / 1000, labels)
       },
       joined: () => metrics.callersJoined.unsafeUpdate(1, labels),

@@ -21,9 +21,9 @@ export const milliseconds = (
   now: number,
   max: number
 ): Option.Option<number> => {
-  const { date: sent, "retry-after": asked } = headers
+  const { date: sent, "retry-after": requested } = headers
   const answeredAt = Option.getOrElse(Option.flatMap(Option.fromNullable(sent), parseDate), () => now)
-  return Option.fromNullable(asked).pipe(
+  return Option.fromNullable(requested).pipe(
     Option.map((value) => value.trim()),
     Option.flatMap((value) =>
       /^\d+(\s*,\s*\d+)*$/.test(value)

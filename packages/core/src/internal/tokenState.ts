@@ -13,7 +13,6 @@ import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
 import type { AccessToken } from "../AccessToken.js"
 import { type AccessTokenError, TokenRequestError, withRetryAt } from "../AccessTokenError.js"
-import * as TokenPolicy from "../TokenPolicy.js"
 import {
   diesLater,
   type FreshWindow,
@@ -24,8 +23,9 @@ import {
   neverFresh,
   receivedDead,
   sameValue,
-  zoneOf
+  stateOf
 } from "./heldToken.js"
+import * as tokenPolicy from "./tokenPolicy.js"
 
 /** One acquisition, shared by all callers that wait for it. */
 export interface Acquisition {
@@ -157,8 +157,8 @@ const failClosed: Fail = { _tag: "Fail", error: closedError }
 export const get = (state: State, now: Instant): Transition<Outcome> => {
   if (state._tag === "Closed") return [failClosed, state]
   if (state._tag === "Holding") {
-    const zone = zoneOf(state.held, now)
-    if (zone !== "Expired") return getWithToken(state, now, zone)
+    const tokenState = stateOf(state.held, now)
+    if (tokenState !== "Expired") return getWithToken(state, now, tokenState)
   }
   return getWithoutToken(state, now)
 }
@@ -175,15 +175,15 @@ const getWithoutToken = (state: Open, now: Instant): Transition<Wait | Start | F
 const getWithToken = (
   state: Holding,
   now: Instant,
-  zone: "Fresh" | "RefreshSoon" | "MustWait"
+  tokenState: Exclude<tokenPolicy.TokenState, "Expired">
 ): Transition<Serve | Wait | Start> => {
   const { activity, held, history } = state
   const serve: Serve = { _tag: "Serve", held }
   const serveOrWait = (acquisition: Acquisition): Serve | Wait =>
-    zone === "MustWait" ? { ...waitFor(acquisition), fallback: Option.some(held) } : serve
-  if (zone === "Fresh") return [serve, state]
+    tokenState === "MustWait" ? { ...waitFor(acquisition), fallback: Option.some(held) } : serve
+  if (tokenState === "Fresh") return [serve, state]
   if (activity._tag === "Acquiring") return [serveOrWait(activity.acquisition), state]
-  const tooSoon = now.monotonic < history.acquiredAt + TokenPolicy.minRenewalInterval ||
+  const tooSoon = now.monotonic < history.acquiredAt + tokenPolicy.minRenewalInterval ||
     (activity._tag === "CoolingDown" && timeLeft(activity.untilWhileHolding, now) > 0)
   return tooSoon ? [serve, state] : start(state, now, Option.some(held), serveOrWait)
 }
@@ -216,7 +216,7 @@ export const reject = (
     activity: state.activity,
     history: {
       ...history,
-      rejectionInterval: TokenPolicy.rejectionInterval(
+      rejectionInterval: tokenPolicy.rejectionInterval(
         history.rejectionInterval,
         now.monotonic - state.history.rejectedAt
       )
@@ -226,7 +226,7 @@ export const reject = (
 
 /** An acquisition ended. Returns `None` if it is not in flight, because the provider was closed. */
 export const land = (
-  policy: TokenPolicy.TokenPolicy,
+  policy: tokenPolicy.TokenPolicy,
   state: State,
   ended: {
     readonly acquisition: Acquisition
@@ -265,7 +265,7 @@ export const land = (
       held,
       activity: progress ? idle : {
         _tag: "CoolingDown",
-        untilWhileHolding: after(now, TokenPolicy.pause(policy, renewalsWithoutProgress, chance)),
+        untilWhileHolding: after(now, tokenPolicy.pause(policy, renewalsWithoutProgress, chance)),
         untilWhileFailing: now,
         error: Option.none()
       },
@@ -322,7 +322,7 @@ const lastHeld = (state: Open): Option.Option<Held> =>
  * callers without a valid token: the failure may be old, as in a process that was frozen.
  */
 const failed = (
-  policy: TokenPolicy.TokenPolicy,
+  policy: tokenPolicy.TokenPolicy,
   state: Open,
   { acquisition, chance, now }: { readonly acquisition: Acquisition; readonly chance: number; readonly now: Instant },
   failure: Either.Either<Cause.Cause<never>, AccessTokenError>
@@ -330,9 +330,9 @@ const failed = (
   const error = Either.match(failure, { onLeft: (error) => error, onRight: () => sourceFault("SOURCE_DEFECT") })
   const failures = state.history.failures + 1
   const retryAfter = Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now.wall })
-  const pauses = TokenPolicy.pauses(policy, { failures, refused: isRefusal(error), retryAfter, chance })
+  const pauses = tokenPolicy.pauses(policy, { failures, refused: isRefusal(error), retryAfter, chance })
   const failing = Option.isSome(acquisition.renewalOf)
-    ? Math.min(Math.max(retryAfter, 0), TokenPolicy.maxRetryAfter)
+    ? Math.min(Math.max(retryAfter, 0), tokenPolicy.maxRetryAfter)
     : pauses.failing
   const valid = hasValidToken(state, now)
   const untilWhileHolding = after(now, pauses.holding)
@@ -394,12 +394,11 @@ export const hasValidToken = (state: State, now: Instant): boolean =>
 export const isServed = (state: State, { token }: Held, now: Instant): boolean =>
   state._tag === "Holding" && sameValue(state.held.token, token) && isLive(state.held, now)
 
-/** What the clocks say of the state. */
-export const zone = (state: State, now: Instant): "Empty" | TokenPolicy.Zone | "Closed" =>
-  state._tag === "Holding" ? zoneOf(state.held, now) : state._tag
+export const tokenStateOf = (state: State, now: Instant): "Empty" | tokenPolicy.TokenState | "Closed" =>
+  state._tag === "Holding" ? stateOf(state.held, now) : state._tag
 
 /** Until when no request is sent, and after which failure. */
-export const coolDown = (state: Open, now: Instant) => {
+export const cooldown = (state: Open, now: Instant) => {
   if (state.activity._tag !== "CoolingDown") return Option.none()
   const { error, untilWhileFailing, untilWhileHolding } = state.activity
   const left = timeLeft(hasValidToken(state, now) ? untilWhileHolding : untilWhileFailing, now)

@@ -1,7 +1,7 @@
 import type * as HttpClientError from "@effect/platform/HttpClientError"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
-import { TokenRequestError } from "../AccessTokenError.js"
+import { TokenRequestError, UntrustedOriginError } from "../AccessTokenError.js"
 
 /**
  * What an error of the HTTP client means, without anything that it holds: it carries the request with its body. Only the
@@ -10,8 +10,10 @@ import { TokenRequestError } from "../AccessTokenError.js"
 export const fromHttpClientError = (error: HttpClientError.HttpClientError): TokenRequestError => {
   const causes = chain(error.cause)
   const code = Option.firstSomeOf(causes.map(systemCode))
+  // A client that follows redirects was stopped before it sent the credentials to another origin.
+  const isRedirect = error.cause instanceof UntrustedOriginError
   return new TokenRequestError({
-    reason: causes.some(isCertificateFault) ? "Certificate" : "Transport",
+    reason: isRedirect ? "Redirect" : causes.some(isCertificateFault) ? "Certificate" : "Transport",
     attempts: 1,
     code
   })

@@ -18,10 +18,10 @@ const Source = TokenSource.layer(() =>
 
 const report = Effect.gen(function*() {
   const provider = yield* AccessTokenProvider.AccessTokenProvider
-  const { zone } = yield* provider.status
+  const { state } = yield* provider.status
   const token = yield* provider.get
   return {
-    zone,
+    state,
     value: Redacted.value(token.value),
     calls,
     wall: yield* Clock.currentTimeMillis,

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { TokenResponse } from "@store-api/core"
 import { Option, Redacted } from "effect"
+import { refusal } from "../../src/internal/refusal.js"
 import * as Canary from "./support/canary.js"
 import { encodings } from "./support/canary.js"
 import { renderDistinct } from "./support/renderings.js"
@@ -14,12 +14,12 @@ const dialects: Readonly<Record<string, (said: string) => unknown>> = {
   "the suite": (said) => ({ errors: [{ errorCode: said, type: said, reason: said, message: said }] })
 }
 
-const refusal = (body: unknown, canaries: ReadonlyArray<Canary.Canary>) =>
-  TokenResponse.refusal({
+const refused = (body: unknown, canaries: ReadonlyArray<Canary.Canary>) =>
+  refusal({
     status: 400,
     body: JSON.stringify(body),
     secrets: canaries.map(({ value }) => Redacted.make(value)),
-    rawCredentials: true,
+    changedByFormDecoding: true,
     retryAt: Option.none()
   })
 
@@ -36,7 +36,7 @@ describe("a refusal that repeats what it was sent", () => {
         for (
           const body of [write(said), write(`${"before ".repeat(30)}${said}`), write(said.slice(0, said.length / 2))]
         ) {
-          const error = refusal(body, canaries)
+          const error = refused(body, canaries)
           deepStrictEqual(leaksIn(renderDistinct("the error", error), canaries), [])
         }
       }
@@ -45,7 +45,7 @@ describe("a refusal that repeats what it was sent", () => {
     it("does not get a piece of it into the error, however it is cut", () => {
       for (const { value } of canaries) {
         for (let length = 12; length <= value.length; length++) {
-          const error = refusal(write(`…${value.slice(-length)}…`), canaries)
+          const error = refused(write(`…${value.slice(-length)}…`), canaries)
           deepStrictEqual(find(JSON.stringify(error), canaries), [])
         }
       }
@@ -53,7 +53,7 @@ describe("a refusal that repeats what it was sent", () => {
   })
 
   it("keeps the words that repeat nothing", () => {
-    const error = refusal(
+    const error = refused(
       { error: "invalid_client", error_description: "trace 4bf92f3577b34da6a3ce929d0e0e4736" },
       canaries
     )

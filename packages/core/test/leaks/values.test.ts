@@ -11,7 +11,8 @@ import {
   TokenEndpoint,
   TokenSource
 } from "@store-api/core"
-import { Config, ConfigProvider, DateTime, Effect, Either, Layer, Option, Redacted, Schema } from "effect"
+import { ConfigProvider, DateTime, Effect, Either, Layer, Option, Redacted, Schema } from "effect"
+import { unreadable } from "../support/config.js"
 import * as Canary from "./support/canary.js"
 import { render } from "./support/renderings.js"
 import { leaksIn } from "./support/search.js"
@@ -42,7 +43,7 @@ describe("no printing of a value shows the secret or the token", () => {
   it.effect("credentials, their body, and what is wrong with them", () =>
     Effect.gen(function*() {
       const options = { clientId: "invented-client", clientSecret: Redacted.make(secret.value) }
-      const credentials = yield* ClientCredentials.make(options)
+      const credentials = ClientCredentials.make(options)
       nothingIn(options)
       nothingIn(credentials)
       for (const unsendable of ["&", "\n", "\u0000", "é", " \r\n"]) {
@@ -52,12 +53,10 @@ describe("no printing of a value shows the secret or the token", () => {
         nothingIn(error)
         nothingIn(yield* Effect.flip(ClientCredentials.make({ clientId: secret.value + unsendable, clientSecret })))
       }
-      const config = { clientId: Config.succeed("x"), clientSecret: Config.redacted(Config.nonEmptyString("SECRET")) }
       nothingIn(
-        yield* Effect.flip(ClientCredentials.fromConfig({
-          ...config,
-          clientSecret: Config.fail(secret.value as never)
-        }))
+        yield* Effect.flip(ClientCredentials.fromConfig()).pipe(
+          Effect.withConfigProvider(unreadable("STORE_API_CLIENT_SECRET", secret.value))
+        )
       )
     }))
 
@@ -97,7 +96,7 @@ describe("no printing of a value shows the secret or the token", () => {
 
   it.scoped("the services, what they are made of, and the state they are in", () =>
     Effect.gen(function*() {
-      const credentials = yield* ClientCredentials.make({
+      const credentials = ClientCredentials.make({
         clientId: "invented-client",
         clientSecret: Redacted.make(secret.value)
       })
@@ -123,7 +122,7 @@ describe("no printing of a value shows the secret or the token", () => {
     }))
 
   it("the errors, encoded by their schema", () => {
-    const error = new AccessTokenError.TokenRefusedError({ reason: "Other", status: 400, rawCredentials: true })
+    const error = new AccessTokenError.TokenRefusedError({ reason: "Other", status: 400, changedByFormDecoding: true })
     nothingIn(Schema.encodeSync(AccessTokenError.AccessTokenError)(error))
   })
 })

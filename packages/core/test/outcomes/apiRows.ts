@@ -87,7 +87,7 @@ export const rows: ReadonlyArray<ApiRow> = [
       deepStrictEqual(Arr.dedupe(outcomes), [401])
       assert.isAtMost(api.length, 400)
       assert.isAtLeast(newTokens, 1)
-      // A cool-down is a second at least; it is longer only where a call came within it.
+      // A cooldown is a second at least; it is longer only where a call came within it.
       assert.isAtMost(newTokens, 1 + Math.floor(elapsed / 1000))
     }
   },

@@ -4,6 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { ClientCredentials } from "@store-api/core"
 import { Emulator, Fault, Scenario } from "@store-api/emulator"
 import { Deferred, Effect, Exit, Option, Redacted, Schedule } from "effect"
+import * as tokenRequest from "../../src/internal/tokenRequest.js"
 import { clients } from "./clients.js"
 import { isDefect, observe, type Run, socketsLeft } from "./observation.js"
 import * as TokenRows from "./tokenRows.js"
@@ -17,14 +18,14 @@ const request = (url: string) =>
   Effect.map(ClientCredentials.make(Emulator.demoClient), (credentials) =>
     HttpClientRequest.setBody(
       HttpClientRequest.post(`${url}/v1/oauth/accesstoken`),
-      ClientCredentials.toBody(credentials)
+      tokenRequest.body(credentials)
     ))
 
 const run = (name: Scenario.Name): Run => ({
   client,
   scenario: Scenario.all[name],
   timing: { attemptTimeout: 100, deadline: 200 },
-  patience: 300
+  longest: 300
 })
 
 describe("a naive client is seen", () => {

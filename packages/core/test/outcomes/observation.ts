@@ -97,7 +97,7 @@ export interface Run {
   readonly timing: Timing
   readonly scenario: Scenario.Scenario
   /** How long after its deadline a client that goes on is given up. */
-  readonly patience?: number | undefined
+  readonly longest?: number | undefined
   readonly emulator?: Emulator.Options | undefined
   readonly store?: Partial<StoreAuth.EndpointOptions> | undefined
 }
@@ -109,12 +109,12 @@ export interface Actors {
 }
 
 /** Polls until no socket is left, for five seconds at most; answers how many there are. */
-export const socketsLeft = (emulator: Emulator.Service, patience: Duration.DurationInput = "5 seconds") =>
+export const socketsLeft = (emulator: Emulator.Service, longest: Duration.DurationInput = "5 seconds") =>
   emulator.connections.pipe(
     Effect.repeat(
       Schedule.recurWhile((open: number) => open > 0).pipe(
         Schedule.zipLeft(Schedule.spaced("10 millis")),
-        Schedule.zipLeft(Schedule.recurUpTo(patience))
+        Schedule.zipLeft(Schedule.recurUpTo(longest))
       )
     ),
     Effect.zipRight(emulator.connections)
@@ -163,7 +163,7 @@ export const observe = <A, E>(
       traces.record,
       Effect.exit,
       Effect.disconnect,
-      Effect.timeoutOption(run.timing.deadline + (run.patience ?? 4 * margin)),
+      Effect.timeoutOption(run.timing.deadline + (run.longest ?? 4 * margin)),
       Effect.timed
     )
     yield* Scope.close(scope, Exit.void).pipe(Effect.disconnect, Effect.timeoutOption("5 seconds"))

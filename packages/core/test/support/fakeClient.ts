@@ -96,7 +96,7 @@ export const source = (
 ): Effect.Effect<TokenSource.Service, AccessTokenError.ConfigurationError> =>
   TokenEndpoint.make({
     authUrl: "https://auth.shop.example",
-    credentials: credentialsOf(clientId, clientSecret),
+    credentials: Effect.succeed(credentialsOf(clientId, clientSecret)),
     ...options
   }).pipe(Effect.provide(client.layer))
 

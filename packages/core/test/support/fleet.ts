@@ -77,7 +77,7 @@ export const member = (
   store: TokenStore.Service,
   options: Partial<SharedTokenSource.Options> = {}
 ) =>
-  SharedTokenSource.make({ authUrl, credentials, ...options }).pipe(
+  SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials), ...options }).pipe(
     Effect.provideService(TokenSource.TokenSource, source),
     Effect.provideService(TokenStore.TokenStore, store)
   )

@@ -29,7 +29,7 @@ const slowEndpoint = Effect.gen(function*() {
       return HttpClientResponse.fromWeb(request, new Response(yield* Stream.toReadableStreamEffect(body)))
     })
   )
-  const credentials = yield* ClientCredentials.make({
+  const credentials = ClientCredentials.make({
     clientId: "demo-client",
     clientSecret: Redacted.make("an invented secret")
   })

@@ -105,7 +105,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ _tag: fc.constant("Interrupt" as const), which: fc.nat({ max: 5 }) }) }
 )
 
-/** The pauses of the cool-down, at their shortest: what no request may fall into. */
+/** The pauses of the cooldown, at their shortest: what no request may fall into. */
 const shortest = (failures: number, max: number) => 0.75 * Math.min(second * 2 ** (failures - 1), max)
 
 const retryAfter = 20 * second
@@ -157,7 +157,7 @@ const check = (steps: ReadonlyArray<Step>) =>
       stalls: 0,
       fault: Option.none()
     }
-    let zoneNow: Effect.Effect<AccessTokenProvider.ProviderStatus["zone"]> = Effect.succeed("Empty")
+    let stateNow: Effect.Effect<AccessTokenProvider.ProviderStatus["state"]> = Effect.succeed("Empty")
 
     /** The provider survives a defect of its source, so what the source finds is kept until the end. */
     const demand = (holds: () => void) => {
@@ -226,18 +226,18 @@ const check = (steps: ReadonlyArray<Step>) =>
       }
     }
 
-    /** No request falls into a cool-down: as long as it is at its shortest, and for what the caller holds now. */
-    const assertNotCoolingDown = (zone: AccessTokenProvider.ProviderStatus["zone"]) => {
+    /** No request falls into a cooldown: as long as it is at its shortest, and for what the caller holds now. */
+    const assertNotCoolingDown = (state: AccessTokenProvider.ProviderStatus["state"]) => {
       if (refreshing) return
       const since = Math.max(virtual.monotonic() - ended.at, virtual.wall() - ended.wall)
-      const holding = zone !== "Empty" && zone !== "Expired"
+      const holding = state !== "Empty" && state !== "Expired"
       if (Option.isSome(ended.fault)) {
         const fault = ended.fault.value
         if (fault === "RetryAfter") assert.isAtLeast(since, retryAfter, "a request before Retry-After")
         if (ended.renewal && !holding) return
         const refused = ["InvalidClient", "RateLimited", "RetryAfter"].includes(fault)
         const max = holding || refused ? 60 * second : 5 * second
-        assert.isAtLeast(since, shortest(ended.failures, max), `a request within the cooldown (${zone})`)
+        assert.isAtLeast(since, shortest(ended.failures, max), `a request within the cooldown (${state})`)
       } else if (holding && ended.stalls > 0) {
         assert.isAtLeast(since, shortest(ended.stalls, 60 * second), "a request after a renewal without progress")
       }
@@ -259,9 +259,9 @@ const check = (steps: ReadonlyArray<Step>) =>
         // The provider gives up one that cannot be interrupted, which hangs on.
         const overdue = virtual.monotonic() - current.started - leastTime(current)
         if (!current.over && overdue >= 0) fail(current, "Timeout", overdue)
-        const zone = yield* zoneNow
-        demand(() => assertNotCoolingDown(zone))
-        const renewal = !refreshing && zone !== "Empty" && zone !== "Expired"
+        const state = yield* stateNow
+        demand(() => assertNotCoolingDown(state))
+        const renewal = !refreshing && state !== "Empty" && state !== "Expired"
         if (refreshing) ended = { ...ended, failures: 0, stalls: 0 }
         refreshing = false
         requests++
@@ -300,7 +300,7 @@ const check = (steps: ReadonlyArray<Step>) =>
       Effect.withClock(virtual.clock)
     )
     const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
-    zoneNow = Effect.map(provider.status, ({ zone }) => zone)
+    stateNow = Effect.map(provider.status, ({ state }) => state)
 
     const seen: Array<AccessToken.AccessToken> = []
     const callers: Array<Fiber.RuntimeFiber<void>> = []
@@ -326,10 +326,10 @@ const check = (steps: ReadonlyArray<Step>) =>
           seen.push(exit.value)
         }
         if (ask === provider.get) {
-          if (before.zone === "Fresh" || before.zone === "RefreshSoon") {
-            assert.strictEqual(waited, 0, `a caller in ${before.zone} waited`)
+          if (before.state === "Fresh" || before.state === "RefreshSoon") {
+            assert.strictEqual(waited, 0, `a caller in ${before.state} waited`)
           }
-          if (before.zone === "MustWait" && disturbances === disturbedBefore) {
+          if (before.state === "MustWait" && disturbances === disturbedBefore) {
             assert.isTrue(Exit.isSuccess(exit) || Exit.isInterrupted(exit), "a caller in MustWait lost a living token")
             assert.isAtMost(waited, remaining / 2, "a caller in MustWait waited longer than half of what is left")
           }
@@ -345,7 +345,7 @@ const check = (steps: ReadonlyArray<Step>) =>
                 }
                 const at = Option.getOrThrow(cause.error.retryAt).epochMillis
                 if (virtual.monotonic() === ended.at || waited === 0) {
-                  assert.isAbove(at, virtual.wall(), "no stored failure is served outside a cool-down")
+                  assert.isAbove(at, virtual.wall(), "no stored failure is served outside a cooldown")
                 }
               })
               : Effect.void
@@ -370,7 +370,7 @@ const check = (steps: ReadonlyArray<Step>) =>
           return Effect.gen(function*() {
             const before = yield* provider.status
             yield* provider.invalidate(token)
-            if (before.zone !== "Empty" && (yield* provider.status).zone === "Empty") effectiveRejections++
+            if (before.state !== "Empty" && (yield* provider.status).state === "Empty") effectiveRejections++
           })
         }
         case "Advance":

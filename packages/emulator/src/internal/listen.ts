@@ -65,24 +65,28 @@ const cannotListen = ({ cause }: ServeError, { host, port }: Settings) => {
     case "EADDRINUSE":
       return new EmulatorError({
         reason: "PortInUse",
-        message:
-          `Port ${port} on ${host} is in use: stop what listens there, or choose another port (0 takes a free one).`
+        option: "port",
+        problem:
+          `cannot be ${port}: something listens there on ${host}, so stop it or choose another port (0 takes a free one)`
       })
     case "EACCES":
       return new EmulatorError({
         reason: "CannotListen",
-        message: `Port ${port} on ${host} may not be opened by this user: choose one above 1023 (0 takes a free one).`
+        option: "port",
+        problem: `cannot be ${port}: this user may not open it, so choose one above 1023 (0 takes a free one)`
       })
     case "EADDRNOTAVAIL":
     case "EAFNOSUPPORT":
       return new EmulatorError({
         reason: "CannotListen",
-        message: `This machine has no address ${host}: set \`host\` to ${host === "::1" ? "127.0.0.1" : "::1"}.`
+        option: "host",
+        problem: `must be ${host === "::1" ? "127.0.0.1" : "::1"}, because this machine has no address ${host}`
       })
     default:
       return new EmulatorError({
         reason: "CannotListen",
-        message: `Cannot listen on port ${port} of ${host} (${code}): choose another port.`
+        option: "port",
+        problem: `cannot be ${port} of ${host} (${code}): choose another port`
       })
   }
 }

@@ -22,7 +22,7 @@ export const answer = (
   if (token === undefined) return Effect.succeed(tokenMissing(settings))
   return Effect.map(tokens.find(token), (found) => {
     if (found._tag !== "Live") return tokenInvalid(found._tag)
-    return body.tooLarge ? tooLarge : told(exchange, body, token, found.token.clientId)
+    return body.tooLarge ? tooLarge : describeRequest(exchange, body, token, found.token.clientId)
   })
 }
 
@@ -70,7 +70,7 @@ const tokenInvalid = (tag: Exclude<Found["_tag"], "Live">) =>
   )
 
 /** What arrived, so that a test of a client can look at it; the token itself never goes back. */
-const told = (exchange: Exchange, body: Body, token: string, clientId: string) => {
+const describeRequest = (exchange: Exchange, body: Body, token: string, clientId: string) => {
   const withoutToken = (text: string) =>
     text.replaceAll(token, "<redacted>").replaceAll(encodeURIComponent(token), "<redacted>")
   return json(200, {

@@ -22,44 +22,42 @@ const maxTokenLife = Duration.minutes(60)
 /** A value that can stand raw in the body: nothing there could tell an `&` or a line break of the value from others. */
 const canBeSentRaw = (value: string) => /^[\x20-\x25\x27-\x7e]+$/.test(value)
 
-const invalid = (message: string) => Effect.fail(new EmulatorError({ reason: "InvalidOption", message }))
-
-const checkClient = (client: Client) => {
-  if (!canBeSentRaw(client.clientId)) {
-    return invalid("A `clientId` travels raw in a form body: use one or more printable ASCII characters, none an `&`.")
-  }
-  return canBeSentRaw(Redacted.value(client.clientSecret))
-    ? Effect.void
-    : invalid(
-      `The \`clientSecret\` of ${client.clientId} travels raw in a form body: ` +
-        "use one or more printable ASCII characters, none an `&`."
-    )
-}
+const invalid = (option: string, problem: string) =>
+  Effect.fail(new EmulatorError({ reason: "InvalidOption", option, problem }))
 
 export const resolve = (options: Options): Effect.Effect<Settings, EmulatorError> =>
   Effect.gen(function*() {
     const { clients = [demoClient], host = "127.0.0.1", port = 0, repeatToken = false, tls = false } = options
-    yield* Effect.forEach(clients, checkClient, { discard: true })
+    for (const [index, { clientId, clientSecret }] of clients.entries()) {
+      for (const [name, value] of Object.entries({ clientId, clientSecret: Redacted.value(clientSecret) })) {
+        if (!canBeSentRaw(value)) {
+          return yield* invalid(
+            `clients[${index}].${name}`,
+            "must be one or more printable ASCII characters without &, because a form body holds it raw"
+          )
+        }
+      }
+    }
     if (host !== "127.0.0.1" && host !== "::1") {
-      return yield* invalid("The emulator is for this machine only: set `host` to 127.0.0.1 or ::1.")
+      return yield* invalid("host", "must be 127.0.0.1 or ::1, because the emulator is for this machine only")
     }
     if (!Number.isInteger(port) || port < 0 || port > 65535) {
-      return yield* invalid("`port` must be a whole number from 0 (a free port) to 65535.")
+      return yield* invalid("port", "must be a whole number from 0 (a free port) to 65535")
     }
     const basePath = (options.basePath ?? "").replace(/\/+$/, "")
     if (!/^(\/[\w.~!$'()*+,;=:@%-]+)*$/.test(basePath)) {
-      return yield* invalid("`basePath` must be empty or look like `/store/v2`: a slash, then plain path characters.")
+      return yield* invalid("basePath", "must be empty or look like /store/v2: a slash, then plain path characters")
     }
     const tokenLife = Duration.decode(options.tokenLife ?? maxTokenLife)
     if (Duration.lessThanOrEqualTo(tokenLife, 0) || Duration.greaterThan(tokenLife, maxTokenLife)) {
-      return yield* invalid("`tokenLife` must be more than zero and at most the specification's 60 minutes.")
+      return yield* invalid("tokenLife", "must be more than zero and at most the specification's 60 minutes")
     }
     const header = { name: options.header?.name ?? "Authorization", prefix: options.header?.prefix ?? "Bearer " }
     if (!/^[\w!#$%&'*+.^`|~-]+$/.test(header.name)) {
-      return yield* invalid("`header.name` must be the name of an HTTP header, such as `Authorization`.")
+      return yield* invalid("header.name", "must be the name of an HTTP header, such as Authorization")
     }
     if (!/^[\x20-\x7e]*$/.test(header.prefix)) {
-      return yield* invalid("`header.prefix` must be printable ASCII, such as `Bearer ` with its space.")
+      return yield* invalid("header.prefix", "must be printable ASCII, such as \"Bearer \" with its space")
     }
     return { clients, host, port, basePath, tokenLifeMillis: Duration.toMillis(tokenLife), repeatToken, header, tls }
   })

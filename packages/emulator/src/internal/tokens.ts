@@ -35,7 +35,7 @@ export const make = (settings: Settings): Tokens => {
   const issued = new Map<string, IssuedToken>()
   const latest = new Map<string, string>()
 
-  const look = (value: string | undefined, now: number): Found => {
+  const statusOf = (value: string | undefined, now: number): Found => {
     const token = value === undefined ? undefined : issued.get(value)
     if (token === undefined) return { _tag: "Unknown" }
     if (token.revoked) return { _tag: "Revoked" }
@@ -54,7 +54,7 @@ export const make = (settings: Settings): Tokens => {
   const issue = (client: Client) =>
     Effect.map(Clock.currentTimeMillis, (now) => {
       if (settings.repeatToken) {
-        const held = look(latest.get(client.clientId), now)
+        const held = statusOf(latest.get(client.clientId), now)
         if (held._tag === "Live") return held
       }
       const value = randomToken()
@@ -76,7 +76,7 @@ export const make = (settings: Settings): Tokens => {
       const value = Redacted.isRedacted(token) ? Redacted.value(token) : token
       let ended = 0
       for (const candidate of value === undefined ? [...issued.keys()] : [value]) {
-        const found = look(candidate, now)
+        const found = statusOf(candidate, now)
         if (found._tag !== "Live") continue
         issued.set(candidate, { ...found.token, revoked: true })
         ended++
@@ -87,7 +87,7 @@ export const make = (settings: Settings): Tokens => {
   return {
     issue,
     revoke,
-    find: (value) => Effect.map(Clock.currentTimeMillis, (now) => look(value, now)),
+    find: (value) => Effect.map(Clock.currentTimeMillis, (now) => statusOf(value, now)),
     all: Effect.sync(() => [...issued.values()]),
     heldBy: (text) => (text.match(looksLikeToken) ?? []).some((candidate) => issued.has(candidate))
   }

@@ -68,7 +68,7 @@ export const shop = (options: Emulator.Options = {}) =>
       // Longer than any test: a member that waits for one of these times fails its test by the time limit.
       storeTimeout: "10 minutes",
       lease: "10 minutes",
-      patience: "20 minutes"
+      maxWait: "20 minutes"
     } satisfies Member.Settings
   }))
 

@@ -24,7 +24,7 @@ export interface Settings {
   /** A member without it shares nothing. */
   readonly redisUrl?: string
   readonly lease?: Duration.DurationInput
-  readonly patience?: Duration.DurationInput
+  readonly maxWait?: Duration.DurationInput
   readonly storeTimeout?: Duration.DurationInput
   /** Of the token endpoint. */
   readonly attemptTimeout?: Duration.DurationInput

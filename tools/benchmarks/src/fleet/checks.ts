@@ -8,36 +8,36 @@ import { afterDeath, coldRows, renewalRows, shortRequests } from "./tables.js"
 export const tolerance = 0.08
 
 /** What the page says and does not hold. */
-export const broken = (digests: Digests): Array<string> => {
+export const problemsOf = (digests: Digests): Array<string> => {
   const problems: Array<string> = []
   const must = (holds: boolean, what: string) => {
     if (!holds) problems.push(what)
   }
-  const near = (value: number, expected: number, what: string) =>
+  const expectClose = (value: number, expected: number, what: string) =>
     must(Math.abs(value / expected - 1) <= tolerance, `${what}: ${value}, by the formula ${expected}`)
 
   for (const { processes } of sizes) {
-    near(of(digests, `${processes} alone`).requestsPerHour, formulas.alonePerHour(processes, common), "alone")
-    near(of(digests, `${processes} shared`).requestsPerHour, formulas.sharedPerHour(processes, common), "shared")
+    expectClose(of(digests, `${processes} alone`).requestsPerHour, formulas.alonePerHour(processes, common), "alone")
+    expectClose(of(digests, `${processes} shared`).requestsPerHour, formulas.sharedPerHour(processes, common), "shared")
   }
   for (const [name, takes, sent] of renewalRows) {
     const { commands, processes, requestsInView } = of(digests, name)
     must(requestsInView === sent, `${name}: ${sent} token requests`)
-    if (sent === 1) near(commands, formulas.renewal(processes, takes, common), `${name}: commands`)
+    if (sent === 1) expectClose(commands, formulas.renewal(processes, takes, common), `${name}: commands`)
   }
   const commandsAtDeath = deaths.map((name) => of(digests, name).commands)
-  near(
+  expectClose(
     commandsAtDeath.reduce((sum, commands) => sum + commands, 0) / deaths.length,
     formulas.renewal(middling, afterDeath, common),
     "renewals, holder dies: commands, their mean"
   )
   for (const [name, takes, sent] of coldRows) {
     must(of(digests, name).requestsInView === sent, `${name}: ${sent} token requests`)
-    near(of(digests, name).commands, formulas.cold(large, takes), `${name}: commands`)
+    expectClose(of(digests, name).commands, formulas.cold(large, takes), `${name}: commands`)
   }
-  near(of(digests, "cold").mostCommands, formulas.coldPeak(large), "cold: most commands")
+  expectClose(of(digests, "cold").mostCommands, formulas.coldPeak(large), "cold: most commands")
   for (const longestPause of shortPauses) {
-    near(of(digests, `short ${longestPause}`).requestsInView, shortRequests(longestPause), "short-lived tokens")
+    expectClose(of(digests, `short ${longestPause}`).requestsInView, shortRequests(longestPause), "short-lived tokens")
   }
   must(of(digests, "revoked").requestsInView === 1, "revoked: one token request")
   for (const name of ["outage", "outage, small", "outage, hangs"]) {

@@ -115,7 +115,7 @@ const describe = (setup: Setup, time: VirtualTime): Effect.Effect<Outcome> =>
       })
 
       const source = setup.shared
-        ? yield* SharedTokenSource.make({ authUrl, credentials }).pipe(
+        ? yield* SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials) }).pipe(
           Effect.provideService(TokenSource.TokenSource, endpoint),
           Effect.provideService(TokenStore.TokenStore, toStore),
           Effect.orDie

@@ -1,13 +1,13 @@
 /**
  * `node benchmarks/dist/fleet/main.js [--check]`: simulates the fleets, and writes `docs/fleets.md` and its plots. The figures
  * are counts on virtual time with chance from a seed: every run has the same, on every machine. `--check` writes nothing. Ends
- * with 1 when counts are wrong, or when `--check` finds another page than this run's.
+ * with 1 when a count is wrong, or when `--check` finds another page than this run's.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
 import { inOwnProcess } from "../harness.js"
-import { broken } from "./checks.js"
+import { problemsOf } from "./checks.js"
 import type { Digest } from "./digest.js"
 import { pages } from "./report.js"
 import { scenarios } from "./scenarios.js"
@@ -33,11 +33,11 @@ await Promise.all(Array.from({ length: Math.min(availableParallelism(), 2) }, wo
 
 const file = (path: string) => fileURLToPath(new URL(`../../../../docs/${path}`, import.meta.url))
 const written = await pages(digests)
-const wrong = broken(digests)
+const problems = problemsOf(digests)
 
 if (process.argv.includes("--check")) {
   for (const [path, text] of written) {
-    if (readFileSync(file(path), "utf8") !== text) wrong.push(`docs/${path} is not what this run gives`)
+    if (readFileSync(file(path), "utf8") !== text) problems.push(`docs/${path} is not what this run gives`)
   }
 } else {
   mkdirSync(file("fleets"), { recursive: true })
@@ -46,5 +46,5 @@ if (process.argv.includes("--check")) {
 }
 process.stdout.write(`${seconds()} s in all\n`)
 
-for (const what of wrong) process.stderr.write(`Broken: ${what}\n`)
-process.exitCode = wrong.length === 0 ? 0 : 1
+for (const what of problems) process.stderr.write(`Broken: ${what}\n`)
+process.exitCode = problems.length === 0 ? 0 : 1

@@ -146,7 +146,7 @@ These rows are divisions, S ÷ ${enough} and 60 × S ÷ ${enough}: measure what 
 groups, raise \`storeTimeout\`, or use several client ids. One id is one key, so a Redis Cluster does not spread it. Several ids
 are several keys, and each renews at its own time. Each id costs ${number(one, 2)} token requests an hour.
 
-**The endpoint is too slow.** Who waits for another's token does so for 34 to 45 seconds (\`patience\`), then asks for itself. With an endpoint
+**The endpoint is too slow.** Who waits for another's token does so for 34 to 45 seconds (\`maxWait\`), then asks for itself. With an endpoint
 that takes a minute, ${number(middling)} processes that start at once send ${
     number(of(digests, "slow endpoint").requestsInView)
   } token requests. At a renewal only those do whose turn comes

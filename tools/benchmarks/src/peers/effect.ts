@@ -37,9 +37,7 @@ type Get = Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenEr
 
 /** The same request as ours, `TokenEndpoint`, behind another cache. */
 const overEndpoint = async ({ server }: Setting, cached: (acquire: Get) => Effect.Effect<Get>): Promise<Client> => {
-  const credentials = Effect.runSync(
-    ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) })
-  )
+  const credentials = ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) })
   const runtime = ManagedRuntime.make(
     Layer.provide(
       TokenEndpoint.layer({ authUrl: server.origin, credentials }),

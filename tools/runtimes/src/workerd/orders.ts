@@ -33,7 +33,7 @@ const kept = new Map<string, AccessToken.AccessToken>()
 /** Gives a kept token as long as it is good and better than the one to replace; asks the endpoint otherwise. */
 const keeping = ({ clientId, clientSecret, url }: Store) =>
   Effect.gen(function*() {
-    const credentials = yield* ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) })
+    const credentials = ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) })
     const endpoint = yield* TokenEndpoint.make({ authUrl: url, credentials })
     return TokenSource.make((replacing) =>
       Effect.gen(function*() {

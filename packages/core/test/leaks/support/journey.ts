@@ -79,7 +79,7 @@ const travel = (
   Effect.gen(function*() {
     const { url } = emulator
     const base = client(emulator.ca)
-    const credentials = yield* ClientCredentials.make({
+    const credentials = ClientCredentials.make({
       clientId: "invented-client",
       clientSecret: Redacted.make(secret.value)
     })

@@ -13,7 +13,7 @@ export const calls = {
     Fault.status(401, { ...api, ...invalid })
   ),
   "api/401-always": scenario(
-    "two requests and one new token, then the 401 is the caller's; a flood of calls: one token request a cool-down",
+    "two requests and one new token, then the 401 is the caller's; a flood of calls: one token request a cooldown",
     Fault.status(401, { ...always, ...invalid })
   ),
   "api/401-hundred-at-once": scenario(

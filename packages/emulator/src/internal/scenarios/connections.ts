@@ -3,7 +3,7 @@ import * as Fault from "../../Fault.js"
 import { alike, overTls, scenario } from "./scenario.js"
 
 const always = { times: Infinity }
-const broken = "TokenRequestError (Transport) after several attempts"
+const transportError = "TokenRequestError (Transport) after several attempts"
 const silent = "TokenRequestError (Timeout) after several attempts"
 const untrusted = "TokenRequestError (Certificate) after one attempt"
 const tooLarge = "TokenRequestError (TooLarge) after one attempt"
@@ -12,7 +12,7 @@ const refused = "TokenRefusedError (InvalidRequest) after one request"
 const hundredMegabytes = 100 * 1024 * 1024
 const refusal = { status: 400 }
 
-export const transport = alike("token/", broken, {
+export const transport = alike("token/", transportError, {
   "reset-on-accept": Fault.reset("connection", always),
   "reset-before-headers": Fault.reset("answer", always),
   "reset-in-headers": Fault.reset("headers", always),
@@ -73,6 +73,6 @@ export const tls = {
   "token/tls-self-signed": overTls(untrusted, Fault.tls("SelfSigned", always)),
   "token/tls-expired": overTls(untrusted, Fault.tls("Expired", always)),
   "token/tls-wrong-host": overTls(untrusted, Fault.tls("WrongHost", always)),
-  "token/tls-1.1-only": overTls(broken, Fault.tls("Tls1.1", always)),
+  "token/tls-1.1-only": overTls(transportError, Fault.tls("Tls1.1", always)),
   "token/tls-unfinished-handshake": overTls(silent, Fault.unfinishedHandshake(always))
 }

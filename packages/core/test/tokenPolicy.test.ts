@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { TokenPolicy } from "@store-api/core"
 import { Duration, FastCheck as FC } from "effect"
+import * as tokenPolicy from "../src/internal/tokenPolicy.js"
 
 const hour = 3_600_000
 
 /** From 0 (inclusive) to 1 (exclusive). */
 const chance = FC.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
-const life = FC.double({ min: 0, max: TokenPolicy.maxLife, noNaN: true })
+const life = FC.double({ min: 0, max: tokenPolicy.maxLife, noNaN: true })
 
 /** Durations as a careless configuration may give them. */
 const absurd: FC.Arbitrary<Duration.DurationInput | undefined> = FC.oneof(
@@ -34,40 +34,40 @@ const policies = FC.record({
   refreshAhead: absurd,
   leeway: absurd,
   cooldown: FC.option(FC.record({ base: absurd, max: absurd }), { nil: undefined })
-}).map(TokenPolicy.make)
+}).map(tokenPolicy.make)
 
-const defaults: TokenPolicy.TokenPolicy = {
+const defaults: tokenPolicy.TokenPolicy = {
   refreshAhead: 300_000,
   leeway: 30_000,
   cooldownBase: 1000,
   cooldownMax: 60_000
 }
 
-const failing = (failures: number, options: Partial<Parameters<typeof TokenPolicy.pauses>[1]> = {}) =>
-  TokenPolicy.pauses(defaults, { failures, refused: false, retryAfter: 0, chance: 0, ...options })
+const failing = (failures: number, options: Partial<Parameters<typeof tokenPolicy.pauses>[1]> = {}) =>
+  tokenPolicy.pauses(defaults, { failures, refused: false, retryAfter: 0, chance: 0, ...options })
 
 /** The greatest number that chance may be. */
 const almostOne = 1 - Number.EPSILON / 2
 
-describe("TokenPolicy", () => {
+describe("tokenPolicy", () => {
   it("no token lives longer than an hour, and no Retry-After is honoured for longer", () => {
-    assert.strictEqual(TokenPolicy.maxLife, hour)
-    assert.strictEqual(TokenPolicy.maxRetryAfter, hour)
+    assert.strictEqual(tokenPolicy.maxLife, hour)
+    assert.strictEqual(tokenPolicy.maxRetryAfter, hour)
   })
 
   describe("make", () => {
     it("the defaults are 5 minutes, 30 seconds, 1 second and 60 seconds", () => {
-      deepStrictEqual(TokenPolicy.make(), defaults)
+      deepStrictEqual(tokenPolicy.make(), defaults)
       deepStrictEqual(
-        TokenPolicy.make({ refreshAhead: undefined, leeway: undefined, cooldown: { base: undefined, max: undefined } }),
+        tokenPolicy.make({ refreshAhead: undefined, leeway: undefined, cooldown: { base: undefined, max: undefined } }),
         defaults
       )
-      deepStrictEqual(TokenPolicy.make({ cooldown: undefined }), defaults)
+      deepStrictEqual(tokenPolicy.make({ cooldown: undefined }), defaults)
     })
 
     it("takes durations in every form", () => {
       deepStrictEqual(
-        TokenPolicy.make({
+        tokenPolicy.make({
           refreshAhead: Duration.minutes(1),
           leeway: 5000,
           cooldown: { base: "2 seconds", max: "10 minutes" }
@@ -77,8 +77,8 @@ describe("TokenPolicy", () => {
     })
 
     it("the longest pause is at most an hour, and the first no longer than the longest", () => {
-      assert.strictEqual(TokenPolicy.make({ cooldown: { max: "1 days" } }).cooldownMax, hour)
-      const policy = TokenPolicy.make({ cooldown: { base: "5 minutes", max: "1 minutes" } })
+      assert.strictEqual(tokenPolicy.make({ cooldown: { max: "1 days" } }).cooldownMax, hour)
+      const policy = tokenPolicy.make({ cooldown: { base: "5 minutes", max: "1 minutes" } })
       deepStrictEqual([policy.cooldownBase, policy.cooldownMax], [60_000, 60_000])
     })
 
@@ -91,19 +91,19 @@ describe("TokenPolicy", () => {
 
   describe("margins", () => {
     it("of an hour: 4 to 5 minutes and 30 seconds", () => {
-      deepStrictEqual(TokenPolicy.margins(defaults, hour, 0), { refreshAhead: 240_000, leeway: 30_000 })
-      const longest = TokenPolicy.margins(defaults, hour, almostOne)
+      deepStrictEqual(tokenPolicy.margins(defaults, hour, 0), { refreshAhead: 240_000, leeway: 30_000 })
+      const longest = tokenPolicy.margins(defaults, hour, almostOne)
       assert.closeTo(longest.refreshAhead, 300_000, 1e-6)
       assert.isAtMost(longest.refreshAhead, 300_000)
     })
 
     it("of a short life: 25 % (of which 80 to 100 %) and 5 % of it", () => {
-      deepStrictEqual(TokenPolicy.margins(defaults, 10_000, 0), { refreshAhead: 2000, leeway: 500 })
-      assert.closeTo(TokenPolicy.margins(defaults, 10_000, 0.5).refreshAhead, 2250, 1e-6)
+      deepStrictEqual(tokenPolicy.margins(defaults, 10_000, 0), { refreshAhead: 2000, leeway: 500 })
+      assert.closeTo(tokenPolicy.margins(defaults, 10_000, 0.5).refreshAhead, 2250, 1e-6)
     })
 
     it.prop("stay parts of the life and of the options", [policies, life, chance], ([policy, life, chance]) => {
-      const { leeway, refreshAhead } = TokenPolicy.margins(policy, life, chance)
+      const { leeway, refreshAhead } = tokenPolicy.margins(policy, life, chance)
       assert.isTrue(Number.isFinite(refreshAhead) && Number.isFinite(leeway))
       const longest = Math.min(policy.refreshAhead, life * 0.25)
       assert.isAtLeast(refreshAhead, longest * 0.8)
@@ -112,7 +112,7 @@ describe("TokenPolicy", () => {
     })
   })
 
-  describe("zone", () => {
+  describe("state", () => {
     const margins = { refreshAhead: 300, leeway: 30 }
 
     it.each(
@@ -128,20 +128,20 @@ describe("TokenPolicy", () => {
         [-1, "Expired"],
         [-Infinity, "Expired"]
       ] as const
-    )("with %d left: %s", (remaining, zone) => {
-      assert.strictEqual(TokenPolicy.zone(margins, remaining), zone)
+    )("with %d left: %s", (remaining, state) => {
+      assert.strictEqual(tokenPolicy.stateOf(margins, remaining), state)
     })
 
     it.prop(
-      "ages in one direction: less left is never a fresher zone, and nothing left is always expired",
+      "ages in one direction: less left is never a fresher state, and nothing left is always expired",
       [policies, life, chance, FC.double({ noNaN: true }), FC.double({ noNaN: true })],
       ([policy, life, chance, one, other]) => {
-        const order: ReadonlyArray<TokenPolicy.Zone> = ["Expired", "MustWait", "RefreshSoon", "Fresh"]
-        const margins = TokenPolicy.margins(policy, life, chance)
-        const age = (remaining: number) => order.indexOf(TokenPolicy.zone(margins, remaining))
+        const order: ReadonlyArray<tokenPolicy.TokenState> = ["Expired", "MustWait", "RefreshSoon", "Fresh"]
+        const margins = tokenPolicy.margins(policy, life, chance)
+        const age = (remaining: number) => order.indexOf(tokenPolicy.stateOf(margins, remaining))
         assert.isAtMost(age(Math.min(one, other)), age(Math.max(one, other)))
-        assert.strictEqual(TokenPolicy.zone(margins, Math.min(one, 0)), "Expired")
-        if (life > 0) assert.strictEqual(TokenPolicy.zone(margins, life), "Fresh", "a token is born fresh")
+        assert.strictEqual(tokenPolicy.stateOf(margins, Math.min(one, 0)), "Expired")
+        if (life > 0) assert.strictEqual(tokenPolicy.stateOf(margins, life), "Fresh", "a token is born fresh")
       }
     )
   })
@@ -174,8 +174,8 @@ describe("TokenPolicy", () => {
     })
 
     it("a base above 5 s is kept while callers fail", () => {
-      const policy = TokenPolicy.make({ cooldown: { base: "20 seconds" } })
-      const { failing, holding } = TokenPolicy.pauses(policy, {
+      const policy = tokenPolicy.make({ cooldown: { base: "20 seconds" } })
+      const { failing, holding } = tokenPolicy.pauses(policy, {
         failures: 2,
         refused: false,
         retryAfter: 0,
@@ -196,9 +196,9 @@ describe("TokenPolicy", () => {
       [policies, FC.integer({ min: 1, max: 10_000 }), chance, FC.boolean(), FC.double({ noNaN: true })],
       ([policy, failures, chance, refused, retryAfter]) => {
         const options = { failures, chance, refused, retryAfter }
-        const pauses = TokenPolicy.pauses(policy, options)
-        const unasked = TokenPolicy.pauses(policy, { ...options, retryAfter: 0 })
-        const next = TokenPolicy.pauses(policy, { ...options, failures: failures + 1 })
+        const pauses = tokenPolicy.pauses(policy, options)
+        const unasked = tokenPolicy.pauses(policy, { ...options, retryAfter: 0 })
+        const next = tokenPolicy.pauses(policy, { ...options, failures: failures + 1 })
         const asked = Math.min(Math.max(retryAfter, 0), hour)
         const doubled = policy.cooldownBase * 2 ** Math.min(failures - 1, 100)
         for (const kind of ["holding", "failing"] as const) {
@@ -222,18 +222,18 @@ describe("TokenPolicy", () => {
 
   describe("rejectionInterval", () => {
     it("doubles from 1 s to 60 s, until 60 s pass without a rejection", () => {
-      let interval = TokenPolicy.rejectionInterval(0, Infinity)
+      let interval = tokenPolicy.rejectionInterval(0, Infinity)
       assert.strictEqual(interval, 1000)
-      const seen = Array.from({ length: 8 }, () => interval = TokenPolicy.rejectionInterval(interval, 59_999))
+      const seen = Array.from({ length: 8 }, () => interval = tokenPolicy.rejectionInterval(interval, 59_999))
       deepStrictEqual(seen, [2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000])
-      assert.strictEqual(TokenPolicy.rejectionInterval(interval, 60_000), 1000)
+      assert.strictEqual(tokenPolicy.rejectionInterval(interval, 60_000), 1000)
     })
 
     it.prop(
       "is always between 1 s and 60 s",
       [FC.double({ min: 1000, max: 60_000, noNaN: true }), FC.double({ min: 0, noNaN: true })],
       ([previous, sinceLast]) => {
-        const interval = TokenPolicy.rejectionInterval(previous, sinceLast)
+        const interval = tokenPolicy.rejectionInterval(previous, sinceLast)
         assert.isTrue(interval >= 1000 && interval <= 60_000)
       }
     )

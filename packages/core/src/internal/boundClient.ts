@@ -1,0 +1,22 @@
+import * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientError from "@effect/platform/HttpClientError"
+import * as Effect from "effect/Effect"
+import { UntrustedOriginError } from "../AccessTokenError.js"
+import * as manualRedirect from "./manualRedirect.js"
+import { originOf } from "./trustedOrigins.js"
+
+/**
+ * Refuses requests to other origins as the last step before they leave: after all that wraps this client, `followRedirects`
+ * included, which bypasses `mapRequest`. `fetch` itself follows no redirect.
+ */
+export const make = (
+  client: HttpClient.HttpClient,
+  origins: ReadonlyArray<string>
+): Effect.Effect<HttpClient.HttpClient> =>
+  Effect.map(manualRedirect.make, (withoutRedirects) =>
+    HttpClient.transform(client, (response, request) => {
+      const origin = originOf(request.url)
+      if (origins.includes(origin)) return withoutRedirects(response)
+      const cause = new UntrustedOriginError({ origin, trusted: origins })
+      return new HttpClientError.RequestError({ request, reason: "InvalidUrl", cause, description: cause.message })
+    }))

@@ -1,0 +1,88 @@
+/**
+ * The error of a response with an error status. Code and description are the server's words: each is kept only if it is sane
+ * and repeats no secret.
+ */
+import type * as DateTime from "effect/DateTime"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import type * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import { TokenRefusedError } from "../AccessTokenError.js"
+import * as sanitise from "./sanitise.js"
+
+const decodeJson = Schema.decodeUnknownOption(Schema.parseJson())
+
+type Path = ReadonlyArray<string>
+
+/** RFC 6749 §5.2, two dialects of gateways, and that of the suite. */
+const codes: ReadonlyArray<Path> = [
+  ["error"],
+  ["ErrorCode"],
+  ["fault", "detail", "errorcode"],
+  ["errors", "0", "errorCode"],
+  ["errors", "0", "type"]
+]
+const descriptions: ReadonlyArray<Path> = [
+  ["error_description"],
+  ["Error"],
+  ["fault", "faultstring"],
+  ["errors", "0", "message"],
+  ["errors", "0", "reason"]
+]
+
+/** The text at the first of the paths that leads to one. */
+const textAt = (body: Option.Option<unknown>, paths: ReadonlyArray<Path>): Option.Option<string> =>
+  Option.firstSomeOf(paths.map((path) =>
+    path.reduce(
+      (value, key) =>
+        Option.flatMap(value, (value) => Predicate.hasProperty(value, key) ? Option.some(value[key]) : Option.none()),
+      body
+    ).pipe(Option.filter(Predicate.isString))
+  ))
+
+const isInvalidClient = (code: string): boolean => /(^|\.)invalid_?client/i.test(code)
+
+/** The codes of RFC 6749 §5.2. An API has codes of its own (RFC 6750 §3.1). */
+const isTokenEndpointCode = (code: string): boolean =>
+  isInvalidClient(code) || /^(invalid_(request|grant|scope)|un(authorized_client|supported_grant_type))$/.test(code)
+
+const reasonOf = (
+  status: number,
+  code: Option.Option<string>,
+  challenge: string | undefined
+): TokenRefusedError["reason"] => {
+  if (status === 429) return "RateLimited"
+  if (status === 408 || status >= 500) return "Unavailable"
+  if (Option.exists(code, isInvalidClient)) return "InvalidClient"
+  if (status === 401) {
+    const isOfApi = challenge !== undefined && /(^|,)\s*bearer\b/i.test(challenge.replace(/"[^"]*"/g, "")) &&
+      !Option.exists(code, isTokenEndpointCode)
+    return isOfApi ? "Other" : "InvalidClient"
+  }
+  return status === 400 ? "InvalidRequest" : "Other"
+}
+
+export const refusal = ({ body, challenge, changedByFormDecoding, retryAt, secrets, status }: {
+  readonly status: number
+  readonly body: string
+  /** What must not be repeated: credentials, and tokens that were sent along. */
+  readonly secrets: ReadonlyArray<Redacted.Redacted>
+  /** Whether a server that form-decodes reads other credentials than those that were sent. */
+  readonly changedByFormDecoding: boolean
+  /** `WWW-Authenticate`: an API, unlike a token endpoint, challenges for a Bearer token. */
+  readonly challenge?: string | undefined
+  /** The moment that `Retry-After` names. Dropped where asking again cannot help. */
+  readonly retryAt: Option.Option<DateTime.Utc>
+}): TokenRefusedError => {
+  const json = decodeJson(body)
+  const code = textAt(json, codes)
+  const reason = reasonOf(status, code, challenge)
+  return new TokenRefusedError({
+    reason,
+    status,
+    code: Option.flatMap(code, (code) => sanitise.code(code, secrets)),
+    description: Option.flatMap(textAt(json, descriptions), (text) => sanitise.description(text, secrets)),
+    changedByFormDecoding: reason === "InvalidClient" && changedByFormDecoding,
+    retryAt: reason === "InvalidClient" || reason === "InvalidRequest" ? Option.none() : retryAt
+  })
+}

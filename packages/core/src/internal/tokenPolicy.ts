@@ -1,0 +1,129 @@
+/**
+ * The arithmetic of renewals and cooldowns: pure functions of milliseconds, without a clock and without chance of their own.
+ * `chance` is a number from 0 (inclusive) to 1 (exclusive).
+ */
+import type * as DateTime from "effect/DateTime"
+import * as Duration from "effect/Duration"
+import * as Option from "effect/Option"
+
+/** The options of the provider in whole milliseconds, within their bounds. */
+export interface TokenPolicy {
+  readonly refreshAhead: number
+  readonly leeway: number
+  readonly cooldownBase: number
+  readonly cooldownMax: number
+}
+
+/** The longest lifetime of a token (the specification, "Limits"). */
+export const maxLife = 60 * 60_000
+
+/** Of a token with this `expires_in` in seconds. Zero or less: it was dead on arrival. */
+export const lifeOf = (expiresIn: number): number => Math.min(Math.floor(expiresIn) * 1000, maxLife)
+
+/** How far the wall clock may stand before `acquiredAt` until the age of the token counts as unknown. */
+export const clockTolerance = 1000
+
+/** Why a token has expired by the wall clock, or none while it is valid. */
+export const expiredReason = (
+  { acquiredAt, expiresAt }: { readonly acquiredAt: DateTime.Utc; readonly expiresAt: DateTime.Utc },
+  now: number
+): Option.Option<"Elapsed" | "ClockMovedBack"> => {
+  if (now >= expiresAt.epochMillis) return Option.some("Elapsed")
+  return now < acquiredAt.epochMillis - clockTolerance ? Option.some("ClockMovedBack") : Option.none()
+}
+
+/** The longest wait that a `Retry-After` (RFC 9110 §10.2.3) may ask for. */
+export const maxRetryAfter = 60 * 60_000
+
+/** While a token is valid, no renewal starts within this time after it arrived, however short its life is. */
+export const minRenewalInterval = 1000
+
+/** Without any pause, callers that fail would make a loop of requests. */
+const shortestPause = 100
+
+/** While callers fail without a token, no pause is longer: the end of an outage reaches them soon. */
+const maxPauseOfFailingCallers = 5000
+
+const shortestRejectionInterval = 1000
+const longestRejectionInterval = 60_000
+
+/** Adds the defaults, and clamps what is out of bounds. */
+export const make = (options: {
+  readonly refreshAhead?: Duration.DurationInput | undefined
+  readonly leeway?: Duration.DurationInput | undefined
+  readonly cooldown?: {
+    readonly base?: Duration.DurationInput | undefined
+    readonly max?: Duration.DurationInput | undefined
+  } | undefined
+} = {}): TokenPolicy => {
+  const cooldownMax = within(shortestPause, wholeMillis(options.cooldown?.max ?? "60 seconds"), maxRetryAfter)
+  return {
+    refreshAhead: wholeMillis(options.refreshAhead ?? "5 minutes"),
+    leeway: wholeMillis(options.leeway ?? "30 seconds"),
+    cooldownBase: within(shortestPause, wholeMillis(options.cooldown?.base ?? "1 second"), cooldownMax),
+    cooldownMax
+  }
+}
+
+const within = (least: number, value: number, most: number): number => Math.min(Math.max(least, value), most)
+
+/** Rounded up: never less than Retry-After, and whole milliseconds, as the wall clock counts. */
+const wholeMillis = (duration: Duration.DurationInput): number => Math.ceil(Duration.toMillis(duration))
+
+/** The state of a cached token by what is left of it (the specification, "States and transitions"). */
+export type TokenState = "Fresh" | "RefreshSoon" | "MustWait" | "Expired"
+
+/** Fractions of a token's own lifetime. A renewal starts, or callers wait, when less is left. */
+export interface Margins {
+  readonly refreshAhead: number
+  readonly leeway: number
+}
+
+/** `refreshAhead`, at most 25 % of the lifetime, of which `chance` takes 80 % to 100 %; `leeway`, at most 5 %. */
+export const margins = (policy: TokenPolicy, life: number, chance: number): Margins => ({
+  refreshAhead: Math.min(policy.refreshAhead, life * 0.25) * (0.8 + 0.2 * chance),
+  leeway: Math.min(policy.leeway, life * 0.05)
+})
+
+export const stateOf = (margins: Margins, remaining: number): TokenState => {
+  if (remaining <= 0) return "Expired"
+  if (remaining < margins.leeway) return "MustWait"
+  return remaining < margins.refreshAhead ? "RefreshSoon" : "Fresh"
+}
+
+/** The length of a cooldown: doubled with each one in a row, at most `cooldownMax`, and 75 % to 100 % of that by `chance`. */
+export const pause = (policy: TokenPolicy, inARow: number, chance: number): number =>
+  Math.ceil(Math.min(policy.cooldownBase * 2 ** Math.min(inARow - 1, 30), policy.cooldownMax) * (0.75 + 0.25 * chance))
+
+/**
+ * The lengths of the cooldown after a failure: `holding` while a valid token is cached, `failing` while callers fail without
+ * one. The latter is at most 5 seconds, or `cooldownBase` if that is longer, unless the endpoint `refused` the request.
+ * `retryAfter` lengthens both, up to an hour.
+ */
+export const pauses = (
+  policy: TokenPolicy,
+  { chance, failures, refused, retryAfter }: {
+    /** The number of failures in a row, this one included: from 1. */
+    readonly failures: number
+    readonly refused: boolean
+    readonly retryAfter: number
+    readonly chance: number
+  }
+): { readonly holding: number; readonly failing: number } => {
+  const failingMax = refused ? policy.cooldownMax : Math.max(policy.cooldownBase, maxPauseOfFailingCallers)
+  const failing = { ...policy, cooldownMax: Math.min(policy.cooldownMax, failingMax) }
+  const bounded = Math.min(retryAfter, maxRetryAfter)
+  return {
+    holding: Math.max(pause(policy, failures, chance), bounded),
+    failing: Math.max(pause(failing, failures, chance), bounded)
+  }
+}
+
+/**
+ * How long after an acquisition caused by a rejection further rejections have no effect: 1 second after a minute without a
+ * rejection, otherwise twice the `previous` interval, up to a minute.
+ */
+export const rejectionInterval = (previous: number, sinceLast: number): number =>
+  sinceLast >= longestRejectionInterval
+    ? shortestRejectionInterval
+    : Math.min(previous * 2, longestRejectionInterval)

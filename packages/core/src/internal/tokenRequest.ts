@@ -1,0 +1,21 @@
+/** What the token request is made of, and what must not come back from it. */
+import * as HttpBody from "@effect/platform/HttpBody"
+import * as Redacted from "effect/Redacted"
+import type { ClientCredentials } from "../ClientCredentials.js"
+
+/** No byte is encoded (the specification, "Endpoints"; RFC 6749 §4.4.2). Contains the secret in clear text. */
+export const body = ({ clientId, clientSecret }: ClientCredentials): HttpBody.Uint8Array =>
+  HttpBody.text(
+    `grant_type=client_credentials&client_id=${clientId}&client_secret=${Redacted.value(clientSecret)}`,
+    "application/x-www-form-urlencoded"
+  )
+
+/** What a description is searched for. An id of less than 8 characters is likely to be a word that servers use. */
+export const secrets = ({ clientId, clientSecret }: ClientCredentials): ReadonlyArray<Redacted.Redacted> => [
+  clientSecret,
+  ...clientId.length < 8 ? [] : [Redacted.make(clientId)]
+]
+
+/** Whether a server that form-decodes the body (RFC 6749, appendix B) reads other credentials than these. */
+export const changeWhenDecoded = ({ clientId, clientSecret }: ClientCredentials): boolean =>
+  /[+%]/.test(clientId + Redacted.value(clientSecret))

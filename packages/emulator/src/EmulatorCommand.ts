@@ -1,0 +1,162 @@
+/**
+ * The emulator as a command: `store-api-emulator`, and `store-api emulator` of `@store-api/cli`.
+ *
+ * @since 0.1.0
+ */
+import * as FileSystem from "@effect/platform/FileSystem"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as Config from "effect/Config"
+import * as Console from "effect/Console"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Num from "effect/Number"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import { type Client, demoClient } from "./Client.js"
+import * as Emulator from "./Emulator.js"
+import { EmulatorError } from "./EmulatorError.js"
+import type { RecordedRequest } from "./RecordedRequest.js"
+import * as Scenario from "./Scenario.js"
+
+/**
+ * The flags of the command by name, with their values as they were typed.
+ *
+ * @see run
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Flags {
+  /** The TCP port; default: a free one. */
+  readonly port?: string | undefined
+  /** The lifetime of a token, `500ms`, `2s`, `5m`, `1h` or as Effect writes it; default and at most 60 minutes. */
+  readonly "token-life"?: string | undefined
+  /** The id of a client whose secret is the `Config` `STORE_API_CLIENT_SECRET`; default: `demoClient`. */
+  readonly "client-id"?: string | undefined
+  /** The names of scenarios, in the order in which requests meet them; default: none. */
+  readonly scenario?: ReadonlyArray<string> | undefined
+  /** Whether to print the names of all scenarios and stop; default false. */
+  readonly list?: boolean | undefined
+  /** Whether to speak https; default false. The certificate is in a file that is removed when the command stops. */
+  readonly tls?: boolean | undefined
+}
+
+/**
+ * Starts an emulator, prints the variables for an application, then one line per request, to the `Console`. Runs until it is
+ * interrupted, and remembers no request. Fails with an `EmulatorError` whose `option` is the flag or the variable.
+ *
+ * @example
+ * ```ts
+ * import { NodeRuntime } from "@effect/platform-node"
+ * import { EmulatorCommand } from "@store-api/emulator"
+ *
+ * NodeRuntime.runMain(EmulatorCommand.run({ port: "4010", "token-life": "2s", scenario: ["token/429-without-retry-after"] }))
+ * ```
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const run = (flags: Flags): Effect.Effect<void, EmulatorError> =>
+  Effect.gen(function*() {
+    if (flags.list === true) return yield* Console.log(Scenario.names.map(described).join("\n"))
+    const scripts = yield* Effect.forEach(flags.scenario ?? [], (name) => scriptOf(name, flags.tls === true))
+    const client = yield* clientOf(flags["client-id"])
+    const emulator = yield* Emulator.make({
+      clients: [client],
+      // What is not a number fails as a port out of range does.
+      port: flags.port === undefined ? undefined : Option.getOrElse(Num.parse(flags.port), () => NaN),
+      tokenLife: yield* lifeOf(flags["token-life"]),
+      tls: flags.tls
+    }).pipe(Effect.provideService(Emulator.Observer, printing))
+    yield* Effect.forEach(scripts, emulator.fail)
+    yield* Console.log(greeting(emulator.url, client, yield* Effect.forEach(Option.toArray(emulator.ca), caFile)))
+    yield* Console.log("")
+    return yield* Effect.never
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(NodeFileSystem.layer),
+    Effect.mapError((error) => new EmulatorError({ ...error, option: names[error.option] ?? error.option }))
+  )
+
+/** What the command calls the options of the emulator. */
+const names: Readonly<Record<string, string>> = {
+  "clients[0].clientId": "--client-id",
+  "clients[0].clientSecret": "STORE_API_CLIENT_SECRET",
+  port: "--port",
+  tokenLife: "--token-life"
+}
+
+const invalid = (option: string, problem: string) =>
+  Effect.fail(new EmulatorError({ reason: "InvalidOption", option, problem }))
+
+const described = (name: Scenario.Name) => `${name.padEnd(44)}${Scenario.all[name].expected}`
+
+const scriptOf = (name: string, tls: boolean) => {
+  const known = Scenario.names.find((known) => known === name)
+  if (known === undefined) return invalid("--scenario", "must be a name that --list prints")
+  return Scenario.all[known].tls && !tls
+    ? invalid("--scenario", `${known} needs --tls`)
+    : Effect.succeed(Scenario.get(known))
+}
+
+/** The variable usually holds the secret of a real service, so it is read only for a client that was asked for. */
+const clientOf = (clientId: string | undefined): Effect.Effect<Client> =>
+  clientId === undefined
+    ? Effect.succeed(demoClient)
+    : Config.redacted("STORE_API_CLIENT_SECRET").pipe(
+      Config.withDefault(demoClient.clientSecret),
+      Effect.map((clientSecret) => ({ clientId, clientSecret })),
+      Effect.orDie
+    )
+
+const units = { ms: "millis", s: "seconds", m: "minutes", h: "hours" }
+
+const lifeOf = (text = "60m") => {
+  const long = text.replace(
+    /^([\d.]+) ?(ms|s|m|h)$/,
+    (_, count: string, unit: keyof typeof units) => `${count} ${units[unit]}`
+  )
+  return Option.match(Duration.decodeUnknown(long), {
+    onNone: () => invalid("--token-life", "must be a time such as 500ms, 2s, 5m or 1h, of at most 60m"),
+    onSome: Effect.succeed
+  })
+}
+
+/** Where other Node processes read the certificate. */
+const caFile = (pem: string) =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const path = `${yield* fs.makeTempDirectoryScoped({ prefix: "store-api-" })}/ca.pem`
+    yield* fs.writeFileString(path, pem)
+    return path
+  }).pipe(Effect.mapError(() =>
+    new EmulatorError({
+      reason: "CannotListen",
+      option: "--tls",
+      problem: "needs a folder for temporary files that this user may write to"
+    })
+  ))
+
+const exported = (name: string, value: string) => `export ${name}='${value.replaceAll("'", "'\\''")}'`
+
+const greeting = (url: string, { clientId, clientSecret }: Client, caFiles: ReadonlyArray<string>) =>
+  [
+    `The emulator listens on ${url}; stop it with Ctrl+C. For the shell of your application:`,
+    "",
+    exported("STORE_API_AUTH_URL", url),
+    exported("STORE_API_URL", url),
+    exported("STORE_API_CLIENT_ID", clientId),
+    clientSecret === demoClient.clientSecret
+      ? exported("STORE_API_CLIENT_SECRET", Redacted.value(clientSecret))
+      : "# STORE_API_CLIENT_SECRET: the one that is set where the emulator was started; it is not printed",
+    ...caFiles.map((path) => exported("NODE_EXTRA_CA_CERTS", path))
+  ].join("\n")
+
+/** A process that runs for days prints requests, without their queries, and remembers none. */
+const printing = {
+  keep: 0,
+  onEnd: ({ method, status, url }: RecordedRequest) =>
+    Console.log(
+      `${method} ${url.replace(/[?].*$/s, "?…")} ${Option.getOrElse(status, () => "ended without a response")}`
+    )
+}

@@ -1,0 +1,108 @@
+import * as Net from "node:net"
+import { assert, describe, it } from "@effect/vitest"
+import { AccessToken, type AccessTokenError } from "@store-api/core"
+import { Emulator } from "@store-api/emulator"
+import { type NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
+import { Effect, Fiber, Option, Redacted } from "effect"
+import { listen, onThisMachine } from "./utils.js"
+
+onThisMachine()
+
+/** The functions over an emulator, disposed with the test. */
+const setup = (options: Partial<NodeStoreAuth.SecretOptions> = {}) =>
+  Effect.gen(function*() {
+    const emulator = yield* Emulator.make()
+    const store = yield* Effect.acquireRelease(
+      Effect.sync(() =>
+        PromiseStoreAuth.make({
+          authUrl: emulator.url,
+          apiUrl: emulator.url,
+          clientId: Emulator.demoClient.clientId,
+          clientSecret: Emulator.demoClient.clientSecret,
+          http: { proxy: "none" },
+          ...options
+        })
+      ),
+      (store) => Effect.promise(() => store.dispose())
+    )
+    const tokenRequests = Effect.map(
+      emulator.requests,
+      (requests) => requests.filter(({ kind }) => kind === "token").length
+    )
+    return { emulator, store, tokenRequests }
+  })
+
+/** What a promise rejects with. */
+const rejection = (promise: () => Promise<unknown>) =>
+  Effect.map(
+    Effect.flip(Effect.tryPromise({ try: promise, catch: (error) => error })),
+    (error) => error as AccessTokenError.AccessTokenError | AccessTokenError.UntrustedOriginError
+  )
+
+describe("PromiseStoreAuth", () => {
+  it.scopedLive("getToken gives one token until it is rejected, and its header is what an API takes", () =>
+    Effect.gen(function*() {
+      const { emulator, store, tokenRequests } = yield* setup()
+      const tokens = yield* Effect.promise(() => Promise.all([store.getToken(), store.getToken()]))
+      assert.strictEqual(tokens[0], tokens[1])
+      assert.strictEqual(yield* tokenRequests, 1)
+      const authorization = Redacted.value(AccessToken.authorization(tokens[0]))
+      const { status } = yield* Effect.promise(() => fetch(`${emulator.url}/orders`, { headers: { authorization } }))
+      assert.strictEqual(status, 200)
+      yield* Effect.promise(() => store.reject(tokens[0]))
+      assert.notStrictEqual(yield* Effect.promise(() => store.getToken()), tokens[0])
+      assert.strictEqual(yield* tokenRequests, 2)
+    }))
+
+  it.scopedLive("fetch adds the token, and repeats a request with a body once after a 401", () =>
+    Effect.gen(function*() {
+      const { emulator, store, tokenRequests } = yield* setup()
+      const send = (init?: RequestInit) =>
+        Effect.promise(async () => {
+          const response = await store.fetch("/orders?page=1", init)
+          return { status: response.status, body: await response.text(), type: response.headers.get("content-type") }
+        })
+      const first = yield* send()
+      assert.strictEqual(first.status, 200)
+      assert.include(first.type ?? "", "json")
+      assert.isNotEmpty(first.body)
+      yield* emulator.revoke()
+      const second = yield* send({ method: "post", body: new URLSearchParams({ item: "a chair" }) })
+      assert.strictEqual(second.status, 200)
+      assert.strictEqual(yield* tokenRequests, 2)
+      const [last] = (yield* emulator.requests).slice(-1)
+      assert.strictEqual(last?.method, "POST")
+      assert.strictEqual(last === undefined ? undefined : Redacted.value(last.body), "item=a+chair")
+      assert.match(last?.headers["content-type"] as string, /application\/x-www-form-urlencoded/)
+    }))
+
+  it.scopedLive("promises reject with the typed errors", () =>
+    Effect.gen(function*() {
+      const { store } = yield* setup({ clientSecret: Redacted.make("another secret") })
+      const refused = yield* rejection(() => store.getToken())
+      assert(refused._tag === "TokenRefusedError")
+      assert.strictEqual(refused.reason, "InvalidClient")
+      assert.isTrue(Option.isNone(refused.retryAt))
+      const untrusted = yield* rejection(() => store.fetch("http://127.0.0.1:2/orders"))
+      assert.strictEqual(untrusted._tag, "UntrustedOriginError")
+      const method = yield* rejection(() => store.fetch("/orders", { method: "PURGE" }))
+      assert.include(String(method), "TypeError: method must be")
+    }))
+
+  it.scopedLive("a signal ends a fetch with its reason, and dispose ends what is in flight", () =>
+    Effect.gen(function*() {
+      const silent = yield* listen(Net.createServer())
+      const { store } = yield* setup({ authUrl: silent.url })
+      const aborting = new AbortController()
+      const aborted = yield* Effect.fork(rejection(() => store.fetch("/orders", { signal: aborting.signal })))
+      const waiting = yield* Effect.fork(rejection(() => store.getToken()))
+      yield* Effect.repeat(Effect.sleep("5 millis"), { until: () => silent.opened() > 0 })
+      aborting.abort(new Error("no longer needed"))
+      assert.include(String(yield* Fiber.join(aborted)), "no longer needed")
+      yield* Effect.promise(() => store.dispose())
+      for (const closed of [yield* Fiber.join(waiting), yield* rejection(() => store.getToken())]) {
+        assert(closed._tag === "TokenRequestError")
+        assert.strictEqual(closed.reason, "Closed")
+      }
+    }))
+})

@@ -75,5 +75,8 @@ export const answering = (
     )
   }))
 
-/** Lets the other fibers run until none of them can go on. */
-export const settle: Effect.Effect<void> = Effect.repeatN(Effect.yieldNow(), 20)
+/** Lets the other fibers run until none of them can continue. They run in microtasks, which end before an immediate. */
+export const settle: Effect.Effect<void> = Effect.async((resume) => {
+  const immediate = setImmediate(() => resume(Effect.void))
+  return Effect.sync(() => clearImmediate(immediate))
+})

@@ -32,3 +32,15 @@ export const printable = Array.from({ length: 0x7f - 0x20 }, (_, index) => Strin
   .filter((character) => character !== "&")
 
 export const sendable = FC.string({ unit: FC.constantFrom(...printable), minLength: 1, maxLength: 60 })
+
+/**
+ * A character of Unicode. `FC.string({ unit: "binary" })` draws from the same ones, but first takes a second or two to list
+ * them all.
+ */
+export const character = FC.integer({ min: 0, max: 0x10f7ff }).map(
+  (index) => String.fromCodePoint(index < 0xd800 ? index : index + 0x800),
+  (value) => {
+    const point = String(value).codePointAt(0) ?? 0
+    return point < 0xd800 ? point : point - 0x800
+  }
+)

@@ -6,9 +6,9 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { panels, shownIn, targets } from "./support/dashboard.js"
 
 describe("examples/prometheus/dashboard.json", () => {
-  it("shows each metric of docs/telemetry.md", () => {
+  it("shows each metric of docs/guides/telemetry.md", () => {
     const documented = [
-      ...readFileSync(join(import.meta.dirname, "..", "..", "docs", "telemetry.md"), "utf8").matchAll(
+      ...readFileSync(join(import.meta.dirname, "..", "..", "docs", "guides", "telemetry.md"), "utf8").matchAll(
         /^\| `(store_api_token_\w+)` \|/gm
       )
     ].map((

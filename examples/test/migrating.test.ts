@@ -1,4 +1,4 @@
-/** What is wrong with the caches of handRolled.ts, and is not with the provider: the bugs that docs/migrating.md lists. */
+/** What is wrong with the caches of handRolled.ts, and is not with the provider: the bugs that docs/guides/migrating.md lists. */
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"

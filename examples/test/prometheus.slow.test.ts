@@ -86,7 +86,7 @@ describe("examples/prometheus", () => {
         )
         const lines = scraped.split("\n")
         // What alerts and documentation speak of is there; only the shared store's counters are not, without one.
-        for (const file of ["examples/prometheus/alerts.yml", "docs/telemetry.md"]) {
+        for (const file of ["examples/prometheus/alerts.yml", "docs/guides/telemetry.md"]) {
           const named = readFileSync(join(root, file), "utf8").match(/store_api_token_\w+/g) ?? []
           const missing = [...new Set(named)].filter((name) =>
             !new RegExp(`^${name}(_total|_count)?[{ ]`, "m").test(scraped)

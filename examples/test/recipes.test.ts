@@ -18,7 +18,7 @@ import {
   Scope,
   TestClock
 } from "effect"
-// The tests run what is shown in docs/recipes.md.
+// The tests run what is shown in docs/guides/recipes.md.
 import { health } from "../src/recipes/health.js"
 import { KeepWarm } from "../src/recipes/keepWarm.js"
 import { atRetryAt } from "../src/recipes/retryAt.js"

@@ -1,6 +1,6 @@
 /**
  * `npm run interop`: the suite against real authorization servers, with the options and files of Vitest behind `--`. With
- * `-- --write` the tables of docs/interop.md are made from what was found; without, the page has to name what ran.
+ * `-- --write` the tables of docs/evidence/interop.md are made from what was found; without, the page has to name what ran.
  */
 import "../workspace/require-node.mjs"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -33,7 +33,7 @@ process.env.INTEROP_RESULTS = results
 
 tool("vitest", ["run", "--config", "tools/interop/vitest.config.ts", ...others])
 
-const path = join(root, "docs", "interop.md")
+const path = join(root, "docs", "evidence", "interop.md")
 const page = readFileSync(path, "utf8")
 const machine = `${cpus()[0]?.model ?? process.arch}, ${availableParallelism()} cores, ${process.platform}`
 const found = [
@@ -41,6 +41,6 @@ const found = [
   { table: "machine", row: { on: new Date().toISOString().slice(0, 10), Node: process.version, machine } }
 ]
 const wrong = [...(complete ? misfits(page, found) : []), ...(write ? [] : differences(page, found, complete))]
-for (const problem of wrong) process.stderr.write(`docs/interop.md: ${problem}\n`)
+for (const problem of wrong) process.stderr.write(`docs/evidence/interop.md: ${problem}\n`)
 if (wrong.length > 0) process.exitCode = 1
 else if (write) writeFileSync(path, written(page, found))

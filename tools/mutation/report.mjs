@@ -4,8 +4,8 @@ import { join } from "node:path"
 import { root } from "../workspace/workspace.mjs"
 import { explanations, files, least } from "./files.mjs"
 
-export const reportPath = "docs/mutation/report.json"
-export const pagePath = "docs/mutation.md"
+export const reportPath = "docs/evidence/mutation/report.json"
+export const pagePath = "docs/evidence/mutation.md"
 
 export const textOf = (path) => readFileSync(join(root, path), "utf8")
 

@@ -17,7 +17,7 @@ const problemsOfResult = (change: object) =>
   ofFile(problemsOf({ ...report, files: { ...report.files, [path]: { ...report.files[path], ...change } } }))
 
 describe("the mutation report", () => {
-  it("is above the threshold, and shown in docs/mutation.md", () => {
+  it("is above the threshold, and shown in docs/evidence/mutation.md", () => {
     assert.deepStrictEqual(problemsOf(report), [])
     assert.strictEqual(textOf(pagePath), pageOf(report))
   })

@@ -1,9 +1,9 @@
-/** docs/behaviour.md beside the scenarios of the emulator, whose outcomes the core's tests look at with each client. */
+/** docs/evidence/behaviour.md beside the scenarios of the emulator, whose outcomes the core's tests look at with each client. */
 import { assert, describe, it } from "vitest"
 import { Scenario } from "../../packages/emulator/src/index.js"
 import { codes, namedTests, read, rows } from "./support/pages.js"
 
-const page = read("docs/behaviour.md")
+const page = read("docs/evidence/behaviour.md")
 
 /** The names that a pattern stands for. */
 const expand = (pattern: string, names: ReadonlyArray<string> = Scenario.names): ReadonlyArray<string> =>
@@ -28,7 +28,7 @@ const wrong = (all: typeof told): ReadonlyArray<string> =>
     })
   )
 
-describe("docs/behaviour.md", () => {
+describe("docs/evidence/behaviour.md", () => {
   it("tells of each scenario what is expected of it", () => {
     assert.isAbove(told.length, 25)
     assert.deepStrictEqual(wrong(told), [])

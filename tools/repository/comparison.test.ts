@@ -1,11 +1,11 @@
-/** docs/comparison.md beside the libraries that it speaks of, as they are installed for the measurements. */
+/** docs/explanation/comparison.md beside the libraries that it speaks of, as they are installed for the measurements. */
 import { readFileSync, realpathSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { root } from "./support/command.js"
 import { codes, read, rows, sections } from "./support/pages.js"
 
-const page = read("docs/comparison.md")
+const page = read("docs/explanation/comparison.md")
 const all = sections(page)
 const textOf = (heading: string) => all.find((section) => section.heading === heading)?.text ?? ""
 
@@ -244,7 +244,7 @@ const counted = (cell: string): string => {
   return count === 0 ? "none" : count === of ? "all" : "some"
 }
 
-describe("docs/comparison.md", () => {
+describe("docs/explanation/comparison.md", () => {
   it("names the versions that are installed", () => {
     const named = rows(page.slice(0, page.indexOf("\n## "))).map((
       [name = "", version]
@@ -277,9 +277,9 @@ describe("docs/comparison.md", () => {
     }
   })
 
-  it("has the counts of docs/benchmarks.md", () => {
+  it("has the counts of docs/evidence/benchmarks.md", () => {
     const measured = new Map(
-      rows(sections(read("docs/benchmarks.md")).find(({ heading }) => heading === "Beside others")?.text ?? "")
+      rows(sections(read("docs/evidence/benchmarks.md")).find(({ heading }) => heading === "Beside others")?.text ?? "")
         .map((row) => [row[0] ?? "", [row[3] ?? "", counted(row[5] ?? ""), counted(row[7] ?? "")]])
     )
     const names = new Map([

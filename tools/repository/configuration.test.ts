@@ -1,4 +1,4 @@
-/** docs/configuration.md beside what the sources take: names, types and defaults. */
+/** docs/reference/configuration.md beside what the sources take: names, types and defaults. */
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -60,7 +60,7 @@ const index = (name: string) => {
   return existsSync(join(root, path)) ? read(path) : ""
 }
 
-const page = read("docs/configuration.md")
+const page = read("docs/reference/configuration.md")
 const all = sections(page)
 const textOf = (heading: string) => all.find((section) => section.heading === heading)?.text ?? ""
 
@@ -71,7 +71,7 @@ const modules = readdirSync(join(root, "packages")).flatMap((name) =>
   }))
 ).filter(({ options }) => options.size > 0)
 
-describe("docs/configuration.md", { timeout: 60_000 }, () => {
+describe("docs/reference/configuration.md", { timeout: 60_000 }, () => {
   it("has a section for each module that takes options, and no other", () => {
     assert.isAbove(modules.length, 8)
     assert.sameMembers(

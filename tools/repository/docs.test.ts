@@ -112,10 +112,10 @@ describe("the install line of the README", () => {
 const withoutImports = (code: string) =>
   code.split("\n").filter((line) => !line.startsWith("import ")).join("\n").trim()
 
-describe("docs/migrating.md", () => {
+describe("docs/guides/migrating.md", () => {
   it("shows the caches that the tests run, as they are", () => {
-    const before = sections(read("docs/migrating.md")).find(({ heading }) => heading === "Before")?.text ?? ""
-    const shown = fenced("docs/migrating.md", before.split("\n")).map(({ code }) => withoutImports(code))
+    const before = sections(read("docs/guides/migrating.md")).find(({ heading }) => heading === "Before")?.text ?? ""
+    const shown = fenced("docs/guides/migrating.md", before.split("\n")).map(({ code }) => withoutImports(code))
       .flatMap((code) => code.split(/\n\n(?=export )/))
     const run = withoutImports(read("examples/test/handRolled.ts")).split(/\n\n(?=export )/).slice(1)
     // The client around them is the test's own.

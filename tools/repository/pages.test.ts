@@ -1,11 +1,9 @@
 /** What all pages have in common: the tests that they cite, and their links. */
-import { readdirSync } from "node:fs"
-import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { root, trackedFiles } from "./support/command.js"
+import { trackedFiles } from "./support/command.js"
 import { deadLinks, missing, namedTests, read, type Section, sections } from "./support/pages.js"
 
-const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`)
+const pages = trackedFiles("docs/*.md").filter((file) => !file.startsWith("docs/reference/api/"))
 
 describe("the tests that the documentation names", () => {
   it.each(pages)("%s: are there, in the files that are named", (page) => {
@@ -13,7 +11,14 @@ describe("the tests that the documentation names", () => {
   })
 
   it("are found where there are any", () => {
-    for (const page of ["docs/behaviour.md", "docs/faq.md", "docs/migrating.md", "docs/standards.md"]) {
+    for (
+      const page of [
+        "docs/evidence/behaviour.md",
+        "docs/guides/faq.md",
+        "docs/guides/migrating.md",
+        "docs/evidence/standards.md"
+      ]
+    ) {
       assert.isAbove(namedTests(read(page)).length, 5, page)
     }
     // A title is written in quotation marks of another kind only there.
@@ -38,20 +43,26 @@ describe("the tests that the documentation names", () => {
 
 describe("the links between Markdown files", () => {
   it("lead to a file, and to a heading in it", () => {
-    const files = trackedFiles("*.md").filter((file) => !file.startsWith("docs/reference/"))
+    const files = trackedFiles("*.md").filter((file) => !file.startsWith("docs/reference/api/"))
     assert.include(files, "packages/core/README.md")
     assert.isAbove(files.length, 30)
     assert.deepStrictEqual(files.flatMap((file) => deadLinks(file, read(file))), [])
   })
 
   it("are reported when they do not", () => {
-    const dead = ["no.md", "../no/", "#no", "../README.md#no", "redis.md#what-is-in-redis-1", "/LICENSE"]
-    const alive = ["redis.md", "../examples/", "#a-heading-1", "../README.md#configuration", "https://a.example/no.md"]
+    const dead = ["no.md", "../no/", "#no", "../../README.md#no", "redis.md#what-is-in-redis-1", "/LICENSE"]
+    const alive = [
+      "redis.md",
+      "../../examples/",
+      "#a-heading-1",
+      "../../README.md#configuration",
+      "https://a.example/no.md"
+    ]
     const text = ["# A heading", "## A `heading`", "`[code](no.md)`", "```", "[code](no.md)", "```"]
     const links = [...alive, ...dead].map((link) => `[a link](${link})`)
     assert.deepStrictEqual(
-      deadLinks("docs/page.md", [...text, ...links].join("\n")),
-      dead.map((link) => `docs/page.md: ${link}`)
+      deadLinks("docs/guides/page.md", [...text, ...links].join("\n")),
+      dead.map((link) => `docs/guides/page.md: ${link}`)
     )
   })
 })
@@ -61,9 +72,9 @@ const unproved = (all: ReadonlyArray<Section>): ReadonlyArray<string> =>
   all.filter(({ text, under }) => under !== "" && namedTests(text).length === 0 && !/\]\((?!https?:)/.test(text))
     .map(({ heading }) => heading)
 
-describe("docs/faq.md", () => {
+describe("docs/guides/faq.md", () => {
   it("has a test or a page for each answer", () => {
-    const questions = sections(read("docs/faq.md"))
+    const questions = sections(read("docs/guides/faq.md"))
     assert.isAbove(questions.filter(({ under }) => under !== "").length, 30)
     assert.deepStrictEqual(unproved(questions), [])
   })

@@ -1,4 +1,4 @@
-/** docs/runbook.md beside the errors as the code makes them. */
+/** docs/guides/runbook.md beside the errors as the code makes them. */
 import { spawnSync } from "node:child_process"
 import { HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
@@ -18,7 +18,7 @@ import { fenced } from "./support/codeBlocks.js"
 import { run } from "./support/command.js"
 import { codes, packageSources, read, rows, type Section, sections } from "./support/pages.js"
 
-const page = read("docs/runbook.md")
+const page = read("docs/guides/runbook.md")
 const all = sections(page)
 
 const at = DateTime.unsafeMake("2026-01-01T01:00:00Z")
@@ -102,7 +102,7 @@ const nameOf = (error: Printed): string =>
 const titleOf = ({ heading, under }: Section): string => codes(`${under} ${heading}`).join(", ")
 
 const messagesOf = (section: Section): ReadonlyArray<string> =>
-  fenced("docs/runbook.md", section.text.split("\n"))
+  fenced("docs/guides/runbook.md", section.text.split("\n"))
     .filter(({ language }) => language === "text").map(({ code }) => code)
 
 const cellsOf = (title: string) => rows(all.find((section) => titleOf(section) === title)?.text ?? "")
@@ -125,7 +125,7 @@ const reasonsIn = (source: string): ReadonlyArray<string> =>
 
 const hasCurl = spawnSync("curl", ["--version"]).status === 0
 
-describe("docs/runbook.md", () => {
+describe("docs/guides/runbook.md", () => {
   it.effect("has each message as the code makes it, in the section of its error", () =>
     Effect.gen(function*() {
       const made = (yield* errors).map((error) => `${nameOf(error)}: ${error.message}`)
@@ -218,7 +218,7 @@ describe("docs/runbook.md", () => {
     "has a token request by hand that shows what the endpoint does, and neither the secret nor the token",
     () =>
       Effect.gen(function*() {
-        const [block] = fenced("docs/runbook.md", page.split("\n")).filter(({ language }) => language === "sh")
+        const [block] = fenced("docs/guides/runbook.md", page.split("\n")).filter(({ language }) => language === "sh")
         const emulator = yield* Emulator.Emulator
         const secret = Redacted.value(Emulator.demoClient.clientSecret)
         const byHand = Effect.promise(() =>

@@ -1,9 +1,9 @@
-/** docs/telemetry.md beside what the sources tell: metrics, spans and log lines by their names. */
+/** docs/guides/telemetry.md beside what the sources tell: metrics, spans and log lines by their names. */
 import { assert, describe, it } from "vitest"
 import { trackedFiles } from "./support/command.js"
 import { codes, packageSources, read, rows, sections } from "./support/pages.js"
 
-const all = sections(read("docs/telemetry.md"))
+const all = sections(read("docs/guides/telemetry.md"))
 const namesIn = (heading: string, column: number) =>
   rows(all.find((section) => section.heading === heading)?.text ?? "").map((cells) => codes(cells[column] ?? "")[0])
 
@@ -13,7 +13,7 @@ const inSources = (pattern: RegExp) =>
     .filter(([path]) => !/^(?:cli|emulator)[/]/.test(path))
     .flatMap(([, source]) => [...source.matchAll(pattern)].map(([, name = ""]) => name))
 
-describe("docs/telemetry.md", () => {
+describe("docs/guides/telemetry.md", () => {
   it.each([
     { heading: "Metrics", column: 0, atLeast: 8, pattern: /Metric\.(?:counter|gauge|histogram)\(\s*"([^"]+)"/g },
     { heading: "Log lines", column: 1, atLeast: 4, pattern: /Effect\.log\w+\(\s*"([^"]+)"/g }
@@ -38,8 +38,10 @@ describe("docs/telemetry.md", () => {
   })
 })
 
-describe("the words of docs/provider.md", () => {
-  const words = rows(sections(read("docs/provider.md")).find(({ heading }) => heading === "Words")?.text ?? "")
+describe("the words of docs/explanation/how-it-works.md", () => {
+  const words = rows(
+    sections(read("docs/explanation/how-it-works.md")).find(({ heading }) => heading === "Words")?.text ?? ""
+  )
   const row = (word: string) => words.find(([name]) => name === word) ?? assert.fail(word)
 
   it("are those of the metrics, each in one row", () => {
@@ -66,7 +68,7 @@ describe("the words of docs/provider.md", () => {
   it("have replaced others, which occur nowhere", () => {
     const former = /[Cc]ool[-_ ]down|coolDown|\b(patience|zone)\b/
     for (const text of ["a cool-down", "coolDowns", "with patience", "the zone"]) assert.match(text, former)
-    const pages = trackedFiles("*.md").filter((file) => !file.startsWith("docs/mutation"))
+    const pages = trackedFiles("*.md").filter((file) => !file.startsWith("docs/evidence/mutation"))
     const texts = [...packageSources(), ...pages.map((file) => [file, read(file)] as const)]
     assert.deepStrictEqual(texts.filter(([, text]) => former.test(text)).map(([path]) => path), [])
   })

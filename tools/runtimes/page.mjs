@@ -1,10 +1,10 @@
-/** The table of docs/runtimes.md: written from a run, compared with what is pinned. */
+/** The table of docs/evidence/runtimes.md: written from a run, compared with what is pinned. */
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../workspace/workspace.mjs"
 import { isNode, names, pins } from "./binaries.mjs"
 
-const page = join(root, "docs", "runtimes.md")
+const page = join(root, "docs", "evidence", "runtimes.md")
 
 const [begin, end] = ["<!-- written by npm run runtimes -- --write -->", "<!-- to here -->"]
 

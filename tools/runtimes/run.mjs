@@ -1,7 +1,7 @@
 /**
  * `npm run runtimes`: the test suite on each Node that is pinned in pins.json, and core's contract on the `fetch`
  * of those, of Bun, Deno and workerd. With names, such as `-- node26 bun`, only there; `-- --ci` is the contract alone, on all.
- * `--write` puts the figures into docs/runtimes.md; `--check` runs nothing and compares that page with the pins.
+ * `--write` puts the figures into docs/evidence/runtimes.md; `--check` runs nothing and compares that page with the pins.
  */
 import "../workspace/require-node.mjs"
 import { build, install } from "../workspace/workspace.mjs"
@@ -29,9 +29,9 @@ if (unknown.length > 0) {
 if (flags.includes("--check")) {
   const problems = page.problems()
   if (problems.length > 0) {
-    end("docs/runtimes.md is not of what is pinned; run npm run runtimes -- --write:", ...problems)
+    end("docs/evidence/runtimes.md is not of what is pinned; run npm run runtimes -- --write:", ...problems)
   }
-  say(`docs/runtimes.md is of the ${names.length} runtimes that are pinned.`)
+  say(`docs/evidence/runtimes.md is of the ${names.length} runtimes that are pinned.`)
   process.exit(0)
 }
 

@@ -10,14 +10,15 @@ export const root = fileURLToPath(new URL("../..", import.meta.url))
  * its README comes first.
  */
 const groups = {
-  "Start": ["README.md", "examples/README.md", "docs/recipes.md", "docs/configuration.md", "docs/faq.md"],
-  "How it works": ["docs/architecture.md", "docs/behaviour.md", "docs/provider.md"],
-  "In operation": ["docs/runbook.md", "docs/telemetry.md", "docs/redis.md", "docs/fleets.md"],
-  "Choosing": ["docs/comparison.md", "docs/migrating.md"],
-  "Evidence": ["docs/standards.md", "docs/interop.md", "docs/runtimes.md", "docs/mutation.md", "docs/benchmarks.md"],
+  "Start": ["README.md", "examples/README.md"],
+  "Guides": ["recipes", "redis", "telemetry", "runbook", "migrating", "faq"].map((name) => `docs/guides/${name}.md`),
+  "Reference": ["docs/reference/configuration.md", "docs/reference/api"],
+  "Explanation": ["how-it-works", "architecture", "comparison"].map((name) => `docs/explanation/${name}.md`),
+  "Evidence": ["behaviour", "standards", "interop", "runtimes", "mutation", "benchmarks", "fleets"].map((name) =>
+    `docs/evidence/${name}.md`
+  ),
   "Packages": ["core", "platform-node", "redis", "cli", "emulator"].map((name) => `packages/${name}`),
-  "Reference": "docs/reference",
-  "Project": ["SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/releasing.md", "tools"]
+  "Project": ["SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "tools"]
 }
 
 /** Folders that hold no pages, and are not searched for them. */

@@ -29,7 +29,7 @@ const bought = Effect.map(DateTime.now, (acquiredAt) =>
     expiresAt: DateTime.add(acquiredAt, { hours: 1 })
   }))
 
-/** Labelled as docs/telemetry.md has it. */
+/** Labelled as docs/guides/telemetry.md has it. */
 const provider = (name: string, store: TokenStore.Service) =>
   Effect.gen(function*() {
     const credentials = ClientCredentials.make(Emulator.demoClient)

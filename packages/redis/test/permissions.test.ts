@@ -5,9 +5,9 @@ import { RedisTokenStore } from "@store-api/redis"
 import { Effect, Option, Redacted } from "effect"
 import { clientAt, isLeftOut, sharedRedis } from "./support/redisServer.js"
 
-/** The user that docs/redis.md recommends, as the words of Redis's own command. */
+/** The user that docs/guides/redis.md recommends, as the words of Redis's own command. */
 const documented = () => {
-  const page = readFileSync(new URL("../../../docs/redis.md", import.meta.url), "utf8")
+  const page = readFileSync(new URL("../../../docs/guides/redis.md", import.meta.url), "utf8")
   const [, words = ""] = /^user (store-api .*)$/m.exec(page) ?? []
   return words.split(" ")
 }
@@ -25,7 +25,7 @@ const everything = (store: Effect.Effect.Success<ReturnType<typeof RedisTokenSto
     return { entry, extended, removed: yield* store.remove(key, "an entry") }
   })
 
-describe.skipIf(isLeftOut)("the rights that docs/redis.md recommends", () => {
+describe.skipIf(isLeftOut)("the rights that docs/guides/redis.md recommends", () => {
   const emptyRedis = sharedRedis()
 
   /** The server with a user of these rights: its administrator, and where that user signs in. */

@@ -1,5 +1,5 @@
 /**
- * `node benchmarks/dist/main.js [--quick]`: measures, prints, and writes `docs/benchmarks.md` and its plots. `--quick` takes
+ * `node benchmarks/dist/main.js [--quick]`: measures, prints, and writes `docs/evidence/benchmarks.md` and its plots. `--quick` takes
  * less time and writes nothing. Ends with 1 only when counts are wrong: token requests, failed calls, dead tokens.
  */
 import { mkdirSync, writeFileSync } from "node:fs"
@@ -45,7 +45,7 @@ for (
 ) print(`${plain(table)}\n`)
 
 if (!quick) {
-  const docs = (path: string) => fileURLToPath(new URL(`../../../docs/${path}`, import.meta.url))
+  const docs = (path: string) => fileURLToPath(new URL(`../../../docs/evidence/${path}`, import.meta.url))
   mkdirSync(docs("benchmarks"), { recursive: true })
   writeFileSync(docs("benchmarks.md"), document(results, reached, environment))
   writeFileSync(docs("benchmarks/hit.svg"), await hitPlot(results))
@@ -54,7 +54,7 @@ if (!quick) {
     docs("benchmarks/load.svg"),
     await loadPlot({ ...results, loads: results.loads.filter(({ name }) => name !== "openid-client") })
   )
-  print("Written: docs/benchmarks.md, docs/benchmarks/*.svg")
+  print("Written: docs/evidence/benchmarks.md, docs/evidence/benchmarks/*.svg")
 }
 print(`${seconds()} s in all`)
 

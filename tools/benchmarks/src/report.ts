@@ -94,7 +94,7 @@ export const document = (
   const missed = goals.filter(({ verdict }) => verdict !== "met")
   return `# Benchmarks
 
-Measured by \`npm run bench\` on ${date}, written by it. [How it is measured](../tools/benchmarks/README.md).
+Measured by \`npm run bench\` on ${date}, written by it. [How it is measured](../../tools/benchmarks/README.md).
 
 - machine: ${cpu}, ${cores} cores, ${memory}, ${platform}
 - Node ${node}; ${versions.join(", ")}

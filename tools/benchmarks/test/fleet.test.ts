@@ -82,10 +82,10 @@ describe("a simulated fleet", { timeout: 60_000 }, () => {
   })
 })
 
-const read = (path: string) => readFileSync(fileURLToPath(new URL(`../../../docs/${path}`, import.meta.url)), "utf8")
+const read = (path: string) => readFileSync(fileURLToPath(new URL(`../../../${path}`, import.meta.url)), "utf8")
 
 describe("what a shared token source does by default", () => {
-  const source = read("../packages/core/src/SharedTokenSource.ts")
+  const source = read("packages/core/src/SharedTokenSource.ts")
 
   const numbersOf = (text: string, pattern: RegExp) => {
     const [, ...found] = pattern.exec(text) ?? assert.fail(`There is no ${String(pattern)}`)
@@ -104,8 +104,8 @@ describe("what a shared token source does by default", () => {
     assert.deepStrictEqual({ first, longest, jitter: least + more / 2 }, formulas.pauses)
   })
 
-  it("is what docs/fleets.md says of it", () => {
-    const page = read("fleets.md")
+  it("is what docs/evidence/fleets.md says of it", () => {
+    const page = read("docs/evidence/fleets.md")
     const [maxWait = 0] = seconds("maxWait")
     assert.deepStrictEqual(numbersOf(page, /does so for (\d+) to (\d+) seconds\s+\(`maxWait`\)/), [
       Math.round(least * maxWait),
@@ -123,7 +123,7 @@ describe("what a shared token source does by default", () => {
   })
 })
 
-describe("docs/fleets.md", () => {
+describe("docs/evidence/fleets.md", () => {
   /** A page without its figures. */
   const words = (page: string) => page.replaceAll(/\d+(?:[ .]\d+)*/g, "#")
 
@@ -137,14 +137,14 @@ describe("docs/fleets.md", () => {
 
   it("has the words and tables of its generator; if not: npm run bench -- fleet", async () => {
     const generated = await pages(small)
-    assert.strictEqual(words(read("fleets.md")), words(generated.get("fleets.md") ?? ""))
-    assert.match(read("fleets.md"), /\| 5 000 \| \d/)
+    assert.strictEqual(words(read("docs/evidence/fleets.md")), words(generated.get("fleets.md") ?? ""))
+    assert.match(read("docs/evidence/fleets.md"), /\| 5 000 \| \d/)
     const title = (svg: string) => /<title>(.*)<\/title>/.exec(svg)?.[1]
     for (const [path, svg] of generated) {
       if (!path.endsWith(".svg")) continue
       assert.isString(title(svg))
-      assert.strictEqual(title(read(path)), title(svg))
-      assert.include(read("fleets.md"), `](${path})`)
+      assert.strictEqual(title(read(`docs/evidence/${path}`)), title(svg))
+      assert.include(read("docs/evidence/fleets.md"), `](${path})`)
     }
   })
 

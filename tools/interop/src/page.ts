@@ -1,7 +1,7 @@
 import { appendFileSync } from "node:fs"
 import { Effect } from "effect"
 
-/** The tables of docs/interop.md: each between two comments, its rows what a run reported. */
+/** The tables of docs/evidence/interop.md: each between two comments, its rows what a run reported. */
 
 /** A row of a table: its columns and their texts, the first of them what the row is about. */
 export type Row = Readonly<Record<string, string>>
@@ -88,7 +88,7 @@ export const differences = (
 }
 
 /**
- * Adds a row to a table of docs/interop.md. The command names the file in `INTEROP_RESULTS`; without it nothing is kept, so
+ * Adds a row to a table of docs/evidence/interop.md. The command names the file in `INTEROP_RESULTS`; without it nothing is kept, so
  * that a test file can be run alone.
  */
 export const report = (table: string, row: Row): Effect.Effect<void> =>

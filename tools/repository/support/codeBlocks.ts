@@ -11,7 +11,7 @@ export interface CodeBlock {
   readonly code: string
 }
 
-/** All pages but those of docs/reference: their examples are in the docstrings, their other code in the sources. */
+/** All pages but those of docs/reference/api: their examples are in the docstrings, their other code in the sources. */
 const markdownFiles = (): ReadonlyArray<string> => [
   "README.md",
   "CONTRIBUTING.md",
@@ -20,7 +20,7 @@ const markdownFiles = (): ReadonlyArray<string> => [
   ...readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".md"))
     .map((name) => join("docs", name))
-    .filter((file) => !file.startsWith(join("docs", "reference"))),
+    .filter((file) => !file.startsWith(join("docs", "reference", "api"))),
   ...packages().map((name) => join("packages", name, "README.md")).filter((file) => existsSync(join(root, file)))
 ]
 

@@ -39,8 +39,8 @@ export default defineConfig({
     sidebar,
     nav: [
       { text: "Overview", link: "/" },
-      { text: "Recipes", link: "/docs/recipes.html" },
-      { text: "Reference", link: "/docs/reference/" }
+      { text: "Recipes", link: "/docs/guides/recipes.html" },
+      { text: "Reference", link: "/docs/reference/api/" }
     ]
   },
   vite: {

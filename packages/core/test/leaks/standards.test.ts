@@ -24,8 +24,8 @@ const declares = (source: string, name: string): boolean =>
 const missing = (all: ReadonlyArray<Reference>): ReadonlyArray<Reference> =>
   all.filter(({ file, name }) => !existsSync(join(root, file)) || !declares(read(file), name))
 
-describe("docs/standards.md", () => {
-  const page = read("docs/standards.md")
+describe("docs/evidence/standards.md", () => {
+  const page = read("docs/evidence/standards.md")
   const items = page.split(/^\| (?=\d+ \|)/m).slice(1)
 
   it("has the thirty lines, in their order", () => {

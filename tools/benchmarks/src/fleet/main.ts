@@ -1,5 +1,5 @@
 /**
- * `node benchmarks/dist/fleet/main.js [--check]`: simulates the fleets, and writes `docs/fleets.md` and its plots. The figures
+ * `node benchmarks/dist/fleet/main.js [--check]`: simulates the fleets, and writes `docs/evidence/fleets.md` and its plots. The figures
  * are counts on virtual time with chance from a seed: every run has the same, on every machine. `--check` writes nothing. Ends
  * with 1 when a count is wrong, or when `--check` finds another page than this run's.
  */
@@ -31,18 +31,18 @@ const work = async (): Promise<void> => {
 
 await Promise.all(Array.from({ length: Math.min(availableParallelism(), 2) }, work))
 
-const file = (path: string) => fileURLToPath(new URL(`../../../../docs/${path}`, import.meta.url))
+const file = (path: string) => fileURLToPath(new URL(`../../../../docs/evidence/${path}`, import.meta.url))
 const written = await pages(digests)
 const problems = problemsOf(digests)
 
 if (process.argv.includes("--check")) {
   for (const [path, text] of written) {
-    if (readFileSync(file(path), "utf8") !== text) problems.push(`docs/${path} is not what this run gives`)
+    if (readFileSync(file(path), "utf8") !== text) problems.push(`docs/evidence/${path} is not what this run gives`)
   }
 } else {
   mkdirSync(file("fleets"), { recursive: true })
   for (const [path, text] of written) writeFileSync(file(path), text)
-  process.stdout.write(`Written: ${[...written.keys()].map((path) => `docs/${path}`).join(", ")}\n`)
+  process.stdout.write(`Written: ${[...written.keys()].map((path) => `docs/evidence/${path}`).join(", ")}\n`)
 }
 process.stdout.write(`${seconds()} s in all\n`)
 

@@ -11,7 +11,7 @@ import { capacityTable, colds, outages, perHour, renewals, shortLives } from "./
 /** Commands a second that a store shall do for each process: twice those with which the last one just has its answer in time. */
 const enough = 2 * 1000 / formulas.storeTimeout
 
-/** All files, by their paths in `docs`. */
+/** All files, by their paths in `docs/evidence`. */
 export const pages = async (digests: Digests): Promise<ReadonlyMap<string, string>> =>
   new Map([
     ["fleets.md", document(digests)],

@@ -28,18 +28,25 @@ const check = (blocks: ReadonlyArray<CodeBlock>): ReadonlyArray<string> => {
     {
       ...config.compilerOptions,
       ...{ noEmit: true, composite: false, incremental: false, declaration: false, declarationMap: false },
-      ...{ plugins: [], types: ["node"], noUnusedLocals: false, baseUrl: ".", paths }
+      ...{ plugins: [], types: ["node"], noUnusedLocals: false, allowImportingTsExtensions: true, baseUrl: ".", paths }
     },
     root
   )
-  const modules = new Map(
-    blocks.map((block, index) => [join(root, "examples", "src", `block-${index}.ts`).replaceAll("\\", "/"), block])
+  const inExamples = (name: string) => join(root, "examples", "src", name).replaceAll("\\", "/")
+  const modules = new Map(blocks.map((block, index) => [inExamples(`block-${index}.ts`), block]))
+  // The files of the tutorial, which import each other. Of several versions, the last.
+  const saved = new Map(
+    blocks.flatMap((block) => {
+      const [, name] = /^\/\/ (\w+\.ts)$/m.exec(block.code) ?? []
+      return name === undefined ? [] : [[inExamples(name), block] as const]
+    })
   )
   const host = ts.createCompilerHost(options)
   host.jsDocParsingMode = ts.JSDocParsingMode.ParseNone
   const ofDisk = { fileExists: host.fileExists.bind(host), readFile: host.readFile.bind(host) }
-  host.fileExists = (path) => modules.has(path) || ofDisk.fileExists(path)
-  host.readFile = (path) => modules.get(path)?.code ?? ofDisk.readFile(path)
+  const virtual = (path: string) => modules.get(path) ?? saved.get(path)
+  host.fileExists = (path) => virtual(path) !== undefined || ofDisk.fileExists(path)
+  host.readFile = (path) => virtual(path)?.code ?? ofDisk.readFile(path)
   const program = ts.createProgram([...modules.keys()], options, host)
   return [...modules].flatMap(([path, block]) => {
     const file = program.getSourceFile(path)
@@ -98,14 +105,15 @@ describe("the code in the documentation", { timeout: 120_000 }, () => {
   })
 })
 
-describe("the install line of the README", () => {
-  it("names the pins of the catalog", () => {
+describe("the install commands of the README", () => {
+  it("name the versions of the catalog", () => {
     const catalog = readFileSync(join(root, "pnpm-workspace.yaml"), "utf8")
     const readme = readFileSync(join(root, "README.md"), "utf8")
-    const install = /^npm install .*$/m.exec(readme)?.[0] ?? ""
-    const pins = [...install.matchAll(/(\S+)@(\^\S+)/g)]
-    assert.deepStrictEqual(pins.map(([, name]) => name), ["effect", "@effect/platform", "@effect/platform-node"])
-    for (const [, name, range] of pins) assert.match(catalog, new RegExp(`^ +"?${name}"?: \\${range}$`, "m"))
+    for (const command of [/^npm install .*$/m, /^pnpm add .*$/m]) {
+      const pins = [...(command.exec(readme)?.[0] ?? "").matchAll(/(\S+)@(\^\S+)/g)]
+      assert.deepStrictEqual(pins.map(([, name]) => name), ["effect", "@effect/platform", "@effect/platform-node"])
+      for (const [, name, range] of pins) assert.match(catalog, new RegExp(`^ +"?${name}"?: \\${range}$`, "m"))
+    }
   })
 })
 

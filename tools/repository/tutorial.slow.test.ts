@@ -1,0 +1,193 @@
+/** docs/tutorial: each page is followed to the letter, from an empty folder. Needs `npm run build`. */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import ts from "typescript"
+import { afterAll, assert, describe, it } from "vitest"
+import { type CodeBlock, fenced } from "./support/codeBlocks.js"
+import { cleanEnvironment, root, run } from "./support/command.js"
+
+const pages = ["1-first-call", "2-testing", "3-several-instances", "4-production"].map((name) =>
+  `docs/tutorial/${name}.md`
+)
+
+/** What the text says of the emulator's terminal: token requests and requests for orders, for each run of main.ts and many.ts. */
+const shown = new Map([
+  ["docs/tutorial/1-first-call.md", [[1, 1], [1, 0], [0, 0], [0, 0], [1, 0], [1, 100]]],
+  ["docs/tutorial/3-several-instances.md", [[1, 2], [1, 1]]]
+])
+
+const shop = mkdtempSync(join(tmpdir(), "tutorial-"))
+const inShop = (name: string) => join(shop, name)
+writeFileSync(inShop("package.json"), JSON.stringify({ private: true, type: "module" }))
+// What the pages install: the catalog's versions, and our packages as they are built.
+symlinkSync(join(root, "examples", "node_modules"), inShop("node_modules"))
+
+const freePort = async () => {
+  const server = createServer().listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const address = server.address()
+  server.close()
+  return typeof address === "object" && address !== null ? `${address.port}` : assert.fail("no port")
+}
+
+/** The ports that the pages name may be in use. */
+const ports = new Map<string, string>()
+for (const port of ["4010", "6379", "8080", "9464"]) ports.set(port, await freePort())
+const withFreePorts = (text: string) => text.replace(/\b(4010|6379|8080|9464)\b/g, (port) => ports.get(port) ?? port)
+
+/** What the reader sets in the first terminal. */
+const variables: Record<string, string> = { PORT: ports.get("8080") ?? "", NO_COLOR: "1" }
+
+/** Programs that run in another terminal, with what they have printed. */
+const terminals = new Map<string, { readonly child: ChildProcess; output: string }>()
+
+const open = async (name: string, command: string, args: ReadonlyArray<string>, isUp: string) => {
+  const child = spawn(command, args, { cwd: shop, env: { ...cleanEnvironment(), ...variables } })
+  const terminal = { child, output: "" }
+  terminals.set(name, terminal)
+  const read = (text: Buffer) => terminal.output += text.toString()
+  child.stdout.on("data", read)
+  child.stderr.on("data", read)
+  while (!terminal.output.includes(isUp)) {
+    if (child.exitCode !== null) assert.fail(`${name} ended:\n${terminal.output}`)
+    await Promise.race([once(child.stdout, "data"), once(child.stderr, "data"), once(child, "exit")])
+  }
+}
+
+/** As Ctrl+C does. */
+const close = async (name: string) => {
+  const child = terminals.get(name)?.child
+  terminals.delete(name)
+  if (child === undefined || child.exitCode !== null) return
+  child.kill("SIGINT")
+  await once(child, "exit")
+}
+
+afterAll(async () => {
+  for (const name of terminals.keys()) await close(name)
+  rmSync(shop, { recursive: true })
+})
+
+const compilerOptions: ts.CompilerOptions = {
+  module: ts.ModuleKind.ESNext,
+  target: ts.ScriptTarget.ES2022,
+  rewriteRelativeImportExtensions: true
+}
+
+/** Saves a file as the reader does, and its JavaScript beside it, since Node 20 does not run TypeScript. */
+const save = ({ code }: CodeBlock) => {
+  const [, name = assert.fail(`no name of a file in\n${code}`)] = /^\/\/ (\S+)\.ts$/m.exec(code) ?? []
+  writeFileSync(inShop(`${name}.ts`), withFreePorts(code))
+  if (name.endsWith(".test")) return
+  writeFileSync(inShop(`${name}.js`), ts.transpileModule(withFreePorts(code), { compilerOptions }).outputText)
+}
+
+const catalog = readFileSync(join(root, "pnpm-workspace.yaml"), "utf8")
+
+/** The packages of an install command: ours, or with a version that the catalog allows. */
+const installs = (line: string) => {
+  const words = line.replace(/^npm install (-D )?/, "").split(" ")
+  for (const word of words.filter((word) => !word.startsWith("@store-api/"))) {
+    const [, name = "", range = ""] = /^(@?[^@]+)@[\^~]?(.+)$/.exec(word) ?? assert.fail(`${word} has no version`)
+    const [, version = ""] = new RegExp(`^ +"?${name}"?: [\\^~]?(.*)$`, "m").exec(catalog) ?? assert.fail(name)
+    assert.isTrue(version === range || version.startsWith(`${range}.`), `${word}, in the catalog ${version}`)
+  }
+}
+
+const bash = (line: string) => run("bash", ["-c", line], { cwd: shop, env: variables })
+
+/** Types one line into a shell. Returns what it printed, and its exit code. */
+const type = async (line: string): Promise<{ readonly output: string; readonly status: number | null }> => {
+  const done = { output: "", status: 0 }
+  if (/^(mkdir shop|npm (init|pkg)) /.test(line)) return done
+  if (line.startsWith("npm install")) {
+    installs(line)
+    return done
+  }
+  const [, exported, value = ""] = /^export (\w+)='?([^']*)'?$/.exec(line) ?? []
+  if (exported !== undefined) {
+    variables[exported] = value
+    // The page leaves open how the server is started.
+    if (exported === "STORE_API_REDIS_URL") {
+      const args = ["--port", ports.get("6379") ?? "", "--save", "", "--dir", shop]
+      await open("redis", "redis-server", args, "Ready to accept connections")
+    }
+    return done
+  }
+  if (line.startsWith("unset ")) {
+    Reflect.deleteProperty(variables, line.slice("unset ".length))
+    return done
+  }
+  if (line.startsWith("npx --no-install store-api-emulator")) {
+    const command = join(root, "packages", "emulator", "bin", "store-api-emulator.js")
+    await open("emulator", process.execPath, [command, ...line.split(" ").slice(3)], "STORE_API_CLIENT_SECRET")
+    return done
+  }
+  if (line === "node server.ts") {
+    await close("server")
+    await open("server", process.execPath, ["server.js"], "Listening on")
+    return done
+  }
+  const command = line
+    .replace(/node (\w+)\.ts$/, `"${process.execPath}" $1.js`)
+    .replace(/^npx vitest/, `"${join(root, "node_modules", ".bin", "vitest")}" --root .`)
+    .replace(/^redis-cli/, `redis-cli -p ${ports.get("6379") ?? ""}`)
+  const { status, stderr, stdout } = await bash(command)
+  return { output: stdout + stderr, status }
+}
+
+/** What the emulator has printed. A request of our own comes last, so that nothing before it is missing. */
+const logOfEmulator = async () => {
+  const emulator = terminals.get("emulator") ?? assert.fail("the emulator does not run")
+  const path = `/last-${emulator.output.length}`
+  await fetch(`${variables["STORE_API_URL"] ?? ""}${path}`)
+  while (!emulator.output.includes(path) && emulator.child.stdout !== null) await once(emulator.child.stdout, "data")
+  return emulator.output
+}
+
+const occurrences = (text: string, part: string) => text.split(part).length - 1
+
+/** Follows a page. Returns the requests that the emulator got from each block that runs main.ts or many.ts. */
+const follow = async (page: string) => {
+  const requests: Array<ReadonlyArray<number>> = []
+  let output = ""
+  let seen = terminals.get("emulator")?.output.length ?? 0
+  for (const block of fenced(page, readFileSync(join(root, page), "utf8").split("\n"))) {
+    const lines = withFreePorts(block.code).split("\n")
+    if (block.language === "ts") save(block)
+    if (block.language === "sh") {
+      output = ""
+      for (const line of lines) {
+        const { output: printed, status } = await type(line)
+        output += printed
+        // A command fails if it prints an error, and only then.
+        assert.strictEqual(status, /^.*Error: /m.test(printed) ? 1 : 0, `${line}\n${printed}`)
+      }
+      if (lines.some((line) => /node (main|many)\.ts$/.test(line))) {
+        const log = await logOfEmulator()
+        requests.push(["/v1/oauth/accesstoken", "/orders"].map((path) => occurrences(log.slice(seen), path)))
+        seen = log.length
+      }
+    }
+    if (block.language === "text") {
+      for (const line of new Set(lines)) {
+        const expected = lines.filter((other) => other === line).length
+        assert.isAtLeast(occurrences(output, line), expected, `${page}:${block.line}: ${line}\nis not in\n${output}`)
+      }
+    }
+  }
+  return requests
+}
+
+const isLeftOut = ["redis-server", "curl"].some((command) => spawnSync(command, ["--version"]).status !== 0) &&
+  process.env["CI"] !== "true"
+
+describe.skipIf(isLeftOut)("docs/tutorial", { timeout: 120_000 }, () => {
+  it.each(pages)("%s does what it says", async (page) => {
+    assert.deepStrictEqual(await follow(page), shown.get(page) ?? [])
+  })
+})

@@ -216,7 +216,7 @@ describe("a user outside the workspace", { timeout: 240_000 }, () => {
       await setImmediate()
       const { closed, open } = specifiers()
       const lines = [...open, ...closed].map((path, index) => `export * as m${index} from ${JSON.stringify(path)}`)
-      const mistaken = readmeExample().replace("\"TokenExpiredError\"", "\"NoSuchError\"")
+      const mistaken = readmeExample().replace("\"TokenRefusedError\"", "\"NoSuchError\"")
       const errors = compile({ example: readmeExample(), mistaken, paths: lines.join("\n") }, resolution)
       assert.deepStrictEqual([...new Set(errors.map((error) => error.in))].sort(), ["mistaken.ts", "paths.ts"])
       assert.deepStrictEqual(

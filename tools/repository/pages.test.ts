@@ -1,7 +1,7 @@
 /** What all pages have in common: the tests that they cite, and their links. */
 import { assert, describe, it } from "vitest"
 import { trackedFiles } from "./support/command.js"
-import { deadLinks, missing, namedTests, read, type Section, sections } from "./support/pages.js"
+import { deadLinks, missing, namedTests, read } from "./support/pages.js"
 
 const pages = trackedFiles("docs/*.md").filter((file) => !file.startsWith("docs/reference/api/"))
 
@@ -14,7 +14,7 @@ describe("the tests that the documentation names", () => {
     for (
       const page of [
         "docs/evidence/behaviour.md",
-        "docs/guides/faq.md",
+        "docs/evidence/reported-problems.md",
         "docs/guides/migrating.md",
         "docs/evidence/standards.md"
       ]
@@ -55,7 +55,7 @@ describe("the links between Markdown files", () => {
       "redis.md",
       "../../examples/",
       "#a-heading-1",
-      "../../README.md#configuration",
+      "../../README.md#options",
       "https://a.example/no.md"
     ]
     const text = ["# A heading", "## A `heading`", "`[code](no.md)`", "```", "[code](no.md)", "```"]
@@ -64,23 +64,5 @@ describe("the links between Markdown files", () => {
       deadLinks("docs/guides/page.md", [...text, ...links].join("\n")),
       dead.map((link) => `docs/guides/page.md: ${link}`)
     )
-  })
-})
-
-/** Questions whose answer names no test and leads to no page of ours; the links to those who asked elsewhere do not count. */
-const unproved = (all: ReadonlyArray<Section>): ReadonlyArray<string> =>
-  all.filter(({ text, under }) => under !== "" && namedTests(text).length === 0 && !/\]\((?!https?:)/.test(text))
-    .map(({ heading }) => heading)
-
-describe("docs/guides/faq.md", () => {
-  it("has a test or a page for each answer", () => {
-    const questions = sections(read("docs/guides/faq.md"))
-    assert.isAbove(questions.filter(({ under }) => under !== "").length, 30)
-    assert.deepStrictEqual(unproved(questions), [])
-  })
-
-  it("would be found with an answer that has neither", () => {
-    const page = ["## Part", "### One", "Yes: [x #1](https://example.com/1).", "### Two", "No: [x](x.md)."].join("\n")
-    assert.deepStrictEqual(unproved(sections(page)), ["One"])
   })
 })

@@ -38,10 +38,8 @@ describe("docs/guides/telemetry.md", () => {
   })
 })
 
-describe("the words of docs/explanation/how-it-works.md", () => {
-  const words = rows(
-    sections(read("docs/explanation/how-it-works.md")).find(({ heading }) => heading === "Words")?.text ?? ""
-  )
+describe("the words of docs/reference/glossary.md", () => {
+  const words = rows(read("docs/reference/glossary.md"))
   const row = (word: string) => words.find(([name]) => name === word) ?? assert.fail(word)
 
   it("are those of the metrics, each in one row", () => {

@@ -11,12 +11,18 @@ export const root = fileURLToPath(new URL("../..", import.meta.url))
  */
 const groups = {
   "Start": ["README.md", "examples/README.md"],
-  "Guides": ["recipes", "redis", "telemetry", "runbook", "migrating", "faq"].map((name) => `docs/guides/${name}.md`),
-  "Reference": ["docs/reference/configuration.md", "docs/reference/api"],
-  "Explanation": ["how-it-works", "architecture", "comparison"].map((name) => `docs/explanation/${name}.md`),
-  "Evidence": ["behaviour", "standards", "interop", "runtimes", "mutation", "benchmarks", "fleets"].map((name) =>
-    `docs/evidence/${name}.md`
-  ),
+  "Tutorial": "docs/tutorial",
+  "Guides": [
+    ...["recipes", "other-clients", "without-effect", "serverless", "redis", "telemetry", "runbook", "troubleshooting"],
+    "migrating"
+  ].map((name) => `docs/guides/${name}.md`),
+  "Reference": [
+    ...["configuration", "errors", "layers", "glossary"].map((name) => `docs/reference/${name}.md`),
+    "docs/reference/api"
+  ],
+  "Explanation": ["how-it-works", "specification", "comparison"].map((name) => `docs/explanation/${name}.md`),
+  "Evidence": ["behaviour", "reported-problems", "standards", "interop", "runtimes", "mutation", "benchmarks", "fleets"]
+    .map((name) => `docs/evidence/${name}.md`),
   "Packages": ["core", "platform-node", "redis", "cli", "emulator"].map((name) => `packages/${name}`),
   "Project": ["SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "tools"]
 }

@@ -24,7 +24,7 @@ const imports = {
 }
 
 /** The limit that docs/evidence/benchmarks.md names: once it is kept, no update goes beyond it. */
-const mostOfWholeCore = 12_000
+const mostOfWholeCore = 14_000
 
 const budgetFile = join(root, "tools", "benchmarks", "size-budget.json")
 

@@ -12,7 +12,7 @@ import { store } from "./peers/effect.js"
 import { peers } from "./peers/index.js"
 import { measureRevoked, type Revoked } from "./revoked.js"
 import type { Measurement } from "./roundsProcess.js"
-import { measureSizes, type Size } from "./size.js"
+import { measureSizes } from "./size.js"
 import { measureStampede, type Stampede } from "./stampede.js"
 
 /** In an application that is traced. */
@@ -33,7 +33,7 @@ export interface Results extends CachedPath {
   readonly loads: ReadonlyArray<Load>
   readonly outages: Outages
   readonly revoked: Revoked
-  readonly sizes: Readonly<Record<"core" | "provider", Size>>
+  readonly sizes: Awaited<ReturnType<typeof measureSizes>>
   readonly peerStampedes: ReadonlyArray<PeerStampede>
   readonly peerFailures: ReadonlyArray<PeerFailure>
 }

@@ -29,7 +29,8 @@ export const measureSize = async (
   return { minified: bundled.length, gzipped: bundled.length === 0 ? 0 : gzipSync(bundled, { level: 9 }).length }
 }
 
-export const measureSizes = async (): Promise<Readonly<Record<"core" | "provider", Size>>> => ({
+export const measureSizes = async (): Promise<Readonly<Record<"core" | "layer" | "provider", Size>>> => ({
   core: await measureSize(`export * from "@store-api/core"`),
+  layer: await measureSize(`export { layer } from "@store-api/core/StoreAuth"`),
   provider: await measureSize(`export * from "@store-api/core/AccessTokenProvider"`)
 })

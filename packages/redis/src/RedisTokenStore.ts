@@ -1,5 +1,5 @@
 /**
- * `TokenStore` on Redis, through its own client library. Entries are sealed before they come here.
+ * A `TokenStore` on Redis, through `@redis/client`. The entries that it stores are already sealed.
  *
  * @since 0.1.0
  */
@@ -18,7 +18,7 @@ import * as connection from "./internal/connection.js"
 import { reasonOf } from "./internal/reason.js"
 
 /**
- * Where Redis is.
+ * The address of Redis, and a prefix for keys.
  *
  * @see layer
  *
@@ -27,18 +27,18 @@ import { reasonOf } from "./internal/reason.js"
  */
 export interface Options {
   /**
-   * `redis://user:password@host:port/database`, or `rediss://` over TLS; all parts but the host may be missing, and are
-   * percent-encoded. TLS trusts what Node trusts (`NODE_EXTRA_CA_CERTS` for an authority of your own); a client certificate
-   * needs a client of your own, see `fromClient`.
+   * `redis://user:password@host:port/database`, or `rediss://` over TLS. Only the host is required. All parts are
+   * percent-encoded. TLS trusts the certificate authorities that Node trusts; add your own by `NODE_EXTRA_CA_CERTS`. To send a
+   * client certificate, create the client yourself and use `fromClient`.
    */
   readonly url: Redacted.Redacted
-  /** Put before the name of each key, where several applications share a database. Default none. */
+  /** A prefix for the name of each key, for a database that several applications share. Default none. */
   readonly prefix?: string | undefined
 }
 
 /**
- * The commands that the store sends: what the clients, pools, clusters and sentinels of `@redis/client` have in common.
- * Each is of a single key, so that a cluster can do it.
+ * The commands that the store sends, which every client, pool, cluster and sentinel of `@redis/client` has. Each command has
+ * one key, so that a cluster can run it.
  *
  * @see fromClient
  *
@@ -48,7 +48,7 @@ export interface Options {
 export interface Commands {
   /** The value of a key, by `GET`. */
   readonly get: (key: string) => Promise<string | null>
-  /** Sets a value that expires, by `SET` with `PX`; for a lease also `NX`. */
+  /** Sets a value that expires, by `SET` with `PX`. A lease also sets `NX`. */
   readonly set: (
     key: string,
     value: string,
@@ -62,9 +62,10 @@ export interface Commands {
 }
 
 /**
- * The store over a client of your own: a cluster, a sentinel, a pool, one with a client certificate, or one that the
- * application has anyway. It is neither connected nor closed here. Let it refuse commands while it has no connection
- * (`disableOfflineQueue`), so that a store that is down is a miss at once, and listen to its `error` event.
+ * Creates a store over a client that your application already has: a cluster, a sentinel, a pool, or a client with a
+ * certificate. The store neither connects nor closes it. Set `disableOfflineQueue` on the client, so that a command fails at
+ * once while Redis is down, and listen to its `error` event: without a listener,
+ * Node ends the process.
  *
  * @example
  * ```ts
@@ -92,9 +93,9 @@ export const fromClient = (client: Commands, prefix?: string): Service =>
   storeOf((command) => Effect.tryPromise({ try: () => command(client), catch: reasonOf }), prefix)
 
 /**
- * The store over a connection of its own, that is made anew whenever it breaks, and closed with the scope. Fails with
- * `ConfigurationError` when the URL cannot be used. A Redis that cannot be reached is no failure here: it is waited for a
- * second, and the operations fail until it is there.
+ * Creates a store over a new connection, which reconnects after a fault and closes with the scope. Fails with
+ * `ConfigurationError` when the URL is unusable. Does not fail when Redis is unreachable: it waits one second for the
+ * connection, and operations fail until Redis responds.
  *
  * @example
  * ```ts
@@ -114,7 +115,7 @@ export const make = (options: Options): Effect.Effect<Service, ConfigurationErro
   Effect.map(connection.make(options.url), (run) => storeOf(run, options.prefix))
 
 /**
- * The store as a layer. Fails with `ConfigurationError` when the URL cannot be used.
+ * The layer of `make`. Fails with `ConfigurationError` when the URL is unusable.
  *
  * @example
  * ```ts
@@ -134,8 +135,8 @@ export const layer = (options: Options): Layer.Layer<TokenStore, ConfigurationEr
   Layer.scoped(TokenStore, make(options))
 
 /**
- * `layer`, its options read from the configuration; by default the URL from `STORE_API_REDIS_URL`. Fails besides with
- * Effect's `ConfigError`, when one is missing.
+ * Like `layer`, with options from the configuration: by default the URL from `STORE_API_REDIS_URL`. Also fails with Effect's
+ * `ConfigError` when a variable is missing.
  *
  * @example
  * ```ts
@@ -156,14 +157,14 @@ export const layerConfig = (
 ): Layer.Layer<TokenStore, ConfigurationError | ConfigError.ConfigError> =>
   Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
 
-/** Compare and delete, in one step. */
+/** Deletes a key if it still has this value. */
 const removeIfSame = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 
-/** Compare and set the end anew, in one step. */
+/** Sets the expiry of a key if it still has this value. */
 const extendIfSame =
   "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0"
 
-/** How a command is run; it fails with the reason, in a word. */
+/** Runs a command. Fails with the reason in one word. */
 type Run = <A>(command: (client: Commands) => Promise<A>) => Effect.Effect<A, string>
 
 const storeOf = (run: Run, prefix = ""): Service => {
@@ -182,7 +183,7 @@ const storeOf = (run: Run, prefix = ""): Service => {
   return TokenStore.of({
     get: (key) =>
       Effect.map(command("get", (client) => client.get(prefix + key)), Option.fromNullable).pipe(
-        // Of another type than ours: no entry, and the next one takes its place.
+        // Another application stored a value of another type under this key. The next entry replaces it.
         Effect.catchIf(({ reason }) => reason === "WRONGTYPE", () => Effect.succeedNone)
       ),
     put: (key, entry, life) =>

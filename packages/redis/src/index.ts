@@ -1,5 +1,5 @@
 /**
- * Many processes, one access token: the `TokenStore` of `@store-api/core` on Redis.
+ * Shares one access token between processes: a `TokenStore` on Redis for `@store-api/core`.
  *
  * @since 0.1.0
  */

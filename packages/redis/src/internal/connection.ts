@@ -8,24 +8,24 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { reasonOf } from "./reason.js"
 
-/** How long the first connection is waited for, in milliseconds. */
+/** How long `make` waits for the first connection, in milliseconds. */
 const firstConnection = 1000
 
-/** A command that is given up after that long, with no answer to any since, was sent into a dead connection. In nanoseconds. */
+/** A connection counts as dead when a command gets no response for this long, and no other command does. In nanoseconds. */
 const silence = 250_000_000n
 
-/** A client that is not connected after that long may hang in a handshake. In nanoseconds. */
+/** A client that is not connected after this time may hang in a handshake. In nanoseconds. */
 const handshake = 10_000_000_000n
 
-/** More commands than this are not kept while Redis does not answer. */
+/** How many commands may wait while Redis does not respond. */
 const longestQueue = 1000
 
 type Client = ReturnType<typeof clientOf>
 
-/** Does something with a client; fails with the reason, in a word. */
+/** Runs a command on the current client. Fails with the reason in one word. */
 export type Run = <A>(command: (client: Client) => Promise<A>) => Effect.Effect<A, string>
 
-/** A client, and when it was made and had its last answer, by the monotonic clock. */
+/** A client, the time of its creation and the time of its last response, by the monotonic clock. */
 interface Live {
   readonly client: Client
   readonly since: bigint
@@ -33,9 +33,8 @@ interface Live {
 }
 
 /**
- * A client with a connection of its own, closed with the scope. One that breaks is made anew by the client; one that says
- * nothing any more, which TCP may not notice for a quarter of an hour, is replaced with its client. A Redis that cannot be
- * reached is no failure: commands fail until it can.
+ * Opens a client that closes with the scope. The client reconnects when its connection breaks. When a connection goes silent,
+ * which TCP may not detect for 15 minutes, this module replaces the client. Commands fail while Redis is unreachable.
  */
 export const make = (url: Redacted.Redacted): Effect.Effect<Run, ConfigurationError, Scope.Scope> =>
   Effect.gen(function*() {
@@ -43,11 +42,11 @@ export const make = (url: Redacted.Redacted): Effect.Effect<Run, ConfigurationEr
     const whyOffline = MutableRef.make("no connection")
 
     const open = Effect.map(Clock.currentTimeNanos, (since): Live => {
-      // Without a listener Node would end the process; each operation says of itself that it failed.
+      // Without a listener, Node would end the process. Each operation reports its own failure.
       const client = newClient().on("error", (error) => MutableRef.set(whyOffline, reasonOf(error)))
       return { client, since, answered: since }
     })
-    /** Goes on trying until the client is destroyed. */
+    /** Retries until the client is destroyed. */
     const connect = ({ client }: Live) => Effect.forkDaemon(Effect.ignore(Effect.tryPromise(() => client.connect())))
 
     const live = MutableRef.make(yield* open)
@@ -62,7 +61,7 @@ export const make = (url: Redacted.Redacted): Effect.Effect<Run, ConfigurationEr
 
     const replace = (old: Live) =>
       Effect.gen(function*() {
-        // An operation may be given up after the scope has ended.
+        // An operation can be interrupted after the scope has closed.
         if (MutableRef.get(isClosed) || MutableRef.get(live) !== old) return
         MutableRef.set(live, yield* open)
         destroy(old.client)
@@ -88,19 +87,19 @@ export const make = (url: Redacted.Redacted): Effect.Effect<Run, ConfigurationEr
       })
   })
 
-/** One that is still connecting would be ready later, and stay. */
+/** Also destroys a client that is still connecting, which would open its connection later. */
 const destroy = (client: Client): void => {
   client.on("ready", () => client.destroy())
   client.destroy()
 }
 
-/** Clients for that URL. The client's own errors quote it, with its password. */
+/** Checks the URL and returns a function that creates clients. Drops the client's own errors, which quote the password. */
 const usable = (text: string): Effect.Effect<() => Client, ConfigurationError> =>
   Effect.try(() => new URL(text)).pipe(
     Effect.filterOrFail(({ hostname }) => hostname !== ""),
     Effect.flatMap(({ protocol }) => {
       const newClient = () => clientOf(text, protocol === "rediss:")
-      // What the client cannot use it throws at.
+      // The client throws when it cannot use the URL.
       return Effect.as(Effect.try(newClient), newClient)
     }),
     Effect.mapError(() =>
@@ -115,10 +114,10 @@ const usable = (text: string): Effect.Effect<() => Client, ConfigurationError> =
 const clientOf = (url: string, overTls: boolean) =>
   createClient({
     url,
-    // Without a connection a command fails at once: a store that is down is a miss, and nothing is sent late.
+    // Without a connection a command fails at once, so that no command is sent late.
     disableOfflineQueue: true,
     commandsQueueMaxLength: longestQueue,
     maintNotifications: "disabled",
-    // Stated, so that NODE_TLS_REJECT_UNAUTHORIZED cannot lift it.
+    // Set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED=0 has no effect.
     ...(overTls && { socket: { tls: true, rejectUnauthorized: true } })
   })

@@ -46,10 +46,10 @@ const optionsOf = (source: string): ReadonlyMap<string, Option> => {
 
 const plain = (text: string) => text.replaceAll("`", "").replace(/\s+/g, " ")
 
-/** Whether the page's default is that of the doc comment: `–` where there is none, nothing where no comment names one. */
+/** Whether the page's default is that of the doc comment: `required` where there is none, nothing where no comment names one. */
 const isDefault = (value: string, { required, text }: Pick<Option, "required" | "text">): boolean =>
-  required || value === "–"
-    ? required && value === "–"
+  required || value.startsWith("required")
+    ? required && value.startsWith("required")
     : value === ""
     ? !/default(?!\.)/i.test(text)
     : /default/i.test(text) && plain(text).includes(plain(value))
@@ -93,6 +93,23 @@ describe("docs/reference/configuration.md", { timeout: 60_000 }, () => {
     }
   )
 
+  it("has the defaults that the README shows", () => {
+    const shown = rows(sections(read("README.md")).find(({ heading }) => heading === "Options")?.text ?? "")
+    assert.isAbove(shown.length, 3)
+    const moduleOf = new Map([
+      ["provider", "AccessTokenProvider"],
+      ["endpoint", "TokenEndpoint"],
+      ["client", "AuthorizedHttpClient"],
+      ["http", "NodeHttp"]
+    ])
+    for (const [cell = "", value] of shown) {
+      const [first = "", second] = (codes(cell)[0] ?? "").split(".")
+      const heading = second === undefined ? "StoreAuth" : moduleOf.get(first)
+      const row = rows(textOf(`\`${heading ?? ""}\``)).find(([name = ""]) => codes(name)[0] === (second ?? first))
+      assert.strictEqual(value, row?.[2], cell)
+    }
+  })
+
   it("another type or default would be seen", () => {
     const options = optionsOf("interface Options {\n/** A. */ a?: { readonly b: string | undefined } | undefined }")
     assert.deepStrictEqual([...options.values()], [
@@ -103,7 +120,7 @@ describe("docs/reference/configuration.md", { timeout: 60_000 }, () => {
     assert.isTrue(isDefault("10 seconds", { text, required: false }))
     assert.isFalse(isDefault("20 seconds", { text, required: false }))
     assert.isFalse(isDefault("", { text, required: false }))
-    assert.isFalse(isDefault("–", { text, required: false }))
+    assert.isFalse(isDefault("required", { text, required: false }))
     assert.isFalse(isDefault("10 seconds", { text: "How long, at least 10 seconds.", required: false }))
     assert.isFalse(isDefault("10 seconds", { text, required: true }))
   })

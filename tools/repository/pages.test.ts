@@ -11,14 +11,7 @@ describe("the tests that the documentation names", () => {
   })
 
   it("are found where there are any", () => {
-    for (
-      const page of [
-        "docs/evidence/behaviour.md",
-        "docs/evidence/reported-problems.md",
-        "docs/guides/migrating.md",
-        "docs/evidence/standards.md"
-      ]
-    ) {
+    for (const page of ["behaviour", "reported-problems", "standards"].map((name) => `docs/evidence/${name}.md`)) {
       assert.isAbove(namedTests(read(page)).length, 5, page)
     }
     // A title is written in quotation marks of another kind only there.
@@ -26,6 +19,12 @@ describe("the tests that the documentation names", () => {
       const marks = read(page).split("”").length - 1
       assert.isAtLeast(namedTests(read(page)).length, marks / 2, page)
     }
+  })
+
+  it("are named on pages of evidence only", () => {
+    const others = trackedFiles("*.md").filter((file) => !file.startsWith("docs/evidence/"))
+    assert.includeMembers([...others], ["README.md", "docs/guides/migrating.md", "packages/core/README.md"])
+    assert.deepStrictEqual(others.filter((file) => namedTests(read(file)).length > 0), [])
   })
 
   it("would be missed if they were not", () => {

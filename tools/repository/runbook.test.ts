@@ -151,15 +151,15 @@ describe("docs/guides/runbook.md", () => {
       for (const tag of tags) assert.isTrue(names.some((name) => name.startsWith(tag)), tag)
     }))
 
-  it.effect("says of each what it means, how to confirm it, what to do, and truly whether it recovers automatically", () =>
+  it.effect("says of each what it means, how to confirm it, what to do, and whether it is transient", () =>
     Effect.gen(function*() {
       for (const error of yield* errors) {
         const { text = "" } = all.find((section) => titleOf(section) === nameOf(error)) ?? {}
         for (const part of ["Means", "Confirm", "Do"]) assert.include(text, `- **${part}:** `, nameOf(error))
-        const [, heals = ""] = /^- \*\*Heals by itself:\*\* (\w+)/m.exec(text) ?? []
-        assert.notStrictEqual(heals, "", nameOf(error))
+        const [, transient = ""] = /^- \*\*Transient:\*\* (\w+)/m.exec(text) ?? []
+        assert.notStrictEqual(transient, "", nameOf(error))
         if (!AccessTokenError.isAccessTokenError(error)) continue
-        assert.strictEqual(heals, AccessTokenError.isTransient(error) ? "yes" : "no", nameOf(error))
+        assert.strictEqual(transient, AccessTokenError.isTransient(error) ? "yes" : "no", nameOf(error))
       }
     }))
 
@@ -196,22 +196,16 @@ describe("docs/guides/runbook.md", () => {
     const steps = [...check.matchAll(/\bstep\(\s*["`](\$\{prefix\})?([^"`]+)["`]/g)]
       .flatMap(([, prefix, name = ""]) => prefix === undefined ? [name] : [name, `proxy ${name}`])
     assert.lengthOf(steps, 10)
-    const { text = "" } = all.find(({ heading }) => heading === "To see for yourself") ?? {}
+    const { text = "" } = all.find(({ heading }) => heading === "Find the cause") ?? {}
     assert.sameMembers(rows(text).map(([name = ""]) => codes(name)[0]), steps)
   })
 
-  it("has the log lines of the sources, with what stands beside them", () => {
+  it("has the warnings of the sources, and no other", () => {
     const lines = [...sources].filter(([path]) => !path.startsWith("emulator/") && !path.startsWith("cli/"))
-      .flatMap(([, source]) =>
-        [...source.matchAll(/Effect\.log(\w+)\(\s*"([^"]+)"/g)]
-          .map(([, level = "", line = ""]) => `${level.toLowerCase()} ${line}`)
-      )
-    assert.lengthOf(lines, 6)
+      .flatMap(([, source]) => [...source.matchAll(/Effect\.logWarning\(\s*"([^"]+)"/g)].map(([, line = ""]) => line))
+    assert.lengthOf(lines, 4)
     const { text = "" } = all.find(({ heading }) => heading === "Log lines") ?? {}
-    deepStrictEqual(
-      rows(text).map(([level = "", line = ""]) => `${level} ${codes(line)[0] ?? ""}`).sort(),
-      lines.sort()
-    )
+    assert.sameMembers(rows(text).map(([line = ""]) => codes(line)[0]), lines)
   })
 
   it.live.runIf(hasCurl || process.env["CI"] === "true")(
@@ -245,4 +239,43 @@ describe("docs/guides/runbook.md", () => {
         assert.match((yield* byHand).stderr, /^curl: \((52|56)\)/)
       }).pipe(Effect.provide(Emulator.layer()))
   )
+})
+
+/** The rows of the table of `AccessTokenError`, as `tag, reason: transient`. An empty cell of a tag repeats the one above. */
+const listed = (page: string): ReadonlyArray<string> => {
+  let tag = ""
+  return rows(sections(page).find(({ heading }) => heading === "Acquiring a token")?.text ?? "")
+    .filter((cells) => cells.length === 4)
+    .map(([first = "", reason = "", , transient = ""]) => {
+      tag = codes(first)[0] ?? tag
+      return `${[tag, ...codes(reason)].join(", ")}: ${transient}`
+    })
+}
+
+describe("docs/reference/errors.md", () => {
+  const page = read("docs/reference/errors.md")
+
+  it.effect("has each error of AccessTokenError, and says which are transient", () =>
+    Effect.gen(function*() {
+      const made = (yield* errors).filter(AccessTokenError.isAccessTokenError).map((error) =>
+        `${nameOf({ ...error, message: "" })}: ${AccessTokenError.isTransient(error) ? "yes" : "no"}`
+      )
+      deepStrictEqual([...listed(page)].sort(), [...new Set(made)].sort())
+    }))
+
+  it.effect("says which errors have no retryAt", () =>
+    Effect.gen(function*() {
+      const [, text = ""] = /Errors that only a change can fix have none: ([^.]+)\./.exec(page) ?? []
+      const without = (yield* errors).filter(AccessTokenError.isAccessTokenError)
+        .filter((error) => Option.isNone(AccessTokenError.withRetryAt(error, Option.some(at)).retryAt))
+        .map((error) => nameOf({ ...error, message: "" }).replace(/^.*, /, ""))
+      deepStrictEqual([...codes(text)].sort(), [...new Set(without)].sort())
+    }))
+
+  it.effect("has every other error that an application can see", () =>
+    Effect.gen(function*() {
+      const tags = (yield* errors).map(({ _tag }) => _tag)
+      const named = rows(page).flatMap(([tag = ""]) => codes(tag).slice(0, 1))
+      assert.sameMembers([...new Set(named)], [...new Set(tags)])
+    }))
 })

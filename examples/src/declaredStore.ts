@@ -1,8 +1,8 @@
-/** What httpApiClient.ts calls: a token service and the declared API on this machine. Prints the variables to set. */
+/** Starts a token service and the declared API for httpApiClient.ts on this machine. Prints the variables to set. */
 import { NodeRuntime } from "@effect/platform-node"
 import { Emulator } from "@store-api/emulator"
 import { Console, Effect, Redacted } from "effect"
-import * as DeclaredServer from "./declaredServer.js"
+import * as DeclaredServer from "./declared/server.js"
 
 const program = Effect.gen(function*() {
   const emulator = yield* Emulator.make()

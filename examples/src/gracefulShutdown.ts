@@ -1,41 +1,51 @@
 /**
- * A worker that ends well: on SIGTERM or SIGINT it takes no further work, ends what it has begun, for at most ten seconds,
- * and gives back what it holds. A layer ends after what was built on it, so the tokens outlast the work.
+ * A worker that shuts down gracefully: on SIGTERM or SIGINT it starts no further order, finishes the current one within ten
+ * seconds, and signs off from the store. A layer shuts down after the layers and programs that use it, so calls with a token
+ * work until the end.
  */
 import { NodeRuntime } from "@effect/platform-node"
 import { AuthorizedHttpClient } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { Console, Effect, Fiber, Layer } from "effect"
 
-const StoreAuthLive = Layer.merge(
-  NodeStoreAuth.layerConfig(),
-  Layer.scopedDiscard(Effect.addFinalizer(() => Console.log("tokens and connections are given back")))
-)
+const StoreAuthLive = NodeStoreAuth.layerConfig()
 
-const order = (number: number) =>
+const post = (path: string) =>
   Effect.gen(function*() {
-    yield* Console.log(`order ${number}: begun`)
     const client = yield* AuthorizedHttpClient.AuthorizedHttpClient
-    const { status } = yield* client.post(`/orders/${number}`)
-    yield* Console.log(`order ${number}: ${status}`)
+    const { status } = yield* client.post(path)
+    yield* Console.log(`${path}: ${status}`)
   }).pipe(
+    // Within a finalizer nothing is interruptible; disconnected, the time limit holds there too.
+    Effect.disconnect,
     Effect.timeout("10 seconds"),
-    Effect.catchAll((error) => Console.error(`order ${number}: ${error._tag}`))
+    Effect.catchAll((error) => Console.error(`${path}: ${error._tag}`))
   )
 
-/** An interruption waits for its end. In a fiber of its own, where its own timeout still ends it. */
+/** The last call of the process, after the work has ended and before StoreAuthLive shuts down. */
+const SignOffLive = Layer.scopedDiscard(
+  Effect.flatMap(
+    AuthorizedHttpClient.AuthorizedHttpClient,
+    (client) =>
+      Effect.addFinalizer(() =>
+        Effect.provideService(post("/sign-off"), AuthorizedHttpClient.AuthorizedHttpClient, client)
+      )
+  )
+)
+
+/** On an interruption, waits until the effect has ended. The effect runs in its own fiber, where its timeout still works. */
 const toItsEnd = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(Effect.forkDaemon(Effect.interruptible(effect)), (fiber) =>
       Effect.onInterrupt(
         restore(Fiber.join(fiber)),
-        () => Effect.zipRight(Console.log("told to stop: no further order is begun"), Fiber.await(fiber))
+        () => Effect.zipRight(Console.log("shutting down: no further order"), Fiber.await(fiber))
       ))
   )
 
 const work = Effect.iterate(1, {
   while: () => true,
-  body: (number) => Effect.as(toItsEnd(order(number)), number + 1)
+  body: (number) => Effect.as(toItsEnd(post(`/orders/${number}`)), number + 1)
 })
 
-NodeRuntime.runMain(Effect.provide(work, StoreAuthLive))
+NodeRuntime.runMain(Effect.provide(work, Layer.provideMerge(SignOffLive, StoreAuthLive)))

@@ -1,19 +1,21 @@
-/** A declared API: the client derived from its declaration, over the authorized one. The tokens are nowhere to be seen. */
+/** Calls a declared API through the client that Effect derives from its declaration. The token is added underneath. */
 import { NodeRuntime } from "@effect/platform-node"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { Console, Effect } from "effect"
-import { storeClient } from "./declaredApi.js"
+import { storeClient } from "./declared/api.js"
+
+const StoreAuthLive = NodeStoreAuth.layerConfig()
 
 const program = Effect.gen(function*() {
   const store = yield* storeClient
   const placed = yield* store.orders.place({ payload: { item: "a chair" } })
   yield* Console.log(`order ${placed.id}: ${placed.item}`)
-  yield* Console.log(`${(yield* store.orders.list()).length} in all`)
+  yield* Console.log(`orders in all: ${(yield* store.orders.list()).length}`)
 }).pipe(
-  // The errors of the declaration, of the token and of the origin are told apart by their tags.
-  Effect.catchTag("Unauthorized", () => Console.error("the store takes no token of ours")),
-  Effect.catchTag("ParseError", () => Console.error("what STORE_API_URL names is not the declared API")),
-  Effect.catchTag("TokenRefusedError", (error) => Console.error(error.message))
+  // The errors of the declaration and those of the token have different tags. The program exits with code 1 on each.
+  Effect.tapErrorTag("Unauthorized", () => Console.error("The store rejects the token.")),
+  Effect.tapErrorTag("ParseError", () => Console.error("STORE_API_URL does not lead to the declared API.")),
+  Effect.tapErrorTag("TokenRefusedError", (error) => Console.error(error.message))
 )
 
-NodeRuntime.runMain(Effect.provide(program, NodeStoreAuth.layerConfig()))
+NodeRuntime.runMain(Effect.provide(program, StoreAuthLive), { disableErrorReporting: true })

@@ -1,6 +1,6 @@
 /**
- * The secret in a file, read at each acquisition: whoever rotates it writes the file, and restarts nothing. The file has
- * the name of the variable, in the folder that SECRETS_FOLDER names, as container platforms mount secrets.
+ * Reads the secret from a file at each acquisition, so that a new secret needs no restart. The file is named like the
+ * variable, in the folder SECRETS_FOLDER, as container platforms mount secrets.
  */
 import { PlatformConfigProvider } from "@effect/platform"
 import { NodeContext, NodeRuntime } from "@effect/platform-node"
@@ -8,7 +8,7 @@ import { AuthorizedHttpClient, ClientCredentials } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { Config, Console, Effect, Layer, Schedule } from "effect"
 
-/** What is not in the environment is looked for in the folder, anew each time. */
+/** Reads a variable from the folder, each time anew, if the environment does not set it. */
 const SecretsLive = Layer.unwrapEffect(
   Effect.map(
     Config.string("SECRETS_FOLDER"),
@@ -19,15 +19,19 @@ const SecretsLive = Layer.unwrapEffect(
 const StoreAuthLive = NodeStoreAuth.layerConfig({
   authUrl: Config.string("STORE_API_AUTH_URL"),
   apiUrl: Config.string("STORE_API_URL"),
+  // The value of this option is the effect itself. The library runs it whenever it acquires a token.
   credentials: Config.succeed(ClientCredentials.fromConfig())
 }).pipe(Layer.provide(SecretsLive))
 
 const call = Effect.gen(function*() {
   const client = yield* AuthorizedHttpClient.AuthorizedHttpClient
   const { status } = yield* client.get("/orders")
-  return `the store answers ${status}`
-}).pipe(Effect.catchAll((error) => Effect.succeed(`${error._tag}: ${error.message}`)))
+  yield* Console.log(`GET /orders: ${status}`)
+}).pipe(
+  // A worker goes on: the next rotation may bring a secret that works.
+  Effect.catchAll((error) => Console.error(`${error._tag}: ${error.message}`))
+)
 
-const program = Effect.repeat(Effect.flatMap(call, Console.log), Schedule.spaced("250 millis"))
+const program = Effect.repeat(call, Schedule.spaced("250 millis"))
 
 NodeRuntime.runMain(Effect.provide(program, StoreAuthLive))

@@ -1,6 +1,6 @@
 /**
- * A server that calls the store's API for each request, and tells whether it lives (`/health`) and whether it can call the
- * store (`/ready`). SIGTERM ends it: what is in flight is answered first.
+ * A server that calls the store for each request. `/health` reports whether it runs, `/ready` whether it can acquire a token.
+ * On SIGTERM it answers the requests in flight, and then exits.
  */
 import { createServer } from "node:http"
 import { HttpRouter, HttpServer, HttpServerResponse } from "@effect/platform"
@@ -10,25 +10,28 @@ import { NodeStoreAuth } from "@store-api/platform-node"
 import { Config, Effect, Layer } from "effect"
 import { health } from "./recipes/health.js"
 
+const StoreAuthLive = NodeStoreAuth.layerConfig()
+
+const badGateway = HttpServerResponse.json({ error: "the store cannot process this request" }, { status: 502 })
+
 const order = Effect.gen(function*() {
   const { id = "" } = yield* HttpRouter.params
   const client = yield* AuthorizedHttpClient.AuthorizedHttpClient
   const response = yield* client.get(`/orders/${encodeURIComponent(id)}`)
-  const body = yield* response.json
-  // A word on our credentials: whoever called us would take it for one on theirs.
+  // These concern the credentials of this server, not those of its caller. The body need not be JSON.
   if (response.status === 401 || response.status === 403) {
-    yield* Effect.logWarning(`the store answers ${response.status} to our token`)
-    return yield* HttpServerResponse.json({ error: "the store refused this server" }, { status: 502 })
+    yield* Effect.logError(`The store rejects the token of this server (status ${response.status}).`)
+    return yield* badGateway
   }
-  return yield* HttpServerResponse.json(body, { status: response.status })
+  return yield* HttpServerResponse.json(yield* response.json, { status: response.status })
 }).pipe(
-  // Ours to mend, and over in a while: whoever called us may come again.
-  Effect.catchIf(AccessTokenError.isAccessTokenError, (error) =>
+  // The caller may try again later. Other errors of the token need a person.
+  Effect.catchIf(AccessTokenError.isTransient, (error) =>
     Effect.zipRight(
-      Effect.logWarning(error.message),
+      Effect.logWarning(error),
       HttpServerResponse.json({ error: "the store cannot be reached" }, { status: 503 })
     )),
-  Effect.catchAll(() => HttpServerResponse.json({ error: "the store did not answer" }, { status: 502 }))
+  Effect.catchAll((error) => Effect.zipRight(Effect.logError(error), badGateway))
 )
 
 const router = HttpRouter.get(health, "/orders/:id", order)
@@ -39,8 +42,8 @@ const ServerLive = HttpServer.serve(router).pipe(
     port: Config.withDefault(Config.integer("PORT"), 8080),
     host: Config.succeed("127.0.0.1")
   })),
-  // Last, so that it ends after the server, which waits for what is in flight.
-  Layer.provide(NodeStoreAuth.layerConfig())
+  // Provided last, so that it shuts down after the server, which waits for the requests in flight.
+  Layer.provide(StoreAuthLive)
 )
 
 NodeRuntime.runMain(Layer.launch(ServerLive))

@@ -1,4 +1,4 @@
-/** Two stores in one process: a token each, and the metrics of each under its name. */
+/** Uses two stores in one process. Each has its own token, cooldown and metrics. */
 import { NodeRuntime } from "@effect/platform-node"
 import { AccessTokenMetrics, AuthorizedHttpClient } from "@store-api/core"
 import { Console, Effect, Metric } from "effect"
@@ -11,8 +11,7 @@ const call = (store: string) =>
     yield* Console.log(`${store}: ${status}`)
   }).pipe(
     Effect.provide(Stores.get(store)),
-    // One store that is out of order is no affair of the other.
-    Effect.catchAll((error) => Console.log(`${store}: ${error._tag}`))
+    Effect.tapError((error) => Console.log(`${store}: ${error._tag}`))
   )
 
 const acquired = (store: string) =>
@@ -23,8 +22,10 @@ const acquired = (store: string) =>
 
 const program = Effect.gen(function*() {
   const stores = ["north", "south"]
-  yield* Effect.forEach([...stores, ...stores], call)
+  // Calls both stores, even if one of them fails. The program then exits with code 1.
+  const calls = yield* Effect.exit(Effect.validateAll([...stores, ...stores], call))
   yield* Effect.forEach(stores, acquired)
+  yield* calls
 })
 
-NodeRuntime.runMain(Effect.provide(program, Stores.Default))
+NodeRuntime.runMain(Effect.provide(program, Stores.Default), { disableErrorReporting: true })

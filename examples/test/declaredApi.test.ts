@@ -4,8 +4,8 @@ import { AuthorizedHttpClient } from "@store-api/core"
 import { Emulator } from "@store-api/emulator"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { Effect, Layer, Ref } from "effect"
-import { plainStoreClient, StoreApi, storeClient } from "../src/declaredApi.js"
-import * as DeclaredServer from "../src/declaredServer.js"
+import { plainStoreClient, StoreApi, storeClient } from "../src/declared/api.js"
+import * as DeclaredServer from "../src/declared/server.js"
 import { tokenRequests } from "./support/program.js"
 
 const setup = Effect.gen(function*() {

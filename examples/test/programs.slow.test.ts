@@ -1,4 +1,4 @@
-/** The examples, run as a user runs them: what each says, and what it sends meanwhile. */
+/** Runs each example as a user does, and checks its output and the requests that it sends. */
 import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -12,7 +12,7 @@ import { eventually, fetched } from "./support/scrape.js"
 
 const root = join(import.meta.dirname, "..", "..")
 
-/** The secrets of the token requests, in their order; of neighbours that are the same, one. */
+/** The secrets of the token requests in order, without repetitions. */
 const secretsUsed = (emulator: Emulator.Service) =>
   Effect.map(emulator.requests, (all) =>
     all.filter(({ kind }) => kind === "token")
@@ -55,7 +55,7 @@ describe("examples", { timeout: 60_000 }, () => {
       assert.match(refused.output, /TokenRefusedError.*check the client id and secret/)
     }))
 
-  it.scopedLive("HttpApiClient: an order is placed and listed; a refusal, and another API, are told apart", () =>
+  it.scopedLive("HttpApiClient: places and lists an order; reports a refusal and another API with different errors", () =>
     Effect.gen(function*() {
       const store = yield* start("declaredStore", {})
       yield* store.says("STORE_API_CLIENT_SECRET")
@@ -66,16 +66,17 @@ describe("examples", { timeout: 60_000 }, () => {
       )
       assert.lengthOf(Object.keys(variables), 4)
       const { output, status } = yield* run("httpApiClient", variables)
-      deepStrictEqual([status, output], [0, "order 1: a chair\n1 in all\n"])
+      deepStrictEqual([status, output], [0, "order 1: a chair\norders in all: 1\n"])
       const refused = yield* run("httpApiClient", { ...variables, STORE_API_CLIENT_SECRET: "another+invented+secret" })
+      assert.strictEqual(refused.status, 1)
       assert.match(refused.output, /^The token endpoint refused .* \(status 401.*\n$/)
       const another = yield* run("httpApiClient", variablesOf(yield* Emulator.make()))
-      deepStrictEqual([another.status, another.output], [0, "what STORE_API_URL names is not the declared API\n"])
+      deepStrictEqual([another.status, another.output], [1, "STORE_API_URL does not lead to the declared API.\n"])
       yield* store.signal("SIGTERM")
       yield* store.ended
     }))
 
-  it.scopedLive("two stores: a token each, counted each; one that is down is no affair of the other", () =>
+  it.scopedLive("two stores: each has its token and its metrics, and works when the other fails", () =>
     Effect.gen(function*() {
       const [north, south] = yield* Effect.all([Emulator.make(), Emulator.make()])
       const variables = { ...variablesOf(north, "NORTH"), ...variablesOf(south, "SOUTH") }
@@ -87,20 +88,20 @@ describe("examples", { timeout: 60_000 }, () => {
       deepStrictEqual([yield* tokenRequests(north), yield* tokenRequests(south)], [1, 1])
       yield* south.fail(Fault.status(400))
       const one = yield* run("twoStores", variables)
-      deepStrictEqual([one.status, one.output.trim().split("\n")], [0, [
+      deepStrictEqual([one.status, one.output.trim().split("\n")], [1, [
         ...["north: 200", "south: TokenRefusedError", "north: 200", "south: TokenRefusedError"],
         ...["north: tokens acquired: 1", "south: tokens acquired: 0"]
       ]])
     }))
 
-  it.scopedLive("a rotating secret: the file is written anew, the program goes on", () =>
+  it.scopedLive("rotating secret: the program uses the new content of the file without a restart", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make()
       const folder = yield* Effect.acquireRelease(
         Effect.sync(() => mkdtempSync(join(tmpdir(), "secrets-"))),
         (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
       )
-      /** As those do who rotate: whoever reads sees the one or the other, and no half. */
+      /** Replaces the file in one step: a reader sees either the former secret or the new one. */
       const rotate = (secret: string) => {
         writeFileSync(join(folder, "next"), `${secret}\n`, { mode: 0o600 })
         renameSync(join(folder, "next"), join(folder, "STORE_API_CLIENT_SECRET"))
@@ -111,12 +112,12 @@ describe("examples", { timeout: 60_000 }, () => {
       const program = yield* start("rotatingSecret", { ...variables, SECRETS_FOLDER: folder })
       yield* program.says("TokenRefusedError: ")
       rotate(secret)
-      yield* program.says("the store answers 200")
+      yield* program.says("GET /orders: 200")
       deepStrictEqual(yield* secretsUsed(emulator), [yesterday, secret])
-      // A rotation to what is wrong: seen as soon as another token is needed, and not before.
+      // A wrong secret fails only when another token is needed.
       rotate(tomorrow)
       yield* emulator.revoke()
-      yield* program.says("the store answers 401")
+      yield* program.says("GET /orders: 401")
       deepStrictEqual(yield* secretsUsed(emulator), [yesterday, secret, tomorrow])
       const output = yield* program.output
       assert.notInclude(output, "an-invented-secret")
@@ -125,7 +126,7 @@ describe("examples", { timeout: 60_000 }, () => {
       yield* program.ended
     }))
 
-  it.scopedLive("a server: a call of the store for each request, its health, and its end", () =>
+  it.scopedLive("server: calls the store for each request, reports its health, and answers requests in flight on SIGTERM", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make()
       const program = yield* start("server", { ...variablesOf(emulator), PORT: "0" })
@@ -145,29 +146,29 @@ describe("examples", { timeout: 60_000 }, () => {
       assert.include(answers[7]?.text ?? "", "\"path\":\"/orders/7\"")
       assert.strictEqual(yield* tokenRequests(emulator), 1)
       assert.include((yield* fetched(`${url}/health`)).text, "\"state\":\"Fresh\"")
-      // What concerns whoever called is handed on; a word on the server's own credentials is not.
+      // Passes on errors that concern the caller, and none that concern the credentials of the server.
       for (const [theirs, ours] of [[404, 404], [422, 422], [403, 502]] as const) {
         const word = "an invented word of the store"
         yield* emulator.fail(Fault.status(theirs, { on: "api", body: JSON.stringify({ word }) }))
         const { status, text } = yield* fetched(`${url}/orders/1`)
         deepStrictEqual([status, text.includes(word)], [ours, ours === theirs], String(theirs))
       }
-      // No token can be had any more.
+      // No token is available.
       yield* emulator.fail(Fault.status(400, { times: 100 }))
       yield* emulator.revoke()
       const unauthorized = yield* fetched(`${url}/orders/1`)
       deepStrictEqual([unauthorized.status, JSON.parse(unauthorized.text)], [
         502,
-        { error: "the store refused this server" }
+        { error: "the store cannot process this request" }
       ])
       const failing = yield* fetched(`${url}/orders/1`)
-      assert.strictEqual(failing.status, 503)
+      assert.strictEqual(failing.status, 502)
       const ready = yield* fetched(`${url}/ready`)
       deepStrictEqual([ready.status, JSON.parse(ready.text)], [503, { error: "TokenRefusedError" }])
-      assert.strictEqual((yield* fetched(`${url}/health`)).status, 200, "a restart would mend nothing")
+      assert.strictEqual((yield* fetched(`${url}/health`)).status, 200, "a restart would not help")
       yield* emulator.clearFaults
       yield* eventually(fetched(`${url}/orders/1`), ({ status }) => status === 200)
-      // In flight when the signal comes: answered.
+      // A request in flight when the signal comes gets its response.
       yield* emulator.clearRequests
       yield* emulator.fail(Fault.delay("1 second", { on: "api" }))
       const inFlight = yield* Effect.fork(fetched(`${url}/orders/2`))
@@ -178,9 +179,9 @@ describe("examples", { timeout: 60_000 }, () => {
       deepStrictEqual(yield* secretsIn(emulator, output, ...answers.map(({ text }) => text)), [])
     }))
 
-  it.scoped("graceful shutdown: the order in hand is ended, no other begun, the tokens outlast it", () =>
+  it.scoped("graceful shutdown: finishes the current order, starts no other, and can still call the API", () =>
     Effect.gen(function*() {
-      // By a clock that stands still: from the second on, orders are answered when the test says so.
+      // The clock stands still, so that the test decides when the second order gets its response.
       const emulator = yield* Emulator.make()
       const answered = Effect.zipRight(
         TestClock.adjust("1 minute"),
@@ -191,20 +192,21 @@ describe("examples", { timeout: 60_000 }, () => {
         Fault.delay("1 minute", { on: "api", times: 100 })
       ])
       const program = yield* start("gracefulShutdown", variablesOf(emulator))
-      yield* TestServices.provideLive(program.says("order 2: begun"))
+      yield* TestServices.provideLive(
+        eventually(emulator.requests, (all) => all.filter(({ kind }) => kind === "api").length === 2)
+      )
       yield* program.signal("SIGTERM")
-      yield* TestServices.provideLive(program.says("told to stop"))
+      yield* TestServices.provideLive(program.says("shutting down"))
       const { output } = yield* Effect.raceFirst(program.ended, Effect.forever(answered))
       deepStrictEqual(output.trim().split("\n"), [
-        ...["order 1: begun", "order 1: 200", "order 2: begun"],
-        ...["told to stop: no further order is begun", "order 2: 200"],
-        "tokens and connections are given back"
+        ...["/orders/1: 200", "shutting down: no further order"],
+        ...["/orders/2: 200", "/sign-off: 200"]
       ])
       yield* TestServices.provideLive(eventually(emulator.connections, (open) => open === 0))
     }))
 
   it.scopedLive.skipIf(isLeftOut)(
-    "a fleet: three processes on one Redis, one token; without Redis one each",
+    "fleet: three processes share one token through Redis, and acquire one each without Redis",
     () =>
       Effect.gen(function*() {
         const emulator = yield* Emulator.make()
@@ -212,12 +214,12 @@ describe("examples", { timeout: 60_000 }, () => {
         const variables = { ...variablesOf(emulator), STORE_API_REDIS_URL: redis.url }
         const fleet = Effect.all(Array.from({ length: 3 }, () => run("fleet", variables)), { concurrency: 3 })
         const together = yield* fleet
-        for (const { output } of together) assert.match(output, /^200, with the token that dies at \S+Z\n$/)
+        for (const { output } of together) assert.match(output, /^200, with the token that expires at \S+Z\n$/)
         assert.strictEqual(new Set(together.map(({ output }) => output)).size, 1)
         assert.strictEqual(yield* tokenRequests(emulator), 1)
         yield* redis.stop
         const alone = yield* fleet
-        for (const { output } of alone) assert.include(output, "200, with the token that dies at")
+        for (const { output } of alone) assert.include(output, "200, with the token that expires at")
         assert.strictEqual(yield* tokenRequests(emulator), 4)
       })
   )

@@ -18,7 +18,7 @@ export class Unauthorized extends Schema.TaggedError<Unauthorized>()(
   HttpApiSchema.annotations({ status: 401 })
 ) {}
 
-/** The API as the store declares it: each endpoint wants a bearer token. */
+/** Every endpoint of the API needs a bearer token. */
 export class Bearer extends HttpApiMiddleware.Tag<Bearer>()("example/Bearer", {
   failure: Unauthorized,
   security: { bearer: HttpApiSecurity.bearer }
@@ -36,13 +36,13 @@ export class StoreApi extends HttpApi.make("store")
 {}
 
 /**
- * The derived client over the authorized one, which joins paths to its `apiUrl`. A `baseUrl` here would replace that, path
- * included.
+ * The derived client over the authorized client, which joins paths to its `apiUrl`. Do not set `baseUrl` here: it would
+ * replace `apiUrl` and its path.
  */
 export const storeClient = Effect.flatMap(
   AuthorizedHttpClient.AuthorizedHttpClient,
   (httpClient) => HttpApiClient.makeWith(StoreApi, { httpClient })
 )
 
-/** The same for code that knows only the plain `HttpClient`, which `AuthorizedHttpClient.layerHttpClient` provides. */
+/** The same over the plain `HttpClient` that `AuthorizedHttpClient.layerHttpClient` provides. */
 export const plainStoreClient = (baseUrl: string) => HttpApiClient.make(StoreApi, { baseUrl })

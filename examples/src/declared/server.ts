@@ -1,12 +1,12 @@
-/** The store that declares the API: a server of it, beside a token service. declaredStore.ts starts both. */
+/** A server of the declared API. It accepts the tokens of an emulator. */
 import { createServer } from "node:http"
 import { HttpApiBuilder, HttpServer } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
 import type { Emulator } from "@store-api/emulator"
 import { DateTime, Effect, Layer, Redacted, Ref } from "effect"
-import { Bearer, Order, StoreApi, Unauthorized } from "./declaredApi.js"
+import { Bearer, Order, StoreApi, Unauthorized } from "./api.js"
 
-/** A server of the declared API that lets in the tokens of the emulator while they live. */
+/** Accepts tokens that the emulator has issued and that have neither expired nor been revoked. */
 const layer = (emulator: Emulator.Service, orders: Ref.Ref<ReadonlyArray<Order>>) =>
   HttpApiBuilder.serve().pipe(
     Layer.provide(HttpApiBuilder.api(StoreApi)),
@@ -32,7 +32,7 @@ const layer = (emulator: Emulator.Service, orders: Ref.Ref<ReadonlyArray<Order>>
     Layer.provideMerge(NodeHttpServer.layer(createServer, { port: 0, host: "127.0.0.1" }))
   )
 
-/** Where it listens, and what it was told. Gone with the scope. */
+/** Its URL, and the orders that it received. The server stops with the scope. */
 export const make = (emulator: Emulator.Service) =>
   Effect.gen(function*() {
     const orders = yield* Ref.make<ReadonlyArray<Order>>([])

@@ -33,18 +33,18 @@ interface Evidence {
   readonly hasNot?: ReadonlyArray<string | RegExp>
 }
 
-const renewed = "renewed before its end"
+const renewed = "renewed before expiry"
 const failed = "after a failed renewal"
 const without = "without a token, after a failure"
 const unauthorized = "an API answers 401"
 const goes = "where the token may go"
 const redirected = "redirect of the token request"
 const retries = "retries of the token request"
-const asText = "`expires_in` as text"
+const asText = "`expires_in` as a string"
 const tokenType = "`token_type` `BearerToken`"
 const inBody = "credentials in the body"
-const log = "secrets on its console"
-const margins = "margins of a short life"
+const log = "secrets in its output"
+const margins = "margins of a short lifetime"
 const shared = "shared between processes"
 
 const evidence: ReadonlyArray<Evidence> = [
@@ -264,7 +264,7 @@ describe("docs/explanation/comparison.md", () => {
 
   it("says something of a library only where a line is named, or it is the user's affair", () => {
     const known = new Set(evidence.map(({ of }) => of.join(", ")))
-    for (const heading of ["Keeping a token", "Getting and sending it"]) {
+    for (const heading of ["Caching a token", "Acquiring and sending it"]) {
       const [head = ""] = textOf(heading).split("\n").filter((line) => line.startsWith("|"))
       const libraries = head.split("|").slice(3, -1).map((cell) => codes(cell)[0] ?? "")
       assert.lengthOf(libraries, 5)

@@ -7,7 +7,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Effect, Redacted, TestClock, TestServices } from "effect"
 import { isLeftOut, redisServer } from "../../packages/redis/test/support/redisServer.js"
-import { run, secretsIn, start, tokenRequests, variablesOf } from "./support/program.js"
+import { freePort, run, secretsIn, start, tokenRequests, variablesOf } from "./support/program.js"
 import { eventually, fetched } from "./support/scrape.js"
 
 const root = join(import.meta.dirname, "..", "..")
@@ -38,7 +38,7 @@ describe("examples", { timeout: 60_000 }, () => {
     }
   })
 
-  it.scopedLive("quick start: a call; without its variables, the names of all of them", () =>
+  it.scopedLive("quick start: a call; without its variables, the names of all of them; a wrong secret and an unreachable endpoint are told apart", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make()
       const { output, status } = yield* run("quickStart", variablesOf(emulator))
@@ -53,6 +53,11 @@ describe("examples", { timeout: 60_000 }, () => {
       const refused = yield* run("quickStart", { ...variablesOf(emulator), STORE_API_CLIENT_SECRET: "another" })
       assert.strictEqual(refused.status, 1)
       assert.match(refused.output, /TokenRefusedError.*check the client id and secret/)
+      assert.include(refused.output, "Correct STORE_API_CLIENT_ID or STORE_API_CLIENT_SECRET.")
+      const url = `http://127.0.0.1:${yield* freePort}`
+      const unreachable = yield* run("quickStart", { ...variablesOf(emulator), STORE_API_AUTH_URL: url })
+      assert.strictEqual(unreachable.status, 1)
+      assert.match(unreachable.output, /Run the program again later\.[^]*TokenRequestError/)
     }))
 
   it.scopedLive("HttpApiClient: places and lists an order; reports a refusal and another API with different errors", () =>

@@ -8,6 +8,7 @@
  * @since 0.1.0
  */
 import * as DateTime from "effect/DateTime"
+import * as Equal from "effect/Equal"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 
@@ -547,7 +548,7 @@ export const retryAt = (error: unknown): Option.Option<DateTime.Utc> =>
  */
 export const withRetryAt = (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
   const allowed = isPermanent(error) ? Option.none() : retryAt
-  return Option.isNone(allowed) && Option.isNone(error.retryAt)
+  return Equal.equals(allowed, error.retryAt)
     ? error
     // Each class takes the fields of its own error, which the compiler cannot tell of a union.
     : new classes[error._tag]({ ...error, retryAt: allowed } as never)

@@ -201,6 +201,9 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
         : getNotFresh
     })
 
+    const look = <A, E>(use: (current: tokenState.State, instant: Instant) => Effect.Effect<A, E>) =>
+      Effect.flatMap(Ref.get(state), (current) => use(current, now()))
+
     /** Neither an interruption nor the end of the scope separates the state that says "acquiring" from the acquisition. */
     const startOrJoin = (
       event: typeof tokenState.get | typeof tokenState.refresh
@@ -210,75 +213,64 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
           Effect.getFiberRefs,
           (caller) =>
             Effect.flatMap(Ref.modify(state, (current) => event(current, now())), (outcome) => {
-              if (outcome._tag !== "Start") return restore(join(outcome))
-              launch(acquire(outcome.acquisition), caller)
-              return restore(serveOrWait(outcome.then))
+              if (outcome._tag === "Fail") return Effect.fail(outcome.error)
+              if (outcome._tag === "Start") launch(acquire(outcome.acquisition), caller)
+              if (outcome._tag === "Wait") measure.joined()
+              return restore(serveOrWait(outcome._tag === "Start" ? outcome.then : outcome))
             })
         )
       )
 
     const getNotFresh = startOrJoin(tokenState.get)
 
-    /** What a caller does that has not started an acquisition. If it waits, it joins another caller's. */
-    const join = (outcome: Exclude<tokenState.Outcome, tokenState.Start>) => {
-      if (outcome._tag === "Fail") return Effect.fail(outcome.error)
-      if (outcome._tag === "Wait") measure.joined()
-      return serveOrWait(outcome)
-    }
-
-    const serveOrWait = (outcome: tokenState.Serve | tokenState.Wait): Effect.Effect<AccessToken, AccessTokenError> =>
-      outcome._tag === "Serve"
-        ? outcome.held.window.answer
-        : Option.match(outcome.fallback, {
-          onNone: () => completed(outcome),
-          onSome: (held) => completedOr(outcome, held)
-        })
-
-    /** A caller gives up a renewal that hangs, to have the full time for an acquisition of its own. */
-    const result = (acquisition: tokenState.Acquisition) =>
-      Effect.flatMap(Ref.get(state), (current) => {
-        const completion = Deferred.await(acquisition.completion)
-        if (Option.isNone(acquisition.renewalOf)) return completion
-        const { withToken, withoutToken } = longestWaitForRenewal
-        const givingUp = clock.sleep(tokenState.hasValidToken(current, now()) ? withToken : withoutToken).pipe(
-          Effect.zipRight(giveUp(acquisition)),
-          Effect.zipRight(Effect.never)
-        )
-        return Effect.raceFirst(Effect.interruptible(completion), Effect.interruptible(givingUp))
-      })
+    const serveOrWait = (outcome: tokenState.Serve | tokenState.Wait) =>
+      outcome._tag === "Serve" ? outcome.held.window.answer : wait(outcome)
 
     /**
-     * Waits for an acquisition. A caller of `get` does not receive the failure of a renewal, which may have begun long ago,
-     * as in a process that was frozen: it gets a valid token, or starts an acquisition. A caller of `refresh` receives it
-     * while the token that was to be renewed is valid.
+     * Waits for an acquisition. When a renewal fails or takes long, the caller gets the cached token while it is valid. A
+     * caller of `get` does not receive the failure of a renewal, which may have begun long ago, as in a process that was
+     * frozen: it starts an acquisition. A caller of `refresh` receives it while the token that was to be renewed is valid.
      */
-    const completed = ({ acquisition, mustBeNew }: tokenState.Wait): Effect.Effect<AccessToken, AccessTokenError> =>
-      Effect.matchCauseEffect(result(acquisition), {
-        onFailure: (cause) =>
-          Effect.flatMap(Ref.get(state), (current) =>
-            Option.match(acquisition.renewalOf, {
-              onNone: () => Effect.failCause(cause),
-              onSome: (held) => mustBeNew && tokenState.isServed(current, held, now()) ? Effect.failCause(cause) : get
-            })),
-        onSuccess: (held) => {
-          const instant = now()
-          return isLive(held, instant) ? held.window.answer : Effect.fail(expiredError(held, instant))
+    const wait = (
+      { acquisition, fallback, mustBeNew }: tokenState.Wait
+    ): Effect.Effect<AccessToken, AccessTokenError> =>
+      Effect.flatMap(resultWithin(acquisition, fallback), (exit) =>
+        look((current, instant) => {
+          const isServed = (held: Held) => tokenState.isServed(current, held, instant)
+          if (exit !== undefined && Exit.isSuccess(exit)) {
+            const held = exit.value
+            return isLive(held, instant) ? held.window.answer : Effect.fail(expiredError(held, instant, "Elapsed"))
+          }
+          const served = Option.filter(fallback, isServed)
+          if (Option.isSome(served)) return served.value.window.answer
+          const mayFail = Option.match(acquisition.renewalOf, {
+            onNone: () => true,
+            onSome: (held) => mustBeNew && isServed(held)
+          })
+          return exit !== undefined && mayFail ? Effect.failCause(exit.cause) : get
+        }))
+
+    /**
+     * The result of an acquisition, or `undefined` when waiting took half of what is left of the cached token. A caller
+     * without one gives up a renewal that hangs, to have the full time for an acquisition of its own.
+     */
+    const resultWithin = (acquisition: tokenState.Acquisition, fallback: Option.Option<Held>) =>
+      look((current, instant) => {
+        const completion = Effect.exit(Deferred.await(acquisition.completion))
+        if (Option.isSome(fallback)) {
+          return within(Duration.millis(halfOfRemaining(fallback.value, instant)), completion, Effect.void)
         }
+        if (Option.isNone(acquisition.renewalOf)) return completion
+        const { withToken, withoutToken } = longestWaitForRenewal
+        const longest = tokenState.hasValidToken(current, instant) ? withToken : withoutToken
+        return within(longest, completion, Effect.zipRight(giveUp(acquisition), completion))
       })
 
-    /** Waits for a renewal, at most 20 s and half of what is left of the cached token; then, or if it fails, serves that. */
-    const completedOr = (wait: tokenState.Wait, held: Held): Effect.Effect<AccessToken, AccessTokenError> =>
-      // Interruptible, also for a caller who is not: a race waits until its loser has ended.
+    /** Interruptible, also for a caller who is not: a race waits until its loser has ended. */
+    const within = <A, B>(duration: Duration.Duration, effect: Effect.Effect<A>, otherwise: Effect.Effect<B>) =>
       Effect.raceFirst(
-        Effect.interruptible(Effect.exit(completed(wait))),
-        Effect.interruptible(Effect.as(clock.sleep(Duration.millis(halfOfRemaining(held, now()))), undefined))
-      ).pipe(
-        Effect.flatMap((exit) =>
-          Effect.flatMap(Ref.get(state), (current) => {
-            if (exit !== undefined && Exit.isSuccess(exit)) return exit
-            return tokenState.isServed(current, held, now()) ? held.window.answer : exit ?? get
-          })
-        )
+        Effect.interruptible(effect),
+        Effect.interruptible(Effect.zipRight(clock.sleep(duration), otherwise))
       )
 
     /** An acquisition from its start to its end. Its time limit, a caller that gives it up, or the end of the scope ends it early. */
@@ -306,12 +298,11 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
           // A value from a source that is not a token makes `land` throw: then that is the defect.
           Effect.catchAllDefect(land(acquisition, exit), (defect) => land(acquisition, Exit.die(defect)))
         ),
-        Effect.flatMap(Effect.transposeMapOption((landed) =>
-          Effect.flatMap(
-            Ref.get(state),
-            (current) => report(acquisition, landed, tokenState.hasValidToken(current, now()))
+        Effect.flatMap(
+          Effect.transposeMapOption((landed) =>
+            look((current, instant) => report(acquisition, landed, tokenState.hasValidToken(current, instant)))
           )
-        )),
+        ),
         // A logger that throws does not change the result.
         Effect.catchAllDefect(() => Effect.void),
         Effect.uninterruptible
@@ -333,14 +324,12 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
 
     return AccessTokenProvider.of({
       get,
-      current: Effect.flatMap(Ref.get(state), (current) => {
+      current: look((current, instant) => {
         if (current._tag !== "Holding") return Effect.succeedNone
-        const instant = now()
-        return isLive(current.held, instant)
-          ? Effect.succeedSome(current.held.token)
-          : Effect.fail(
-            expiredError(current.held, instant, Option.map(tokenState.cooldown(current, instant), ({ until }) => until))
-          )
+        const { held } = current
+        if (isLive(held, instant)) return Effect.succeedSome(held.token)
+        const retryAt = Option.map(tokenState.cooldown(current, instant), ({ until }) => until)
+        return Effect.fail(expiredError(held, instant, "Elapsed", retryAt))
       }),
       refresh: startOrJoin(tokenState.refresh),
       invalidate: (token) =>
@@ -495,6 +484,6 @@ const statusOf = (state: tokenState.State, now: Instant): ProviderStatus =>
     : {
       state: tokenState.tokenStateOf(state, now),
       expiresAt: state._tag === "Holding" ? Option.some(state.held.token.expiresAt) : Option.none(),
-      acquiring: state.activity._tag === "Acquiring",
-      cooldown: tokenState.cooldown(state, now)
+      acquiring: state.activity._tag === "Acquisition",
+      cooldown: Option.map(tokenState.cooldown(state, now), ({ error, until }) => ({ until, error: error._tag }))
     }

@@ -61,7 +61,8 @@ export const hold = (
     startedAt.monotonic + (expiresAt - startedAt.wall),
     now.monotonic + (expiresAt - now.wall),
     now.monotonic + life,
-    ...Option.toArray(Option.filter(last, (last) => sameValue(last.token, token) && !diesLater(token, last.token)))
+    ...Option.toArray(last)
+      .filter((last) => sameValue(last.token, token) && !diesLater(token, last.token))
       .map((last) => last.diesAt)
   )
   return {
@@ -77,48 +78,36 @@ export const hold = (
   }
 }
 
+const remaining = ({ diesAt, token }: Held, now: Instant): number =>
+  Math.min(token.expiresAt.epochMillis - now.wall, diesAt - now.monotonic)
+
 /** The state of a token by both clocks. */
-export const stateOf = ({ diesAt, margins, token }: Held, now: Instant): tokenPolicy.TokenState =>
-  Option.isSome(tokenPolicy.expiredReason(token, now.wall))
+export const stateOf = (held: Held, now: Instant): tokenPolicy.TokenState =>
+  Option.isSome(tokenPolicy.expiredReason(held.token, now.wall))
     ? "Expired"
-    : tokenPolicy.stateOf(margins, Math.min(token.expiresAt.epochMillis - now.wall, diesAt - now.monotonic))
+    : tokenPolicy.stateOf(held.margins, remaining(held, now))
 
 export const isLive = (held: Held, now: Instant): boolean => stateOf(held, now) !== "Expired"
 
 /** Half of what is left of a token, at most 20 s, in whole milliseconds: no caller waits longer for its renewal. */
-export const halfOfRemaining = ({ diesAt, token }: Held, now: Instant): number =>
-  Math.min(Math.floor(Math.min(token.expiresAt.epochMillis - now.wall, diesAt - now.monotonic) / 2), 20_000)
+export const halfOfRemaining = (held: Held, now: Instant): number =>
+  Math.min(Math.floor(remaining(held, now) / 2), 20_000)
 
-/** Why the held token is past its life; what only the monotonic clock says is `Elapsed`. */
+/** The error of a token that one of the clocks says has expired. `elapsed`: the reason, unless the wall clock moved back. */
 export const expiredError = (
-  held: Held,
-  now: Instant,
-  retryAt: Option.Option<DateTime.Utc> = Option.none()
-): TokenExpiredError =>
-  expired(
-    held,
-    now,
-    Option.getOrElse(tokenPolicy.expiredReason(held.token, now.wall), () => "Elapsed" as const),
-    retryAt
-  )
-
-/** Why a token just received is past its life. */
-export const receivedDead = (held: Held, now: Instant): TokenExpiredError =>
-  expired(
-    held,
-    now,
-    Option.contains(tokenPolicy.expiredReason(held.token, now.wall), "ClockMovedBack")
-      ? "ClockMovedBack"
-      : "DeadOnArrival",
-    Option.none()
-  )
-
-const expired = (
   { token }: Held,
   now: Instant,
-  reason: TokenExpiredError["reason"],
-  retryAt: Option.Option<DateTime.Utc>
-) => new TokenExpiredError({ reason, expiredAt: token.expiresAt, checkedAt: DateTime.unsafeMake(now.wall), retryAt })
+  elapsed: "Elapsed" | "DeadOnArrival",
+  retryAt: Option.Option<DateTime.Utc> = Option.none()
+): TokenExpiredError => {
+  const reason = Option.filter(tokenPolicy.expiredReason(token, now.wall), (reason) => reason === "ClockMovedBack")
+  return new TokenExpiredError({
+    reason: Option.getOrElse(reason, () => elapsed),
+    expiredAt: token.expiresAt,
+    checkedAt: DateTime.unsafeMake(now.wall),
+    retryAt
+  })
+}
 
 export const sameValue = (a: AccessToken, b: AccessToken): boolean => Equal.equals(a.value, b.value)
 

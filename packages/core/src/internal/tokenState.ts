@@ -1,13 +1,12 @@
 /**
  * The provider's state machine: one pure function per event. The clocks and chance are inputs.
  *
- * The state has two parts. The token: `Empty`, `Holding`, or `Closed`, which is final. What is being done about it: `Idle`,
- * `Acquiring` or `CoolingDown`.
+ * The state has two parts. The token: `Empty`, `Holding`, or `Closed`, which is final. What is being done about it: an
+ * acquisition, or none while a cooldown lasts and afterwards.
  */
 import * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
 import * as Deferred from "effect/Deferred"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
@@ -15,13 +14,13 @@ import type { AccessToken } from "../AccessToken.js"
 import { type AccessTokenError, TokenRequestError, withRetryAt } from "../AccessTokenError.js"
 import {
   diesLater,
+  expiredError,
   type FreshWindow,
   type Held,
   hold,
   type Instant,
   isLive,
   neverFresh,
-  receivedDead,
   sameValue,
   stateOf
 } from "./heldToken.js"
@@ -29,6 +28,7 @@ import * as tokenPolicy from "./tokenPolicy.js"
 
 /** One acquisition, shared by all callers that wait for it. */
 export interface Acquisition {
+  readonly _tag: "Acquisition"
   readonly replacing: Option.Option<AccessToken>
   readonly startedAt: Instant
   /** The cached token, if it was valid and a `get` started this acquisition to renew it. */
@@ -39,28 +39,16 @@ export interface Acquisition {
   readonly completion: Deferred.Deferred<Held, AccessTokenError>
 }
 
-interface Idle {
-  readonly _tag: "Idle"
-}
-
-interface Acquiring {
-  readonly _tag: "Acquiring"
-  readonly acquisition: Acquisition
-}
-
-/** No request is sent until one of the clocks reaches these moments. Without an error, a renewal brought no progress. */
-interface CoolingDown {
-  readonly _tag: "CoolingDown"
+/** No request is sent until one of the clocks reaches these moments. Without an error, no acquisition failed. */
+interface Cooldown {
+  readonly _tag: "Cooldown"
   readonly untilWhileHolding: Instant
   readonly untilWhileFailing: Instant
   readonly error: Option.Option<AccessTokenError>
 }
 
-type Activity = Idle | Acquiring | CoolingDown
-
 /** What outlives a single token or acquisition. Moments are of the monotonic clock. */
 interface History {
-  readonly acquiredAt: number
   readonly failures: number
   readonly renewalsWithoutProgress: number
   readonly rejectedAt: number
@@ -69,25 +57,22 @@ interface History {
   readonly keepUntil: number
 }
 
+interface Closed {
+  readonly _tag: "Closed"
+  readonly window: FreshWindow
+}
+
 interface Empty {
   readonly _tag: "Empty"
   readonly window: FreshWindow
   readonly rejected: Option.Option<Held>
-  readonly activity: Activity
+  readonly activity: Acquisition | Cooldown
   readonly history: History
 }
 
-interface Holding {
+interface Holding extends Omit<Empty, "_tag" | "rejected"> {
   readonly _tag: "Holding"
-  readonly window: FreshWindow
   readonly held: Held
-  readonly activity: Activity
-  readonly history: History
-}
-
-interface Closed {
-  readonly _tag: "Closed"
-  readonly window: FreshWindow
 }
 
 type Open = Empty | Holding
@@ -130,15 +115,14 @@ export interface Landed {
 
 type Transition<Result> = readonly [Result, State]
 
-const idle: Activity = { _tag: "Idle" }
+const longAgo: Instant = { wall: -Infinity, monotonic: -Infinity }
 
 export const initial: State = {
   _tag: "Empty",
   window: neverFresh,
   rejected: Option.none(),
-  activity: idle,
+  activity: { _tag: "Cooldown", untilWhileHolding: longAgo, untilWhileFailing: longAgo, error: Option.none() },
   history: {
-    acquiredAt: 0,
     failures: 0,
     renewalsWithoutProgress: 0,
     rejectedAt: -Infinity,
@@ -164,11 +148,10 @@ export const get = (state: State, now: Instant): Transition<Outcome> => {
 }
 
 const getWithoutToken = (state: Open, now: Instant): Transition<Wait | Start | Fail> => {
-  const { activity } = state
-  if (activity._tag === "Acquiring") return [waitFor(activity.acquisition), state]
-  const error = failingWith(activity, now)
-  return Option.isSome(error)
-    ? [{ _tag: "Fail", error: error.value }, state]
+  if (state.activity._tag === "Acquisition") return [waitFor(state.activity), state]
+  const current = cooldown(state, now)
+  return Option.isSome(current)
+    ? [{ _tag: "Fail", error: withRetryAt(current.value.error, Option.some(current.value.until)) }, state]
     : start(state, now, Option.none(), waitFor)
 }
 
@@ -177,21 +160,21 @@ const getWithToken = (
   now: Instant,
   tokenState: Exclude<tokenPolicy.TokenState, "Expired">
 ): Transition<Serve | Wait | Start> => {
-  const { activity, held, history } = state
+  const { activity, held } = state
   const serve: Serve = { _tag: "Serve", held }
   const serveOrWait = (acquisition: Acquisition): Serve | Wait =>
     tokenState === "MustWait" ? { ...waitFor(acquisition), fallback: Option.some(held) } : serve
   if (tokenState === "Fresh") return [serve, state]
-  if (activity._tag === "Acquiring") return [serveOrWait(activity.acquisition), state]
-  const tooSoon = now.monotonic < history.acquiredAt + tokenPolicy.minRenewalInterval ||
-    (activity._tag === "CoolingDown" && timeLeft(activity.untilWhileHolding, now) > 0)
-  return tooSoon ? [serve, state] : start(state, now, Option.some(held), serveOrWait)
+  if (activity._tag === "Acquisition") return [serveOrWait(activity), state]
+  return timeLeft(activity.untilWhileHolding, now) > 0
+    ? [serve, state]
+    : start(state, now, Option.some(held), serveOrWait)
 }
 
 /** A caller wants a new token. Joins an acquisition in flight, or starts one and ends the cooldown. */
 export const refresh = (state: State, now: Instant): Transition<Wait | Start | Fail> => {
   if (state._tag === "Closed") return [failClosed, state]
-  if (state.activity._tag === "Acquiring") return [waitForNew(state.activity.acquisition), state]
+  if (state.activity._tag === "Acquisition") return [waitForNew(state.activity), state]
   const history = { ...state.history, failures: 0, renewalsWithoutProgress: 0 }
   return start({ ...state, history }, now, Option.none(), waitForNew)
 }
@@ -236,49 +219,44 @@ export const land = (
   }
 ): Transition<Option.Option<Landed>> => {
   const { acquisition, chance, exit, now } = ended
-  if (state._tag === "Closed" || state.activity._tag !== "Acquiring" || state.activity.acquisition !== acquisition) {
-    return [Option.none(), state]
-  }
+  if (state._tag === "Closed" || state.activity !== acquisition) return [Option.none(), state]
   const history = wasRejected(state)
     ? { ...state.history, keepUntil: now.monotonic + state.history.rejectionInterval }
     : state.history
-  if (Exit.isFailure(exit)) return failed(policy, { ...state, history }, ended, failureOf(exit.cause))
+  const fail = (cause: Cause.Cause<AccessTokenError>) => failed(policy, { ...state, history }, ended, cause)
+  if (Exit.isFailure(exit)) return fail(exit.cause)
   const last = lastHeld(state)
   const held = hold(policy, exit.value, acquisition.startedAt, now, chance, last)
-  if (!isLive(held, now)) {
-    return failed(policy, { ...state, history }, ended, Either.left(receivedDead(held, now)))
-  }
+  if (!isLive(held, now)) return fail(Cause.fail(expiredError(held, now, "DeadOnArrival")))
   const repeated = Option.exists(last, ({ token }) => sameValue(token, exit.value))
   const progress = !Option.exists(
     last,
     (last) => isLive(last, now) && (repeated || !diesLater(exit.value, last.token))
   )
   const renewalsWithoutProgress = progress ? 0 : history.renewalsWithoutProgress + 1
+  const pause = progress
+    ? tokenPolicy.minRenewalInterval
+    : tokenPolicy.pause(policy, renewalsWithoutProgress, chance)
   return [
-    Option.some({
-      exit: Exit.succeed(held),
-      cooldown: progress ? Option.none() : Option.some("NoProgress")
-    }),
+    Option.some({ exit: Exit.succeed(held), cooldown: progress ? Option.none() : Option.some("NoProgress") }),
     {
       _tag: "Holding",
       window: held.window,
       held,
-      activity: progress ? idle : {
-        _tag: "CoolingDown",
-        untilWhileHolding: after(now, tokenPolicy.pause(policy, renewalsWithoutProgress, chance)),
+      activity: {
+        _tag: "Cooldown",
+        untilWhileHolding: after(now, pause),
         untilWhileFailing: now,
         error: Option.none()
       },
-      history: { ...history, acquiredAt: now.monotonic, failures: 0, renewalsWithoutProgress }
+      history: { ...history, failures: 0, renewalsWithoutProgress }
     }
   ]
 }
 
 /** The layer's scope ends. Returns the acquisition in flight. */
 export const close = (state: State): Transition<Option.Option<Acquisition>> => [
-  state._tag !== "Closed" && state.activity._tag === "Acquiring"
-    ? Option.some(state.activity.acquisition)
-    : Option.none(),
+  state._tag !== "Closed" && state.activity._tag === "Acquisition" ? Option.some(state.activity) : Option.none(),
   closed
 ]
 
@@ -289,6 +267,7 @@ const start = (
   then: (acquisition: Acquisition) => Serve | Wait
 ): Transition<Start> => {
   const acquisition: Acquisition = {
+    _tag: "Acquisition",
     replacing: Option.map(lastHeld(state), ({ token }) => token),
     startedAt: now,
     renewalOf,
@@ -297,7 +276,7 @@ const start = (
   }
   return [
     { _tag: "Start", acquisition, then: then(acquisition) },
-    { ...state, activity: { _tag: "Acquiring", acquisition } }
+    { ...state, activity: acquisition }
   ]
 }
 
@@ -325,26 +304,27 @@ const failed = (
   policy: tokenPolicy.TokenPolicy,
   state: Open,
   { acquisition, chance, now }: { readonly acquisition: Acquisition; readonly chance: number; readonly now: Instant },
-  failure: Either.Either<Cause.Cause<never>, AccessTokenError>
+  cause: Cause.Cause<AccessTokenError>
 ): Transition<Option.Option<Landed>> => {
-  const error = Either.match(failure, { onLeft: (error) => error, onRight: () => sourceFault("SOURCE_DEFECT") })
+  // A source that interrupted itself failed.
+  const failure = Cause.isInterruptedOnly(cause)
+    ? Option.some(sourceFault("SOURCE_INTERRUPTED"))
+    : Cause.failureOption(cause)
+  const error = Option.getOrElse(failure, () => sourceFault("SOURCE_DEFECT"))
   const failures = state.history.failures + 1
   const retryAfter = Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now.wall })
   const pauses = tokenPolicy.pauses(policy, { failures, refused: isRefusal(error), retryAfter, chance })
   const failing = Option.isSome(acquisition.renewalOf)
     ? Math.min(Math.max(retryAfter, 0), tokenPolicy.maxRetryAfter)
     : pauses.failing
-  const valid = hasValidToken(state, now)
   const untilWhileHolding = after(now, pauses.holding)
   const untilWhileFailing = after(now, failing)
-  const reported = withRetryAt(
-    error,
-    Option.some(DateTime.unsafeMake((valid ? untilWhileHolding : untilWhileFailing).wall))
-  )
-  const exit = Either.match(failure, { onLeft: () => Exit.fail(reported), onRight: Exit.failCause })
+  const until = hasValidToken(state, now) ? untilWhileHolding : untilWhileFailing
+  const reported = withRetryAt(error, Option.some(DateTime.unsafeMake(until.wall)))
+  const exit = Option.isSome(failure) ? Exit.fail(reported) : Exit.failCause(cause)
   return [Option.some({ exit, cooldown: Option.some("Failure") }), {
     ...state,
-    activity: { _tag: "CoolingDown", untilWhileHolding, untilWhileFailing, error: Option.some(reported) },
+    activity: { _tag: "Cooldown", untilWhileHolding, untilWhileFailing, error: Option.some(reported) },
     history: { ...state.history, failures }
   }]
 }
@@ -353,12 +333,6 @@ const failed = (
 const isRefusal = (error: AccessTokenError): boolean =>
   error._tag === "TokenRefusedError" &&
   (error.reason === "InvalidClient" || error.reason === "RateLimited" || error.status === 401)
-
-/** A typed failure, or the cause of a defect. A source that interrupted itself failed. */
-const failureOf = (cause: Cause.Cause<AccessTokenError>): Either.Either<Cause.Cause<never>, AccessTokenError> =>
-  Cause.isInterruptedOnly(cause)
-    ? Either.left(sourceFault("SOURCE_INTERRUPTED"))
-    : Cause.failureOrCause(cause)
 
 const sourceFault = (code: string) =>
   new TokenRequestError({ reason: "Transport", attempts: 0, code: Option.some(code) })
@@ -372,21 +346,6 @@ const after = (now: Instant, millis: number): Instant => ({
 const timeLeft = (until: Instant, now: Instant): number =>
   Math.min(until.wall - now.wall, until.monotonic - now.monotonic)
 
-/** The error for callers without a valid token during a cooldown, its `retryAt` by the current wall clock. */
-const failingWith = (activity: Activity, now: Instant): Option.Option<AccessTokenError> => {
-  if (activity._tag !== "CoolingDown") return Option.none()
-  const left = timeLeft(activity.untilWhileFailing, now)
-  if (left <= 0) return Option.none()
-  const until = Math.ceil(now.wall + left)
-  return Option.map(
-    activity.error,
-    (error) =>
-      Option.exists(error.retryAt, (at) => at.epochMillis === until)
-        ? error
-        : withRetryAt(error, Option.some(DateTime.unsafeMake(until)))
-  )
-}
-
 export const hasValidToken = (state: State, now: Instant): boolean =>
   state._tag === "Holding" && isLive(state.held, now)
 
@@ -397,13 +356,12 @@ export const isServed = (state: State, { token }: Held, now: Instant): boolean =
 export const tokenStateOf = (state: State, now: Instant): "Empty" | tokenPolicy.TokenState | "Closed" =>
   state._tag === "Holding" ? stateOf(state.held, now) : state._tag
 
-/** Until when no request is sent, and after which failure. */
+/** Until when no request is sent after a failure, by the current wall clock, and that failure. */
 export const cooldown = (state: Open, now: Instant) => {
-  if (state.activity._tag !== "CoolingDown") return Option.none()
+  if (state.activity._tag === "Acquisition") return Option.none()
   const { error, untilWhileFailing, untilWhileHolding } = state.activity
   const left = timeLeft(hasValidToken(state, now) ? untilWhileHolding : untilWhileFailing, now)
-  return left <= 0 ? Option.none() : Option.map(error, ({ _tag }) => ({
-    until: DateTime.unsafeMake(Math.ceil(now.wall + left)),
-    error: _tag
-  }))
+  return left <= 0
+    ? Option.none()
+    : Option.map(error, (error) => ({ until: DateTime.unsafeMake(Math.ceil(now.wall + left)), error }))
 }

@@ -12,10 +12,13 @@ import * as Equal from "effect/Equal"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 
+const optional = <A, I>(schema: Schema.Schema<A, I>) =>
+  Schema.optionalWith(schema, { as: "Option" }).pipe(Schema.withConstructorDefault(() => Option.none<A>()))
+
 /** When asking again makes sense: what the endpoint said, or the end of the provider's cooldown. */
-const RetryAt = Schema.optionalWith(Schema.DateTimeUtc, { as: "Option" }).pipe(
-  Schema.withConstructorDefault(() => Option.none())
-)
+const RetryAt = optional(Schema.DateTimeUtc)
+
+const OptionalText = optional(Schema.String)
 
 /**
  * What a program calls the options of this library, for messages in its own words: `{ authUrl: "--auth-url" }`. Others keep
@@ -35,10 +38,6 @@ const nameOf = (option: string, names: OptionNames): string => names[option] ?? 
 /** The end of a message: the moment from when asking again may help. */
 const retryAfter = (retryAt: Option.Option<DateTime.Utc>): string =>
   Option.match(retryAt, { onNone: () => "", onSome: (at) => ` Retry after ${DateTime.formatIso(at)}.` })
-
-const OptionalText = Schema.optionalWith(Schema.String, { as: "Option" }).pipe(
-  Schema.withConstructorDefault(() => Option.none())
-)
 
 /**
  * A token that is past its life (the specification, "States and transitions"), as something a caller can match on.
@@ -82,21 +81,15 @@ export class TokenExpiredError extends Schema.TaggedError<TokenExpiredError>("@s
 
   /** The message. It names no option. */
   describe(): string {
-    return this.sentence + retryAfter(this.retryAt)
-  }
-
-  private get sentence(): string {
     const expired = DateTime.formatIso(this.expiredAt)
-    switch (this.reason) {
-      case "Elapsed":
-        return `The access token expired at ${expired}: ask AccessTokenProvider.get for a new one.`
-      case "ClockMovedBack":
-        return "The clock of this machine was moved to before the access token was acquired, so its age is unknown: " +
-          "ask AccessTokenProvider.get for a new one."
-      case "DeadOnArrival":
-        return `The token endpoint answered with a token that was already dead at ${expired}: ` +
-          "check the clock of this machine and the expires_in that the endpoint sends."
+    const sentences = {
+      Elapsed: `The access token expired at ${expired}: ask AccessTokenProvider.get for a new one.`,
+      ClockMovedBack: "The clock of this machine was moved to before the access token was acquired, " +
+        "so its age is unknown: ask AccessTokenProvider.get for a new one.",
+      DeadOnArrival: `The token endpoint answered with a token that was already dead at ${expired}: ` +
+        "check the clock of this machine and the expires_in that the endpoint sends."
     }
+    return sentences[this.reason] + retryAfter(this.retryAt)
   }
 }
 
@@ -186,27 +179,20 @@ export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@s
 
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
-    return this.sentence(nameOf("authUrl", names)) + retryAfter(this.retryAt)
-  }
-
-  private sentence(authUrl: string): string {
+    const authUrl = nameOf("authUrl", names)
     const attempts = this.attempts === 1 ? "1 attempt" : `${this.attempts} attempts`
-    const code = Option.match(this.code, { onNone: () => "", onSome: (code) => `, ${code}` })
-    switch (this.reason) {
-      case "Transport":
-        return `The token endpoint could not be reached (${attempts}${code}): check ${authUrl}, the network and the proxy.`
-      case "Timeout":
-        return `The token endpoint did not answer in time (${attempts}${code}): try again later.`
-      case "Certificate":
-        return `The TLS certificate of the token endpoint cannot be trusted (${attempts}${code}): ` +
-          `check ${authUrl}, the clock of this machine and the certificate authorities it knows.`
-      case "Redirect":
-        return `The token endpoint redirected the request, and credentials are not sent to another URL: set ${authUrl} to its target.`
-      case "TooLarge":
-        return `The answer of the token endpoint is too large to be a token: check ${authUrl}.`
-      case "Closed":
-        return "The layer that holds the access token is closed: keep its scope open for as long as tokens are used."
+    const details = [attempts, ...Option.toArray(this.code)].join(", ")
+    const sentences = {
+      Transport: `The token endpoint could not be reached (${details}): check ${authUrl}, the network and the proxy.`,
+      Timeout: `The token endpoint did not answer in time (${details}): try again later.`,
+      Certificate: `The TLS certificate of the token endpoint cannot be trusted (${details}): ` +
+        `check ${authUrl}, the clock of this machine and the certificate authorities it knows.`,
+      Redirect: "The token endpoint redirected the request, and credentials are not sent to another URL: " +
+        `set ${authUrl} to its target.`,
+      TooLarge: `The answer of the token endpoint is too large to be a token: check ${authUrl}.`,
+      Closed: "The layer that holds the access token is closed: keep its scope open for as long as tokens are used."
     }
+    return sentences[this.reason] + retryAfter(this.retryAt)
   }
 }
 
@@ -261,32 +247,22 @@ export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@s
 
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
-    const details = [`status ${this.status}`, ...Option.toArray(this.code), ...Option.toArray(this.description)].join(
-      ", "
-    )
-    return `The token endpoint refused the request (${details}): ${this.advice(nameOf("authUrl", names))}${
-      retryAfter(this.retryAt)
-    }`
-  }
-
-  private advice(authUrl: string): string {
-    switch (this.reason) {
-      case "InvalidClient":
-        return this.changedByFormDecoding
-          ? "check the client id and secret; they hold + or %, which are sent as they are, " +
-            "and a server that form-decodes the body reads them differently."
-          : "check the client id and secret."
-      case "InvalidRequest":
-        return `check that ${authUrl} is the base of the access-token service.`
-      case "RateLimited":
-        return "ask less often."
-      case "Unavailable":
-        return "try again later."
-      case "Other":
-        return this.status === 401
-          ? `check ${authUrl}, which leads to an API that wants a token, not to the access-token service.`
-          : `check ${authUrl} and what the client is allowed to do.`
+    const authUrl = nameOf("authUrl", names)
+    const details = [`status ${this.status}`, ...Option.toArray(this.code), ...Option.toArray(this.description)]
+    const advice = {
+      InvalidClient: this.changedByFormDecoding
+        ? "check the client id and secret; they hold + or %, which are sent as they are, " +
+          "and a server that form-decodes the body reads them differently."
+        : "check the client id and secret.",
+      InvalidRequest: `check that ${authUrl} is the base of the access-token service.`,
+      RateLimited: "ask less often.",
+      Unavailable: "try again later.",
+      Other: this.status === 401
+        ? `check ${authUrl}, which leads to an API that wants a token, not to the access-token service.`
+        : `check ${authUrl} and what the client is allowed to do.`
     }
+    return `The token endpoint refused the request (${details.join(", ")}): ${advice[this.reason]}` +
+      retryAfter(this.retryAt)
   }
 }
 
@@ -496,20 +472,14 @@ export const isAccessTokenError: (error: unknown) => error is AccessTokenError =
  * @since 0.1.0
  * @category combinators
  */
-export const isTransient = (error: unknown): boolean => {
-  if (!isAccessTokenError(error)) return false
-  switch (error._tag) {
-    case "TokenExpiredError":
-      return true
-    case "TokenRequestError":
-      return error.reason === "Transport" || error.reason === "Timeout"
-    case "TokenRefusedError":
-      return error.reason === "RateLimited" || error.reason === "Unavailable"
-    case "CredentialsError":
-    case "TokenResponseError":
-      return false
-  }
-}
+export const isTransient = (error: unknown): boolean =>
+  isAccessTokenError(error) && (error._tag === "TokenExpiredError" || hasReason(error, transient))
+
+const transient: ReadonlyArray<string> = ["Transport", "Timeout", "RateLimited", "Unavailable"]
+
+/** The `reason` of a `CredentialsError` is a text. */
+const hasReason = (error: AccessTokenError, reasons: ReadonlyArray<string>): boolean =>
+  error._tag !== "CredentialsError" && "reason" in error && reasons.includes(error.reason)
 
 /**
  * When asking again makes sense, by the wall clock, if that is known; none for errors that are not of this family.
@@ -557,6 +527,6 @@ export const withRetryAt = (error: AccessTokenError, retryAt: Option.Option<Date
 const permanent: ReadonlyArray<string> = ["Certificate", "Redirect", "Closed", "InvalidClient", "InvalidRequest"]
 
 const isPermanent = (error: AccessTokenError): boolean =>
-  error._tag === "CredentialsError" || ("reason" in error && permanent.includes(error.reason))
+  error._tag === "CredentialsError" || hasReason(error, permanent)
 
 const classes = { TokenExpiredError, CredentialsError, TokenRequestError, TokenRefusedError, TokenResponseError }

@@ -7,12 +7,10 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Equal from "effect/Equal"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
-import * as Ref from "effect/Ref"
 import type { AccessToken } from "./AccessToken.js"
 import type { ConfigurationError, CredentialsError } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
@@ -140,7 +138,6 @@ export const make = (
       storeFailures
     )
     const authUrl = withoutTrailingSlash(yield* baseUrl("authUrl", options.authUrl, true))
-    const sealing = yield* sealingOf(options.credentials, authUrl)
     const leaseMillis = Duration.toMillis(Duration.clamp(options.lease ?? "5 seconds", leaseLimits))
     const maxWait = Duration.toMillis(options.maxWait ?? "45 seconds")
 
@@ -172,17 +169,15 @@ export const make = (
 
       const acquire = Effect.tap(Effect.suspend(() => source.acquire(replacing)), publish)
 
+      const findTokenOr = (otherwise: typeof acquire) =>
+        Effect.flatMap(findToken, Option.match({ onNone: () => otherwise, onSome: Effect.succeed }))
+
       /** The token that came while the lease was taken, or a new one. */
       const holding = (lease: Lease) =>
-        Effect.flatMap(
-          findToken,
-          Option.match({
-            onNone: () =>
-              Effect.scoped(
-                Effect.zipRight(Effect.forkScoped(Effect.interruptible(extended(lease, leaseMillis))), acquire)
-              ),
-            onSome: Effect.succeed
-          })
+        Effect.forkScoped(Effect.interruptible(extended(lease, leaseMillis))).pipe(
+          Effect.zipRight(acquire),
+          Effect.scoped,
+          findTokenOr
         )
 
       /** None while another holds the lease. */
@@ -201,12 +196,12 @@ export const make = (
           if (Option.isSome(taken)) return taken.value
           yield* Effect.sleep(Math.ceil(yield* jittered(pause)))
         }
-        return yield* Effect.flatMap(findToken, Option.match({ onNone: () => acquire, onSome: Effect.succeed }))
+        return yield* findTokenOr(acquire)
       }).pipe(Effect.catchTag("TokenStoreError", () => source.acquire(replacing)))
     }
 
     // Without a key nothing is shared. Of credentials that cannot be read, the endpoint says what is wrong.
-    const key = sealing.pipe(
+    const sealing = Effect.flatMap(options.credentials, (credentials) => seals.make(credentials, authUrl)).pipe(
       Effect.catchAllDefect(() => Effect.fail(undefined)),
       Effect.disconnect,
       Effect.interruptible,
@@ -220,7 +215,7 @@ export const make = (
 
     return TokenSource.make((replacing) =>
       Effect.flatMap(
-        key,
+        sealing,
         Option.match({
           onNone: () => source.acquire(replacing),
           onSome: (sealing) => acquisition(shared(replacing, sealing))
@@ -249,24 +244,6 @@ export const layer = (
   options: Options
 ): Layer.Layer<TokenSource.TokenSource, ConfigurationError, TokenSource.TokenSource | TokenStore> =>
   Layer.effect(TokenSource.TokenSource, make(options))
-
-/** The keys of the credentials that count now; made anew when these change. */
-const sealingOf = (
-  credentials: Options["credentials"],
-  authUrl: string
-): Effect.Effect<Effect.Effect<seals.Sealing, CredentialsError>> =>
-  Effect.map(
-    Ref.make(Option.none<{ readonly of: ClientCredentials; readonly sealing: seals.Sealing }>()),
-    (last) =>
-      Effect.gen(function*() {
-        const current = yield* credentials
-        const known = yield* Ref.get(last)
-        if (Option.isSome(known) && Equal.equals(known.value.of, current)) return known.value.sealing
-        const sealing = yield* seals.make(current, authUrl)
-        yield* Ref.set(last, Option.some({ of: current, sealing }))
-        return sealing
-      })
-  )
 
 /** Extends a lease until it is interrupted, or the lease is lost. */
 const extended = (lease: Lease, millis: number): Effect.Effect<void> =>

@@ -96,14 +96,9 @@ export class TokenStoreError extends Schema.TaggedError<TokenStoreError>("@store
   }
 }
 
-/** What is in memory: entries and the ids of leases, each until a moment of the monotonic clock, in milliseconds. */
-interface Memory {
-  readonly entries: ReadonlyMap<string, Kept<string>>
-  readonly leases: ReadonlyMap<string, Kept<symbol>>
-}
-
-interface Kept<A> {
-  readonly value: A
+/** An entry or the owner of a lease, until a moment of the monotonic clock, in milliseconds. */
+interface Kept {
+  readonly value: string
   readonly until: number
 }
 
@@ -122,47 +117,46 @@ interface Kept<A> {
  * @category constructors
  */
 export const makeMemory: Effect.Effect<Service> = Effect.map(
-  Ref.make<Memory>({ entries: new Map(), leases: new Map() }),
+  Ref.make<ReadonlyMap<string, Kept>>(new Map()),
   (memory) => {
-    const step = <A>(change: (memory: Memory, now: number) => readonly [A, Memory]): Effect.Effect<A> =>
-      Effect.flatMap(
-        monotonicMillis,
-        (now) =>
-          Ref.modify(memory, (current) =>
-            change({ ...current, entries: living(current.entries, now), leases: living(current.leases, now) }, now))
-      )
+    /** Sets a value for a duration, if the current one is as expected. A duration of zero removes it. */
+    const setIf = (
+      name: string,
+      isExpected: (current: string | undefined) => boolean,
+      value: string,
+      duration: Duration.DurationInput
+    ): Effect.Effect<boolean> =>
+      Effect.flatMap(monotonicMillis, (now) =>
+        Ref.modify(memory, (all) => {
+          const living = new Map([...all].filter(([, { until }]) => now < until))
+          if (!isExpected(living.get(name)?.value)) return [false, living]
+          return [true, living.set(name, { value, until: now + Duration.toMillis(duration) })]
+        }))
 
-    const extend = (key: string, id: symbol, duration: Duration.DurationInput) =>
-      step((memory, now) =>
-        memory.leases.get(key)?.value === id
-          ? [true, { ...memory, leases: keep(memory.leases, key, id, now, duration) }]
-          : [false, memory]
-      )
-
-    const release = (key: string, id: symbol) =>
-      step((memory) =>
-        memory.leases.get(key)?.value === id
-          ? [undefined, { ...memory, leases: without(memory.leases, key) }]
-          : [undefined, memory]
-      )
+    const entryOf = (key: string) => `entry:${key}`
 
     return TokenStore.of({
-      get: (key) => step((memory) => [Option.fromNullable(memory.entries.get(key)?.value), memory]),
-      put: (key, entry, life) =>
-        step((memory, now) => [undefined, { ...memory, entries: keep(memory.entries, key, entry, now, life) }]),
-      remove: (key, entry) =>
-        step((memory) =>
-          memory.entries.get(key)?.value === entry
-            ? [true, { ...memory, entries: without(memory.entries, key) }]
-            : [false, memory]
-        ),
+      get: (key) =>
+        Effect.zipWith(Ref.get(memory), monotonicMillis, (all, now) =>
+          Option.fromNullable(all.get(entryOf(key))).pipe(
+            Option.filter(({ until }) => now < until),
+            Option.map(({ value }) => value)
+          )),
+      put: (key, entry, life) => Effect.asVoid(setIf(entryOf(key), () => true, entry, life)),
+      remove: (key, entry) => setIf(entryOf(key), (current) => current === entry, entry, 0),
       lease: (key, duration) =>
-        step((memory, now) => {
-          if (memory.leases.has(key)) return [Option.none<Lease>(), memory]
-          const id = Symbol()
-          const leases = keep(memory.leases, key, id, now, duration)
-          const lease: Lease = { extend: extend(key, id, duration), release: release(key, id) }
-          return [Option.some(lease), { ...memory, leases }]
+        Effect.suspend(() => {
+          const name = `lease:${key}`
+          const owner = globalThis.crypto.randomUUID()
+          const isHeld = (current: string | undefined) => current === owner
+          const lease: Lease = {
+            extend: setIf(name, isHeld, owner, duration),
+            release: Effect.asVoid(setIf(name, isHeld, owner, 0))
+          }
+          return Effect.map(
+            setIf(name, (current) => current === undefined, owner, duration),
+            (taken) => taken ? Option.some(lease) : Option.none()
+          )
         })
     })
   }
@@ -183,17 +177,3 @@ export const makeMemory: Effect.Effect<Service> = Effect.map(
  * @category layers
  */
 export const layerMemory: Layer.Layer<TokenStore> = Layer.effect(TokenStore, makeMemory)
-
-const living = <A>(kept: ReadonlyMap<string, Kept<A>>, now: number): ReadonlyMap<string, Kept<A>> =>
-  new Map([...kept].filter(([, { until }]) => now < until))
-
-const keep = <A>(
-  kept: ReadonlyMap<string, Kept<A>>,
-  key: string,
-  value: A,
-  now: number,
-  duration: Duration.DurationInput
-): ReadonlyMap<string, Kept<A>> => new Map(kept).set(key, { value, until: now + Duration.toMillis(duration) })
-
-const without = <A>(kept: ReadonlyMap<string, Kept<A>>, key: string): ReadonlyMap<string, Kept<A>> =>
-  new Map([...kept].filter(([other]) => other !== key))

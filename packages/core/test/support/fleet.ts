@@ -85,18 +85,12 @@ export const member = (
 /** How many operations of the platform's cryptography run now: they take real time, in threads. */
 let encrypting = 0
 
-let derived = 0
-
-/** How many keys were derived from a secret so far, in this file of tests. */
-export const derivations = Effect.sync(() => derived)
-
 for (const name of ["importKey", "deriveKey", "deriveBits", "encrypt", "decrypt"] as const) {
   const original: (...args: Array<never>) => Promise<unknown> = crypto.subtle[name].bind(crypto.subtle)
   Object.defineProperty(crypto.subtle, name, {
     configurable: true,
     value: (...args: Array<never>) => {
       encrypting += 1
-      if (name === "deriveKey") derived += 1
       return original(...args).finally(() => {
         encrypting -= 1
       })

@@ -8,7 +8,6 @@ const layers = [
     "internal/baseUrl",
     "internal/boundClient",
     "internal/boundedBody",
-    "internal/challenge",
     "internal/hiddenHeader",
     "internal/manualRedirect",
     "internal/monotonicMillis",

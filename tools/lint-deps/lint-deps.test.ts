@@ -62,7 +62,7 @@ const offences = [
   ["core-imports-no-node", `${core}/internal/sanitise.ts`, `import "crypto"`],
   ["core-imports-two-peers", `${core}/TokenResponse.ts`, `import "@effect/platform-node/NodeHttpClient"`],
   ["core-imports-two-peers", `${core}/internal/baseUrl.ts`, `import "@store-api/emulator"`],
-  ["core-imports-from-below", `${core}/internal/challenge.ts`, `import "@store-api/platform-node"`],
+  ["core-imports-from-below", `${core}/internal/manualRedirect.ts`, `import "@store-api/platform-node"`],
   ["emulator-imports-from-below", "packages/emulator/src/Client.ts", `import "@store-api/core"`],
   ["emulator-imports-from-below", "packages/emulator/src/Emulator.ts", `import "../../core/src/index.js"`],
   ["platform-node-imports-from-below", "packages/platform-node/src/NodeStoreAuth.ts", `import "@store-api/emulator"`],

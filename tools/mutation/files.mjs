@@ -87,7 +87,6 @@ const modules = {
     "internal/baseUrl": ["internals"],
     "internal/boundClient": ["StoreAuth"],
     "internal/boundedBody": ["internals"],
-    "internal/challenge": ["AuthorizedHttpClient"],
     "internal/flightRuntime": ["AccessTokenProviderFlight"],
     "internal/headerValue": ["AuthorizedHttpClient"],
     "internal/heldToken": provider,

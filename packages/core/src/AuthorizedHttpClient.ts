@@ -25,7 +25,6 @@ import { type AccessTokenError, ConfigurationError, isTransient, UntrustedOrigin
 import { AccessTokenProvider } from "./AccessTokenProvider.js"
 import * as baseUrl from "./internal/baseUrl.js"
 import * as boundedBody from "./internal/boundedBody.js"
-import * as challenge from "./internal/challenge.js"
 import * as headerValue from "./internal/headerValue.js"
 import { sameValue } from "./internal/heldToken.js"
 import * as hiddenHeader from "./internal/hiddenHeader.js"
@@ -193,10 +192,12 @@ export const withAccessToken: {
     const guarded = headerName === "authorization" ? undefined : yield* guardCustomHeader(headerName)
 
     const execute = (request: HttpClientRequest.HttpClientRequest) =>
-      send(client, setup, request, (attempt) =>
-        isRejection(attempt)
-          ? recover(setup, attempt, send(client, setup, request, Effect.succeed))
-          : shown(setup, attempt))
+      send(client, setup, request, (attempt) => {
+        const rejected = rejectedOf(attempt)
+        return rejected === undefined
+          ? shown(setup, attempt)
+          : recover(setup, attempt, rejected, send(client, setup, request, Effect.succeed))
+      })
 
     return HttpClient.makeWith<Failure<E>, R, Failure<E>, R>(
       Effect.flatMap((request) => guarded === undefined ? execute(request) : guarded(execute(request))),
@@ -233,11 +234,6 @@ interface Attempt<E> {
   readonly response: HttpClientResponse.HttpClientResponse
   readonly error: (E & HttpClientError.ResponseError) | undefined
   readonly sent: Sent | undefined
-}
-
-/** A 401 to the token that was sent. */
-interface Rejection<E> extends Attempt<E> {
-  readonly sent: Sent
 }
 
 const attaching = (
@@ -293,30 +289,32 @@ const send = <E, R, A, E2, R2>(
   })
 }
 
-const isRejection = <E>(attempt: Attempt<E>): attempt is Rejection<E> =>
-  attempt.response.status === 401 && attempt.sent !== undefined && !challenge.noTokenHelps(attempt.response)
+/** What was sent, if the API rejected its token and may accept another one. */
+const rejectedOf = <E>({ response, sent }: Attempt<E>): Sent | undefined =>
+  response.status === 401 && !noTokenHelps(response) ? sent : undefined
 
 /** Returns the response to a second request, sent with another token, or else the 401. */
 const recover = <E, R>(
   setup: Setup,
-  rejected: Rejection<E>,
+  attempt: Attempt<E>,
+  { body, token }: Sent,
   repeat: Effect.Effect<Attempt<E>, E, R>
 ): Effect.Effect<HttpClientResponse.HttpClientResponse, E, R> =>
   Effect.gen(function*() {
     const { provider, retryUnauthorized } = setup
-    const { response, sent: { body, token } } = rejected
     yield* provider.invalidate(token)
     const mayRepeat = (yield* RetryUnauthorized) ?? retryUnauthorized
-    if (!mayRepeat || !isReplayable(body)) return yield* shown(setup, rejected)
+    if (!mayRepeat || !isReplayable(body)) return yield* shown(setup, attempt)
     // A provider that has just replaced a rejected token keeps this one for a while.
     const cached = Option.flatten(yield* Effect.option(provider.current))
-    if (Option.exists(cached, (cached) => sameValue(cached, token))) return yield* shown(setup, rejected)
+    if (Option.exists(cached, (cached) => sameValue(cached, token))) return yield* shown(setup, attempt)
     // The request for another token may need the connection that the 401 holds.
-    const held = yield* boundedBody.hold(response)
+    const held = yield* boundedBody.hold(attempt.response)
     const other = yield* Effect.exit(provider.get)
-    if (Exit.isFailure(other) || sameValue(other.value, token)) return yield* shown(setup, rejected, held)
+    if (Exit.isFailure(other) || sameValue(other.value, token)) return yield* shown(setup, attempt, held)
     const repeated = yield* repeat
-    if (isRejection(repeated)) yield* provider.invalidate(repeated.sent.token)
+    const rejected = rejectedOf(repeated)
+    if (rejected !== undefined) yield* provider.invalidate(rejected.token)
     return yield* shown(setup, repeated)
   })
 
@@ -463,6 +461,13 @@ const guardCustomHeader = (name: string) =>
     (withoutRedirects) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       withoutRedirects(Effect.locallyWith(effect, Headers.currentRedactedNames, (names) => [...names, name]))
   )
+
+/**
+ * Whether a 401 says that another token would not be let in either: the client lacks a scope (RFC 6750 §3.1), or, in the
+ * words of a gateway, no product that the client may use matches the request.
+ */
+const noTokenHelps = ({ headers }: HttpClientResponse.HttpClientResponse): boolean =>
+  /insufficient_scope|NoApiProductMatch|no api ?product match/i.test(headers["www-authenticate"] ?? "")
 
 /** A stream is gone once it was sent, and a raw body may wrap one. */
 const isReplayable = ({ _tag }: HttpBody.HttpBody): boolean =>

@@ -12,30 +12,38 @@ interface Body {
   readonly complete: boolean
 }
 
-/**
- * The text of a body of at most `maxBytes`, counted on the stream (the limits of the platform hold on node:http only).
- * Of a longer one the beginning, not complete; the rest is not read.
- */
+interface Received {
+  readonly chunks: Chunk.Chunk<Uint8Array<ArrayBuffer>>
+  readonly bytes: number
+}
+
+const nothing: Received = { chunks: Chunk.empty(), bytes: 0 }
+
+/** Counted on the stream, since the limits of the platform hold on node:http only. The rest is not read. */
+const receive = (response: HttpClientResponse.HttpClientResponse, maxBytes: number, received: Ref.Ref<Received>) =>
+  response.stream.pipe(
+    Stream.runForEachWhile((chunk) =>
+      Ref.modify(received, ({ bytes, chunks }) => [
+        bytes + chunk.length <= maxBytes,
+        { chunks: Chunk.append(chunks, chunk.slice(0, maxBytes - bytes)), bytes: bytes + chunk.length }
+      ])
+    ),
+    Effect.catchIf((error) => error.reason === "EmptyBody", () => Effect.void)
+  )
+
+/** The text of a body of at most `maxBytes`. Of a longer one the beginning, not complete. */
 export const read = (
   response: HttpClientResponse.HttpClientResponse,
   maxBytes: number
 ): Effect.Effect<Body, HttpClientError.ResponseError> =>
-  Effect.suspend(() => {
+  Effect.gen(function*() {
+    const received = yield* Ref.make(nothing)
+    yield* receive(response, maxBytes, received)
+    const { bytes, chunks } = yield* Ref.get(received)
     const decoder = new TextDecoder()
-    return response.stream.pipe(
-      Stream.runFoldWhile(
-        { text: "", bytes: 0 },
-        ({ bytes }) => bytes <= maxBytes,
-        ({ bytes, text }, chunk: Uint8Array) => ({
-          text: text + decoder.decode(chunk.subarray(0, maxBytes - bytes), { stream: true }),
-          bytes: bytes + chunk.length
-        })
-      ),
-      Effect.map(({ bytes, text }) => ({ text: text + decoder.decode(), complete: bytes <= maxBytes }))
-    )
-  }).pipe(
-    Effect.catchIf((error) => error.reason === "EmptyBody", () => Effect.succeed({ text: "", complete: true }))
-  )
+    const texts = Chunk.toArray(chunks).map((chunk) => decoder.decode(chunk, { stream: true }))
+    return { text: texts.join("") + decoder.decode(), complete: bytes <= maxBytes }
+  })
 
 /** Enough for any error message, and little when a hundred requests get a 401 at once. */
 const maxHeldBytes = 64 * 1024
@@ -49,24 +57,14 @@ const maxHeldBytes = 64 * 1024
  */
 export const hold = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<Option.Option<Blob>> =>
   Effect.gen(function*() {
-    const held = yield* Ref.make({ chunks: Chunk.empty<Uint8Array<ArrayBuffer>>(), bytes: 0 })
-    const exit = yield* response.stream.pipe(
-      Stream.runForEachWhile((chunk) =>
-        Ref.modify(held, ({ bytes, chunks }) => [
-          bytes + chunk.length <= maxHeldBytes,
-          {
-            chunks: Chunk.append(chunks, chunk.slice(0, maxHeldBytes - bytes)),
-            bytes: bytes + chunk.length
-          }
-        ])
-      ),
-      Effect.catchIf((error) => error.reason === "EmptyBody", () => Effect.void),
+    const received = yield* Ref.make(nothing)
+    const exit = yield* receive(response, maxHeldBytes, received).pipe(
       Effect.disconnect,
       Effect.interruptible,
       Effect.timeoutOption("1 second"),
       Effect.exit
     )
-    const { bytes, chunks } = yield* Ref.get(held)
+    const { bytes, chunks } = yield* Ref.get(received)
     const unreadable = Exit.match(exit, {
       onFailure: () => true,
       onSuccess: (ended) => Option.isSome(ended) && announcesBody(response)

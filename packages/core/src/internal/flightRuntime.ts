@@ -1,7 +1,6 @@
 import * as Context from "effect/Context"
 import * as DefaultServices from "effect/DefaultServices"
 import * as Effect from "effect/Effect"
-import type * as FiberId from "effect/FiberId"
 import * as FiberRef from "effect/FiberRef"
 import * as FiberRefs from "effect/FiberRefs"
 import * as Runtime from "effect/Runtime"
@@ -19,23 +18,13 @@ export type Launch = (effect: Effect.Effect<void>, caller: FiberRefs.FiberRefs) 
  */
 export const make = (scope: Scope.Scope): Effect.Effect<Launch> =>
   Effect.map(Effect.runtime(), (runtime) => (effect, caller) => {
-    Runtime.runFork(runtime, effect, {
-      scope,
-      updateRefs: (own, fiberId) => carryTelemetry(own, caller, fiberId)
-    })
+    const carried = <A>(fiberRef: FiberRef.FiberRef<A>) =>
+      Effect.locally(fiberRef, FiberRefs.getOrDefault(caller, fiberRef))
+    const services = FiberRefs.getOrDefault(caller, DefaultServices.currentServices)
+    const carrying = effect.pipe(
+      carried(FiberRef.currentLoggers),
+      carried(FiberRef.currentMinimumLogLevel),
+      Effect.withTracer(Context.get(services, Tracer.Tracer))
+    )
+    Runtime.runFork(runtime, carrying, { scope })
   })
-
-const carryTelemetry = (
-  own: FiberRefs.FiberRefs,
-  caller: FiberRefs.FiberRefs,
-  fiberId: FiberId.Runtime
-): FiberRefs.FiberRefs => {
-  const carry = <A>(refs: FiberRefs.FiberRefs, fiberRef: FiberRef.FiberRef<A>, value: A) =>
-    FiberRefs.updateAs(refs, { fiberId, fiberRef, value })
-  const services = FiberRefs.getOrDefault(own, DefaultServices.currentServices)
-  const tracer = Context.get(FiberRefs.getOrDefault(caller, DefaultServices.currentServices), Tracer.Tracer)
-  const withTracer = carry(own, DefaultServices.currentServices, Context.add(services, Tracer.Tracer, tracer))
-  const { currentLoggers, currentMinimumLogLevel } = FiberRef
-  const withLoggers = carry(withTracer, currentLoggers, FiberRefs.getOrDefault(caller, currentLoggers))
-  return carry(withLoggers, currentMinimumLogLevel, FiberRefs.getOrDefault(caller, currentMinimumLogLevel))
-}

@@ -9,15 +9,6 @@ import * as metrics from "../AccessTokenMetrics.js"
 import type { Held, Instant } from "./heldToken.js"
 import type { Acquisition, Landed } from "./tokenState.js"
 
-export interface Measure {
-  readonly landed: (acquisition: Acquisition, landed: Landed) => void
-  /** A caller waits for an acquisition that another caller started. */
-  readonly joined: () => void
-  readonly rejected: (outcome: "Dropped" | "Kept") => void
-  /** No token is cached any more. */
-  readonly forget: () => void
-}
-
 type Outcome = "Success" | AccessTokenError["_tag"] | "Defect"
 
 const outcomes: ReadonlyArray<Outcome> = [
@@ -35,10 +26,11 @@ const outcomes: ReadonlyArray<Outcome> = [
  * one provider's counts. All series are there from the beginning: a first failure is a step from 0, which `increase` of
  * Prometheus sees, and not a series' first value.
  */
-export const make = (now: () => Instant): Effect.Effect<Measure> =>
+export const make = (now: () => Instant) =>
   Effect.map(FiberRef.get(FiberRef.currentMetricLabels), (labels) => {
     const count = (counter: Metric.Metric.Counter<number>, key: string, value: string, by = 1) =>
       Metric.tagged(counter, key, value).unsafeUpdate(by, labels)
+    /** No token is cached any more. */
     const forget = () => metrics.expiry.unsafeUpdate(0, labels)
 
     for (const outcome of outcomes) count(metrics.acquisitions, "outcome", outcome, 0)
@@ -49,18 +41,19 @@ export const make = (now: () => Instant): Effect.Effect<Measure> =>
     metrics.expiry.unsafeValue(labels)
 
     return {
-      landed: ({ startedAt }, { cooldown, exit }) => {
+      forget,
+      landed: ({ startedAt }: Acquisition, { cooldown, exit }: Landed) => {
         count(metrics.acquisitions, "outcome", outcomeOf(exit))
         metrics.acquisitionDuration.unsafeUpdate((now().monotonic - startedAt.monotonic) / 1000, labels)
         if (Option.isSome(cooldown)) count(metrics.cooldowns, "cause", cooldown.value)
         if (Exit.isSuccess(exit)) metrics.expiry.unsafeUpdate(exit.value.token.expiresAt.epochMillis / 1000, labels)
       },
+      /** A caller waits for an acquisition that another caller started. */
       joined: () => metrics.callersJoined.unsafeUpdate(1, labels),
-      rejected: (outcome) => {
+      rejected: (outcome: "Dropped" | "Kept") => {
         count(metrics.rejections, "outcome", outcome)
         if (outcome === "Dropped") forget()
-      },
-      forget
+      }
     }
   })
 

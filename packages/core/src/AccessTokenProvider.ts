@@ -232,7 +232,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
      * frozen: it starts an acquisition. A caller of `refresh` receives it while the token that was to be renewed is valid.
      */
     const wait = (
-      { acquisition, fallback, mustBeNew }: tokenState.Wait
+      { acquisition, fallback }: tokenState.Wait
     ): Effect.Effect<AccessToken, AccessTokenError> =>
       Effect.flatMap(resultWithin(acquisition, fallback), (exit) =>
         look((current, instant) => {
@@ -243,10 +243,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
           }
           const served = Option.filter(fallback, isServed)
           if (Option.isSome(served)) return served.value.window.answer
-          const mayFail = Option.match(acquisition.renewalOf, {
-            onNone: () => true,
-            onSome: (held) => mustBeNew && isServed(held)
-          })
+          const mayFail = Option.isNone(acquisition.renewalOf) || isServed(acquisition.renewalOf.value)
           return exit !== undefined && mayFail ? Effect.failCause(exit.cause) : get
         }))
 
@@ -285,13 +282,12 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
         // In a fiber of its own: neither a source that computes for long holds up the caller that starts it, nor one that
         // cannot be interrupted the time limit.
         Effect.forkIn(acquisitions),
-        Effect.zip(
-          Effect.forkIn(Effect.interruptible(Effect.delay(giveUp(acquisition), longestAcquisition)), acquisitions)
-        ),
-        Effect.flatMap((fibers) =>
-          Effect.ensuring(
-            Effect.exit(Effect.interruptible(Deferred.await(acquisition.outcome))),
-            Effect.fiberIdWith((id) => Effect.forEach(fibers, Fiber.interruptAsFork(id)))
+        Effect.flatMap((fiber) =>
+          Deferred.await(acquisition.outcome).pipe(
+            Effect.timeoutFail({ duration: longestAcquisition, onTimeout: () => timeoutError }),
+            Effect.interruptible,
+            Effect.exit,
+            Effect.ensuring(Fiber.interruptFork(fiber))
           )
         ),
         Effect.flatMap((exit) =>
@@ -309,24 +305,24 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       )
 
     const land = (acquisition: tokenState.Acquisition, exit: Exit.Exit<AccessToken, AccessTokenError>) =>
-      Effect.gen(function*() {
-        const chance = yield* Random.next
-        const landed = yield* Ref.modify(
-          state,
-          (current) => tokenState.land(policy, current, { acquisition, exit, now: now(), chance })
-        )
-        yield* Effect.transposeMapOption(landed, (landed) => {
-          const completed = Deferred.done(acquisition.completion, landed.exit)
-          return Effect.zipRight(completed, Effect.sync(() => measure.landed(acquisition, landed)))
-        })
-        return landed
-      })
+      Effect.flatMap(
+        Random.next,
+        (chance) =>
+          Ref.modify(state, (current) => tokenState.land(policy, current, { acquisition, exit, now: now(), chance }))
+      ).pipe(
+        Effect.tap(Effect.transposeMapOption((landed) =>
+          Effect.zipRight(
+            Deferred.done(acquisition.completion, landed.exit),
+            Effect.sync(() => measure.landed(acquisition, landed))
+          )
+        ))
+      )
 
     return AccessTokenProvider.of({
       get,
       current: look((current, instant) => {
-        if (current._tag !== "Holding") return Effect.succeedNone
-        const { held } = current
+        if (Option.isNone(current.held)) return Effect.succeedNone
+        const held = current.held.value
         if (isLive(held, instant)) return Effect.succeedSome(held.token)
         const retryAt = Option.map(tokenState.cooldown(current, instant), ({ until }) => until)
         return Effect.fail(expiredError(held, instant, "Elapsed", retryAt))
@@ -345,8 +341,9 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
 /** A source that does not end does not block the provider. */
 const longestAcquisition = Duration.minutes(2)
 
-const giveUp = ({ outcome }: tokenState.Acquisition) =>
-  Deferred.fail(outcome, new TokenRequestError({ reason: "Timeout", attempts: 0 }))
+const timeoutError = new TokenRequestError({ reason: "Timeout", attempts: 0 })
+
+const giveUp = ({ outcome }: tokenState.Acquisition) => Deferred.fail(outcome, timeoutError)
 
 /** As long as the endpoint takes by default: an acquisition with a valid token, one attempt without. */
 const longestWaitForRenewal = { withToken: Duration.seconds(30), withoutToken: Duration.seconds(10) }
@@ -478,12 +475,9 @@ const report = (
       )))
 }
 
-const statusOf = (state: tokenState.State, now: Instant): ProviderStatus =>
-  state._tag === "Closed"
-    ? { state: "Closed", expiresAt: Option.none(), acquiring: false, cooldown: Option.none() }
-    : {
-      state: tokenState.tokenStateOf(state, now),
-      expiresAt: state._tag === "Holding" ? Option.some(state.held.token.expiresAt) : Option.none(),
-      acquiring: state.activity._tag === "Acquisition",
-      cooldown: Option.map(tokenState.cooldown(state, now), ({ error, until }) => ({ until, error: error._tag }))
-    }
+const statusOf = (state: tokenState.State, now: Instant): ProviderStatus => ({
+  state: tokenState.tokenStateOf(state, now),
+  expiresAt: Option.map(state.held, ({ token }) => token.expiresAt),
+  acquiring: state.activity._tag === "Acquisition",
+  cooldown: Option.map(tokenState.cooldown(state, now), ({ error, until }) => ({ until, error: error._tag }))
+})

@@ -16,7 +16,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
-import { dual } from "effect/Function"
+import { dual, identity } from "effect/Function"
 import * as Layer from "effect/Layer"
 import * as MutableRef from "effect/MutableRef"
 import * as Option from "effect/Option"
@@ -189,7 +189,7 @@ export const withAccessToken: {
       hidden: hiddenHeader.make(headerName),
       retryUnauthorized: options.retryUnauthorized ?? true
     }
-    const guarded = headerName === "authorization" ? undefined : yield* guardCustomHeader(headerName)
+    const guarded = headerName === "authorization" ? identity : yield* guardCustomHeader(headerName)
 
     const execute = (request: HttpClientRequest.HttpClientRequest) =>
       send(client, setup, request, (attempt) => {
@@ -200,7 +200,7 @@ export const withAccessToken: {
       })
 
     return HttpClient.makeWith<Failure<E>, R, Failure<E>, R>(
-      Effect.flatMap((request) => guarded === undefined ? execute(request) : guarded(execute(request))),
+      Effect.flatMap((request) => guarded(execute(request))),
       Effect.succeed
     )
   }))

@@ -60,8 +60,8 @@ const checked = Brand.nominal<ClientCredentials>()
 export const make = (options: Options): Effect.Effect<ClientCredentials, CredentialsError> => {
   const { clientId, clientSecret } = options
   for (const [field, value] of [["clientId", clientId], ["clientSecret", Redacted.value(clientSecret)]] as const) {
-    const reason = unsendable(value)
-    if (reason !== undefined) return Effect.fail(new CredentialsError({ field, reason }))
+    const found = unsendable.find(([pattern]) => pattern.test(value))
+    if (found !== undefined) return Effect.fail(new CredentialsError({ field, reason: found[1] }))
   }
   return Effect.succeed(checked(Data.struct({ clientId, clientSecret })))
 }
@@ -92,16 +92,14 @@ export const fromConfig = (prefix = "STORE_API"): Effect.Effect<ClientCredential
     clientSecret: readable("clientSecret", Config.redacted(`${prefix}_CLIENT_SECRET`))
   }).pipe(Effect.flatMap(make))
 
-/** Why a value cannot be sent raw, if it cannot: only printable ASCII without the separator can (RFC 6749, appendix A). */
-const unsendable = (value: string): string | undefined => {
-  if (value === "") return "is empty"
-  if (/[\r\n]$/.test(value)) return "ends with a line break, which cannot be sent"
-  if (value.includes("&")) return "holds &, which separates the fields of the request and cannot be sent raw"
-
-  if (/[\x00-\x1f\x7f]/.test(value)) return "holds a control character, which cannot be sent raw"
-  if (!/^[\x20-\x7e]+$/.test(value)) return "holds a character beyond ASCII, which cannot be sent raw"
-  return undefined
-}
+/** Why a value cannot be sent raw: only printable ASCII without the separator can (RFC 6749, appendix A). */
+const unsendable: ReadonlyArray<readonly [RegExp, reason: string]> = [
+  [/^$/, "is empty"],
+  [/[\r\n]$/, "ends with a line break, which cannot be sent"],
+  [/&/, "holds &, which separates the fields of the request and cannot be sent raw"],
+  [/[\x00-\x1f\x7f]/, "holds a control character, which cannot be sent raw"],
+  [/[^\x20-\x7e]/, "holds a character beyond ASCII, which cannot be sent raw"]
+]
 
 const readable = <A>(field: CredentialsError["field"], config: Config.Config<A>): Effect.Effect<A, CredentialsError> =>
   Effect.mapError(config, (error) =>

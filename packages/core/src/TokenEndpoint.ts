@@ -32,7 +32,7 @@ import * as manualRedirect from "./internal/manualRedirect.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 import { refusal } from "./internal/refusal.js"
 import * as retryAfter from "./internal/retryAfter.js"
-import { lifeOf, maxRetryAfter } from "./internal/tokenPolicy.js"
+import * as tokenPolicy from "./internal/tokenPolicy.js"
 import * as tokenRequest from "./internal/tokenRequest.js"
 import * as transportError from "./internal/transportError.js"
 import * as TokenResponse from "./TokenResponse.js"
@@ -68,10 +68,9 @@ export interface Options {
   readonly maxResponseBytes?: number | undefined
 }
 
-/** Attempts beyond the first, and the pauses before them. */
+/** Attempts beyond the first, and the pauses before them: doubling, jittered by 0.75 to 1. In milliseconds. */
 const maxRetries = 5
-const firstPause = 200
-const longestPause = 1000
+const pauses = { cooldownBase: 200, cooldownMax: 1000 }
 
 /** How long reading changed credentials may take, after the endpoint rejected the first ones. */
 const longestReading = 10_000
@@ -159,7 +158,7 @@ export const make = (
             changedByFormDecoding: tokenRequest.changeWhenDecoded(credentials),
             challenge: response.headers["www-authenticate"],
             retryAt: Option.map(
-              retryAfter.milliseconds(response.headers, now, maxRetryAfter),
+              retryAfter.milliseconds(response.headers, now, tokenPolicy.maxRetryAfter),
               (wait) => DateTime.unsafeMake(now + wait)
             )
           })
@@ -228,31 +227,27 @@ const positiveDuration = (
     () => new ConfigurationError({ option, reason: "must be greater than zero" })
   )
 
-type Exchange = (credentials: ClientCredentials) => Effect.Effect<AccessToken, AccessTokenError>
-
 /** One acquisition. Credentials that the endpoint refused are read once more, and tried if they changed. */
 const acquisition = (
-  exchange: Exchange,
+  exchange: (credentials: ClientCredentials) => Effect.Effect<AccessToken, AccessTokenError>,
   credentials: Effect.Effect<ClientCredentials, CredentialsError>,
   deadline: Duration.Duration
 ): Effect.Effect<AccessToken, AccessTokenError> =>
   Effect.flatMap(monotonicMillis, (now) => {
     const end = now + Duration.toMillis(deadline)
     let attempts = 0
-    const counted: Exchange = (credentials) =>
+
+    /** Repeats what is worth it while attempts are left and the pause before the next one fits the deadline. */
+    const retried = (credentials: ClientCredentials): Effect.Effect<AccessToken, AccessTokenError> =>
       Effect.suspend(() => {
         attempts++
         return exchange(credentials)
-      })
-
-    /** Repeats what is worth it while attempts are left and the pause before the next one fits the deadline. */
-    const retried = (attempt: Effect.Effect<AccessToken, AccessTokenError>): typeof attempt =>
-      Effect.catchIf(attempt, isWorthRetrying, (error) =>
+      }).pipe(Effect.catchIf(isWorthRetrying, (error) =>
         Effect.gen(function*() {
           const wait = yield* pause(attempts, error)
           if (attempts > maxRetries || (yield* monotonicMillis) + wait >= end) return yield* error
-          return yield* Effect.delay(retried(attempt), wait)
-        }))
+          return yield* Effect.delay(retried(credentials), wait)
+        })))
 
     /** Credentials that cannot be read now do not hide what the endpoint said. */
     const readAgain = (refusal: AccessTokenError) =>
@@ -264,10 +259,10 @@ const acquisition = (
         ))
 
     return Effect.flatMap(credentials, (first) =>
-      Effect.catchTag(retried(counted(first)), "TokenRefusedError", (error) =>
+      Effect.catchTag(retried(first), "TokenRefusedError", (error) =>
         error.reason === "InvalidClient"
           ? Effect.flatMap(readAgain(error), (second) =>
-            Equal.equals(first, second) ? Effect.fail(error) : retried(counted(second)))
+            Equal.equals(first, second) ? Effect.fail(error) : retried(second))
           : Effect.fail(error))).pipe(
         Effect.interruptible, // so that the deadline holds in a finalizer too
         Effect.timeoutFail({
@@ -287,13 +282,11 @@ const isWorthRetrying = (error: AccessTokenError): boolean =>
     ? Option.isSome(error.retryAt)
     : error._tag !== "TokenExpiredError" && isTransient(error)
 
-/** 200 ms doubling to at most a second, jittered, or longer if Retry-After says so. In whole milliseconds. */
+/** The pause after so many attempts, or longer if `Retry-After` says so. In whole milliseconds. */
 const pause = (attempts: number, error: AccessTokenError): Effect.Effect<number> =>
-  Effect.gen(function*() {
-    const jitter = 0.75 + 0.25 * (yield* Random.next)
-    const now = yield* Clock.currentTimeMillis
+  Effect.zipWith(Random.next, Clock.currentTimeMillis, (chance, now) => {
     const retryAfter = Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now })
-    return Math.max(Math.round(Math.min(firstPause * 2 ** (attempts - 1), longestPause) * jitter), retryAfter)
+    return Math.max(tokenPolicy.pause(pauses, attempts, chance), retryAfter)
   })
 
 /** The token of an answer, its life counted from before the request was sent. Both times are the wall clock's. */
@@ -302,7 +295,7 @@ const received = (
   requestedAt: number,
   now: number
 ): Effect.Effect<AccessToken, TokenExpiredError> => {
-  const expiresAt = requestedAt + Math.max(lifeOf(response.expires_in), 0)
+  const expiresAt = requestedAt + Math.max(tokenPolicy.lifeOf(response.expires_in), 0)
   return expiresAt <= Math.max(requestedAt, now)
     ? Effect.fail(
       new TokenExpiredError({

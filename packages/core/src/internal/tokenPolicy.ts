@@ -92,8 +92,11 @@ export const stateOf = (margins: Margins, remaining: number): TokenState => {
 }
 
 /** The length of a cooldown: doubled with each one in a row, at most `cooldownMax`, and 75 % to 100 % of that by `chance`. */
-export const pause = (policy: TokenPolicy, inARow: number, chance: number): number =>
-  Math.ceil(Math.min(policy.cooldownBase * 2 ** Math.min(inARow - 1, 30), policy.cooldownMax) * (0.75 + 0.25 * chance))
+export const pause = (
+  { cooldownBase, cooldownMax }: Pick<TokenPolicy, "cooldownBase" | "cooldownMax">,
+  inARow: number,
+  chance: number
+): number => Math.ceil(Math.min(cooldownBase * 2 ** Math.min(inARow - 1, 30), cooldownMax) * (0.75 + 0.25 * chance))
 
 /**
  * The lengths of the cooldown after a failure: `holding` while a valid token is cached, `failing` while callers fail without

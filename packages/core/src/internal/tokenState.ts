@@ -1,8 +1,8 @@
 /**
  * The provider's state machine: one pure function per event. The clocks and chance are inputs.
  *
- * The state has two parts. The token: `Empty`, `Holding`, or `Closed`, which is final. What is being done about it: an
- * acquisition, or none while a cooldown lasts and afterwards.
+ * The state has two parts: the cached token, and what is being done about it. That is an acquisition, or none while a
+ * cooldown lasts and afterwards, or `Closed`, which is final.
  */
 import * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
@@ -47,49 +47,39 @@ interface Cooldown {
   readonly error: Option.Option<AccessTokenError>
 }
 
-/** What outlives a single token or acquisition. Moments are of the monotonic clock. */
-interface History {
+interface Closed {
+  readonly _tag: "Closed"
+}
+
+/** Moments are of the monotonic clock. */
+export interface State {
+  /** That of the cached token. */
+  readonly window: FreshWindow
+  /** The cached token. */
+  readonly held: Option.Option<Held>
+  /** The token that an API rejected, until another one arrives. */
+  readonly rejected: Option.Option<Held>
+  readonly activity: Acquisition | Cooldown | Closed
+  /** Failures in a row. */
   readonly failures: number
-  readonly renewalsWithoutProgress: number
+  /** Renewals in a row that brought no progress. */
+  readonly stalls: number
   readonly rejectedAt: number
   readonly rejectionInterval: number
   /** Until then, a rejection has no effect. */
   readonly keepUntil: number
 }
 
-interface Closed {
-  readonly _tag: "Closed"
-  readonly window: FreshWindow
-}
-
-interface Empty {
-  readonly _tag: "Empty"
-  readonly window: FreshWindow
-  readonly rejected: Option.Option<Held>
-  readonly activity: Acquisition | Cooldown
-  readonly history: History
-}
-
-interface Holding extends Omit<Empty, "_tag" | "rejected"> {
-  readonly _tag: "Holding"
-  readonly held: Held
-}
-
-type Open = Empty | Holding
-
-export type State = Open | Closed
-
 export interface Serve {
   readonly _tag: "Serve"
   readonly held: Held
 }
 
-/** `fallback`: the valid token to serve if waiting takes long or fails. `mustBeNew`: the cached token does not do. */
+/** `fallback`: the valid token to serve if waiting takes long or fails. A caller of `refresh` has none. */
 export interface Wait {
   readonly _tag: "Wait"
   readonly acquisition: Acquisition
   readonly fallback: Option.Option<Held>
-  readonly mustBeNew: boolean
 }
 
 /** Start the acquisition, and then do what callers who find it in flight do. */
@@ -118,20 +108,16 @@ type Transition<Result> = readonly [Result, State]
 const longAgo: Instant = { wall: -Infinity, monotonic: -Infinity }
 
 export const initial: State = {
-  _tag: "Empty",
   window: neverFresh,
+  held: Option.none(),
   rejected: Option.none(),
   activity: { _tag: "Cooldown", untilWhileHolding: longAgo, untilWhileFailing: longAgo, error: Option.none() },
-  history: {
-    failures: 0,
-    renewalsWithoutProgress: 0,
-    rejectedAt: -Infinity,
-    rejectionInterval: 0,
-    keepUntil: -Infinity
-  }
+  failures: 0,
+  stalls: 0,
+  rejectedAt: -Infinity,
+  rejectionInterval: 0,
+  keepUntil: -Infinity
 }
-
-const closed: State = { _tag: "Closed", window: neverFresh }
 
 export const closedError = new TokenRequestError({ reason: "Closed", attempts: 0 })
 
@@ -139,44 +125,35 @@ const failClosed: Fail = { _tag: "Fail", error: closedError }
 
 /** A caller wants a valid token. */
 export const get = (state: State, now: Instant): Transition<Outcome> => {
-  if (state._tag === "Closed") return [failClosed, state]
-  if (state._tag === "Holding") {
-    const tokenState = stateOf(state.held, now)
-    if (tokenState !== "Expired") return getWithToken(state, now, tokenState)
-  }
-  return getWithoutToken(state, now)
-}
-
-const getWithoutToken = (state: Open, now: Instant): Transition<Wait | Start | Fail> => {
-  if (state.activity._tag === "Acquisition") return [waitFor(state.activity), state]
+  const { activity, held } = state
+  if (Option.isSome(held) && isLive(held.value, now)) return getWithToken(state, held.value, now)
+  if (activity._tag === "Closed") return [failClosed, state]
+  if (activity._tag === "Acquisition") return [waitFor(activity), state]
   const current = cooldown(state, now)
   return Option.isSome(current)
     ? [{ _tag: "Fail", error: withRetryAt(current.value.error, Option.some(current.value.until)) }, state]
     : start(state, now, Option.none(), waitFor)
 }
 
-const getWithToken = (
-  state: Holding,
-  now: Instant,
-  tokenState: Exclude<tokenPolicy.TokenState, "Expired">
-): Transition<Serve | Wait | Start> => {
-  const { activity, held } = state
+const getWithToken = (state: State, held: Held, now: Instant): Transition<Serve | Wait | Start> => {
+  const { activity } = state
+  const tokenState = stateOf(held, now)
   const serve: Serve = { _tag: "Serve", held }
   const serveOrWait = (acquisition: Acquisition): Serve | Wait =>
-    tokenState === "MustWait" ? { ...waitFor(acquisition), fallback: Option.some(held) } : serve
+    tokenState === "MustWait" ? waitFor(acquisition, Option.some(held)) : serve
   if (tokenState === "Fresh") return [serve, state]
   if (activity._tag === "Acquisition") return [serveOrWait(activity), state]
-  return timeLeft(activity.untilWhileHolding, now) > 0
-    ? [serve, state]
-    : start(state, now, Option.some(held), serveOrWait)
+  return activity._tag === "Cooldown" && timeLeft(activity.untilWhileHolding, now) <= 0
+    ? start(state, now, Option.some(held), serveOrWait)
+    : [serve, state]
 }
 
 /** A caller wants a new token. Joins an acquisition in flight, or starts one and ends the cooldown. */
 export const refresh = (state: State, now: Instant): Transition<Wait | Start | Fail> => {
-  if (state._tag === "Closed") return [failClosed, state]
-  if (state.activity._tag === "Acquisition") return [waitForNew(state.activity), state]
-  const history = { ...state.history, failures: 0, renewalsWithoutProgress: 0 }
-  return start({ ...state, history }, now, Option.none(), waitForNew)
+  if (state.activity._tag === "Closed") return [failClosed, state]
+  return state.activity._tag === "Acquisition"
+    ? [waitFor(state.activity), state]
+    : start({ ...state, failures: 0, stalls: 0 }, now, Option.none(), waitFor)
 }
 
 /**
@@ -188,29 +165,24 @@ export const reject = (
   now: Instant,
   token: AccessToken
 ): Transition<"Dropped" | "Kept" | "NotCached"> => {
-  if (state._tag !== "Holding" || !sameValue(state.held.token, token)) return ["NotCached", state]
-  const { held } = state
-  const history = { ...state.history, rejectedAt: now.monotonic }
-  if (now.monotonic < history.keepUntil) return ["Kept", { ...state, history }]
+  if (!Option.exists(state.held, (held) => sameValue(held.token, token))) return ["NotCached", state]
+  const rejectedAt = now.monotonic
+  if (rejectedAt < state.keepUntil) return ["Kept", { ...state, rejectedAt }]
+  const rejectionInterval = tokenPolicy.rejectionInterval(state.rejectionInterval, rejectedAt - state.rejectedAt)
   return ["Dropped", {
-    _tag: "Empty",
+    ...state,
     window: neverFresh,
-    rejected: Option.some(held),
-    activity: state.activity,
-    history: {
-      ...history,
-      rejectionInterval: tokenPolicy.rejectionInterval(
-        history.rejectionInterval,
-        now.monotonic - state.history.rejectedAt
-      )
-    }
+    held: Option.none(),
+    rejected: state.held,
+    rejectedAt,
+    rejectionInterval
   }]
 }
 
 /** An acquisition ended. Returns `None` if it is not in flight, because the provider was closed. */
 export const land = (
   policy: tokenPolicy.TokenPolicy,
-  state: State,
+  before: State,
   ended: {
     readonly acquisition: Acquisition
     readonly exit: Exit.Exit<AccessToken, AccessTokenError>
@@ -219,49 +191,47 @@ export const land = (
   }
 ): Transition<Option.Option<Landed>> => {
   const { acquisition, chance, exit, now } = ended
-  if (state._tag === "Closed" || state.activity !== acquisition) return [Option.none(), state]
-  const history = wasRejected(state)
-    ? { ...state.history, keepUntil: now.monotonic + state.history.rejectionInterval }
-    : state.history
-  const fail = (cause: Cause.Cause<AccessTokenError>) => failed(policy, { ...state, history }, ended, cause)
-  if (Exit.isFailure(exit)) return fail(exit.cause)
+  if (before.activity !== acquisition) return [Option.none(), before]
+  const state = Option.isSome(before.rejected)
+    ? { ...before, keepUntil: now.monotonic + before.rejectionInterval }
+    : before
+  if (Exit.isFailure(exit)) return failed(policy, state, ended, exit.cause)
   const last = lastHeld(state)
   const held = hold(policy, exit.value, acquisition.startedAt, now, chance, last)
-  if (!isLive(held, now)) return fail(Cause.fail(expiredError(held, now, "DeadOnArrival")))
-  const repeated = Option.exists(last, ({ token }) => sameValue(token, exit.value))
+  if (!isLive(held, now)) return failed(policy, state, ended, Cause.fail(expiredError(held, now, "DeadOnArrival")))
   const progress = !Option.exists(
     last,
-    (last) => isLive(last, now) && (repeated || !diesLater(exit.value, last.token))
+    (last) => isLive(last, now) && (sameValue(last.token, exit.value) || !diesLater(exit.value, last.token))
   )
-  const renewalsWithoutProgress = progress ? 0 : history.renewalsWithoutProgress + 1
-  const pause = progress
-    ? tokenPolicy.minRenewalInterval
-    : tokenPolicy.pause(policy, renewalsWithoutProgress, chance)
+  const stalls = progress ? 0 : state.stalls + 1
+  const pause = progress ? tokenPolicy.minRenewalInterval : tokenPolicy.pause(policy, stalls, chance)
   return [
     Option.some({ exit: Exit.succeed(held), cooldown: progress ? Option.none() : Option.some("NoProgress") }),
     {
-      _tag: "Holding",
+      ...state,
       window: held.window,
-      held,
+      held: Option.some(held),
+      rejected: Option.none(),
       activity: {
         _tag: "Cooldown",
         untilWhileHolding: after(now, pause),
         untilWhileFailing: now,
         error: Option.none()
       },
-      history: { ...history, failures: 0, renewalsWithoutProgress }
+      failures: 0,
+      stalls
     }
   ]
 }
 
 /** The layer's scope ends. Returns the acquisition in flight. */
-export const close = (state: State): Transition<Option.Option<Acquisition>> => [
-  state._tag !== "Closed" && state.activity._tag === "Acquisition" ? Option.some(state.activity) : Option.none(),
-  closed
+export const close = ({ activity }: State): Transition<Option.Option<Acquisition>> => [
+  activity._tag === "Acquisition" ? Option.some(activity) : Option.none(),
+  { ...initial, activity: { _tag: "Closed" } }
 ]
 
 const start = (
-  state: Open,
+  state: State,
   now: Instant,
   renewalOf: Option.Option<Held>,
   then: (acquisition: Acquisition) => Serve | Wait
@@ -280,21 +250,14 @@ const start = (
   ]
 }
 
-const waitFor = (acquisition: Acquisition): Wait => ({
+const waitFor = (acquisition: Acquisition, fallback: Option.Option<Held> = Option.none()): Wait => ({
   _tag: "Wait",
   acquisition,
-  fallback: Option.none(),
-  mustBeNew: false
+  fallback
 })
 
-const waitForNew = (acquisition: Acquisition): Wait => ({ ...waitFor(acquisition), mustBeNew: true })
-
-/** Whether the acquisition that ended was caused by a rejection, or its token was rejected meanwhile. */
-const wasRejected = (state: Open): boolean => state._tag === "Empty" && Option.isSome(state.rejected)
-
 /** The token that an acquisition replaces: the cached one, or the one that an API rejected. */
-const lastHeld = (state: Open): Option.Option<Held> =>
-  state._tag === "Holding" ? Option.some(state.held) : state.rejected
+const lastHeld = ({ held, rejected }: State): Option.Option<Held> => Option.orElse(held, () => rejected)
 
 /**
  * A failure is kept only as the reason for a cooldown. When a renewal fails, only the endpoint's own `Retry-After` delays
@@ -302,7 +265,7 @@ const lastHeld = (state: Open): Option.Option<Held> =>
  */
 const failed = (
   policy: tokenPolicy.TokenPolicy,
-  state: Open,
+  state: State,
   { acquisition, chance, now }: { readonly acquisition: Acquisition; readonly chance: number; readonly now: Instant },
   cause: Cause.Cause<AccessTokenError>
 ): Transition<Option.Option<Landed>> => {
@@ -311,7 +274,7 @@ const failed = (
     ? Option.some(sourceFault("SOURCE_INTERRUPTED"))
     : Cause.failureOption(cause)
   const error = Option.getOrElse(failure, () => sourceFault("SOURCE_DEFECT"))
-  const failures = state.history.failures + 1
+  const failures = state.failures + 1
   const retryAfter = Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now.wall })
   const pauses = tokenPolicy.pauses(policy, { failures, refused: isRefusal(error), retryAfter, chance })
   const failing = Option.isSome(acquisition.renewalOf)
@@ -325,7 +288,7 @@ const failed = (
   return [Option.some({ exit, cooldown: Option.some("Failure") }), {
     ...state,
     activity: { _tag: "Cooldown", untilWhileHolding, untilWhileFailing, error: Option.some(reported) },
-    history: { ...state.history, failures }
+    failures
   }]
 }
 
@@ -346,19 +309,21 @@ const after = (now: Instant, millis: number): Instant => ({
 const timeLeft = (until: Instant, now: Instant): number =>
   Math.min(until.wall - now.wall, until.monotonic - now.monotonic)
 
-export const hasValidToken = (state: State, now: Instant): boolean =>
-  state._tag === "Holding" && isLive(state.held, now)
+export const hasValidToken = ({ held }: State, now: Instant): boolean =>
+  Option.exists(held, (held) => isLive(held, now))
 
 /** Whether a token is still the cached one, and valid. */
-export const isServed = (state: State, { token }: Held, now: Instant): boolean =>
-  state._tag === "Holding" && sameValue(state.held.token, token) && isLive(state.held, now)
+export const isServed = ({ held }: State, { token }: Held, now: Instant): boolean =>
+  Option.exists(held, (held) => sameValue(held.token, token) && isLive(held, now))
 
-export const tokenStateOf = (state: State, now: Instant): "Empty" | tokenPolicy.TokenState | "Closed" =>
-  state._tag === "Holding" ? stateOf(state.held, now) : state._tag
+export const tokenStateOf = ({ activity, held }: State, now: Instant): "Empty" | tokenPolicy.TokenState | "Closed" =>
+  activity._tag === "Closed"
+    ? "Closed"
+    : Option.match(held, { onNone: () => "Empty", onSome: (held) => stateOf(held, now) })
 
 /** Until when no request is sent after a failure, by the current wall clock, and that failure. */
-export const cooldown = (state: Open, now: Instant) => {
-  if (state.activity._tag === "Acquisition") return Option.none()
+export const cooldown = (state: State, now: Instant) => {
+  if (state.activity._tag !== "Cooldown") return Option.none()
   const { error, untilWhileFailing, untilWhileHolding } = state.activity
   const left = timeLeft(hasValidToken(state, now) ? untilWhileHolding : untilWhileFailing, now)
   return left <= 0

@@ -1,5 +1,5 @@
 /**
- * A `TokenStore` in a folder, for the processes of one user on one machine, whether they run at once or one after the other.
+ * A `TokenStore` in a folder, for the processes of one user on one machine, whether they run together or in turn.
  * `SharedTokenSource` seals the entries before the store sees them.
  *
  * @since 0.1.0
@@ -25,7 +25,7 @@ import * as Schema from "effect/Schema"
 import { type NotPrivate, reasonOf, requirePrivate } from "./internal/privateFolder.js"
 
 /**
- * Where the store keeps its files.
+ * The folder of the store.
  *
  * @see layer
  *

@@ -1,5 +1,5 @@
 /**
- * The HTTP client on Node: undici with keep-alive, a proxy, and certificates of your own.
+ * The HTTP client for Node: undici with keep-alive, proxies and your own certificates.
  *
  * @since 0.1.0
  */
@@ -14,8 +14,8 @@ import type * as Redacted from "effect/Redacted"
 import * as dispatcher from "./internal/dispatcher.js"
 
 /**
- * Connections, proxy and certificates. There is no option to trust any certificate, and `NODE_TLS_REJECT_UNAUTHORIZED` does
- * not count (RFC 6749 §10.9: the endpoint's certificate is checked).
+ * Connections, proxy and certificates. Certificates are always checked (RFC 6749 §10.9): no option turns that off, and
+ * `NODE_TLS_REJECT_UNAUTHORIZED` has no effect.
  *
  * @see layer
  *
@@ -23,33 +23,33 @@ import * as dispatcher from "./internal/dispatcher.js"
  * @category models
  */
 export interface Options {
-  /** How many sockets may be open to one origin; further requests wait for one. A whole number from 1; default no bound. */
+  /** The largest number of sockets to one origin, at least 1. Further requests wait for a free socket. Default: no limit. */
   readonly connections?: number | undefined
   /**
-   * Where requests go through. `"env"`, the default: what `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` say, see `layer`. A URL,
-   * http or https: all go through it; its user name and password are sent to it. `"none"`: no proxy, whatever the environment
-   * says. Requests to this machine (`localhost`, `*.localhost`, `127.0.0.0/8`, `[::1]`) go through none in any case.
+   * The proxy. `"env"`, the default, uses `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, see `layer`. An http or https URL sends
+   * all requests through that proxy, with the user name and password in the URL. `"none"` ignores the environment. Requests
+   * to this machine (`localhost`, `*.localhost`, `127.0.0.0/8`, `[::1]`) never go through a proxy.
    */
   readonly proxy?: URL | "env" | "none" | undefined
   /**
-   * Certificates in PEM that are trusted besides those that Node trusts by itself, `NODE_EXTRA_CA_CERTS` included; one text
-   * may hold several. Default none.
+   * Certificate authorities in PEM, in addition to those that Node trusts (including `NODE_EXTRA_CA_CERTS`). One text may
+   * hold several certificates. Default none.
    */
   readonly ca?: string | Uint8Array | ReadonlyArray<string | Uint8Array> | undefined
   /**
-   * The client's certificate in PEM, its chain after it, for servers that ask for one; not shown to a proxy. It needs `key`.
-   * Default none.
+   * The client certificate in PEM, followed by its chain, for servers that request one. It is not sent to a proxy. Requires
+   * `key`. Default none.
    */
   readonly cert?: string | Uint8Array | undefined
-  /** The private key of `cert` in PEM, without a passphrase. It needs `cert`. Default none. */
+  /** The private key of `cert` in PEM, without a passphrase. Requires `cert`. Default none. */
   readonly key?: Redacted.Redacted | undefined
 }
 
 /**
- * The undici dispatcher alone, to be shared by clients of your own. Fails with `ConfigurationError` when an option or a
- * proxy variable cannot be used; the error holds no value.
+ * Provides the undici dispatcher, for HTTP clients that you build yourself. Fails with `ConfigurationError` when an option or
+ * a proxy variable is unusable. The error never contains the value.
  *
- * When the layer's scope ends, requests that are still running fail and all sockets are closed at once.
+ * When the scope closes, requests in flight fail and all sockets close at once.
  *
  * @example
  * ```ts
@@ -69,14 +69,14 @@ export const layerDispatcher = (options: Options = {}): Layer.Layer<NodeHttpClie
   Layer.scoped(NodeHttpClient.Dispatcher, dispatcher.make(options))
 
 /**
- * An `HttpClient` that keeps its connections alive between requests. Fails with `ConfigurationError` as
- * `layerDispatcher` does; no request is sent while it is built.
+ * Provides an `HttpClient` that reuses its connections. Fails with `ConfigurationError` when an option or a proxy variable is
+ * unusable. Building the layer sends no request.
  *
- * The proxy variables are understood as undici does. `http_proxy` counts before `HTTP_PROXY`, and so on; without one for
- * https, that for http is taken; an empty one means no proxy. Both are read when the layer is built, `NO_PROXY` at each
- * request. That lists hosts, separated by commas or spaces: a name stands for its subdomains too, `name:8080` for that
- * port, `*` for all; address ranges are not understood. This machine need not be listed. Every request that goes through
- * a proxy does so in a tunnel (`CONNECT`), those over http too.
+ * undici reads the proxy variables. `http_proxy` takes precedence over `HTTP_PROXY`, and so on. `HTTPS_PROXY` defaults to
+ * `HTTP_PROXY`. An empty variable means no proxy. The layer reads both when it is built, and `NO_PROXY` at each request.
+ * `NO_PROXY` lists hosts, separated by commas or spaces: a name includes its subdomains, `name:8080` is limited to that port,
+ * and `*` matches every host. Address ranges are not supported. Requests to this machine need no entry. Every request through a
+ * proxy uses a tunnel (`CONNECT`), also over http.
  *
  * @example
  * ```ts
@@ -97,8 +97,8 @@ export const layer = (options: Options = {}): Layer.Layer<HttpClient.HttpClient,
   Layer.provide(NodeHttpClient.layerUndiciWithoutDispatcher, layerDispatcher(options))
 
 /**
- * `layer`, its options read from the configuration, each alone or all of them. Fails besides with Effect's `ConfigError`,
- * when one is missing or cannot be read.
+ * Like `layer`, with options from the configuration: one `Config` for all options, or one for each. Also fails with Effect's
+ * `ConfigError` when a variable is missing or unreadable.
  *
  * @example
  * ```ts

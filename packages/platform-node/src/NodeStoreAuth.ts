@@ -1,5 +1,5 @@
 /**
- * `StoreAuth` with nothing left to provide: the provider and the authorized client over Node's HTTP.
+ * `StoreAuth` with the HTTP client of `NodeHttp`. Its layers need no further service, except a `TokenStore` where they share.
  *
  * @since 0.1.0
  */
@@ -17,7 +17,7 @@ import type * as Scope from "effect/Scope"
 import * as NodeHttp from "./NodeHttp.js"
 
 /**
- * What the options have here besides those of `StoreAuth`.
+ * The options in addition to those of `StoreAuth`.
  *
  * @see layer
  *
@@ -25,12 +25,12 @@ import * as NodeHttp from "./NodeHttp.js"
  * @category models
  */
 export interface HttpOptions {
-  /** Connections, proxy and certificates, for the token requests and the API's alike. Each has a default. */
+  /** Connections, proxy and certificates for token requests and API requests. Each option has a default. */
   readonly http?: NodeHttp.Options | undefined
 }
 
 /**
- * What is needed over a source of your own: `apiUrl`.
+ * The options for a `TokenSource` of your own: `apiUrl` is required.
  *
  * @see layerFromSource
  *
@@ -40,7 +40,7 @@ export interface HttpOptions {
 export interface SourceOptions extends StoreAuth.SourceOptions, HttpOptions {}
 
 /**
- * The options with the id and the secret as they are: `authUrl`, `apiUrl`, `clientId`, `clientSecret`.
+ * The options with an id and a secret. Required: `authUrl`, `apiUrl`, `clientId`, `clientSecret`.
  *
  * @see layer
  *
@@ -50,7 +50,7 @@ export interface SourceOptions extends StoreAuth.SourceOptions, HttpOptions {}
 export interface SecretOptions extends StoreAuth.SecretOptions, HttpOptions {}
 
 /**
- * The options with checked credentials, or an effect that reads them: `authUrl`, `apiUrl`, `credentials`.
+ * The options with an effect that reads the credentials. Required: `authUrl`, `apiUrl`, `credentials`.
  *
  * @see layer, ClientCredentials.fromConfig
  *
@@ -60,7 +60,7 @@ export interface SecretOptions extends StoreAuth.SecretOptions, HttpOptions {}
 export interface CredentialsOptions extends StoreAuth.CredentialsOptions, HttpOptions {}
 
 /**
- * Either form of the options: the id and the secret, or credentials.
+ * Either form of the options: an id and a secret, or an effect that reads the credentials.
  *
  * @see layer
  *
@@ -70,8 +70,8 @@ export interface CredentialsOptions extends StoreAuth.CredentialsOptions, HttpOp
 export type Options = SecretOptions | CredentialsOptions
 
 /**
- * Both services as values, for as long as the scope is open: for a program that uses two stores. Each call has a token, an
- * acquisition, a cooldown and connections of its own. Fails as `layer` does.
+ * Creates both services as values that work until the scope closes, for a program that uses two stores. Each call creates a
+ * separate token, cooldown and connection pool. Fails like `layer`.
  *
  * @example
  * ```ts
@@ -95,11 +95,11 @@ export const make = (
   Effect.flatMap(Layer.build(NodeHttp.layer(options.http)), (http) => Effect.provide(StoreAuth.make(options), http))
 
 /**
- * The provider and the authorized client. Each call of `layer` makes another cache, another token and other connections:
- * bind the result to a constant.
+ * Provides the provider and the authorized client. Bind the result to a constant: each call of `layer` creates another cache
+ * with its own token and connections.
  *
- * Fails while it is built with `ConfigurationError` when an option cannot be used, with `CredentialsError` when the id or
- * the secret cannot be sent. No request is sent until the first token is asked for; the connections close with the scope.
+ * Fails with `ConfigurationError` when an option is unusable, and with `CredentialsError` when the id or the secret cannot be
+ * sent. Sends no request before the first token is needed. The connections close with the scope.
  *
  * @example
  * ```ts
@@ -131,8 +131,8 @@ export const layer = (
   Layer.provide(StoreAuth.layer(options), NodeHttp.layer(options.http))
 
 /**
- * `layer`, with the token shared between processes through the `TokenStore` in the context: they send one token request
- * together. Only processes with the same `authUrl` and credentials share a token. Fails as `layer` does.
+ * Like `layer`, and shares the token between processes through the `TokenStore` in the context, so that they send one token
+ * request together. Only processes with the same `authUrl` and credentials share a token. Fails like `layer`.
  *
  * @example
  * ```ts
@@ -157,8 +157,7 @@ export const layerShared = (
   Layer.provide(StoreAuth.layerShared(options), NodeHttp.layer(options.http))
 
 /**
- * `layer` over the `TokenSource` in the context. Fails with `ConfigurationError` when an
- * option cannot be used.
+ * Like `layer`, over the `TokenSource` in the context. Fails with `ConfigurationError` when an option is unusable.
  *
  * @example
  * ```ts
@@ -184,8 +183,8 @@ export const layerFromSource = (
   Layer.provide(StoreAuth.layerFromSource(options), NodeHttp.layer(options.http))
 
 /**
- * `layer`, its options read from the configuration; by default `STORE_API_AUTH_URL`, `STORE_API_URL`,
- * `STORE_API_CLIENT_ID` and `STORE_API_CLIENT_SECRET`. All that are missing are named by one `ConfigError`.
+ * Like `layer`, with options from the configuration: by default `STORE_API_AUTH_URL`, `STORE_API_URL`,
+ * `STORE_API_CLIENT_ID` and `STORE_API_CLIENT_SECRET`. One `ConfigError` names all variables that are missing.
  *
  * @example
  * ```ts
@@ -212,8 +211,8 @@ export const layerConfig = (
 > => Layer.unwrapEffect(Effect.map(Config.unwrap<Options>(options), layer))
 
 /**
- * `layerShared` with options from the configuration; by default `STORE_API_AUTH_URL`, `STORE_API_URL`,
- * `STORE_API_CLIENT_ID` and `STORE_API_CLIENT_SECRET`. One `ConfigError` names all that are missing.
+ * Like `layerShared`, with options from the configuration: by default `STORE_API_AUTH_URL`, `STORE_API_URL`,
+ * `STORE_API_CLIENT_ID` and `STORE_API_CLIENT_SECRET`. One `ConfigError` names all variables that are missing.
  *
  * @example
  * ```ts

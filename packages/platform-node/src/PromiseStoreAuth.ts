@@ -1,5 +1,5 @@
 /**
- * The provider and the authorized client as functions that return promises, for code that does not use Effect.
+ * The provider and the authorized client as functions that return promises, for code without Effect.
  *
  * @since 0.1.0
  */
@@ -20,8 +20,8 @@ import * as Stream from "effect/Stream"
 import * as NodeStoreAuth from "./NodeStoreAuth.js"
 
 /**
- * Four functions around one token. Each promise rejects with a typed error: `AccessTokenError`, `ConfigurationError` or
- * Effect's `ConfigError`; `fetch` also with `UntrustedOriginError` and `HttpClientError`.
+ * Four functions that share one token. Their promises reject with typed errors: `AccessTokenError`, `ConfigurationError` or
+ * Effect's `ConfigError`, and `fetch` also with `UntrustedOriginError` or `HttpClientError`.
  *
  * @see make
  *
@@ -39,13 +39,13 @@ export interface PromiseStoreAuth {
    * body of the response, which holds a connection.
    */
   readonly fetch: (url: string | URL, init?: RequestInit) => Promise<Response>
-  /** Ends what is in flight, and closes the connections. Later calls reject with `TokenRequestError`, `Closed`. */
+  /** Ends requests in flight and closes the connections. Later calls reject with `TokenRequestError`, `Closed`. */
   readonly dispose: () => Promise<void>
 }
 
 /**
- * The four functions. Nothing is sent until the first call. `options`: those of `NodeStoreAuth.layer`, by default from the
- * configuration, as with `NodeStoreAuth.layerConfig`. Call it once for each store, and `dispose` when the process ends.
+ * Creates the four functions. Sends no request before the first call. The options are those of `NodeStoreAuth.layer`; by default
+ * they come from the configuration, as with `NodeStoreAuth.layerConfig`. Call `make` once per store, and `dispose` at the end.
  *
  * @example
  * ```ts

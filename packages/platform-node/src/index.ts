@@ -1,5 +1,5 @@
 /**
- * The store API suite's access tokens on Node: one namespace a module.
+ * Access tokens for the store API on Node. Exports one namespace per module.
  *
  * @since 0.1.0
  */

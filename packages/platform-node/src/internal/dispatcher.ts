@@ -11,7 +11,7 @@ interface Options extends tls.Options {
   readonly proxy?: proxy.Choice | undefined
 }
 
-/** Undici's dispatcher as the options want it, destroyed with the scope. */
+/** Creates undici's dispatcher, which is destroyed with the scope. */
 export const make = (
   options: Options
 ): Effect.Effect<Undici.Dispatcher, ConfigurationError, Scope.Scope> =>
@@ -22,7 +22,7 @@ export const make = (
     return yield* proxy.dispatcher(options.proxy ?? "env", {
       connections: options.connections ?? null,
       connect: tracked(Undici.buildConnector(forServers), sockets),
-      // Behind a proxy undici makes the connector itself, over a socket of the client to the proxy.
+      // For connections through a proxy, undici creates the connector itself, over a socket of `clientFactory`.
       requestTls: forServers,
       clientFactory: (origin) =>
         new Undici.Pool(origin, { connect: tracked(Undici.buildConnector(forProxies), sockets) })
@@ -35,11 +35,11 @@ const checkConnections = ({ connections }: Options): Effect.Effect<void, Configu
     : Effect.fail(new ConfigurationError({ option: "connections", reason: "must be a whole number from 1" }))
 
 /**
- * A destroyed dispatcher forgets the sockets that were still connecting, and they hold the process for undici's connect
- * timeout of 10 seconds: so they are remembered here.
+ * Records open sockets. A destroyed dispatcher forgets those that are still connecting, which then keep the process running
+ * for undici's connect timeout of 10 seconds.
  */
 const tracked = (
-  connect: (...parameters: Parameters<Undici.buildConnector.connector>) => unknown, // the socket; undici types it void
+  connect: (...parameters: Parameters<Undici.buildConnector.connector>) => unknown, // returns the socket; undici's type says void
   sockets: Set<Net.Socket>
 ): Undici.buildConnector.connector =>
 (options, callback) => {
@@ -49,6 +49,6 @@ const tracked = (
   socket.once("close", () => sockets.delete(socket))
 }
 
-/** With an error, since undici's connector waits for one or for the connection. */
+/** Destroys with an error, because undici's connector waits for an error or for the connection. */
 const destroyAll = (sockets: ReadonlySet<Net.Socket>): Effect.Effect<void> =>
   Effect.sync(() => sockets.forEach((socket) => socket.destroy(new Undici.errors.ClientDestroyedError())))

@@ -10,7 +10,7 @@ export interface NotPrivate {
   readonly reason: string
 }
 
-/** Fails if another user could read or change what is in the folder. Windows has neither owners by number nor modes. */
+/** Fails if another user could read or change files in the folder. On Windows, which has no owner ids and modes, it succeeds. */
 export const requirePrivate = ({ mode, uid }: FileSystem.File.Info): Effect.Effect<void, NotPrivate> => {
   const user = process.getuid?.()
   if (user === undefined) return Effect.void
@@ -24,7 +24,7 @@ const notPrivate = (reason: string) => Effect.fail<NotPrivate>({ _tag: "NotPriva
 
 const octal = (mode: number): string => (mode & 0o777).toString(8).padStart(3, "0")
 
-/** The error code of the system. Its message is left out, since it holds paths. */
+/** The error code of the system. Drops the system's message, which contains paths. */
 export const reasonOf = (error: PlatformError | NotPrivate): string => {
   if (error._tag === "NotPrivate") return error.reason
   const cause = error.cause

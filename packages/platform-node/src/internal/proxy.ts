@@ -7,8 +7,8 @@ import type * as Scope from "effect/Scope"
 export type Choice = URL | "env" | "none"
 
 /**
- * The dispatcher that goes through the proxy, if there is one, destroyed with the scope. Undici reads the environment, at
- * this moment.
+ * Creates a dispatcher that uses the proxy, if there is one. It is destroyed with the scope. undici reads the environment
+ * when the dispatcher is created.
  */
 export const dispatcher = (
   proxy: Choice,
@@ -39,8 +39,8 @@ const scoped = <A extends Undici.Dispatcher>(make: () => A): Effect.Effect<A, ne
   Effect.acquireRelease(Effect.sync(make), (dispatcher) => Effect.promise(() => dispatcher.destroy()))
 
 /**
- * A secret goes to this machine in clear text because it does not leave it: so no proxy may get it. `NO_PROXY` cannot say
- * that: it knows no address ranges.
+ * Sends requests to this machine directly. Such a request may carry a secret in clear text, which a proxy must not see.
+ * `NO_PROXY` cannot express this, because it has no address ranges.
  */
 const beyondLoopback = <R>(
   direct: Effect.Effect<Undici.Dispatcher, never, R>,
@@ -57,13 +57,13 @@ const beyondLoopback = <R>(
 
 const isDirect = (origin: string): boolean => URL.canParse(origin) && isLoopback(new URL(origin))
 
-/** The variable that undici takes: the lower-case one, even if it is empty. */
+/** Returns the variable that undici uses: the lower-case one, even if it is empty. */
 const fromEnvironment = (name: "HTTP_PROXY" | "HTTPS_PROXY") => {
   const lower = process.env[name.toLowerCase()]
   return lower === undefined ? { name, url: process.env[name] ?? "" } : { name: name.toLowerCase(), url: lower }
 }
 
-/** Undici throws what it cannot use, with the URL and its password in the error, and takes SOCKS as an experiment. */
+/** Checks a proxy URL. undici's own error contains the URL with its password, and its SOCKS support is experimental. */
 const usable = (option: string, value: string | URL): Effect.Effect<URL, ConfigurationError> =>
   Effect.try(() => {
     const url = new URL(value)

@@ -14,21 +14,21 @@ export interface Options {
   readonly key?: Redacted.Redacted | undefined
 }
 
-/** What `tls.connect` is told. Stated, so that `NODE_TLS_REJECT_UNAUTHORIZED` cannot lift it. */
+/** Options of `tls.connect`. `rejectUnauthorized` is explicit, so that `NODE_TLS_REJECT_UNAUTHORIZED` has no effect. */
 export interface TlsOptions {
   readonly rejectUnauthorized: true
   readonly secureContext: Tls.SecureContext
 }
 
-/** A proxy is held to the same authorities, but not shown the client's certificate. */
+/** A proxy is checked against the same authorities, but does not get the client certificate. */
 export interface TlsSettings {
   readonly forServers: TlsOptions
   readonly forProxies: TlsOptions
 }
 
 /**
- * Made once: reading a hundred authorities takes longer than a handshake, and a faulty text is found while the layer is
- * built. The context also keeps the key out of what undici's objects print.
+ * Creates the contexts once, because parsing all authorities takes longer than a handshake, and because a malformed
+ * certificate must fail the layer. A context also keeps the key out of the output of `inspect` on undici's objects.
  */
 export const make = ({ ca, cert, key }: Options): Effect.Effect<TlsSettings, ConfigurationError> =>
   Effect.gen(function*() {
@@ -42,12 +42,12 @@ export const make = ({ ca, cert, key }: Options): Effect.Effect<TlsSettings, Con
 
 const withContext = (options: Tls.SecureContextOptions): Effect.Effect<TlsOptions, ConfigurationError> =>
   Effect.map(
-    // Each part was accepted alone.
+    // Node has accepted the certificate and the key separately.
     attempt("key", "is not the private key of cert", () => Tls.createSecureContext(options)),
     (secureContext) => ({ rejectUnauthorized: true, secureContext })
   )
 
-/** Node's `ca` replaces what Node trusts by itself. */
+/** Node's option `ca` replaces the default authorities. */
 const trustedByNode = Effect.suspend((): Effect.Effect<ReadonlyArray<string | Buffer>> => {
   // From Node 22.15; the types are those of Node 20.
   const { getCACertificates } = Tls as { readonly getCACertificates?: (type: "default") => ReadonlyArray<string> }
@@ -56,12 +56,12 @@ const trustedByNode = Effect.suspend((): Effect.Effect<ReadonlyArray<string | Bu
     : Effect.succeed(getCACertificates("default"))
 })
 
-/** What Node reads when it starts, and passes over when it cannot. */
+/** Node reads this file when it starts, and ignores it if it is unreadable. */
 const extraCertificates = Effect.option(
   Effect.try(() => Fs.readFileSync(process.env["NODE_EXTRA_CA_CERTS"] ?? ""))
 )
 
-/** Each certificate is looked at: Node passes over a text that holds none. */
+/** Parses each certificate, because Node ignores a text without any. */
 const certificates = (ca: NonNullable<Options["ca"]>): Effect.Effect<ReadonlyArray<string>, ConfigurationError> => {
   const reason = "must hold certificates in PEM"
   return Effect.forEach(
@@ -94,7 +94,7 @@ const clientCertificate = (
     return parts
   })
 
-/** The error of Node is not kept. */
+/** Drops Node's own error, which may contain the value. */
 const attempt = <A>(option: string, reason: string, evaluate: () => A): Effect.Effect<A, ConfigurationError> =>
   Effect.mapError(Effect.try(evaluate), () => new ConfigurationError({ option, reason }))
 

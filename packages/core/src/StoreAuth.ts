@@ -360,10 +360,10 @@ const transformed = (
 ): Layer.Layer<HttpClient.HttpClient, ConfigurationError, HttpClient.HttpClient> =>
   Layer.effect(
     HttpClient.HttpClient,
-    transform === undefined
-      ? HttpClient.HttpClient
-      : Effect.flatMap(Effect.all([HttpClient.HttpClient, origins]), ([client, origins]) =>
-        Effect.map(boundClient.make(client, origins), transform))
+    Effect.gen(function*() {
+      const client = yield* HttpClient.HttpClient
+      return transform === undefined ? client : transform(yield* boundClient.make(client, yield* origins))
+    })
   )
 
 const endpoint = (options: Options): Layer.Layer<

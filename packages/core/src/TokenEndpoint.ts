@@ -13,6 +13,7 @@ import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
@@ -249,21 +250,18 @@ const acquisition = (
           return yield* Effect.delay(retried(credentials), wait)
         })))
 
-    /** Credentials that cannot be read now do not hide what the endpoint said. */
-    const readAgain = (refusal: AccessTokenError) =>
-      Effect.flatMap(monotonicMillis, (now) =>
-        Effect.timeout(credentials, Math.min((end - now) / 2, longestReading)).pipe(
-          Effect.catchAllCause(() =>
-            Effect.fail(refusal)
-          )
-        ))
+    /** With the credentials as they are now. If they cannot be read or did not change, the endpoint's refusal counts. */
+    const retriedWithOthers = (refused: ClientCredentials, refusal: AccessTokenError) =>
+      Effect.gen(function*() {
+        const longest = Math.min((end - (yield* monotonicMillis)) / 2, longestReading)
+        const current = yield* Effect.exit(Effect.timeout(credentials, longest))
+        return yield* Exit.isFailure(current) || Equal.equals(current.value, refused)
+          ? Effect.fail(refusal)
+          : retried(current.value)
+      })
 
     return Effect.flatMap(credentials, (first) =>
-      Effect.catchTag(retried(first), "TokenRefusedError", (error) =>
-        error.reason === "InvalidClient"
-          ? Effect.flatMap(readAgain(error), (second) =>
-            Equal.equals(first, second) ? Effect.fail(error) : retried(second))
-          : Effect.fail(error))).pipe(
+      Effect.catchIf(retried(first), isInvalidClient, (refusal) => retriedWithOthers(first, refusal))).pipe(
         Effect.interruptible, // so that the deadline holds in a finalizer too
         Effect.timeoutFail({
           duration: deadline,
@@ -275,6 +273,9 @@ const acquisition = (
         )
       )
   })
+
+const isInvalidClient = (error: AccessTokenError): boolean =>
+  error._tag === "TokenRefusedError" && error.reason === "InvalidClient"
 
 /** An endpoint that limits the rate and names no moment receives no second request from this acquisition. */
 const isWorthRetrying = (error: AccessTokenError): boolean =>
@@ -296,26 +297,27 @@ const received = (
   now: number
 ): Effect.Effect<AccessToken, TokenExpiredError> => {
   const expiresAt = requestedAt + Math.max(tokenPolicy.lifeOf(response.expires_in), 0)
-  return expiresAt <= Math.max(requestedAt, now)
-    ? Effect.fail(
+  if (expiresAt <= Math.max(requestedAt, now)) {
+    return Effect.fail(
       new TokenExpiredError({
         reason: "DeadOnArrival",
         expiredAt: DateTime.unsafeMake(expiresAt),
         checkedAt: DateTime.unsafeMake(now)
       })
     )
-    : Effect.succeed(
-      new AccessToken({
-        value: response.access_token,
-        scope: Option.getOrElse(response.scope, () => ""),
-        acquiredAt: DateTime.unsafeMake(requestedAt),
-        expiresAt: DateTime.unsafeMake(expiresAt),
-        applicationName: response.application_name,
-        developerEmail: response["developer.email"],
-        issuedAt: response.issued_at,
-        clientId: response.client_id
-      })
-    )
+  }
+  return Effect.succeed(
+    new AccessToken({
+      value: response.access_token,
+      scope: Option.getOrElse(response.scope, () => ""),
+      acquiredAt: DateTime.unsafeMake(requestedAt),
+      expiresAt: DateTime.unsafeMake(expiresAt),
+      applicationName: response.application_name,
+      developerEmail: response["developer.email"],
+      issuedAt: response.issued_at,
+      clientId: response.client_id
+    })
+  )
 }
 
 /** The client's span records all headers: of an answer, each may repeat what was sent. */

@@ -31,14 +31,11 @@ const descriptions: ReadonlyArray<Path> = [
 ]
 
 /** The text at the first of the paths that leads to one. */
-const textAt = (body: Option.Option<unknown>, paths: ReadonlyArray<Path>): Option.Option<string> =>
-  Option.firstSomeOf(paths.map((path) =>
-    path.reduce(
-      (value, key) =>
-        Option.flatMap(value, (value) => Predicate.hasProperty(value, key) ? Option.some(value[key]) : Option.none()),
-      body
-    ).pipe(Option.filter(Predicate.isString))
-  ))
+const textAt = (body: unknown, paths: ReadonlyArray<Path>): Option.Option<string> =>
+  Option.firstSomeOf(paths.map((path) => {
+    const found = path.reduce((value, key) => Predicate.hasProperty(value, key) ? value[key] : undefined, body)
+    return Option.liftPredicate(found, Predicate.isString)
+  }))
 
 const isInvalidClient = (code: string): boolean => /(^|\.)invalid_?client/i.test(code)
 
@@ -74,7 +71,7 @@ export const refusal = ({ body, challenge, changedByFormDecoding, retryAt, secre
   /** The moment that `Retry-After` names. Dropped where asking again cannot help. */
   readonly retryAt: Option.Option<DateTime.Utc>
 }): TokenRefusedError => {
-  const json = decodeJson(body)
+  const json = Option.getOrUndefined(decodeJson(body))
   const code = textAt(json, codes)
   const reason = reasonOf(status, code, challenge)
   return new TokenRefusedError({

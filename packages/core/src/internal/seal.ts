@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Encoding from "effect/Encoding"
 import type * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
@@ -61,17 +60,11 @@ export const make = (
           )
         }),
       open: (entry) =>
-        Either.match(Encoding.decodeBase64Url(entry), {
-          onLeft: () => Effect.succeedNone,
-          onRight: (bytes) => {
-            const sealed = Uint8Array.from(bytes)
-            return Effect.tryPromise(() =>
-              subtle.decrypt(parameters(sealed.slice(0, nonceBytes)), aes, sealed.slice(nonceBytes))
-            ).pipe(
-              Effect.map((text) => new TextDecoder().decode(text)),
-              Effect.option
-            )
-          }
-        })
+        Effect.gen(function*() {
+          const bytes = Uint8Array.from(yield* Encoding.decodeBase64Url(entry))
+          const nonce = bytes.slice(0, nonceBytes)
+          const text = yield* Effect.tryPromise(() => subtle.decrypt(parameters(nonce), aes, bytes.slice(nonceBytes)))
+          return new TextDecoder().decode(text)
+        }).pipe(Effect.option)
     }
   })

@@ -14,11 +14,10 @@ import type { EmulatorError } from "./EmulatorError.js"
 import type { Options } from "./EmulatorOptions.js"
 import type * as Fault from "./Fault.js"
 import * as app from "./internal/app.js"
-import * as elsewheres from "./internal/elsewhere.js"
 import * as faultQueue from "./internal/faultQueue.js"
-import * as listen from "./internal/listen.js"
 import type { Observing } from "./internal/observer.js"
 import * as requestLog from "./internal/requestLog.js"
+import { listen } from "./internal/server.js"
 import * as settings from "./internal/settings.js"
 import * as tlsServers from "./internal/tls.js"
 import * as tokens from "./internal/tokens.js"
@@ -154,13 +153,18 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
     const issued = tokens.make(resolved)
     const log = requestLog.make(resolved, observer, issued)
     const faults = faultQueue.make(resolved)
-    const elsewhere = yield* elsewheres.start(resolved, observer, issued)
     const tls = resolved.tls ? yield* tlsServers.make : undefined
-    const server = yield* listen.listen(
-      resolved,
-      app.make({ settings: resolved, tokens: issued, log, faults, elsewhere: elsewhere.url }),
-      { take: () => faults.take("connection"), tls }
-    )
+    const secondLog = requestLog.make(resolved, { ...observer, onEnd: () => Effect.void }, issued)
+    const second = yield* listen({ ...resolved, port: 0 }, {
+      app: app.secondOrigin(resolved, secondLog),
+      takeFault: Option.none,
+      tls: undefined
+    })
+    const server = yield* listen(resolved, {
+      app: app.emulator({ settings: resolved, tokens: issued, log, faults, secondOrigin: second.origin }),
+      takeFault: () => faults.take("connection"),
+      tls
+    })
     return {
       url: `${server.origin}${resolved.basePath}`,
       tokens: issued.all,
@@ -171,7 +175,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
       pendingFaults: faults.pending,
       clearFaults: faults.clear,
       connections: server.connections,
-      elsewhere,
+      elsewhere: { url: second.origin, requests: secondLog.all },
       ca: Option.map(Option.fromNullable(tls), ({ ca }) => ca)
     }
   })

@@ -5,10 +5,7 @@
  * @since 0.1.0
  */
 import type { Script } from "./FaultModel.js"
-import * as answers from "./internal/scenarios/answers.js"
-import * as api from "./internal/scenarios/api.js"
-import * as connections from "./internal/scenarios/connections.js"
-import * as refusals from "./internal/scenarios/refusals.js"
+import { scenarios } from "./internal/scenarios.js"
 
 /**
  * A script of faults, and what is to come of it.
@@ -25,24 +22,6 @@ export interface Scenario {
   readonly expected: string
   /** Whether it needs an emulator that was started with `tls: true`. */
   readonly tls: boolean
-}
-
-const scenarios = {
-  ...answers.good,
-  ...answers.lives,
-  ...answers.fields,
-  ...answers.bodies,
-  ...connections.transport,
-  ...connections.silence,
-  ...connections.silenceInError,
-  ...connections.floods,
-  ...connections.recoveries,
-  ...connections.tls,
-  ...answers.redirects,
-  ...refusals.refusals,
-  ...refusals.retryAfter,
-  ...refusals.unavailable,
-  ...api.calls
 }
 
 /**

@@ -1,15 +1,12 @@
-/** What happens to a request: written down, read, met by a fault or answered, written down again. */
+/** The handlers of the emulator and of the second origin. */
 import type { Socket } from "node:net"
-import type * as HttpApp from "@effect/platform/HttpApp"
-import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as bodies from "./body.js"
-import * as exchanges from "./exchange.js"
 import type { FaultQueue } from "./faultQueue.js"
 import { perform } from "./performFault.js"
 import * as protectedApi from "./protectedApi.js"
+import * as requests from "./request.js"
 import type { RequestLog } from "./requestLog.js"
 import type { Settings } from "./settings.js"
 import * as tokenEndpoint from "./tokenEndpoint.js"
@@ -20,38 +17,40 @@ export interface Parts {
   readonly tokens: Tokens
   readonly log: RequestLog
   readonly faults: FaultQueue
-  /** The other origin. */
-  readonly elsewhere: string
+  /** The URL of the second origin. */
+  readonly secondOrigin: string
 }
 
-export const make = ({ elsewhere, faults, log, settings, tokens }: Parts): HttpApp.Default => {
-  const served = new WeakSet<Socket>()
+/** Records a request and reads its body. Then performs the next fault for it, or responds as specified. */
+export const emulator = ({ faults, log, secondOrigin, settings, tokens }: Parts) => {
+  const usedSockets = new WeakSet<Socket>()
   return Effect.gen(function*() {
-    const exchange = exchanges.make(yield* HttpServerRequest.HttpServerRequest, settings)
-    const { socket } = exchange.incoming
-    const reused = served.has(socket)
-    served.add(socket)
-    const entry = yield* log.open(exchange)
-    const respond = Effect.gen(function*() {
-      const place = exchange.kind === "token" ? tokenEndpoint : protectedApi
-      const body = yield* bodies.read(exchange.incoming, place.maxBodyBytes)
-      yield* entry.arrived(body.bytes, body.received)
-      const regular = exchange.kind === "other"
+    const request = yield* requests.current(settings)
+    const { socket } = request.incoming
+    const isReused = usedSockets.has(socket)
+    usedSockets.add(socket)
+    const endpoint = request.kind === "token" ? tokenEndpoint : protectedApi
+    return yield* log.record(request, endpoint.maxBodyBytes, (body) => {
+      const regular = request.kind === "other"
         ? Effect.succeed(notFound(settings))
-        : Effect.suspend(() => place.answer(exchange, body, settings, tokens))
-      const response = yield* Option.match(faults.take(exchange.kind, reused), {
+        : Effect.suspend(() => endpoint.respond(request, body, settings, tokens))
+      return Option.match(faults.take(request.kind, isReused), {
         onNone: () => regular,
-        onSome: (fault) => perform(fault, { exchange, body, regular, settings, tokens, elsewhere })
+        onSome: (fault) => perform(fault, { request, body, regular, settings, tokens, secondOrigin })
       })
-      yield* entry.answered(response.status)
-      return response
     })
-    return yield* Effect.ensuring(respond, entry.ended)
-  }).pipe(
-    // The platform runs handlers uninterruptibly; here a client that goes away ends its request, however long delayed.
-    Effect.interruptible
-  )
+  })
 }
 
-const notFound = (settings: Settings) =>
-  HttpServerResponse.unsafeJson({ message: `Everything here is below ${settings.basePath}/.` }, { status: 404 })
+const notFound = ({ basePath }: Settings) =>
+  HttpServerResponse.unsafeJson({ message: `Everything here is below ${basePath}/.` }, { status: 404 })
+
+const foreignToken = { access_token: "token-of-another-origin", token_type: "bearer", expires_in: 3600 }
+
+/** Accepts every request, and responds with a token so that a client that follows a redirect here goes on. */
+export const secondOrigin = (settings: Settings, log: RequestLog) =>
+  Effect.flatMap(
+    requests.current(settings),
+    (request) =>
+      log.record(request, tokenEndpoint.maxBodyBytes, () => Effect.succeed(HttpServerResponse.unsafeJson(foreignToken)))
+  )

@@ -1,118 +1,83 @@
-/** What each fault does to the request that meets it. */
+/** What each fault does to a request. */
 import { Buffer } from "node:buffer"
 import { gzipSync } from "node:zlib"
 import type * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fault from "../Fault.js"
-import type { Body } from "./body.js"
-import { end } from "./ending.js"
-import type { Exchange } from "./exchange.js"
+import type { Body, Request } from "./request.js"
 import type { Settings } from "./settings.js"
 import type { Tokens } from "./tokens.js"
-import * as slowBody from "./writeBody.js"
-import { write } from "./writeBody.js"
+import * as responses from "./writeResponse.js"
 
 type Response = Effect.Effect<HttpServerResponse.HttpServerResponse>
 
-/** The request that a fault meets, and the answer it would have had. */
-export interface Met {
-  readonly exchange: Exchange
+/** The request that a fault is for. */
+export interface Context {
+  readonly request: Request
   readonly body: Body
+  /** The response without the fault. */
   readonly regular: Response
   readonly settings: Settings
   readonly tokens: Tokens
-  readonly elsewhere: string
+  readonly secondOrigin: string
 }
 
-/**
- * Answers a request as the fault says. A fault that takes over the socket does its work through `exchange` and then never
- * ends by itself: the request is interrupted when the socket closes.
- */
-export const perform = (fault: Fault.Fault, met: Met): Response => {
-  const { exchange, regular, tokens } = met
-  const { incoming, outgoing } = exchange
+const empty = Buffer.alloc(0)
+
+/** Responds as the fault says. What writes to the socket never ends; it is interrupted when the socket closes. */
+export const perform = (fault: Fault.Fault, context: Context): Response => {
+  const { body, regular, request: { incoming: { socket }, outgoing }, tokens } = context
+  const write = (status: number, headers: Fault.Headers, content: Uint8Array = empty) =>
+    Effect.sync(() => responses.write(outgoing, status, headers, content))
+
   return Fault.match(fault, {
-    Answer: (answer) => Effect.zipRight(Effect.sleep(answer.delay), Effect.sync(() => write(outgoing, answer))),
-    Delay: ({ delay }) => Effect.zipRight(Effect.sleep(delay), regular),
+    Answer: ({ body, delay, headers, status }) => Effect.delay(write(status, headers, body), delay),
+    Delay: ({ delay }) => Effect.delay(regular, delay),
     Hang: () => Effect.never,
-    Amend: ({ fields, headers }) =>
-      changed(met, (body) => ({ headers, body: Buffer.from(JSON.stringify({ ...parse(body), ...fields })) })),
-    Gzip: () => changed(met, (body) => ({ headers: { "Content-Encoding": "gzip" }, body: gzipSync(body) })),
+    Amend: ({ fields, headers }) => changed(context, headers, (token) => encode({ ...decode(token), ...fields })),
+    Gzip: () => changed(context, { "Content-Encoding": "gzip" }, (token) => gzipSync(token)),
     Revoke: () => Effect.zipRight(tokens.revoke(), regular),
     Continue: () => Effect.zipRight(Effect.sync(() => outgoing.writeContinue()), regular),
-    Echo: ({ status }) => Effect.sync(() => write(outgoing, { status, headers: {}, body: echo(met.body) })),
+    Echo: ({ status }) => write(status, {}, echo(body)),
     RetryDate: ({ status, wait }) =>
-      Effect.map(
-        Clock.currentTimeMillis,
-        (now) =>
-          write(outgoing, { status, headers: { "Retry-After": httpDate(now + Duration.toMillis(wait)) }, body: empty })
+      Effect.flatMap(
+        DateTime.now,
+        (now) => write(status, { "Retry-After": httpDate(DateTime.addDuration(now, wait)) })
       ),
-    Drip: ({ every, status }) => slowBody.drip(outgoing, status, every),
-    Flood: ({ bytes, status }) => slowBody.flood(outgoing, status, bytes),
-    Redirect: ({ status, to }) =>
-      Effect.sync(() => write(outgoing, { status, headers: location(to, met), body: empty })),
-    Raw: ({ bytes, ending }) => raw(incoming.socket, bytes, ending),
-    Stale: () => raw(incoming.socket, empty, "Reset"),
-    // Taken by connections; no request ever meets them.
+    Drip: ({ every, status }) => responses.drip(outgoing, status, every),
+    Flood: ({ bytes, status }) => responses.flood(outgoing, status, bytes),
+    Redirect: ({ status, to }) => write(status, location(to, context)),
+    Raw: ({ bytes, ending }) => responses.writeRaw(socket, bytes, ending),
+    Stale: () => responses.writeRaw(socket, empty, "Reset"),
+    // Connections use these up before there is a request.
     Connection: () => regular,
     Tls: () => regular
   })
 }
 
-const empty = Buffer.alloc(0)
+const decode = (body: Uint8Array) => JSON.parse(Buffer.from(body).toString()) as Record<string, unknown>
 
-/**
- * A client that is told of bytes and of a reset at once takes the reset for an orderly end (libuv does). This is time for
- * it to read, by the real clock: another one might stand still.
- */
-const timeToRead = Effect.withClock(Effect.sleep("20 millis"), Clock.make())
+const encode = (fields: Readonly<Record<string, unknown>>) => Buffer.from(JSON.stringify(fields))
 
-const raw = (socket: Exchange["incoming"]["socket"], bytes: Uint8Array, ending: Fault.Ending) =>
-  Effect.async<void>((resume) => {
-    if (bytes.length === 0) resume(Effect.void)
-    else socket.write(bytes, () => resume(Effect.void))
-  }).pipe(
-    Effect.zipRight(ending === "Reset" && bytes.length > 0 ? timeToRead : Effect.void),
-    Effect.zipRight(Effect.sync(() => end(socket, ending))),
-    Effect.zipRight(Effect.never)
-  )
-
-/** The emulator's own token or answer, changed; a refusal stays as it is. */
-const changed = (
-  { exchange, regular }: Met,
-  change: (body: Uint8Array) => { readonly headers: Fault.Headers; readonly body: Uint8Array }
-): Response =>
+/** The regular response with another body and more headers. Only a 200 is changed. */
+const changed = ({ regular, request }: Context, added: Fault.Headers, change: (body: Uint8Array) => Uint8Array) =>
   Effect.map(regular, (response) => {
-    const { body, headers, status } = response
-    if (status !== 200 || body._tag !== "Uint8Array") return response
-    const { body: bytes, headers: others } = change(body.body)
-    const { "content-length": _, ...kept } = headers
-    return write(exchange.outgoing, { status, headers: { ...kept, ...others }, body: bytes })
+    const { body, headers: { "content-length": _, ...headers }, status } = response
+    return status === 200 && body._tag === "Uint8Array"
+      ? responses.write(request.outgoing, status, { ...headers, ...added }, change(body.body))
+      : response
   })
 
-const parse = (body: Uint8Array) => JSON.parse(Buffer.from(body).toString("utf8")) as Record<string, unknown>
+const echo = ({ bytes }: Body) =>
+  encode({ error: "invalid_request", error_description: `This was sent: ${bytes.toString()}` })
 
-const echo = (body: Body) =>
-  Buffer.from(JSON.stringify({
-    error: "invalid_request",
-    error_description: `This was sent: ${body.bytes.toString("utf8")}`
-  }))
+/** RFC 9110 section 5.6.7. */
+const httpDate = (date: DateTime.Utc) => DateTime.toDateUtc(date).toUTCString()
 
-/** As RFC 9110 section 5.6.7 has it. */
-const httpDate = (millis: number) => DateTime.toDateUtc(DateTime.unsafeMake(millis)).toUTCString()
-
-const location = (to: Fault.RedirectTarget, { elsewhere, exchange, settings }: Met): Fault.Headers => {
-  switch (to) {
-    case "elsewhere":
-      return { Location: `${elsewhere}${exchange.url}` }
-    case "itself":
-      return { Location: `${settings.basePath}/moved` }
-    case "loop":
-      return { Location: exchange.url }
-    default:
-      return to.location === undefined ? {} : { Location: to.location }
-  }
+const location = (to: Fault.RedirectTarget, { request, secondOrigin, settings }: Context): Fault.Headers => {
+  if (to === "elsewhere") return { Location: `${secondOrigin}${request.url}` }
+  if (to === "itself") return { Location: `${settings.basePath}/moved` }
+  if (to === "loop") return { Location: request.url }
+  return to.location === undefined ? {} : { Location: to.location }
 }

@@ -1,27 +1,16 @@
-/** What arrived, written down so that printing it gives nothing away. */
-import type { Buffer } from "node:buffer"
+/** Records requests so that printing a record discloses no secret. */
 import { unescape } from "node:querystring"
+import type * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { RecordedRequest } from "../RecordedRequest.js"
-import type { Exchange } from "./exchange.js"
 import type { Observing } from "./observer.js"
+import { type Body, readBody, type Request } from "./request.js"
 import type { Settings } from "./settings.js"
 import type { Tokens } from "./tokens.js"
 
-/** A request being written down. */
-export interface Entry {
-  readonly arrived: (bytes: Buffer, received: number) => Effect.Effect<void>
-  readonly answered: (status: number) => Effect.Effect<void>
-  readonly ended: Effect.Effect<void>
-}
-
-export interface RequestLog {
-  readonly open: (exchange: Exchange) => Effect.Effect<Entry>
-  readonly all: Effect.Effect<ReadonlyArray<RecordedRequest>>
-  readonly clear: Effect.Effect<void>
-}
+export type RequestLog = ReturnType<typeof make>
 
 const hidden = "<redacted>"
 const sensitiveHeaders = ["authorization", "proxy-authorization", "cookie", "x-api-key"]
@@ -29,68 +18,68 @@ const sensitiveParameter = /(^|&)(client_|access_|refresh_|id_|api[_-]?)?(secret
 
 const decodings = (text: string) => [text, unescape(text), unescape(text.replaceAll("+", " "))]
 
-export const make = (settings: Settings, observing: Observing, tokens: Tokens): RequestLog => {
-  let requests: Array<{ current: RecordedRequest }> = []
+export const make = ({ clients, header }: Settings, observing: Observing, tokens: Tokens) => {
+  let records: Array<{ current: RecordedRequest }> = []
+  const sensitive = [...sensitiveHeaders, header.name.toLowerCase()]
 
-  const givesAway = (text: string) =>
+  const holdsSecret = (text: string) =>
     decodings(text).some((decoded) =>
-      tokens.heldBy(decoded) || settings.clients.some((client) => decoded.includes(Redacted.value(client.clientSecret)))
+      tokens.heldBy(decoded) || clients.some(({ clientSecret }) => decoded.includes(Redacted.value(clientSecret)))
     )
 
-  const shownUrl = ({ path, query, url }: Exchange) => {
-    if (givesAway(path)) return hidden
-    if (query === undefined) return url
-    return givesAway(query) || decodings(query).some((decoded) => sensitiveParameter.test(decoded))
-      ? `${path}?${hidden}`
-      : url
+  const printableUrl = ({ path, query = "", url }: Request) => {
+    if (holdsSecret(path)) return hidden
+    const isSensitive = holdsSecret(query) || decodings(query).some((decoded) => sensitiveParameter.test(decoded))
+    return isSensitive ? `${path}?${hidden}` : url
   }
 
-  const shownHeaders = (exchange: Exchange) => {
-    const sensitive = [...sensitiveHeaders, settings.header.name.toLowerCase()]
-    const names = new Set(exchange.headers.map(([name]) => name))
-    return Object.fromEntries(Array.from(names, (name) => {
-      const value = exchange.header(name).join(", ")
-      return [name, sensitive.includes(name) || givesAway(value) ? Redacted.make(value) : value]
-    }))
+  const printableHeader = ([name, values = []]: [string, Array<string> | undefined]) => {
+    const value = values.join(", ")
+    return [name, sensitive.includes(name) || holdsSecret(value) ? Redacted.make(value) : value] as const
   }
 
-  const first = (exchange: Exchange): RecordedRequest => ({
-    kind: exchange.kind,
-    method: exchange.method,
-    url: shownUrl(exchange),
-    rawUrl: Redacted.make(exchange.url),
-    headers: shownHeaders(exchange),
-    authorization: Option.map(Option.fromNullable(exchange.header(settings.header.name)[0]), Redacted.make),
+  const onArrival = (request: Request): RecordedRequest => ({
+    kind: request.kind,
+    method: request.method,
+    url: printableUrl(request),
+    rawUrl: Redacted.make(request.url),
+    headers: Object.fromEntries(Object.entries(request.headers).map(printableHeader)),
+    authorization: Option.map(Option.fromNullable(request.header(header.name)[0]), Redacted.make),
     body: Redacted.make(""),
     bodyBytes: 0,
     sentBytes: 0,
     status: Option.none()
   })
 
+  /** Adds a record of the request, reads the body, responds, and completes the record at each step. */
+  const record = (
+    request: Request,
+    maxBodyBytes: number,
+    respond: (body: Body) => Effect.Effect<HttpServerResponse.HttpServerResponse>
+  ) =>
+    Effect.suspend(() => {
+      const entry = { current: onArrival(request) }
+      const update = (change: Partial<RecordedRequest>) => {
+        entry.current = { ...entry.current, ...change }
+      }
+      records.push(entry)
+      if (records.length > observing.keep) records.shift()
+      const { socket } = request.incoming
+      const before = socket.bytesWritten
+      request.outgoing.once("close", () => update({ sentBytes: socket.bytesWritten - before }))
+      return readBody(request, maxBodyBytes).pipe(
+        Effect.tap(({ bytes, received }) => update({ body: Redacted.make(bytes.toString()), bodyBytes: received })),
+        Effect.flatMap(respond),
+        Effect.tap(({ status }) => update({ status: Option.some(status) })),
+        Effect.ensuring(Effect.suspend(() => observing.onEnd(entry.current)))
+      )
+    })
+
   return {
-    open: (exchange) =>
-      Effect.sync(() => {
-        const record = { current: first(exchange) }
-        requests.push(record)
-        if (requests.length > observing.keep) requests.shift()
-        const { socket } = exchange.incoming
-        const before = socket.bytesWritten
-        exchange.outgoing.once("close", () => {
-          record.current = { ...record.current, sentBytes: socket.bytesWritten - before }
-        })
-        const update = (change: Partial<RecordedRequest>) =>
-          Effect.sync(() => {
-            record.current = { ...record.current, ...change }
-          })
-        return {
-          arrived: (bytes, received) => update({ body: Redacted.make(bytes.toString("utf8")), bodyBytes: received }),
-          answered: (status) => update({ status: Option.some(status) }),
-          ended: Effect.suspend(() => observing.onEnd(record.current))
-        }
-      }),
-    all: Effect.sync(() => requests.map(({ current }) => current)),
+    record,
+    all: Effect.sync((): ReadonlyArray<RecordedRequest> => records.map(({ current }) => current)),
     clear: Effect.sync(() => {
-      requests = []
+      records = []
     })
   }
 }

@@ -1,4 +1,4 @@
-/** TLS servers that listen nowhere: each connection is handed to one of them, which hands on what it has decrypted. */
+/** TLS servers that do not listen. Each connection is passed to one of them, which passes on the decrypted socket. */
 import { Buffer } from "node:buffer"
 import type { Socket } from "node:net"
 import * as Tls from "node:tls"
@@ -9,31 +9,29 @@ import * as x509 from "./x509.js"
 export interface TlsServers {
   /** The certificate of the authority, as PEM. */
   readonly ca: string
-  /** Shakes hands as the flaw says, or well without one; `serve` gets what is left of it, if anything is. */
+  /** Performs the handshake, with a flaw if one is given, and passes the decrypted socket to `serve` if it succeeds. */
   readonly accept: (socket: Socket, flaw: TlsFlaw | undefined, serve: (socket: Tls.TLSSocket) => void) => void
 }
 
 const loopback = [Buffer.from([127, 0, 0, 1]), Buffer.concat([Buffer.alloc(15), Buffer.from([1])])]
 
-export const make: Effect.Effect<TlsServers> = Effect.sync(() => {
+export const make = Effect.sync((): TlsServers => {
   const issuer = x509.authority()
-  const good = { dnsNames: ["localhost"], addresses: loopback, expired: false, issuer }
-  const identity = x509.leaf(good)
-  const options = {
-    Good: identity,
-    SelfSigned: x509.leaf({ ...good, issuer: undefined }),
-    Expired: x509.leaf({ ...good, expired: true }),
-    WrongHost: x509.leaf({ ...good, dnsNames: ["other.example.invalid"], addresses: [] }),
-    // OpenSSL offers nothing that old above security level 0.
+  const localhost = { dnsName: "localhost", addresses: loopback }
+  const identity = x509.leaf({ ...localhost, issuer })
+  const flawed: Record<TlsFlaw, Tls.TlsOptions> = {
+    SelfSigned: x509.leaf(localhost),
+    Expired: x509.leaf({ ...localhost, issuer, expired: true }),
+    WrongHost: x509.leaf({ dnsName: "other.example.invalid", addresses: [], issuer }),
+    // OpenSSL offers TLS 1.1 only at security level 0.
     "Tls1.1": { ...identity, minVersion: "TLSv1.1", maxVersion: "TLSv1.1", ciphers: "DEFAULT:@SECLEVEL=0" }
-  } as const satisfies Record<TlsFlaw | "Good", Tls.TlsOptions>
-
+  }
   return {
     ca: issuer.cert,
     accept: (socket, flaw, serve) => {
-      // As sockets of a TLS server are; those of an HTTP server stay half open when the client goes away.
+      // Sockets of an HTTP server stay half open when the client disconnects; those of a TLS server do not.
       socket.allowHalfOpen = false
-      Tls.createServer(options[flaw ?? "Good"], serve)
+      Tls.createServer(flaw === undefined ? identity : flawed[flaw], serve)
         .on("tlsClientError", () => socket.destroy())
         .emit("connection", socket)
     }

@@ -1,61 +1,38 @@
-/** `POST {base}/v1/oauth/accesstoken`, as the specification has it; errors as RFC 6749 section 5.2 has them. */
-import { Buffer } from "node:buffer"
+/** `POST {base}/v1/oauth/accesstoken` as in the specification, with errors as in RFC 6749 section 5.2. */
 import { unescape } from "node:querystring"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as DateTime from "effect/DateTime"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
 import type { Client } from "../Client.js"
-import type { Body } from "./body.js"
-import type { Exchange } from "./exchange.js"
+import type { IssuedToken } from "../IssuedToken.js"
+import type { Body, Request } from "./request.js"
 import type { Settings } from "./settings.js"
 import type { Tokens } from "./tokens.js"
 
-/** Far beyond any id and secret. */
+/** Larger than any id and secret. */
 export const maxBodyBytes = 64 * 1024
 
 const contentType = "application/x-www-form-urlencoded"
 const notStored = { "cache-control": "no-store", pragma: "no-cache" }
 
-export const answer = (
-  exchange: Exchange,
-  body: Body,
-  settings: Settings,
-  tokens: Tokens
-): Effect.Effect<HttpServerResponse.HttpServerResponse> =>
-  Either.match(authenticate(exchange, body, settings.clients), {
-    onLeft: (refusal) => Effect.succeed(refused(refusal)),
-    onRight: (client) => Effect.map(tokens.issue(client), (issued) => granted(client, issued))
-  })
-
-const authenticate = (exchange: Exchange, body: Body, clients: ReadonlyArray<Client>) => {
-  const invalid = (status: number, description: string, headers?: Refusal["headers"]) =>
-    Either.left<Refusal>({ status, error: "invalid_request", description, headers })
-
-  if (exchange.method !== "POST") return invalid(405, "The method must be POST.", { allow: "POST" })
-  if (exchange.query !== undefined) {
-    return invalid(400, "The request is sent without any query parameters, and without a question mark.")
-  }
-  const contentTypes = exchange.header("content-type")
-  if (contentTypes.length !== 1 || contentTypes[0] !== contentType) {
-    return invalid(415, `Content-Type must be exactly ${contentType}.`)
-  }
-  if (body.tooLarge) return invalid(413, `The body is larger than ${maxBodyBytes} bytes.`)
-  return identify(body.bytes, clients)
+export const respond = (request: Request, body: Body, { clients }: Settings, tokens: Tokens) => {
+  const refusal = refuseRequest(request, body)
+  if (refusal !== undefined) return Effect.succeed(refusal)
+  const text = body.bytes.toString()
+  // Decodes nothing: a secret may hold `+`, `/`, `=`, `%` and spaces, and they stand for themselves.
+  const client = clients.find((candidate) => formOf(candidate) === text)
+  return client === undefined
+    ? Effect.succeed(refuseForm(text, clients))
+    : Effect.map(tokens.issue(client), ({ remaining, token }) => granted(client, token, remaining))
 }
 
-const refused = ({ description, error, headers, status }: Refusal) =>
-  HttpServerResponse.unsafeJson(
-    { error, error_description: description },
-    { status, headers: { ...notStored, ...headers } }
-  )
-
-const granted = (client: Client, { remainingMillis, token }: Effect.Effect.Success<ReturnType<Tokens["issue"]>>) =>
+const granted = (client: Client, token: IssuedToken, remaining: Duration.Duration) =>
   HttpServerResponse.unsafeJson({
     access_token: Redacted.value(token.value),
     token_type: "bearer",
-    expires_in: Math.floor(remainingMillis / 1000),
+    expires_in: Math.floor(Duration.toSeconds(remaining)),
     scope: "",
     application_name: client.applicationName ?? client.clientId,
     "developer.email": client.developerEmail ?? "developer@example.invalid",
@@ -63,57 +40,49 @@ const granted = (client: Client, { remainingMillis, token }: Effect.Effect.Succe
     client_id: client.clientId
   }, { headers: notStored })
 
-/** An error answer of RFC 6749 section 5.2. */
-interface Refusal {
-  readonly status: number
-  readonly error: "invalid_request" | "invalid_client" | "unsupported_grant_type"
-  /** A fixed sentence: nothing of the request is ever in it. */
-  readonly description: string
-  readonly headers?: Readonly<Record<string, string>> | undefined
+/** The description is a fixed sentence, so that it discloses nothing of the request. */
+const refused = (status: number, error: string, description: string, headers?: Readonly<Record<string, string>>) =>
+  HttpServerResponse.unsafeJson(
+    { error, error_description: description },
+    { status, headers: { ...notStored, ...headers } }
+  )
+
+const invalidRequest = (description: string, status = 400, headers?: Readonly<Record<string, string>>) =>
+  refused(status, "invalid_request", description, headers)
+
+const refuseRequest = ({ header, method, query }: Request, { tooLarge }: Body) => {
+  if (method !== "POST") return invalidRequest("The method must be POST.", 405, { allow: "POST" })
+  if (query !== undefined) return invalidRequest("The request must have no query parameters and no question mark.")
+  if (header("content-type").join() !== contentType) {
+    return invalidRequest(`Content-Type must be exactly ${contentType}.`, 415)
+  }
+  if (tooLarge) return invalidRequest(`The body is larger than ${maxBodyBytes} bytes.`, 413)
+  return undefined
 }
 
 const fields = ["grant_type", "client_id", "client_secret"]
 
-const bodyOf = (client: Client) =>
-  `grant_type=client_credentials&client_id=${client.clientId}&client_secret=${Redacted.value(client.clientSecret)}`
+const formOf = ({ clientId, clientSecret }: Client) =>
+  `grant_type=client_credentials&client_id=${clientId}&client_secret=${Redacted.value(clientSecret)}`
 
-const refuse = (status: number, error: Refusal["error"], description: string) =>
-  Either.left<Refusal>({ status, error, description })
-
-/** Compares bytes and decodes nothing: a secret may hold `+`, `/`, `=`, `%` and spaces, and they stand for themselves. */
-const identify = (body: Buffer, clients: ReadonlyArray<Client>): Either.Either<Client, Refusal> => {
-  const client = clients.find((candidate) => body.equals(Buffer.from(bodyOf(candidate))))
-  if (client !== undefined) return Either.right(client)
-
-  const text = body.toString("utf8")
+/** Explains why no client has sent this form. */
+const refuseForm = (text: string, clients: ReadonlyArray<Client>) => {
   const decoded = [unescape(text), unescape(text.replaceAll("+", " "))]
-  if (clients.some((candidate) => decoded.includes(bodyOf(candidate)))) {
-    return refuse(401, "invalid_client", "The values are encoded; the specification sends them raw, without encoding.")
+  if (clients.some((client) => decoded.includes(formOf(client)))) {
+    return refused(401, "invalid_client", "The values are encoded; the specification sends them raw, without encoding.")
   }
-  return explain(text)
-}
-
-const explain = (text: string) => {
-  if (text === "") {
-    return refuse(400, "invalid_request", `The body is empty; it holds ${fields.join(", ")}, in this order.`)
-  }
+  if (text === "") return invalidRequest(`The body is empty; it must hold ${fields.join(", ")}, in this order.`)
   const pairs = text.split("&").map((pair) => {
     const [name = "", ...value] = pair.split("=")
     return { name, value: value.join("=") }
   })
-  const grantType = pairs.find(({ name }) => name === "grant_type")?.value ?? ""
-  if (grantType !== "" && grantType !== "client_credentials") {
-    return refuse(400, "unsupported_grant_type", "The only grant_type is client_credentials.")
+  const grantType = pairs.find(({ name }) => name === "grant_type")?.value
+  if (grantType && grantType !== "client_credentials") {
+    return refused(400, "unsupported_grant_type", "The only grant_type is client_credentials.")
   }
   if (pairs.map(({ name }) => name).join() !== fields.join()) {
-    return refuse(
-      400,
-      "invalid_request",
-      `The body holds ${fields.join(", ")}, in this order, each once, nothing else.`
-    )
+    return invalidRequest(`The body must hold ${fields.join(", ")}, in this order, each once, and nothing else.`)
   }
-  if (pairs.some(({ value }) => value === "")) {
-    return refuse(400, "invalid_request", `None of ${fields.join(", ")} may be empty.`)
-  }
-  return refuse(401, "invalid_client", "The client_id is unknown or the client_secret is wrong.")
+  if (pairs.some(({ value }) => value === "")) return invalidRequest(`None of ${fields.join(", ")} may be empty.`)
+  return refused(401, "invalid_client", "The client_id is unknown or the client_secret is wrong.")
 }

@@ -1,0 +1,76 @@
+/** A request as it came over the wire, and its body. */
+import { Buffer } from "node:buffer"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
+import * as Effect from "effect/Effect"
+import type { Kind } from "../RecordedRequest.js"
+import type { Settings } from "./settings.js"
+
+export interface Request {
+  readonly kind: Kind
+  readonly method: string
+  /** Path and query exactly as sent. */
+  readonly url: string
+  readonly path: string
+  /** What follows the first `?`. It is `undefined` without one, which differs from an empty query. */
+  readonly query: string | undefined
+  /** All values of each header by lower-case name. Node's `headers` drops or joins repeated ones. */
+  readonly headers: Readonly<NodeJS.Dict<Array<string>>>
+  /** All values of one header; none if it was not sent. */
+  readonly header: (name: string) => ReadonlyArray<string>
+  readonly incoming: IncomingMessage
+  readonly outgoing: ServerResponse
+}
+
+export interface Body {
+  /** The bytes within the limit. */
+  readonly bytes: Buffer
+  /** The number of bytes that arrived. */
+  readonly received: number
+  readonly tooLarge: boolean
+}
+
+export const tokenPath = (settings: Settings) => `${settings.basePath}/v1/oauth/accesstoken`
+
+const kindOf = (path: string, settings: Settings): Kind => {
+  if (path === tokenPath(settings)) return "token"
+  return path.startsWith(`${settings.basePath}/`) ? "api" : "other"
+}
+
+/** The request that the running handler is for. */
+export const current = (settings: Settings) =>
+  Effect.map(HttpServerRequest.HttpServerRequest, (request): Request => {
+    const { method, url } = request
+    const incoming = NodeHttpServerRequest.toIncomingMessage(request)
+    const headers = incoming.headersDistinct
+    const [path = "", ...query] = url.split("?")
+    return {
+      kind: kindOf(path, settings),
+      method,
+      url,
+      path,
+      query: query.length > 0 ? query.join("?") : undefined,
+      headers,
+      header: (name) => headers[name.toLowerCase()] ?? [],
+      incoming,
+      outgoing: NodeHttpServerRequest.toServerResponse(request)
+    }
+  })
+
+/**
+ * Collects at most `limit` bytes and discards the rest, because a client that is still sending would see a reset and not
+ * the response. Stops waiting after 16 times the limit. The platform interrupts this when the client disconnects.
+ */
+export const readBody = ({ incoming }: Request, limit: number) =>
+  Effect.async<Body>((resume) => {
+    const chunks: Array<Buffer> = []
+    let received = 0
+    const finish = () =>
+      resume(Effect.succeed({ bytes: Buffer.concat(chunks).subarray(0, limit), received, tooLarge: received > limit }))
+    incoming.on("end", finish).on("data", (chunk: Buffer) => {
+      if (received <= limit) chunks.push(chunk)
+      received += chunk.length
+      if (received > limit * 16) finish()
+    })
+  })

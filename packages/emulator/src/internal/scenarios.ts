@@ -1,0 +1,306 @@
+/** The scripts by name, each with what a good client makes of it. */
+import { Buffer } from "node:buffer"
+import * as Fault from "../Fault.js"
+
+const scenario = (expected: string, script: Fault.Script) => ({ script, expected, tls: false })
+
+type Scenario = ReturnType<typeof scenario>
+
+/** A scenario that needs TLS. */
+const overTls = (expected: string, script: Fault.Script): Scenario => ({ script, expected, tls: true })
+
+/** Scenarios with one expectation. Each name is the prefix and the key. */
+const group = <Prefix extends string, Key extends string>(
+  prefix: Prefix,
+  expected: string,
+  scripts: Record<Key, Fault.Script>
+) =>
+  Object.fromEntries(
+    Object.entries<Fault.Script>(scripts).map(([key, script]) => [`${prefix}${key}`, scenario(expected, script)])
+  ) as Record<`${Prefix}${Key}`, Scenario> // fromEntries does not keep the names
+
+const always = { times: Infinity }
+const contentType = (type: string) => ({ headers: { "Content-Type": type } })
+
+const aToken = "a token after one request"
+const noToken = "TokenResponseError after one request"
+const refused = (reason: string) => `TokenRefusedError (${reason}) after one request`
+
+const token = JSON.stringify({ access_token: "token-of-a-scenario", token_type: "bearer", expires_in: 3600 })
+
+const optionalFields = ["expires_in", "scope", "application_name", "developer.email", "issued_at", "client_id"]
+
+/** The token endpoint responds with 200. */
+const successes = {
+  "token/specification": scenario(aToken, []),
+  ...group("token/", aToken, {
+    "charset": Fault.fields({}, contentType("application/json;charset=UTF-8")),
+    "bearer-capitalised": Fault.fields({ token_type: "Bearer" }),
+    "bearer-upper-case": Fault.fields({ token_type: "BEARER" }),
+    "only-required-fields": Fault.fields(Object.fromEntries(optionalFields.map((name) => [name, undefined]))),
+    "extra-fields": Fault.fields({ refresh_count: "0", nested: { of: ["anything", null] } }),
+    "issued-at-number": Fault.fields({ issued_at: 1_700_000_000_000 }),
+    "chunked": Fault.fields({}, { headers: { "Transfer-Encoding": "chunked" } }),
+    "long-token": Fault.fields({ access_token: "t".repeat(8 * 1024) }),
+    "slow-answer": Fault.delay("1 second"),
+    "expires-in-absent": Fault.fields({ expires_in: undefined }),
+    "expires-in-digits": Fault.fields({ expires_in: "1799" }),
+    "expires-in-one": Fault.fields({ expires_in: 1 }),
+    "expires-in-larger-than-an-hour": Fault.fields({ expires_in: 86_400 }),
+    "expires-in-fraction": Fault.fields({ expires_in: 1799.9 }),
+    "expires-in-huge": Fault.fields({ expires_in: 1e15 })
+  }),
+  ...group("token/", "a token or TokenRequestError (Transport) or TokenResponseError", {
+    "unasked-continue": Fault.unaskedContinue(always),
+    "unasked-gzip": Fault.gzip(always)
+  }),
+  ...group("token/expires-in-", "TokenExpiredError after one request", {
+    "zero": Fault.fields({ expires_in: 0 }),
+    "negative": Fault.fields({ expires_in: -1 })
+  }),
+  ...group("token/expires-in-", noToken, {
+    "infinite": Fault.body(token.replace("3600", "1e999")),
+    "word": Fault.fields({ expires_in: "an hour" }),
+    "empty": Fault.fields({ expires_in: "" }),
+    "null": Fault.fields({ expires_in: null }),
+    "boolean": Fault.fields({ expires_in: true })
+  }),
+  ...group("token/access-token-", noToken, {
+    "absent": Fault.fields({ access_token: undefined }),
+    "empty": Fault.fields({ access_token: "" }),
+    "null": Fault.fields({ access_token: null }),
+    "number": Fault.fields({ access_token: 12345 }),
+    "object": Fault.fields({ access_token: { value: "token-of-a-scenario" } }),
+    "with-line-break": Fault.fields({ access_token: "token\r\nX-Injected: 1" }),
+    "with-trailing-line-feed": Fault.fields({ access_token: "token\n" }),
+    "with-nul": Fault.fields({ access_token: "token\u0000" }),
+    "with-space": Fault.fields({ access_token: "to ken" }),
+    "not-ascii": Fault.fields({ access_token: "tök€n" }),
+    "absurdly-long": Fault.fields({ access_token: "t".repeat(32 * 1024) })
+  }),
+  ...group("token/token-type-", noToken, {
+    "absent": Fault.fields({ token_type: undefined }),
+    "other": Fault.fields({ token_type: "mac" }),
+    "with-line-break": Fault.fields({ token_type: "bearer\r\nX-Injected: 1" })
+  }),
+  ...group("token/body-", noToken, {
+    "html": Fault.body("<!DOCTYPE html><html><body>Welcome</body></html>", contentType("text/html")),
+    "form": Fault.body(
+      "access_token=token-of-a-scenario&token_type=bearer",
+      contentType("application/x-www-form-urlencoded")
+    ),
+    "oauth-error": Fault.body(`{"error":"invalid_client","error_description":"Said with a 200"}`),
+    "array": Fault.body(`[${token}]`),
+    "null": Fault.body("null"),
+    "string": Fault.body(`"token-of-a-scenario"`),
+    "truncated": Fault.body(token.slice(0, -8)),
+    "trailing": Fault.body(`${token}}`),
+    "deeply-nested": Fault.body("[".repeat(10_000) + "]".repeat(10_000)),
+    "utf-16": Fault.body(Buffer.from(token, "utf16le"), contentType("application/json;charset=UTF-16")),
+    "garbage": Fault.body(Buffer.from(Array.from({ length: 256 }, (_, index) => (index * 167 + 13) % 256))),
+    "nothing": Fault.body(""),
+    "no-content": Fault.status(204)
+  })
+}
+
+const severalAttempts = "TokenRequestError (Transport) after several attempts"
+const timeout = "TokenRequestError (Timeout) after several attempts"
+const hundredMegabytes = 100 * 1024 * 1024
+
+/** The token endpoint responds badly or not at all. */
+const connections = {
+  ...group("token/", severalAttempts, {
+    "reset-on-accept": Fault.reset("connection", always),
+    "reset-before-headers": Fault.reset("answer", always),
+    "reset-in-headers": Fault.reset("headers", always),
+    "reset-in-body": Fault.reset("body", always),
+    "close-on-accept": Fault.close("connection", always),
+    "close-before-headers": Fault.close("answer", always),
+    "close-in-headers": Fault.close("headers", always),
+    "close-in-body": Fault.close("body", always),
+    "not-http": Fault.notHttp(always),
+    "bad-chunks": Fault.badChunks(always),
+    "contradicting-lengths": Fault.contradictingLengths(always),
+    "huge-headers": Fault.hugeHeaders(always)
+  }),
+  ...group("token/", timeout, {
+    "silence-on-accept": Fault.silence("connection", always),
+    "silence": Fault.hang(always),
+    "silence-in-headers": Fault.silence("headers", always),
+    "silence-in-body": Fault.silence("body", always),
+    "drip": Fault.drip("50 millis", always)
+  }),
+  "token/drip-in-error": scenario(
+    "TokenRefusedError (Unavailable) or TokenRequestError (Timeout) after several attempts",
+    Fault.drip("50 millis", { ...always, status: 503 })
+  ),
+  ...group("token/", "TokenRequestError (TooLarge) after one attempt", {
+    "flood-100-mb": Fault.flood(hundredMegabytes),
+    "flood-endless": Fault.flood(Infinity),
+    "bomb": Fault.bomb()
+  }),
+  ...group("token/", refused("InvalidRequest"), {
+    "flood-100-mb-in-error": Fault.flood(hundredMegabytes, { status: 400 }),
+    "flood-endless-in-error": Fault.flood(Infinity, { status: 400 }),
+    "bomb-in-error": Fault.bomb(100, { status: 400 })
+  }),
+  "token/fails-then-works": scenario("a token after 4 requests", [
+    Fault.status(503),
+    Fault.reset("body"),
+    Fault.status(500)
+  ]),
+  "token/uneven-delays": scenario("a token after 3 requests", [
+    Fault.status(503, { delay: "170 millis" }),
+    Fault.status(500, { delay: "20 millis" }),
+    Fault.delay("230 millis")
+  ]),
+  "token/stale-connection": scenario("a token after several requests", [Fault.status(503), Fault.stale()])
+}
+
+const untrusted = "TokenRequestError (Certificate) after one attempt"
+
+const tls = {
+  "token/tls": overTls(aToken, []),
+  "token/tls-self-signed": overTls(untrusted, Fault.tls("SelfSigned", always)),
+  "token/tls-expired": overTls(untrusted, Fault.tls("Expired", always)),
+  "token/tls-wrong-host": overTls(untrusted, Fault.tls("WrongHost", always)),
+  "token/tls-1.1-only": overTls(severalAttempts, Fault.tls("Tls1.1", always)),
+  "token/tls-unfinished-handshake": overTls(timeout, Fault.unfinishedHandshake(always))
+}
+
+const redirected = "TokenRequestError (Redirect) after one attempt"
+
+const redirects = {
+  ...group("token/redirect-", redirected, {
+    "301": Fault.redirect(301, "elsewhere"),
+    "302": Fault.redirect(302, "elsewhere"),
+    "303": Fault.redirect(303, "elsewhere"),
+    "307": Fault.redirect(307, "elsewhere"),
+    "308": Fault.redirect(308, "elsewhere"),
+    "301-to-itself": Fault.redirect(301, "itself"),
+    "302-to-itself": Fault.redirect(302, "itself"),
+    "303-to-itself": Fault.redirect(303, "itself"),
+    "307-to-itself": Fault.redirect(307, "itself"),
+    "308-to-itself": Fault.redirect(308, "itself"),
+    "loop": Fault.redirect(307, "loop", always),
+    "without-location": Fault.redirect(302, {}),
+    "to-no-url": Fault.redirect(302, { location: "http://[" }),
+    "to-another-scheme": Fault.redirect(302, { location: "ftp://store.example.invalid/token" }),
+    "to-nothing": Fault.redirect(302, { location: "" }),
+    "with-endless-body": Fault.flood(Infinity, { status: 302 })
+  }),
+  "token/redirect-302-to-http": overTls(redirected, Fault.redirect(302, "elsewhere")),
+  "token/redirect-307-to-http": overTls(redirected, Fault.redirect(307, "elsewhere"))
+}
+
+const html = { ...contentType("text/html"), body: "<html><body><h1>No</h1></body></html>" }
+const gatewayError = { body: `{"fault":{"faultstring":"No","detail":{"errorcode":"oauth.v2.Invented"}}}` }
+const outageError = { body: `{"errors":[{"errorCode":"Invented","message":"Out of order"}]}` }
+const oauthError = (error: string, description = "A description") => ({
+  body: JSON.stringify({ error, error_description: description })
+})
+
+/** The token endpoint refuses with this status, with each kind of body. */
+const refusals = <const Status extends number>(status: Status, reason: string, error: string) =>
+  group(`token/${status}-`, refused(reason), {
+    "rfc": Fault.status(status, oauthError(error)),
+    "gateway": Fault.status(status, gatewayError),
+    "html": Fault.status(status, html),
+    "nothing": Fault.status(status)
+  })
+
+/** A client retries a 503 in any case, a 429 only if `Retry-After` holds a time. */
+const retryAfter = <const Status extends number>(status: Status, reason: string, withoutTime: string) => {
+  const header = (...values: ReadonlyArray<string>) => Fault.status(status, { headers: { "Retry-After": values } })
+  const retried = "a token after 2 requests"
+  return {
+    ...group(`token/${status}-retry-after-`, retried, {
+      "seconds": header("1"),
+      "date": Fault.retryDate(status, "2 seconds"),
+      "zero": header("0"),
+      "past": header("Sun, 06 Nov 1994 08:49:37 GMT")
+    }),
+    ...group(`token/${status}-retry-after-`, withoutTime, {
+      "negative": header("-5"),
+      "fraction": header("0.5"),
+      "junk": header("soon")
+    }),
+    ...group(`token/${status}-retry-after-`, retried, { "twice": header("1", "2") }),
+    ...group(`token/${status}-`, withoutTime, { "without-retry-after": Fault.status(status) }),
+    ...group(`token/${status}-retry-after-`, refused(reason), { "year": header("31536000") })
+  }
+}
+
+const outage = <const Status extends number>(status: Status) =>
+  group(`token/${status}-`, "TokenRefusedError (Unavailable) after 6 requests", {
+    "json": Fault.status(status, { ...outageError, ...always }),
+    "html": Fault.status(status, { ...html, ...always }),
+    "nothing": Fault.status(status, always)
+  })
+
+/** The token endpoint responds with an error status. */
+const errors = {
+  ...refusals(400, "InvalidRequest", "invalid_request"),
+  ...refusals(401, "InvalidClient", "invalid_client"),
+  ...refusals(403, "Other", "access_denied"),
+  ...group("token/", refused("Other"), {
+    "404": Fault.status(404, html),
+    "405": Fault.status(405),
+    "413": Fault.status(413)
+  }),
+  ...group("token/", refused("InvalidRequest"), {
+    "echo": Fault.echo(400),
+    "control-characters": Fault.status(
+      400,
+      oauthError("invalid_request\u0007", "line\r\nbreak \u001b[31mred\u001b[0m \u202eturned \u0000 nul")
+    )
+  }),
+  ...retryAfter(429, "RateLimited", refused("RateLimited")),
+  ...retryAfter(503, "Unavailable", "a token after 2 requests"),
+  "token/429-always": scenario(refused("RateLimited"), Fault.status(429, always)),
+  ...outage(500),
+  ...outage(502),
+  ...outage(503),
+  ...outage(504),
+  ...outage(529),
+  ...outage(599)
+}
+
+const onApi = { on: "api" } as const
+const unauthorized = (more: string, options: Fault.Options = { ...onApi, ...always }) =>
+  Fault.status(401, { ...options, headers: { "WWW-Authenticate": `Bearer realm="store-api", error=${more}` } })
+
+const api = {
+  "api/401-once": scenario(
+    "one new token, one repeat if the body can be sent again, the caller has the second answer",
+    unauthorized(`"invalid_token"`, onApi)
+  ),
+  "api/401-always": scenario(
+    "two requests and one new token, then the 401 is the caller's; a flood of calls: one token request a cooldown",
+    unauthorized(`"invalid_token"`)
+  ),
+  "api/401-hundred-at-once": scenario("one new token for all of them", Fault.revoke(onApi)),
+  ...group("api/", "one request, no new token", {
+    "missing-scope": unauthorized(`"insufficient_scope"`),
+    "missing-product": unauthorized(
+      `"invalid_token", error_description="oauth.v2.InvalidApiKeyForGivenResource: NoApiProductMatch"`
+    ),
+    "403": Fault.status(403, { ...onApi, ...always, body: `{"message":"no entitlement"}` })
+  }),
+  ...group("api/redirect-", "the token does not travel", {
+    "301": Fault.redirect(301, "elsewhere", onApi),
+    "302": Fault.redirect(302, "elsewhere", onApi),
+    "303": Fault.redirect(303, "elsewhere", onApi),
+    "307": Fault.redirect(307, "elsewhere", onApi),
+    "308": Fault.redirect(308, "elsewhere", onApi)
+  }),
+  "api/redirect-to-http": overTls("the token does not travel", Fault.redirect(302, "elsewhere", onApi)),
+  "api/pointed-elsewhere": scenario("UntrustedOriginError, nothing is sent", []),
+  "api/only-literal-bearer": scenario(
+    "the literal Bearer, whatever token_type says",
+    Fault.fields({ token_type: "bearer" })
+  )
+}
+
+/** In the order of the README. */
+export const scenarios = { ...successes, ...connections, ...tls, ...redirects, ...errors, ...api }

@@ -1,0 +1,113 @@
+/** The server on loopback and its open sockets. */
+import * as Http from "node:http"
+import type { Socket } from "node:net"
+import { TLSSocket } from "node:tls"
+import type * as HttpApp from "@effect/platform/HttpApp"
+import * as HttpMiddleware from "@effect/platform/HttpMiddleware"
+import type { ServeError } from "@effect/platform/HttpServerError"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as Effect from "effect/Effect"
+import { constTrue } from "effect/Function"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import { EmulatorError } from "../EmulatorError.js"
+import type { Ending, Fault } from "../FaultModel.js"
+import type { Settings } from "./settings.js"
+import type { TlsServers } from "./tls.js"
+
+interface Handlers {
+  readonly app: HttpApp.Default
+  /** Returns the fault for a new connection. */
+  readonly takeFault: () => Option.Option<Fault>
+  readonly tls: TlsServers | undefined
+}
+
+export const listen = (settings: Settings, { app, takeFault, tls }: Handlers) =>
+  Effect.gen(function*() {
+    const { host, port } = settings
+    const nodeServer = Http.createServer()
+    const sockets = interceptConnections(nodeServer, takeFault, tls)
+    const server = yield* NodeHttpServer.make(() => nodeServer, { host, port }).pipe(
+      Effect.mapError((error) => cannotListen(error, settings))
+    )
+    // Runs before the finalizer of the platform, which would wait for every client to leave.
+    yield* Effect.addFinalizer(() => closeAll(nodeServer, sockets))
+
+    // The platform runs handlers uninterruptibly. Here a client that disconnects ends its request, also during a delay.
+    yield* server.serve(Effect.interruptible(app)).pipe(
+      // The platform would add a span per request and a log entry per client that disconnects. Requests hold secrets.
+      Effect.locally(HttpMiddleware.currentTracerDisabledWhen, constTrue),
+      Effect.withUnhandledErrorLogLevel(Option.none())
+    )
+    // Without a listener Node ignores `Upgrade`, as a server may. With one, a request that offers h2c has no body.
+    nodeServer.removeAllListeners("upgrade")
+
+    const boundPort = server.address._tag === "TcpAddress" ? server.address.port : port
+    return {
+      origin: `${tls === undefined ? "http" : "https"}://${host === "::1" ? "[::1]" : host}:${boundPort}`,
+      connections: Effect.sync(() => sockets.size)
+    }
+  })
+
+/** Ends a connection after its last byte. */
+export const endConnection = (socket: Socket, ending: Ending): void => {
+  if (ending === "Silence") return
+  if (ending === "Close") socket.destroySoon()
+  // Node resets TCP sockets only.
+  else if (socket instanceof TLSSocket) socket.destroy()
+  else socket.resetAndDestroy()
+}
+
+const closeAll = (server: Http.Server, sockets: ReadonlySet<Socket>) =>
+  Effect.async<void>((resume) => {
+    server.close(() => resume(Effect.void))
+    for (const socket of sockets) socket.destroy()
+  })
+
+const cannotListen = ({ cause }: ServeError, { host, port }: Settings) => {
+  const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : "unknown error"
+  const onPort = (reason: EmulatorError["reason"], problem: string) =>
+    new EmulatorError({ reason, option: "port", problem: `cannot be ${port}${problem}` })
+  switch (code) {
+    case "EADDRINUSE":
+      return onPort(
+        "PortInUse",
+        `: it is in use on ${host}, so stop that program or choose another port (0: a free one)`
+      )
+    case "EACCES":
+      return onPort("CannotListen", ": this user may not open it, so choose one above 1023 (0: a free one)")
+    case "EADDRNOTAVAIL":
+    case "EAFNOSUPPORT": {
+      const problem = `must be ${host === "::1" ? "127.0.0.1" : "::1"}, because this machine has no address ${host}`
+      return new EmulatorError({ reason: "CannotListen", option: "host", problem })
+    }
+    default:
+      return onPort("CannotListen", ` of ${host} (${code}): choose another port`)
+  }
+}
+
+/** Receives the connections of a server before the server does. Returns the set of open sockets. */
+const interceptConnections = (server: Http.Server, takeFault: Handlers["takeFault"], tls: TlsServers | undefined) => {
+  const sockets = new Set<Socket>()
+  const listeners = server.listeners("connection")
+  const serve = (socket: Socket) => {
+    for (const listener of listeners) Reflect.apply(listener, server, [socket])
+  }
+  server.removeAllListeners("connection").on("connection", (socket: Socket) => {
+    sockets.add(socket)
+    socket.once("close", () => sockets.delete(socket))
+    const fault = Option.getOrUndefined(takeFault())
+    if (fault?._tag === "Connection") breakOff(socket, fault)
+    else if (tls === undefined) serve(socket)
+    else tls.accept(socket, fault?._tag === "Tls" ? fault.flaw : undefined, serve)
+  })
+  return sockets
+}
+
+const breakOff = (socket: Socket, { bytes, ending }: Extract<Fault, { _tag: "Connection" }>) => {
+  socket.on("error", () => undefined)
+  // Without a reader, the end of the connection goes unnoticed.
+  socket.on("end", () => socket.destroy()).resume()
+  if (bytes.length > 0) socket.write(bytes)
+  endConnection(socket, ending)
+}

@@ -155,16 +155,9 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
     const faults = faultQueue.make(resolved)
     const tls = resolved.tls ? yield* tlsServers.make : undefined
     const secondLog = requestLog.make(resolved, { ...observer, onEnd: () => Effect.void }, issued)
-    const second = yield* listen({ ...resolved, port: 0 }, {
-      app: app.secondOrigin(resolved, secondLog),
-      takeFault: Option.none,
-      tls: undefined
-    })
-    const server = yield* listen(resolved, {
-      app: app.emulator({ settings: resolved, tokens: issued, log, faults, secondOrigin: second.origin }),
-      takeFault: () => faults.take("connection"),
-      tls
-    })
+    const second = yield* listen({ ...resolved, port: 0 }, app.secondOrigin(resolved, secondLog))
+    const parts = { settings: resolved, tokens: issued, log, faults, secondOrigin: second.origin }
+    const server = yield* listen(resolved, app.emulator(parts), () => faults.take("connection"), tls)
     return {
       url: `${server.origin}${resolved.basePath}`,
       tokens: issued.all,

@@ -12,19 +12,9 @@ import type * as Model from "./FaultModel.js"
 import * as rawAnswers from "./internal/rawAnswers.js"
 
 /** Documented where they are defined. */
-export type {
-  AnswerOptions,
-  Ending,
-  Fault,
-  Headers,
-  Moment,
-  Options,
-  RedirectTarget,
-  Script,
-  StatusOptions,
-  Target,
-  TlsFlaw
-} from "./FaultModel.js"
+export type { AnswerOptions, Ending, Fault, Headers, Moment, Options } from "./FaultModel.js"
+/** Documented where they are defined. */
+export type { RedirectTarget, Script, StatusOptions, Target, TlsFlaw } from "./FaultModel.js"
 
 const cases = Data.taggedEnum<Model.Fault>()
 

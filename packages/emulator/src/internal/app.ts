@@ -4,21 +4,16 @@ import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { FaultQueue } from "./faultQueue.js"
-import { perform } from "./performFault.js"
+import { type FaultContext, perform } from "./performFault.js"
 import * as protectedApi from "./protectedApi.js"
 import * as requests from "./request.js"
 import type { RequestLog } from "./requestLog.js"
 import type { Settings } from "./settings.js"
 import * as tokenEndpoint from "./tokenEndpoint.js"
-import type { Tokens } from "./tokens.js"
 
-export interface Parts {
-  readonly settings: Settings
-  readonly tokens: Tokens
+interface Parts extends Pick<FaultContext, "settings" | "tokens" | "secondOrigin"> {
   readonly log: RequestLog
   readonly faults: FaultQueue
-  /** The URL of the second origin. */
-  readonly secondOrigin: string
 }
 
 /** Records a request and reads its body. Then performs the next fault for it, or responds as specified. */

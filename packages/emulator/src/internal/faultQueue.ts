@@ -43,15 +43,13 @@ const check = (settings: Settings) => (fault: Fault) =>
   })
 
 export const make = (settings: Settings) => {
-  let queue: ReadonlyArray<Fault> = []
+  const queue: Array<Fault> = []
   return {
     append: (script: Script) => {
       const steps = "_tag" in script ? [script] : script
       return Effect.zipRight(
         Effect.forEach(steps, check(settings), { discard: true }),
-        Effect.sync(() => {
-          queue = [...queue, ...steps]
-        })
+        Effect.sync(() => void queue.push(...steps))
       )
     },
     /** Returns the next step for this place. A `Stale` step is only for a connection that had a request before. */
@@ -59,13 +57,10 @@ export const make = (settings: Settings) => {
       const index = queue.findIndex(({ _tag, on }) => on === place && (isReused || _tag !== "Stale"))
       const fault = queue[index]
       if (fault === undefined) return Option.none()
-      const rest = fault.times > 1 ? [{ ...fault, times: fault.times - 1 }] : []
-      queue = [...queue.slice(0, index), ...rest, ...queue.slice(index + 1)]
+      queue.splice(index, 1, ...(fault.times > 1 ? [{ ...fault, times: fault.times - 1 }] : []))
       return Option.some(fault)
     },
-    pending: Effect.sync(() => queue),
-    clear: Effect.sync(() => {
-      queue = []
-    })
+    pending: Effect.sync((): ReadonlyArray<Fault> => [...queue]),
+    clear: Effect.sync(() => void queue.splice(0))
   }
 }

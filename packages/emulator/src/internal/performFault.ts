@@ -13,20 +13,21 @@ import * as responses from "./writeResponse.js"
 type Response = Effect.Effect<HttpServerResponse.HttpServerResponse>
 
 /** The request that a fault is for. */
-export interface Context {
+export interface FaultContext {
   readonly request: Request
   readonly body: Body
   /** The response without the fault. */
   readonly regular: Response
   readonly settings: Settings
   readonly tokens: Tokens
+  /** The URL of the second origin. */
   readonly secondOrigin: string
 }
 
 const empty = Buffer.alloc(0)
 
 /** Responds as the fault says. What writes to the socket never ends; it is interrupted when the socket closes. */
-export const perform = (fault: Fault.Fault, context: Context): Response => {
+export const perform = (fault: Fault.Fault, context: FaultContext): Response => {
   const { body, regular, request: { incoming: { socket }, outgoing }, tokens } = context
   const write = (status: number, headers: Fault.Headers, content: Uint8Array = empty) =>
     Effect.sync(() => responses.write(outgoing, status, headers, content))
@@ -61,7 +62,7 @@ const decode = (body: Uint8Array) => JSON.parse(Buffer.from(body).toString()) as
 const encode = (fields: Readonly<Record<string, unknown>>) => Buffer.from(JSON.stringify(fields))
 
 /** The regular response with another body and more headers. Only a 200 is changed. */
-const changed = ({ regular, request }: Context, added: Fault.Headers, change: (body: Uint8Array) => Uint8Array) =>
+const changed = ({ regular, request }: FaultContext, added: Fault.Headers, change: (body: Uint8Array) => Uint8Array) =>
   Effect.map(regular, (response) => {
     const { body, headers: { "content-length": _, ...headers }, status } = response
     return status === 200 && body._tag === "Uint8Array"
@@ -75,7 +76,7 @@ const echo = ({ bytes }: Body) =>
 /** RFC 9110 section 5.6.7. */
 const httpDate = (date: DateTime.Utc) => DateTime.toDateUtc(date).toUTCString()
 
-const location = (to: Fault.RedirectTarget, { request, secondOrigin, settings }: Context): Fault.Headers => {
+const location = (to: Fault.RedirectTarget, { request, secondOrigin, settings }: FaultContext): Fault.Headers => {
   if (to === "elsewhere") return { Location: `${secondOrigin}${request.url}` }
   if (to === "itself") return { Location: `${settings.basePath}/moved` }
   if (to === "loop") return { Location: request.url }

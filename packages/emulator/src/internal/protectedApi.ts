@@ -18,7 +18,8 @@ export const respond = (request: Request, body: Body, settings: Settings, tokens
     tokens.find(token),
     Either.match({
       onLeft: (reason) => refused(401, "invalid_token", `The access token ${reason}`),
-      onRight: ({ clientId }) => body.tooLarge ? tooLarge : describeRequest(request, body, token, clientId)
+      onRight: ({ clientId }) =>
+        body.received > maxBodyBytes ? tooLarge : describeRequest(request, body, token, clientId)
     })
   )
 }

@@ -23,12 +23,10 @@ export interface Request {
   readonly outgoing: ServerResponse
 }
 
+/** The bytes within the limit, and the number of bytes that arrived. */
 export interface Body {
-  /** The bytes within the limit. */
   readonly bytes: Buffer
-  /** The number of bytes that arrived. */
   readonly received: number
-  readonly tooLarge: boolean
 }
 
 export const tokenPath = (settings: Settings) => `${settings.basePath}/v1/oauth/accesstoken`
@@ -66,8 +64,7 @@ export const readBody = ({ incoming }: Request, limit: number) =>
   Effect.async<Body>((resume) => {
     const chunks: Array<Buffer> = []
     let received = 0
-    const finish = () =>
-      resume(Effect.succeed({ bytes: Buffer.concat(chunks).subarray(0, limit), received, tooLarge: received > limit }))
+    const finish = () => resume(Effect.succeed({ bytes: Buffer.concat(chunks).subarray(0, limit), received }))
     incoming.on("end", finish).on("data", (chunk: Buffer) => {
       if (received <= limit) chunks.push(chunk)
       received += chunk.length

@@ -19,7 +19,7 @@ const sensitiveParameter = /(^|&)(client_|access_|refresh_|id_|api[_-]?)?(secret
 const decodings = (text: string) => [text, unescape(text), unescape(text.replaceAll("+", " "))]
 
 export const make = ({ clients, header }: Settings, observing: Observing, tokens: Tokens) => {
-  let records: Array<{ current: RecordedRequest }> = []
+  const records: Array<{ current: RecordedRequest }> = []
   const sensitive = [...sensitiveHeaders, header.name.toLowerCase()]
 
   const holdsSecret = (text: string) =>
@@ -78,8 +78,6 @@ export const make = ({ clients, header }: Settings, observing: Observing, tokens
   return {
     record,
     all: Effect.sync((): ReadonlyArray<RecordedRequest> => records.map(({ current }) => current)),
-    clear: Effect.sync(() => {
-      records = []
-    })
+    clear: Effect.sync(() => void records.splice(0))
   }
 }

@@ -15,14 +15,15 @@ import type { Ending, Fault } from "../FaultModel.js"
 import type { Settings } from "./settings.js"
 import type { TlsServers } from "./tls.js"
 
-interface Handlers {
-  readonly app: HttpApp.Default
-  /** Returns the fault for a new connection. */
-  readonly takeFault: () => Option.Option<Fault>
-  readonly tls: TlsServers | undefined
-}
+/** Returns the fault for a new connection. */
+type TakeFault = () => Option.Option<Fault>
 
-export const listen = (settings: Settings, { app, takeFault, tls }: Handlers) =>
+export const listen = (
+  settings: Settings,
+  app: HttpApp.Default,
+  takeFault: TakeFault = Option.none,
+  tls?: TlsServers
+) =>
   Effect.gen(function*() {
     const { host, port } = settings
     const nodeServer = Http.createServer()
@@ -87,7 +88,7 @@ const cannotListen = ({ cause }: ServeError, { host, port }: Settings) => {
 }
 
 /** Receives the connections of a server before the server does. Returns the set of open sockets. */
-const interceptConnections = (server: Http.Server, takeFault: Handlers["takeFault"], tls: TlsServers | undefined) => {
+const interceptConnections = (server: Http.Server, takeFault: TakeFault, tls?: TlsServers) => {
   const sockets = new Set<Socket>()
   const listeners = server.listeners("connection")
   const serve = (socket: Socket) => {

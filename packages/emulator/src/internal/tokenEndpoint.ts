@@ -50,13 +50,13 @@ const refused = (status: number, error: string, description: string, headers?: R
 const invalidRequest = (description: string, status = 400, headers?: Readonly<Record<string, string>>) =>
   refused(status, "invalid_request", description, headers)
 
-const refuseRequest = ({ header, method, query }: Request, { tooLarge }: Body) => {
+const refuseRequest = ({ header, method, query }: Request, { received }: Body) => {
   if (method !== "POST") return invalidRequest("The method must be POST.", 405, { allow: "POST" })
   if (query !== undefined) return invalidRequest("The request must have no query parameters and no question mark.")
   if (header("content-type").join() !== contentType) {
     return invalidRequest(`Content-Type must be exactly ${contentType}.`, 415)
   }
-  if (tooLarge) return invalidRequest(`The body is larger than ${maxBodyBytes} bytes.`, 413)
+  if (received > maxBodyBytes) return invalidRequest(`The body is larger than ${maxBodyBytes} bytes.`, 413)
   return undefined
 }
 

@@ -9,12 +9,10 @@ export interface Identity {
   readonly cert: string
 }
 
-export interface Leaf {
-  readonly dnsName: string
-  readonly addresses: ReadonlyArray<Uint8Array>
-  readonly expired?: boolean
+interface Signing {
   /** Default: the certificate is self-signed. */
   readonly issuer?: Identity
+  readonly expired?: boolean
 }
 
 const der = (tag: number, ...contents: ReadonlyArray<Uint8Array>) => {
@@ -37,7 +35,7 @@ const basicConstraints = (...isAuthority: ReadonlyArray<Uint8Array>) =>
 
 const subjectAltName = (...names: ReadonlyArray<Uint8Array>) => sequence(oid("551d11"), der(0x04, sequence(...names)))
 
-const certify = (name: string, extensions: ReadonlyArray<Uint8Array>, expired = false, issuer?: Identity): Identity => {
+const certify = (name: string, extensions: ReadonlyArray<Uint8Array>, { expired, issuer }: Signing = {}): Identity => {
   const { privateKey: key, publicKey } = generateKeyPairSync("ec", {
     namedCurve: "P-256",
     privateKeyEncoding: { type: "pkcs8", format: "pem" },
@@ -61,7 +59,7 @@ const certify = (name: string, extensions: ReadonlyArray<Uint8Array>, expired = 
 
 export const authority = () => certify("Store API emulator, made for this run", [basicConstraints(isTrue)])
 
-export const leaf = ({ addresses, dnsName, expired, issuer }: Leaf) => {
+export const leaf = (dnsName: string, addresses: ReadonlyArray<Uint8Array>, signing?: Signing) => {
   const names = [der(0x82, Buffer.from(dnsName)), ...addresses.map((ip) => der(0x87, ip))]
-  return certify(dnsName, [basicConstraints(), subjectAltName(...names)], expired, issuer)
+  return certify(dnsName, [basicConstraints(), subjectAltName(...names)], signing)
 }

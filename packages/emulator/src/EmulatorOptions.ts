@@ -37,7 +37,7 @@ export interface Options {
   readonly header?: {
     /** The name of the header, in any case. */
     readonly name: string
-    /** Printable ASCII, with its blank if there is to be one; default `"Bearer "`. */
+    /** Printable ASCII, with its blank if there is to be one; default `"Bearer "`. The API accepts it in any case. */
     readonly prefix?: string | undefined
   } | undefined
   /**

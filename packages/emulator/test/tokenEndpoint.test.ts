@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { Duration, Effect, Redacted, TestClock } from "effect"
-import { askToken, demoBody, demoSecret, formType, getToken, json, send, type Sending, tokenPath } from "./utils.js"
+import { askToken, demoBody, demoSecret, formType, getToken, json, type Sending, tokenPath } from "./utils.js"
 
 const awkward: Emulator.Options = {
   clients: [
@@ -319,14 +319,59 @@ describe("the life of a token", () => {
     }))
 })
 
-it.scopedLive("a path beside the token endpoint is the API", () =>
-  Effect.gen(function*() {
-    const { requests, url } = yield* Emulator.make()
-    for (
-      const path of [`${tokenPath}/`, "/V1/oauth/accesstoken", "/v1/oauth/access%74oken", "//v1/oauth/accesstoken"]
-    ) {
-      const answer = yield* send(url, { method: "POST", path, headers: { "Content-Type": formType }, body: demoBody })
-      assert.strictEqual(answer.status, 401)
-    }
-    deepStrictEqual((yield* requests).map(({ kind }) => kind), ["api", "api", "api", "api"])
-  }))
+describe("a token request to a path beside the token endpoint", () => {
+  const form = { "Content-Type": formType }
+  const misspelt: Record<string, Sending> = {
+    "with a slash at the end": { path: `${tokenPath}/` },
+    "in capitals": { path: "/V1/oauth/accesstoken" },
+    "with an escape": { path: "/v1/oauth/access%74oken" },
+    "with two slashes": { path: "//v1/oauth/accesstoken" },
+    "of another name": { path: "/oauth2/token" },
+    "with Basic": { path: "/v1/oauth/token", headers: { ...form, Authorization: "Basic aW52ZW50ZWQ6aW52ZW50ZWQ=" } },
+    "with JSON": { path: "/v1/oauth/token", headers: { "Content-Type": "application/json" }, body: "{}" }
+  }
+  for (const [name, changes] of Object.entries(misspelt)) {
+    it.scopedLive(`is 404 and names the right path: ${name}`, () =>
+      Effect.gen(function*() {
+        const { requests, url } = yield* Emulator.make({ basePath: "/store" })
+        const answer = yield* askToken(url, changes)
+        assert.strictEqual(answer.status, 404)
+        assert.notProperty(answer.headers, "www-authenticate")
+        assert.include(answer.text, `/store${tokenPath}`)
+        deepStrictEqual((yield* requests).map(({ kind }) => kind), ["api"])
+      }))
+  }
+
+  const ofTheApi: Record<string, Sending> = {
+    "another form": { path: "/orders", body: "note=grant_type=none" },
+    "another media type": { path: "/orders", headers: { "Content-Type": "application/json" } },
+    "another method": { path: `${tokenPath}/`, method: "PUT", body: "" }
+  }
+  for (const [name, changes] of Object.entries(ofTheApi)) {
+    it.scopedLive(`is the API's 401 for ${name}`, () =>
+      Effect.gen(function*() {
+        const { url } = yield* Emulator.make()
+        const answer = yield* askToken(url, changes)
+        assert.strictEqual(answer.status, 401)
+        assert.property(answer.headers, "www-authenticate")
+      }))
+  }
+
+  it.scopedLive("is a call of the API if it carries a token", () =>
+    Effect.gen(function*() {
+      const { url } = yield* Emulator.make()
+      const headers = { ...form, Authorization: `Bearer ${yield* getToken(url)}` }
+      assert.strictEqual((yield* askToken(url, { path: "/v1/oauth/clients", headers })).status, 200)
+    }))
+})
+
+describe("a token request with Authorization", () => {
+  for (const scheme of ["Basic", "basic"]) {
+    it.scopedLive(`${scheme} is invalid_request, because the credentials are in the body`, () =>
+      Effect.gen(function*() {
+        const headers = { "Content-Type": formType, Authorization: `${scheme} aW52ZW50ZWQ6aW52ZW50ZWQ=` }
+        const { description } = yield* refused({ headers }, 400, "invalid_request")
+        assert.include(description, "body")
+      }))
+  }
+})

@@ -12,8 +12,11 @@ export const respond = (request: Request, body: Body, settings: Settings, tokens
   const { name, prefix } = settings.header
   const [value = "", ...repeated] = request.header(name)
   if (repeated.length > 0) return Effect.succeed(refused(400, "invalid_request", "The token was sent more than once"))
-  if (!value.startsWith(prefix) || value.length === prefix.length) return Effect.succeed(tokenMissing(settings))
   const token = value.slice(prefix.length)
+  // RFC 9110 section 11.1: the scheme is case-insensitive.
+  if (token === "" || value.slice(0, prefix.length).toLowerCase() !== prefix.toLowerCase()) {
+    return Effect.succeed(isTokenRequest(request, body, settings) ? notTokenPath(settings) : tokenMissing(settings))
+  }
   return Effect.map(
     tokens.find(token),
     Either.match({
@@ -45,6 +48,16 @@ const tokenMissing = (settings: Settings) => {
   const message = `Send ${name}: ${prefix}<access token>; tokens come from POST ${tokenPath(settings)}.`
   return json(401, { message }, realm)
 }
+
+/** Whether a request without a token was meant for the token endpoint. */
+const isTokenRequest = ({ header, method, path }: Request, body: Body, { basePath }: Settings) => {
+  const isForm = header("content-type").some((type) => /^application\/x-www-form-urlencoded\b/i.test(type))
+  const isGrant = isForm && /(^|&)grant_type=/.test(body.bytes.toString())
+  return method === "POST" && (isGrant || path.startsWith(`${basePath}/v1/oauth`))
+}
+
+const notTokenPath = (settings: Settings) =>
+  json(404, { message: `The path of the token endpoint is exactly ${tokenPath(settings)}.` })
 
 const tooLarge = json(413, { message: `The body is larger than ${maxBodyBytes} bytes.` })
 

@@ -17,14 +17,14 @@ export const maxBodyBytes = 64 * 1024
 const contentType = "application/x-www-form-urlencoded"
 const notStored = { "cache-control": "no-store", pragma: "no-cache" }
 
-export const respond = (request: Request, body: Body, { clients }: Settings, tokens: Tokens) => {
+export const respond = (request: Request, body: Body, settings: Settings, tokens: Tokens) => {
   const refusal = refuseRequest(request, body)
   if (refusal !== undefined) return Effect.succeed(refusal)
   const text = body.bytes.toString()
   // Decodes nothing: a secret may hold `+`, `/`, `=`, `%` and spaces, and they stand for themselves.
-  const client = clients.find((candidate) => formOf(candidate) === text)
+  const client = settings.clients.find((candidate) => formOf(candidate) === text)
   return client === undefined
-    ? Effect.succeed(refuseForm(text, clients))
+    ? Effect.succeed(refuseForm(text, settings.clients))
     : Effect.map(tokens.issue(client), ({ remaining, token }) => granted(client, token, remaining))
 }
 
@@ -56,6 +56,10 @@ const refuseRequest = ({ header, method, query }: Request, { received }: Body) =
   if (header("content-type").join() !== contentType) {
     return invalidRequest(`Content-Type must be exactly ${contentType}.`, 415)
   }
+  // RFC 6749 section 2.3: a client must not use more than one authentication method. The specified one is the body.
+  if (header("authorization").some((value) => /^basic\b/i.test(value))) {
+    return invalidRequest("The credentials must be in the body only, without an Authorization header.")
+  }
   if (received > maxBodyBytes) return invalidRequest(`The body is larger than ${maxBodyBytes} bytes.`, 413)
   return undefined
 }
@@ -71,7 +75,8 @@ const refuseForm = (text: string, clients: ReadonlyArray<Client>) => {
   if (clients.some((client) => decoded.includes(formOf(client)))) {
     return refused(401, "invalid_client", "The values are encoded; the specification sends them raw, without encoding.")
   }
-  if (text === "") return invalidRequest(`The body is empty; it must hold ${fields.join(", ")}, in this order.`)
+  const required = `${fields.join(", ")}, in this order, each once, and nothing else`
+  if (text === "") return invalidRequest(`The body is empty; it must hold ${required}.`)
   const pairs = text.split("&").map((pair) => {
     const [name = "", ...value] = pair.split("=")
     return { name, value: value.join("=") }
@@ -80,9 +85,7 @@ const refuseForm = (text: string, clients: ReadonlyArray<Client>) => {
   if (grantType && grantType !== "client_credentials") {
     return refused(400, "unsupported_grant_type", "The only grant_type is client_credentials.")
   }
-  if (pairs.map(({ name }) => name).join() !== fields.join()) {
-    return invalidRequest(`The body must hold ${fields.join(", ")}, in this order, each once, and nothing else.`)
-  }
+  if (pairs.map(({ name }) => name).join() !== fields.join()) return invalidRequest(`The body must hold ${required}.`)
   if (pairs.some(({ value }) => value === "")) return invalidRequest(`None of ${fields.join(", ")} may be empty.`)
   return refused(401, "invalid_client", "The client_id is unknown or the client_secret is wrong.")
 }

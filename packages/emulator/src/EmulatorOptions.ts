@@ -31,6 +31,11 @@ export interface Options {
    */
   readonly repeatToken?: boolean | undefined
   /**
+   * Whether the token endpoint accepts the fields in any order, and a `Content-Type` in any case and with parameters such
+   * as a charset; default false.
+   */
+  readonly lenient?: boolean | undefined
+  /**
    * The header in which the API expects the token, and what stands before the token in it; default `Authorization` and
    * `"Bearer "`.
    */

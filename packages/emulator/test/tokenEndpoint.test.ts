@@ -375,3 +375,34 @@ describe("a token request with Authorization", () => {
       }))
   }
 })
+
+describe("a lenient token endpoint", () => {
+  const reordered = `client_secret=${demoSecret}&grant_type=client_credentials&client_id=demo-client`
+  const accepted: Record<string, Sending> = {
+    "fields in another order": { body: reordered },
+    "a charset": { headers: { "Content-Type": `${formType}; charset=utf-8` } },
+    "a media type in capitals": { headers: { "Content-Type": "Application/X-WWW-Form-Urlencoded;CHARSET=UTF-8" } }
+  }
+  for (const [name, changes] of Object.entries(accepted)) {
+    it.scopedLive(`accepts ${name}`, () =>
+      Effect.gen(function*() {
+        const { url } = yield* Emulator.make({ lenient: true })
+        assert.strictEqual((yield* askToken(url, changes)).status, 200)
+      }))
+  }
+
+  const lenient = { lenient: true }
+  it.scopedLive("refuses a field too many", () =>
+    refused({ body: `scope=&${reordered}` }, 400, "invalid_request", lenient))
+  it.scopedLive("refuses a field twice", () =>
+    refused({ body: `${reordered}&client_id=demo-client` }, 400, "invalid_request", lenient))
+  it.scopedLive("refuses a wrong secret", () =>
+    refused(
+      { body: `client_secret=wrong&${bodyOf("demo-client", "").replace(/&client_secret=$/, "")}` },
+      401,
+      "invalid_client",
+      lenient
+    ))
+  it.scopedLive("refuses another media type", () =>
+    refused({ headers: { "Content-Type": `${formType}s` } }, 415, "invalid_request", lenient))
+})

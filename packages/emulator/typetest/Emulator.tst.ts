@@ -70,6 +70,7 @@ test("options", () => {
   expect(Emulator.layer).type.toBeCallableWith({
     port: 0,
     tokenLife: "2 seconds",
+    lenient: true,
     header: { name: "X-Token" },
     tls: true
   })

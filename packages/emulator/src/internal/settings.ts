@@ -25,7 +25,8 @@ const check = (option: string, isUsable: boolean, problem: string) =>
 
 export const resolve = (options: Options) =>
   Effect.gen(function*() {
-    const { clients = [demoClient], host = "127.0.0.1", port = 0, repeatToken = false, tls = false } = options
+    const { clients = [demoClient], host = "127.0.0.1", port = 0, repeatToken = false } = options
+    const { lenient = false, tls = false } = options
     const { name = "Authorization", prefix = "Bearer " } = options.header ?? {}
     const basePath = (options.basePath ?? "").replace(/\/+$/, "")
     const tokenLife = Duration.decode(options.tokenLife ?? maxTokenLife)
@@ -40,5 +41,5 @@ export const resolve = (options: Options) =>
     yield* check("tokenLife", isTokenLife(tokenLife), "must be more than zero and at most the specified 60 minutes")
     yield* check("header.name", isHeaderName(name), "must be the name of an HTTP header, such as Authorization")
     yield* check("header.prefix", isPrintable(prefix), `must be printable ASCII, such as "Bearer " with its space`)
-    return { clients, port, host, basePath, tokenLife, repeatToken, header: { name, prefix }, tls }
+    return { clients, port, host, basePath, tokenLife, repeatToken, header: { name, prefix }, lenient, tls }
   })

@@ -18,9 +18,10 @@ const contentType = "application/x-www-form-urlencoded"
 const notStored = { "cache-control": "no-store", pragma: "no-cache" }
 
 export const respond = (request: Request, body: Body, settings: Settings, tokens: Tokens) => {
-  const refusal = refuseRequest(request, body)
+  const refusal = refuseRequest(request, body, settings)
   if (refusal !== undefined) return Effect.succeed(refusal)
-  const text = body.bytes.toString()
+  const sent = body.bytes.toString()
+  const text = settings.lenient ? inOrder(sent) : sent
   // Decodes nothing: a secret may hold `+`, `/`, `=`, `%` and spaces, and they stand for themselves.
   const client = settings.clients.find((candidate) => formOf(candidate) === text)
   return client === undefined
@@ -50,12 +51,11 @@ const refused = (status: number, error: string, description: string, headers?: R
 const invalidRequest = (description: string, status = 400, headers?: Readonly<Record<string, string>>) =>
   refused(status, "invalid_request", description, headers)
 
-const refuseRequest = ({ header, method, query }: Request, { received }: Body) => {
+const refuseRequest = ({ header, method, query }: Request, { received }: Body, { lenient }: Settings) => {
   if (method !== "POST") return invalidRequest("The method must be POST.", 405, { allow: "POST" })
   if (query !== undefined) return invalidRequest("The request must have no query parameters and no question mark.")
-  if (header("content-type").join() !== contentType) {
-    return invalidRequest(`Content-Type must be exactly ${contentType}.`, 415)
-  }
+  const types = header("content-type").map((type) => lenient ? type.replace(/;.*/, "").trim().toLowerCase() : type)
+  if (types.join() !== contentType) return invalidRequest(`Content-Type must be exactly ${contentType}.`, 415)
   // RFC 6749 section 2.3: a client must not use more than one authentication method. The specified one is the body.
   if (header("authorization").some((value) => /^basic\b/i.test(value))) {
     return invalidRequest("The credentials must be in the body only, without an Authorization header.")
@@ -68,6 +68,11 @@ const fields = ["grant_type", "client_id", "client_secret"]
 
 const formOf = ({ clientId, clientSecret }: Client) =>
   `grant_type=client_credentials&client_id=${clientId}&client_secret=${Redacted.value(clientSecret)}`
+
+const position = (pair: string) => fields.findIndex((name) => pair.startsWith(`${name}=`))
+
+/** Puts the fields in the order of the specification. Unknown fields come first. */
+const inOrder = (form: string) => form.split("&").sort((one, other) => position(one) - position(other)).join("&")
 
 /** Explains why no client has sent this form. */
 const refuseForm = (text: string, clients: ReadonlyArray<Client>) => {

@@ -1,9 +1,9 @@
 /**
- * Every way in which having a token can fail, one family: `AccessTokenError`. Two errors stand beside it:
+ * All errors raised while acquiring a token: the family `AccessTokenError`. Two more errors are not part of it:
  * `ConfigurationError`, raised while a layer is built, and `UntrustedOriginError`, raised by the authorized client.
  *
- * No error holds a secret, a token, or a request or response of the HTTP client; what a server said is kept only as a
- * short code and a sanitised description.
+ * No error contains a secret, a token, or a request or response of the HTTP client. From a server's response, errors keep only
+ * a short code and a sanitised description.
  *
  * @since 0.1.0
  */
@@ -15,14 +15,14 @@ import * as Schema from "effect/Schema"
 const optional = <A, I>(schema: Schema.Schema<A, I>) =>
   Schema.optionalWith(schema, { as: "Option" }).pipe(Schema.withConstructorDefault(() => Option.none<A>()))
 
-/** When asking again makes sense: what the endpoint said, or the end of the provider's cooldown. */
+/** The earliest time for another attempt: that of the endpoint's `Retry-After`, or the end of the cooldown. */
 const RetryAt = optional(Schema.DateTimeUtc)
 
 const OptionalText = optional(Schema.String)
 
 /**
- * What a program calls the options of this library, for messages in its own words: `{ authUrl: "--auth-url" }`. Others keep
- * their names.
+ * The names that a program gives to the options of this library, for error messages: `{ authUrl: "--auth-url" }`. Options
+ * that are not listed keep their own names.
  *
  * @see TokenRequestError
  *
@@ -35,19 +35,19 @@ export interface OptionNames {
 
 const nameOf = (option: string, names: OptionNames): string => names[option] ?? option
 
-/** The end of a message: the moment from when asking again may help. */
+/** The end of a message: the earliest time for another attempt. */
 const retryAfter = (retryAt: Option.Option<DateTime.Utc>): string =>
   Option.match(retryAt, { onNone: () => "", onSome: (at) => ` Retry after ${DateTime.formatIso(at)}.` })
 
 /**
- * A token that is past its life (the specification, "States and transitions"), as something a caller can match on.
+ * A token has expired (the specification, "States and transitions").
  *
- * - `Elapsed`: its 60 minutes (or what `expires_in` said) are over.
- * - `ClockMovedBack`: the wall clock stands before the moment the token was acquired, so its age is unknown.
- * - `DeadOnArrival`: the endpoint answered with a token that has no life left.
+ * - `Elapsed`: its lifetime, by `expires_in` or 60 minutes, is over.
+ * - `ClockMovedBack`: the wall clock is before the time when the token was acquired, so its age is unknown.
+ * - `DeadOnArrival`: the endpoint returned a token that had already expired.
  *
- * What to do: ask `AccessTokenProvider.get` for another one; when it is `DeadOnArrival`, check the clock of this machine
- * and the `expires_in` that the endpoint sends.
+ * What to do: get another token from `AccessTokenProvider.get`. For `DeadOnArrival`, check the clock of this machine and the
+ * `expires_in` of the response.
  *
  * @example
  * ```ts
@@ -65,13 +65,13 @@ const retryAfter = (retryAt: Option.Option<DateTime.Utc>): string =>
 export class TokenExpiredError extends Schema.TaggedError<TokenExpiredError>("@store-api/core/TokenExpiredError")(
   "TokenExpiredError",
   {
-    /** Which of the three it is. */
+    /** Why, as listed above. */
     reason: Schema.Literal("Elapsed", "ClockMovedBack", "DeadOnArrival"),
-    /** The end of the token's life, by the wall clock. */
+    /** When the token expired, by the wall clock. */
     expiredAt: Schema.DateTimeUtc,
-    /** The moment of the check, by the wall clock. */
+    /** When it was checked, by the wall clock. */
     checkedAt: Schema.DateTimeUtc,
-    /** The end of the provider's cooldown, when it is in one. Default none. */
+    /** The end of the cooldown, if there is one. Default none. */
     retryAt: RetryAt
   }
 ) {
@@ -79,26 +79,26 @@ export class TokenExpiredError extends Schema.TaggedError<TokenExpiredError>("@s
     return this.describe()
   }
 
-  /** The message. It names no option. */
+  /** The message, which contains no option names. */
   describe(): string {
     const expired = DateTime.formatIso(this.expiredAt)
     const sentences = {
-      Elapsed: `The access token expired at ${expired}: ask AccessTokenProvider.get for a new one.`,
-      ClockMovedBack: "The clock of this machine was moved to before the access token was acquired, " +
-        "so its age is unknown: ask AccessTokenProvider.get for a new one.",
-      DeadOnArrival: `The token endpoint answered with a token that was already dead at ${expired}: ` +
-        "check the clock of this machine and the expires_in that the endpoint sends."
+      Elapsed: `The access token expired at ${expired}: get a new one from AccessTokenProvider.`,
+      ClockMovedBack: "The system clock moved back past the time when the access token was acquired: " +
+        "get a new one from AccessTokenProvider.",
+      DeadOnArrival: `The token endpoint returned a token that had already expired at ${expired}: ` +
+        "check the clock of this machine and the expires_in of the response."
     }
     return sentences[this.reason] + retryAfter(this.retryAt)
   }
 }
 
 /**
- * The client's credentials are missing, unreadable, or cannot be sent as the specification wants them: raw, so without
- * `&`, control characters and anything beyond ASCII.
+ * The client credentials are missing, unreadable, or cannot be sent. The specification sends them unencoded, so `&`, control
+ * characters and characters beyond ASCII are not allowed.
  *
- * What to do: correct the configuration, or ask the store for credentials that can be sent (RFC 6749 §A.1, §A.2, and the
- * specification, "Endpoints": no encoding).
+ * What to do: correct the configuration, or request other credentials from the store (RFC 6749 §A.1, §A.2; the specification,
+ * "Endpoints").
  *
  * @example
  * ```ts
@@ -116,11 +116,11 @@ export class TokenExpiredError extends Schema.TaggedError<TokenExpiredError>("@s
 export class CredentialsError extends Schema.TaggedError<CredentialsError>("@store-api/core/CredentialsError")(
   "CredentialsError",
   {
-    /** The one at fault. */
+    /** The credential. */
     field: Schema.Literal("clientId", "clientSecret"),
     /** What is wrong with it, as the end of a sentence: "is empty". Never the value. */
     reason: Schema.String,
-    /** The end of the provider's cooldown, when it is in one. Default none. */
+    /** The end of the cooldown, if there is one. Default none. */
     retryAt: RetryAt
   }
 ) {
@@ -135,16 +135,16 @@ export class CredentialsError extends Schema.TaggedError<CredentialsError>("@sto
 }
 
 /**
- * The token request had no usable answer.
+ * The token request got no usable response.
  *
- * - `Transport`: no connection, or one that broke.
- * - `Timeout`: no answer within the deadline.
- * - `Certificate`: the endpoint's TLS certificate cannot be trusted.
- * - `Redirect`: the endpoint redirected; credentials follow no redirect.
- * - `TooLarge`: the answer was longer than `maxResponseBytes`.
- * - `Closed`: the layer's scope has ended.
+ * - `Transport`: the connection failed or broke.
+ * - `Timeout`: no response within the deadline.
+ * - `Certificate`: the TLS certificate of the endpoint is not trusted.
+ * - `Redirect`: the endpoint redirected the request. Credentials are not sent to another URL.
+ * - `TooLarge`: the response was longer than `maxResponseBytes`.
+ * - `Closed`: the scope of the layer is closed.
  *
- * What to do: retry `Transport` and `Timeout` (at `retryAt`, if there); the others need a person.
+ * What to do: retry `Transport` and `Timeout`, not before `retryAt`. The other causes need a person.
  *
  * @example
  * ```ts
@@ -163,13 +163,13 @@ export class CredentialsError extends Schema.TaggedError<CredentialsError>("@sto
 export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@store-api/core/TokenRequestError")(
   "TokenRequestError",
   {
-    /** Which of the six it is. */
+    /** Why, as listed above. */
     reason: Schema.Literal("Transport", "Timeout", "Certificate", "Redirect", "TooLarge", "Closed"),
-    /** How many requests were sent, or tried to be, for this one acquisition. */
+    /** The number of attempts in this acquisition. */
     attempts: Schema.NonNegativeInt,
-    /** The system's name for what went wrong (`ECONNREFUSED`), if it gave one. Default none. */
+    /** The error code of the system, such as `ECONNREFUSED`. Default none. */
     code: OptionalText,
-    /** The end of the provider's cooldown, when it is in one. Default none. */
+    /** The end of the cooldown, if there is one. Default none. */
     retryAt: RetryAt
   }
 ) {
@@ -183,29 +183,29 @@ export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@s
     const attempts = this.attempts === 1 ? "1 attempt" : `${this.attempts} attempts`
     const details = [attempts, ...Option.toArray(this.code)].join(", ")
     const sentences = {
-      Transport: `The token endpoint could not be reached (${details}): check ${authUrl}, the network and the proxy.`,
-      Timeout: `The token endpoint did not answer in time (${details}): try again later.`,
-      Certificate: `The TLS certificate of the token endpoint cannot be trusted (${details}): ` +
-        `check ${authUrl}, the clock of this machine and the certificate authorities it knows.`,
+      Transport: `Cannot reach the token endpoint (${details}): check ${authUrl}, the network and the proxy.`,
+      Timeout: `The token endpoint did not respond in time (${details}): try again later.`,
+      Certificate: `The TLS certificate of the token endpoint is not trusted (${details}): ` +
+        `check ${authUrl}, the clock of this machine and its certificate authorities.`,
       Redirect: "The token endpoint redirected the request, and credentials are not sent to another URL: " +
         `set ${authUrl} to its target.`,
-      TooLarge: `The answer of the token endpoint is too large to be a token: check ${authUrl}.`,
-      Closed: "The layer that holds the access token is closed: keep its scope open for as long as tokens are used."
+      TooLarge: `The response of the token endpoint is too large for a token: check ${authUrl}.`,
+      Closed: "The layer of the access token is closed: keep its scope open while tokens are used."
     }
     return sentences[this.reason] + retryAfter(this.retryAt)
   }
 }
 
 /**
- * The token endpoint said no (RFC 6749 §5.2, or a gateway's dialect of it).
+ * The token endpoint refused the request (RFC 6749 §5.2, or a gateway's form of it).
  *
  * - `InvalidClient`: it does not accept these credentials. Correct them.
  * - `InvalidRequest`: it does not accept the request. Check that `authUrl` is the base of the access-token service.
- * - `RateLimited`: too many requests. Ask less often, and not before `retryAt`.
- * - `Unavailable`: it is out of order (408, 5xx). Retry.
+ * - `RateLimited`: too many requests. Send fewer, and none before `retryAt`.
+ * - `Unavailable`: it cannot respond now (408, 5xx). Retry.
  * - `Other`: any other status, or a 401 of an API. Check `authUrl`, and what the client is allowed to do.
  *
- * `code` and `description` are the endpoint's own words, sanitised, and dropped when they repeat a credential or a token.
+ * `code` and `description` come from the response. They are sanitised, and dropped if they contain a credential or a token.
  *
  * @example
  * ```ts
@@ -224,20 +224,20 @@ export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@s
 export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@store-api/core/TokenRefusedError")(
   "TokenRefusedError",
   {
-    /** Which of the five it is. */
+    /** Why, as listed above. */
     reason: Schema.Literal("InvalidClient", "InvalidRequest", "RateLimited", "Unavailable", "Other"),
-    /** The HTTP status of the answer. */
+    /** The HTTP status of the response. */
     status: Schema.Int,
-    /** The endpoint's code, a word of at most 100 characters (`invalid_client`). Default none. */
+    /** The error code of the response, such as `invalid_client`, at most 100 characters. Default none. */
     code: OptionalText,
-    /** The endpoint's sentence, at most 256 characters of RFC 6749 §5.2. Default none. */
+    /** The description in the response, at most 256 characters of RFC 6749 §5.2. Default none. */
     description: OptionalText,
     /**
-     * True when the endpoint refused credentials that hold `+` or `%`: a server that form-decodes the body reads another
-     * value than the one that was sent. Default `false`.
+     * Whether the refused credentials contain `+` or `%`. A server that form-decodes the body reads other values than those
+     * that were sent. Default `false`.
      */
     changedByFormDecoding: Schema.propertySignature(Schema.Boolean).pipe(Schema.withConstructorDefault(() => false)),
-    /** What `Retry-After` asked for (RFC 9110 §10.2.3), or the end of the provider's cooldown. Default none. */
+    /** The time of `Retry-After` (RFC 9110 §10.2.3), or the end of the cooldown. Default none. */
     retryAt: RetryAt
   }
 ) {
@@ -251,14 +251,14 @@ export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@s
     const details = [`status ${this.status}`, ...Option.toArray(this.code), ...Option.toArray(this.description)]
     const advice = {
       InvalidClient: this.changedByFormDecoding
-        ? "check the client id and secret; they hold + or %, which are sent as they are, " +
-          "and a server that form-decodes the body reads them differently."
+        ? "check the client id and secret, which contain + or %: " +
+          "they are sent unencoded, and a server that form-decodes the body reads other values."
         : "check the client id and secret.",
       InvalidRequest: `check that ${authUrl} is the base of the access-token service.`,
-      RateLimited: "ask less often.",
+      RateLimited: "send fewer requests.",
       Unavailable: "try again later.",
       Other: this.status === 401
-        ? `check ${authUrl}, which leads to an API that wants a token, not to the access-token service.`
+        ? `check ${authUrl}, which leads to a protected API instead of the access-token service.`
         : `check ${authUrl} and what the client is allowed to do.`
     }
     return `The token endpoint refused the request (${details.join(", ")}): ${advice[this.reason]}` +
@@ -267,8 +267,8 @@ export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@s
 }
 
 /**
- * A successful answer that is no token (RFC 6749 §5.1, and the specification, "Token response"), or a token that no header
- * can carry. What to do: check `authUrl`; the server is not the specification's, or has changed.
+ * A successful response contains no usable token (RFC 6749 §5.1; the specification, "Token response"), or the token cannot be
+ * sent in a header. What to do: check `authUrl`. The server may be another one, or have changed.
  *
  * @example
  * ```ts
@@ -286,9 +286,9 @@ export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@s
 export class TokenResponseError extends Schema.TaggedError<TokenResponseError>("@store-api/core/TokenResponseError")(
   "TokenResponseError",
   {
-    /** What is at fault: its path in the answer, `""` for the whole of it, and what was expected there. Never a value. */
+    /** The path of each unusable field (`""` for the whole body) and what was expected. Never a value. */
     problems: Schema.Array(Schema.Struct({ path: Schema.String, expected: Schema.String })),
-    /** The end of the provider's cooldown, when it is in one. Default none. */
+    /** The end of the cooldown, if there is one. Default none. */
     retryAt: RetryAt
   }
 ) {
@@ -299,14 +299,14 @@ export class TokenResponseError extends Schema.TaggedError<TokenResponseError>("
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
     const problems = this.problems.map(({ expected, path }) => `${path === "" ? "the body" : path} must be ${expected}`)
-    return `The token endpoint answered with something that is no token (${problems.join("; ")}): ` +
+    return `The token endpoint returned no usable token (${problems.join("; ")}): ` +
       `check ${nameOf("authUrl", names)}.${retryAfter(this.retryAt)}`
   }
 }
 
 /**
- * An option or variable that cannot be used; raised while a layer is built, so no part of `AccessTokenError`. What to do:
- * correct the option that it names.
+ * An option or a variable is unusable. Raised while a layer is built, and therefore not part of `AccessTokenError`. What to do:
+ * correct the named option.
  *
  * @example
  * ```ts
@@ -325,7 +325,7 @@ export class TokenResponseError extends Schema.TaggedError<TokenResponseError>("
 export class ConfigurationError extends Schema.TaggedError<ConfigurationError>("@store-api/core/ConfigurationError")(
   "ConfigurationError",
   {
-    /** The name of the option, or of the variable: `authUrl`, `HTTPS_PROXY`. */
+    /** The name of the option or the variable, such as `authUrl` or `HTTPS_PROXY`. */
     option: Schema.String,
     /** What is wrong with it, as the end of a sentence: "must not have a query". Never the value. */
     reason: Schema.String,
@@ -348,8 +348,8 @@ export class ConfigurationError extends Schema.TaggedError<ConfigurationError>("
 }
 
 /**
- * A request to an origin that the token may not go to (RFC 6750 §5.3). It was not sent. What to do: correct the request's
- * URL, or name the origin in `trustedOrigins`.
+ * A request to an origin that may not receive the token (RFC 6750 §5.3). The request was not sent. What to do: correct its URL,
+ * or add the origin to `trustedOrigins`.
  *
  * @example
  * ```ts
@@ -369,9 +369,9 @@ export class UntrustedOriginError
   extends Schema.TaggedError<UntrustedOriginError>("@store-api/core/UntrustedOriginError")(
     "UntrustedOriginError",
     {
-      /** The origin of the request, or what it was in place of one ("an invalid URL"). */
+      /** The origin of the request, or a description if it has none ("an invalid URL"). */
       origin: Schema.String,
-      /** The origins that the token may go to: that of `apiUrl`, and `trustedOrigins`. */
+      /** The origins that may receive the token: that of `apiUrl`, and `trustedOrigins`. */
       trusted: Schema.Array(Schema.String)
     }
   )
@@ -382,14 +382,14 @@ export class UntrustedOriginError
 
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
-    return `The access token may not go to ${this.origin}, only to ${this.trusted.join(", ")}; ` +
-      `the request was not sent: correct its URL, or add the origin to ${nameOf("trustedOrigins", names)}.`
+    return `The request was not sent, because the access token may only go to ${this.trusted.join(", ")}, ` +
+      `not to ${this.origin}: correct the URL, or add the origin to ${nameOf("trustedOrigins", names)}.`
   }
 }
 
 /**
- * Every way in which having a token can fail: what `AccessTokenProvider.get` and `TokenSource.acquire` fail with. Each
- * member has a `message`, one sentence that says what to do, and a `retryAt`.
+ * All errors of `AccessTokenProvider.get` and `TokenSource.acquire`. Each has a `message`, which says what to do, and a
+ * `retryAt`.
  *
  * @example
  * ```ts
@@ -414,7 +414,7 @@ export type AccessTokenError =
   | TokenResponseError
 
 /**
- * The family as one schema, to send errors across processes: encoded, they are plain objects, without a secret.
+ * The schema of all these errors, to send them to another process. Encoded errors are plain objects without secrets.
  *
  * @example
  * ```ts
@@ -436,8 +436,7 @@ export const AccessTokenError = Schema.Union(
 )
 
 /**
- * Tells whether a value is one of `AccessTokenError`, among the other errors of a program. `ConfigurationError` and
- * `UntrustedOriginError` are not.
+ * Returns whether a value is an `AccessTokenError`. `ConfigurationError` and `UntrustedOriginError` are not.
  *
  * @example
  * ```ts
@@ -455,9 +454,8 @@ export const AccessTokenError = Schema.Union(
 export const isAccessTokenError: (error: unknown) => error is AccessTokenError = Schema.is(AccessTokenError)
 
 /**
- * Tells whether asking again later may succeed with nothing changed: for `Effect.retry`'s `while`. True for
- * `Transport`, `Timeout`, `RateLimited`, `Unavailable` and an expired token; false for the rest, and for errors that
- * are not of this family.
+ * Returns whether the same call may succeed later, for example as the `while` of `Effect.retry`. True for `Transport`,
+ * `Timeout`, `RateLimited`, `Unavailable` and an expired token. False for all other errors.
  *
  * @example
  * ```ts
@@ -482,7 +480,7 @@ const hasReason = (error: AccessTokenError, reasons: ReadonlyArray<string>): boo
   error._tag !== "CredentialsError" && "reason" in error && reasons.includes(error.reason)
 
 /**
- * When asking again makes sense, by the wall clock, if that is known; none for errors that are not of this family.
+ * Returns the earliest time for another attempt, by the wall clock, if it is known. None for errors of other families.
  *
  * @example
  * ```ts
@@ -500,9 +498,8 @@ export const retryAt = (error: unknown): Option.Option<DateTime.Utc> =>
   isAccessTokenError(error) ? error.retryAt : Option.none()
 
 /**
- * Returns the error with another `retryAt`, for sources of your own that know when to ask again. Errors that asking again
- * does not help have none and stay as they are: `CredentialsError`; `Certificate`, `Redirect` and `Closed`; `InvalidClient`
- * and `InvalidRequest`.
+ * Returns the error with another `retryAt`, for a `TokenSource` of your own. Errors that another attempt does not fix never have
+ * a `retryAt`: `CredentialsError`, `Certificate`, `Redirect`, `Closed`, `InvalidClient` and `InvalidRequest`.
  *
  * @example
  * ```ts
@@ -520,7 +517,7 @@ export const withRetryAt = (error: AccessTokenError, retryAt: Option.Option<Date
   const allowed = isPermanent(error) ? Option.none() : retryAt
   return Equal.equals(allowed, error.retryAt)
     ? error
-    // Each class takes the fields of its own error, which the compiler cannot tell of a union.
+    // The class fits the error, because its tag selects it. The compiler does not infer this for a union.
     : new classes[error._tag]({ ...error, retryAt: allowed } as never)
 }
 

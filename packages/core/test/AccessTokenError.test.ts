@@ -34,24 +34,24 @@ const untrusted = new AccessTokenError.UntrustedOriginError({
 
 /** Every tag with every reason, whether asking again may help, and a piece of the advice that it must give. */
 const family: ReadonlyArray<readonly [AccessTokenError.AccessTokenError, transient: boolean, advice: RegExp]> = [
-  [expired("Elapsed"), true, /ask AccessTokenProvider\.get for a new one/],
-  [expired("ClockMovedBack"), true, /ask AccessTokenProvider\.get for a new one/],
+  [expired("Elapsed"), true, /get a new one from AccessTokenProvider/],
+  [expired("ClockMovedBack"), true, /get a new one from AccessTokenProvider/],
   [expired("DeadOnArrival"), true, /check the clock of this machine and the expires_in/],
   [credentials("clientId", "is empty"), false, /correct the client credentials/],
   [credentials("clientSecret", "is missing from the configuration"), false, /correct the client credentials/],
   [request("Transport"), true, /check authUrl, the network and the proxy/],
   [request("Timeout"), true, /try again later/],
-  [request("Certificate"), false, /check authUrl, the clock of this machine and the certificate authorities/],
+  [request("Certificate"), false, /check authUrl, the clock of this machine and its certificate authorities/],
   [request("Redirect"), false, /set authUrl to its target/],
   [request("TooLarge"), false, /check authUrl/],
   [request("Closed"), false, /keep its scope open/],
   [refused("InvalidClient"), false, /check the client id and secret/],
-  [refused("InvalidClient", true), false, /hold \+ or %.*a server that form-decodes the body reads them differently/],
+  [refused("InvalidClient", true), false, /contain \+ or %.*a server that form-decodes the body reads other values/],
   [refused("InvalidRequest"), false, /check that authUrl is the base of the access-token service/],
-  [refused("RateLimited"), true, /ask less often/],
+  [refused("RateLimited"), true, /send fewer requests/],
   [refused("Unavailable"), true, /try again later/],
   [refused("Other"), false, /check authUrl and what the client is allowed to do/],
-  [refused("Other", false, 401), false, /check authUrl, which leads to an API that wants a token/],
+  [refused("Other", false, 401), false, /check authUrl, which leads to a protected API/],
   [response, false, /check authUrl/]
 ]
 
@@ -67,7 +67,7 @@ const isOneSentence = (text: string) => /^[A-Z].*[^.]\.$/.test(text) && !/[.!?]\
 
 describe("AccessTokenError", () => {
   it("the check for one sentence sees two, none, and one that does not end", () => {
-    assert.isTrue(isOneSentence("The token of authUrl is gone: ask AccessTokenProvider.get for one."))
+    assert.isTrue(isOneSentence("The token of authUrl is gone: get another."))
     assert.isFalse(isOneSentence("It was not sent. Correct its URL."))
     assert.isFalse(isOneSentence("It was not sent: correct its URL"))
     assert.isFalse(isOneSentence(""))
@@ -139,7 +139,7 @@ describe("AccessTokenError", () => {
     }
   )
 
-  it("only refused credentials that hold + or % are told about form-decoding", () => {
+  it("explains form-decoding only for refused credentials that contain + or %", () => {
     assert.notInclude(refused("InvalidClient").message, "form-decodes")
     assert.notInclude(refused("InvalidRequest", true).message, "form-decodes")
   })

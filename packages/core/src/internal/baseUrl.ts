@@ -15,7 +15,8 @@ export const baseUrl = (
   value: string | URL,
   allowInsecure: boolean
 ): Either.Either<URL, ConfigurationError> => {
-  const fail = (reason: string) => Either.left(new ConfigurationError({ option, reason }))
+  const fail = (reason: string, permittedBy = Option.none<string>()) =>
+    Either.left(new ConfigurationError({ option, reason, permittedBy }))
   const text = String(value)
   if (text.trim() === "") return fail("is empty; give it the URL of the service")
   const url = Option.getOrUndefined(parse(value))
@@ -27,13 +28,7 @@ export const baseUrl = (
   // A secret may travel over TLS, within this machine, or where the user insists.
   return url.protocol === "https:" || allowInsecure || isLoopback(url)
     ? Either.right(url)
-    : Either.left(
-      new ConfigurationError({
-        option,
-        reason: "must be an https URL, or an http URL of this machine",
-        permittedBy: Option.some("allowInsecure")
-      })
-    )
+    : fail("must be an https URL, or an http URL of this machine", Option.some("allowInsecure"))
 }
 
 /** The URL without the slashes at its end, to be followed by a path that starts with one. */

@@ -39,11 +39,15 @@ export interface Acquisition {
   readonly completion: Deferred.Deferred<Held, AccessTokenError>
 }
 
-/** No request is sent until one of the clocks reaches these moments. Without an error, no acquisition failed. */
+/**
+ * No request is sent until one of the clocks says that so many milliseconds have passed: `holding` with a valid token,
+ * `failing` without. Without an error, no acquisition failed.
+ */
 interface Cooldown {
   readonly _tag: "Cooldown"
-  readonly untilWhileHolding: Instant
-  readonly untilWhileFailing: Instant
+  readonly since: Instant
+  readonly holding: number
+  readonly failing: number
   readonly error: Option.Option<AccessTokenError>
 }
 
@@ -105,13 +109,19 @@ export interface Landed {
 
 type Transition<Result> = readonly [Result, State]
 
-const longAgo: Instant = { wall: -Infinity, monotonic: -Infinity }
+const noCooldown: Cooldown = {
+  _tag: "Cooldown",
+  since: { wall: 0, monotonic: 0 },
+  holding: 0,
+  failing: 0,
+  error: Option.none()
+}
 
 export const initial: State = {
   window: neverFresh,
   held: Option.none(),
   rejected: Option.none(),
-  activity: { _tag: "Cooldown", untilWhileHolding: longAgo, untilWhileFailing: longAgo, error: Option.none() },
+  activity: noCooldown,
   failures: 0,
   stalls: 0,
   rejectedAt: -Infinity,
@@ -143,7 +153,7 @@ const getWithToken = (state: State, held: Held, now: Instant): Transition<Serve 
     tokenState === "MustWait" ? waitFor(acquisition, Option.some(held)) : serve
   if (tokenState === "Fresh") return [serve, state]
   if (activity._tag === "Acquisition") return [serveOrWait(activity), state]
-  return activity._tag === "Cooldown" && timeLeft(activity.untilWhileHolding, now) <= 0
+  return activity._tag === "Cooldown" && activity.holding <= elapsed(activity.since, now)
     ? start(state, now, Option.some(held), serveOrWait)
     : [serve, state]
 }
@@ -212,12 +222,7 @@ export const land = (
       window: held.window,
       held: Option.some(held),
       rejected: Option.none(),
-      activity: {
-        _tag: "Cooldown",
-        untilWhileHolding: after(now, pause),
-        untilWhileFailing: now,
-        error: Option.none()
-      },
+      activity: { ...noCooldown, since: now, holding: pause },
       failures: 0,
       stalls
     }
@@ -280,14 +285,12 @@ const failed = (
   const failing = Option.isSome(acquisition.renewalOf)
     ? Math.min(Math.max(retryAfter, 0), tokenPolicy.maxRetryAfter)
     : pauses.failing
-  const untilWhileHolding = after(now, pauses.holding)
-  const untilWhileFailing = after(now, failing)
-  const until = hasValidToken(state, now) ? untilWhileHolding : untilWhileFailing
-  const reported = withRetryAt(error, Option.some(DateTime.unsafeMake(until.wall)))
+  const until = now.wall + (hasValidToken(state, now) ? pauses.holding : failing)
+  const reported = withRetryAt(error, Option.some(DateTime.unsafeMake(until)))
   const exit = Option.isSome(failure) ? Exit.fail(reported) : Exit.failCause(cause)
   return [Option.some({ exit, cooldown: Option.some("Failure") }), {
     ...state,
-    activity: { _tag: "Cooldown", untilWhileHolding, untilWhileFailing, error: Option.some(reported) },
+    activity: { _tag: "Cooldown", since: now, holding: pauses.holding, failing, error: Option.some(reported) },
     failures
   }]
 }
@@ -300,14 +303,9 @@ const isRefusal = (error: AccessTokenError): boolean =>
 const sourceFault = (code: string) =>
   new TokenRequestError({ reason: "Transport", attempts: 0, code: Option.some(code) })
 
-const after = (now: Instant, millis: number): Instant => ({
-  wall: now.wall + millis,
-  monotonic: now.monotonic + millis
-})
-
-/** The time until one of the clocks reaches a moment. The monotonic clock may stop while the machine sleeps. */
-const timeLeft = (until: Instant, now: Instant): number =>
-  Math.min(until.wall - now.wall, until.monotonic - now.monotonic)
+/** By the clock on which more time has passed. The monotonic clock may stop while the machine sleeps. */
+const elapsed = (since: Instant, now: Instant): number =>
+  Math.max(now.wall - since.wall, now.monotonic - since.monotonic)
 
 export const hasValidToken = ({ held }: State, now: Instant): boolean =>
   Option.exists(held, (held) => isLive(held, now))
@@ -324,8 +322,8 @@ export const tokenStateOf = ({ activity, held }: State, now: Instant): "Empty" |
 /** Until when no request is sent after a failure, by the current wall clock, and that failure. */
 export const cooldown = (state: State, now: Instant) => {
   if (state.activity._tag !== "Cooldown") return Option.none()
-  const { error, untilWhileFailing, untilWhileHolding } = state.activity
-  const left = timeLeft(hasValidToken(state, now) ? untilWhileHolding : untilWhileFailing, now)
+  const { error, failing, holding, since } = state.activity
+  const left = (hasValidToken(state, now) ? holding : failing) - elapsed(since, now)
   return left <= 0
     ? Option.none()
     : Option.map(error, (error) => ({ until: DateTime.unsafeMake(Math.ceil(now.wall + left)), error }))

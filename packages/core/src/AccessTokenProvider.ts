@@ -291,32 +291,26 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
           )
         ),
         Effect.flatMap((exit) =>
-          // A value from a source that is not a token makes `land` throw: then that is the defect.
+          // A value from a source that is not a token makes `land` throw: then that is the defect. When a logger throws,
+          // the acquisition has landed already, and the second `land` does nothing.
           Effect.catchAllDefect(land(acquisition, exit), (defect) => land(acquisition, Exit.die(defect)))
         ),
-        Effect.flatMap(
-          Effect.transposeMapOption((landed) =>
-            look((current, instant) => report(acquisition, landed, tokenState.hasValidToken(current, instant)))
-          )
-        ),
-        // A logger that throws does not change the result.
-        Effect.catchAllDefect(() => Effect.void),
         Effect.uninterruptible
       )
 
     const land = (acquisition: tokenState.Acquisition, exit: Exit.Exit<AccessToken, AccessTokenError>) =>
-      Effect.flatMap(
-        Random.next,
-        (chance) =>
-          Ref.modify(state, (current) => tokenState.land(policy, current, { acquisition, exit, now: now(), chance }))
-      ).pipe(
-        Effect.tap(Effect.transposeMapOption((landed) =>
-          Effect.zipRight(
-            Deferred.done(acquisition.completion, landed.exit),
-            Effect.sync(() => measure.landed(acquisition, landed))
-          )
-        ))
-      )
+      Effect.gen(function*() {
+        const chance = yield* Random.next
+        const landed = yield* Ref.modify(
+          state,
+          (current) => tokenState.land(policy, current, { acquisition, exit, now: now(), chance })
+        )
+        if (Option.isNone(landed)) return
+        yield* Deferred.done(acquisition.completion, landed.value.exit)
+        measure.landed(acquisition, landed.value)
+        const isValid = tokenState.hasValidToken(yield* Ref.get(state), now())
+        yield* report(acquisition, landed.value, isValid)
+      })
 
     return AccessTokenProvider.of({
       get,

@@ -1,7 +1,25 @@
 import effectPlugin from "@effect/eslint-plugin"
+import markdown from "@eslint/markdown"
 import { defineConfig, globalIgnores } from "eslint/config"
 import simpleImportSort from "eslint-plugin-simple-import-sort"
 import tseslint from "typescript-eslint"
+import prose from "./tools/prose/plugin.mjs"
+
+/** Not yet in plain English. Delete a line, then run `npm run lint:fix` and rewrite what it reports. */
+const unfinished = [
+  "README.md",
+  "docs/**",
+  "examples/**",
+  "packages/cli/**",
+  "packages/core/**",
+  "packages/emulator/**",
+  "packages/platform-node/**",
+  "packages/redis/**",
+  "tools/benchmarks/**",
+  "tools/interop/**",
+  "tools/repository/**",
+  "tools/runtimes/**"
+]
 
 const restricted = (selector, message) => ({ selector, message })
 
@@ -44,10 +62,28 @@ const libraryRules = {
 }
 
 export default defineConfig(
-  globalIgnores(["**/dist/", "**/.tsbuild/", "**/node_modules/", "docs/", "coverage/", "**/.vitepress/.temp/"]),
+  globalIgnores([
+    "**/dist/",
+    "**/.tsbuild/",
+    "**/node_modules/",
+    "coverage/",
+    "**/.vitepress/.temp/",
+    // Generated from the docstrings, which are checked.
+    "docs/reference/api/"
+  ]),
+  { plugins: { prose }, rules: { "prose/english": "error" } },
   {
+    files: ["**/*.md"],
+    plugins: { markdown },
+    language: "markdown/gfm",
+    languageOptions: { frontmatter: "yaml" }
+  },
+  {
+    files: ["**/*.ts", "**/*.mjs", "**/*.cjs", "**/*.js"],
     plugins: { "@effect": effectPlugin, "simple-import-sort": simpleImportSort },
     rules: {
+      // Only for comments: dprint wraps code.
+      "max-len": ["error", { code: 1000, comments: 120, ignoreUrls: true }],
       "simple-import-sort/imports": ["error", { groups: [["^\\u0000", "^node:", "^@?\\w", "^\\."]] }],
       "@effect/dprint": [
         "error",
@@ -109,5 +145,8 @@ export default defineConfig(
   {
     files: ["**/*.mjs", "**/*.cjs", "**/*.js"],
     extends: [tseslint.configs.disableTypeChecked]
-  }
+  },
+  // They quote the phrases.
+  { files: ["tools/prose/patterns.mjs", "tools/prose/prose.test.ts"], rules: { "prose/english": "off" } },
+  { files: unfinished, rules: { "max-len": "off", "prose/english": "off", "prose/markdown-format": "off" } }
 )

@@ -1,6 +1,6 @@
 /**
- * What is mutated, and the tests that guard it. The tests of a file run hundreds of times: those that start a process or
- * wait for the wall clock are left out. A mutant that only other tests would kill counts as survived.
+ * The files to mutate, each with the tests that guard it. These tests run hundreds of times, so tests that start a
+ * process or wait for the wall clock are left out. A mutant that only such a test would kill counts as survived.
  */
 const provider = [
   "",

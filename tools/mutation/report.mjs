@@ -9,7 +9,7 @@ export const pagePath = "docs/evidence/mutation.md"
 
 export const textOf = (path) => readFileSync(join(root, path), "utf8")
 
-/** What is wrong with a report, in sentences. `text` returns the text of a file. */
+/** The problems of a report, as sentences. `text` returns the text of a file. */
 export const problemsOf = (report, text = textOf) =>
   files.flatMap(({ path }) => {
     const measured = report.files?.[path]
@@ -28,8 +28,8 @@ export const scoreOf = ({ killed, noCoverage, survived, timeout }) =>
   Math.floor((killed + timeout) / (killed + timeout + survived + noCoverage) * 10_000) / 100
 
 /**
- * What is kept of one file's mutants. Those that do not even run count neither way. A place is told by the code that stands
- * there, since a comment above it moves its line.
+ * Summarises the mutants of one file. Mutants that do not run are not counted. A mutant is identified by its code,
+ * because a comment above it moves its line.
  */
 export const summaryOf = ({ mutants, source }) => {
   const lines = source.split("\n")

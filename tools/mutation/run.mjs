@@ -1,8 +1,8 @@
 /**
- * `npm run mutation`: changes each file of files.mjs beside it in every way that Stryker knows, one change at a time, and
- * counts the changes that its tests find; writes docs/evidence/mutation/report.json and docs/evidence/mutation.md. Takes a while. With names,
- * as in `npm run mutation -- TokenResponse`, it measures these alone and keeps what the report says of the others. Ends with
- * 1 when a file is below its threshold.
+ * `npm run mutation`: changes each file of files.mjs beside it in every way that Stryker knows, one change at a time,
+ * and counts the changes that its tests find; writes docs/evidence/mutation/report.json and docs/evidence/mutation.md.
+ * Takes a while. With names, as in `npm run mutation -- TokenResponse`, it measures these alone and keeps what the
+ * report of the other files. Exits with code 1 when a file is below its threshold.
  */
 import "../workspace/require-node.mjs"
 import { spawnSync } from "node:child_process"

@@ -1,4 +1,7 @@
-/** Of the one file that MUTATION_FILE names: its threshold is its own, and so are its tests. What is made is in MUTATION_FOLDER. */
+/**
+ * The configuration for the one file that MUTATION_FILE names: each file has its own threshold and tests. The output is
+ * in MUTATION_FOLDER.
+ */
 import { join } from "node:path"
 import { least } from "./files.mjs"
 

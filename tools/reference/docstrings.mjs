@@ -1,4 +1,4 @@
-/** What TypeDoc's own validation does not ask of a docstring. */
+/** Checks of docstrings that TypeDoc's own validation does not have. */
 import { ReflectionKind } from "typedoc"
 
 const { Class, Function, Interface, Module, Parameter, Property, TypeAlias } = ReflectionKind
@@ -29,7 +29,9 @@ const lacking = (reflection, categories) => {
   ]
 }
 
-/** Whether users meet it: a field of an interface or class, of an object within one, or of a parameter of a function. */
+/**
+ * Whether users see it: a field of an interface or class, of an object within one, or of a parameter of a function.
+ */
 const isPublicField = ({ parent }) => {
   if (parent.kindOf([Class, Interface])) return true
   const owner = parent.parent

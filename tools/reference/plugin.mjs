@@ -1,4 +1,6 @@
-/** Fits TypeDoc to Effect's modules: a page for each namespace of an `index.ts`, and types as the sources write them. */
+/**
+ * Fits TypeDoc to Effect's modules: a page for each namespace of an `index.ts`, and types as the sources write them.
+ */
 import { Application, Converter, ReflectionKind, Renderer, UnknownType } from "typedoc"
 import { MarkdownTheme, MarkdownThemeContext } from "typedoc-plugin-markdown"
 import ts from "typescript"
@@ -8,7 +10,7 @@ const { Class, Module, Property, Variable } = ReflectionKind
 
 const moduleOf = (reflection) => reflection.kindOf(Module) ? reflection : moduleOf(reflection.parent)
 
-/** What `name`, `Module`, `Module.name`, `Module.method` of its service, `Type.field` or `Error` stands for. */
+/** Finds the target of `name`, `Module`, `Module.name`, `Module.method` of its service, `Type.field` or `Error`. */
 const findTarget = (project, text, from) => {
   const [first, second] = text.split(".")
   const own = moduleOf(from)

@@ -70,8 +70,8 @@ const resolutions = {
 }
 
 /**
- * Compiles modules of the consumer. Returns the errors in these and in the declarations of our packages: declarations of
- * others have errors too, as `@effect/platform-node` does without the types of `ws`.
+ * Compiles modules of the consumer. Returns the errors in these and in the declarations of our packages: the
+ * declarations of other packages have errors too, as in `@effect/platform-node` without the types of `ws`.
  */
 const compile = (modules: Readonly<Record<string, string>>, resolution: keyof typeof resolutions) => {
   const paths = Object.entries(modules).map(([name, code]) => {
@@ -167,7 +167,7 @@ describe("a user outside the workspace", { timeout: 240_000 }, () => {
     for (const name of names) {
       const { dependencies = {}, peerDependencies = {} } = manifest(installed(name))
       for (const range of Object.values({ ...dependencies, ...peerDependencies })) assert.match(range, /^\^\d/)
-      // An application brings Effect along; what npm makes of it is one copy all the same.
+      // An application depends on Effect itself, and npm must still install a single copy.
       const of = name === application ? dependencies : peerDependencies
       assert.include(installLine(), `effect@${of["effect"] ?? "?"}`)
       assert.isFalse(existsSync(join(installed(name), "node_modules")), "a second copy of something")

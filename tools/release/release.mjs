@@ -1,6 +1,6 @@
 /**
- * `npm run release`: packs, checks and publishes the packages. Only the release workflow runs it. With `-- --dry-run` it
- * publishes nothing; `--registry URL` is for trials.
+ * `npm run release`: packs, checks and publishes the packages. Only the release workflow runs it. With `-- --dry-run`
+ * it publishes nothing; `--registry URL` is for trials.
  */
 import "../workspace/require-node.mjs"
 import { spawnSync } from "node:child_process"

@@ -1,4 +1,4 @@
-/** What a release does before it publishes: one version for all packages, and no release without a provenance. */
+/** The checks of a release before it publishes: one version for all packages, and no release without a provenance. */
 import { spawnSync } from "node:child_process"
 import {
   cpSync,

@@ -1,4 +1,4 @@
-/** What must hold for each published package and what publint and attw do not check. */
+/** Rules for each published package that publint and attw do not check. */
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join, posix } from "node:path"
 import { isDeepStrictEqual } from "node:util"
@@ -116,7 +116,9 @@ const peersOfDependencies = ({ dependencies = {}, name }) =>
     .filter((path) => existsSync(join(root, path)))
     .flatMap((path) => Object.keys(JSON.parse(read(path)).peerDependencies ?? {}))
 
-/** Two copies of Effect would be two identities of each tag, so that libraries have it as a peer. Core has only peers. */
+/**
+ * Two copies of Effect would give each tag two identities, so libraries have it as a peer. Core has only peers.
+ */
 const mustBePeer = (manifest, dependency) =>
   manifest.name === "@store-api/core" || (!isApplication(manifest) && /^(effect$|@effect\/)/.test(dependency))
 
@@ -137,7 +139,7 @@ const dependencies = (manifest, files) => {
 }
 
 /**
- * What is wrong with a package, given as the texts of its files by path.
+ * Returns the problems of a package, given as the texts of its files by path.
  *
  * @param {ReadonlyMap<string, string>} files
  * @param {string} [repository] `owner/name`, in a release

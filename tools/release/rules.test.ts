@@ -10,7 +10,7 @@ type Files = ReadonlyMap<string, string>
 
 const parse = (text: string | undefined) => JSON.parse(text ?? "") as Json
 
-/** What `pnpm pack` makes of a package. Its output is represented by the sources, which import the same. */
+/** The content of a package as `pnpm pack` writes it. The sources represent its output: they import the same. */
 const packed = (folder: string): Files => {
   const read = (path: string) => readFileSync(join(root, "packages", folder, path), "utf8")
   const list = (path: string) =>

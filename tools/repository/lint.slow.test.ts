@@ -8,8 +8,8 @@ import { root, trackedFiles } from "./support/command.js"
 const eslint = new ESLint({ cwd: root, overrideConfig: tseslint.configs.disableTypeChecked as never })
 
 describe("npm run lint", { timeout: 60_000 }, () => {
-  it("ignores no source of the repository", async () => {
-    const files = trackedFiles("*.ts", "*.mjs", "*.cjs", "*.js")
+  it("ignores no source of the repository, and no Markdown that is written by hand", async () => {
+    const files = trackedFiles("*.ts", "*.mjs", "*.cjs", "*.js", "*.md", ":!docs/reference/api")
     assert.isAbove(files.length, 200)
     const ignored = await Promise.all(files.map((file) => eslint.isPathIgnored(file)))
     assert.deepStrictEqual(files.filter((_, index) => ignored[index]), [])
@@ -22,7 +22,10 @@ describe("npm run lint", { timeout: 60_000 }, () => {
       "packages/redis/src/index.ts",
       `import { Effect } from "effect"\nexport const e = Effect.void\n`
     ],
-    ["@effect/dprint", "tools/workspace/run.mjs", "export const a = 1;\n"]
+    ["@effect/dprint", "tools/workspace/run.mjs", "export const a = 1;\n"],
+    ["prose/english", "tools/workspace/run.mjs", "/** Callers wait all the same. */\n"],
+    ["prose/english", "CONTRIBUTING.md", "Callers wait meanwhile.\n"],
+    ["max-len", "tools/workspace/run.mjs", `/** ${"word ".repeat(24)}*/\n`]
   ])("finds a breach of %s in %s", async (rule, filePath, code) => {
     const [result] = await eslint.lintText(code, { filePath })
     assert.include(result?.messages.map(({ ruleId }) => ruleId) ?? [], rule)

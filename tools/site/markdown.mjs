@@ -1,4 +1,4 @@
-/** What GitHub makes of the Markdown files and VitePress would not, so that each reads the same here and there. */
+/** Renders the Markdown files as GitHub does where VitePress differs, so that each page reads the same on both. */
 
 /**
  * The anchor that GitHub gives to a heading.

@@ -6,8 +6,8 @@ import { fileURLToPath } from "node:url"
 export const root = fileURLToPath(new URL("../..", import.meta.url))
 
 /**
- * The navigation: groups of pages and folders, or one folder as a group. A folder stands for all Markdown files in it, and
- * its README comes first.
+ * The navigation: groups of pages and folders, or one folder as a group. A folder stands for all Markdown files in it,
+ * and its README comes first.
  */
 const groups = {
   "Start": ["README.md", "examples/README.md"],

@@ -1,4 +1,7 @@
-/** `npm run typetest`: the types that a user of the built packages sees, against the tests in `packages/<name>/typetest`. */
+/**
+ * `npm run typetest`: checks the types that a user of the built packages sees, with the tests in
+ * `packages/<name>/typetest`.
+ */
 import "../workspace/require-node.mjs"
 import { pathToFileURL } from "node:url"
 import { build, install, root, tool } from "../workspace/workspace.mjs"

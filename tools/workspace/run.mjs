@@ -3,8 +3,8 @@
  *
  *   node tools/workspace/run.mjs eslint .
  *
- * `build` is the compiler with the projects to compile, `pnpm` the version that package.json pins, and `start` builds the
- * examples and runs the demo in this process.
+ * `build` is the compiler with the projects to compile, `pnpm` the version that package.json pins, and `start` builds
+ * the examples and runs the demo in this process.
  */
 import "./require-node.mjs"
 import { build, install, pnpm, tool } from "./workspace.mjs"

@@ -1,4 +1,4 @@
-/** What the commands of package.json share. A fresh machine needs Node and npm only. */
+/** Shared code of the commands of package.json. A fresh machine needs Node and npm only. */
 import { spawnSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"

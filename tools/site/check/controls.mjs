@@ -1,10 +1,10 @@
-/** What the check must find: the faults of one page, and uses of a broken site. */
+/** Positive controls of the check: it must find the faults of one page, and of a broken site. */
 import { follow, openMenu, search, switchColours } from "./browser.mjs"
 
 const svg = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'/>"
 const wide = (name) => `<p class="${name}" style="width: 500px">a</p>`
 
-/** What is wrong with the page, and the cause. */
+/** Each problem of the page, and its cause. */
 const faults = {
   "console: logged": `<script>console.error("logged")</script>`,
   "exception: thrown": `<script>setTimeout(() => { throw new Error("thrown") })</script>`,
@@ -37,7 +37,7 @@ const mermaid = (svg) =>
 
 const fulfill = (contentType, body) => (route) => route.fulfill({ contentType, body })
 
-/** What the check misses in tabs of a broken site; `inTab` returns what is wrong with one. */
+/** Returns the faults that the check misses in tabs of a broken site; `inTab` returns the problems of one tab. */
 export const controlProblems = async (inTab, { base, desktop, listed, phone }) => {
   const [{ path }, other] = listed
   const drawn = listed.find(({ source }) => source.diagrams > 0)

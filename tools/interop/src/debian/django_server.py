@@ -1,8 +1,8 @@
 """django-oauth-toolkit as an authorization server on a free port of loopback.
 
-The first line of stdin is a JSON object: `folder` for the database, `life` of a token in seconds, `clients` as pairs of id
-and secret. The first line of stdout is another: the `port`. The server ends when stdin does, so that it
-outlives no test.
+The first line of stdin is a JSON object: `folder` for the database, `life` for the lifetime of a token in seconds, and
+`clients` as pairs of id and secret. The first line of stdout is another: the `port`. The server ends when stdin does, so
+that no server remains after a test.
 """
 
 import json
@@ -25,7 +25,7 @@ settings.configure(
     ROOT_URLCONF=__name__,
     USE_TZ=True,
     DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
-    # It tells the length of an answer, without which Django's server closes the connection.
+    # It sends the length of a response, without which Django's server closes the connection.
     MIDDLEWARE=["django.middleware.common.CommonMiddleware"],
     INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes", "oauth2_provider"],
     DATABASES={

@@ -1,6 +1,6 @@
 /**
- * A Mermaid diagram, drawn in the browser in the colours of the moment. Mermaid is loaded only on pages that have one; until
- * it is drawn, and without JavaScript, its text is shown.
+ * A Mermaid diagram, drawn in the browser in the colours of the moment. Mermaid is loaded only on pages that have one;
+ * until it is drawn, and without JavaScript, its text is shown.
  */
 import { useData, withBase } from "vitepress"
 import { defineComponent, h, onMounted, ref, watch } from "vue"

@@ -9,16 +9,12 @@ import prose from "./tools/prose/plugin.mjs"
 const unfinished = [
   "README.md",
   "docs/**",
-  "examples/**",
   "packages/cli/**",
   "packages/core/**",
   "packages/emulator/**",
   "packages/platform-node/**",
   "packages/redis/**",
-  "tools/benchmarks/**",
-  "tools/interop/**",
-  "tools/repository/**",
-  "tools/runtimes/**"
+  "tools/benchmarks/**"
 ]
 
 const restricted = (selector, message) => ({ selector, message })

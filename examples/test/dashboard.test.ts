@@ -1,4 +1,4 @@
-/** The dashboard beside what the documentation lists. What the examples serve is in prometheus.slow.test.ts. */
+/** Compares the dashboard with the documentation. prometheus.slow.test.ts tests the metrics of the examples. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"

@@ -1,4 +1,4 @@
-/** Caches as applications write them, shown in docs/guides/migrating.md. What is wrong with them, migrating.test.ts shows. */
+/** Caches as applications write them, shown in docs/guides/migrating.md. migrating.test.ts shows their bugs. */
 import { Cache, Clock, Effect, Option, Ref } from "effect"
 
 export interface Token {

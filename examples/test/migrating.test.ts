@@ -1,4 +1,4 @@
-/** What is wrong with the caches of handRolled.ts, and is not with the provider: the bugs that docs/guides/migrating.md lists. */
+/** The bugs of the caches in handRolled.ts, which docs/guides/migrating.md lists and the provider does not have. */
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
@@ -70,7 +70,7 @@ type Use<A> = (
   setBack: (by: Duration.DurationInput) => Effect.Effect<void>
 ) => Effect.Effect<A, AccessTokenError.AccessTokenError>
 
-/** The clock of the test with a wall clock that can be set back; the monotonic one goes on. */
+/** The test clock, with a wall clock that can be set back; the monotonic clock continues. */
 const adjustable = Effect.map(Effect.clock, (clock) => {
   let back = 0
   const wall = () => clock.unsafeCurrentTimeMillis() - back
@@ -115,7 +115,7 @@ const tag = <A>(exit: Exit.Exit<A, unknown>) =>
   })
 
 describe("what a cache of one's own does, and the provider does not", () => {
-  it.effect("a hundred callers at once buy a token each", () =>
+  it.effect("a hundred concurrent callers send a token request each", () =>
     Effect.gen(function*() {
       const found = yield* each({ takes: "200 millis" }, (get, requests) =>
         Effect.zipRight(
@@ -167,7 +167,7 @@ describe("what a cache of one's own does, and the provider does not", () => {
       deepStrictEqual(found, { inRef: 1000, withTtl: 1, inCache: 1, provider: 1 })
     }))
 
-  it.effect("a renewal that fails costs a token that lives", () =>
+  it.effect("a failed renewal discards a valid token", () =>
     Effect.gen(function*() {
       const found = yield* each({ fails: (n) => n > 1 }, (get) =>
         Effect.gen(function*() {
@@ -200,7 +200,7 @@ describe("what a cache of one's own does, and the provider does not", () => {
       deepStrictEqual(found, { inRef: true, withTtl: true, inCache: true, provider: false })
     }))
 
-  it.effect("a token is handed out that dies on its way", () =>
+  it.effect("returns a token that expires on its way to the API", () =>
     Effect.gen(function*() {
       const found = yield* each({}, (get) =>
         Effect.gen(function*() {
@@ -212,7 +212,7 @@ describe("what a cache of one's own does, and the provider does not", () => {
       deepStrictEqual(found, { inRef: "token-1", withTtl: "token-2", inCache: "token-2", provider: "token-2" })
     }))
 
-  it.effect("a token that lives shorter than expected is handed out when it is dead", () =>
+  it.effect("returns an expired token when its lifetime is shorter than expected", () =>
     Effect.gen(function*() {
       const found = yield* each({ life: (n) => n === 1 ? "10 minutes" : "60 minutes" }, (get) =>
         Effect.gen(function*() {
@@ -223,7 +223,7 @@ describe("what a cache of one's own does, and the provider does not", () => {
       deepStrictEqual(found, { inRef: "token-2", withTtl: "token-1", inCache: "token-1", provider: "token-2" })
     }))
 
-  it.effect("a wall clock that is set back prolongs a token's life", () =>
+  it.effect("a wall clock that is set back extends the lifetime of a token", () =>
     Effect.gen(function*() {
       const found = yield* each({}, (get, _, setBack) =>
         Effect.gen(function*() {

@@ -13,8 +13,8 @@ import { eventually, fetched, labelsOf } from "./support/scrape.js"
 import { names, type TwoStores, twoStores } from "./support/stores.js"
 
 /**
- * The program `prometheus` with its emulator, and two stores in this process, which are used once. Each serves its series
- * on its port.
+ * The program `prometheus` with its emulator, and two stores in this process, which are used once. Each serves its
+ * series on its port.
  */
 class Scraped extends Context.Tag("Scraped")<Scraped, {
   readonly emulator: Emulator.Service
@@ -43,7 +43,7 @@ const metrics = (port: number, holds: (text: string) => boolean) =>
 /** Prometheus itself adds these to whatever it scrapes. */
 const ofPrometheus = ["job", "instance"]
 
-/** What an expression asks for and is not served. */
+/** The series that an expression names and the program does not serve. */
 const missing = (
   served: ReadonlyMap<string, ReadonlySet<string>>,
   expression: string,
@@ -85,7 +85,7 @@ describe("examples/prometheus", () => {
           (text) => text.includes("store_api_token_acquisitions_total{outcome=\"Success\"} 1")
         )
         const lines = scraped.split("\n")
-        // What alerts and documentation speak of is there; only the shared store's counters are not, without one.
+        // All series of the alerts and the documentation exist, except those of a shared store.
         for (const file of ["examples/prometheus/alerts.yml", "docs/guides/telemetry.md"]) {
           const named = readFileSync(join(root, file), "utf8").match(/store_api_token_\w+/g) ?? []
           const missing = [...new Set(named)].filter((name) =>

@@ -64,7 +64,7 @@ describe("recipes", () => {
       assert.strictEqual(bad._tag, "TokenRefusedError")
     }))
 
-  it.effect("keep warm: renewed while nobody calls, through a defect, and ended with the layer", () =>
+  it.effect("keep warm: renews without calls, continues after a defect, and ends with the layer", () =>
     Effect.gen(function*() {
       const source = yield* provider((n) => n === 2 ? Effect.die("an invented defect") : token(`token-${n}`))
       const scope = yield* Scope.make()
@@ -80,7 +80,7 @@ describe("recipes", () => {
       assert.strictEqual(yield* source.calls, 3)
     }))
 
-  it.effect("retry by retryAt: as often as told, not before the moment that the error names, only what may heal", () =>
+  it.effect("retry by retryAt: as often as the option says, not before retryAt, and only transient errors", () =>
     Effect.gen(function*() {
       const times = yield* Ref.make<ReadonlyArray<number>>([])
       const asking = (error: AccessTokenError.AccessTokenError | undefined) =>
@@ -104,7 +104,7 @@ describe("recipes", () => {
       assert.strictEqual((yield* Ref.get(times)).length, 1, "wrong credentials are not tried again")
     }))
 
-  it.effect("health: what is known without asking, and what is had by asking; no secret in either", () =>
+  it.effect("health: liveness sends no request, readiness acquires a token, and neither shows a secret", () =>
     Effect.gen(function*() {
       const asking = (layer: Layer.Layer<AccessTokenProvider.AccessTokenProvider>) =>
         Effect.gen(function*() {
@@ -131,7 +131,7 @@ describe("recipes", () => {
       const good = yield* provider(() => token("an-invented-canary"))
       const one = yield* asking(good.layer)
       is(yield* one.ask("/health"), 200, state("Empty"))
-      assert.strictEqual(yield* good.calls, 0, "nobody was asked")
+      assert.strictEqual(yield* good.calls, 0, "no request was sent")
       is(yield* one.ask("/ready"), 200, "expiresAt")
       is(yield* one.ask("/health"), 200, state("Fresh"))
       assert.strictEqual(yield* good.calls, 1)
@@ -178,10 +178,10 @@ describe("several stores in one process", () => {
 
   const call = Effect.flatMap(AuthorizedHttpClient.AuthorizedHttpClient, (client) => client.get("/orders"))
 
-  it.scopedLive("keys share no tokens, flights or cooldowns; one key's uses share all of them", () =>
+  it.scopedLive("keys share no token, acquisition or cooldown; the uses of one key share all of them", () =>
     Effect.gen(function*() {
       const { config, north, south } = yield* twoStores
-      // The south refuses every token request of its first flight and of the next.
+      // The south refuses every token request of its first two acquisitions.
       yield* south.fail(Fault.status(400, { times: 50 }))
       yield* Effect.gen(function*() {
         const calls = Array.from({ length: 50 }, () => Effect.provide(call, Stores.get("north")))
@@ -193,7 +193,7 @@ describe("several stores in one process", () => {
         assert.isTrue(responses.every(({ status }) => status === 200))
         assert.isTrue(errors.every(({ _tag }) => _tag === "TokenRefusedError"))
         assert.strictEqual(yield* tokenRequests(north), 1)
-        assert.strictEqual(yield* tokenRequests(south), 1, "one flight, and its cooldown for the others")
+        assert.strictEqual(yield* tokenRequests(south), 1, "one acquisition, and its cooldown for the other callers")
         yield* Effect.provide(call, Stores.get("north"))
         assert.strictEqual(yield* tokenRequests(north), 1, "kept between uses")
         assert.strictEqual((yield* authorizations(south)).size, 0, "no call of the south went out without a token")

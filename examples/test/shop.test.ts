@@ -33,7 +33,7 @@ const EmulatorTest = Layer.unwrapEffect(Effect.map(Emulator.Emulator, auth)).pip
 )
 
 describe("the shop", () => {
-  it.effect("is closed while no token can be had", () =>
+  it.effect("is closed while no token is available", () =>
     Effect.gen(function*() {
       assert.isFalse(yield* isOpen)
     }).pipe(Effect.provide(shopTest(Effect.fail(down)))))

@@ -1,6 +1,7 @@
 /**
- * `npm run interop`: the suite against real authorization servers, with the options and files of Vitest behind `--`. With
- * `-- --write` the tables of docs/evidence/interop.md are made from what was found; without, the page has to name what ran.
+ * `npm run interop`: the suite against real authorization servers, with the options and files of Vitest behind `--`.
+ * With `-- --write` the tables of docs/evidence/interop.md are made from what was found; without, the page has to name
+ * what ran.
  */
 import "../workspace/require-node.mjs"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"

@@ -8,7 +8,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // Each file loads the machine, and its figures are told.
+    // Each file loads the machine, and its figures are published.
     fileParallelism: false
   },
   // As the other tests: on the sources.

@@ -1,4 +1,7 @@
-/** docs/evidence/behaviour.md beside the scenarios of the emulator, whose outcomes the core's tests look at with each client. */
+/**
+ * docs/evidence/behaviour.md beside the scenarios of the emulator, whose outcomes the core's tests look at with each
+ * client.
+ */
 import { assert, describe, it } from "vitest"
 import { Scenario } from "../../packages/emulator/src/index.js"
 import { codes, namedTests, read, rows } from "./support/pages.js"
@@ -17,7 +20,7 @@ const told = rows(page).flatMap(([what = "", outcome = "", last = ""]) => {
   return patterns.length === 0 ? [] : [{ what, outcome: outcome.replaceAll("`", ""), patterns }]
 })
 
-/** What is not as the scenarios have it. */
+/** The differences between the page and the scenarios. */
 const wrong = (all: typeof told): ReadonlyArray<string> =>
   all.flatMap(({ outcome, patterns }) =>
     patterns.flatMap((pattern) => {
@@ -29,7 +32,7 @@ const wrong = (all: typeof told): ReadonlyArray<string> =>
   )
 
 describe("docs/evidence/behaviour.md", () => {
-  it("tells of each scenario what is expected of it", () => {
+  it("has the expected result of each scenario", () => {
     assert.isAbove(told.length, 25)
     assert.deepStrictEqual(wrong(told), [])
   })

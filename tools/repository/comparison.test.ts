@@ -1,4 +1,6 @@
-/** docs/explanation/comparison.md beside the libraries that it speaks of, as they are installed for the measurements. */
+/**
+ * docs/explanation/comparison.md beside the libraries that it speaks of, as they are installed for the measurements.
+ */
 import { readFileSync, realpathSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
@@ -230,7 +232,7 @@ const evidence: ReadonlyArray<Evidence> = [
 const holds = (text: string) => (part: string | RegExp) =>
   typeof part === "string" ? text.includes(part) : part.test(text)
 
-/** What is not as it was read. */
+/** The differences between the page and the code that was read. */
 const changed = (found: Evidence, text: string): ReadonlyArray<string> => [
   ...(found.has ?? []).filter((part) => !holds(text)(part)).map((part) => `${found.of.join(", ")}: no ${String(part)}`),
   ...(found.hasNot ?? []).filter(holds(text)).map((part) => `${found.of.join(", ")}: ${String(part)}`)
@@ -258,8 +260,8 @@ describe("docs/explanation/comparison.md", () => {
   })
 
   it("would be found to be wrong", () => {
-    const found: Evidence = { of: ["x", "y"], file: "", has: ["one"], hasNot: [/two/] }
-    assert.deepStrictEqual(changed(found, "two"), ["x, y: no one", "x, y: /two/"])
+    const found: Evidence = { of: ["x", "y"], file: "", has: ["four"], hasNot: [/two/] }
+    assert.deepStrictEqual(changed(found, "two"), ["x, y: no four", "x, y: /two/"])
   })
 
   it("says something of a library only where a line is named, or it is the user's affair", () => {

@@ -13,7 +13,7 @@ interface Option {
   readonly path: string
   readonly type: string
   readonly required: boolean
-  /** What the doc comment says. */
+  /** The text of the doc comment. */
   readonly text: string
 }
 

@@ -1,4 +1,4 @@
-/** What only a process shows of the demo: its exit code, and what it writes into a pipe. Needs `npm run build`. */
+/** Runs the demo as a process: its exit code, and its output into a pipe. Needs `npm run build`. */
 import { assert, describe, it } from "vitest"
 import { run } from "./support/command.js"
 

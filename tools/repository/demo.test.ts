@@ -35,7 +35,7 @@ const demo = (env: Record<string, string> = {}, columns?: number): Effect.Effect
   return Effect.map(Effect.acquireUseRelease(replace, () => main, () => restore), (status) => ({ status, ...written }))
 }
 
-/** What an access token of the emulator looks like; nothing that is meant to be read does. */
+/** The shape of the emulator's access tokens; no text for readers has it. */
 const tokenLike = /[A-Za-z0-9+/]{43}=/
 
 const secret = Redacted.value(Emulator.demoClient.clientSecret)

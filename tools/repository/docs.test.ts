@@ -85,7 +85,7 @@ describe("the code in the documentation", { timeout: 120_000 }, () => {
     const broken = [
       `import { StoreAuth } from "@store-api/core"\nStoreAuth.layer({ authUrl: "https://auth.store.example" })`,
       `import { NodeStoreAuth } from "@store-api/platform-node"\nNodeStoreAuth.layers()`,
-      `import { Emulator } from "@store-api/emulator"\nconst life: number = Emulator.demoClient.clientId`,
+      `import { Emulator } from "@store-api/emulator"\nconst id: number = Emulator.demoClient.clientId`,
       `import * as internal from "@store-api/core/internal/tokenState"`,
       `const text: string = 1`,
       `const text = (`

@@ -1,4 +1,4 @@
-/** What all pages have in common: the tests that they cite, and their links. */
+/** Checks of all pages: the tests that they cite, and their links. */
 import { assert, describe, it } from "vitest"
 import { trackedFiles } from "./support/command.js"
 import { deadLinks, missing, namedTests, read } from "./support/pages.js"

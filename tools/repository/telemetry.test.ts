@@ -1,4 +1,4 @@
-/** docs/guides/telemetry.md beside what the sources tell: metrics, spans and log lines by their names. */
+/** Compares docs/guides/telemetry.md with the sources: metrics, spans and log lines by their names. */
 import { assert, describe, it } from "vitest"
 import { trackedFiles } from "./support/command.js"
 import { codes, packageSources, read, rows, sections } from "./support/pages.js"
@@ -7,7 +7,7 @@ const all = sections(read("docs/guides/telemetry.md"))
 const namesIn = (heading: string, column: number) =>
   rows(all.find((section) => section.heading === heading)?.text ?? "").map((cells) => codes(cells[column] ?? "")[0])
 
-/** What the packages that an application imports say by a pattern's first group. */
+/** The first group of each match of a pattern, in the packages that an application imports. */
 const inSources = (pattern: RegExp) =>
   [...packageSources()]
     .filter(([path]) => !/^(?:cli|emulator)[/]/.test(path))
@@ -65,7 +65,7 @@ describe("the words of docs/reference/glossary.md", () => {
 
   it("have replaced others, which occur nowhere", () => {
     const former = /[Cc]ool[-_ ]down|coolDown|\b(patience|zone)\b/
-    for (const text of ["a cool-down", "coolDowns", "with patience", "the zone"]) assert.match(text, former)
+    for (const text of ["cool-down", "coolDowns", "with patience", "the zone"]) assert.match(text, former)
     const pages = trackedFiles("*.md").filter((file) => !file.startsWith("docs/evidence/mutation"))
     const texts = [...packageSources(), ...pages.map((file) => [file, read(file)] as const)]
     assert.deepStrictEqual(texts.filter(([, text]) => former.test(text)).map(([path]) => path), [])

@@ -14,7 +14,7 @@ const pages = ["1-first-call", "2-testing", "3-several-instances", "4-production
   `docs/tutorial/${name}.md`
 )
 
-/** What the text says of the emulator's terminal: token requests and requests for orders, for each run of main.ts and many.ts. */
+/** The emulator's terminal in the text: token requests and requests for orders, for each run of main.ts and many.ts. */
 const shown = new Map([
   ["docs/tutorial/1-first-call.md", [[1, 1], [1, 0], [0, 0], [0, 0], [1, 0], [1, 100]]],
   ["docs/tutorial/3-several-instances.md", [[1, 2], [1, 1]]]
@@ -23,7 +23,7 @@ const shown = new Map([
 const shop = mkdtempSync(join(tmpdir(), "tutorial-"))
 const inShop = (name: string) => join(shop, name)
 writeFileSync(inShop("package.json"), JSON.stringify({ private: true, type: "module" }))
-// What the pages install: the catalog's versions, and our packages as they are built.
+// The versions that the pages install: those of the catalog, and our packages as they are built.
 symlinkSync(join(root, "examples", "node_modules"), inShop("node_modules"))
 
 const freePort = async () => {
@@ -39,7 +39,7 @@ const ports = new Map<string, string>()
 for (const port of ["4010", "6379", "8080", "9464"]) ports.set(port, await freePort())
 const withFreePorts = (text: string) => text.replace(/\b(4010|6379|8080|9464)\b/g, (port) => ports.get(port) ?? port)
 
-/** What the reader sets in the first terminal. */
+/** The variables that the reader sets in the first terminal. */
 const variables: Record<string, string> = { PORT: ports.get("8080") ?? "", NO_COLOR: "1" }
 
 /** Programs that run in another terminal, with what they have printed. */
@@ -140,7 +140,7 @@ const type = async (line: string): Promise<{ readonly output: string; readonly s
   return { output: stdout + stderr, status }
 }
 
-/** What the emulator has printed. A request of our own comes last, so that nothing before it is missing. */
+/** The output of the emulator. A request of our own comes last, so that nothing before it is missing. */
 const logOfEmulator = async () => {
   const emulator = terminals.get("emulator") ?? assert.fail("the emulator does not run")
   const path = `/last-${emulator.output.length}`

@@ -39,7 +39,7 @@ const commandProblems = (command: string): ReadonlyArray<string> => [
   ...[...command.matchAll(/(?:bash|node) (\S+)/g)]
     .filter(([, path = ""]) => !existsSync(join(root, path)))
     .map(([, path]) => `there is no ${path ?? ""}`),
-  ...(/\$\{\{/.test(command) ? ["an expression in a command is code that others may write: pass it by env"] : [])
+  ...(/\$\{\{/.test(command) ? ["an expression in a command is code that anyone may write: pass it by env"] : [])
 ]
 
 const usesProblems = (uses: string, text: string): ReadonlyArray<string> => {
@@ -114,11 +114,11 @@ describe("workflows", () => {
 
   const hash = "3d3c42e5aac5ba805825da76410c181273ba90b1"
   it.each([
-    ["text that is no YAML", (text: string) => text.replace("jobs:", "jobs: ["), /./],
+    ["text that is not YAML", (text: string) => text.replace("jobs:", "jobs: ["), /./],
     ["a key twice", (text: string) => `${text}\npermissions: {}\n`, /unique/],
     ["a tag for a hash", (text: string) => text.replace(`@${hash}`, "@v7"), /not pinned/],
     ["a short hash", (text: string) => text.replace(hash, hash.slice(0, 8)), /not pinned/],
-    ["a hash that nobody can read", (text: string) => text.replace(" # v7.0.1", ""), /which version/],
+    ["a hash without its version", (text: string) => text.replace(" # v7.0.1", ""), /which version/],
     [
       "a command that is not there",
       (text: string) => text.replace("npm run mutation", "npm run mutations"),
@@ -135,7 +135,7 @@ describe("workflows", () => {
       /leaves its/
     ],
     [
-      "a command that others write",
+      "a command that anyone can change",
       (text: string) => text.replace("run: npm run mutation", `run: "echo \${{ github.head_ref }}"`),
       /others may write/
     ]

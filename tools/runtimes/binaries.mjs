@@ -1,6 +1,6 @@
 /**
- * The runtimes themselves: exact versions from npm, through the user's own npm and registry, compared with the integrity
- * that is pinned here. They are no dependencies of the workspace: each is as large as all of those.
+ * The runtimes themselves: exact versions from npm, through the user's own npm and registry, compared with the
+ * integrity that is pinned here. The workspace does not depend on them: each is as large as all its dependencies.
  */
 import { createHash } from "node:crypto"
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs"
@@ -59,7 +59,7 @@ export const binaryOf = async (name) => {
     await download(name, folder)
   }
   const { stdout } = await run(path, ["--version"], { cwd: folder, deadline: 30_000 })
-  // workerd tells the date alone: "workerd 2026-11-17" is 1.20261117.1.
+  // workerd reports the date alone: "workerd 2026-11-17" is 1.20261117.1.
   const told = name === "workerd" ? stdout.replaceAll("-", "") : stdout
   const wanted = name === "workerd" ? version.split(".")[1] : version
   if (!told.split(/[\s,v]+/).includes(wanted)) throw new Error(`${path} says: ${stdout.trim()}, and not ${version}`)

@@ -1,6 +1,6 @@
 /**
- * The contract as a user has it who installed the packages: a folder beside which they are found. Node, Bun and Deno import
- * the built packages from there; workerd takes one module with everything in it.
+ * The contract as a user has it who installed the packages: a folder beside which they are found. Node, Bun and Deno
+ * import the built packages from there; workerd takes one module with everything in it.
  */
 import { copyFileSync, mkdirSync, realpathSync, symlinkSync } from "node:fs"
 import { builtinModules } from "node:module"
@@ -49,7 +49,7 @@ const nodeImports = async (folder, contents) => {
   return { modules: inputs.length, found }
 }
 
-/** What core, and all that it imports, takes from Node; with a look at whether that would be found. */
+/** The Node modules that core and its dependencies import, with a positive control. */
 const nodeInCore = async (folder) => {
   const core = `export * from "@store-api/core"\nexport * from "@effect/platform/FetchHttpClient"`
   const control = await nodeImports(folder, `${core}\nimport "node:fs"\nimport "crypto"`)

@@ -57,7 +57,7 @@ export const write = (results) => {
   writeFileSync(page, `${before}\n\n${[...head, ...body].join("\n")}\n\n${after}`)
 }
 
-/** What is wrong with the table: each pinned runtime has to be in it, at its version, with all passed. */
+/** The problems of the table: it must have each pinned runtime at its version, with all checks passed. */
 export const problems = () => {
   const found = rows()
   const { engines } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))

@@ -26,7 +26,7 @@ const endAll = () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 }
 
-/** Runs `use` with a folder that is gone afterwards, also when this process is told to end. */
+/** Runs `use` with a folder that is removed afterwards, also when this process gets a signal. */
 export const withFolder = async (parent, prefix, use) => {
   const folder = mkdtempSync(join(parent, prefix))
   folders.add(folder)
@@ -51,14 +51,14 @@ const environmentOf = (pid) => {
   }
 }
 
-/** The ids of the processes that come from this one, except itself. */
+/** The ids of all descendants of this process. */
 const marked = () =>
   readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
     .filter((pid) => pid !== process.pid && environmentOf(pid).includes(`${mark.name}=${mark.value}`))
 
-/** Ends what a run has left behind, and says how much that was. What is only slow to end has five seconds. */
+/** Ends the processes that a run has left behind, and returns their number. A slow process has five seconds to end. */
 export const endLeftovers = async () => {
   for (let tries = 0; tries < 50 && marked().length > 0; tries++) await sleep(100)
   const left = marked()
@@ -79,13 +79,13 @@ export const start = (command, args, { cwd, env = {}, stdio }) => {
     child.once("error", (error) => resolve({ status: null, problem: error.message }))
     const is = (status, signal) => resolve({ status, problem: signal ?? undefined })
     child.once("close", is)
-    // What it has left behind may hold its output open for ever.
+    // A process that it has left behind may hold its output open for ever.
     child.once("exit", (...how) => setTimeout(is, 2000, ...how).unref())
   }).finally(() => living.delete(pid))
   return { child, ended, end: (name = "SIGKILL") => signal(-pid, name) }
 }
 
-/** Runs a command to its end, or to its deadline. `onLine` is told each line of its output as it comes. */
+/** Runs a command to its end, or to its deadline. `onLine` gets each line of its output as it comes. */
 export const run = async (command, args, { cwd, deadline, env, onLine, show = false }) => {
   const stdio = ["ignore", show ? "inherit" : "pipe", show ? "inherit" : "pipe"]
   const { child, end, ended } = start(command, args, { cwd, env, stdio })

@@ -1,7 +1,8 @@
 /**
- * `npm run runtimes`: the test suite on each Node that is pinned in pins.json, and core's contract on the `fetch`
- * of those, of Bun, Deno and workerd. With names, such as `-- node26 bun`, only there; `-- --ci` is the contract alone, on all.
- * `--write` puts the figures into docs/evidence/runtimes.md; `--check` runs nothing and compares that page with the pins.
+ * `npm run runtimes`: the test suite on each Node that is pinned in pins.json, and core's contract on the `fetch` of
+ * those, of Bun, Deno and workerd. With names, such as `-- node26 bun`, only there; `-- --ci` is the contract alone, on
+ * all. `--write` puts the figures into docs/evidence/runtimes.md; `--check` runs nothing and compares that page with
+ * the pins.
  */
 import "../workspace/require-node.mjs"
 import { build, install } from "../workspace/workspace.mjs"

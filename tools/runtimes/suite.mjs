@@ -10,7 +10,7 @@ const deadline = 30 * 60_000
 /** Tests start `node`, `npm` and `npx` by name: all of them have to be of this Node. */
 const onPath = (node) => ({ PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ""}` })
 
-/** What `npm` says of the Node that it runs on. */
+/** The version of Node that `npm` runs on. */
 const nodeOfNpm = async (node) => {
   const { stdout } = await run("npm", ["version", "--json"], { cwd: root, deadline: 60_000, env: onPath(node) })
   return JSON.parse(stdout).node

@@ -6,7 +6,10 @@ const required = ["STORE_API_AUTH_URL", "STORE_API_URL", "STORE_API_CLIENT_ID", 
 
 const names = Effect.sync(() => Object.keys(process.env).filter((name) => name.startsWith("STORE_API_")))
 
-/** Whether the environment speaks of the service at all. A part of its variables is a mistake, not a wish for the emulator. */
+/**
+ * Whether the environment speaks of the service at all. A part of its variables is a mistake, not a wish for the
+ * emulator.
+ */
 export const isConfigured = Effect.map(names, (names) => names.length > 0)
 
 /** Fails with all variables that are missing or empty, and names those that were found: one may be mistyped. */

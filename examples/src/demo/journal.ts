@@ -1,4 +1,4 @@
-/** What happened when, for the timeline. */
+/** The events of the demo and their times, for the timeline. */
 import type { AccessToken } from "@store-api/core"
 import { Clock, Context, DateTime, Effect, Layer, Ref } from "effect"
 
@@ -34,7 +34,7 @@ export const acquired = (token: AccessToken.AccessToken) => {
   }))
 }
 
-/** All tokens that lived until now are revoked. */
+/** Revokes all tokens that are valid now. */
 export const revoked = write(({ calls, tokens }, now) => ({
   calls,
   tokens: tokens.map((token) => token.expiresAt > now ? { ...token, revokedAt: now } : token)

@@ -4,10 +4,10 @@ import { Config, Console, Duration, Effect, Redacted } from "effect"
 /** A text without anything that a terminal would obey. */
 export const stripped = (text: string): string => text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "")
 
-/** What a server said, fit for one line. */
+/** The text of a server as one printable line. */
 export const printable = (text: string): string => stripped(text).slice(0, 100)
 
-/** An e-mail address may be a person's: what is left tells two apart, no more. */
+/** Masks an e-mail address, which may belong to a person. Enough remains to distinguish two addresses. */
 export const masked = (email: Redacted.Redacted): string => {
   const [local = "", domain = ""] = printable(Redacted.value(email)).split("@")
   const top = domain.includes(".") ? domain.slice(domain.lastIndexOf(".")) : ""
@@ -38,7 +38,7 @@ export const paint: Effect.Effect<Paint> = Effect.map(
       : { bold: plain, green: plain, yellow: plain, red: plain }
 )
 
-/** How many characters fit on a line of the terminal, if it is one and tells. */
+/** How many characters fit on a line, if the output is a terminal that reports its width. */
 export const width: Effect.Effect<number> = Effect.sync(() =>
   process.stdout.isTTY && process.stdout.columns > 0 ? process.stdout.columns : Infinity
 )

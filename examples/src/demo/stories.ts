@@ -1,4 +1,4 @@
-/** The two stories: one told with the emulator, one with the real service. */
+/** The two demos: one with the emulator, one with the real service. */
 import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { Emulator } from "@store-api/emulator"
 import { NodeStoreAuth } from "@store-api/platform-node"
@@ -9,18 +9,18 @@ import * as Journal from "./journal.js"
 import * as show from "./show.js"
 import * as timeline from "./timeline.js"
 
-/** Gets the token and shows who it was issued to and when it dies. Never the token itself. */
+/** Gets the token and shows who it was issued to and when it expires. Never the token itself. */
 const obtain = Effect.gen(function*() {
   const provider = yield* AccessTokenProvider.AccessTokenProvider
   const [took, token] = yield* Effect.timed(provider.get)
   yield* Journal.acquired(token)
   const told = (text: Option.Option<string>) =>
-    Option.match(text, { onNone: () => "(not told)", onSome: (text) => show.printable(text) })
+    Option.match(text, { onNone: () => "(not given)", onSome: (text) => show.printable(text) })
   yield* show.row("application", told(token.applicationName))
-  yield* show.row("developer", Option.match(token.developerEmail, { onNone: () => "(not told)", onSome: show.masked }))
+  yield* show.row("developer", Option.match(token.developerEmail, { onNone: () => "(not given)", onSome: show.masked }))
   yield* show.row("client id", told(token.clientId))
   yield* show.row("acquired", `${DateTime.formatIso(token.acquiredAt)}, in ${show.duration(took)}`)
-  yield* show.row("expires", `${DateTime.formatIso(token.expiresAt)}, by itself`)
+  yield* show.row("expires", DateTime.formatIso(token.expiresAt))
   return token
 })
 
@@ -32,7 +32,7 @@ const fromCache = Effect.gen(function*() {
   yield* show.row("acquired", `${DateTime.formatIso(token.acquiredAt)}, had in ${show.duration(took)}`)
 })
 
-/** Calls a protected resource and shows the answer's status. */
+/** Calls a protected resource and shows the status of the response. */
 const call = (path: string) =>
   Effect.gen(function*() {
     const client = yield* AuthorizedHttpClient.AuthorizedHttpClient
@@ -96,7 +96,7 @@ export const withEmulator = Effect.gen(function*() {
   yield* call(path)
   yield* showTokenRequests
 
-  yield* show.title("Expiry: nobody asks until the token is dead")
+  yield* show.title("Expiry: no call until the token has expired")
   yield* waitUntilExpired
   yield* show.row(
     "the token held",

@@ -3,9 +3,9 @@ import { AccessTokenProvider } from "@store-api/core"
 import { Effect, Option } from "effect"
 
 /**
- * Liveness: what the provider knows, without asking anybody. 503 only once its layer has ended, which a restart mends. It is
- * 200 while no token can be had: a restart mends no endpoint, and after a failure's pause, of some seconds, `status` knows
- * nothing of the endpoint before somebody calls again.
+ * Liveness: reads the status of the provider and sends no request. 503 only after its layer has ended, which a restart
+ * fixes. It is 200 while no token is available, because a restart does not fix the endpoint. After the cooldown,
+ * `status` shows nothing new about the endpoint until the next call.
  */
 const live = Effect.gen(function*() {
   const { acquiring, cooldown, expiresAt, state } = yield* Effect.flatMap(
@@ -24,8 +24,8 @@ const live = Effect.gen(function*() {
 })
 
 /**
- * Readiness: asks for a token as a call would, and so has one acquired if need be; in a failure's pause nothing is sent. 503
- * as long as none can be had. A check that gives up waiting ends no acquisition: the next one finds the token.
+ * Readiness: gets a token as a call would, which acquires one if needed; sends nothing during a cooldown. 503 while no
+ * token is available. A check that stops waiting does not end the acquisition: the next check finds the token.
  */
 const ready = Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) => provider.get).pipe(
   Effect.matchEffect({

@@ -1,7 +1,7 @@
 import { AccessTokenProvider } from "@store-api/core"
 import { Effect, Layer, Schedule } from "effect"
 
-/** Asks once a minute, so that the token is renewed even while nobody calls the store. */
+/** Gets the token once a minute, so that it is renewed even without calls to the store. */
 export const KeepWarm = Layer.scopedDiscard(
   Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) =>
     provider.get.pipe(

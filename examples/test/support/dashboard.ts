@@ -35,7 +35,7 @@ export { panels }
 
 export const targets = panels.flatMap((panel) => panel.targets)
 
-/** What the lists of its variables are filled with. */
+/** The values in the lists of its variables. */
 export const variables = templating.list.flatMap(({ query, type }) =>
   type === "query" && typeof query !== "string" ? query.query : []
 )

@@ -8,9 +8,12 @@ import { Effect, Random, Redacted, type Scope } from "effect"
 const dist = fileURLToPath(new URL("../../dist", import.meta.url))
 
 export interface Program {
-  /** What it wrote until now, to both of its outputs. */
+  /** The text that it has written to both of its outputs. */
   readonly output: Effect.Effect<string>
-  /** Waits for a line; fails with all that was written when the program ends first, or says nothing of it for 50 seconds. */
+  /**
+   * Waits for a line; fails with all that was written when the program ends first, or says nothing of it for 50
+   * seconds.
+   */
   readonly says: (expected: string | RegExp) => Effect.Effect<string, string>
   readonly signal: (name: NodeJS.Signals) => Effect.Effect<void>
   /** The exit code, and all that was written. */
@@ -25,7 +28,7 @@ const cleanEnvironment = () =>
     )
   )
 
-/** Starts `dist/<name>.js`; killed with the scope if it has not ended by itself. */
+/** Starts `dist/<name>.js`; killed with the scope if it is still running. */
 export const start = (
   name: string,
   variables: Readonly<Record<string, string>>

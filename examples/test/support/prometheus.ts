@@ -13,7 +13,7 @@ export interface Sample {
 }
 
 export interface Prometheus {
-  /** What it answers to an expression, at this moment; an expression that it does not take is a defect. */
+  /** Evaluates an expression now; an expression that Prometheus rejects is a defect. */
   readonly query: (expression: string) => Effect.Effect<ReadonlyArray<Sample>>
   /** The same, as soon as there is anything. */
   readonly queryUntil: (expression: string) => Effect.Effect<ReadonlyArray<Sample>>
@@ -98,7 +98,7 @@ export const isServerLeftOut: boolean = isMissing("prometheus")
 
 export interface Verdict {
   readonly passed: boolean
-  /** What it said. */
+  /** The output of Prometheus. */
   readonly said: string
 }
 

@@ -1,4 +1,4 @@
-/** What a program serves to Prometheus, taken apart. */
+/** Parses the metrics that a program serves to Prometheus. */
 import { Effect, Schedule } from "effect"
 
 export const fetched = (url: string) =>

@@ -18,7 +18,10 @@ export const names = ["north", "south"] as const
 export interface TwoStores {
   /** Where their series are scraped. */
   readonly port: number
-  /** Moves series of both: tokens that are bought, waited for, refused, found in the shared store, and a shared store that is down. */
+  /**
+   * Changes series of both stores: tokens acquired, awaited, refused and found in the shared store; a store that is
+   * down.
+   */
   readonly use: Effect.Effect<void>
 }
 

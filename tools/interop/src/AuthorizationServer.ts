@@ -1,6 +1,6 @@
 /**
- * What the suite asks of a server under test: a real authorization server, started on loopback, and a protected resource
- * that honours its tokens.
+ * A server under test: a real authorization server, started on loopback, and a protected resource that accepts its
+ * tokens.
  */
 import type { Effect, Redacted, Scope } from "effect"
 
@@ -15,7 +15,7 @@ export interface Options {
 }
 
 export interface Running {
-  /** What `StoreAuth` is given: the token endpoint answers at this and `/v1/oauth/accesstoken`. */
+  /** The `authUrl` of `StoreAuth`: the token endpoint is this and `/v1/oauth/accesstoken`. */
   readonly authUrl: string
   /** The protected resource: answers 200 to a living token of the server, 401 with a challenge to anything else. */
   readonly apiUrl: string
@@ -33,7 +33,7 @@ export interface Running {
 /** A server that can be started as often as wanted; all it started ends with the scope. */
 export interface AuthorizationServer {
   readonly name: string
-  /** As the running program, or its package, tells it: the upstream number, without a distribution's revision. */
+  /** As the running program or its package reports it: the upstream number, without a distribution's revision. */
   readonly version: string
   /** How the resource checks a token, in a few words for the page. */
   readonly checks: string

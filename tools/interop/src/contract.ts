@@ -1,4 +1,4 @@
-/** What holds with every server: declared once, run against each by a test file of its own. */
+/** Tests that every server must pass. Each server runs them in a test file of its own. */
 import { afterAll, assert, describe, it, layer, type Vitest } from "@effect/vitest"
 import { type AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
@@ -9,7 +9,7 @@ import { report } from "./page.js"
 import { shows } from "./renderings.js"
 import { callApi, requestToken } from "./wire.js"
 
-/** What `TokenRefusedError` says of a server's no. */
+/** The expected fields of `TokenRefusedError`. */
 export interface Refusal {
   readonly reason: AccessTokenError.TokenRefusedError["reason"]
   readonly status: number
@@ -23,9 +23,9 @@ export interface Quirk {
 }
 
 export interface ContractOptions {
-  /** What the server says of the client with another secret; `"accepted"`, where it says nothing. */
+  /** The server's response to a wrong secret; `"accepted"` if it does not check it. */
   readonly wrongSecret?: Refusal | "accepted" | undefined
-  /** What it says of a client that it does not know. */
+  /** The server's response to an unknown client. */
   readonly unknownClient?: Refusal | "accepted" | undefined
   readonly quirks?: ReadonlyArray<Quirk> | undefined
 }
@@ -38,7 +38,7 @@ const longLife = 600
 /** In seconds, and short enough to expire often under load. */
 const shortLife = 3
 
-/** The provider's default: a token is renewed when at most this part of its life is left. */
+/** The provider's default: a token is renewed when at most this part of its lifetime is left. */
 const refreshAhead = 0.25
 
 const callersAtRevocation = 32
@@ -67,7 +67,7 @@ const call = Effect.gen(function*() {
 
 const token = Effect.flatMap(AccessTokenProvider.AccessTokenProvider, ({ get }) => get)
 
-/** How much a server's counts grow meanwhile. */
+/** How much a server's counts grow during an effect. */
 const counted = <A, E, R>({ calls, tokenRequests, unauthorized }: Running, effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     const counts = Effect.all({ calls, tokenRequests, unauthorized })
@@ -113,7 +113,7 @@ const grant = (it: Shared, facts: Partial<Facts>) => {
         assert.strictEqual(wire.tokenType.toLowerCase(), "bearer")
         assert.strictEqual(held.scope, wire.scope)
         const told = DateTime.distance(held.acquiredAt, held.expiresAt) / 1000
-        // Some servers tell what is left of a life that began a moment before.
+        // Some servers send the remaining lifetime of a token that was issued a moment before.
         assert.closeTo(told, longLife, 1)
         assert.closeTo(wire.expiresIn, longLife, 1)
         assert.strictEqual(kindOf(Redacted.value(held.value)), kindOf(Redacted.value(wire.value)))
@@ -150,7 +150,7 @@ const refused = (
       }))
     return
   }
-  it.effect(`${title} is refused with ${expected.reason}, and no secret is told`, () =>
+  it.effect(`${title} is refused with ${expected.reason}, and no secret is shown`, () =>
     Effect.gen(function*() {
       const { credentials, product, running } = yield* ask
       const asking = yield* counted(running, Effect.provide(Effect.flip(call), product))
@@ -198,7 +198,7 @@ const revocation = (it: Shared) => {
           })
         )
         assert.strictEqual(meanwhile.tokenRequests, 1)
-        assert.isAtLeast(meanwhile.unauthorized, 1, "somebody met the 401")
+        assert.isAtLeast(meanwhile.unauthorized, 1, "one caller got the 401")
         assert.strictEqual(meanwhile.calls, calls + meanwhile.unauthorized)
         assertChallenge(yield* callApi(running, revoked.value))
         assert.notStrictEqual(Redacted.value((yield* token).value), Redacted.value(revoked.value))
@@ -220,12 +220,12 @@ const underLoad = (server: AuthorizationServer) => {
         const { lives, others, seconds } = result
         const slowest = `${Math.round(result.slowest)} ms`
         assert.isAtLeast(result.calls, leastCalls)
-        // Only what takes as long as a token lives, twice, can meet the end of two.
+        // Only a call that takes twice the lifetime of a token can see two tokens expire.
         assert.strictEqual(result.unauthorized, 0, `the slowest call took ${slowest}`)
         assert.deepStrictEqual(others, [])
         assert.strictEqual(calls, result.calls + unauthorized, "a call is repeated after a 401, once")
 
-        // What the answers say: some servers round down what is left of a life.
+        // As the responses say: some servers round the remaining lifetime down.
         const told = [...lives.values()]
         const [shortest, longest] = [Math.min(...told), Math.max(...told)]
         assert.isAtLeast(shortest, shortLife - 1)
@@ -244,7 +244,7 @@ const underLoad = (server: AuthorizationServer) => {
           "slowest call": slowest,
           "401 at the resource, call repeated": `${unauthorized}`,
           seconds: seconds.toFixed(1),
-          "life told": shortest === longest ? `${longest} s` : `${shortest} to ${longest} s`,
+          "reported lifetime": shortest === longest ? `${longest} s` : `${shortest} to ${longest} s`,
           "token requests": `${tokenRequests}`,
           allowed: `${allowed}`
         })
@@ -287,7 +287,7 @@ export const contract = (server: AuthorizationServer, options: ContractOptions =
         server: server.name,
         version: server.version,
         token: facts.token ?? "",
-        "fields of the answer": facts.answer ?? "",
+        "fields of the response": facts.answer ?? "",
         "the resource": server.checks,
         revocation: server.revocation.how,
         "wrong secret": facts["wrong secret"] ?? "",

@@ -1,4 +1,4 @@
-/** What a resource does with a JWT: its signature by the issuer's published keys, its issuer, its times. */
+/** Checks a JWT as a resource does: its signature with the issuer's published keys, its issuer and its times. */
 import { createPublicKey, type JsonWebKey, type KeyObject, verify } from "node:crypto"
 import { Clock, Effect, Option, Schema } from "effect"
 

@@ -23,11 +23,11 @@ export interface Load {
   readonly slowest: number
   /** By the monotonic clock, from before the first call to after the last. */
   readonly seconds: number
-  /** In seconds, as the answers told it: of each token held, by its value. */
+  /** The `expires_in` of each token that was held, in seconds, by its value. */
   readonly lives: ReadonlyMap<string, number>
 }
 
-/** Fails if a call fails; a status is no failure. */
+/** Fails if a call fails; any status is a success. */
 export const load = Effect.gen(function*() {
   const client = yield* AuthorizedHttpClient.AuthorizedHttpClient
   const provider = yield* AccessTokenProvider.AccessTokenProvider
@@ -59,13 +59,13 @@ export const load = Effect.gen(function*() {
   )
 
   const caller = Effect.repeat(Effect.zipLeft(call, Effect.sleep(pause)), { until: finished })
-  // One joins the others when the one before has had its first answer: the connections are not opened all at once.
+  // Each caller starts after the first response of the one before, so that the connections do not open all at once.
   const joining = (left: number): Effect.Effect<void, Effect.Effect.Error<typeof call>> =>
     left === 0
       ? Effect.void
       : Effect.zipRight(call, Effect.all([caller, joining(left - 1)], { concurrency: "unbounded", discard: true }))
 
-  // The watcher never ends by itself.
+  // The watcher never ends.
   yield* Effect.raceFirst(joining(callers), Effect.zipRight(watch, Effect.never))
   const result: Load = { calls, unauthorized, others, slowest, seconds: (performance.now() - start) / 1000, lives }
   return result

@@ -4,12 +4,12 @@ import type { AddressInfo } from "node:net"
 import { Effect, Option, Runtime, type Scope } from "effect"
 
 /**
- * As servers behind a balancer have it. Node accepts one connection a turn of its event loop: where many callers opened theirs
- * anew at once, the last would wait for as long as a token lives.
+ * As for servers behind a balancer. Node accepts one connection per turn of its event loop: if many callers opened new
+ * connections at once, the last would wait for the whole lifetime of a token.
  */
 const keepAliveTimeout = 65_000
 
-/** Listens on a free port until the scope ends. The handler is made once the URL is known, which some servers are told. */
+/** Listens on a free port until the scope ends. The handler is created with the URL, which some servers need. */
 export const serve = <E, R>(
   make: (url: string) => Effect.Effect<RequestListener, E, R>
 ): Effect.Effect<string, E, R | Scope.Scope> =>
@@ -59,7 +59,7 @@ export interface ProtectedResource {
   readonly unauthorized: Effect.Effect<number>
 }
 
-/** An answer of the resource: its status, and the challenge of a 401. */
+/** A response of the resource: its status, and the challenge of a 401. */
 interface Answer {
   readonly status: number
   readonly challenge: string

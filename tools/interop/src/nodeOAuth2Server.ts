@@ -31,7 +31,7 @@ const bodyOf = async (request: IncomingMessage) => {
   return Object.fromEntries(new URLSearchParams(Buffer.concat(chunks).toString("utf8")))
 }
 
-/** The framework wants the request read; its headers and its answer, errors included, are its own. */
+/** The framework reads the request and writes the headers and the response, errors included. */
 const toOAuth = (request: IncomingMessage, body: object) =>
   new OAuth2Server.Request({
     headers: request.headers as Record<string, string>,

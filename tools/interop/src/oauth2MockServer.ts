@@ -6,7 +6,7 @@ import { jwtVerifier } from "./jwtVerifier.js"
 import { protectedResource, serveTokens, tokenPath } from "./loopback.js"
 import { packageVersion } from "./packageVersion.js"
 
-/** It asks nobody for credentials; these are what a user would have to configure. */
+/** The server does not check credentials; a user would have to configure these. */
 const credentials: Credentials = {
   clientId: "interop-client",
   clientSecret: Redacted.make("an-invented-secret-of-the-client")
@@ -28,7 +28,7 @@ export const oauth2MockServer: AuthorizationServer = {
   name: "oauth2-mock-server",
   version: packageVersion("oauth2-mock-server"),
   checks: "verifies each JWT by the published keys (JWKS)",
-  revocation: { offered: false, how: "none: its revocation endpoint answers, a JWT lives on" },
+  revocation: { offered: false, how: "none: its revocation endpoint answers, a JWT stays valid" },
   start: ({ life }) =>
     Effect.gen(function*() {
       const server = withLife(life)

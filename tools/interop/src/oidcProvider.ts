@@ -49,7 +49,7 @@ const configuration = (life: number): Configuration => ({
     introspection: { enabled: true, allowedPolicy: (_, client) => client.clientId === resourceServer.clientId },
     revocation: { enabled: true, allowedPolicy: (_, client, token) => client.clientId === token.clientId }
   },
-  // Only id tokens are signed, which nobody asks for here; without a key it says at each start that it made one.
+  // Only id tokens are signed, and no test requests one. Without a key, the server logs at each start that it made one.
   jwks: { keys: [generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ format: "jwk" })] }
 })
 

@@ -1,6 +1,6 @@
 /**
- * A server and its resource in a process of their own, as a store's are: neither they nor their callers wait for the other's
- * event loop. Runs what `npm run interop` has built.
+ * A server and its resource in a process of their own, as a store's are: neither they nor their callers wait for the
+ * other's event loop. Runs what `npm run interop` has built.
  */
 import { type ChildProcess, fork } from "node:child_process"
 import { fileURLToPath } from "node:url"

@@ -36,7 +36,7 @@ const rowsOf = (results: ReadonlyArray<Result>, table: string) =>
 export const parse = (lines: string): ReadonlyArray<Result> =>
   lines.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line) as Result)
 
-/** What keeps a page from being written: a table without rows, rows without a table. */
+/** The reasons not to write a page: a table without rows, rows without a table. */
 export const misfits = (page: string, results: ReadonlyArray<Result>): ReadonlyArray<string> => {
   const tables = [...page.matchAll(places)].map(([, table = ""]) => table)
   return [
@@ -54,10 +54,10 @@ export const write = (page: string, results: ReadonlyArray<Result>): string =>
     (_, table: string) => `<!-- table: ${table} -->\n\n${markdown(rowsOf(results, table))}\n\n<!-- end -->`
   )
 
-/** How many of a table's columns, from the left, are the same in each run; the others are figures. Where not told: all. */
+/** How many columns of a table, from the left, are the same in each run; the rest are figures. By default all. */
 const steady: Readonly<Record<string, number>> = { machine: 0, load: 1, nginx: 2 }
 
-/** What a page says that does not change from run to run: the columns of each table, and its rows without the figures. */
+/** The part of a page that is the same in every run: the columns of each table, and its rows without the figures. */
 const factsIn = (page: string, most: number): ReadonlyArray<string> =>
   [...page.matchAll(places)].flatMap(([place, table = ""]) => {
     const rows = place.split("\n").filter((line) => line.startsWith("|")).map((line) =>
@@ -70,8 +70,8 @@ const factsIn = (page: string, most: number): ReadonlyArray<string> =>
   })
 
 /**
- * Where the page and a run differ but for figures. A run of only a part cannot tell of the others on the page, nor of all
- * that a row says: of that only the first columns count, a server and its version.
+ * The differences between the page and a run, except in figures. A partial run has no other servers, and not all
+ * columns of a row: of that run only the first columns count, a server and its version.
  */
 export const differences = (
   page: string,
@@ -88,8 +88,8 @@ export const differences = (
 }
 
 /**
- * Adds a row to a table of docs/evidence/interop.md. The command names the file in `INTEROP_RESULTS`; without it nothing is kept, so
- * that a test file can be run alone.
+ * Adds a row to a table of docs/evidence/interop.md. The command names the file in `INTEROP_RESULTS`; without it
+ * nothing is kept, so that a test file can be run alone.
  */
 export const report = (table: string, row: Row): Effect.Effect<void> =>
   Effect.sync(() => {

@@ -6,7 +6,10 @@ import type { AuthorizationServer, Credentials, Running } from "./AuthorizationS
 import { type Quirk, storeAuth } from "./contract.js"
 import { callApi, requestToken } from "./wire.js"
 
-/** Of servers that read the body as a form, which the specification's is not; `raw` is a client whose secret holds + or %. */
+/**
+ * Of servers that read the body as a form, which the specification's is not; `raw` is a client whose secret holds + or
+ * %.
+ */
 export const decodesTheForm = (raw: Credentials): Quirk => ({
   says: "form-decodes the secret: one with `+` or `%` is refused as the specification sends it, and the error says why",
   holds: (running) =>
@@ -28,7 +31,7 @@ const second = (millis: number) => Math.floor(millis / 1000)
 
 const untilWallClock = (millis: number) => Effect.suspend(() => Effect.sleep(Math.max(0, millis - Date.now())))
 
-/** Asks late in a second, and looks whether the token is dead before its life is over; none, where that took too long. */
+/** Acquires late in a second, and checks whether the token expires too early; none if that took too long. */
 const deadEarly = (running: Running) =>
   Effect.gen(function*() {
     yield* untilWallClock(second(Date.now()) * 1000 + 1600)
@@ -44,11 +47,11 @@ const deadEarly = (running: Running) =>
 
 /** The reason for a 401 now and then: the client counts from its own request, the server in whole seconds. */
 export const countsWholeSeconds = (server: AuthorizationServer): Quirk => ({
-  says: "counts in whole seconds: a token dies up to a second before its `expires_in` is over",
+  says: "counts in whole seconds: a token expires up to a second before its `expires_in` is over",
   holds: () =>
     Effect.gen(function*() {
       const running = yield* server.start({ life })
-      // What came too late, on a busy machine, tells nothing.
+      // A response that came too late, on a busy machine, proves nothing.
       const seen = yield* Effect.repeat(deadEarly(running), { until: Option.isSome })
       const { old, young } = Option.getOrThrow(seen)
       assert.deepStrictEqual([young.status, old.status], [200, 401])

@@ -1,4 +1,4 @@
-/** The server and the resource without the product: controls, and what the page tells of the wire. */
+/** The server and the resource without the library: controls, and the wire facts of the page. */
 import { Effect, Redacted, Schema } from "effect"
 import type { Running } from "./AuthorizationServer.js"
 import { tokenPath } from "./loopback.js"
@@ -62,7 +62,7 @@ export const callApi = ({ apiUrl }: Running, token?: Redacted.Redacted): Effect.
 export const postForm = (url: string, fields: Readonly<Record<string, string>>): Effect.Effect<Response> =>
   Effect.promise((signal) => fetch(url, { method: "POST", body: new URLSearchParams(fields), signal }))
 
-/** Posts a form that has to be answered with 200; the body is the answer. */
+/** Posts a form and returns the body; the status must be 200. */
 export const postFormOk = (url: string, fields: Readonly<Record<string, string>>): Effect.Effect<string> =>
   Effect.gen(function*() {
     const response = yield* postForm(url, fields)

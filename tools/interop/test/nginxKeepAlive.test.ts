@@ -10,7 +10,7 @@ import { report } from "../src/page.js"
 
 const timeout = 60_000
 
-/** Closes the connection without a word, as one that had died would look. */
+/** Closes the connection without a response, as a broken connection would look. */
 const hangUp = (onConnection: number) => `if ($connection_requests = ${onConnection}) { return 444; }`
 const hungUp = 444
 
@@ -60,7 +60,7 @@ describe.skipIf(isLeftOut(nginx))("connections that nginx ends", () => {
     timeout
   )
 
-  it.scopedLive("one that dies under a token request costs one more attempt", () =>
+  it.scopedLive("a connection that breaks during a token request costs one more attempt", () =>
     Effect.gen(function*() {
       const { client, front } = yield* start({ token: hangUp(2), connections: 1 })
       const first = yield* client.provider.get
@@ -91,7 +91,7 @@ describe.skipIf(isLeftOut(nginx))("connections that nginx ends", () => {
     }), timeout)
 
   it.scopedLive(
-    "one that dies under a call fails the call, which is not sent again; the next one is answered",
+    "a connection that breaks during a call fails the call, which is not sent again; the next call succeeds",
     () =>
       Effect.gen(function*() {
         const { client, front } = yield* start({ api: hangUp(2), connections: 1 })

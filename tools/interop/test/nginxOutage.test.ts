@@ -16,10 +16,10 @@ const attempts = 6
 
 const start = oidcProvider.start({ life: 600 })
 
-/** Nobody listens there: it is no port that programs are given, and its service is forgotten. */
+/** No program listens there: the system never assigns this port, and its service is out of use. */
 const down = "http://127.0.0.1:1"
 
-/** Takes requests and never answers; tells how many. */
+/** Accepts requests and never answers; counts them. */
 const silent: Effect.Effect<{ readonly url: string; readonly requests: () => number }, never, Scope.Scope> = Effect.gen(
   function*() {
     let requests = 0
@@ -32,7 +32,7 @@ const silent: Effect.Effect<{ readonly url: string; readonly requests: () => num
   }
 )
 
-/** A way to a server that is broken at first: it closes what is opened, until it is mended. */
+/** A proxy to a server that is broken at first: it closes each connection until it is repaired. */
 const brokenWay = (
   to: string
 ): Effect.Effect<{ readonly url: string; readonly mend: Effect.Effect<void> }, never, Scope.Scope> =>

@@ -15,7 +15,7 @@ const attempts = 6
 
 const zone = (rate: string) => `limit_req_zone $binary_remote_addr zone=tokens:1m rate=${rate};`
 
-/** nginx by itself sends no `Retry-After`; an empty header is not sent. */
+/** nginx sends no `Retry-After` of its own; an empty header is not sent. */
 const retryAfter = (seconds: number) => `map $status $retry_after { 429 "${seconds}"; default ""; }`
 
 const start = (options: Front.Options) =>
@@ -45,7 +45,7 @@ describe.skipIf(isLeftOut(nginx))("limit_req before the token endpoint", () => {
           http: zone("1r/m"),
           token: `limit_req zone=tokens; ${directives}`
         })
-        yield* requestToken(front.running) // somebody else's, which uses up the minute's one
+        yield* requestToken(front.running) // another client's, which uses the one request of this minute
         const error = yield* Effect.flip(client.provider.get)
         const again = yield* Effect.flip(client.provider.get) // at once: the pause may be of 750 ms
         const failedAt = yield* DateTime.now

@@ -30,7 +30,7 @@ describe.skipIf(leftOut)("redirects of nginx", () => {
         deepStrictEqual([error.reason, error.attempts], ["Redirect", 1])
         Front.assertHidden(error, [running.credentials.clientSecret])
         deepStrictEqual([yield* front.tokens, yield* target.tokens], [[status], []])
-        // Which is seen: the target takes a request, and tells of it.
+        // Positive control: the target accepts a request and reports it.
         yield* requestToken(target.running)
         deepStrictEqual([yield* target.tokens, yield* running.tokenRequests], [[200], 1])
         yield* Front.tell(front, { fault: `${status} to another origin`, outcome: Front.inWords(error) })

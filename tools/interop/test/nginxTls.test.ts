@@ -18,7 +18,7 @@ const start = Effect.gen(function*() {
   return { ca, running, front: yield* Front.before(running, { tls: { cert, key } }) }
 })
 
-/** Connections that a client ended in the handshake, or right after it and without a request, as nginx tells them. */
+/** Connections that a client ended in the handshake, or right after it without a request, as nginx logs them. */
 const turnedAway = ({ errors }: Front.Front) =>
   errors().match(/(SSL_do_handshake\(\) failed|client closed connection while).*client: 127\.0\.0\.1/g)?.length ?? 0
 

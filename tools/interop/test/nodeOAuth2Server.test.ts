@@ -10,7 +10,7 @@ import { callApi, requestToken } from "../src/wire.js"
 const refused: Refusal = { reason: "InvalidClient", status: 400, code: "invalid_client" }
 
 const roundsDown: Quirk = {
-  says: "tells in `expires_in` what is left, rounded down: 2 for a token of 2.5 s",
+  says: "sends the remaining lifetime in `expires_in`, rounded down: 2 for a token of 2.5 s",
   holds: () =>
     Effect.gen(function*() {
       const running = yield* nodeOAuth2Server.start({ life: 2.5 })

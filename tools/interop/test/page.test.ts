@@ -59,7 +59,7 @@ describe("the page", () => {
     ])
   })
 
-  it("a run of a part tells of its servers and versions only", () => {
+  it("a run of a part compares only its servers and versions", () => {
     assert.deepStrictEqual(differences(written, results.slice(0, 1), false), [])
     assert.deepStrictEqual(differences(page(place("servers")), results.slice(0, 1), false), [
       "The page does not say: servers: b | 2.0"

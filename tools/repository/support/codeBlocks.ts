@@ -55,7 +55,10 @@ const read = (file: string): ReadonlyArray<string> => readFileSync(join(root, fi
 
 export const ofMarkdown = (): ReadonlyArray<CodeBlock> => markdownFiles().flatMap((file) => fenced(file, read(file)))
 
-/** How often a code block of TypeScript begins in the sources, wherever it stands: what `ofSources` must not fall short of. */
+/**
+ * How often a code block of TypeScript begins in the sources, wherever it stands: what `ofSources` must not fall short
+ * of.
+ */
 export const fencesInSources = (): number =>
   sourceFiles().reduce((sum, file) => sum + read(file).filter((line) => line.includes("```ts")).length, 0)
 

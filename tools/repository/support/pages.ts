@@ -26,7 +26,7 @@ export interface Section {
   readonly text: string
 }
 
-/** What stands under each heading, down to the next one. Code blocks may hold lines that start with `#`. */
+/** The text under each heading, down to the next one. Code blocks may hold lines that start with `#`. */
 export const sections = (page: string): ReadonlyArray<Section> => {
   const found: Array<{ heading: string; under: string; text: string }> = []
   let above = ""
@@ -55,7 +55,7 @@ export const rows = (text: string): ReadonlyArray<ReadonlyArray<string>> => {
 
 const isRule = (line: string) => /^\|[\s|:-]+$/.test(line)
 
-/** What stands between backticks. */
+/** The texts between backticks. */
 export const codes = (text: string): ReadonlyArray<string> =>
   [...text.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code)
 

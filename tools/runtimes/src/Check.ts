@@ -1,4 +1,4 @@
-/** A check: a name, and an effect that fails or dies when the name is not true. */
+/** A check: a name, and an effect that fails, or ends with a defect, when the name is not true. */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { StoreAuth } from "@store-api/core"
 import { Cause, Data, Effect, Exit, Layer, Redacted, type Scope } from "effect"
@@ -12,7 +12,7 @@ export interface Check {
   readonly run: Effect.Effect<void, unknown, Laboratory | Scope.Scope>
 }
 
-/** What became of a check; `problem` when it failed. */
+/** The result of a check; `problem` when it failed. */
 export interface Outcome {
   readonly name: string
   readonly problem?: string

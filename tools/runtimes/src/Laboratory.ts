@@ -1,5 +1,5 @@
 /**
- * What a check asks for on the other side of the wire: emulators, started and steered in another process over loopback.
+ * The servers of the checks: emulators that are started and controlled in another process, over loopback.
  * The runtime under test needs no more than `fetch` for it.
  */
 // By path: the whole of it reads the environment, which Deno has to be asked for.
@@ -48,14 +48,14 @@ export interface Emulator extends Schema.Schema.Encoded<typeof Started> {
   readonly fail: (scenario: string, times?: number) => Effect.Effect<void>
 }
 
-/** `emulator`: one of the check's own, for as long as its scope lives. */
+/** `emulator`: one for this check alone, until its scope closes. */
 export interface Service {
   readonly emulator: (setup?: Partial<Setup>) => Effect.Effect<Emulator, never, Scope.Scope>
 }
 
 export class Laboratory extends Context.Tag("runtimes/Laboratory")<Laboratory, Service>() {}
 
-/** What goes wrong here is no matter of a check's: a defect. */
+/** An error here is not the result of a check, so it is a defect. */
 export const make = (url: string): Effect.Effect<Service, never, HttpClient.HttpClient> =>
   Effect.map(HttpClient.HttpClient, (client) => {
     const send = (request: HttpClientRequest.HttpClientRequest) =>

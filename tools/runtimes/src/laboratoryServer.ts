@@ -1,6 +1,6 @@
 /**
- * The laboratory's process: starts emulators when it is told to, on Node and on loopback alone. Prints its URL; ends when
- * its input does, so that it outlives nobody.
+ * The laboratory's process: starts emulators on request, on Node and on loopback alone. Prints its URL; ends when its
+ * input does, so that no process remains.
  */
 import { createServer } from "node:http"
 import { HttpMiddleware, HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "@effect/platform"

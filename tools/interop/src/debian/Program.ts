@@ -8,7 +8,7 @@ import { Data, Effect, Schedule, type Scope } from "effect"
 
 export interface Program {
   readonly command: string
-  /** What the program says of its version; none when it is not installed. */
+  /** The version that the program reports; none when it is not installed. */
   readonly version: string | undefined
   /** What to do when it is not installed. */
   readonly missing: string
@@ -45,7 +45,7 @@ export const isRoot = process.getuid?.() === 0
 /** `nobody` of Debian: what servers are run as when the tests are run by root. */
 const nobody = { uid: 65_534, gid: 65_534 }
 
-/** Nothing of the tests' environment, such as a proxy or another Python, is handed on. */
+/** Passes nothing of the tests' environment, such as a proxy or another Python. */
 const environment = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LANG: "C.UTF-8" }
 
 /** A new folder that a server started here may write to. */
@@ -60,14 +60,14 @@ export const folder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireR
 
 export interface Running {
   readonly child: ChildProcess
-  /** What was written so far. */
+  /** The output so far. */
   readonly output: () => string
   readonly errors: () => string
   /** Ends when the process has: with what it wrote to stderr. */
   readonly ended: Effect.Effect<string>
 }
 
-/** Starts a program, unprivileged; it is told to end with the scope, which waits until it has. */
+/** Starts a program, unprivileged. The end of the scope terminates it, and waits until it has exited. */
 export const run = (
   program: Program,
   parameters: ReadonlyArray<string>,

@@ -1,4 +1,6 @@
-/** django-oauth-toolkit from Debian, in Python: opaque tokens, and a resource that introspects each of them over HTTP. */
+/**
+ * django-oauth-toolkit from Debian, in Python: opaque tokens, and a resource that introspects each of them over HTTP.
+ */
 import { randomBytes } from "node:crypto"
 import { copyFileSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -17,7 +19,7 @@ export const django = Program.find({
   debianPackage: "python3-django-oauth-toolkit"
 })
 
-/** What a client sends of itself, in the body. */
+/** The credentials of a client, as the body carries them. */
 const form = ({ clientId, clientSecret }: Credentials) => ({
   client_id: clientId,
   client_secret: Redacted.value(clientSecret)

@@ -101,7 +101,7 @@ const client = ({ clientId, clientSecret }: Credentials) => ({
   client_secret: Redacted.value(clientSecret)
 })
 
-/** What a client sends of itself, in the body. */
+/** The credentials of a client, as the body carries them. */
 const form = ({ clientId, clientSecret }: Credentials) => ({
   client_id: clientId,
   client_secret: Redacted.value(clientSecret)

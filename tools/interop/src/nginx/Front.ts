@@ -13,7 +13,7 @@ export interface Options extends Pick<Nginx.Options, "http" | "tls"> {
   /** Directives of the location of the token endpoint, and of that of the API. */
   readonly token?: string | undefined
   readonly api?: string | undefined
-  /** What nginx takes for the token endpoint; default the path alone. */
+  /** The location of the token endpoint in the configuration; by default only the path. */
   readonly tokenLocation?: string | undefined
 }
 
@@ -67,7 +67,7 @@ export const client = (
     Effect.orDie
   )
 
-/** A call of the API, its answer read to the end. */
+/** Calls the API and reads the response to its end. */
 export const call = ({ api }: Client, path = "/v1/orders") =>
   Effect.flatMap(api.get(path), (response) => Effect.as(response.text, response.status))
 

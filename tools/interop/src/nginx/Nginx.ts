@@ -34,7 +34,7 @@ export interface Running {
   readonly url: string
   /** All requests that were answered or given up so far, in that order. */
   readonly requests: Effect.Effect<ReadonlyArray<LoggedRequest>>
-  /** What nginx told about itself, at level `info`. */
+  /** The error log of nginx, at level `info`. */
   readonly errors: () => string
 }
 
@@ -63,7 +63,7 @@ const startOn = (port: number, options: Options): Effect.Effect<Running, Program
     return {
       url: `${options.tls === undefined ? "http" : "https"}://127.0.0.1:${port}`,
       errors,
-      // The one worker writes the log in the order of the answers: what was answered before the mark stands before it.
+      // The only worker logs in the order of the responses: earlier requests are in the log before the mark.
       requests: Effect.gen(function*() {
         const mark = `/mark/${++marks}`
         yield* Effect.orDie(ask(socket, mark))

@@ -1,4 +1,4 @@
-/** What goes wrong on the way to a token comes back as a typed error, in time, and never as a defect. */
+/** Every failed acquisition is a typed error, in time, and never a defect. */
 import { AccessTokenProvider, type TokenEndpoint } from "@store-api/core"
 import { Context, Duration, Effect, Option, Redacted } from "effect"
 import { type Check, equal, errorOf, holds, named, nothingListens, options, storeAuth } from "../Check.js"
@@ -6,7 +6,7 @@ import { type Emulator, Laboratory } from "../Laboratory.js"
 
 type Timing = Pick<TokenEndpoint.Options, "attemptTimeout" | "deadline">
 
-/** One `get`, after the emulator was told to fail as the scenario says. */
+/** One `get`, after the emulator was set to fail as the scenario says. */
 const failing = (scenario: string, times?: number, endpoint?: Timing) =>
   Effect.gen(function*() {
     const emulator = yield* Effect.flatMap(Laboratory, (laboratory) => laboratory.emulator())
@@ -68,7 +68,7 @@ export const checks: ReadonlyArray<Check> = [
     })
   })),
   ...recoveries.map((scenario): Check => ({
-    name: `${scenario}: asked again, and a token is had`,
+    name: `${scenario}: the next call gets a token`,
     run: Effect.gen(function*() {
       const { emulator, get } = yield* failing(scenario, 1)
       yield* get
@@ -118,11 +118,11 @@ export const checks: ReadonlyArray<Check> = [
   }
 ]
 
-/** On a runtime that tells a fault of the certificate from others, and on one that hides it. */
+/** On a runtime that distinguishes a certificate error, and on one that hides it. */
 export const certificate = (told: boolean): Check => {
   const [expected, attempts] = told ? ["TokenRequestError, Certificate", 1] : ["TokenRequestError, Transport", 6]
   return {
-    name: `a certificate that nobody vouches for: ${expected}, no token`,
+    name: `an untrusted certificate: ${expected}, no token`,
     run: Effect.gen(function*() {
       const emulator = yield* Effect.flatMap(Laboratory, (laboratory) => laboratory.emulator({ tls: true }))
       yield* holds("over TLS", emulator.url.startsWith("https:"))

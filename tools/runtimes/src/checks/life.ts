@@ -1,4 +1,4 @@
-/** The life of a token: had, kept, renewed, revoked. */
+/** A token is acquired, cached, renewed and revoked. */
 import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { Array as Arr, Context, Effect, Exit, Fiber, Option, Redacted, Scope } from "effect"
 import { type Check, equal, errorOf, holds, named, options, storeAuth } from "../Check.js"
@@ -15,19 +15,19 @@ const prepared = (setup?: Partial<Setup>) =>
     }
   })
 
-/** What an application does with an answer: reads it. */
+/** Reads a response, as an application does. */
 const statusOf = (client: AuthorizedHttpClient.Service) =>
   Effect.flatMap(client.get("/orders"), (response) => Effect.as(response.text, response.status))
 
 export const checks: ReadonlyArray<Check> = [
   {
-    name: "a token is had, with its life",
+    name: "acquires a token with its lifetime",
     run: Effect.gen(function*() {
       const { emulator, provider } = yield* prepared()
       const token = yield* provider.get
       const { tokens } = yield* emulator.view
       yield* equal("the token", [Redacted.value(token.value)], tokens)
-      yield* equal("its life", token.expiresAt.epochMillis - token.acquiredAt.epochMillis, 3_600_000)
+      yield* equal("its lifetime", token.expiresAt.epochMillis - token.acquiredAt.epochMillis, 3_600_000)
     })
   },
   {
@@ -50,7 +50,7 @@ export const checks: ReadonlyArray<Check> = [
     name: "a second call finds the token kept: 1 token request",
     run: Effect.gen(function*() {
       const { client, emulator } = yield* prepared()
-      yield* equal("the answers", [yield* statusOf(client), yield* statusOf(client)], [200, 200])
+      yield* equal("the responses", [yield* statusOf(client), yield* statusOf(client)], [200, 200])
       yield* equal("token requests", yield* emulator.tokenRequests, 1)
     })
   },
@@ -77,7 +77,7 @@ export const checks: ReadonlyArray<Check> = [
     })
   },
   {
-    name: "calls through two lives of 2 s: each answered with 200",
+    name: "calls through two lifetimes of 2 s: each answered with 200",
     run: Effect.gen(function*() {
       const { client, emulator } = yield* prepared({ tokenLife: "2000" })
       const began = performance.now()
@@ -85,11 +85,11 @@ export const checks: ReadonlyArray<Check> = [
         Arr.range(1, 45),
         () => Effect.zipLeft(statusOf(client), Effect.sleep("100 millis"))
       )
-      yield* equal("the answers", Arr.dedupe(statuses), [200])
+      yield* equal("the responses", Arr.dedupe(statuses), [200])
       const { requests } = yield* emulator.view
       yield* equal("401 on the wire", requests.filter(({ status }) => status === 401).length, 0)
       const asked = yield* emulator.tokenRequests
-      // Renewed when at most a quarter of a life is left.
+      // Renewed when at most a quarter of the lifetime is left.
       const atMost = Math.ceil((performance.now() - began) / 1500) + 1
       yield* holds(`${asked} token requests, 3 to ${atMost}`, asked >= 3 && asked <= atMost)
     })
@@ -100,7 +100,7 @@ export const checks: ReadonlyArray<Check> = [
       const { client, emulator } = yield* prepared()
       yield* statusOf(client)
       yield* emulator.revoke
-      yield* equal("the answer", yield* statusOf(client), 200)
+      yield* equal("the response", yield* statusOf(client), 200)
       const { requests } = yield* emulator.view
       yield* equal(
         "on the wire",
@@ -116,7 +116,7 @@ export const checks: ReadonlyArray<Check> = [
       yield* statusOf(client)
       yield* emulator.revoke
       const statuses = yield* Effect.all(Arr.makeBy(100, () => statusOf(client)), { concurrency: 20 })
-      yield* equal("the answers", Arr.dedupe(statuses), [200])
+      yield* equal("the responses", Arr.dedupe(statuses), [200])
       yield* equal("token requests", yield* emulator.tokenRequests, 2)
     })
   },
@@ -134,7 +134,7 @@ export const checks: ReadonlyArray<Check> = [
     })
   },
   {
-    name: "the end of the layer is told: Closed",
+    name: "the end of the layer is reported: Closed",
     run: Effect.gen(function*() {
       const emulator = yield* Effect.flatMap(Laboratory, (laboratory) => laboratory.emulator())
       const context = yield* Effect.scoped(storeAuth(options(emulator)))
@@ -143,7 +143,7 @@ export const checks: ReadonlyArray<Check> = [
     })
   },
   {
-    name: "a token is had over an answer that was compressed unasked",
+    name: "acquires a token from a response that was compressed unasked",
     run: Effect.gen(function*() {
       const { emulator, provider } = yield* prepared()
       yield* emulator.fail("token/unasked-gzip")

@@ -42,7 +42,7 @@ const leaks = (value: unknown, secrets: ReadonlyArray<string>) =>
 
 const careless = (text: string) => Object.assign(new Error(`It was ${text}.`), { body: text })
 
-/** What an endpoint does to draw a secret out. */
+/** Responses with which an endpoint tries to extract a secret. */
 const scenarios = [
   "token/echo",
   "token/401-rfc",

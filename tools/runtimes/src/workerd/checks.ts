@@ -1,4 +1,4 @@
-/** What holds on workerd alone: how a token is kept from one request of a worker to the next. */
+/** Checks for workerd alone: how a token is kept from one request of a worker to the next. */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
 import { Array as Arr, Effect } from "effect"
@@ -58,11 +58,12 @@ export const checks = (worker: string): ReadonlyArray<Check> => [
       const one = ask(worker, "shared", emulator)
       yield* equal("the first", yield* one, 200)
       yield* emulator.fail("token/slow-answer")
-      // 2.2 s before the end: renewed in the background, from 2.4 s at the latest; nobody waits until 0.6 s.
+      // 2.2 s before the end: renewed in the background, from 2.4 s at the latest; no caller waits until 0.6 s.
       yield* Effect.sleep("9800 millis")
       yield* equal("the one that starts the renewal", yield* one, 200)
       yield* Effect.sleep("2500 millis")
-      // The renewal never ends. The first caller without a valid token gives it up after 10 s and acquires a token itself.
+      // The renewal never ends. The first caller without a valid token gives it up after 10 s and acquires a token
+      // itself.
       yield* equal("the others", yield* Effect.all([one, one]), [200, 200])
       yield* equal("token requests", yield* emulator.tokenRequests, 3)
     })

@@ -1,6 +1,6 @@
 /**
- * Two ways for a worker to hold a token. What waits for I/O belongs to the request that started it, and ends with it; only
- * plain values may outlive a request.
+ * Two ways for a worker to hold a token. A fiber that waits for I/O belongs to the request that started it, and ends
+ * with it; only plain values may outlive a request.
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import {

@@ -1,6 +1,6 @@
 /**
- * The contract as a worker. workerd works only for a request: `GET /?laboratory=…&check=<number>` runs one check; without a
- * number, it tells how many there are.
+ * The contract as a worker. workerd works only for a request: `GET /?laboratory=…&check=<number>` runs one check;
+ * without a number, it returns the number of checks.
  */
 import { Effect } from "effect"
 import { run } from "../Check.js"

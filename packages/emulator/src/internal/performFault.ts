@@ -3,6 +3,7 @@ import { Buffer } from "node:buffer"
 import { gzipSync } from "node:zlib"
 import type * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as DateTime from "effect/DateTime"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fault from "../Fault.js"
 import type { Body, Request } from "./request.js"
@@ -41,11 +42,7 @@ export const perform = (fault: Fault.Fault, context: FaultContext): Response => 
     Revoke: () => Effect.zipRight(tokens.revoke(), regular),
     Continue: () => Effect.zipRight(Effect.sync(() => outgoing.writeContinue()), regular),
     Echo: ({ status }) => write(status, {}, echo(body)),
-    RetryDate: ({ status, wait }) =>
-      Effect.flatMap(
-        DateTime.now,
-        (now) => write(status, { "Retry-After": httpDate(DateTime.addDuration(now, wait)) })
-      ),
+    RetryDate: ({ status, wait }) => Effect.flatMap(httpDateIn(wait), (date) => write(status, { "Retry-After": date })),
     Drip: ({ every, status }) => responses.drip(outgoing, status, every),
     Flood: ({ bytes, status }) => responses.flood(outgoing, status, bytes),
     Redirect: ({ status, to }) => write(status, location(to, context)),
@@ -74,7 +71,8 @@ const echo = ({ bytes }: Body) =>
   encode({ error: "invalid_request", error_description: `This was sent: ${bytes.toString()}` })
 
 /** RFC 9110 section 5.6.7. */
-const httpDate = (date: DateTime.Utc) => DateTime.toDateUtc(date).toUTCString()
+const httpDateIn = (wait: Duration.Duration) =>
+  Effect.map(DateTime.now, (now) => DateTime.toDateUtc(DateTime.addDuration(now, wait)).toUTCString())
 
 const location = (to: Fault.RedirectTarget, { request, secondOrigin, settings }: FaultContext): Fault.Headers => {
   if (to === "elsewhere") return { Location: `${secondOrigin}${request.url}` }

@@ -58,14 +58,14 @@ export const current = (settings: Settings) =>
 
 /**
  * Collects at most `limit` bytes and discards the rest, because a client that is still sending would see a reset and not
- * the response. Stops waiting after 16 times the limit. The platform interrupts this when the client disconnects.
+ * the response. Stops waiting after 16 times the limit.
  */
 export const readBody = ({ incoming }: Request, limit: number) =>
   Effect.async<Body>((resume) => {
     const chunks: Array<Buffer> = []
     let received = 0
     const finish = () => resume(Effect.succeed({ bytes: Buffer.concat(chunks).subarray(0, limit), received }))
-    incoming.on("end", finish).on("data", (chunk: Buffer) => {
+    incoming.on("close", () => resume(Effect.interrupt)).on("end", finish).on("data", (chunk: Buffer) => {
       if (received <= limit) chunks.push(chunk)
       received += chunk.length
       if (received > limit * 16) finish()

@@ -1,5 +1,6 @@
 /** The scripts by name, each with what a good client makes of it. */
 import { Buffer } from "node:buffer"
+import * as Record from "effect/Record"
 import * as Fault from "../Fault.js"
 
 const scenario = (expected: string, script: Fault.Script) => ({ script, expected, tls: false })
@@ -9,15 +10,13 @@ type Scenario = ReturnType<typeof scenario>
 /** A scenario that needs TLS. */
 const overTls = (expected: string, script: Fault.Script): Scenario => ({ script, expected, tls: true })
 
-/** Scenarios with one expectation. Each name is the prefix and the key. */
-const group = <Prefix extends string, Key extends string>(
+/** Scenarios with one expectation. Each name is the prefix, the key and the suffix. */
+const group = <Prefix extends string, Key extends string, Suffix extends string = "">(
   prefix: Prefix,
   expected: string,
-  scripts: Record<Key, Fault.Script>
-) =>
-  Object.fromEntries(
-    Object.entries<Fault.Script>(scripts).map(([key, script]) => [`${prefix}${key}`, scenario(expected, script)])
-  ) as Record<`${Prefix}${Key}`, Scenario> // fromEntries does not keep the names
+  scripts: Record<Key, Fault.Script>,
+  suffix = "" as Suffix // its default
+) => Record.mapEntries(scripts, (script, key) => [`${prefix}${key}${suffix}` as const, scenario(expected, script)])
 
 const always = { times: Infinity }
 const contentType = (type: string) => ({ headers: { "Content-Type": type } })
@@ -105,7 +104,12 @@ const successes = {
 
 const severalAttempts = "TokenRequestError (Transport) after several attempts"
 const timeout = "TokenRequestError (Timeout) after several attempts"
-const hundredMegabytes = 100 * 1024 * 1024
+
+const floods = (status: number) => ({
+  "flood-100-mb": Fault.flood(100 * 1024 * 1024, { status }),
+  "flood-endless": Fault.flood(Infinity, { status }),
+  "bomb": Fault.bomb(100, { status })
+})
 
 /** The token endpoint responds badly or not at all. */
 const connections = {
@@ -134,16 +138,8 @@ const connections = {
     "TokenRefusedError (Unavailable) or TokenRequestError (Timeout) after several attempts",
     Fault.drip("50 millis", { ...always, status: 503 })
   ),
-  ...group("token/", "TokenRequestError (TooLarge) after one attempt", {
-    "flood-100-mb": Fault.flood(hundredMegabytes),
-    "flood-endless": Fault.flood(Infinity),
-    "bomb": Fault.bomb()
-  }),
-  ...group("token/", refused("InvalidRequest"), {
-    "flood-100-mb-in-error": Fault.flood(hundredMegabytes, { status: 400 }),
-    "flood-endless-in-error": Fault.flood(Infinity, { status: 400 }),
-    "bomb-in-error": Fault.bomb(100, { status: 400 })
-  }),
+  ...group("token/", "TokenRequestError (TooLarge) after one attempt", floods(200)),
+  ...group("token/", refused("InvalidRequest"), floods(400), "-in-error"),
   "token/fails-then-works": scenario("a token after 4 requests", [
     Fault.status(503),
     Fault.reset("body"),
@@ -170,18 +166,19 @@ const tls = {
 
 const redirected = "TokenRequestError (Redirect) after one attempt"
 
+/** A redirect with each status to one target. */
+const redirectsTo = (target: Fault.RedirectTarget, options?: Fault.Options) => ({
+  "301": Fault.redirect(301, target, options),
+  "302": Fault.redirect(302, target, options),
+  "303": Fault.redirect(303, target, options),
+  "307": Fault.redirect(307, target, options),
+  "308": Fault.redirect(308, target, options)
+})
+
 const redirects = {
+  ...group("token/redirect-", redirected, redirectsTo("elsewhere")),
+  ...group("token/redirect-", redirected, redirectsTo("itself"), "-to-itself"),
   ...group("token/redirect-", redirected, {
-    "301": Fault.redirect(301, "elsewhere"),
-    "302": Fault.redirect(302, "elsewhere"),
-    "303": Fault.redirect(303, "elsewhere"),
-    "307": Fault.redirect(307, "elsewhere"),
-    "308": Fault.redirect(308, "elsewhere"),
-    "301-to-itself": Fault.redirect(301, "itself"),
-    "302-to-itself": Fault.redirect(302, "itself"),
-    "303-to-itself": Fault.redirect(303, "itself"),
-    "307-to-itself": Fault.redirect(307, "itself"),
-    "308-to-itself": Fault.redirect(308, "itself"),
     "loop": Fault.redirect(307, "loop", always),
     "without-location": Fault.redirect(302, {}),
     "to-no-url": Fault.redirect(302, { location: "http://[" }),
@@ -287,13 +284,7 @@ const api = {
     ),
     "403": Fault.status(403, { ...onApi, ...always, body: `{"message":"no entitlement"}` })
   }),
-  ...group("api/redirect-", "the token does not travel", {
-    "301": Fault.redirect(301, "elsewhere", onApi),
-    "302": Fault.redirect(302, "elsewhere", onApi),
-    "303": Fault.redirect(303, "elsewhere", onApi),
-    "307": Fault.redirect(307, "elsewhere", onApi),
-    "308": Fault.redirect(308, "elsewhere", onApi)
-  }),
+  ...group("api/redirect-", "the token does not travel", redirectsTo("elsewhere", onApi)),
   "api/redirect-to-http": overTls("the token does not travel", Fault.redirect(302, "elsewhere", onApi)),
   "api/pointed-elsewhere": scenario("UntrustedOriginError, nothing is sent", []),
   "api/only-literal-bearer": scenario(

@@ -46,7 +46,7 @@ const retryAfter = (retryAt: Option.Option<DateTime.Utc>): string =>
  * - `ClockMovedBack`: the wall clock is before the time when the token was acquired, so its age is unknown.
  * - `DeadOnArrival`: the endpoint returned a token that had already expired.
  *
- * What to do: get another token from `AccessTokenProvider.get`. For `DeadOnArrival`, check the clock of this machine and the
+ * What to do: get another token from `AccessTokenProvider.get`. For `DeadOnArrival`, check the system clock and the
  * `expires_in` of the response.
  *
  * @example
@@ -87,7 +87,7 @@ export class TokenExpiredError extends Schema.TaggedError<TokenExpiredError>("@s
       ClockMovedBack: "The system clock moved back past the time when the access token was acquired: " +
         "get a new one from AccessTokenProvider.",
       DeadOnArrival: `The token endpoint returned a token that had already expired at ${expired}: ` +
-        "check the clock of this machine and the expires_in of the response."
+        "check the system clock and the expires_in of the response."
     }
     return sentences[this.reason] + retryAfter(this.retryAt)
   }
@@ -186,7 +186,7 @@ export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@s
       Transport: `Cannot reach the token endpoint (${details}): check ${authUrl}, the network and the proxy.`,
       Timeout: `The token endpoint did not respond in time (${details}): try again later.`,
       Certificate: `The TLS certificate of the token endpoint is not trusted (${details}): ` +
-        `check ${authUrl}, the clock of this machine and its certificate authorities.`,
+        `check ${authUrl}, the system clock and its certificate authorities.`,
       Redirect: "The token endpoint redirected the request, and credentials are not sent to another URL: " +
         `set ${authUrl} to its target.`,
       TooLarge: `The response of the token endpoint is too large for a token: check ${authUrl}.`,

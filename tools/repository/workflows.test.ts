@@ -137,7 +137,7 @@ describe("workflows", () => {
     [
       "a command that anyone can change",
       (text: string) => text.replace("run: npm run mutation", `run: "echo \${{ github.head_ref }}"`),
-      /others may write/
+      /anyone may write/
     ]
   ])("%s would be found", (_, change, found) => {
     const text = read("mutation.yml")

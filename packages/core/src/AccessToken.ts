@@ -1,5 +1,5 @@
 /**
- * The access token as a value: what is sent, when it dies, and a typed error when it has.
+ * The access token as a value, with functions that check when it expires.
  *
  * @since 0.1.0
  */
@@ -17,11 +17,11 @@ const optional = <A>(schema: Schema.Schema<A>) =>
   Schema.propertySignature(Schema.OptionFromSelf(schema)).pipe(Schema.withConstructorDefault(() => Option.none<A>()))
 
 /**
- * An access token and what the endpoint told about it (the specification, "Token response"). Two tokens are equal when all
- * their fields are. Times are the wall clock's.
+ * An access token with the other fields of the response (the specification, "Token response"). Two tokens are equal when all
+ * their fields are equal. Times are those of the wall clock.
  *
- * The constructor is public, for sources of your own and for tests; it throws Effect's `ParseError` when a field is of
- * another type. `value`, `acquiredAt` and `expiresAt` have to be given.
+ * The constructor is public, for a `TokenSource` of your own and for tests. It throws Effect's `ParseError` when a field has
+ * the wrong type. `value`, `acquiredAt` and `expiresAt` are required.
  *
  * @example
  * ```ts
@@ -40,31 +40,31 @@ const optional = <A>(schema: Schema.Schema<A>) =>
  * @category models
  */
 export class AccessToken extends Schema.Class<AccessToken>("@store-api/core/AccessToken")({
-  /** The opaque token; only `Redacted.value` shows it. `TokenEndpoint` takes a `b64token` only (RFC 6750 §2.1). */
+  /** The opaque token, which only `Redacted.value` reveals. `TokenEndpoint` accepts only a `b64token` (RFC 6750 §2.1). */
   value: Schema.RedactedFromSelf(Schema.String),
-  /** What goes into the header before the token: always, and by default, `Bearer` (RFC 6750 §2.1). */
+  /** The scheme in the header: always `Bearer` (RFC 6750 §2.1), which is the default. */
   tokenType: Schema.propertySignature(Schema.Literal("Bearer")).pipe(
     Schema.withConstructorDefault(() => "Bearer" as const)
   ),
-  /** What the token may be used for, in the endpoint's words (RFC 6749 §3.3). May be empty. Default `""`. */
+  /** The scope of the token, as the endpoint writes it (RFC 6749 §3.3). May be empty. Default `""`. */
   scope: Schema.propertySignature(Schema.String).pipe(Schema.withConstructorDefault(() => "")),
-  /** When its token request was sent, or a moment before: its life counts from here. */
+  /** When its token request was sent, or shortly before. The lifetime starts here. */
   acquiredAt: Schema.DateTimeUtcFromSelf,
-  /** The end of its life; at most 60 minutes after `acquiredAt` when it came from the token endpoint. */
+  /** When it expires: at most 60 minutes after `acquiredAt` if it comes from `TokenEndpoint`. */
   expiresAt: Schema.DateTimeUtcFromSelf,
-  /** `application_name`: the client application's name. Default none. */
+  /** `application_name`: the name of the client application. Default none. */
   applicationName: optional(Schema.String),
-  /** `developer.email`: the developer's address. Default none. */
+  /** `developer.email`: the address of the developer. Default none. */
   developerEmail: optional(Schema.RedactedFromSelf(Schema.String)),
-  /** `issued_at`: its digits as they came, since the specification does not show their time base. Default none. */
+  /** `issued_at`: the digits of the response, unchanged, since the specification does not define their unit. Default none. */
   issuedAt: optional(Schema.String),
-  /** `client_id`: whom the endpoint issued it to, in its words. Default none. */
+  /** `client_id`: the client that the endpoint issued it to. Default none. */
   clientId: optional(Schema.String)
 }) {}
 
 /**
- * Tells whether the token is past its life by the wall clock of the `Clock` in use (the specification, "Authentication":
- * the client checks before it uses a token). Never fails. `AccessTokenProvider` checks the monotonic clock too.
+ * Returns whether the token has expired, by the wall clock of the current `Clock` (the specification, "Authentication"). Never
+ * fails. `AccessTokenProvider` also checks the monotonic clock.
  *
  * @example
  * ```ts
@@ -82,7 +82,7 @@ export const isExpired = (token: AccessToken): Effect.Effect<boolean> =>
   Effect.map(Clock.currentTimeMillis, (now) => Option.isSome(expiredReason(token, now)))
 
 /**
- * What is left of the token's life by the wall clock; zero when it has expired. Never fails.
+ * Returns the remaining lifetime by the wall clock, which is zero for an expired token. Never fails.
  *
  * @example
  * ```ts
@@ -104,8 +104,8 @@ export const remaining = (token: AccessToken): Effect.Effect<Duration.Duration> 
   )
 
 /**
- * The token itself while it lives by the wall clock. Fails with `TokenExpiredError`, `Elapsed` or `ClockMovedBack`, when
- * it does not: get another one.
+ * Returns the token if it is valid by the wall clock. Fails with `TokenExpiredError`, `Elapsed` or `ClockMovedBack`, if it has
+ * expired: get another token.
  *
  * @example
  * ```ts
@@ -131,8 +131,8 @@ export const ensureValid = (token: AccessToken): Effect.Effect<AccessToken, Toke
     }))
 
 /**
- * The value of the `Authorization` header, `Bearer <token>` (RFC 6750 §2.1), for clients that are not an `HttpClient`: gRPC
- * metadata, a WebSocket, a generated client. It does not check whether the token is valid: take it from
+ * Returns the value of the `Authorization` header, `Bearer <token>` (RFC 6750 §2.1), for clients that are not an `HttpClient`:
+ * gRPC metadata, a WebSocket, a generated client. Does not check whether the token is valid, so pass one from
  * `AccessTokenProvider.get`.
  *
  * @example

@@ -1,9 +1,9 @@
 /**
- * What a provider measures, as values that any exporter of Effect's metrics sees. None holds a client id, a secret or a
- * token. A cached `get` updates none of them.
+ * The metrics of a provider, as values for any exporter of Effect's metrics. They never contain a client id, a secret or a
+ * token. A `get` from the cache updates none of them.
  *
- * They carry the labels that the provider's layer was built with (`Effect.tagMetrics`), and none of a caller's: that tells
- * several stores in one process apart.
+ * They have the labels with which the provider's layer was built (`Effect.tagMetrics`), and not those of a caller. Labels
+ * therefore distinguish several stores in one process.
  *
  * @since 0.1.0
  */
@@ -11,27 +11,27 @@ import * as Metric from "effect/Metric"
 import * as MetricBoundaries from "effect/MetricBoundaries"
 
 /**
- * Counts acquisitions that ended, by `outcome`: `Success`, the tag of the error, or `Defect` for a source that died. One
- * that the end of the layer's scope interrupted is not counted.
+ * Counts acquisitions that have ended, by `outcome`: `Success`, the tag of the error, or `Defect` if the source failed with a
+ * defect. Does not count an acquisition that the closing scope interrupted.
  *
  * @example
  * ```ts
  * import { AccessTokenMetrics } from "@store-api/core"
  * import { Metric } from "effect"
  *
- * const bought = Metric.value(Metric.tagged(AccessTokenMetrics.acquisitions, "outcome", "Success"))
+ * const acquired = Metric.value(Metric.tagged(AccessTokenMetrics.acquisitions, "outcome", "Success"))
  * ```
  *
  * @since 0.1.0
  * @category metrics
  */
 export const acquisitions: Metric.Metric.Counter<number> = Metric.counter("store_api_token_acquisitions", {
-  description: "Acquisitions that ended, by their outcome",
+  description: "Acquisitions that have ended, by outcome",
   incremental: true
 })
 
 /**
- * How long acquisitions took, retries and the pauses between them included, in seconds; those that failed too.
+ * The duration of acquisitions, including retries and the delays between them, in seconds. Includes failed acquisitions.
  *
  * @example
  * ```ts
@@ -47,58 +47,58 @@ export const acquisitions: Metric.Metric.Counter<number> = Metric.counter("store
 export const acquisitionDuration: Metric.Metric.Histogram<number> = Metric.histogram(
   "store_api_token_acquisition_duration_seconds",
   MetricBoundaries.fromIterable([0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]),
-  "How long acquisitions took, in seconds"
+  "Duration of acquisitions, in seconds"
 ).pipe(Metric.tagged("unit", "s"))
 
 /**
- * Counts callers who waited for an acquisition that another caller had started: token requests that were not sent.
+ * Counts callers that waited for an acquisition that another caller had started. Each is a token request that was saved.
  *
  * @example
  * ```ts
  * import { AccessTokenMetrics } from "@store-api/core"
  * import { Metric } from "effect"
  *
- * const spared = Metric.value(AccessTokenMetrics.callersJoined)
+ * const saved = Metric.value(AccessTokenMetrics.callersJoined)
  * ```
  *
  * @since 0.1.0
  * @category metrics
  */
 export const callersJoined: Metric.Metric.Counter<number> = Metric.counter("store_api_token_callers_joined", {
-  description: "Callers who waited for an acquisition that another had started",
+  description: "Callers that waited for an acquisition that another caller had started",
   incremental: true
 })
 
 /**
- * Counts rejections of the token held, by `outcome`: `Dropped`, or `Kept` when another had been acquired for a rejection
- * only just. A rejection of a token that is not held any more is not counted.
+ * Counts rejections of the cached token, by `outcome`: `Dropped`, or `Kept` if the token had just replaced another rejected
+ * token. Does not count the rejection of a token that is no longer cached.
  *
  * @example
  * ```ts
  * import { AccessTokenMetrics } from "@store-api/core"
  * import { Metric } from "effect"
  *
- * const inVain = Metric.value(Metric.tagged(AccessTokenMetrics.rejections, "outcome", "Kept"))
+ * const kept = Metric.value(Metric.tagged(AccessTokenMetrics.rejections, "outcome", "Kept"))
  * ```
  *
  * @since 0.1.0
  * @category metrics
  */
 export const rejections: Metric.Metric.Counter<number> = Metric.counter("store_api_token_rejections", {
-  description: "Rejections of the token held, by what they did",
+  description: "Rejections of the cached token, by outcome",
   incremental: true
 })
 
 /**
- * Counts cooldowns that began, by `cause`: `Failure` of an acquisition, or `NoProgress`, a renewal that brought no token that
- * lives longer.
+ * Counts cooldowns, by `cause`: `Failure` of an acquisition, or `NoProgress` if a renewal returned a token that does not expire
+ * later.
  *
  * @example
  * ```ts
  * import { AccessTokenMetrics } from "@store-api/core"
  * import { Metric } from "effect"
  *
- * const renewalsInVain = Metric.value(Metric.tagged(AccessTokenMetrics.cooldowns, "cause", "NoProgress"))
+ * const withoutProgress = Metric.value(Metric.tagged(AccessTokenMetrics.cooldowns, "cause", "NoProgress"))
  * ```
  *
  * @since 0.1.0
@@ -110,8 +110,8 @@ export const cooldowns: Metric.Metric.Counter<number> = Metric.counter("store_ap
 })
 
 /**
- * When the token held dies, in seconds since the epoch; 0 while none is held. A moment and not what is left, which would
- * be wrong as soon as nobody updates it: whoever looks subtracts the time of looking.
+ * When the cached token expires, in seconds since the epoch, or 0 without a token. Subtract the current time to get the
+ * remaining lifetime, which a metric could not show correctly without constant updates.
  *
  * @example
  * ```ts
@@ -129,5 +129,5 @@ export const cooldowns: Metric.Metric.Counter<number> = Metric.counter("store_ap
  * @category metrics
  */
 export const expiry: Metric.Metric.Gauge<number> = Metric.gauge("store_api_token_expiry_timestamp_seconds", {
-  description: "When the token held dies, in seconds since the epoch; 0 while none is held"
+  description: "When the cached token expires, in seconds since the epoch, or 0 without a token"
 }).pipe(Metric.tagged("unit", "s"))

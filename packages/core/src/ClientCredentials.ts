@@ -1,5 +1,5 @@
 /**
- * The client's id and secret, checked once so that they can be sent as the specification wants: raw, with no encoding.
+ * The client id and secret. They are checked when they are created, because the specification sends them unencoded.
  *
  * @since 0.1.0
  */
@@ -12,7 +12,7 @@ import * as Redacted from "effect/Redacted"
 import { CredentialsError } from "./AccessTokenError.js"
 
 /**
- * An id and a secret as they were given, not checked yet (the specification, "Token request").
+ * An unchecked id and secret (the specification, "Token request").
  *
  * @see make
  *
@@ -20,14 +20,14 @@ import { CredentialsError } from "./AccessTokenError.js"
  * @category models
  */
 export interface Options {
-  /** The client's API key, as the store issued it: `client_id`. */
+  /** The API key that the store issued: `client_id`. */
   readonly clientId: string
-  /** The client's API secret, which printing does not show: `client_secret`. */
+  /** The API secret that the store issued: `client_secret`. */
   readonly clientSecret: Redacted.Redacted
 }
 
 /**
- * Credentials that were checked: `make` and `fromConfig` return them. Two are equal when id and secret are.
+ * Checked credentials, as `make` and `fromConfig` return them. Two are equal when their ids and secrets are equal.
  *
  * @see make, fromConfig
  *
@@ -39,9 +39,9 @@ export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCre
 const checked = Brand.nominal<ClientCredentials>()
 
 /**
- * Checks an id and a secret. Fails with `CredentialsError` when one is empty or holds what cannot be sent raw in a form
- * body (the specification, "Endpoints": no encoding): `&` (it separates the fields), control characters, anything beyond
- * ASCII. `+ / = % ~` and spaces go as they are.
+ * Checks an id and a secret. Fails with `CredentialsError` if one is empty, or contains a character that cannot be sent
+ * unencoded in a form body (the specification, "Endpoints"): `&`, which separates fields, control characters, and characters
+ * beyond ASCII. `+ / = % ~` and spaces are sent unchanged.
  *
  * @example
  * ```ts
@@ -67,9 +67,9 @@ export const make = (options: Options): Effect.Effect<ClientCredentials, Credent
 }
 
 /**
- * Reads `PREFIX_CLIENT_ID` and `PREFIX_CLIENT_SECRET` from the configuration each time it runs, and checks them. As
- * `credentials`, it is run at each acquisition: a changed secret is used without a restart. Fails with `CredentialsError`
- * when one is missing or cannot be read. `prefix`: default `"STORE_API"`.
+ * Reads `PREFIX_CLIENT_ID` and `PREFIX_CLIENT_SECRET` from the configuration each time it runs, and checks them. As the option
+ * `credentials` it runs at each acquisition, so a new secret needs no restart. Fails with `CredentialsError` if one is missing
+ * or unreadable. The default of `prefix` is `"STORE_API"`.
  *
  * @example
  * ```ts
@@ -92,7 +92,7 @@ export const fromConfig = (prefix = "STORE_API"): Effect.Effect<ClientCredential
     clientSecret: readable("clientSecret", Config.redacted(`${prefix}_CLIENT_SECRET`))
   }).pipe(Effect.flatMap(make))
 
-/** Why a value cannot be sent raw: only printable ASCII without the separator can (RFC 6749, appendix A). */
+/** The reasons why a value cannot be sent: only printable ASCII without `&` can (RFC 6749, appendix A). */
 const unsendable: ReadonlyArray<readonly [RegExp, reason: string]> = [
   [/^$/, "is empty"],
   [/[\r\n]$/, "ends with a line break, which cannot be sent"],

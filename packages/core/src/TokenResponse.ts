@@ -12,7 +12,7 @@ import * as Schema from "effect/Schema"
 import { TokenResponseError } from "./AccessTokenError.js"
 import { maxLife } from "./internal/tokenPolicy.js"
 
-/** A field that may be missing and, being of no consequence, may also be of another type: then it counts as missing. */
+/** An optional field of little importance. It counts as missing if it has another type. */
 const lenient = <A, I>(schema: Schema.Schema<A, I>) => {
   const decode = Schema.decodeUnknownOption(schema)
   return Schema.optionalWith(
@@ -24,13 +24,13 @@ const lenient = <A, I>(schema: Schema.Schema<A, I>) => {
   )
 }
 
-/** `b64token` (RFC 6750 §2.1): nothing in it can break a header. */
+/** `b64token` (RFC 6750 §2.1), which contains no character that could break a header. */
 const BearerValue = Schema.String.pipe(Schema.maxLength(16 * 1024), Schema.pattern(/^[A-Za-z0-9\-._~+/]+=*$/))
 
-/** `bearer` in any case (RFC 6749 §5.1), or what gateways call it. */
+/** `bearer` in any case (RFC 6749 §5.1), or `BearerToken`, which gateways send. */
 const TokenType = Schema.String.pipe(Schema.pattern(/^bearer(token)?$/i))
 
-/** Seconds (RFC 6749 §5.1); gateways send them as digits in a string. */
+/** Seconds (RFC 6749 §5.1). Gateways send them as a string of digits. */
 const Seconds = Schema.Union(
   Schema.JsonNumber,
   Schema.String.pipe(
@@ -49,9 +49,9 @@ const Digits = Schema.Union(
 )
 
 /**
- * The token response (the specification, "Token response"). `access_token` and `token_type` are required (RFC 6749 §5.1);
- * the other fields may be missing, unknown ones are ignored, and one of another type counts as missing, `expires_in`
- * excepted.
+ * The schema of a successful response (the specification, "Token response"). `access_token` and `token_type` are required
+ * (RFC 6749 §5.1). Other fields are optional, unknown fields are ignored, and a field of another type counts as missing, except
+ * for `expires_in`.
  *
  * @see decode
  *
@@ -61,24 +61,24 @@ const Digits = Schema.Union(
 export const TokenResponse = Schema.Struct({
   /** A `b64token` (RFC 6750 §2.1) of at most 16 KiB. Required. */
   access_token: Schema.Redacted(BearerValue),
-  /** `bearer` in any case (RFC 6749 §5.1), or `BearerToken`, as gateways call it. Required. */
+  /** `bearer` in any case (RFC 6749 §5.1), or `BearerToken`, which gateways send. Required. */
   token_type: TokenType,
-  /** In seconds (RFC 6749 §5.1): a number, or digits in a string. Default 3600, the specification's 60 minutes. */
+  /** Seconds (RFC 6749 §5.1), as a number or a string of digits. Default 3600, the 60 minutes of the specification. */
   expires_in: Schema.optionalWith(Seconds, { default: () => maxLife / 1000 }),
-  /** What the token may be used for; may be empty. */
+  /** The scope of the token, which may be empty. */
   scope: lenient(Schema.String),
-  /** The client application's name. */
+  /** The name of the client application. */
   application_name: lenient(Schema.String),
-  /** The developer's address, under a name with a dot in it. */
+  /** The address of the developer. The name of this field contains a dot. */
   "developer.email": lenient(Schema.Redacted(Schema.String)),
-  /** Digits, as they came or of a number; the specification does not show their time base. */
+  /** Digits, from a string or a number. The specification does not define their unit. */
   issued_at: lenient(Digits),
-  /** Whom the token was issued to. */
+  /** The client that the token was issued to. */
   client_id: lenient(Schema.String)
 })
 
 /**
- * A token response that was read: optional fields are `Option`s.
+ * A decoded token response, with optional fields as `Option`s.
  *
  * @see decode
  *
@@ -88,7 +88,7 @@ export const TokenResponse = Schema.Struct({
  */
 export type TokenResponse = typeof TokenResponse.Type
 
-/** All that can be wrong with a response: its other fields may hold anything. */
+/** All problems that a response can have. Its other fields may contain anything. */
 const problems: TokenResponseError["problems"] = [
   { path: "", expected: "a JSON object with access_token and token_type" },
   { path: "access_token", expected: "a bearer token of RFC 6750, of at most 16 KiB" },
@@ -99,8 +99,8 @@ const problems: TokenResponseError["problems"] = [
 const decodeJson = Schema.decodeUnknownEither(Schema.parseJson(TokenResponse), { errors: "all" })
 
 /**
- * Reads the body of a successful answer, any text. Fails with `TokenResponseError`: the paths at fault and what was
- * expected there, never the values.
+ * Decodes the body of a successful response. Fails with `TokenResponseError`, which lists the paths of unusable fields and what
+ * was expected, never a value.
  *
  * @example
  * ```ts
@@ -121,7 +121,7 @@ export const decode = (body: string): Either.Either<TokenResponse, TokenResponse
     return new TokenResponseError({ problems: problems.filter(({ path }) => paths.includes(path)) })
   })
 
-/** The top-level fields that an issue is about. Its values, which may be the token, are not looked at. */
+/** The top-level fields of an issue. Never reads its values, one of which may be the token. */
 const fieldsAtFault = (issue: ParseResult.ParseIssue): ReadonlyArray<string> => {
   switch (issue._tag) {
     case "Pointer":

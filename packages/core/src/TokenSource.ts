@@ -1,6 +1,6 @@
 /**
- * The port: one uncached acquisition. `TokenEndpoint` implements it over HTTP; a shared store or a script for tests
- * decorates or replaces it, and nothing above changes.
+ * The interface for one uncached acquisition. `TokenEndpoint` implements it over HTTP, and `SharedTokenSource` over another
+ * source and a store. Write your own for tests or for another endpoint.
  *
  * @since 0.1.0
  */
@@ -12,7 +12,7 @@ import type { AccessToken } from "./AccessToken.js"
 import type { AccessTokenError } from "./AccessTokenError.js"
 
 /**
- * What a source does. Who writes one has to keep the rules of `acquire`.
+ * The function of a source. Your own source must follow the rules of `acquire`.
  *
  * @see layer
  *
@@ -21,15 +21,15 @@ import type { AccessTokenError } from "./AccessTokenError.js"
  */
 export interface Service {
   /**
-   * Gets a token, once, with nothing remembered. `replacing` is the token that the caller no longer wants: it is ageing, or
-   * an API rejected it. A source that shares tokens must not answer with that token (compared by value), nor with one that
-   * dies no later. It must end by itself, as `TokenEndpoint` does within its deadline: who has no token waits for it.
+   * Acquires a token once and caches nothing. `replacing` is the token to replace, because it expires soon or an API rejected
+   * it. A source that shares tokens must not return that token (compared by value), nor one that does not expire later. It
+   * must end within a deadline, because callers without a token wait for it.
    */
   readonly acquire: (replacing: Option.Option<AccessToken>) => Effect.Effect<AccessToken, AccessTokenError>
 }
 
 /**
- * The source as a service: what `AccessTokenProvider` asks. Applications rather ask the provider.
+ * The tag of the source that `AccessTokenProvider` uses. Applications use the provider instead.
  *
  * @example
  * ```ts
@@ -45,7 +45,7 @@ export interface Service {
 export class TokenSource extends Context.Tag("@store-api/core/TokenSource")<TokenSource, Service>() {}
 
 /**
- * A source from its one function. It can decorate another source.
+ * Creates a source from its function, for example to decorate another source.
  *
  * @example
  * ```ts
@@ -62,7 +62,7 @@ export class TokenSource extends Context.Tag("@store-api/core/TokenSource")<Toke
 export const make = (acquire: Service["acquire"]): Service => TokenSource.of({ acquire })
 
 /**
- * A source of your own as a layer.
+ * Provides a source of your own as a layer.
  *
  * @example
  * ```ts

@@ -1,6 +1,6 @@
 /**
- * The port of a store that processes share: short entries that expire, and leases. `SharedTokenSource` keeps sealed
- * tokens in it; a store never sees a token, a client id or a secret.
+ * The interface of a store that processes share: entries that expire, and leases. `SharedTokenSource` stores encrypted tokens in
+ * it. A store never sees a token, a client id or a secret.
  *
  * @since 0.1.0
  */
@@ -14,8 +14,8 @@ import * as Schema from "effect/Schema"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 
 /**
- * What a store does. Each operation is one step: nobody sees a half of it. An operation that cannot be done fails with
- * `TokenStoreError`; it may be slow, since `SharedTokenSource` bounds it.
+ * The operations of a store. Each operation is atomic. A failed operation fails with `TokenStoreError`. It may be slow, because
+ * `SharedTokenSource` limits its duration.
  *
  * @see layerMemory
  *
@@ -23,13 +23,13 @@ import { monotonicMillis } from "./internal/monotonicMillis.js"
  * @category models
  */
 export interface Service {
-  /** The entry of that key, unless there is none or its life is over. */
+  /** Returns the entry of that key, or none if there is none or it has expired. */
   readonly get: (key: string) => Effect.Effect<Option.Option<string>, TokenStoreError>
-  /** Sets the entry of that key, whatever was there. The store forgets it when `life` is over. */
+  /** Sets or replaces the entry of that key, which expires after `life`. */
   readonly put: (key: string, entry: string, life: Duration.DurationInput) => Effect.Effect<void, TokenStoreError>
-  /** Takes the entry out if it is still this one; tells whether it was. */
+  /** Removes the entry if it is still this one. Returns whether it was. */
   readonly remove: (key: string, entry: string) => Effect.Effect<boolean, TokenStoreError>
-  /** The lease of that key, unless somebody holds it. It ends by itself after `duration`. Leases and entries do not mix. */
+  /** Takes the lease of that key, if it is free. It expires after `duration`. Leases are separate from entries. */
   readonly lease: (
     key: string,
     duration: Duration.DurationInput
@@ -37,8 +37,8 @@ export interface Service {
 }
 
 /**
- * A lease held. Whoever holds it alone does a piece of work; that it was lost is no error, and what others then hold is not
- * touched.
+ * A lease: the exclusive right to do something for a limited time. A process that has lost its lease does not affect the next
+ * holder.
  *
  * @see TokenStore
  *
@@ -46,14 +46,14 @@ export interface Service {
  * @category models
  */
 export interface Lease {
-  /** Lets it begin anew, with the whole duration. False when it is lost. */
+  /** Restarts its duration. Returns `false` if the lease is lost. */
   readonly extend: Effect.Effect<boolean, TokenStoreError>
-  /** Gives it back before its end. */
+  /** Releases it before it expires. */
   readonly release: Effect.Effect<void, TokenStoreError>
 }
 
 /**
- * The store as a service: what `SharedTokenSource` asks.
+ * The tag of the store that `SharedTokenSource` uses.
  *
  * @example
  * ```ts
@@ -70,7 +70,7 @@ export interface Lease {
 export class TokenStore extends Context.Tag("@store-api/core/TokenStore")<TokenStore, Service>() {}
 
 /**
- * An operation that a store could not do. It never reaches those who ask for a token: a store that is down is a miss.
+ * A failed operation of a store. Callers of the provider never see this error, because a store that is down is a cache miss.
  *
  * @example
  * ```ts
@@ -85,25 +85,25 @@ export class TokenStore extends Context.Tag("@store-api/core/TokenStore")<TokenS
 export class TokenStoreError extends Schema.TaggedError<TokenStoreError>("@store-api/core/TokenStoreError")(
   "TokenStoreError",
   {
-    /** What was to be done. */
+    /** The operation. */
     operation: Schema.Literal("get", "put", "remove", "lease", "extend", "release"),
-    /** What went wrong, as a word of the store's client: `ECONNREFUSED`, `OOM`. No key, no entry, no address. */
+    /** The cause in one word, such as `ECONNREFUSED` or `OOM`. It contains no key, entry or address. */
     reason: Schema.String
   }
 ) {
   override get message(): string {
-    return `The token store could not do "${this.operation}" (${this.reason}): check that it runs and can be reached.`
+    return `The token store failed at "${this.operation}" (${this.reason}): check that it runs and is reachable.`
   }
 }
 
-/** An entry or the owner of a lease, until a moment of the monotonic clock, in milliseconds. */
+/** An entry or the owner of a lease. It expires at `until`, in milliseconds of the monotonic clock. */
 interface Kept {
   readonly value: string
   readonly until: number
 }
 
 /**
- * A store in the memory of this process: for tests, and for several providers of one process.
+ * Creates a store in memory, for tests and for several providers in one process.
  *
  * @example
  * ```ts
@@ -128,9 +128,9 @@ export const makeMemory: Effect.Effect<Service> = Effect.map(
     ): Effect.Effect<boolean> =>
       Effect.flatMap(monotonicMillis, (now) =>
         Ref.modify(memory, (all) => {
-          const living = new Map([...all].filter(([, { until }]) => now < until))
-          if (!isExpected(living.get(name)?.value)) return [false, living]
-          return [true, living.set(name, { value, until: now + Duration.toMillis(duration) })]
+          const valid = new Map([...all].filter(([, { until }]) => now < until))
+          if (!isExpected(valid.get(name)?.value)) return [false, valid]
+          return [true, valid.set(name, { value, until: now + Duration.toMillis(duration) })]
         }))
 
     const entryOf = (key: string) => `entry:${key}`
@@ -163,7 +163,7 @@ export const makeMemory: Effect.Effect<Service> = Effect.map(
 )
 
 /**
- * The store in memory as a layer.
+ * Provides the store in memory as a layer.
  *
  * @example
  * ```ts

@@ -1,5 +1,5 @@
 /**
- * OAuth 2.0 access tokens for the store API suite: one namespace a module.
+ * OAuth 2.0 access tokens for the store API. Exports one namespace per module.
  *
  * @since 0.1.0
  */

@@ -108,18 +108,18 @@ describe("AccessTokenProvider, what it measures", () => {
               ] as const
             )
           deepStrictEqual(Object.fromEntries(described), {
-            acquisitions: ["counts up", "Acquisitions that ended, by their outcome"],
+            acquisitions: ["counts up", "Acquisitions that have ended, by outcome"],
             acquisition_duration_seconds: [
               "0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 30 Infinity",
-              "How long acquisitions took, in seconds",
+              "Duration of acquisitions, in seconds",
               "s"
             ],
-            callers_joined: ["counts up", "Callers who waited for an acquisition that another had started"],
-            rejections: ["counts up", "Rejections of the token held, by what they did"],
+            callers_joined: ["counts up", "Callers that waited for an acquisition that another caller had started"],
+            rejections: ["counts up", "Rejections of the cached token, by outcome"],
             cooldowns: ["counts up", "Cooldowns after a failure, or after a renewal without progress"],
             expiry_timestamp_seconds: [
               "gauge",
-              "When the token held dies, in seconds since the epoch; 0 while none is held",
+              "When the cached token expires, in seconds since the epoch, or 0 without a token",
               "s"
             ]
           })

@@ -306,8 +306,11 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
           (current) => tokenState.land(policy, current, { acquisition, exit, now: now(), chance })
         )
         if (Option.isNone(landed)) return
-        yield* Deferred.done(acquisition.completion, landed.value.exit)
-        measure.landed(acquisition, landed.value)
+        // Measured first, so that callers find it measured. They are woken in any case.
+        yield* Effect.ensuring(
+          Effect.sync(() => measure.landed(acquisition, landed.value)),
+          Deferred.done(acquisition.completion, landed.value.exit)
+        )
         const isValid = tokenState.hasValidToken(yield* Ref.get(state), now())
         yield* report(acquisition, landed.value, isValid)
       })

@@ -60,13 +60,16 @@ export const explanations = {
   "export const neverFresh": "without bounds, nothing is within the window either",
   "for (let pause = firstPause": "a look at the very moment of the end finds the same",
   "const homeFolder": "only for a user without an entry in the user database",
+  "const idle: Activity": "what is neither Acquiring nor CoolingDown is idle",
   "if (!(socket instanceof Net.Socket))": "undici always gives a socket",
   "if (named.length === 0)": "a shortcut: without it each request is looked at, with the same result",
   "if (request.url.startsWith": "a shortcut: the lines below find the same",
   "if (yield* exists(file, Option.isSome))": "a shortcut: the exclusive creation below fails too",
   "maintNotifications: \"disabled\"": "only Redis Enterprise sends these notifications, and the tests use Redis",
+  "mustBeNew: false": "a caller of get has no token that is served when it starts to wait",
   "Predicate.isReadonlyRecord(error)": "a text among the causes has neither a code nor a message",
-  "Ref.modify(state, (now) => now.isOut": "what is missing counts as false"
+  "Ref.modify(state, (now) => now.isOut": "what is missing counts as false",
+  "state._tag !== \"Closed\" &&": "a provider is closed once"
 }
 
 const modules = {

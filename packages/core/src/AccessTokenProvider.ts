@@ -1,6 +1,6 @@
 /**
- * The service: a cache in front of a `TokenSource`. One token, one acquisition at a time, renewed before it expires, checked
- * against both clocks before each use.
+ * Caches one access token, renews it before it expires, and shares one acquisition among all callers. Checks the token against
+ * the wall clock and the monotonic clock before each use.
  *
  * @since 0.1.0
  */
@@ -24,15 +24,15 @@ import type { AccessToken } from "./AccessToken.js"
 import { ensureValid } from "./AccessToken.js"
 import { type AccessTokenError, type TokenExpiredError, TokenRequestError } from "./AccessTokenError.js"
 import * as flightRuntime from "./internal/flightRuntime.js"
-import { expiredError, halfOfRemaining, type Held, type Instant, isLive, sameValue } from "./internal/heldToken.js"
+import { expiredError, halfOfRemaining, type Held, type Instant, isValid, sameValue } from "./internal/heldToken.js"
 import * as measuring from "./internal/measure.js"
 import * as tokenPolicy from "./internal/tokenPolicy.js"
 import * as tokenState from "./internal/tokenState.js"
 import { TokenSource } from "./TokenSource.js"
 
 /**
- * What the provider does. Its effects can be run by any number of fibers at once, and interrupted at any moment: there is
- * one acquisition at a time, and no caller owns it.
+ * The functions of the provider. Any number of fibers may call them at the same time, and be interrupted: there is at most one
+ * acquisition, and interrupting a caller does not affect it.
  *
  * @see AccessTokenProvider
  *
@@ -41,26 +41,32 @@ import { TokenSource } from "./TokenSource.js"
  */
 export interface Service {
   /**
-   * A valid token, from the cache or freshly acquired (the specification, "Authentication": the client checks before it
-   * uses a token). Waits only when no token is held, or the one held is within `leeway` of its end. Fails with what the
-   * last acquisition failed with when there is no live token; during a cooldown at once, with `retryAt`.
+   * Returns a valid token, from the cache or newly acquired (the specification, "Authentication"). Waits only if no token is
+   * cached, or if the cached token expires within `leeway`. Without a valid token, fails with the error of the acquisition.
+   * During a cooldown it fails immediately, with the last error and its `retryAt`.
    */
   readonly get: Effect.Effect<AccessToken, AccessTokenError>
-  /** Looks and never acquires: none yet, the token, or, for one that is past its life, `TokenExpiredError`. */
+  /**
+   * Returns the cached token without sending a request. Fails with `TokenExpiredError` if it has expired. Returns none if
+   * there is no token.
+   */
   readonly current: Effect.Effect<Option.Option<AccessToken>, TokenExpiredError>
-  /** A new token now, whatever is held; joins an acquisition in flight, ends a cooldown. Fails if the acquisition does. */
+  /**
+   * Acquires a new token, even if a valid token is cached. Joins an acquisition in flight, and ends a cooldown. Fails with the
+   * error of the acquisition.
+   */
   readonly refresh: Effect.Effect<AccessToken, AccessTokenError>
   /**
-   * Drops a token that an API rejected, if it is still the one held (compared by value). Further rejections within an
-   * interval, from 1 to 60 seconds, do nothing. Sends nothing by itself.
+   * Removes a token that an API rejected, if it is still the cached one (compared by value). Sends no request. After a
+   * replacement, further rejections have no effect for an interval of 1 to 60 seconds.
    */
   readonly invalidate: (token: AccessToken) => Effect.Effect<void>
-  /** What the provider is doing, for a health check or a dashboard. No secrets; sends nothing. */
+  /** Returns the current status, for a health check or a dashboard. Contains no secret, and sends no request. */
   readonly status: Effect.Effect<ProviderStatus>
 }
 
 /**
- * What a provider is doing at a moment. It holds no secret.
+ * The status of a provider. It contains no secret.
  *
  * @example
  * ```ts
@@ -79,21 +85,21 @@ export interface Service {
  */
 export interface ProviderStatus {
   /**
-   * The state of the cached token: `Fresh`; `RefreshSoon`, less than `refreshAhead` left; `MustWait`, less than `leeway`
-   * left; `Expired`. `Empty` without a token, `Closed` when the layer's scope has ended.
+   * The state of the cached token: `Fresh`, `RefreshSoon` (less than `refreshAhead` left), `MustWait` (less than `leeway`
+   * left) or `Expired`. `Empty` without a token, and `Closed` after the scope of the layer has closed.
    */
   readonly state: "Empty" | "Fresh" | "RefreshSoon" | "MustWait" | "Expired" | "Closed"
-  /** The end of the held token's life, by the wall clock; none without one. */
+  /** When the cached token expires, by the wall clock. None without a token. */
   readonly expiresAt: Option.Option<DateTime.Utc>
   /** Whether an acquisition is in flight. */
   readonly acquiring: boolean
-  /** Until when `get` sends no request after a failure, and the tag of that failure; none when there is no cooldown. */
+  /** The end of the cooldown after a failure, and the tag of that failure. None without a cooldown. */
   readonly cooldown: Option.Option<{ readonly until: DateTime.Utc; readonly error: AccessTokenError["_tag"] }>
 }
 
 /**
- * The provider as a service: what an application asks for tokens. Calls of the store's APIs rather go through
- * `AuthorizedHttpClient`, which asks it by itself.
+ * The tag of the provider. Use it to read the token. To call the store's APIs, use `AuthorizedHttpClient`, which adds the
+ * token automatically.
  *
  * @example
  * ```ts
@@ -115,8 +121,8 @@ export class AccessTokenProvider
 {}
 
 /**
- * How early a token is renewed, and how long the cooldown after a failure is. Each option has a default; values out of
- * bounds are clamped.
+ * How early a token is renewed, and how long the cooldown after a failure is. Each option has a default. Values outside their
+ * limits are clamped.
  *
  * @see layer
  *
@@ -125,28 +131,27 @@ export class AccessTokenProvider
  */
 export interface Options {
   /**
-   * A background renewal starts when less than this is left of the token. Default 5 minutes, at most 25 % of the token's
-   * lifetime; each token draws a share between 80 % and 100 % of it, so that many processes do not renew at once.
+   * A background renewal starts when less than this is left of the token. Default 5 minutes, at most 25 % of the lifetime. The
+   * provider uses a random 80 % to 100 % of it for each token, so that many processes do not renew at the same time.
    */
   readonly refreshAhead?: Duration.DurationInput | undefined
-  /** Callers wait for the renewal when less than this is left. Default 30 seconds, at most 5 % of the token's lifetime. */
+  /** Callers wait for the renewal when less than this is left. Default 30 seconds, at most 5 % of the lifetime. */
   readonly leeway?: Duration.DurationInput | undefined
-  /** How long no request is sent after a failed acquisition. */
+  /** The time after a failed acquisition in which no request is sent. */
   readonly cooldown?: {
-    /** The first cooldown; it doubles with each further failure. Default 1 second, at least 100 milliseconds. */
+    /** The first cooldown, which doubles with each further failure. Default 1 second, at least 100 milliseconds. */
     readonly base?: Duration.DurationInput | undefined
     /**
-     * The longest cooldown. Default 60 seconds, at most 1 hour. While callers fail without a token it is 5 seconds, unless
-     * the base is longer, or the endpoint refused the credentials or limits the rate.
+     * The longest cooldown. Default 60 seconds, at most 1 hour. Without a valid token it is 5 seconds, unless `base` is longer,
+     * or the endpoint refused the credentials or limits the rate.
      */
     readonly max?: Duration.DurationInput | undefined
   } | undefined
 }
 
 /**
- * A provider over the `TokenSource` in the context, for as long as the scope is open; then it fails with
- * `TokenRequestError`, `Closed`. It sends nothing until it is asked, keeps the token in memory only, and runs no timer while
- * nobody waits.
+ * Creates a provider over the `TokenSource` in the context. It sends no request before the first call, keeps the token only in
+ * memory, and runs no timer while no caller waits. After the scope has closed, it fails with `TokenRequestError`, `Closed`.
  *
  * @example
  * ```ts
@@ -197,14 +202,14 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       const { window } = current
       const wall = clock.unsafeCurrentTimeMillis()
       return wall >= window.from && wall < window.until && clock.unsafeCurrentTimeNanos() < window.untilNanos
-        ? window.answer
+        ? window.result
         : getNotFresh
     })
 
-    const look = <A, E>(use: (current: tokenState.State, instant: Instant) => Effect.Effect<A, E>) =>
+    const withState = <A, E>(use: (current: tokenState.State, instant: Instant) => Effect.Effect<A, E>) =>
       Effect.flatMap(Ref.get(state), (current) => use(current, now()))
 
-    /** Neither an interruption nor the end of the scope separates the state that says "acquiring" from the acquisition. */
+    /** Uninterruptible: the state changes if and only if the acquisition starts. */
     const startOrJoin = (
       event: typeof tokenState.get | typeof tokenState.refresh
     ): Effect.Effect<AccessToken, AccessTokenError> =>
@@ -224,35 +229,35 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
     const getNotFresh = startOrJoin(tokenState.get)
 
     const serveOrWait = (outcome: tokenState.Serve | tokenState.Wait) =>
-      outcome._tag === "Serve" ? outcome.held.window.answer : wait(outcome)
+      outcome._tag === "Serve" ? outcome.held.window.result : wait(outcome)
 
     /**
-     * Waits for an acquisition. When a renewal fails or takes long, the caller gets the cached token while it is valid. A
-     * caller of `get` does not receive the failure of a renewal, which may have begun long ago, as in a process that was
-     * frozen: it starts an acquisition. A caller of `refresh` receives it while the token that was to be renewed is valid.
+     * Waits for an acquisition. If a renewal fails or takes long, the caller gets the cached token while it is valid. Without
+     * a valid token, the caller does not get the failure of a renewal, which may be old, as in a process that was frozen. It
+     * starts another acquisition instead.
      */
     const wait = (
       { acquisition, fallback }: tokenState.Wait
     ): Effect.Effect<AccessToken, AccessTokenError> =>
       Effect.flatMap(resultWithin(acquisition, fallback), (exit) =>
-        look((current, instant) => {
+        withState((current, instant) => {
           const isServed = (held: Held) => tokenState.isServed(current, held, instant)
           if (exit !== undefined && Exit.isSuccess(exit)) {
             const held = exit.value
-            return isLive(held, instant) ? held.window.answer : Effect.fail(expiredError(held, instant, "Elapsed"))
+            return isValid(held, instant) ? held.window.result : Effect.fail(expiredError(held, instant, "Elapsed"))
           }
           const served = Option.filter(fallback, isServed)
-          if (Option.isSome(served)) return served.value.window.answer
+          if (Option.isSome(served)) return served.value.window.result
           const mayFail = Option.isNone(acquisition.renewalOf) || isServed(acquisition.renewalOf.value)
           return exit !== undefined && mayFail ? Effect.failCause(exit.cause) : get
         }))
 
     /**
-     * The result of an acquisition, or `undefined` when waiting took half of what is left of the cached token. A caller
-     * without one gives up a renewal that hangs, to have the full time for an acquisition of its own.
+     * The result of an acquisition, or `undefined` after half of the remaining lifetime of the cached token. A caller without
+     * a valid token cancels a renewal that hangs, so that it has the full time for another acquisition.
      */
     const resultWithin = (acquisition: tokenState.Acquisition, fallback: Option.Option<Held>) =>
-      look((current, instant) => {
+      withState((current, instant) => {
         const completion = Effect.exit(Deferred.await(acquisition.completion))
         if (Option.isSome(fallback)) {
           return within(Duration.millis(halfOfRemaining(fallback.value, instant)), completion, Effect.void)
@@ -260,17 +265,17 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
         if (Option.isNone(acquisition.renewalOf)) return completion
         const { withToken, withoutToken } = longestWaitForRenewal
         const longest = tokenState.hasValidToken(current, instant) ? withToken : withoutToken
-        return within(longest, completion, Effect.zipRight(giveUp(acquisition), completion))
+        return within(longest, completion, Effect.zipRight(cancel(acquisition), completion))
       })
 
-    /** Interruptible, also for a caller who is not: a race waits until its loser has ended. */
+    /** Interruptible even in an uninterruptible caller, because a race waits until its loser has ended. */
     const within = <A, B>(duration: Duration.Duration, effect: Effect.Effect<A>, otherwise: Effect.Effect<B>) =>
       Effect.raceFirst(
         Effect.interruptible(effect),
         Effect.interruptible(Effect.zipRight(clock.sleep(duration), otherwise))
       )
 
-    /** An acquisition from its start to its end. Its time limit, a caller that gives it up, or the end of the scope ends it early. */
+    /** Runs an acquisition. The time limit, a caller that cancels it, or the closing scope can end it early. */
     const acquire = (acquisition: tokenState.Acquisition): Effect.Effect<void> =>
       Effect.suspend(() => source.acquire(acquisition.replacing)).pipe(
         Effect.withSpan("AccessTokenProvider.acquire", {
@@ -279,8 +284,8 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
         }),
         Effect.intoDeferred(acquisition.outcome),
         Effect.interruptible,
-        // In a fiber of its own: neither a source that computes for long holds up the caller that starts it, nor one that
-        // cannot be interrupted the time limit.
+        // A separate fiber, so that a CPU-bound source does not delay the caller that starts it, and an uninterruptible
+        // source does not delay the time limit.
         Effect.forkIn(acquisitions),
         Effect.flatMap((fiber) =>
           Deferred.await(acquisition.outcome).pipe(
@@ -291,8 +296,8 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
           )
         ),
         Effect.flatMap((exit) =>
-          // A value from a source that is not a token makes `land` throw: then that is the defect. When a logger throws,
-          // the acquisition has landed already, and the second `land` does nothing.
+          // `land` throws if the source returned something else than a token. If a logger throws, the acquisition has already
+          // landed, and the second `land` has no effect.
           Effect.catchAllDefect(land(acquisition, exit), (defect) => land(acquisition, Exit.die(defect)))
         ),
         Effect.uninterruptible
@@ -306,7 +311,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
           (current) => tokenState.land(policy, current, { acquisition, exit, now: now(), chance })
         )
         if (Option.isNone(landed)) return
-        // Measured first, so that callers find it measured. They are woken in any case.
+        // Updates the metrics first, so that callers see them updated. Completes the callers even if that throws.
         yield* Effect.ensuring(
           Effect.sync(() => measure.landed(acquisition, landed.value)),
           Deferred.done(acquisition.completion, landed.value.exit)
@@ -317,10 +322,10 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
 
     return AccessTokenProvider.of({
       get,
-      current: look((current, instant) => {
+      current: withState((current, instant) => {
         if (Option.isNone(current.held)) return Effect.succeedNone
         const held = current.held.value
-        if (isLive(held, instant)) return Effect.succeedSome(held.token)
+        if (isValid(held, instant)) return Effect.succeedSome(held.token)
         const retryAt = Option.map(tokenState.cooldown(current, instant), ({ until }) => until)
         return Effect.fail(expiredError(held, instant, "Elapsed", retryAt))
       }),
@@ -335,22 +340,22 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
     })
   })
 
-/** A source that does not end does not block the provider. */
+/** The time limit of an acquisition, in case its source never ends. */
 const longestAcquisition = Duration.minutes(2)
 
 const timeoutError = new TokenRequestError({ reason: "Timeout", attempts: 0 })
 
-const giveUp = ({ outcome }: tokenState.Acquisition) => Deferred.fail(outcome, timeoutError)
+const cancel = ({ outcome }: tokenState.Acquisition) => Deferred.fail(outcome, timeoutError)
 
-/** As long as the endpoint takes by default: an acquisition with a valid token, one attempt without. */
+/** The default time of `TokenEndpoint` for an acquisition (with a valid token) and for one attempt (without). */
 const longestWaitForRenewal = { withToken: Duration.seconds(30), withoutToken: Duration.seconds(10) }
 
-/** How long the end of the scope waits for the finalizers of an acquisition, such as the release of a lease. */
+/** How long closing the scope waits for the finalizers of an acquisition, such as the release of a lease. */
 const longestClosing = Duration.seconds(10)
 
 /**
- * The provider as a layer, over the `TokenSource` in the context. It cannot fail: durations are put within their bounds.
- * Each call of `layer` makes another cache and another token: bind the result to a constant.
+ * Provides the provider over the `TokenSource` in the context. Bind the result to a constant: each call of `layer` creates
+ * another cache with its own token. Cannot fail, because durations outside their limits are clamped.
  *
  * @example
  * ```ts
@@ -375,8 +380,8 @@ export const layer = (options: Options = {}): Layer.Layer<AccessTokenProvider, n
   Layer.scoped(AccessTokenProvider, make(options))
 
 /**
- * `layer`, its options read from the configuration, each alone or all of them. Fails with Effect's `ConfigError` while it
- * is built, when one is missing or cannot be read.
+ * Like `layer`, with options from the configuration: one `Config` for all options, or one for each. Fails with Effect's
+ * `ConfigError` when a variable is missing or unreadable.
  *
  * @example
  * ```ts
@@ -397,8 +402,8 @@ export const layerConfig = (
   Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
 
 /**
- * A provider for tests: a fixed token, or an effect that is run at each `get` and `refresh`. It asks no source and keeps
- * nothing but the last token, for `current`, `invalidate` and `status`.
+ * Provides a provider for tests with a fixed token, or with an effect that runs at each `get` and `refresh`. It uses no source
+ * and stores only the last token, for `current`, `invalidate` and `status`.
  *
  * @example
  * ```ts
@@ -446,7 +451,7 @@ export const layerTest = (
     })
   )
 
-/** Callers never see the failure of a renewal, so it is logged. The failure of any other acquisition is its callers'. */
+/** Logs the failure of a renewal, because callers never see it. Any other failure is returned to the callers. */
 const report = (
   { renewalOf }: tokenState.Acquisition,
   { exit }: tokenState.Landed,
@@ -464,8 +469,8 @@ const report = (
         Effect.annotateLogs({
           expiresAt: DateTime.formatIso(token.expiresAt),
           ...Option.match(Cause.failureOption(exit.cause), {
-            // The message of a defect comes from the source and may hold anything.
-            onNone: () => ({ error: "Defect", reason: "the TokenSource died" }),
+            // The message of a defect comes from the source and may contain anything.
+            onNone: () => ({ error: "Defect", reason: "the TokenSource failed with a defect" }),
             onSome: (error) => ({ error: error._tag, reason: error.message })
           })
         })

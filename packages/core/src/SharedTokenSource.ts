@@ -15,7 +15,7 @@ import type { AccessToken } from "./AccessToken.js"
 import type { ConfigurationError, CredentialsError } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
 import { baseUrl, withoutTrailingSlash } from "./internal/baseUrl.js"
-import { diesLater, sameValue } from "./internal/heldToken.js"
+import { expiresLater, sameValue } from "./internal/heldToken.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 import * as reliableStore from "./internal/reliableStore.js"
 import * as seals from "./internal/seal.js"
@@ -153,7 +153,7 @@ export const make = (
           yield* store.remove(key, entry.value)
           return Option.none()
         }
-        return Option.filter(found, (token) => diesLater(token, replacing.value))
+        return Option.filter(found, (token) => expiresLater(token, replacing.value))
       }).pipe(Effect.tap((found) => Effect.when(Metric.increment(storeHits), () => Option.isSome(found))))
 
       /**

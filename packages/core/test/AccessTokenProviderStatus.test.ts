@@ -242,7 +242,7 @@ describe("AccessTokenProvider, what it shows", () => {
                 reason: `${down.message} Retry after 2026-01-15T00:57:00.750Z.`
               }
             ],
-            ["WARN", [failed], { ...at, error: "Defect", reason: "the TokenSource died" }]
+            ["WARN", [failed], { ...at, error: "Defect", reason: "the TokenSource failed with a defect" }]
           ])
         })).pipe(Effect.provide(layer))
     })

@@ -7,14 +7,13 @@ import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 
-/** Starts an effect at once, in a fiber of its own. `caller`: the fiber refs of the fiber that wants it. */
+/** Starts an effect in a new fiber. `caller` are the fiber refs of the fiber that starts it. */
 export type Launch = (effect: Effect.Effect<void>, caller: FiberRefs.FiberRefs) => void
 
 /**
- * Starts effects in the runtime of the layer that is being built and in the given scope: whoever starts one may be
- * interrupted, or end, and it goes on. `forkIn` would do that too, but would carry the caller's log annotations, spans and
- * uninterruptibility along. From the caller come only the loggers, the minimum log level and the tracer, which users
- * merge beside our layer rather than below it.
+ * Starts effects in the runtime of the layer that is being built, and in the given scope. They continue when their caller is
+ * interrupted. `forkIn` would also inherit the caller's log annotations, spans and uninterruptibility. These effects inherit
+ * only the loggers, the minimum log level and the tracer, which users often provide beside our layer and not below it.
  */
 export const make = (scope: Scope.Scope): Effect.Effect<Launch> =>
   Effect.map(Effect.runtime(), (runtime) => (effect, caller) => {

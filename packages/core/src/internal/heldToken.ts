@@ -1,6 +1,4 @@
-/**
- * A token in the provider's hands, and what both clocks say of it.
- */
+/** A cached token, and its expiry by both clocks. */
 import * as DateTime from "effect/DateTime"
 import * as Equal from "effect/Equal"
 import * as Exit from "effect/Exit"
@@ -10,40 +8,40 @@ import type { AccessToken } from "../AccessToken.js"
 import { TokenExpiredError } from "../AccessTokenError.js"
 import * as tokenPolicy from "./tokenPolicy.js"
 
-/** A reading of both clocks in milliseconds: the wall clock since the epoch, the monotonic one since whenever. */
+/** Both clocks in milliseconds: the wall clock since the epoch, the monotonic clock since an arbitrary time. */
 export interface Instant {
   readonly wall: number
   readonly monotonic: number
 }
 
-/** When the cached path may answer: all that it compares, and its answer, made once. */
+/** The times between which `get` returns the token at once, and the result, which is created in advance. */
 export interface FreshWindow {
   readonly from: number
   readonly until: number
   readonly untilNanos: bigint
-  readonly answer: Exit.Exit<AccessToken>
+  readonly result: Exit.Exit<AccessToken>
 }
 
-/** A token and the moment it expires by the monotonic clock. */
+/** A token, and when it expires by the monotonic clock. */
 export interface Held {
   readonly token: AccessToken
   readonly margins: tokenPolicy.Margins
-  readonly diesAt: number
+  readonly expiresAtMonotonic: number
   readonly window: FreshWindow
 }
 
-/** Of no token: no clock reads within it, so its answer is never given. */
+/** A window that contains no time, so that its result is never used. */
 export const neverFresh: FreshWindow = {
   from: Infinity,
   until: 0,
   untilNanos: 0n,
-  answer: Exit.interrupt(FiberId.none)
+  result: Exit.interrupt(FiberId.none)
 }
 
 /**
- * A received token. By the monotonic clock it lives as long as the wall clock, read before the request and now, gives it,
- * never longer than its whole life from now, and no longer than before if it is the last one again: whichever way the wall
- * clock jumped meanwhile, it dies too early, not too late.
+ * Creates the cached token. Its expiry by the monotonic clock is the earliest of: that by the wall clock when the request was
+ * sent, that by the wall clock now, its whole lifetime from now, and its former expiry if it is the same token again. Whichever
+ * way the wall clock jumped during the request, the token expires too early rather than too late.
  */
 export const hold = (
   policy: tokenPolicy.TokenPolicy,
@@ -57,29 +55,29 @@ export const hold = (
   const life = expiresAt - token.acquiredAt.epochMillis
   const margins = tokenPolicy.margins(policy, life, chance)
   const margin = Math.max(margins.refreshAhead, margins.leeway)
-  const diesAt = Math.min(
+  const expiresAtMonotonic = Math.min(
     startedAt.monotonic + (expiresAt - startedAt.wall),
     now.monotonic + (expiresAt - now.wall),
     now.monotonic + life,
     ...Option.toArray(last)
-      .filter((last) => sameValue(last.token, token) && !diesLater(token, last.token))
-      .map((last) => last.diesAt)
+      .filter((last) => sameValue(last.token, token) && !expiresLater(token, last.token))
+      .map((last) => last.expiresAtMonotonic)
   )
   return {
     token,
     margins,
-    diesAt,
+    expiresAtMonotonic,
     window: {
       from: token.acquiredAt.epochMillis - tokenPolicy.clockTolerance,
       until: expiresAt - margin,
-      untilNanos: BigInt(Math.floor((diesAt - margin) * 1e6)),
-      answer: Exit.succeed(token)
+      untilNanos: BigInt(Math.floor((expiresAtMonotonic - margin) * 1e6)),
+      result: Exit.succeed(token)
     }
   }
 }
 
-const remaining = ({ diesAt, token }: Held, now: Instant): number =>
-  Math.min(token.expiresAt.epochMillis - now.wall, diesAt - now.monotonic)
+const remaining = ({ expiresAtMonotonic, token }: Held, now: Instant): number =>
+  Math.min(token.expiresAt.epochMillis - now.wall, expiresAtMonotonic - now.monotonic)
 
 /** The state of a token by both clocks. */
 export const stateOf = (held: Held, now: Instant): tokenPolicy.TokenState =>
@@ -87,13 +85,13 @@ export const stateOf = (held: Held, now: Instant): tokenPolicy.TokenState =>
     ? "Expired"
     : tokenPolicy.stateOf(held.margins, remaining(held, now))
 
-export const isLive = (held: Held, now: Instant): boolean => stateOf(held, now) !== "Expired"
+export const isValid = (held: Held, now: Instant): boolean => stateOf(held, now) !== "Expired"
 
-/** Half of what is left of a token, at most 20 s, in whole milliseconds: no caller waits longer for its renewal. */
+/** Half of the remaining lifetime, at most 20 s, in whole milliseconds: the longest wait for a renewal. */
 export const halfOfRemaining = (held: Held, now: Instant): number =>
   Math.min(Math.floor(remaining(held, now) / 2), 20_000)
 
-/** The error of a token that one of the clocks says has expired. `elapsed`: the reason, unless the wall clock moved back. */
+/** The error of an expired token. `elapsed` is the reason, unless the wall clock moved back. */
 export const expiredError = (
   { token }: Held,
   now: Instant,
@@ -111,4 +109,5 @@ export const expiredError = (
 
 export const sameValue = (a: AccessToken, b: AccessToken): boolean => Equal.equals(a.value, b.value)
 
-export const diesLater = (a: AccessToken, b: AccessToken): boolean => a.expiresAt.epochMillis > b.expiresAt.epochMillis
+export const expiresLater = (a: AccessToken, b: AccessToken): boolean =>
+  a.expiresAt.epochMillis > b.expiresAt.epochMillis

@@ -22,15 +22,14 @@ const outcomes: ReadonlyArray<Outcome> = [
 ]
 
 /**
- * Updates the metrics with the labels of the fiber that runs this, which builds the layer; those of a caller would part
- * one provider's counts. All series are there from the beginning: a first failure is a step from 0, which `increase` of
- * Prometheus sees, and not a series' first value.
+ * Updates the metrics with the labels of the fiber that builds the layer. With the labels of callers, the counts of one provider
+ * would be split. Creates all series with 0, because `increase` of Prometheus does not count the first value of a series.
  */
 export const make = (now: () => Instant) =>
   Effect.map(FiberRef.get(FiberRef.currentMetricLabels), (labels) => {
     const count = (counter: Metric.Metric.Counter<number>, key: string, value: string, by = 1) =>
       Metric.tagged(counter, key, value).unsafeUpdate(by, labels)
-    /** No token is cached any more. */
+    /** There is no cached token. */
     const forget = () => metrics.expiry.unsafeUpdate(0, labels)
 
     for (const outcome of outcomes) count(metrics.acquisitions, "outcome", outcome, 0)
@@ -48,7 +47,7 @@ export const make = (now: () => Instant) =>
         if (Option.isSome(cooldown)) count(metrics.cooldowns, "cause", cooldown.value)
         if (Exit.isSuccess(exit)) metrics.expiry.unsafeUpdate(exit.value.token.expiresAt.epochMillis / 1000, labels)
       },
-      /** A caller waits for an acquisition that another caller started. */
+      /** A caller joins an acquisition that another caller started. */
       joined: () => metrics.callersJoined.unsafeUpdate(1, labels),
       rejected: (outcome: "Dropped" | "Kept") => {
         count(metrics.rejections, "outcome", outcome)

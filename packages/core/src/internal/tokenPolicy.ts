@@ -1,12 +1,12 @@
 /**
- * The arithmetic of renewals and cooldowns: pure functions of milliseconds, without a clock and without chance of their own.
- * `chance` is a number from 0 (inclusive) to 1 (exclusive).
+ * The arithmetic of expiry, renewals and cooldowns: pure functions of milliseconds. The parameter `chance` is a random number
+ * from 0 (inclusive) to 1 (exclusive).
  */
 import type * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Option from "effect/Option"
 
-/** The options of the provider in whole milliseconds, within their bounds. */
+/** The options of the provider in whole milliseconds, within their limits. */
 export interface TokenPolicy {
   readonly refreshAhead: number
   readonly leeway: number
@@ -17,10 +17,10 @@ export interface TokenPolicy {
 /** The longest lifetime of a token (the specification, "Limits"). */
 export const maxLife = 60 * 60_000
 
-/** Of a token with this `expires_in` in seconds. Zero or less: it was dead on arrival. */
+/** The lifetime for an `expires_in` in seconds. Zero or less means that the token has already expired. */
 export const lifeOf = (expiresIn: number): number => Math.min(Math.floor(expiresIn) * 1000, maxLife)
 
-/** How far the wall clock may stand before `acquiredAt` until the age of the token counts as unknown. */
+/** If the wall clock is further before `acquiredAt` than this, the age of the token is unknown. */
 export const clockTolerance = 1000
 
 /** Why a token has expired by the wall clock, or none while it is valid. */
@@ -32,22 +32,22 @@ export const expiredReason = (
   return now < acquiredAt.epochMillis - clockTolerance ? Option.some("ClockMovedBack") : Option.none()
 }
 
-/** The longest wait that a `Retry-After` (RFC 9110 §10.2.3) may ask for. */
+/** The limit of a `Retry-After` (RFC 9110 §10.2.3). */
 export const maxRetryAfter = 60 * 60_000
 
-/** While a token is valid, no renewal starts within this time after it arrived, however short its life is. */
+/** The shortest time between a new token and its renewal, for tokens with a very short lifetime. */
 export const minRenewalInterval = 1000
 
-/** Without any pause, callers that fail would make a loop of requests. */
+/** Without a minimum, failing callers could loop requests. */
 const shortestPause = 100
 
-/** While callers fail without a token, no pause is longer: the end of an outage reaches them soon. */
+/** The longest cooldown without a valid token, so that callers soon notice the end of an outage. */
 const maxPauseOfFailingCallers = 5000
 
 const shortestRejectionInterval = 1000
 const longestRejectionInterval = 60_000
 
-/** Adds the defaults, and clamps what is out of bounds. */
+/** Adds the defaults, and clamps values outside their limits. */
 export const make = (options: {
   readonly refreshAhead?: Duration.DurationInput | undefined
   readonly leeway?: Duration.DurationInput | undefined
@@ -67,19 +67,19 @@ export const make = (options: {
 
 const within = (least: number, value: number, most: number): number => Math.min(Math.max(least, value), most)
 
-/** Rounded up: never less than Retry-After, and whole milliseconds, as the wall clock counts. */
+/** Whole milliseconds, as the wall clock counts. */
 const wholeMillis = (duration: Duration.DurationInput): number => Math.ceil(Duration.toMillis(duration))
 
-/** The state of a cached token by what is left of it (the specification, "States and transitions"). */
+/** The state of a cached token by its remaining lifetime (the specification, "States and transitions"). */
 export type TokenState = "Fresh" | "RefreshSoon" | "MustWait" | "Expired"
 
-/** Fractions of a token's own lifetime. A renewal starts, or callers wait, when less is left. */
+/** When less than `refreshAhead` is left, a renewal starts. When less than `leeway` is left, callers wait. */
 export interface Margins {
   readonly refreshAhead: number
   readonly leeway: number
 }
 
-/** `refreshAhead`, at most 25 % of the lifetime, of which `chance` takes 80 % to 100 %; `leeway`, at most 5 %. */
+/** `refreshAhead` is at most 25 % of the lifetime, times 80 % to 100 % by `chance`. `leeway` is at most 5 %. */
 export const margins = (policy: TokenPolicy, life: number, chance: number): Margins => ({
   refreshAhead: Math.min(policy.refreshAhead, life * 0.25) * (0.8 + 0.2 * chance),
   leeway: Math.min(policy.leeway, life * 0.05)
@@ -91,7 +91,7 @@ export const stateOf = (margins: Margins, remaining: number): TokenState => {
   return remaining < margins.refreshAhead ? "RefreshSoon" : "Fresh"
 }
 
-/** The length of a cooldown: doubled with each one in a row, at most `cooldownMax`, and 75 % to 100 % of that by `chance`. */
+/** The length of a cooldown: doubles with each failure in a row up to `cooldownMax`, times 75 % to 100 % by `chance`. */
 export const pause = (
   { cooldownBase, cooldownMax }: Pick<TokenPolicy, "cooldownBase" | "cooldownMax">,
   inARow: number,
@@ -99,14 +99,14 @@ export const pause = (
 ): number => Math.ceil(Math.min(cooldownBase * 2 ** Math.min(inARow - 1, 30), cooldownMax) * (0.75 + 0.25 * chance))
 
 /**
- * The lengths of the cooldown after a failure: `holding` while a valid token is cached, `failing` while callers fail without
- * one. The latter is at most 5 seconds, or `cooldownBase` if that is longer, unless the endpoint `refused` the request.
- * `retryAfter` lengthens both, up to an hour.
+ * The lengths of the cooldown after a failure: `holding` with a valid token, and `failing` without one. The latter is at most
+ * 5 seconds, or `cooldownBase` if that is longer, unless the endpoint `refused` the request. `retryAfter` lengthens both, up to
+ * an hour.
  */
 export const pauses = (
   policy: TokenPolicy,
   { chance, failures, refused, retryAfter }: {
-    /** The number of failures in a row, this one included: from 1. */
+    /** The number of failures in a row, including this one. */
     readonly failures: number
     readonly refused: boolean
     readonly retryAfter: number
@@ -123,8 +123,8 @@ export const pauses = (
 }
 
 /**
- * How long after an acquisition caused by a rejection further rejections have no effect: 1 second after a minute without a
- * rejection, otherwise twice the `previous` interval, up to a minute.
+ * The time after an acquisition caused by a rejection in which further rejections have no effect: 1 second if there was no
+ * rejection for a minute, otherwise twice the `previous` interval, up to a minute.
  */
 export const rejectionInterval = (previous: number, sinceLast: number): number =>
   sinceLast >= longestRejectionInterval

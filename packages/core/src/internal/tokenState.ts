@@ -13,13 +13,13 @@ import * as Option from "effect/Option"
 import type { AccessToken } from "../AccessToken.js"
 import { type AccessTokenError, TokenRequestError, withRetryAt } from "../AccessTokenError.js"
 import {
-  diesLater,
   expiredError,
+  expiresLater,
   type FreshWindow,
   type Held,
   hold,
   type Instant,
-  isLive,
+  isValid,
   neverFresh,
   sameValue,
   stateOf
@@ -33,15 +33,15 @@ export interface Acquisition {
   readonly startedAt: Instant
   /** The cached token, if it was valid and a `get` started this acquisition to renew it. */
   readonly renewalOf: Option.Option<Held>
-  /** Completed by the source, or by what gives it up: the first one counts. */
+  /** The result of the source, or the error of the time limit or of a caller that cancelled it. The first one counts. */
   readonly outcome: Deferred.Deferred<AccessToken, AccessTokenError>
-  /** What callers wait for: completed when the state has changed. */
+  /** The result for callers. Completed after the state has changed. */
   readonly completion: Deferred.Deferred<Held, AccessTokenError>
 }
 
 /**
- * No request is sent until one of the clocks says that so many milliseconds have passed: `holding` with a valid token,
- * `failing` without. Without an error, no acquisition failed.
+ * The time in which no request is sent, in milliseconds by the clock that advanced further: `holding` with a valid token,
+ * `failing` without one. There is no error if no acquisition failed.
  */
 interface Cooldown {
   readonly _tag: "Cooldown"
@@ -55,9 +55,9 @@ interface Closed {
   readonly _tag: "Closed"
 }
 
-/** Moments are of the monotonic clock. */
+/** Times are those of the monotonic clock. */
 export interface State {
-  /** That of the cached token. */
+  /** The window of the cached token, for the hot path. */
   readonly window: FreshWindow
   /** The cached token. */
   readonly held: Option.Option<Held>
@@ -66,11 +66,10 @@ export interface State {
   readonly activity: Acquisition | Cooldown | Closed
   /** Failures in a row. */
   readonly failures: number
-  /** Renewals in a row that brought no progress. */
-  readonly stalls: number
+  readonly renewalsWithoutProgress: number
   readonly rejectedAt: number
   readonly rejectionInterval: number
-  /** Until then, a rejection has no effect. */
+  /** A rejection before this time has no effect. */
   readonly keepUntil: number
 }
 
@@ -79,14 +78,14 @@ export interface Serve {
   readonly held: Held
 }
 
-/** `fallback`: the valid token to serve if waiting takes long or fails. A caller of `refresh` has none. */
+/** `fallback` is the valid token to return if waiting takes long or fails. A caller of `refresh` has none. */
 export interface Wait {
   readonly _tag: "Wait"
   readonly acquisition: Acquisition
   readonly fallback: Option.Option<Held>
 }
 
-/** Start the acquisition, and then do what callers who find it in flight do. */
+/** The caller starts the acquisition, and then acts like callers that find it in flight. */
 export interface Start {
   readonly _tag: "Start"
   readonly acquisition: Acquisition
@@ -98,7 +97,7 @@ export interface Fail {
   readonly error: AccessTokenError
 }
 
-/** What a caller does, by the events `get` and `refresh`. */
+/** What a caller of `get` or `refresh` does. */
 export type Outcome = Serve | Wait | Start | Fail
 
 /** The result of an acquisition. */
@@ -123,7 +122,7 @@ export const initial: State = {
   rejected: Option.none(),
   activity: noCooldown,
   failures: 0,
-  stalls: 0,
+  renewalsWithoutProgress: 0,
   rejectedAt: -Infinity,
   rejectionInterval: 0,
   keepUntil: -Infinity
@@ -136,7 +135,7 @@ const failClosed: Fail = { _tag: "Fail", error: closedError }
 /** A caller wants a valid token. */
 export const get = (state: State, now: Instant): Transition<Outcome> => {
   const { activity, held } = state
-  if (Option.isSome(held) && isLive(held.value, now)) return getWithToken(state, held.value, now)
+  if (Option.isSome(held) && isValid(held.value, now)) return getWithToken(state, held.value, now)
   if (activity._tag === "Closed") return [failClosed, state]
   if (activity._tag === "Acquisition") return [waitFor(activity), state]
   const current = cooldown(state, now)
@@ -163,7 +162,7 @@ export const refresh = (state: State, now: Instant): Transition<Wait | Start | F
   if (state.activity._tag === "Closed") return [failClosed, state]
   return state.activity._tag === "Acquisition"
     ? [waitFor(state.activity), state]
-    : start({ ...state, failures: 0, stalls: 0 }, now, Option.none(), waitFor)
+    : start({ ...state, failures: 0, renewalsWithoutProgress: 0 }, now, Option.none(), waitFor)
 }
 
 /**
@@ -189,7 +188,7 @@ export const reject = (
   }]
 }
 
-/** An acquisition ended. Returns `None` if it is not in flight, because the provider was closed. */
+/** An acquisition has ended. Returns none if it is not in flight, because the provider was closed. */
 export const land = (
   policy: tokenPolicy.TokenPolicy,
   before: State,
@@ -208,13 +207,13 @@ export const land = (
   if (Exit.isFailure(exit)) return failed(policy, state, ended, exit.cause)
   const last = lastHeld(state)
   const held = hold(policy, exit.value, acquisition.startedAt, now, chance, last)
-  if (!isLive(held, now)) return failed(policy, state, ended, Cause.fail(expiredError(held, now, "DeadOnArrival")))
+  if (!isValid(held, now)) return failed(policy, state, ended, Cause.fail(expiredError(held, now, "DeadOnArrival")))
   const progress = !Option.exists(
     last,
-    (last) => isLive(last, now) && (sameValue(last.token, exit.value) || !diesLater(exit.value, last.token))
+    (last) => isValid(last, now) && (sameValue(last.token, exit.value) || !expiresLater(exit.value, last.token))
   )
-  const stalls = progress ? 0 : state.stalls + 1
-  const pause = progress ? tokenPolicy.minRenewalInterval : tokenPolicy.pause(policy, stalls, chance)
+  const renewalsWithoutProgress = progress ? 0 : state.renewalsWithoutProgress + 1
+  const pause = progress ? tokenPolicy.minRenewalInterval : tokenPolicy.pause(policy, renewalsWithoutProgress, chance)
   return [
     Option.some({ exit: Exit.succeed(held), cooldown: progress ? Option.none() : Option.some("NoProgress") }),
     {
@@ -224,12 +223,12 @@ export const land = (
       rejected: Option.none(),
       activity: { ...noCooldown, since: now, holding: pause },
       failures: 0,
-      stalls
+      renewalsWithoutProgress
     }
   ]
 }
 
-/** The layer's scope ends. Returns the acquisition in flight. */
+/** The scope closes. Returns the acquisition in flight. */
 export const close = ({ activity }: State): Transition<Option.Option<Acquisition>> => [
   activity._tag === "Acquisition" ? Option.some(activity) : Option.none(),
   { ...initial, activity: { _tag: "Closed" } }
@@ -265,8 +264,8 @@ const waitFor = (acquisition: Acquisition, fallback: Option.Option<Held> = Optio
 const lastHeld = ({ held, rejected }: State): Option.Option<Held> => Option.orElse(held, () => rejected)
 
 /**
- * A failure is kept only as the reason for a cooldown. When a renewal fails, only the endpoint's own `Retry-After` delays
- * callers without a valid token: the failure may be old, as in a process that was frozen.
+ * Starts a cooldown. After a failed renewal, only `Retry-After` delays callers without a valid token, because the failure may
+ * be old, as in a process that was frozen.
  */
 const failed = (
   policy: tokenPolicy.TokenPolicy,
@@ -274,7 +273,7 @@ const failed = (
   { acquisition, chance, now }: { readonly acquisition: Acquisition; readonly chance: number; readonly now: Instant },
   cause: Cause.Cause<AccessTokenError>
 ): Transition<Option.Option<Landed>> => {
-  // A source that interrupted itself failed.
+  // A source that interrupts itself has failed.
   const failure = Cause.isInterruptedOnly(cause)
     ? Option.some(sourceFault("SOURCE_INTERRUPTED"))
     : Cause.failureOption(cause)
@@ -295,7 +294,7 @@ const failed = (
   }]
 }
 
-/** The endpoint, or an API in its place, rejected the credentials, or limits the rate: asking again soon does not help. */
+/** The endpoint, or an API at its URL, refused the credentials, or limits the rate. Another attempt soon does not help. */
 const isRefusal = (error: AccessTokenError): boolean =>
   error._tag === "TokenRefusedError" &&
   (error.reason === "InvalidClient" || error.reason === "RateLimited" || error.status === 401)
@@ -303,23 +302,23 @@ const isRefusal = (error: AccessTokenError): boolean =>
 const sourceFault = (code: string) =>
   new TokenRequestError({ reason: "Transport", attempts: 0, code: Option.some(code) })
 
-/** By the clock on which more time has passed. The monotonic clock may stop while the machine sleeps. */
+/** By the clock that advanced further, because the monotonic clock may stop while the machine sleeps. */
 const elapsed = (since: Instant, now: Instant): number =>
   Math.max(now.wall - since.wall, now.monotonic - since.monotonic)
 
 export const hasValidToken = ({ held }: State, now: Instant): boolean =>
-  Option.exists(held, (held) => isLive(held, now))
+  Option.exists(held, (held) => isValid(held, now))
 
-/** Whether a token is still the cached one, and valid. */
+/** Whether this token is still cached, and valid. */
 export const isServed = ({ held }: State, { token }: Held, now: Instant): boolean =>
-  Option.exists(held, (held) => sameValue(held.token, token) && isLive(held, now))
+  Option.exists(held, (held) => sameValue(held.token, token) && isValid(held, now))
 
 export const tokenStateOf = ({ activity, held }: State, now: Instant): "Empty" | tokenPolicy.TokenState | "Closed" =>
   activity._tag === "Closed"
     ? "Closed"
     : Option.match(held, { onNone: () => "Empty", onSome: (held) => stateOf(held, now) })
 
-/** Until when no request is sent after a failure, by the current wall clock, and that failure. */
+/** The end of the cooldown after a failure, by the current wall clock, and that failure. */
 export const cooldown = (state: State, now: Instant) => {
   if (state.activity._tag !== "Cooldown") return Option.none()
   const { error, failing, holding, since } = state.activity

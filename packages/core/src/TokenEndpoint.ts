@@ -1,5 +1,5 @@
 /**
- * `TokenSource` over HTTP: the specification's POST, retried within a deadline, and nothing remembered.
+ * Acquires tokens over HTTP: a `TokenSource` that sends the POST of the specification, with retries within a deadline.
  *
  * @since 0.1.0
  */
@@ -40,7 +40,7 @@ import * as TokenResponse from "./TokenResponse.js"
 import * as TokenSource from "./TokenSource.js"
 
 /**
- * Where the endpoint is, who asks, and for how long. Only `authUrl` and `credentials` have to be given.
+ * The endpoint, the credentials and the time limits. Required: `authUrl` and `credentials`.
  *
  * @see layer
  *
@@ -54,36 +54,36 @@ export interface Options {
    */
   readonly authUrl: string | URL
   /**
-   * `ClientCredentials.make` or `fromConfig`, or any effect that yields checked credentials. It is run at each acquisition,
-   * so that a secret can change without a restart. When the endpoint rejects the credentials, it is run once more, and
-   * changed credentials are tried once.
+   * `ClientCredentials.make`, `fromConfig`, or another effect that returns checked credentials. It runs at each acquisition, so
+   * a new secret needs no restart. If the endpoint refuses the credentials, it runs once more, and changed credentials are
+   * tried once.
    */
   readonly credentials: Effect.Effect<ClientCredentials, CredentialsError>
   /** Whether the credentials may go to any host over http. Default `false`: https, or http on this machine. */
   readonly allowInsecure?: boolean | undefined
-  /** How long one request and its answer may take, more than zero. Default 10 seconds. */
+  /** The time limit of one request and its response, more than zero. Default 10 seconds. */
   readonly attemptTimeout?: Duration.DurationInput | undefined
-  /** How long reading the credentials, all attempts and the pauses between them may take, more than zero. Default 30 seconds. */
+  /** The time limit for the credentials, all attempts and the delays between them, more than zero. Default 30 seconds. */
   readonly deadline?: Duration.DurationInput | undefined
-  /** The longest answer that is read, in whole bytes, at least 1. Default 65 536 (64 KiB). */
+  /** The largest response in bytes, at least 1. Default 65 536 (64 KiB). */
   readonly maxResponseBytes?: number | undefined
 }
 
-/** Attempts beyond the first, and the pauses before them: doubling, jittered by 0.75 to 1. In milliseconds. */
+/** The attempts after the first, and the delays before them in milliseconds: doubling, times 75 % to 100 %. */
 const maxRetries = 5
-const pauses = { cooldownBase: 200, cooldownMax: 1000 }
+const retryDelays = { cooldownBase: 200, cooldownMax: 1000 }
 
-/** How long reading changed credentials may take, after the endpoint rejected the first ones. */
-const longestReading = 10_000
+/** The time limit for reading the credentials again, after the endpoint refused the first ones. In milliseconds. */
+const longestRead = 10_000
 
 const path = "/v1/oauth/accesstoken"
 
 /**
- * The source itself: `acquire` sends the specification's POST ("Endpoints") and keeps nothing. Within the deadline it is
- * retried at most 5 times, after 200 ms doubling to 1 s (75 % to 100 % of that), or what `Retry-After` asks for: on
- * transport errors, timeouts, 408, 5xx, and 429 with a `Retry-After`. A redirect is refused, since credentials follow none.
+ * Creates the source. `acquire` sends the POST of the specification ("Endpoints") and caches nothing. It retries transport
+ * errors, timeouts, 408, 5xx, and 429 with a `Retry-After`: at most 5 times within the deadline, after 200 ms doubling to 1 s
+ * (times 75 % to 100 %), or after `Retry-After` if that is longer. It does not follow redirects.
  *
- * Fails with `ConfigurationError` as `layer` does. `acquire` fails with `AccessTokenError`.
+ * Fails with `ConfigurationError` like `layer`. `acquire` fails with `AccessTokenError`.
  *
  * @example
  * ```ts
@@ -112,7 +112,7 @@ export const make = (
     const request = HttpClientRequest.post(withoutTrailingSlash(url) + path).pipe(
       HttpClientRequest.acceptJson
     )
-    const credentials = Effect.disconnect(options.credentials) // left behind at the deadline if it cannot be interrupted
+    const credentials = Effect.disconnect(options.credentials) // the deadline does not wait for an uninterruptible effect
     const attemptTimeout = yield* positiveDuration("attemptTimeout", options.attemptTimeout ?? "10 seconds")
     const deadline = yield* positiveDuration("deadline", options.deadline ?? "30 seconds")
     const refusalTimeout = Duration.min("1 second", Duration.times(attemptTimeout, 0.5))
@@ -124,7 +124,7 @@ export const make = (
       })
     }
 
-    /** One request and its answer. */
+    /** Sends one request and reads its response. */
     const exchange = Effect.fnUntraced(
       function*(credentials: ClientCredentials, replacing: Option.Option<AccessToken>) {
         const requestedAt = yield* Clock.currentTimeMillis
@@ -146,7 +146,7 @@ export const make = (
         }
         const body = boundedBody.read(response, maxResponseBytes)
         if (response.status >= 400) {
-          // The status alone is a refusal: a body that breaks or does not end must not turn it into a network fault.
+          // The status is enough: a body that breaks or never ends must not turn a refusal into a transport error.
           const { text } = yield* Effect.orElseSucceed(Effect.timeout(body, refusalTimeout), () => ({ text: "" }))
           const now = yield* Clock.currentTimeMillis
           return yield* refusal({
@@ -169,7 +169,7 @@ export const make = (
         return yield* received(yield* TokenResponse.decode(text), requestedAt, yield* Clock.currentTimeMillis)
       },
       Effect.scoped,
-      Effect.disconnect, // a client that cannot be interrupted is left behind when the attempt is over
+      Effect.disconnect, // the timeout does not wait for an uninterruptible client
       Effect.catchTags({
         RequestError: (error) => Effect.fail(transportError.fromHttpClientError(error)),
         ResponseError: (error) => Effect.fail(transportError.fromHttpClientError(error))
@@ -187,8 +187,8 @@ export const make = (
   })
 
 /**
- * The source as a layer. Fails with `ConfigurationError` when `authUrl` cannot be used (a query, a fragment, a user name,
- * a foreign scheme, http beyond this machine, the path of the endpoint itself), or a duration or size that makes no sense.
+ * Provides the source. Fails with `ConfigurationError` when `authUrl` is unusable (a query, a fragment, a user name, another
+ * scheme, http to another machine, or the path of the endpoint itself), or when a duration or a size is.
  *
  * @example
  * ```ts
@@ -210,7 +210,7 @@ export const layer = (
 ): Layer.Layer<TokenSource.TokenSource, ConfigurationError, HttpClient.HttpClient> =>
   Layer.effect(TokenSource.TokenSource, make(options))
 
-/** The whole URL of the endpoint where its base should be is the likeliest mistake, and would look like a refusal. */
+/** Checks the base URL. The full URL of the endpoint is a common mistake, which would look like a refusal. */
 const endpointBase = (options: Options): Effect.Effect<URL, ConfigurationError> =>
   Effect.filterOrFail(
     baseUrl("authUrl", options.authUrl, options.allowInsecure ?? false),
@@ -228,7 +228,7 @@ const positiveDuration = (
     () => new ConfigurationError({ option, reason: "must be greater than zero" })
   )
 
-/** One acquisition. Credentials that the endpoint refused are read once more, and tried if they changed. */
+/** Runs one acquisition. If the endpoint refuses the credentials, reads them once more and tries them if they changed. */
 const acquisition = (
   exchange: (credentials: ClientCredentials) => Effect.Effect<AccessToken, AccessTokenError>,
   credentials: Effect.Effect<ClientCredentials, CredentialsError>,
@@ -238,22 +238,22 @@ const acquisition = (
     const end = now + Duration.toMillis(deadline)
     let attempts = 0
 
-    /** Repeats what is worth it while attempts are left and the pause before the next one fits the deadline. */
+    /** Retries while attempts are left and the delay before the next one fits the deadline. */
     const retried = (credentials: ClientCredentials): Effect.Effect<AccessToken, AccessTokenError> =>
       Effect.suspend(() => {
         attempts++
         return exchange(credentials)
       }).pipe(Effect.catchIf(isWorthRetrying, (error) =>
         Effect.gen(function*() {
-          const wait = yield* pause(attempts, error)
+          const wait = yield* retryDelay(attempts, error)
           if (attempts > maxRetries || (yield* monotonicMillis) + wait >= end) return yield* error
           return yield* Effect.delay(retried(credentials), wait)
         })))
 
-    /** With the credentials as they are now. If they cannot be read or did not change, the endpoint's refusal counts. */
-    const retriedWithOthers = (refused: ClientCredentials, refusal: AccessTokenError) =>
+    /** Tries changed credentials. If they are unreadable or unchanged, fails with the refusal. */
+    const retriedWithChanged = (refused: ClientCredentials, refusal: AccessTokenError) =>
       Effect.gen(function*() {
-        const longest = Math.min((end - (yield* monotonicMillis)) / 2, longestReading)
+        const longest = Math.min((end - (yield* monotonicMillis)) / 2, longestRead)
         const current = yield* Effect.exit(Effect.timeout(credentials, longest))
         return yield* Exit.isFailure(current) || Equal.equals(current.value, refused)
           ? Effect.fail(refusal)
@@ -261,8 +261,8 @@ const acquisition = (
       })
 
     return Effect.flatMap(credentials, (first) =>
-      Effect.catchIf(retried(first), isInvalidClient, (refusal) => retriedWithOthers(first, refusal))).pipe(
-        Effect.interruptible, // so that the deadline holds in a finalizer too
+      Effect.catchIf(retried(first), isInvalidClient, (refusal) => retriedWithChanged(first, refusal))).pipe(
+        Effect.interruptible, // so that the deadline also works in a finalizer
         Effect.timeoutFail({
           duration: deadline,
           onTimeout: () =>
@@ -277,20 +277,20 @@ const acquisition = (
 const isInvalidClient = (error: AccessTokenError): boolean =>
   error._tag === "TokenRefusedError" && error.reason === "InvalidClient"
 
-/** An endpoint that limits the rate and names no moment receives no second request from this acquisition. */
+/** A 429 without `Retry-After` is not retried. */
 const isWorthRetrying = (error: AccessTokenError): boolean =>
   error._tag === "TokenRefusedError" && error.reason === "RateLimited"
     ? Option.isSome(error.retryAt)
     : error._tag !== "TokenExpiredError" && isTransient(error)
 
-/** The pause after so many attempts, or longer if `Retry-After` says so. In whole milliseconds. */
-const pause = (attempts: number, error: AccessTokenError): Effect.Effect<number> =>
+/** The delay before the next attempt in whole milliseconds: that of `Retry-After`, if it is longer. */
+const retryDelay = (attempts: number, error: AccessTokenError): Effect.Effect<number> =>
   Effect.zipWith(Random.next, Clock.currentTimeMillis, (chance, now) => {
     const retryAfter = Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now })
-    return Math.max(tokenPolicy.pause(pauses, attempts, chance), retryAfter)
+    return Math.max(tokenPolicy.pause(retryDelays, attempts, chance), retryAfter)
   })
 
-/** The token of an answer, its life counted from before the request was sent. Both times are the wall clock's. */
+/** The token of a response. Its lifetime starts when the request was sent. Both times are those of the wall clock. */
 const received = (
   response: TokenResponse.TokenResponse,
   requestedAt: number,
@@ -320,12 +320,12 @@ const received = (
   )
 }
 
-/** The client's span records all headers: of an answer, each may repeat what was sent. */
+/** All headers, because the span of the HTTP client records them, and a response header may repeat a secret. */
 const everyName = [/./]
 
 const isRedirect = ({ status }: HttpClientResponse.HttpClientResponse): boolean =>
   status === 0 || (status >= 300 && status < 400) // 0: a browser's opaque redirect
 
-/** A client of the user's may turn statuses into errors; here they are answers. */
+/** The given client may turn error statuses into errors. */
 const filteredResponse = (error: HttpClientError.ResponseError) =>
   error.reason === "StatusCode" ? Effect.succeed(error.response) : Effect.fail(error)

@@ -1,6 +1,6 @@
 /**
- * The error of a response with an error status. Code and description are the server's words: each is kept only if it is sane
- * and repeats no secret.
+ * The error for a response with an error status. Code and description come from the server, and are kept only if they are
+ * harmless and contain no secret.
  */
 import type * as DateTime from "effect/DateTime"
 import * as Option from "effect/Option"
@@ -14,7 +14,7 @@ const decodeJson = Schema.decodeUnknownOption(Schema.parseJson())
 
 type Path = ReadonlyArray<string>
 
-/** RFC 6749 §5.2, two dialects of gateways, and that of the suite. */
+/** The paths in RFC 6749 §5.2, in the responses of two gateways, and in those of the store API suite. */
 const codes: ReadonlyArray<Path> = [
   ["error"],
   ["ErrorCode"],
@@ -30,7 +30,7 @@ const descriptions: ReadonlyArray<Path> = [
   ["errors", "0", "reason"]
 ]
 
-/** The text at the first of the paths that leads to one. */
+/** The text at the first path that exists. */
 const textAt = (body: unknown, paths: ReadonlyArray<Path>): Option.Option<string> =>
   Option.firstSomeOf(paths.map((path) => {
     const found = path.reduce((value, key) => Predicate.hasProperty(value, key) ? value[key] : undefined, body)
@@ -39,7 +39,7 @@ const textAt = (body: unknown, paths: ReadonlyArray<Path>): Option.Option<string
 
 const isInvalidClient = (code: string): boolean => /(^|\.)invalid_?client/i.test(code)
 
-/** The codes of RFC 6749 §5.2. An API has codes of its own (RFC 6750 §3.1). */
+/** The codes of RFC 6749 §5.2. An API has other codes (RFC 6750 §3.1). */
 const isTokenEndpointCode = (code: string): boolean =>
   isInvalidClient(code) || /^(invalid_(request|grant|scope)|un(authorized_client|supported_grant_type))$/.test(code)
 
@@ -62,13 +62,13 @@ const reasonOf = (
 export const refusal = ({ body, challenge, changedByFormDecoding, retryAt, secrets, status }: {
   readonly status: number
   readonly body: string
-  /** What must not be repeated: credentials, and tokens that were sent along. */
+  /** The credentials, and the token to be replaced: a description that contains one is dropped. */
   readonly secrets: ReadonlyArray<Redacted.Redacted>
-  /** Whether a server that form-decodes reads other credentials than those that were sent. */
+  /** Whether a server that form-decodes the body reads other credentials than those that were sent. */
   readonly changedByFormDecoding: boolean
-  /** `WWW-Authenticate`: an API, unlike a token endpoint, challenges for a Bearer token. */
+  /** `WWW-Authenticate`. An API, unlike a token endpoint, sends a Bearer challenge. */
   readonly challenge?: string | undefined
-  /** The moment that `Retry-After` names. Dropped where asking again cannot help. */
+  /** The time of `Retry-After`. Dropped if another attempt cannot help. */
   readonly retryAt: Option.Option<DateTime.Utc>
 }): TokenRefusedError => {
   const json = Option.getOrUndefined(decodeJson(body))

@@ -1,10 +1,10 @@
 import * as Option from "effect/Option"
 
-/** The three forms of an HTTP date that a recipient must read (RFC 9110 §5.6.7); asctime leaves the time zone out. */
+/** The three forms of an HTTP date (RFC 9110 §5.6.7). asctime has no time zone. */
 const httpDate = /^[A-Za-z]{3,9}, \d{2}[ -][A-Za-z]{3}[ -](\d{4}|\d{2}) \d{2}:\d{2}:\d{2} GMT$/
 const asctime = /^[A-Za-z]{3} [A-Za-z]{3} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/
 
-/** Not by `DateTime.make`, which takes `GMT` for no time zone and puts another behind it. */
+/** `DateTime.make` does not accept `GMT` as a time zone. */
 const parseDate = (text: string): Option.Option<number> =>
   Option.liftPredicate(
     httpDate.test(text) ? Date.parse(text) : asctime.test(text) ? Date.parse(`${text} GMT`) : NaN,
@@ -12,9 +12,9 @@ const parseDate = (text: string): Option.Option<number> =>
   )
 
 /**
- * How many milliseconds a `Retry-After` header asks to wait (RFC 9110 §10.2.3): seconds or a date, at most `max`; what is
- * past is 0, what is neither is ignored. Of several values, the longest counts. A date is compared with the answer's own
- * `Date`, if it has one, so that a wrong clock here does no harm.
+ * The delay of a `Retry-After` header in milliseconds (RFC 9110 §10.2.3): seconds or a date, at most `max`. A past date is 0.
+ * Other values are ignored. The longest of several values counts. A date is compared with the `Date` of the response, if there
+ * is one, so that a wrong system clock has no effect.
  */
 export const milliseconds = (
   headers: Readonly<Record<string, string | undefined>>,

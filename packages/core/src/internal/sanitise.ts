@@ -3,38 +3,38 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 
 /**
- * Keeps the description of an error if it is a line of at most 256 characters of RFC 6749 §5.2, none of which controls a
- * terminal or starts another line of a log (CWE-117), and repeats none of the secrets. A description with `&` is dropped:
- * it may be the form that was sent, or a secret with its signs escaped as in HTML.
+ * Keeps the description of an error if it has at most 256 characters of RFC 6749 §5.2, which neither control a terminal nor
+ * start another log line (CWE-117), and contains no secret. Drops a description with `&`, which may be the form that was sent,
+ * or a secret with HTML escapes.
  */
 export const description = (text: string, secrets: ReadonlyArray<Redacted.Redacted>): Option.Option<string> =>
-  /^[ !#-%\x27-[\]-~]{1,256}$/.test(text) && !repeats(text, secrets) ? Option.some(text) : Option.none()
+  /^[ !#-%\x27-[\]-~]{1,256}$/.test(text) && !contains(text, secrets) ? Option.some(text) : Option.none()
 
-/** Keeps an error code if it is registered, which makes it public, or is a short word that repeats none of the secrets. */
+/** Keeps an error code if it is registered, or a short word that contains no secret. */
 export const code = (text: string, secrets: ReadonlyArray<Redacted.Redacted>): Option.Option<string> =>
-  registered.has(text) || (/^[A-Za-z0-9_.:-]{1,100}$/.test(text) && !repeats(text, secrets))
+  registered.has(text) || (/^[A-Za-z0-9_.:-]{1,100}$/.test(text) && !contains(text, secrets))
     ? Option.some(text)
     : Option.none()
 
-/** The codes of RFC 6749, and those that its registry of extensions adds for a token endpoint without a user. */
+/** The codes of RFC 6749, and the registered extensions for a token endpoint without users. */
 const registered: ReadonlySet<string> = new Set(
   ("invalid_request invalid_client invalid_grant unauthorized_client unsupported_grant_type invalid_scope " +
     "server_error temporarily_unavailable invalid_target invalid_dpop_proof use_dpop_nonce").split(" ")
 )
 
-/** As many characters in common with a secret are too many; of a shorter secret, all. */
+/** A text contains a secret if it has this many of its characters in a row, or all of a shorter secret. */
 const piece = 12
 
 /**
- * Whether a text holds a secret, or a piece of one, as it was sent, form-decoded, percent-encoded, in base64, in hex or as
- * a list of bytes. Looks a second time at letters and digits only, in any case, so that what stands between does not hide it.
+ * Whether a text contains a secret or a part of it: as sent, form-decoded, percent-encoded, in base64, in hex, or as a list of
+ * bytes. Searches again in letters and digits only, in lower case, so that separators do not hide a secret.
  */
-const repeats = (text: string, secrets: ReadonlyArray<Redacted.Redacted>): boolean => {
-  // The last one is without what a program prints around bytes: `0x`, and the indexes of an object.
+const contains = (text: string, secrets: ReadonlyArray<Redacted.Redacted>): boolean => {
+  // The last one removes the `0x` and the indexes that programs print with bytes.
   const texts = [text, decoded(text), decoded(decoded(text)), text.replace(/0x|\d+:/gi, "")]
   return secrets.map(Redacted.value).some((secret) => {
     const bytes = new TextEncoder().encode(secret)
-    // Whole groups of three bytes, which look the same wherever they stand in a longer text.
+    // Whole groups of three bytes, whose base64 does not depend on the bytes around them.
     const base64 = [bytes, new TextEncoder().encode(encodeURIComponent(new TextDecoder().decode(bytes)))].flatMap((
       bytes
     ) =>

@@ -1,16 +1,16 @@
-/** What the token request is made of, and what must not come back from it. */
+/** The body of the token request, and the secrets that errors must not contain. */
 import * as HttpBody from "@effect/platform/HttpBody"
 import * as Redacted from "effect/Redacted"
 import type { ClientCredentials } from "../ClientCredentials.js"
 
-/** No byte is encoded (the specification, "Endpoints"; RFC 6749 §4.4.2). Contains the secret in clear text. */
+/** The body, unencoded (the specification, "Endpoints"; RFC 6749 §4.4.2). Contains the secret in clear text. */
 export const body = ({ clientId, clientSecret }: ClientCredentials): HttpBody.Uint8Array =>
   HttpBody.text(
     `grant_type=client_credentials&client_id=${clientId}&client_secret=${Redacted.value(clientSecret)}`,
     "application/x-www-form-urlencoded"
   )
 
-/** What a description is searched for. An id of less than 8 characters is likely to be a word that servers use. */
+/** The values to search for in a description. An id of less than 8 characters may be a common word. */
 export const secrets = ({ clientId, clientSecret }: ClientCredentials): ReadonlyArray<Redacted.Redacted> => [
   clientSecret,
   ...clientId.length < 8 ? [] : [Redacted.make(clientId)]

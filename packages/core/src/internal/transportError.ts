@@ -4,13 +4,12 @@ import * as Predicate from "effect/Predicate"
 import { TokenRequestError, UntrustedOriginError } from "../AccessTokenError.js"
 
 /**
- * What an error of the HTTP client means, without anything that it holds: it carries the request with its body. Only the
- * name that the system gave to the fault is kept.
+ * Converts an error of the HTTP client, which contains the request with its body. Keeps only the error code of the system.
  */
 export const fromHttpClientError = (error: HttpClientError.HttpClientError): TokenRequestError => {
   const causes = chain(error.cause)
   const code = Option.firstSomeOf(causes.map(systemCode))
-  // A client that follows redirects was stopped before it sent the credentials to another origin.
+  // `boundClient` stopped a redirect to another origin.
   const isRedirect = error.cause instanceof UntrustedOriginError
   return new TokenRequestError({
     reason: isRedirect ? "Redirect" : causes.some(isCertificateFault) ? "Certificate" : "Transport",
@@ -23,14 +22,14 @@ interface Fault {
   readonly [property: string]: unknown
 }
 
-/** An error and the causes behind it: `fetch` hides the system's error in the cause of its own. */
+/** An error and its causes. `fetch` puts the error of the system into the cause of its own error. */
 const chain = (error: unknown, depth = 0): ReadonlyArray<Fault> =>
   Predicate.isReadonlyRecord(error) && depth < 5 ? [error, ...chain(error["cause"], depth + 1)] : []
 
 const systemCode = ({ code }: Fault): Option.Option<string> =>
   Option.filter(Option.liftPredicate(code, Predicate.isString), (code) => /^[A-Z][A-Z0-9_]{1,63}$/.test(code))
 
-/** By the codes of OpenSSL, and by the words of the runtimes that give none. */
+/** By the codes of OpenSSL, or by the message in runtimes without codes. */
 const isCertificateFault = (error: Fault): boolean =>
   Option.exists(
     systemCode(error),

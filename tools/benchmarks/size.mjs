@@ -1,6 +1,6 @@
 /**
- * `npm run size`: how many bytes an application carries for what it imports, against the budget of `size-budget.json` beside it;
- * with `-- --update` the budget becomes what is measured and a twentieth more.
+ * `npm run size`: how many bytes an application carries for what it imports, against the budget of `size-budget.json`
+ * beside it; with `-- --update` the budget becomes what is measured and a twentieth more.
  */
 import "../workspace/require-node.mjs"
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"

@@ -11,7 +11,7 @@ const noun = (text) => "\u0001".repeat(text.length)
 const prose = (text) =>
   text
     .replace(/^[ \t]*(?:\/\/+|\/?\*+\/?|[>|#])/gm, spaces)
-    .replace(/```[^]*?(?:```|$)/g, (code) => "\0".repeat(code.length))
+    .replace(/(?:\\?`){3}[^]*?(?:(?:\\?`){3}|$)/g, (code) => "\0".repeat(code.length))
     .replace(/\\?`[^`]*`|https?:\/\/\S+|"[^"]{1,200}"|“[^”]*”|\]\([^)]*\)|\{@\w+ [^}]*\}|\$\{[^}]*\}/g, noun)
     .replace(/\\[nrt]/g, " \n")
     .replace(/[*[\]]/g, " ")
@@ -32,16 +32,15 @@ const english = {
   meta: { type: "suggestion", schema: [] },
   create: (context) => {
     const { sourceCode } = context
-    const check = (start, end) => {
-      for (const { from, message, to } of problems(sourceCode.text.slice(start, end))) {
+    const check = ([start, end], hidden = []) => {
+      const text = hidden.reduce(
+        (text, [from, to]) => text.slice(0, from) + noun(text.slice(from, to)) + text.slice(to),
+        sourceCode.text.slice(0, end)
+      )
+      for (const { from, message, to } of problems(text.slice(start))) {
         const [first, last] = [from, to].map((index) => sourceCode.getLocFromIndex(start + index))
         context.report({ loc: { start: first, end: last }, message })
       }
-    }
-    const checkNode = (node) => check(...sourceCode.getRange(node))
-    const checkLiteral = (node) => {
-      const [from, to] = node.range
-      if (/\s/.test(sourceCode.text.slice(from, to))) check(from + 1, to - 1)
     }
     return {
       Program: () => {
@@ -53,11 +52,13 @@ const english = {
           if (continues) last.to = to
           else blocks.push({ from, to, type })
         }
-        for (const { from, to } of blocks) check(from, to)
+        for (const { from, to } of blocks) check([from, to])
       },
-      "Literal[value=/\\s/]": checkLiteral,
-      TemplateLiteral: checkLiteral,
-      "paragraph, heading, tableCell": checkNode
+      "Literal[value=/\\s/]": ({ range: [from, to] }) => check([from + 1, to - 1]),
+      TemplateLiteral: ({ expressions, range: [from, to] }) => {
+        check([from + 1, to - 1], expressions.map(({ range }) => range))
+      },
+      "paragraph, heading, tableCell": (node) => check(sourceCode.getRange(node))
     }
   }
 }

@@ -86,7 +86,7 @@ describe("prose/english", () => {
         " */",
         "// Renewed by",
         "// itself.",
-        "f(\"somebody else\", `of ${nobody} who is told`)",
+        "f(\"somebody else\", `of ${nobody(`}${1}`)} who is told`)",
         "it(\"fails besides with\", () => {})"
       ].join("\n")
     )
@@ -94,7 +94,7 @@ describe("prose/english", () => {
       "2:22 “be had",
       "5:12 “by itself",
       "7:4 “somebody else",
-      "7:41 “told",
+      "7:50 “told",
       "8:11 “besides"
     ])
   })

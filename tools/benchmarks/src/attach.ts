@@ -1,4 +1,4 @@
-/** What attaching `Authorization` costs over a client that answers at once. */
+/** The cost of attaching `Authorization`, over a client that answers at once. */
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { AccessTokenProvider, AuthorizedHttpClient, TokenSource } from "@store-api/core"
 import { Effect } from "effect"

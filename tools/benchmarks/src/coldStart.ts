@@ -61,7 +61,7 @@ const inRounds = (rounds: number, env: Readonly<Record<string, string | undefine
       const { millis, stdout } = run(args)
       times[name]?.push(millis)
       if (name === stored && stdout !== token) throw new Error("The token was not the stored one.")
-      if (name === unstored && stdout === token) throw new Error("A stored token cannot be told from another.")
+      if (name === unstored && stdout === token) throw new Error("A stored token looks like a new one.")
     }
   }
   return programs.map(([name]) => ({ name, millis: spread(times[name] ?? []), ratio: ratio(times, name, baseline) }))

@@ -14,7 +14,7 @@ const manyFibers = 10_000
 
 const requestsOutage = { goal: 6, limit: 8 }
 
-/** A renewal no sooner than three quarters into a token's life. */
+/** A renewal no sooner than after three quarters of a token's lifetime. */
 const requestsUnderLoad = (seconds: number) => {
   const goal = 1 + Math.floor(seconds / (life * 0.75))
   return { goal, limit: goal + 1 }
@@ -114,7 +114,7 @@ export const goals = (results: Results): ReadonlyArray<Goal> => {
     underLoad("fibers over a sleeping source", fibers, seconds),
     underLoad("promises over HTTP", sockets, seconds),
     {
-      what: `endpoint failing for 3 s around the end of a token, ${outages.count} outages: token requests meanwhile`,
+      what: `endpoint failing for 3 s around the end of a token, ${outages.count} outages: token requests in that time`,
       goal: `≤ ${requestsOutage.goal}`,
       limit: `${requestsOutage.limit}`,
       measured: `median ${number(outages.requests.median)}, worst ${outages.requests.worst}; ` +
@@ -152,7 +152,7 @@ export const goals = (results: Results): ReadonlyArray<Goal> => {
   ]
 }
 
-/** What no slow or busy machine excuses. */
+/** Goals that hold on a slow or busy machine too. */
 export const broken = (results: Results): ReadonlyArray<string> => {
   const { outages, revoked, seconds } = results
   const { limit } = requestsUnderLoad(seconds)

@@ -1,4 +1,4 @@
-/** What the benchmarks share: robust statistics, rounds that alternate, processes of their own. */
+/** Shared code of the benchmarks: robust statistics, rounds that alternate, processes of their own. */
 import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
@@ -27,12 +27,12 @@ export const max = (values: ReadonlyArray<number>): number => values.reduce((a, 
 
 export const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
 
-/** How a measurement runs its effects: by themselves, or within an application that is traced. */
+/** How a measurement runs its effects: alone, or within an application that is traced. */
 export type Run = <A, E>(effect: Effect.Effect<A, E>) => Promise<A>
 
 export const plainly: Run = (effect) => Effect.runPromise(effect)
 
-/** Something to be timed: `run(times)` does it so often and tells how many milliseconds that took. */
+/** Something to be timed: `run(times)` repeats it so often and returns the milliseconds. */
 export interface Candidate {
   readonly name: string
   readonly run: (times: number) => Promise<number>
@@ -47,8 +47,8 @@ export const shuffled = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> =>
   values.map((value) => ({ value, at: Math.random() })).sort((a, b) => a.at - b.at).map(({ value }) => value)
 
 /**
- * Milliseconds that this process had of the processors. How much of the code is compiled, and how many rounds there are,
- * hangs on these and not on the wall clock: otherwise less is measured on a busy machine, and colder.
+ * Milliseconds that this process had of the processors. How much of the code is compiled, and how many rounds there
+ * are, hangs on these and not on the wall clock: otherwise less is measured on a busy machine, and colder.
  */
 const spent = (): number => {
   const { system, user } = process.cpuUsage()
@@ -56,8 +56,9 @@ const spent = (): number => {
 }
 
 /**
- * Times the candidates in turn, in short rounds, until the process has spent its time. Whatever else the machine does meets
- * all alike, and so does what a candidate leaves behind (a full heap, a cold cache): each round has another order.
+ * Times the candidates in turn, in short rounds, until the process has spent its time. Whatever else the machine does
+ * meets all alike, and so does what a candidate leaves behind (a full heap, a cold cache): each round has another
+ * order.
  */
 export const alternate = async (candidates: ReadonlyArray<Candidate>, millis: number): Promise<Rounds> => {
   const lanes = []
@@ -115,7 +116,9 @@ export const inOwnProcess = async <A>(
   return JSON.parse(stdout) as A
 }
 
-/** The same several times: what the compiler makes of the code differs from process to process, more than within one. */
+/**
+ * The same several times: what the compiler makes of the code differs from process to process, more than within one.
+ */
 export const inProcesses = async <A>(
   module: string,
   args: ReadonlyArray<string>,

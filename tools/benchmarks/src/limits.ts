@@ -1,4 +1,7 @@
-/** `node dist/limits.js hit|cli [--check]`: a cached token or the start of the command line. `--check` fails above a limit. */
+/**
+ * `node dist/limits.js hit|cli [--check]`: a cached token or the start of the command line. `--check` fails above a
+ * limit.
+ */
 import { cachedPathGoals, measureCachedPath } from "./cachedPath.js"
 import { coldStartGoal, coldStartTable, measureColdStart } from "./coldStart.js"
 import { plain } from "./table.js"

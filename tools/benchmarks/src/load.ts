@@ -1,4 +1,4 @@
-/** Short-lived tokens under load: who waits, who gets a dead token, how many requests it takes. */
+/** Short-lived tokens under load: the callers that wait, the expired tokens, and the token requests. */
 import { type AccessToken, AccessTokenProvider, TokenSource } from "@store-api/core"
 import { Effect, Redacted } from "effect"
 import { max, pause } from "./harness.js"
@@ -29,9 +29,10 @@ export interface Load {
 }
 
 /**
- * A call waited if its answer came in a later turn of the event loop than the call, and more than 5 ms later. A call
- * answered from a cache stays within its turn, however busy the machine is; a fiber that gives way to others is back within
- * a millisecond or so; a caller that waits for a flight waits for any part of its 200 ms, so that 5 ms hide one in forty.
+ * A call waited if its result came in a later turn of the event loop than the call, and more than 5 ms later. A call
+ * answered from a cache stays within its turn, however busy the machine is; a fiber that gives way to others is back
+ * within a millisecond or so; a caller that waits for an acquisition waits for any part of its 200 ms, so that 5 ms
+ * hide one in forty.
  */
 const slice = 5
 

@@ -18,7 +18,7 @@ import { measureStampede, type Stampede } from "./stampede.js"
 /** In an application that is traced. */
 export interface Traced extends Hits {
   readonly attach: Attach
-  /** Attaching, where each request has a span of its own besides. */
+  /** Attaching, where each request also has a span of its own. */
   readonly request: Attach
 }
 
@@ -70,7 +70,7 @@ export const measureAll = async (quick: boolean, tell: (what: string) => void): 
       hits: await hits("tracedHit"),
       calls: await calls("tracedCalls"),
       attach: await attach("tracedAttach"),
-      // The span costs several times what is added, which therefore takes longer to tell.
+      // The span costs several times the added work, so the measurement takes longer.
       request: await attach("tracedRequest", 2000)
     })),
     coldStart: await step("start of the command line", () => measureColdStart(quick ? 5 : 21)),

@@ -1,4 +1,4 @@
-/** What peers do at a cold start, and when the endpoint fails. */
+/** The behaviour of peers at a cold start, and when the endpoint fails. */
 import { pause } from "./harness.js"
 import { aheadOf } from "./peers/index.js"
 import type { Peer } from "./peers/Peer.js"
@@ -7,7 +7,7 @@ import { withTokenServer } from "./tokenServer.js"
 export interface PeerFailure {
   readonly name: string
   readonly calls: number
-  /** Calls that failed, or had no answer before the token was dead. */
+  /** Calls that failed, or had no result before the token expired. */
   readonly lost: number
   /** Token requests while it failed. */
   readonly requests: number

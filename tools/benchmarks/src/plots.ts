@@ -60,7 +60,7 @@ export const stampedePlot = (
 /** Renewals and waits of the short-lived token under load, a strip for each way. */
 export const loadPlot = ({ loads, seconds }: Pick<Results, "loads" | "seconds">): Promise<string> => {
   const text = `Tokens of ${life} s, endpoint of ${delay} ms, ${callers} callers: renewals and waits`
-  const subtitle = "Band: a token request until its answer. Dot: a call that waited, and for how many milliseconds."
+  const subtitle = "Band: a token request until its response. Dot: a call that waited, and for how many milliseconds."
   const most = 1.2 * Math.max(delay, ...loads.map(({ longest }) => longest))
   const values = loads.flatMap(({ calls, expired, flights, name, requests, waited, waits }) => {
     const figures = [`${number(waited)} of ${number(calls)} calls waited`, `${number(expired)} dead tokens`]

@@ -125,13 +125,13 @@ The same loop in an application that is traced, each round within a span:
 
 ${markdown(hitTable(results.traced.hits, "traced"))}
 
-Traced means OpenTelemetry's SDK by \`NodeSdk.layer\` of \`@effect/opentelemetry\`, spans and metrics exported meanwhile. While a
+Traced means OpenTelemetry's SDK by \`NodeSdk.layer\` of \`@effect/opentelemetry\`, spans and metrics exported during the run. While a
 fiber is within a span, each of its operations costs a change of OpenTelemetry's context more: \`Ref.get\` is one operation,
 a cached \`get\` two.
 
 ## A cold start
 
-Fibers that ask at once, beside as many that await one Deferred; the answer comes when all wait. Wall time is from the first
+Fibers that ask at once, beside as many that await one Deferred; the response comes when all wait. Wall time is from the first
 fork until the last fiber is done. Starting an acquisition takes its share of it once, which the Deferred has not;
 the time that a token request takes is not in it, on either side.
 
@@ -142,7 +142,7 @@ ${markdown(stampedeTable(results))}
 ## The command line
 
 Each program from the start of its process to its end, in rounds that each have another order; in brackets the middle half of
-them. Stored: the token is in the folder of \`FileTokenStore\`. With \`--no-store\` it is had from the emulator each time.
+them. Stored: the token is in the folder of \`FileTokenStore\`. With \`--no-store\` it is acquired from the emulator each time.
 
 ${markdown(coldStartTable(results.coldStart))}
 
@@ -156,10 +156,10 @@ ${markdown(peerTable(results))}
 - **a cached call**: one call in the library's own form with a token of one hour, one after the other. A promise that is
   made without Effect costs less than one with it, whatever it does: inside an Effect application the table above counts.
 - **token of ${life} s under load**: an endpoint of ${delay} ms, ${callers} callers for ${results.seconds} s, the first token there
-  when they begin. A call waited when its answer came in a later turn of the event loop and more than 5 ms later. A token is
+  when they begin. A call waited when its result came in a later turn of the event loop and more than 5 ms later. A token is
   dead when the endpoint says so; the endpoint counts from the middle of its ${delay} ms.
 - **endpoint fails, token alive**: from the first token of 3 s on, every token request meets 503. A call is lost when it
-  fails, or has no answer while that token lives; the last calls begin 200 ms before its end.
+  fails, or has no result while that token is valid; the last calls begin 200 ms before its end.
 
 ![Renewals and waits under load](benchmarks/load.svg)
 

@@ -13,7 +13,7 @@ export interface Revoked {
   readonly tokenRequests: number
   /** The fewest 401 answers of any repetition: how many requests the revocation met in flight. */
   readonly rejected: number
-  /** Milliseconds from the revocation until the last call had its answer. */
+  /** Milliseconds from the revocation until the last call had its response. */
   readonly wall: Spread
 }
 

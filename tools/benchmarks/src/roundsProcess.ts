@@ -43,8 +43,8 @@ const collected = (exporter: InMemoryMetricExporter, counter: string, label: str
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 /**
- * Runs a measurement that runs its effects within a span of the application. Fails unless the exporters saw each of these
- * spans, the provider's, those that are `expected` besides, and the provider's metrics while it ran.
+ * Runs a measurement that runs its effects within a span of the application. Fails unless the exporters saw each of
+ * these spans, the provider's, the `expected` ones, and the provider's metrics while it ran.
  */
 export const traced = async <A>(
   measure: (run: Run) => Promise<A>,
@@ -78,7 +78,7 @@ export const traced = async <A>(
   for (const name of [acquisition, ...expected]) {
     if (spans.count(name) === 0) throw new Error(`Not traced: no span ${name} was exported.`)
   }
-  if (!acquired.includes(1)) throw new Error("Not traced: no acquisition was in the metrics collected meanwhile.")
+  if (!acquired.includes(1)) throw new Error("Not traced: the metrics that were collected show no acquisition.")
   return measured
 }
 

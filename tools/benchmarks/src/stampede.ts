@@ -6,7 +6,7 @@ export interface Stampede {
   readonly fibers: number
   /** The most token requests that any repetition sent. */
   readonly requests: number
-  /** Milliseconds from the first fork until the last fiber is done, the answer given as soon as all wait. */
+  /** Milliseconds from the first fork until the last fiber is done, with the response sent as soon as all wait. */
   readonly wall: Readonly<Record<Variant, Spread>>
   readonly wallRatio: Spread
   /** Bytes of heap a fiber while all wait. */

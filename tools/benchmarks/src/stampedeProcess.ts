@@ -18,7 +18,7 @@ const collect = Effect.sync(() => {
   return process.memoryUsage().heapUsed
 })
 
-/** What each fiber does: `get` on a cold provider, or await a Deferred that one more fiber completes. */
+/** The work of each fiber: `get` on a cold provider, or await a Deferred that one more fiber completes. */
 const waiting = (
   variant: Variant,
   acquire: Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>

@@ -1,4 +1,4 @@
-/** A token endpoint on loopback that takes any client and any grant, as slow or as broken as it is told to be. */
+/** A token endpoint on loopback that takes any client and any grant, as slow or as broken as its options say. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { pause } from "./harness.js"
@@ -6,7 +6,7 @@ import { pause } from "./harness.js"
 /**
  * - `life`: of the tokens, in whole seconds; it counts from the middle of `delay`, as if the way there and the way back
  *   took half of it each.
- * - `delay`: between a request and its answer, in milliseconds.
+ * - `delay`: between a request and its response, in milliseconds.
  * - `fault`: what a request meets instead of a token.
  */
 export interface Settings {
@@ -27,7 +27,7 @@ export interface TokenServer {
   readonly tokenUrl: string
   readonly settings: Settings
   readonly arrivals: ReadonlyArray<Arrival>
-  /** When the token of this value dies, by the clock of `Date.now()`. */
+  /** When the token of this value expires, by the clock of `Date.now()`. */
   readonly expiresAt: (token: string) => number
   readonly close: () => Promise<void>
 }

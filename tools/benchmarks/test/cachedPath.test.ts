@@ -19,7 +19,7 @@ const verdicts = (...ratios: readonly [number, number, number, number]) =>
 const [met, within, missed] = ["met", "goal missed, within the limit", "LIMIT MISSED"]
 
 describe("the goals of a cached token", () => {
-  it("are met up to the goal, and missed above the limit, each by itself", () => {
+  it("are met up to the goal, and missed above the limit, each independently", () => {
     assert.deepStrictEqual(verdicts(2.8, 2.8, 1, 1.1), [met, met, met, met])
     assert.deepStrictEqual(verdicts(3.2, 3.2, 1.2, 1.3), [within, within, within, within])
     assert.deepStrictEqual(verdicts(3.21, 2, 1, 1), [missed, met, met, met])

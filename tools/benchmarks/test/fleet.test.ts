@@ -150,7 +150,7 @@ describe("docs/evidence/fleets.md", () => {
 
   it("is not written when the figures are wrong", () => {
     const problems = problemsOf(small)
-    assert.include(problems, "cold, holder dies: 2 token requests")
+    assert.include(problems, "cold, holder crashes: 2 token requests")
     assert.isAbove(problems.length, 10)
   })
 })

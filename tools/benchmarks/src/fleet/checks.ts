@@ -1,4 +1,4 @@
-/** What must hold of the page's figures: what it says in words, and its formulas. */
+/** Checks the figures of the page against its sentences and its formulas. */
 import { type Digests, of } from "./digest.js"
 import * as formulas from "./formulas.js"
 import { capacities, common, deaths, large, middling, shortPauses, sizes } from "./scenarios.js"
@@ -7,7 +7,7 @@ import { afterDeath, coldRows, renewalRows, shortRequests } from "./tables.js"
 /** How far a figure may be from its formula. */
 export const tolerance = 0.08
 
-/** What the page says and does not hold. */
+/** The statements of the page that are wrong. */
 export const problemsOf = (digests: Digests): Array<string> => {
   const problems: Array<string> = []
   const must = (holds: boolean, what: string) => {
@@ -29,7 +29,7 @@ export const problemsOf = (digests: Digests): Array<string> => {
   expectClose(
     commandsAtDeath.reduce((sum, commands) => sum + commands, 0) / deaths.length,
     formulas.renewal(middling, afterDeath, common),
-    "renewals, holder dies: commands, their mean"
+    "renewals, holder crashes: commands, their mean"
   )
   for (const [name, takes, sent] of coldRows) {
     must(of(digests, name).requestsInView === sent, `${name}: ${sent} token requests`)

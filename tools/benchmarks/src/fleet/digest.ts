@@ -1,4 +1,4 @@
-/** What of a fleet's outcome goes into the page: counts. */
+/** The counts of a fleet's outcome that go into the page. */
 import { max } from "../harness.js"
 import type { Outcome, Setup } from "./fleet.js"
 import type { Operation } from "./store.js"

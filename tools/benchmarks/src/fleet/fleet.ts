@@ -29,21 +29,23 @@ export interface Setup {
   /** Commands that the store does in a second; none: without a limit. */
   readonly capacity?: number
   readonly outage?: store.Outage
-  /** The process that sends this token request, counted from 1, dies before the answer, its lease held. */
+  /**
+   * The process that sends this token request, counted from 1, crashes before the response, while it holds the lease.
+   */
   readonly dies?: number
-  /** When the token is revoked, and every process is told at its API, at the same moment. */
+  /** When the token is revoked; every process gets a 401 from its API at the same moment. */
   readonly revoked?: number
   /** Of all chance. */
   readonly seed?: number
 }
 
-/** One acquisition of a process, from the provider's question to its answer. */
+/** One acquisition of a process, from the provider's call to its result. */
 export interface Acquisition {
   readonly from: number
   readonly to: number
   /** Whether it asked the token endpoint. */
   readonly asked: boolean
-  /** What it sent to the store. */
+  /** The commands that it sent to the store. */
   readonly commands: number
 }
 
@@ -180,6 +182,6 @@ const describe = (setup: Setup, time: VirtualTime): Effect.Effect<Outcome> =>
     }
   })
 
-/** What happens to a fleet. The same setup always has the same outcome. */
+/** Simulates a fleet. The same setup always has the same outcome. */
 export const outcomeOf = (setup: Setup): Promise<Outcome> =>
   simulate(setup.seed ?? usualSeed, (time) => describe(setup, time))

@@ -1,7 +1,9 @@
 /** The arithmetic of the page, by which the simulation is judged. All times in milliseconds. */
 import { longestWay, shortestWay } from "./store.js"
 
-/** What a process does: the life of its tokens, and how long it pauses between calls at most, each pause as likely. */
+/**
+ * The behaviour of a process: the lifetime of its tokens, and its longest pause between calls (uniform distribution).
+ */
 export interface Habit {
   readonly life: number
   readonly longestPause: number
@@ -12,7 +14,7 @@ export const lease = 5000
 export const storeTimeout = 1000
 export const pauses = { first: 50, longest: 500, jitter: 0.875 }
 
-/** How long before the end of a token's life the first process may renew, and over what the draw spreads the turns. */
+/** How long before expiry the first process may renew, and over which time the random draw spreads the renewals. */
 export const ahead = (life: number) => Math.min(5 * 60_000, life / 4)
 export const jitter = (life: number): number => 0.2 * ahead(life)
 
@@ -52,7 +54,7 @@ export const sharedPerHour = (processes: number, habit: Habit): number =>
 /** Token requests an hour of so many processes, each with a token of its own. */
 export const alonePerHour = (processes: number, habit: Habit): number => processes * sharedPerHour(1, habit)
 
-/** How often a process looks in vain that waits so long for another's token, and when it looks once more. */
+/** How often a process finds no token while it waits for another's, and when it looks once more. */
 export const looks = (wait: number): { readonly count: number; readonly ready: number } => {
   let [count, ready] = [0, 0]
   for (let pause = pauses.first; ready < wait; pause = Math.min(2 * pause, pauses.longest)) {
@@ -65,7 +67,7 @@ export const looks = (wait: number): { readonly count: number; readonly ready: n
 /** Looks in a second of one who waits for long. */
 export const looksASecond = 1000 / (pauses.longest * pauses.jitter + 2 * meanWay)
 
-/** From the first look until the token is in the store: a look, the lease, a look, the answer, a put. */
+/** From the first look until the token is in the store: a look, the lease, a look, the response, a put. */
 export const published = (answer: number): number => answer + 4 * meanWay
 
 const extensions = (answer: number): number => Math.floor(answer / Math.ceil(lease / 3))

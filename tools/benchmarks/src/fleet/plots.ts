@@ -53,7 +53,7 @@ export const renewalPlot = (digests: Digests): Promise<string> => {
     ["processes that look for a new token", "renewal", "acquisitionBins", turnsASecond],
     ["commands at the store, endpoint of 200 ms", "renewal", "commandBins"],
     ["commands at the store, endpoint of 2 s", "renewal, 2 s", "commandBins"],
-    ["commands at the store, the process that holds the lease dies", "renewal, holder dies", "commandBins"]
+    ["commands at the store, the process that holds the lease crashes", "renewal, holder crashes", "commandBins"]
   ])
 }
 
@@ -67,7 +67,7 @@ export const coldPlot = (digests: Digests): Promise<string> => {
     [
       ["endpoint of 200 ms", "cold", "commandBins"],
       ["endpoint of 2 s", "cold, 2 s", "commandBins"],
-      ["endpoint of 200 ms, the process that holds the lease dies", "cold, holder dies", "commandBins"]
+      ["endpoint of 200 ms, the process that holds the lease crashes", "cold, holder crashes", "commandBins"]
     ]
   )
 }

@@ -8,7 +8,10 @@ import { common, deaths, large, middling, minute } from "./scenarios.js"
 import { longestWay, shortestWay } from "./store.js"
 import { capacityTable, colds, outages, perHour, renewals, shortLives } from "./tables.js"
 
-/** Commands a second that a store shall do for each process: twice those with which the last one just has its answer in time. */
+/**
+ * Commands a second that a store shall do for each process: twice those with which the last one just has its response
+ * in time.
+ */
 const enough = 2 * 1000 / formulas.storeTimeout
 
 /** All files, by their paths in `docs/evidence`. */
@@ -35,9 +38,9 @@ export const document = (digests: Digests): string => {
 
 How many token requests a fleet sends with \`SharedTokenSource\`, and what its store has to do for that. Written by
 \`npm run bench -- fleet\`: the real provider and the real shared source, ${number(large)} of them, on virtual time.
-[How it was had](#how-it-was-had).
+See [Methodology](#methodology).
 
-## The answer
+## Summary
 
 Token requests an hour, tokens of 60 minutes:
 
@@ -48,7 +51,7 @@ ${markdown(perHour(digests))}
 - **A fleet of any size sends about ${number(one, 2)} token requests an hour.** Without sharing each process sends ${
     number(each, 2)
   }.
-- **A renewal costs the store one command a process**, spread over two minutes. Nobody waits for it.
+- **A renewal costs the store one command per process**, spread over two minutes. No caller waits for it.
 - **A cold start of all at once is the hard moment**: ${
     number(commands / large, 0)
   } commands a process, most of them in the first 100 ms. A store that
@@ -69,9 +72,9 @@ ${markdown(renewals(digests))}
 Each process draws its own moment: when 5 minutes × 0.8 to 1 are left of the token. It looks at its next call after that. The
 first one renews, for all. The others look once, find the new token and are done. A process whose turn comes while the first
 one still waits for the endpoint looks again after 50 ms, then 100, 200, 400 and 500 ms (× 0.75 to 1), with two commands
-each time. It serves the old token meanwhile.
+each time. It serves the old token until then.
 
-With a lease holder that dies, the lease ends after 5 seconds, and then somebody else renews: two token requests.
+If the lease holder crashes, the lease ends after 5 seconds, and then another process renews: two token requests.
 
 ## A cold start
 
@@ -100,7 +103,7 @@ Tokens of 60 seconds, ${number(middling)} processes, an endpoint of 200 ms, ${
 
 ${markdown(shortLives(digests))}
 
-The draw is a part of the life: here 12 to 15 seconds are left. So all have their turn within 3 seconds, or at their next call.
+The random moment is a part of the lifetime: here 12 to 15 seconds are left. So all have their turn within 3 seconds, or at their next call.
 A process whose pauses are longer finds its own token dead, and waits for one command of the store.
 
 ## The store is down
@@ -115,7 +118,7 @@ ${markdown(outages(digests))}
     number(window)
   } s here.
 - A store that never answers costs each acquisition its timeout of 1 second, in the background.
-- When it is back, the tokens of the fleet differ. The first to renew publishes its token, and all others take it: one token
+- When it is back, the tokens of the fleet differ. The first to renew publishes its token, and all the others take it: one token
   request.
 
 ## When it is not enough
@@ -146,14 +149,14 @@ These rows are divisions, S ÷ ${enough} and 60 × S ÷ ${enough}: measure what 
 groups, raise \`storeTimeout\`, or use several client ids. One id is one key, so a Redis Cluster does not spread it. Several ids
 are several keys, and each renews at its own time. Each id costs ${number(one, 2)} token requests an hour.
 
-**The endpoint is too slow.** Who waits for another's token does so for 34 to 45 seconds (\`maxWait\`), then asks for itself. With an endpoint
+**The endpoint is too slow.** A process waits for another's token for 34 to 45 seconds (\`maxWait\`), then asks for itself. With an endpoint
 that takes a minute, ${number(middling)} processes that start at once send ${
     number(of(digests, "slow endpoint").requestsInView)
-  } token requests. At a renewal only those do whose turn comes
-meanwhile.
+  } token requests. At a renewal only the processes whose turn
+comes in that time do so.
 
-**The endpoint's limit is too low.** Sharing is no promise: with the store down you need N token requests within two minutes. If the
-limit is lower, the rest get \`RateLimited\` and try again after a pause. Meanwhile they serve their old token, which lives for
+**The endpoint's limit is too low.** Sharing is not guaranteed: with the store down you need N token requests within two minutes. If the
+limit is lower, the rest get \`RateLimited\` and try again after a pause. Until then they serve their old token, which is valid for
 ${number((ahead - window) / 60)} to ${number(ahead / 60)} minutes more.
 
 ## Your own fleet
@@ -173,12 +176,14 @@ N processes, with tokens that live L. An endpoint that takes D. Calls of a proce
 | commands of a renewal | N + 5, and more for who comes within D | ${
     number(formulas.renewal(large, common.answer, common))
   } |
-| commands a second meanwhile | N ÷ draw at most | ${number(formulas.alonePeak(large, common))} |
+| commands a second in that time | N ÷ draw at most | ${number(formulas.alonePeak(large, common))} |
 | who comes within D | D × N ÷ draw at most | ${number(formulas.joining(large, common.answer, common), 1)} |
-| looks in vain of one who waits through all of D | D = 0.2 s: ${inVain(200)}; 2 s: ${inVain(2000)}; then ${
-    number(formulas.looksASecond, 1)
-  } a second | ${inVain(common.answer)} |
-| commands of a cold start at once | N × (2 × looks in vain + 1) | ${number(formulas.cold(large, common.answer))} |
+| looks without a token of a process that waits through all of D | D = 0.2 s: ${inVain(200)}; 2 s: ${
+    inVain(2000)
+  }; then ${number(formulas.looksASecond, 1)} a second | ${inVain(common.answer)} |
+| commands of a cold start at once | N × (2 × looks without a token + 1) | ${
+    number(formulas.cold(large, common.answer))
+  } |
 | of these in the first 100 ms | N × ${2 * formulas.looks(100).count} | ${number(formulas.coldPeak(large))} |
 | store down at a renewal: token requests | N, at most N ÷ draw in a second, and what chance adds | ${
     number(formulas.alonePeak(large, common))
@@ -188,7 +193,7 @@ N processes, with tokens that live L. An endpoint that takes D. Calls of a proce
 Of one process, P is the pause between its own calls of \`get\`. Pauses are taken as evenly spread from 0 to P; others change the
 digits only. Count the commands of all client ids of one store together.
 
-## How it was had
+## Methodology
 
 - Real: \`AccessTokenProvider\`, \`SharedTokenSource\` with its sealing, \`TokenStore.makeMemory\`, all as built. Each process has its own, with
   the defaults. They run in one Node process.
@@ -207,15 +212,15 @@ digits only. Count the commands of all client ids of one store together.
 - A command is an operation of \`TokenStore\`. On Redis each is one command or one script; connecting, its handshakes and pings
   are not counted.
 
-What it does not show:
+Limits of the simulation:
 
-- An endpoint that hands out one token again and again with what is left of its life, instead of a new one: while that ages
+- An endpoint that returns one token again and again with its remaining lifetime, instead of a new one: while that ages
   (the last 5 minutes of 60) each process asks for itself, with its own pauses of 1 to 60 seconds between.
 - Redis: how many commands a second yours does, its latency under load, failover, a full disk or memory. The store that is too slow above is
   a queue, no Redis.
 - The network: lost packets, reconnects of thousands of clients at once, TLS handshakes.
 - Processes that start, stop and are replaced all day, and clocks that differ.
-- The endpoint's own limits: it answers everybody here.
-- What the cryptography costs: time stands still meanwhile.
+- The endpoint's own limits: it answers every request here.
+- The time of the cryptography: virtual time does not pass during it.
 `
 }

@@ -11,7 +11,7 @@ export interface Scenario {
   readonly view: View
 }
 
-/** What all have in common, unless they say otherwise. */
+/** The defaults of all scenarios. */
 export const common = {
   shared: true,
   life: hour,
@@ -52,8 +52,8 @@ const coldOf = (processes: number, setup: Partial<Setup> = {}): Scenario => ({
 /** Of fleets whose mean is compared, where one alone is a matter of chance. */
 const seeds = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] as const
 
-/** Who has its turn within the lease of the dead one is chance: few, or many. */
-export const deaths = seeds.map((seed) => `renewal, holder dies, seed ${seed}`)
+/** It depends on chance how many processes renew during the lease of the crashed one. */
+export const deaths = seeds.map((seed) => `renewal, holder crashes, seed ${seed}`)
 
 /** Commands a second and process. */
 export const capacities = [10, 5, 2, 1.5, 1, 0.75, 0.5] as const
@@ -92,13 +92,13 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   ...Object.fromEntries([10, 100, middling].map((processes) => [`renewal ${processes}`, renewalOf(processes)])),
   "renewal": renewalOf(large),
   "renewal, 2 s": renewalOf(large, { answer: 2 * second }),
-  "renewal, holder dies": renewalOf(large, { dies: 2 }),
+  "renewal, holder crashes": renewalOf(large, { dies: 2 }),
   ...Object.fromEntries(
     deaths.map((name, index) => [name, renewalOf(middling, { dies: 2, seed: seeds[index] ?? 0 })])
   ),
   "cold": coldOf(large),
   "cold, 2 s": coldOf(large, { answer: 2 * second }),
-  "cold, holder dies": coldOf(large, { dies: 1 }),
+  "cold, holder crashes": coldOf(large, { dies: 1 }),
   "cold, store down": coldOf(large, { outage: { from: 0, to: hour, how: "fails" } }),
   "revoked": {
     setup: { ...common, processes: large, lasts: 2 * minute + 10 * second, revoked: 2 * minute },

@@ -11,7 +11,7 @@ export interface Command {
   readonly operation: Operation
 }
 
-/** `fails`: at once, as a refused connection does. `hangs`: never answers. What it held is lost. */
+/** `fails`: at once, as a refused connection does. `hangs`: never answers. Its entries are lost. */
 export interface Outage {
   readonly from: number
   readonly to: number
@@ -53,7 +53,7 @@ export const make = ({ capacity, outage }: Options, time: VirtualTime) => {
       const way = shortestWay + (longestWay - shortestWay) * (yield* Random.next)
       if (capacity === undefined) yield* Effect.sleep(way)
       else {
-        // In the order of coming, also when nobody waits for the answer any more.
+        // In the order of arrival, also when the caller no longer waits for the response.
         busyUntil = Math.max(busyUntil, sent + way / 2) + 1000 / capacity
         yield* Effect.sleep(busyUntil - sent + way / 2)
       }

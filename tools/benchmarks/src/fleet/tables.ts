@@ -43,7 +43,7 @@ const loadHead = [
   "most in 100 ms"
 ]
 
-/** Names of scenarios, how long nobody has the new token, and the token requests: a dead one's too. */
+/** Names of scenarios, how long no process has the new token, and the token requests, also of a crashed process. */
 type Rows = ReadonlyArray<readonly [name: string, takes: number, requests: number, words: string]>
 
 export const afterDeath = formulas.lease + common.answer
@@ -54,7 +54,7 @@ export const renewalRows: Rows = [
   [`renewal ${middling}`, 200, 1, "endpoint of 200 ms"],
   ["renewal", 200, 1, "endpoint of 200 ms"],
   ["renewal, 2 s", 2000, 1, "endpoint of 2 s"],
-  ["renewal, holder dies", afterDeath, 2, "lease holder dies"]
+  ["renewal, holder crashes", afterDeath, 2, "lease holder crashes"]
 ]
 
 export const renewals = (digests: Digests): Table => [
@@ -71,7 +71,7 @@ export const renewals = (digests: Digests): Table => [
 export const coldRows: Rows = [
   ["cold", 200, 1, "all at once, endpoint of 200 ms"],
   ["cold, 2 s", 2000, 1, "all at once, endpoint of 2 s"],
-  ["cold, holder dies", afterDeath, 2, "all at once, lease holder dies"]
+  ["cold, holder crashes", afterDeath, 2, "all at once, lease holder crashes"]
 ]
 
 export const colds = (digests: Digests): Table => {
@@ -83,7 +83,7 @@ export const colds = (digests: Digests): Table => {
   return [
     [...loadHead, "last has a token after"],
     ...coldRows.map(([name, takes, , words]) => row(words, name, count(formulas.cold(large, takes)))),
-    row("one token revoked, all told at once", "revoked", `${count(least)} to ${count(least + large)}`),
+    row("one token revoked, all processes get a 401 at once", "revoked", `${count(least)} to ${count(least + large)}`),
     row("started within a minute, endpoint of 200 ms", `${large} shared`, "")
   ]
 }
@@ -99,7 +99,7 @@ export const shortLives = (digests: Digests): Table => [
     "by the formula",
     "processes that looked",
     "found it at their first look",
-    "commands, a process and life",
+    "commands per process and lifetime",
     "most commands in 100 ms",
     "calls that waited"
   ],
@@ -125,7 +125,7 @@ export const outages = (digests: Digests): Table => [
   [
     "store",
     "processes",
-    "token requests meanwhile",
+    "token requests in that time",
     "by the formula",
     "most in a second",
     "by the formula",

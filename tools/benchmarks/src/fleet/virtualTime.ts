@@ -2,13 +2,13 @@
 import { Clock, Duration, Effect, Exit, Logger, LogLevel, Random, type Scheduler } from "effect"
 
 /**
- * The platform's cryptography runs in threads, in a time that is not virtual. It stays what it is; while a simulation runs,
- * its answers come in the order of the questions, and it can be told when none is open.
+ * The platform's cryptography runs in threads, in a time that is not virtual. It stays what it is; while a simulation
+ * runs, its results come in the order of the calls, and it can report when no call is open.
  */
 export interface Cryptography {
-  /** Whether an answer is awaited. */
+  /** Whether a result is awaited. */
   readonly isBusy: () => boolean
-  /** Resolves when no answer is awaited any more, and all who awaited one have it. */
+  /** Resolves when no result is awaited any more, and every awaiting fiber has its result. */
   readonly idle: () => Promise<void>
   readonly restore: () => void
 }
@@ -67,7 +67,7 @@ export interface Sleeper {
   wake: (() => void) | undefined
 }
 
-/** Who sleeps until when. */
+/** The sleeping fibers, each with the time of its end. */
 export class Sleepers {
   /** The last is the next to wake. */
   readonly #all: Array<Sleeper> = []
@@ -121,7 +121,7 @@ export const simulate = async <A>(seed: number, effect: (time: VirtualTime) => E
       })
   }
 
-  // What fibers do next, in the order in which they are ready: Effect's own scheduler leaves that to the platform's timers.
+  // Runs the fibers in the order in which they are ready: Effect's own scheduler leaves that to the platform's timers.
   let ready: Array<() => void> = []
   const scheduler: Scheduler.Scheduler = {
     shouldYield: () => false,
@@ -160,7 +160,7 @@ export const simulate = async <A>(seed: number, effect: (time: VirtualTime) => E
         })
       }
       const next = sleepers.take()
-      if (next === undefined) throw new Error("Nobody sleeps, and the simulation has not ended")
+      if (next === undefined) throw new Error("No fiber sleeps, and the simulation has not ended")
       now = next.at
       next.wake?.()
     }

@@ -2,7 +2,7 @@
 import { clientId, clientSecret } from "../sample.js"
 import type { TokenServer } from "../tokenServer.js"
 
-/** `ahead`: how many seconds before its end a token of this server should be renewed, where that can be told. */
+/** `ahead`: how many seconds before its end a token of this server should be renewed, where that can be set. */
 export interface Setting {
   readonly server: TokenServer
   readonly ahead: number

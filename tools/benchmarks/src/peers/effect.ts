@@ -59,7 +59,7 @@ export const effectCache: Peer = {
   caches: true,
   how:
     "`Cache.makeWith` over our `TokenEndpoint`; `timeToLive` from the exit: what is left of the token less the margin " +
-    "(5 minutes, or a quarter of a shorter life), nothing for a failure.",
+    "(5 minutes, or a quarter of a shorter lifetime), nothing for a failure.",
   make: (setting) =>
     overEndpoint(setting, (acquire) =>
       Effect.map(
@@ -80,8 +80,8 @@ export const effectCachedWithTtl: Peer = {
   module: "effect",
   caches: true,
   how:
-    "`Effect.cachedWithTTL` over our `TokenEndpoint`; the TTL is the life of the endpoint's tokens less the margin " +
-    "(5 minutes, or a quarter of a shorter life).",
+    "`Effect.cachedWithTTL` over our `TokenEndpoint`; the TTL is the lifetime of the endpoint's tokens less the margin " +
+    "(5 minutes, or a quarter of a shorter lifetime).",
   make: (setting) =>
     overEndpoint(
       setting,

@@ -22,5 +22,5 @@ export const peers: ReadonlyArray<Peer> = [
   openidClient
 ]
 
-/** The margin for tokens of this life: what most of them take by default, or a quarter of a shorter life, as we do. */
+/** The margin for tokens of this lifetime: the default of most peers, or a quarter of a shorter lifetime, as we do. */
 export const aheadOf = (life: number): number => Math.min(300, life / 4)

@@ -45,7 +45,7 @@ export const azureRestPipeline: Peer = {
   how:
     "A pipeline of `bearerTokenAuthenticationPolicy` alone over a stub transport; the credential's `getToken` makes the " +
     "grant by `fetch`. Its margins (renewal from 2 minutes, waiting from 1 second before the end) cannot be set and are made " +
-    "for longer lives than those here. A call is one request through the pipeline: the token is not to be had otherwise.",
+    "for longer lifetimes than those here. A call is one request through the pipeline: the token is not available otherwise.",
   make: ({ server }) => {
     let closed = false
     const pipeline = createEmptyPipeline()
@@ -57,7 +57,7 @@ export const azureRestPipeline: Peer = {
             const { access_token, expires_in } = await grant(server.tokenUrl)
             return { token: access_token, expiresOnTimestamp: Date.now() + expires_in * 1000 }
           } catch (error) {
-            // Nobody awaits a renewal in the background: one that fails with the server gone would end the process.
+            // No caller awaits a renewal in the background: one that fails without the server would end the process.
             if (closed) return await new Promise<never>(() => undefined)
             throw error
           }
@@ -108,7 +108,7 @@ export const googleIdentityPool: Peer = {
   caches: true,
   how:
     "`IdentityPoolClient` (external account), the class whose `token_url` may be any endpoint and which shares one " +
-    "request; `eagerRefreshThresholdMillis` 5 minutes (its default), or a quarter of a shorter life.",
+    "request; `eagerRefreshThresholdMillis` 5 minutes (its default), or a quarter of a shorter lifetime.",
   make: ({ ahead, server }) => {
     const client = new IdentityPoolClient({
       type: "external_account",
@@ -133,7 +133,7 @@ export const googleRefreshHandler: Peer = {
   module: "google-auth-library",
   caches: true,
   how: "`OAuth2Client` with a `refreshHandler` that makes the grant by `fetch`, as its README shows; " +
-    "`eagerRefreshThresholdMillis` 5 minutes (its default), or a quarter of a shorter life.",
+    "`eagerRefreshThresholdMillis` 5 minutes (its default), or a quarter of a shorter lifetime.",
   make: ({ ahead, server }) => {
     const client = new GoogleClient({ eagerRefreshThresholdMillis: ahead * 1000 })
     client.refreshHandler = async () => {
@@ -154,7 +154,7 @@ export const simpleOauth2: Peer = {
   caches: true,
   how:
     "`ClientCredentials` and the pattern of its README: `if (accessToken.expired(window))` a new one inside `try`, the " +
-    "old one kept if that fails; the window is its 300 seconds, or a quarter of a shorter life.",
+    "old one kept if that fails; the window is its 300 seconds, or a quarter of a shorter lifetime.",
   make: ({ ahead, server }) => {
     const client = new ClientCredentials({
       client: { id: clientId, secret: clientSecret },
@@ -169,7 +169,7 @@ export const simpleOauth2: Peer = {
         try {
           accessToken = await client.getToken({})
         } catch {
-          // As in its README: told, and the token kept.
+          // As in its README: report the error and keep the token.
         }
       }
       return accessToken

@@ -107,7 +107,7 @@ describe("what a shared token source does by default", () => {
   it("is what docs/evidence/fleets.md says of it", () => {
     const page = read("docs/evidence/fleets.md")
     const [maxWait = 0] = seconds("maxWait")
-    assert.deepStrictEqual(numbersOf(page, /does so for (\d+) to (\d+) seconds\s+\(`maxWait`\)/), [
+    assert.deepStrictEqual(numbersOf(page, /token for (\d+) to (\d+) seconds\s+\(`maxWait`\)/), [
       Math.round(least * maxWait),
       Math.round((least + more) * maxWait)
     ])

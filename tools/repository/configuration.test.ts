@@ -46,7 +46,10 @@ const optionsOf = (source: string): ReadonlyMap<string, Option> => {
 
 const plain = (text: string) => text.replaceAll("`", "").replace(/\s+/g, " ")
 
-/** Whether the page's default is that of the doc comment: `required` where there is none, nothing where no comment names one. */
+/**
+ * Whether the page's default is that of the doc comment: `required` where there is none, nothing where no comment names
+ * one.
+ */
 const isDefault = (value: string, { required, text }: Pick<Option, "required" | "text">): boolean =>
   required || value.startsWith("required")
     ? required && value.startsWith("required")

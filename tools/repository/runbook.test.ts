@@ -241,7 +241,10 @@ describe("docs/guides/runbook.md", () => {
   )
 })
 
-/** The rows of the table of `AccessTokenError`, as `tag, reason: transient`. An empty cell of a tag repeats the one above. */
+/**
+ * The rows of the table of `AccessTokenError`, as `tag, reason: transient`. An empty cell of a tag repeats the one
+ * above.
+ */
 const listed = (page: string): ReadonlyArray<string> => {
   let tag = ""
   return rows(sections(page).find(({ heading }) => heading === "Acquiring a token")?.text ?? "")

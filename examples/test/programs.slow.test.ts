@@ -12,7 +12,7 @@ import { eventually, fetched } from "./support/scrape.js"
 
 const root = join(import.meta.dirname, "..", "..")
 
-/** The secrets of the token requests in order, without repetitions. */
+/** The client secrets of the token requests in order, without repetitions. */
 const secretsUsed = (emulator: Emulator.Service) =>
   Effect.map(emulator.requests, (all) =>
     all.filter(({ kind }) => kind === "token")
@@ -38,7 +38,7 @@ describe("examples", { timeout: 60_000 }, () => {
     }
   })
 
-  it.scopedLive("quick start: a call; without its variables, the names of all of them; a wrong secret and an unreachable endpoint are told apart", () =>
+  it.scopedLive("quick start: a call; without its variables, the names of all of them; distinguishes a wrong secret from an unreachable endpoint", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make()
       const { output, status } = yield* run("quickStart", variablesOf(emulator))

@@ -36,7 +36,7 @@ export const phrases = [
     "Of one who started nothing: who waits joins"
   ),
   sentence(
-    "What (?![^.?!]*\\?)(?!to |if )",
+    "What (?![^.?!]*\\?)(?!(?:an?|each|every|if|it|our|the|they|this|to|we|you|your) |\\u0001)",
     "Name the subject: “Bugs this fixes”, “Evidence”, “A publish failure does not …”.",
     "What vanishes",
     "What was shown",
@@ -99,7 +99,7 @@ export const phrases = [
   phrase("meanwhile", "Leave it out, or write “during the …”.", "Meanwhile the callers wait"),
   phrase("end(?:s|ed|ing)? with(?: code| status)? \\d", "Write “exits with code 1”.", "the process ends with 1"),
   phrase(
-    `(?:(?:an?|one) (?!(?:${LINKS}) )[\\w-]+(?<!s)|` +
+    `(?:(?<!(?:after|before|for|in|of|on|with|without) )(?:an?|one) (?!(?:${LINKS}) )[\\w-]+(?<!s)|` +
       `(?:two|three|four|\\d+) (?:[\\w-]+s|[kM]?B)) an? ${COUNTED}`,
     "Write “one namespace per module”.",
     "one namespace a module",

@@ -53,6 +53,8 @@ describe("prose/english", () => {
     "How it works",
     "What is a token source?",
     "What to do when a call fails",
+    "What the specification leaves open",
+    "Without a connection a command fails at once.",
     "one namespace per module, hourly, one call a second, one at a time",
     "the response, rejected, reported",
     "the client secret, the cipher key",

@@ -54,7 +54,7 @@ ${markdown(perHour(digests))}
 - **A renewal costs the store one command per process**, spread over two minutes. No caller waits for it.
 - **A cold start of all at once is the hard moment**: ${
     number(commands / large, 0)
-  } commands a process, most of them in the first 100 ms. A store that
+  } commands per process, most of them in the first 100 ms. A store that
   does no more than ${
     number(1000 / formulas.storeTimeout)
   } a second for each process is given up, and the endpoint is asked instead.
@@ -173,11 +173,11 @@ N processes, with tokens that live L. An endpoint that takes D. Calls of a proce
 | token requests an hour, a token each | N × 60 min ÷ (L − 0.9 × ahead + P ÷ 3) | ${
     number(formulas.alonePerHour(large, common))
   } |
-| commands of a renewal | N + 5, and more for who comes within D | ${
+| commands of a renewal | N + 5, and more for processes that come within D | ${
     number(formulas.renewal(large, common.answer, common))
   } |
 | commands a second in that time | N ÷ draw at most | ${number(formulas.alonePeak(large, common))} |
-| who comes within D | D × N ÷ draw at most | ${number(formulas.joining(large, common.answer, common), 1)} |
+| processes that come within D | D × N ÷ draw at most | ${number(formulas.joining(large, common.answer, common), 1)} |
 | looks without a token of a process that waits through all of D | D = 0.2 s: ${inVain(200)}; 2 s: ${
     inVain(2000)
   }; then ${number(formulas.looksASecond, 1)} a second | ${inVain(common.answer)} |

@@ -70,7 +70,8 @@ export default defineConfig(
     files: ["**/*.md"],
     plugins: { markdown },
     language: "markdown/gfm",
-    languageOptions: { frontmatter: "yaml" }
+    languageOptions: { frontmatter: "yaml" },
+    rules: { "prose/markdown-format": "error" }
   },
   {
     files: ["**/*.ts", "**/*.mjs", "**/*.cjs", "**/*.js"],
@@ -144,7 +145,7 @@ export default defineConfig(
   { files: ["tools/prose/patterns.mjs", "tools/prose/prose.test.ts"], rules: { "prose/english": "off" } },
   // Programs write these pages.
   {
-    files: ["docs/evidence/{benchmarks,fleets,interop,mutation}.md"],
+    files: ["docs/evidence/{benchmarks,fleets,interop,mutation}.md", "packages/*/CHANGELOG.md"],
     rules: { "prose/markdown-format": "off" }
   },
   { files: unfinished, rules: { "max-len": "off", "prose/english": "off", "prose/markdown-format": "off" } }

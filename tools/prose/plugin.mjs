@@ -70,7 +70,7 @@ formatter.setConfig({ lineWidth: 120 }, {
   emphasisKind: "asterisks",
   "codeBlock.skipFormat": true,
   "html.skipFormat": true,
-  "table.cellPadding": "space"
+  "table.skipFormat": true
 })
 
 const markdownFormat = {

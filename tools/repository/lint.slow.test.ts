@@ -27,6 +27,7 @@ describe("npm run lint", { timeout: 60_000 }, () => {
     ["@effect/dprint", "tools/workspace/run.mjs", "export const a = 1;\n"],
     ["prose/english", "tools/workspace/run.mjs", `/** ${banned} the callers wait. */\n`],
     ["prose/english", "CONTRIBUTING.md", `${banned} the callers wait.\n`],
+    ["prose/markdown-format", "CONTRIBUTING.md", "* a\n"],
     ["max-len", "tools/workspace/run.mjs", `/** ${"word ".repeat(24)}*/\n`]
   ])("finds a breach of %s in %s", async (rule, filePath, code) => {
     const [result] = await eslint.lintText(code, { filePath })

@@ -36,19 +36,19 @@ export const slow = [
   "lifetimes of 1 s and less",
   "1 000 concurrent first callers",
   "at most once a second",
-  "takes everything printable",
-  "takes nothing else",
+  "accepts all printable ASCII",
+  "accepts no other character",
   "byte for byte",
   "however many failures",
   "never throws",
-  "whatever is sent",
-  "is taken exactly when",
+  "any value is an error",
+  "is accepted if and only if",
   "fifty members",
   "across a fleet",
-  "all but its deadline",
-  "follows one that fails",
-  "keeps it: the others",
-  "no description holds"
+  "just before the deadline of the endpoint",
+  "after an acquisition fails at its deadline",
+  "and other members keep waiting",
+  "no description contains"
 ]
 
 /** Why no test finds a survivor, by the words with which its line begins. */

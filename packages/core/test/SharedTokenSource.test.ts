@@ -34,7 +34,7 @@ const minute = 60_000
 
 const hits = Effect.map(Metric.value(SharedTokenSource.storeHits), ({ count }) => count)
 
-/** The provider of a process, over its shared source. */
+/** The token provider of one process, over its shared source. */
 const providerOf = (shared: TokenSource.Service) =>
   Effect.map(
     Layer.build(AccessTokenProvider.layer().pipe(Layer.provide(Layer.succeed(TokenSource.TokenSource, shared)))),
@@ -42,7 +42,7 @@ const providerOf = (shared: TokenSource.Service) =>
   )
 
 describe("SharedTokenSource", () => {
-  it.effect("fifty members at once: one token request, one token", () =>
+  it.effect("sends one token request for fifty members that acquire at once", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint({ takes: 200 })
       const store = yield* TokenStore.makeMemory
@@ -55,7 +55,7 @@ describe("SharedTokenSource", () => {
       assert.strictEqual((yield* hits) - before, 49)
     }))
 
-  it.effect("its metrics count up, and have the names and descriptions that exporters show", () =>
+  it.effect("defines its metrics as incremental counters with a name and a description", () =>
     Effect.gen(function*() {
       yield* Metric.increment(SharedTokenSource.storeFailures)
       yield* Metric.increment(SharedTokenSource.storeHits)
@@ -71,21 +71,21 @@ describe("SharedTokenSource", () => {
       })
     }))
 
-  it.effect("a stored token comes back in all its fields, and counts from its own acquiredAt", () =>
+  it.effect("returns a stored token with all its fields, including its original acquiredAt", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint()
       const store = yield* TokenStore.makeMemory
       const before = yield* hits
-      const bought = yield* (yield* member(source, store)).acquire(Option.none())
+      const acquired = yield* (yield* member(source, store)).acquire(Option.none())
       assert.strictEqual(yield* hits, before)
       yield* TestClock.adjust("20 minutes")
       const shared = yield* (yield* member(source, store)).acquire(Option.none())
       assert.strictEqual(yield* requests, 1)
       assert.strictEqual(yield* hits, before + 1)
-      deepStrictEqual({ ...shared }, { ...bought })
+      deepStrictEqual({ ...shared }, { ...acquired })
     }))
 
-  it.effect("a token that another published while the lease was taken is the answer, and the lease is given back", () =>
+  it.effect("releases the lease and returns the token that another member stored before the lease was granted", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint()
       const { puts, store } = yield* watched
@@ -102,7 +102,7 @@ describe("SharedTokenSource", () => {
       assert.isTrue(Option.isSome(yield* store.lease(key, "1 second")))
     }))
 
-  it.effect("a token is stored for what is left of its life", () =>
+  it.effect("stores a token for its remaining lifetime", () =>
     Effect.gen(function*() {
       const { puts, store } = yield* watched
       yield* TestClock.adjust("1 hour")
@@ -119,7 +119,7 @@ describe("SharedTokenSource", () => {
       deepStrictEqual((yield* puts).map(([, , life]) => Duration.toMillis(life)), [40 * minute])
     }))
 
-  it.effect("a store that forgets nothing: a dead token in it is none", () =>
+  it.effect("ignores an expired token in a store that never removes entries", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint()
       const memory = yield* TokenStore.makeMemory
@@ -133,7 +133,7 @@ describe("SharedTokenSource", () => {
       assert.strictEqual(yield* requests, 2)
     }))
 
-  it.effect("a stored token with the two required fields only comes back too", () =>
+  it.effect("returns a stored token that has no optional fields", () =>
     Effect.gen(function*() {
       const acquiredAt = yield* DateTime.now
       const plain = new AccessToken.AccessToken({
@@ -147,7 +147,7 @@ describe("SharedTokenSource", () => {
       deepStrictEqual({ ...(yield* (yield* member(source, store)).acquire(Option.none())) }, { ...plain })
     }))
 
-  it.effect("an authUrl with or without a slash at its end is the same", () =>
+  it.effect("treats an authUrl with and without a trailing slash as the same", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint()
       const store = yield* TokenStore.makeMemory
@@ -157,7 +157,7 @@ describe("SharedTokenSource", () => {
       assert.strictEqual(yield* requests, 1)
     }))
 
-  it.effect("an authUrl without TLS is taken: the endpoint decides on it", () =>
+  it.effect("accepts an http authUrl, because the token endpoint checks the scheme", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint()
       const { acquire } = yield* member(source, yield* TokenStore.makeMemory, { authUrl: "http://auth.shop.example" })
@@ -166,7 +166,7 @@ describe("SharedTokenSource", () => {
       assert.strictEqual(yield* requests, 1)
     }))
 
-  it.effect("the layer shares through the store in its context", () =>
+  it.effect("layer shares tokens through the store in its context", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint()
       const layer = SharedTokenSource.layer({ authUrl, credentials: Effect.succeed(credentials) }).pipe(
@@ -177,7 +177,7 @@ describe("SharedTokenSource", () => {
       assert.strictEqual(yield* requests, 1)
     }))
 
-  it.effect("an authUrl that is no URL is a ConfigurationError", () =>
+  it.effect("fails with ConfigurationError when authUrl is not a URL", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(
         member((yield* endpoint()).source, yield* TokenStore.makeMemory, { authUrl: "auth.shop.example" })
@@ -185,63 +185,63 @@ describe("SharedTokenSource", () => {
       assert.strictEqual(error.option, "authUrl")
     }))
 
-  describe("a token to be replaced", () => {
+  describe("the token to replace", () => {
     const setUp = (answer?: Parameters<typeof endpoint>[0]) =>
       Effect.gen(function*() {
         const { requests, source } = yield* endpoint(answer)
         const store = yield* TokenStore.makeMemory
         const first = yield* member(source, store)
         const second = yield* member(source, store)
-        return { first, requests, second, store, held: yield* first.acquire(Option.none()) }
+        return { first, requests, second, store, cached: yield* first.acquire(Option.none()) }
       })
 
-    it.effect("is taken out of the store and is not the answer", () =>
+    it.effect("is removed from the store and not returned", () =>
       Effect.gen(function*() {
-        const { first, held, requests, second } = yield* setUp()
-        assert.strictEqual(valueOf(yield* first.acquire(Option.some(held))), "token-2")
+        const { first, cached, requests, second } = yield* setUp()
+        assert.strictEqual(valueOf(yield* first.acquire(Option.some(cached))), "token-2")
         assert.strictEqual(valueOf(yield* second.acquire(Option.none())), "token-2")
         assert.strictEqual(yield* requests, 2)
       }))
 
-    it.effect("is gone from the store while the next is acquired, and when that fails", () =>
+    it.effect("is removed from the store even if the next acquisition fails", () =>
       Effect.gen(function*() {
-        const { first, held, requests, second } = yield* setUp({
+        const { first, cached, requests, second } = yield* setUp({
           answer: (number) => number === 2 ? Effect.fail(outage) : fullToken(`token-${number}`)
         })
-        deepStrictEqual(yield* Effect.flip(first.acquire(Option.some(held))), outage)
+        deepStrictEqual(yield* Effect.flip(first.acquire(Option.some(cached))), outage)
         assert.strictEqual(valueOf(yield* second.acquire(Option.none())), "token-3")
         assert.strictEqual(yield* requests, 3)
       }))
 
-    it.effect("stays gone: what another put in its place is the answer, and stays", () =>
+    it.effect("is replaced by the token that another member has stored, without a token request", () =>
       Effect.gen(function*() {
-        const { first, held, requests, second } = yield* setUp()
+        const { first, cached, requests, second } = yield* setUp()
         yield* TestClock.adjust("1 minute")
-        yield* first.acquire(Option.some(held))
-        assert.strictEqual(valueOf(yield* second.acquire(Option.some(held))), "token-2")
+        yield* first.acquire(Option.some(cached))
+        assert.strictEqual(valueOf(yield* second.acquire(Option.some(cached))), "token-2")
         assert.strictEqual(valueOf(yield* second.acquire(Option.none())), "token-2")
         assert.strictEqual(yield* requests, 2)
       }))
 
-    it.effect("is not answered with one that dies no later", () =>
+    it.effect("is not replaced by a stored token that expires no later", () =>
       Effect.gen(function*() {
         const { requests, second } = yield* setUp()
         assert.strictEqual(valueOf(yield* second.acquire(Option.some(yield* fullToken("another", 60)))), "token-2")
         assert.strictEqual(yield* requests, 2)
-        // Of the same fields, but for an earlier end: the one in the store dies later.
+        // This token expires a minute earlier than the stored one, which is therefore returned.
         assert.strictEqual(valueOf(yield* second.acquire(Option.some(yield* fullToken("another", 59)))), "token-2")
         assert.strictEqual(yield* requests, 2)
       }))
 
-    it.effect("is not shared when the endpoint hands it out again", () =>
+    it.effect("is not shared when the endpoint returns it again", () =>
       Effect.gen(function*() {
-        const { first, held, requests, second } = yield* setUp({ answer: () => fullToken("the same", 60) })
-        assert.strictEqual(valueOf(yield* first.acquire(Option.some(held))), "the same")
+        const { first, cached, requests, second } = yield* setUp({ answer: () => fullToken("the same", 60) })
+        assert.strictEqual(valueOf(yield* first.acquire(Option.some(cached))), "the same")
         yield* second.acquire(Option.none())
         assert.strictEqual(yield* requests, 3)
       }))
 
-    it.effect("and is rejected across a fleet of providers: one token request", () =>
+    it.effect("is replaced with one token request when it is rejected across a fleet of providers", () =>
       Effect.gen(function*() {
         const { requests, source } = yield* endpoint({ takes: 200 })
         const store = yield* TokenStore.makeMemory
@@ -249,41 +249,41 @@ describe("SharedTokenSource", () => {
           Array.from({ length: 20 }),
           () => Effect.flatMap(member(source, store), providerOf)
         )
-        const everybody = Effect.forEach(fleet, ({ get }) => get, { concurrency: "unbounded" })
-        const { exit: first } = yield* drive(yield* Effect.fork(everybody))
+        const getAll = Effect.forEach(fleet, ({ get }) => get, { concurrency: "unbounded" })
+        const { exit: first } = yield* drive(yield* Effect.fork(getAll))
         deepStrictEqual(valuesOf(first), ["token-1"])
         yield* TestClock.adjust("10 seconds")
         const revoked = Exit.match(first, { onFailure: () => [], onSuccess: (tokens) => tokens })
         yield* Effect.forEach(fleet, ({ invalidate }, index) => invalidate(revoked[index] as AccessToken.AccessToken))
-        const { exit: second } = yield* drive(yield* Effect.fork(everybody))
+        const { exit: second } = yield* drive(yield* Effect.fork(getAll))
         deepStrictEqual(valuesOf(second), ["token-2"])
         assert.strictEqual(yield* requests, 2)
       }).pipe(Effect.scoped))
   })
 
-  describe("clocks that differ", () => {
-    /** Two machines: the second one's clock is that far from the first's when it reads. */
-    const readAt = (minutes: number, life = 60) =>
+  describe("when the clocks of two machines differ", () => {
+    /** Stores a token, then reads it on a machine whose clock differs from the first by `minutes`. */
+    const readAt = (minutes: number, lifetime = 60) =>
       Effect.gen(function*() {
-        const { requests, source } = yield* endpoint({ answer: (number) => fullToken(`token-${number}`, life) })
+        const { requests, source } = yield* endpoint({ answer: (number) => fullToken(`token-${number}`, lifetime) })
         const store = yield* TokenStore.makeMemory
         yield* TestClock.setTime(Date.UTC(2026, 0, 15))
-        const bought = yield* (yield* member(source, store)).acquire(Option.none())
+        const acquired = yield* (yield* member(source, store)).acquire(Option.none())
         yield* TestClock.setTime(Date.UTC(2026, 0, 15) + minutes * 60_000)
         const now = yield* DateTime.now
         const read = yield* (yield* member(source, store)).acquire(Option.none())
-        return { bought, now, read, requests: yield* requests }
+        return { acquired, now, read, requests: yield* requests }
       })
 
-    it.effect("a reader whose clock is behind: acquired now, and it ends when it ends", () =>
+    it.effect("a reader whose clock is behind sets acquiredAt to its own time and keeps expiresAt", () =>
       Effect.gen(function*() {
-        const { bought, now, read, requests } = yield* readAt(-5, 50)
+        const { acquired, now, read, requests } = yield* readAt(-5, 50)
         assert.strictEqual(requests, 1)
         deepStrictEqual(read.acquiredAt, now)
-        deepStrictEqual(read.expiresAt, bought.expiresAt)
+        deepStrictEqual(read.expiresAt, acquired.expiresAt)
       }))
 
-    it.effect("a reader whose clock is far behind: never longer than 60 minutes from its receipt", () =>
+    it.effect("a reader whose clock is two hours behind limits the lifetime to 60 minutes from receipt", () =>
       Effect.gen(function*() {
         const { now, read, requests } = yield* readAt(-120)
         assert.strictEqual(requests, 1)
@@ -291,7 +291,7 @@ describe("SharedTokenSource", () => {
         deepStrictEqual(read.expiresAt, DateTime.add(now, { minutes: 60 }))
       }))
 
-    it.effect("a reader whose clock is ahead: the token dies early, and then is none", () =>
+    it.effect("a reader whose clock is ahead treats the token as expired early", () =>
       Effect.gen(function*() {
         const ahead = yield* readAt(59)
         assert.strictEqual(ahead.requests, 1)
@@ -299,11 +299,11 @@ describe("SharedTokenSource", () => {
       }))
 
     it.effect.each([
-      { behind: 0, lives: 40 },
-      { behind: 2 * 60, lives: 60 }
+      { behind: 0, lifetime: 40 },
+      { behind: 2 * 60, lifetime: 60 }
     ])(
-      "a reader whose clock is $behind minutes behind, and is set back: dead $lives minutes after its receipt",
-      ({ behind, lives }) =>
+      "a reader whose clock is $behind minutes behind and then set back expires the token $lifetime minutes after receipt",
+      ({ behind, lifetime }) =>
         Effect.gen(function*() {
           const virtual = VirtualClock.make()
           yield* Effect.gen(function*() {
@@ -315,18 +315,22 @@ describe("SharedTokenSource", () => {
             const provider = yield* providerOf(yield* member(source, store))
             assert.strictEqual(valueOf(yield* provider.get), "token-1")
             assert.strictEqual(yield* requests, 1)
-            yield* virtual.advance((lives - 10) * minute)
+            yield* virtual.advance((lifetime - 10) * minute)
             virtual.jump(-25 * minute)
             yield* virtual.advance(10 * minute - 1)
             assert.notStrictEqual((yield* provider.status).state, "Expired")
             yield* virtual.advance(1)
-            assert.strictEqual((yield* provider.status).state, "Expired", "the wall clock gives it 25 minutes more")
+            assert.strictEqual(
+              (yield* provider.status).state,
+              "Expired",
+              "the wall clock alone would allow 25 more minutes"
+            )
           }).pipe(Effect.withClock(virtual.clock), Effect.scoped)
         })
     )
   })
 
-  it.effect("credentials that change are read at each acquisition: only who has the same ones shares", () =>
+  it.effect("reads credentials at each acquisition and shares only among members with the same ones", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint()
       const store = yield* TokenStore.makeMemory

@@ -4,7 +4,7 @@ import { TokenStore } from "@store-api/core"
 import { Deferred, Effect, Exit, Fiber, Option, Ref } from "effect"
 import { drive, endpoint, fullToken, member, outage, valueOf, valuesOf, watched } from "./support/fleet.js"
 
-/** A store in memory whose leases are extended like this; `number` counts from 1. */
+/** An in-memory store that calls `extend` to extend a lease; `number` counts the calls from 1. */
 const extending = (extend: (lease: TokenStore.Lease, number: number) => TokenStore.Lease["extend"]) =>
   Effect.map(Effect.all([TokenStore.makeMemory, Ref.make(0)]), ([memory, extended]) => ({
     extensions: Ref.get(extended),
@@ -21,8 +21,8 @@ const extending = (extend: (lease: TokenStore.Lease, number: number) => TokenSto
     })
   }))
 
-describe("SharedTokenSource, an acquisition that does not go well", () => {
-  it.effect("fails for those who asked for it; the next one asks again", () =>
+describe("SharedTokenSource, an acquisition", () => {
+  it.effect("that fails returns the error to its own caller only; the next member sends a new request", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint({
         takes: 100,
@@ -39,23 +39,23 @@ describe("SharedTokenSource, an acquisition that does not go well", () => {
       assert.strictEqual(yield* requests, 2)
     }))
 
-  it.effect("whose process died delays the others at most by the lease", () =>
+  it.effect("whose process has exited delays other members at most by the lease", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint()
       const { puts, store } = yield* watched
       yield* (yield* member(source, store)).acquire(Option.none())
       const [key, entry] = (yield* puts)[0] ?? ["", ""]
       yield* store.remove(key, entry)
-      // Somebody takes the lease, and is never heard of again.
+      // The holder of this lease never extends or releases it.
       assert.isTrue(Option.isSome(yield* store.lease(key, "5 seconds")))
       const { exit, took } = yield* drive(yield* Effect.fork((yield* member(source, store)).acquire(Option.none())))
       assert.isTrue(Exit.isSuccess(exit))
       assert.strictEqual(yield* requests, 2)
       assert.isAtLeast(took, 5000)
-      assert.isAtMost(took, 5500, "the lease, and one pause between two looks")
+      assert.isAtMost(took, 5500, "the lease, plus one pause between two reads")
     }))
 
-  it.effect("that takes longer than the lease keeps it: the others go on waiting", () =>
+  it.effect("that takes longer than its lease extends it, and other members keep waiting", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint({ takes: 12_000 })
       const store = yield* TokenStore.makeMemory
@@ -66,7 +66,7 @@ describe("SharedTokenSource, an acquisition that does not go well", () => {
       assert.strictEqual(yield* requests, 1)
     }))
 
-  it.effect("that takes longer than the lease keeps it also when it could not be extended once", () =>
+  it.effect("that takes longer than its lease keeps the lease when one extension fails", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint({ takes: 12_000 })
       const { extensions, store } = yield* extending((lease, number) =>
@@ -82,7 +82,7 @@ describe("SharedTokenSource, an acquisition that does not go well", () => {
       assert.isAtLeast(yield* extensions, 10)
     }))
 
-  it.effect("that takes longer than maxWait is not waited for", () =>
+  it.effect("that takes longer than maxWait is no longer awaited: the waiting member sends its own request", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint({
         answer: (number) => number === 1 ? Effect.never : fullToken(`token-${number}`)
@@ -90,18 +90,18 @@ describe("SharedTokenSource, an acquisition that does not go well", () => {
       const store = yield* TokenStore.makeMemory
       const stuck = yield* Effect.fork((yield* member(source, store)).acquire(Option.none()))
       yield* Effect.repeat(Effect.yieldNow(), { until: () => Effect.map(requests, (count) => count === 1) })
-      const patient = yield* member(source, store, { maxWait: "7 seconds" })
-      const { exit, took } = yield* drive(yield* Effect.fork(patient.acquire(Option.none())))
+      const waiting = yield* member(source, store, { maxWait: "7 seconds" })
+      const { exit, took } = yield* drive(yield* Effect.fork(waiting.acquire(Option.none())))
       deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-2"))
       assert.isAtLeast(took, 5250)
       assert.isAtMost(took, 7500)
-      // What it got then is everybody's.
+      // The token that it acquired is shared.
       assert.strictEqual(valueOf(yield* (yield* member(source, store)).acquire(Option.none())), "token-2")
       assert.strictEqual(yield* requests, 2)
       yield* Fiber.interrupt(stuck)
     }))
 
-  it.effect("that is interrupted gives its lease back", () =>
+  it.effect("that is interrupted releases its lease", () =>
     Effect.gen(function*() {
       const started = yield* Deferred.make<void>()
       const { requests, source } = yield* endpoint({
@@ -130,7 +130,7 @@ describe("SharedTokenSource, a lease", () => {
       assert.strictEqual(yield* extensions, 1)
     }))
 
-  it.effect("that comes too late is left to its end: the others wait no longer than that", () =>
+  it.effect("that is granted after storeTimeout is left to expire, and other members wait no longer than that", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint({
         answer: (number) => number === 1 ? Effect.fail(outage) : fullToken(`token-${number}`)
@@ -149,25 +149,25 @@ describe("SharedTokenSource, a lease", () => {
       assert.strictEqual(yield* requests, 2)
     }))
 
-  it.effect("is given back when the store fails at the look that follows it", () =>
+  it.effect("is released when the read of the store that follows it fails", () =>
     Effect.gen(function*() {
       const { requests, source } = yield* endpoint()
       const store = yield* TokenStore.makeMemory
       const taken = yield* Ref.make("")
-      const looks = yield* Ref.make(0)
+      const reads = yield* Ref.make(0)
       const failing = TokenStore.TokenStore.of({
         ...store,
         lease: (key, duration) => Effect.zipRight(Ref.set(taken, key), store.lease(key, duration)),
         get: (key) =>
           Effect.flatMap(
-            Ref.updateAndGet(looks, (n) => n + 1),
+            Ref.updateAndGet(reads, (n) => n + 1),
             (number) =>
               number === 1 ? store.get(key) : new TokenStore.TokenStoreError({ operation: "get", reason: "ECONNRESET" })
           )
       })
       const { acquire } = yield* member(source, failing, { lease: "1 hour" })
       assert.strictEqual(valueOf(yield* acquire(Option.none())), "token-1")
-      assert.strictEqual(yield* Ref.get(looks), 2)
+      assert.strictEqual(yield* Ref.get(reads), 2)
       assert.strictEqual(yield* requests, 1)
       assert.isTrue(Option.isSome(yield* store.lease(yield* Ref.get(taken), "1 minute")))
     }))

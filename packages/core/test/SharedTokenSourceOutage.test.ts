@@ -8,7 +8,7 @@ import { credentialsOf, drive, endpoint, member, outage, valueOf, watched } from
 
 const unreadable = new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "cannot be read" })
 
-describe("SharedTokenSource, over a store that does not work", () => {
+describe("SharedTokenSource, when the store does not work", () => {
   type Operation = TokenStore.TokenStoreError["operation"]
   const error = (operation: Operation) => new TokenStore.TokenStoreError({ operation, reason: "ECONNREFUSED" })
   type Fault = (operation: Operation) => Effect.Effect<never, TokenStore.TokenStoreError>
@@ -38,7 +38,7 @@ describe("SharedTokenSource, over a store that does not work", () => {
 
   for (const [name, fault] of Object.entries(faults)) {
     it.effect.each(["get", "put", "lease"] as const)(
-      `and ${name} at %s is a miss: the endpoint answers, in bounded time`,
+      `requests a token in bounded time when %s ${name}`,
       (operation) =>
         Effect.gen(function*() {
           const { requests, source } = yield* endpoint()
@@ -51,13 +51,13 @@ describe("SharedTokenSource, over a store that does not work", () => {
         })
     )
 
-    it.effect(`and ${name} as a token is to be taken out: the endpoint answers, in bounded time`, () =>
+    it.effect(`requests a token in bounded time when remove ${name}`, () =>
       Effect.gen(function*() {
         const { requests, source } = yield* endpoint()
         const memory = yield* TokenStore.makeMemory
-        const held = yield* (yield* member(source, memory)).acquire(Option.none())
+        const cached = yield* (yield* member(source, memory)).acquire(Option.none())
         const { acquire } = yield* member(source, broken(memory, "remove", fault))
-        const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.some(held))))
+        const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.some(cached))))
         deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-2"))
         assert.strictEqual(yield* requests, 2)
         assert.isAtMost(took, 1000)
@@ -72,7 +72,7 @@ describe("SharedTokenSource, over a store that does not work", () => {
       ["release", "hangs and cannot be interrupted"]
     ] as const
   )(
-    "at %s of a lease that %s does not hold the answer back for long",
+    "returns the token in bounded time when %s of a lease %s",
     ([operation, fault]) =>
       Effect.gen(function*() {
         const { requests, source } = yield* endpoint({ takes: 4000 })
@@ -91,7 +91,7 @@ describe("SharedTokenSource, over a store that does not work", () => {
       { operation, fault: "dies", reason: "a defect" } as const
     ])
   )(
-    "and $fault at $operation is warned of with the reason: $reason",
+    "logs a warning with the reason $reason when $operation $fault",
     ({ fault, operation, reason }) =>
       Effect.gen(function*() {
         const { source } = yield* endpoint({ takes: 4000 })
@@ -111,16 +111,16 @@ describe("SharedTokenSource, over a store that does not work", () => {
       })
   )
 
-  describe("is warned of", () => {
+  describe("log lines", () => {
     /**
-     * The lines of log while `acquire` runs again and again, over a store whose broken operations a test sets; each replaces
-     * the last token. `elsewhere` does so too, in another process, for which the store works.
+     * Runs `body` and returns the log lines. `acquire` replaces the last token after a minute. `setBroken` sets the
+     * operations of the store that fail. `acquireElsewhere` acquires in another process, for which the store works.
      */
-    const warned = (
+    const logLines = (
       body: (
         acquire: Effect.Effect<unknown, unknown>,
-        breaks: (...operations: ReadonlyArray<Operation>) => Effect.Effect<void>,
-        elsewhere: Effect.Effect<unknown, unknown>
+        setBroken: (...operations: ReadonlyArray<Operation>) => Effect.Effect<void>,
+        acquireElsewhere: Effect.Effect<unknown, unknown>
       ) => Effect.Effect<void, unknown>
     ) =>
       Effect.gen(function*() {
@@ -139,18 +139,18 @@ describe("SharedTokenSource, over a store that does not work", () => {
           remove: (key, entry) => unless("remove", memory.remove(key, entry)),
           lease: (key, duration) => unless("lease", memory.lease(key, duration))
         })
-        const held = yield* Ref.make(Option.none<AccessToken.AccessToken>())
+        const cached = yield* Ref.make(Option.none<AccessToken.AccessToken>())
         const { acquire } = yield* member(source, store)
         const other = yield* member(source, memory)
         const another = Effect.gen(function*() {
           yield* TestClock.adjust("1 minute")
-          yield* Ref.set(held, Option.some(yield* acquire(yield* Ref.get(held))))
+          yield* Ref.set(cached, Option.some(yield* acquire(yield* Ref.get(cached))))
         })
-        const elsewhere = Effect.gen(function*() {
+        const acquireElsewhere = Effect.gen(function*() {
           yield* TestClock.adjust("1 minute")
-          yield* other.acquire(yield* Ref.get(held))
+          yield* other.acquire(yield* Ref.get(cached))
         })
-        yield* body(another, (...operations) => Ref.set(failing, operations), elsewhere).pipe(
+        yield* body(another, (...operations) => Ref.set(failing, operations), acquireElsewhere).pipe(
           Effect.provide(Logger.replace(Logger.defaultLogger, logger))
         )
         return lines
@@ -160,76 +160,76 @@ describe("SharedTokenSource, over a store that does not work", () => {
       "WARN The token store does not work; tokens are asked for without it " +
       JSON.stringify({ reason: "ECONNREFUSED", operation })
 
-    const works = "INFO The token store works again {}"
+    const recovery = "INFO The token store works again {}"
 
     const counted = Effect.map(
       Metric.value(Metric.tagged(SharedTokenSource.storeFailures, "operation", "get")),
       ({ count }) => count
     )
 
-    it.effect("once an outage, and counted each time", () =>
+    it.effect("warns once per outage, and counts every failure", () =>
       Effect.gen(function*() {
         const before = yield* counted
-        const lines = yield* warned((acquire, breaks) =>
+        const lines = yield* logLines((acquire, setBroken) =>
           Effect.gen(function*() {
             for (let outage = 0; outage < 2; outage++) {
-              yield* breaks("get", "put", "lease", "remove")
+              yield* setBroken("get", "put", "lease", "remove")
               for (let time = 0; time < 3; time++) yield* acquire
-              yield* breaks()
+              yield* setBroken()
               yield* acquire
             }
           })
         )
-        deepStrictEqual(lines, [warning("get"), works, warning("get"), works])
+        deepStrictEqual(lines, [warning("get"), recovery, warning("get"), recovery])
         assert.strictEqual((yield* counted) - before, 6)
       }))
 
-    it.effect("once also when it can still be read, as one that is full", () =>
+    it.effect("warns once per outage when only writes fail, as in a full store", () =>
       Effect.gen(function*() {
-        const lines = yield* warned((acquire, breaks) =>
+        const lines = yield* logLines((acquire, setBroken) =>
           Effect.gen(function*() {
             for (let outage = 0; outage < 2; outage++) {
-              yield* breaks("put", "lease")
+              yield* setBroken("put", "lease")
               for (let time = 0; time < 3; time++) yield* acquire
-              yield* breaks()
+              yield* setBroken()
               yield* acquire
             }
           })
         )
-        deepStrictEqual(lines, [warning("lease"), works, warning("lease"), works])
+        deepStrictEqual(lines, [warning("lease"), recovery, warning("lease"), recovery])
       }))
 
-    it.effect("again when it had worked meanwhile, be it only to be read", () =>
+    it.effect("warns again when a successful read has ended the outage", () =>
       Effect.gen(function*() {
-        const lines = yield* warned((acquire, breaks, elsewhere) =>
+        const lines = yield* logLines((acquire, setBroken, acquireElsewhere) =>
           Effect.gen(function*() {
-            yield* breaks("put")
+            yield* setBroken("put")
             yield* acquire
-            yield* breaks()
+            yield* setBroken()
             for (let time = 0; time < 2; time++) {
-              yield* elsewhere
+              yield* acquireElsewhere
               yield* acquire
             }
-            yield* breaks("get")
+            yield* setBroken("get")
             yield* acquire
           })
         )
-        deepStrictEqual(lines, [warning("put"), works, warning("get")])
+        deepStrictEqual(lines, [warning("put"), recovery, warning("get")])
       }))
 
-    it.effect("never while it works", () =>
+    it.effect("has none while the store works", () =>
       Effect.gen(function*() {
-        deepStrictEqual(yield* warned((acquire) => Effect.repeatN(acquire, 4)), [])
+        deepStrictEqual(yield* logLines((acquire) => Effect.repeatN(acquire, 4)), [])
       }))
   })
 
   it.effect.each(
     [
-      ["never come", Effect.never],
-      ["never come and cannot be interrupted", Effect.uninterruptible(Effect.never)]
+      ["never arrive", Effect.never],
+      ["never arrive and cannot be interrupted", Effect.uninterruptible(Effect.never)]
     ] as const
   )(
-    "and credentials that %s: the endpoint is asked after 10 s, with a warning, and nothing is shared",
+    "requests a token after 10 s, with a warning and without sharing it, when the credentials %s",
     ([, never]) =>
       Effect.gen(function*() {
         const { requests, source } = yield* endpoint()
@@ -247,7 +247,7 @@ describe("SharedTokenSource, over a store that does not work", () => {
       })
   )
 
-  it.effect("and a storeTimeout without end: 30 s", () =>
+  it.effect("limits an infinite storeTimeout to 30 s", () =>
     Effect.gen(function*() {
       const { source } = yield* endpoint()
       const store = broken(yield* TokenStore.makeMemory, "get", () => Effect.never)
@@ -256,7 +256,7 @@ describe("SharedTokenSource, over a store that does not work", () => {
       deepStrictEqual([Exit.map(exit, valueOf), took], [Exit.succeed("token-1"), 30_000])
     }))
 
-  it.effect("over an endpoint whose credentials never come either: ends by its deadline", () =>
+  it.effect("fails with Timeout at the deadline when the credentials of the endpoint never arrive either", () =>
     Effect.gen(function*() {
       const source = yield* FakeClient.source(FakeClient.make(FakeClient.token), { credentials: Effect.never })
       const { acquire } = yield* member(source, yield* TokenStore.makeMemory, { credentials: Effect.never })
@@ -265,7 +265,7 @@ describe("SharedTokenSource, over a store that does not work", () => {
       deepStrictEqual(["reason" in error && error.reason, took], ["Timeout", 40_000])
     }))
 
-  it.effect("and credentials that cannot be read are the endpoint's affair", () =>
+  it.effect("returns the error of the endpoint, not its own, when the credentials cannot be read", () =>
     Effect.gen(function*() {
       const { source } = yield* endpoint({ answer: () => Effect.fail(outage) })
       const { acquire } = yield* member(source, yield* TokenStore.makeMemory, {

@@ -6,8 +6,8 @@ import * as seal from "../src/internal/seal.js"
 import { authUrl, credentials, credentialsOf, endpoint, member, valueOf } from "./support/fleet.js"
 import { renderings } from "./support/renderings.js"
 
-/** A store whose contents a test can read and write, as somebody who broke into it could. */
-const open = Effect.map(Ref.make<ReadonlyMap<string, string>>(new Map()), (contents) => ({
+/** A store whose contents a test can read and write, as an attacker could. */
+const exposedStore = Effect.map(Ref.make<ReadonlyMap<string, string>>(new Map()), (contents) => ({
   contents,
   store: TokenStore.TokenStore.of({
     get: (key) => Effect.map(Ref.get(contents), (all) => Option.fromNullable(all.get(key))),
@@ -17,16 +17,17 @@ const open = Effect.map(Ref.make<ReadonlyMap<string, string>>(new Map()), (conte
   })
 }))
 
-/** Buys a token into an open store. */
+/** Acquires a token into an exposed store. */
 const stored = (options: Partial<SharedTokenSource.Options> = {}) =>
   Effect.gen(function*() {
-    const { contents, store } = yield* open
+    const { contents, store } = yield* exposedStore
     const { requests, source } = yield* endpoint()
     yield* (yield* member(source, store, options)).acquire(Option.none())
     const [[key, entry] = ["", ""]] = yield* Ref.get(contents)
     return { contents, entry, key, requests, source, store }
   })
 
+/** The text as it is, in base64 at each of the three offsets, in hex and as decimal bytes. */
 const forms = (text: string): ReadonlyArray<string> => [
   text,
   ...[0, 1, 2].map((shift) => {
@@ -37,13 +38,13 @@ const forms = (text: string): ReadonlyArray<string> => [
   [...new TextEncoder().encode(text)].join(",")
 ]
 
-const shows = (said: string, text: string) => {
-  const haystack = [said, said.replaceAll("-", "+").replaceAll("_", "/")].join("\n").toLowerCase()
+const shows = (output: string, text: string) => {
+  const haystack = [output, output.replaceAll("-", "+").replaceAll("_", "/")].join("\n").toLowerCase()
   return forms(text).some((form) => haystack.includes(form.toLowerCase()))
 }
 
-describe("what SharedTokenSource stores", () => {
-  const told = [
+describe("an entry that SharedTokenSource stores", () => {
+  const sensitive = [
     "invented-client-id",
     "invented-client-secret-0123456789",
     "token-1",
@@ -51,20 +52,20 @@ describe("what SharedTokenSource stores", () => {
     "shop.example"
   ]
 
-  it.effect("shows no secret, no token, no client id and no address, neither in the entry nor in the key", () =>
+  it.effect("contains no secret, token, client id, email address or host, neither in its value nor in its key", () =>
     Effect.gen(function*() {
       const { entry, key, requests } = yield* stored()
       assert.strictEqual(yield* requests, 1)
       assert.isAbove(entry.length, 100)
       const decoded = Buffer.from(entry, "base64url").toString("latin1")
-      for (const text of told) {
-        for (const [name, said] of Object.entries({ entry, key, decoded })) {
-          assert.isFalse(shows(said, text), `${text} in the ${name}`)
+      for (const text of sensitive) {
+        for (const [name, output] of Object.entries({ entry, key, decoded })) {
+          assert.isFalse(shows(output, text), `${text} in the ${name}`)
         }
       }
     }))
 
-  it.effect("and the same search finds them in what is stored without a seal", () =>
+  it.effect("control: the same search finds them in an unsealed entry", () =>
     Effect.gen(function*() {
       const { entry, key } = yield* stored()
       const { open } = yield* seal.make(credentials, authUrl)
@@ -77,16 +78,16 @@ describe("what SharedTokenSource stores", () => {
       }
     }))
 
-  it.effect("is another text each time, also of the same token", () =>
+  it.effect("differs each time, even for the same token", () =>
     Effect.gen(function*() {
       const { open, seal: close } = yield* seal.make(credentials, authUrl)
       const entries = yield* Effect.all(Effect.replicate(close("the same"), 100))
       assert.strictEqual(new Set(entries).size, 100)
-      assert.strictEqual(new Set(entries.map((entry) => entry.slice(0, 16))).size, 100, "the nonces")
+      assert.strictEqual(new Set(entries.map((entry) => entry.slice(0, 16))).size, 100, "each has its own nonce")
       deepStrictEqual(yield* Effect.forEach(entries, open), entries.map(() => Option.some("the same")))
     }))
 
-  it.effect("is a miss with any one bit of it changed", () =>
+  it.effect("is a miss when any one bit is changed or its end is cut off", () =>
     Effect.gen(function*() {
       const { open, seal: close } = yield* seal.make(credentials, authUrl)
       const entry = yield* close("a text")
@@ -110,7 +111,7 @@ describe("what SharedTokenSource stores", () => {
     "not base64!",
     "A".repeat(1000),
     JSON.stringify({ value: "forged", scope: "", acquiredAt: 0, expiresAt: 8640000000000000 })
-  ])("a foreign entry is a miss, and is written over: %j", (entry) =>
+  ])("is a miss and is overwritten when it was not sealed: %j", (entry) =>
     Effect.gen(function*() {
       const { contents, key, requests, source, store } = yield* stored()
       yield* Ref.set(contents, new Map([[key, entry]]))
@@ -119,7 +120,7 @@ describe("what SharedTokenSource stores", () => {
       assert.strictEqual(yield* requests, 2)
     }))
 
-  it.effect("a sealed entry that is no token is a miss", () =>
+  it.effect("is a miss when it is sealed but holds no token", () =>
     Effect.gen(function*() {
       const { contents, key, requests, source, store } = yield* stored()
       const { seal: close } = yield* seal.make(credentials, authUrl)
@@ -136,7 +137,7 @@ describe("what SharedTokenSource stores", () => {
   }
 
   for (const [what, options] of Object.entries(others)) {
-    it.effect(`another ${what} has another key, and its entry cannot be swapped in`, () =>
+    it.effect(`has another key for another ${what}, and is a miss under the original key`, () =>
       Effect.gen(function*() {
         const mine = yield* stored()
         const other = yield* stored(options)
@@ -150,9 +151,9 @@ describe("what SharedTokenSource stores", () => {
       }))
   }
 
-  it.effect("the same sealing under another key name does not open: the name is bound to the entry", () =>
+  it.effect("cannot be decrypted under another store key, because the store key is authenticated with it", () =>
     Effect.gen(function*() {
-      // The library cannot open the same AES key under another name: this asks the platform itself.
+      // The library derives the AES key and the store key together, so this test calls Web Crypto itself.
       const { entry, key } = yield* stored()
       const bytes = new Uint8Array(Buffer.from(entry, "base64url"))
       const utf8 = (text: string) => new TextEncoder().encode(text)
@@ -179,18 +180,18 @@ describe("what SharedTokenSource stores", () => {
           const parameters = { name: "AES-GCM", iv: bytes.slice(0, 12), additionalData: utf8(additionalData) }
           return crypto.subtle.decrypt(parameters, aes, bytes.slice(12)).then(() => true, () => false)
         })
-      assert.isTrue(yield* decrypt(key), "the documented format, read without the library")
+      assert.isTrue(yield* decrypt(key), "the documented format can be decrypted without the library")
       assert.isFalse(yield* decrypt(`${key}0`))
     }))
 })
 
-/** What a platform may say of its fault, with what it was given. */
-const said = "an-invented-defect of an-invented-token"
+/** The message of a platform error, which may quote its input. */
+const faultMessage = "an-invented-defect of an-invented-token"
 
-const fault = () => new Error(said)
+const fault = () => new Error(faultMessage)
 
-/** The platform's cryptography, of which one function is another, until the scope ends. */
-const platform = (broken: Partial<Record<"getRandomValues" | "subtle", unknown>>) =>
+/** Replaces a part of `globalThis.crypto` until the scope closes. */
+const replaceCrypto = (broken: Partial<Record<"getRandomValues" | "subtle", unknown>>) =>
   Effect.acquireRelease(
     Effect.sync(() => {
       const real = globalThis.crypto
@@ -202,13 +203,13 @@ const platform = (broken: Partial<Record<"getRandomValues" | "subtle", unknown>>
 
 const functions = ["importKey", "deriveKey", "deriveBits", "encrypt", "decrypt"] as const
 
-/** The functions that are used, called on the real object, but for one. */
-const subtleBut = (name: (typeof functions)[number], broken: () => unknown) => {
+/** The functions that the library uses, one of them replaced. */
+const subtleWith = (name: (typeof functions)[number], broken: () => unknown) => {
   const { subtle } = globalThis.crypto
   return { ...Object.fromEntries(functions.map((each) => [each, subtle[each].bind(subtle)])), [name]: broken }
 }
 
-/** All that is logged, at every level, in one text. */
+/** Runs the effect; returns its result, and all that it logs at any level as one text. */
 const logged = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {
     const lines: Array<string> = []
@@ -225,9 +226,9 @@ const logged = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     )
   })
 
-describe("SharedTokenSource, on a platform whose cryptography fails", () => {
-  const faults: ReadonlyArray<readonly [what: string, broken: () => Parameters<typeof platform>[0]]> = [
-    ["there is none", () => ({ subtle: undefined })],
+describe("SharedTokenSource, when Web Crypto fails", () => {
+  const faults: ReadonlyArray<readonly [what: string, broken: () => Parameters<typeof replaceCrypto>[0]]> = [
+    ["crypto.subtle is missing", () => ({ subtle: undefined })],
     ["getRandomValues throws", () => ({
       getRandomValues: () => {
         throw fault()
@@ -235,9 +236,9 @@ describe("SharedTokenSource, on a platform whose cryptography fails", () => {
     })],
     ...functions.flatMap((name) =>
       [
-        [`${name} fails`, () => ({ subtle: subtleBut(name, () => Promise.reject(fault())) })],
+        [`${name} fails`, () => ({ subtle: subtleWith(name, () => Promise.reject(fault())) })],
         [`${name} throws`, () => ({
-          subtle: subtleBut(name, () => {
+          subtle: subtleWith(name, () => {
             throw fault()
           })
         })]
@@ -246,16 +247,16 @@ describe("SharedTokenSource, on a platform whose cryptography fails", () => {
   ]
 
   it.effect.each(faults)(
-    "%s: the token bought is the answer, of one token request, and nothing is said of it",
+    "returns a token after one token request and logs nothing sensitive when %s",
     ([, broken]) =>
       Effect.gen(function*() {
         const { requests, source } = yield* endpoint()
         const store = yield* TokenStore.makeMemory
-        // There is one to be opened, and to be replaced.
-        const held = yield* (yield* member(source, store)).acquire(Option.none())
+        // A stored token, which has to be opened and replaced.
+        const cached = yield* (yield* member(source, store)).acquire(Option.none())
         const { result, text } = yield* Effect.zipRight(
-          platform(broken()),
-          Effect.flatMap(member(source, store), ({ acquire }) => Effect.exit(acquire(Option.some(held))))
+          replaceCrypto(broken()),
+          Effect.flatMap(member(source, store), ({ acquire }) => Effect.exit(acquire(Option.some(cached))))
         ).pipe(Effect.scoped, logged)
         deepStrictEqual(Exit.map(result, valueOf), Exit.succeed("token-2"))
         assert.strictEqual(yield* requests, 2)
@@ -263,13 +264,13 @@ describe("SharedTokenSource, on a platform whose cryptography fails", () => {
       })
   )
 
-  it.effect("control: what is logged is seen, also of a defect", () =>
+  it.effect("control: the log capture sees a logged cause and an unhandled defect", () =>
     Effect.gen(function*() {
       const warned = yield* logged(
         Effect.catchAllCause(Effect.die(fault()), (cause) => Effect.logTrace("a line", cause))
       )
-      assert.include(warned.text, said)
+      assert.include(warned.text, faultMessage)
       const forked = yield* logged(Effect.flatMap(Effect.fork(Effect.die(fault())), Fiber.await))
-      assert.include(forked.text, said)
+      assert.include(forked.text, faultMessage)
     }))
 })

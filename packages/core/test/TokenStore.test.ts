@@ -7,7 +7,7 @@ import { tokenStoreContract } from "./support/tokenStoreContract.js"
 tokenStoreContract("TokenStore.layerMemory", TokenStore.layerMemory)
 
 describe("TokenStore.layerMemory", () => {
-  it.effect("an entry lives until its life is over, to the millisecond, whatever the wall clock does", () =>
+  it.effect("keeps an entry for its time to live, to the millisecond", () =>
     Effect.gen(function*() {
       const store = yield* TokenStore.makeMemory
       yield* store.put("key", "entry", "10 seconds")
@@ -17,7 +17,7 @@ describe("TokenStore.layerMemory", () => {
       deepStrictEqual(yield* store.get("key"), Option.none())
     }))
 
-  it.effect("a lease extended begins anew, with its whole duration", () =>
+  it.effect("restarts a lease for its whole duration when it is extended", () =>
     Effect.gen(function*() {
       const store = yield* TokenStore.makeMemory
       const lease = Option.getOrThrow(yield* store.lease("key", "10 seconds"))
@@ -31,12 +31,12 @@ describe("TokenStore.layerMemory", () => {
       assert.isTrue(Option.isSome(yield* store.lease("key", "10 seconds")))
     }))
 
-  it("a store that is missing is named", () => {
+  it("names the service when no store is provided", () => {
     assert.throws(() => Context.unsafeGet(Context.empty(), TokenStore.TokenStore), /: @store-api\/core\/TokenStore /)
   })
 
   it.effect.each(["get", "put", "remove", "lease", "extend", "release"] as const)(
-    "an error of %s can be caught by its tag, and has its public name",
+    "TokenStoreError of %s can be caught by its tag and has its public identifier",
     (operation) =>
       Effect.gen(function*() {
         const error = new TokenStore.TokenStoreError({ operation, reason: "ECONNREFUSED" })
@@ -45,7 +45,7 @@ describe("TokenStore.layerMemory", () => {
       })
   )
 
-  it("an error says which operation failed, and what to do", () => {
+  it("TokenStoreError names the operation that failed and says what to do", () => {
     assert.strictEqual(
       new TokenStore.TokenStoreError({ operation: "put", reason: "ECONNREFUSED" }).message,
       "The token store could not do \"put\" (ECONNREFUSED): check that it runs and can be reached."

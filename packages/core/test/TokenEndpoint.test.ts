@@ -11,7 +11,7 @@ import { clientId, clientSecret, credentialsOf, printable, sendable, tokenBody }
 
 const token = CaptureServer.answer(200, tokenBody())
 
-/** One acquisition over a real HTTP client, which stays open until the test ends: what is closed before, we closed. */
+/** One acquisition over a real HTTP client that stays open until the test ends. The library closes any earlier socket. */
 const acquire = (
   client: ClientLayer,
   authUrl: string,
@@ -27,7 +27,7 @@ const acquire = (
     return yield* source.acquire(Option.none())
   })
 
-/** The client of a layer, changed as a user may change it. */
+/** The client of a layer, changed as an application may change it. */
 const changed = (client: ClientLayer, change: (client: HttpClient.HttpClient) => HttpClient.HttpClient): ClientLayer =>
   Layer.provide(Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, change)), client)
 
@@ -60,7 +60,7 @@ describe("TokenEndpoint", () => {
       ]
 
       it.scopedLive.each(secrets)(
-        "is the specification's, byte for byte, with the secret %s",
+        "matches the specification byte for byte with the secret %s",
         (secret) =>
           Effect.gen(function*() {
             const server = yield* CaptureServer.make(token)
@@ -78,7 +78,7 @@ describe("TokenEndpoint", () => {
           })
       )
 
-      it.scopedLive("is the same for any id and secret of printable ASCII without the ampersand", () =>
+      it.scopedLive("matches the specification for any id and secret of printable ASCII without an ampersand", () =>
         Effect.gen(function*() {
           const server = yield* CaptureServer.make(token)
           const property = FC.asyncProperty(
@@ -134,7 +134,7 @@ describe("TokenEndpoint", () => {
           })
       )
 
-      it.scopedLive("carries no trace headers, though the client itself would send them", () =>
+      it.scopedLive("carries no trace headers, even if the client adds them to other requests", () =>
         Effect.gen(function*() {
           const server = yield* CaptureServer.make(token)
           yield* HttpClient.get(`${server.url}/control`).pipe(
@@ -152,7 +152,7 @@ describe("TokenEndpoint", () => {
           assert.notIncludeMembers(names(request), ["b3"])
         }))
 
-      it.scopedLive("is not sent with credentials that cannot go raw", () =>
+      it.scopedLive("is not sent with credentials that cannot be sent unencoded", () =>
         Effect.gen(function*() {
           const server = yield* CaptureServer.make(token)
           for (const secret of ["a&b", "a\nb", "a\n", "a\u0000b", "a\u007fb", "\u00e9", "\ud800", ""]) {
@@ -165,13 +165,13 @@ describe("TokenEndpoint", () => {
           }
           assert.strictEqual(yield* server.count, 0)
           yield* acquire(client, server.url)
-          assert.strictEqual(yield* server.count, 1, "one that can is")
+          assert.strictEqual(yield* server.count, 1, "control: other credentials are sent")
         }))
     })
 
     describe("redirects", () => {
       it.scopedLive.each([301, 302, 303, 307, 308])(
-        "status %d is refused, and nothing reaches the other origin",
+        "status %d fails with Redirect, and no request reaches the other origin",
         (status) =>
           Effect.gen(function*() {
             const other = yield* CaptureServer.make(token)
@@ -182,9 +182,9 @@ describe("TokenEndpoint", () => {
             assert.strictEqual(yield* server.count, 1)
             assert.strictEqual(yield* other.count, 0)
             yield* Effect.promise(() =>
-              fetch(server.url, { method: "POST", body: "x" }).then((answer) => answer.text())
+              fetch(server.url, { method: "POST", body: "x" }).then((response) => response.text())
             )
-            assert.strictEqual(yield* other.count, 1, "a fetch that follows arrives there")
+            assert.strictEqual(yield* other.count, 1, "control: a fetch that follows the redirect reaches it")
           })
       )
 
@@ -192,16 +192,16 @@ describe("TokenEndpoint", () => {
         [
           ["to the same path", { location: "/v1/oauth/accesstoken" }],
           ["without a location", {}],
-          ["with a location that is none", { location: "http://" }]
+          ["with an invalid location", { location: "http://" }]
         ] as const
-      )("%s is refused", ([, headers]) =>
+      )("a redirect %s fails with Redirect", ([, headers]) =>
         Effect.gen(function*() {
           const server = yield* CaptureServer.make(CaptureServer.answer(302, "", headers))
           isRequestError(yield* Effect.flip(acquire(client, server.url)), "Redirect", 1)
           assert.strictEqual(yield* server.count, 1)
         }))
 
-      it.scopedLive("a client that follows redirects itself is beyond reach; what it brings from elsewhere is no token", () =>
+      it.scopedLive("a token from another origin is not accepted when the given client follows redirects", () =>
         Effect.gen(function*() {
           const other = yield* CaptureServer.make(token)
           const server = yield* CaptureServer.make(CaptureServer.answer(302, "", { location: other.url }))
@@ -211,10 +211,10 @@ describe("TokenEndpoint", () => {
           )
           const error = yield* Effect.flip(acquire(Layer.provide(following, client), server.url))
           isRequestError(error, "Redirect", 1)
-          assert.strictEqual(yield* other.count, 1, "the credentials have left by then, as SECURITY.md says")
+          assert.strictEqual(yield* other.count, 1, "the credentials are sent there, as SECURITY.md says")
         }))
 
-      it.scopedLive("its body is not read, though it has no end, and its socket is closed", () =>
+      it.scopedLive("the endless body of a redirect is not read, and its socket is closed", () =>
         Effect.gen(function*() {
           const server = yield* CaptureServer.make(CaptureServer.endless(307))
           isRequestError(yield* Effect.flip(acquire(client, server.url)), "Redirect", 1)
@@ -222,15 +222,15 @@ describe("TokenEndpoint", () => {
         }))
     })
 
-    describe("an answer that is too large", () => {
+    describe("a response body", () => {
       const megabyte = "x".repeat(1024 * 1024)
 
       it.scopedLive.each(
         [
           ["of a megabyte", CaptureServer.answer(200, megabyte)],
-          ["that has no end", CaptureServer.endless(200)]
+          ["without an end", CaptureServer.endless(200)]
         ] as const
-      )("%s is TooLarge, and its socket is closed", ([, answer]) =>
+      )("%s fails with TooLarge, and its socket is closed", ([, answer]) =>
         Effect.gen(function*() {
           const server = yield* CaptureServer.make(answer)
           isRequestError(yield* Effect.flip(acquire(client, server.url)), "TooLarge", 1)
@@ -240,12 +240,12 @@ describe("TokenEndpoint", () => {
 
       it.scopedLive.each(
         [
-          ["a megabyte with 400", 400, CaptureServer.answer(400, megabyte)],
-          ["no end with 400", 400, CaptureServer.endless(400)],
-          ["a megabyte with 500", 500, CaptureServer.answer(500, megabyte)],
-          ["no end with 500", 500, CaptureServer.endless(500)]
+          ["of a megabyte with status 400", 400, CaptureServer.answer(400, megabyte)],
+          ["without an end with status 400", 400, CaptureServer.endless(400)],
+          ["of a megabyte with status 500", 500, CaptureServer.answer(500, megabyte)],
+          ["without an end with status 500", 500, CaptureServer.endless(500)]
         ] as const
-      )("%s is still a refusal, and its socket is closed", ([, status, answer]) =>
+      )("%s fails with TokenRefusedError, and its socket is closed", ([, status, answer]) =>
         Effect.gen(function*() {
           const server = yield* CaptureServer.make(answer)
           const error = yield* Effect.flip(acquire(client, server.url))
@@ -255,7 +255,7 @@ describe("TokenEndpoint", () => {
           yield* server.allClosed
         }))
 
-      it.scopedLive("of 64 KiB exactly is not, nor is one in pieces", () =>
+      it.scopedLive("of exactly 64 KiB is read, and one byte more fails with TooLarge", () =>
         Effect.gen(function*() {
           const body = tokenBody({ padding: "" })
           const full = tokenBody({ padding: "x".repeat(64 * 1024 - body.length) })
@@ -267,7 +267,7 @@ describe("TokenEndpoint", () => {
           isRequestError(yield* Effect.flip(acquire(client, more.url)), "TooLarge", 1)
         }))
 
-      it.scopedLive("the check for open sockets sees one that is", () =>
+      it.scopedLive("control: the check for closed sockets sees an open one", () =>
         Effect.gen(function*() {
           const server = yield* CaptureServer.make(CaptureServer.silence)
           const fiber = yield* Effect.fork(acquire(client, server.url))
@@ -283,10 +283,14 @@ describe("TokenEndpoint", () => {
     describe("a connection that fails", () => {
       const head = CaptureServer.head(200, { "content-type": "application/json", "content-length": "1000" })
       const faults: ReadonlyArray<readonly [name: string, answer: CaptureServer.Answer, code?: string | undefined]> = [
-        ["reset before an answer", CaptureServer.rawThenReset(), clientName === "node:http" ? "ECONNRESET" : undefined],
+        [
+          "reset before a response",
+          CaptureServer.rawThenReset(),
+          clientName === "node:http" ? "ECONNRESET" : undefined
+        ],
         ["reset in the header", CaptureServer.rawThenReset("HTTP/1.1 200 OK\r\ncontent-")],
         ["reset in the body", CaptureServer.rawThenReset(`${head}{"access_token":"invented`)],
-        ["closed before an answer", CaptureServer.raw("")],
+        ["closed before a response", CaptureServer.raw("")],
         ["closed in the header", CaptureServer.raw("HTTP/1.1 200 OK\r\ncontent-")],
         ["closed in the body", CaptureServer.raw(`${head}{"access_token":"invented`)],
         ["not HTTP", CaptureServer.raw("SSH-2.0-Invented_1.0\r\n")],
@@ -297,7 +301,7 @@ describe("TokenEndpoint", () => {
         ]
       ]
 
-      it.scopedLive("is Transport after 6 attempts, never a defect, with the system's code when there is one", () =>
+      it.scopedLive("fails with Transport after 6 attempts, with the error code of the system if there is one", () =>
         Effect.gen(function*() {
           const failures = yield* Effect.forEach(faults, ([name, answer, code]) =>
             Effect.gen(function*() {
@@ -316,7 +320,7 @@ describe("TokenEndpoint", () => {
         }))
 
       it.scopedLive.each(faults)(
-        "%s once, and then a token: the caller sees the token",
+        "is retried: %s once, then a token",
         ([, answer]) =>
           Effect.gen(function*() {
             const server = yield* CaptureServer.make(answer, token)
@@ -326,7 +330,7 @@ describe("TokenEndpoint", () => {
           })
       )
 
-      it.scopedLive("nobody listens: Transport with ECONNREFUSED", () =>
+      it.scopedLive("fails with Transport and ECONNREFUSED when no server listens on the port", () =>
         Effect.gen(function*() {
           const error = yield* Effect.flip(acquire(client, CaptureServer.nothing))
           isRequestError(error, "Transport", 6)
@@ -336,12 +340,12 @@ describe("TokenEndpoint", () => {
 
       it.scopedLive.each(
         [
-          ["says nothing", CaptureServer.silence],
+          ["sends nothing", CaptureServer.silence],
           ["stops in the header", CaptureServer.rawThenSilence("HTTP/1.1 200 OK\r\ncontent-")],
           ["stops in the body", CaptureServer.rawThenSilence(`${head}{"access_token":`)]
         ] as const
       )(
-        "a server that %s: Timeout within the deadline, and its sockets are closed",
+        "fails with Timeout within the deadline when the server %s, and its sockets are closed",
         ([, answer]) =>
           Effect.gen(function*() {
             const server = yield* CaptureServer.make(answer)
@@ -357,7 +361,7 @@ describe("TokenEndpoint", () => {
       )
     })
 
-    describe("an odd body", () => {
+    describe("an unusual body", () => {
       const length = (bytes: number) => ({ "content-type": "application/json", "content-length": String(bytes) })
       const chunked = { "content-type": "application/json", "transfer-encoding": "chunked", connection: "close" }
       const body = tokenBody()
@@ -365,7 +369,7 @@ describe("TokenEndpoint", () => {
       it.scopedLive.each(
         [
           ["with a byte order mark", CaptureServer.answer(200, `\ufeff${body}`)],
-          ["with blanks around", CaptureServer.answer(200, ` \n${body}\r\n`)],
+          ["with white space around it", CaptureServer.answer(200, ` \n${body}\r\n`)],
           [
             "in two chunks",
             CaptureServer.raw(
@@ -374,10 +378,13 @@ describe("TokenEndpoint", () => {
                 "0\r\n\r\n"
             )
           ],
-          ["without a length", CaptureServer.raw(CaptureServer.head(200, { connection: "close" }) + body)],
-          ["with another type", CaptureServer.answer(200, body, { "content-type": "text/plain; charset=utf-16" })]
+          ["without a content-length", CaptureServer.raw(CaptureServer.head(200, { connection: "close" }) + body)],
+          [
+            "with another content type",
+            CaptureServer.answer(200, body, { "content-type": "text/plain; charset=utf-16" })
+          ]
         ] as const
-      )("%s is a token", ([, answer]) =>
+      )("%s is decoded", ([, answer]) =>
         Effect.gen(function*() {
           const server = yield* CaptureServer.make(answer)
           const acquired = yield* acquire(client, server.url)
@@ -390,15 +397,15 @@ describe("TokenEndpoint", () => {
           ["of a status without a body", CaptureServer.raw(CaptureServer.head(204, { connection: "close" }))],
           ["of no chunks", CaptureServer.raw(`${CaptureServer.head(200, chunked)}0\r\n\r\n`)],
           [
-            "cut short without a length",
+            "cut short without a content-length",
             CaptureServer.raw(CaptureServer.head(200, { connection: "close" }) + body.slice(0, 40))
           ],
           [
-            "longer than its length",
+            "longer than its content-length",
             CaptureServer.raw(CaptureServer.head(200, { ...length(40), connection: "close" }) + body)
           ]
         ] as const
-      )("%s is no token, after one request", ([, answer]) =>
+      )("%s fails with TokenResponseError after one request", ([, answer]) =>
         Effect.gen(function*() {
           const server = yield* CaptureServer.make(answer)
           const error = yield* Effect.flip(acquire(client, server.url))
@@ -408,12 +415,12 @@ describe("TokenEndpoint", () => {
 
       it.scopedLive.each(
         [
-          ["shorter than its length", CaptureServer.raw(CaptureServer.head(401, length(1000)) + "{")],
+          ["shorter than its content-length", CaptureServer.raw(CaptureServer.head(401, length(1000)) + "{")],
           ["reset", CaptureServer.rawThenReset(CaptureServer.head(401, length(1000)) + "{")],
-          ["that stops", CaptureServer.rawThenSilence(CaptureServer.head(401, length(1000)) + "{")]
+          ["that stalls", CaptureServer.rawThenSilence(CaptureServer.head(401, length(1000)) + "{")]
         ] as const
       )(
-        "%s, of a 401: InvalidClient after one request, and its socket is closed",
+        "%s with status 401 fails with InvalidClient after one request, and its socket is closed",
         ([, answer]) =>
           Effect.gen(function*() {
             const server = yield* CaptureServer.make(answer)
@@ -426,8 +433,8 @@ describe("TokenEndpoint", () => {
       )
     })
 
-    describe("a client of the user's", () => {
-      it.scopedLive("with filterStatusOk: the endpoint's refusal is read all the same", () =>
+    describe("a client that the application has changed", () => {
+      it.scopedLive("with filterStatusOk: the error response of the endpoint is still read", () =>
         Effect.gen(function*() {
           const filtering = changed(client, HttpClient.filterStatusOk)
           const server = yield* CaptureServer.make(
@@ -446,7 +453,7 @@ describe("TokenEndpoint", () => {
           isRequestError(yield* Effect.flip(acquire(filtering, redirecting.url)), "Redirect", 1)
         }))
 
-      it.scopedLive("with a header of its own: it is sent, and the rest is as before", () =>
+      it.scopedLive("with an additional header: it is sent, and the rest of the request is unchanged", () =>
         Effect.gen(function*() {
           const server = yield* CaptureServer.make(token)
           yield* acquire(
@@ -462,7 +469,7 @@ describe("TokenEndpoint", () => {
           )
         }))
 
-      it.scopedLive("with retryTransient in it: the answer is had in one attempt of ours", () =>
+      it.scopedLive("with retryTransient: its retries succeed within one attempt", () =>
         Effect.gen(function*() {
           const retrying = changed(client, HttpClient.retryTransient({ times: 3 }))
           const server = yield* CaptureServer.make(
@@ -475,7 +482,7 @@ describe("TokenEndpoint", () => {
           assert.strictEqual(yield* server.count, 3)
         }))
 
-      it.scopedLive("with all three", () =>
+      it.scopedLive("with all three at once", () =>
         Effect.gen(function*() {
           const all = changed(client, (base) =>
             base.pipe(
@@ -498,7 +505,7 @@ describe("TokenEndpoint", () => {
         }))
     })
 
-    it.scopedLive("no error shows the secret or what the server said beyond code and description", () =>
+    it.scopedLive("no error contains the secret, or anything of the response beyond its code and description", () =>
       Effect.gen(function*() {
         const echo = (status: number): CaptureServer.Answer => (socket) =>
           CaptureServer.answer(status, `<p>${clientSecret} server-canary</p>`, { "content-type": "text/html" })(socket)
@@ -507,20 +514,20 @@ describe("TokenEndpoint", () => {
           Effect.tap((response: HttpClientResponse.HttpClientResponse) => response.text),
           Effect.provide(client)
         )
-        assert.isTrue(shows(leaking, clientSecret), "the search finds what is there")
+        assert.isTrue(shows(leaking, clientSecret), "control: the search finds the secret")
         for (const status of [200, 400, 401, 403]) {
           const server = yield* CaptureServer.make(echo(status))
           const error = yield* Effect.flip(acquire(client, server.url))
           const all = renderings(error)
           assert.notInclude(all, clientSecret)
           assert.notInclude(all, "server-canary")
-          assert.notInclude(all, [...Buffer.from(clientSecret)].join(", "), "nor as bytes")
+          assert.notInclude(all, [...Buffer.from(clientSecret)].join(", "), "as a list of bytes")
         }
       }))
   })
 
   describe("fetch", () => {
-    /** A fetch that sends nothing and notes what it was given. */
+    /** A fetch that records its options, sends nothing and resolves to a token. */
     const recording = () => {
       const inits: Array<RequestInit | undefined> = []
       const fetch: typeof globalThis.fetch = (_url, init) => {
@@ -530,7 +537,7 @@ describe("TokenEndpoint", () => {
       return { inits, layer: Layer.provide(FetchHttpClient.layer, Layer.succeed(FetchHttpClient.Fetch, fetch)) }
     }
 
-    it.scoped("keeps the user's RequestInit, whatever it says of redirects", () =>
+    it.scoped("keeps the RequestInit of the caller, except for redirect", () =>
       Effect.gen(function*() {
         const { inits, layer } = recording()
         yield* acquire(layer, "https://auth.shop.example").pipe(
@@ -548,7 +555,7 @@ describe("TokenEndpoint", () => {
         )
       }))
 
-    it.effect("keeps the one that was there when the layer was built", () =>
+    it.effect("keeps the RequestInit that was provided when the layer was built", () =>
       Effect.gen(function*() {
         const { inits, layer } = recording()
         const source = TokenEndpoint.layer({
@@ -564,7 +571,7 @@ describe("TokenEndpoint", () => {
         deepStrictEqual(inits.map((init) => [init?.redirect, init?.credentials]), [["manual", "omit"]])
       }))
 
-    it.scoped("replaces one that was given to the fetch client alone, so that it cannot follow redirects either", () =>
+    it.scoped("overrides a RequestInit of the fetch client alone, so that it cannot follow redirects", () =>
       Effect.gen(function*() {
         const { inits, layer } = recording()
         const init = Layer.succeed(FetchHttpClient.RequestInit, { credentials: "omit", redirect: "follow" })
@@ -580,7 +587,7 @@ describe("TokenEndpoint", () => {
           Effect.provide(FakeClient.make(FakeClient.token).layer)
         )
 
-    it.effect("allowInsecure lifts the rule on http, and no other", () =>
+    it.effect("allowInsecure allows http and relaxes no other rule", () =>
       Effect.gen(function*() {
         yield* build("http://auth.shop.example", true)
         for (

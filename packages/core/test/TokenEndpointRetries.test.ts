@@ -7,7 +7,7 @@ import * as FakeClient from "./support/fakeClient.js"
 import { renderings } from "./support/renderings.js"
 import { clientId, clientSecret, credentialsOf, tokenBody } from "./support/wire.js"
 
-/** How an acquisition ended, and when: milliseconds since it began. */
+/** Runs an acquisition. Returns its exit, and its duration and request times in milliseconds since it began. */
 const acquire = (
   client: FakeClient.FakeClient,
   options: Partial<TokenEndpoint.Options> = {},
@@ -26,21 +26,25 @@ const acquire = (
     return { exit, took: ended - began, times: client.times.map((time) => time - began) }
   })
 
-/** An acquisition that fails, and its error. */
-const refused = (client: FakeClient.FakeClient, options: Partial<TokenEndpoint.Options> = {}, replacing?: string) =>
+/** As `acquire`, for an acquisition that fails. */
+const acquireError = (
+  client: FakeClient.FakeClient,
+  options: Partial<TokenEndpoint.Options> = {},
+  replacing?: string
+) =>
   Effect.gen(function*() {
     const { exit, ...rest } = yield* acquire(client, options, replacing)
     return { ...rest, error: yield* Effect.flip(exit) }
   })
 
-/** An acquisition that gives a token. */
-const acquired = (client: FakeClient.FakeClient, options: Partial<TokenEndpoint.Options> = {}) =>
+/** As `acquire`, for an acquisition that succeeds. */
+const acquireToken = (client: FakeClient.FakeClient, options: Partial<TokenEndpoint.Options> = {}) =>
   Effect.gen(function*() {
     const { exit, ...rest } = yield* acquire(client, options)
     return { ...rest, token: yield* exit }
   })
 
-/** The client as a user may change it. */
+/** The client, changed as an application may change it. */
 const changed = (
   client: FakeClient.FakeClient,
   change: (client: HttpClient.HttpClient) => HttpClient.HttpClient
@@ -52,16 +56,16 @@ const changed = (
 const gaps = (times: ReadonlyArray<number>) => times.slice(1).map((time, index) => time - (times[index] ?? NaN))
 
 /** Jitter at its lower bound: pauses of 150, 300, 600, 750 and 750 ms. */
-const shortest = Effect.withRandom(Random.fixed([0]))
+const shortestPauses = Effect.withRandom(Random.fixed([0]))
 
 const certificate = FakeClient.transport(Object.assign(new Error(), { code: "CERT_HAS_EXPIRED" }))
 const unavailable = FakeClient.reply(503)
 
-/** A token response whose body breaks. */
-const broken: FakeClient.Reply = (request) =>
+/** A token response whose body fails. */
+const failingBody: FakeClient.Reply = (request) =>
   FakeClient.reply(200, new ReadableStream({ pull: (to) => to.error(new Error("reset")) }))(request)
 
-/** An error of the HTTP client that holds a token response which it could not decode. */
+/** A decoding error of the HTTP client that holds a token response. */
 const undecodable: FakeClient.Reply = (request) =>
   Effect.flatMap(
     FakeClient.token(request),
@@ -77,11 +81,11 @@ const isRequestError = (
   deepStrictEqual([error.reason, error.attempts], [reason, attempts])
 }
 
-describe("TokenEndpoint's retries", () => {
-  describe("what is retried", () => {
+describe("the retries of TokenEndpoint", () => {
+  describe("retries", () => {
     const transient: ReadonlyArray<readonly [string, FakeClient.Reply]> = [
       ["a transport error", FakeClient.transport()],
-      ["a body that breaks", broken],
+      ["a body that fails", failingBody],
       ["a response that the HTTP client cannot decode", undecodable],
       ["status 429 with a Retry-After", FakeClient.reply(429, "<html>", { "retry-after": "1" })],
       ...[408, 500, 502, 503, 504, 529, 599].map((status) =>
@@ -89,25 +93,27 @@ describe("TokenEndpoint's retries", () => {
       )
     ]
 
-    it.effect.each(transient)("%s, until a token comes", ([, reply]) =>
+    it.effect.each(transient)("%s, until a token arrives", ([, reply]) =>
       Effect.gen(function*() {
         const client = FakeClient.make(reply, reply, FakeClient.token)
-        const { times, token } = yield* acquired(client)
+        const { times, token } = yield* acquireToken(client)
         assert.strictEqual(Redacted.value(token.value), "invented-token-0001")
         assert.strictEqual(times.length, 3)
       }))
 
-    it.effect.each(transient)("%s, at most 5 times", ([, reply]) =>
+    it.effect.each(transient)("%s, at most five times", ([, reply]) =>
       Effect.gen(function*() {
-        const { error, times } = yield* refused(FakeClient.make(reply))
+        const { error, times } = yield* acquireError(FakeClient.make(reply))
         assert.strictEqual(times.length, 6)
         assert.isTrue(AccessTokenError.isTransient(error))
         if (error._tag === "TokenRequestError") assert.strictEqual(error.attempts, 6)
       }))
 
-    it.effect("an attempt that timed out", () =>
+    it.effect("an attempt that times out", () =>
       Effect.gen(function*() {
-        const { times, took } = yield* acquired(FakeClient.make(FakeClient.never, FakeClient.token)).pipe(shortest)
+        const { times, took } = yield* acquireToken(FakeClient.make(FakeClient.never, FakeClient.token)).pipe(
+          shortestPauses
+        )
         deepStrictEqual([times, took], [[0, 10_150], 10_150])
       }))
 
@@ -136,38 +142,38 @@ describe("TokenEndpoint's retries", () => {
         ] as const
       ),
       ["a certificate error", certificate, "TokenRequestError"],
-      ["an answer that is too large", FakeClient.reply(200, "x".repeat(64 * 1024 + 1)), "TokenRequestError"],
-      ["an answer that is no token", FakeClient.reply(200, "<html>"), "TokenResponseError"],
+      ["a response that is too large", FakeClient.reply(200, "x".repeat(64 * 1024 + 1)), "TokenRequestError"],
+      ["a response without a token", FakeClient.reply(200, "<html>"), "TokenResponseError"],
       [
-        "an answer with an unusable token",
+        "a response with an unusable token",
         FakeClient.reply(200, tokenBody({ access_token: "" })),
         "TokenResponseError"
       ],
-      ["a dead token", FakeClient.reply(200, tokenBody({ expires_in: 0 })), "TokenExpiredError"]
+      ["an expired token", FakeClient.reply(200, tokenBody({ expires_in: 0 })), "TokenExpiredError"]
     ]
 
     it.effect.each(final)("not %s", ([, reply, tag]) =>
       Effect.gen(function*() {
-        const { error, times, took } = yield* refused(FakeClient.make(reply, FakeClient.token))
+        const { error, times, took } = yield* acquireError(FakeClient.make(reply, FakeClient.token))
         assert.strictEqual(error._tag, tag)
         deepStrictEqual([times, took], [[0], 0])
       }))
 
-    it.effect("the last error is the caller's, and attempts counts the requests sent before it too", () =>
+    it.effect("fails with the last error, whose attempts count all requests of the acquisition", () =>
       Effect.gen(function*() {
         const redirect = FakeClient.reply(302, "", { location: "/" })
         const large = FakeClient.reply(200, "x".repeat(64 * 1024 + 1))
-        const first = yield* refused(FakeClient.make(unavailable, FakeClient.transport(), redirect))
+        const first = yield* acquireError(FakeClient.make(unavailable, FakeClient.transport(), redirect))
         isRequestError(first.error, "Redirect", 3)
-        const second = yield* refused(FakeClient.make(FakeClient.transport(), large))
+        const second = yield* acquireError(FakeClient.make(FakeClient.transport(), large))
         isRequestError(second.error, "TooLarge", 2)
-        const third = yield* refused(FakeClient.make(unavailable, FakeClient.reply(403)))
+        const third = yield* acquireError(FakeClient.make(unavailable, FakeClient.reply(403)))
         assert.strictEqual(third.error._tag, "TokenRefusedError")
-        const fourth = yield* refused(FakeClient.make(certificate))
+        const fourth = yield* acquireError(FakeClient.make(certificate))
         isRequestError(fourth.error, "Certificate", 1)
       }))
 
-    it.effect("one acquisition's count is not the next one's", () =>
+    it.effect("counts the attempts of each acquisition separately", () =>
       Effect.gen(function*() {
         const redirect = FakeClient.reply(302, "", { location: "/" })
         const client = FakeClient.make(unavailable, redirect)
@@ -179,39 +185,40 @@ describe("TokenEndpoint's retries", () => {
       }))
   })
 
-  describe("the pauses", () => {
-    it.effect("are 200 ms doubling to a second, jittered by 0.75 to 1", () =>
+  describe("the pauses between attempts", () => {
+    it.effect("double from 200 ms up to a second, with a jitter of 75 to 100 percent", () =>
       Effect.gen(function*() {
         for (let run = 0; run < 20; run++) {
-          const { times, took } = yield* refused(FakeClient.make(unavailable))
+          const { times, took } = yield* acquireError(FakeClient.make(unavailable))
           const pauses = gaps(times)
           assert.strictEqual(pauses.length, 5)
           for (const [index, longest] of [200, 400, 800, 1000, 1000].entries()) {
             const pause = pauses[index] ?? NaN
             assert.isTrue(pause >= longest * 0.75 && pause <= longest, `pause ${index}: ${pause}`)
-            assert.isTrue(Number.isInteger(pause), "whole milliseconds, which every clock can count")
+            assert.isTrue(Number.isInteger(pause), "pauses are whole milliseconds")
           }
-          assert.strictEqual(took, times.at(-1), "after the last attempt nothing is waited for")
+          assert.strictEqual(took, times.at(-1), "no pause after the last attempt")
         }
       }))
 
-    it.effect("at the lower bound of the jitter", () =>
+    it.effect("are 75 percent at the lower bound of the jitter", () =>
       Effect.gen(function*() {
-        const { times } = yield* refused(FakeClient.make(unavailable)).pipe(shortest)
+        const { times } = yield* acquireError(FakeClient.make(unavailable)).pipe(shortestPauses)
         deepStrictEqual(gaps(times), [150, 300, 600, 750, 750])
       }))
 
-    it.effect("in the middle of the jitter", () =>
+    it.effect("are 87.5 percent in the middle of the jitter", () =>
       Effect.gen(function*() {
-        const { times } = yield* refused(FakeClient.make(unavailable)).pipe(Effect.withRandom(Random.fixed([0.5])))
+        const { times } = yield* acquireError(FakeClient.make(unavailable)).pipe(Effect.withRandom(Random.fixed([0.5])))
         deepStrictEqual(gaps(times), [175, 350, 700, 875, 875])
       }))
 
-    it.effect("that would end beyond the deadline are not begun", () =>
+    it.effect("are not started if they would end after the deadline", () =>
       Effect.gen(function*() {
-        const { error, times, took } = yield* refused(FakeClient.make(unavailable), { deadline: "1 seconds" }).pipe(
-          shortest
-        )
+        const { error, times, took } = yield* acquireError(FakeClient.make(unavailable), { deadline: "1 seconds" })
+          .pipe(
+            shortestPauses
+          )
         assert.strictEqual(error._tag, "TokenRefusedError")
         deepStrictEqual([times, took], [[0, 150, 450], 450])
       }))
@@ -223,17 +230,17 @@ describe("TokenEndpoint's retries", () => {
     it.effect.each(
       [
         ["seconds", "5", 5000],
-        ["two values: the longest", "1, 5", 5000],
+        ["the longer of two values", "1, 5", 5000],
         ["the last second before the deadline", "29", 29_000],
         ["a date", "Thu, 01 Jan 1970 00:00:07 GMT", 7000],
-        ["a date as RFC 850 wrote it", "Thursday, 01-Jan-70 00:00:07 GMT", 7000],
-        ["a date as asctime writes it", "Thu Jan  1 00:00:07 1970", 7000]
+        ["a date in the format of RFC 850", "Thursday, 01-Jan-70 00:00:07 GMT", 7000],
+        ["a date in the format of asctime", "Thu Jan  1 00:00:07 1970", 7000]
       ] as const
-    )("is waited for when it fits the deadline: %s", ([, value, wait]) =>
+    )("delays the next attempt when it fits the deadline: %s", ([, value, wait]) =>
       Effect.gen(function*() {
         for (const status of [429, 503]) {
           yield* TestClock.setTime(0)
-          const { times } = yield* acquired(FakeClient.make(replyAfter(value, status), FakeClient.token))
+          const { times } = yield* acquireToken(FakeClient.make(replyAfter(value, status), FakeClient.token))
           deepStrictEqual(times, [0, wait])
         }
       }))
@@ -247,28 +254,28 @@ describe("TokenEndpoint's retries", () => {
         ["nothing", ""],
         ["NaN", "NaN"],
         ["Infinity", "Infinity"],
-        ["another date form", "1970-01-01T00:00:07Z"]
+        ["an ISO 8601 date", "1970-01-01T00:00:07Z"]
       ] as const
     )("does not change the pause: %s", ([, value]) =>
       Effect.gen(function*() {
-        const { times } = yield* acquired(FakeClient.make(replyAfter(value), FakeClient.token)).pipe(shortest)
+        const { times } = yield* acquireToken(FakeClient.make(replyAfter(value), FakeClient.token)).pipe(shortestPauses)
         deepStrictEqual(times, [0, 150])
       }))
 
-    it.effect("does not change the pause: a date that is past", () =>
+    it.effect("does not change the pause: a date in the past", () =>
       Effect.gen(function*() {
         yield* TestClock.setTime(Date.UTC(2026, 0, 1))
-        const { times } = yield* acquired(
+        const { times } = yield* acquireToken(
           FakeClient.make(replyAfter("Wed, 31 Dec 2025 23:00:00 GMT"), FakeClient.token)
-        ).pipe(shortest)
+        ).pipe(shortestPauses)
         deepStrictEqual(times, [0, 150])
       }))
 
     it.effect("never shortens a pause", () =>
       Effect.gen(function*() {
-        const { times } = yield* refused(FakeClient.make(replyAfter("0"))).pipe(shortest)
+        const { times } = yield* acquireError(FakeClient.make(replyAfter("0"))).pipe(shortestPauses)
         deepStrictEqual(gaps(times), [150, 300, 600, 750, 750])
-        const again = yield* refused(FakeClient.make(replyAfter("1"))).pipe(shortest)
+        const again = yield* acquireError(FakeClient.make(replyAfter("1"))).pipe(shortestPauses)
         deepStrictEqual(gaps(again.times), [1000, 1000, 1000, 1000, 1000])
       }))
 
@@ -276,16 +283,16 @@ describe("TokenEndpoint's retries", () => {
       [
         ["the deadline exactly", "30", 30_000],
         ["more than the deadline", "31", 31_000],
-        ["a date beyond it", "Thu, 01 Jan 1970 00:01:00 GMT", 60_000],
-        ["a year: an hour", "31536000", 3_600_000],
-        ["a date in a year: an hour", "Fri, 01 Jan 1971 00:00:00 GMT", 3_600_000],
-        ["more seconds than a number holds: an hour", "9".repeat(400), 3_600_000]
+        ["a date after the deadline", "Thu, 01 Jan 1970 00:01:00 GMT", 60_000],
+        ["a year, limited to an hour", "31536000", 3_600_000],
+        ["a date in a year, limited to an hour", "Fri, 01 Jan 1971 00:00:00 GMT", 3_600_000],
+        ["more seconds than a number can hold, limited to an hour", "9".repeat(400), 3_600_000]
       ] as const
     )(
-      "that does not fit the deadline is not waited for but becomes retryAt: %s",
+      "ends the acquisition and becomes retryAt when it does not fit the deadline: %s",
       ([, value, at]) =>
         Effect.gen(function*() {
-          const { error, times, took } = yield* refused(FakeClient.make(replyAfter(value), FakeClient.token))
+          const { error, times, took } = yield* acquireError(FakeClient.make(replyAfter(value), FakeClient.token))
           deepStrictEqual([times, took], [[0], 0])
           deepStrictEqual(
             Option.map(AccessTokenError.retryAt(error), ({ epochMillis }) => epochMillis),
@@ -294,9 +301,9 @@ describe("TokenEndpoint's retries", () => {
         })
     )
 
-    it.effect("fits what is left of the deadline, not all of it", () =>
+    it.effect("is compared with the remaining time before the deadline", () =>
       Effect.gen(function*() {
-        const { error, times } = yield* refused(
+        const { error, times } = yield* acquireError(
           FakeClient.make(replyAfter("20"), replyAfter("20"), FakeClient.token)
         )
         deepStrictEqual(times, [0, 20_000])
@@ -306,86 +313,91 @@ describe("TokenEndpoint's retries", () => {
         )
       }))
 
-    it.effect("of a refusal that is not retried becomes retryAt too; without it there is none", () =>
+    it.effect("also becomes retryAt for a status that is not retried, and retryAt is None without it", () =>
       Effect.gen(function*() {
-        const { error } = yield* refused(FakeClient.make(replyAfter("5", 403)))
+        const { error } = yield* acquireError(FakeClient.make(replyAfter("5", 403)))
         deepStrictEqual(
           Option.map(AccessTokenError.retryAt(error), ({ epochMillis }) => epochMillis),
           Option.some(5000)
         )
         for (const value of ["-5", "soon", "5.5"]) {
-          const other = yield* refused(FakeClient.make(replyAfter(value, 403)))
+          const other = yield* acquireError(FakeClient.make(replyAfter(value, 403)))
           deepStrictEqual(AccessTokenError.retryAt(other.error), Option.none())
         }
-        const none = yield* refused(FakeClient.make(FakeClient.reply(403)))
+        const none = yield* acquireError(FakeClient.make(FakeClient.reply(403)))
         deepStrictEqual(AccessTokenError.retryAt(none.error), Option.none())
       }))
   })
 
-  describe("time", () => {
-    it.effect("a client that never answers: 10 s for each attempt, 30 s for all", () =>
+  describe("time limits", () => {
+    it.effect("interrupt a silent request after 10 s, and the acquisition after 30 s", () =>
       Effect.gen(function*() {
-        const { error, times, took } = yield* refused(FakeClient.make(FakeClient.never)).pipe(shortest)
+        const { error, times, took } = yield* acquireError(FakeClient.make(FakeClient.never)).pipe(shortestPauses)
         isRequestError(error, "Timeout", 3)
         deepStrictEqual([times, took], [[0, 10_150, 20_450], 30_000])
       }))
 
-    it.effect("a client that answers the header and then drips is given up just so, and its body with it", () =>
+    it.effect("apply to a body that arrives slowly, and cancel it", () =>
       Effect.gen(function*() {
         const { drips, reply } = FakeClient.drip()
-        const { error, times, took } = yield* refused(FakeClient.make(reply)).pipe(shortest)
+        const { error, times, took } = yield* acquireError(FakeClient.make(reply)).pipe(shortestPauses)
         isRequestError(error, "Timeout", 3)
         deepStrictEqual([times, took], [[0, 10_150, 20_450], 30_000])
         deepStrictEqual(drips.map(({ cancelled }) => cancelled), [true, true, true])
-        for (const { sent } of drips) assert.isAtLeast(sent, 9, "it was not silent")
+        for (const { sent } of drips) assert.isAtLeast(sent, 9, "parts of the body had arrived")
       }))
 
-    it.effect("both can be set", () =>
+    it.effect("can be set by attemptTimeout and deadline", () =>
       Effect.gen(function*() {
-        const { error, times, took } = yield* refused(FakeClient.make(FakeClient.never), {
+        const { error, times, took } = yield* acquireError(FakeClient.make(FakeClient.never), {
           attemptTimeout: "1 seconds",
           deadline: Duration.seconds(5)
-        }).pipe(shortest)
+        }).pipe(shortestPauses)
         isRequestError(error, "Timeout", 4)
         deepStrictEqual([times, took], [[0, 1150, 2450, 4050], 5000])
       }))
 
-    it.effect("a deadline shorter than the attempt ends the attempt", () =>
+    it.effect("end an attempt at a deadline that is shorter than attemptTimeout", () =>
       Effect.gen(function*() {
-        const { error, times, took } = yield* refused(FakeClient.make(FakeClient.never), { deadline: "3 seconds" })
+        const { error, times, took } = yield* acquireError(FakeClient.make(FakeClient.never), { deadline: "3 seconds" })
         isRequestError(error, "Timeout", 1)
         deepStrictEqual([times, took], [[0], 3000])
       }))
 
-    it.effect("credentials that never come end within the deadline too, with no request sent", () =>
+    it.effect("fail with Timeout and without a request when the credentials never arrive", () =>
       Effect.gen(function*() {
-        const { error, times, took } = yield* refused(FakeClient.make(FakeClient.token), { credentials: Effect.never })
+        const { error, times, took } = yield* acquireError(FakeClient.make(FakeClient.token), {
+          credentials: Effect.never
+        })
         isRequestError(error, "Timeout", 0)
         deepStrictEqual([times, took], [[], 30_000])
       }))
 
     it.effect.each(
       [
-        ["never come and cannot be interrupted", () => Effect.uninterruptible(Effect.never), 0]
+        ["never arrive and cannot be interrupted", () => Effect.uninterruptible(Effect.never), 0]
       ] as const
-    )("credentials that %s end within the deadline", ([, credentials, attempts]) =>
-      Effect.gen(function*() {
-        const { error, times, took } = yield* refused(FakeClient.make(FakeClient.reply(401)), {
-          credentials: credentials()
+    )(
+      "fail with Timeout at the deadline when the credentials %s",
+      ([, credentials, attempts]) =>
+        Effect.gen(function*() {
+          const { error, times, took } = yield* acquireError(FakeClient.make(FakeClient.reply(401)), {
+            credentials: credentials()
+          })
+          isRequestError(error, "Timeout", attempts)
+          deepStrictEqual([times.length, took], [attempts, 30_000])
         })
-        isRequestError(error, "Timeout", attempts)
-        deepStrictEqual([times.length, took], [attempts, 30_000])
-      }))
+    )
 
-    it.effect("the deadline counts from before the credentials are read", () =>
+    it.effect("include the time that reading the credentials takes", () =>
       Effect.gen(function*() {
         const credentials = Effect.delay(Effect.succeed(credentialsOf(clientId, clientSecret)), "25 seconds")
-        const { error, times, took } = yield* refused(FakeClient.make(FakeClient.never), { credentials })
+        const { error, times, took } = yield* acquireError(FakeClient.make(FakeClient.never), { credentials })
         isRequestError(error, "Timeout", 1)
         deepStrictEqual([times, took], [[25_000], 30_000])
       }))
 
-    it.effect("the deadline holds where the acquisition cannot be interrupted", () =>
+    it.effect("apply when the caller runs the acquisition in an uninterruptible region", () =>
       Effect.gen(function*() {
         const fiber = yield* FakeClient.acquire(FakeClient.make(FakeClient.never)).pipe(
           Effect.uninterruptible,
@@ -409,19 +421,19 @@ describe("TokenEndpoint's retries", () => {
             )
         ],
         [
-          "answers a body that cannot be cancelled",
+          "returns a body that cannot be cancelled",
           (request: Parameters<FakeClient.Reply>[0]) =>
             FakeClient.reply(200, new ReadableStream({ cancel: () => new Promise(() => {}) }))(request)
         ]
       ] as const
-    )("a client that %s is given up", ([, reply]) =>
+    )("apply to a client that %s", ([, reply]) =>
       Effect.gen(function*() {
-        const { error, took } = yield* refused(FakeClient.make(reply)).pipe(shortest)
+        const { error, took } = yield* acquireError(FakeClient.make(reply)).pipe(shortestPauses)
         assert.instanceOf(error, AccessTokenError.TokenRequestError)
         assert.isAtMost(took, 30_000)
       }))
 
-    it.effect("a request is given up when the acquisition is interrupted", () =>
+    it.effect("do not delay an interruption: the request is interrupted with its acquisition", () =>
       Effect.gen(function*() {
         let interrupted = false
         const client = FakeClient.make(() =>
@@ -436,24 +448,24 @@ describe("TokenEndpoint's retries", () => {
         assert.strictEqual(client.times.length, 1)
       }))
 
-    it.effect("a token's life counts from before its request was sent, whatever came before", () =>
+    it.effect("start the lifetime of a token when its own request is sent, not at the first attempt", () =>
       Effect.gen(function*() {
         yield* TestClock.setTime(1_000_000)
         const slow: FakeClient.Reply = (request) => Effect.delay(FakeClient.token(request), "5 seconds")
-        const { token } = yield* acquired(FakeClient.make(unavailable, slow)).pipe(shortest)
+        const { token } = yield* acquireToken(FakeClient.make(unavailable, slow)).pipe(shortestPauses)
         assert.strictEqual(token.acquiredAt.epochMillis, 1_000_150)
         assert.strictEqual(token.expiresAt.epochMillis, 1_000_150 + 3_600_000)
       }))
 
-    it.effect.each([[4, "dead"], [5, "dead"], [6, "alive"]] as const)(
-      "a token of %d s that took 5 s to come is %s",
+    it.effect.each([[4, "expired"], [5, "expired"], [6, "usable"]] as const)(
+      "leave a token of %d s that takes 5 s to arrive %s",
       ([expiresIn, expected]) =>
         Effect.gen(function*() {
           const slow: FakeClient.Reply = (request) =>
             Effect.delay(FakeClient.reply(200, tokenBody({ expires_in: expiresIn }))(request), "5 seconds")
           const { exit, times } = yield* acquire(FakeClient.make(slow))
           assert.strictEqual(times.length, 1)
-          if (expected === "alive") {
+          if (expected === "usable") {
             assert.isTrue(Exit.isSuccess(exit))
             return
           }
@@ -469,7 +481,7 @@ describe("TokenEndpoint's retries", () => {
   describe("credentials given as an effect", () => {
     const invalid = FakeClient.reply(401, `{"error":"invalid_client"}`)
 
-    /** Secrets in turn, the last one for all further readings. */
+    /** Returns the secrets in turn, and the last one for all further reads. */
     const rotating = (...secrets: ReadonlyArray<string>) => {
       const state = { reads: 0 }
       const credentials = Effect.sync(() => {
@@ -484,12 +496,12 @@ describe("TokenEndpoint's retries", () => {
         body.replace(`grant_type=client_credentials&client_id=${clientId}&client_secret=`, "")
       )
 
-    it.effect("are read at each acquisition, once, also when it takes several attempts", () =>
+    it.effect("are read once per acquisition, even if it takes several attempts", () =>
       Effect.gen(function*() {
         const { credentials, state } = rotating("first", "second")
         const client = FakeClient.make(FakeClient.token, unavailable, FakeClient.token)
         const source = yield* FakeClient.source(client, { credentials })
-        assert.strictEqual(state.reads, 0, "not while the source is made")
+        assert.strictEqual(state.reads, 0, "not read while the source is created")
         yield* source.acquire(Option.none())
         const fiber = yield* Effect.fork(source.acquire(Option.none()))
         yield* TestClock.adjust("1 minutes")
@@ -505,23 +517,23 @@ describe("TokenEndpoint's retries", () => {
         ["400 with the code", FakeClient.reply(400, `{"ErrorCode":"invalid_client"}`)]
       ] as const
     )(
-      "are read once more after an invalid client, and tried at once if they changed: %s",
+      "are read again after InvalidClient, and tried immediately if they have changed: %s",
       ([, reply]) =>
         Effect.gen(function*() {
           const { credentials, state } = rotating("old", "new")
           const client = FakeClient.make(reply, FakeClient.token)
-          const { times } = yield* acquired(client, { credentials })
+          const { times } = yield* acquireToken(client, { credentials })
           deepStrictEqual(secretsSent(client), ["old", "new"])
           deepStrictEqual(times, [0, 0])
           assert.strictEqual(state.reads, 2)
         })
     )
 
-    it.effect("are not tried again if they did not change", () =>
+    it.effect("are not tried again if they have not changed", () =>
       Effect.gen(function*() {
         const { credentials, state } = rotating("old")
         const client = FakeClient.make(invalid, FakeClient.token)
-        const { error } = yield* refused(client, { credentials })
+        const { error } = yield* acquireError(client, { credentials })
         assert.strictEqual(error._tag, "TokenRefusedError")
         deepStrictEqual([secretsSent(client), state.reads], [["old"], 2])
       }))
@@ -530,10 +542,10 @@ describe("TokenEndpoint's retries", () => {
       [
         ["fails", Effect.fail(new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "is missing" }))],
         ["dies", Effect.die("an invented defect")],
-        ["does not end", Effect.never]
+        ["never ends", Effect.never]
       ] as const
     )(
-      "are not tried again if reading them %s: the error is what the endpoint said",
+      "are not tried again if the second read %s: the acquisition fails with the error of the endpoint",
       ([, second]) =>
         Effect.gen(function*() {
           for (const [deadline, longest] of [["30 seconds", 10_000], ["4 seconds", 2000]] as const) {
@@ -541,7 +553,7 @@ describe("TokenEndpoint's retries", () => {
             const credentials = Effect.suspend(() =>
               ++reads === 1 ? Effect.succeed(credentialsOf(clientId, clientSecret)) : second
             )
-            const { error, took } = yield* refused(FakeClient.make(invalid), { credentials, deadline })
+            const { error, took } = yield* acquireError(FakeClient.make(invalid), { credentials, deadline })
             assert(error._tag === "TokenRefusedError")
             assert.strictEqual(error.reason, "InvalidClient")
             assert.isAtMost(took, longest)
@@ -549,67 +561,67 @@ describe("TokenEndpoint's retries", () => {
         })
     )
 
-    it.effect("are never tried a third time, though they change again", () =>
+    it.effect("are not tried a third time, even if they change again", () =>
       Effect.gen(function*() {
         const { credentials, state } = rotating("one", "two", "three", "four")
         const client = FakeClient.make(invalid)
-        const { error } = yield* refused(client, { credentials })
+        const { error } = yield* acquireError(client, { credentials })
         assert.strictEqual(error._tag, "TokenRefusedError")
         deepStrictEqual([secretsSent(client), state.reads], [["one", "two"], 2])
       }))
 
-    it.effect("are not read a third time when something transient comes between", () =>
+    it.effect("are not read a third time when a transient failure occurs in between", () =>
       Effect.gen(function*() {
         const { credentials, state } = rotating("one", "two", "three")
         const client = FakeClient.make(unavailable, invalid, unavailable, invalid, FakeClient.token)
-        const { error } = yield* refused(client, { credentials })
+        const { error } = yield* acquireError(client, { credentials })
         assert.strictEqual(error._tag, "TokenRefusedError")
         deepStrictEqual([secretsSent(client), state.reads], [["one", "one", "two", "two"], 2])
       }))
 
-    it.effect("are not read again after another refusal", () =>
+    it.effect("are not read again when the endpoint refuses the request for another reason", () =>
       Effect.gen(function*() {
         for (const status of [400, 403, 503]) {
           const { credentials, state } = rotating("one", "two")
           const client = FakeClient.make(FakeClient.reply(status))
-          yield* refused(client, { credentials })
+          yield* acquireError(client, { credentials })
           assert.strictEqual(state.reads, 1)
           assert.isTrue(secretsSent(client).every((secret) => secret === "one"))
         }
       }))
 
-    it.effect("that cannot be read: the CredentialsError, and no request", () =>
+    it.effect("that cannot be read fail with CredentialsError, without a request", () =>
       Effect.gen(function*() {
         const failing = ClientCredentials.make({ clientId, clientSecret: Redacted.make("a&b") })
-        const { error, times } = yield* refused(FakeClient.make(FakeClient.token), { credentials: failing })
+        const { error, times } = yield* acquireError(FakeClient.make(FakeClient.token), { credentials: failing })
         assert.instanceOf(error, AccessTokenError.CredentialsError)
         deepStrictEqual(times, [])
-        const readable = yield* acquired(FakeClient.make(FakeClient.token), {
+        const readable = yield* acquireToken(FakeClient.make(FakeClient.token), {
           credentials: ClientCredentials.make({ clientId, clientSecret: Redacted.make("a+b") })
         })
-        deepStrictEqual(readable.times, [0], "sendable ones are sent")
+        deepStrictEqual(readable.times, [0], "control: valid credentials are sent")
       }))
 
-    it.effect("given as a value they are sent once", () =>
+    it.effect("are sent only once if they are a constant value", () =>
       Effect.gen(function*() {
-        const { times } = yield* refused(FakeClient.make(invalid, FakeClient.token))
+        const { times } = yield* acquireError(FakeClient.make(invalid, FakeClient.token))
         deepStrictEqual(times, [0])
       }))
   })
 
-  describe("a refusal", () => {
+  describe("an error response", () => {
     it.effect.each([["p+lus", true], ["per%cent", true], ["id", false]] as const)(
-      "of credentials that hold %s tells about form-decoding: %s",
+      "of credentials with %s reports that form decoding changes them: %s",
       ([value, expected]) =>
         Effect.gen(function*() {
           for (
             const credentials of [credentialsOf(value, "plain"), credentialsOf("plain", value)].map(Effect.succeed)
           ) {
-            const { error } = yield* refused(FakeClient.make(FakeClient.reply(401)), { credentials })
+            const { error } = yield* acquireError(FakeClient.make(FakeClient.reply(401)), { credentials })
             assert.instanceOf(error, AccessTokenError.TokenRefusedError)
             assert.strictEqual(error.changedByFormDecoding, expected)
             assert.strictEqual(/\+ or %/.test(error.message), expected)
-            const other = yield* refused(FakeClient.make(FakeClient.reply(403)), { credentials })
+            const other = yield* acquireError(FakeClient.make(FakeClient.reply(403)), { credentials })
             assert.notMatch(other.error.message, /\+ or %/)
           }
         })
@@ -621,13 +633,13 @@ describe("TokenEndpoint's retries", () => {
         ["the id", clientId],
         ["the replaced token", "invented-token-canary"]
       ] as const
-    )("that echoes %s does not hand it on", ([, value]) =>
+    )("that echoes %s is reported without it", ([, value]) =>
       Effect.gen(function*() {
         const body = JSON.stringify({ error: "invalid_request", error_description: `you sent ${value}` })
-        const { error } = yield* refused(FakeClient.make(FakeClient.reply(400, body)), {}, "invented-token-canary")
+        const { error } = yield* acquireError(FakeClient.make(FakeClient.reply(400, body)), {}, "invented-token-canary")
         assert.notInclude(renderings(error), value)
         assert.notInclude(renderings(error), "you sent")
-        const other = yield* refused(
+        const other = yield* acquireError(
           FakeClient.make(FakeClient.reply(400, body.replace(value, "something"))),
           {},
           "invented-token-canary"
@@ -636,19 +648,19 @@ describe("TokenEndpoint's retries", () => {
       }))
 
     it.effect.each(["a", "id", "auth", "client", "invalid"])(
-      "keeps its code though the client id is %s, and drops a description with the secret",
+      "keeps its code when the client id is %s, and loses a description that contains the secret",
       (id) =>
         Effect.gen(function*() {
           const credentials = Effect.succeed(credentialsOf(id, clientSecret))
           const refusal = (description: string) =>
             FakeClient.reply(401, JSON.stringify({ error: "invalid_client", error_description: description }))
-          const plain = yield* refused(FakeClient.make(refusal("Unknown client")), { credentials })
+          const plain = yield* acquireError(FakeClient.make(refusal("Unknown client")), { credentials })
           assert.instanceOf(plain.error, AccessTokenError.TokenRefusedError)
           deepStrictEqual(
             [plain.error.code, plain.error.description],
             [Option.some("invalid_client"), Option.some("Unknown client")]
           )
-          const echo = yield* refused(FakeClient.make(refusal(`Wrong secret ${clientSecret}`)), { credentials })
+          const echo = yield* acquireError(FakeClient.make(refusal(`Wrong secret ${clientSecret}`)), { credentials })
           assert.instanceOf(echo.error, AccessTokenError.TokenRefusedError)
           deepStrictEqual([echo.error.code, echo.error.description], [Option.some("invalid_client"), Option.none()])
         })
@@ -656,55 +668,55 @@ describe("TokenEndpoint's retries", () => {
 
     it.effect.each(
       [
-        ["drips", () => FakeClient.drip(401).reply],
-        ["is silent", () => FakeClient.reply(401, new ReadableStream())],
-        ["breaks", () => FakeClient.reply(401, new ReadableStream({ pull: (to) => to.error(new Error("reset")) }))]
+        ["arrives slowly", () => FakeClient.drip(401).reply],
+        ["never arrives", () => FakeClient.reply(401, new ReadableStream())],
+        ["fails", () => FakeClient.reply(401, new ReadableStream({ pull: (to) => to.error(new Error("reset")) }))]
       ] as const
-    )("is a refusal also when its body %s", ([, reply]) =>
+    )("is reported by its status when its body %s", ([, reply]) =>
       Effect.gen(function*() {
-        const { error, times, took } = yield* refused(FakeClient.make(reply()))
+        const { error, times, took } = yield* acquireError(FakeClient.make(reply()))
         assert.instanceOf(error, AccessTokenError.TokenRefusedError)
         deepStrictEqual([error.reason, error.status], ["InvalidClient", 401])
         assert.lengthOf(times, 1)
         assert.isAtMost(took, 1000)
       }))
 
-    it.effect("is a refusal also when its body is silent and the attempt is short", () =>
+    it.effect("is reported within half of a short attemptTimeout when its body never arrives", () =>
       Effect.gen(function*() {
         const client = FakeClient.make(FakeClient.reply(403, new ReadableStream()))
-        const { error, took } = yield* refused(client, { attemptTimeout: "200 millis" })
+        const { error, took } = yield* acquireError(client, { attemptTimeout: "200 millis" })
         assert.strictEqual(error._tag, "TokenRefusedError")
         assert.strictEqual(took, 100)
       }))
 
-    it.effect("is a refusal also when its body is longer than what is read", () =>
+    it.effect("is reported by its status when its body exceeds maxResponseBytes", () =>
       Effect.gen(function*() {
         for (const status of [400, 401, 500]) {
-          const { error } = yield* refused(FakeClient.make(FakeClient.reply(status, "x".repeat(100_000))))
+          const { error } = yield* acquireError(FakeClient.make(FakeClient.reply(status, "x".repeat(100_000))))
           assert.instanceOf(error, AccessTokenError.TokenRefusedError)
           assert.strictEqual(error.status, status)
         }
       }))
   })
 
-  it.effect("maxResponseBytes is the longest answer that is read, to the byte", () =>
+  it.effect("maxResponseBytes limits the response body to the byte", () =>
     Effect.gen(function*() {
       const body = tokenBody()
       const exactly = yield* acquire(FakeClient.make(FakeClient.reply(200, body)), { maxResponseBytes: body.length })
       assert.isTrue(Exit.isSuccess(exactly.exit))
-      const { error } = yield* refused(FakeClient.make(FakeClient.reply(200, body)), {
+      const { error } = yield* acquireError(FakeClient.make(FakeClient.reply(200, body)), {
         maxResponseBytes: body.length - 1
       })
       isRequestError(error, "TooLarge", 1)
-      const least = yield* refused(FakeClient.make(FakeClient.reply(200, "{")), { maxResponseBytes: 1 })
+      const least = yield* acquireError(FakeClient.make(FakeClient.reply(200, "{")), { maxResponseBytes: 1 })
       assert.strictEqual(least.error._tag, "TokenResponseError")
     }))
 
   describe("one request", () => {
-    it.effect("returns the token with all fields of the specification's response", () =>
+    it.effect("returns the token with all fields of the response in the specification", () =>
       Effect.gen(function*() {
         yield* TestClock.setTime(1_000_000)
-        const { token } = yield* acquired(FakeClient.make(FakeClient.reply(200, tokenBody({ scope: "orders" }))))
+        const { token } = yield* acquireToken(FakeClient.make(FakeClient.reply(200, tokenBody({ scope: "orders" }))))
         assert.strictEqual(Redacted.value(token.value), "invented-token-0001")
         assert.strictEqual(token.tokenType, "Bearer")
         assert.strictEqual(token.scope, "orders")
@@ -713,11 +725,11 @@ describe("TokenEndpoint's retries", () => {
         deepStrictEqual(token.issuedAt, Option.some("1767225600000"))
         deepStrictEqual(token.clientId, Option.some(clientId))
         deepStrictEqual([token.acquiredAt.epochMillis, token.expiresAt.epochMillis], [1_000_000, 4_600_000])
-        const without = yield* acquired(FakeClient.make(FakeClient.reply(200, tokenBody({ scope: undefined }))))
+        const without = yield* acquireToken(FakeClient.make(FakeClient.reply(200, tokenBody({ scope: undefined }))))
         assert.strictEqual(without.token.scope, "")
       }))
 
-    it.effect("has its own span, sends no trace headers, and redacts every header in the span of the client", () =>
+    it.effect("has its own span, sends no trace headers, and redacts every header in the client span", () =>
       Effect.gen(function*() {
         const spans: Array<Tracer.Span> = []
         const native = yield* Effect.tracer
@@ -738,7 +750,7 @@ describe("TokenEndpoint's retries", () => {
         const [control, own, sent] = spans
         const values = (span: Tracer.Span | undefined, part: string) =>
           [...span?.attributes ?? []].flatMap(([name, value]) => name.includes(part) ? [value] : [])
-        assert.include(values(control, ".header."), "canary", "the search finds what is there")
+        assert.include(values(control, ".header."), "canary", "control: the search finds the header")
         assert.isAbove(values(sent, ".request.header.").length, 0)
         assert.isAbove(values(sent, ".response.header.").length, 0)
         assert.isTrue(values(sent, ".header.").every((value) => value === "<redacted>"))
@@ -748,10 +760,10 @@ describe("TokenEndpoint's retries", () => {
         assert.doesNotHaveAnyKeys({ ...second?.headers }, ["traceparent", "b3"])
       }))
 
-    it.effect("reports the refusal of the endpoint also when the given client turns statuses into errors", () =>
+    it.effect("reports the error response of the endpoint when the given client fails on statuses", () =>
       Effect.gen(function*() {
         const body = `{"error":"invalid_client","error_description":"Unknown client"}`
-        const { error } = yield* refused(
+        const { error } = yield* acquireError(
           changed(FakeClient.make(FakeClient.reply(401, body)), HttpClient.filterStatusOk)
         )
         assert.instanceOf(error, AccessTokenError.TokenRefusedError)
@@ -761,11 +773,11 @@ describe("TokenEndpoint's retries", () => {
         )
       }))
 
-    it.effect("accepts no token from where the given client was redirected, but follows its own mapRequest", () =>
+    it.effect("rejects a token from the target of a redirect, and accepts one from the target of mapRequest", () =>
       Effect.gen(function*() {
         const redirect = FakeClient.reply(302, "", { location: "https://elsewhere.example/" })
         const following = changed(FakeClient.make(redirect, FakeClient.token), HttpClient.followRedirects(3))
-        const { error } = yield* refused(following)
+        const { error } = yield* acquireError(following)
         isRequestError(error, "Redirect", 1)
         deepStrictEqual(following.requests.map(({ url }) => url), [
           "https://auth.shop.example/v1/oauth/accesstoken",
@@ -775,15 +787,15 @@ describe("TokenEndpoint's retries", () => {
           FakeClient.make(FakeClient.token),
           HttpClient.mapRequest(HttpClientRequest.setUrl("https://gateway.example/token"))
         )
-        assert.strictEqual(Redacted.value((yield* acquired(elsewhere)).token.value), "invented-token-0001")
+        assert.strictEqual(Redacted.value((yield* acquireToken(elsewhere)).token.value), "invented-token-0001")
       }))
   })
 
-  it.effect("a 401 of an API in the endpoint's place is no matter of the secret: the message names authUrl", () =>
+  it.effect("a 401 with the challenge of an API names authUrl in its message, not the secret", () =>
     Effect.gen(function*() {
       const body = `{"error":"invalid_token","error_description":"The access token is missing"}`
       const challenge = { "www-authenticate": "Bearer realm=\"orders\"" }
-      const { error, times } = yield* refused(FakeClient.make(FakeClient.reply(401, body, challenge)))
+      const { error, times } = yield* acquireError(FakeClient.make(FakeClient.reply(401, body, challenge)))
       assert.instanceOf(error, AccessTokenError.TokenRefusedError)
       deepStrictEqual([error.reason, error.status], ["Other", 401])
       assert.include(error.message, "The access token is missing): check authUrl")

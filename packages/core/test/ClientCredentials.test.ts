@@ -14,29 +14,29 @@ const bodyOf = (clientId: string, clientSecret: string) =>
   new TextDecoder().decode(tokenRequest.body(credentialsOf(clientId, clientSecret)).body)
 
 const controls = [...Array.from({ length: 0x20 }, (_, code) => String.fromCharCode(code)), "\x7f"]
-const named = (character: string) => `U+${character.charCodeAt(0).toString(16).padStart(4, "0")}`
+const hexOf = (character: string) => `U+${character.charCodeAt(0).toString(16).padStart(4, "0")}`
 
 const unsendable = [
   ["empty", "", /^is empty$/],
   ["an ampersand", "invented&canary", /holds &/],
   ["a trailing line feed", "inventedcanary\n", /ends with a line break/],
   ["a trailing carriage return and line feed", "inventedcanary\r\n", /ends with a line break/],
-  ["a letter beyond ASCII", "invent\u00e9dcanary", /beyond ASCII/],
+  ["a non-ASCII letter", "invent\u00e9dcanary", /beyond ASCII/],
   ["a C1 control character", "invented\u0085canary", /beyond ASCII/],
   ["CJK", "\u79d8\u5bc6canary", /beyond ASCII/],
   ["an emoji", "invented\u{1f600}canary", /beyond ASCII/],
-  ["a high surrogate alone", "invented\ud800canary", /beyond ASCII/],
-  ["a low surrogate alone", "invented\udc00canary", /beyond ASCII/],
+  ["a lone high surrogate", "invented\ud800canary", /beyond ASCII/],
+  ["a lone low surrogate", "invented\udc00canary", /beyond ASCII/],
   ["a byte order mark", "\ufeffinventedcanary", /beyond ASCII/],
   ...controls.map((character) =>
-    [`the control character ${named(character)}`, `invented${character}canary`, /holds a control character/] as const
+    [`the control character ${hexOf(character)}`, `invented${character}canary`, /holds a control character/] as const
   )
 ] as const
 
 describe("ClientCredentials", () => {
   describe("make", () => {
     it.effect.each(unsendable)(
-      "refuses %s as id and as secret, and does not show it",
+      "fails for %s as id and as secret, and does not show it",
       ([, value, reason]) =>
         Effect.gen(function*() {
           for (
@@ -56,7 +56,7 @@ describe("ClientCredentials", () => {
         })
     )
 
-    it("the search for a value in an error finds one that is there", () => {
+    it("control: the search finds a value that an error contains", () => {
       for (const [, value] of unsendable) {
         if (value === "") continue
         assert.isTrue(shows(new AccessTokenError.CredentialsError({ field: "clientId", reason: value }), value))
@@ -64,7 +64,7 @@ describe("ClientCredentials", () => {
     })
 
     it.effect.prop(
-      "takes everything printable of ASCII but the ampersand",
+      "accepts all printable ASCII except the ampersand",
       [sendable, sendable],
       ([id, secret]) =>
         Effect.gen(function*() {
@@ -75,7 +75,7 @@ describe("ClientCredentials", () => {
     )
 
     it.effect.prop(
-      "takes nothing else, wherever it stands",
+      "accepts no other character at any position",
       [
         sendable,
         character.filter((unit) => !printable.includes(unit)),
@@ -89,22 +89,22 @@ describe("ClientCredentials", () => {
         })
     )
 
-    it("two are equal when id and secret are", () => {
+    it("are equal when id and secret are equal", () => {
       assert.isTrue(Equal.equals(credentialsOf("one", "secret"), credentialsOf("one", "secret")))
       assert.isFalse(Equal.equals(credentialsOf("one", "secret"), credentialsOf("two", "secret")))
       assert.isFalse(Equal.equals(credentialsOf("one", "secret"), credentialsOf("one", "other")))
     })
 
-    it("printing them does not show the secret", () => {
+    it("do not show the secret when they are printed", () => {
       const secret = "invented-secret-canary"
-      assert.isTrue(shows({ clientSecret: secret }, secret), "the search finds what is there")
+      assert.isTrue(shows({ clientSecret: secret }, secret), "control: the search finds the secret")
       assert.isFalse(shows(credentialsOf("invented-id", secret), secret))
       for (const redacted of tokenRequest.secrets(credentialsOf("invented-id", secret))) {
         assert.isFalse(shows(redacted, secret))
       }
     })
 
-    it("the secret and an id of at least 8 characters must not be repeated", () => {
+    it("the values to redact are the secret, and an id of at least 8 characters", () => {
       deepStrictEqual(
         tokenRequest.secrets(credentialsOf("invented-id", "invented-secret")).map(Redacted.value),
         ["invented-secret", "invented-id"]
@@ -116,31 +116,31 @@ describe("ClientCredentials", () => {
   })
 
   describe("the body of the token request", () => {
-    it("is the three fields in their order, not one byte encoded", () => {
+    it("has the three fields in order, without any encoding", () => {
       assert.strictEqual(
         bodyOf("an id", "+ / = % ~ %2B a=b"),
         "grant_type=client_credentials&client_id=an id&client_secret=+ / = % ~ %2B a=b"
       )
     })
 
-    it("is of the form's media type, without a charset", () => {
+    it("has the media type of a form, without a charset", () => {
       const body = tokenRequest.body(credentialsOf("an-id", "a-secret"))
       assert.strictEqual(body.contentType, "application/x-www-form-urlencoded")
       assert.strictEqual(body.contentLength, body.body.length)
     })
 
-    it.prop("holds every sendable value byte for byte", [sendable, sendable], ([id, secret]) => {
+    it.prop("contains every sendable value byte for byte", [sendable, sendable], ([id, secret]) => {
       assert.strictEqual(bodyOf(id, secret), `grant_type=client_credentials&client_id=${id}&client_secret=${secret}`)
     })
 
-    it("printing it does not show the secret", () => {
+    it("does not show the secret when it is printed", () => {
       const body = tokenRequest.body(credentialsOf("an-id", "invented-secret-canary"))
       assert.notInclude(JSON.stringify(body), "canary")
       assert.notInclude(String(body), "canary")
     })
   })
 
-  it.prop("changeWhenDecoded tells whether a form-decoding server reads another value", [sendable], ([value]) => {
+  it.prop("changeWhenDecoded returns whether form decoding changes a value", [sendable], ([value]) => {
     const decoded = new URLSearchParams(`x=${value}`).get("x")
     for (const credentials of [credentialsOf(value, "plain"), credentialsOf("plain", value)]) {
       if (decoded !== value) assert.isTrue(tokenRequest.changeWhenDecoded(credentials))
@@ -168,8 +168,8 @@ describe("ClientCredentials", () => {
 
     it.effect.each(
       [
-        ["no id", { STORE_API_CLIENT_SECRET: "canary" }, "clientId", /is missing from the configuration/],
-        ["no secret", { STORE_API_CLIENT_ID: "canary" }, "clientSecret", /is missing from the configuration/],
+        ["a missing id", { STORE_API_CLIENT_SECRET: "canary" }, "clientId", /is missing from the configuration/],
+        ["a missing secret", { STORE_API_CLIENT_ID: "canary" }, "clientSecret", /is missing from the configuration/],
         [
           "an empty secret",
           { STORE_API_CLIENT_ID: "canary", STORE_API_CLIENT_SECRET: "" },
@@ -184,7 +184,7 @@ describe("ClientCredentials", () => {
         ]
       ] as const
     )(
-      "%s: CredentialsError that names the field and shows no value",
+      "fails for %s with a CredentialsError that names the field and shows no value",
       ([, entries, field, reason]) =>
         Effect.gen(function*() {
           const error = yield* Effect.flip(ClientCredentials.fromConfig())
@@ -195,7 +195,7 @@ describe("ClientCredentials", () => {
         }).pipe(withEnvironment(entries))
     )
 
-    it.effect("what cannot be read: CredentialsError that shows no value", () =>
+    it.effect("fails for a value that cannot be read with a CredentialsError that does not show it", () =>
       Effect.gen(function*() {
         const error = yield* Effect.flip(ClientCredentials.fromConfig())
         assert.strictEqual(error.field, "clientSecret")
@@ -203,7 +203,7 @@ describe("ClientCredentials", () => {
         assert.isFalse(shows(error, "canary"))
       }).pipe(Effect.withConfigProvider(unreadable("STORE_API_CLIENT_SECRET", "refused: canary"))))
 
-    it.effect("reads anew each time it runs", () =>
+    it.effect("reads the configuration each time it runs", () =>
       Effect.gen(function*() {
         const read = ClientCredentials.fromConfig()
         const first = yield* read.pipe(

@@ -12,7 +12,7 @@ const hour = 3_600_000
 const decoded = (body: string): TokenResponse.TokenResponse =>
   Either.getOrThrowWith(TokenResponse.decode(body), (error) => error)
 
-/** The paths at fault of a body that is no token. */
+/** The paths of the problems of a body that is not a valid token response. */
 const problems = (body: string): ReadonlyArray<string> => {
   const result = TokenResponse.decode(body)
   assert.isTrue(Either.isLeft(result), `accepted: ${body.slice(0, 100)}`)
@@ -21,15 +21,15 @@ const problems = (body: string): ReadonlyArray<string> => {
   return result.left.problems.map(({ path }) => path)
 }
 
-const lifeOf = (expiresIn: unknown) => tokenPolicy.lifeOf(decoded(tokenBody({ expires_in: expiresIn })).expires_in)
+const lifetimeOf = (expiresIn: unknown) => tokenPolicy.lifeOf(decoded(tokenBody({ expires_in: expiresIn })).expires_in)
 
-/** A body with this text where the value of a field stands. */
+/** A body in which the value of a field is this JSON text, valid or not. */
 const withRaw = (field: string, json: string) =>
   tokenBody({ [field]: "RAW-VALUE" }).replace("\"RAW-VALUE\"", () => json)
 
 describe("TokenResponse", () => {
   describe("decode", () => {
-    it("the specification's own response, developer.email with its dot and redacted", () => {
+    it("decodes the response of the specification, and redacts developer.email", () => {
       const response = decoded(tokenBody())
       assert.strictEqual(Redacted.value(response.access_token), "invented-token-0001")
       assert.strictEqual(response.token_type, "bearer")
@@ -42,11 +42,11 @@ describe("TokenResponse", () => {
       )
       deepStrictEqual(response.issued_at, Option.some("1767225600000"))
       deepStrictEqual(response.client_id, Option.some(specificationFields.client_id))
-      assert.isTrue(shows(specificationFields, "invented-token-0001"), "the search finds what is there")
+      assert.isTrue(shows(specificationFields, "invented-token-0001"), "control: the search finds the token")
       for (const text of ["invented-token-0001", "developer@shop.example"]) assert.isFalse(shows(response, text))
     })
 
-    it("a response with the two required fields only: it lives 60 minutes", () => {
+    it("decodes a response that has only the required fields, with a lifetime of 60 minutes", () => {
       const response = decoded(`{"access_token":"t","token_type":"bearer"}`)
       assert.strictEqual(response.expires_in, 3600)
       assert.strictEqual(tokenPolicy.lifeOf(response.expires_in), hour)
@@ -62,7 +62,7 @@ describe("TokenResponse", () => {
       )
     })
 
-    it("unknown fields are ignored, also refresh_token and a developer object in place of the dotted field", () => {
+    it("ignores unknown fields, including refresh_token and a nested developer.email", () => {
       const response = decoded(tokenBody({
         "developer.email": undefined,
         developer: { email: "nested@shop.example" },
@@ -83,12 +83,12 @@ describe("TokenResponse", () => {
       ["a date", `"2026-01-01"`, Option.none()],
       ["an empty string", `""`, Option.none()],
       ["null", "null", Option.none()]
-    ])("issued_at as %s", (_name, json, expected) => {
+    ])("decodes issued_at as %s", (_name, json, expected) => {
       deepStrictEqual(decoded(withRaw("issued_at", json)).issued_at, expected)
     })
 
     it.each(["scope", "application_name", "developer.email", "issued_at", "client_id"] as const)(
-      "%s of a wrong type or null counts as missing",
+      "treats %s as missing when it is null or has a wrong type",
       (field) => {
         for (const json of ["null", "true", "[]", "{}", "[\"x\"]", ...field === "issued_at" ? [] : ["7"]]) {
           assert.strictEqual(decoded(withRaw(field, json))[field]._tag, "None", `${field}: ${json}`)
@@ -97,7 +97,7 @@ describe("TokenResponse", () => {
       }
     )
 
-    it("keys such as __proto__ and constructor do no harm and stand for nothing", () => {
+    it("ignores keys such as __proto__ and constructor", () => {
       const hostile = `"__proto__":{"access_token":"polluted","token_type":"bearer","expires_in":1,"scope":"polluted"}`
       const others = `"constructor":{"prototype":{"scope":"polluted"}},"toString":"polluted","hasOwnProperty":1`
       deepStrictEqual(problems(`{${hostile},${others}}`), ["access_token", "token_type"])
@@ -110,7 +110,7 @@ describe("TokenResponse", () => {
 
     it.each([
       ["nothing", ""],
-      ["blanks", " \n "],
+      ["white space", " \n "],
       ["HTML", "<!doctype html><title>Hello</title>"],
       ["a form", "access_token=invented&token_type=bearer"],
       ["an array", "[]"],
@@ -119,11 +119,11 @@ describe("TokenResponse", () => {
       ["a number", "7"],
       ["a string", "\"invented-token-0001\""],
       ["a truncated response", tokenBody().slice(0, -1)],
-      ["a response and more", `${tokenBody()}{}`],
+      ["a response with trailing text", `${tokenBody()}{}`],
       ["two responses", `${tokenBody()}\n${tokenBody()}`],
       ["deep nesting", "[".repeat(32_000) + "]".repeat(32_000)],
       ["UTF-16", Buffer.from(tokenBody(), "utf16le").toString("utf8")]
-    ])("%s is no token", (_name, body) => {
+    ])("fails for %s", (_name, body) => {
       deepStrictEqual(problems(body), [""])
     })
 
@@ -131,15 +131,15 @@ describe("TokenResponse", () => {
       ["an OAuth error", `{"error":"invalid_client"}`, ["access_token", "token_type"]],
       ["an empty object", "{}", ["access_token", "token_type"]],
       ["no token_type", `{"access_token":"t"}`, ["token_type"]],
-      ["a wrong type and a wrong life", withRaw("token_type", "\"mac\"").replace("3600", "null"), [
+      ["a wrong type and a wrong lifetime", withRaw("token_type", "\"mac\"").replace("3600", "null"), [
         "token_type",
         "expires_in"
       ]]
-    ])("%s: all fields at fault are named", (_name, body, paths) => {
+    ])("names every invalid field of %s", (_name, body, paths) => {
       deepStrictEqual(problems(body), paths)
     })
 
-    it("each problem tells what was expected there", () => {
+    it("says in each problem what was expected", () => {
       const expectedOf = (body: string) =>
         Either.match(TokenResponse.decode(body), {
           onLeft: ({ problems }) => problems.map(({ expected }) => expected),
@@ -153,7 +153,7 @@ describe("TokenResponse", () => {
       ])
     })
 
-    it.prop("never throws, whatever the body", [
+    it.prop("never throws for any body", [
       FC.oneof(FC.string({ unit: character }), FC.json(), FC.jsonValue().map((value) => tokenBody({ scope: value })))
     ], ([body]) => {
       assert.isTrue(Either.isEither(TokenResponse.decode(body)))
@@ -177,16 +177,16 @@ describe("TokenResponse", () => {
       ["1e300", hour],
       ["9007199254740993", hour],
       [`"${"9".repeat(300)}"`, hour]
-    ])("%s is a life of %d ms", (json, life) => {
-      assert.strictEqual(tokenPolicy.lifeOf(decoded(withRaw("expires_in", json)).expires_in), life)
+    ])("%s is a lifetime of %d ms", (json, lifetime) => {
+      assert.strictEqual(tokenPolicy.lifeOf(decoded(withRaw("expires_in", json)).expires_in), lifetime)
     })
 
-    it("missing: 60 minutes", () => {
-      assert.strictEqual(lifeOf(undefined), hour)
+    it("is 60 minutes when it is missing", () => {
+      assert.strictEqual(lifetimeOf(undefined), hour)
     })
 
     it.each(["0", "-0", "-1", "-3600", "0.9", "-0.1", "\"0\"", "\"-1\"", "\"-5.5\"", "-1e308", "5e-324"])(
-      "%s is no life",
+      "%s leaves no lifetime",
       (json) => {
         assert.isTrue(tokenPolicy.lifeOf(decoded(withRaw("expires_in", json)).expires_in) <= 0)
       }
@@ -220,7 +220,7 @@ describe("TokenResponse", () => {
     })
 
     it.prop(
-      "whatever is sent: an error, no life, or a whole number of seconds of at most 60 minutes",
+      "any value is an error, no lifetime, or a whole number of seconds up to 60 minutes",
       [FC.oneof(
         FC.jsonValue(),
         FC.double(),
@@ -236,13 +236,13 @@ describe("TokenResponse", () => {
           deepStrictEqual(result.left.problems.map(({ path }) => path), ["expires_in"])
           return
         }
-        const life = tokenPolicy.lifeOf(result.right.expires_in)
-        if (life <= 0) return
-        assert.isTrue(Number.isSafeInteger(life))
-        assert.strictEqual(life % 1000, 0)
-        assert.isAtMost(life, hour)
-        const asked = Number(expiresIn ?? 3600)
-        assert.isAtMost(life, asked * 1000, "never longer than what the endpoint said")
+        const lifetime = tokenPolicy.lifeOf(result.right.expires_in)
+        if (lifetime <= 0) return
+        assert.isTrue(Number.isSafeInteger(lifetime))
+        assert.strictEqual(lifetime % 1000, 0)
+        assert.isAtMost(lifetime, hour)
+        const sentSeconds = Number(expiresIn ?? 3600)
+        assert.isAtMost(lifetime, sentSeconds * 1000, "not longer than expires_in")
       },
       { fastCheck: { numRuns: 1000 } }
     )
@@ -250,7 +250,7 @@ describe("TokenResponse", () => {
 
   describe("token_type", () => {
     it.each(["bearer", "Bearer", "BEARER", "bEaReR", "BearerToken", "bearertoken", "BEARERTOKEN"])(
-      "%s is taken",
+      "%s is accepted",
       (type) => {
         assert.strictEqual(decoded(tokenBody({ token_type: type })).token_type, type)
       }
@@ -274,7 +274,7 @@ describe("TokenResponse", () => {
       true,
       ["bearer"],
       {}
-    ])("%j is refused", (type) => {
+    ])("%j is not accepted", (type) => {
       deepStrictEqual(problems(tokenBody({ token_type: type })), ["token_type"])
     })
   })
@@ -287,7 +287,7 @@ describe("TokenResponse", () => {
       "YWJj=",
       "YWJj==",
       "a".repeat(16 * 1024)
-    ])("%s is taken", (token) => {
+    ])("%s is accepted", (token) => {
       assert.strictEqual(Redacted.value(decoded(tokenBody({ access_token: token })).access_token), token)
     })
 
@@ -302,8 +302,8 @@ describe("TokenResponse", () => {
       ["a letter beyond ASCII", "canary-\u00e9"],
       ["CJK", "canary-\u79d8\u5bc6"],
       ["an emoji", "canary-\u{1f600}"],
-      ["= inside", "canary=0001"],
-      ["only =", "==="],
+      ["an equals sign inside", "canary=0001"],
+      ["equals signs only", "==="],
       ["a comma", "canary,0001"],
       ["a quote", "canary\"0001"],
       ["one byte more than 16 KiB", `canary${"a".repeat(16 * 1024 - 5)}`],
@@ -314,7 +314,7 @@ describe("TokenResponse", () => {
       ["a boolean", true]
     ] as const
 
-    it.each(unusable)("%s is refused, and the error does not show it", (_name, token) => {
+    it.each(unusable)("%s is not accepted, and the error does not contain it", (_name, token) => {
       const result = TokenResponse.decode(tokenBody({ access_token: token }))
       assert.isTrue(Either.isLeft(result))
       if (Either.isRight(result)) return
@@ -327,7 +327,7 @@ describe("TokenResponse", () => {
       assert.notInclude(all, "invented-token")
     })
 
-    it("the error of a body that is a token alone, or a token in an array, does not show it", () => {
+    it("the error does not contain a token that is the whole body or the element of an array", () => {
       for (const body of [`"canary-0001"`, `["canary-0001"]`, `canary-0001`, `{"access_token":"canary-0001"`]) {
         const result = TokenResponse.decode(body)
         assert.isTrue(Either.isLeft(result))
@@ -335,7 +335,7 @@ describe("TokenResponse", () => {
       }
     })
 
-    it("the search for the value finds it in the error that a schema gives by itself", () => {
+    it("control: the search finds the value in the original error of the schema", () => {
       const naive = ParseResult.decodeUnknownEither(TokenResponse.TokenResponse)({
         access_token: "canary 0001",
         token_type: "bearer"
@@ -346,7 +346,7 @@ describe("TokenResponse", () => {
     })
 
     it.prop(
-      "is taken exactly when it is a b64token of RFC 6750 within 16 KiB",
+      "is accepted if and only if it is a b64token of RFC 6750 within 16 KiB",
       [FC.oneof(
         FC.string({ unit: character }),
         FC.string({ unit: FC.constantFrom(..."Az09-._~+/=") }),
@@ -361,7 +361,7 @@ describe("TokenResponse", () => {
     )
   })
 
-  describe("refusal", () => {
+  describe("error responses", () => {
     const statuses = [400, 401, 403, 404, 405, 408, 413, 429, 500, 502, 503, 504, 529, 599]
 
     const refuse = (status: number, body: string, options: Partial<Parameters<typeof refusal>[0]> = {}) =>
@@ -394,7 +394,7 @@ describe("TokenResponse", () => {
         "invalid_request",
         "grant_type is missing"
       ],
-      ["RFC 6749, the code alone", `{"error":"unauthorized_client"}`, "unauthorized_client", undefined],
+      ["RFC 6749, without a description", `{"error":"unauthorized_client"}`, "unauthorized_client", undefined],
       ["RFC 6749, an unregistered code", `{"error":"quota.exceeded:7"}`, "quota.exceeded:7", undefined],
       [
         "a gateway's ErrorCode",
@@ -408,7 +408,7 @@ describe("TokenResponse", () => {
         "policies.ratelimit.SpikeArrest",
         "Spike arrest violation"
       ],
-      ["a gateway's fault without detail", `{"fault":{"faultstring":"Broken"}}`, undefined, "Broken"],
+      ["a gateway's fault without a detail", `{"fault":{"faultstring":"Broken"}}`, undefined, "Broken"],
       [
         "the suite's errors",
         `{"errors":[{"errorCode":"E1001","type":"auth","reason":"why","message":"Not now"},{"errorCode":"E2"}]}`,
@@ -416,10 +416,10 @@ describe("TokenResponse", () => {
         "Not now"
       ],
       ["the suite's errors, type and reason", `{"errors":[{"type":"auth","reason":"Because"}]}`, "auth", "Because"],
-      ["no errors in the list", `{"errors":[]}`, undefined, undefined],
+      ["an empty list of errors", `{"errors":[]}`, undefined, undefined],
       ["HTML", "<html><body><h1>502 Bad Gateway</h1></body></html>", undefined, undefined],
-      ["nothing", "", undefined, undefined],
-      ["no JSON", "upstream connect error", undefined, undefined],
+      ["an empty body", "", undefined, undefined],
+      ["plain text", "upstream connect error", undefined, undefined],
       ["truncated JSON", `{"error":"invalid_client","error_desc`, undefined, undefined],
       ["null", "null", undefined, undefined],
       ["an array", "[]", undefined, undefined],
@@ -452,7 +452,7 @@ describe("TokenResponse", () => {
       `{"fault":{"faultstring":"no","detail":{"errorcode":"invalid_client"}}}`,
       `{"fault":{"faultstring":"no","detail":{"errorcode":"oauth.v2.InvalidClientIdentifier"}}}`,
       `{"errors":[{"errorCode":"INVALID_CLIENT"}]}`
-    ])("the code of an invalid client counts also with status 400: %s", (body) => {
+    ])("a code that means an invalid client also counts with status 400 or 403: %s", (body) => {
       assert.strictEqual(refuse(400, body).reason, "InvalidClient")
       assert.strictEqual(refuse(403, body).reason, "InvalidClient")
       assert.strictEqual(refuse(500, body).reason, "Unavailable")
@@ -464,7 +464,7 @@ describe("TokenResponse", () => {
       "Bearer realm=\"orders\"",
       "bearer error=\"invalid_token\"",
       "Basic realm=\"orders\", Bearer realm=\"orders\""
-    ])("a 401 with the challenge of an API (%s) is no invalid client, and the message names authUrl", (challenge) => {
+    ])("a 401 with the challenge of an API (%s) is not InvalidClient, and the message names authUrl", (challenge) => {
       for (
         const body of [
           ...["", "<html>", `{"error":"invalid_token"}`, `{"errors":[{"errorCode":"E7","message":"No"}]}`],
@@ -484,24 +484,24 @@ describe("TokenResponse", () => {
     })
 
     it.each(["Basic realm=\"tokens\"", "Basic realm=\"tokens, bearer only\"", "Digest", "Bearers", "", undefined])(
-      "a 401 with another challenge (%s) is an invalid client",
+      "a 401 with another challenge (%s) is InvalidClient",
       (challenge) => {
         assert.strictEqual(refuse(401, "", { challenge }).reason, "InvalidClient")
       }
     )
 
-    it("a client whose id is a part of the code is still told that it is invalid", () => {
+    it("is InvalidClient even if the client id is a part of the code", () => {
       const error = refuse(400, `{"error":"invalid_client"}`, { secrets: [Redacted.make("client")] })
       assert.strictEqual(error.reason, "InvalidClient")
     })
 
-    it("a sentence in place of the code is no code", () => {
-      for (const said of ["not a code", "", "a".repeat(101), "code\r\ninjected", "c\u00f6de", "<b>code</b>"]) {
-        deepStrictEqual(refuse(400, JSON.stringify({ error: said })).code, Option.none(), said)
+    it("omits a code that is not a single word", () => {
+      for (const code of ["not a code", "", "a".repeat(101), "code\r\ninjected", "c\u00f6de", "<b>code</b>"]) {
+        deepStrictEqual(refuse(400, JSON.stringify({ error: code })).code, Option.none(), code)
       }
     })
 
-    it("changedByFormDecoding is told of an invalid client only", () => {
+    it("sets changedByFormDecoding for InvalidClient only", () => {
       assert.isTrue(refuse(401, "", { changedByFormDecoding: true }).changedByFormDecoding)
       assert.isTrue(refuse(400, `{"error":"invalid_client"}`, { changedByFormDecoding: true }).changedByFormDecoding)
       assert.isFalse(refuse(400, "", { changedByFormDecoding: true }).changedByFormDecoding)
@@ -511,13 +511,13 @@ describe("TokenResponse", () => {
       assert.notInclude(refuse(401, "").message, "+ or %")
     })
 
-    it("keeps retryAt where asking again may help", () => {
+    it("keeps retryAt unless the status is 400 or 401", () => {
       const retryAt = Option.some(DateTime.unsafeMake(7000))
       for (const status of [429, 503, 403]) deepStrictEqual(refuse(status, "", { retryAt }).retryAt, retryAt)
       for (const status of [400, 401]) deepStrictEqual(refuse(status, "", { retryAt }).retryAt, Option.none())
     })
 
-    it("a description that repeats a secret is dropped, in every dialect; the code stays", () => {
+    it("omits a description that repeats a secret and keeps the code, in every format", () => {
       const secrets = ["other-one", "s3cret+/=%~ !x", "other-two"].map((value) => Redacted.make(value))
       for (
         const body of [
@@ -535,12 +535,12 @@ describe("TokenResponse", () => {
         deepStrictEqual(
           kept.description,
           Option.some("you sent s3cret+/=%~ !x here"),
-          "with nothing to hide it is kept"
+          "control: it is kept if there is no secret"
         )
       }
     })
 
-    it("a code that is a secret is dropped", () => {
+    it("omits a code that is a secret", () => {
       for (const field of ["error", "ErrorCode"]) {
         const error = refuse(400, JSON.stringify({ [field]: "invented-secret-7f3a" }))
         deepStrictEqual(error.code, Option.none())
@@ -549,7 +549,7 @@ describe("TokenResponse", () => {
       deepStrictEqual(refuse(400, `{"error":"invented-other-7f3a"}`).code, Option.some("invented-other-7f3a"))
     })
 
-    it("a token of a foreign source that is not well-formed text breaks nothing", () => {
+    it("accepts a secret that is not well-formed Unicode", () => {
       const error = refuse(400, `{"error_description":"said"}`, { secrets: [Redacted.make("\ud800")] })
       deepStrictEqual(error.description, Option.some("said"))
     })
@@ -559,25 +559,25 @@ describe("TokenResponse", () => {
       ["a NUL", "one\u0000two"],
       ["an escape sequence", "one \u001b[31mtwo"],
       ["a tab", "one\ttwo"],
-      ["a change of direction", "one \u202eowt"],
-      ["a letter beyond ASCII", "refus\u00e9"],
+      ["a change of text direction", "one \u202eowt"],
+      ["a non-ASCII letter", "refus\u00e9"],
       ["a quote", "the \"client\""],
       ["a backslash", "one\\two"],
       ["an ampersand", "one&two"],
       ["257 characters", "a".repeat(257)],
-      ["nothing", ""]
-    ])("a description with %s is left out", (_name, text) => {
+      ["no characters", ""]
+    ])("omits a description with %s", (_name, text) => {
       deepStrictEqual(refuse(400, JSON.stringify({ error_description: text })).description, Option.none())
     })
 
-    it("a description of 256 characters of RFC 6749 is kept as it is", () => {
-      const signs = Array.from({ length: 0x7f - 0x20 }, (_, index) => String.fromCharCode(0x20 + index))
-        .filter((sign) => !["\"", "\\", "&"].includes(sign)).join("")
-      const text = signs.padEnd(256, "a")
+    it("keeps a description of 256 characters that RFC 6749 allows", () => {
+      const allowed = Array.from({ length: 0x7f - 0x20 }, (_, index) => String.fromCharCode(0x20 + index))
+        .filter((character) => !["\"", "\\", "&"].includes(character)).join("")
+      const text = allowed.padEnd(256, "a")
       deepStrictEqual(refuse(400, JSON.stringify({ error_description: text })).description, Option.some(text))
     })
 
-    it.prop("no description holds a control or formatting character, a line break, or more than 256 characters", [
+    it.prop("no description contains a control or formatting character, a line break, or more than 256 characters", [
       FC.string({
         unit: FC.oneof(
           FC.constantFrom("\u0000", "\r", "\n", "\u202e", "\u2028", "\ud800", "\udc00", "\u{1f600}", " ", "\u{e0001}"),
@@ -585,16 +585,16 @@ describe("TokenResponse", () => {
         ),
         maxLength: 600
       })
-    ], ([said]) => {
+    ], ([text]) => {
       const description = Option.getOrElse(
-        refuse(400, JSON.stringify({ error_description: said }), { secrets: [] }).description,
+        refuse(400, JSON.stringify({ error_description: text }), { secrets: [] }).description,
         () => "x"
       )
       assert.notMatch(description, /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u)
       assert.isTrue(description.length >= 1 && description.length <= 256)
     }, { fastCheck: { numRuns: 500 } })
 
-    it.prop("never throws, and never shows the secret, whatever the body", [
+    it.prop("never throws and never contains the secret, for any body", [
       FC.oneof(
         FC.string({ unit: character }),
         FC.json(),
@@ -615,7 +615,7 @@ describe("TokenResponse", () => {
     })
   })
 
-  it("the schema alone is of use for other sources", () => {
+  it("the schema can be used alone by other sources", () => {
     assert.strictEqual(
       Redacted.value(Schema.decodeUnknownSync(TokenResponse.TokenResponse)(specificationFields).access_token),
       "invented-token-0001"

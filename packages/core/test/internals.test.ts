@@ -21,23 +21,23 @@ describe("retryAfter", () => {
     ["seconds", "30", 30_000],
     ["0", "0", 0],
     ["leading zeros", "0007", 7000],
-    ["blanks around", "  30  ", 30_000],
+    ["surrounding white space", "  30  ", 30_000],
     ["a second below an hour", "3599", 3_599_000],
     ["more than an hour", "3601", hour],
     ["a year", "31536000", hour],
-    ["more seconds than a number holds", "9".repeat(400), hour],
-    ["two values: the longest", "5, 30", 30_000],
-    ["two values without a blank", "30,5", 30_000],
+    ["more seconds than a number can hold", "9".repeat(400), hour],
+    ["the longer of two values", "5, 30", 30_000],
+    ["two values without a space", "30,5", 30_000],
     ["a date", "Thu, 01 Jan 2026 00:00:30 GMT", 30_000],
-    ["a date that is now", "Thu, 01 Jan 2026 00:00:00 GMT", 0],
-    ["a date that is past", "Wed, 31 Dec 2025 23:59:59 GMT", 0],
-    ["a date long past", "Thu, 01 Jan 1970 00:00:00 GMT", 0],
-    ["a date in a year", "Fri, 01 Jan 2027 00:00:00 GMT", hour],
-    ["a date as RFC 850 wrote it", "Thursday, 01-Jan-26 00:00:30 GMT", 30_000],
-    ["a date as asctime writes it", "Thu Jan  1 00:00:30 2026", 30_000],
-    ["a date with a two-digit day as asctime writes it", "Sun Feb 15 00:00:30 2026", hour],
-    ["the past as RFC 850 wrote it", "Sunday, 06-Nov-94 08:49:37 GMT", 0]
-  ])("%s: %s", (_name, value, expected) => {
+    ["the current time", "Thu, 01 Jan 2026 00:00:00 GMT", 0],
+    ["a date in the past", "Wed, 31 Dec 2025 23:59:59 GMT", 0],
+    ["a date in the distant past", "Thu, 01 Jan 1970 00:00:00 GMT", 0],
+    ["a date a year ahead", "Fri, 01 Jan 2027 00:00:00 GMT", hour],
+    ["a date in the format of RFC 850", "Thursday, 01-Jan-26 00:00:30 GMT", 30_000],
+    ["a date in the format of asctime", "Thu Jan  1 00:00:30 2026", 30_000],
+    ["a date in the format of asctime with a two-digit day", "Sun Feb 15 00:00:30 2026", hour],
+    ["a past date in the format of RFC 850", "Sunday, 06-Nov-94 08:49:37 GMT", 0]
+  ])("reads %s: %s", (_name, value, expected) => {
     assert.strictEqual(read(value), expected)
   })
 
@@ -74,22 +74,22 @@ describe("retryAfter", () => {
     "Thu Jan  1 00:00:30 2026 +0100",
     "01 Jan 2026 00:00:30 GMT",
     "\u0663\u0660"
-  ])("%j is ignored", (value) => {
+  ])("ignores %j", (value) => {
     assert.isUndefined(read(value))
   })
 
-  it("without the header there is nothing to wait for", () => {
+  it("returns None without the header", () => {
     deepStrictEqual(retryAfter.milliseconds({}, now, hour), Option.none())
   })
 
-  it("a date is measured by the answer's own clock, when it tells it", () => {
+  it("measures a date from the Date header of the response, if it is valid", () => {
     assert.strictEqual(read("Thu, 01 Jan 2026 12:00:30 GMT", "Thu, 01 Jan 2026 12:00:00 GMT"), 30_000)
     assert.strictEqual(read("Thu, 01 Jan 2026 00:00:30 GMT", "Thu, 01 Jan 2026 00:01:00 GMT"), 0)
     assert.strictEqual(read("Thu, 01 Jan 2026 00:00:30 GMT", "yesterday"), 30_000)
     assert.strictEqual(read("30", "Thu, 01 Jan 2026 12:00:00 GMT"), 30_000)
   })
 
-  it.prop("whatever stands there: nothing, or a whole wait from 0 to the longest", [
+  it.prop("returns nothing, or whole milliseconds up to the maximum, for any value", [
     FC.oneof(
       FC.string(),
       FC.integer().map(String),
@@ -108,12 +108,12 @@ describe("sanitise", () => {
   const encodings: ReadonlyArray<readonly [name: string, encode: (secret: string) => string]> = [
     ["as it was sent", (secret) => secret],
     ["in upper case", (secret) => secret.toUpperCase()],
-    ["with blanks inside", (secret) => [...secret].join(" ")],
+    ["with spaces between its characters", (secret) => [...secret].join(" ")],
     [
       "with its percent signs decoded",
       (secret) => secret.replace(/%([\da-f]{2})/gi, (code) => decodeURIComponent(code))
     ],
-    ["with its plus signs as blanks", (secret) => secret.replaceAll("+", " ")],
+    ["with its plus signs as spaces", (secret) => secret.replaceAll("+", " ")],
     ["percent-encoded", encodeURIComponent],
     ["percent-encoded in lower case", (secret) => encodeURIComponent(secret).toLowerCase()],
     ["percent-encoded twice", (secret) => encodeURIComponent(encodeURIComponent(secret))],
@@ -134,7 +134,7 @@ describe("sanitise", () => {
     ["in numbered entities", (secret) => [...secret].map((sign) => `&#${sign.charCodeAt(0)};`).join("")],
     ["as a string of JSON", (secret) => JSON.stringify(secret)]
   ]
-  /** Long enough for a secret, with all that encodings change. */
+  /** Secrets with every character that an encoding changes. */
   const secrets = FC.stringMatching(/^[A-Za-z0-9]{8}([A-Za-z0-9]{4}[ +/=_%~!$'-]){2,8}[A-Za-z0-9]{4}$/)
     .filter((secret) => !/%[89a-f][\da-f]/i.test(secret))
   const letters = FC.stringMatching(/^[A-Za-z0-9]{16,60}$/)
@@ -157,7 +157,7 @@ describe("sanitise", () => {
     })
   }
 
-  it.prop("no description repeats twelve characters of a secret, whatever they are", [secrets, FC.nat(9), sentence], (
+  it.prop("no description repeats any twelve characters of a secret", [secrets, FC.nat(9), sentence], (
     [secret, start, before]
   ) => {
     for (const encode of [(piece: string) => piece, encodeURIComponent]) {
@@ -166,7 +166,7 @@ describe("sanitise", () => {
     }
   })
 
-  it("finds a short secret, and one of signs only", () => {
+  it("finds a short secret, and one without letters", () => {
     for (
       const [secret, text] of [["abc", "got abc"], ["+/~", "got +/~"], ["+/~", "got %2B%2F%7E"], ["a-b", "got a b"]]
     ) {
@@ -174,17 +174,17 @@ describe("sanitise", () => {
     }
   })
 
-  it("finds a short secret in base64, in the middle of a longer text", () => {
+  it("finds a short secret inside a longer text in base64", () => {
     const text = Buffer.from(":s3cret7x").toString("base64")
     deepStrictEqual(sanitise.description(text, [Redacted.make("s3cret7")]), Option.none())
   })
 
-  it("finds a secret in an object of bytes, after ten others", () => {
+  it("finds a secret in an object of bytes whose indexes have two digits", () => {
     const text = [...Buffer.from("0123456789aB3dE5gH7jK9")].map((byte, index) => `${index}:${byte}`).join()
     deepStrictEqual(sanitise.description(text, [Redacted.make("aB3dE5gH7jK9")]), Option.none())
   })
 
-  it("keeps what repeats no secret", () => {
+  it("keeps a description and a code that repeat no secret", () => {
     const secrets = [Redacted.make("invented-secret"), Redacted.make("invented-id"), Redacted.make("")]
     for (const text of ["The client is suspended", "trace 4bf92f3577b34da6a3ce929d0e0e4736", "100% wrong, see #7"]) {
       deepStrictEqual(sanitise.description(text, secrets), Option.some(text))
@@ -192,7 +192,7 @@ describe("sanitise", () => {
     deepStrictEqual(sanitise.code("quota.exceeded:7", secrets), Option.some("quota.exceeded:7"))
   })
 
-  it("always keeps a registered code, and another one unless it repeats a secret", () => {
+  it("always keeps a registered code, and any other unless it repeats a secret", () => {
     for (
       const code of ["invalid_client", "invalid_request", "unauthorized_client", "use_dpop_nonce", "invalid_target"]
     ) {
@@ -202,7 +202,7 @@ describe("sanitise", () => {
     deepStrictEqual(sanitise.code("unknown_client", [Redacted.make("another")]), Option.some("unknown_client"))
   })
 
-  it("searches for a token of 16 KiB without delay", () => {
+  it("keeps a description that is searched for twenty tokens of 16 KiB", () => {
     const token = Redacted.make("aB3".repeat(5461))
     deepStrictEqual(
       sanitise.description("no".repeat(128), Array.from({ length: 20 }, () => token)),
@@ -216,50 +216,50 @@ describe("transportError", () => {
     HttpClientRequest.bearerToken("invented-canary"),
     HttpClientRequest.bodyText("client_secret=invented-canary")
   )
-  const coded = (code: unknown, cause?: unknown) => Object.assign(new Error("said", { cause }), { code })
-  const behind = (errors: number): unknown =>
-    errors === 0 ? coded("ECODE") : new Error("said", { cause: behind(errors - 1) })
-  const failing = (cause: unknown) =>
+  const withCode = (code: unknown, cause?: unknown) => Object.assign(new Error("message", { cause }), { code })
+  const nested = (errors: number): unknown =>
+    errors === 0 ? withCode("ECODE") : new Error("message", { cause: nested(errors - 1) })
+  const errorOf = (cause: unknown) =>
     fromHttpClientError(new HttpClientError.RequestError({ request, reason: "Transport", cause }))
 
   it.each([
-    ["a code", coded("ECONNREFUSED"), "ECONNREFUSED"],
+    ["a code", withCode("ECONNREFUSED"), "ECONNREFUSED"],
     [
-      "a code behind another error, as fetch hides it",
-      new TypeError("x", { cause: coded("ECONNRESET") }),
+      "a code of a nested cause, as fetch reports it",
+      new TypeError("x", { cause: withCode("ECONNRESET") }),
       "ECONNRESET"
     ],
-    ["a code of undici", coded("UND_ERR_SOCKET"), "UND_ERR_SOCKET"],
-    ["the first of two codes", coded("EFIRST", coded("ESECOND")), "EFIRST"],
+    ["a code of undici", withCode("UND_ERR_SOCKET"), "UND_ERR_SOCKET"],
+    ["the first of two codes", withCode("EFIRST", withCode("ESECOND")), "EFIRST"],
     [
-      "several addresses tried",
-      Object.assign(new AggregateError([coded("EINNER")]), { code: "ECONNREFUSED" }),
+      "an AggregateError of several addresses",
+      Object.assign(new AggregateError([withCode("EINNER")]), { code: "ECONNREFUSED" }),
       "ECONNREFUSED"
     ],
     ["no code", new Error("socket hang up"), undefined],
     ["no cause", undefined, undefined],
     ["null", null, undefined],
     ["a text", "ECONNREFUSED", undefined],
-    ["a number as the code", coded(7), undefined],
-    ["an array as the code", coded(["ECONNRESET"]), undefined],
-    ["words before a code", coded("said ECONNRESET"), undefined],
-    ["a code behind four errors", behind(4), "ECODE"],
-    ["a code behind five errors, since only five are searched", behind(5), undefined],
-    ["a sentence as the code", coded("invented canary"), undefined],
-    ["a code in lower case", coded("econnrefused"), undefined],
-    ["a code with a line break", coded("ECODE\nx: 1"), undefined],
-    ["an endless code", coded("E".repeat(65)), undefined]
-  ])("%s", (_name, cause, code) => {
-    const error = failing(cause)
+    ["a number as the code", withCode(7), undefined],
+    ["an array as the code", withCode(["ECONNRESET"]), undefined],
+    ["words before a code", withCode("error ECONNRESET"), undefined],
+    ["a code of the fifth error in the chain", nested(4), "ECODE"],
+    ["a code of the sixth error, which is not searched", nested(5), undefined],
+    ["a sentence as the code", withCode("invented canary"), undefined],
+    ["a code in lower case", withCode("econnrefused"), undefined],
+    ["a code with a line break", withCode("ECODE\nx: 1"), undefined],
+    ["a code of 65 characters", withCode("E".repeat(65)), undefined]
+  ])("reads the code of a transport error with %s", (_name, cause, code) => {
+    const error = errorOf(cause)
     assert.strictEqual(error.reason, "Transport")
     assert.strictEqual(error.attempts, 1)
     deepStrictEqual(error.code, Option.fromNullable(code))
   })
 
-  it("a cause that is its own cause does not matter", () => {
+  it("ends at a cause that is its own cause", () => {
     const cause: { cause?: unknown } = {}
     cause.cause = cause
-    assert.strictEqual(failing(cause).reason, "Transport")
+    assert.strictEqual(errorOf(cause).reason, "Transport")
   })
 
   it.each([
@@ -275,36 +275,36 @@ describe("transportError", () => {
     "INVALID_CA",
     "INVALID_PURPOSE",
     "CRL_HAS_EXPIRED"
-  ])("%s is a matter of the certificate, also behind another error", (code) => {
-    for (const cause of [coded(code), new TypeError("fetch failed", { cause: coded(code) })]) {
-      const error = failing(cause)
+  ])("%s is Certificate, also in a nested cause", (code) => {
+    for (const cause of [withCode(code), new TypeError("fetch failed", { cause: withCode(code) })]) {
+      const error = errorOf(cause)
       assert.strictEqual(error.reason, "Certificate")
       deepStrictEqual(error.code, Option.some(code))
     }
   })
 
-  it("so are the words of a runtime that gives no code", () => {
-    assert.strictEqual(failing(new Error("invalid peer certificate: UnknownIssuer")).reason, "Certificate")
-    assert.strictEqual(failing({ message: ["certificate"] }).reason, "Transport", "only when they are a string")
+  it("a message that names the certificate is Certificate when there is no code", () => {
+    assert.strictEqual(errorOf(new Error("invalid peer certificate: UnknownIssuer")).reason, "Certificate")
+    assert.strictEqual(errorOf({ message: ["certificate"] }).reason, "Transport", "the message must be a string")
   })
 
   it.each(["EPROTO", "ERR_SSL_WRONG_VERSION_NUMBER", "ECONNRESET", "ETIMEDOUT", "ENOTFOUND"])("%s is not", (code) => {
-    assert.strictEqual(failing(coded(code)).reason, "Transport")
+    assert.strictEqual(errorOf(withCode(code)).reason, "Transport")
   })
 
-  it("nothing of the request or of the response is kept", () => {
-    const cause = coded("ECONNRESET")
+  it("keeps nothing of the request or the response", () => {
+    const cause = withCode("ECONNRESET")
     const original = new HttpClientError.RequestError({ request, reason: "Transport", cause })
-    assert.isTrue(shows(original, "invented-canary"), "the search finds what is there")
+    assert.isTrue(shows(original, "invented-canary"), "control: the search finds the canary")
     assert.notInclude(renderings(fromHttpClientError(original)), "canary")
-    const answered = new HttpClientError.ResponseError({
+    const responseError = new HttpClientError.ResponseError({
       request,
       response: HttpClientResponse.fromWeb(request, new Response("invented-canary")),
       reason: "Decode",
       cause: new Error("invented-canary")
     })
-    assert.isTrue(shows(answered, "invented-canary"), "the search finds what is there")
-    assert.notInclude(renderings(fromHttpClientError(answered)), "canary")
+    assert.isTrue(shows(responseError, "invented-canary"), "control: the search finds the canary")
+    assert.notInclude(renderings(fromHttpClientError(responseError)), "canary")
   })
 })
 
@@ -327,10 +327,10 @@ describe("baseUrl", () => {
     ["http://0.0.0.0", false],
     ["http://[::]", false],
     ["http://[::ffff:10.0.0.1]", false]
-  ])("%s is of this machine: %s", (url, expected) => {
+  ])("%s is a loopback address: %s", (url, expected) => {
     assert.strictEqual(isLoopback(new URL(url)), expected)
     assert.strictEqual(Either.isRight(baseUrl("authUrl", url, false)), expected)
-    assert.isTrue(Either.isRight(baseUrl("authUrl", url, true)), "allowInsecure lifts it")
+    assert.isTrue(Either.isRight(baseUrl("authUrl", url, true)), "allowInsecure allows it")
   })
 
   const empty = "is empty; give it the URL of the service"
@@ -358,16 +358,16 @@ describe("baseUrl", () => {
     ["an empty query behind a path", "https://auth.shop.example/canary?", "must not have a query"],
     ["a fragment", "https://auth.shop.example/#canary", "must not have a fragment"],
     ["an empty fragment", "https://canary.shop.example/#", "must not have a fragment"],
-    ["http beyond this machine", "http://canary.shop.example", elsewhere],
-    ["http to an address beyond this machine", "http://10.0.0.1/canary", elsewhere],
-    ["http to a name that only looks local", "http://localhost.canary.example", elsewhere]
-  ])("%s: ConfigurationError that does not show it, as a text and as a URL", (_name, text, reason) => {
+    ["http to another machine", "http://canary.shop.example", elsewhere],
+    ["http to an address of another machine", "http://10.0.0.1/canary", elsewhere],
+    ["http to a name that begins like a local one", "http://localhost.canary.example", elsewhere]
+  ])("%s fails with a ConfigurationError that does not contain it, as a string and as a URL", (_name, text, reason) => {
     for (const value of URL.canParse(text) ? [text, new URL(text)] : [text]) {
       const error = Either.getOrThrow(Either.flip(baseUrl("authUrl", value, false)))
       deepStrictEqual([error._tag, error.option, error.reason], ["ConfigurationError", "authUrl", reason])
       assert.isFalse(shows(error, "canary"))
     }
-    if (text.includes("canary")) assert.isTrue(shows({ text }, "canary"), "the search finds what is there")
+    if (text.includes("canary")) assert.isTrue(shows({ text }, "canary"), "control: the search finds the canary")
   })
 
   it.each([
@@ -380,18 +380,18 @@ describe("baseUrl", () => {
     "http://127.0.0.1:8080",
     "http://127.9.9.9",
     "http://[::1]:8080"
-  ])("%s is taken", (url) => {
+  ])("%s is accepted", (url) => {
     for (const value of [url, new URL(url)]) {
       assert.strictEqual(Either.getOrThrow(baseUrl("authUrl", value, false)).href, new URL(url).href)
     }
   })
 
-  it("a host that only ends like a loopback address is not of this machine", () => {
+  it("a host that ends like a loopback address is not one", () => {
     assert.isFalse(isLoopback(new URL("redis://x127.0.0.1")))
     assert.isTrue(isLoopback(new URL("redis://127.0.0.1")))
   })
 
-  it("withoutTrailingSlash removes every slash at the end, and no other", () => {
+  it("withoutTrailingSlash removes all trailing slashes and no others", () => {
     for (const end of ["", "/", "//"]) {
       for (const start of ["https://auth.shop.example", "https://auth.shop.example/two/levels"]) {
         assert.strictEqual(withoutTrailingSlash(new URL(start + end)), start)
@@ -399,7 +399,7 @@ describe("baseUrl", () => {
     }
   })
 
-  it.prop("what it takes is a URL without query, fragment and user, over TLS or within this machine", [
+  it.prop("accepts only https or loopback URLs without query, fragment and user info", [
     FC.oneof(
       FC.webUrl({ withFragments: true, withQueryParameters: true, validSchemes: ["http", "https", "ftp"] }),
       FC.string(),
@@ -421,10 +421,10 @@ describe("baseUrl", () => {
 })
 
 describe("boundedBody", () => {
-  const request = HttpClientRequest.get("https://auth.shop.example")
-  const respond = (body: BodyInit | null) => HttpClientResponse.fromWeb(request, new Response(body))
+  const get = HttpClientRequest.get("https://auth.shop.example")
+  const respond = (body: BodyInit | null) => HttpClientResponse.fromWeb(get, new Response(body))
 
-  /** The bytes in pieces of this size, and whether the rest was given up. */
+  /** A response with the bytes in chunks of this size, and whether its stream was cancelled. */
   const streamed = (bytes: Uint8Array, size: number) => {
     const state = { cancelled: false, pulled: 0 }
     const stream = new ReadableStream<Uint8Array>({
@@ -443,8 +443,8 @@ describe("boundedBody", () => {
     return { response: respond(stream), state }
   }
 
-  /** This text, and then the end of the connection. */
-  const breaking = (text: string) =>
+  /** A stream of this text that then fails. */
+  const failingAfter = (text: string) =>
     new ReadableStream<Uint8Array>({
       pull: (controller) => {
         if (text !== "") controller.enqueue(new TextEncoder().encode(text))
@@ -453,7 +453,7 @@ describe("boundedBody", () => {
       }
     }, { highWaterMark: 1 })
 
-  it.effect("a body of exactly the limit is complete, one of a byte more is not", () =>
+  it.effect("reads a body of exactly the limit, and cuts one that is a byte longer", () =>
     Effect.gen(function*() {
       deepStrictEqual(yield* boundedBody.read(respond("a".repeat(100)), 100), {
         text: "a".repeat(100),
@@ -465,27 +465,27 @@ describe("boundedBody", () => {
       }
     }))
 
-  it.effect("a body that breaks fails with the error of the client, also when a part of it has arrived", () =>
+  it.effect("fails with the error of the client when a body fails after its first part", () =>
     Effect.gen(function*() {
-      const error = yield* Effect.flip(boundedBody.read(respond(breaking("abc")), 100))
+      const error = yield* Effect.flip(boundedBody.read(respond(failingAfter("abc")), 100))
       assert.strictEqual(error.reason, "Decode")
     }))
 
-  it.effect("no body is an empty text", () =>
+  it.effect("reads a missing body as an empty text", () =>
     Effect.gen(function*() {
       for (const body of [null, ""]) {
         deepStrictEqual(yield* boundedBody.read(respond(body), 100), { text: "", complete: true })
       }
     }))
 
-  it.effect("bytes are counted, not characters, and a byte order mark is left out", () =>
+  it.effect("counts bytes, not characters, and omits a byte order mark", () =>
     Effect.gen(function*() {
       assert.isTrue((yield* boundedBody.read(respond("\u00e9".repeat(50)), 100)).complete)
       assert.isFalse((yield* boundedBody.read(respond("\u00e9".repeat(51)), 100)).complete)
       assert.strictEqual((yield* boundedBody.read(respond("\ufeff{}"), 100)).text, "{}")
     }))
 
-  it.effect.prop("the text is the same however it comes in pieces", [
+  it.effect.prop("reads the same text for any size of the chunks", [
     FC.string({ unit: "grapheme" }),
     FC.integer({ min: 1, max: 7 })
   ], ([text, size]) =>
@@ -496,7 +496,7 @@ describe("boundedBody", () => {
       deepStrictEqual(body, { text: new TextDecoder().decode(bytes), complete: true })
     }))
 
-  it.effect("of a longer one the rest is not read but given up", () =>
+  it.effect("cancels a longer body at the limit", () =>
     Effect.gen(function*() {
       const { response, state } = streamed(new Uint8Array(1_000_000), 10)
       assert.isFalse((yield* boundedBody.read(response, 100)).complete)
@@ -504,8 +504,8 @@ describe("boundedBody", () => {
       assert.isAtMost(state.pulled, 200)
     }))
 
-  const textOf = (held: Option.Option<Blob>) =>
-    Effect.promise(async () => Option.isNone(held) ? undefined : held.value.text())
+  const textOf = (body: Option.Option<Blob>) =>
+    Effect.promise(async () => Option.isNone(body) ? undefined : body.value.text())
 
   it.effect("hold reads a body of 64 KiB to its end, and keeps the first 64 KiB of a longer one", () =>
     Effect.gen(function*() {
@@ -519,10 +519,10 @@ describe("boundedBody", () => {
       }
     }))
 
-  it.effect("hold keeps what has arrived when a body fails, and nothing of one that cannot be read", () =>
+  it.effect("hold keeps the part that arrived before a body fails, and returns None if nothing can be read", () =>
     Effect.gen(function*() {
-      assert.strictEqual(yield* textOf(yield* boundedBody.hold(respond(breaking("abc")))), "abc")
-      assert.isUndefined(yield* textOf(yield* boundedBody.hold(respond(breaking("")))))
+      assert.strictEqual(yield* textOf(yield* boundedBody.hold(respond(failingAfter("abc")))), "abc")
+      assert.isUndefined(yield* textOf(yield* boundedBody.hold(respond(failingAfter("")))))
       const read = respond("abc")
       yield* read.text
       assert.isUndefined(yield* textOf(yield* boundedBody.hold(read)))
@@ -533,27 +533,27 @@ describe("boundedBody", () => {
       const head = HttpClientRequest.head("https://auth.shop.example")
       assert.strictEqual(yield* textOf(yield* boundedBody.hold(respond(null))), "")
       for (
-        const [asked, length, expected] of [
-          [request, {}, ""],
-          [request, { "content-length": "0" }, ""],
-          [request, { "content-length": "7" }, undefined],
+        const [request, length, expected] of [
+          [get, {}, ""],
+          [get, { "content-length": "0" }, ""],
+          [get, { "content-length": "7" }, undefined],
           [head, { "content-length": "7" }, ""]
         ] as const
       ) {
-        const response = HttpClientResponse.fromWeb(asked, new Response("", { headers: length }))
+        const response = HttpClientResponse.fromWeb(request, new Response("", { headers: length }))
         assert.strictEqual(yield* textOf(yield* boundedBody.hold(response)), expected)
       }
     }))
 
-  it.effect("hold returns an empty body when nothing arrives within a second, also when content-length announces one", () =>
+  it.effect("hold returns an empty body if nothing arrives within a second, even if content-length announces one", () =>
     Effect.gen(function*() {
       const silent = new Response(new ReadableStream(), { headers: { "content-length": "7" } })
-      const fiber = yield* Effect.fork(boundedBody.hold(HttpClientResponse.fromWeb(request, silent)))
+      const fiber = yield* Effect.fork(boundedBody.hold(HttpClientResponse.fromWeb(get, silent)))
       yield* TestClock.adjust("1 seconds")
       assert.strictEqual(yield* textOf(yield* Fiber.join(fiber)), "")
     }))
 
-  it.effect("hold waits for a second at most, also where it cannot be interrupted or the body cannot be cancelled", () =>
+  it.effect("hold waits at most a second, even in an uninterruptible region or if the body cannot be cancelled", () =>
     Effect.gen(function*() {
       for (const cancel of [() => undefined, () => new Promise<never>(() => undefined)]) {
         for (const region of [Effect.interruptible, Effect.uninterruptible]) {
@@ -577,16 +577,16 @@ describe("boundedBody", () => {
 })
 
 describe("manualRedirect", () => {
-  const seen = Effect.serviceOption(FetchHttpClient.RequestInit)
+  const requestInit = Effect.serviceOption(FetchHttpClient.RequestInit)
 
-  it.effect("sets redirect, and nothing but it, where nothing was set", () =>
+  it.effect("sets only redirect when no RequestInit is provided", () =>
     Effect.gen(function*() {
       const withoutRedirects = yield* manualRedirect.make
-      deepStrictEqual(yield* withoutRedirects(seen), Option.some({ redirect: "manual" as const }))
-      deepStrictEqual(yield* seen, Option.none(), "not beyond the effect")
+      deepStrictEqual(yield* withoutRedirects(requestInit), Option.some({ redirect: "manual" as const }))
+      deepStrictEqual(yield* requestInit, Option.none(), "unchanged outside the effect")
     }))
 
-  it.effect("keeps what was set while the layer was built and around the request; redirect is not the user's", () =>
+  it.effect("merges the RequestInit of the layer and of the request, and overrides redirect", () =>
     Effect.gen(function*() {
       const withoutRedirects = yield* Effect.provideService(manualRedirect.make, FetchHttpClient.RequestInit, {
         credentials: "omit",
@@ -594,7 +594,7 @@ describe("manualRedirect", () => {
         redirect: "follow"
       })
       deepStrictEqual(
-        yield* Effect.provideService(withoutRedirects(seen), FetchHttpClient.RequestInit, {
+        yield* Effect.provideService(withoutRedirects(requestInit), FetchHttpClient.RequestInit, {
           cache: "reload",
           keepalive: true,
           redirect: "error"

@@ -8,7 +8,7 @@ import { rejecting, stubApi } from "./support/stubApi.js"
 
 const apiUrl = "https://api.store.example/v1"
 
-/** An authorized client over a stub API and a source of numbered tokens: `token-1`, `token-2`, … */
+/** An authorized client over a stub API and a source that returns `token-1`, `token-2`, … */
 const make = (
   options: Partial<AuthorizedHttpClient.Options> = {},
   answer?: Parameters<typeof stubApi>[0],
@@ -35,8 +35,8 @@ const authorizations = (sent: ReadonlyArray<HttpClientRequest.HttpClientRequest>
   sent.map(({ headers }) => headers["authorization"])
 
 describe("AuthorizedHttpClient", () => {
-  describe("attaches the token", () => {
-    it.scoped("on every request, as the literal Bearer", () =>
+  describe("attaching the token", () => {
+    it.scoped("attaches the token to every request, with the scheme Bearer", () =>
       Effect.gen(function*() {
         const { client, sent, tokenRequests } = yield* make()
         yield* client.get("/orders")
@@ -64,7 +64,7 @@ describe("AuthorizedHttpClient", () => {
         }
       }))
 
-    it.scoped("joins a relative URL also when it is empty, a query or a fragment, or holds a colon", () =>
+    it.scoped("joins a relative URL that is empty, a query or a fragment, or contains a colon", () =>
       Effect.gen(function*() {
         const { client, sent } = yield* make()
         const urls = ["", "?page=2", "#top", "/orders?at=10:30", "orders/a:b", "1a:b"]
@@ -79,7 +79,7 @@ describe("AuthorizedHttpClient", () => {
         ])
       }))
 
-    it.scoped("under another name and format, which is kept out of logs and spans", () =>
+    it.scoped("attaches the token under another name and format, and redacts that header in logs and spans", () =>
       Effect.gen(function*() {
         const redacted: Array<ReadonlyArray<string | RegExp>> = []
         const { client, sent } = yield* make(
@@ -99,22 +99,22 @@ describe("AuthorizedHttpClient", () => {
         assert.isFalse((yield* FiberRef.get(Headers.currentRedactedNames)).includes("x-store-token"))
       }))
 
-    it.scoped("under another name lets fetch follow no redirect, since fetch drops only Authorization", () =>
+    it.scoped("stops fetch from following redirects under another name, because fetch removes only Authorization", () =>
       Effect.gen(function*() {
         const seen: Array<RequestInit["redirect"]> = []
-        const watching = HttpClient.tapRequest(() =>
+        const recording = HttpClient.tapRequest(() =>
           Effect.map(Effect.serviceOption(FetchHttpClient.RequestInit), (init) => {
             seen.push(Option.getOrUndefined(init)?.redirect)
           })
         )
         for (const options of [{}, { header: { name: "Authorization" } }, { header: { name: "x-store-token" } }]) {
-          const { client } = yield* make(options, undefined, watching)
+          const { client } = yield* make(options, undefined, recording)
           yield* client.get("/orders")
         }
         deepStrictEqual(seen, [undefined, undefined, "manual"])
       }))
 
-    it.scoped("formats a token once, and sends also a value of one character", () =>
+    it.scoped("formats each token once, and sends even a value of one character", () =>
       Effect.gen(function*() {
         const formatted: Array<string> = []
         const format = (accessToken: string) => {
@@ -128,7 +128,7 @@ describe("AuthorizedHttpClient", () => {
         deepStrictEqual(formatted, ["token-1"])
       }))
 
-    it.scoped("not on a request that already carries the header, which is never repeated", () =>
+    it.scoped("does not replace a header that the request already has, and does not repeat that request", () =>
       Effect.gen(function*() {
         const { client, sent, tokenRequests } = yield* make({}, () => ({ status: 401 }))
         const headers = { authorization: "Basic an-invented-value" }
@@ -139,7 +139,7 @@ describe("AuthorizedHttpClient", () => {
         assert.strictEqual(yield* tokenRequests, 0)
       }))
 
-    it.scoped("not on a request that already carries the header, and leaves that header in its errors", () =>
+    it.scoped("keeps a header that the request already had in the errors of that request", () =>
       Effect.gen(function*() {
         const failing = HttpClient.transformResponse(() => Effect.fail(transport))
         const transport = new HttpClientError.RequestError({
@@ -155,19 +155,19 @@ describe("AuthorizedHttpClient", () => {
         }
       }))
 
-    it.scoped("passes on every error of the given client that is not an HttpClientError", () =>
+    it.scoped("passes on errors of the given client that are not an HttpClientError", () =>
       Effect.gen(function*() {
         const { client: base } = yield* stubApi()
-        for (const own of [undefined, "an invented error", new Error("an invented error")]) {
+        for (const failure of [undefined, "an invented error", new Error("an invented error")]) {
           const client = yield* AuthorizedHttpClient.withAccessToken(
-            HttpClient.transformResponse(base, () => Effect.fail(own)),
+            HttpClient.transformResponse(base, () => Effect.fail(failure)),
             { apiUrl }
           ).pipe(Effect.provide(AccessTokenProvider.layerTest(token("token-1"))))
-          assert.strictEqual(yield* Effect.flip(client.get("/orders")), own)
+          assert.strictEqual(yield* Effect.flip(client.get("/orders")), failure)
         }
       }))
 
-    it.scoped("a format that throws, or makes what no header can carry, is named", () =>
+    it.scoped("names header.format when it throws or returns an invalid header value", () =>
       Effect.gen(function*() {
         const formats: ReadonlyArray<(accessToken: string) => string> = [
           (accessToken) => {
@@ -186,7 +186,7 @@ describe("AuthorizedHttpClient", () => {
         }
       }))
 
-    it.scoped("over a client that prepends a URL of its own", () =>
+    it.scoped("works over a client that prepends its own URL", () =>
       Effect.gen(function*() {
         for (
           const [prefix, url] of [["https://api.store.example/v2", "https://api.store.example/v2/orders"], [
@@ -204,7 +204,7 @@ describe("AuthorizedHttpClient", () => {
         }
       }))
 
-    it.scoped("a token that could break the header is refused, typed and without its value", () =>
+    it.scoped("fails for a token that is not a valid header value, without showing it", () =>
       Effect.gen(function*() {
         const api = yield* stubApi()
         const client = yield* AuthorizedHttpClient.withAccessToken(api.client, { apiUrl }).pipe(
@@ -220,8 +220,8 @@ describe("AuthorizedHttpClient", () => {
       }))
   })
 
-  describe("keeps to its origins", () => {
-    it.scoped("another origin, port or scheme fails with UntrustedOriginError; nothing is sent, no token is asked for", () =>
+  describe("trusted origins", () => {
+    it.scoped("fails with UntrustedOriginError for another origin, port or scheme, without any request", () =>
       Effect.gen(function*() {
         const { client, sent, tokenRequests } = yield* make()
         for (
@@ -244,16 +244,16 @@ describe("AuthorizedHttpClient", () => {
           assert.instanceOf(error, AccessTokenError.UntrustedOriginError, url)
           deepStrictEqual(error.trusted, ["https://api.store.example"])
         }
-        // A header of the caller's own lets nothing out either: it may be ours, copied from a request that was sent.
-        const own = yield* Effect.flip(
+        // Also with a header of the caller: it may be the header of an earlier request, copied with its token.
+        const withHeader = yield* Effect.flip(
           client.get("https://evil.example/", { headers: { authorization: "Bearer own" } })
         )
-        assert.instanceOf(own, AccessTokenError.UntrustedOriginError)
+        assert.instanceOf(withHeader, AccessTokenError.UntrustedOriginError)
         assert.strictEqual((yield* sent).length, 0)
         assert.strictEqual(yield* tokenRequests, 0)
       }))
 
-    it.scoped("UntrustedOriginError names the origin, or says what the URL is that has none", () =>
+    it.scoped("UntrustedOriginError names the origin, or the kind of URL that has none", () =>
       Effect.gen(function*() {
         const { client } = yield* make()
         for (
@@ -268,7 +268,7 @@ describe("AuthorizedHttpClient", () => {
         }
       }))
 
-    it.scoped("allowInsecure lets http in, for apiUrl and trustedOrigins", () =>
+    it.scoped("allowInsecure allows http for apiUrl and trustedOrigins", () =>
       Effect.gen(function*() {
         const { client, sent } = yield* make({
           apiUrl: "http://api.store.example/v1",
@@ -281,7 +281,7 @@ describe("AuthorizedHttpClient", () => {
         deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Bearer token-1", "Bearer token-1"])
       }))
 
-    it.scoped("the same origin in other words is the same origin", () =>
+    it.scoped("trusts the same origin in another notation", () =>
       Effect.gen(function*() {
         const { client, sent } = yield* make()
         yield* client.get("HTTPS://API.store.example:443/v1/orders")
@@ -289,7 +289,7 @@ describe("AuthorizedHttpClient", () => {
         deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Bearer token-1"])
       }))
 
-    it.scoped("an IPv6 host and an international name, however they are written", () =>
+    it.scoped("trusts an IPv6 host and an internationalized name in every notation", () =>
       Effect.gen(function*() {
         for (
           const [api, same, other] of [
@@ -310,7 +310,7 @@ describe("AuthorizedHttpClient", () => {
         }
       }))
 
-    it.scoped("trustedOrigins lets further ones in", () =>
+    it.scoped("trustedOrigins adds further origins", () =>
       Effect.gen(function*() {
         const { client, sent } = yield* make({ trustedOrigins: ["https://files.store.example"] })
         yield* client.get("https://files.store.example/a")
@@ -321,7 +321,7 @@ describe("AuthorizedHttpClient", () => {
         )
       }))
 
-    it.scoped("the origin is checked on the request as it leaves, behind the client's own mapRequest", () =>
+    it.scoped("checks the origin after the mapRequest of the given client", () =>
       Effect.gen(function*() {
         const { client, sent } = yield* make(
           {},
@@ -333,7 +333,7 @@ describe("AuthorizedHttpClient", () => {
         assert.strictEqual((yield* sent).length, 0)
       }))
 
-    it.scoped("followRedirects over the client cannot carry the token elsewhere", () =>
+    it.scoped("followRedirects over the client cannot send the token to another origin", () =>
       Effect.gen(function*() {
         const { client, sent } = yield* make({}, (_, n) =>
           n === 1
@@ -347,7 +347,7 @@ describe("AuthorizedHttpClient", () => {
         ])
       }))
 
-    it.effect("options that cannot be used are named when the client is made", () =>
+    it.effect("names an invalid option when the client is created", () =>
       Effect.gen(function*() {
         const { client } = yield* stubApi()
         const provider = AccessTokenProvider.layerTest(token("unused"))
@@ -375,8 +375,8 @@ describe("AuthorizedHttpClient", () => {
       }))
   })
 
-  describe("recovers from a 401", () => {
-    it.scoped("with another token, once, and the caller sees the second answer", () =>
+  describe("recovery from a 401", () => {
+    it.scoped("repeats the request with another token, and returns the second response", () =>
       Effect.gen(function*() {
         const { client, sent, tokenRequests } = yield* make({}, rejecting("token-1"))
         const response = yield* client.get("/orders")
@@ -385,7 +385,7 @@ describe("AuthorizedHttpClient", () => {
         assert.strictEqual(yield* tokenRequests, 2)
       }))
 
-    it.scoped("a second 401 is the caller's, after two requests and one new token", () =>
+    it.scoped("returns a second 401 after two requests and one new token", () =>
       Effect.gen(function*() {
         const { client, sent, tokenRequests } = yield* make({}, () => ({ status: 401 }))
         assert.strictEqual((yield* client.get("/orders")).status, 401)
@@ -393,7 +393,7 @@ describe("AuthorizedHttpClient", () => {
         assert.strictEqual(yield* tokenRequests, 2)
       }))
 
-    it.scoped("a second 401 rejects the other token too, also when the given client makes it an error", () =>
+    it.scoped("rejects the second token too after a second 401, even if the given client fails on it", () =>
       Effect.gen(function*() {
         const decorations: ReadonlyArray<(client: HttpClient.HttpClient) => HttpClient.HttpClient> = [
           (client) => client,
@@ -407,7 +407,7 @@ describe("AuthorizedHttpClient", () => {
         }
       }))
 
-    it.scoped("a second response rejects nothing unless it is a 401 that another token could help with", () =>
+    it.scoped("rejects the second token only after a 401 that another token can resolve", () =>
       Effect.gen(function*() {
         const challenge = { "www-authenticate": "Bearer error=\"insufficient_scope\"" }
         for (const second of [{ status: 200 }, { status: 403 }, { status: 401, headers: challenge }]) {
@@ -417,11 +417,11 @@ describe("AuthorizedHttpClient", () => {
         }
       }))
 
-    it.scoped("not with a header of the request's own, also after an attempt that had the token", () =>
+    it.scoped("does not recover a request with its own header, even if an earlier attempt had the token", () =>
       Effect.gen(function*() {
-        /** The first attempt gets a 503, the second brings its own header and gets a 401. */
+        /** The first attempt gets a 503. The second attempt has its own header and gets a 401. */
         const answer = (_: unknown, n: number) => ({ status: n === 1 ? 503 : 401 })
-        const ownHeaderAtSecond = () => {
+        const ownHeaderAtSecondAttempt = () => {
           let attempts = 0
           return HttpClient.mapRequest((request) =>
             ++attempts === 1
@@ -432,10 +432,10 @@ describe("AuthorizedHttpClient", () => {
         const under = yield* make(
           {},
           answer,
-          (client) => HttpClient.retryTransient(ownHeaderAtSecond()(client), { times: 1 })
+          (client) => HttpClient.retryTransient(ownHeaderAtSecondAttempt()(client), { times: 1 })
         )
         const over = yield* make({}, answer)
-        const retried = HttpClient.retryTransient(ownHeaderAtSecond()(over.client), { times: 1 })
+        const retried = HttpClient.retryTransient(ownHeaderAtSecondAttempt()(over.client), { times: 1 })
         for (const [client, { rejected, sent }] of [[under.client, under], [retried, over]] as const) {
           assert.strictEqual((yield* client.get("/orders")).status, 401)
           deepStrictEqual(authorizations(yield* sent), ["Bearer token-1", "Basic an-invented-value"])
@@ -443,7 +443,7 @@ describe("AuthorizedHttpClient", () => {
         }
       }))
 
-    it.scoped("not with the same token again: an endpoint that repeats it leaves the 401 to the caller, after one request", () =>
+    it.scoped("returns the 401 after one request when the endpoint returns the same token again", () =>
       Effect.gen(function*() {
         const api = yield* stubApi(() => ({ status: 401 }))
         const same = yield* token("same")
@@ -456,7 +456,7 @@ describe("AuthorizedHttpClient", () => {
         assert.strictEqual((yield* api.sent).length, 1)
       }))
 
-    it.scoped("a hundred 401s at once on one token bring one new token", () =>
+    it.scoped("acquires one new token for a hundred simultaneous 401s", () =>
       Effect.gen(function*() {
         const { client, tokenRequests } = yield* make({}, rejecting("token-1"))
         const responses = yield* Effect.all(Array.from({ length: 100 }, () => client.get("/orders")), {
@@ -466,7 +466,7 @@ describe("AuthorizedHttpClient", () => {
         assert.strictEqual(yield* tokenRequests, 2)
       }))
 
-    it.scoped("repeats a body that can be sent again, and not one that cannot", () =>
+    it.scoped("repeats a request only if its body can be sent again", () =>
       Effect.gen(function*() {
         const bytes = new Uint8Array([1])
         for (
@@ -487,13 +487,13 @@ describe("AuthorizedHttpClient", () => {
           deepStrictEqual(
             authorizations((yield* sent).slice(before)),
             ["Bearer token-2"],
-            "the rejected one is not used again"
+            "the rejected token is not sent again"
           )
           assert.strictEqual(yield* tokenRequests, 2)
         }
       }))
 
-    it.scoped("not where the challenge says that no token will help, nor for a 403", () =>
+    it.scoped("does not recover from a 403, or from a challenge that no token can resolve", () =>
       Effect.gen(function*() {
         for (
           const answer of [
@@ -520,33 +520,33 @@ describe("AuthorizedHttpClient", () => {
         }
       }))
 
-    it.scoped("the option switches it off for a client, RetryUnauthorized for one request, either way", () =>
+    it.scoped("retryUnauthorized applies to a client, and RetryUnauthorized overrides it for one request", () =>
       Effect.gen(function*() {
         const off = yield* make({ retryUnauthorized: false }, rejecting("token-1"))
         assert.strictEqual((yield* off.client.get("/orders")).status, 401)
         assert.strictEqual((yield* off.client.get("/orders")).status, 200, "the next request has a new token")
         const on = yield* make({}, rejecting("token-1"))
-        const once = on.client.get("/orders").pipe(
+        const withoutRetry = on.client.get("/orders").pipe(
           Effect.provideService(AuthorizedHttpClient.RetryUnauthorized, false)
         )
-        assert.strictEqual((yield* once).status, 401)
-        const back = yield* make({ retryUnauthorized: false }, rejecting("token-1"))
-        const again = back.client.get("/orders").pipe(
+        assert.strictEqual((yield* withoutRetry).status, 401)
+        const overridden = yield* make({ retryUnauthorized: false }, rejecting("token-1"))
+        const withRetry = overridden.client.get("/orders").pipe(
           Effect.provideService(AuthorizedHttpClient.RetryUnauthorized, true)
         )
-        assert.strictEqual((yield* again).status, 200)
-        const open = yield* make({ retryUnauthorized: false }, rejecting("token-1"))
-        const undecided = open.client.get("/orders").pipe(
+        assert.strictEqual((yield* withRetry).status, 200)
+        const unset = yield* make({ retryUnauthorized: false }, rejecting("token-1"))
+        const withoutOverride = unset.client.get("/orders").pipe(
           Effect.provideService(AuthorizedHttpClient.RetryUnauthorized, undefined)
         )
-        assert.strictEqual((yield* undecided).status, 401, "the option counts")
+        assert.strictEqual((yield* withoutOverride).status, 401, "undefined overrides nothing")
       }))
 
     it.scoped.each<readonly [string, Effect.Effect<never, AccessTokenError.AccessTokenError>]>([
       ["a failure", Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }))],
       ["a defect", Effect.die("an invented defect")]
     ])(
-      "when no other token is available (%s), the caller gets the 401 and its body",
+      "returns the 401 and its body when no other token is available: %s",
       ([, fault]) =>
         Effect.gen(function*() {
           const api = yield* stubApi(() => ({ status: 401 }))
@@ -562,7 +562,7 @@ describe("AuthorizedHttpClient", () => {
         })
     )
 
-    it.scoped("over and under retry, retryTransient, followRedirects and filterStatusOk", () =>
+    it.scoped("works over and under retry, retryTransient, followRedirects and filterStatusOk", () =>
       Effect.gen(function*() {
         const decorations: ReadonlyArray<readonly [string, (client: HttpClient.HttpClient) => HttpClient.HttpClient]> =
           [
@@ -577,13 +577,13 @@ describe("AuthorizedHttpClient", () => {
           const over = yield* make({}, rejecting("token-1"))
           const decorated = decorate(over.client as HttpClient.HttpClient)
           assert.strictEqual((yield* decorated.get("/orders")).status, 200, `over: ${name}`)
-          const hopeless = yield* make({}, () => ({ status: 401 }), decorate)
-          const exit = yield* Effect.exit(hopeless.client.get("/orders"))
-          assert.strictEqual(Exit.isFailure(exit), name === "filterStatusOk", `a lasting 401 under ${name}`)
+          const rejectsAll = yield* make({}, () => ({ status: 401 }), decorate)
+          const exit = yield* Effect.exit(rejectsAll.client.get("/orders"))
+          assert.strictEqual(Exit.isFailure(exit), name === "filterStatusOk", `401 to every token, under: ${name}`)
         }
       }))
 
-    it.scoped("an outer retry asks for the token again", () =>
+    it.scoped("each attempt of an outer retry attaches the current token and can recover", () =>
       Effect.gen(function*() {
         const { client, sent } = yield* make({}, (_, n) => ({ status: n === 1 ? 503 : n === 2 ? 401 : 200 }))
         const response = yield* HttpClient.retryTransient(client, { times: 2 }).get("/orders")
@@ -608,13 +608,13 @@ describe("AuthorizedHttpClient", () => {
         return { exit, sent: yield* api.sent }
       })
 
-    it.effect("is the authorized client behind the plain tag", () =>
+    it.effect("provides the authorized client as HttpClient", () =>
       Effect.gen(function*() {
         const { sent } = yield* run(AccessTokenProvider.layerTest(token("token-1")))
         deepStrictEqual(authorizations(sent), ["Bearer token-1"])
       }))
 
-    it.effect("turns its errors into RequestErrors that hold the request without the header", () =>
+    it.effect("converts its errors to RequestErrors whose request lacks the header", () =>
       Effect.gen(function*() {
         const failing = (error: AccessTokenError.AccessTokenError) => AccessTokenProvider.layerTest(Effect.fail(error))
         for (

@@ -10,10 +10,10 @@ import { answering, token } from "./support/scriptedSource.js"
 
 const apiUrl = "https://api.store.example/v1"
 
-const down = Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }))
+const unavailable = Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }))
 
 /** A body that counts how often it is read. */
-const watched = (text: string) => {
+const countingReads = (text: string) => {
   const state = { reads: 0 }
   const stream = new ReadableStream<Uint8Array>({
     pull: (controller) => {
@@ -25,7 +25,7 @@ const watched = (text: string) => {
   return { stream, state }
 }
 
-/** An authorized client over the given one. The source returns `token-1`, then `second`. */
+/** An authorized client over `base`. The source returns `token-1`, then `second`. */
 const authorize = (
   base: HttpClient.HttpClient,
   second: Parameters<typeof answering>[0],
@@ -40,7 +40,7 @@ const authorize = (
     return { client, tokenRequests: source.calls }
   })
 
-/** An API that answers 401 with this response to `token-1`, and 200 to any other. */
+/** An API that responds to `token-1` with this 401, and to any other token with 200. */
 const rejecting = (unauthorized: () => Response) =>
   HttpClient.make((request) =>
     Effect.sync(() => {
@@ -49,21 +49,21 @@ const rejecting = (unauthorized: () => Response) =>
     })
   )
 
-/** What the caller gets when no other token is available. */
-const unauthorized = (
+/** The response to a call when no other token is available. */
+const callRejected = (
   body: BodyInit | null,
   headers: HeadersInit = {},
   decorate: (client: HttpClient.HttpClient) => HttpClient.HttpClient = (client) => client
 ) =>
   Effect.flatMap(
-    authorize(decorate(rejecting(() => new Response(body, { status: 401, headers }))), () => down),
+    authorize(decorate(rejecting(() => new Response(body, { status: 401, headers }))), () => unavailable),
     ({ client }) => client.get("/orders")
   )
 
 describe("AuthorizedHttpClient, the body of a 401", () => {
   it.scoped("is read before another token is acquired", () =>
     Effect.gen(function*() {
-      const { state, stream } = watched("{}")
+      const { state, stream } = countingReads("{}")
       const before: Array<number> = []
       const { client } = yield* authorize(
         rejecting(() => new Response(stream, { status: 401 })),
@@ -73,7 +73,7 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
       deepStrictEqual(before, [1])
     }))
 
-  it.scoped("is not read when the caller gets the 401 at once", () =>
+  it.scoped("is not read when the 401 is returned without recovery", () =>
     Effect.gen(function*() {
       const headers = { "www-authenticate": "Bearer error=\"insufficient_scope\"" }
       for (
@@ -83,7 +83,7 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
           ["the challenge", HttpBody.empty, {}, { headers }]
         ] as const
       ) {
-        const { state, stream } = watched("an invented error")
+        const { state, stream } = countingReads("an invented error")
         const { client, tokenRequests } = yield* authorize(
           rejecting(() => new Response(stream, { status: 401, ...response })),
           () => token("token-2"),
@@ -100,7 +100,7 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
       const reads: Array<() => number> = []
       const { client, tokenRequests } = yield* authorize(
         rejecting(() => {
-          const { state, stream } = watched("an invented error")
+          const { state, stream } = countingReads("an invented error")
           reads.push(() => state.reads)
           return new Response(stream, { status: 401 })
         }),
@@ -114,10 +114,10 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
       }
     }))
 
-  it.scoped("is served from memory, more than once and in every form, when no other token is available", () =>
+  it.scoped("can be read repeatedly and in every form when no other token is available", () =>
     Effect.gen(function*() {
       const text = "{\"a\":\"\u00e9\"}"
-      const response = yield* unauthorized(text, {
+      const response = yield* callRejected(text, {
         "content-type": "application/json",
         "x-request-id": "7",
         "set-cookie": "a=1; Path=/"
@@ -134,49 +134,49 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
         yield* HttpClientResponse.schemaBodyJson(Schema.Struct({ a: Schema.String }))(response),
         { a: "\u00e9" }
       )
-      const form = yield* unauthorized("a=1&a=2", { "content-type": "application/x-www-form-urlencoded" })
+      const form = yield* callRejected("a=1&a=2", { "content-type": "application/x-www-form-urlencoded" })
       deepStrictEqual([...yield* form.urlParamsBody], [["a", "1"], ["a", "2"]])
       deepStrictEqual((yield* form.formData).getAll("a"), ["1", "2"])
     }))
 
   it.scoped("is cut after 64 KiB", () =>
     Effect.gen(function*() {
-      const response = yield* unauthorized("a".repeat(65_536) + "b".repeat(1_000_000))
+      const response = yield* callRejected("a".repeat(65_536) + "b".repeat(1_000_000))
       assert.strictEqual(yield* response.text, "a".repeat(65_536))
     }))
 
-  it.scoped("is served from memory inside the error of a client that fails on a status", () =>
+  it.scoped("can be read from the error of a client that fails on statuses", () =>
     Effect.gen(function*() {
-      const error = yield* Effect.flip(unauthorized("an invented error", {}, HttpClient.filterStatusOk))
+      const error = yield* Effect.flip(callRejected("an invented error", {}, HttpClient.filterStatusOk))
       assert.instanceOf(error, HttpClientError.ResponseError)
       deepStrictEqual([error.reason, error.response.status], ["StatusCode", 401])
       assert.strictEqual(yield* error.response.text, "an invented error")
     }))
 
-  it.scoped("fails to decode with an error that holds the response, and no token", () =>
+  it.scoped("fails to decode with an error that has the response and not the token", () =>
     Effect.gen(function*() {
-      const response = yield* unauthorized("<html>", { "x-request-id": "7" })
+      const response = yield* callRejected("<html>", { "x-request-id": "7" })
       const error = yield* Effect.flip(response.json)
       assert.strictEqual(error.reason, "Decode")
       assert.strictEqual(error.response, response)
       assert.notInclude(inspect(error, { depth: 9 }) + JSON.stringify(error), "token-1")
     }))
 
-  it.scoped("can be empty, and its content type can be one that no Response accepts", () =>
+  it.scoped("can be empty, or have a content type that Response does not accept", () =>
     Effect.gen(function*() {
       for (const body of [null, ""]) {
-        const response = yield* unauthorized(body)
+        const response = yield* callRejected(body)
         deepStrictEqual([yield* response.text, yield* response.json], ["", null])
       }
-      const odd = HttpClient.mapRequest((request) => request)(rejecting(() => new Response("{}", { status: 401 })))
+      const base = HttpClient.mapRequest((request) => request)(rejecting(() => new Response("{}", { status: 401 })))
       const { client } = yield* authorize(
         HttpClient.transformResponse(
-          odd,
+          base,
           Effect.map((response) =>
             Object.defineProperty(response, "headers", { value: { "content-type": "text/\u4e16" } })
           )
         ),
-        () => down
+        () => unavailable
       )
       assert.strictEqual(yield* Effect.flatMap(client.get("/orders"), ({ text }) => text), "{}")
     }))
@@ -209,12 +209,12 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
     }))
 
   onEachClient((layer) => {
-    it.scopedLive("may be empty, also where nothing can be interrupted", () =>
+    it.scopedLive("may be empty, even in an uninterruptible region", () =>
       Effect.gen(function*() {
         const base = Context.get(yield* Layer.build(layer), HttpClient.HttpClient)
         const withoutBody = CaptureServer.raw(CaptureServer.head(401, { "content-length": "7", connection: "close" }))
         for (const [call, unauthorized] of [["get", CaptureServer.answer(401, "")], ["head", withoutBody]] as const) {
-          for (const second of [() => token("token-2"), () => down]) {
+          for (const second of [() => token("token-2"), () => unavailable]) {
             const api = yield* CaptureServer.make(
               unauthorized,
               CaptureServer.raw(CaptureServer.head(204, { connection: "close" }))
@@ -227,10 +227,10 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
         }
       }))
 
-    it.scopedLive("does not stop the recovery when the given client has read it, and stays readable", () =>
+    it.scopedLive("does not stop the recovery when the given client has read it, and can be read again", () =>
       Effect.gen(function*() {
         const base = HttpClient.tap(Context.get(yield* Layer.build(layer), HttpClient.HttpClient), ({ text }) => text)
-        for (const second of [() => token("token-2"), () => down]) {
+        for (const second of [() => token("token-2"), () => unavailable]) {
           const api = yield* CaptureServer.make(
             CaptureServer.answer(401, "an invented error"),
             CaptureServer.answer(200, "{}")

@@ -9,7 +9,7 @@ import { answering, token } from "./support/scriptedSource.js"
 
 const bearer = "Bearer an-invented-token"
 
-/** An authorized client for one server, and another server that must never see the token. */
+/** An authorized client for one server, and another server that must not receive the token. */
 const make = (
   layer: ClientLayer,
   options: {
@@ -31,7 +31,7 @@ const make = (
     return { api, elsewhere, client }
   }).pipe(Effect.provide(AccessTokenProvider.layerTest(token("an-invented-token"))))
 
-const sent = (server: CaptureServer.CaptureServer, header = "authorization") =>
+const received = (server: CaptureServer.CaptureServer, header = "authorization") =>
   Effect.map(
     server.requests,
     (requests) => requests.map((request) => [request.requestLine, ...CaptureServer.valuesOf(request, header)])
@@ -39,9 +39,9 @@ const sent = (server: CaptureServer.CaptureServer, header = "authorization") =>
 
 const redirect = (location: string) => CaptureServer.answer(302, "", { location })
 
-describe("AuthorizedHttpClient, where the token may go", () => {
+describe("AuthorizedHttpClient, origins that receive the token", () => {
   onEachClient((layer, name) => {
-    it.scopedLive("a relative URL, an absolute one of the API, a request built by hand: with the token", () =>
+    it.scopedLive("sends the token to a relative URL, an absolute URL of the API and a constructed request", () =>
       Effect.gen(function*() {
         const { api, client } = yield* make(layer)
         yield* client.get("/orders?page=2")
@@ -49,14 +49,14 @@ describe("AuthorizedHttpClient, where the token may go", () => {
         yield* client.execute(
           HttpClientRequest.get("items").pipe(HttpClientRequest.setUrlParam("q", "a b"))
         )
-        deepStrictEqual(yield* sent(api), [
+        deepStrictEqual(yield* received(api), [
           ["GET /v1/orders?page=2 HTTP/1.1", bearer],
           ["GET /other HTTP/1.1", bearer],
           ["GET /v1/items?q=a+b HTTP/1.1", bearer]
         ])
       }))
 
-    it.scopedLive("another port of the same host: UntrustedOriginError, and nothing reaches it", () =>
+    it.scopedLive("fails with UntrustedOriginError for another port of the same host, without any request", () =>
       Effect.gen(function*() {
         const { api, client, elsewhere } = yield* make(layer)
         const { port } = new URL(elsewhere.url)
@@ -84,10 +84,10 @@ describe("AuthorizedHttpClient, where the token may go", () => {
         assert.strictEqual(yield* elsewhere.count, 0)
         assert.strictEqual(yield* api.count, 0)
         yield* Effect.promise(() => fetch(elsewhere.url))
-        assert.strictEqual(yield* elsewhere.count, 1, "the other server does count")
+        assert.strictEqual(yield* elsewhere.count, 1, "control: the other server counts requests")
       }))
 
-    it.scopedLive("what looks like another host but is joined as a path stays with the API", () =>
+    it.scopedLive("sends a path that looks like another host to the API", () =>
       Effect.gen(function*() {
         const { api, client, elsewhere } = yield* make(layer)
         const { host } = new URL(elsewhere.url)
@@ -97,20 +97,20 @@ describe("AuthorizedHttpClient, where the token may go", () => {
         assert.strictEqual(yield* api.count, 2)
       }))
 
-    it.scopedLive("redirects to another origin, followed over the client: the token does not travel", () =>
+    it.scopedLive("does not send the token to another origin when redirects are followed over the client", () =>
       Effect.gen(function*() {
         const { api, client, elsewhere } = yield* make(layer, { answer: (elsewhere) => [redirect(elsewhere)] })
         const outcome = yield* Effect.either(HttpClient.followRedirects(client, 3).get("/orders"))
-        // fetch follows by itself, and drops Authorization; the others are refused by the client.
+        // fetch follows redirects itself and removes Authorization. With the other clients, the next request fails.
         if (name !== "fetch") assert.strictEqual(outcome._tag, "Left")
-        deepStrictEqual(yield* sent(api), [["GET /v1/orders HTTP/1.1", bearer]])
-        deepStrictEqual(yield* sent(elsewhere), name === "fetch" ? [["GET / HTTP/1.1"]] : [])
+        deepStrictEqual(yield* received(api), [["GET /v1/orders HTTP/1.1", bearer]])
+        deepStrictEqual(yield* received(elsewhere), name === "fetch" ? [["GET / HTTP/1.1"]] : [])
       }))
 
-    it.scopedLive("under another header no redirect is followed by fetch either, and RequestInit of the user stays", () =>
+    it.scopedLive("stops fetch from following redirects with another header, and keeps the caller's RequestInit", () =>
       Effect.gen(function*() {
         let seen: RequestInit | undefined
-        const watching: typeof globalThis.fetch = (input, init) => {
+        const recording: typeof globalThis.fetch = (input, init) => {
           seen = init
           return globalThis.fetch(input, init)
         }
@@ -120,10 +120,10 @@ describe("AuthorizedHttpClient, where the token may go", () => {
         })
         const response = yield* client.get("/orders").pipe(
           Effect.provideService(FetchHttpClient.RequestInit, { cache: "no-store" }),
-          Effect.provideService(FetchHttpClient.Fetch, watching)
+          Effect.provideService(FetchHttpClient.Fetch, recording)
         )
         assert.strictEqual(response.status, 302)
-        deepStrictEqual(yield* sent(api, "x-store-token"), [["GET /v1/orders HTTP/1.1", bearer]])
+        deepStrictEqual(yield* received(api, "x-store-token"), [["GET /v1/orders HTTP/1.1", bearer]])
         assert.strictEqual(yield* elsewhere.count, 0)
         if (name === "fetch") {
           assert.strictEqual(seen?.redirect, "manual")
@@ -131,18 +131,18 @@ describe("AuthorizedHttpClient, where the token may go", () => {
         }
       }))
 
-    it.scopedLive("a base client that follows redirects itself is beyond reach, as SECURITY.md says", () =>
+    it.scopedLive("limitation in SECURITY.md: a given client that follows redirects sends the token with them", () =>
       Effect.gen(function*() {
         const { client, elsewhere } = yield* make(layer, {
           answer: (elsewhere) => [redirect(elsewhere)],
           decorate: HttpClient.followRedirects(3)
         })
         yield* client.get("/orders")
-        const seen = yield* sent(elsewhere)
+        const seen = yield* received(elsewhere)
         deepStrictEqual(seen, name === "fetch" ? [["GET / HTTP/1.1"]] : [["GET / HTTP/1.1", bearer]])
       }))
 
-    it.scopedLive("a 401 whose body stays silent holds nobody: not the repeat, not a caller who is interrupted, and no socket", () =>
+    it.scopedLive("a 401 body that never arrives delays neither recovery nor interruption, and its socket closes", () =>
       Effect.gen(function*() {
         for (const interrupted of [false, true]) {
           const api = yield* CaptureServer.make(
@@ -170,14 +170,14 @@ describe("AuthorizedHttpClient, where the token may go", () => {
         }
       }))
 
-    it.scopedLive("a redirect within the API is followed with the token", () =>
+    it.scopedLive("sends the token with a redirect within the API", () =>
       Effect.gen(function*() {
         const { api, client } = yield* make(layer, {
           answer: () => [redirect("/v1/moved"), CaptureServer.answer(200, "{}")]
         })
         const response = yield* HttpClient.followRedirects(client, 3).get("/orders")
         assert.strictEqual(response.status, 200)
-        deepStrictEqual(yield* sent(api), [
+        deepStrictEqual(yield* received(api), [
           ["GET /v1/orders HTTP/1.1", bearer],
           ["GET /v1/moved HTTP/1.1", bearer]
         ])

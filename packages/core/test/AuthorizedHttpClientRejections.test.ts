@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { minute, run } from "./support/pinnedProvider.js"
 import { token } from "./support/scriptedSource.js"
 
-/** An API that answers 401 to every token on `/rejecting`, and 200 on the other routes. */
+/** An API that responds 401 to every token on `/rejecting`, and 200 on all other routes. */
 const api = HttpClient.makeWith<never, never, never, never>(
   Effect.map((request) =>
     request.url.endsWith("/rejecting")
@@ -18,9 +18,9 @@ const api = HttpClient.makeWith<never, never, never, never>(
 
 const ok = new Response("{}")
 
-/** Calls all routes at this interval, for ten minutes. Returns the statuses per route, and the token requests. */
-const callForTenMinutes = (routes: ReadonlyArray<string>, interval: number, life?: number) =>
-  run((n) => token(`token-${n}`, life), ({ calls, provider, virtual }) =>
+/** Calls all routes at this interval for ten minutes. Returns the statuses per route and the number of token requests. */
+const callForTenMinutes = (routes: ReadonlyArray<string>, interval: number, lifetime?: number) =>
+  run((n) => token(`token-${n}`, lifetime), ({ calls, provider, virtual }) =>
     Effect.gen(function*() {
       const client = yield* AuthorizedHttpClient.withAccessToken(api, { apiUrl: "https://api.store.example" }).pipe(
         Effect.provideService(AccessTokenProvider.AccessTokenProvider, provider)
@@ -35,7 +35,7 @@ const callForTenMinutes = (routes: ReadonlyArray<string>, interval: number, life
 
 const healthy = Array.from({ length: 9 }, (_, n) => `/healthy/${n}`)
 
-describe("AuthorizedHttpClient, an API that always answers 401", () => {
+describe("AuthorizedHttpClient, an API that rejects every token", () => {
   it.effect.each([100, 400, 900, 1100, 2000, 5000, 30_000])(
     "costs at most 20 token requests in 10 minutes when it is called every %i ms",
     (interval) =>
@@ -43,29 +43,29 @@ describe("AuthorizedHttpClient, an API that always answers 401", () => {
         const { statuses, tokenRequests } = yield* callForTenMinutes(["/rejecting"], interval)
         deepStrictEqual([...statuses.get("/rejecting") ?? []], [401])
         assert.isAtMost(tokenRequests, 20)
-        assert.isAtLeast(tokenRequests, 8, "it does try again")
+        assert.isAtLeast(tokenRequests, 8, "it tries again")
       })
   )
 
   it.effect.each([100, 400, 900, 1100, 2000, 5000, 30_000])(
-    "costs no more when it is one route of ten, called every %i ms, and the others work",
+    "costs no more when it is one of ten routes, called every %i ms, and the others work",
     (interval) =>
       Effect.gen(function*() {
         const { statuses, tokenRequests } = yield* callForTenMinutes(["/rejecting", ...healthy], interval)
         deepStrictEqual([...statuses.get("/rejecting") ?? []], [401])
         for (const route of healthy) deepStrictEqual([...statuses.get(route) ?? []], [200], route)
         assert.isAtMost(tokenRequests, 20)
-        assert.isAtLeast(tokenRequests, 8, "it does try again")
+        assert.isAtLeast(tokenRequests, 8, "it tries again")
       })
   )
 
   it.effect.each([10_000, 30_000, 60_000])(
-    "costs at most 20 token requests more than an API that works, with tokens of %i ms",
-    (life) =>
+    "costs at most 20 token requests more than an API that works, with a token lifetime of %i ms",
+    (lifetime) =>
       Effect.gen(function*() {
         for (const interval of [2000, 5000, 11_000, 31_000]) {
-          const works = yield* callForTenMinutes(["/healthy"], interval, life)
-          const rejects = yield* callForTenMinutes(["/rejecting"], interval, life)
+          const works = yield* callForTenMinutes(["/healthy"], interval, lifetime)
+          const rejects = yield* callForTenMinutes(["/rejecting"], interval, lifetime)
           assert.isAtMost(rejects.tokenRequests, works.tokenRequests + 20, `every ${interval} ms`)
         }
       })

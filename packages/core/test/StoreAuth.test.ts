@@ -22,7 +22,7 @@ import { Config, Context, type Duration, Effect, Exit, Layer, Option, Redacted, 
 import { answering, settle, token } from "./support/scriptedSource.js"
 import { stubApi } from "./support/stubApi.js"
 
-/** Answers token requests with a token of an hour, all others with an empty object; keeps both. */
+/** A client that returns a token to token requests and an empty object to all others, and records both. */
 const store = Effect.gen(function*() {
   const sent = yield* Ref.make<ReadonlyArray<HttpClientRequest.HttpClientRequest>>([])
   const client = HttpClient.make((request) =>
@@ -46,7 +46,7 @@ const secretOptions = {
 
 const call = Effect.flatMap(AuthorizedHttpClient.AuthorizedHttpClient, (client) => client.get("/orders"))
 
-/** What a call sends under these options. */
+/** Makes one call with these options; returns its exit and the requests. */
 const calling = (options: StoreAuth.Options) =>
   Effect.gen(function*() {
     const { http, sent } = yield* store
@@ -65,7 +65,7 @@ describe("StoreAuth", () => {
       assert.strictEqual(sent[1]?.headers["authorization"], "Bearer token-1")
     }))
 
-  it.effect("takes an effect that reads the credentials", () =>
+  it.effect("accepts an effect that reads the credentials", () =>
     Effect.gen(function*() {
       const { apiUrl, authUrl } = secretOptions
       const { sent } = yield* calling({ authUrl, apiUrl, credentials: ClientCredentials.make(secretOptions) })
@@ -102,7 +102,7 @@ describe("StoreAuth", () => {
       assert.strictEqual((yield* sent).length, 5, "control: without the store there are two token requests")
     }))
 
-  it.effect("layerShared and layerSharedConfig hand the options for sharing on", () =>
+  it.effect("layerShared and layerSharedConfig pass on the options for sharing", () =>
     Effect.gen(function*() {
       const { http } = yield* store
       const memory = yield* TokenStore.makeMemory
@@ -122,7 +122,7 @@ describe("StoreAuth", () => {
   describe("transformClient", () => {
     const userAgent = HttpClient.mapRequest(HttpClientRequest.setHeader("user-agent", "my-shop/1.0"))
 
-    it.effect("sees token requests and API requests", () =>
+    it.effect("applies to token requests and API requests", () =>
       Effect.gen(function*() {
         const { sent } = yield* calling({ ...secretOptions, transformClient: userAgent })
         deepStrictEqual(sent.map(({ headers, method }) => [method, headers["user-agent"]]), [
@@ -131,10 +131,10 @@ describe("StoreAuth", () => {
         ])
       }))
 
-    it.effect("sees the API requests of layerFromSource", () =>
+    it.effect("applies to the API requests of layerFromSource", () =>
       Effect.gen(function*() {
         const { http, sent } = yield* store
-        const source = yield* answering(() => token("held"))
+        const source = yield* answering(() => token("token-1"))
         const layer = StoreAuth.layerFromSource({ apiUrl: secretOptions.apiUrl, transformClient: userAgent })
         yield* Effect.provide(call, Layer.provide(layer, [http, source.layer]))
         deepStrictEqual((yield* sent).map(({ headers }) => headers["user-agent"]), ["my-shop/1.0"])
@@ -143,27 +143,27 @@ describe("StoreAuth", () => {
     const elsewhere = HttpClientRequest.setUrl("https://elsewhere.example/orders")
 
     it.effect.each<readonly [string, (client: HttpClient.HttpClient) => HttpClient.HttpClient]>([
-      ["changes the URL before all else", HttpClient.mapRequestInput(elsewhere)],
+      ["changes the URL of the original request", HttpClient.mapRequestInput(elsewhere)],
       ["changes the URL", HttpClient.mapRequest(elsewhere)],
       [
         "sends another request",
         (client: HttpClient.HttpClient) => HttpClient.make((request) => client.execute(elsewhere(request)))
       ]
-    ])("%s: no secret and no token leaves for another origin", ([, transformClient]) =>
+    ])("sends no secret and no token to another origin when it %s", ([, transformClient]) =>
       Effect.gen(function*() {
         const { http, sent } = yield* store
         const { provider } = yield* Effect.provide(StoreAuth.make({ ...secretOptions, transformClient }), http)
-        const refused = yield* Effect.flip(provider.get)
-        assert(refused._tag === "TokenRequestError")
-        assert.strictEqual(refused.reason, "Redirect")
-        const source = yield* answering(() => token("held"))
+        const refusal = yield* Effect.flip(provider.get)
+        assert(refusal._tag === "TokenRequestError")
+        assert.strictEqual(refusal.reason, "Redirect")
+        const source = yield* answering(() => token("token-1"))
         const layer = StoreAuth.layerFromSource({ apiUrl: secretOptions.apiUrl, transformClient })
         const error = yield* Effect.flip(Effect.provide(call, Layer.provide(layer, [http, source.layer])))
         assert.strictEqual(error._tag, "UntrustedOriginError")
         assert.strictEqual((yield* sent).length, 0)
       }).pipe(Effect.scoped))
 
-    it.effect("sees that a request to another origin failed, and why", () =>
+    it.effect("receives the error of a request to another origin, with its cause", () =>
       Effect.gen(function*() {
         const { http } = yield* store
         const errors = yield* Ref.make<ReadonlyArray<HttpClientError.HttpClientError>>([])
@@ -185,7 +185,7 @@ describe("StoreAuth", () => {
         )
       }).pipe(Effect.scoped))
 
-    it.effect("follows no redirect of the endpoint with the secret, not to a trusted origin either", () =>
+    it.effect("does not send the secret along a redirect of the endpoint, not even to a trusted origin", () =>
       Effect.gen(function*() {
         const endpoint = yield* stubApi(() => ({ status: 307, headers: { location: secretOptions.apiUrl } }))
         const { provider } = yield* Effect.provide(
@@ -198,7 +198,7 @@ describe("StoreAuth", () => {
         assert.strictEqual((yield* endpoint.sent).length, 1)
       }).pipe(Effect.scoped))
 
-    it.effect("lets fetch follow no redirect, whatever is provided around the requests", () =>
+    it.effect("stops fetch from following redirects, whatever RequestInit it provides", () =>
       Effect.gen(function*() {
         const inits: Array<RequestInit | undefined> = []
         const fetch: typeof globalThis.fetch = (_, init) => {
@@ -220,7 +220,7 @@ describe("StoreAuth", () => {
 
     it.effect("follows redirects to trusted origins only", () =>
       Effect.gen(function*() {
-        const source = yield* answering(() => token("held"))
+        const source = yield* answering(() => token("token-1"))
         for (
           const [location, visited] of [["https://cdn.store.example/a", 2], ["https://elsewhere.example/a", 1]] as const
         ) {
@@ -241,20 +241,20 @@ describe("StoreAuth", () => {
       }))
   })
 
-  it.effect("hands the client's options on", () =>
+  it.effect("passes on the options of the client", () =>
     Effect.gen(function*() {
       const { sent } = yield* calling({ ...secretOptions, client: { header: { name: "x-store-token" } } })
       assert.strictEqual(sent[1]?.headers["x-store-token"], "Bearer token-1")
     }))
 
-  it.effect("hands the endpoint's options on", () =>
+  it.effect("passes on the options of the endpoint", () =>
     Effect.gen(function*() {
       const { exit } = yield* calling({ ...secretOptions, endpoint: { maxResponseBytes: 3 } })
       const error = yield* Effect.flip(exit)
       assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "TooLarge")
     }))
 
-  it.effect("hands the provider's options on", () =>
+  it.effect("passes on the options of the provider", () =>
     Effect.gen(function*() {
       for (const [refreshAhead, requests] of [["1 minute", 1], ["10 minutes", 2]] as const) {
         const { http, sent } = yield* store
@@ -269,7 +269,7 @@ describe("StoreAuth", () => {
       }
     }))
 
-  it.effect("allowInsecure is for the endpoint and the client alike", () =>
+  it.effect("allowInsecure applies to both the endpoint and the client", () =>
     Effect.gen(function*() {
       const insecure = { ...secretOptions, authUrl: "http://auth.store.example", apiUrl: "http://api.store.example" }
       assert.strictEqual((yield* calling({ ...insecure, allowInsecure: true })).sent.length, 2)
@@ -281,7 +281,7 @@ describe("StoreAuth", () => {
       }
     }))
 
-  it.effect("layerConfig takes a Config of the options, a record of Configs, or either form's", () =>
+  it.effect("layerConfig accepts a Config of the options or a record of Configs, with or without credentials", () =>
     Effect.gen(function*() {
       const { http, sent } = yield* store
       const { apiUrl, authUrl, clientId, clientSecret } = secretOptions
@@ -301,11 +301,11 @@ describe("StoreAuth", () => {
       assert.strictEqual((yield* sent).length, 6)
     }))
 
-  it("a source that is missing is named", () => {
+  it("names the service when no source is provided", () => {
     assert.throws(() => Context.unsafeGet(Context.empty(), TokenSource.TokenSource), /: @store-api\/core\/TokenSource /)
   })
 
-  it.effect("the provider's and the client's own layerConfig read their options too", () =>
+  it.effect("layerConfig of the provider and of the client read their options", () =>
     Effect.gen(function*() {
       const source = yield* answering((n) => token(`token-${n}`))
       const api = yield* stubApi()
@@ -319,7 +319,7 @@ describe("StoreAuth", () => {
     }))
 })
 
-describe("options that make no sense are named while the layer is built", () => {
+describe("an invalid option is named when the layer is built", () => {
   const building = (options: Partial<TokenEndpoint.Options>) =>
     Effect.gen(function*() {
       const { http } = yield* store
@@ -352,7 +352,7 @@ describe("options that make no sense are named while the layer is built", () => 
       }))
   }
 
-  it.effect("a cooldown of nothing is no loop of requests: at least 100 ms", () =>
+  it.effect("a cooldown of zero is raised to 100 ms", () =>
     Effect.gen(function*() {
       const source = yield* answering(() => Effect.die("an invented defect"))
       const layer = Layer.provide(AccessTokenProvider.layer({ cooldown: { base: 0, max: 0 } }), source.layer)
@@ -370,8 +370,8 @@ describe("options that make no sense are named while the layer is built", () => 
     }))
 })
 
-describe("layerTest keeps the rules that cost nothing", () => {
-  it.effect("current and status know an expired token, invalidate compares", () =>
+describe("AccessTokenProvider.layerTest", () => {
+  it.effect("reports an expired token in current and status, and ignores the rejection of another token", () =>
     Effect.gen(function*() {
       const fixed = yield* token("fixed")
       yield* Effect.gen(function*() {

@@ -19,8 +19,8 @@ const complete = {
 
 const names = Object.keys(complete)
 
-/** Builds the layer of an environment, with no request sent. */
-const built = (
+/** Builds the layer from an environment and checks that no request is sent. */
+const build = (
   entries: Readonly<Record<string, string>>,
   layer: ReturnType<typeof StoreAuth.layerConfig> = StoreAuth.layerConfig()
 ) => {
@@ -33,11 +33,11 @@ const built = (
   )
 }
 
-/** The error with which the layer of an environment cannot be built. */
-const unusable = (entries: Readonly<Record<string, string>>) => Effect.flip(built(entries))
+/** The error of a layer that cannot be built from an environment. */
+const buildError = (entries: Readonly<Record<string, string>>) => Effect.flip(build(entries))
 
 describe("StoreAuth.config", () => {
-  it.effect("reads the four names", () =>
+  it.effect("reads the four variables", () =>
     Effect.gen(function*() {
       const options = yield* StoreAuth.config()
       deepStrictEqual(
@@ -47,7 +47,7 @@ describe("StoreAuth.config", () => {
       assert.isFalse(shows(options, clientSecret))
     }).pipe(withEnvironment(complete)))
 
-  it.effect("reads them with another prefix", () =>
+  it.effect("reads the variables with another prefix", () =>
     Effect.gen(function*() {
       const options = yield* StoreAuth.config("OTHER_STORE")
       assert.strictEqual(options.authUrl, "https://other-auth.shop.example")
@@ -60,7 +60,7 @@ describe("StoreAuth.config", () => {
       OTHER_STORE_CLIENT_SECRET: "other-secret"
     })))
 
-  it.effect("names all that are missing at once", () =>
+  it.effect("names all missing variables at once", () =>
     Effect.gen(function*() {
       const all = yield* Effect.flip(Effect.provide(StoreAuth.config(), Layer.empty).pipe(withEnvironment({})))
       for (const name of names) assert.include(renderings(all), name)
@@ -68,18 +68,18 @@ describe("StoreAuth.config", () => {
       for (const name of names) assert.include(renderings(other), name.replace("STORE_API", "OTHER"))
     }))
 
-  it.effect("names those that are missing and no other, and shows no value of the others", () =>
+  it.effect("names only the missing variables, and shows no value of the others", () =>
     Effect.gen(function*() {
       const { STORE_API_CLIENT_SECRET, STORE_API_URL, ...missing } = complete
-      const error = yield* unusable({ STORE_API_CLIENT_SECRET, STORE_API_URL })
+      const error = yield* buildError({ STORE_API_CLIENT_SECRET, STORE_API_URL })
       for (const name of Object.keys(missing)) assert.include(renderings(error), name)
       for (const name of ["STORE_API_CLIENT_SECRET", "STORE_API_URL"]) assert.notInclude(renderings(error), name)
       for (const value of [STORE_API_CLIENT_SECRET, STORE_API_URL]) assert.isFalse(shows(error, value))
     }))
 
-  it.effect("the layer of a complete environment is built, and sends nothing", () => built(complete))
+  it.effect("builds the layer from a complete environment without a request", () => build(complete))
 
-  it.effect("the first token is had with the environment's credentials", () =>
+  it.effect("acquires the first token with the credentials of the environment", () =>
     Effect.gen(function*() {
       const client = FakeClient.make(FakeClient.token)
       yield* Effect.flatMap(AccessTokenProvider.AccessTokenProvider, ({ get }) => get).pipe(
@@ -101,10 +101,10 @@ describe("StoreAuth.config", () => {
       ["STORE_API_AUTH_URL", "authUrl"],
       ["STORE_API_URL", "apiUrl"]
     ] as const
-  )("an empty or blank %s is unusable: ConfigurationError", ([name, option]) =>
+  )("fails with ConfigurationError when %s is empty or blank", ([name, option]) =>
     Effect.gen(function*() {
       for (const value of ["", "  "]) {
-        const error = yield* unusable({ ...complete, [name]: value })
+        const error = yield* buildError({ ...complete, [name]: value })
         assert.instanceOf(error, AccessTokenError.ConfigurationError)
         assert.strictEqual(error.option, option)
         assert.match(error.reason, /is empty/)
@@ -116,13 +116,16 @@ describe("StoreAuth.config", () => {
       ["STORE_API_CLIENT_ID", "clientId"],
       ["STORE_API_CLIENT_SECRET", "clientSecret"]
     ] as const
-  )("an empty %s is unusable, not missing: CredentialsError", ([name, field]) =>
-    Effect.gen(function*() {
-      const error = yield* unusable({ ...complete, [name]: "" })
-      assert.instanceOf(error, AccessTokenError.CredentialsError)
-      assert.strictEqual(error.field, field)
-      assert.match(error.reason, /is empty/)
-    }))
+  )(
+    "fails with CredentialsError when %s is empty, not as if it were missing",
+    ([name, field]) =>
+      Effect.gen(function*() {
+        const error = yield* buildError({ ...complete, [name]: "" })
+        assert.instanceOf(error, AccessTokenError.CredentialsError)
+        assert.strictEqual(error.field, field)
+        assert.match(error.reason, /is empty/)
+      })
+  )
 
   it.effect.each(
     [
@@ -138,21 +141,21 @@ describe("StoreAuth.config", () => {
       ["STORE_API_CLIENT_SECRET", "canary\u00e9"]
     ] as const
   )(
-    "a %s that cannot be used fails when the layer is built, and no value is in the error: %s",
+    "fails when the layer is built with an invalid %s, and shows no value: %s",
     ([name, value]) =>
       Effect.gen(function*() {
-        const error = yield* unusable({ ...complete, [name]: value })
+        const error = yield* buildError({ ...complete, [name]: value })
         assert.isTrue(
           error instanceof AccessTokenError.ConfigurationError || error instanceof AccessTokenError.CredentialsError
         )
         for (const text of ["canary", clientSecret, clientId]) assert.isFalse(shows(error, text))
-        assert.isTrue(shows({ value }, "canary"), "the search finds what is there")
+        assert.isTrue(shows({ value }, "canary"), "control: the search finds the canary")
       })
   )
 
-  it.effect("layerConfig takes a Config for each option, also with credentials that are read at each acquisition", () =>
+  it.effect("layerConfig accepts a Config for each option, or for credentials that are read at each acquisition", () =>
     Effect.gen(function*() {
-      yield* built(
+      yield* build(
         { AUTH: "https://auth.shop.example", API: "https://api.shop.example", ID: "an-id", SECRET: "a-secret" },
         StoreAuth.layerConfig({
           authUrl: Config.string("AUTH"),
@@ -161,7 +164,7 @@ describe("StoreAuth.config", () => {
           clientSecret: Config.redacted("SECRET")
         })
       )
-      yield* built(
+      yield* build(
         { AUTH: "https://auth.shop.example", API: "https://api.shop.example" },
         StoreAuth.layerConfig({
           authUrl: Config.string("AUTH"),
@@ -171,12 +174,12 @@ describe("StoreAuth.config", () => {
       )
     }))
 
-  it.effect("the checks come before anything is asked of the HTTP client", () =>
+  it.effect("checks the environment before any request", () =>
     Effect.gen(function*() {
-      const touched = Layer.succeed(HttpClient.HttpClient, HttpClient.make(() => Effect.dieMessage("a request")))
+      const forbidden = Layer.succeed(HttpClient.HttpClient, HttpClient.make(() => Effect.dieMessage("a request")))
       const error = yield* Layer.build(StoreAuth.layerConfig()).pipe(
         Effect.scoped,
-        Effect.provide(touched),
+        Effect.provide(forbidden),
         withEnvironment({ ...complete, STORE_API_CLIENT_SECRET: "" }),
         Effect.flip
       )

@@ -9,11 +9,11 @@ import { render } from "./support/renderings.js"
 import { leaksIn } from "./support/search.js"
 
 const canary = Canary.token()
-const shown = (value: unknown) => leaksIn(render("it", value), [canary])
+const leaksOf = (value: unknown) => leaksIn(render("it", value), [canary])
 
-class UsersError extends Data.TaggedError("UsersError")<{ readonly cause: unknown }> {}
+class ApplicationError extends Data.TaggedError("ApplicationError")<{ readonly cause: unknown }> {}
 
-const answers = (body: string) =>
+const respondingWith = (body: string) =>
   HttpClient.make((request) =>
     Effect.sync(() =>
       HttpClientResponse.fromWeb(
@@ -28,49 +28,49 @@ const authorized = <E>(base: HttpClient.HttpClient.With<E>) =>
     Effect.provide(AccessTokenProvider.layerTest(token(canary.value)))
   )
 
-/** What SECURITY.md lists as out of reach: here it is seen, so that the list stays true. */
-describe("out of reach, as SECURITY.md says", () => {
-  it.effect("what the application reads with Redacted.value", () =>
+/** SECURITY.md lists these leaks as limitations. The tests show them, so that the list stays true. */
+describe("the limitations in SECURITY.md", () => {
+  it.effect("a value that the application reads with Redacted.value is visible", () =>
     Effect.gen(function*() {
-      const held = yield* token(canary.value)
-      deepStrictEqual(shown(held), [])
-      assert.isAbove(shown({ token: Redacted.value(held.value) }).length, 0)
+      const accessToken = yield* token(canary.value)
+      deepStrictEqual(leaksOf(accessToken), [])
+      assert.isAbove(leaksOf({ token: Redacted.value(accessToken.value) }).length, 0)
     }))
 
-  it.effect("what the given client keeps of the request that it is handed: its own errors, its own taps", () =>
+  it.effect("the token is visible in the requests, errors and taps of the given client", () =>
     Effect.gen(function*() {
       const kept: Array<HttpClientRequest.HttpClientRequest> = []
-      const base = answers("{}").pipe(
+      const base = respondingWith("{}").pipe(
         HttpClient.filterStatusOk,
         HttpClient.tap((response) => Effect.sync(() => kept.push(response.request))),
         HttpClient.transformResponse(
-          Effect.mapError((cause: HttpClientError.HttpClientError) => new UsersError({ cause }))
+          Effect.mapError((cause: HttpClientError.HttpClientError) => new ApplicationError({ cause }))
         )
       )
       const error = yield* Effect.flip(Effect.flatMap(authorized(base), (client) => client.get("/orders")))
-      assert.instanceOf(error, UsersError)
-      assert.isAbove(shown(error).length, 0)
-      const seen: Array<HttpClientRequest.HttpClientRequest> = []
+      assert.instanceOf(error, ApplicationError)
+      assert.isAbove(leaksOf(error).length, 0)
+      const received: Array<HttpClientRequest.HttpClientRequest> = []
       const tapped = HttpClient.make((request) => {
-        seen.push(request)
-        return answers("{}").execute(request)
+        received.push(request)
+        return respondingWith("{}").execute(request)
       })
       yield* Effect.flatMap(authorized(tapped), (client) => client.get("/orders"))
-      assert.isAbove(shown(seen[0]).length, 0)
+      assert.isAbove(leaksOf(received[0]).length, 0)
     }))
 
-  it.effect("an API that repeats the token in its answer", () =>
+  it.effect("the token is visible in a response of an API that repeats it", () =>
     Effect.gen(function*() {
       const response = yield* Effect.flatMap(
-        authorized(answers(JSON.stringify({ youSent: canary.value }))),
+        authorized(respondingWith(JSON.stringify({ youSent: canary.value }))),
         (client) => client.get("/orders")
       )
       yield* response.json
-      assert.isAbove(shown(response).length, 0)
+      assert.isAbove(leaksOf(response).length, 0)
     }))
 
-  it("a request that the application itself gives the header to", () => {
+  it("the token is visible in a request to which the application adds the header", () => {
     const request = HttpClientRequest.bearerToken(HttpClientRequest.get("/orders"), canary.value)
-    assert.isAbove(shown(request).length, 0)
+    assert.isAbove(leaksOf(request).length, 0)
   })
 })

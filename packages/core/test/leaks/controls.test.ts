@@ -17,6 +17,7 @@ const canaries = [secret, token]
 
 class Naive extends Schema.TaggedError<Naive>()("Naive", { message: Schema.String }) {}
 
+/** Outputs that show the text of a naive program, whatever its encoding. */
 const sinks = [
   "logger string",
   "logger logfmt",
@@ -27,9 +28,9 @@ const sinks = [
   "log record"
 ]
 
-describe("a naive program is found out", () => {
+describe("the leak of a naive program is found", () => {
   it.live.each(Object.keys(encodings))(
-    "by every logger, span and log record, in the encoding: %s",
+    "in every logger, span and log record, in the encoding: %s",
     (encoding) =>
       Effect.gen(function*() {
         for (const canary of canaries) {
@@ -37,31 +38,31 @@ describe("a naive program is found out", () => {
           const { outputs } = yield* capture(
             Effect.fail(naive).pipe(
               Effect.tapErrorCause((cause) => Effect.logInfo(naive.message, cause)),
-              Effect.withSpan("naive", { attributes: { said: naive.message } })
+              Effect.withSpan("naive", { attributes: { text: naive.message } })
             )
           )
           for (const sink of sinks) {
-            const made = outputs.filter(({ name }) => name === sink)
+            const ofSink = outputs.filter(({ name }) => name === sink)
             assert.isAbove(
-              made.flatMap(({ text }) => find(text, [canary])).length,
+              ofSink.flatMap(({ text }) => find(text, [canary])).length,
               0,
-              `${sink}: ${JSON.stringify(made)}`
+              `${sink}: ${JSON.stringify(ofSink)}`
             )
           }
         }
       })
   )
 
-  it.live("by each logger when it is the cause alone that shows it", () =>
+  it.live("in every logger when only the cause contains the secret", () =>
     Effect.gen(function*() {
       const { outputs } = yield* capture(Effect.logError("failed", Cause.fail(new Naive({ message: secret.value }))))
-      // OpenTelemetry's log records leave causes out.
+      // OpenTelemetry's log records omit causes.
       for (const sink of sinks.filter((name) => name.startsWith("logger") || name === "console.log")) {
         assert.isAbove(leaksIn(outputs.filter(({ name }) => name === sink), canaries).length, 0, sink)
       }
     }))
 
-  it.effect("that passes on HttpClientErrors, with the token in the header and the secret in a text", () =>
+  it.effect("in an HttpClientError whose request has the token in a header and the secret in its body", () =>
     Effect.gen(function*() {
       const client = HttpClient.make((request) =>
         Effect.sync(() => HttpClientResponse.fromWeb(request, new Response("{}", { status: 401 })))
@@ -84,7 +85,7 @@ describe("a naive program is found out", () => {
       assert.isTrue(leaksIn(outputs, canaries).some((leak) => leak.includes("logger json shows the secret")))
     }))
 
-  it("by the distinct renderings, wherever an error holds the text, if any rendering shows it", () => {
+  it("in the distinct renderings, if any rendering shows it", () => {
     const { value } = token
     const hidden = (key: PropertyKey) => Object.defineProperty(new Error("naive"), key, { value, enumerable: false })
     const silent = { toString: () => "naive", toJSON: () => "naive", [inspect.custom]: () => "naive" }
@@ -127,7 +128,7 @@ describe("a naive program is found out", () => {
     assert.isAbove(holders.filter((holder) => leaksIn(render("it", holder), [token]).length > 0).length, 20)
   })
 
-  it("that prints a ParseError, whose message quotes the token", () => {
+  it("in a ParseError whose message quotes the token", () => {
     const decoded = Schema.decodeUnknownEither(
       Schema.Struct({ access_token: Schema.Redacted(Schema.String.pipe(Schema.maxLength(1))) })
     )({
@@ -137,7 +138,7 @@ describe("a naive program is found out", () => {
     assert.isAbove(leaksIn(render("it", Either.merge(decoded)), canaries).length, 10)
   })
 
-  it.live("that logs Headers as an object, or puts them on a span", () =>
+  it.live("in Headers that are logged as an object or added to a span", () =>
     Effect.gen(function*() {
       const headers = Headers.fromInput({ "x-auth-token": token.value })
       const { outputs } = yield* capture(
@@ -149,7 +150,7 @@ describe("a naive program is found out", () => {
       }
     }))
 
-  it.live("on the console of the process, and in its warnings", () =>
+  it.live("on the console of the process and in its warnings", () =>
     Effect.gen(function*() {
       const seen: Array<{ name: string; text: string }> = []
       const stop = watchProcess((output) => seen.push(output))
@@ -172,7 +173,7 @@ describe("a naive program is found out", () => {
     }))
 })
 
-/** Carries a text wherever an error can carry one. */
+/** An error with the text in its message, its stack and a property. */
 class Carrier extends Error {
   readonly held: string
   constructor(text: string) {
@@ -187,13 +188,13 @@ describe("the search", () => {
   describe.each(Object.keys(encodings))("finds a canary in the encoding: %s", (name) => {
     const encode = encodings[name] ?? String
 
-    it.each(canaries)("bare, a $name", (canary) => {
+    it.each(canaries)("in a text, a $name", (canary) => {
       const found = find(`<before ${encode(canary.value)} after>`, canaries)
       assert.isAbove(found.length, 0)
       assert.isTrue(found.every((finding) => finding.canary === canary.name))
     })
 
-    it.each(Object.keys(renderings))("by the rendering: %s", (rendering) => {
+    it.each(Object.keys(renderings))("in the rendering: %s", (rendering) => {
       for (const canary of canaries) {
         const outputs = render("", new Carrier(encode(canary.value))).filter(({ name }) => name === `: ${rendering}`)
         assert.lengthOf(outputs, 1)
@@ -202,7 +203,7 @@ describe("the search", () => {
     })
   })
 
-  it("finds nothing in what is no canary, nor in another one, in any encoding", () => {
+  it("finds nothing in other text or in another canary, in any encoding", () => {
     for (const encode of Object.values(encodings)) {
       deepStrictEqual(find(encode(Canary.secret().value), canaries), [])
       deepStrictEqual(find(encode(Canary.token().value), canaries), [])
@@ -211,7 +212,7 @@ describe("the search", () => {
     deepStrictEqual(find("", canaries), [])
   })
 
-  it("a piece of 11 characters is no finding", () => {
+  it("ignores a piece of 11 characters", () => {
     for (const { name, value } of canaries) deepStrictEqual(find(`… ${value.slice(3, 14)} …`, [{ name, value }]), [])
   })
 })

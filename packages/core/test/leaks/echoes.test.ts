@@ -7,11 +7,11 @@ import { encodings } from "./support/canary.js"
 import { renderDistinct } from "./support/renderings.js"
 import { find, leaksIn } from "./support/search.js"
 
-const dialects: Readonly<Record<string, (said: string) => unknown>> = {
-  "RFC 6749": (said) => ({ error: said, error_description: `no such client: ${said}` }),
-  "a gateway": (said) => ({ ErrorCode: said, Error: `no such client: ${said}` }),
-  "another gateway": (said) => ({ fault: { faultstring: said, detail: { errorcode: said } } }),
-  "the suite": (said) => ({ errors: [{ errorCode: said, type: said, reason: said, message: said }] })
+const formats: Readonly<Record<string, (echo: string) => unknown>> = {
+  "RFC 6749": (echo) => ({ error: echo, error_description: `no such client: ${echo}` }),
+  "a gateway": (echo) => ({ ErrorCode: echo, Error: `no such client: ${echo}` }),
+  "another gateway": (echo) => ({ fault: { faultstring: echo, detail: { errorcode: echo } } }),
+  "the suite": (echo) => ({ errors: [{ errorCode: echo, type: echo, reason: echo, message: echo }] })
 }
 
 const refused = (body: unknown, canaries: ReadonlyArray<Canary.Canary>) =>
@@ -23,18 +23,18 @@ const refused = (body: unknown, canaries: ReadonlyArray<Canary.Canary>) =>
     retryAt: Option.none()
   })
 
-describe("a refusal that repeats what it was sent", () => {
+describe("an error response that repeats the secret or the token", () => {
   const canaries = [Canary.secret(), Canary.token()]
 
-  describe.each(Object.keys(dialects))("in the words of %s", (dialect) => {
-    const write = dialects[dialect] ?? String
+  describe.each(Object.keys(formats))("in the format of %s", (format) => {
+    const write = formats[format] ?? String
 
-    it.each(Object.keys(encodings))("does not get it into the error in the encoding: %s", (encoding) => {
+    it.each(Object.keys(encodings))("is reported without it, in the encoding: %s", (encoding) => {
       for (const { value } of canaries) {
-        const said = encodings[encoding]?.(value) ?? value
-        assert.isAbove(find(JSON.stringify(write(said)), canaries).length, 0, "the answer holds it")
+        const echo = encodings[encoding]?.(value) ?? value
+        assert.isAbove(find(JSON.stringify(write(echo)), canaries).length, 0, "control: the response contains it")
         for (
-          const body of [write(said), write(`${"before ".repeat(30)}${said}`), write(said.slice(0, said.length / 2))]
+          const body of [write(echo), write(`${"before ".repeat(30)}${echo}`), write(echo.slice(0, echo.length / 2))]
         ) {
           const error = refused(body, canaries)
           deepStrictEqual(leaksIn(renderDistinct("the error", error), canaries), [])
@@ -42,7 +42,7 @@ describe("a refusal that repeats what it was sent", () => {
       }
     })
 
-    it("does not get a piece of it into the error, however it is cut", () => {
+    it("is reported without a piece of it, however it is cut", () => {
       for (const { value } of canaries) {
         for (let length = 12; length <= value.length; length++) {
           const error = refused(write(`…${value.slice(-length)}…`), canaries)
@@ -52,7 +52,7 @@ describe("a refusal that repeats what it was sent", () => {
     })
   })
 
-  it("keeps the words that repeat nothing", () => {
+  it("control: other text is kept", () => {
     const error = refused(
       { error: "invalid_client", error_description: "trace 4bf92f3577b34da6a3ce929d0e0e4736" },
       canaries

@@ -17,7 +17,7 @@ import { leaksIn } from "./support/search.js"
 
 const canary = Canary.token()
 
-/** An authorized client over one that answers by itself; `base` is what that client is like without us. */
+/** An authorized client over a client that `answer` implements. */
 const make = (
   answer: (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<
     HttpClientResponse.HttpClientResponse,
@@ -31,12 +31,12 @@ const make = (
     ...options
   }).pipe(Effect.provide(AccessTokenProvider.layerTest(token(canary.value))))
 
-const says = (status: number, body: string, headers: HeadersInit = { "content-type": "application/json" }) =>
+const responding = (status: number, body: string, headers: HeadersInit = { "content-type": "application/json" }) =>
 (
   request: HttpClientRequest.HttpClientRequest
 ) => Effect.sync(() => HttpClientResponse.fromWeb(request, new Response(body, { status, headers })))
 
-const broken = (request: HttpClientRequest.HttpClientRequest) =>
+const failing = (request: HttpClientRequest.HttpClientRequest) =>
   Effect.fail(
     new HttpClientError.RequestError({
       request,
@@ -46,25 +46,25 @@ const broken = (request: HttpClientRequest.HttpClientRequest) =>
     })
   )
 
-const shown = (value: unknown) => leaksIn(render("it", value), [canary])
+const leaksOf = (value: unknown) => leaksIn(render("it", value), [canary])
 
-describe("what comes back from the authorized client lacks the header", () => {
-  it.effect("the naive client shows it, in the same places", () =>
+describe("the results of the authorized client lack the header", () => {
+  it.effect("control: a naive client shows the header in the same places", () =>
     Effect.gen(function*() {
-      const naive = HttpClient.make((request) => says(404, "{}")(request)).pipe(
+      const naive = HttpClient.make((request) => responding(404, "{}")(request)).pipe(
         HttpClient.mapRequest(HttpClientRequest.bearerToken(canary.value))
       )
       const response = yield* naive.get("https://api.store.example/v1/orders")
-      assert.isAbove(shown(response).length, 0)
-      assert.isAbove(shown(yield* Effect.flip(HttpClientResponse.filterStatusOk(response))).length, 0)
+      assert.isAbove(leaksOf(response).length, 0)
+      assert.isAbove(leaksOf(yield* Effect.flip(HttpClientResponse.filterStatusOk(response))).length, 0)
     }))
 
-  it.effect("a response, its request and its printing, otherwise the same", () =>
+  it.effect("a response and its request lack the header and are otherwise unchanged", () =>
     Effect.gen(function*() {
       const requests: Array<HttpClientRequest.HttpClientRequest> = []
       const client = yield* make((request) => {
         requests.push(request)
-        return says(200, `{"orders":[1]}`, { "content-type": "application/json", "set-cookie": "a=b" })(request)
+        return responding(200, `{"orders":[1]}`, { "content-type": "application/json", "set-cookie": "a=b" })(request)
       })
       const response = yield* client.post("/orders", {
         urlParams: { page: "1" },
@@ -73,7 +73,7 @@ describe("what comes back from the authorized client lacks the header", () => {
       })
       const sent = requests.find(({ headers }) => "authorization" in headers) ?? assert.fail("nothing was sent")
       assert.strictEqual(sent.headers["authorization"], `Bearer ${canary.value}`)
-      deepStrictEqual(shown(response), [])
+      deepStrictEqual(leaksOf(response), [])
       const { authorization: _, ...others } = sent.headers
       deepStrictEqual({ ...response.request.headers }, others)
       assert.strictEqual(response.request.method, "POST")
@@ -95,12 +95,12 @@ describe("what comes back from the authorized client lacks the header", () => {
       assert.include(String(response), "@effect/platform/HttpClientResponse")
       assert.strictEqual(response[HttpClientResponse.TypeId], HttpClientResponse.TypeId)
       assert.strictEqual(response[HttpIncomingMessage.TypeId], HttpIncomingMessage.TypeId)
-      deepStrictEqual(shown(response), [])
+      deepStrictEqual(leaksOf(response), [])
     }))
 
-  it.effect("the body in its other forms", () =>
+  it.effect("the body can be read in its other forms", () =>
     Effect.gen(function*() {
-      const client = yield* make(says(200, "a=b", { "content-type": "application/x-www-form-urlencoded" }))
+      const client = yield* make(responding(200, "a=b", { "content-type": "application/x-www-form-urlencoded" }))
       deepStrictEqual(yield* Effect.flatMap(client.get("/"), ({ urlParamsBody }) => urlParamsBody), [["a", "b"]])
       const form = yield* Effect.flatMap(client.get("/"), ({ formData }) => formData)
       assert.strictEqual(form.get("a"), "b")
@@ -110,16 +110,16 @@ describe("what comes back from the authorized client lacks the header", () => {
       assert.strictEqual(text, "a=b")
     }))
 
-  it.effect("the errors of a body that breaks, read in each of its forms", () =>
+  it.effect("the errors of a failing body lack the header, in each form of the body", () =>
     Effect.gen(function*() {
-      const breaking = () =>
+      const failingBody = () =>
         new ReadableStream({
           pull: (controller) => {
             controller.error(new Error("the invented end of a connection"))
           }
         })
       const client = yield* make((request) =>
-        Effect.sync(() => HttpClientResponse.fromWeb(request, new Response(breaking(), { status: 200 })))
+        Effect.sync(() => HttpClientResponse.fromWeb(request, new Response(failingBody(), { status: 200 })))
       )
       const forms: Readonly<
         Record<string, (response: HttpClientResponse.HttpClientResponse) => Effect.Effect<unknown, unknown>>
@@ -134,40 +134,40 @@ describe("what comes back from the authorized client lacks the header", () => {
       for (const [form, read] of Object.entries(forms)) {
         const error = yield* Effect.flip(Effect.flatMap(client.get("/orders"), read))
         assert.isTrue(HttpClientError.isHttpClientError(error), form)
-        deepStrictEqual(shown(error), [], form)
+        deepStrictEqual(leaksOf(error), [], form)
       }
     }))
 
-  it.effect("errors of the body, of a status filter over the client or under it, of the transport", () =>
+  it.effect("errors of the body, the transport and a status filter over or under the client lack the header", () =>
     Effect.gen(function*() {
-      const noJson = yield* Effect.flatMap(make(says(200, "{broken")), (client) => client.get("/orders"))
+      const noJson = yield* Effect.flatMap(make(responding(200, "{broken")), (client) => client.get("/orders"))
       const empty = yield* Effect.flatMap(
         make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, new Response(null)))),
         (client) => client.get("/orders")
       )
-      const over = yield* make(says(403, "{}"))
-      const under = yield* make(says(403, "{}"), {}, HttpClient.filterStatusOk)
-      const lasting = yield* make(says(401, "{}"), {}, HttpClient.filterStatusOk)
-      const transport = yield* make(broken)
+      const over = yield* make(responding(403, "{}"))
+      const under = yield* make(responding(403, "{}"), {}, HttpClient.filterStatusOk)
+      const rejected = yield* make(responding(401, "{}"), {}, HttpClient.filterStatusOk)
+      const transport = yield* make(failing)
       for (
-        const [kind, failing] of [
+        const [kind, effect] of [
           ["Decode", noJson.json],
           ["Decode", noJson.formData],
           ["EmptyBody", Stream.runDrain(empty.stream)],
           ["StatusCode", HttpClient.filterStatusOk(over).get("/orders")],
           ["StatusCode", under.get("/orders")],
-          ["StatusCode", lasting.get("/orders")],
+          ["StatusCode", rejected.get("/orders")],
           ["Transport", transport.get("/orders")]
         ] as const
       ) {
-        const error = yield* Effect.flip(failing as Effect.Effect<unknown, HttpClientError.HttpClientError>)
+        const error = yield* Effect.flip(effect as Effect.Effect<unknown, HttpClientError.HttpClientError>)
         assert.strictEqual(error.reason, kind)
         assert.isTrue(HttpClientError.isHttpClientError(error))
         assert.strictEqual(error.request.url, "https://api.store.example/v1/orders")
-        deepStrictEqual(shown(error), [], kind)
+        deepStrictEqual(leaksOf(error), [], kind)
         if (error._tag === "ResponseError") {
           assert.isUndefined(error.response.request.headers["authorization"])
-          deepStrictEqual(shown(error.response), [])
+          deepStrictEqual(leaksOf(error.response), [])
         }
       }
       const error = yield* Effect.flip(transport.get("/orders"))
@@ -176,38 +176,38 @@ describe("what comes back from the authorized client lacks the header", () => {
       assert.strictEqual((error.cause as Error).message, "the cause")
     }))
 
-  it.effect("under a name of the user's too, within Effect's loggers and outside", () =>
+  it.effect("a response lacks a header with another name and format", () =>
     Effect.gen(function*() {
-      const client = yield* make(says(200, "{}"), { header: { name: "X-Store-Token", format: (value) => value } })
-      deepStrictEqual(shown(yield* client.get("/orders")), [])
+      const client = yield* make(responding(200, "{}"), { header: { name: "X-Store-Token", format: (value) => value } })
+      deepStrictEqual(leaksOf(yield* client.get("/orders")), [])
     }))
 
-  it.effect("the same through layerHttpClient", () =>
+  it.effect("errors of layerHttpClient lack the header", () =>
     Effect.gen(function*() {
       const layer = AuthorizedHttpClient.layerHttpClient({ apiUrl: "https://api.store.example/v1" }).pipe(
         Layer.provide(AccessTokenProvider.layerTest(token(canary.value))),
-        Layer.provide(Layer.succeed(HttpClient.HttpClient, HttpClient.make((request) => broken(request))))
+        Layer.provide(Layer.succeed(HttpClient.HttpClient, HttpClient.make((request) => failing(request))))
       )
-      deepStrictEqual(shown(yield* Effect.flip(Effect.provide(HttpClient.get("/orders"), layer))), [])
+      deepStrictEqual(leaksOf(yield* Effect.flip(Effect.provide(HttpClient.get("/orders"), layer))), [])
     }))
 
-  it.effect("a header that the caller put there is the caller's, and stays", () =>
+  it.effect("a header that the caller has set stays in the response", () =>
     Effect.gen(function*() {
-      const client = yield* make(says(200, "{}"))
+      const client = yield* make(responding(200, "{}"))
       const response = yield* client.get("/orders", { headers: { authorization: "Basic invented" } })
       assert.strictEqual(response.request.headers["authorization"], "Basic invented")
     }))
 
-  it.effect("an error of another kind, or of another request, is passed through as it is", () =>
+  it.effect("an error of another kind or of another request is passed on unchanged", () =>
     Effect.gen(function*() {
       const other = new HttpClientError.RequestError({ request: HttpClientRequest.get("/other"), reason: "Encode" })
       const client = yield* AuthorizedHttpClient.withAccessToken(
-        HttpClient.make((request) => says(200, "{}")(request)).pipe(
-          HttpClient.transformResponse(() => Effect.fail(new Error("of the user's own")))
+        HttpClient.make((request) => responding(200, "{}")(request)).pipe(
+          HttpClient.transformResponse(() => Effect.fail(new Error("an error of the application")))
         ),
         { apiUrl: "https://api.store.example" }
       ).pipe(Effect.provide(AccessTokenProvider.layerTest(token(canary.value))))
-      assert.strictEqual((yield* Effect.flip(client.get("/"))).message, "of the user's own")
+      assert.strictEqual((yield* Effect.flip(client.get("/"))).message, "an error of the application")
       const nested = yield* make(() => Effect.fail(other))
       const error = yield* Effect.flip(nested.get("/"))
       assert.isTrue(HttpClientError.isHttpClientError(error) && error.request === other.request)

@@ -10,14 +10,15 @@ interface Manifest {
 
 const manifest = (text: string) => JSON.parse(text) as Manifest
 
-/** What npm runs by itself when a package is installed, or made ready from git. */
-const runByItself = ({ scripts = {} }: Manifest) =>
+/** Scripts that npm runs automatically when a package is installed or prepared from git. */
+const automaticScripts = ({ scripts = {} }: Manifest) =>
   Object.keys(scripts).filter((name) => /^(pre|post)?(install|prepare)$|^(pre|post)?(uninstall|shrinkwrap)$/.test(name))
 
-/** Hosts in a lockfile: registries, tarballs, git. */
+/** References to registries, tarballs and git hosts in a lockfile. */
 const hosts = (lockfile: string) => lockfile.match(/https?:\/\/|git\+|ssh:|tarball:|registry:/g) ?? []
 
-const keepsThings = (source: string) =>
+/** Uses of APIs that can keep a value beyond the process. */
+const persistenceUses = (source: string) =>
   source.match(
     /from "(node:|@effect\/platform\/(FileSystem|KeyValueStore)|@effect\/platform-node)|\b(localStorage|sessionStorage|indexedDB|process\.env|document\.cookie)\b/g
   ) ?? []
@@ -25,25 +26,25 @@ const keepsThings = (source: string) =>
 describe("supply chain", () => {
   it.each(packages)("%s runs no script when it is installed, and is published with provenance", (name) => {
     const text = manifest(read(`packages/${name}/package.json`))
-    deepStrictEqual(runByItself(text), [])
+    deepStrictEqual(automaticScripts(text), [])
     assert.isTrue(text.publishConfig?.provenance)
   })
 
-  it("a script that is run at install would be found", () => {
+  it("control: a script that runs at installation is found", () => {
     for (const name of ["install", "preinstall", "postinstall", "prepare"]) {
-      deepStrictEqual(runByItself({ scripts: { [name]: "node x.js", test: "vitest" } }), [name])
+      deepStrictEqual(automaticScripts({ scripts: { [name]: "node x.js", test: "vitest" } }), [name])
     }
   })
 
-  it("core brings no dependency of its own", () => {
+  it("core has no dependencies", () => {
     deepStrictEqual(manifest(read("packages/core/package.json")).dependencies ?? {}, {})
   })
 
-  it("no install script of others is let run", () => {
+  it("no install script of a dependency may run", () => {
     assert.match(read("pnpm-workspace.yaml"), /^onlyBuiltDependencies: \[\]$/m)
   })
 
-  it("the lockfile names no registry host and no source but it, and has a checksum for each package", () => {
+  it("the lockfile has no host and no other source, and a checksum for each package", () => {
     const lockfile = read("pnpm-lock.yaml")
     deepStrictEqual(hosts(lockfile), [])
     const resolutions = lockfile.match(/^ {4}resolution: .*$/gm) ?? []
@@ -51,19 +52,19 @@ describe("supply chain", () => {
     deepStrictEqual(resolutions.filter((line) => !line.includes("{integrity: sha512-")), [])
   })
 
-  it("a host in the lockfile would be found", () => {
+  it("control: a host in the lockfile is found", () => {
     assert.isAbove(hosts("resolution: {integrity: sha512-x, tarball: https://registry.example/x.tgz}").length, 0)
   })
 })
 
 describe("memory only", () => {
-  it("core has nothing with which to keep a token or a secret beyond the process", () => {
+  it("core uses no API that can keep a token or a secret beyond the process", () => {
     const sources = sourcesOf("core")
     assert.isAbove(sources.length, 15)
-    deepStrictEqual(sources.flatMap((path) => keepsThings(read(path))), [])
+    deepStrictEqual(sources.flatMap((path) => persistenceUses(read(path))), [])
   })
 
-  it("an import of a file system, a store or the environment would be found", () => {
+  it("control: a use of a file system, a store or the environment is found", () => {
     for (
       const source of [
         `import "x" from "node:fs"`,
@@ -71,15 +72,14 @@ describe("memory only", () => {
         `localStorage.setItem("t", t)`
       ]
     ) {
-      assert.isAbove(keepsThings(source).length, 0, source)
+      assert.isAbove(persistenceUses(source).length, 0, source)
     }
   })
 })
 
 /**
- * Where what is hidden may be read: where a body, a header or a connection is made, where an echo is looked for, where a
- * token is sealed, with a key that comes from the secret, and where the command line prints what it was asked for: a token,
- * or the secret of the emulator's demo client.
+ * The files that may read redacted values, and how often. They build a body, a header or a connection, search a response
+ * for an echo, seal a token with a key derived from the secret, or print a token or the demo client's secret on request.
  */
 const allowed: Readonly<Record<string, number>> = {
   "packages/cli/src/check/answers.ts": 1,
@@ -95,7 +95,7 @@ const allowed: Readonly<Record<string, number>> = {
   "packages/redis/src/internal/connection.ts": 1
 }
 
-/** Uses of `Redacted.value`, under whatever name the module or the function was imported; comments do not count. */
+/** Counts the uses of `Redacted.value`, under any imported name, without those in comments. */
 const uses = (source: string): number => {
   const code = source.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "")
   const names = [...code.matchAll(/import\s+(?:type\s+)?\*\s+as\s+(\w+)\s+from\s+"effect\/Redacted"/g)].map((
@@ -108,14 +108,14 @@ const uses = (source: string): number => {
     /import\s*\{[^}]*\bvalue\b[^}]*\}\s*from\s*"effect\/Redacted"/g,
     /\{[^}]*\bvalue\b[^}]*\}\s*=\s*Redacted\b/g,
     /redactedRegistry/g,
-    // Its encoding is the value itself.
+    // Schema.Redacted encodes to the value itself.
     /\bSchema\.Redacted\([^]*\bSchema\.encode|Schema\.encode[^]*\bSchema\.Redacted\(/g
   ]
   return unwrapping.reduce((sum, pattern) => sum + (code.match(pattern) ?? []).length, 0)
 }
 
-describe("what is redacted", () => {
-  it("is read only where a header, a body or a connection is made, an echo looked for, a token sealed or asked for (CWE-522)", () => {
+describe("a redacted value", () => {
+  it("is read only to build a header, body or connection, find an echo, or seal or print a token (CWE-522)", () => {
     const found = ["cli", "core", "platform-node", "redis"].flatMap((name) =>
       sourcesOf(name).map((path) => [path, uses(read(path))] as const).filter(([, count]) => count > 0)
     )
@@ -131,7 +131,7 @@ describe("what is redacted", () => {
     `const { value } = Redacted`,
     `Redacted["value"](secret)`,
     `const Stored = Schema.Struct({\n  value: Schema.Redacted(Schema.String)\n})\nSchema.encodeSync(Stored)`
-  ])("a further place would be found: %j", (source) => {
+  ])("control: another use is found: %j", (source) => {
     assert.isAbove(uses(source), 0)
   })
 
@@ -141,7 +141,7 @@ describe("what is redacted", () => {
     `Redacted.make(secret)`,
     `token.value`
   ])(
-    "what reads nothing is not taken for one: %j",
+    "control: code that reads no value is not counted: %j",
     (source) => {
       assert.strictEqual(uses(source), 0)
     }

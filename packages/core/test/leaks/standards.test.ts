@@ -9,18 +9,18 @@ interface Reference {
   readonly file: string
 }
 
-/** `“name of the test” in `file``, as the page writes it. */
+/** Parses references of the form `“name of the test” in `file``. */
 const references = (page: string): ReadonlyArray<Reference> =>
   [...page.matchAll(/“([^”]+)”\s+in\s+`([^`]+)`/g)].map(([, name = "", file = ""]) => ({
     name: name.replace(/\s+/g, " "),
     file
   }))
 
-/** Whether a source declares a test or group of just that name: it stands first in a call, with nothing behind it. */
+/** Whether a source declares a test or group of exactly that name, as the first argument of a call. */
 const declares = (source: string, name: string): boolean =>
   new RegExp(`\\(\\s*["\`]${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}["\`]`).test(source)
 
-/** Those whose file is not there, or declares no test or group of that name. */
+/** References whose file does not exist, or does not declare a test or group of that name. */
 const missing = (all: ReadonlyArray<Reference>): ReadonlyArray<Reference> =>
   all.filter(({ file, name }) => !existsSync(join(root, file)) || !declares(read(file), name))
 
@@ -28,11 +28,11 @@ describe("docs/evidence/standards.md", () => {
   const page = read("docs/evidence/standards.md")
   const items = page.split(/^\| (?=\d+ \|)/m).slice(1)
 
-  it("has the thirty lines, in their order", () => {
+  it("has thirty lines, numbered in order", () => {
     deepStrictEqual(items.map((item) => Number.parseInt(item)), Array.from({ length: 30 }, (_, index) => index + 1))
   })
 
-  it.each(items)("names a test for the line %#, or says why there can be none", (item) => {
+  it.each(items)("names a test for line %#, or says why there is none", (item) => {
     assert.isTrue(references(item).length > 0 || item.includes("no test:"), item)
   })
 
@@ -41,27 +41,27 @@ describe("docs/evidence/standards.md", () => {
     deepStrictEqual(missing(references(page)), [])
   })
 
-  it("a test that does not exist would be found missing", () => {
+  it("control: a test that does not exist is reported", () => {
     const file = "packages/core/test/leaks/standards.test.ts"
-    // The name is put together here, so that this file does not hold it.
+    // The name is joined here, so that this file does not contain it.
     const absent = { name: ["no", "such", "test"].join(" "), file }
-    deepStrictEqual(missing([absent, { name: "has the thirty lines, in their order", file }]), [absent])
+    deepStrictEqual(missing([absent, { name: "has thirty lines, numbered in order", file }]), [absent])
     deepStrictEqual(missing([{ name: "x", file: "no/such/file.test.ts" }]).length, 1)
-    // Neither the beginning of a name nor a string that stands elsewhere will do.
-    deepStrictEqual(missing([{ name: "has the thirty lines", file }, { name: "private_key_jwt", file }]).length, 2)
+    // The beginning of a name does not match, and neither does a string elsewhere in the file.
+    deepStrictEqual(missing([{ name: "has thirty lines", file }, { name: "private_key_jwt", file }]).length, 2)
   })
 })
 
 describe("SECURITY.md", () => {
   const page = read("SECURITY.md")
 
-  it("names what is out of reach, and the stronger ways to authenticate that this API lacks", () => {
-    for (const said of ["follows redirects", "memory", "RequestInit", "Redacted.value", "private_key_jwt", "mTLS"]) {
-      assert.include(page, said)
+  it("names the limitations, and the stronger authentication methods that this API lacks", () => {
+    for (const term of ["follows redirects", "memory", "RequestInit", "Redacted.value", "private_key_jwt", "mTLS"]) {
+      assert.include(page, term)
     }
   })
 
-  it("tells where to report, without an address that nobody reads", () => {
+  it("says where to report a vulnerability, without an email address", () => {
     assert.match(page, /security advisor/i)
     assert.notMatch(page, /@[a-z]+\.[a-z]/)
   })

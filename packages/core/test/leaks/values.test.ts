@@ -20,7 +20,7 @@ import { leaksIn } from "./support/search.js"
 const secret = Canary.secret()
 const token = Canary.token()
 const canaries = [secret, token]
-const nothingIn = (value: unknown) => deepStrictEqual(leaksIn(render("it", value), canaries), [])
+const assertNoLeak = (value: unknown) => deepStrictEqual(leaksIn(render("it", value), canaries), [])
 
 const accessToken = new AccessToken.AccessToken({
   value: Redacted.make(token.value),
@@ -29,38 +29,38 @@ const accessToken = new AccessToken.AccessToken({
   developerEmail: Option.some(Redacted.make(secret.value))
 })
 
-describe("no printing of a value shows the secret or the token", () => {
+describe("no rendering shows the secret or the token of", () => {
   it("an access token, alone, in an Option, copied, and encoded", () => {
-    nothingIn(accessToken)
-    nothingIn(Option.some(accessToken))
-    nothingIn({ ...accessToken })
-    nothingIn(Schema.encodeSync(AccessToken.AccessToken)(accessToken))
-    nothingIn(Schema.encodeEither(AccessToken.AccessToken)({ ...accessToken, tokenType: "mac" } as never))
-    nothingIn(Schema.decodeUnknownEither(AccessToken.AccessToken)({ value: Redacted.make(token.value) }))
-    nothingIn(Schema.decodeUnknownEither(AccessToken.AccessToken)({ ...accessToken, value: Redacted.make(1) }))
+    assertNoLeak(accessToken)
+    assertNoLeak(Option.some(accessToken))
+    assertNoLeak({ ...accessToken })
+    assertNoLeak(Schema.encodeSync(AccessToken.AccessToken)(accessToken))
+    assertNoLeak(Schema.encodeEither(AccessToken.AccessToken)({ ...accessToken, tokenType: "mac" } as never))
+    assertNoLeak(Schema.decodeUnknownEither(AccessToken.AccessToken)({ value: Redacted.make(token.value) }))
+    assertNoLeak(Schema.decodeUnknownEither(AccessToken.AccessToken)({ ...accessToken, value: Redacted.make(1) }))
   })
 
-  it.effect("credentials, their body, and what is wrong with them", () =>
+  it.effect("credentials, their body and their errors", () =>
     Effect.gen(function*() {
       const options = { clientId: "invented-client", clientSecret: Redacted.make(secret.value) }
       const credentials = ClientCredentials.make(options)
-      nothingIn(options)
-      nothingIn(credentials)
+      assertNoLeak(options)
+      assertNoLeak(credentials)
       for (const unsendable of ["&", "\n", "\u0000", "é", " \r\n"]) {
         const clientSecret = Redacted.make(`${secret.value}${unsendable}`)
         const error = yield* Effect.flip(ClientCredentials.make({ ...options, clientSecret }))
         assert.instanceOf(error, AccessTokenError.CredentialsError)
-        nothingIn(error)
-        nothingIn(yield* Effect.flip(ClientCredentials.make({ clientId: secret.value + unsendable, clientSecret })))
+        assertNoLeak(error)
+        assertNoLeak(yield* Effect.flip(ClientCredentials.make({ clientId: secret.value + unsendable, clientSecret })))
       }
-      nothingIn(
+      assertNoLeak(
         yield* Effect.flip(ClientCredentials.fromConfig()).pipe(
           Effect.withConfigProvider(unreadable("STORE_API_CLIENT_SECRET", secret.value))
         )
       )
     }))
 
-  it.effect("configuration errors: what is missing, empty, no URL, or a URL that holds the secret", () =>
+  it.effect("configuration errors for missing, empty and invalid values, and URLs that contain the secret", () =>
     Effect.gen(function*() {
       const good = {
         STORE_API_AUTH_URL: "https://auth.store.example",
@@ -89,12 +89,12 @@ describe("no printing of a value shows the secret or the token", () => {
           Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(variables)))),
           Effect.flip
         )
-        nothingIn(error)
-        nothingIn(Either.left(error))
+        assertNoLeak(error)
+        assertNoLeak(Either.left(error))
       }
     }))
 
-  it.scoped("the services, what they are made of, and the state they are in", () =>
+  it.scoped("the services, their layers and their state", () =>
     Effect.gen(function*() {
       const credentials = ClientCredentials.make({
         clientId: "invented-client",
@@ -111,18 +111,18 @@ describe("no printing of a value shows the secret or the token", () => {
       const context = yield* Layer.build(layer)
       yield* Effect.gen(function*() {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
-        nothingIn(yield* provider.get)
-        nothingIn(yield* provider.current)
-        nothingIn(yield* provider.status)
-        nothingIn(provider)
-        nothingIn(yield* AuthorizedHttpClient.AuthorizedHttpClient)
-        nothingIn(yield* TokenSource.TokenSource)
+        assertNoLeak(yield* provider.get)
+        assertNoLeak(yield* provider.current)
+        assertNoLeak(yield* provider.status)
+        assertNoLeak(provider)
+        assertNoLeak(yield* AuthorizedHttpClient.AuthorizedHttpClient)
+        assertNoLeak(yield* TokenSource.TokenSource)
       }).pipe(Effect.provide(context))
-      for (const value of [source, layer, context, credentials]) nothingIn(value)
+      for (const value of [source, layer, context, credentials]) assertNoLeak(value)
     }))
 
-  it("the errors, encoded by their schema", () => {
+  it("errors that are encoded by their schema", () => {
     const error = new AccessTokenError.TokenRefusedError({ reason: "Other", status: 400, changedByFormDecoding: true })
-    nothingIn(Schema.encodeSync(AccessTokenError.AccessTokenError)(error))
+    assertNoLeak(Schema.encodeSync(AccessTokenError.AccessTokenError)(error))
   })
 })

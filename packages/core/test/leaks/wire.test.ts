@@ -10,15 +10,15 @@ import { find } from "./support/search.js"
 
 const secret = Canary.secret()
 const token = Canary.token()
-const answersToken = CaptureServer.answer(
+const tokenResponse = CaptureServer.answer(
   200,
   JSON.stringify({ access_token: token.value, token_type: "bearer", expires_in: 3600 })
 )
 
-/** A token request and one call, with a body, to a server that answers with a token and then with `answer`. */
+/** Sends a token request and one call with a body to a server that returns a token and then `answer`. */
 const call = (client: Client, answer: CaptureServer.Answer) =>
   Effect.gen(function*() {
-    const server = yield* CaptureServer.make(answersToken, answer)
+    const server = yield* CaptureServer.make(tokenResponse, answer)
     const layer = StoreAuth.layer({
       authUrl: `${server.url}/auth`,
       apiUrl: `${server.url}/api`,
@@ -32,20 +32,20 @@ const call = (client: Client, answer: CaptureServer.Answer) =>
     return { exit, requests: yield* server.requests }
   })
 
-const secretIn = (text: string) => find(text, [secret]).length > 0
-const tokenIn = (text: string) => find(text, [token]).length > 0
+const containsSecret = (text: string) => find(text, [secret]).length > 0
+const containsToken = (text: string) => find(text, [token]).length > 0
 
-describe.each(Object.entries(clients))("on the wire of %s", (_name, client) => {
+describe.each(Object.entries(clients))("requests of %s", (_name, client) => {
   it.scopedLive("the secret is in the body of the token request and nowhere else", () =>
     Effect.gen(function*() {
       const { requests } = yield* call(client, CaptureServer.answer(200, "{}"))
       const [first, ...others] = requests
       assert.lengthOf(others, 1)
-      assert.isTrue(secretIn(String(first?.body)), "the search finds it there")
-      assert.isFalse(secretIn(first?.requestLine ?? ""))
-      assert.isFalse(secretIn(JSON.stringify(first?.headers)))
+      assert.isTrue(containsSecret(String(first?.body)), "control: the search finds it there")
+      assert.isFalse(containsSecret(first?.requestLine ?? ""))
+      assert.isFalse(containsSecret(JSON.stringify(first?.headers)))
       for (const { body, headers, requestLine } of others) {
-        assert.isFalse(secretIn(`${requestLine}\n${JSON.stringify(headers)}\n${String(body)}`))
+        assert.isFalse(containsSecret(`${requestLine}\n${JSON.stringify(headers)}\n${String(body)}`))
       }
       assert.strictEqual(first?.requestLine, "POST /auth/v1/oauth/accesstoken HTTP/1.1")
     }))
@@ -57,11 +57,11 @@ describe.each(Object.entries(clients))("on the wire of %s", (_name, client) => {
       const other = (request?.headers ?? []).filter(([header]) => header !== "authorization")
       deepStrictEqual(CaptureServer.valuesOf(request, "authorization"), [`Bearer ${token.value}`])
       assert.strictEqual(request?.requestLine, "POST /api/orders?page=1 HTTP/1.1")
-      assert.isFalse(tokenIn(`${JSON.stringify(other)}\n${String(request?.body)}`))
-      assert.isTrue(tokenIn(JSON.stringify(request?.headers)), "the search finds it there")
+      assert.isFalse(containsToken(`${JSON.stringify(other)}\n${String(request?.body)}`))
+      assert.isTrue(containsToken(JSON.stringify(request?.headers)), "control: the search finds it there")
     }))
 
-  it.scopedLive("a call whose connection broke is not sent again", () =>
+  it.scopedLive("a call is not repeated when its connection fails", () =>
     Effect.gen(function*() {
       const { exit, requests } = yield* call(client, CaptureServer.rawThenReset())
       assert.isTrue(exit._tag === "Failure")

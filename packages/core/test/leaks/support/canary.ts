@@ -1,4 +1,4 @@
-/** Values that must not be seen, and that nothing else looks like. */
+/** Unique values that must not appear in any output. */
 import { randomBytes } from "node:crypto"
 import { inspect } from "node:util"
 
@@ -9,19 +9,19 @@ export interface Canary {
 
 const part = () => randomBytes(4).toString("hex")
 
-/** A secret of its own for each run, with all that encodings change. */
+/** A random secret with every character that an encoding changes. */
 export const secret = (): Canary => ({
   name: "secret",
   value: `Sec${part()}+${part()}/${part()}=${part()}%7E${part()}~${part()}`
 })
 
-/** A token as the endpoint could have issued it. */
+/** A token in the form that the endpoint issues. */
 export const token = (value: string = randomBytes(32).toString("base64")): Canary => ({ name: "token", value })
 
 const bytes = (value: string) => Array.from(Buffer.from(value))
 const hex = (byte: number) => byte.toString(16).padStart(2, "0")
 
-/** Base64 of the value in the midst of something else, which shifts its bits by 0, 2 or 4. */
+/** Base64 of a longer text that contains the value. The text before it shifts the bits of the value by 0, 2 or 4. */
 const base64 = (encoding: "base64" | "base64url", before: string) => (value: string) =>
   Buffer.from(`${before}${value}&more=1`).toString(encoding)
 

@@ -1,4 +1,4 @@
-/** The three HTTP clients, each of which can be made to trust an authority. */
+/** The three HTTP clients. Each can trust an additional certificate authority. */
 import { FetchHttpClient, type HttpClient } from "@effect/platform"
 import { NodeHttpClient } from "@effect/platform-node"
 import * as Undici from "@effect/platform-node/Undici"
@@ -25,7 +25,7 @@ export const fetched: Client = (ca) =>
       FetchHttpClient.Fetch,
       Effect.map(
         agent(ca),
-        // The typings of the DOM know no dispatcher.
+        // The DOM types have no dispatcher.
         (dispatcher): typeof fetch => (input, init) => fetch(input, { ...init, dispatcher } as RequestInit)
       )
     )

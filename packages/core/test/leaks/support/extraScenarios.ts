@@ -1,4 +1,4 @@
-/** What the emulator's scenarios leave out: endpoints that repeat what they were sent, and APIs that break. */
+/** Scenarios in addition to those of the emulator: endpoints that repeat the secret, and APIs that fail. */
 import { Fault, type FaultModel } from "@store-api/emulator"
 import { type Canary, encodings } from "./canary.js"
 
@@ -8,36 +8,36 @@ const always = { times: Infinity } as const
 const api = { on: "api", ...always } as const
 const json = (value: unknown) => ({ body: JSON.stringify(value) })
 
-/** Answers that repeat what they were sent, each without end, in whatever field of whatever dialect. */
-const repeating: Readonly<Record<string, (said: string) => FaultModel.Script>> = {
-  "RFC 6749": (said) =>
-    Fault.status(400, { ...json({ error: said, error_description: `unknown ${said}` }), ...always }),
-  "a gateway's code": (said) => Fault.status(401, { ...json({ ErrorCode: said, Error: `bad ${said}` }), ...always }),
-  "a gateway's fault": (said) =>
-    Fault.status(403, { ...json({ fault: { faultstring: said, detail: { errorcode: said } } }), ...always }),
-  "the suite's errors": (said) =>
-    Fault.status(404, { ...json({ errors: [{ errorCode: said, message: said }, { reason: said }] }), ...always }),
-  "a header and the body": (said) =>
+/** Responses that repeat a text in the fields of each error format, for every token request. */
+const repeating: Readonly<Record<string, (echo: string) => FaultModel.Script>> = {
+  "RFC 6749": (echo) =>
+    Fault.status(400, { ...json({ error: echo, error_description: `unknown ${echo}` }), ...always }),
+  "a gateway's code": (echo) => Fault.status(401, { ...json({ ErrorCode: echo, Error: `bad ${echo}` }), ...always }),
+  "a gateway's fault": (echo) =>
+    Fault.status(403, { ...json({ fault: { faultstring: echo, detail: { errorcode: echo } } }), ...always }),
+  "the suite's errors": (echo) =>
+    Fault.status(404, { ...json({ errors: [{ errorCode: echo, message: echo }, { reason: echo }] }), ...always }),
+  "a header and the body": (echo) =>
     Fault.status(405, {
-      headers: { "WWW-Authenticate": `Bearer realm="${said.replace(/\s/g, "")}"` },
-      body: said,
+      headers: { "WWW-Authenticate": `Bearer realm="${echo.replace(/\s/g, "")}"` },
+      body: echo,
       ...always
     }),
-  "the fields of a success": (said) =>
-    Fault.fields({ token_type: said, expires_in: said, scope: said, issued_at: said, [said]: said }, always),
-  "the body of a success": (said) => Fault.body(said, always),
-  "a location": (said) =>
-    Fault.redirect(302, { location: `http://127.0.0.1:9/?client_secret=${said.replace(/[^!-~]/g, "")}` }, always)
+  "the fields of a success": (echo) =>
+    Fault.fields({ token_type: echo, expires_in: echo, scope: echo, issued_at: echo, [echo]: echo }, always),
+  "the body of a success": (echo) => Fault.body(echo, always),
+  "a location": (echo) =>
+    Fault.redirect(302, { location: `http://127.0.0.1:9/?client_secret=${echo.replace(/[^!-~]/g, "")}` }, always)
 }
 
-/** Raw everywhere, in some encodings where they matter; `echoes.test.ts` has all of them. */
+/** Every response in plain text, and some of them in four encodings. `echoes.test.ts` tests all encodings. */
 const echoes = Object.fromEntries(
-  Object.entries(repeating).flatMap(([place, answer], index) =>
+  Object.entries(repeating).flatMap(([place, respond], index) =>
     ["raw", ...(index % 4 === 0 ? ["percent", "base64, shifted by 2", "hex, upper case", "JSON escapes"] : [])].map((
       encoding
     ): readonly [string, Script] => [
       `token/echo in ${place}, ${encoding}`,
-      ({ value }) => answer(encodings[encoding]?.(value) ?? value)
+      ({ value }) => respond(encodings[encoding]?.(value) ?? value)
     ])
   )
 )
@@ -47,9 +47,9 @@ const cut: Script = ({ value }) =>
     Fault.status(400, json({ error: "invalid_request", error_description: `bad value "${value.slice(0, length)}…"` }))
   )
 
-/** Faults that the emulator's scenarios show once, here without end: a slow machine may miss the first by a timeout. */
+/** Faults that scenarios of the emulator inject once. These repeat: a slow machine can time out before the first. */
 const persistent: Readonly<Record<string, Script>> = {
-  "token/always dead": () => Fault.fields({ expires_in: 0 }, always),
+  "token/always expired": () => Fault.fields({ expires_in: 0 }, always),
   "token/always too large": () => Fault.body(" ".repeat(100_000), always),
   "token/always refused": () => Fault.status(401, { ...json({ error: "invalid_client" }), ...always }),
   "token/always redirected": () => Fault.redirect(307, "elsewhere", always),
@@ -57,7 +57,7 @@ const persistent: Readonly<Record<string, Script>> = {
   "token/always self-signed": () => Fault.tls("SelfSigned", always)
 }
 
-/** Those that need an emulator with TLS. */
+/** The scenarios that need an emulator with TLS. */
 export const overTls: ReadonlyArray<string> = ["token/always self-signed"]
 
 export const extraScenarios: Readonly<Record<string, Script>> = {

@@ -1,6 +1,6 @@
 /**
- * What an application does with the library against an emulator, with everything that it gets to see on the way: results,
- * errors, services, responses.
+ * Uses the library against an emulator as an application does. Collects all results, errors, services and responses that
+ * the application receives.
  */
 import { HttpBody, HttpClient, HttpClientResponse } from "@effect/platform"
 import { AccessTokenProvider, AuthorizedHttpClient, ClientCredentials, StoreAuth, TokenEndpoint } from "@store-api/core"
@@ -14,7 +14,7 @@ import { capture } from "./telemetry.js"
 export interface Journey {
   readonly canaries: ReadonlyArray<Canary.Canary>
   readonly outputs: ReadonlyArray<Output>
-  /** `tag/reason` of each error that was met. */
+  /** `tag/reason` of each error that occurred. */
   readonly errors: ReadonlyArray<string>
   readonly apiStatuses: ReadonlyArray<number>
 }
@@ -53,15 +53,15 @@ export const take = (
     }
   })
 
-/** Tokens that the endpoint, or the other origin in its place, answers with by script. */
+/** Tokens in the scripted responses of the endpoint or of the other origin. */
 const scriptedTokens = (script: FaultModel.Script): ReadonlyArray<string> => {
   const answers = Arr.ensure(script).filter(({ on }) => on === "token").map((fault) =>
     fault._tag === "Answer" ? Buffer.from(fault.body).toString().replaceAll("\0", "") : JSON.stringify(fault)
   )
   const written = ["token-of-a-scenario", "t".repeat(64)].filter((token) =>
-    answers.some((said) => said.includes(token))
+    answers.some((answer) => answer.includes(token))
   )
-  return answers.some((said) => said.includes("Redirect")) ? [...written, "token-of-another-origin"] : written
+  return answers.some((answer) => answer.includes("Redirect")) ? [...written, "token-of-another-origin"] : written
 }
 
 const kindOf = (error: object): string =>
@@ -97,55 +97,55 @@ const travel = (
     yield* Effect.gen(function*() {
       const provider = yield* AccessTokenProvider.AccessTokenProvider
       const authorized = yield* AuthorizedHttpClient.AuthorizedHttpClient
-      const asks = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>) => tell(see, name, effect)
+      const observe = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>) => record(see, name, effect)
 
       see("the provider", provider)
       see("the client", authorized)
-      yield* asks("get", provider.get)
-      yield* asks("status", provider.status)
-      const response = yield* asks("a call", authorized.get("/orders"))
+      yield* observe("get", provider.get)
+      yield* observe("status", provider.status)
+      const response = yield* observe("a call", authorized.get("/orders"))
       if (Exit.isSuccess(response)) {
-        yield* asks("its body", response.value.json)
-        yield* asks("its body by a schema", HttpClientResponse.schemaBodyJson(Orders)(response.value))
+        yield* observe("its body", response.value.json)
+        yield* observe("its body by a schema", HttpClientResponse.schemaBodyJson(Orders)(response.value))
         see("the response, its body read", response.value)
       }
-      yield* asks(
+      yield* observe(
         "a call through layerHttpClient",
         Effect.flatMap(HttpClient.get("/orders"), ({ arrayBuffer }) => arrayBuffer).pipe(Effect.provide(plain))
       )
-      // A fault of the token endpoint changes nothing about these: the call before has met it.
+      // A fault of the token endpoint does not affect these calls: an earlier call has already met it.
       if (Arr.ensure(script).every(({ on }) => on === "api")) {
-        yield* asks(
+        yield* observe(
           "a call with filterStatusOk",
           Effect.flatMap(
             HttpClient.filterStatusOk(authorized).post("/orders", { body: HttpBody.unsafeJson({ id: 1 }) }),
             ({ text }) => text
           )
         )
-        yield* asks("a call elsewhere", authorized.get(`${emulator.elsewhere.url}/orders`))
-        yield* asks("a call elsewhere through layerHttpClient", HttpClient.get(emulator.elsewhere.url)).pipe(
+        yield* observe("a call elsewhere", authorized.get(`${emulator.elsewhere.url}/orders`))
+        yield* observe("a call elsewhere through layerHttpClient", HttpClient.get(emulator.elsewhere.url)).pipe(
           Effect.provide(plain)
         )
       }
-      yield* asks("refresh", provider.refresh)
-      const current = yield* asks("current", provider.current)
+      yield* observe("refresh", provider.refresh)
+      const current = yield* observe("current", provider.current)
       if (Exit.isSuccess(current) && current.value._tag === "Some") yield* provider.invalidate(current.value.value)
-      yield* asks("get after a rejection", provider.get)
-      yield* asks("status at the end", provider.status)
+      yield* observe("get after a rejection", provider.get)
+      yield* observe("status at the end", provider.status)
 
-      // The source by itself: the provider makes its errors anew.
+      // Without the provider, which creates new errors.
       const source = yield* TokenEndpoint.make({ authUrl: url, credentials, ...endpoint })
       yield* emulator.clearFaults
       yield* emulator.fail(script)
       see("the source", source)
-      yield* asks("acquire", source.acquire(Option.none()))
+      yield* observe("acquire", source.acquire(Option.none()))
     }).pipe(Effect.provide(context))
   }).pipe(Effect.scoped)
 
 const Orders = Schema.Struct({ orders: Schema.Array(Schema.Number) })
 
-/** Prints the outcome in every way that an application has, from within Effect. */
-const tell = <A, E, R>(see: See, name: string, effect: Effect.Effect<A, E, R>) =>
+/** Runs the effect, logs its result and records its exit and values. */
+const record = <A, E, R>(see: See, name: string, effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     const exit = yield* effect.pipe(
       Effect.timeout("1 second"),
@@ -153,10 +153,10 @@ const tell = <A, E, R>(see: See, name: string, effect: Effect.Effect<A, E, R>) =
       Effect.withSpan(`the application's ${name}`),
       Effect.exit
     )
-    const held = Exit.isSuccess(exit) ? [exit.value] : failuresOf(exit.cause)
-    yield* Effect.log(name, ...held).pipe(Effect.annotateLogs({ exit }), Effect.withLogSpan(name))
+    const values = Exit.isSuccess(exit) ? [exit.value] : failuresOf(exit.cause)
+    yield* Effect.log(name, ...values).pipe(Effect.annotateLogs({ exit }), Effect.withLogSpan(name))
     see(name, exit)
-    for (const value of held) see(`${name}, what it holds`, value)
+    for (const value of values) see(`value of ${name}`, value)
     return exit
   })
 

@@ -1,4 +1,4 @@
-/** Every way in which a value may be printed, and end up before somebody's eyes. */
+/** Every way in which a program can print a value. */
 import { format, inspect } from "node:util"
 import { Cause, Either, Exit, Inspectable, Option, Runtime } from "effect"
 
@@ -7,7 +7,7 @@ export interface Output {
   readonly text: string
 }
 
-/** As deep as it goes, and of long values far more than a canary: an answer of megabytes is not printed whole. */
+/** Prints all levels, and of long values far more than the length of a canary, but not megabytes. */
 const whole = { depth: Infinity, maxArrayLength: 2000, maxStringLength: 20_000 } as const
 
 const fiberFailure = (value: unknown) => Runtime.makeFiberFailure(Cause.fail(value))
@@ -42,7 +42,7 @@ export const renderings: Readonly<Record<string, (value: unknown) => string>> = 
     inspect(fiberFailure(value), { ...whole, customInspect: false, showHidden: true })
 }
 
-/** Together these show all that any rendering shows: `controls.test.ts` holds them to it. */
+/** Together these show everything that any rendering shows. `controls.test.ts` checks this. */
 const distinct = [
   "String",
   "JSON",
@@ -56,7 +56,7 @@ const distinct = [
   "FiberFailure, customInspect: false"
 ]
 
-/** Those that differ for an Exit from those of what it holds. */
+/** The renderings that differ between an Exit and its value. */
 const outer = ["String", "JSON", "inspect, showHidden", "toStringUnknown"]
 
 const renderBy = (names: ReadonlyArray<string>) => (name: string, value: unknown): ReadonlyArray<Output> =>
@@ -66,7 +66,7 @@ export const render = renderBy(Object.keys(renderings))
 export const renderDistinct = renderBy(distinct)
 export const renderOuter = renderBy(outer)
 
-/** A rendering that fails (a circle in JSON) says so: what it says is an output too. */
+/** The error of a rendering that fails (a cycle in JSON) is an output too. */
 const attempt = (print: (value: unknown) => string, value: unknown): string => {
   try {
     return print(value)

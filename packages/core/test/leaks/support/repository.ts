@@ -7,7 +7,7 @@ export const root = fileURLToPath(new URL("../../../../../", import.meta.url))
 
 export const read = (path: string): string => readFileSync(join(root, path), "utf8")
 
-/** The paths of the sources of a package, from the root. */
+/** The paths of the sources of a package, relative to the root. */
 export const sourcesOf = (name: string): ReadonlyArray<string> =>
   readdirSync(join(root, "packages", name, "src"), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))

@@ -1,7 +1,6 @@
 /**
- * Looks for canaries in a text, whatever encoding they are in. Decodes the text where that is possible (escapes, percent,
- * line breaks), and looks for the encoded canary where it is not (base64, hex, lists of bytes). A piece of 12 characters
- * is a finding.
+ * Finds canaries in a text in any encoding. Removes escapes, percent encoding and line breaks from the text. For base64,
+ * hex and lists of bytes, searches for the encoded canary. A piece of 12 characters is a finding.
  */
 import type { Canary } from "./canary.js"
 import type { Output } from "./renderings.js"
@@ -22,7 +21,7 @@ interface Needle {
   readonly encoding: string
   readonly form: Form
   readonly text: string
-  /** How many characters of the text in a row are a finding. */
+  /** The number of consecutive characters of the text that are a finding. */
   readonly length: number
 }
 
@@ -30,7 +29,7 @@ export const find = (text: string, canaries: ReadonlyArray<Canary>): ReadonlyArr
   const haystacks = haystacksOf(text)
   const needles = canaries.flatMap(needlesOf)
   const found = new Set(
-    forms.flatMap((form) => held(haystacks[form], needles.filter((needle) => needle.form === form)))
+    forms.flatMap((form) => foundIn(haystacks[form], needles.filter((needle) => needle.form === form)))
   )
   return needles.filter((needle) => found.has(needle)).map(({ canary, encoding }) => ({ canary, encoding }))
 }
@@ -69,7 +68,7 @@ const needlesOf = ({ name: canary, value }: Canary): ReadonlyArray<Needle> => {
   })
   return [
     needle("raw", "joined", value),
-    // A form decoder turns a plus into a space, and the haystack has no white space.
+    // Form decoding turns a plus into a space, and the haystack has no white space.
     ...(value.includes("+") ? [needle("form-decoded", "joined", value.replaceAll("+", ""))] : []),
     // Decoding percent escapes can change a value that was not escaped.
     ...[...new Set([value, percentDecoded(value)])].map((value) => needle("percent", "decoded", value)),
@@ -91,10 +90,10 @@ const base64Inner = (value: string, shift: number): string => {
 }
 
 /**
- * The needles of which the haystack holds a piece. Looks at four characters of the haystack at a time, in steps so short
- * that every piece of a needle contains four of them, and compares the neighbours only where a needle has the same four.
+ * The needles of which the haystack contains a piece. Samples four characters of the haystack at a time, in steps so
+ * short that every piece contains a sample. Compares the characters around a sample only if a needle contains it.
  */
-const held = (haystack: string, needles: ReadonlyArray<Needle>): ReadonlyArray<Needle> => {
+const foundIn = (haystack: string, needles: ReadonlyArray<Needle>): ReadonlyArray<Needle> => {
   const places = new Map<number, Array<readonly [needle: Needle, at: number]>>()
   for (const needle of needles) {
     for (let at = 0; at + sample <= needle.text.length; at++) {
@@ -132,7 +131,7 @@ const common = (left: string, atLeft: number, right: string, atRight: number): n
   return to - from
 }
 
-/** All outputs at once, each text once, since there is nothing to find; one by one only when there is. */
+/** Searches all outputs as one text, and each output separately only if that finds something. */
 export const leaksIn = (outputs: ReadonlyArray<Output>, canaries: ReadonlyArray<Canary>): ReadonlyArray<string> =>
   find([...new Set(outputs.map(({ text }) => text))].join("\n---\n"), canaries).length === 0
     ? []

@@ -1,4 +1,4 @@
-/** What leaves a program on its own: log lines of each of Effect's loggers, the console, spans and log records. */
+/** Captures the telemetry of a program: lines of each of Effect's loggers, the console, spans and log records. */
 import { format, inspect } from "node:util"
 import { NodeSdk } from "@effect/opentelemetry"
 import { InMemoryLogRecordExporter, SimpleLogRecordProcessor } from "@opentelemetry/sdk-logs"
@@ -7,14 +7,14 @@ import { type Console, Effect, type Exit, Layer, Logger, LogLevel, Tracer } from
 import type { Output } from "./renderings.js"
 
 /**
- * Effect's loggers that print differently, each with a way to see what it makes. The pretty ones write to the console
- * themselves. The default logger and the leveled one print what `stringLogger` makes.
+ * Effect's loggers with different formats. The pretty loggers write to the console. The default and leveled loggers print
+ * the output of `stringLogger`.
  */
-const loggers = (see: (name: string, made: unknown) => void): ReadonlyArray<Logger.Logger<unknown, void>> => [
-  Logger.map(Logger.stringLogger, (made) => see("string", made)),
-  Logger.map(Logger.logfmtLogger, (made) => see("logfmt", made)),
-  Logger.map(Logger.jsonLogger, (made) => see("json", made)),
-  Logger.map(Logger.structuredLogger, (made) => see("structured", made)),
+const loggers = (see: (name: string, line: unknown) => void): ReadonlyArray<Logger.Logger<unknown, void>> => [
+  Logger.map(Logger.stringLogger, (line) => see("string", line)),
+  Logger.map(Logger.logfmtLogger, (line) => see("logfmt", line)),
+  Logger.map(Logger.jsonLogger, (line) => see("json", line)),
+  Logger.map(Logger.structuredLogger, (line) => see("structured", line)),
   Logger.prettyLogger({ mode: "tty", colors: false }),
   Logger.prettyLogger({ mode: "browser", colors: false })
 ]
@@ -24,12 +24,12 @@ export interface Captured<A, E> {
   readonly outputs: ReadonlyArray<Output>
 }
 
-/** Runs a program with all of them, at the lowest log level. */
+/** Runs a program with all loggers and exporters, at the lowest log level. */
 export const capture = <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect<Captured<A, E>, never, R> =>
   Effect.gen(function*() {
     const outputs: Array<Output> = []
-    const see = (name: string, made: unknown) => {
-      outputs.push({ name: `logger ${name}`, text: typeof made === "string" ? made : inspect(made, { depth: 50 }) })
+    const see = (name: string, line: unknown) => {
+      outputs.push({ name: `logger ${name}`, text: typeof line === "string" ? line : inspect(line, { depth: 50 }) })
     }
     const spans = new InMemorySpanExporter()
     const records = new InMemoryLogRecordExporter()
@@ -44,7 +44,7 @@ export const capture = <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect
     )
     const exit = yield* Effect.exit(withoutContext(program)).pipe(
       Effect.tap(() =>
-        // A shutdown empties the exporters, so they are read before it.
+        // Shutdown empties the exporters, so they are read before it.
         Effect.sync(() => {
           for (const { attributes, events, links, name, resource, status } of spans.getFinishedSpans()) {
             const span = { name, attributes, events, status, links, resource: resource.attributes }
@@ -65,7 +65,7 @@ export const capture = <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect
     return { exit, outputs }
   })
 
-/** Keeps the tracer from entering an OpenTelemetry context at every step, which costs more than the program. */
+/** Prevents the tracer from entering an OpenTelemetry context at every step, which takes longer than the program. */
 const withoutContext = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.tracerWith((tracer) =>
     Effect.withTracer(

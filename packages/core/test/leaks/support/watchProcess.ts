@@ -1,10 +1,10 @@
-/** What a process says beside Effect: its console and its warnings. */
+/** Captures the console and the warnings of the process. */
 import { format, inspect } from "node:util"
 import type { Output } from "./renderings.js"
 
 const methods = ["log", "info", "warn", "error", "debug", "trace"] as const
 
-/** Takes over until it is stopped by what it returns. */
+/** Captures until the returned function is called. */
 export const watchProcess = (see: (output: Output) => void): () => void => {
   const original = { ...console }
   for (const method of methods) {

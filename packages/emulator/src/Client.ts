@@ -1,16 +1,16 @@
 /**
- * The clients that the emulator knows.
+ * The OAuth clients of an emulator.
  *
  * @since 0.1.0
  */
 import * as Redacted from "effect/Redacted"
 
 /**
- * A client that may have tokens. Two entries with one id and different secrets are both accepted, as while a secret is
- * being rotated.
+ * A client to which the emulator issues tokens. Two entries may have the same id and different secrets, as during a
+ * rotation; the emulator accepts both secrets.
  *
- * Id and secret travel raw in a form body (the specification, "Endpoints"): one that does not fit there is an
- * `EmulatorError`, `InvalidOption`.
+ * A form body holds id and secret without encoding (the specification, "Endpoints"). With an id or a secret that does not
+ * fit there, the emulator fails to start with `EmulatorError` (`InvalidOption`).
  *
  * @see Emulator.layer
  *
@@ -18,19 +18,19 @@ import * as Redacted from "effect/Redacted"
  * @category models
  */
 export interface Client {
-  /** The id: printable ASCII, without `&`. */
+  /** Printable ASCII without `&`. */
   readonly clientId: string
-  /** The secret: printable ASCII, without `&`. */
+  /** Printable ASCII without `&`. */
   readonly clientSecret: Redacted.Redacted
-  /** `application_name` of its tokens; default: the client's id. */
+  /** The `application_name` in token responses. Default: the client id. */
   readonly applicationName?: string | undefined
-  /** `developer.email` of its tokens; default `developer@example.invalid`. */
+  /** The `developer.email` in token responses. Default: `developer@example.invalid`. */
   readonly developerEmail?: string | undefined
 }
 
 /**
- * The invented client that an emulator knows when it is told of no other. Its secret holds the characters that a
- * form encoder would change, so that a client which encodes is refused at once.
+ * The invented client of an emulator without the option `clients`. Its secret holds characters that a form encoder
+ * changes, so that the emulator refuses a client that encodes its credentials.
  *
  * @example
  * ```ts

@@ -1,6 +1,6 @@
 /**
- * A server that keeps the specification of the access-token service to the letter, and a protected API that wants its
- * tokens. Loopback only: for development without credentials, and for tests.
+ * A server that implements the specification of the access-token service, and a protected API that requires its tokens.
+ * It listens on loopback only, for tests and for development without credentials.
  *
  * @since 0.1.0
  */
@@ -15,7 +15,7 @@ import type { Options } from "./EmulatorOptions.js"
 import type * as Fault from "./Fault.js"
 import * as app from "./internal/app.js"
 import * as faultQueue from "./internal/faultQueue.js"
-import type { Observing } from "./internal/observer.js"
+import type { ObserverService } from "./internal/observer.js"
 import * as requestLog from "./internal/requestLog.js"
 import { listen } from "./internal/server.js"
 import * as settings from "./internal/settings.js"
@@ -26,7 +26,7 @@ import type { RecordedRequest } from "./RecordedRequest.js"
 
 export {
   /**
-   * The invented client that is known by default.
+   * The invented client that an emulator has by default.
    *
    * @since 0.1.0
    * @category constants
@@ -35,7 +35,7 @@ export {
 } from "./Client.js"
 export type {
   /**
-   * How an emulator is set up.
+   * The options of an emulator.
    *
    * @since 0.1.0
    * @category models
@@ -44,7 +44,7 @@ export type {
 } from "./EmulatorOptions.js"
 
 /**
- * A running emulator, seen from a test. Nothing of it fails.
+ * A running emulator. Its effects do not fail.
  *
  * @see Emulator
  *
@@ -52,35 +52,35 @@ export type {
  * @category models
  */
 export interface Service {
-  /** Base of both the token endpoint (`{url}/v1/oauth/accesstoken`) and the API; no slash at its end. */
+  /** The base URL of the token endpoint (`{url}/v1/oauth/accesstoken`) and of the API, without a trailing slash. */
   readonly url: string
-  /** All tokens issued so far, in order, dead ones included. */
+  /** The issued tokens in order. Those that expired more than an hour ago may be missing. */
   readonly tokens: Effect.Effect<ReadonlyArray<IssuedToken>>
-  /** Revokes one token, or all; answers how many live ones it has ended. */
+  /** Revokes one token, or all tokens. Returns how many of them were valid. */
   readonly revoke: (token?: Redacted.Redacted | string) => Effect.Effect<number>
-  /** All requests so far, in the order of arrival, also those without an answer yet. */
+  /** The requests in order of arrival, including those without a response. */
   readonly requests: Effect.Effect<ReadonlyArray<RecordedRequest>>
-  /** Forgets the requests so far. */
+  /** Deletes the recorded requests. */
   readonly clearRequests: Effect.Effect<void>
-  /** Appends steps to the script of faults. A step that cannot be sent (status 99, TLS without `tls`) is a defect. */
+  /** Appends steps to the script of faults. Dies if a step cannot be performed, such as status 99 or TLS without `tls`. */
   readonly fail: (script: Fault.Script) => Effect.Effect<void>
-  /** The steps not used up yet; `times` says how many requests are left to each. */
+  /** The remaining steps. `times` is the number of requests to which each still applies. */
   readonly pendingFaults: Effect.Effect<ReadonlyArray<Fault.Fault>>
-  /** Drops the steps not used up yet; a request that is being delayed or left hanging stays so. */
+  /** Deletes the remaining steps. Does not affect a request that is already delayed or hanging. */
   readonly clearFaults: Effect.Effect<void>
-  /** How many sockets are open now. */
+  /** The number of open sockets. */
   readonly connections: Effect.Effect<number>
   /**
-   * A second origin on this machine, over http, to which redirects can point. It answers everybody with a token; no
-   * request that carries a credential should ever get there.
+   * Another origin on this machine, over http, to which redirects can point. It responds to every request with a token.
+   * A correct client sends it no request with credentials.
    */
   readonly elsewhere: {
-    /** Its base; no slash at its end. */
+    /** Its base URL, without a trailing slash. */
     readonly url: string
-    /** All requests that got there, in the order of arrival. */
+    /** Its requests in order of arrival. */
     readonly requests: Effect.Effect<ReadonlyArray<RecordedRequest>>
   }
-  /** The certificate, as PEM, by which clients trust an emulator with `tls`; none without. */
+  /** The certificate of the authority, as PEM. Clients that trust it accept an emulator with `tls`. None without `tls`. */
   readonly ca: Option.Option<string>
 }
 
@@ -95,7 +95,7 @@ export interface Service {
  * const program = Effect.gen(function*() {
  *   const emulator = yield* Emulator.Emulator
  *   yield* emulator.fail(Fault.status(503))
- *   // … ask `emulator.url` for a token …
+ *   // … request a token from `emulator.url` …
  *   return yield* emulator.requests
  * }).pipe(Effect.provide(Emulator.layer({ tokenLife: "2 seconds" })))
  * ```
@@ -106,8 +106,8 @@ export interface Service {
 export class Emulator extends Context.Tag("@store-api/emulator/Emulator")<Emulator, Service>() {}
 
 /**
- * Sees each request end. Read once, when an emulator starts. A process that runs for long keeps few requests and prints or
- * counts them here.
+ * Says how many requests an emulator records, and runs an effect when a request ends. The emulator reads it when it
+ * starts. A process that runs for days records few requests and prints or counts them here.
  *
  * @example
  * ```ts
@@ -123,14 +123,14 @@ export class Emulator extends Context.Tag("@store-api/emulator/Emulator")<Emulat
  * @category references
  */
 export class Observer extends Context.Reference<Observer>()("@store-api/emulator/Observer", {
-  defaultValue: (): Observing => ({ keep: Infinity, onEnd: () => Effect.void })
+  defaultValue: (): ObserverService => ({ keep: Infinity, onEnd: () => Effect.void })
 }) {}
 
 /**
- * Starts an emulator; closing the scope ends all its connections at once, hanging requests too.
+ * Starts an emulator. Closing the scope closes all its connections, including those of hanging requests.
  *
- * Time is told by the `Clock` it is started with, so that a test clock makes tokens expire and delays pass. Fails with
- * `EmulatorError` when an option or the port cannot be used.
+ * The emulator uses the `Clock` with which it is started, so that `TestClock.adjust` makes tokens expire and delays pass.
+ * Fails with `EmulatorError` if an option or the port cannot be used.
  *
  * @example
  * ```ts
@@ -174,7 +174,8 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
   })
 
 /**
- * An emulator for as long as the layer lives. Fails with `EmulatorError` when an option or the port cannot be used.
+ * Provides an emulator that stops when the scope of the layer closes. Fails with `EmulatorError` if an option or the port
+ * cannot be used.
  *
  * @example
  * ```ts

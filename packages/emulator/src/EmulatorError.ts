@@ -1,16 +1,16 @@
 /**
- * Why an emulator cannot start.
+ * The error of an emulator that cannot start.
  *
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 
 /**
- * The emulator cannot start. `message` is one sentence that begins with the option and says what to do.
+ * The emulator cannot start. The `message` is one sentence that begins with the option and says what to do.
  *
- * - `PortInUse`: something else listens on the port.
- * - `CannotListen`: the system refuses the port, the address or a file for the certificate.
- * - `InvalidOption`: an option cannot be used, such as a host that is not loopback.
+ * - `PortInUse`: another program listens on the port.
+ * - `CannotListen`: the system does not allow the port, the address or a file for the certificate.
+ * - `InvalidOption`: the value of an option cannot be used, such as a host that is not loopback.
  *
  * @example
  * ```ts
@@ -28,11 +28,11 @@ import * as Schema from "effect/Schema"
 export class EmulatorError extends Schema.TaggedError<EmulatorError>("@store-api/emulator/EmulatorError")(
   "EmulatorError",
   {
-    /** Which of the three it is. */
+    /** The kind of problem. */
     reason: Schema.Literal("PortInUse", "CannotListen", "InvalidOption"),
-    /** The name of the option: `port`, `clients[0].clientId`. A command has its flag or its variable here: `--port`. */
+    /** The option, such as `port` or `clients[0].clientId`. From a command, the flag or the variable, such as `--port`. */
     option: Schema.String,
-    /** What is wrong with it, as the end of a sentence: "must be a whole number". Never a secret. */
+    /** The predicate of the sentence, such as "must be a whole number". It holds no secret. */
     problem: Schema.String
   }
 ) {

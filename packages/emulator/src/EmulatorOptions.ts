@@ -1,5 +1,5 @@
 /**
- * What an emulator can be told when it starts.
+ * The options of an emulator.
  *
  * @since 0.1.0
  */
@@ -7,7 +7,8 @@ import type * as Duration from "effect/Duration"
 import type { Client } from "./Client.js"
 
 /**
- * How an emulator is set up. Everything has a default; what cannot be used is an `EmulatorError`, `InvalidOption`.
+ * The options of an emulator. With a value that cannot be used, the emulator fails to start with `EmulatorError`
+ * (`InvalidOption`).
  *
  * @see Emulator.layer
  *
@@ -15,39 +16,42 @@ import type { Client } from "./Client.js"
  * @category models
  */
 export interface Options {
-  /** Who may have tokens; default: `demoClient` alone. */
+  /** The clients that get tokens. Default: `demoClient` alone. */
   readonly clients?: ReadonlyArray<Client> | undefined
-  /** The TCP port; default 0, which takes a free one. */
+  /** The TCP port. 0 chooses a free one. Default: 0. */
   readonly port?: number | undefined
-  /** The address to listen on, `"127.0.0.1"` (default) or `"::1"`: nothing beyond this machine can be asked for. */
+  /** The address to listen on: `"127.0.0.1"` or `"::1"`. Other machines cannot connect. Default: `"127.0.0.1"`. */
   readonly host?: string | undefined
-  /** A path in front of all others, such as `"/store"`; default none. */
+  /** A prefix of all paths, such as `"/store"`. Default: none. */
   readonly basePath?: string | undefined
-  /** How long a token is good, from above 0 to 60 minutes, which is the default. `expires_in` is its whole seconds. */
+  /**
+   * The lifetime of a token, more than zero and at most 60 minutes. `expires_in` is the number of whole seconds. Default:
+   * 60 minutes.
+   */
   readonly tokenLife?: Duration.DurationInput | undefined
   /**
-   * Whether a client that asks again gets the token it has, with what is left of its life, until that dies or is
-   * revoked; default false: a new token each time.
+   * Whether a client receives its last token again, with its remaining lifetime, until that token is expired or revoked.
+   * Default: false, so that each response holds a new token.
    */
   readonly repeatToken?: boolean | undefined
   /**
    * Whether the token endpoint accepts the fields in any order, and a `Content-Type` in any case and with parameters such
-   * as a charset; default false.
+   * as a charset. Default: false.
    */
   readonly lenient?: boolean | undefined
   /**
-   * The header in which the API expects the token, and what stands before the token in it; default `Authorization` and
+   * The header in which the API expects the token, and the text before the token. Default: `Authorization` and
    * `"Bearer "`.
    */
   readonly header?: {
     /** The name of the header, in any case. */
     readonly name: string
-    /** Printable ASCII, with its blank if there is to be one; default `"Bearer "`. The API accepts it in any case. */
+    /** Printable ASCII, including a trailing space. The API accepts it in any case. Default: `"Bearer "`. */
     readonly prefix?: string | undefined
   } | undefined
   /**
-   * Whether to speak https, with a certificate for `localhost`, `127.0.0.1` and `::1` that was made for this run; default
-   * false. Clients trust it by `Emulator.ca`.
+   * Whether to serve https, with a certificate for `localhost`, `127.0.0.1` and `::1` that is created for this run.
+   * Clients trust it with `ca` of the running emulator. Default: false.
    */
   readonly tls?: boolean | undefined
 }

@@ -1,25 +1,25 @@
 /**
- * Things that go wrong on demand: the steps of a script for `Emulator.fail`.
+ * Faults on demand: the steps of a script for `fail` of the running emulator.
  *
- * A step waits until a request comes to the place it is meant for (`on`), and is used up by it, or by as many as
- * `times` says. Steps for one place are taken in order. When none is left, the emulator answers as it should.
+ * A step applies to the next `times` requests to the token endpoint or to the API, as `on` says. Steps with the same `on`
+ * apply in order. A request for which no step is left receives the normal response.
  *
  * @since 0.1.0
  */
 import * as Data from "effect/Data"
 import * as Duration from "effect/Duration"
 import type * as Model from "./FaultModel.js"
-import * as rawAnswers from "./internal/rawAnswers.js"
+import * as rawResponses from "./internal/rawResponses.js"
 
-/** Documented where they are defined. */
+/** Documented in `FaultModel`. */
 export type { AnswerOptions, Ending, Fault, Headers, Moment, Options } from "./FaultModel.js"
-/** Documented where they are defined. */
+/** Documented in `FaultModel`. */
 export type { RedirectTarget, Script, StatusOptions, Target, TlsFlaw } from "./FaultModel.js"
 
 const cases = Data.taggedEnum<Model.Fault>()
 
 /**
- * Tests whether a step is of one case.
+ * Returns a predicate for the steps of one case.
  *
  * @example
  * ```ts
@@ -37,13 +37,13 @@ const cases = Data.taggedEnum<Model.Fault>()
 export const is = cases.$is
 
 /**
- * Takes a function for each case of a step and calls the one that fits.
+ * Takes a function for each case, and calls the one for the case of the step.
  *
  * @example
  * ```ts
  * import { Fault } from "@store-api/emulator"
  *
- * const meetsConnection = Fault.match({
+ * const isOnConnection = Fault.match({
  *   Answer: () => false, Delay: () => false, Hang: () => false, Amend: () => false, Gzip: () => false,
  *   Continue: () => false, Revoke: () => false, Echo: () => false, RetryDate: () => false, Drip: () => false,
  *   Flood: () => false, Redirect: () => false, Raw: () => false, Stale: () => false, Connection: () => true, Tls: () => true
@@ -55,7 +55,7 @@ export const is = cases.$is
  */
 export const match = cases.$match
 
-const place = (options: Model.Options | undefined) => ({ on: options?.on ?? "token", times: options?.times ?? 1 })
+const onRequest = (options: Model.Options | undefined) => ({ on: options?.on ?? "token", times: options?.times ?? 1 })
 
 const onConnection = (times = 1) => ({ on: "connection" as const, times })
 
@@ -63,8 +63,8 @@ const bytes = (body: string | Uint8Array | undefined): Uint8Array =>
   typeof body === "string" ? new TextEncoder().encode(body) : body ?? new Uint8Array()
 
 /**
- * Answers with a status, and with a body if there is one: text or bytes, by default none. The status is a whole number from
- * 200 to 999; another one is a defect of `Emulator.fail`.
+ * Responds with a status, and optionally headers and a body. The status is a whole number from 200 to 999; with another
+ * one, `fail` dies.
  *
  * @example
  * ```ts
@@ -86,12 +86,12 @@ const bytes = (body: string | Uint8Array | undefined): Uint8Array =>
 export const status = (
   status: number,
   options?: Model.AnswerOptions & {
-    /** Text, or bytes; default none. */
+    /** Text or bytes. Default: none. */
     readonly body?: string | Uint8Array | undefined
   }
 ): Model.Fault =>
   cases.Answer({
-    ...place(options),
+    ...onRequest(options),
     delay: Duration.decode(options?.delay ?? 0),
     status,
     headers: options?.headers ?? {},
@@ -99,7 +99,7 @@ export const status = (
   })
 
 /**
- * Answers 200 with exactly this body: an answer that is no token, or a broken one.
+ * Responds with status 200 and exactly this body, such as a broken token response.
  *
  * @example
  * ```ts
@@ -115,7 +115,7 @@ export const body = (body: string | Uint8Array, options?: Model.AnswerOptions): 
   status(200, { ...options, body })
 
 /**
- * Answers as the emulator should, but only after a while, by the clock of the layer.
+ * Sends the normal response after a delay, by the emulator's clock.
  *
  * @example
  * ```ts
@@ -128,10 +128,10 @@ export const body = (body: string | Uint8Array, options?: Model.AnswerOptions): 
  * @category constructors
  */
 export const delay = (delay: Duration.DurationInput, options?: Model.Options): Model.Fault =>
-  cases.Delay({ ...place(options), delay: Duration.decode(delay) })
+  cases.Delay({ ...onRequest(options), delay: Duration.decode(delay) })
 
 /**
- * Never answers. The request ends when the client goes away or the emulator stops.
+ * Never responds. The request ends when the client disconnects or the emulator stops.
  *
  * @example
  * ```ts
@@ -143,10 +143,11 @@ export const delay = (delay: Duration.DurationInput, options?: Model.Options): M
  * @since 0.1.0
  * @category constructors
  */
-export const hang = (options?: Model.Options): Model.Fault => cases.Hang(place(options))
+export const hang = (options?: Model.Options): Model.Fault => cases.Hang(onRequest(options))
 
 /**
- * The emulator's own answer with some fields changed, or left out where `undefined`; an answer other than 200 stays as it is.
+ * Changes fields of the normal response, and leaves out those that are `undefined`. A response with a status other than
+ * 200 is not changed.
  *
  * @example
  * ```ts
@@ -161,13 +162,14 @@ export const hang = (options?: Model.Options): Model.Fault => cases.Hang(place(o
 export const fields = (
   fields: Readonly<Record<string, unknown>>,
   options?: Model.Options & {
-    /** Headers that are added, or take the place of its own; default none. */
+    /** Headers to add or to replace. Default: none. */
     readonly headers?: Model.Headers | undefined
   }
-): Model.Fault => cases.Amend({ ...place(options), fields, headers: options?.headers ?? {} })
+): Model.Fault => cases.Amend({ ...onRequest(options), fields, headers: options?.headers ?? {} })
 
 /**
- * The emulator's own answer, compressed by gzip though nobody asked; an answer other than 200 stays as it is.
+ * Compresses the normal response with gzip, whether or not the request accepts it. A response with a status other than 200
+ * is not changed.
  *
  * @example
  * ```ts
@@ -179,10 +181,10 @@ export const fields = (
  * @since 0.1.0
  * @category constructors
  */
-export const gzip = (options?: Model.Options): Model.Fault => cases.Gzip(place(options))
+export const gzip = (options?: Model.Options): Model.Fault => cases.Gzip(onRequest(options))
 
 /**
- * A 100 Continue that nobody asked for (RFC 9110 §15.2.1), and behind it the emulator's own answer.
+ * Sends a 100 Continue that the client did not request (RFC 9110 §15.2.1), and then the normal response.
  *
  * @example
  * ```ts
@@ -194,11 +196,11 @@ export const gzip = (options?: Model.Options): Model.Fault => cases.Gzip(place(o
  * @since 0.1.0
  * @category constructors
  */
-export const unaskedContinue = (options?: Model.Options): Model.Fault => cases.Continue(place(options))
+export const unaskedContinue = (options?: Model.Options): Model.Fault => cases.Continue(onRequest(options))
 
 /**
- * The emulator's own answer, with all tokens revoked as the request arrives: a `401` for the one it carries, and for all
- * others that carry it.
+ * Revokes all existing tokens when the request arrives, and then sends the normal response: on the API, a 401 for this
+ * request and for all others with these tokens.
  *
  * @example
  * ```ts
@@ -210,27 +212,28 @@ export const unaskedContinue = (options?: Model.Options): Model.Fault => cases.C
  * @since 0.1.0
  * @category constructors
  */
-export const revoke = (options?: Model.Options): Model.Fault => cases.Revoke(place(options))
+export const revoke = (options?: Model.Options): Model.Fault => cases.Revoke(onRequest(options))
 
 /**
- * A refusal whose description repeats the body of the request, credentials and all. The status is a whole number from 200 to
- * 999.
+ * Responds with an error whose description repeats the body of the request, including the credentials. The status is a
+ * whole number from 200 to 999.
  *
  * @example
  * ```ts
  * import { Fault } from "@store-api/emulator"
  *
- * const indiscreet = Fault.echo(400)
+ * const echoed = Fault.echo(400)
  * ```
  *
  * @since 0.1.0
  * @category constructors
  */
-export const echo = (status: number, options?: Model.Options): Model.Fault => cases.Echo({ ...place(options), status })
+export const echo = (status: number, options?: Model.Options): Model.Fault =>
+  cases.Echo({ ...onRequest(options), status })
 
 /**
- * An answer without a body whose `Retry-After` is the date that is so far away (RFC 9110 §10.2.3), in whole seconds. The
- * status is a whole number from 200 to 999.
+ * Responds without a body and with a date in `Retry-After` (RFC 9110 §10.2.3): the time of the response plus `wait`, in
+ * whole seconds. The status is a whole number from 200 to 999.
  *
  * @example
  * ```ts
@@ -243,10 +246,11 @@ export const echo = (status: number, options?: Model.Options): Model.Fault => ca
  * @category constructors
  */
 export const retryDate = (status: number, wait: Duration.DurationInput, options?: Model.Options): Model.Fault =>
-  cases.RetryDate({ ...place(options), status, wait: Duration.decode(wait) })
+  cases.RetryDate({ ...onRequest(options), status, wait: Duration.decode(wait) })
 
 /**
- * Headers at once, and then a blank each time so much has passed, more than zero, for ever. Default 50 milliseconds.
+ * Sends the headers at once and then one space per interval, without end. The interval is more than zero; default: 50
+ * milliseconds.
  *
  * @example
  * ```ts
@@ -259,10 +263,10 @@ export const retryDate = (status: number, wait: Duration.DurationInput, options?
  * @category constructors
  */
 export const drip = (every: Duration.DurationInput = 50, options?: Model.StatusOptions): Model.Fault =>
-  cases.Drip({ ...place(options), status: options?.status ?? 200, every: Duration.decode(every) })
+  cases.Drip({ ...onRequest(options), status: options?.status ?? 200, every: Duration.decode(every) })
 
 /**
- * A body of so many bytes, or an endless one (`Infinity`), as fast as the client reads it.
+ * Sends a body of this many bytes as fast as the client reads it; `Infinity` is a body without end.
  *
  * @example
  * ```ts
@@ -275,10 +279,11 @@ export const drip = (every: Duration.DurationInput = 50, options?: Model.StatusO
  * @category constructors
  */
 export const flood = (bytes: number, options?: Model.StatusOptions): Model.Fault =>
-  cases.Flood({ ...place(options), status: options?.status ?? 200, bytes })
+  cases.Flood({ ...onRequest(options), status: options?.status ?? 200, bytes })
 
 /**
- * A decompression bomb: so many megabytes of zeros, sent as the thousandth part of them. Default 100.
+ * Sends a decompression bomb: this many megabytes of zeros, compressed with gzip to a thousandth of their size. Default:
+ * 100.
  *
  * @example
  * ```ts
@@ -294,11 +299,11 @@ export const bomb = (megabytes = 100, options?: Model.StatusOptions): Model.Faul
   status(options?.status ?? 200, {
     ...options,
     headers: { "Content-Encoding": "gzip" },
-    body: rawAnswers.bomb(megabytes)
+    body: rawResponses.bomb(megabytes)
   })
 
 /**
- * A redirect (RFC 9110 §15.4); the status is a whole number from 300 to 399.
+ * Responds with a redirect (RFC 9110 §15.4). The status is a whole number from 300 to 399.
  *
  * @example
  * ```ts
@@ -311,11 +316,11 @@ export const bomb = (megabytes = 100, options?: Model.StatusOptions): Model.Faul
  * @category constructors
  */
 export const redirect = (status: number, to: Model.RedirectTarget, options?: Model.Options): Model.Fault =>
-  cases.Redirect({ ...place(options), status, to })
+  cases.Redirect({ ...onRequest(options), status, to })
 
 /**
- * Exactly these bytes on the socket, and then its end, by default `"Close"`. Answers that no HTTP server would make are made
- * of these.
+ * Writes exactly these bytes to the socket, such as an invalid HTTP response, and then ends the connection, by default with
+ * `"Close"`.
  *
  * @example
  * ```ts
@@ -328,20 +333,20 @@ export const redirect = (status: number, to: Model.RedirectTarget, options?: Mod
  * @category constructors
  */
 export const raw = (
-  answer: string | Uint8Array,
+  response: string | Uint8Array,
   ending: Model.Ending = "Close",
   options?: Model.Options
-): Model.Fault => cases.Raw({ ...place(options), bytes: bytes(answer), ending })
+): Model.Fault => cases.Raw({ ...onRequest(options), bytes: bytes(response), ending })
 
-/** A new connection is broken off before there is a request, so for that moment nothing can say what it is for. */
+/** On `"connection"` there is no request yet, so `on` cannot apply. */
 const breakOff = (ending: Model.Ending) => (moment: Model.Moment, options?: Model.Options): Model.Fault =>
   moment === "connection"
     ? cases.Connection({ ...onConnection(options?.times), bytes: bytes(""), ending })
-    : raw(rawAnswers.upTo[moment], ending, options)
+    : raw(rawResponses.sentBefore[moment], ending, options)
 
 /**
- * Resets the connection (RST) at this moment. On `"connection"` it meets the next connections that are opened, whatever
- * they are for, and `on` does not count; so do `close` and `silence`.
+ * Resets the connection (RST) at this moment. On `"connection"`, the step applies to the next connections that open, and
+ * `on` has no effect. The same holds for `close` and `silence`.
  *
  * @example
  * ```ts
@@ -356,7 +361,7 @@ const breakOff = (ending: Model.Ending) => (moment: Model.Moment, options?: Mode
 export const reset: (moment: Model.Moment, options?: Model.Options) => Model.Fault = breakOff("Reset")
 
 /**
- * Closes the connection in good order at this moment, too early.
+ * Closes the connection (FIN) at this moment, before the response is complete.
  *
  * @example
  * ```ts
@@ -371,13 +376,13 @@ export const reset: (moment: Model.Moment, options?: Model.Options) => Model.Fau
 export const close: (moment: Model.Moment, options?: Model.Options) => Model.Fault = breakOff("Close")
 
 /**
- * Sends nothing more from this moment on, and keeps the connection open.
+ * Sends nothing more after this moment, and keeps the connection open.
  *
  * @example
  * ```ts
  * import { Fault } from "@store-api/emulator"
  *
- * const mute = Fault.silence("connection")
+ * const silent = Fault.silence("connection")
  * ```
  *
  * @since 0.1.0
@@ -386,7 +391,8 @@ export const close: (moment: Model.Moment, options?: Model.Options) => Model.Fau
 export const silence: (moment: Model.Moment, options?: Model.Options) => Model.Fault = breakOff("Silence")
 
 /**
- * A chunked body whose chunk has no size (RFC 9112 §7.1). Behind it stands a token, for clients that look away.
+ * Sends a chunked body whose chunk has no size (RFC 9112 §7.1). A token follows it, which a client that ignores the error
+ * would accept.
  *
  * @example
  * ```ts
@@ -398,10 +404,10 @@ export const silence: (moment: Model.Moment, options?: Model.Options) => Model.F
  * @since 0.1.0
  * @category constructors
  */
-export const badChunks = (options?: Model.Options): Model.Fault => raw(rawAnswers.badChunks, "Close", options)
+export const badChunks = (options?: Model.Options): Model.Fault => raw(rawResponses.badChunks, "Close", options)
 
 /**
- * Two values of `Content-Length` that contradict each other (RFC 9110 §8.6), and a token behind them.
+ * Sends two different values of `Content-Length` (RFC 9110 §8.6), followed by a token.
  *
  * @example
  * ```ts
@@ -414,10 +420,10 @@ export const badChunks = (options?: Model.Options): Model.Fault => raw(rawAnswer
  * @category constructors
  */
 export const contradictingLengths = (options?: Model.Options): Model.Fault =>
-  raw(rawAnswers.contradictingLengths, "Close", options)
+  raw(rawResponses.contradictingLengths, "Close", options)
 
 /**
- * The greeting of another protocol, that of a mail server, in place of an answer.
+ * Sends the greeting of a mail server instead of an HTTP response.
  *
  * @example
  * ```ts
@@ -429,10 +435,10 @@ export const contradictingLengths = (options?: Model.Options): Model.Fault =>
  * @since 0.1.0
  * @category constructors
  */
-export const notHttp = (options?: Model.Options): Model.Fault => raw(rawAnswers.notHttp, "Close", options)
+export const notHttp = (options?: Model.Options): Model.Fault => raw(rawResponses.notHttp, "Close", options)
 
 /**
- * Headers of a megabyte, and a token behind them.
+ * Sends a megabyte of headers, followed by a token.
  *
  * @example
  * ```ts
@@ -444,11 +450,11 @@ export const notHttp = (options?: Model.Options): Model.Fault => raw(rawAnswers.
  * @since 0.1.0
  * @category constructors
  */
-export const hugeHeaders = (options?: Model.Options): Model.Fault => raw(rawAnswers.hugeHeaders, "Close", options)
+export const hugeHeaders = (options?: Model.Options): Model.Fault => raw(rawResponses.hugeHeaders, "Close", options)
 
 /**
- * A pooled connection that died: the next request on a connection that had one before is reset as it arrives. Requests
- * on new connections pass it by.
+ * Resets the connection when a request arrives on one that had an earlier request, as a server does with an idle pooled
+ * connection. The step does not apply to the first request on a connection.
  *
  * @example
  * ```ts
@@ -460,10 +466,10 @@ export const hugeHeaders = (options?: Model.Options): Model.Fault => raw(rawAnsw
  * @since 0.1.0
  * @category constructors
  */
-export const stale = (options?: Model.Options): Model.Fault => cases.Stale(place(options))
+export const stale = (options?: Model.Options): Model.Fault => cases.Stale(onRequest(options))
 
 /**
- * The next connection meets a TLS server with this flaw. For an emulator with `tls`; with another, `Emulator.fail` dies.
+ * Passes the next connection to a TLS server with this flaw. Needs an emulator with `tls`; without it, `fail` dies.
  *
  * @example
  * ```ts
@@ -479,7 +485,7 @@ export const tls = (flaw: Model.TlsFlaw, options?: Pick<Model.Options, "times">)
   cases.Tls({ ...onConnection(options?.times), flaw })
 
 /**
- * The next connection is sent the beginning of a TLS handshake, and nothing more.
+ * Sends the first bytes of a TLS handshake on the next connection, and nothing more.
  *
  * @example
  * ```ts
@@ -492,4 +498,4 @@ export const tls = (flaw: Model.TlsFlaw, options?: Pick<Model.Options, "times">)
  * @category constructors
  */
 export const unfinishedHandshake = (options?: Pick<Model.Options, "times">): Model.Fault =>
-  cases.Connection({ ...onConnection(options?.times), bytes: rawAnswers.halfServerHello, ending: "Silence" })
+  cases.Connection({ ...onConnection(options?.times), bytes: rawResponses.halfServerHello, ending: "Silence" })

@@ -1,5 +1,5 @@
 /**
- * What a step of a script of faults is.
+ * The steps of a script of faults.
  *
  * @since 0.1.0
  */
@@ -7,7 +7,7 @@ import type * as Data from "effect/Data"
 import type * as Duration from "effect/Duration"
 
 /**
- * Where a step waits for its request: the token endpoint or the protected API.
+ * The requests to which a step applies: those to the token endpoint or those to the protected API.
  *
  * @see Fault.status
  *
@@ -17,7 +17,8 @@ import type * as Duration from "effect/Duration"
 export type Target = "token" | "api"
 
 /**
- * What becomes of a connection after the bytes that were sent on it. A reset over TLS is a close without notice.
+ * What happens to a connection after the bytes of a step: it is closed, reset (RST), or stays open without more bytes.
+ * Over TLS, a reset is a close without `close_notify`.
  *
  * @see Fault.raw
  *
@@ -27,8 +28,8 @@ export type Target = "token" | "api"
 export type Ending = "Close" | "Reset" | "Silence"
 
 /**
- * How far the emulator gets before it breaks off: nothing but the connection, the request read and nothing answered, the
- * middle of the headers, the middle of the body.
+ * The moment at which the emulator breaks off: when the connection opens, after the request and before the response, in
+ * the middle of the headers, or in the middle of the body.
  *
  * @see Fault.reset, Fault.close, Fault.silence
  *
@@ -38,8 +39,8 @@ export type Ending = "Close" | "Reset" | "Silence"
 export type Moment = "connection" | "answer" | "headers" | "body"
 
 /**
- * Where a redirect points: the second origin (`Emulator.elsewhere`), another path here, the same URL again, or exactly
- * what `location` says; without one there is no `Location` header.
+ * The target of a redirect: the other origin (`elsewhere` of the running emulator), another path of the same origin, the
+ * same URL again, or exactly the given `location`.
  *
  * @see Fault.redirect
  *
@@ -47,12 +48,12 @@ export type Moment = "connection" | "answer" | "headers" | "body"
  * @category models
  */
 export type RedirectTarget = "elsewhere" | "itself" | "loop" | {
-  /** Sent as it is, as the value of `Location`; default: no such header. */
+  /** The exact value of `Location`. Default: the response has no such header. */
   readonly location?: string | undefined
 }
 
 /**
- * What is wrong with a TLS server: its certificate, or that it speaks TLS 1.1 only.
+ * The flaw of a TLS server: a bad certificate, or TLS 1.1 as its only version.
  *
  * @see Fault.tls
  *
@@ -62,25 +63,25 @@ export type RedirectTarget = "elsewhere" | "itself" | "loop" | {
 export type TlsFlaw = "SelfSigned" | "Expired" | "WrongHost" | "Tls1.1"
 
 /**
- * One step, as the functions of `Fault` make it. Every case carries `on` and `times` (a whole number from 1, or `Infinity`:
- * for ever).
+ * One step, as created by the functions of `Fault`. Every case has `on`, and `times`: a whole number from 1, or `Infinity`.
+ * The normal response is the one that the emulator sends without a fault.
  *
- * - `Answer`: After `delay`, exactly this status, these headers and these bytes.
- * - `Delay`: After `delay`, what the emulator would have answered at once.
- * - `Hang`: Nothing, until the client goes away.
- * - `Amend`: The emulator's own answer with changed fields and further headers.
- * - `Gzip`: The emulator's own answer, compressed.
- * - `Continue`: The emulator's own answer behind a 100.
- * - `Revoke`: The emulator's own answer, once all tokens so far are revoked.
- * - `Echo`: A refusal that repeats the body of the request.
- * - `RetryDate`: A refusal with a date in `Retry-After`.
- * - `Drip`: A body that never ends, a blank at a time.
- * - `Flood`: A body of so many bytes, as fast as it is read.
- * - `Redirect`: A redirect to where `to` says.
- * - `Raw`: Bytes instead of an answer, and what becomes of the connection.
- * - `Stale`: A connection that was used before is reset as the request arrives.
- * - `Connection`: A new connection is sent bytes, before there is a request, and ended.
- * - `Tls`: A new connection meets a TLS server with a flaw.
+ * - `Answer`: Responds with exactly this status, these headers and these bytes after `delay`.
+ * - `Delay`: Sends the normal response after `delay`.
+ * - `Hang`: Sends nothing until the client disconnects.
+ * - `Amend`: Sends the normal response with changed fields and more headers.
+ * - `Gzip`: Sends the normal response, compressed.
+ * - `Continue`: Sends a 100 Continue and then the normal response.
+ * - `Revoke`: Revokes all existing tokens and then sends the normal response.
+ * - `Echo`: Responds with an error that repeats the body of the request.
+ * - `RetryDate`: Responds with a date in `Retry-After` and no body.
+ * - `Drip`: Sends a body without end, one space at a time.
+ * - `Flood`: Sends a body of `bytes` bytes as fast as the client reads it.
+ * - `Redirect`: Redirects to the target `to`.
+ * - `Raw`: Sends bytes instead of a response, and then ends the connection as `ending` says.
+ * - `Stale`: Resets a connection that had an earlier request, when the next request arrives on it.
+ * - `Connection`: Sends bytes on a new connection before a request arrives, and then ends it as `ending` says.
+ * - `Tls`: Passes a new connection to a TLS server with a flaw.
  *
  * @see Fault.match
  *
@@ -88,31 +89,31 @@ export type TlsFlaw = "SelfSigned" | "Expired" | "WrongHost" | "Tls1.1"
  * @category models
  */
 export type Fault = Data.TaggedEnum<{
-  Answer: Place & {
+  Answer: OnRequest & {
     readonly delay: Duration.Duration
     readonly status: number
     readonly headers: Headers
     readonly body: Uint8Array
   }
-  Delay: Place & { readonly delay: Duration.Duration }
-  Hang: Place
-  Amend: Place & { readonly fields: Readonly<Record<string, unknown>>; readonly headers: Headers }
-  Gzip: Place
-  Continue: Place
-  Revoke: Place
-  Echo: Place & { readonly status: number }
-  RetryDate: Place & { readonly status: number; readonly wait: Duration.Duration }
-  Drip: Place & { readonly status: number; readonly every: Duration.Duration }
-  Flood: Place & { readonly status: number; readonly bytes: number }
-  Redirect: Place & { readonly status: number; readonly to: RedirectTarget }
-  Raw: Place & { readonly bytes: Uint8Array; readonly ending: Ending }
-  Stale: Place
+  Delay: OnRequest & { readonly delay: Duration.Duration }
+  Hang: OnRequest
+  Amend: OnRequest & { readonly fields: Readonly<Record<string, unknown>>; readonly headers: Headers }
+  Gzip: OnRequest
+  Continue: OnRequest
+  Revoke: OnRequest
+  Echo: OnRequest & { readonly status: number }
+  RetryDate: OnRequest & { readonly status: number; readonly wait: Duration.Duration }
+  Drip: OnRequest & { readonly status: number; readonly every: Duration.Duration }
+  Flood: OnRequest & { readonly status: number; readonly bytes: number }
+  Redirect: OnRequest & { readonly status: number; readonly to: RedirectTarget }
+  Raw: OnRequest & { readonly bytes: Uint8Array; readonly ending: Ending }
+  Stale: OnRequest
   Connection: OnConnection & { readonly bytes: Uint8Array; readonly ending: Ending }
   Tls: OnConnection & { readonly flaw: TlsFlaw }
 }>
 
 /**
- * Headers by name; one with several values is sent several times.
+ * Headers by name. A header with several values is sent several times.
  *
  * @see Fault.status
  *
@@ -121,7 +122,7 @@ export type Fault = Data.TaggedEnum<{
  */
 export type Headers = Readonly<Record<string, string | ReadonlyArray<string>>>
 
-interface Place {
+interface OnRequest {
   readonly on: Target
   readonly times: number
 }
@@ -132,7 +133,7 @@ interface OnConnection {
 }
 
 /**
- * A step, or several in the order in which they are taken: what `Emulator.fail` takes.
+ * A step, or several steps in order, for `fail` of the running emulator.
  *
  * @example
  * ```ts
@@ -150,7 +151,7 @@ interface OnConnection {
 export type Script = Fault | ReadonlyArray<Fault>
 
 /**
- * What every step can be told.
+ * The options of every step.
  *
  * @see Fault.hang
  *
@@ -158,14 +159,14 @@ export type Script = Fault | ReadonlyArray<Fault>
  * @category models
  */
 export interface Options {
-  /** Where it waits for its request; default `"token"`. */
+  /** The requests to which it applies. Default: `"token"`. */
   readonly on?: Target | undefined
-  /** How many requests it is for: a whole number from 1, or `Infinity` for all; default 1. */
+  /** The number of requests to which it applies: a whole number from 1, or `Infinity` for all. Default: 1. */
   readonly times?: number | undefined
 }
 
 /**
- * What an answer can be told besides.
+ * The options of a step that responds with a status.
  *
  * @see Fault.status
  *
@@ -173,14 +174,14 @@ export interface Options {
  * @category models
  */
 export interface AnswerOptions extends Options {
-  /** Sent as they are; a body without a `Content-Type` here is sent as `application/json`. */
+  /** Sent without changes. A body without a `Content-Type` is sent as `application/json`. */
   readonly headers?: Headers | undefined
-  /** How long to wait before answering; default not at all. */
+  /** How long the response is delayed. Default: not at all. */
   readonly delay?: Duration.DurationInput | undefined
 }
 
 /**
- * What a body that never ends can be told besides.
+ * The options of a step that responds with a long body.
  *
  * @see Fault.drip
  *
@@ -188,6 +189,6 @@ export interface AnswerOptions extends Options {
  * @category models
  */
 export interface StatusOptions extends Options {
-  /** The status of its answer, a whole number from 200 to 999; default 200. */
+  /** The status of the response, a whole number from 200 to 999. Default: 200. */
   readonly status?: number | undefined
 }

@@ -1,5 +1,5 @@
 /**
- * The tokens that the emulator has issued.
+ * A token that the emulator has issued.
  *
  * @since 0.1.0
  */
@@ -7,8 +7,7 @@ import type * as DateTime from "effect/DateTime"
 import type * as Redacted from "effect/Redacted"
 
 /**
- * A token as the emulator remembers it. It is good while it is not revoked and the layer's clock stands before
- * `expiresAt`.
+ * An issued token. The API accepts it until it is revoked or the emulator's clock reaches `expiresAt`.
  *
  * @see Emulator.Emulator
  *
@@ -16,14 +15,14 @@ import type * as Redacted from "effect/Redacted"
  * @category models
  */
 export interface IssuedToken {
-  /** The token itself: 32 random bytes in base64. */
+  /** 32 random bytes in base64. */
   readonly value: Redacted.Redacted
-  /** The client that it was issued to. */
+  /** The id of the client that received it. */
   readonly clientId: string
-  /** When it was issued, by the clock of the layer. */
+  /** The time of issue, by the emulator's clock. */
   readonly issuedAt: DateTime.Utc
-  /** The end of its life: `tokenLife` later. */
+  /** The time of issue plus `tokenLife`. */
   readonly expiresAt: DateTime.Utc
-  /** Whether it was revoked; one that had expired before cannot be. */
+  /** Whether it was revoked before it expired. */
   readonly revoked: boolean
 }

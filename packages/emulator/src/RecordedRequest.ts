@@ -1,5 +1,5 @@
 /**
- * What arrived at the emulator.
+ * A request that the emulator received.
  *
  * @since 0.1.0
  */
@@ -7,7 +7,8 @@ import type * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 
 /**
- * Where a request went: the token endpoint, the protected API (any other path under the base path), or elsewhere.
+ * The destination of a request: the token endpoint, the protected API (any other path below the base path), or a path
+ * outside the base path.
  *
  * @see RecordedRequest
  *
@@ -17,8 +18,8 @@ import type * as Redacted from "effect/Redacted"
 export type Kind = "token" | "api" | "other"
 
 /**
- * One request, in the order of arrival. Printing it shows no secret and no token, in whatever way it is printed;
- * `Redacted.value` reveals what a test wants to compare.
+ * A request that the emulator received. Printing it in any way shows no secret and no token. A test reads a redacted value
+ * with `Redacted.value`.
  *
  * @example
  * ```ts
@@ -36,30 +37,30 @@ export type Kind = "token" | "api" | "other"
  * @category models
  */
 export interface RecordedRequest {
-  /** Where it went. */
+  /** The destination. */
   readonly kind: Kind
-  /** The HTTP method, as it came. */
+  /** The HTTP method as sent. */
   readonly method: string
   /**
-   * Path and query as sent. A query that names or holds a credential or a token is replaced by `<redacted>`, and so is
-   * everything when the path holds one.
+   * Path and query as sent. If the query names or holds a credential or a token, it is replaced by `<redacted>`. If the
+   * path holds one, the whole value is `<redacted>`.
    */
   readonly url: string
-  /** Path and query as sent, whatever they hold. */
+  /** Path and query as sent. */
   readonly rawUrl: Redacted.Redacted
   /**
-   * By lower-case name, repeated ones joined by a comma. Redacted are those that carry credentials by their name, and
-   * those that hold a secret or token known to the emulator.
+   * The headers by lower-case name, with repeated ones joined by a comma. A value is redacted if its header is meant for
+   * credentials, or if it holds a secret or a token of the emulator.
    */
   readonly headers: Readonly<Record<string, string | Redacted.Redacted>>
-  /** The header in which the API expects the token: `Authorization`, unless `Options.header` says otherwise. */
+  /** The header in which the API expects the token. It is `Authorization` unless the option `header` names another. */
   readonly authorization: Option.Option<Redacted.Redacted>
-  /** The body as UTF-8 text; empty until it has arrived, cut at the size the emulator accepts. */
+  /** The body as UTF-8 text, truncated to the size that the emulator accepts. It is empty until all of it has arrived. */
   readonly body: Redacted.Redacted
-  /** How many bytes of body arrived. */
+  /** The number of bytes of the body that arrived. */
   readonly bodyBytes: number
-  /** How many bytes were written to the connection as an answer; 0 until it is over, and over TLS with what TLS adds. */
+  /** The number of bytes of the response on the connection, including those of TLS. It is 0 until the response ends. */
   readonly sentBytes: number
-  /** The status that was answered; none while there is no answer, and for ever if there never is one, or one that is broken. */
+  /** The status of the response. None until there is a response, and for a broken one. */
   readonly status: Option.Option<number>
 }

@@ -1,6 +1,6 @@
 /**
- * Named scripts of faults, one for each kind of thing that a token service and an API do to their clients, with what a
- * good client makes of it. An application is tested with the ones that the client itself is tested with.
+ * Named scripts of faults for the token endpoint and the API, each with the outcome that a correct client has. The clients
+ * of this suite are tested with all of them.
  *
  * @since 0.1.0
  */
@@ -8,7 +8,7 @@ import type { Script } from "./FaultModel.js"
 import { scenarios } from "./internal/scenarios.js"
 
 /**
- * A script of faults, and what is to come of it.
+ * A script of faults and its expected outcome.
  *
  * @see all
  *
@@ -16,17 +16,16 @@ import { scenarios } from "./internal/scenarios.js"
  * @category models
  */
 export interface Scenario {
-  /** What `Emulator.fail` takes. */
+  /** The script, for `fail` of the running emulator. */
   readonly script: Script
-  /** What a good client makes of it, in a few words. */
+  /** The outcome that a correct client has, in a few words. */
   readonly expected: string
   /** Whether it needs an emulator that was started with `tls: true`. */
   readonly tls: boolean
 }
 
 /**
- * What the scenarios are called: `token/…` for the token endpoint, `api/…` for the API. The README of the package lists
- * them.
+ * The name of a scenario: `token/…` for the token endpoint, `api/…` for the API. The README of the package lists them.
  *
  * @see get
  *
@@ -51,7 +50,7 @@ export type Name = keyof typeof scenarios
 export const all: Readonly<Record<Name, Scenario>> = scenarios
 
 /**
- * The names, in the order of the package's README: for a test of each.
+ * The names in the order of the package's README, for a test of each scenario.
  *
  * @example
  * ```ts
@@ -66,7 +65,7 @@ export const all: Readonly<Record<Name, Scenario>> = scenarios
 export const names: ReadonlyArray<Name> = Object.keys(scenarios) as Array<Name>
 
 /**
- * The script of a scenario.
+ * Returns the script of a scenario.
  *
  * @example
  * ```ts

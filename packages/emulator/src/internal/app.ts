@@ -38,11 +38,11 @@ export const emulator = ({ faults, log, secondOrigin, settings, tokens }: Parts)
 }
 
 const notFound = ({ basePath }: Settings) =>
-  HttpServerResponse.unsafeJson({ message: `Everything here is below ${basePath}/.` }, { status: 404 })
+  HttpServerResponse.unsafeJson({ message: `This server has no path outside ${basePath}/.` }, { status: 404 })
 
 const foreignToken = { access_token: "token-of-another-origin", token_type: "bearer", expires_in: 3600 }
 
-/** Accepts every request, and responds with a token so that a client that follows a redirect here goes on. */
+/** Responds to every request with a token, so that a client that follows a redirect here succeeds. */
 export const secondOrigin = (settings: Settings, log: RequestLog) =>
   Effect.flatMap(
     requests.current(settings),

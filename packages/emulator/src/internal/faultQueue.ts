@@ -1,4 +1,4 @@
-/** The script of faults: steps that tests append and requests use up. */
+/** The script of faults. Tests append steps, and requests consume them. */
 import { validateHeaderName, validateHeaderValue } from "node:http"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -15,7 +15,7 @@ const headersOf = (fault: Fault): Headers => {
   return location === undefined ? {} : { Location: location }
 }
 
-/** Returns what makes a step impossible to perform. */
+/** Returns why a step cannot be performed. */
 const problemOf = (fault: Fault, { tls }: Settings): string | undefined => {
   const { _tag: tag, times } = fault
   const isWholeOrInfinite = times === Infinity || Number.isInteger(times)
@@ -30,7 +30,7 @@ const problemOf = (fault: Fault, { tls }: Settings): string | undefined => {
   return undefined
 }
 
-/** Dies if a step is impossible, so that a mistake in a test is reported where it was made. */
+/** Dies if a step cannot be performed, so that a mistake in a test is reported at the line that has it. */
 const check = (settings: Settings) => (fault: Fault) =>
   Effect.suspend(() => {
     const problem = problemOf(fault, settings)
@@ -52,7 +52,7 @@ export const make = (settings: Settings) => {
         Effect.sync(() => void queue.push(...steps))
       )
     },
-    /** Returns the next step for this place. A `Stale` step is only for a connection that had a request before. */
+    /** Returns the next step for this place. A `Stale` step applies only to a connection that had an earlier request. */
     take: (place: Kind | "connection", isReused = false): Option.Option<Fault> => {
       const index = queue.findIndex(({ _tag, on }) => on === place && (isReused || _tag !== "Stale"))
       const fault = queue[index]

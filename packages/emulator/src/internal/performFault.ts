@@ -13,7 +13,7 @@ import * as responses from "./writeResponse.js"
 
 type Response = Effect.Effect<HttpServerResponse.HttpServerResponse>
 
-/** The request that a fault is for. */
+/** The request to which a fault applies. */
 export interface FaultContext {
   readonly request: Request
   readonly body: Body
@@ -27,7 +27,7 @@ export interface FaultContext {
 
 const empty = Buffer.alloc(0)
 
-/** Responds as the fault says. What writes to the socket never ends; it is interrupted when the socket closes. */
+/** Performs the fault. The platform interrupts those that do not end when the socket closes. */
 export const perform = (fault: Fault.Fault, context: FaultContext): Response => {
   const { body, regular, request: { incoming: { socket }, outgoing }, tokens } = context
   const write = (status: number, headers: Fault.Headers, content: Uint8Array = empty) =>
@@ -48,7 +48,7 @@ export const perform = (fault: Fault.Fault, context: FaultContext): Response => 
     Redirect: ({ status, to }) => write(status, location(to, context)),
     Raw: ({ bytes, ending }) => responses.writeRaw(socket, bytes, ending),
     Stale: () => responses.writeRaw(socket, empty, "Reset"),
-    // Connections use these up before there is a request.
+    // `server.ts` performs these before there is a request.
     Connection: () => regular,
     Tls: () => regular
   })
@@ -68,7 +68,7 @@ const changed = ({ regular, request }: FaultContext, added: Fault.Headers, chang
   })
 
 const echo = ({ bytes }: Body) =>
-  encode({ error: "invalid_request", error_description: `This was sent: ${bytes.toString()}` })
+  encode({ error: "invalid_request", error_description: `The body was: ${bytes.toString()}` })
 
 /** RFC 9110 section 5.6.7. */
 const httpDateIn = (wait: Duration.Duration) =>

@@ -1,4 +1,4 @@
-/** Any other path: an API that requires a token, refuses as in RFC 6750 section 3, and reports what it received. */
+/** An API that requires a token and describes the request in its response. Its errors are those of RFC 6750 section 3. */
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
@@ -45,11 +45,11 @@ const refused = (status: number, error: string, description: string) =>
 /** RFC 6750 section 3.1: a request without authentication information gets no error code. */
 const tokenMissing = (settings: Settings) => {
   const { name, prefix } = settings.header
-  const message = `Send ${name}: ${prefix}<access token>; tokens come from POST ${tokenPath(settings)}.`
+  const message = `Send ${name}: ${prefix}<access token>. Request a token with POST ${tokenPath(settings)}.`
   return json(401, { message }, realm)
 }
 
-/** Whether a request without a token was meant for the token endpoint. */
+/** Whether a request without a token is a token request to a wrong path. */
 const isTokenRequest = ({ header, method, path }: Request, body: Body, { basePath }: Settings) => {
   const isForm = header("content-type").some((type) => /^application\/x-www-form-urlencoded\b/i.test(type))
   const isGrant = isForm && /(^|&)grant_type=/.test(body.bytes.toString())
@@ -61,7 +61,7 @@ const notTokenPath = (settings: Settings) =>
 
 const tooLarge = json(413, { message: `The body is larger than ${maxBodyBytes} bytes.` })
 
-/** What arrived, without the token. */
+/** Describes the request without the token. */
 const describeRequest = ({ method, path, query = "" }: Request, body: Body, token: string, clientId: string) => {
   const withoutToken = (text: string) =>
     text.replaceAll(token, "<redacted>").replaceAll(encodeURIComponent(token), "<redacted>")

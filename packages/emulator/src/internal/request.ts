@@ -1,4 +1,4 @@
-/** A request as it came over the wire, and its body. */
+/** A request as received, and its body. */
 import { Buffer } from "node:buffer"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
@@ -13,9 +13,9 @@ export interface Request {
   /** Path and query exactly as sent. */
   readonly url: string
   readonly path: string
-  /** What follows the first `?`. It is `undefined` without one, which differs from an empty query. */
+  /** The text after the first `?`. It is `undefined` without a `?`, and `""` for an empty query. */
   readonly query: string | undefined
-  /** All values of each header by lower-case name. Node's `headers` drops or joins repeated ones. */
+  /** All values of each header by lower-case name. Node's `headers` discards or joins repeated ones. */
   readonly headers: Readonly<NodeJS.Dict<Array<string>>>
   /** All values of one header; none if it was not sent. */
   readonly header: (name: string) => ReadonlyArray<string>
@@ -36,7 +36,7 @@ const kindOf = (path: string, settings: Settings): Kind => {
   return path.startsWith(`${settings.basePath}/`) ? "api" : "other"
 }
 
-/** The request that the running handler is for. */
+/** Returns the request of the current handler. */
 export const current = (settings: Settings) =>
   Effect.map(HttpServerRequest.HttpServerRequest, (request): Request => {
     const { method, url } = request
@@ -57,8 +57,8 @@ export const current = (settings: Settings) =>
   })
 
 /**
- * Collects at most `limit` bytes and discards the rest, because a client that is still sending would see a reset and not
- * the response. Stops waiting after 16 times the limit.
+ * Keeps at most `limit` bytes, but reads the rest too: a client that is still sending would receive a reset instead of the
+ * response. Stops reading after 16 times the limit.
  */
 export const readBody = ({ incoming }: Request, limit: number) =>
   Effect.async<Body>((resume) => {

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { RecordedRequest } from "../RecordedRequest.js"
-import type { Observing } from "./observer.js"
+import type { ObserverService } from "./observer.js"
 import { type Body, readBody, type Request } from "./request.js"
 import type { Settings } from "./settings.js"
 import type { Tokens } from "./tokens.js"
@@ -18,13 +18,13 @@ const sensitiveParameter = /(^|&)(client_|access_|refresh_|id_|api[_-]?)?(secret
 
 const decodings = (text: string) => [text, unescape(text), unescape(text.replaceAll("+", " "))]
 
-export const make = ({ clients, header }: Settings, observing: Observing, tokens: Tokens) => {
+export const make = ({ clients, header }: Settings, observer: ObserverService, tokens: Tokens) => {
   const records: Array<{ current: RecordedRequest }> = []
   const sensitive = [...sensitiveHeaders, header.name.toLowerCase()]
 
   const holdsSecret = (text: string) =>
     decodings(text).some((decoded) =>
-      tokens.heldBy(decoded) || clients.some(({ clientSecret }) => decoded.includes(Redacted.value(clientSecret)))
+      tokens.occurIn(decoded) || clients.some(({ clientSecret }) => decoded.includes(Redacted.value(clientSecret)))
     )
 
   const printableUrl = ({ path, query = "", url }: Request) => {
@@ -51,7 +51,7 @@ export const make = ({ clients, header }: Settings, observing: Observing, tokens
     status: Option.none()
   })
 
-  /** Adds a record of the request, reads the body, responds, and completes the record at each step. */
+  /** Records the request, reads its body and responds. Updates the record after each step. */
   const record = (
     request: Request,
     maxBodyBytes: number,
@@ -63,7 +63,7 @@ export const make = ({ clients, header }: Settings, observing: Observing, tokens
         entry.current = { ...entry.current, ...change }
       }
       records.push(entry)
-      if (records.length > observing.keep) records.shift()
+      if (records.length > observer.keep) records.shift()
       const { socket } = request.incoming
       const before = socket.bytesWritten
       request.outgoing.once("close", () => update({ sentBytes: socket.bytesWritten - before }))
@@ -71,7 +71,7 @@ export const make = ({ clients, header }: Settings, observing: Observing, tokens
         Effect.tap(({ bytes, received }) => update({ body: Redacted.make(bytes.toString()), bodyBytes: received })),
         Effect.flatMap(respond),
         Effect.tap(({ status }) => update({ status: Option.some(status) })),
-        Effect.ensuring(Effect.suspend(() => observing.onEnd(entry.current)))
+        Effect.ensuring(Effect.suspend(() => observer.onEnd(entry.current)))
       )
     })
 

@@ -1,4 +1,4 @@
-/** The scripts by name, each with what a good client makes of it. */
+/** The scripts by name, each with the outcome that a correct client has. */
 import { Buffer } from "node:buffer"
 import * as Record from "effect/Record"
 import * as Fault from "../Fault.js"
@@ -10,7 +10,7 @@ type Scenario = ReturnType<typeof scenario>
 /** A scenario that needs TLS. */
 const overTls = (expected: string, script: Fault.Script): Scenario => ({ script, expected, tls: true })
 
-/** Scenarios with one expectation. Each name is the prefix, the key and the suffix. */
+/** Scenarios with the same outcome. Each name is the prefix, the key and the suffix. */
 const group = <Prefix extends string, Key extends string, Suffix extends string = "">(
   prefix: Prefix,
   expected: string,
@@ -88,7 +88,7 @@ const successes = {
       "access_token=token-of-a-scenario&token_type=bearer",
       contentType("application/x-www-form-urlencoded")
     ),
-    "oauth-error": Fault.body(`{"error":"invalid_client","error_description":"Said with a 200"}`),
+    "oauth-error": Fault.body(`{"error":"invalid_client","error_description":"Sent with a 200"}`),
     "array": Fault.body(`[${token}]`),
     "null": Fault.body("null"),
     "string": Fault.body(`"token-of-a-scenario"`),
@@ -111,7 +111,7 @@ const floods = (status: number) => ({
   "bomb": Fault.bomb(100, { status })
 })
 
-/** The token endpoint responds badly or not at all. */
+/** The connection to the token endpoint fails, or the response is slow, large or invalid. */
 const connections = {
   ...group("token/", severalAttempts, {
     "reset-on-accept": Fault.reset("connection", always),
@@ -197,7 +197,7 @@ const oauthError = (error: string, description = "A description") => ({
   body: JSON.stringify({ error, error_description: description })
 })
 
-/** The token endpoint refuses with this status, with each kind of body. */
+/** The token endpoint refuses the request with this status and each kind of body. */
 const refusals = <const Status extends number>(status: Status, reason: string, error: string) =>
   group(`token/${status}-`, refused(reason), {
     "rfc": Fault.status(status, oauthError(error)),
@@ -206,7 +206,7 @@ const refusals = <const Status extends number>(status: Status, reason: string, e
     "nothing": Fault.status(status)
   })
 
-/** A client retries a 503 in any case, a 429 only if `Retry-After` holds a time. */
+/** A client always retries a 503. It retries a 429 only if `Retry-After` holds a time. */
 const retryAfter = <const Status extends number>(status: Status, reason: string, withoutTime: string) => {
   const header = (...values: ReadonlyArray<string>) => Fault.status(status, { headers: { "Retry-After": values } })
   const retried = "a token after 2 requests"
@@ -263,17 +263,19 @@ const errors = {
   ...outage(599)
 }
 
+const notForwarded = "the other origin does not receive the token"
+
 const onApi = { on: "api" } as const
 const unauthorized = (more: string, options: Fault.Options = { ...onApi, ...always }) =>
   Fault.status(401, { ...options, headers: { "WWW-Authenticate": `Bearer realm="store-api", error=${more}` } })
 
 const api = {
   "api/401-once": scenario(
-    "one new token, one repeat if the body can be sent again, the caller has the second answer",
+    "one new token, one repeat if the body can be sent again; the caller gets the second response",
     unauthorized(`"invalid_token"`, onApi)
   ),
   "api/401-always": scenario(
-    "two requests and one new token, then the 401 is the caller's; a flood of calls: one token request a cooldown",
+    "two requests and one new token, then the caller gets the 401; many calls: one token request per cooldown",
     unauthorized(`"invalid_token"`)
   ),
   "api/401-hundred-at-once": scenario("one new token for all of them", Fault.revoke(onApi)),
@@ -284,11 +286,11 @@ const api = {
     ),
     "403": Fault.status(403, { ...onApi, ...always, body: `{"message":"no entitlement"}` })
   }),
-  ...group("api/redirect-", "the token does not travel", redirectsTo("elsewhere", onApi)),
-  "api/redirect-to-http": overTls("the token does not travel", Fault.redirect(302, "elsewhere", onApi)),
+  ...group("api/redirect-", notForwarded, redirectsTo("elsewhere", onApi)),
+  "api/redirect-to-http": overTls(notForwarded, Fault.redirect(302, "elsewhere", onApi)),
   "api/pointed-elsewhere": scenario("UntrustedOriginError, nothing is sent", []),
   "api/only-literal-bearer": scenario(
-    "the literal Bearer, whatever token_type says",
+    "the literal Bearer, with any token_type",
     Fault.fields({ token_type: "bearer" })
   )
 }

@@ -31,16 +31,16 @@ export const listen = (
     const server = yield* NodeHttpServer.make(() => nodeServer, { host, port }).pipe(
       Effect.mapError((error) => cannotListen(error, settings))
     )
-    // Runs before the finalizer of the platform, which would wait for every client to leave.
+    // Runs before the finalizer of the platform, which would wait until every client disconnects.
     yield* Effect.addFinalizer(() => closeAll(nodeServer, sockets))
 
-    // The platform runs handlers uninterruptibly. Here a client that disconnects ends its request, also during a delay.
+    // By default handlers are uninterruptible. This ends a request when its client disconnects, also during a delay.
     yield* server.serve(Effect.interruptible(app)).pipe(
       // The platform would add a span per request and a log entry per client that disconnects. Requests hold secrets.
       Effect.locally(HttpMiddleware.currentTracerDisabledWhen, constTrue),
       Effect.withUnhandledErrorLogLevel(Option.none())
     )
-    // Without a listener Node ignores `Upgrade`, as a server may. With one, a request that offers h2c has no body.
+    // With a listener for `upgrade`, Node would not read the body of a request that offers h2c. A server may ignore `Upgrade`.
     nodeServer.removeAllListeners("upgrade")
 
     const boundPort = server.address._tag === "TcpAddress" ? server.address.port : port
@@ -50,11 +50,11 @@ export const listen = (
     }
   })
 
-/** Ends a connection after its last byte. */
+/** Ends a connection after the last byte is sent. */
 export const endConnection = (socket: Socket, ending: Ending): void => {
   if (ending === "Silence") return
   if (ending === "Close") socket.destroySoon()
-  // Node resets TCP sockets only.
+  // Node can reset only TCP sockets.
   else if (socket instanceof TLSSocket) socket.destroy()
   else socket.resetAndDestroy()
 }
@@ -76,14 +76,14 @@ const cannotListen = ({ cause }: ServeError, { host, port }: Settings) => {
         `: it is in use on ${host}, so stop that program or choose another port (0: a free one)`
       )
     case "EACCES":
-      return onPort("CannotListen", ": this user may not open it, so choose one above 1023 (0: a free one)")
+      return onPort("CannotListen", ": this user may not listen on it, so choose one above 1023 (0: a free one)")
     case "EADDRNOTAVAIL":
     case "EAFNOSUPPORT": {
       const problem = `must be ${host === "::1" ? "127.0.0.1" : "::1"}, because this machine has no address ${host}`
       return new EmulatorError({ reason: "CannotListen", option: "host", problem })
     }
     default:
-      return onPort("CannotListen", ` of ${host} (${code}): choose another port`)
+      return onPort("CannotListen", `: the system does not allow it on ${host} (${code}), so choose another port`)
   }
 }
 
@@ -107,7 +107,7 @@ const interceptConnections = (server: Http.Server, takeFault: TakeFault, tls?: T
 
 const breakOff = (socket: Socket, { bytes, ending }: Extract<Fault, { _tag: "Connection" }>) => {
   socket.on("error", () => undefined)
-  // Without a reader, the end of the connection goes unnoticed.
+  // Node reports the end of the connection only to a reader.
   socket.on("end", () => socket.destroy()).resume()
   if (bytes.length > 0) socket.write(bytes)
   endConnection(socket, ending)

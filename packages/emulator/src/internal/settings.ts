@@ -1,4 +1,4 @@
-/** The options with their defaults, checked. */
+/** Checks the options and adds the defaults. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -17,7 +17,7 @@ const isTokenLife = (life: Duration.Duration) =>
   Duration.greaterThan(life, 0) && Duration.lessThanOrEqualTo(life, maxTokenLife)
 const isHeaderName = (name: string) => /^[\w!#$%&'*+.^`|~-]+$/.test(name)
 const isPrintable = (text: string) => /^[\x20-\x7e]*$/.test(text)
-/** An `&` or a line break in a value could not be distinguished from one of the form. */
+/** An `&` in a value would separate fields of the form. */
 const fitsInForm = (value: string) => isPrintable(value) && /^[^&]+$/.test(value)
 
 const check = (option: string, isUsable: boolean, problem: string) =>

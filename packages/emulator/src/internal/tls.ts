@@ -1,4 +1,4 @@
-/** TLS servers that do not listen. Each connection is passed to one of them, which passes on the decrypted socket. */
+/** TLS servers that do not listen. Each accepts a connection from the HTTP server and returns the decrypted socket to it. */
 import { Buffer } from "node:buffer"
 import type { Socket } from "node:net"
 import * as Tls from "node:tls"
@@ -23,7 +23,7 @@ export const make = Effect.sync(() => {
   return {
     /** The certificate of the authority, as PEM. */
     ca: issuer.cert,
-    /** Performs the handshake, with a flaw if one is given. If it succeeds, passes the decrypted socket to `serve`. */
+    /** Performs the handshake, with a flaw if one is given. Passes the decrypted socket to `serve` if it succeeds. */
     accept: (socket: Socket, flaw: TlsFlaw | undefined, serve: (socket: Tls.TLSSocket) => void) => {
       // Sockets of an HTTP server stay half open when the client disconnects; those of a TLS server do not.
       socket.allowHalfOpen = false

@@ -11,7 +11,6 @@ import type { Body, Request } from "./request.js"
 import type { Settings } from "./settings.js"
 import type { Tokens } from "./tokens.js"
 
-/** Larger than any id and secret. */
 export const maxBodyBytes = 64 * 1024
 
 const contentType = "application/x-www-form-urlencoded"
@@ -22,7 +21,7 @@ export const respond = (request: Request, body: Body, settings: Settings, tokens
   if (refusal !== undefined) return Effect.succeed(refusal)
   const sent = body.bytes.toString()
   const text = settings.lenient ? inOrder(sent) : sent
-  // Decodes nothing: a secret may hold `+`, `/`, `=`, `%` and spaces, and they stand for themselves.
+  // Compares without decoding: `+`, `/`, `=`, `%` and spaces in a secret are sent raw.
   const client = settings.clients.find((candidate) => formOf(candidate) === text)
   return client === undefined
     ? Effect.succeed(refuseForm(text, settings.clients))
@@ -41,7 +40,7 @@ const granted = (client: Client, token: IssuedToken, remaining: Duration.Duratio
     client_id: client.clientId
   }, { headers: notStored })
 
-/** The description is a fixed sentence, so that it discloses nothing of the request. */
+/** The description is a fixed sentence, so that it holds no part of the request. */
 const refused = (status: number, error: string, description: string, headers?: Readonly<Record<string, string>>) =>
   HttpServerResponse.unsafeJson(
     { error, error_description: description },
@@ -74,7 +73,7 @@ const position = (pair: string) => fields.findIndex((name) => pair.startsWith(`$
 /** Puts the fields in the order of the specification. Unknown fields come first. */
 const inOrder = (form: string) => form.split("&").sort((one, other) => position(one) - position(other)).join("&")
 
-/** Explains why no client has sent this form. */
+/** Returns the error for a form that matches no client. */
 const refuseForm = (text: string, clients: ReadonlyArray<Client>) => {
   const decoded = [unescape(text), unescape(text.replaceAll("+", " "))]
   if (clients.some((client) => decoded.includes(formOf(client)))) {

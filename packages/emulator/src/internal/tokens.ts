@@ -1,4 +1,4 @@
-/** The tokens of an emulator: issues, finds and revokes them. */
+/** Issues, finds and revokes the tokens of an emulator. */
 import { randomBytes } from "node:crypto"
 import * as Arr from "effect/Array"
 import * as DateTime from "effect/DateTime"
@@ -17,12 +17,12 @@ const randomToken = () => randomBytes(32).toString("base64")
 const tokenPattern = /[A-Za-z0-9+/]{43}=/g
 
 export const make = ({ repeatToken, tokenLife }: Settings) => {
-  // A Map keeps the order of issue, which is also the order of expiry. No fiber yields while it changes it.
+  // A Map keeps the order of issue, which is also the order of expiry. All changes are synchronous.
   const issued = new Map<string, IssuedToken>()
 
   const isExpired = ({ expiresAt }: IssuedToken, now: DateTime.Utc) => DateTime.lessThanOrEqualTo(expiresAt, now)
 
-  /** Returns a token that is good, or why it is not. */
+  /** Returns a valid token, or the reason why it is not valid. */
   const find = (value: string, now: DateTime.Utc): Either.Either<IssuedToken, string> => {
     const token = issued.get(value)
     if (token === undefined) return Either.left("is unknown")
@@ -44,7 +44,7 @@ export const make = ({ repeatToken, tokenLife }: Settings) => {
   }
 
   return {
-    /** Issues a token to the client, or returns the one that it has when `repeatToken` says so. */
+    /** Issues a token to the client. With `repeatToken`, returns its last token while that is valid. */
     issue: ({ clientId }: Client) =>
       Effect.map(DateTime.now, (now) => {
         const latest = repeatToken
@@ -57,17 +57,17 @@ export const make = ({ repeatToken, tokenLife }: Settings) => {
         return { token, remaining: DateTime.distanceDuration(now, token.expiresAt) }
       }),
     find: (value: string) => Effect.map(DateTime.now, (now) => find(value, now)),
-    /** Revokes one token or all. Returns the number of those that were good. */
+    /** Revokes one token or all. Returns the number of those that were valid. */
     revoke: (token?: Redacted.Redacted | string) =>
       Effect.map(DateTime.now, (now) => {
         const value = Redacted.isRedacted(token) ? Redacted.value(token) : token
         const values = value === undefined ? [...issued.keys()] : [value]
-        const good = Arr.getRights(values.map((value) => find(value, now)))
-        for (const token of good) issued.set(Redacted.value(token.value), { ...token, revoked: true })
-        return good.length
+        const valid = Arr.getRights(values.map((value) => find(value, now)))
+        for (const token of valid) issued.set(Redacted.value(token.value), { ...token, revoked: true })
+        return valid.length
       }),
     all: Effect.sync((): ReadonlyArray<IssuedToken> => [...issued.values()]),
-    /** Returns whether the text holds a token of this emulator. */
-    heldBy: (text: string) => (text.match(tokenPattern) ?? []).some((candidate) => issued.has(candidate))
+    /** Returns whether a token of this emulator occurs in the text. */
+    occurIn: (text: string) => (text.match(tokenPattern) ?? []).some((candidate) => issued.has(candidate))
   }
 }

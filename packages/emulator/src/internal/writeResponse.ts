@@ -1,4 +1,4 @@
-/** Writes to Node's response or its socket what the platform cannot send: repeated headers, endless bodies, raw bytes. */
+/** Writes what the platform cannot send to Node's response or socket: repeated headers, endless bodies and raw bytes. */
 import { Buffer } from "node:buffer"
 import type { ServerResponse } from "node:http"
 import type { Socket } from "node:net"
@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import type { Ending, Headers } from "../FaultModel.js"
 import { endConnection } from "./server.js"
 
-/** The platform leaves a response alone that has ended. It reads the status of what is returned here. */
+/** The platform does not write a response that has ended. It only reads the status of the returned value. */
 export const write = (outgoing: ServerResponse, status: number, headers: Headers, body: Uint8Array) => {
   outgoing.statusCode = status
   for (const [name, values] of Object.entries(headers)) outgoing.setHeader(name, values)
@@ -47,8 +47,8 @@ export const flood = (outgoing: ServerResponse, status: number, bytes: number) =
   )
 
 /**
- * A client that receives bytes and a reset at once reads the reset as an orderly end (libuv does). This leaves it time to
- * read, by the real clock because a test clock might not advance.
+ * A client that receives bytes and a reset at once reads the reset as an orderly end (libuv does). This pause lets it read
+ * the bytes first. It uses the real clock because a test clock might not advance.
  */
 const timeToRead = Effect.withClock(Effect.sleep("20 millis"), Clock.make())
 

@@ -1,4 +1,4 @@
-/** Certificates of an authority that exists only in this process: as much of X.509 (RFC 5280) and DER as tests need. */
+/** Creates certificates of an authority for this process, with the part of X.509 (RFC 5280) and DER that tests need. */
 import { Buffer } from "node:buffer"
 import { generateKeyPairSync, randomBytes, sign, X509Certificate } from "node:crypto"
 

@@ -5,15 +5,15 @@ import { gzipSync } from "node:zlib"
 const ok = (...lines: ReadonlyArray<string>) =>
   ["HTTP/1.1 200 OK", "Content-Type: application/json", ...lines].join("\r\n")
 
-/** What has been sent when the emulator breaks off the connection. */
-export const upTo = {
+/** The bytes that the emulator sends before it breaks off the connection. */
+export const sentBefore = {
   answer: "",
   headers: ok("Cache-Con"),
   body: ok("Content-Length: 400", "", `{"access_token":"half-a-`)
 }
 
-/** A client that ignores what is wrong with the response finds this token. */
-const body = `{"access_token":"token-of-a-broken-answer","token_type":"bearer","expires_in":3600}`
+/** A client that ignores the error in the response finds this token. */
+const body = `{"access_token":"token-of-a-broken-response","token_type":"bearer","expires_in":3600}`
 
 const length = (bytes: number) => `Content-Length: ${bytes}`
 
@@ -25,7 +25,7 @@ export const notHttp = "220 mail.example.invalid ESMTP ready\r\n"
 /** The header of a TLS record and the first bytes of the ServerHello that it announces. */
 export const halfServerHello = Uint8Array.of(0x16, 0x03, 0x03, 0x00, 0x7a, 0x02, 0x00, 0x00, 0x76, 0x03)
 
-/** A gzip stream may repeat a member, so only one megabyte is compressed. */
+/** A gzip stream may repeat a member, so this compresses one megabyte only once. */
 export const bomb = (megabytes: number): Uint8Array => {
   const megabyte = gzipSync(Buffer.alloc(1024 * 1024))
   return Buffer.concat(Array.from({ length: megabytes }, () => megabyte))

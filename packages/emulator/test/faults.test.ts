@@ -5,20 +5,20 @@ import { Clock, Deferred, Duration, Effect, Exit, Fiber, Option, Scope, TestCloc
 import { askToken, callApi, connect, getToken, json, send, tokenPath, until } from "./utils.js"
 
 const statuses = <E>(requests: ReadonlyArray<Effect.Effect<{ readonly status: number }, E>>) =>
-  Effect.map(Effect.all(requests), (answers) => answers.map(({ status }) => status))
+  Effect.map(Effect.all(requests), (responses) => responses.map(({ status }) => status))
 
-describe("an answer", () => {
-  it.scopedLive("has exactly the status, headers and body of the script, once", () =>
+describe("a scripted response", () => {
+  it.scopedLive("has exactly the given status, headers and body, and applies once", () =>
     Effect.gen(function*() {
       const { fail, tokens, url } = yield* Emulator.make()
       yield* fail(Fault.status(503, {
         headers: { "Retry-After": ["1", "2"], "Content-Type": "text/html" },
         body: "<html>"
       }))
-      const answer = yield* askToken(url)
-      assert.strictEqual(answer.status, 503)
-      assert.strictEqual(answer.text, "<html>")
-      assert.strictEqual(answer.headers["content-type"], "text/html")
+      const response = yield* askToken(url)
+      assert.strictEqual(response.status, 503)
+      assert.strictEqual(response.text, "<html>")
+      assert.strictEqual(response.headers["content-type"], "text/html")
       assert.lengthOf(yield* tokens, 0)
       assert.strictEqual((yield* askToken(url)).status, 200)
     }))
@@ -39,16 +39,16 @@ describe("an answer", () => {
       assert.include(text, "Retry-After: 1\r\nRetry-After: 2\r\n")
     }))
 
-  it.scopedLive("without a body has none", () =>
+  it.scopedLive("has no body and no Content-Type by default", () =>
     Effect.gen(function*() {
       const { fail, url } = yield* Emulator.make()
       yield* fail(Fault.status(500))
-      const answer = yield* askToken(url)
-      deepStrictEqual([answer.status, answer.text], [500, ""])
-      assert.notProperty(answer.headers, "content-type")
+      const response = yield* askToken(url)
+      deepStrictEqual([response.status, response.text], [500, ""])
+      assert.notProperty(response.headers, "content-type")
     }))
 
-  it.scopedLive("of a raw body is 200 with these bytes", () =>
+  it.scopedLive("of Fault.body has status 200 and exactly this body", () =>
     Effect.gen(function*() {
       const { fail, url } = yield* Emulator.make()
       yield* fail([Fault.body(`{"access_token":`), Fault.body(Uint8Array.of(0x7b, 0x7d))])
@@ -58,7 +58,7 @@ describe("an answer", () => {
       deepStrictEqual(json(yield* askToken(url)), {})
     }))
 
-  it.scopedLive("comes before any check of the request, which is recorded all the same", () =>
+  it.scopedLive("is sent without any check of the request, and the request is recorded", () =>
     Effect.gen(function*() {
       const { fail, requests, url } = yield* Emulator.make()
       yield* fail(Fault.status(599))
@@ -69,7 +69,7 @@ describe("an answer", () => {
 })
 
 describe("a script", () => {
-  it.scopedLive("is taken in order, by as many requests as `times` says", () =>
+  it.scopedLive("applies its steps in order, each to `times` requests", () =>
     Effect.gen(function*() {
       const { fail, pendingFaults, url } = yield* Emulator.make()
       yield* fail([Fault.status(500), Fault.status(502, { times: 2 })])
@@ -81,7 +81,7 @@ describe("a script", () => {
       assert.lengthOf(yield* pendingFaults, 0)
     }))
 
-  it.scopedLive("waits for requests to the place it is for", () =>
+  it.scopedLive("applies a step only to requests to the place that `on` names", () =>
     Effect.gen(function*() {
       const { fail, pendingFaults, url } = yield* Emulator.make()
       const token = yield* getToken(url)
@@ -91,7 +91,7 @@ describe("a script", () => {
       deepStrictEqual(yield* statuses([callApi(url, token), callApi(url, token)]), [418, 200])
     }))
 
-  it.scopedLive("can go on for ever, until it is cleared", () =>
+  it.scopedLive("applies a step with `times: Infinity` until it is cleared", () =>
     Effect.gen(function*() {
       const { clearFaults, fail, url } = yield* Emulator.make()
       yield* fail(Fault.status(500, { times: Infinity }))
@@ -100,27 +100,27 @@ describe("a script", () => {
       assert.strictEqual((yield* askToken(url)).status, 200)
     }))
 
-  it.scopedLive("is used up once by each of many requests at a time", () =>
+  it.scopedLive("applies a step to exactly `times` of many concurrent requests", () =>
     Effect.gen(function*() {
       const { fail, url } = yield* Emulator.make()
       yield* fail(Fault.status(500, { times: 10 }))
-      const answers = yield* Effect.all(Array.from({ length: 30 }, () => askToken(url)), { concurrency: "unbounded" })
-      assert.lengthOf(answers.filter(({ status }) => status === 500), 10)
-      assert.lengthOf(answers.filter(({ status }) => status === 200), 20)
+      const responses = yield* Effect.all(Array.from({ length: 30 }, () => askToken(url)), { concurrency: "unbounded" })
+      assert.lengthOf(responses.filter(({ status }) => status === 500), 10)
+      assert.lengthOf(responses.filter(({ status }) => status === 200), 20)
     }))
 
   for (
     const [name, fault] of Object.entries({
       "status 99": Fault.status(99),
       "status 100": Fault.status(100),
-      "half a status": Fault.status(500.5),
-      "no times": Fault.hang({ times: 0 }),
-      "half a time": Fault.delay(1, { times: 1.5 }),
+      "status 500.5": Fault.status(500.5),
+      "times 0": Fault.hang({ times: 0 }),
+      "times 1.5": Fault.delay(1, { times: 1.5 }),
       "a header with a line break": Fault.status(500, { headers: { "X-A": "b\r\nc" } }),
       "a header without a name": Fault.status(500, { headers: { "": "b" } })
     })
   ) {
-    it.scopedLive(`that cannot be sent is a defect where it is written: ${name}`, () =>
+    it.scopedLive(`makes fail die and adds no step if one cannot be performed: ${name}`, () =>
       Effect.gen(function*() {
         const { fail, pendingFaults } = yield* Emulator.make()
         const exit = yield* Effect.exit(fail([Fault.status(500), fault]))
@@ -129,7 +129,7 @@ describe("a script", () => {
       }))
   }
 
-  it("can be told apart by case", () => {
+  it("can be matched by case", () => {
     const name = (fault: Fault.Fault) => Fault.is("Delay")(fault) ? Duration.toMillis(fault.delay) : fault._tag
     deepStrictEqual([Fault.status(500), Fault.delay("1 second"), Fault.hang()].map(name), [
       "Answer",
@@ -141,44 +141,44 @@ describe("a script", () => {
 })
 
 describe("a delay", () => {
-  it.scopedLive("comes before the normal answer", () =>
+  it.scopedLive("precedes the normal response", () =>
     Effect.gen(function*() {
       const { fail, url } = yield* Emulator.make()
       yield* fail(Fault.delay("150 millis"))
-      const [took, answer] = yield* Effect.timed(askToken(url))
-      assert.strictEqual(answer.status, 200)
+      const [took, response] = yield* Effect.timed(askToken(url))
+      assert.strictEqual(response.status, 200)
       assert.isAtLeast(Duration.toMillis(took), 145)
     }))
 
-  it.scopedLive("comes before a status of the script", () =>
+  it.scopedLive("precedes a scripted status", () =>
     Effect.gen(function*() {
       const { fail, url } = yield* Emulator.make()
       yield* fail(Fault.status(503, { delay: "150 millis" }))
-      const [took, answer] = yield* Effect.timed(askToken(url))
-      assert.strictEqual(answer.status, 503)
+      const [took, response] = yield* Effect.timed(askToken(url))
+      assert.strictEqual(response.status, 503)
       assert.isAtLeast(Duration.toMillis(took), 145)
     }))
 
-  it.scoped("passes with the clock of the layer", () =>
+  it.scoped("uses the clock of the emulator", () =>
     Effect.gen(function*() {
       const { fail, requests, url } = yield* Emulator.make()
       yield* fail(Fault.delay("1 hour"))
-      const asking = yield* Effect.fork(askToken(url))
+      const fiber = yield* Effect.fork(askToken(url))
       yield* TestServices.provideLive(until(Effect.map(requests, ({ length }) => length === 1)))
       yield* TestServices.provideLive(Effect.sleep("20 millis"))
-      assert.isNull(asking.unsafePoll())
+      assert.isNull(fiber.unsafePoll())
       yield* TestClock.adjust("1 hour")
-      assert.strictEqual((yield* Fiber.join(asking)).status, 200)
-      assert.strictEqual((yield* askToken(url)).status, 200, "only once")
+      assert.strictEqual((yield* Fiber.join(fiber)).status, 200)
+      assert.strictEqual((yield* askToken(url)).status, 200, "the delay applies once")
     }))
 
-  it.scopedLive("ends when the client goes away", () =>
+  it.scopedLive("ends when the client disconnects", () =>
     Effect.gen(function*() {
       const { connections, fail, requests, tokens, url } = yield* Emulator.make()
       yield* fail(Fault.delay("200 millis"))
-      const asking = yield* Effect.fork(askToken(url))
+      const fiber = yield* Effect.fork(askToken(url))
       yield* until(Effect.map(requests, ({ length }) => length === 1))
-      yield* Fiber.interrupt(asking)
+      yield* Fiber.interrupt(fiber)
       yield* until(Effect.map(connections, (open) => open === 0))
       yield* Effect.sleep("250 millis")
       assert.lengthOf(yield* tokens, 0)
@@ -186,7 +186,7 @@ describe("a delay", () => {
       deepStrictEqual(recorded?.status, Option.none())
     }))
 
-  it.scopedLive("keeps no timer when the client goes away or the scope closes", () =>
+  it.scopedLive("leaves no timer when the client disconnects or the scope closes", () =>
     Effect.gen(function*() {
       let sleeping = 0
       const sleepForEver = Effect.acquireUseRelease(
@@ -198,30 +198,30 @@ describe("a delay", () => {
       const scope = yield* Scope.make()
       const { fail, url } = yield* Emulator.make().pipe(Scope.extend(scope), Effect.withClock(clock))
       yield* fail(Fault.delay("1 hour", { times: 20 }))
-      const asking = yield* Effect.forEach(Array.from({ length: 20 }), () => Effect.fork(Effect.exit(askToken(url))))
+      const fibers = yield* Effect.forEach(Array.from({ length: 20 }), () => Effect.fork(Effect.exit(askToken(url))))
       yield* until(Effect.sync(() => sleeping === 20))
-      yield* Effect.forEach(asking.slice(0, 10), Fiber.interrupt, { discard: true })
+      yield* Effect.forEach(fibers.slice(0, 10), Fiber.interrupt, { discard: true })
       yield* until(Effect.sync(() => sleeping === 10))
       yield* Scope.close(scope, Exit.void)
-      yield* Effect.forEach(asking.slice(10), Fiber.join, { discard: true })
+      yield* Effect.forEach(fibers.slice(10), Fiber.join, { discard: true })
       yield* until(Effect.sync(() => sleeping === 0))
     }))
 })
 
-describe("hang", () => {
-  it.scopedLive("never answers, and ends with the client", () =>
+describe("a hanging request", () => {
+  it.scopedLive("never gets a response, and ends when the client disconnects", () =>
     Effect.gen(function*() {
       const { connections, fail, requests, url } = yield* Emulator.make()
       yield* fail(Fault.hang())
-      const answer = yield* Effect.timeoutOption(askToken(url), "200 millis")
-      assert.isTrue(Option.isNone(answer))
+      const response = yield* Effect.timeoutOption(askToken(url), "200 millis")
+      assert.isTrue(Option.isNone(response))
       yield* until(Effect.map(connections, (open) => open === 0))
       const [recorded] = yield* requests
       deepStrictEqual(recorded?.status, Option.none())
       assert.strictEqual((yield* askToken(url)).status, 200)
     }))
 
-  it.scopedLive("stays when the script is cleared", () =>
+  it.scopedLive("continues when the script is cleared", () =>
     Effect.gen(function*() {
       const { clearFaults, fail, pendingFaults, url } = yield* Emulator.make()
       const hanging = yield* Deferred.make<boolean>()

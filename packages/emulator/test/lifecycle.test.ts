@@ -8,7 +8,7 @@ import { Deferred, Duration, Effect, Exit, Fiber, Layer, Logger, LogLevel, Redac
 import { askToken, callApi, connect, getToken, send, until } from "./utils.js"
 
 describe("the layer", () => {
-  it.live("starts an emulator on a free port of 127.0.0.1, and stops it with its scope", () =>
+  it.live("starts an emulator on a free port of 127.0.0.1, and stops it when its scope closes", () =>
     Effect.gen(function*() {
       const url = yield* Effect.gen(function*() {
         const { url } = yield* Emulator.Emulator
@@ -19,7 +19,7 @@ describe("the layer", () => {
       assert.isTrue(Exit.isFailure(yield* Effect.exit(askToken(url))))
     }))
 
-  it.scopedLive("takes the port it is told, and can take it again when it is free", () =>
+  it.scopedLive("listens on the given port, also again after an emulator on it has stopped", () =>
     Effect.gen(function*() {
       const once = (port: number) =>
         Effect.scoped(Effect.map(Emulator.make({ port }), ({ url }) => Number(new URL(url).port)))
@@ -28,7 +28,7 @@ describe("the layer", () => {
       assert.strictEqual(yield* once(port), port)
     }))
 
-  it.scopedLive("listens on ::1 when it is told to and the machine has it", () =>
+  it.scopedLive("listens on ::1 if the machine has this address", () =>
     Effect.gen(function*() {
       const hasIpv6 = Object.values(networkInterfaces()).flat().some((address) => address?.address === "::1")
       const exit = yield* Effect.exit(Emulator.make({ host: "::1" }))
@@ -86,11 +86,11 @@ describe("the layer", () => {
     }))
 })
 
-describe("it cannot start", () => {
+describe("an emulator does not start", () => {
   const error = (options: Emulator.Options) => Effect.flip(Effect.scoped(Emulator.make(options)))
   const secret = Redacted.make("an-invented-secret")
 
-  it.scopedLive("on a busy port: the error names it and the way out", () =>
+  it.scopedLive("on a port that is in use, and the error suggests another port", () =>
     Effect.gen(function*() {
       const { url } = yield* Emulator.make()
       const port = Number(new URL(url).port)
@@ -103,30 +103,30 @@ describe("it cannot start", () => {
       assert.strictEqual((yield* askToken(url)).status, 200)
     }))
 
-  it.live("through the layer either", () =>
+  it.live("as a layer with an invalid option", () =>
     Effect.gen(function*() {
       const failure = yield* Effect.flip(Effect.provide(Emulator.Emulator, Emulator.layer({ port: -1 })))
       assert.strictEqual(failure.reason, "InvalidOption")
     }))
 
   const options: Record<string, readonly [option: string, given: Emulator.Options]> = {
-    "beyond loopback: 0.0.0.0": ["host", { host: "0.0.0.0" }],
-    "beyond loopback: ::": ["host", { host: "::" }],
-    "beyond loopback: empty": ["host", { host: "" }],
-    "beyond loopback: a name": ["host", { host: "localhost" }],
-    "beyond loopback: another address": ["host", { host: "192.0.2.1" }],
-    "on a port that is none: 65536": ["port", { port: 65536 }],
-    "on a port that is none: 1.5": ["port", { port: 1.5 }],
-    "on a port that is none: NaN": ["port", { port: NaN }],
+    "on host 0.0.0.0": ["host", { host: "0.0.0.0" }],
+    "on host ::": ["host", { host: "::" }],
+    "on an empty host": ["host", { host: "" }],
+    "on a host name": ["host", { host: "localhost" }],
+    "on the address of another machine": ["host", { host: "192.0.2.1" }],
+    "on port 65536": ["port", { port: 65536 }],
+    "on port 1.5": ["port", { port: 1.5 }],
+    "on port NaN": ["port", { port: NaN }],
     "with a base path without a slash": ["basePath", { basePath: "store" }],
     "with a base path with a query": ["basePath", { basePath: "/store?a" }],
     "with a base path with empty segments": ["basePath", { basePath: "/a//b" }],
-    "with a token life of zero": ["tokenLife", { tokenLife: 0 }],
-    "with a token life of more than an hour": ["tokenLife", { tokenLife: "61 minutes" }],
-    "with a token life for ever": ["tokenLife", { tokenLife: Duration.infinity }],
-    "with a header that has no name": ["header.name", { header: { name: "" } }],
-    "with a header that has a line break": ["header.prefix", { header: { name: "X-A", prefix: "a\r\n" } }],
-    "with a client without id": ["clients[0].clientId", { clients: [{ clientId: "", clientSecret: secret }] }],
+    "with a token lifetime of zero": ["tokenLife", { tokenLife: 0 }],
+    "with a token lifetime of more than an hour": ["tokenLife", { tokenLife: "61 minutes" }],
+    "with an infinite token lifetime": ["tokenLife", { tokenLife: Duration.infinity }],
+    "with an empty header name": ["header.name", { header: { name: "" } }],
+    "with a line break in the header prefix": ["header.prefix", { header: { name: "X-A", prefix: "a\r\n" } }],
+    "with an empty client id": ["clients[0].clientId", { clients: [{ clientId: "", clientSecret: secret }] }],
     "with a client id that cannot be sent raw": ["clients[0].clientId", {
       clients: [{ clientId: "a&b", clientSecret: secret }]
     }],
@@ -136,7 +136,7 @@ describe("it cannot start", () => {
     "with a secret that is not ASCII": ["clients[0].clientSecret", {
       clients: [{ clientId: "a", clientSecret: Redacted.make("canary-é") }]
     }],
-    "with a secret of two lines": ["clients[1].clientSecret", {
+    "with a line break in a secret": ["clients[1].clientSecret", {
       clients: [Emulator.demoClient, { clientId: "a", clientSecret: Redacted.make("canary\n") }]
     }]
   }
@@ -153,7 +153,7 @@ describe("it cannot start", () => {
 })
 
 describe("connections", () => {
-  it.scopedLive("are counted while they are open, idle ones too", () =>
+  it.scopedLive("are counted while they are open, including idle ones", () =>
     Effect.gen(function*() {
       const { connections, url } = yield* Emulator.make()
       assert.strictEqual(yield* connections, 0)
@@ -183,7 +183,7 @@ describe("connections", () => {
 })
 
 describe("closing the scope", () => {
-  it.live("ends keep-alive, half-sent, silent and hanging connections in well under a second", () =>
+  it.live("closes keep-alive, half-sent, silent and hanging connections at once", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const { connections, fail, pendingFaults, url } = yield* Scope.extend(Emulator.make(), scope)
@@ -192,7 +192,7 @@ describe("closing the scope", () => {
       yield* fail([Fault.hang(), Fault.delay("1 hour"), Fault.hang({ on: "api" })])
       const hanging = yield* Effect.forEach(
         [askToken(url), askToken(url), send(url, { path: "/" })],
-        (asking) => Effect.fork(Effect.exit(asking))
+        (request) => Effect.fork(Effect.exit(request))
       )
       yield* until(Effect.map(pendingFaults, ({ length }) => length === 0))
 
@@ -208,16 +208,16 @@ describe("closing the scope", () => {
       yield* until(Effect.map(connections, (open) => open === 6))
 
       const [took] = yield* Effect.timed(Scope.close(scope, Exit.void))
-      // Left to itself, a server keeps them for five seconds and more.
+      // A server that only waits for its clients keeps them for five seconds or more.
       assert.isBelow(Duration.toMillis(took), 4000)
       yield* until(Effect.map(connections, (open) => open === 0))
-      for (const asking of hanging) assert.isTrue(Exit.isFailure(yield* Fiber.join(asking)))
+      for (const request of hanging) assert.isTrue(Exit.isFailure(yield* Fiber.join(request)))
       yield* Deferred.await(closed)
       silent.destroy()
       agent.destroy()
     }))
 
-  it.live("works a second time with the same layer", () =>
+  it.live("allows the same layer to start another emulator", () =>
     Effect.gen(function*() {
       const layer = Layer.fresh(Emulator.layer())
       const ask = Effect.flatMap(Emulator.Emulator, ({ url }) => askToken(url))

@@ -2,37 +2,38 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { Effect, Option, Redacted, TestClock } from "effect"
-import { callApi, getToken, json, send, type Sending } from "./utils.js"
+import { callApi, getToken, type HttpRequest, json, send } from "./utils.js"
 
-const bare = `Bearer realm="store-api"`
-const invalid = (what: string) => `${bare}, error="invalid_token", error_description="The access token ${what}"`
+const challenge = `Bearer realm="store-api"`
+const invalid = (reason: string) =>
+  `${challenge}, error="invalid_token", error_description="The access token ${reason}"`
 
-describe("with a live token", () => {
-  it.scopedLive("the API tells what arrived, and never the token", () =>
+describe("the API, with a valid token", () => {
+  it.scopedLive("describes the request without the token", () =>
     Effect.gen(function*() {
       const { url } = yield* Emulator.make()
       const token = yield* getToken(url)
-      const answer = yield* callApi(url, token, {
+      const response = yield* callApi(url, token, {
         method: "PUT",
         path: `/orders/7?page=2&also=%20&token=${encodeURIComponent(token)}`,
         body: `{"note":"${token}"}`
       })
-      assert.strictEqual(answer.status, 200)
-      deepStrictEqual(json(answer), {
+      assert.strictEqual(response.status, 200)
+      deepStrictEqual(json(response), {
         method: "PUT",
         path: "/orders/7",
         query: "page=2&also=%20&token=<redacted>",
         clientId: "demo-client",
         body: `{"note":"<redacted>"}`
       })
-      assert.notInclude(answer.text, token)
+      assert.notInclude(response.text, token)
     }))
 
-  it.scopedLive("the API leaves out a body that is not there", () =>
+  it.scopedLive("omits the body if the request has none", () =>
     Effect.gen(function*() {
       const { url } = yield* Emulator.make({ basePath: "/store" })
-      const answer = yield* callApi(url, yield* getToken(url))
-      deepStrictEqual(json(answer), {
+      const response = yield* callApi(url, yield* getToken(url))
+      deepStrictEqual(json(response), {
         method: "GET",
         path: "/store/orders",
         query: "",
@@ -41,7 +42,7 @@ describe("with a live token", () => {
     }))
 
   for (const scheme of ["bearer", "BEARER", "bEaReR"]) {
-    it.scopedLive(`the API accepts the scheme ${scheme}`, () =>
+    it.scopedLive(`accepts the scheme ${scheme}`, () =>
       Effect.gen(function*() {
         const { url } = yield* Emulator.make()
         const headers = { Authorization: `${scheme} ${yield* getToken(url)}` }
@@ -49,14 +50,14 @@ describe("with a live token", () => {
       }))
   }
 
-  it.scopedLive("HEAD is answered without a body", () =>
+  it.scopedLive("responds to HEAD without a body", () =>
     Effect.gen(function*() {
       const { url } = yield* Emulator.make()
-      const answer = yield* callApi(url, yield* getToken(url), { method: "HEAD" })
-      deepStrictEqual([answer.status, answer.text], [200, ""])
+      const response = yield* callApi(url, yield* getToken(url), { method: "HEAD" })
+      deepStrictEqual([response.status, response.text], [200, ""])
     }))
 
-  it.scopedLive("a body of more than a MiB is 413", () =>
+  it.scopedLive("responds with 413 to a body of more than 1 MiB", () =>
     Effect.gen(function*() {
       const { url } = yield* Emulator.make()
       const token = yield* getToken(url)
@@ -67,13 +68,13 @@ describe("with a live token", () => {
     }))
 })
 
-describe("without a token the API is 401 with a challenge that names no error", () => {
-  const headers: Record<string, (token: string) => Sending["headers"]> = {
+describe("the API responds with 401 and a challenge without an error code to", () => {
+  const headers: Record<string, (token: string) => HttpRequest["headers"]> = {
     "no header": () => ({}),
     "an empty header": () => ({ Authorization: "" }),
     "another scheme": () => ({ Authorization: "Basic aW52ZW50ZWQ6aW52ZW50ZWQ=" }),
-    "the token alone": (token) => ({ Authorization: token }),
-    "the scheme alone": () => ({ Authorization: "Bearer" }),
+    "the token without a scheme": (token) => ({ Authorization: token }),
+    "the scheme without a token": () => ({ Authorization: "Bearer" }),
     "another header": (token) => ({ "X-Authorization": `Bearer ${token}` })
   }
   for (const [name, make] of Object.entries(headers)) {
@@ -81,77 +82,65 @@ describe("without a token the API is 401 with a challenge that names no error", 
       Effect.gen(function*() {
         const { url } = yield* Emulator.make()
         const token = yield* getToken(url)
-        const answer = yield* send(url, { path: "/orders", headers: make(token) ?? {} })
-        assert.strictEqual(answer.status, 401)
-        assert.strictEqual(answer.headers["www-authenticate"], bare)
-        assert.notProperty(json(answer), "error")
-        assert.notInclude(answer.text, token)
+        const response = yield* send(url, { path: "/orders", headers: make(token) ?? {} })
+        assert.strictEqual(response.status, 401)
+        assert.strictEqual(response.headers["www-authenticate"], challenge)
+        assert.notProperty(json(response), "error")
+        assert.notInclude(response.text, token)
         assert.strictEqual((yield* callApi(url, token)).status, 200)
       }))
   }
 })
 
-describe("with a token that is no good the API is 401 with invalid_token", () => {
-  it.scopedLive("unknown", () =>
+describe("the API responds with 401 invalid_token to", () => {
+  it.scopedLive("an unknown token", () =>
     Effect.gen(function*() {
       const { url } = yield* Emulator.make()
-      const answer = yield* callApi(url, "invented-token")
-      assert.strictEqual(answer.status, 401)
-      assert.strictEqual(answer.headers["www-authenticate"], invalid("is unknown"))
-      assert.strictEqual(json(answer)["error"], "invalid_token")
-      assert.notInclude(answer.text, "invented-token")
+      const response = yield* callApi(url, "invented-token")
+      assert.strictEqual(response.status, 401)
+      assert.strictEqual(response.headers["www-authenticate"], invalid("is unknown"))
+      assert.strictEqual(json(response)["error"], "invalid_token")
+      assert.notInclude(response.text, "invented-token")
     }))
 
-  it.scopedLive("a live one with a second space before it", () =>
+  it.scopedLive("a valid token after two spaces", () =>
     Effect.gen(function*() {
       const { url } = yield* Emulator.make()
       const token = yield* getToken(url)
       assert.strictEqual((yield* callApi(url, ` ${token}`)).headers["www-authenticate"], invalid("is unknown"))
     }))
 
-  it.scopedLive("of another emulator", () =>
+  it.scopedLive("a token of another emulator", () =>
     Effect.gen(function*() {
       const [one, other] = [yield* Emulator.make(), yield* Emulator.make()]
       assert.strictEqual((yield* callApi(one.url, yield* getToken(other.url))).status, 401)
     }))
 
-  it.scopedLive("revoked", () =>
+  it.scopedLive("a revoked token", () =>
     Effect.gen(function*() {
       const { revoke, tokens, url } = yield* Emulator.make()
       const token = yield* getToken(url)
       assert.strictEqual((yield* callApi(url, token)).status, 200)
       assert.strictEqual(yield* revoke(Redacted.make(token)), 1)
-      const answer = yield* callApi(url, token)
-      assert.strictEqual(answer.status, 401)
-      assert.strictEqual(answer.headers["www-authenticate"], invalid("was revoked"))
+      const response = yield* callApi(url, token)
+      assert.strictEqual(response.status, 401)
+      assert.strictEqual(response.headers["www-authenticate"], invalid("was revoked"))
       deepStrictEqual((yield* tokens).map(({ revoked }) => revoked), [true])
     }))
 
-  it.scoped("expired: good until its last millisecond, and not after 60 minutes", () =>
+  it.scoped("an expired token, but not before the last millisecond of its 60 minutes", () =>
     Effect.gen(function*() {
       const { url } = yield* Emulator.make()
       const token = yield* getToken(url)
       yield* TestClock.adjust("3599999 millis")
       assert.strictEqual((yield* callApi(url, token)).status, 200)
       yield* TestClock.adjust("1 millis")
-      const answer = yield* callApi(url, token)
-      assert.strictEqual(answer.status, 401)
-      assert.strictEqual(answer.headers["www-authenticate"], invalid("expired"))
+      const response = yield* callApi(url, token)
+      assert.strictEqual(response.status, 401)
+      assert.strictEqual(response.headers["www-authenticate"], invalid("expired"))
     }))
 
-  it.scoped("forgotten an hour after its end, so that an emulator may run for days", () =>
-    Effect.gen(function*() {
-      const { tokens, url } = yield* Emulator.make({ tokenLife: "1 minute" })
-      yield* getToken(url)
-      yield* TestClock.adjust("60 minutes")
-      yield* getToken(url)
-      assert.lengthOf(yield* tokens, 2)
-      yield* TestClock.adjust("1 minute")
-      yield* getToken(url)
-      assert.lengthOf(yield* tokens, 2)
-    }))
-
-  it.scopedLive("expired, on the real clock", () =>
+  it.scopedLive("an expired token, on the real clock", () =>
     Effect.gen(function*() {
       const { url } = yield* Emulator.make({ tokenLife: "100 millis" })
       const token = yield* getToken(url)
@@ -160,18 +149,30 @@ describe("with a token that is no good the API is 401 with invalid_token", () =>
     }))
 })
 
-it.scopedLive("a token that is sent twice is 400 invalid_request", () =>
+it.scoped("an emulator deletes a token an hour after its end, so that it can run for days", () =>
+  Effect.gen(function*() {
+    const { tokens, url } = yield* Emulator.make({ tokenLife: "1 minute" })
+    yield* getToken(url)
+    yield* TestClock.adjust("60 minutes")
+    yield* getToken(url)
+    assert.lengthOf(yield* tokens, 2)
+    yield* TestClock.adjust("1 minute")
+    yield* getToken(url)
+    assert.lengthOf(yield* tokens, 2)
+  }))
+
+it.scopedLive("the API responds with 400 invalid_request to a token that is sent twice", () =>
   Effect.gen(function*() {
     const { url } = yield* Emulator.make()
     const value = `Bearer ${yield* getToken(url)}`
     const headers = ["Host", "localhost", "Authorization", value, "Authorization", value]
-    const answer = yield* send(url, { path: "/orders", headers })
-    assert.strictEqual(answer.status, 400)
-    assert.include(answer.headers["www-authenticate"], `error="invalid_request"`)
+    const response = yield* send(url, { path: "/orders", headers })
+    assert.strictEqual(response.status, 400)
+    assert.include(response.headers["www-authenticate"], `error="invalid_request"`)
   }))
 
 describe("revoke", () => {
-  it.scoped("ends all live tokens and counts only those", () =>
+  it.scoped("revokes all valid tokens, and counts only those", () =>
     Effect.gen(function*() {
       const { revoke, url } = yield* Emulator.make()
       yield* getToken(url)
@@ -184,8 +185,8 @@ describe("revoke", () => {
     }))
 })
 
-describe("another header", () => {
-  it.scopedLive("is where the token is looked for", () =>
+describe("the option header", () => {
+  it.scopedLive("names the header in which the API expects the token", () =>
     Effect.gen(function*() {
       const { requests, url } = yield* Emulator.make({ header: { name: "X-Store-Token", prefix: "" } })
       const token = yield* getToken(url)

@@ -13,10 +13,10 @@ interface Wire {
 }
 
 /**
- * Sends a token request on a bare socket. Returns the bytes that came, and what became of the connection: silence counts
- * from the first byte, where there is one.
+ * Sends a token request on a plain socket. Returns the received bytes and the end of the connection. It is "Silence" if
+ * nothing ends the connection for 250 ms, counted from the first byte if the fault sends bytes.
  */
-const onTheWire = (url: string, sendsBytes: boolean): Effect.Effect<Wire, never, Scope.Scope> =>
+const requestOnSocket = (url: string, sendsBytes: boolean): Effect.Effect<Wire, never, Scope.Scope> =>
   Effect.gen(function*() {
     const socket = yield* Effect.acquireRelease(
       Effect.sync(() => Net.connect(Number(new URL(url).port), "127.0.0.1")),
@@ -42,26 +42,26 @@ const onTheWire = (url: string, sendsBytes: boolean): Effect.Effect<Wire, never,
     return { text, end }
   })
 
-const met = (fault: Fault.Fault, sendsBytes: boolean) =>
+const observe = (fault: Fault.Fault, sendsBytes: boolean) =>
   Effect.gen(function*() {
     const emulator = yield* Emulator.make()
     yield* emulator.fail(fault)
-    const wire = yield* Effect.scoped(onTheWire(emulator.url, sendsBytes))
+    const wire = yield* Effect.scoped(requestOnSocket(emulator.url, sendsBytes))
     yield* until(Effect.map(emulator.connections, (open) => open === 0))
     assert.lengthOf(yield* emulator.pendingFaults, 0)
-    assert.strictEqual((yield* askToken(emulator.url)).status, 200, "the next request is answered")
+    assert.strictEqual((yield* askToken(emulator.url)).status, 200, "the next request succeeds")
     return wire
   })
 
 const endings = { Reset: Fault.reset, Close: Fault.close, Silence: Fault.silence }
 
-describe("a connection that is broken off", () => {
+describe("a connection that the emulator breaks off", () => {
   for (const [ending, fault] of Object.entries(endings)) {
     for (const moment of ["connection", "answer", "headers", "body"] as const) {
       it.scopedLive(`on "${moment}" ends with ${ending}`, () =>
         Effect.gen(function*() {
           const sendsBytes = moment === "headers" || moment === "body"
-          const { end, text } = yield* met(fault(moment), sendsBytes)
+          const { end, text } = yield* observe(fault(moment), sendsBytes)
           assert.strictEqual(end, ending)
           if (!sendsBytes) {
             assert.strictEqual(text, "")
@@ -73,7 +73,7 @@ describe("a connection that is broken off", () => {
     }
   }
 
-  it.scopedLive("on \"connection\" is met by the next that opens, whatever it is for, as often as it says", () =>
+  it.scopedLive("on \"connection\" is the next one that opens, whatever `on` names, `times` times", () =>
     Effect.gen(function*() {
       const { fail, pendingFaults, requests, url } = yield* Emulator.make()
       yield* fail([Fault.status(503), Fault.reset("connection", { times: 2, on: "api" })])
@@ -84,7 +84,7 @@ describe("a connection that is broken off", () => {
       assert.strictEqual((yield* askToken(url)).status, 503)
     }))
 
-  it.scopedLive("ends with the emulator, however silent", () =>
+  it.scopedLive("closes when the emulator stops, also if it is silent", () =>
     Effect.gen(function*() {
       const socket = yield* Effect.scoped(Effect.gen(function*() {
         const { connections, fail, url } = yield* Emulator.make()
@@ -97,33 +97,26 @@ describe("a connection that is broken off", () => {
     }))
 })
 
-describe("an answer that no server would make", () => {
-  const answers: Record<string, readonly [Fault.Fault, RegExp]> = {
+describe("an invalid HTTP response", () => {
+  const faults: Record<string, readonly [Fault.Fault, RegExp]> = {
     "bad chunks": [Fault.badChunks(), /Transfer-Encoding: chunked\r\n\r\nno-size\r\n/],
     "contradicting lengths": [Fault.contradictingLengths(), /Content-Length: (\d+)\r\nContent-Length: (?!\1\r)\d+\r\n/],
     "not HTTP": [Fault.notHttp(), /^220 .*\r\n$/],
     "huge headers": [Fault.hugeHeaders(), /\r\nX-Filler: x{1048576}\r\n/],
     "any bytes": [Fault.raw("HTTP/1.1 200 OK\r\n\r\n!"), /^HTTP\/1\.1 200 OK\r\n\r\n!$/]
   }
-  for (const [name, [fault, expected]] of Object.entries(answers)) {
-    it.scopedLive(name, () =>
+  for (const [name, [fault, expected]] of Object.entries(faults)) {
+    it.scopedLive(`is sent byte for byte: ${name}`, () =>
       Effect.gen(function*() {
-        const { end, text } = yield* met(fault, true)
+        const { end, text } = yield* observe(fault, true)
         assert.match(text, expected)
         assert.strictEqual(end, "Close")
       }))
   }
-
-  it.scopedLive("an unasked 100 Continue, with the token behind it", () =>
-    Effect.gen(function*() {
-      const { text } = yield* met(Fault.unaskedContinue(), true)
-      assert.match(text, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/)
-      assert.include(text, "access_token")
-    }))
 })
 
-describe("the emulator's own answer", () => {
-  it.scopedLive("with fields changed and left out is a token that the API takes", () =>
+describe("the normal response", () => {
+  it.scopedLive("can have changed and omitted fields, and the API accepts its token", () =>
     Effect.gen(function*() {
       const { fail, url } = yield* Emulator.make()
       yield* fail(
@@ -131,15 +124,15 @@ describe("the emulator's own answer", () => {
           headers: { "Transfer-Encoding": "chunked" }
         })
       )
-      const answer = yield* askToken(url)
-      const fields = json(answer)
+      const response = yield* askToken(url)
+      const fields = json(response)
       deepStrictEqual([fields["expires_in"], fields["more"], "scope" in fields], ["12", null, false])
-      assert.strictEqual(answer.headers["transfer-encoding"], "chunked")
-      assert.strictEqual(answer.headers["cache-control"], "no-store")
+      assert.strictEqual(response.headers["transfer-encoding"], "chunked")
+      assert.strictEqual(response.headers["cache-control"], "no-store")
       assert.strictEqual((yield* callApi(url, String(fields["access_token"]))).status, 200)
     }))
 
-  it.scopedLive("compressed is the same", () =>
+  it.scopedLive("can be compressed with gzip", () =>
     Effect.gen(function*() {
       const { fail, url } = yield* Emulator.make()
       yield* fail(Fault.gzip())
@@ -155,7 +148,14 @@ describe("the emulator's own answer", () => {
       assert.property(JSON.parse(gunzipSync(bytes).toString()), "access_token")
     }))
 
-  it.scopedLive("that is a refusal is left as it is", () =>
+  it.scopedLive("can follow a 100 Continue that the client did not request", () =>
+    Effect.gen(function*() {
+      const { text } = yield* observe(Fault.unaskedContinue(), true)
+      assert.match(text, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/)
+      assert.include(text, "access_token")
+    }))
+
+  it.scopedLive("is not changed if it is an error", () =>
     Effect.gen(function*() {
       const { fail, url } = yield* Emulator.make()
       yield* fail([Fault.fields({ error: "changed" }), Fault.gzip()])
@@ -163,7 +163,7 @@ describe("the emulator's own answer", () => {
       assert.strictEqual(json(yield* askToken(url, { body: "" }))["error"], "invalid_request")
     }))
 
-  it.scopedLive("comes after all tokens were revoked", () =>
+  it.scopedLive("is sent after Fault.revoke has revoked all tokens", () =>
     Effect.gen(function*() {
       const { fail, url } = yield* Emulator.make()
       const [one, other] = [yield* getToken(url), yield* getToken(url)]

@@ -6,7 +6,7 @@ import { Emulator } from "@store-api/emulator"
 import { Effect, Inspectable, Option, Redacted } from "effect"
 import { askToken, callApi, demoBody, demoSecret, formType, getToken, send, tokenPath } from "./utils.js"
 
-/** Everything that somebody might print a value with. */
+/** The value, printed in all common ways. */
 const renderings = (value: unknown) => [
   inspect(value, { depth: 20, showHidden: true }),
   inspect(value, { depth: 20, customInspect: false, showHidden: true, getters: true }),
@@ -28,8 +28,8 @@ const encodings = (secret: string) => [
 const leaks = (value: unknown, secrets: ReadonlyArray<string>) =>
   renderings(value).filter((text) => secrets.flatMap(encodings).some((secret) => text.includes(secret)))
 
-describe("the log", () => {
-  it.scopedLive("has every request in order, with what was sent and what was answered", () =>
+describe("the request log", () => {
+  it.scopedLive("holds every request in order, with its content and the status of its response", () =>
     Effect.gen(function*() {
       const { requests, url } = yield* Emulator.make()
       const token = yield* getToken(url)
@@ -44,19 +44,19 @@ describe("the log", () => {
           ["api", "GET", "/orders", 401, 0]
         ]
       )
-      const [asked, called, refused] = log
-      assert.isDefined(asked)
-      assert.isDefined(called)
-      assert.isDefined(refused)
-      assert.strictEqual(Redacted.value(asked.body), demoBody)
-      assert.strictEqual(asked.headers["content-type"], formType)
-      assert.isTrue(Option.isNone(asked.authorization))
-      assert.strictEqual(Redacted.value(called.rawUrl), "/orders/7?force=1")
-      deepStrictEqual(Option.map(called.authorization, Redacted.value), Option.some(`Bearer ${token}`))
-      assert.strictEqual(refused.headers["x-two"], "a, b")
+      const [tokenRequest, apiRequest, withoutToken] = log
+      assert.isDefined(tokenRequest)
+      assert.isDefined(apiRequest)
+      assert.isDefined(withoutToken)
+      assert.strictEqual(Redacted.value(tokenRequest.body), demoBody)
+      assert.strictEqual(tokenRequest.headers["content-type"], formType)
+      assert.isTrue(Option.isNone(tokenRequest.authorization))
+      assert.strictEqual(Redacted.value(apiRequest.rawUrl), "/orders/7?force=1")
+      deepStrictEqual(Option.map(apiRequest.authorization, Redacted.value), Option.some(`Bearer ${token}`))
+      assert.strictEqual(withoutToken.headers["x-two"], "a, b")
     }))
 
-  it.scopedLive("forgets when it is told to", () =>
+  it.scopedLive("is empty after clearRequests", () =>
     Effect.gen(function*() {
       const { clearRequests, requests, url } = yield* Emulator.make()
       yield* askToken(url)
@@ -66,7 +66,7 @@ describe("the log", () => {
       assert.lengthOf(yield* requests, 1)
     }))
 
-  it.scopedLive("counts all bytes of a body that is too large, and keeps what it accepts", () =>
+  it.scopedLive("counts all bytes of a body that is too large, and keeps those within the limit", () =>
     Effect.gen(function*() {
       const { requests, url } = yield* Emulator.make()
       yield* askToken(url, { body: "x".repeat(100_000) })
@@ -78,7 +78,7 @@ describe("the log", () => {
 })
 
 describe("printing", () => {
-  it.scopedLive("the log shows no secret and no token, wherever they were sent", () =>
+  it.scopedLive("the log shows no secret and no token, whatever part of a request holds them", () =>
     Effect.gen(function*() {
       const { requests, url } = yield* Emulator.make()
       const token = yield* getToken(url)
@@ -101,12 +101,12 @@ describe("printing", () => {
       assert.lengthOf(log, 11)
       assert.lengthOf(leaks(log, [token, demoSecret, wrong]), 0)
       for (const entry of log) assert.lengthOf(leaks(entry, [token, demoSecret, wrong]), 0)
-      // What is hidden is there for those who want it.
+      // The redacted value is still available.
       const last = log[log.length - 1]?.headers["x-mine"]
       assert.strictEqual(Redacted.isRedacted(last) && Redacted.value(last), `t=${token}`)
     }))
 
-  it.scopedLive("the tokens shows none of them", () =>
+  it.scopedLive("the list of tokens shows no token", () =>
     Effect.gen(function*() {
       const { tokens, url } = yield* Emulator.make()
       const token = yield* getToken(url)
@@ -123,8 +123,8 @@ describe("printing", () => {
       assert.lengthOf(leaks(Emulator.demoClient, [demoSecret]), 0)
     }))
 
-  it("a naive object would be found out by this search, in any encoding", () => {
-    // String of an object shows nothing, in which way ever it is kept.
+  it("control: this search finds a secret in any encoding", () => {
+    // `String` of an object never shows its content.
     assert.lengthOf(leaks([{ headers: { authorization: "Bearer canary+/=" } }], ["canary+/="]), 6)
     for (const hidden of encodings("canary+/=")) {
       assert.isAtLeast(leaks({ body: hidden }, ["canary+/="]).length, 5, hidden)
@@ -132,7 +132,7 @@ describe("printing", () => {
     assert.lengthOf(leaks("canary+/=", ["canary+/="]), 7)
   })
 
-  it.scopedLive("a query or header that is harmless stays readable", () =>
+  it.scopedLive("the log shows a query and a header without secrets", () =>
     Effect.gen(function*() {
       const { requests, url } = yield* Emulator.make()
       yield* send(url, { path: "/orders?keyword=shoes&tokens=3", headers: { "X-Trace": "7" } })

@@ -19,7 +19,7 @@ describe("the scenarios", () => {
   })
 
   for (const tls of [false, true]) {
-    it.scopedLive(`are all scripts that an emulator ${tls ? "with" : "without"} TLS takes`, () =>
+    it.scopedLive(`are accepted by an emulator ${tls ? "with" : "without"} TLS`, () =>
       Effect.gen(function*() {
         const emulator = yield* Emulator.make({ tls })
         for (const name of Scenario.names) {
@@ -30,14 +30,14 @@ describe("the scenarios", () => {
       }))
   }
 
-  it("are named for what they meet, and promise something", () => {
+  it("have names that begin with the endpoint, and an outcome", () => {
     for (const name of Scenario.names) {
       assert.match(name, /^(token|api)\/[a-z0-9.-]+$/)
       assert.isAbove(Scenario.all[name].expected.length, 5)
     }
   })
 
-  it.scopedLive("do what their name says: token/503-retry-after-twice, then a token", () =>
+  it.scopedLive("perform their script: token/503-retry-after-twice is a 503 and then a token", () =>
     Effect.gen(function*() {
       const { fail, url } = yield* Emulator.make()
       yield* fail(Scenario.get("token/503-retry-after-twice"))

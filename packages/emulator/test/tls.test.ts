@@ -13,7 +13,7 @@ const emulator = Effect.map(
   (emulator) => ({ ...emulator, ca: Option.getOrThrow(emulator.ca) })
 )
 
-/** The status of a token request, or the code of what went wrong with the connection. */
+/** Sends a token request. Returns the status, or the error code of the connection. */
 const ask = (url: string, options: Https.RequestOptions) =>
   Effect.async<number | string>((resume) => {
     Https.request(url + tokenPath, {
@@ -29,7 +29,7 @@ const ask = (url: string, options: Https.RequestOptions) =>
   })
 
 describe("an emulator with TLS", () => {
-  it.scopedLive("is trusted by its authority, and by nothing else", () =>
+  it.scopedLive("is trusted only by clients that trust its authority", () =>
     Effect.gen(function*() {
       const { ca, connections, requests, url } = yield* emulator
       assert.match(url, /^https:\/\/127\.0\.0\.1:\d+$/)
@@ -43,7 +43,7 @@ describe("an emulator with TLS", () => {
       yield* until(Effect.map(connections, (open) => open === 0))
     }))
 
-  it.scopedLive("has an authority that signs, and another each time", () =>
+  it.scopedLive("creates a self-signed authority for each run", () =>
     Effect.gen(function*() {
       const [one, other] = [new X509Certificate((yield* emulator).ca), new X509Certificate((yield* emulator).ca)]
       assert.isTrue(one.ca)
@@ -52,7 +52,7 @@ describe("an emulator with TLS", () => {
       assert.notStrictEqual(one.serialNumber, other.serialNumber)
     }))
 
-  it.scopedLive("answers no plain HTTP", () =>
+  it.scopedLive("closes a connection with plain HTTP", () =>
     Effect.gen(function*() {
       const { connections, requests, url } = yield* emulator
       const socket = yield* connect(url)
@@ -61,7 +61,7 @@ describe("an emulator with TLS", () => {
       assert.lengthOf(yield* requests, 0)
     }))
 
-  it.live("ends its connections with the scope, also in the middle of a handshake", () =>
+  it.live("closes its connections when the scope closes, also during a handshake", () =>
     Effect.gen(function*() {
       const sockets = yield* Effect.scoped(Effect.gen(function*() {
         const { ca, connections, fail, url } = yield* emulator
@@ -87,7 +87,7 @@ describe("an emulator with TLS", () => {
     "Tls1.1": ["ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION", "EPROTO"]
   } as const
   for (const [flaw, codes] of Object.entries(flaws)) {
-    it.scopedLive(`is refused for ${flaw}, once`, () =>
+    it.scopedLive(`fails one handshake because of the flaw ${flaw}`, () =>
       Effect.gen(function*() {
         const { ca, connections, fail, requests, url } = yield* emulator
         yield* fail(Fault.tls(flaw as keyof typeof flaws))
@@ -98,14 +98,14 @@ describe("an emulator with TLS", () => {
       }))
   }
 
-  it.scopedLive("speaks TLS 1.1 to who accepts it", () =>
+  it.scopedLive("can speak TLS 1.1 with a client that accepts it", () =>
     Effect.gen(function*() {
       const { ca, fail, url } = yield* emulator
       yield* fail(Fault.tls("Tls1.1"))
       assert.strictEqual(yield* ask(url, { ca, minVersion: "TLSv1.1", ciphers: "DEFAULT:@SECLEVEL=0" }), 200)
     }))
 
-  it.scopedLive("breaks off like any other", () =>
+  it.scopedLive("performs the faults that need no TLS", () =>
     Effect.gen(function*() {
       const { ca, connections, fail, url } = yield* emulator
       yield* fail([
@@ -120,7 +120,7 @@ describe("an emulator with TLS", () => {
     }))
 })
 
-it.scopedLive("an emulator without TLS has no authority", () =>
+it.scopedLive("an emulator without TLS has no certificate authority", () =>
   Effect.map(Emulator.make(), ({ ca, url }) => {
     deepStrictEqual(ca, Option.none())
     assert.match(url, /^http:/)

@@ -2,9 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { Duration, Effect, Redacted, TestClock } from "effect"
-import { askToken, demoBody, demoSecret, formType, getToken, json, type Sending, tokenPath } from "./utils.js"
+import { askToken, demoBody, demoSecret, formType, getToken, type HttpRequest, json, tokenPath } from "./utils.js"
 
-const awkward: Emulator.Options = {
+const specialCharacters: Emulator.Options = {
   clients: [
     Emulator.demoClient,
     { clientId: "plain-id", clientSecret: Redacted.make("plain-secret") },
@@ -12,36 +12,36 @@ const awkward: Emulator.Options = {
   ]
 }
 const bodyOf = (id: string, secret: string) => `grant_type=client_credentials&client_id=${id}&client_secret=${secret}`
-const awkwardBody = bodyOf("two words=id", "a b+c/d=e%f~g%20h%zz=")
+const specialBody = bodyOf("two words=id", "a b+c/d=e%f~g%20h%zz=")
 
-/** Asks an emulator of its own, and checks that a good request still passes behind a refused one. */
-const refused = (changes: Sending, status: number, error: string, options: Emulator.Options = {}) =>
+/** Sends a request to a new emulator, checks that it is refused, and checks that a correct request then succeeds. */
+const refused = (changes: HttpRequest, status: number, error: string, options: Emulator.Options = {}) =>
   Effect.gen(function*() {
     const { tokens, url } = yield* Emulator.make(options)
-    const answer = yield* askToken(url, changes)
-    const body = json(answer)
-    assert.strictEqual(answer.status, status)
+    const response = yield* askToken(url, changes)
+    const body = json(response)
+    assert.strictEqual(response.status, status)
     assert.strictEqual(body["error"], error)
     assert.isString(body["error_description"])
     deepStrictEqual(Object.keys(body), ["error", "error_description"])
-    assert.strictEqual(answer.headers["content-type"], "application/json")
-    assert.strictEqual(answer.headers["cache-control"], "no-store")
-    assert.notInclude(answer.text, demoSecret)
+    assert.strictEqual(response.headers["content-type"], "application/json")
+    assert.strictEqual(response.headers["cache-control"], "no-store")
+    assert.notInclude(response.text, demoSecret)
     assert.lengthOf(yield* tokens, 0)
     assert.strictEqual((yield* askToken(url)).status, 200)
-    return { ...answer, description: String(body["error_description"]) }
+    return { ...response, description: String(body["error_description"]) }
   })
 
 describe("a token request as specified", () => {
-  it.scopedLive("is answered with the eight fields", () =>
+  it.scopedLive("gets a response with the eight fields", () =>
     Effect.gen(function*() {
       const { url } = yield* Emulator.make()
       const before = yield* Effect.sync(() => Date.now())
-      const answer = yield* askToken(url)
-      const body = json(answer)
-      assert.strictEqual(answer.status, 200)
-      assert.strictEqual(answer.headers["content-type"], "application/json")
-      assert.strictEqual(answer.headers["cache-control"], "no-store")
+      const response = yield* askToken(url)
+      const body = json(response)
+      assert.strictEqual(response.status, 200)
+      assert.strictEqual(response.headers["content-type"], "application/json")
+      assert.strictEqual(response.headers["cache-control"], "no-store")
       assert.sameMembers(Object.keys(body), [
         "access_token",
         "token_type",
@@ -64,7 +64,7 @@ describe("a token request as specified", () => {
       assert.isAtLeast(Number(body["issued_at"]), before)
     }))
 
-  it.scopedLive("passes from fetch too", () =>
+  it.scopedLive("also succeeds with fetch", () =>
     Effect.gen(function*() {
       const { url } = yield* Emulator.make()
       const response = yield* Effect.promise(() =>
@@ -74,31 +74,31 @@ describe("a token request as specified", () => {
       yield* Effect.promise(() => response.text())
     }))
 
-  it.scopedLive("holds values with + / = % ~ and spaces as they are", () =>
+  it.scopedLive("holds + / = % ~ and spaces without encoding", () =>
     Effect.gen(function*() {
-      const { url } = yield* Emulator.make(awkward)
-      const answer = yield* askToken(url, { body: awkwardBody })
-      assert.strictEqual(answer.status, 200)
-      assert.strictEqual(json(answer)["client_id"], "two words=id")
-      assert.strictEqual(json(answer)["application_name"], "two words=id")
-      assert.strictEqual(json(answer)["developer.email"], "developer@example.invalid")
+      const { url } = yield* Emulator.make(specialCharacters)
+      const response = yield* askToken(url, { body: specialBody })
+      assert.strictEqual(response.status, 200)
+      assert.strictEqual(json(response)["client_id"], "two words=id")
+      assert.strictEqual(json(response)["application_name"], "two words=id")
+      assert.strictEqual(json(response)["developer.email"], "developer@example.invalid")
     }))
 
-  it.scopedLive("may come in chunks", () =>
+  it.scopedLive("can be chunked", () =>
     Effect.gen(function*() {
       const { url } = yield* Emulator.make()
       const headers = { "Content-Type": formType, "Transfer-Encoding": "chunked" }
       assert.strictEqual((yield* askToken(url, { headers })).status, 200)
     }))
 
-  it.scopedLive("may offer another protocol, which is ignored", () =>
+  it.scopedLive("can offer another protocol, which is ignored", () =>
     Effect.gen(function*() {
       const { url } = yield* Emulator.make()
       const headers = { "Content-Type": formType, Connection: "Upgrade", Upgrade: "h2c" }
       assert.strictEqual((yield* askToken(url, { headers })).status, 200)
     }))
 
-  it.scopedLive("brings a new token each time", () =>
+  it.scopedLive("gets a new token each time", () =>
     Effect.gen(function*() {
       const { tokens, url } = yield* Emulator.make()
       const first = yield* getToken(url)
@@ -107,7 +107,7 @@ describe("a token request as specified", () => {
       deepStrictEqual((yield* tokens).map(({ value }) => Redacted.value(value)), [first, second])
     }))
 
-  it.scopedLive("is answered below a base path, and only there", () =>
+  it.scopedLive("succeeds only below the base path", () =>
     Effect.gen(function*() {
       const { requests, url } = yield* Emulator.make({ basePath: "/store/v2/" })
       assert.match(url, /\/store\/v2$/)
@@ -116,7 +116,7 @@ describe("a token request as specified", () => {
       deepStrictEqual((yield* requests).map(({ kind }) => kind), ["token", "other"])
     }))
 
-  it.scopedLive("of two clients with one id is known by either secret", () =>
+  it.scopedLive("succeeds with either secret of two clients with the same id", () =>
     Effect.gen(function*() {
       const { url } = yield* Emulator.make({
         clients: ["old-secret", "new-secret"].map((secret) => ({
@@ -130,75 +130,75 @@ describe("a token request as specified", () => {
     }))
 })
 
-describe("a token request with another method is 405", () => {
+describe("a token request gets 405 with the method", () => {
   for (const method of ["GET", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
     it.scopedLive(method, () =>
       Effect.gen(function*() {
-        const answer = yield* refused({ method }, 405, "invalid_request")
-        assert.strictEqual(answer.headers.allow, "POST")
+        const response = yield* refused({ method }, 405, "invalid_request")
+        assert.strictEqual(response.headers.allow, "POST")
       }))
   }
 })
 
-describe("a token request with another Content-Type is 415", () => {
-  const types: Record<string, Sending["headers"]> = {
-    "with a charset": { "Content-Type": `${formType}; charset=utf-8` },
-    "with a charset and no space": { "Content-Type": `${formType};charset=UTF-8` },
-    "in capitals": { "Content-Type": "Application/X-WWW-Form-Urlencoded" },
-    "of JSON": { "Content-Type": "application/json" },
-    "sent twice": ["Host", "localhost", "Content-Type", formType, "Content-Type", formType],
-    "not sent": {}
+describe("a token request gets 415 if its Content-Type", () => {
+  const types: Record<string, HttpRequest["headers"]> = {
+    "has a charset": { "Content-Type": `${formType}; charset=utf-8` },
+    "has a charset without a space": { "Content-Type": `${formType};charset=UTF-8` },
+    "is in capitals": { "Content-Type": "Application/X-WWW-Form-Urlencoded" },
+    "is JSON": { "Content-Type": "application/json" },
+    "is sent twice": ["Host", "localhost", "Content-Type", formType, "Content-Type", formType],
+    "is not sent": {}
   }
   for (const [name, headers] of Object.entries(types)) {
     it.scopedLive(name, () => refused({ ...(headers && { headers }) }, 415, "invalid_request"))
   }
 })
 
-describe("a token request with a query is 400", () => {
+describe("a token request gets 400 with the query", () => {
   for (const query of ["?", "?a=b", "?grant_type=client_credentials"]) {
     it.scopedLive(query, () => refused({ path: `${tokenPath}${query}` }, 400, "invalid_request"))
   }
 })
 
-describe("a token request with another body", () => {
-  it.scopedLive("empty is invalid_request", () => refused({ body: "" }, 400, "invalid_request"))
-  it.scopedLive("reordered is invalid_request", () =>
+describe("a token request", () => {
+  it.scopedLive("with an empty body gets invalid_request", () => refused({ body: "" }, 400, "invalid_request"))
+  it.scopedLive("with reordered fields gets invalid_request", () =>
     refused(
       { body: `client_id=demo-client&client_secret=${demoSecret}&grant_type=client_credentials` },
       400,
       "invalid_request"
     ))
-  it.scopedLive("without a secret is invalid_request", () =>
+  it.scopedLive("without a secret gets invalid_request", () =>
     refused({ body: "grant_type=client_credentials&client_id=demo-client" }, 400, "invalid_request"))
-  it.scopedLive("without a grant is invalid_request", () =>
+  it.scopedLive("without a grant gets invalid_request", () =>
     refused({ body: `client_id=demo-client&client_secret=${demoSecret}` }, 400, "invalid_request"))
-  it.scopedLive("with an empty secret is invalid_request", () =>
+  it.scopedLive("with an empty secret gets invalid_request", () =>
     refused({ body: bodyOf("demo-client", "") }, 400, "invalid_request"))
-  it.scopedLive("with a field too many is invalid_request", () =>
+  it.scopedLive("with an additional field gets invalid_request", () =>
     refused({ body: `${demoBody}&scope=` }, 400, "invalid_request"))
-  it.scopedLive("with a field twice is invalid_request", () =>
+  it.scopedLive("with a repeated field gets invalid_request", () =>
     refused({ body: `grant_type=client_credentials&${demoBody}` }, 400, "invalid_request"))
-  it.scopedLive("of JSON is invalid_request", () =>
+  it.scopedLive("with JSON in the body gets invalid_request", () =>
     refused({ body: JSON.stringify({ grant_type: "client_credentials" }) }, 400, "invalid_request"))
-  it.scopedLive("of bytes that are no text is invalid_request", () =>
+  it.scopedLive("with bytes that are not text gets invalid_request", () =>
     refused({ body: Uint8Array.of(0xff, 0xfe, 0x00) }, 400, "invalid_request"))
 
-  it.scopedLive("with another grant is unsupported_grant_type", () =>
+  it.scopedLive("with another grant gets unsupported_grant_type", () =>
     refused({ body: demoBody.replace("client_credentials", "password") }, 400, "unsupported_grant_type"))
-  it.scopedLive("of the password flow is unsupported_grant_type", () =>
+  it.scopedLive("of the password flow gets unsupported_grant_type", () =>
     refused({ body: "grant_type=password&username=invented&password=invented" }, 400, "unsupported_grant_type"))
 
-  it.scopedLive("with a wrong secret is invalid_client", () =>
+  it.scopedLive("with a wrong secret gets invalid_client", () =>
     refused({ body: bodyOf("demo-client", "wrong") }, 401, "invalid_client"))
-  it.scopedLive("with an unknown client gets the same answer as with a wrong secret", () =>
+  it.scopedLive("of an unknown client gets the same response as one with a wrong secret", () =>
     Effect.gen(function*() {
       const unknown = yield* refused({ body: bodyOf("unknown", demoSecret) }, 401, "invalid_client")
       const wrong = yield* refused({ body: bodyOf("demo-client", "wrong") }, 401, "invalid_client")
       assert.strictEqual(unknown.text, wrong.text)
     }))
-  it.scopedLive("with the secret of another client is invalid_client", () =>
-    refused({ body: bodyOf("plain-id", demoSecret) }, 401, "invalid_client", awkward))
-  it.scopedLive("with a byte behind the secret is invalid_client", () =>
+  it.scopedLive("with the secret of another client gets invalid_client", () =>
+    refused({ body: bodyOf("plain-id", demoSecret) }, 401, "invalid_client", specialCharacters))
+  it.scopedLive("with a byte after the secret gets invalid_client", () =>
     refused({ body: `${demoBody}\n` }, 401, "invalid_client"))
 
   const encoded = {
@@ -218,21 +218,21 @@ describe("a token request with another body", () => {
     "needless escape": bodyOf("plain%2Did", "plain-secret")
   }
   for (const [name, body] of Object.entries(encoded)) {
-    it.scopedLive(`encoded is invalid_client, and the description says so: ${name}`, () =>
+    it.scopedLive(`with encoded values gets invalid_client, and the description says so: ${name}`, () =>
       Effect.gen(function*() {
-        const { description } = yield* refused({ body }, 401, "invalid_client", awkward)
+        const { description } = yield* refused({ body }, 401, "invalid_client", specialCharacters)
         assert.include(description, "raw")
       }))
   }
-  it.scopedLive("wrong in another way is not blamed on encoding", () =>
+  it.scopedLive("with a wrong secret that holds an escape gets no description of encoding", () =>
     Effect.gen(function*() {
       const { description } = yield* refused({ body: bodyOf("demo-client", "wrong%2B") }, 401, "invalid_client")
       assert.notInclude(description, "raw")
     }))
 
-  it.scopedLive("that is larger than 64 KiB is 413", () =>
+  it.scopedLive("with a body of more than 64 KiB gets 413", () =>
     refused({ body: demoBody.padEnd(65 * 1024, "x") }, 413, "invalid_request"))
-  it.scopedLive("that is larger, in chunks without a length, is 413", () =>
+  it.scopedLive("with a chunked body of more than 64 KiB gets 413", () =>
     refused(
       {
         headers: { "Content-Type": formType, "Transfer-Encoding": "chunked" },
@@ -241,10 +241,10 @@ describe("a token request with another body", () => {
       413,
       "invalid_request"
     ))
-  it.scopedLive("that is just within 64 KiB is read", () =>
+  it.scopedLive("with a body of exactly 64 KiB is read, and gets invalid_client", () =>
     refused({ body: demoBody.padEnd(64 * 1024, "x") }, 401, "invalid_client"))
 
-  it.scopedLive("is never repeated in the answer", () =>
+  it.scopedLive("gets a response that repeats no part of the body", () =>
     Effect.gen(function*() {
       const { url } = yield* Emulator.make()
       const canary = "canary-of-a-secret"
@@ -258,16 +258,16 @@ describe("a token request with another body", () => {
           `${demoBody}&${canary}=${canary}`
         ]
       ) {
-        const answer = yield* askToken(url, { body })
-        assert.isAtLeast(answer.status, 400)
-        assert.notInclude(answer.text, canary)
-        assert.notInclude(JSON.stringify(answer.headers), canary)
+        const response = yield* askToken(url, { body })
+        assert.isAtLeast(response.status, 400)
+        assert.notInclude(response.text, canary)
+        assert.notInclude(JSON.stringify(response.headers), canary)
       }
     }))
 })
 
-describe("the life of a token", () => {
-  it.scopedLive("can be shorter; expires_in is its whole seconds", () =>
+describe("the lifetime of a token", () => {
+  it.scopedLive("can be shorter than an hour, and expires_in is its whole seconds", () =>
     Effect.gen(function*() {
       for (const [tokenLife, expiresIn] of [["2 seconds", 2], ["2999 millis", 2], ["500 millis", 0]] as const) {
         const { tokens, url } = yield* Emulator.make({ tokenLife })
@@ -281,7 +281,7 @@ describe("the life of a token", () => {
       }
     }))
 
-  it.scoped("is told by the clock of the layer", () =>
+  it.scoped("is measured by the clock of the emulator", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_700_000_000_123)
       const { tokens, url } = yield* Emulator.make()
@@ -291,7 +291,7 @@ describe("the life of a token", () => {
       assert.strictEqual(token?.expiresAt.epochMillis, 1_700_003_600_123)
     }))
 
-  it.scoped("remains on a repeated token, until it is dead", () =>
+  it.scoped("continues while the token is repeated; after its end there is a new token", () =>
     Effect.gen(function*() {
       const { tokens, url } = yield* Emulator.make({ repeatToken: true })
       const first = json(yield* askToken(url))
@@ -308,56 +308,59 @@ describe("the life of a token", () => {
       assert.lengthOf(yield* tokens, 2)
     }))
 
-  it.scopedLive("ends for a repeated token when it is revoked; each client has its own", () =>
+  it.scopedLive("ends when a repeated token is revoked; each client has its own token", () =>
     Effect.gen(function*() {
-      const { revoke, url } = yield* Emulator.make({ ...awkward, repeatToken: true })
+      const { revoke, url } = yield* Emulator.make({ ...specialCharacters, repeatToken: true })
       const first = yield* getToken(url)
       assert.strictEqual(yield* getToken(url), first)
-      assert.notStrictEqual(yield* getToken(url, { body: awkwardBody }), first)
+      assert.notStrictEqual(yield* getToken(url, { body: specialBody }), first)
       assert.strictEqual(yield* revoke(first), 1)
       assert.notStrictEqual(yield* getToken(url), first)
     }))
 })
 
-describe("a token request to a path beside the token endpoint", () => {
+describe("a token request to a wrong path", () => {
   const form = { "Content-Type": formType }
-  const misspelt: Record<string, Sending> = {
-    "with a slash at the end": { path: `${tokenPath}/` },
-    "in capitals": { path: "/V1/oauth/accesstoken" },
-    "with an escape": { path: "/v1/oauth/access%74oken" },
-    "with two slashes": { path: "//v1/oauth/accesstoken" },
-    "of another name": { path: "/oauth2/token" },
-    "with Basic": { path: "/v1/oauth/token", headers: { ...form, Authorization: "Basic aW52ZW50ZWQ6aW52ZW50ZWQ=" } },
-    "with JSON": { path: "/v1/oauth/token", headers: { "Content-Type": "application/json" }, body: "{}" }
+  const misspelt: Record<string, HttpRequest> = {
+    "a trailing slash": { path: `${tokenPath}/` },
+    "capitals": { path: "/V1/oauth/accesstoken" },
+    "an escape": { path: "/v1/oauth/access%74oken" },
+    "two slashes": { path: "//v1/oauth/accesstoken" },
+    "another name": { path: "/oauth2/token" },
+    "Basic authentication": {
+      path: "/v1/oauth/token",
+      headers: { ...form, Authorization: "Basic aW52ZW50ZWQ6aW52ZW50ZWQ=" }
+    },
+    "JSON": { path: "/v1/oauth/token", headers: { "Content-Type": "application/json" }, body: "{}" }
   }
   for (const [name, changes] of Object.entries(misspelt)) {
-    it.scopedLive(`is 404 and names the right path: ${name}`, () =>
+    it.scopedLive(`gets 404 and the correct path: ${name}`, () =>
       Effect.gen(function*() {
         const { requests, url } = yield* Emulator.make({ basePath: "/store" })
-        const answer = yield* askToken(url, changes)
-        assert.strictEqual(answer.status, 404)
-        assert.notProperty(answer.headers, "www-authenticate")
-        assert.include(answer.text, `/store${tokenPath}`)
+        const response = yield* askToken(url, changes)
+        assert.strictEqual(response.status, 404)
+        assert.notProperty(response.headers, "www-authenticate")
+        assert.include(response.text, `/store${tokenPath}`)
         deepStrictEqual((yield* requests).map(({ kind }) => kind), ["api"])
       }))
   }
 
-  const ofTheApi: Record<string, Sending> = {
+  const ofTheApi: Record<string, HttpRequest> = {
     "another form": { path: "/orders", body: "note=grant_type=none" },
     "another media type": { path: "/orders", headers: { "Content-Type": "application/json" } },
     "another method": { path: `${tokenPath}/`, method: "PUT", body: "" }
   }
   for (const [name, changes] of Object.entries(ofTheApi)) {
-    it.scopedLive(`is the API's 401 for ${name}`, () =>
+    it.scopedLive(`gets the 401 of the API for ${name}`, () =>
       Effect.gen(function*() {
         const { url } = yield* Emulator.make()
-        const answer = yield* askToken(url, changes)
-        assert.strictEqual(answer.status, 401)
-        assert.property(answer.headers, "www-authenticate")
+        const response = yield* askToken(url, changes)
+        assert.strictEqual(response.status, 401)
+        assert.property(response.headers, "www-authenticate")
       }))
   }
 
-  it.scopedLive("is a call of the API if it carries a token", () =>
+  it.scopedLive("is an API request if it carries a token", () =>
     Effect.gen(function*() {
       const { url } = yield* Emulator.make()
       const headers = { ...form, Authorization: `Bearer ${yield* getToken(url)}` }
@@ -365,9 +368,9 @@ describe("a token request to a path beside the token endpoint", () => {
     }))
 })
 
-describe("a token request with Authorization", () => {
+describe("a token request with the header Authorization", () => {
   for (const scheme of ["Basic", "basic"]) {
-    it.scopedLive(`${scheme} is invalid_request, because the credentials are in the body`, () =>
+    it.scopedLive(`of the scheme ${scheme} gets invalid_request, because the credentials must be in the body`, () =>
       Effect.gen(function*() {
         const headers = { "Content-Type": formType, Authorization: `${scheme} aW52ZW50ZWQ6aW52ZW50ZWQ=` }
         const { description } = yield* refused({ headers }, 400, "invalid_request")
@@ -378,7 +381,7 @@ describe("a token request with Authorization", () => {
 
 describe("a lenient token endpoint", () => {
   const reordered = `client_secret=${demoSecret}&grant_type=client_credentials&client_id=demo-client`
-  const accepted: Record<string, Sending> = {
+  const accepted: Record<string, HttpRequest> = {
     "fields in another order": { body: reordered },
     "a charset": { headers: { "Content-Type": `${formType}; charset=utf-8` } },
     "a media type in capitals": { headers: { "Content-Type": "Application/X-WWW-Form-Urlencoded;CHARSET=UTF-8" } }
@@ -392,9 +395,9 @@ describe("a lenient token endpoint", () => {
   }
 
   const lenient = { lenient: true }
-  it.scopedLive("refuses a field too many", () =>
+  it.scopedLive("refuses an additional field", () =>
     refused({ body: `scope=&${reordered}` }, 400, "invalid_request", lenient))
-  it.scopedLive("refuses a field twice", () =>
+  it.scopedLive("refuses a repeated field", () =>
     refused({ body: `${reordered}&client_id=demo-client` }, 400, "invalid_request", lenient))
   it.scopedLive("refuses a wrong secret", () =>
     refused(

@@ -1,16 +1,16 @@
-/** Clients that owe nothing to the platform under the server: node:http with exact headers, and bare sockets. */
+/** Clients that do not use the platform of the server: `node:http` with exact headers, and plain sockets. */
 import * as Http from "node:http"
 import * as Net from "node:net"
 import { Emulator } from "@store-api/emulator"
 import { Effect, Redacted, Schedule } from "effect"
 
-export interface Answer {
+export interface HttpResponse {
   readonly status: number
   readonly headers: Http.IncomingHttpHeaders
   readonly text: string
 }
 
-export interface Sending {
+export interface HttpRequest {
   readonly method?: string
   readonly path?: string
   readonly headers?: Http.OutgoingHttpHeaders | ReadonlyArray<string>
@@ -18,14 +18,14 @@ export interface Sending {
   readonly agent?: Http.Agent
 }
 
-/** Node sends the body of a GET without saying so; with its length the request is well formed. */
-const withLength = ({ body, headers = {} }: Sending) =>
+/** Node sends the body of a GET without a length, which makes the request malformed. This adds the length. */
+const withLength = ({ body, headers = {} }: HttpRequest) =>
   body === undefined || "length" in headers || "Transfer-Encoding" in headers
     ? headers
     : { ...headers, "Content-Length": Buffer.byteLength(body) }
 
-/** Sends exactly these headers, besides Host, Connection and the length of the body. */
-export const send = (url: string, options: Sending = {}): Effect.Effect<Answer, Error> =>
+/** Sends exactly these headers, and Host, Connection and the length of the body. */
+export const send = (url: string, options: HttpRequest = {}): Effect.Effect<HttpResponse, Error> =>
   Effect.async((resume, signal) => {
     const base = new URL(url)
     const request = Http.request({
@@ -33,7 +33,7 @@ export const send = (url: string, options: Sending = {}): Effect.Effect<Answer, 
       port: base.port,
       path: base.pathname.replace(/\/$/, "") + (options.path ?? ""),
       method: options.method ?? "GET",
-      headers: withLength(options) as Http.OutgoingHttpHeaders, // the typings do not know that a flat list is accepted
+      headers: withLength(options) as Http.OutgoingHttpHeaders, // the types lack the flat list, which Node accepts
       agent: options.agent ?? false,
       signal
     }, (response) => {
@@ -51,15 +51,15 @@ export const send = (url: string, options: Sending = {}): Effect.Effect<Answer, 
     request.end(options.body)
   })
 
-export const json = (answer: Answer) => JSON.parse(answer.text) as Record<string, unknown>
+export const json = (response: HttpResponse) => JSON.parse(response.text) as Record<string, unknown>
 
 export const tokenPath = "/v1/oauth/accesstoken"
 export const formType = "application/x-www-form-urlencoded"
 export const demoSecret = Redacted.value(Emulator.demoClient.clientSecret)
 export const demoBody = `grant_type=client_credentials&client_id=demo-client&client_secret=${demoSecret}`
 
-/** A token request as the specification has it, unless told otherwise. */
-export const askToken = (url: string, changes: Sending = {}) =>
+/** Sends a token request as specified, with changes if there are any. */
+export const askToken = (url: string, changes: HttpRequest = {}) =>
   send(url, {
     method: "POST",
     path: tokenPath,
@@ -68,13 +68,13 @@ export const askToken = (url: string, changes: Sending = {}) =>
     ...changes
   })
 
-export const getToken = (url: string, changes: Sending = {}) =>
-  Effect.map(askToken(url, changes), (answer) => String(json(answer)["access_token"]))
+export const getToken = (url: string, changes: HttpRequest = {}) =>
+  Effect.map(askToken(url, changes), (response) => String(json(response)["access_token"]))
 
-export const callApi = (url: string, token: string, changes: Sending = {}) =>
+export const callApi = (url: string, token: string, changes: HttpRequest = {}) =>
   send(url, { path: "/orders", headers: { Authorization: `Bearer ${token}` }, ...changes })
 
-/** A bare connection that stays open until the scope closes. */
+/** A plain connection that stays open until the scope closes. */
 export const connect = (url: string) =>
   Effect.acquireRelease(
     Effect.async<Net.Socket>((resume) => {
@@ -84,10 +84,10 @@ export const connect = (url: string) =>
     (socket) => Effect.sync(() => socket.destroy())
   )
 
-/** Waits, for two seconds at most, until something holds. */
+/** Waits at most two seconds until the condition holds. */
 export const until = (condition: Effect.Effect<boolean>) =>
   condition.pipe(
-    Effect.filterOrFail((holds) => holds, () => new Error("it did not come true")),
+    Effect.filterOrFail((holds) => holds, () => new Error("the condition did not hold within two seconds")),
     Effect.retry(Schedule.intersect(Schedule.spaced("10 millis"), Schedule.recurs(200))),
     Effect.asVoid
   )

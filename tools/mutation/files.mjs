@@ -28,7 +28,7 @@ export const slow = [
   "callers at any moment",
   "moment by moment",
   "ten minutes",
-  "the pauses double",
+  "the cooldowns double",
   "jumps during the acquisition",
   "under load",
   "calls before and after its timers fire",

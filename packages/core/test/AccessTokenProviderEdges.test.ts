@@ -6,9 +6,9 @@ import { type Acquisition, aged, down, hour, minute, run, valueOf } from "./supp
 import { answering, settle, token } from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
-describe("AccessTokenProvider, at the edges of a life", () => {
+describe("AccessTokenProvider, at the exact boundaries", () => {
   describe("renewal", () => {
-    it.effect("begins a second after the last token came, at its moment", () =>
+    it.effect("starts exactly 1 second after the last token arrived", () =>
       run((n) => aged(`token-${n}`, 58 * minute, 2 * minute), ({ calls, provider, virtual }) =>
         Effect.gen(function*() {
           yield* provider.get
@@ -22,7 +22,7 @@ describe("AccessTokenProvider, at the edges of a life", () => {
           assert.strictEqual(yield* calls, 2)
         })))
 
-    it.effect("is asked for again when the pause after a failure is over, at its moment", () =>
+    it.effect("starts again exactly when the cooldown after a failure ends", () =>
       run((n) => n === 1 ? token("one") : Effect.fail(down), ({ calls, provider, virtual }) =>
         Effect.gen(function*() {
           yield* provider.get
@@ -37,7 +37,7 @@ describe("AccessTokenProvider, at the edges of a life", () => {
           }
         })))
 
-    it.effect("a token that comes again once it was dead is progress: its next renewal is not paused", () =>
+    it.effect("counts the same value as progress after that token expired: the next renewal is not delayed", () =>
       run(() => token("again", "100 seconds"), ({ calls, provider, virtual }) =>
         Effect.gen(function*() {
           yield* provider.get
@@ -49,7 +49,7 @@ describe("AccessTokenProvider, at the edges of a life", () => {
           assert.strictEqual(yield* calls, 3)
         }), { cooldown: { base: "10 minutes", max: "10 minutes" } }))
 
-    it.effect("a better token ends the counting of those that brought none", () =>
+    it.effect("a new token resets the count of renewals without progress", () =>
       run((n) => aged(n < 4 ? "same" : `token-${n}`, 58 * minute, 2 * minute + n * minute), ({
         calls,
         provider,
@@ -61,18 +61,18 @@ describe("AccessTokenProvider, at the edges of a life", () => {
           yield* virtual.advance(1500)
           yield* provider.get
           yield* settle
-          assert.strictEqual(yield* calls, 3, "the second in vain")
+          assert.strictEqual(yield* calls, 3, "the second renewal without progress")
           yield* virtual.advance(3000)
           yield* provider.get
           yield* settle
-          assert.strictEqual(yield* calls, 4, "progress")
+          assert.strictEqual(yield* calls, 4, "a renewal with progress")
           yield* virtual.advance(1000)
           yield* provider.get
           yield* settle
-          assert.strictEqual(yield* calls, 5, "no pause after it")
+          assert.strictEqual(yield* calls, 5, "no cooldown after progress")
         }), { refreshAhead: hour }))
 
-    it.effect("is due by whichever clock leaves less", () =>
+    it.effect("is due by the clock that leaves the shorter remaining lifetime", () =>
       run(() => token("one"), ({ provider, virtual }) =>
         Effect.gen(function*() {
           yield* provider.get
@@ -84,7 +84,7 @@ describe("AccessTokenProvider, at the edges of a life", () => {
           assert.strictEqual((yield* provider.status).state, "Fresh")
         })))
 
-    it.effect("waits for half of what the nearer clock leaves", () =>
+    it.effect("makes callers wait for at most half of the remaining lifetime, by the clock that leaves less", () =>
       run((n) => n === 1 ? token("one") : Effect.never, ({
         provider,
         virtual
@@ -94,16 +94,16 @@ describe("AccessTokenProvider, at the edges of a life", () => {
           yield* virtual.advance(hour - 20_000)
           for (const jump of [10_000, -20_000]) {
             virtual.jump(jump)
-            const left = jump > 0 ? 10_000 : 15_000
+            const remaining = jump > 0 ? 10_000 : 15_000
             const caller = yield* Effect.fork(provider.get)
-            yield* virtual.advance(left / 2 - 1)
-            assert.isTrue(Option.isNone(yield* Fiber.poll(caller)), `${left} are left`)
+            yield* virtual.advance(remaining / 2 - 1)
+            assert.isTrue(Option.isNone(yield* Fiber.poll(caller)), `${remaining} ms are left`)
             yield* virtual.advance(1)
             assert.strictEqual(valueOf(yield* Fiber.join(caller)), "one")
           }
         })))
 
-    it.effect("no timer is longer than 2 minutes, and no caller with a token waits longer than 20 s, however long tokens live", () =>
+    it.effect("no timer exceeds 2 minutes, and a caller with a valid token waits at most 20 s, for any token lifetime", () =>
       Effect.gen(function*() {
         const virtual = VirtualClock.make()
         const sleeps: Array<number> = []
@@ -131,34 +131,34 @@ describe("AccessTokenProvider, at the edges of a life", () => {
       }))
   })
 
-  describe("how long a token lives by the monotonic clock", () => {
-    /** A token of which 10 minutes are gone and 50 are left; the wall clock moves while it is acquired, and after. */
-    const jumping = (meanwhile: number, then: number, livesFor: number) =>
+  describe("the token's lifetime by the monotonic clock", () => {
+    /** Acquires a token that is 10 minutes old and expires in 50. The wall clock jumps while it is acquired, and afterwards. */
+    const expectLifetime = (during: number, afterwards: number, lifetime: number) =>
       run(
         (_, virtual) =>
-          Effect.tap(aged("one", 10 * minute, 50 * minute), () => Effect.sync(() => virtual.jump(meanwhile))),
+          Effect.tap(aged("one", 10 * minute, 50 * minute), () => Effect.sync(() => virtual.jump(during))),
         ({
           provider,
           virtual
         }) =>
           Effect.gen(function*() {
             yield* provider.get
-            virtual.jump(then)
-            yield* virtual.advance(livesFor - 1)
-            assert.strictEqual((yield* provider.status).state, "MustWait", "a millisecond is left")
+            virtual.jump(afterwards)
+            yield* virtual.advance(lifetime - 1)
+            assert.strictEqual((yield* provider.status).state, "MustWait", "1 ms is left")
             yield* virtual.advance(1)
             assert.strictEqual((yield* provider.status).state, "Expired")
             assert.isBelow(virtual.wall(), Option.getOrThrow((yield* provider.status).expiresAt).epochMillis)
           })
       )
 
-    it.effect("as long as the wall clock gave it before the request, when that moved back meanwhile", () =>
-      jumping(-5 * minute, 0, 50 * minute))
+    it.effect("is measured from before the request if the wall clock moved back during the acquisition", () =>
+      expectLifetime(-5 * minute, 0, 50 * minute))
 
-    it.effect("as long as the wall clock gives it when it comes, when that moved forward meanwhile", () =>
-      jumping(5 * minute, -5 * minute, 45 * minute))
+    it.effect("is measured from the token's arrival if the wall clock moved forward during the acquisition", () =>
+      expectLifetime(5 * minute, -5 * minute, 45 * minute))
 
-    it.effect("never longer than its whole life, when it was stamped by a clock that was ahead", () =>
+    it.effect("never exceeds the full lifetime, even if acquiredAt is ahead of the wall clock", () =>
       run((_, virtual) =>
         Effect.gen(function*() {
           virtual.jump(900)
@@ -171,10 +171,10 @@ describe("AccessTokenProvider, at the edges of a life", () => {
           yield* virtual.advance(hour - 1)
           assert.strictEqual((yield* provider.status).state, "MustWait")
           yield* virtual.advance(1)
-          assert.strictEqual((yield* provider.status).state, "Expired", "the wall clock gives it 900 ms more")
+          assert.strictEqual((yield* provider.status).state, "Expired", "by the wall clock, 900 ms are left")
         })))
 
-    it.effect("another token of the same end lives on its own account after the wall clock moved back", () =>
+    it.effect("does not depend on an earlier token with the same expiresAt after the wall clock moved back", () =>
       run(
         (n) => n === 1 ? token("one") : aged("two", 0, 50 * minute),
         ({ provider, virtual }) =>
@@ -185,11 +185,11 @@ describe("AccessTokenProvider, at the edges of a life", () => {
             const two = yield* provider.refresh
             assert.strictEqual(two.expiresAt.epochMillis, one.expiresAt.epochMillis)
             yield* virtual.advance(11 * minute)
-            assert.strictEqual((yield* provider.status).state, "Fresh", "one would be dead")
+            assert.strictEqual((yield* provider.status).state, "Fresh", "the first token would have expired")
           })
       ))
 
-    it.effect("the same value with a later end lives longer", () =>
+    it.effect("grows when the same value arrives with a later expiresAt", () =>
       run(() => token("sliding", "100 seconds"), ({ provider, virtual }) =>
         Effect.gen(function*() {
           yield* provider.get
@@ -200,56 +200,56 @@ describe("AccessTokenProvider, at the edges of a life", () => {
         })))
   })
 
-  describe("who waits while a token must be renewed", () => {
-    /** Holds `one`, with 20 seconds left; the renewal ends when the test says so. */
-    const waiting = <A, E>(
+  describe("a caller that waits for a renewal", () => {
+    /** Caches `one` and advances to 20 seconds before its expiry. The caller waits until `finishRenewal` runs. */
+    const withWaitingCaller = <A, E>(
       renewed: Acquisition,
       test: (tools: {
         readonly virtual: VirtualClock.VirtualClock
         readonly provider: AccessTokenProvider.Service
         readonly caller: Fiber.RuntimeFiber<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
-        readonly land: Effect.Effect<void>
+        readonly finishRenewal: Effect.Effect<void>
       }) => Effect.Effect<A, E>
     ) =>
       Effect.flatMap(
         Deferred.make<void>(),
-        (landing) =>
+        (mayFinish) =>
           run(
-            (n) => n === 1 ? token("one") : Effect.zipRight(Deferred.await(landing), renewed),
+            (n) => n === 1 ? token("one") : Effect.zipRight(Deferred.await(mayFinish), renewed),
             ({ provider, virtual }) =>
               Effect.gen(function*() {
                 yield* provider.get
                 yield* virtual.advance(hour - 20_000)
                 const caller = yield* Effect.fork(provider.get)
                 yield* settle
-                const land = Effect.zipRight(Deferred.succeed(landing, undefined), settle)
-                return yield* test({ virtual, provider, caller, land })
+                const finishRenewal = Effect.zipRight(Deferred.succeed(mayFinish, undefined), settle)
+                return yield* test({ virtual, provider, caller, finishRenewal })
               })
           )
       )
 
-    it.effect("is not given a token that died meanwhile, but the failure of the renewal", () =>
-      waiting(Effect.fail(down), ({ caller, land, virtual }) =>
+    it.effect("gets the renewal's failure if the cached token expired while it waited", () =>
+      withWaitingCaller(Effect.fail(down), ({ caller, finishRenewal, virtual }) =>
         Effect.gen(function*() {
           virtual.jump(30_000)
-          yield* land
+          yield* finishRenewal
           assert.strictEqual((yield* Effect.flip(Fiber.join(caller)))._tag, "TokenRequestError")
         })))
 
-    it.effect("is given the token as it came, also when it is the same value with a later end", () =>
-      waiting(token("one"), ({ caller, land, virtual }) =>
+    it.effect("gets the new token, even if it has the same value with a later expiresAt", () =>
+      withWaitingCaller(token("one"), ({ caller, finishRenewal, virtual }) =>
         Effect.gen(function*() {
-          yield* land
+          yield* finishRenewal
           assert.strictEqual((yield* Fiber.join(caller)).expiresAt.epochMillis, virtual.wall() + hour)
         })))
 
-    it.effect("waits on when half is over and the token has died", () =>
-      waiting(token("two"), ({ caller, land, virtual }) =>
+    it.effect("keeps waiting after half of the remaining lifetime if the cached token has expired", () =>
+      withWaitingCaller(token("two"), ({ caller, finishRenewal, virtual }) =>
         Effect.gen(function*() {
           virtual.jump(30_000)
           yield* virtual.advance(10_000)
           assert.isTrue(Option.isNone(yield* Fiber.poll(caller)))
-          yield* land
+          yield* finishRenewal
           assert.strictEqual(valueOf(yield* Fiber.join(caller)), "two")
         })))
   })

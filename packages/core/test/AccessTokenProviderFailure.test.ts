@@ -14,9 +14,9 @@ const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value
 const down = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 6 })
 const refused = new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", status: 401 })
 
-/** Asks once a step, for as long as it is told; the moments (milliseconds) at which a request was sent. */
+/** Calls `get` every `step` for `total` milliseconds. Returns the times at which requests were sent. */
 const requestTimes = (
-  answer: AccessTokenError.AccessTokenError,
+  failure: AccessTokenError.AccessTokenError,
   options: { readonly step: number; readonly total: number; readonly life?: Duration.DurationInput }
 ) =>
   Effect.gen(function*() {
@@ -26,7 +26,7 @@ const requestTimes = (
       Effect.gen(function*() {
         const now = yield* Clock.currentTimeMillis
         yield* Ref.update(times, (all) => [...all, now])
-        return yield* n === 1 && options.life !== undefined ? token("held", options.life) : Effect.fail(answer)
+        return yield* n === 1 && options.life !== undefined ? token("held", options.life) : Effect.fail(failure)
       })
     )
     yield* Effect.gen(function*() {
@@ -41,7 +41,7 @@ const requestTimes = (
 
 const gaps = (times: ReadonlyArray<number>) => times.slice(1).map((time, index) => time - (times[index] ?? 0))
 
-/** Each gap lies within the jitter of its doubled pause, the step of asking added. */
+/** Each gap is 75 % to 100 % of its doubled cooldown, plus at most one step. */
 const assertGaps = (times: ReadonlyArray<number>, max: number, step: number) => {
   gaps(times).forEach((gap, index) => {
     const pause = Math.min(1000 * 2 ** index, max)
@@ -51,7 +51,7 @@ const assertGaps = (times: ReadonlyArray<number>, max: number, step: number) => 
 }
 
 describe("AccessTokenProvider, failure", () => {
-  it.effect("a failure is never cached as a value: all who wait get it, the next call after the cooldown asks again", () =>
+  it.effect("all waiting callers get the failure, and the next call after the cooldown sends a new request", () =>
     Effect.gen(function*() {
       const provider = yield* AccessTokenProvider.AccessTokenProvider
       const source = yield* ScriptedSource
@@ -69,7 +69,7 @@ describe("AccessTokenProvider, failure", () => {
       assert.strictEqual(valueOf(yield* Fiber.join(caller)), "back")
     }).pipe(provided()))
 
-  it.effect("within the cooldown get fails at once with the last error and its retryAt, and sends nothing", () =>
+  it.effect("within the cooldown get fails immediately with the last error and its retryAt, and sends no request", () =>
     Effect.gen(function*() {
       const provider = yield* AccessTokenProvider.AccessTokenProvider
       const source = yield* ScriptedSource
@@ -94,7 +94,7 @@ describe("AccessTokenProvider, failure", () => {
       yield* Fiber.interrupt(fiber)
     }).pipe(provided()))
 
-  it.effect("the typed expiry error tells the end of the cooldown too", () =>
+  it.effect("TokenExpiredError has the end of the cooldown in retryAt", () =>
     Effect.gen(function*() {
       const source = yield* answering((n) => n === 1 ? token("held") : Effect.fail(down))
       yield* Effect.gen(function*() {
@@ -110,21 +110,21 @@ describe("AccessTokenProvider, failure", () => {
       }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
     }))
 
-  it.effect("while callers fail the pauses double from 1 s to 5 s, each × 0.75 to 1", () =>
+  it.effect("while callers fail, the cooldowns double from 1 s to 5 s, each × 0.75 to 1", () =>
     Effect.gen(function*() {
       const times = yield* requestTimes(down, { step: 10, total: 60_000 })
       assertGaps(times, 5000, 10)
       assert.isAtLeast(times.length, 12)
     }))
 
-  it.effect("when the endpoint refused the credentials the pauses double up to 60 s", () =>
+  it.effect("when the endpoint refuses the credentials, the cooldowns double up to 60 s", () =>
     Effect.gen(function*() {
       const times = yield* requestTimes(refused, { step: 100, total: 300_000 })
       assertGaps(times, 60_000, 100)
       assert.isAtLeast(times.length, 8)
     }))
 
-  it.effect("while a live token is held the pauses double up to 60 s, and it is served through them", () =>
+  it.effect("while a valid token is cached, the cooldowns double up to 60 s, and callers get that token", () =>
     Effect.gen(function*() {
       const virtual = VirtualClock.make()
       const life = 10 * 3_600_000
@@ -155,9 +155,10 @@ describe("AccessTokenProvider, failure", () => {
       }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)), Effect.withClock(virtual.clock))
     }))
 
-  it.effect("after a ten minutes' outage callers get a token within 5 s of its end", () =>
+  it.effect("within 5 s after an outage of ten minutes callers get a token", () =>
     Effect.gen(function*() {
-      // The outage begins while a token is cached and outlasts it: callers must not meet the pauses of a minute.
+      // The outage starts while a token is cached and continues after its expiry. From then on, the cooldowns of renewals,
+      // up to 60 s, must not apply.
       const virtual = VirtualClock.make()
       const back = yield* Ref.make(false)
       const source = yield* answering((n) =>
@@ -171,7 +172,7 @@ describe("AccessTokenProvider, failure", () => {
           yield* Effect.exit(provider.get)
           yield* virtual.advance("1 seconds")
         }
-        assert.isTrue(Exit.isFailure(yield* Effect.exit(provider.get)), "the outage is felt")
+        assert.isTrue(Exit.isFailure(yield* Effect.exit(provider.get)), "callers fail during the outage")
         yield* Ref.set(back, true)
         let waited = 0
         while (Exit.isFailure(yield* Effect.exit(provider.get))) {
@@ -184,13 +185,13 @@ describe("AccessTokenProvider, failure", () => {
 
   for (
     const [name, answer, bound] of [
-      ["503 at once", Effect.succeed(503), 5000],
-      // At worst the outage ends as the third attempt begins: after two of 10 s and pauses of at least 150 and 300 ms the
-      // deadline of 30 s leaves it 9.55 s, in which it hangs, and then the provider pauses for up to 5 s.
-      ["silence", Effect.never, 14_600]
+      ["503 responses", Effect.succeed(503), 5000],
+      // In the worst case the outage ends as the third attempt starts. After two attempts of 10 s and pauses of at least
+      // 150 and 300 ms, the deadline of 30 s leaves 9.55 s for it. A cooldown of up to 5 s follows.
+      ["no response", Effect.never, 14_600]
     ] as const
   ) {
-    it.effect(`over the real endpoint, ten minutes of ${name}: a token within ${bound} ms of the end`, () =>
+    it.effect(`with TokenEndpoint: within ${bound} ms after ten minutes of ${name} callers get a token`, () =>
       Effect.gen(function*() {
         const virtual = VirtualClock.make()
         let out = false
@@ -217,12 +218,12 @@ describe("AccessTokenProvider, failure", () => {
           yield* provider.get
           yield* virtual.advance("56 minutes")
           out = true
-          // Callers come and wait, as they do; none of them is kept.
+          // One more caller every second. They wait concurrently.
           for (let second = 0; second < 600; second++) {
             yield* Effect.fork(Effect.exit(provider.get))
             yield* virtual.advance("1 seconds")
           }
-          assert.strictEqual((yield* provider.status).state, "Expired", "the outage is felt")
+          assert.strictEqual((yield* provider.status).state, "Expired", "the token expired during the outage")
           out = false
           const end = virtual.monotonic()
           while ((yield* provider.status).state !== "Fresh") {
@@ -234,7 +235,7 @@ describe("AccessTokenProvider, failure", () => {
       }))
   }
 
-  it.effect("Retry-After lengthens a pause, up to an hour, and never shortens it", () =>
+  it.effect("Retry-After lengthens a cooldown, up to an hour, and never shortens it", () =>
     Effect.gen(function*() {
       for (
         const [retryAfter, least, most] of [
@@ -269,7 +270,7 @@ describe("AccessTokenProvider, failure", () => {
       }
     }))
 
-  it.effect("refresh asks at once within a cooldown, and the pauses begin anew", () =>
+  it.effect("refresh sends a request during a cooldown and resets the cooldowns", () =>
     Effect.gen(function*() {
       const source = yield* answering(() => Effect.fail(down))
       yield* Effect.gen(function*() {
@@ -287,7 +288,7 @@ describe("AccessTokenProvider, failure", () => {
       }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
     }))
 
-  it.effect("a success resets the pauses", () =>
+  it.effect("a success resets the cooldowns", () =>
     Effect.gen(function*() {
       const source = yield* answering((n) => n === 4 ? token("good", "1 seconds") : Effect.fail(down))
       yield* Effect.gen(function*() {
@@ -304,7 +305,7 @@ describe("AccessTokenProvider, failure", () => {
       }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
     }))
 
-  it.effect("cooldown.base and cooldown.max are the first and the longest pause", () =>
+  it.effect("cooldown.base and cooldown.max are the first and the longest cooldown", () =>
     Effect.gen(function*() {
       const source = yield* answering(() => Effect.fail(refused))
       yield* Effect.gen(function*() {
@@ -313,9 +314,9 @@ describe("AccessTokenProvider, failure", () => {
           const now = yield* Clock.currentTimeMillis
           yield* Effect.flip(provider.get)
           const { cooldown } = yield* provider.status
-          const asked = Option.getOrThrow(cooldown).until.epochMillis - now
-          assert.isAtMost(asked, pause)
-          assert.isAtLeast(asked, 0.75 * pause - 1)
+          const length = Option.getOrThrow(cooldown).until.epochMillis - now
+          assert.isAtMost(length, pause)
+          assert.isAtLeast(length, 0.75 * pause - 1)
           yield* TestClock.adjust(pause)
         }
       }).pipe(
@@ -328,8 +329,8 @@ describe("AccessTokenProvider, failure", () => {
       )
     }))
 
-  describe("a broken source", () => {
-    it.effect("a defect is this flight's waiters', counts as a failure, and the next call works", () =>
+  describe("a faulty source", () => {
+    it.effect("a defect reaches the waiting callers and starts a cooldown, and the next call succeeds", () =>
       Effect.gen(function*() {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
         const source = yield* ScriptedSource
@@ -342,9 +343,9 @@ describe("AccessTokenProvider, failure", () => {
         for (const exit of yield* Fiber.join(callers)) {
           assert.isTrue(Exit.isFailure(exit) && Cause.isDie(exit.cause))
         }
-        const paused = yield* Effect.flip(provider.get)
-        assert.instanceOf(paused, AccessTokenError.TokenRequestError)
-        assert.isTrue(Option.isSome(paused.retryAt), "nobody else dies of it; the cooldown holds")
+        const duringCooldown = yield* Effect.flip(provider.get)
+        assert.instanceOf(duringCooldown, AccessTokenError.TokenRequestError)
+        assert.isTrue(Option.isSome(duringCooldown.retryAt), "later callers get a typed error during the cooldown")
         assert.strictEqual(yield* source.calls, 1)
         yield* TestClock.adjust("1 seconds")
         const next = yield* Effect.fork(provider.get)
@@ -352,7 +353,7 @@ describe("AccessTokenProvider, failure", () => {
         assert.strictEqual(valueOf(yield* Fiber.join(next)), "works")
       }).pipe(provided()))
 
-    it.effect("a throw while acquire is called is such a defect", () =>
+    it.effect("an exception that acquire throws is a defect", () =>
       Effect.gen(function*() {
         const source = yield* answering((n) => {
           if (n === 1) throw new Error("an invented throw")
@@ -367,20 +368,24 @@ describe("AccessTokenProvider, failure", () => {
         }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
       }))
 
-    it.effect("a live token is served through a defect", () =>
+    it.effect("callers get a valid cached token despite a defect in the renewal", () =>
       Effect.gen(function*() {
         const source = yield* answering((n) => n === 1 ? token("held") : Effect.die("an invented defect"))
         yield* Effect.gen(function*() {
           const provider = yield* AccessTokenProvider.AccessTokenProvider
           yield* provider.get
           yield* TestClock.adjust("3580 seconds")
-          assert.strictEqual(valueOf(yield* provider.get), "held", "must-wait: waited, and got the old one")
+          assert.strictEqual(
+            valueOf(yield* provider.get),
+            "held",
+            "must-wait: gets the cached token when the renewal has failed"
+          )
           assert.strictEqual(valueOf(yield* provider.get), "held", "within the cooldown")
           assert.strictEqual(yield* source.calls, 2)
         }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
       }))
 
-    it.effect("a source that interrupts itself gives TokenRequestError, never a bare interruption", () =>
+    it.effect("a source that interrupts itself causes a TokenRequestError, not an interruption", () =>
       Effect.gen(function*() {
         const source = yield* answering((n) => n === 1 ? Effect.interrupt : token("works"))
         yield* Effect.gen(function*() {

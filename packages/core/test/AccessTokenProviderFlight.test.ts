@@ -25,11 +25,11 @@ import * as VirtualClock from "./support/virtualClock.js"
 
 const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
 
-describe("AccessTokenProvider, flight", () => {
+describe("AccessTokenProvider, in-flight acquisition", () => {
   describe("interruption", () => {
     interruption({ every: 6, runs: 60 })
 
-    it.effect("an uninterruptible caller does not make the flight uninterruptible", () =>
+    it.effect("an uninterruptible caller does not make the acquisition uninterruptible", () =>
       Effect.gen(function*() {
         const scope = yield* Scope.make()
         const context = yield* Layer.buildWithScope(Layer.provideMerge(AccessTokenProvider.layer(), scripted), scope)
@@ -43,8 +43,8 @@ describe("AccessTokenProvider, flight", () => {
       }))
   })
 
-  describe("a caller that the scheduler parks at any of its operations", () => {
-    /** Parks its fiber when it has taken so many operations, until it is released. */
+  describe("a caller that the scheduler parks after any of its operations", () => {
+    /** Parks the fiber after this many operations, until `release` is called. */
     const parkingScheduler = (operations: number) => {
       let parked: (() => void) | undefined
       let released = false
@@ -79,7 +79,7 @@ describe("AccessTokenProvider, flight", () => {
 
     const moments = Array.from({ length: 40 }, (_, operations) => operations + 1)
 
-    it.effect("while the scope closes: nothing is started that does not end, and the caller ends", () =>
+    it.effect("fails when the scope closes, and every acquisition is interrupted", () =>
       Effect.gen(function*() {
         let parked = 0
         for (const operations of moments) {
@@ -88,14 +88,14 @@ describe("AccessTokenProvider, flight", () => {
           yield* Scope.close(scope, Exit.void)
           parking.release()
           const exit = yield* Fiber.await(caller)
-          assert.isTrue(Exit.isFailure(exit), `parked at ${operations}`)
+          assert.isTrue(Exit.isFailure(exit), `parked after ${operations} operations`)
           yield* settle
-          assert.strictEqual(yield* source.interrupted, yield* source.calls, `parked at ${operations}`)
+          assert.strictEqual(yield* source.interrupted, yield* source.calls, `parked after ${operations} operations`)
         }
-        assert.isAbove(parked, 10, "callers were parked")
+        assert.isAbove(parked, 10, "more than 10 callers were parked")
       }))
 
-    it.effect("and interrupted there: the next caller is served", () =>
+    it.effect("does not block the next caller when it is interrupted", () =>
       Effect.gen(function*() {
         for (const operations of moments) {
           const { caller, parking, provider, scope, source } = yield* parkedAt(operations)
@@ -106,19 +106,19 @@ describe("AccessTokenProvider, flight", () => {
           const next = yield* Effect.fork(provider.get)
           yield* settle
           yield* Effect.flatMap(source.next, (call) => call.answer(token("served")))
-          assert.strictEqual(valueOf(yield* Fiber.join(next)), "served", `parked at ${operations}`)
+          assert.strictEqual(valueOf(yield* Fiber.join(next)), "served", `parked after ${operations} operations`)
           assert.strictEqual(yield* source.calls, 1)
           yield* Scope.close(scope, Exit.void)
         }
       }))
   })
 
-  // What a source of the user's may answer with in plain JavaScript.
-  const noToken = JSON.parse("{}") as AccessToken.AccessToken
+  // A TokenSource written in plain JavaScript may return a value that is not a token.
+  const notAToken = JSON.parse("{}") as AccessToken.AccessToken
 
-  it.effect("a source that answers with something that is no token: a defect for its waiters, and the next call works", () =>
+  it.effect("a source that returns a value that is not a token causes a defect for waiting callers, and the next call succeeds", () =>
     Effect.gen(function*() {
-      const source = yield* answering((n) => n === 1 ? Effect.succeed(noToken) : token("works"))
+      const source = yield* answering((n) => n === 1 ? Effect.succeed(notAToken) : token("works"))
       yield* Effect.gen(function*() {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
         const exit = yield* Effect.exit(provider.get)
@@ -129,7 +129,7 @@ describe("AccessTokenProvider, flight", () => {
       }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
     }))
 
-  it.effect("a logger that throws costs nobody the token", () =>
+  it.effect("callers get the token although the logger throws", () =>
     Effect.gen(function*() {
       const source = yield* answering((n) => token(`token-${n}`))
       const throwing = Logger.replace(
@@ -148,19 +148,19 @@ describe("AccessTokenProvider, flight", () => {
       )
     }))
 
-  it.effect("a token that dies between its landing and the waking of a waiter is not handed out", () =>
+  it.effect("a token that expires after it arrived but before a waiting caller resumes is not returned", () =>
     Effect.gen(function*() {
       const virtual = VirtualClock.make()
-      const waiterIsIn = yield* Deferred.make<void>()
+      const callerWaits = yield* Deferred.make<void>()
       const source = yield* answering(() =>
-        Effect.zipRight(Deferred.await(waiterIsIn), Effect.withClock(token("short", "1 seconds"), virtual.clock))
+        Effect.zipRight(Deferred.await(callerWaits), Effect.withClock(token("short", "1 seconds"), virtual.clock))
       )
       yield* Effect.gen(function*() {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
         const waiter = yield* Effect.fork(Effect.exit(provider.get))
         yield* settle
-        yield* Deferred.succeed(waiterIsIn, undefined)
-        // One step at a time, until the token has landed and before the waiter looks at the clock.
+        yield* Deferred.succeed(callerWaits, undefined)
+        // Yields until the token has arrived. The waiting caller has not read the clock yet.
         while ((yield* provider.status).state === "Empty") yield* Effect.yieldNow()
         virtual.jump(2000)
         const exit = yield* Fiber.join(waiter)
@@ -176,7 +176,7 @@ describe("AccessTokenProvider, flight", () => {
     }))
 
   describe("closing the scope", () => {
-    it.effect("in mid-flight: the flight ends, its waiters and all later callers get Closed, never a bare interruption", () =>
+    it.effect("during an acquisition interrupts it; waiting and later callers fail with Closed, not with an interruption", () =>
       Effect.gen(function*() {
         const scope = yield* Scope.make()
         const context = yield* Layer.buildWithScope(Layer.provideMerge(AccessTokenProvider.layer(), scripted), scope)
@@ -205,7 +205,7 @@ describe("AccessTokenProvider, flight", () => {
         yield* provider.invalidate(yield* token("any"))
       }))
 
-    it.effect("while it holds a live token: those who wait for its renewal get Closed all the same", () =>
+    it.effect("during a renewal fails waiting callers with Closed, although the cached token is valid", () =>
       Effect.gen(function*() {
         const scope = yield* Scope.make()
         const context = yield* Layer.buildWithScope(Layer.provideMerge(AccessTokenProvider.layer(), scripted), scope)
@@ -227,11 +227,11 @@ describe("AccessTokenProvider, flight", () => {
       }))
   })
 
-  it.effect("a late completion never undoes newer state: after the close, and after a rejection", () =>
+  it.effect("an acquisition that completes after the scope closed does not change the state", () =>
     Effect.gen(function*() {
-      const stubborn = yield* Deferred.make<void>()
+      const released = yield* Deferred.make<void>()
       const source = yield* answering((n) =>
-        Effect.uninterruptible(Effect.zipRight(Deferred.await(stubborn), token(`token-${n}`)))
+        Effect.uninterruptible(Effect.zipRight(Deferred.await(released), token(`token-${n}`)))
       )
       const scope = yield* Scope.make()
       const context = yield* Layer.buildWithScope(Layer.provide(AccessTokenProvider.layer(), source.layer), scope)
@@ -239,14 +239,18 @@ describe("AccessTokenProvider, flight", () => {
       const waiter = yield* Effect.fork(Effect.flip(provider.get))
       yield* settle
       const closing = yield* Effect.fork(Scope.close(scope, Exit.void))
-      assert.strictEqual((yield* Fiber.join(waiter))._tag, "TokenRequestError", "told at once, though the source hangs")
-      yield* Deferred.succeed(stubborn, undefined)
+      assert.strictEqual(
+        (yield* Fiber.join(waiter))._tag,
+        "TokenRequestError",
+        "fails immediately, although the source hangs"
+      )
+      yield* Deferred.succeed(released, undefined)
       yield* Fiber.join(closing)
       assert.strictEqual((yield* provider.status).state, "Closed")
     }))
 
   describe("telemetry", () => {
-    /** A tracer that keeps its spans. */
+    /** Adds every span to `spans`. */
     const recordingTracer = (spans: Array<Tracer.Span>) =>
       Tracer.make({
         span(name, parent, context, links, startTime, kind) {
@@ -274,7 +278,7 @@ describe("AccessTokenProvider, flight", () => {
         context: (f) => f()
       })
 
-    it.effect("a tracer and a logger merged beside the layer see the acquisition, without the caller's span and annotations", () => {
+    it.effect("a tracer and a logger in a merged layer record the acquisition without the caller's span and annotations", () => {
       const spans: Array<Tracer.Span> = []
       const lines: Array<string> = []
       const Telemetry = Layer.mergeAll(
@@ -289,20 +293,20 @@ describe("AccessTokenProvider, flight", () => {
       )
       return Effect.gen(function*() {
         const source = yield* answering((n) => token(`token-${n}`))
-        // Built apart, without the telemetry, which is merged beside it, and within a span, which is not its parent.
+        // The telemetry is merged with the provider's layer, not provided to it. The span around both is not the parent.
         const Provider = Layer.provide(AccessTokenProvider.layer(), source.layer)
         yield* Effect.gen(function*() {
           const provider = yield* AccessTokenProvider.AccessTokenProvider
           yield* provider.get.pipe(
-            Effect.withSpan("the caller's"),
-            Effect.annotateLogs("tenant", "the caller's"),
-            Effect.withLogSpan("the caller's")
+            Effect.withSpan("caller"),
+            Effect.annotateLogs("tenant", "caller"),
+            Effect.withLogSpan("caller")
           )
           yield* Effect.logDebug("control").pipe(Effect.annotateLogs("tenant", "seen"), Effect.withLogSpan("seen"))
-        }).pipe(Effect.provide(Layer.merge(Provider, Telemetry)), Effect.withSpan("the start of the application"))
+        }).pipe(Effect.provide(Layer.merge(Provider, Telemetry)), Effect.withSpan("application start"))
         const acquire = spans.find(({ name }) => name === "AccessTokenProvider.acquire")
         assert.isTrue(acquire !== undefined && Option.isNone(acquire.parent), "a root span")
-        assert.isTrue(spans.some(({ name }) => name === "the caller's"))
+        assert.isTrue(spans.some(({ name }) => name === "caller"))
         deepStrictEqual(lines, [
           JSON.stringify([["Access token acquired"], ["expiresAt"], []]),
           JSON.stringify([["control"], ["tenant"], ["seen"]])
@@ -311,7 +315,7 @@ describe("AccessTokenProvider, flight", () => {
     })
   })
 
-  it("the runtime of the layer may be closed while callers still hold the service", () =>
+  it("get fails with a typed error after the runtime of the layer was closed", () =>
     Effect.runPromise(
       Effect.gen(function*() {
         const source = yield* answering((n) => token(`token-${n}`))

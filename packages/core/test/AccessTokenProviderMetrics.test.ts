@@ -5,7 +5,7 @@ import { Array, Deferred, Effect, Fiber, Layer, Metric, MetricKeyType, MetricSta
 import { type Acquisition, aged, down, hour, minute, run } from "./support/pinnedProvider.js"
 import { answering, settle, token } from "./support/scriptedSource.js"
 
-/** Short names: `acquisitions Success`, `duration`, … */
+/** Shortens the name of a series: `acquisitions Success`, `duration`, … */
 const shortName = (name: string, tags: ReadonlyArray<{ readonly key: string; readonly value: string }>) =>
   [
     name.replace(/^store_api_token_(acquisition_(?=duration))?|(_timestamp)?_seconds$/g, ""),
@@ -21,7 +21,7 @@ const valueOf = (state: MetricState.MetricState.Untyped): number | readonly [cou
     ? [state.count, state.sum]
     : undefined
 
-/** All series of this library with this label. The registry is the process's, so each test has a label of its own. */
+/** All series of this library with this `store` label. The registry is global, so each test uses its own label. */
 const seriesOf = (store: string) =>
   Effect.map(Metric.snapshot, (pairs) =>
     Object.fromEntries(
@@ -31,7 +31,7 @@ const seriesOf = (store: string) =>
         .map(({ metricKey, metricState }) => [shortName(metricKey.name, metricKey.tags), valueOf(metricState)])
     ))
 
-const beginning = {
+const initial = {
   "acquisitions Success": 0,
   "acquisitions CredentialsError": 0,
   "acquisitions Defect": 0,
@@ -48,30 +48,27 @@ const beginning = {
   expiry: 0
 } as const
 
-/** What a test reads: all series, of which those are named that are not at their beginning. */
-const moved = (store: string, expected: Partial<Record<keyof typeof beginning, unknown>>) =>
-  Effect.map(seriesOf(store), (series) => deepStrictEqual<object>(series, { ...beginning, ...expected }))
+/** Asserts the value of every series. Those that are not given must have their initial value. */
+const expectSeries = (store: string, expected: Partial<Record<keyof typeof initial, unknown>>) =>
+  Effect.map(seriesOf(store), (series) => deepStrictEqual<object>(series, { ...initial, ...expected }))
 
-/** A test under a label, whose last look is before the layer's scope ends. */
 const labelled = <A, E, R>(store: string, effect: Effect.Effect<A, E, R>) => Effect.tagMetrics(effect, "store", store)
 
-describe("AccessTokenProvider, what it measures", () => {
-  it("an outcome for each error", () => {
+describe("AccessTokenProvider, metrics", () => {
+  it("every error has its own acquisition outcome", () => {
     const members = AccessTokenError.AccessTokenError.members.map(({ _tag }) => `acquisitions ${_tag}`)
-    const outcomes = Object.keys(beginning).filter((name) => name.startsWith("acquisitions"))
+    const outcomes = Object.keys(initial).filter((name) => name.startsWith("acquisitions"))
     deepStrictEqual(outcomes.sort(), [...members, "acquisitions Success", "acquisitions Defect"].sort())
   })
 
-  it.effect("nothing has happened yet: every series is there, at 0, under the names that dashboards know", () =>
+  it.effect("every series exists with the value 0 before the first acquisition, under its documented name", () =>
     labelled(
-      "beginning",
+      "initial",
       run(() => token("one"), () =>
         Effect.gen(function*() {
-          yield* moved("beginning", {})
+          yield* expectSeries("initial", {})
           const names = (yield* Metric.snapshot)
-            .filter(({ metricKey }) =>
-              metricKey.tags.some(({ key, value }) => key === "store" && value === "beginning")
-            )
+            .filter(({ metricKey }) => metricKey.tags.some(({ key, value }) => key === "store" && value === "initial"))
             .map(({ metricKey }) => metricKey.name)
           deepStrictEqual([...new Set(names)].sort(), [
             "store_api_token_acquisition_duration_seconds",
@@ -84,7 +81,7 @@ describe("AccessTokenProvider, what it measures", () => {
         }))
     ))
 
-  it.effect("each metric has a kind, a description and a unit for exporters; durations have buckets", () =>
+  it.effect("each metric has a type and a description; durations and timestamps have a unit, durations have buckets", () =>
     labelled(
       "described",
       run(() => token("one"), () =>
@@ -126,7 +123,7 @@ describe("AccessTokenProvider, what it measures", () => {
         }))
     ))
 
-  it.effect("an acquisition: its outcome, its duration by the monotonic clock, the end of its token", () =>
+  it.effect("an acquisition records its outcome, its duration by the monotonic clock, and the token's expiry", () =>
     labelled(
       "success",
       run(
@@ -135,22 +132,22 @@ describe("AccessTokenProvider, what it measures", () => {
           Effect.gen(function*() {
             const first = yield* provider.get
             const after = { "acquisitions Success": 1, duration: [1, 0.25], expiry: first.expiresAt.epochMillis / 1000 }
-            yield* moved("success", after)
+            yield* expectSeries("success", after)
             for (let calls = 0; calls < 100; calls++) yield* provider.get
             yield* provider.current
             yield* provider.status
             yield* virtual.advance(1000)
-            yield* moved("success", after)
+            yield* expectSeries("success", after)
             const second = yield* provider.refresh
-            yield* moved("success", {
+            yield* expectSeries("success", {
               "acquisitions Success": 2,
               duration: [2, 0.75],
               expiry: second.expiresAt.epochMillis / 1000
             })
-            // Dead of age: the moment stays, so that whoever looks sees that it is over.
+            // The value stays after expiry, so that dashboards show an expiry in the past.
             yield* virtual.advance(2 * hour)
             assert.strictEqual((yield* provider.status).state, "Expired")
-            yield* moved("success", {
+            yield* expectSeries("success", {
               "acquisitions Success": 2,
               duration: [2, 0.75],
               expiry: second.expiresAt.epochMillis / 1000
@@ -171,7 +168,7 @@ describe("AccessTokenProvider, what it measures", () => {
   }
 
   it.effect.each(Object.entries(failures))(
-    "a failed acquisition without a token held: %s",
+    "a failed acquisition without a cached token: %s",
     ([outcome, acquire]) =>
       labelled(
         outcome,
@@ -179,15 +176,15 @@ describe("AccessTokenProvider, what it measures", () => {
           Effect.gen(function*() {
             yield* Effect.exit(provider.get)
             const after = { [`acquisitions ${outcome}`]: 1, duration: [1, 2], "cooldowns Failure": 1 }
-            yield* moved(outcome, after)
-            // Turned away by the pause: nothing was acquired.
+            yield* expectSeries(outcome, after)
+            // During the cooldown no acquisition starts.
             yield* Effect.exit(provider.get)
-            yield* moved(outcome, after)
+            yield* expectSeries(outcome, after)
           }))
       )
   )
 
-  it.effect("a failed renewal leaves the moment of the token held", () =>
+  it.effect("a failed renewal does not change the expiry of the cached token", () =>
     labelled(
       "renewal",
       run((n) => n === 1 ? token("one") : Effect.fail(down), ({ provider, virtual }) =>
@@ -196,7 +193,7 @@ describe("AccessTokenProvider, what it measures", () => {
           yield* virtual.advance(57 * minute)
           yield* provider.get
           yield* settle
-          yield* moved("renewal", {
+          yield* expectSeries("renewal", {
             "acquisitions Success": 1,
             "acquisitions TokenRequestError": 1,
             duration: [2, 0],
@@ -206,16 +203,16 @@ describe("AccessTokenProvider, what it measures", () => {
         }))
     ))
 
-  it.effect("a renewal without progress is a success, and begins a pause", () =>
+  it.effect("a renewal without progress counts as a success and starts a cooldown", () =>
     labelled(
       "no progress",
       run(() => aged("same", hour - minute, minute), ({ provider }) =>
         Effect.gen(function*() {
           const { expiresAt } = yield* provider.get
           const expiry = expiresAt.epochMillis / 1000
-          yield* moved("no progress", { "acquisitions Success": 1, duration: [1, 0], expiry })
+          yield* expectSeries("no progress", { "acquisitions Success": 1, duration: [1, 0], expiry })
           yield* provider.refresh
-          yield* moved("no progress", {
+          yield* expectSeries("no progress", {
             "acquisitions Success": 2,
             duration: [2, 0],
             "cooldowns NoProgress": 1,
@@ -224,7 +221,7 @@ describe("AccessTokenProvider, what it measures", () => {
         }))
     ))
 
-  it.effect("callers joined: all who wait but the one who started; nobody who is served", () =>
+  it.effect("callers_joined counts callers that wait for an acquisition that another caller started", () =>
     labelled(
       "joined",
       Effect.gen(function*() {
@@ -237,18 +234,18 @@ describe("AccessTokenProvider, what it measures", () => {
                 Effect.map(seriesOf("joined"), (series) => assert.strictEqual(series["callers_joined"], callers_joined))
               yield* provider.get
               yield* virtual.advance(58 * minute)
-              // The renewal is in the background: who starts it and who comes later are served.
+              // The renewal runs in the background: all three callers get the cached token.
               yield* Effect.all([provider.get, provider.get, provider.get])
               yield* joined(0)
               yield* virtual.advance(minute + 45_000)
               const refreshing = yield* Effect.fork(provider.refresh)
               yield* settle
               yield* joined(1)
-              // Within the leeway callers wait; one of them is interrupted, and was one.
+              // Within the leeway callers wait. The interrupted one counts, too.
               const waiting = yield* Effect.forkAll(Array.makeBy(3, () => provider.get))
-              const impatient = yield* Effect.fork(provider.get)
+              const interrupted = yield* Effect.fork(provider.get)
               yield* settle
-              yield* Fiber.interrupt(impatient)
+              yield* Fiber.interrupt(interrupted)
               yield* joined(5)
               yield* Deferred.succeed(open, undefined)
               yield* Fiber.join(refreshing)
@@ -259,15 +256,15 @@ describe("AccessTokenProvider, what it measures", () => {
       })
     ))
 
-  it.effect("a thousand first callers: one acquisition, and all others joined", () =>
+  it.effect("of a thousand first callers, one starts the acquisition and 999 join it", () =>
     labelled(
-      "stampede",
+      "first callers",
       run(() => Effect.zipRight(Effect.yieldNow(), token("one")), ({ provider }) =>
         Effect.gen(function*() {
           const [{ expiresAt }] = yield* Effect.all(Array.makeBy(1000, () => provider.get), {
             concurrency: "unbounded"
           })
-          yield* moved("stampede", {
+          yield* expectSeries("first callers", {
             "acquisitions Success": 1,
             duration: [1, 0],
             callers_joined: 999,
@@ -276,7 +273,7 @@ describe("AccessTokenProvider, what it measures", () => {
         }))
     ))
 
-  it.effect("rejections: dropped, kept within the interval, and none of a token that is gone", () =>
+  it.effect("a rejection counts as Dropped, or as Kept within the interval; one of a token that is not cached does not count", () =>
     labelled(
       "rejected",
       run((n) => token(`token-${n}`), ({ provider, virtual }) =>
@@ -285,14 +282,14 @@ describe("AccessTokenProvider, what it measures", () => {
           yield* virtual.advance(1000)
           const one = { "acquisitions Success": 1, duration: [1, 0] }
           yield* provider.invalidate(first)
-          yield* moved("rejected", { ...one, "rejections Dropped": 1 })
+          yield* expectSeries("rejected", { ...one, "rejections Dropped": 1 })
           yield* provider.invalidate(first)
-          yield* moved("rejected", { ...one, "rejections Dropped": 1 })
+          yield* expectSeries("rejected", { ...one, "rejections Dropped": 1 })
           const second = yield* provider.get
           yield* provider.invalidate(second)
           yield* provider.invalidate(second)
           yield* provider.invalidate(first)
-          yield* moved("rejected", {
+          yield* expectSeries("rejected", {
             "acquisitions Success": 2,
             duration: [2, 0],
             "rejections Dropped": 1,
@@ -302,7 +299,7 @@ describe("AccessTokenProvider, what it measures", () => {
         }))
     ))
 
-  it.effect("the end of the scope: nothing is held, an acquisition in flight does not count, nor do later callers", () =>
+  it.effect("closing the scope resets the expiry; the in-flight acquisition and later calls do not count", () =>
     labelled(
       "closed",
       Effect.gen(function*() {
@@ -319,15 +316,15 @@ describe("AccessTokenProvider, what it measures", () => {
             })
         )
         yield* settle
-        yield* moved("closed", acquired)
+        yield* expectSeries("closed", acquired)
         yield* Effect.exit(provider.get)
         yield* Effect.exit(provider.refresh)
         yield* provider.invalidate(yield* token("one"))
-        yield* moved("closed", acquired)
+        yield* expectSeries("closed", acquired)
       })
     ))
 
-  it.effect("labels are the layer's, whoever calls: two stores, and callers with labels of their own", () =>
+  it.effect("series have the labels of the layer, not those of the caller", () =>
     Effect.gen(function*() {
       const build = (store: string) =>
         Effect.gen(function*() {
@@ -335,16 +332,16 @@ describe("AccessTokenProvider, what it measures", () => {
             Effect.zipRight(Effect.yieldNow(), n === 1 ? token(store) : Effect.fail(down))
           )
           const provider = AccessTokenProvider.layer().pipe(Layer.provide(source.layer))
-          // As a layer: what is built within takes the label along, into its flights too.
+          // Everything that the layer builds has the label, its acquisitions too.
           const labelled = Layer.scopedContext(Effect.tagMetrics(Layer.build(provider), "store", store))
           return yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, yield* Layer.build(labelled))
         })
       const [north, south] = yield* Effect.all([build("north"), build("south")])
-      const asACaller = Effect.tagMetrics("route", "/orders")
-      const { expiresAt } = yield* asACaller(north.get)
-      yield* asACaller(Effect.all([north.refresh, north.refresh].map(Effect.exit), { concurrency: 2 }))
-      yield* asACaller(north.invalidate(yield* token("north")))
-      yield* moved("south", {})
+      const withRouteLabel = Effect.tagMetrics("route", "/orders")
+      const { expiresAt } = yield* withRouteLabel(north.get)
+      yield* withRouteLabel(Effect.all([north.refresh, north.refresh].map(Effect.exit), { concurrency: 2 }))
+      yield* withRouteLabel(north.invalidate(yield* token("north")))
+      yield* expectSeries("south", {})
       const after = {
         "acquisitions Success": 1,
         "acquisitions TokenRequestError": 1,
@@ -353,18 +350,18 @@ describe("AccessTokenProvider, what it measures", () => {
         "cooldowns Failure": 1,
         "rejections Dropped": 1
       }
-      yield* moved("north", after)
+      yield* expectSeries("north", after)
       assert.isAbove(expiresAt.epochMillis, yield* TestClock.currentTimeMillis)
       yield* south.get
-      yield* moved("north", after)
-      const ofCallers = (yield* Metric.snapshot)
+      yield* expectSeries("north", after)
+      const labelledByRoute = (yield* Metric.snapshot)
         .filter(({ metricKey: { tags } }) => tags.some(({ key }) => key === "route"))
         .map(({ metricKey: { name } }) => name)
-      assert.isNotEmpty(ofCallers, "the callers' labels are on what Effect counts of their fibers")
-      deepStrictEqual(ofCallers.filter((name) => name.startsWith("store_api_")), [])
+      assert.isNotEmpty(labelledByRoute, "Effect's fiber metrics have the caller's label")
+      deepStrictEqual(labelledByRoute.filter((name) => name.startsWith("store_api_")), [])
     }).pipe(Effect.scoped))
 
-  it.effect("the exported values are these: what an application reads of them", () =>
+  it.effect("an application can read the exported metrics", () =>
     labelled(
       "exported",
       run((n) => n === 1 ? token("one") : Effect.fail(down), ({ provider }) =>
@@ -385,14 +382,14 @@ describe("AccessTokenProvider, what it measures", () => {
     ))
 })
 
-/** So many operations of a fiber. After 2048 it lets others run. */
+/** Runs this many operations. A fiber yields after 2048. */
 const operations = (count: number): Effect.Effect<void> => {
   let left = count
   return Effect.whileLoop({ while: () => left-- > 0, body: () => Effect.void, step: () => undefined })
 }
 
-describe("the end of the token held", () => {
-  it.effect("is measured before anybody can reject that token, wherever the fiber lets others run", () =>
+describe("the expiry metric", () => {
+  it.effect("is set before a caller can reject the token, wherever the fiber yields", () =>
     Effect.gen(function*() {
       const wrong: Array<number> = []
       let rejected = 0

@@ -7,7 +7,7 @@ import { type Acquisition, aged, down, hour, minute, run } from "./support/pinne
 import { answering, settle, token } from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
-/** Keeps level, words and annotations of each line. */
+/** Records the level, message and annotations of each log line. */
 const recording = () => {
   const lines: Array<readonly [string, unknown, Readonly<Record<string, unknown>>]> = []
   return {
@@ -27,8 +27,8 @@ const recording = () => {
 const untilOf = ({ cooldown }: AccessTokenProvider.ProviderStatus) =>
   Option.map(cooldown, ({ error, until }) => ({ error, until: until.epochMillis }))
 
-describe("AccessTokenProvider, what it shows", () => {
-  it("the tag's key is the module's name: what users' layers are found by", () => {
+describe("AccessTokenProvider, status and logs", () => {
+  it("the tag's key is the name of the module", () => {
     assert.strictEqual(AccessTokenProvider.AccessTokenProvider.key, "@store-api/core/AccessTokenProvider")
   })
 
@@ -54,7 +54,7 @@ describe("AccessTokenProvider, what it shows", () => {
     }))
 
   describe("status", () => {
-    it.effect("tells state, end and acquisition, from the first one to the close", () =>
+    it.effect("reports state, expiresAt and acquiring, until the scope closes", () =>
       Effect.gen(function*() {
         const virtual = VirtualClock.make()
         const answered = yield* Deferred.make<void>()
@@ -90,7 +90,7 @@ describe("AccessTokenProvider, what it shows", () => {
         }
       }))
 
-    it.effect("shows the cooldown that applies to callers now: of renewals while a token is valid, then of failing callers", () =>
+    it.effect("reports the cooldown of renewals while a token is valid, and the cooldown of failing callers after it expired", () =>
       run((n) => n === 1 ? token("one") : Effect.fail(down), ({ provider, virtual }) =>
         Effect.gen(function*() {
           const { expiresAt } = yield* provider.get
@@ -108,7 +108,10 @@ describe("AccessTokenProvider, what it shows", () => {
           const failedAt = virtual.wall()
           deepStrictEqual(untilOf(yield* provider.status), Option.some({ error: down._tag, until: failedAt + 45_000 }))
           yield* virtual.advance(2000)
-          assert.isTrue(Option.isNone((yield* provider.status).cooldown), "callers without a token may ask")
+          assert.isTrue(
+            Option.isNone((yield* provider.status).cooldown),
+            "the cooldown of renewals does not apply to callers without a token"
+          )
           const error = yield* Effect.flip(provider.get)
           const until = virtual.wall() + 3750
           deepStrictEqual(untilOf(yield* provider.status), Option.some({ error: down._tag, until }))
@@ -116,10 +119,10 @@ describe("AccessTokenProvider, what it shows", () => {
           yield* virtual.advance(3749)
           assert.isTrue(Option.isSome((yield* provider.status).cooldown))
           yield* virtual.advance(1)
-          assert.isTrue(Option.isNone((yield* provider.status).cooldown), "over at its moment")
+          assert.isTrue(Option.isNone((yield* provider.status).cooldown), "ends exactly at `until`")
         })))
 
-    it.effect("a renewal without progress is no failure: no cooldown is shown", () =>
+    it.effect("reports no cooldown after a renewal without progress", () =>
       run(
         (n) => n < 3 ? aged("same", hour - minute, minute) : token("never"),
         ({ provider }) =>
@@ -132,7 +135,7 @@ describe("AccessTokenProvider, what it shows", () => {
   })
 
   describe("the cached path", () => {
-    it.effect("reads each clock once, from one second before the token's time to the beginning of its margin", () =>
+    it.effect("reads each clock once, from 1 second before acquiredAt until the renewal margin begins", () =>
       Effect.gen(function*() {
         const virtual = VirtualClock.make()
         const reads = { wall: 0, monotonic: 0 }
@@ -151,24 +154,24 @@ describe("AccessTokenProvider, what it shows", () => {
         yield* Effect.gen(function*() {
           const provider = yield* AccessTokenProvider.AccessTokenProvider
           const first = yield* provider.get
-          const readsOf = Effect.gen(function*() {
+          const readsOfGet = Effect.gen(function*() {
             const before = { ...reads }
             assert.strictEqual(yield* provider.get, first)
             return [reads.wall - before.wall, reads.monotonic - before.monotonic] as const
           })
-          deepStrictEqual(yield* readsOf, [1, 1])
+          deepStrictEqual(yield* readsOfGet, [1, 1])
           virtual.jump(-1000)
-          deepStrictEqual(yield* readsOf, [1, 1], "moved back by the tolerance")
+          deepStrictEqual(yield* readsOfGet, [1, 1], "the wall clock moved back by the tolerance")
           virtual.jump(1000)
           yield* virtual.advance(hour - 4 * minute - 1)
-          deepStrictEqual(yield* readsOf, [1, 1], "the last millisecond")
+          deepStrictEqual(yield* readsOfGet, [1, 1], "1 ms before the margin")
           virtual.jump(1)
-          assert.isAbove((yield* readsOf)[0], 1, "no more than the margin is left by the wall clock")
+          assert.isAbove((yield* readsOfGet)[0], 1, "within the margin by the wall clock")
           virtual.jump(-1)
           yield* virtual.advance(1)
           virtual.jump(-1)
-          assert.isAbove((yield* readsOf)[0], 1, "nor by the monotonic clock")
-          assert.strictEqual(yield* source.calls, 1, "the margin is left, not less: no renewal yet")
+          assert.isAbove((yield* readsOfGet)[0], 1, "within the margin by the monotonic clock")
+          assert.strictEqual(yield* source.calls, 1, "no renewal starts while exactly the margin is left")
         }).pipe(
           Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
           Effect.withClock(counting),
@@ -176,7 +179,7 @@ describe("AccessTokenProvider, what it shows", () => {
         )
       }))
 
-    it.effect("ends at the longer margin: with a leeway above refreshAhead callers wait from there on", () =>
+    it.effect("ends at the longer margin: callers wait within a leeway that is longer than refreshAhead", () =>
       run((n) => n === 1 ? token("one") : Effect.never, ({
         provider,
         virtual
@@ -195,7 +198,7 @@ describe("AccessTokenProvider, what it shows", () => {
           yield* Fiber.interrupt(caller)
         }), { refreshAhead: "1 seconds" }))
 
-    it.effect("by the monotonic clock too: a wall clock that stands still leads nobody past the margin", () =>
+    it.effect("ends by the monotonic clock if the wall clock stands still", () =>
       run((n) => token(`token-${n}`, hour), ({ calls, provider, virtual }) =>
         Effect.gen(function*() {
           yield* provider.get
@@ -214,8 +217,8 @@ describe("AccessTokenProvider, what it shows", () => {
         })))
   })
 
-  describe("what it logs", () => {
-    it.effect("an acquisition, and a renewal that fails, with the token's end and the error's own words", () => {
+  describe("log lines", () => {
+    it.effect("report each acquisition and each failed renewal, with the token's expiry and the error message", () => {
       const { layer, lines } = recording()
       return run((n) => n === 2 ? Effect.fail(down) : n === 3 ? Effect.die("an invented defect") : token("one"), ({
         provider,
@@ -247,7 +250,7 @@ describe("AccessTokenProvider, what it shows", () => {
         })).pipe(Effect.provide(layer))
     })
 
-    it.effect("nothing of an acquisition that fails while no token lives: its callers hear of it", () => {
+    it.effect("do not report an acquisition that fails without a valid cached token: its callers get the error", () => {
       const { layer, lines } = recording()
       return run((n) => n === 2 ? token("one") : Effect.fail(down), ({ provider, virtual }) =>
         Effect.gen(function*() {
@@ -265,7 +268,7 @@ describe("AccessTokenProvider, what it shows", () => {
     const provided = (provided: AccessToken.AccessToken | Acquisition) =>
       Effect.provide(AccessTokenProvider.layerTest(provided))
 
-    it.effect("tells the state and the end of its token, and that it is over", () =>
+    it.effect("reports the state and the expiry of its token, also after it expired", () =>
       Effect.gen(function*() {
         const virtual = VirtualClock.make()
         const fixed = yield* Effect.withClock(token("fixed"), virtual.clock)
@@ -279,7 +282,7 @@ describe("AccessTokenProvider, what it shows", () => {
         }).pipe(provided(fixed), Effect.withClock(virtual.clock))
       }))
 
-    it.effect("an effect's token is the current one from then on, until it is invalidated", () =>
+    it.effect("caches the token of an effect until it is invalidated", () =>
       Effect.gen(function*() {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
         const empty = { state: "Empty", expiresAt: Option.none(), acquiring: false, cooldown: Option.none() } as const
@@ -287,7 +290,7 @@ describe("AccessTokenProvider, what it shows", () => {
         const given = yield* provider.get
         deepStrictEqual(yield* provider.current, Option.some(given))
         yield* provider.invalidate(yield* token("another"))
-        deepStrictEqual(yield* provider.current, Option.some(given), "that was another")
+        deepStrictEqual(yield* provider.current, Option.some(given), "another token was invalidated")
         yield* provider.invalidate(given)
         deepStrictEqual(yield* provider.status, empty)
       }).pipe(provided(token("given"))))

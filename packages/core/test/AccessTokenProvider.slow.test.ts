@@ -1,4 +1,4 @@
-/** The same tests as in `npm test`, on more cases and on the other HTTP clients. */
+/** Runs tests of `npm test` with more cases and with the other HTTP clients. */
 import { FetchHttpClient } from "@effect/platform"
 import { NodeHttpClient } from "@effect/platform-node"
 import { describe } from "@effect/vitest"

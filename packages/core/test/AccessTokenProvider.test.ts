@@ -8,14 +8,14 @@ const Scripted = Layer.provideMerge(AccessTokenProvider.layer(), scripted)
 
 const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
 
-/** A provider over a source that answers each call with a new token of an hour. */
+/** A provider whose source returns `token-1`, `token-2`, …, each valid for 60 minutes. */
 const numbered = Effect.map(
   answering((n) => token(`token-${n}`)),
   ({ calls, layer }) => ({ calls, layer: Layer.provide(AccessTokenProvider.layer(), layer) })
 )
 
 describe("AccessTokenProvider", () => {
-  describe("keeps one token", () => {
+  describe("caches one token", () => {
     it.effect("caches a token for 59 minutes and renews it after 60", () =>
       Effect.gen(function*() {
         const { calls, layer } = yield* numbered
@@ -26,7 +26,11 @@ describe("AccessTokenProvider", () => {
           assert.strictEqual(yield* provider.get, first)
           assert.strictEqual(yield* calls, 1)
           yield* TestClock.adjust("5 minutes")
-          assert.strictEqual(valueOf(yield* provider.get), "token-1", "59 minutes: still the first, served at once")
+          assert.strictEqual(
+            valueOf(yield* provider.get),
+            "token-1",
+            "the first token after 59 minutes, without waiting"
+          )
           yield* TestClock.adjust("1 minutes")
           const renewed = yield* provider.get
           assert.strictEqual(valueOf(renewed), "token-2")
@@ -34,19 +38,19 @@ describe("AccessTokenProvider", () => {
         }).pipe(Effect.provide(layer))
       }))
 
-    it.effect("an idle provider renews on the first use after the expiry, not before", () =>
+    it.effect("an idle provider sends no request until the first call after expiry", () =>
       Effect.gen(function*() {
         const { calls, layer } = yield* numbered
         yield* Effect.gen(function*() {
           const provider = yield* AccessTokenProvider.AccessTokenProvider
           yield* provider.get
           yield* TestClock.adjust("3 hours")
-          assert.strictEqual(yield* calls, 1, "no timer ran")
+          assert.strictEqual(yield* calls, 1, "no request without a call")
           assert.strictEqual(valueOf(yield* provider.get), "token-2")
         }).pipe(Effect.provide(layer))
       }))
 
-    it.effect("current looks and never acquires: none, the token, or TokenExpiredError", () =>
+    it.effect("current returns None, the cached token, or TokenExpiredError, and sends no request", () =>
       Effect.gen(function*() {
         const { calls, layer } = yield* numbered
         yield* Effect.gen(function*() {
@@ -86,7 +90,7 @@ describe("AccessTokenProvider", () => {
         assert.strictEqual(yield* source.calls, 1)
       }).pipe(Effect.provide(Scripted)))
 
-    it.effect("refresh gets a new token now, and joins an acquisition in flight", () =>
+    it.effect("refresh acquires a new token immediately, or joins the in-flight acquisition", () =>
       Effect.gen(function*() {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
         const source = yield* ScriptedSource
@@ -100,7 +104,7 @@ describe("AccessTokenProvider", () => {
         const refreshing = yield* Effect.fork(provider.refresh)
         const second = yield* source.next
         assert.isTrue(Option.exists(second.replacing, (token) => valueOf(token) === "one"))
-        assert.strictEqual(valueOf(yield* provider.get), "one", "others go on with the old one meanwhile")
+        assert.strictEqual(valueOf(yield* provider.get), "one", "get returns the cached token during the refresh")
         yield* second.answer(token("two", "61 minutes"))
         assert.strictEqual(valueOf(yield* Fiber.join(refreshing)), "two")
         assert.strictEqual(valueOf(yield* provider.get), "two")
@@ -109,7 +113,7 @@ describe("AccessTokenProvider", () => {
   })
 
   describe("drops a rejected token", () => {
-    it.effect("invalidate compares by value, and the source is told which token is not wanted", () =>
+    it.effect("invalidate compares tokens by value, and the source receives the rejected token", () =>
       Effect.gen(function*() {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
         const source = yield* ScriptedSource
@@ -120,7 +124,7 @@ describe("AccessTokenProvider", () => {
         })
         const one = yield* Fiber.join(getting)
         yield* provider.invalidate(yield* token("another"))
-        assert.strictEqual(yield* provider.get, one, "another token's rejection changes nothing")
+        assert.strictEqual(yield* provider.get, one, "the rejection of another token has no effect")
         yield* provider.invalidate(yield* token("one"))
         deepStrictEqual(yield* provider.current, Option.none())
         const again = yield* Effect.fork(provider.get)
@@ -129,12 +133,12 @@ describe("AccessTokenProvider", () => {
         yield* call.answer(token("two"))
         const two = yield* Fiber.join(again)
         yield* provider.invalidate(one)
-        assert.strictEqual(yield* provider.get, two, "a late rejection of the old token does not undo the new one")
+        assert.strictEqual(yield* provider.get, two, "a late rejection of the old token does not drop the new one")
       }).pipe(Effect.provide(Scripted)))
   })
 
   describe("layerTest", () => {
-    it.effect("serves a fixed token", () =>
+    it.effect("returns a fixed token", () =>
       Effect.gen(function*() {
         const fixed = yield* token("fixed")
         yield* Effect.gen(function*() {
@@ -149,7 +153,7 @@ describe("AccessTokenProvider", () => {
         }).pipe(Effect.provide(AccessTokenProvider.layerTest(fixed)))
       }))
 
-    it.effect("runs an effect at each get and refresh, and passes its errors on", () =>
+    it.effect("runs an effect for each get and refresh, and fails with its error", () =>
       Effect.gen(function*() {
         let runs = 0
         const failing = Effect.suspend(() => {

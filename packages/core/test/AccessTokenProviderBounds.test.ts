@@ -8,19 +8,19 @@ import { settle, token } from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
 import { clientId, clientSecret, credentialsOf, tokenBody } from "./support/wire.js"
 
-/** Calls `get` every 250 ms. */
-const tenMinutes = (provider: AccessTokenProvider.Service, virtual: VirtualClock.VirtualClock) =>
+/** Calls `get` every 250 ms for 10 minutes. */
+const callForTenMinutes = (provider: AccessTokenProvider.Service, virtual: VirtualClock.VirtualClock) =>
   Effect.forEach(
     Array.from({ length: 2400 }),
     () => Effect.zipRight(Effect.exit(provider.get), virtual.advance(250)),
     { discard: true }
   )
 
-describe("AccessTokenProvider, in bounds", () => {
-  describe("a source that never ends", () => {
+describe("AccessTokenProvider, limits", () => {
+  describe("a source that hangs", () => {
     it.effect.each(
-      [["can be interrupted", Effect.interruptible], ["cannot be interrupted", Effect.uninterruptible]] as const
-    )("and %s: callers fail with Timeout after 2 minutes, and the provider works again", ([, region]) => {
+      [["interruptible", Effect.interruptible], ["uninterruptible", Effect.uninterruptible]] as const
+    )("%s: callers fail with Timeout after 2 minutes, and the next call succeeds", ([, region]) => {
       const released = Deferred.unsafeMake<void>(FiberId.none)
       const never = Effect.zipRight(region(Deferred.await(released)), token("late"))
       return run((n) => n === 1 ? never : token("fresh"), ({ calls, provider, virtual }) =>
@@ -37,11 +37,11 @@ describe("AccessTokenProvider, in bounds", () => {
           assert.strictEqual(yield* calls, 2)
           yield* Deferred.succeed(released, undefined)
           yield* settle
-          assert.strictEqual(valueOf(yield* provider.get), "fresh", "a late result does not replace it")
+          assert.strictEqual(valueOf(yield* provider.get), "fresh", "a late result does not replace the cached token")
         }))
     })
 
-    it.effect("while a token is valid: it is served, and the next renewal brings another", () =>
+    it.effect("in a renewal: callers get the cached token, and the next renewal replaces it", () =>
       run((n) => n === 2 ? Effect.never : token(`token-${n}`), ({ provider, virtual }) =>
         Effect.gen(function*() {
           yield* provider.get
@@ -55,7 +55,7 @@ describe("AccessTokenProvider, in bounds", () => {
           assert.strictEqual(valueOf(yield* provider.get), "token-3")
         })))
 
-    it.effect("in a renewal: a caller who comes after the token has expired ends within 2 minutes and 30 seconds", () =>
+    it.effect("in a renewal: a caller that arrives after the token expired waits at most 2 minutes and 30 seconds", () =>
       run(
         (n) => n === 1 ? token("one", "60 seconds") : Effect.never,
         ({ calls, provider, virtual }) =>
@@ -66,14 +66,14 @@ describe("AccessTokenProvider, in bounds", () => {
             yield* virtual.advance("5 seconds")
             const caller = yield* Effect.fork(Effect.flip(provider.get))
             yield* virtual.advance("10 seconds")
-            assert.strictEqual(yield* calls, 3, "the renewal was given up")
+            assert.strictEqual(yield* calls, 3, "the renewal was abandoned, and a new acquisition started")
             yield* virtual.advance(2 * minute)
             const error = yield* Fiber.join(caller)
             assert.strictEqual("reason" in error && error.reason, "Timeout")
           })
       ))
 
-    it.effect("in a renewal that refresh joins: refresh ends within 2 minutes and 30 seconds", () =>
+    it.effect("in a renewal: a caller of refresh waits at most 2 minutes and 30 seconds", () =>
       run(
         (n) => n === 1 ? token("one", "60 seconds") : Effect.never,
         ({ provider, virtual }) =>
@@ -87,7 +87,7 @@ describe("AccessTokenProvider, in bounds", () => {
           })
       ))
 
-    it.effect("in a renewal whose token is rejected: a caller that waits for it ends within 2 minutes and 30 seconds", () =>
+    it.effect("in a renewal: a caller whose token is rejected waits at most 2 minutes and 30 seconds", () =>
       run(
         (n) => n === 1 ? token("one") : Effect.never,
         ({ provider, virtual }) =>
@@ -103,7 +103,7 @@ describe("AccessTokenProvider, in bounds", () => {
         { leeway: "3 minutes" }
       ))
 
-    it.effect("is interrupted after 2 minutes, and nothing is left running", () =>
+    it.effect("is interrupted after 2 minutes, and no fiber is left sleeping", () =>
       Effect.gen(function*() {
         const ended = yield* Deferred.make<void>()
         yield* run(
@@ -121,7 +121,7 @@ describe("AccessTokenProvider, in bounds", () => {
         )
       }))
 
-    it.effect("and cannot be interrupted: the scope closes after 10 seconds", () =>
+    it.effect("uninterruptible: the scope closes after 10 seconds", () =>
       Effect.gen(function*() {
         const virtual = VirtualClock.make()
         yield* Effect.gen(function*() {
@@ -134,7 +134,7 @@ describe("AccessTokenProvider, in bounds", () => {
           const closing = yield* Effect.fork(Scope.close(scope, Exit.void))
           yield* settle
           const error = yield* Fiber.join(caller)
-          assert.strictEqual("reason" in error && error.reason, "Closed", "callers do not wait for it")
+          assert.strictEqual("reason" in error && error.reason, "Closed", "callers fail before the scope is closed")
           assert.isTrue(Option.isNone(yield* Fiber.poll(closing)))
           yield* virtual.advance("10 seconds")
           yield* Fiber.join(closing)
@@ -142,7 +142,7 @@ describe("AccessTokenProvider, in bounds", () => {
       }))
   })
 
-  it.effect("a source that computes for long does not hold up a caller with a valid token", () =>
+  it.effect("a source with a long computation does not delay a caller with a valid token", () =>
     Effect.gen(function*() {
       let computed = false
       yield* run((n) =>
@@ -160,18 +160,18 @@ describe("AccessTokenProvider, in bounds", () => {
         }))
     }))
 
-  it.effect("an API in place of the endpoint, which answers 401: at most 30 requests in 10 minutes", () =>
+  it.effect("when an API in place of the endpoint responds with 401, at most 30 requests are sent in 10 minutes", () =>
     run(
       () => Effect.fail(new AccessTokenError.TokenRefusedError({ reason: "Other", status: 401 })),
       ({ calls, provider, virtual }) =>
         Effect.gen(function*() {
-          yield* tenMinutes(provider, virtual)
+          yield* callForTenMinutes(provider, virtual)
           assert.isAtMost(yield* calls, 30)
           assert.isAtLeast(yield* calls, 10)
         })
     ))
 
-  describe("429", () => {
+  describe("429 responses", () => {
     const limited = (retryAfter: Option.Option<number>) =>
       Effect.flatMap(DateTime.now, (now) =>
         new AccessTokenError.TokenRefusedError({
@@ -180,26 +180,26 @@ describe("AccessTokenProvider, in bounds", () => {
           retryAt: Option.map(retryAfter, (millis) => DateTime.add(now, { millis }))
         }))
 
-    it.effect("without Retry-After: at most 30 requests in 10 minutes from a caller every 250 ms", () =>
+    it.effect("without Retry-After: calls every 250 ms send at most 30 requests in 10 minutes", () =>
       run(() => limited(Option.none()), ({ calls, provider, virtual }) =>
         Effect.gen(function*() {
-          yield* tenMinutes(provider, virtual)
+          yield* callForTenMinutes(provider, virtual)
           assert.isAtMost(yield* calls, 30)
           assert.isAtLeast(yield* calls, 10)
         })))
 
-    it.effect("with Retry-After: no request before its moment", () =>
+    it.effect("with Retry-After: no request is sent before that time", () =>
       Effect.gen(function*() {
         const times: Array<number> = []
         yield* run((_, virtual) => {
           times.push(virtual.monotonic())
           return limited(Option.some(90_000))
-        }, ({ provider, virtual }) => tenMinutes(provider, virtual))
+        }, ({ provider, virtual }) => callForTenMinutes(provider, virtual))
         assert.isAtLeast(times.length, 5)
         for (const [index, time] of times.slice(1).entries()) assert.isAtLeast(time - (times[index] ?? 0), 90_000)
       }))
 
-    it.effect("to a renewal, with Retry-After: callers whose token expires wait for its moment too", () =>
+    it.effect("with Retry-After, to a renewal: no request is sent before that time, even after the token expired", () =>
       run(
         (n) => n === 1 ? token("one", "60 seconds") : limited(Option.some(60_000)),
         ({ calls, provider, virtual }) =>
@@ -216,8 +216,8 @@ describe("AccessTokenProvider, in bounds", () => {
   })
 
   describe("a renewal that fails after the token has expired", () => {
-    /** Renews a token of 10 s two seconds before its end, and fails it when the test says so. */
-    const failing = <A, E>(
+    /** Starts to renew a token of 10 s when 1.5 s are left. The renewal fails when the test runs `fail`. */
+    const withFailingRenewal = <A, E>(
       second: Acquisition,
       test: (tools: {
         readonly virtual: VirtualClock.VirtualClock
@@ -247,9 +247,9 @@ describe("AccessTokenProvider, in bounds", () => {
       })
 
     it.effect.each([["a failure", Effect.fail(down)], ["a defect", Effect.die("an invented defect")]] as const)(
-      "%s is not handed to callers who joined it: they share one acquisition of their own",
+      "with %s: callers that joined it share a new acquisition",
       ([, second]) =>
-        failing(second, ({ calls, fail, provider, virtual }) =>
+        withFailingRenewal(second, ({ calls, fail, provider, virtual }) =>
           Effect.gen(function*() {
             yield* virtual.advance("5 seconds")
             const callers = yield* Effect.forkAll([provider.get, provider.get, provider.refresh])
@@ -261,8 +261,8 @@ describe("AccessTokenProvider, in bounds", () => {
           }))
     )
 
-    it.effect("nor to callers whose token was rejected meanwhile", () =>
-      failing(Effect.fail(down), ({ fail, provider }) =>
+    it.effect("a caller whose token was rejected during it gets a new token", () =>
+      withFailingRenewal(Effect.fail(down), ({ fail, provider }) =>
         Effect.gen(function*() {
           yield* provider.invalidate(yield* provider.get)
           const caller = yield* Effect.fork(provider.get)
@@ -271,8 +271,8 @@ describe("AccessTokenProvider, in bounds", () => {
           assert.strictEqual(valueOf(yield* Fiber.join(caller)), "fresh")
         })))
 
-    it.effect("nor to a caller who waited for it, when another caller has a new token already", () =>
-      failing(Effect.fail(down), ({ fail, provider, virtual }) =>
+    it.effect("a caller that waited for it gets the token that another caller has acquired", () =>
+      withFailingRenewal(Effect.fail(down), ({ fail, provider, virtual }) =>
         Effect.gen(function*() {
           yield* virtual.advance("1200 millis")
           const waiting = yield* Effect.fork(provider.get)
@@ -286,7 +286,7 @@ describe("AccessTokenProvider, in bounds", () => {
           deepStrictEqual((yield* Fiber.join(others)).map(valueOf), ["fresh", "fresh"])
         })))
 
-    it.effect("nor to callers when another acquisition brings the rejected token again", () =>
+    it.effect("callers get a token, even if the next acquisition returns the rejected one again", () =>
       Effect.gen(function*() {
         const failed = yield* Deferred.make<void>()
         const virtual = VirtualClock.make()
@@ -308,8 +308,8 @@ describe("AccessTokenProvider, in bounds", () => {
         )
       }))
 
-    it.effect("puts no pause before later callers", () =>
-      failing(Effect.fail(down), ({ calls, fail, provider, virtual }) =>
+    it.effect("starts no cooldown for later callers", () =>
+      withFailingRenewal(Effect.fail(down), ({ calls, fail, provider, virtual }) =>
         Effect.gen(function*() {
           yield* virtual.advance("5 seconds")
           yield* fail
@@ -321,7 +321,7 @@ describe("AccessTokenProvider, in bounds", () => {
     it.effect("is logged with the state of the cached token", () => {
       const lines: Array<string> = []
       const logger = Logger.make(({ message }) => lines.push(String(message)))
-      return failing(Effect.fail(down), ({ fail, virtual }) =>
+      return withFailingRenewal(Effect.fail(down), ({ fail, virtual }) =>
         Effect.gen(function*() {
           yield* virtual.advance("5 seconds")
           yield* fail
@@ -330,8 +330,8 @@ describe("AccessTokenProvider, in bounds", () => {
         })).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
     })
 
-    it.effect("a caller who waited for it while the token was valid gets a token too", () =>
-      failing(Effect.fail(down), ({ fail, provider, virtual }) =>
+    it.effect("a caller that started to wait while the token was valid gets a new token", () =>
+      withFailingRenewal(Effect.fail(down), ({ fail, provider, virtual }) =>
         Effect.gen(function*() {
           yield* virtual.advance("1200 millis")
           const caller = yield* Effect.fork(provider.get)
@@ -343,19 +343,19 @@ describe("AccessTokenProvider, in bounds", () => {
         })))
   })
 
-  describe("a process that is stopped in the middle of a renewal", () => {
-    type Answer = "an answer" | "no answer" | "a broken connection"
+  describe("a process that is stopped during a renewal", () => {
+    type Outcome = "a response" | "no response" | "a broken connection"
 
-    /** An endpoint that takes a second; the second answer is as given. Counts the requests. */
-    const endpoint = (answer: Answer) => {
+    /** An endpoint that responds after 1 second. The second request has the given outcome. Counts the requests. */
+    const endpoint = (outcome: Outcome) => {
       let requests = 0
       const client = HttpClient.make((request) =>
         Effect.gen(function*() {
           requests++
           const second = requests === 2
-          const isLost = second && answer === "no answer"
+          const isLost = second && outcome === "no response"
           yield* isLost ? Effect.never : Effect.sleep(1000)
-          return second && answer === "a broken connection"
+          return second && outcome === "a broken connection"
             ? yield* new HttpClientError.RequestError({ request, reason: "Transport" })
             : HttpClientResponse.fromWeb(
               request,
@@ -372,15 +372,15 @@ describe("AccessTokenProvider, in bounds", () => {
       return { requests: () => requests, source }
     }
 
-    const answers: ReadonlyArray<Answer> = ["an answer", "no answer", "a broken connection"]
-    const cases = [7000, 40_000].flatMap((stop) => answers.map((answer) => [stop / 1000, answer] as const))
+    const outcomes: ReadonlyArray<Outcome> = ["a response", "no response", "a broken connection"]
+    const cases = [7000, 40_000].flatMap((stop) => outcomes.map((outcome) => [stop / 1000, outcome] as const))
 
     it.effect.each(cases)(
       "for %s s, and then %s: calls before and after its timers fire succeed",
-      ([seconds, answer]) =>
+      ([seconds, outcome]) =>
         Effect.gen(function*() {
           for (let moment = 0; moment <= 4000; moment += 100) {
-            const { requests, source } = endpoint(answer)
+            const { requests, source } = endpoint(outcome)
             const virtual = VirtualClock.make()
             yield* Effect.gen(function*() {
               const provider = yield* AccessTokenProvider.AccessTokenProvider
@@ -392,12 +392,12 @@ describe("AccessTokenProvider, in bounds", () => {
               yield* virtual.advance(moment)
               const before = requests()
               virtual.freeze(seconds * 1000)
-              // These find the renewal in flight; the others come when its timers have fired.
-              const joining = yield* Effect.forkAll([provider.get, provider.get])
+              // These callers join the in-flight renewal. The later ones arrive after its timers fired.
+              const earlier = yield* Effect.forkAll([provider.get, provider.get])
               yield* virtual.advance(0)
               const later = yield* Effect.forkAll([provider.get, provider.get, provider.get])
               yield* virtual.advance(5000)
-              yield* Fiber.join(joining)
+              yield* Fiber.join(earlier)
               yield* Fiber.join(later)
               assert.isAtMost(requests(), before + 2, `stopped after ${moment} ms`)
             }).pipe(

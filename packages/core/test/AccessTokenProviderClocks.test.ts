@@ -28,7 +28,7 @@ const run = <A, E>(
 
 describe("AccessTokenProvider, clocks", () => {
   for (const [name, by] of [["1 hour", hour], ["24 hours", 24 * hour]] as const) {
-    it.effect(`the wall clock moved forward ${name}: dead, one extra acquisition`, () =>
+    it.effect(`when the wall clock moves forward ${name}, the token expires, and one acquisition replaces it`, () =>
       run(({ calls, provider, virtual }) =>
         Effect.gen(function*() {
           virtual.jump(by)
@@ -40,7 +40,7 @@ describe("AccessTokenProvider, clocks", () => {
         })
       ))
 
-    it.effect(`the wall clock moved back ${name}: ClockMovedBack, one extra acquisition, not 60 minutes more of life`, () =>
+    it.effect(`when the wall clock moves back ${name}, the token fails with ClockMovedBack, and the next one is valid for 60 minutes`, () =>
       run(({ calls, provider, virtual }) =>
         Effect.gen(function*() {
           yield* virtual.advance("30 minutes")
@@ -59,21 +59,21 @@ describe("AccessTokenProvider, clocks", () => {
       ))
   }
 
-  it.effect("moved back by less than its age: the monotonic clock still ends the token after 60 minutes", () =>
+  it.effect("when the wall clock moves back by less than the token's age, the token still expires after 60 minutes", () =>
     run(({ calls, provider, virtual }) =>
       Effect.gen(function*() {
         yield* virtual.advance("50 minutes")
         virtual.jump(-40 * 60_000)
         assert.strictEqual(valueOf(yield* provider.get), "token-1")
         yield* virtual.advance("10 minutes")
-        assert.strictEqual((yield* provider.status).state, "Expired", "the wall clock gives it another 40 minutes")
+        assert.strictEqual((yield* provider.status).state, "Expired", "by the wall clock, 40 minutes are left")
         assert.strictEqual((yield* Effect.flip(provider.current)).reason, "Elapsed")
         assert.strictEqual(valueOf(yield* provider.get), "token-2")
         assert.strictEqual(yield* calls, 2)
       })
     ))
 
-  it.effect("±1 s, as NTP does: nothing happens", () =>
+  it.effect("when the wall clock moves by 1 s, as NTP does, the token stays valid", () =>
     run(({ calls, provider, virtual }) =>
       Effect.gen(function*() {
         virtual.jump(-1000)
@@ -86,7 +86,7 @@ describe("AccessTokenProvider, clocks", () => {
       })
     ))
 
-  it.effect("the machine slept: the wall clock went on without the monotonic one, and the token is dead", () =>
+  it.effect("when the machine sleeps and only the wall clock advances, the token expires", () =>
     run(({ calls, provider, virtual }) =>
       Effect.gen(function*() {
         virtual.jump(2 * hour)
@@ -95,7 +95,7 @@ describe("AccessTokenProvider, clocks", () => {
       })
     ))
 
-  it.effect("jumps during the acquisition, before and after the token is stamped, lengthen its life by neither clock", () =>
+  it.effect("clock jumps during the acquisition, before and after acquiredAt is set, never extend the lifetime", () =>
     Effect.gen(function*() {
       const jumps = [0, -900, 900, -30 * 60_000, 30 * 60_000, -hour, hour, -24 * hour, 24 * hour]
       let served = 0
@@ -126,10 +126,10 @@ describe("AccessTokenProvider, clocks", () => {
           Effect.withClock(virtual.clock)
         )
       }
-      assert.isAbove(served, 1000, "most of the tokens lived for a while")
+      assert.isAbove(served, 1000, "most of the tokens were valid for a while")
     }))
 
-  it.effect("the same token again after the wall clock moved back lives no longer than before", () =>
+  it.effect("when the same token arrives again after the wall clock moved back, its lifetime is not extended", () =>
     Effect.gen(function*() {
       const virtual = VirtualClock.make()
       const same = yield* Effect.withClock(token("same"), virtual.clock)
@@ -148,7 +148,7 @@ describe("AccessTokenProvider, clocks", () => {
       )
     }))
 
-  it.effect("a token received while the clock was moved back fails with ClockMovedBack, and the next one is good", () =>
+  it.effect("when the wall clock moves back during the acquisition, get fails with ClockMovedBack, and the next token is valid", () =>
     Effect.gen(function*() {
       const virtual = VirtualClock.make()
       const source = yield* answering((n) =>
@@ -169,7 +169,7 @@ describe("AccessTokenProvider, clocks", () => {
       )
     }))
 
-  it.effect("a cooldown is over when either clock says so, and its retryAt follows the wall clock", () =>
+  it.effect("a cooldown ends when either clock reaches its end, and its retryAt follows the wall clock", () =>
     Effect.gen(function*() {
       const virtual = VirtualClock.make()
       const source = yield* answering(() =>
@@ -178,7 +178,7 @@ describe("AccessTokenProvider, clocks", () => {
       yield* Effect.gen(function*() {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
         yield* Effect.flip(provider.get)
-        // Moved back: the monotonic clock ends the cooldown, and no call before sends a request.
+        // When the wall clock moves back, no request is sent until the monotonic clock reaches the end of the cooldown.
         for (const jump of [-hour, -24 * hour, 200]) {
           virtual.jump(jump)
           const error = yield* Effect.flip(provider.get)
@@ -192,7 +192,7 @@ describe("AccessTokenProvider, clocks", () => {
         assert.strictEqual(yield* source.calls, 2)
         virtual.jump(hour)
         yield* Effect.flip(provider.get)
-        assert.strictEqual(yield* source.calls, 3, "moved forward, as after a sleep of the machine")
+        assert.strictEqual(yield* source.calls, 3, "the wall clock moved forward, as after the machine slept")
         yield* Effect.flip(provider.get)
         assert.strictEqual(yield* source.calls, 3)
       }).pipe(
@@ -201,7 +201,7 @@ describe("AccessTokenProvider, clocks", () => {
       )
     }))
 
-  it.effect("a machine that slept for two hours of a pause of one hour asks again", () =>
+  it.effect("after the machine slept for two hours during a cooldown of one hour, get sends a request", () =>
     Effect.gen(function*() {
       const virtual = VirtualClock.make()
       const source = yield* answering((n) =>
@@ -223,7 +223,7 @@ describe("AccessTokenProvider, clocks", () => {
         assert.strictEqual(
           Option.getOrThrow(error.retryAt).epochMillis,
           virtual.wall() + hour / 2,
-          "the same moment as before the sleep"
+          "the same retryAt as before"
         )
         virtual.jump(1.5 * hour)
         assert.strictEqual(valueOf(yield* provider.get), "fresh")
@@ -234,7 +234,7 @@ describe("AccessTokenProvider, clocks", () => {
       )
     }))
 
-  it.effect("the clock is the layer's: a caller with another one does not move the token's life", () =>
+  it.effect("the provider uses the clock of its layer, not the caller's", () =>
     run(({ calls, provider }) =>
       Effect.gen(function*() {
         const later = VirtualClock.make(Date.UTC(2030, 0, 1))
@@ -244,7 +244,7 @@ describe("AccessTokenProvider, clocks", () => {
       })
     ))
 
-  it.effect("idle costs nothing: no fiber sleeps while nobody waits", () =>
+  it.effect("no fiber sleeps while no caller waits", () =>
     run(({ provider, virtual }) =>
       Effect.gen(function*() {
         assert.strictEqual(virtual.sleepers(), 0)
@@ -254,7 +254,7 @@ describe("AccessTokenProvider, clocks", () => {
         assert.strictEqual(virtual.sleepers(), 0, "after a background renewal")
         const sleeping = yield* Effect.fork(Effect.sleep("1 hour"))
         yield* settle
-        assert.strictEqual(virtual.sleepers(), 1, "the count sees one who sleeps")
+        assert.strictEqual(virtual.sleepers(), 1, "control: a sleeping fiber is counted")
         sleeping.unsafeInterruptAsFork(sleeping.id())
       })
     ))

@@ -155,7 +155,7 @@ describe("AccessTokenProvider, failure", () => {
       }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)), Effect.withClock(virtual.clock))
     }))
 
-  it.effect("within 5 s after an outage of ten minutes callers get a token", () =>
+  it.effect("after an outage of ten minutes, callers get a token within 5 s", () =>
     Effect.gen(function*() {
       // The outage starts while a token is cached and continues after its expiry. From then on, the cooldowns of renewals,
       // up to 60 s, must not apply.
@@ -185,13 +185,13 @@ describe("AccessTokenProvider, failure", () => {
 
   for (
     const [name, answer, bound] of [
-      ["503 responses", Effect.succeed(503), 5000],
+      ["of 503 responses", Effect.succeed(503), 5000],
       // In the worst case the outage ends as the third attempt starts. After two attempts of 10 s and pauses of at least
       // 150 and 300 ms, the deadline of 30 s leaves 9.55 s for it. A cooldown of up to 5 s follows.
-      ["no response", Effect.never, 14_600]
+      ["without a response", Effect.never, 14_600]
     ] as const
   ) {
-    it.effect(`with TokenEndpoint: within ${bound} ms after ten minutes of ${name} callers get a token`, () =>
+    it.effect(`with TokenEndpoint, after ten minutes ${name}, callers get a token within ${bound} ms`, () =>
       Effect.gen(function*() {
         const virtual = VirtualClock.make()
         let out = false

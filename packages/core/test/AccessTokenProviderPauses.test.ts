@@ -8,16 +8,16 @@ import { aged, down, hour, run } from "./support/pinnedProvider.js"
 import { settle, token } from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
-describe("AccessTokenProvider, at the ends of its pauses", () => {
+describe("AccessTokenProvider, intervals and cooldowns", () => {
   describe("rejection", () => {
-    /** Rejects the token that `get` gives; whether that took effect. */
-    const effective = (provider: AccessTokenProvider.Service) =>
+    /** Invalidates the token that `get` returns. Returns whether the provider dropped it. */
+    const rejectToken = (provider: AccessTokenProvider.Service) =>
       Effect.gen(function*() {
         yield* provider.invalidate(yield* provider.get)
         return Option.isNone(yield* provider.current)
       })
 
-    it.effect("while none is held does nothing", () =>
+    it.effect("does nothing when no token is cached", () =>
       run(() => token("one"), ({ calls, provider }) =>
         Effect.gen(function*() {
           yield* provider.invalidate(yield* token("one"))
@@ -25,53 +25,57 @@ describe("AccessTokenProvider, at the ends of its pauses", () => {
           assert.strictEqual(yield* calls, 0)
         })))
 
-    it.effect("takes effect at once after a renewal that no rejection caused", () =>
+    it.effect("drops the token immediately after a renewal that no rejection caused", () =>
       run((n) => token(`token-${n}`), ({ provider, virtual }) =>
         Effect.gen(function*() {
-          assert.isTrue(yield* effective(provider))
+          assert.isTrue(yield* rejectToken(provider))
           yield* provider.get
           yield* virtual.advance(1000)
           yield* provider.refresh
-          assert.isTrue(yield* effective(provider))
+          assert.isTrue(yield* rejectToken(provider))
         })))
 
-    it.effect("a token that comes again undisputed stays so: the next interval is the shortest", () =>
+    it.effect("starts with the shortest interval if the token was acquired twice without a rejection", () =>
       run(
         (n) => n < 3 ? aged("same", 0, hour) : token(`token-${n}`),
         ({ provider, virtual }) =>
           Effect.gen(function*() {
             yield* provider.get
             yield* provider.refresh
-            assert.isTrue(yield* effective(provider))
+            assert.isTrue(yield* rejectToken(provider))
             yield* provider.get
             yield* virtual.advance(1000)
-            assert.isTrue(yield* effective(provider))
+            assert.isTrue(yield* rejectToken(provider))
           })
       ))
 
-    it.effect("the interval doubles also when the rejected token did not replace a rejected one", () =>
+    it.effect("doubles the interval, even if the rejected token did not replace a rejected one", () =>
       run((n) => token(`token-${n}`), ({ provider, virtual }) =>
         Effect.gen(function*() {
-          assert.isTrue(yield* effective(provider))
-          assert.isFalse(yield* effective(provider), "within the interval")
+          assert.isTrue(yield* rejectToken(provider))
+          assert.isFalse(yield* rejectToken(provider), "within the interval")
           yield* provider.refresh
           yield* virtual.advance(1000)
-          assert.isTrue(yield* effective(provider))
+          assert.isTrue(yield* rejectToken(provider))
           yield* provider.get
           yield* virtual.advance(1999)
-          assert.isFalse(yield* effective(provider), "the interval is of 2 s")
+          assert.isFalse(yield* rejectToken(provider), "the interval is 2 s")
           yield* virtual.advance(1)
-          assert.isTrue(yield* effective(provider))
+          assert.isTrue(yield* rejectToken(provider))
         })))
   })
 
   describe("failure", () => {
-    it.effect("the error of a cooldown is one object, as long as its retryAt is right", () =>
+    it.effect("calls during a cooldown get the same error object while its retryAt is correct", () =>
       run(() => Effect.fail(down), ({ provider, virtual }) =>
         Effect.gen(function*() {
           const first = yield* Effect.flip(provider.get)
           yield* virtual.advance(0.25)
-          assert.strictEqual(yield* Effect.flip(provider.get), first, "a fraction of a millisecond rounds otherwise")
+          assert.strictEqual(
+            yield* Effect.flip(provider.get),
+            first,
+            "a fraction of a millisecond does not change retryAt"
+          )
           virtual.jump(1)
           assert.strictEqual(yield* Effect.flip(provider.get), first)
           virtual.jump(-10)
@@ -81,12 +85,12 @@ describe("AccessTokenProvider, at the ends of its pauses", () => {
 
     it.effect.each(
       [
-        ["InvalidClient", "double on, since nothing changes by itself", [750, 1500, 3000, 6000, 12_000]],
-        ["RateLimited", "double on, as long as the endpoint limits the rate", [750, 1500, 3000, 6000, 12_000]],
-        ["Unavailable", "are of 5 s at most", [750, 1500, 3000, 3750, 3750]]
+        ["InvalidClient", "keep doubling, since new credentials are needed", [750, 1500, 3000, 6000, 12_000]],
+        ["RateLimited", "keep doubling, since the endpoint limits the rate", [750, 1500, 3000, 6000, 12_000]],
+        ["Unavailable", "are at most 5 s", [750, 1500, 3000, 3750, 3750]]
       ] as const
     )(
-      "the pauses after a refusal that says %s %s",
+      "after TokenRefusedError (%s), the cooldowns %s",
       ([reason, , expected]) =>
         run(
           () => Effect.fail(new AccessTokenError.TokenRefusedError({ reason, status: 400 })),
@@ -105,7 +109,7 @@ describe("AccessTokenProvider, at the ends of its pauses", () => {
         )
     )
 
-    it.effect("who joins a renewal that fails is told the pause of a provider that holds a token", () =>
+    it.effect("a caller of refresh that joins a failing renewal gets the end of the renewal cooldown in retryAt", () =>
       Effect.gen(function*() {
         const wanted = yield* Ref.make<Effect.Effect<void>>(Effect.void)
         yield* run(
@@ -131,7 +135,7 @@ describe("AccessTokenProvider, at the ends of its pauses", () => {
         )
       }))
 
-    it.effect("a broken source is told from an endpoint out of reach by the code", () =>
+    it.effect("the error code distinguishes a faulty source from an unreachable endpoint", () =>
       run(
         (n) => n === 1 ? Effect.die("an invented defect") : Effect.interrupt,
         ({ provider, virtual }) =>
@@ -147,8 +151,8 @@ describe("AccessTokenProvider, at the ends of its pauses", () => {
           })
       ))
 
-    it.effect("a token that comes dead: when it died, and when that was seen", () =>
-      run(() => aged("dead", hour, -5000), ({ provider, virtual }) =>
+    it.effect("a token that is expired on arrival fails with its expiry in expiredAt and the current time in checkedAt", () =>
+      run(() => aged("expired", hour, -5000), ({ provider, virtual }) =>
         Effect.gen(function*() {
           const error = yield* Effect.flip(provider.get)
           assert.instanceOf(error, AccessTokenError.TokenExpiredError)
@@ -157,7 +161,7 @@ describe("AccessTokenProvider, at the ends of its pauses", () => {
         })))
   })
 
-  it("the end of an acquisition that is not in flight changes nothing", () => {
+  it("the result of an acquisition that is not in flight does not change the state", () => {
     const virtual = VirtualClock.make()
     const policy = tokenPolicy.make()
     const now = { wall: virtual.wall(), monotonic: virtual.monotonic() }
@@ -174,7 +178,7 @@ describe("AccessTokenProvider, at the ends of its pauses", () => {
       })
     const first = started(tokenState.initial)
     const [, holding] = land(first.next, first.acquisition, "one")
-    assert.strictEqual(tokenState.tokenStateOf(holding, now), "Fresh", "its end while it is in flight")
+    assert.strictEqual(tokenState.tokenStateOf(holding, now), "Fresh", "the result of an in-flight acquisition does")
     const second = started(holding)
     const [, closed] = tokenState.close(second.next)
     for (const state of [tokenState.initial, holding, second.next, closed]) {

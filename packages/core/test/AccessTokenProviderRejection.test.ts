@@ -13,7 +13,7 @@ const numbered = Effect.map(
 )
 
 describe("AccessTokenProvider, rejection", () => {
-  it.effect("the first rejection always takes effect; a further one does nothing within the interval", () =>
+  it.effect("the first rejection drops the token, and a further one within the interval has no effect", () =>
     Effect.gen(function*() {
       const { calls, layer } = yield* numbered
       yield* Effect.gen(function*() {
@@ -23,7 +23,7 @@ describe("AccessTokenProvider, rejection", () => {
         assert.strictEqual(valueOf(second), "token-2")
         yield* TestClock.adjust("999 millis")
         yield* provider.invalidate(second)
-        assert.strictEqual(yield* provider.get, second, "served on: the caller gets the API's 401")
+        assert.strictEqual(yield* provider.get, second, "the token is kept: the caller gets the API's 401")
         yield* TestClock.adjust("1 millis")
         yield* provider.invalidate(second)
         assert.strictEqual(valueOf(yield* provider.get), "token-3")
@@ -31,25 +31,25 @@ describe("AccessTokenProvider, rejection", () => {
       }).pipe(Effect.provide(layer))
     }))
 
-  it.effect("an API that answers 401 to every token, under load: the interval doubles from 1 s to 60 s", () =>
+  it.effect("when an API rejects every token under load, the interval doubles from 1 s to 60 s", () =>
     Effect.gen(function*() {
       const virtual = VirtualClock.make()
       const { calls, layer } = yield* numbered
       yield* Effect.gen(function*() {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
-        // Ten minutes of 20 calls a second, each of which is answered with a 401.
+        // For ten minutes, 20 calls per second are rejected with a 401.
         for (let call = 0; call < 12_000; call++) {
           yield* provider.invalidate(yield* provider.get)
           yield* virtual.advance("50 millis")
         }
-        // 1 + 1 + 2 + 4 + … + 32 s, then one a minute.
+        // After 1, 1, 2, 4, … 32 s, then one per minute.
         assert.isAtMost(yield* calls, 18)
         assert.isAtLeast(yield* calls, 14)
       }).pipe(Effect.provide(layer), Effect.withClock(virtual.clock))
     }))
 
   it.effect.each([100, 400, 900, 1100, 2000, 5000, 30_000, 59_000, 61_000])(
-    "an API that rejects every token, called every %s ms: at most 20 token requests in ten minutes",
+    "when an API rejects every token, calls every %s ms send at most 20 token requests in ten minutes",
     (interval) =>
       Effect.gen(function*() {
         const virtual = VirtualClock.make()
@@ -59,7 +59,7 @@ describe("AccessTokenProvider, rejection", () => {
           while (virtual.monotonic() < 600_000) {
             const token = yield* provider.get
             yield* provider.invalidate(token)
-            // What the client repeats a request with, and what it reports when that is rejected too.
+            // AuthorizedHttpClient repeats the request with this token, and invalidates it if it is rejected, too.
             const replacement = yield* provider.get
             if (replacement !== token) yield* provider.invalidate(replacement)
             yield* virtual.advance(interval)
@@ -70,7 +70,7 @@ describe("AccessTokenProvider, rejection", () => {
       })
   )
 
-  it.effect("it recovers: once the API takes tokens again, a later rejection is effective at once", () =>
+  it.effect("when a minute passes without a rejection, the next rejection drops the token immediately", () =>
     Effect.gen(function*() {
       const virtual = VirtualClock.make()
       const { calls, layer } = yield* numbered
@@ -85,18 +85,18 @@ describe("AccessTokenProvider, rejection", () => {
         const good = yield* provider.get
         const before = yield* calls
         yield* virtual.advance("64 seconds")
-        assert.strictEqual(yield* provider.get, good, "not rejected any more")
+        assert.strictEqual(yield* provider.get, good, "the same token while it is not rejected")
         yield* provider.invalidate(good)
         const next = yield* provider.get
         assert.strictEqual(yield* calls, before + 1)
         yield* virtual.advance("1 seconds")
         yield* provider.invalidate(next)
         yield* provider.get
-        assert.strictEqual(yield* calls, before + 2, "a minute without a rejection set the interval back to 1 s")
+        assert.strictEqual(yield* calls, before + 2, "the interval is 1 s again after a minute without a rejection")
       }).pipe(Effect.provide(layer), Effect.withClock(virtual.clock))
     }))
 
-  it.effect("an endpoint that hands out the rejected token again: served, disputed, one request an interval", () =>
+  it.effect("when the endpoint returns the rejected token again, one request per interval is sent", () =>
     Effect.gen(function*() {
       const virtual = VirtualClock.make()
       const same = yield* Effect.withClock(token("same"), virtual.clock)
@@ -107,12 +107,12 @@ describe("AccessTokenProvider, rejection", () => {
           yield* provider.invalidate(yield* provider.get)
           yield* virtual.advance("100 millis")
         }
-        // 10 seconds: at 0, then after 1, 2 and 4 seconds of an interval.
+        // In 10 seconds: two requests at the start, then one each after intervals of 1, 2 and 4 seconds.
         assert.isAtMost(yield* source.calls, 5)
       }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)), Effect.withClock(virtual.clock))
     }))
 
-  it.effect("a disputed token stays disputed when a refresh brings it again", () =>
+  it.effect("the interval keeps doubling when refresh returns the rejected token again", () =>
     Effect.gen(function*() {
       const virtual = VirtualClock.make()
       const same = yield* Effect.withClock(token("same"), virtual.clock)
@@ -129,14 +129,14 @@ describe("AccessTokenProvider, rejection", () => {
         yield* virtual.advance("1500 millis")
         yield* provider.invalidate(same)
         yield* provider.get
-        assert.strictEqual(yield* source.calls, calls, "the interval had doubled to 2 s")
+        assert.strictEqual(yield* source.calls, calls, "the interval is 2 s")
       }).pipe(
         Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
         Effect.withClock(virtual.clock)
       )
     }))
 
-  it.effect("rejections are counted apart from failures", () =>
+  it.effect("a rejection does not lengthen the cooldown after a failure", () =>
     Effect.gen(function*() {
       const down = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })
       const source = yield* answering((n) => n === 2 ? Effect.fail(down) : token(`token-${n}`))
@@ -151,7 +151,7 @@ describe("AccessTokenProvider, rejection", () => {
       }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
     }))
 
-  it.effect("a rejection during a renewal joins it, and the rejected token is not served meanwhile", () =>
+  it.effect("when the token is rejected during its renewal, callers wait for the renewal and do not get the rejected token", () =>
     Effect.gen(function*() {
       const provider = yield* AccessTokenProvider.AccessTokenProvider
       const source = yield* ScriptedSource
@@ -169,12 +169,20 @@ describe("AccessTokenProvider, rejection", () => {
       yield* renewal.answer(token("two"))
       assert.strictEqual(valueOf(yield* Fiber.join(waiting)), "two")
       yield* provider.invalidate(one)
-      assert.strictEqual(valueOf(yield* provider.get), "two", "a late rejection does not undo newer state")
+      assert.strictEqual(
+        valueOf(yield* provider.get),
+        "two",
+        "a late rejection of the old token does not drop the new one"
+      )
       yield* provider.invalidate(yield* provider.get)
-      assert.strictEqual(valueOf(yield* provider.get), "two", "the renewal counted as caused by the rejection")
+      assert.strictEqual(
+        valueOf(yield* provider.get),
+        "two",
+        "the rejection is within the interval, which began when the renewal ended"
+      )
     }).pipe(Effect.provide(Layer.provideMerge(AccessTokenProvider.layer(), scripted))))
 
-  it.effect("a rejection while callers wait in must-wait: they get the new token, not the rejected one", () =>
+  it.effect("when the token is rejected while callers wait in must-wait, they get the new token", () =>
     Effect.gen(function*() {
       const provider = yield* AccessTokenProvider.AccessTokenProvider
       const source = yield* ScriptedSource
@@ -188,7 +196,10 @@ describe("AccessTokenProvider, rejection", () => {
       yield* provider.invalidate(one)
       yield* TestClock.adjust("10 seconds")
       yield* settle
-      assert.isTrue(Option.isNone(yield* Fiber.poll(waiting)), "half of what was left is over, and one is gone")
+      assert.isTrue(
+        Option.isNone(yield* Fiber.poll(waiting)),
+        "half of the remaining lifetime is over, and the cached token was dropped"
+      )
       yield* renewal.answer(token("two"))
       assert.strictEqual(valueOf(yield* Fiber.join(waiting)), "two")
     }).pipe(Effect.provide(Layer.provideMerge(AccessTokenProvider.layer(), scripted))))

@@ -10,19 +10,19 @@ const provided = (options: AccessTokenProvider.Options = {}) =>
 
 const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
 
-/** A token whose life, in milliseconds, is over as it comes. */
-const dead = (life: number) =>
+/** A token with a lifetime, in milliseconds, of zero or less. */
+const expiredOnArrival = (lifetime: number) =>
   Effect.map(DateTime.now, (acquiredAt) =>
     new AccessToken.AccessToken({
-      value: Redacted.make("dead"),
+      value: Redacted.make("expired"),
       acquiredAt,
-      expiresAt: DateTime.add(acquiredAt, { millis: life })
+      expiresAt: DateTime.add(acquiredAt, { millis: lifetime })
     }))
 
 const outage = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 6 })
 
-/** A provider and its source; holds `one`, of an hour. */
-const holding = (life: Parameters<typeof token>[1] = "60 minutes") =>
+/** A provider that has cached the token `one`, and its source. */
+const withCachedToken = (life: Parameters<typeof token>[1] = "60 minutes") =>
   Effect.gen(function*() {
     const provider = yield* AccessTokenProvider.AccessTokenProvider
     const source = yield* ScriptedSource
@@ -32,8 +32,8 @@ const holding = (life: Parameters<typeof token>[1] = "60 minutes") =>
     return { provider, source }
   })
 
-/** The value that `get` gives without waiting; fails the test if it waits. */
-const atOnce = (provider: AccessTokenProvider.Service) =>
+/** Returns the token value from `get`. Fails the test if `get` waits. */
+const getWithoutWaiting = (provider: AccessTokenProvider.Service) =>
   Effect.gen(function*() {
     const fiber = yield* Effect.fork(provider.get)
     yield* settle
@@ -46,11 +46,11 @@ const atOnce = (provider: AccessTokenProvider.Service) =>
   })
 
 describe("AccessTokenProvider, renewal", () => {
-  it.effect("refresh-soon: callers never wait, one background renewal starts, and its token is used", () =>
+  it.effect("refresh-soon: callers do not wait, one background renewal starts, and later callers get its token", () =>
     Effect.gen(function*() {
-      const { provider, source } = yield* holding()
+      const { provider, source } = yield* withCachedToken()
       yield* TestClock.adjust("56 minutes")
-      for (let caller = 0; caller < 50; caller++) assert.strictEqual(yield* atOnce(provider), "one")
+      for (let caller = 0; caller < 50; caller++) assert.strictEqual(yield* getWithoutWaiting(provider), "one")
       assert.strictEqual((yield* provider.status).state, "RefreshSoon")
       assert.isTrue((yield* provider.status).acquiring)
       assert.strictEqual(yield* source.calls, 2)
@@ -58,30 +58,30 @@ describe("AccessTokenProvider, renewal", () => {
       assert.isTrue(Option.exists(renewal.replacing, (token) => valueOf(token) === "one"))
       yield* renewal.answer(token("two"))
       yield* settle
-      assert.strictEqual(yield* atOnce(provider), "two")
+      assert.strictEqual(yield* getWithoutWaiting(provider), "two")
       assert.strictEqual((yield* provider.status).state, "Fresh")
     }).pipe(provided()))
 
-  it.effect("the renewal starts between 80 % and 100 % of refreshAhead before the end, not before", () =>
+  it.effect("the renewal starts when 80 % to 100 % of refreshAhead is left, not earlier", () =>
     Effect.gen(function*() {
-      const { provider, source } = yield* holding()
+      const { provider, source } = yield* withCachedToken()
       yield* TestClock.adjust("54 minutes")
       yield* TestClock.adjust("59 seconds")
-      yield* atOnce(provider)
+      yield* getWithoutWaiting(provider)
       assert.strictEqual(yield* source.calls, 1, "5 minutes and a second are left")
       yield* TestClock.adjust("61 seconds")
-      yield* atOnce(provider)
+      yield* getWithoutWaiting(provider)
       assert.strictEqual(yield* source.calls, 2, "4 minutes are left")
     }).pipe(provided()))
 
-  it.effect("margins are parts of a short token's own life: 25 % and 5 %", () =>
+  it.effect("for short lifetimes the margins are 25 % and 5 % of the lifetime", () =>
     Effect.gen(function*() {
-      const { provider, source } = yield* holding("100 seconds")
+      const { provider, source } = yield* withCachedToken("100 seconds")
       yield* TestClock.adjust("74 seconds")
       assert.strictEqual((yield* provider.status).state, "Fresh")
       yield* TestClock.adjust("6 seconds")
       assert.strictEqual((yield* provider.status).state, "RefreshSoon")
-      assert.strictEqual(yield* atOnce(provider), "one")
+      assert.strictEqual(yield* getWithoutWaiting(provider), "one")
       yield* TestClock.adjust("15 seconds")
       assert.strictEqual((yield* provider.status).state, "RefreshSoon", "5 seconds are left, not less")
       yield* TestClock.adjust("1 seconds")
@@ -93,7 +93,7 @@ describe("AccessTokenProvider, renewal", () => {
 
   it.effect("must-wait: callers wait for the renewal", () =>
     Effect.gen(function*() {
-      const { provider, source } = yield* holding()
+      const { provider, source } = yield* withCachedToken()
       yield* TestClock.adjust("3580 seconds")
       assert.strictEqual((yield* provider.status).state, "MustWait")
       const caller = yield* Effect.fork(provider.get)
@@ -104,9 +104,9 @@ describe("AccessTokenProvider, renewal", () => {
       assert.strictEqual(valueOf(yield* Fiber.join(caller)), "two")
     }).pipe(provided()))
 
-  it.effect("must-wait: a hanging endpoint costs at most half of what is left", () =>
+  it.effect("must-wait: when the endpoint hangs, callers wait for at most half of the remaining lifetime", () =>
     Effect.gen(function*() {
-      const { provider, source } = yield* holding()
+      const { provider, source } = yield* withCachedToken()
       yield* TestClock.adjust("3580 seconds")
       const caller = yield* Effect.fork(provider.get)
       yield* source.next
@@ -118,12 +118,12 @@ describe("AccessTokenProvider, renewal", () => {
       const next = yield* Effect.fork(provider.get)
       yield* TestClock.adjust("5 seconds")
       assert.strictEqual(valueOf(yield* Fiber.join(next)), "one")
-      assert.strictEqual(yield* source.calls, 2, "one renewal hangs; none is added")
+      assert.strictEqual(yield* source.calls, 2, "no second renewal starts while one hangs")
     }).pipe(provided()))
 
-  it.effect("must-wait: a failing renewal costs nobody the living token", () =>
+  it.effect("must-wait: when the renewal fails, callers get the cached token", () =>
     Effect.gen(function*() {
-      const { provider, source } = yield* holding()
+      const { provider, source } = yield* withCachedToken()
       yield* TestClock.adjust("3580 seconds")
       const callers = yield* Effect.fork(
         Effect.all(Array.from({ length: 10 }, () => provider.get), { concurrency: "unbounded" })
@@ -132,30 +132,30 @@ describe("AccessTokenProvider, renewal", () => {
       yield* settle
       yield* renewal.answer(Effect.fail(outage))
       deepStrictEqual((yield* Fiber.join(callers)).map(valueOf), Array.from({ length: 10 }, () => "one"))
-      assert.strictEqual(yield* atOnce(provider), "one", "served through the cooldown")
+      assert.strictEqual(yield* getWithoutWaiting(provider), "one", "returned during the cooldown")
       assert.strictEqual(yield* source.calls, 2)
     }).pipe(provided()))
 
-  it.effect("must-wait: the bound holds for a caller who cannot be interrupted too", () =>
+  it.effect("must-wait: an uninterruptible caller does not wait longer", () =>
     Effect.gen(function*() {
-      const { provider, source } = yield* holding()
+      const { provider, source } = yield* withCachedToken()
       yield* TestClock.adjust("3580 seconds")
       const hanging = yield* Effect.fork(Effect.uninterruptible(provider.get))
       const renewal = yield* source.next
       yield* TestClock.adjust("10 seconds")
-      assert.strictEqual(valueOf(yield* Fiber.join(hanging)), "one", "half of the 20 s is over")
+      assert.strictEqual(valueOf(yield* Fiber.join(hanging)), "one", "after half of the 20 s")
       const served = yield* Effect.fork(Effect.uninterruptible(provider.get))
       yield* settle
       yield* renewal.answer(token("two"))
-      assert.strictEqual(valueOf(yield* Fiber.join(served)), "two", "at once, not after the rest of the half")
+      assert.strictEqual(valueOf(yield* Fiber.join(served)), "two", "as soon as the renewal succeeds")
     }).pipe(provided()))
 
-  it.effect("a renewal that fails when its token is dead is warned of as well", () => {
+  it.effect("a renewal that fails after its token expired logs a warning", () => {
     const lines: Array<string> = []
     return Effect.gen(function*() {
-      const { provider, source } = yield* holding()
+      const { provider, source } = yield* withCachedToken()
       yield* TestClock.adjust("56 minutes")
-      yield* atOnce(provider)
+      yield* getWithoutWaiting(provider)
       const renewal = yield* source.next
       yield* TestClock.adjust("5 minutes")
       yield* renewal.answer(Effect.fail(outage))
@@ -172,10 +172,10 @@ describe("AccessTokenProvider, renewal", () => {
     )
   })
 
-  it.effect("a token that is old when it comes is renewed in the background at most once a second", () =>
+  it.effect("a token that is close to expiry on arrival is renewed in the background at most once a second", () =>
     Effect.gen(function*() {
       const virtual = VirtualClock.make()
-      // 58 of its 60 minutes are gone, and each dies later than the one before.
+      // On arrival, each token is 58 of its 60 minutes old. Each expires later than the one before.
       const source = yield* answering((n) =>
         Effect.map(DateTime.now, (now) =>
           new AccessToken.AccessToken({
@@ -195,28 +195,28 @@ describe("AccessTokenProvider, renewal", () => {
       }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)), Effect.withClock(virtual.clock))
     }))
 
-  it.effect("a token that comes again with a later end, as an endpoint tells what remains, is no progress", () =>
+  it.effect("the same token value with a later expiresAt is not progress", () =>
     Effect.gen(function*() {
-      const { provider, source } = yield* holding("100 seconds")
+      const { provider, source } = yield* withCachedToken("100 seconds")
       yield* TestClock.adjust("80 seconds")
-      yield* atOnce(provider)
+      yield* getWithoutWaiting(provider)
       yield* Effect.flatMap(source.next, (call) => call.answer(token("one", "21 seconds")))
       yield* settle
-      // Of 21 seconds at least 4.2 are refresh-soon, whatever its share by chance; the first pause is over.
+      // At least the last 4.2 of 21 seconds are refresh-soon, with any jitter. The first cooldown has ended.
       yield* TestClock.adjust("17 seconds")
-      yield* atOnce(provider)
+      yield* getWithoutWaiting(provider)
       yield* Effect.flatMap(source.next, (call) => call.answer(token("one", "5 seconds")))
       yield* settle
-      // Of 5 seconds at least 1 is refresh-soon; the second pause is of 15 seconds at least.
+      // At least the last of 5 seconds is refresh-soon. The second cooldown is at least 15 seconds.
       yield* TestClock.adjust("4200 millis")
-      assert.strictEqual(yield* atOnce(provider), "one")
+      assert.strictEqual(yield* getWithoutWaiting(provider), "one")
       assert.strictEqual((yield* provider.status).state, "RefreshSoon")
       assert.strictEqual(yield* source.calls, 3)
     }).pipe(provided({ cooldown: { base: "10 seconds" } })))
 
-  it.effect("expired: callers wait for the renewal, and its failure is theirs", () =>
+  it.effect("expired: callers wait for the acquisition, and get its failure", () =>
     Effect.gen(function*() {
-      const { provider, source } = yield* holding()
+      const { provider, source } = yield* withCachedToken()
       yield* TestClock.adjust("60 minutes")
       const caller = yield* Effect.fork(Effect.flip(provider.get))
       const renewal = yield* source.next
@@ -228,34 +228,34 @@ describe("AccessTokenProvider, renewal", () => {
       assert.isTrue(Option.isSome(error.retryAt))
     }).pipe(provided()))
 
-  it.effect("one warning for each failed renewal, one debug line for each acquisition, no secret in them", () => {
+  it.effect("logs one warning per failed renewal and one debug line per acquisition, without the token", () => {
     const lines: Array<{ readonly level: string; readonly text: string }> = []
     const logger = Logger.make(({ annotations, logLevel, message }) => {
       lines.push({ level: logLevel.label, text: `${String(message)} ${JSON.stringify([...annotations])}` })
     })
     return Effect.gen(function*() {
-      const { provider, source } = yield* holding()
+      const { provider, source } = yield* withCachedToken()
       yield* TestClock.adjust("56 minutes")
-      yield* atOnce(provider)
-      yield* atOnce(provider)
+      yield* getWithoutWaiting(provider)
+      yield* getWithoutWaiting(provider)
       yield* Effect.flatMap(source.next, (call) => call.answer(Effect.fail(outage)))
       yield* settle
-      assert.strictEqual(yield* atOnce(provider), "one")
+      assert.strictEqual(yield* getWithoutWaiting(provider), "one")
       yield* TestClock.adjust("1 seconds")
-      yield* atOnce(provider)
+      yield* getWithoutWaiting(provider)
       yield* Effect.flatMap(source.next, (call) => call.answer(Effect.die("invented")))
       yield* settle
       yield* TestClock.adjust("2 seconds")
-      yield* atOnce(provider)
+      yield* getWithoutWaiting(provider)
       yield* Effect.flatMap(source.next, (call) => call.answer(token("two")))
       yield* settle
-      assert.strictEqual(yield* atOnce(provider), "two")
+      assert.strictEqual(yield* getWithoutWaiting(provider), "two")
       deepStrictEqual(lines.map(({ level }) => level), ["DEBUG", "WARN", "WARN", "DEBUG"])
       assert.include(lines[1]?.text, "TokenRequestError")
       assert.include(lines[2]?.text, "Defect")
       const holdsToken = (text: string) => /\b(one|two)\b/.test(text)
       assert.isFalse(lines.some(({ text }) => holdsToken(text)), "no token")
-      assert.isTrue(holdsToken(JSON.stringify({ value: "one" })), "the search finds one where there is one")
+      assert.isTrue(holdsToken(JSON.stringify({ value: "one" })), "control: the search finds a token")
     }).pipe(
       provided(),
       Effect.provide(Layer.mergeAll(
@@ -265,8 +265,8 @@ describe("AccessTokenProvider, renewal", () => {
     )
   })
 
-  describe("an endpoint that repeats one token until it dies", () => {
-    it.effect("gets at most one request a cooldown, callers never wait before leeway, no dead token is served", () =>
+  describe("an endpoint that repeats one token until it expires", () => {
+    it.effect("gets at most one request per cooldown, and callers get the token until it expires", () =>
       Effect.gen(function*() {
         const repeated = yield* token("repeated")
         const source = yield* answering((n) => n < 100 ? Effect.succeed(repeated) : token("never"))
@@ -275,10 +275,10 @@ describe("AccessTokenProvider, renewal", () => {
           assert.strictEqual(valueOf(yield* provider.get), "repeated")
           yield* TestClock.adjust("54 minutes")
           const startedAt = yield* source.calls
-          // One caller a second for the last six minutes, the very last second included.
+          // One caller per second, until 1 second before expiry.
           for (let second = 0; second < 359; second++) {
             yield* TestClock.adjust("1 seconds")
-            assert.strictEqual(yield* atOnce(provider), "repeated")
+            assert.strictEqual(yield* getWithoutWaiting(provider), "repeated")
           }
           const renewals = (yield* source.calls) - startedAt
           // Cooldowns of at least 0.75, 1.5, 3, … 45 seconds fit into five minutes at most 12 times.
@@ -287,16 +287,16 @@ describe("AccessTokenProvider, renewal", () => {
         }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
       }))
 
-    it.effect("once it is dead, the next one is asked for at once, whatever the cooldown", () =>
+    it.effect("gets a request immediately after the token expired, even during the cooldown", () =>
       Effect.gen(function*() {
-        const { provider, source } = yield* holding("100 seconds")
+        const { provider, source } = yield* withCachedToken("100 seconds")
         const repeated = yield* Effect.map(provider.current, Option.getOrThrow)
         yield* TestClock.adjust("96 seconds")
         const caller = yield* Effect.fork(provider.get)
         yield* Effect.flatMap(source.next, (call) => call.answer(Effect.succeed(repeated)))
         assert.strictEqual(valueOf(yield* Fiber.join(caller)), "one")
         yield* TestClock.adjust("500 millis")
-        assert.strictEqual(yield* atOnce(provider), "one", "no further request within the cooldown")
+        assert.strictEqual(yield* getWithoutWaiting(provider), "one", "no further request within the cooldown")
         assert.strictEqual(yield* source.calls, 2)
         yield* TestClock.adjust("3500 millis")
         const after = yield* Effect.fork(provider.get)
@@ -304,21 +304,21 @@ describe("AccessTokenProvider, renewal", () => {
         assert.strictEqual(valueOf(yield* Fiber.join(after)), "two")
       }).pipe(provided()))
 
-    it.effect("a token that dies no later is accepted, and is no progress either", () =>
+    it.effect("a token that does not expire later is accepted, but is not progress", () =>
       Effect.gen(function*() {
-        const { provider, source } = yield* holding()
+        const { provider, source } = yield* withCachedToken()
         yield* TestClock.adjust("56 minutes")
-        yield* atOnce(provider)
+        yield* getWithoutWaiting(provider)
         yield* Effect.flatMap(source.next, (call) => call.answer(token("shorter", "10 seconds")))
         yield* settle
-        assert.strictEqual(yield* atOnce(provider), "shorter")
+        assert.strictEqual(yield* getWithoutWaiting(provider), "shorter")
         yield* TestClock.adjust("700 millis")
-        yield* atOnce(provider)
+        yield* getWithoutWaiting(provider)
         assert.strictEqual(yield* source.calls, 2)
       }).pipe(provided()))
   })
 
-  it.effect("lifetimes of 1 s and less: at most one request a get, and none in the background within a second", () =>
+  it.effect("lifetimes of 1 s and less: at most one request per get, and no background renewal within a second", () =>
     Effect.gen(function*() {
       for (const life of [1000, 500, 100]) {
         const virtual = VirtualClock.make()
@@ -344,10 +344,10 @@ describe("AccessTokenProvider, renewal", () => {
       }
     }))
 
-  it.effect("lifetimes of 0 and below: TokenExpiredError (DeadOnArrival), one request a get, none in the cooldown", () =>
+  it.effect("lifetimes of 0 and less: get fails with DeadOnArrival, and sends no request during the cooldown", () =>
     Effect.gen(function*() {
       for (const life of [0, -5000]) {
-        const source = yield* answering(() => dead(life))
+        const source = yield* answering(() => expiredOnArrival(life))
         yield* Effect.gen(function*() {
           const provider = yield* AccessTokenProvider.AccessTokenProvider
           const error = yield* Effect.flip(provider.get)
@@ -363,11 +363,11 @@ describe("AccessTokenProvider, renewal", () => {
       }
     }))
 
-  it.effect("a huge lifetime is held without a timer, and margins stay within their bounds", () =>
+  it.effect("a token with a huge lifetime stays fresh until the longest margin begins", () =>
     Effect.gen(function*() {
-      const { provider } = yield* holding("3650 days")
+      const { provider } = yield* withCachedToken("3650 days")
       yield* TestClock.adjust("3600 days")
-      assert.strictEqual(yield* atOnce(provider), "one")
+      assert.strictEqual(yield* getWithoutWaiting(provider), "one")
       assert.strictEqual((yield* provider.status).state, "Fresh")
     }).pipe(provided()))
 })

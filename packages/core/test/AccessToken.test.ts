@@ -14,7 +14,7 @@ const tokenOf = (value = "invented-token-0001") =>
     expiresAt: DateTime.add(acquiredAt, { minutes: 60 })
   })
 
-/** Everything that a token tells at a moment of the wall clock, relative to its acquisition. */
+/** Checks a token this many milliseconds after its acquisition, by the wall clock. */
 const checkedAt = (millis: number) =>
   Effect.gen(function*() {
     yield* TestClock.setTime(acquiredAt.epochMillis + millis)
@@ -27,33 +27,33 @@ const checkedAt = (millis: number) =>
     }
   })
 
-const alive = [
-  ["at once", 0, 60 * minute],
+const validCases = [
+  ["on arrival", 0, 60 * minute],
   ["after 59 minutes", 59 * minute, minute],
   ["1 ms before 60 minutes", 60 * minute - 1, 1],
-  ["with the wall clock half a second back", -500, 60 * minute + 500],
-  ["with the wall clock exactly a second back", -1000, 60 * minute + 1000]
+  ["with the wall clock set back by 500 ms", -500, 60 * minute + 500],
+  ["with the wall clock set back by 1000 ms", -1000, 60 * minute + 1000]
 ] as const
 
-const dead = [
+const expiredCases = [
   ["after 60 minutes exactly", 60 * minute, "Elapsed"],
   ["after 60 minutes and 1 ms", 60 * minute + 1, "Elapsed"],
   ["after a day", 24 * 60 * minute, "Elapsed"],
-  ["with the wall clock 1001 ms back", -1001, "ClockMovedBack"],
-  ["with the wall clock an hour back", -60 * minute, "ClockMovedBack"]
+  ["with the wall clock set back by 1001 ms", -1001, "ClockMovedBack"],
+  ["with the wall clock set back by an hour", -60 * minute, "ClockMovedBack"]
 ] as const
 
 describe("AccessToken", () => {
-  describe("lives 60 minutes by the wall clock", () => {
-    it.effect.each(alive)("%s it is valid", ([, millis, left]) =>
+  describe("expires after 60 minutes by the wall clock", () => {
+    it.effect.each(validCases)("%s, the token is valid", ([, millis, left]) =>
       Effect.gen(function*() {
         const { expired, remaining, token, valid } = yield* checkedAt(millis)
         assert.isFalse(expired)
         assert.strictEqual(remaining, left)
-        assert.isTrue(valid._tag === "Right" && valid.right === token, "the token itself")
+        assert.isTrue(valid._tag === "Right" && valid.right === token, "ensureValid returns the token itself")
       }))
 
-    it.effect.each(dead)("%s it is past its life", ([, millis, reason]) =>
+    it.effect.each(expiredCases)("%s, the token has expired", ([, millis, reason]) =>
       Effect.gen(function*() {
         const { expired, remaining, token, valid } = yield* checkedAt(millis)
         assert.isTrue(expired)
@@ -67,7 +67,7 @@ describe("AccessToken", () => {
         deepStrictEqual(valid.left.retryAt, Option.none())
       }))
 
-    it.effect("the typed expiry error can be caught by its tag", () =>
+    it.effect("TokenExpiredError can be caught by its tag", () =>
       Effect.gen(function*() {
         yield* TestClock.setTime(acquiredAt.epochMillis + 60 * minute)
         const caught = yield* AccessToken.ensureValid(tokenOf()).pipe(
@@ -78,7 +78,7 @@ describe("AccessToken", () => {
   })
 
   describe("as a value", () => {
-    it("the constructor needs the value and the two times only", () => {
+    it("the constructor requires only value, acquiredAt and expiresAt", () => {
       const token = tokenOf()
       assert.strictEqual(token.tokenType, "Bearer")
       assert.strictEqual(token.scope, "")
@@ -89,7 +89,7 @@ describe("AccessToken", () => {
       assert.strictEqual(Redacted.value(token.value), "invented-token-0001")
     })
 
-    it("two tokens are equal when all their fields are", () => {
+    it("two tokens are equal if all their fields are equal", () => {
       assert.isTrue(Equal.equals(tokenOf(), tokenOf()))
       assert.isFalse(Equal.equals(tokenOf(), tokenOf("invented-token-0002")))
       assert.isFalse(
@@ -97,7 +97,7 @@ describe("AccessToken", () => {
       )
     })
 
-    it.effect("printing, logging and encoding never show the value or the developer's address", () =>
+    it.effect("printing, logging and encoding never reveal the token value or the developer's email address", () =>
       Effect.gen(function*() {
         const secret = "invented-token-canary"
         const email = "canary@shop.example"
@@ -105,8 +105,8 @@ describe("AccessToken", () => {
           ...tokenOf(secret),
           developerEmail: Option.some(Redacted.make(email))
         })
-        const naked = { ...token, value: Redacted.value(token.value), developerEmail: email }
-        assert.isTrue(shows(naked, secret) && shows(naked, email), "the search finds what is there")
+        const unredacted = { ...token, value: Redacted.value(token.value), developerEmail: email }
+        assert.isTrue(shows(unredacted, secret) && shows(unredacted, email), "control: the search finds both")
         const encoded = yield* Schema.encode(AccessToken.AccessToken)(token)
         for (const text of [secret, email]) {
           assert.isFalse(shows(token, text))

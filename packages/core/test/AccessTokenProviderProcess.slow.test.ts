@@ -30,11 +30,11 @@ interface Report {
   readonly monotonic: number
 }
 
-/** Runs a provider in a process whose clock is moved under it: `+3600` is an hour ahead, in seconds. */
+/** Runs a provider in a process whose clock can be moved by an offset in seconds: `+3600` is one hour ahead. */
 const withMovedClock = async (
   monotonicToo: boolean,
   test: (tools: {
-    readonly ask: () => Promise<Report>
+    readonly report: () => Promise<Report>
     readonly move: (offset: string) => Promise<void>
   }) => Promise<void>
 ) => {
@@ -58,14 +58,14 @@ const withMovedClock = async (
   try {
     await test({
       move,
-      ask: async () => {
-        provider.stdin.write("ask\n")
+      report: async () => {
+        provider.stdin.write("report\n")
         const line: unknown = (await lines.next()).value
         return JSON.parse(String(line)) as Report
       }
     })
     provider.stdin.end()
-    deepStrictEqual(await exited, [0, null], "it ends by itself")
+    deepStrictEqual(await exited, [0, null], "exits when its input ends")
   } finally {
     provider.kill()
     await rm(folder, { recursive: true })
@@ -74,23 +74,23 @@ const withMovedClock = async (
 
 const hour = 3_600_000
 
-describe("AccessTokenProvider, in a process of its own", () => {
+describe("AccessTokenProvider, in a separate process", () => {
   it.runIf(canMoveTheClock)(
-    "the wall clock moved under it, ±1 h and ±24 h: dead each time, one acquisition each",
+    "when the wall clock moves by ±1 h or ±24 h, the token expires, and one acquisition replaces it",
     () =>
-      withMovedClock(false, async ({ ask, move }) => {
-        const first = await ask()
+      withMovedClock(false, async ({ report, move }) => {
+        const first = await report()
         assert.strictEqual(first.value, "token-1")
         let before = first
         for (const offset of ["+3600", "+0", "+86400", "+0", "-3600", "-86400"]) {
           await move(offset)
-          const after = await ask()
+          const after = await report()
           assert.isAbove(Math.abs(after.wall - before.wall), 0.9 * hour, "the wall clock moved")
-          assert.isBelow(after.monotonic - before.monotonic, 60_000, "the monotonic one did not")
+          assert.isBelow(after.monotonic - before.monotonic, 60_000, "the monotonic clock did not move")
           assert.isAbove(after.monotonic, before.monotonic)
           assert.strictEqual(after.state, "Expired", offset)
           assert.strictEqual(after.calls, before.calls + 1, offset)
-          assert.strictEqual((await ask()).calls, after.calls, "and the new token is good")
+          assert.strictEqual((await report()).calls, after.calls, "the new token is valid")
           before = after
         }
       }),
@@ -98,12 +98,12 @@ describe("AccessTokenProvider, in a process of its own", () => {
   )
 
   it.runIf(canMoveTheClock)(
-    "control: with the monotonic clock moved along, an hour forward ends the token too",
+    "control: when both clocks move forward by an hour, the token expires",
     () =>
-      withMovedClock(true, async ({ ask, move }) => {
-        const first = await ask()
+      withMovedClock(true, async ({ report, move }) => {
+        const first = await report()
         await move("+3600")
-        const after = await ask()
+        const after = await report()
         assert.isAbove(after.wall - first.wall, 0.9 * hour)
         assert.isAbove(after.monotonic - first.monotonic, 0.9 * hour, "the monotonic clock moved")
         assert.strictEqual(after.state, "Expired")
@@ -112,10 +112,10 @@ describe("AccessTokenProvider, in a process of its own", () => {
     60_000
   )
 
-  // A token of 8 s is renewed when 2 s or less are left of it. The endpoint does not answer the second request, in
-  // the middle of which the process is stopped.
+  // A token of 8 s is renewed when 2 s or less are left. The endpoint does not respond to the second request, during
+  // which the process is stopped.
   it.concurrent.each([7, 40])(
-    "stopped for %s s in the middle of a renewal: each later call succeeds, with one token request more",
+    "stopped for %s s during a renewal: all later calls succeed, with one more token request",
     async (seconds) => {
       let requests = 0
       let renewing = () => {}
@@ -167,7 +167,7 @@ describe("AccessTokenProvider, in a process of its own", () => {
     90_000
   )
 
-  const ends = async (...args: ReadonlyArray<string>) => {
+  const runIdle = async (...args: ReadonlyArray<string>) => {
     const idle = spawn(process.execPath, [child("idle"), ...args], { stdio: ["ignore", "pipe", "inherit"] })
     const [line] = await once(createInterface({ input: idle.stdout }), "line") as [string]
     assert.strictEqual(line, "done")
@@ -179,11 +179,11 @@ describe("AccessTokenProvider, in a process of its own", () => {
     return outcome
   }
 
-  it("an idle program with the layer provided exits", async () => {
-    assert.strictEqual(await ends(), "exit 0")
+  it("an idle program that provides the layer exits", async () => {
+    assert.strictEqual(await runIdle(), "exit 0")
   })
 
-  it("control: one that leaves a timer behind does not", async () => {
-    assert.strictEqual(await ends("leak"), "still running")
+  it("control: a program with a running timer does not exit", async () => {
+    assert.strictEqual(await runIdle("leak"), "still running")
   })
 })

@@ -1,7 +1,4 @@
-/**
- * What an application's exporters send when they are put beside the library: spans, metrics and log lines, as they leave
- * the process, and what is not in them.
- */
+/** Tests the spans, metrics and log lines that an application exports, and that they contain no secret. */
 import { NodeSdk, Otlp } from "@effect/opentelemetry"
 import { NodeHttpClient } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
@@ -26,10 +23,10 @@ import * as Collector from "./support/collector.js"
 const clientId: Canary.Canary = { name: "client id", value: "an-invented-client-id-7c1e" }
 
 /**
- * A story with exporters beside it: a call, a renewal that is tried twice, a rejection, a failure. Its metrics bear the
- * label of `store`. What it gives back must be in nothing that is sent.
+ * Makes an API call, a renewal with two attempts, a call with a rejected token, and a renewal that fails. The metrics have
+ * the given `store` label. Returns the values that must not be exported.
  */
-const story = <E>(store: string, exporters: Layer.Layer<never, E>) =>
+const runWithExporters = <E>(store: string, exporters: Layer.Layer<never, E>) =>
   Effect.gen(function*() {
     const secret = Canary.secret()
     const emulator = yield* Emulator.make({
@@ -53,7 +50,7 @@ const story = <E>(store: string, exporters: Layer.Layer<never, E>) =>
       yield* Effect.exit(provider.refresh)
     }).pipe(
       Effect.provide(StoreAuthLive),
-      // Around the layer too: an acquisition is a root all the same.
+      // The span also surrounds the layer. Acquisitions are root spans anyway.
       Effect.withSpan("the application"),
       Effect.tagMetrics("store", store),
       Logger.withMinimumLogLevel(LogLevel.Debug),
@@ -65,23 +62,27 @@ const story = <E>(store: string, exporters: Layer.Layer<never, E>) =>
     return [secret, clientId, ...issued.map(({ value }) => Canary.token(Redacted.value(value)))]
   })
 
-/** Four acquisitions, of which the second asked twice and the last failed; none of them under the application's span. */
+/** Four acquisitions: the second sent two requests, and the last failed. None is a child of the application's span. */
 const assertSpans = (spans: ReadonlyArray<Collector.Span>) => {
   const named = (name: string) => spans.filter((span) => span.name === name)
   const [application] = named("the application")
   const acquisitions = named("AccessTokenProvider.acquire")
   const requests = named("TokenEndpoint.request")
   deepStrictEqual([acquisitions.length, requests.length], [4, 5])
-  for (const { parentId } of acquisitions) assert.strictEqual(parentId, undefined, "a root")
+  for (const { parentId } of acquisitions) assert.strictEqual(parentId, undefined, "a root span")
   for (const span of [...acquisitions, ...requests]) deepStrictEqual(ownAttributes(span), {})
-  assert.strictEqual(new Set([application, ...acquisitions].map((span) => span?.traceId)).size, 5, "a trace each")
+  assert.strictEqual(
+    new Set([application, ...acquisitions].map((span) => span?.traceId)).size,
+    5,
+    "one trace per acquisition"
+  )
   const perAcquisition = acquisitions.map(({ spanId, traceId }) =>
     requests.filter((request) => request.parentId === spanId && request.traceId === traceId).length
   )
   deepStrictEqual(perAcquisition.sort(), [1, 1, 1, 2])
   deepStrictEqual(acquisitions.filter(({ failed }) => failed).length, 1)
   deepStrictEqual(requests.filter(({ failed }) => failed).length, 2)
-  // The client's own spans: below ours when they ask for a token, below the application's when they call the API.
+  // Spans of the HTTP client: children of our span for token requests, of the application's for API calls.
   const clients = spans.filter(({ name }) => name.startsWith("http.client"))
   deepStrictEqual(clients.map(({ parentId }) => requests.some(({ spanId }) => spanId === parentId)).sort(), [
     ...[false, false, false],
@@ -99,7 +100,7 @@ const assertSpans = (spans: ReadonlyArray<Collector.Span>) => {
   }
 }
 
-/** Effect's own exporter, 0.64, says "interrupted" of every span that failed. */
+/** Effect's own exporter (0.64) marks every failed span as interrupted. */
 const ownAttributes = ({ attributes }: Collector.Span) =>
   Object.fromEntries(
     Object.entries(attributes).filter(([key]) => key !== "span.label" && key !== "status.interrupted")
@@ -111,7 +112,7 @@ const assertMetrics = (store: string, points: ReadonlyArray<Collector.Point>) =>
     if (unit !== undefined) assert.strictEqual(unitOfMetric, unit)
     return `${name} ${JSON.stringify(labels)} ${unitOfMetric}${typeof value === "number" ? ` ${value}` : ""}`
   })
-  // The exporters end after the layer's scope, so that nothing is held any more.
+  // The last export happens after the layer's scope closed, when no token is cached.
   deepStrictEqual(table.sort(), [
     `store_api_token_acquisition_duration_seconds {} s`,
     `store_api_token_acquisitions {"outcome":"CredentialsError"} 1 0`,
@@ -130,9 +131,9 @@ const assertMetrics = (store: string, points: ReadonlyArray<Collector.Point>) =>
   ])
 }
 
-const assertNothingOf = (canaries: ReadonlyArray<Canary.Canary>, texts: ReadonlyArray<string>) => {
+const assertNotExported = (canaries: ReadonlyArray<Canary.Canary>, texts: ReadonlyArray<string>) => {
   for (const text of texts) deepStrictEqual(find(text, canaries), [])
-  // What would have been found: each of them in the midst of what was sent.
+  // Control: each value is found after it is inserted into the exported text.
   for (const canary of canaries) {
     for (const text of texts) {
       const leaked = find(`${text.slice(0, text.length / 2)}${canary.value}${text.slice(text.length / 2)}`, canaries)
@@ -141,12 +142,12 @@ const assertNothingOf = (canaries: ReadonlyArray<Canary.Canary>, texts: Readonly
   }
 }
 
-describe("exported in memory, by the SDK", () => {
-  it.scopedLive("spans and metrics, their names, parents and values", () =>
+describe("the SDK's in-memory exporters", () => {
+  it.scopedLive("receive spans and metrics with the documented names, parents and values", () =>
     Effect.gen(function*() {
       const spans = new InMemorySpanExporter()
       const metrics = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
-      // A shutdown empties them, so they are read at it.
+      // Shutdown clears the exporters, so their content is copied first.
       const kept: { spans: ReturnType<typeof spans.getFinishedSpans>; metrics: ReturnType<typeof metrics.getMetrics> } =
         {
           spans: [],
@@ -157,16 +158,16 @@ describe("exported in memory, by the SDK", () => {
         spanProcessor: new SimpleSpanProcessor(spans),
         metricReader: new PeriodicExportingMetricReader({ exporter: metrics, exportIntervalMillis: 3_600_000 })
       }))
-      const emptied = { spans: spans.shutdown.bind(spans), metrics: metrics.shutdown.bind(metrics) }
+      const originalShutdown = { spans: spans.shutdown.bind(spans), metrics: metrics.shutdown.bind(metrics) }
       spans.shutdown = () => {
         kept.spans = spans.getFinishedSpans().slice()
-        return emptied.spans()
+        return originalShutdown.spans()
       }
       metrics.shutdown = () => {
         kept.metrics = metrics.getMetrics().slice()
-        return emptied.metrics()
+        return originalShutdown.metrics()
       }
-      const canaries = yield* story("in memory", Layer.discard(exporters))
+      const canaries = yield* runWithExporters("in memory", Layer.discard(exporters))
       assertSpans(kept.spans.map((span) => ({
         name: span.name,
         traceId: span.spanContext().traceId,
@@ -188,16 +189,16 @@ describe("exported in memory, by the SDK", () => {
         ? duration.dataPoints.find(({ attributes }) => attributes["store"] === "in memory")?.value
         : undefined
       assert.strictEqual(histogram?.count, 4)
-      // The second had to wait for its second attempt, 150 to 200 ms.
+      // The second acquisition pauses for 150 to 200 ms before its second attempt.
       assert.isAbove(histogram?.sum ?? 0, 0.15)
-      assert.isBelow(histogram?.sum ?? Infinity, 20, "in seconds")
+      assert.isBelow(histogram?.sum ?? Infinity, 20, "the unit is seconds")
       const texts = [
         ...kept.spans.map(({ attributes, events, name, status }) =>
           JSON.stringify({ attributes, events, name, status })
         ),
         JSON.stringify(kept.metrics)
       ]
-      assertNothingOf(canaries, texts)
+      assertNotExported(canaries, texts)
     }))
 })
 
@@ -223,16 +224,16 @@ const otlp: ReadonlyArray<readonly [string, ReadonlyArray<string>, (url: string)
   ]
 ]
 
-describe.each(otlp)("exported to a collector, as OTLP, by %s", (name, paths, exporters) => {
-  it.scopedLive("spans and metrics, as they are sent, and no secret, token or client id among them", () =>
+describe.each(otlp)("OTLP export to a collector by %s", (name, paths, exporters) => {
+  it.scopedLive("sends spans and metrics, and no secret, token or client id", () =>
     Effect.gen(function*() {
       const collector = yield* Collector.make
-      const canaries = yield* story(name, exporters(collector.url))
+      const canaries = yield* runWithExporters(name, exporters(collector.url))
       const posts = yield* collector.posts
       deepStrictEqual([...new Set(posts.map(({ path }) => path))].sort(), paths)
       for (const { contentType } of posts) assert.include(contentType, "application/json")
       assertSpans(yield* Collector.spansOf(posts))
       assertMetrics(name, yield* Collector.lastMetricsOf(posts))
-      assertNothingOf(canaries, posts.map(({ body }) => body))
+      assertNotExported(canaries, posts.map(({ body }) => body))
     }))
 })

@@ -9,8 +9,8 @@ const hour = 3_600_000
 const chance = FC.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
 const life = FC.double({ min: 0, max: tokenPolicy.maxLife, noNaN: true })
 
-/** Durations as a careless configuration may give them. */
-const absurd: FC.Arbitrary<Duration.DurationInput | undefined> = FC.oneof(
+/** Durations that a configuration may contain, including invalid ones. */
+const anyDuration: FC.Arbitrary<Duration.DurationInput | undefined> = FC.oneof(
   FC.constantFrom<Duration.DurationInput | undefined>(
     undefined,
     0,
@@ -31,9 +31,9 @@ const absurd: FC.Arbitrary<Duration.DurationInput | undefined> = FC.oneof(
 )
 
 const policies = FC.record({
-  refreshAhead: absurd,
-  leeway: absurd,
-  cooldown: FC.option(FC.record({ base: absurd, max: absurd }), { nil: undefined })
+  refreshAhead: anyDuration,
+  leeway: anyDuration,
+  cooldown: FC.option(FC.record({ base: anyDuration, max: anyDuration }), { nil: undefined })
 }).map(tokenPolicy.make)
 
 const defaults: tokenPolicy.TokenPolicy = {
@@ -46,11 +46,11 @@ const defaults: tokenPolicy.TokenPolicy = {
 const failing = (failures: number, options: Partial<Parameters<typeof tokenPolicy.pauses>[1]> = {}) =>
   tokenPolicy.pauses(defaults, { failures, refused: false, retryAfter: 0, chance: 0, ...options })
 
-/** The greatest number that chance may be. */
+/** The greatest value of `chance`. */
 const almostOne = 1 - Number.EPSILON / 2
 
 describe("tokenPolicy", () => {
-  it("no token lives longer than an hour, and no Retry-After is honoured for longer", () => {
+  it("lifetimes and Retry-After are capped at 1 hour", () => {
     assert.strictEqual(tokenPolicy.maxLife, hour)
     assert.strictEqual(tokenPolicy.maxRetryAfter, hour)
   })
@@ -65,7 +65,7 @@ describe("tokenPolicy", () => {
       deepStrictEqual(tokenPolicy.make({ cooldown: undefined }), defaults)
     })
 
-    it("takes durations in every form", () => {
+    it("accepts durations in every form", () => {
       deepStrictEqual(
         tokenPolicy.make({
           refreshAhead: Duration.minutes(1),
@@ -76,40 +76,44 @@ describe("tokenPolicy", () => {
       )
     })
 
-    it("the longest pause is at most an hour, and the first no longer than the longest", () => {
+    it("caps cooldown.max at 1 hour, and cooldown.base at cooldown.max", () => {
       assert.strictEqual(tokenPolicy.make({ cooldown: { max: "1 days" } }).cooldownMax, hour)
       const policy = tokenPolicy.make({ cooldown: { base: "5 minutes", max: "1 minutes" } })
       deepStrictEqual([policy.cooldownBase, policy.cooldownMax], [60_000, 60_000])
     })
 
-    it.prop("whatever the options, no knob is negative or NaN, and pauses are finite", [policies], ([policy]) => {
-      for (const knob of Object.values(policy) as ReadonlyArray<number>) assert.isTrue(knob >= 0)
+    it.prop("returns finite cooldowns, and no negative value or NaN, for any options", [policies], ([policy]) => {
+      for (const value of Object.values(policy) as ReadonlyArray<number>) assert.isTrue(value >= 0)
       assert.isAtMost(policy.cooldownMax, hour)
       assert.isAtMost(policy.cooldownBase, policy.cooldownMax)
     })
   })
 
   describe("margins", () => {
-    it("of an hour: 4 to 5 minutes and 30 seconds", () => {
+    it("for a lifetime of 1 hour: 4 to 5 minutes and 30 seconds", () => {
       deepStrictEqual(tokenPolicy.margins(defaults, hour, 0), { refreshAhead: 240_000, leeway: 30_000 })
       const longest = tokenPolicy.margins(defaults, hour, almostOne)
       assert.closeTo(longest.refreshAhead, 300_000, 1e-6)
       assert.isAtMost(longest.refreshAhead, 300_000)
     })
 
-    it("of a short life: 25 % (of which 80 to 100 %) and 5 % of it", () => {
+    it("for a short lifetime: 80 to 100 % of a quarter of it, and 5 % of it", () => {
       deepStrictEqual(tokenPolicy.margins(defaults, 10_000, 0), { refreshAhead: 2000, leeway: 500 })
       assert.closeTo(tokenPolicy.margins(defaults, 10_000, 0.5).refreshAhead, 2250, 1e-6)
     })
 
-    it.prop("stay parts of the life and of the options", [policies, life, chance], ([policy, life, chance]) => {
-      const { leeway, refreshAhead } = tokenPolicy.margins(policy, life, chance)
-      assert.isTrue(Number.isFinite(refreshAhead) && Number.isFinite(leeway))
-      const longest = Math.min(policy.refreshAhead, life * 0.25)
-      assert.isAtLeast(refreshAhead, longest * 0.8)
-      assert.isAtMost(refreshAhead, longest)
-      assert.strictEqual(leeway, Math.min(policy.leeway, life * 0.05))
-    })
+    it.prop(
+      "are fractions of the lifetime, limited by the options",
+      [policies, life, chance],
+      ([policy, life, chance]) => {
+        const { leeway, refreshAhead } = tokenPolicy.margins(policy, life, chance)
+        assert.isTrue(Number.isFinite(refreshAhead) && Number.isFinite(leeway))
+        const longest = Math.min(policy.refreshAhead, life * 0.25)
+        assert.isAtLeast(refreshAhead, longest * 0.8)
+        assert.isAtMost(refreshAhead, longest)
+        assert.strictEqual(leeway, Math.min(policy.leeway, life * 0.05))
+      }
+    )
   })
 
   describe("state", () => {
@@ -128,12 +132,12 @@ describe("tokenPolicy", () => {
         [-1, "Expired"],
         [-Infinity, "Expired"]
       ] as const
-    )("with %d left: %s", (remaining, state) => {
+    )("with %d ms left: %s", (remaining, state) => {
       assert.strictEqual(tokenPolicy.stateOf(margins, remaining), state)
     })
 
     it.prop(
-      "ages in one direction: less left is never a fresher state, and nothing left is always expired",
+      "is never fresher when less time is left, and is Expired when none is left",
       [policies, life, chance, FC.double({ noNaN: true }), FC.double({ noNaN: true })],
       ([policy, life, chance, one, other]) => {
         const order: ReadonlyArray<tokenPolicy.TokenState> = ["Expired", "MustWait", "RefreshSoon", "Fresh"]
@@ -141,13 +145,13 @@ describe("tokenPolicy", () => {
         const age = (remaining: number) => order.indexOf(tokenPolicy.stateOf(margins, remaining))
         assert.isAtMost(age(Math.min(one, other)), age(Math.max(one, other)))
         assert.strictEqual(tokenPolicy.stateOf(margins, Math.min(one, 0)), "Expired")
-        if (life > 0) assert.strictEqual(tokenPolicy.stateOf(margins, life), "Fresh", "a token is born fresh")
+        if (life > 0) assert.strictEqual(tokenPolicy.stateOf(margins, life), "Fresh", "a new token is Fresh")
       }
     )
   })
 
   describe("pauses", () => {
-    it("double from 1 s to 60 s while a token is held, and to 5 s while callers fail", () => {
+    it("double from 1 s to 60 s while a valid token is cached, and to 5 s without one", () => {
       const all = [1, 2, 3, 4, 5, 6, 7, 8, 10_000].map((failures) => failing(failures, { chance: almostOne }))
       const rounded = (pauses: ReadonlyArray<number>) => pauses.map(Math.round)
       deepStrictEqual(
@@ -160,7 +164,7 @@ describe("tokenPolicy", () => {
       )
     })
 
-    it("double to 60 s for callers too when the endpoint refused the credentials", () => {
+    it("double to 60 s in both cases when the endpoint refused the credentials", () => {
       for (const failures of [1, 2, 5, 10, 100]) {
         const { failing: whileFailing, holding } = failing(failures, { refused: true })
         assert.strictEqual(whileFailing, holding)
@@ -168,12 +172,12 @@ describe("tokenPolicy", () => {
       assert.strictEqual(failing(100, { refused: true }).failing, 45_000)
     })
 
-    it("jitter takes away at most a quarter", () => {
+    it("are shortened by at most 25 % by jitter", () => {
       deepStrictEqual(failing(3, { chance: 0 }), { holding: 3000, failing: 3000 })
       deepStrictEqual(failing(3, { chance: 0.5 }), { holding: 3500, failing: 3500 })
     })
 
-    it("a base above 5 s is kept while callers fail", () => {
+    it("without a valid token, are at most cooldown.base if that is longer than 5 s", () => {
       const policy = tokenPolicy.make({ cooldown: { base: "20 seconds" } })
       const { failing, holding } = tokenPolicy.pauses(policy, {
         failures: 2,
@@ -184,7 +188,7 @@ describe("tokenPolicy", () => {
       deepStrictEqual([Math.round(failing), Math.round(holding)], [20_000, 40_000])
     })
 
-    it("Retry-After lengthens both, up to an hour, and never shortens", () => {
+    it("are lengthened by Retry-After, up to 1 hour, and never shortened", () => {
       deepStrictEqual(failing(1, { retryAfter: 30_000 }), { holding: 30_000, failing: 30_000 })
       deepStrictEqual(failing(1, { retryAfter: 10 * hour }), { holding: hour, failing: hour })
       deepStrictEqual(failing(10, { retryAfter: 100 }), failing(10))
@@ -192,27 +196,27 @@ describe("tokenPolicy", () => {
     })
 
     it.prop(
-      "whatever the options and however many failures: finite, within their bounds, growing with each failure",
+      "are finite, within bounds and not shorter after each failure, for any options and number of failures",
       [policies, FC.integer({ min: 1, max: 10_000 }), chance, FC.boolean(), FC.double({ noNaN: true })],
       ([policy, failures, chance, refused, retryAfter]) => {
         const options = { failures, chance, refused, retryAfter }
         const pauses = tokenPolicy.pauses(policy, options)
-        const unasked = tokenPolicy.pauses(policy, { ...options, retryAfter: 0 })
+        const withoutRetryAfter = tokenPolicy.pauses(policy, { ...options, retryAfter: 0 })
         const next = tokenPolicy.pauses(policy, { ...options, failures: failures + 1 })
-        const asked = Math.min(Math.max(retryAfter, 0), hour)
+        const capped = Math.min(Math.max(retryAfter, 0), hour)
         const doubled = policy.cooldownBase * 2 ** Math.min(failures - 1, 100)
         for (const kind of ["holding", "failing"] as const) {
           assert.isTrue(Number.isFinite(pauses[kind]))
           assert.isTrue(pauses[kind] >= 0 && pauses[kind] <= hour)
-          assert.strictEqual(pauses[kind], Math.max(unasked[kind], asked), "the longer of the two")
-          assert.isAtLeast(next[kind], pauses[kind], "the next failure waits no less")
+          assert.strictEqual(pauses[kind], Math.max(withoutRetryAfter[kind], capped), "the longer of the two")
+          assert.isAtLeast(next[kind], pauses[kind], "not shorter after the next failure")
           const longest = kind === "holding" || refused
             ? policy.cooldownMax
             : Math.min(policy.cooldownMax, Math.max(policy.cooldownBase, 5000))
           const target = Math.min(doubled, longest)
-          assert.isAtLeast(unasked[kind], target * 0.75)
-          assert.isAtMost(unasked[kind], Math.ceil(target))
-          assert.isTrue(Number.isInteger(unasked[kind]), "whole milliseconds, which every clock can count")
+          assert.isAtLeast(withoutRetryAfter[kind], target * 0.75)
+          assert.isAtMost(withoutRetryAfter[kind], Math.ceil(target))
+          assert.isTrue(Number.isInteger(withoutRetryAfter[kind]), "whole milliseconds")
         }
         assert.isAtMost(pauses.failing, pauses.holding)
       },

@@ -1,5 +1,5 @@
-// A process with a provider over the token endpoint at its first argument. It asks for a token on each line of its standard
-// input and reports the outcome on its standard output.
+// A process with a provider for the token endpoint at the URL in its first argument. It calls `get` for each line on
+// standard input, and prints the outcome.
 import { createInterface } from "node:readline"
 import { FetchHttpClient } from "@effect/platform"
 import { AccessTokenProvider, ClientCredentials, TokenEndpoint } from "@store-api/core"

@@ -1,4 +1,4 @@
-// A program that was given the layer, used a token and is done: what is left open would keep it alive.
+// A program that provides the layer, uses a token and has nothing else to do. An open handle would keep it running.
 import { AccessToken, AccessTokenProvider, TokenSource } from "@store-api/core"
 import { DateTime, Effect, Layer, ManagedRuntime, Redacted } from "effect"
 
@@ -17,4 +17,4 @@ await runtime.runPromise(
 )
 console.log("done")
 if (process.argv[2] === "leak") setInterval(() => {}, 1000)
-// The runtime is not disposed of: an idle provider must not keep the process.
+// The runtime is not disposed: an idle provider must not keep the process running.

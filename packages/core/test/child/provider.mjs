@@ -1,5 +1,4 @@
-// A process that holds a provider. It answers each line on its standard input with a line on its standard output, and
-// ends by itself when the input does.
+// A process with a provider. It prints a report for each line on standard input, and exits when the input ends.
 import { createInterface } from "node:readline"
 import { AccessToken, AccessTokenProvider, TokenSource } from "@store-api/core"
 import { Clock, DateTime, Effect, Layer, Redacted } from "effect"

@@ -1,4 +1,4 @@
-/** The rows of the protected API: what an application calls, and what must come of it. */
+/** The rows for the protected API: the calls of an application, and their expected outcome. */
 import { HttpBody, HttpClient, type HttpClientResponse } from "@effect/platform"
 import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
@@ -9,13 +9,13 @@ import type { Client } from "./clients.js"
 import * as Expectation from "./expectation.js"
 import { type Actors, type Observation, observe, type Run } from "./observation.js"
 
-type Answer = Exit.Exit<number, AuthorizedHttpClient.Service extends HttpClient.HttpClient.With<infer E> ? E : never>
-export type Row = Observation<ReadonlyArray<Answer>, never>
+type Result = Exit.Exit<number, AuthorizedHttpClient.Service extends HttpClient.HttpClient.With<infer E> ? E : never>
+export type Row = Observation<ReadonlyArray<Result>, never>
 
 export interface ApiRow {
   readonly scenario: Scenario.Name
   readonly what: string
-  readonly act: (actors: Actors) => Effect.Effect<ReadonlyArray<Answer>>
+  readonly act: (actors: Actors) => Effect.Effect<ReadonlyArray<Result>>
   readonly check: (seen: Seen) => void
   readonly options?: Pick<Run, "emulator" | "store">
 }
@@ -24,9 +24,9 @@ interface Seen {
   /** A status, or the tag of an error, for each call. */
   readonly outcomes: ReadonlyArray<number | string>
   readonly api: ReadonlyArray<RecordedRequest.RecordedRequest>
-  /** Token requests, without the one for the first token. */
+  /** The number of token requests after the first token. */
   readonly newTokens: number
-  /** Values of the header, as they were sent. */
+  /** The values of the header with the token, as sent. */
   readonly sent: ReadonlyArray<string>
   readonly elsewhere: number
   readonly elapsed: number
@@ -38,7 +38,7 @@ const once = (
     HttpClientResponse.HttpClientResponse,
     Effect.Effect.Error<ReturnType<Actors["authorized"]["get"]>>
   >
-): Effect.Effect<Answer> => Effect.exit(Effect.flatMap(call, (response) => Effect.as(response.text, response.status)))
+): Effect.Effect<Result> => Effect.exit(Effect.flatMap(call, (response) => Effect.as(response.text, response.status)))
 
 const get = ({ authorized }: Actors) => Effect.map(once(authorized.get("/orders")), Arr.of)
 const post = (body: HttpBody.HttpBody) => ({ authorized }: Actors) =>
@@ -51,20 +51,20 @@ const stream = HttpBody.stream(Stream.make(new TextEncoder().encode("an invented
 
 const renewedOnce = ({ api, newTokens, outcomes, sent }: Seen) => {
   deepStrictEqual([outcomes, api.length, newTokens], [[200], 2, 1])
-  assert.lengthOf(Arr.dedupe(sent), 2, "another token")
+  assert.lengthOf(Arr.dedupe(sent), 2, "two different tokens")
   assert.lengthOf(Arr.dedupe(api.map(({ body }) => Redacted.value(body))), 1, "the same body")
 }
 
 const oneRequest = (status: number) => ({ api, newTokens, outcomes }: Seen) =>
   deepStrictEqual([outcomes, api.length, newTokens], [[status], 1, 0])
 
-/** `fetch` follows by itself, and drops the header; the others give the redirect to the caller. */
+/** `fetch` follows redirects and drops the header. The other clients return the redirect to the caller. */
 const redirected = (status: number) => ({ api, client, elsewhere, newTokens, outcomes }: Seen) => {
   deepStrictEqual([api.length, newTokens], [1, 0])
   if (client !== "fetch") deepStrictEqual([outcomes, elsewhere], [[status], 0])
 }
 
-const ownHeader = {
+const customHeader = {
   emulator: { header: { name: "X-Store-Token", prefix: "" } },
   store: { client: { header: { name: "X-Store-Token", format: (token: string) => token } } }
 }
@@ -87,7 +87,7 @@ export const rows: ReadonlyArray<ApiRow> = [
       deepStrictEqual(Arr.dedupe(outcomes), [401])
       assert.isAtMost(api.length, 400)
       assert.isAtLeast(newTokens, 1)
-      // A cooldown is a second at least; it is longer only where a call came within it.
+      // A rejection has an effect at most once a second. The interval doubles only when a call is rejected within it.
       assert.isAtMost(newTokens, 1 + Math.floor(elapsed / 1000))
     }
   },
@@ -109,14 +109,14 @@ export const rows: ReadonlyArray<ApiRow> = [
     { scenario: `api/redirect-${status}`, what: "a POST", act: post(text), check: redirected(status) },
     {
       scenario: `api/redirect-${status}`,
-      what: "with a header of its own",
+      what: "with a custom header",
       act: get,
-      options: ownHeader,
+      options: customHeader,
       check: ({ elsewhere, outcomes }) => deepStrictEqual([outcomes, elsewhere], [[status], 0])
     },
     {
       scenario: `api/redirect-${status}`,
-      what: "under followRedirects",
+      what: "with followRedirects",
       act: ({ authorized }) => Effect.map(once(HttpClient.followRedirects(authorized).get("/orders")), Arr.of),
       check: ({ client, elsewhere, outcomes }) => {
         if (client !== "fetch") deepStrictEqual([outcomes, elsewhere], [["UntrustedOriginError"], 0])
@@ -142,7 +142,7 @@ export const rows: ReadonlyArray<ApiRow> = [
   }
 ]
 
-/** Long enough for a busy machine: a request that is given up would be counted twice. */
+/** Long enough for a busy machine, since a request that times out would be sent and counted again. */
 const timing = { attemptTimeout: 20_000, deadline: 30_000 }
 
 export const run = ({ act, options, scenario }: ApiRow, client: Client) =>
@@ -152,24 +152,24 @@ export const run = ({ act, options, scenario }: ApiRow, client: Client) =>
       Effect.zipRight(Effect.zipRight(Effect.orDie(actors.provider.get), actors.emulator.clearRequests), act(actors))
   )
 
-/** Requests at the other origin that carry the token, anywhere. */
+/** The number of requests to the other origin that have the token in any header. */
 export const withToken = ({ elsewhere }: Row): number =>
   elsewhere.filter(({ authorization, headers }) =>
     Option.isSome(authorization) || Object.values(headers).some((value) => typeof value !== "string")
   ).length
 
 export const check = (row: ApiRow, seen: Row, client: Client): void => {
-  assert.isTrue(Option.isSome(seen.exit), "it ended")
+  assert.isTrue(Option.isSome(seen.exit), "the run ended")
   if (Option.isNone(seen.exit)) return
   assert.isTrue(Exit.isSuccess(seen.exit.value), String(seen.exit.value))
   if (Exit.isFailure(seen.exit.value)) return
-  const answers = seen.exit.value.value
-  for (const answer of answers) {
-    if (Exit.isFailure(answer)) assert.strictEqual(answer.cause._tag, "Fail", Cause.pretty(answer.cause))
+  const results = seen.exit.value.value
+  for (const result of results) {
+    if (Exit.isFailure(result)) assert.strictEqual(result.cause._tag, "Fail", Cause.pretty(result.cause))
   }
   row.check({
-    outcomes: answers.map((answer) =>
-      Exit.match(answer, {
+    outcomes: results.map((result) =>
+      Exit.match(result, {
         onSuccess: (status) => status,
         onFailure: (cause) =>
           Option.match(Cause.failureOption(cause), { onNone: () => "", onSome: Expectation.describe })
@@ -183,7 +183,7 @@ export const check = (row: ApiRow, seen: Row, client: Client): void => {
     elapsed: seen.elapsed,
     client: client.name
   })
-  assert.strictEqual(withToken(seen), 0, "the token does not travel")
+  assert.strictEqual(withToken(seen), 0, "the token is not sent to the other origin")
   assert.strictEqual(seen.socketsLeft, 0, "no socket is left")
-  assert.isFalse(seen.leaked, "no secret and no token shows")
+  assert.isFalse(seen.leaked, "no secret and no token is revealed")
 }

@@ -1,6 +1,6 @@
 /**
- * The three HTTP clients as an application would have them, but that their pools close in good order: what still holds a
- * connection when they are released is not hidden by destroying it.
+ * The three HTTP clients as an application configures them, except that their pools close gracefully. A pool that
+ * destroys its connections would hide one that is still in use.
  */
 import { FetchHttpClient, type HttpClient } from "@effect/platform"
 import { NodeHttpClient } from "@effect/platform-node"
@@ -9,11 +9,11 @@ import { Effect, Layer, Option, Scope } from "effect"
 
 export interface Client {
   readonly name: string
-  /** Trusts the given authority, if there is one. */
+  /** Trusts the given certificate authority, if any. */
   readonly layer: (ca: Option.Option<string>) => Layer.Layer<HttpClient.HttpClient>
 }
 
-/** undici goes on connecting for so long when nobody waits any more; its own choice would be 10 seconds. */
+/** undici keeps connecting for this time after the caller has gone. Its default is 10 seconds. */
 const connectTimeout = 2000
 
 const dispatcher = (ca: Option.Option<string>) =>
@@ -29,7 +29,7 @@ export const node: Client = {
       NodeHttpClient.layerWithoutAgent,
       Layer.effect(
         NodeHttpClient.HttpAgent,
-        // It pools nothing, and closing its scope would destroy what is in use.
+        // The agent has no pool, and closing its scope would destroy connections in use.
         Effect.flatMap(Scope.make(), (scope) =>
           Scope.extend(NodeHttpClient.makeAgent({ ca: Option.getOrUndefined(ca) }), scope))
       )
@@ -54,7 +54,7 @@ export const fetched: Client = {
         FetchHttpClient.Fetch,
         Effect.map(
           dispatcher(ca),
-          // The typings of the DOM know no dispatcher, those of undici another `RequestInit`.
+          // The DOM types have no `dispatcher`, and those of undici have another `RequestInit`.
           (dispatcher): typeof globalThis.fetch => (input, init) => fetch(input, { ...init, dispatcher } as RequestInit)
         )
       )

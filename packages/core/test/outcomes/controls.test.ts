@@ -1,4 +1,4 @@
-/** Each kind of "nothing" that the outcomes are made of, tripped once by a client that knows no better. */
+/** Controls: the outcome checks detect each fault of a naive client. */
 import { HttpClient, HttpClientRequest } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { ClientCredentials } from "@store-api/core"
@@ -10,10 +10,10 @@ import { isDefect, observe, type Run, socketsLeft } from "./observation.js"
 import * as TokenRows from "./tokenRows.js"
 import * as Watch from "./watch.js"
 
-const [client = assert.fail("there is a client")] = clients
+const [client = assert.fail("no client")] = clients
 const secret = Redacted.value(Emulator.demoClient.clientSecret)
 
-/** The token request as somebody might write it. */
+/** A token request without the library. */
 const request = (url: string) =>
   Effect.map(ClientCredentials.make(Emulator.demoClient), (credentials) =>
     HttpClientRequest.setBody(
@@ -28,22 +28,22 @@ const run = (name: Scenario.Name): Run => ({
   longest: 300
 })
 
-describe("a naive client is seen", () => {
-  it.scopedLive("following a redirect with the secret to the other origin", () =>
+describe("the checks detect a naive client that", () => {
+  it.scopedLive("follows a redirect to the other origin with the secret", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make()
       yield* emulator.fail(Scenario.get("token/redirect-307"))
       const body = `client_secret=${secret}`
-      const answer = yield* Effect.promise(() =>
-        fetch(`${emulator.url}/v1/oauth/accesstoken`, { method: "POST", body }).then((answer) => answer.text())
+      const text = yield* Effect.promise(() =>
+        fetch(`${emulator.url}/v1/oauth/accesstoken`, { method: "POST", body }).then((response) => response.text())
       )
-      assert.isDefined(answer)
+      assert.isDefined(text)
       const [stolen] = yield* emulator.elsewhere.requests
       assert.strictEqual(Redacted.value(stolen?.body ?? Redacted.make("")), body)
     }))
 
   for (const { layer, name } of clients) {
-    it.scopedLive(`leaving a body unread, and its socket open, with ${name}`, () =>
+    it.scopedLive(`leaves a body unread and its socket open, with ${name}`, () =>
       Effect.gen(function*() {
         const emulator = yield* Emulator.make()
         yield* emulator.fail(Scenario.get("token/flood-endless"))
@@ -52,12 +52,12 @@ describe("a naive client is seen", () => {
             Effect.provide(layer(Option.none()))
           )
         assert.strictEqual(yield* socketsLeft(emulator, "500 millis"), 1)
-        // Read last: the client would end the request of a response that has been garbage collected.
+        // Uses the response last: the client ends the request when the response is garbage collected.
         assert.strictEqual(response.status, 200)
       }))
   }
 
-  it.live("waiting for ever", () =>
+  it.live("waits forever", () =>
     Effect.gen(function*() {
       const seen = yield* observe(run("token/silence"), ({ emulator }) =>
         Effect.flatMap(HttpClient.HttpClient, (http) =>
@@ -67,7 +67,7 @@ describe("a naive client is seen", () => {
       assert.isTrue(Option.isNone(seen.exit))
     }))
 
-  it.live("dying of a defect, in itself or in one of its calls", () =>
+  it.live("has a defect, in itself or in one of its calls", () =>
     Effect.gen(function*() {
       const died = yield* observe(run("token/specification"), () => Effect.die("an invented defect"))
       assert.isTrue(Option.exists(died.exit, isDefect))
@@ -77,7 +77,7 @@ describe("a naive client is seen", () => {
       assert.isFalse(Option.exists(failed.exit, isDefect))
     }))
 
-  it.live("showing the secret in an error, in a log, in a span", () =>
+  it.live("reveals the secret in an error, a log line or a span", () =>
     Effect.gen(function*() {
       const naive: Record<string, Effect.Effect<void, unknown>> = {
         error: Effect.fail(new Error(`refused ${secret}`)),
@@ -94,7 +94,7 @@ describe("a naive client is seen", () => {
       assert.isFalse(careful.leaked)
     }))
 
-  it.scopedLive("leaving a rejection and an exception to nobody", () =>
+  it.scopedLive("leaves a rejection and an exception unhandled", () =>
     Effect.gen(function*() {
       const listeners = process.listenerCount("unhandledRejection")
       yield* Effect.scoped(Effect.gen(function*() {
@@ -114,17 +114,21 @@ describe("a naive client is seen", () => {
           "Error: an invented exception"
         ])
       }))
-      assert.strictEqual(process.listenerCount("unhandledRejection"), listeners, "and the runner is back")
+      assert.strictEqual(
+        process.listenerCount("unhandledRejection"),
+        listeners,
+        "the listeners of the test runner are restored"
+      )
     }))
 })
 
 describe("the check of a row", () => {
-  it.live("fails for each thing that may be wrong with it", () =>
+  it.live("fails for each wrong property", () =>
     Effect.gen(function*() {
       const name = "token/specification"
       const row = yield* TokenRows.run(name, client)
       TokenRows.check(name, row)
-      const [request = assert.fail("there is a request")] = row.requests
+      const [request = assert.fail("no request")] = row.requests
       const wrong: Record<string, TokenRows.Row> = {
         hang: { ...row, exit: Option.none() },
         defect: { ...row, exit: Option.some(Exit.die("an invented defect")) },
@@ -143,13 +147,13 @@ describe("the check of a row", () => {
       assert.throws(() => TokenRows.check("token/429-retry-after-seconds", { ...row, requests: [request, request] }))
     }))
 
-  it.scopedLive("counts what a client reads of a flood", () =>
+  it.scopedLive("counts the bytes that are sent to a client", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make()
       const bytes = 32 * 1024 * 1024
       yield* emulator.fail(Fault.flood(bytes, { on: "api" }))
       const read = yield* Deferred.make<number>()
-      yield* Effect.promise(() => fetch(`${emulator.url}/orders`).then((answer) => answer.arrayBuffer())).pipe(
+      yield* Effect.promise(() => fetch(`${emulator.url}/orders`).then((response) => response.arrayBuffer())).pipe(
         Effect.flatMap(({ byteLength }) => Deferred.succeed(read, byteLength))
       )
       assert.strictEqual(yield* Deferred.await(read), bytes)

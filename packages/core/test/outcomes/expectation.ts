@@ -1,15 +1,15 @@
-/** What a scenario of the token endpoint promises, read from its own words: `X (Reason) or Y after N attempts`. */
+/** Parses the expected outcome of a token endpoint scenario: `X (Reason) or Y after N attempts`. */
 import type { AccessTokenError } from "@store-api/core"
 
 export interface Expectation {
   readonly outcomes: ReadonlyArray<string>
-  /** What is counted, and the bounds. */
+  /** What `least` and `most` count. */
   readonly unit: "request" | "attempt"
   readonly least: number
   readonly most: number
 }
 
-/** The first attempt and five more. */
+/** The first attempt and five retries. */
 const mostAttempts = 6
 
 export const parse = (expected: string): Expectation => {
@@ -28,7 +28,7 @@ export const parse = (expected: string): Expectation => {
   }
 }
 
-/** `Tag (Reason)`, where there is more than one reason that a client can do something about. */
+/** `Tag (Reason)`, or the tag alone for errors whose reason the scenarios do not name. */
 export const describe = (error: { readonly _tag: string }): string =>
   "reason" in error && error._tag !== "TokenExpiredError" && error._tag !== "CredentialsError"
     ? `${error._tag} (${String(error.reason)})`

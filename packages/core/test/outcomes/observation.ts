@@ -1,4 +1,4 @@
-/** An emulator, a client and what comes of it: the frame of every row. */
+/** Runs one row: a client against an emulator. Records the outcome. */
 import { inspect } from "node:util"
 import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
 import { Emulator, type RecordedRequest, type Scenario } from "@store-api/emulator"
@@ -25,7 +25,7 @@ interface Traces {
   readonly text: Effect.Effect<string>
 }
 
-/** What exporters take from a span: of its end, the failure. */
+/** What exporters send of a span, including its failure. */
 const line = (span: Tracer.Span) =>
   inspect([span.name, [...span.attributes]], { depth: 10 }) +
   (span.status._tag === "Ended" && Exit.isFailure(span.status.exit)
@@ -58,7 +58,7 @@ const makeTraces: Effect.Effect<Traces> = Effect.map(Effect.tracer, (native) => 
   }
 })
 
-/** Whether a text holds a value, as it is or as it would be written in a form, in JSON, in base64 or as bytes. */
+/** Whether a text contains a value: as it is, or encoded as a form, JSON, base64, hexadecimal or bytes. */
 const holds = (text: string, value: string): boolean => {
   const packed = text.replace(/\s/g, "")
   return [
@@ -71,24 +71,24 @@ const holds = (text: string, value: string): boolean => {
   ].some((form) => packed.includes(form.replace(/\s/g, "")))
 }
 
-/** How long the client may take, in milliseconds. */
+/** The time limits of the client, in milliseconds. */
 export interface Timing {
   readonly attemptTimeout: number
   readonly deadline: number
 }
 
-/** What a client is allowed beyond its deadline: the machine may be busy with the other rows. */
+/** How long a run may exceed its deadline, in milliseconds, since the machine may be busy with other rows. */
 export const margin = 3000
 
 export interface Observation<A, E> {
-  /** None: it did not end, long after it should have. */
+  /** `None` if the run did not end in time. */
   readonly exit: Option.Option<Exit.Exit<A, E>>
   readonly elapsed: number
   readonly requests: ReadonlyArray<RecordedRequest.RecordedRequest>
   readonly elsewhere: ReadonlyArray<RecordedRequest.RecordedRequest>
-  /** Sockets that the server still had after the client was gone. */
+  /** The number of sockets that are open at the server after the client was closed. */
   readonly socketsLeft: number
-  /** Whether a secret or a token shows in an error, a log or a trace. */
+  /** Whether an error, a log line or a span reveals a secret or a token. */
   readonly leaked: boolean
 }
 
@@ -96,7 +96,7 @@ export interface Run {
   readonly client: Client
   readonly timing: Timing
   readonly scenario: Scenario.Scenario
-  /** How long after its deadline a client that goes on is given up. */
+  /** How long after its deadline a run is abandoned, in milliseconds. */
   readonly longest?: number | undefined
   readonly emulator?: Emulator.Options | undefined
   readonly store?: Partial<StoreAuth.EndpointOptions> | undefined
@@ -108,7 +108,7 @@ export interface Actors {
   readonly authorized: AuthorizedHttpClient.Service
 }
 
-/** Polls until no socket is left, for five seconds at most; answers how many there are. */
+/** Waits until no socket is open, for at most `longest`. Returns the number of open sockets. */
 export const socketsLeft = (emulator: Emulator.Service, longest: Duration.DurationInput = "5 seconds") =>
   emulator.connections.pipe(
     Effect.repeat(
@@ -120,21 +120,21 @@ export const socketsLeft = (emulator: Emulator.Service, longest: Duration.Durati
     Effect.zipRight(emulator.connections)
   )
 
-/** A failure that has no type, in what was run or in one of its results. */
+/** Whether the run or one of its results is a defect or an interruption. */
 export const isDefect = (exit: unknown): boolean => {
   if (!Exit.isExit(exit)) return false
   if (Exit.isFailure(exit)) return exit.cause._tag !== "Fail"
   return Array.isArray(exit.value) && exit.value.some(isDefect)
 }
 
-/** Why it failed, what was run or its results. */
+/** The causes with which the run or its results failed. */
 const failuresOf = (exit: unknown): ReadonlyArray<unknown> => {
   if (!Exit.isExit(exit)) return []
   if (Exit.isFailure(exit)) return [exit.cause]
   return Array.isArray(exit.value) ? exit.value.flatMap(failuresOf) : []
 }
 
-/** Runs what an application does against a scenario, lets go of everything, and looks at what is left. */
+/** Runs the calls of an application against a scenario, closes its layer, and records the outcome. */
 export const observe = <A, E>(
   run: Run,
   act: (actors: Actors) => Effect.Effect<A, E, Scope.Scope>

@@ -1,6 +1,6 @@
 /**
- * Declares the tests of what the library makes of every scenario of the emulator, on the given HTTP clients. All scenarios
- * run concurrently before the tests; each test checks one of them.
+ * Declares the tests of the library against every scenario of the emulator, with the given HTTP clients. All scenarios
+ * run concurrently before the tests. Each test checks the outcome of one.
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
@@ -18,7 +18,7 @@ interface All {
   readonly unhandled: ReadonlyArray<unknown>
 }
 
-/** Most runs of the first kind wait; those of the second send up to hundreds of requests. */
+/** Most runs of the token endpoint wait. Runs of the API send up to hundreds of requests. */
 const concurrency = { token: 12, api: 2 }
 
 const collect = <Run extends { readonly key: string }, A, E>(
@@ -84,6 +84,6 @@ export const onClients = (clients: ReadonlyArray<Client>): void => {
         [...new Set(ApiRows.rows.map(({ scenario }) => scenario))],
         Scenario.names.filter((name) => name.startsWith("api/"))
       ))
-    it("nothing was left unhandled", () => deepStrictEqual(all.unhandled.map(String), []))
+    it("no rejection and no exception was unhandled", () => deepStrictEqual(all.unhandled.map(String), []))
   })
 }

@@ -1,4 +1,4 @@
-/** A pooled socket that dies as the next request arrives: of the three clients, those that pool, node:http told to. */
+/** Tests the clients that pool sockets, and node:http with keep-alive: a pooled socket closes when it is used again. */
 import { NodeHttpClient } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
@@ -18,11 +18,11 @@ const pooling = [
   }
 ]
 
-describe.each(pooling)("a pooled socket that died, $name", ({ layer }) => {
-  it.scopedLive("costs one more attempt, and the caller has a token", () =>
+describe.each(pooling)("a pooled socket that the server closed, $name", ({ layer }) => {
+  it.scopedLive("causes one more attempt, and the caller gets a token", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make()
-      // The first answer leaves a socket in the pool; the second request finds it dead; the third is served.
+      // The first response leaves a socket in the pool. The second request fails on it. The third succeeds.
       yield* emulator.fail([Fault.status(503), Fault.stale()])
       const context = yield* Layer.build(Layer.provide(
         StoreAuth.layer({

@@ -1,4 +1,4 @@
-/** What happens around the exchange: a secret is changed while the application runs; nobody listens. */
+/** Tests the rotation of the client secret while the application runs, and an endpoint where no server listens. */
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider, ClientCredentials, StoreAuth } from "@store-api/core"
@@ -18,13 +18,13 @@ const secrets = (emulator: Emulator.Service) =>
     (requests) => requests.map(({ body }) => new URLSearchParams(Redacted.value(body)).get("client_secret"))
   )
 
-describe.concurrent.each(clients)("around the exchange, $name", ({ layer }) => {
+describe.concurrent.each(clients)("secret rotation and refused connections, $name", ({ layer }) => {
   const provider = (url: string, credentials: StoreAuth.CredentialsOptions["credentials"]) =>
     Layer.build(
       Layer.provide(StoreAuth.layer({ authUrl: url, apiUrl: url, credentials }), layer(Option.none()))
     ).pipe(Effect.map(Context.get(AccessTokenProvider.AccessTokenProvider)))
 
-  it.scopedLive("a secret rotated while running: the next acquisition uses the new one", () =>
+  it.scopedLive("after the secret was rotated, the next acquisition uses the new one", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make({ clients: [client(before), client(after)] })
       const secret = yield* Ref.make(before)
@@ -35,14 +35,14 @@ describe.concurrent.each(clients)("around the exchange, $name", ({ layer }) => {
         )
         const first = yield* get
         yield* Ref.set(secret, after)
-        assert.strictEqual(yield* get, first, "the token held stays good")
+        assert.strictEqual(yield* get, first, "the cached token stays valid")
         assert.notStrictEqual(yield* refresh, first)
       }))
       deepStrictEqual(yield* secrets(emulator), [before, after].map(Redacted.value))
       assert.strictEqual(yield* socketsLeft(emulator), 0)
     }))
 
-  it.scopedLive("the old secret refused while the new one arrives: the same acquisition ends with a token", () =>
+  it.scopedLive("when the old secret is refused and the new one is available, the same acquisition succeeds", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make({ clients: [client(after)] })
       const reads = yield* Ref.make(0)
@@ -60,7 +60,7 @@ describe.concurrent.each(clients)("around the exchange, $name", ({ layer }) => {
       assert.strictEqual(yield* socketsLeft(emulator), 0)
     }))
 
-  it.scopedLive("the old secret refused and no new one: InvalidClient after one request", () =>
+  it.scopedLive("when the old secret is refused and there is no new one, get fails with InvalidClient after one request", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make({ clients: [client(after)] })
       const error = yield* Effect.scoped(
@@ -71,7 +71,7 @@ describe.concurrent.each(clients)("around the exchange, $name", ({ layer }) => {
       assert.lengthOf(yield* emulator.requests, 1)
     }))
 
-  it.scopedLive("nobody listens: Transport with ECONNREFUSED, retried within the deadline", () =>
+  it.scopedLive("when no server listens, get retries within the deadline and fails with ECONNREFUSED", () =>
     Effect.gen(function*() {
       const error = yield* Effect.scoped(
         Effect.flatMap(

@@ -1,4 +1,4 @@
-/** The rows of the token endpoint: each scenario, run once with each client. */
+/** The rows for the token endpoint: each scenario, once per client. */
 import { assert } from "@effect/vitest"
 import type { AccessToken, AccessTokenError } from "@store-api/core"
 import { Scenario } from "@store-api/emulator"
@@ -11,7 +11,7 @@ export const names = Scenario.names.filter((name) => name.startsWith("token/"))
 
 export type Row = Observation<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
 
-/** Where the outcome is silence, it is not waited for long; elsewhere there is time for all the attempts. */
+/** Short limits where a timeout is expected, otherwise enough time for all attempts. */
 const timing = (expected: string): Timing =>
   expected.includes("(Timeout)")
     ? { attemptTimeout: 400, deadline: 2500 }
@@ -23,19 +23,19 @@ export const run = (name: Scenario.Name, client: Client) =>
     ({ provider }) => provider.get
   )
 
-/** No request is sent before it is time, so that it takes so long at least. */
+/** The least duration of a scenario with a delay. */
 const leastMillis = (name: string): number =>
-  // Of a header sent twice, node:http shows the first one only.
+  // If a header is sent twice, node:http returns only the first one.
   /retry-after-(seconds|date|twice)$|slow-answer$/.test(name) ? 990 : 0
 
-/** What is given to the kernel before anybody can know that the client is gone. */
+/** More than the server can write before it detects that the client closed the connection. */
 const mostBytes = 16 * 1024 * 1024
 
 export const check = (name: Scenario.Name, row: Row): void => {
   const { expected } = Scenario.all[name]
   const expectation = Expectation.parse(expected)
   const { deadline } = timing(expected)
-  assert.isTrue(Option.isSome(row.exit), "it ended")
+  assert.isTrue(Option.isSome(row.exit), "the run ended")
   if (Option.isNone(row.exit)) return
   const exit = row.exit.value
   if (Exit.isFailure(exit)) assert.strictEqual(exit.cause._tag, "Fail", Cause.pretty(exit.cause))
@@ -45,13 +45,13 @@ export const check = (name: Scenario.Name, row: Row): void => {
     [
       ...expectation.outcomes,
       ...expectation.outcomes.map((outcome) => outcome.replace(/ .*/, "")),
-      // On a busy machine, the whole lifetime of a second may pass before the token arrives.
+      // On a busy machine, a lifetime of one second may pass before the token arrives.
       ...name.endsWith("expires-in-one") && row.elapsed >= 1000 ? ["TokenExpiredError"] : []
     ],
     Option.match(error, { onNone: () => "a token", onSome: Expectation.describe })
   )
   assert.isBelow(row.elapsed, deadline + margin, "within the deadline")
-  assert.isAtLeast(row.elapsed, leastMillis(name), "not before it is time")
+  assert.isAtLeast(row.elapsed, leastMillis(name), "not before the delay")
 
   const attempts = Option.match(error, {
     onNone: () => row.requests.length,
@@ -60,15 +60,22 @@ export const check = (name: Scenario.Name, row: Row): void => {
   const counted = expectation.unit === "request" ? row.requests.length : attempts
   assert.isAtLeast(counted, expectation.least, `${expectation.unit}s`)
   assert.isAtMost(counted, expectation.most, `${expectation.unit}s`)
-  assert.isAtMost(row.requests.length, attempts, "no request that is not counted")
-  assert.isTrue(row.requests.every(({ kind }) => kind === "token"), "no request but to the endpoint")
-  assert.isBelow(Math.max(0, ...row.requests.map(({ sentBytes }) => sentBytes)), mostBytes, "stopped near the cap")
+  assert.isAtMost(row.requests.length, attempts, "every request is counted as an attempt")
+  assert.isTrue(row.requests.every(({ kind }) => kind === "token"), "all requests are token requests")
+  assert.isBelow(
+    Math.max(0, ...row.requests.map(({ sentBytes }) => sentBytes)),
+    mostBytes,
+    "the client stops reading near the size limit"
+  )
 
   assert.lengthOf(row.elsewhere, 0, "nothing at the other origin")
   assert.strictEqual(row.socketsLeft, 0, "no socket is left")
-  assert.isFalse(row.leaked, "no secret and no token shows")
+  assert.isFalse(row.leaked, "no secret and no token is revealed")
   if (name.endsWith("retry-after-year")) {
     const retryAt = Option.flatMap(error, ({ retryAt }) => retryAt)
-    assert.isTrue(Option.exists(retryAt, (at) => at.epochMillis > DateTime.unsafeNow().epochMillis), "retryAt is told")
+    assert.isTrue(
+      Option.exists(retryAt, (at) => at.epochMillis > DateTime.unsafeNow().epochMillis),
+      "retryAt is in the future"
+    )
   }
 }

@@ -1,4 +1,4 @@
-/** Sees what nobody handled. While it watches, nobody else does: the test runner would fail on the first. */
+/** Records unhandled rejections and exceptions. Until the scope closes, the test runner's listeners are removed. */
 import { Effect, type Scope } from "effect"
 
 export interface Watch {
@@ -11,16 +11,16 @@ export const make: Effect.Effect<Watch, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => {
       const seen: Array<unknown> = []
-      const note = (reason: unknown) => void seen.push(reason)
-      const others = events.map((event) => process.listeners(event as "uncaughtException"))
-      for (const event of events) process.removeAllListeners(event).on(event, note)
-      return { seen, others }
+      const record = (reason: unknown) => void seen.push(reason)
+      const previous = events.map((event) => process.listeners(event as "uncaughtException"))
+      for (const event of events) process.removeAllListeners(event).on(event, record)
+      return { seen, previous }
     }),
-    ({ others }) =>
+    ({ previous }) =>
       Effect.sync(() => {
         events.forEach((event, index) => {
           process.removeAllListeners(event)
-          for (const listener of others[index] ?? []) process.on(event, listener)
+          for (const listener of previous[index] ?? []) process.on(event, listener)
         })
       })
   ),

@@ -1,33 +1,33 @@
-/** A server on loopback that owes nothing to the platform: it records the bytes it is sent and answers by script. */
+/** A scripted server on loopback that does not use `@effect/platform`. Records the requests that it receives. */
 import * as Net from "node:net"
 import { Effect, Schedule, type Scope } from "effect"
 
 export interface CapturedRequest {
-  /** As it came: `POST /v1/oauth/accesstoken HTTP/1.1`. */
+  /** For example `POST /v1/oauth/accesstoken HTTP/1.1`. */
   readonly requestLine: string
-  /** In their order, names in lower case. */
+  /** In the order received, with names in lower case. */
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>
   readonly body: Buffer
 }
 
-/** What is done with the socket once a request has been read. */
+/** Responds on the socket after a request has been read. */
 export type Answer = (socket: Net.Socket) => void
 
 export interface CaptureServer {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly url: string
   readonly requests: Effect.Effect<ReadonlyArray<CapturedRequest>>
   readonly count: Effect.Effect<number>
   readonly openSockets: Effect.Effect<number>
-  /** Ends when no socket is open any more; fails when some still are after five seconds. */
+  /** Waits until no socket is open. Fails after five seconds. */
   readonly allClosed: Effect.Effect<void, string>
 }
 
-/** Values of a header of a request, none, one, or more. */
+/** All values of a request header. */
 export const valuesOf = (request: CapturedRequest | undefined, name: string): ReadonlyArray<string> =>
   (request?.headers ?? []).filter(([header]) => header === name).map(([, value]) => value)
 
-/** The answers in turn, the last one for all further requests. */
+/** Sends the responses in order, and the last one to all further requests. */
 export const make = (...answers: readonly [Answer, ...ReadonlyArray<Answer>]): Effect.Effect<
   CaptureServer,
   never,
@@ -99,7 +99,7 @@ const readRequests = (socket: Net.Socket, onRequest: (request: CapturedRequest) 
   })
 }
 
-/** A whole answer, after which the connection is closed. */
+/** A complete response. The server then closes the connection. */
 export const answer = (
   status: number,
   body: string | Uint8Array,
@@ -111,7 +111,7 @@ export const answer = (
   socket.end(bytes)
 }
 
-/** The beginning of an answer; what follows is up to the rest of the script. */
+/** The status line and headers of a response. */
 export const head = (status: number, headers: Readonly<Record<string, string>>): string =>
   [
     `HTTP/1.1 ${status} Scripted`,
@@ -120,17 +120,17 @@ export const head = (status: number, headers: Readonly<Record<string, string>>):
     ""
   ].join("\r\n")
 
-/** These bytes as they are, and the end of the connection. */
+/** Sends these bytes and closes the connection. */
 export const raw = (bytes: string): Answer => (socket) => {
   socket.end(bytes)
 }
 
-/** These bytes, and then silence. */
+/** Sends these bytes and leaves the connection open. */
 export const rawThenSilence = (bytes: string): Answer => (socket) => {
   socket.write(bytes)
 }
 
-/** These bytes, if any, and then a reset. */
+/** Sends these bytes, if any, and resets the connection. */
 export const rawThenReset = (bytes = ""): Answer => (socket) => {
   if (bytes === "") socket.resetAndDestroy()
   else socket.write(bytes, () => socket.resetAndDestroy())
@@ -138,7 +138,7 @@ export const rawThenReset = (bytes = ""): Answer => (socket) => {
 
 export const silence: Answer = () => {}
 
-/** An answer that never ends, as fast as the client reads it. */
+/** A response without an end, sent as fast as the client reads it. */
 export const endless = (status: number): Answer => (socket) => {
   const chunk = Buffer.alloc(16 * 1024, "x")
   const framed = Buffer.concat([Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from("\r\n")])
@@ -152,5 +152,5 @@ export const endless = (status: number): Answer => (socket) => {
   pump()
 }
 
-/** Nothing listens on this port. The system may assign a port that was just closed to another server, but never this one. */
+/** Nothing listens on this port. Unlike a port that was just closed, the system never assigns it to a server. */
 export const nothing = "http://127.0.0.1:2"

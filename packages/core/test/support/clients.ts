@@ -1,4 +1,4 @@
-/** The three HTTP clients that the token request must behave the same on. */
+/** The three HTTP clients with which the token request must behave the same. */
 import { FetchHttpClient, type HttpClient } from "@effect/platform"
 import { NodeHttpClient } from "@effect/platform-node"
 import { describe } from "@effect/vitest"
@@ -12,7 +12,7 @@ export const clients: ReadonlyArray<readonly [name: string, layer: ClientLayer]>
   ["fetch", FetchHttpClient.layer]
 ]
 
-/** Declares the same tests once for each client; they run side by side, since most of them wait for something. */
+/** Declares the same tests for each client. They run concurrently, since most of them wait. */
 export const onEachClient = (declare: (layer: ClientLayer, name: string) => void): void => {
   for (const [name, layer] of clients) describe.concurrent(`on ${name}`, () => declare(layer, name))
 }

@@ -1,9 +1,9 @@
-/** An OpenTelemetry collector on loopback: keeps what is posted to it, OTLP over HTTP in JSON. */
+/** An OpenTelemetry collector on loopback. Records the requests it receives: OTLP over HTTP, in JSON. */
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Effect, Schema, type Scope } from "effect"
 
-/** One post: `/v1/traces`, `/v1/metrics` or `/v1/logs`, and its bytes. */
+/** One POST request to `/v1/traces`, `/v1/metrics` or `/v1/logs`. */
 export interface Post {
   readonly path: string
   readonly contentType: string
@@ -111,7 +111,7 @@ const toRecord = (attributes: typeof Attributes.Type) =>
 const bodies = (posts: ReadonlyArray<Post>, path: string) =>
   posts.filter((post) => post.path === path).map(({ body }) => body)
 
-/** All spans that were posted. */
+/** All spans of all POST requests. */
 export const spansOf = (posts: ReadonlyArray<Post>) =>
   Effect.map(Effect.forEach(bodies(posts, "/v1/traces"), (body) => Schema.decode(Traces)(body)), (traces) =>
     traces
@@ -127,7 +127,7 @@ export const spansOf = (posts: ReadonlyArray<Post>) =>
         failed: status.code === 2
       })))
 
-/** All points of the last post of metrics. */
+/** All data points of the last POST request with metrics. */
 export const lastMetricsOf = (posts: ReadonlyArray<Post>) =>
   Effect.map(Schema.decode(Metrics)(bodies(posts, "/v1/metrics").at(-1) ?? ""), ({ resourceMetrics }) =>
     resourceMetrics

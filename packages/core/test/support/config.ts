@@ -1,6 +1,6 @@
 import { ConfigError, ConfigProvider, ConfigProviderPathPatch, Effect, HashSet } from "effect"
 
-/** A configuration in which one variable cannot be read, as when a secret store refuses; every other one is `x`. */
+/** A configuration in which one variable cannot be read, as when a secret store fails. Every other variable is `x`. */
 export const unreadable = (variable: string, message: string): ConfigProvider.ConfigProvider =>
   ConfigProvider.fromFlat(ConfigProvider.makeFlat({
     load: (path, primitive) =>

@@ -1,4 +1,4 @@
-/** An HTTP client that talks to nobody: it answers by script and notes when it was asked. */
+/** An HTTP client without a network. Responds by script and records the requests and their times. */
 import { Headers, HttpClient, HttpClientError, type HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { AccessToken, type AccessTokenError, TokenEndpoint, type TokenSource } from "@store-api/core"
 import { Clock, DateTime, Duration, Effect, Layer, Option, Redacted } from "effect"
@@ -11,13 +11,13 @@ export type Reply = (request: HttpClientRequest.HttpClientRequest) => Effect.Eff
 
 export interface FakeClient {
   readonly layer: Layer.Layer<HttpClient.HttpClient>
-  /** The clock's milliseconds at each request. */
+  /** The time of each request, in milliseconds. */
   readonly times: ReadonlyArray<number>
   readonly bodies: ReadonlyArray<string>
   readonly requests: ReadonlyArray<HttpClientRequest.HttpClientRequest>
 }
 
-/** The replies in turn, the last one for all further requests. */
+/** Sends the replies in order, and the last one to all further requests. */
 export const make = (...replies: readonly [Reply, ...ReadonlyArray<Reply>]): FakeClient => {
   const times: Array<number> = []
   const bodies: Array<string> = []
@@ -37,7 +37,7 @@ export const make = (...replies: readonly [Reply, ...ReadonlyArray<Reply>]): Fak
 export const reply = (status: number, body: BodyInit | null = "", headers: HeadersInit = {}): Reply => (request) =>
   Effect.sync(() => HttpClientResponse.fromWeb(request, new Response(body, { status, headers })))
 
-/** A status with these headers as an HTTP client may hand them over, whatever `fetch` would make of them. */
+/** A response with exactly this header. The `Headers` of `fetch` would normalise or refuse it. */
 export const replyWithRawHeader = (status: number, name: string, value: string): Reply => (request) =>
   Effect.sync(() =>
     Object.defineProperty(HttpClientResponse.fromWeb(request, new Response("", { status })), "headers", {
@@ -52,13 +52,13 @@ export const transport = (cause?: unknown): Reply => (request) =>
 
 export const never: Reply = () => Effect.never
 
-/** What became of a body that drips. */
+/** The state of one response body of `drip`. */
 export interface Drip {
   sent: number
   cancelled: boolean
 }
 
-/** Answers the header at once, and then a blank each second for ever. */
+/** Sends the headers immediately, and then one space per second without end. */
 export const drip = (status = 200): { readonly reply: Reply; readonly drips: ReadonlyArray<Drip> } => {
   const drips: Array<Drip> = []
   const reply: Reply = (request) =>
@@ -82,7 +82,7 @@ export const drip = (status = 200): { readonly reply: Reply; readonly drips: Rea
   return { reply, drips }
 }
 
-/** One acquisition over a fake client. */
+/** Acquires one token with a fake client. */
 export const acquire = (
   client: FakeClient,
   options: Partial<TokenEndpoint.Options> = {},
@@ -100,7 +100,7 @@ export const source = (
     ...options
   }).pipe(Effect.provide(client.layer))
 
-/** A token that an API has rejected. */
+/** A token for `replacing`, as if an API had rejected it. */
 export const heldToken = (value: string): AccessToken.AccessToken =>
   new AccessToken.AccessToken({
     value: Redacted.make(value),

@@ -15,7 +15,7 @@ export const credentialsOf = (clientId: string, clientSecret: string) =>
 
 export const credentials = Effect.runSync(credentialsOf("invented-client-id", "invented-client-secret-0123456789"))
 
-/** A token of the clock's now, with every field filled. */
+/** A token that is acquired now, by the clock in the context, with a value in every field. */
 export const fullToken = (value: string, minutes = 60) =>
   Effect.map(DateTime.now, (acquiredAt) =>
     new AccessToken.AccessToken({
@@ -31,28 +31,31 @@ export const fullToken = (value: string, minutes = 60) =>
 
 export const valueOf = ({ value }: AccessToken.AccessToken) => Redacted.value(value)
 
-/** The values that many acquisitions at once came to. */
+/** The distinct token values of concurrent acquisitions. */
 export const valuesOf = (
   exits: Exit.Exit<ReadonlyArray<AccessToken.AccessToken>, unknown>
 ) => [...new Set(Exit.match(exits, { onFailure: () => [], onSuccess: (tokens) => tokens.map(valueOf) }))]
 
-/** A store that shows its keys and entries, and the lives it gives them. */
+/** A store that records the key, the entry and the lifetime of every `put`. */
 export const watched = Effect.map(
   Effect.all([
     TokenStore.makeMemory,
-    Ref.make<ReadonlyArray<readonly [key: string, entry: string, life: Duration.DurationInput]>>([])
+    Ref.make<ReadonlyArray<readonly [key: string, entry: string, lifetime: Duration.DurationInput]>>([])
   ]),
   ([store, puts]) => ({
     puts: Ref.get(puts),
     store: TokenStore.TokenStore.of({
       ...store,
-      put: (key, entry, life) =>
-        Effect.zipRight(Ref.update(puts, (all) => [...all, [key, entry, life] as const]), store.put(key, entry, life))
+      put: (key, entry, lifetime) =>
+        Effect.zipRight(
+          Ref.update(puts, (all) => [...all, [key, entry, lifetime] as const]),
+          store.put(key, entry, lifetime)
+        )
     })
   })
 )
 
-/** The endpoint of a fleet: counts what it is asked, and answers `token-1`, `token-2`, … after a while. */
+/** The endpoint of a fleet. Counts the requests, and returns `token-1`, `token-2`, … after `takes` milliseconds. */
 export const endpoint = (options: {
   readonly takes?: number
   readonly answer?: (
@@ -71,7 +74,7 @@ export const endpoint = (options: {
     )
   }))
 
-/** A process of the fleet: its shared source, over the endpoint and the store of all. */
+/** The shared source of one process of the fleet, over the common endpoint and store. */
 export const member = (
   source: TokenSource.Service,
   store: TokenStore.Service,
@@ -82,7 +85,7 @@ export const member = (
     Effect.provideService(TokenStore.TokenStore, store)
   )
 
-/** How many operations of the platform's cryptography run now: they take real time, in threads. */
+/** The number of running Web Crypto operations. They run in threads and take real time. */
 let encrypting = 0
 
 for (const name of ["importKey", "deriveKey", "deriveBits", "encrypt", "decrypt"] as const) {
@@ -98,17 +101,17 @@ for (const name of ["importKey", "deriveKey", "deriveBits", "encrypt", "decrypt"
   })
 }
 
-/** A turn of the event loop: fibers that can go on do. */
+/** Waits for one turn of the event loop, in which fibers that can continue run. */
 const turn = Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 1)))
 
-/** Lets everything go on that does not wait for virtual time. */
+/** Waits until every fiber waits for virtual time. */
 export const settled: Effect.Effect<void> = Effect.repeatN(turn, 1).pipe(
   Effect.flatMap(() => encrypting === 0 ? Effect.void : settled)
 )
 
 /**
- * Lets virtual time pass, from one awakening to the next, until the fiber ends; its exit, and how much time passed, in
- * milliseconds.
+ * Advances virtual time from one wake-up to the next until the fiber ends. Returns its exit and the time that passed,
+ * in milliseconds.
  */
 export const drive = <A, E>(fiber: Fiber.Fiber<A, E>) =>
   Effect.gen(function*() {

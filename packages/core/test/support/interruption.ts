@@ -1,4 +1,4 @@
-/** Interrupts callers of one acquisition at every moment of it, over the real endpoint. */
+/** Interrupts callers at every moment of an acquisition by the real `TokenEndpoint`. */
 import { HttpClient, HttpClientResponse } from "@effect/platform"
 import { assert, it } from "@effect/vitest"
 import { AccessTokenProvider, ClientCredentials, TokenEndpoint } from "@store-api/core"
@@ -8,11 +8,11 @@ const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value
 
 const steps = (count: number) => Effect.repeatN(Effect.yieldNow(), count)
 
-const answerBody = new TextEncoder().encode(JSON.stringify({ access_token: "shared", token_type: "bearer" }))
+const responseBody = new TextEncoder().encode(JSON.stringify({ access_token: "shared", token_type: "bearer" }))
 
 /**
- * The real endpoint over an `HttpClient` that yields many times before it sends, before the headers, in the body and at
- * its end, so that an interruption can fall between any two of these steps.
+ * The real `TokenEndpoint` over an `HttpClient` that yields many times before the request, before the headers and
+ * within the body, so that an interruption can occur between any two of these steps.
  */
 const slowEndpoint = Effect.gen(function*() {
   const requests = yield* Ref.make(0)
@@ -21,7 +21,7 @@ const slowEndpoint = Effect.gen(function*() {
       yield* steps(5)
       yield* Ref.update(requests, (n) => n + 1)
       yield* steps(5)
-      const body = Stream.fromIterable(answerBody).pipe(
+      const body = Stream.fromIterable(responseBody).pipe(
         Stream.map((byte) => Uint8Array.of(byte)),
         Stream.rechunk(4),
         Stream.tap(() => steps(1))
@@ -42,7 +42,7 @@ const slowEndpoint = Effect.gen(function*() {
   }
 })
 
-/** How many callers there are, and after how many steps each is interrupted, if it is. */
+/** The number of callers, and the number of steps after which each is interrupted, or `null`. */
 const scenario = fc.record({
   callers: fc.integer({ min: 2, max: 6 }),
   delays: fc.array(fc.option(fc.integer({ min: 0, max: 120 }), { freq: 2 }), { minLength: 6, maxLength: 6 })
@@ -80,7 +80,7 @@ const interrupting = (callers: number, delays: ReadonlyArray<number | null>) =>
     }).pipe(Effect.provide(layer))
   })
 
-/** Declares the tests: so many random cases, and of the 120 moments of an acquisition each one in `every`. */
+/** Declares the tests: `runs` random cases, and one case for every `every`-th of the 120 moments of an acquisition. */
 export const interruption = ({ every, runs }: { readonly every: number; readonly runs: number }): void => {
   const moments = Array.from({ length: 120 / every }, (_, index) => index * every)
 
@@ -90,11 +90,11 @@ export const interruption = ({ every, runs }: { readonly every: number; readonly
       { numRuns: runs }
     ), 60_000)
 
-  for (const [who, index] of [["the first caller", 0], ["a follower", 1]] as const) {
-    it.effect(`interrupting ${who}, moment by moment, affects no other caller`, () =>
+  for (const [caller, index] of [["the first caller", 0], ["a caller that joined", 1]] as const) {
+    it.effect(`interrupting ${caller}, moment by moment, affects no other caller`, () =>
       Effect.forEach(
         moments,
-        (step) => interrupting(3, Array.from({ length: 3 }, (_, caller) => caller === index ? step : null)),
+        (step) => interrupting(3, Array.from({ length: 3 }, (_, other) => other === index ? step : null)),
         { discard: true }
       ), 60_000)
   }

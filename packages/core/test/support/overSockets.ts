@@ -12,9 +12,9 @@ const storeAuth = (emulator: Emulator.Service) =>
     clientSecret: Emulator.demoClient.clientSecret
   })
 
-/** Waits for what another process or the kernel does. Fails after five seconds. */
-const eventually = <A>(look: Effect.Effect<A>, holds: (value: A) => boolean) =>
-  look.pipe(
+/** Polls until the condition holds. Fails after five seconds. */
+const eventually = <A>(read: Effect.Effect<A>, holds: (value: A) => boolean) =>
+  read.pipe(
     Effect.filterOrFail(holds, (value) => `still ${String(value)}`),
     Effect.retry(Schedule.intersect(Schedule.spaced("10 millis"), Schedule.recurs(500)))
   )
@@ -22,13 +22,13 @@ const eventually = <A>(look: Effect.Effect<A>, holds: (value: A) => boolean) =>
 const tokenRequests = (emulator: Emulator.Service) =>
   Effect.map(emulator.requests, (requests) => requests.filter(({ kind }) => kind === "token").length)
 
-/** Declares the tests of one HTTP client. */
+/** Declares the tests for one HTTP client. */
 export const overSockets = (name: string, client: Layer.Layer<HttpClient.HttpClient>): void => {
   describe(`AccessTokenProvider over real sockets, ${name}`, () => {
-    it.scopedLive("its scope closed in mid-flight: waiters get Closed, no open socket, no fiber left", () =>
+    it.scopedLive("closing the scope during an acquisition fails waiting callers with Closed, and leaves no open socket and no fiber", () =>
       Effect.gen(function*() {
         const emulator = yield* Emulator.make()
-        // The HTTP client outlives the provider, so that its end is not what closes the socket.
+        // The HTTP client is closed after the provider, so that it is not what closes the socket.
         const http = yield* Layer.build(client)
         const scope = yield* Scope.make()
         const context = yield* Layer.buildWithScope(storeAuth(emulator), scope).pipe(Effect.provide(http))
@@ -38,8 +38,8 @@ export const overSockets = (name: string, client: Layer.Layer<HttpClient.HttpCli
         const newRoots = Effect.map(Fiber.roots, (roots) => [...roots].filter((fiber) => !before.has(fiber)).length)
         const waiter = yield* Effect.fork(Effect.flip(get))
         yield* eventually(tokenRequests(emulator), (count) => count === 1)
-        assert.isAbove(yield* emulator.connections, 0, "the count sees the socket in flight")
-        assert.isAbove(yield* newRoots, 0, "the count sees the fiber in flight")
+        assert.isAbove(yield* emulator.connections, 0, "control: the open socket is counted")
+        assert.isAbove(yield* newRoots, 0, "control: the running fiber is counted")
         yield* Scope.close(scope, Exit.void)
         const error = yield* Fiber.join(waiter)
         assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "Closed")
@@ -47,7 +47,7 @@ export const overSockets = (name: string, client: Layer.Layer<HttpClient.HttpCli
         yield* eventually(newRoots, (count) => count === 0)
       }))
 
-    it.scopedLive("an API that answers 401 to every token, under load: one new token, then the 401s are the callers'", () =>
+    it.scopedLive("when an API rejects every token under load, at most one token per second is acquired, and callers get the 401s", () =>
       Effect.gen(function*() {
         const emulator = yield* Emulator.make()
         yield* emulator.fail(Fault.status(401, { on: "api", times: 10_000 }))
@@ -59,14 +59,18 @@ export const overSockets = (name: string, client: Layer.Layer<HttpClient.HttpCli
         assert.isTrue(responses.every(({ status }) => status === 401))
         const first = yield* tokenRequests(emulator)
         assert.isAtLeast(first, 2)
-        // The first token, one for the first rejection, and at most one a second.
+        // The first token, one after the first rejection, and at most one per second.
         assert.isAtMost(first, 2 + Math.floor(Duration.toSeconds(elapsed)), "bounded by the interval")
         yield* emulator.clearFaults
-        assert.strictEqual((yield* authorized.get("/orders")).status, 200, "it recovers as soon as the API does")
+        assert.strictEqual(
+          (yield* authorized.get("/orders")).status,
+          200,
+          "calls succeed as soon as the API accepts tokens"
+        )
         assert.strictEqual(yield* tokenRequests(emulator), first)
       }))
 
-    it.scopedLive("all tokens revoked with 200 requests in flight: no failed call, one token request", () =>
+    it.scopedLive("when all tokens are revoked with 200 requests in flight, no call fails, and one token request is sent", () =>
       Effect.gen(function*() {
         const emulator = yield* Emulator.make()
         const context = yield* Layer.build(Layer.provide(storeAuth(emulator), client))

@@ -13,8 +13,8 @@ export const hour = 60 * minute
 export const down = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 6 })
 
 /**
- * A provider over a source of this script, by a clock of two hands. Chance is 0 throughout: the renewal of a token of an hour
- * starts when less than 4 minutes are left, and the first pause is of 750 milliseconds.
+ * Runs a test with a provider over a scripted source and a virtual clock. Random numbers are always 0: the renewal of
+ * a token of an hour starts when less than 4 minutes are left, and the first cooldown is 750 milliseconds.
  */
 export const run = <A, E>(
   script: (number: number, virtual: VirtualClock.VirtualClock) => Acquisition,
@@ -38,11 +38,11 @@ export const run = <A, E>(
     )
   })
 
-/** A token of which this much is gone and this much is left, in milliseconds. */
-export const aged = (value: string, gone: number, left: number) =>
+/** A token with this age and this remaining lifetime, in milliseconds. */
+export const aged = (value: string, age: number, remaining: number) =>
   Effect.map(DateTime.now, (now) =>
     new AccessToken.AccessToken({
       value: Redacted.make(value),
-      acquiredAt: DateTime.subtract(now, { millis: gone }),
-      expiresAt: DateTime.add(now, { millis: left })
+      acquiredAt: DateTime.subtract(now, { millis: age }),
+      expiresAt: DateTime.add(now, { millis: remaining })
     }))

@@ -19,9 +19,9 @@ import {
 import { settle } from "./scriptedSource.js"
 import * as VirtualClock from "./virtualClock.js"
 
-/** What the endpoint does from now on. */
+/** How the endpoint behaves until the next `Endpoint` step. */
 type Mode =
-  | { readonly _tag: "Up"; readonly life: number; readonly delay: number }
+  | { readonly _tag: "Up"; readonly lifetime: number; readonly delay: number }
   | { readonly _tag: "Down"; readonly fault: Fault; readonly delay: number }
   | { readonly _tag: "Hanging"; readonly interruptible: boolean }
   | { readonly _tag: "Repeating" }
@@ -43,7 +43,7 @@ type Step =
 const second = 1000
 const hour = 3600 * second
 
-const life = fc.constantFrom(0, second, 2 * second, 30 * second, 600 * second, hour)
+const lifetime = fc.constantFrom(0, second, 2 * second, 30 * second, 600 * second, hour)
 const delay = fc.constantFrom(0, 0, 200, 5 * second, 40 * second)
 const fault = fc.constantFrom<Fault>(
   "Transport",
@@ -55,7 +55,7 @@ const fault = fc.constantFrom<Fault>(
 )
 
 const mode: fc.Arbitrary<Mode> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ _tag: fc.constant("Up" as const), life, delay }) },
+  { weight: 4, arbitrary: fc.record({ _tag: fc.constant("Up" as const), lifetime, delay }) },
   { weight: 3, arbitrary: fc.record({ _tag: fc.constant("Down" as const), fault, delay }) },
   { weight: 1, arbitrary: fc.record({ _tag: fc.constant("Hanging" as const), interruptible: fc.boolean() }) },
   { weight: 2, arbitrary: fc.constant<Mode>({ _tag: "Repeating" }) }
@@ -66,7 +66,7 @@ const advance = fc.oneof(
   fc.integer({ min: 1, max: 2 * hour })
 )
 
-/** Time passes until this much is left of the last token, if there is more: into each of its zones, and to their edges. */
+/** Remaining lifetimes to which an `Approach` step advances: within each state of the token, and at the boundaries. */
 const left = fc.constantFrom(
   0,
   1,
@@ -84,7 +84,7 @@ const jump = fc.oneof(
   fc.integer({ min: -2 * hour, max: 2 * hour })
 )
 
-/** Calls at a fixed rate, each of which an API answers with a 401 or not. */
+/** Calls at a fixed rate. The API either accepts or rejects all of them. */
 const loop = fc.record({
   _tag: fc.constant("Loop" as const),
   interval: fc.constantFrom(10, 100, 400, 900, 1100, 2 * second, 5 * second, 30 * second, 600 * second),
@@ -105,17 +105,17 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ _tag: fc.constant("Interrupt" as const), which: fc.nat({ max: 5 }) }) }
 )
 
-/** The pauses of the cooldown, at their shortest: what no request may fall into. */
+/** The shortest cooldown, with jitter, after this many failures in a row. */
 const shortest = (failures: number, max: number) => 0.75 * Math.min(second * 2 ** (failures - 1), max)
 
 const retryAfter = 20 * second
 
 const longestAcquisition = 120 * second
 
-/** A caller without a valid token waits no longer for a renewal that hangs. */
+/** How long a caller without a valid token waits for a renewal that hangs. */
 const longestWaitForRenewal = 10 * second
 
-/** What the model knows of the last acquisition. It is written from the rules, not from the code. */
+/** What the model records of the last acquisition. The model follows the specification, not the code. */
 interface Ended {
   readonly at: number
   readonly wall: number
@@ -129,7 +129,7 @@ interface Ended {
 interface Attempt {
   readonly started: number
   readonly renewal: boolean
-  over: boolean
+  isOver: boolean
 }
 
 const leastTime = ({ renewal }: Attempt) => renewal ? longestWaitForRenewal : longestAcquisition
@@ -138,14 +138,14 @@ const check = (steps: ReadonlyArray<Step>) =>
   Effect.gen(function*() {
     const virtual = VirtualClock.make()
     const released = yield* Deferred.make<void>()
-    const bornAt = new Map<string, number>()
-    let mode: Mode = { _tag: "Up", life: hour, delay: 0 }
+    const receivedAt = new Map<string, number>()
+    let mode: Mode = { _tag: "Up", lifetime: hour, delay: 0 }
     let last: AccessToken.AccessToken | undefined
     const violations: Array<unknown> = []
-    // A moved clock or a rejection may take the living token from a caller who waits for its renewal.
+    // A clock jump or a rejection may invalidate the cached token while a caller waits for its renewal.
     let disturbances = 0
     let frozen = 0
-    let effectiveRejections = 0
+    let droppedTokens = 0
     let inFlight = 0
     let requests = 0
     let refreshing = false
@@ -159,10 +159,10 @@ const check = (steps: ReadonlyArray<Step>) =>
     }
     let stateNow: Effect.Effect<AccessTokenProvider.ProviderStatus["state"]> = Effect.succeed("Empty")
 
-    /** The provider survives a defect of its source, so what the source finds is kept until the end. */
-    const demand = (holds: () => void) => {
+    /** Records a violation until the end. The provider would handle an exception in its source as a defect. */
+    const expect = (assertion: () => void) => {
       try {
-        holds()
+        assertion()
       } catch (violation) {
         violations.push(violation)
       }
@@ -171,17 +171,17 @@ const check = (steps: ReadonlyArray<Step>) =>
     const isLive = (token: AccessToken.AccessToken) =>
       virtual.wall() < token.expiresAt.epochMillis &&
       virtual.wall() >= token.acquiredAt.epochMillis - second &&
-      virtual.monotonic() - (bornAt.get(Redacted.value(token.value)) ?? 0) <
+      virtual.monotonic() - (receivedAt.get(Redacted.value(token.value)) ?? 0) <
         token.expiresAt.epochMillis - token.acquiredAt.epochMillis
 
-    const newToken = (life: number) =>
+    const newToken = (lifetime: number) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
-        const value = `token-${bornAt.size + 1}`
-        bornAt.set(value, virtual.monotonic())
+        const value = `token-${receivedAt.size + 1}`
+        receivedAt.set(value, virtual.monotonic())
         return new AccessToken.AccessToken({
           value: Redacted.make(value),
           acquiredAt: DateTime.unsafeMake(now),
-          expiresAt: DateTime.unsafeMake(now + life)
+          expiresAt: DateTime.unsafeMake(now + lifetime)
         })
       })
 
@@ -213,7 +213,7 @@ const check = (steps: ReadonlyArray<Step>) =>
     const respond = (mode: Mode): Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError> => {
       switch (mode._tag) {
         case "Up":
-          return Effect.zipLeft(newToken(mode.life), Effect.sleep(mode.delay))
+          return Effect.zipLeft(newToken(mode.lifetime), Effect.sleep(mode.delay))
         case "Down":
           return Effect.zipRight(Effect.sleep(mode.delay), failing(mode.fault))
         case "Hanging":
@@ -226,28 +226,28 @@ const check = (steps: ReadonlyArray<Step>) =>
       }
     }
 
-    /** No request falls into a cooldown: as long as it is at its shortest, and for what the caller holds now. */
+    /** No request is sent within the shortest cooldown that applies to this state of the token. */
     const assertNotCoolingDown = (state: AccessTokenProvider.ProviderStatus["state"]) => {
       if (refreshing) return
       const since = Math.max(virtual.monotonic() - ended.at, virtual.wall() - ended.wall)
-      const holding = state !== "Empty" && state !== "Expired"
+      const isValid = state !== "Empty" && state !== "Expired"
       if (Option.isSome(ended.fault)) {
         const fault = ended.fault.value
         if (fault === "RetryAfter") assert.isAtLeast(since, retryAfter, "a request before Retry-After")
-        if (ended.renewal && !holding) return
+        if (ended.renewal && !isValid) return
         const refused = ["InvalidClient", "RateLimited", "RetryAfter"].includes(fault)
-        const max = holding || refused ? 60 * second : 5 * second
+        const max = isValid || refused ? 60 * second : 5 * second
         assert.isAtLeast(since, shortest(ended.failures, max), `a request within the cooldown (${state})`)
-      } else if (holding && ended.stalls > 0) {
+      } else if (isValid && ended.stalls > 0) {
         assert.isAtLeast(since, shortest(ended.stalls, 60 * second), "a request after a renewal without progress")
       }
     }
 
-    let current: Attempt = { started: -Infinity, renewal: false, over: true }
+    let current: Attempt = { started: -Infinity, renewal: false, isOver: true }
 
     const finish = (attempt: Attempt, result: Pick<Ended, "failures" | "stalls" | "fault">, ago = 0) => {
       inFlight--
-      attempt.over = true
+      attempt.isOver = true
       ended = { at: virtual.monotonic() - ago, wall: virtual.wall() - ago, renewal: attempt.renewal, ...result }
     }
 
@@ -256,31 +256,35 @@ const check = (steps: ReadonlyArray<Step>) =>
 
     const source = TokenSource.layer((replacing) =>
       Effect.gen(function*() {
-        // The provider gives up one that cannot be interrupted, which hangs on.
+        // The provider abandons an uninterruptible acquisition, which keeps hanging.
         const overdue = virtual.monotonic() - current.started - leastTime(current)
-        if (!current.over && overdue >= 0) fail(current, "Timeout", overdue)
+        if (!current.isOver && overdue >= 0) fail(current, "Timeout", overdue)
         const state = yield* stateNow
-        demand(() => assertNotCoolingDown(state))
+        expect(() => assertNotCoolingDown(state))
         const renewal = !refreshing && state !== "Empty" && state !== "Expired"
         if (refreshing) ended = { ...ended, failures: 0, stalls: 0 }
         refreshing = false
         requests++
         inFlight++
-        demand(() => assert.strictEqual(inFlight, 1, "one acquisition at a time"))
-        const attempt: Attempt = { started: virtual.monotonic(), renewal, over: false }
+        expect(() => assert.strictEqual(inFlight, 1, "one acquisition at a time"))
+        const attempt: Attempt = { started: virtual.monotonic(), renewal, isOver: false }
         current = attempt
-        const answered = mode
-        const exit = yield* Effect.exit(respond(answered)).pipe(
+        const endpointMode = mode
+        const exit = yield* Effect.exit(respond(endpointMode)).pipe(
           Effect.onInterrupt(() =>
             Effect.sync(() => {
-              demand(() =>
-                assert.isAtLeast(virtual.monotonic() - attempt.started, leastTime(attempt), "given up too soon")
+              expect(() =>
+                assert.isAtLeast(
+                  virtual.monotonic() - attempt.started,
+                  leastTime(attempt),
+                  "the acquisition was interrupted too early"
+                )
               )
-              if (!attempt.over) fail(attempt, "Timeout")
+              if (!attempt.isOver) fail(attempt, "Timeout")
             })
           )
         )
-        if (attempt.over) return yield* exit
+        if (attempt.isOver) return yield* exit
         if (Exit.isSuccess(exit) && isLive(exit.value)) {
           const { value: token } = exit
           const stalled = Option.exists(replacing, (old) =>
@@ -289,7 +293,7 @@ const check = (steps: ReadonlyArray<Step>) =>
           finish(attempt, { failures: 0, stalls: stalled ? ended.stalls + 1 : 0, fault: Option.none() })
           last = token
         } else {
-          fail(attempt, Exit.isSuccess(exit) || answered._tag !== "Down" ? "DeadOnArrival" : answered.fault)
+          fail(attempt, Exit.isSuccess(exit) || endpointMode._tag !== "Down" ? "DeadOnArrival" : endpointMode.fault)
         }
         return yield* exit
       })
@@ -305,8 +309,8 @@ const check = (steps: ReadonlyArray<Step>) =>
     const seen: Array<AccessToken.AccessToken> = []
     const callers: Array<Fiber.RuntimeFiber<void>> = []
 
-    /** A caller checks what it gets at the moment it gets it. */
-    const caller = (ask: Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>) =>
+    /** Runs a call and checks its result immediately. */
+    const caller = (call: Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>) =>
       Effect.gen(function*() {
         const before = yield* provider.status
         const started = virtual.monotonic()
@@ -316,22 +320,29 @@ const check = (steps: ReadonlyArray<Step>) =>
           onNone: () => Infinity,
           onSome: (at) => at.epochMillis - virtual.wall()
         })
-        const exit = yield* Effect.exit(ask)
+        const exit = yield* Effect.exit(call)
         const waited = virtual.monotonic() - started
         if (frozen === frozenBefore) {
           assert.isAtMost(waited, 150 * second, "a caller waited longer than 2 minutes and 30 seconds")
         }
         if (Exit.isSuccess(exit)) {
-          assert.isTrue(isLive(exit.value), "no token past its life by either clock")
+          assert.isTrue(isLive(exit.value), "the token has not expired by either clock")
           seen.push(exit.value)
         }
-        if (ask === provider.get) {
+        if (call === provider.get) {
           if (before.state === "Fresh" || before.state === "RefreshSoon") {
             assert.strictEqual(waited, 0, `a caller in ${before.state} waited`)
           }
           if (before.state === "MustWait" && disturbances === disturbedBefore) {
-            assert.isTrue(Exit.isSuccess(exit) || Exit.isInterrupted(exit), "a caller in MustWait lost a living token")
-            assert.isAtMost(waited, remaining / 2, "a caller in MustWait waited longer than half of what is left")
+            assert.isTrue(
+              Exit.isSuccess(exit) || Exit.isInterrupted(exit),
+              "a caller in MustWait did not get the valid token"
+            )
+            assert.isAtMost(
+              waited,
+              remaining / 2,
+              "a caller in MustWait waited longer than half of the remaining lifetime"
+            )
           }
         }
         yield* Exit.matchEffect(exit, {
@@ -345,7 +356,7 @@ const check = (steps: ReadonlyArray<Step>) =>
                 }
                 const at = Option.getOrThrow(cause.error.retryAt).epochMillis
                 if (virtual.monotonic() === ended.at || waited === 0) {
-                  assert.isAbove(at, virtual.wall(), "no stored failure is served outside a cooldown")
+                  assert.isAbove(at, virtual.wall(), "a failure has a retryAt in the future")
                 }
               })
               : Effect.void
@@ -370,7 +381,7 @@ const check = (steps: ReadonlyArray<Step>) =>
           return Effect.gen(function*() {
             const before = yield* provider.status
             yield* provider.invalidate(token)
-            if (before.state !== "Empty" && (yield* provider.status).state === "Empty") effectiveRejections++
+            if (before.state !== "Empty" && (yield* provider.status).state === "Empty") droppedTokens++
           })
         }
         case "Advance":
@@ -388,7 +399,7 @@ const check = (steps: ReadonlyArray<Step>) =>
           return Effect.sync(() => virtual.freeze(step.millis))
         case "Loop":
           return Effect.gen(function*() {
-            const before = { rejections: effectiveRejections, at: virtual.monotonic() }
+            const before = { rejections: droppedTokens, at: virtual.monotonic() }
             yield* Effect.forEach(Array.from({ length: step.calls }), () =>
               Effect.gen(function*() {
                 yield* perform({ _tag: "Get" })
@@ -398,7 +409,9 @@ const check = (steps: ReadonlyArray<Step>) =>
               }), { discard: true })
             const minutes = (virtual.monotonic() - before.at) / (60 * second)
             const most = 7 + minutes
-            demand(() => assert.isAtMost(effectiveRejections - before.rejections, most, "rejections with an effect"))
+            expect(() =>
+              assert.isAtMost(droppedTokens - before.rejections, most, "the number of rejections that dropped a token")
+            )
           })
         case "Endpoint":
           return Effect.sync(() => {
@@ -416,13 +429,13 @@ const check = (steps: ReadonlyArray<Step>) =>
       yield* settle
     }
 
-    const assertKept = () => {
+    const assertNoViolation = () => {
       if (violations.length > 0) throw violations[0]
     }
 
-    // Every caller ends, whatever the endpoint does, and the provider recovers once the endpoint does.
+    // Every call ends, however the endpoint behaves, and the provider recovers when the endpoint does.
     yield* virtual.advance("150 seconds")
-    mode = { _tag: "Up", life: hour, delay: 0 }
+    mode = { _tag: "Up", lifetime: hour, delay: 0 }
     for (const fiber of callers) {
       const exit = yield* Fiber.poll(fiber)
       assert.isTrue(Option.isSome(exit), "a caller hangs")
@@ -435,20 +448,23 @@ const check = (steps: ReadonlyArray<Step>) =>
     yield* virtual.advance("1 minutes")
     yield* Deferred.succeed(released, undefined)
     yield* settle
-    assertKept()
-    assert.isTrue(Option.exists(yield* Fiber.poll(final), (exit) => Exit.isSuccess(exit) && exit.value), "recovers")
+    assertNoViolation()
+    assert.isTrue(
+      Option.exists(yield* Fiber.poll(final), (exit) => Exit.isSuccess(exit) && exit.value),
+      "the provider recovers"
+    )
     yield* Scope.close(scope, Exit.void)
     assert.strictEqual(inFlight, 0)
     assert.strictEqual(virtual.sleepers(), 0)
     return requests
   }).pipe(Effect.provide(Logger.minimumLogLevel(LogLevel.None)))
 
-/** Declares the test of so many random sequences. `MODEL_RUNS` and `MODEL_SEED` override the number and the seed. */
+/** Declares a test with this many random sequences. `MODEL_RUNS` and `MODEL_SEED` override the number and the seed. */
 export const keepsTheRules = (runs: number): void => {
   const numRuns = Number(process.env["MODEL_RUNS"] ?? runs)
   const seed = Number(process.env["MODEL_SEED"] ?? Math.floor(Math.random() * 2 ** 31))
 
-  it(`the provider keeps its rules in ${numRuns} random sequences (MODEL_SEED=${seed})`, async () => {
+  it(`the provider follows its rules in ${numRuns} random sequences (MODEL_SEED=${seed})`, async () => {
     let requests = 0
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 30 }), async (steps) => {
@@ -456,6 +472,6 @@ export const keepsTheRules = (runs: number): void => {
       }),
       { numRuns, seed }
     )
-    assert.isAbove(requests, numRuns, "the sequences request tokens")
+    assert.isAbove(requests, numRuns, "more requests than sequences")
   }, 300_000)
 }

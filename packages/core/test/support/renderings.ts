@@ -1,4 +1,4 @@
-/** Every way in which a value may end up before somebody's eyes. */
+/** Renders a value in every way in which it may be printed, logged or encoded. */
 import { inspect } from "node:util"
 import { Cause, Exit, Inspectable } from "effect"
 
@@ -15,7 +15,7 @@ export const renderings = (value: unknown): string =>
     Cause.pretty(Cause.die(value), { renderErrorCause: true })
   ].join("\n")
 
-/** Whether a text shows up in a rendering, as it is or as a source of JSON or of JavaScript would quote it. */
+/** Whether a rendering contains a text: as it is, or escaped as in JSON or JavaScript. */
 export const shows = (value: unknown, text: string): boolean => {
   const all = renderings(value)
   return [text, JSON.stringify(text).slice(1, -1), inspect(text).slice(1, -1)].some((form) => all.includes(form))

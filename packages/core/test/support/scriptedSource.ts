@@ -1,27 +1,27 @@
 import { AccessToken, type AccessTokenError, TokenSource } from "@store-api/core"
 import { Context, DateTime, Deferred, type Duration, Effect, Layer, type Option, Queue, Redacted, Ref } from "effect"
 
-/** What a scripted source was asked: `replacing`, and how the test answers. */
+/** One call of a scripted source. The test ends it with `complete`. */
 export interface Call {
   readonly number: number
   readonly replacing: Option.Option<AccessToken.AccessToken>
-  readonly answer: (
+  readonly complete: (
     effect: Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
   ) => Effect.Effect<void>
 }
 
 export interface Script {
-  /** How many acquisitions were begun. */
+  /** The number of acquisitions that started. */
   readonly calls: Effect.Effect<number>
-  /** How many of them were interrupted. */
+  /** The number of acquisitions that were interrupted. */
   readonly interrupted: Effect.Effect<number>
-  /** The next acquisition that nobody answered yet; waits for one. */
+  /** The next acquisition, in the order in which they started. Waits for one. */
   readonly next: Effect.Effect<Call>
 }
 
 export class ScriptedSource extends Context.Tag("test/ScriptedSource")<ScriptedSource, Script>() {}
 
-/** A source that does what the test tells it, call by call. */
+/** A source whose calls the test completes one by one. */
 export const layer: Layer.Layer<ScriptedSource | TokenSource.TokenSource> = Layer.effectContext(
   Effect.gen(function*() {
     const count = yield* Ref.make(0)
@@ -30,15 +30,15 @@ export const layer: Layer.Layer<ScriptedSource | TokenSource.TokenSource> = Laye
     const source = TokenSource.make((replacing) =>
       Effect.gen(function*() {
         const number = yield* Ref.updateAndGet(count, (n) => n + 1)
-        const answered = yield* Deferred.make<
+        const result = yield* Deferred.make<
           Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
         >()
         yield* Queue.offer(open, {
           number,
           replacing,
-          answer: (effect) => Effect.asVoid(Deferred.succeed(answered, effect))
+          complete: (effect) => Effect.asVoid(Deferred.succeed(result, effect))
         })
-        return yield* Effect.flatten(Deferred.await(answered))
+        return yield* Effect.flatten(Deferred.await(result))
       }).pipe(Effect.onInterrupt(() => Ref.update(interrupted, (n) => n + 1)))
     )
     return Context.make(ScriptedSource, {
@@ -49,21 +49,21 @@ export const layer: Layer.Layer<ScriptedSource | TokenSource.TokenSource> = Laye
   })
 )
 
-/** A token of the clock's now. */
+/** A token that is acquired now, by the clock in the context. */
 export const token = (
   value: string,
-  life: Duration.DurationInput = "60 minutes"
+  lifetime: Duration.DurationInput = "60 minutes"
 ): Effect.Effect<AccessToken.AccessToken> =>
   Effect.map(DateTime.now, (acquiredAt) =>
     new AccessToken.AccessToken({
       value: Redacted.make(value),
       acquiredAt,
-      expiresAt: DateTime.addDuration(acquiredAt, life)
+      expiresAt: DateTime.addDuration(acquiredAt, lifetime)
     }))
 
-/** Answers at once: each call of the source is answered by the given function of its number. */
+/** A source that calls the given function with the number of each call, and counts the calls. */
 export const answering = (
-  answer: (
+  acquire: (
     number: number,
     replacing: Option.Option<AccessToken.AccessToken>
   ) => Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
@@ -71,11 +71,11 @@ export const answering = (
   Effect.map(Ref.make(0), (count) => ({
     calls: Ref.get(count),
     layer: TokenSource.layer((replacing) =>
-      Effect.flatMap(Ref.updateAndGet(count, (n) => n + 1), (n) => answer(n, replacing))
+      Effect.flatMap(Ref.updateAndGet(count, (n) => n + 1), (n) => acquire(n, replacing))
     )
   }))
 
-/** Lets the other fibers run until none of them can continue. They run in microtasks, which end before an immediate. */
+/** Waits until no other fiber can continue. Fibers run in microtasks, which all end before an immediate. */
 export const settle: Effect.Effect<void> = Effect.async((resume) => {
   const immediate = setImmediate(() => resume(Effect.void))
   return Effect.sync(() => clearImmediate(immediate))

@@ -5,28 +5,28 @@ import { type Duration, Effect, type Layer, Option } from "effect"
 
 let used = 0
 
-/** A key that no other test has. */
+/** A key that no other test uses. */
 const newKey = Effect.sync(() => `contract:${process.pid}:${Date.now()}:${used++}`)
 
-/** Long enough to be there while a test looks, short enough to be waited for. */
+/** Long enough for a test to read an entry, and short enough to wait for its expiry. */
 const brief = "150 millis"
 
-/** Looks again and again until it is so; a store that never gets there fails the test by its time limit. */
-const until = <A, E>(effect: Effect.Effect<A, E>, isSo: (value: A) => boolean): Effect.Effect<A, E> =>
+/** Polls until the condition holds. If it never does, the test fails by its timeout. */
+const until = <A, E>(effect: Effect.Effect<A, E>, holds: (value: A) => boolean): Effect.Effect<A, E> =>
   Effect.flatMap(
     effect,
-    (value) => isSo(value) ? Effect.succeed(value) : Effect.zipRight(Effect.sleep("10 millis"), until(effect, isSo))
+    (value) => holds(value) ? Effect.succeed(value) : Effect.zipRight(Effect.sleep("10 millis"), until(effect, holds))
   )
 
 const leased = (store: TokenStore.Service, key: string, duration: Duration.DurationInput = "1 minute") =>
-  Effect.flatMap(store.lease(key, duration), Effect.orDieWith(() => new Error("somebody else holds the lease")))
+  Effect.flatMap(store.lease(key, duration), Effect.orDieWith(() => new Error("another caller holds the lease")))
 
 /**
- * What every store must do. Each implementation's tests call this, with a layer of a store that runs; in real time, which
- * the stores of other processes have too.
+ * Tests what every store must do. The tests of each implementation call this with a layer of a running store. They use
+ * real time, since stores in other processes do.
  */
 export const tokenStoreContract = <E>(name: string, layer: Layer.Layer<TokenStore.TokenStore, E>) => {
-  describe(`${name} keeps the contract of TokenStore`, () => {
+  describe(`${name} fulfils the TokenStore contract`, () => {
     const test = (
       title: string,
       body: (store: TokenStore.Service, key: string) => Effect.Effect<void, TokenStore.TokenStoreError>
@@ -36,13 +36,13 @@ export const tokenStoreContract = <E>(name: string, layer: Layer.Layer<TokenStor
           yield* body(yield* TokenStore.TokenStore, yield* newKey)
         }).pipe(Effect.provide(layer)))
 
-    test("has nothing under a key that was never set", (store, key) =>
+    test("returns None for a key that was never set", (store, key) =>
       Effect.gen(function*() {
         deepStrictEqual(yield* store.get(key), Option.none())
         assert.isFalse(yield* store.remove(key, "entry"))
       }))
 
-    test("gives the last entry that was put", (store, key) =>
+    test("returns the last entry that was put", (store, key) =>
       Effect.gen(function*() {
         yield* store.put(key, "one", "1 minute")
         deepStrictEqual(yield* store.get(key), Option.some("one"))
@@ -52,7 +52,7 @@ export const tokenStoreContract = <E>(name: string, layer: Layer.Layer<TokenStor
       }))
 
     test(
-      "gives back what it was given, letter by letter",
+      "returns entries unchanged",
       (store, key) =>
         Effect.forEach(
           ["", " ", "ä €\u0000\r\n\"'", "{}", "0", "x".repeat(64 * 1024)],
@@ -66,7 +66,7 @@ export const tokenStoreContract = <E>(name: string, layer: Layer.Layer<TokenStor
     )
 
     test(
-      "forgets an entry when its life is over, and a new one has a life of its own",
+      "removes an entry at the end of its lifetime, and a new entry has its own lifetime",
       (store, key) =>
         Effect.gen(function*() {
           yield* store.put(key, "one", brief)
@@ -79,7 +79,7 @@ export const tokenStoreContract = <E>(name: string, layer: Layer.Layer<TokenStor
         })
     )
 
-    test("removes an entry only if it is still that one", (store, key) =>
+    test("removes an entry only if it was not replaced", (store, key) =>
       Effect.gen(function*() {
         yield* store.put(`${key}:other`, "one", "1 minute")
         yield* store.put(key, "one", "1 minute")
@@ -91,23 +91,23 @@ export const tokenStoreContract = <E>(name: string, layer: Layer.Layer<TokenStor
         deepStrictEqual(yield* store.get(`${key}:other`), Option.some("one"))
       }))
 
-    test("of many who remove the same entry at once, one does", (store, key) =>
+    test("removes an entry for only one of many concurrent callers", (store, key) =>
       Effect.gen(function*() {
         yield* store.put(key, "one", "1 minute")
         const removed = yield* Effect.all(Effect.replicate(store.remove(key, "one"), 50), { concurrency: "unbounded" })
         assert.strictEqual(removed.filter((was) => was).length, 1)
       }))
 
-    test("gives a lease to one, until it is released", (store, key) =>
+    test("grants a lease to one caller, until it is released", (store, key) =>
       Effect.gen(function*() {
         const lease = yield* leased(store, key)
         assert.isTrue(Option.isNone(yield* store.lease(key, "1 minute")))
-        assert.isTrue(Option.isSome(yield* store.lease(`${key}:other`, "1 minute")), "of another key")
+        assert.isTrue(Option.isSome(yield* store.lease(`${key}:other`, "1 minute")), "the lease of another key")
         yield* lease.release
         assert.isTrue(Option.isSome(yield* store.lease(key, "1 minute")))
       }))
 
-    test("of many who want a lease at once, one gets it", (store, key) =>
+    test("grants a lease to only one of many concurrent callers", (store, key) =>
       Effect.gen(function*() {
         const leases = yield* Effect.all(Effect.replicate(store.lease(key, "1 minute"), 50), {
           concurrency: "unbounded"
@@ -116,7 +116,7 @@ export const tokenStoreContract = <E>(name: string, layer: Layer.Layer<TokenStor
       }))
 
     test(
-      "ends a lease by itself; who lost it can neither extend it nor release another's",
+      "ends a lease after its duration; its holder can then neither extend it nor release the next lease",
       (store, key) =>
         Effect.gen(function*() {
           const lost = yield* leased(store, key, brief)
@@ -128,38 +128,41 @@ export const tokenStoreContract = <E>(name: string, layer: Layer.Layer<TokenStor
         })
     )
 
-    test("a lease that is over and nobody's cannot be extended", (store, key) =>
-      Effect.gen(function*() {
-        const lease = yield* leased(store, key, brief)
-        yield* until(lease.extend.pipe(Effect.delay("200 millis")), (held) => !held)
-        assert.isTrue(Option.isSome(yield* store.lease(key, "1 minute")))
-      }))
+    test(
+      "does not extend a lease that has ended, even if no other caller holds it",
+      (store, key) =>
+        Effect.gen(function*() {
+          const lease = yield* leased(store, key, brief)
+          yield* until(lease.extend.pipe(Effect.delay("200 millis")), (held) => !held)
+          assert.isTrue(Option.isSome(yield* store.lease(key, "1 minute")))
+        })
+    )
 
-    test("a lease that is extended outlives one of the same age that is not", (store, key) => {
-      const life = 600
-      /** No store's clock is off by more, in so short a time. */
+    test("keeps an extended lease longer than another of the same age", (store, key) => {
+      const duration = 600
+      /** More than the clock of a store may deviate within this time, in milliseconds. */
       const margin = 50
-      // Only what was seen before a lease could have ended counts: where the machine stood still meanwhile, once more.
-      const seen = (round: number): Effect.Effect<void, TokenStore.TokenStoreError> =>
+      // Results count only if they arrive before the lease could have ended. On a slow machine, the test tries again.
+      const attempt = (round: number): Effect.Effect<void, TokenStore.TokenStoreError> =>
         Effect.gen(function*() {
           const [extended, control] = [`${key}:${round}`, `${key}:${round}:control`]
-          const taken = performance.now()
-          yield* leased(store, control, life)
-          const lease = yield* leased(store, extended, life)
-          yield* Effect.sleep(life / 2)
-          const asked = performance.now()
+          const takenAt = performance.now()
+          yield* leased(store, control, duration)
+          const lease = yield* leased(store, extended, duration)
+          yield* Effect.sleep(duration / 2)
+          const extendedAt = performance.now()
           const isHeld = yield* lease.extend
-          if (performance.now() >= taken + life - margin) return yield* seen(round + 1)
+          if (performance.now() >= takenAt + duration - margin) return yield* attempt(round + 1)
           assert.isTrue(isHeld)
           yield* until(store.lease(control, "1 minute"), Option.isSome)
           const isTaken = Option.isSome(yield* store.lease(extended, "1 minute"))
-          if (performance.now() >= asked + life - margin) return yield* seen(round + 1)
+          if (performance.now() >= extendedAt + duration - margin) return yield* attempt(round + 1)
           assert.isFalse(isTaken)
         })
-      return seen(0)
+      return attempt(0)
     })
 
-    test("leases and entries of one key do not mix", (store, key) =>
+    test("keeps leases and entries of one key separate", (store, key) =>
       Effect.gen(function*() {
         const lease = yield* leased(store, key)
         deepStrictEqual(yield* store.get(key), Option.none())

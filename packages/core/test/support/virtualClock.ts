@@ -2,23 +2,20 @@ import { Clock, Duration, Effect } from "effect"
 import { settle } from "./scriptedSource.js"
 
 /**
- * A clock of two hands: the wall can be moved without the monotonic one, as an administrator, NTP or a suspend does.
- * Much faster than `TestClock`, for tests that take thousands of steps.
+ * A clock whose wall time moves independently of its monotonic time, as an administrator, NTP or a suspended machine
+ * moves it. Much faster than `TestClock` in tests with thousands of steps.
  */
 export interface VirtualClock {
   readonly clock: Clock.Clock
-  /** Time passes, by both clocks; what sleeps until then wakes in its order. */
+  /** Advances both clocks. Fibers that sleep until then wake up in order. */
   readonly advance: (by: Duration.DurationInput) => Effect.Effect<void>
-  /** The wall clock is moved; no time passes. In milliseconds, negative to move it back. */
+  /** Moves only the wall clock, in milliseconds. A negative value moves it back. */
   readonly jump: (millis: number) => void
-  /**
-   * The process is stopped and goes on: time passes by both clocks, and no timer fires before the next `advance`. In
-   * milliseconds.
-   */
+  /** Advances both clocks, in milliseconds, as for a stopped process: no timer fires before the next `advance`. */
   readonly freeze: (millis: number) => void
   readonly wall: () => number
   readonly monotonic: () => number
-  /** How many fibers sleep. */
+  /** The number of sleeping fibers. */
   readonly sleepers: () => number
 }
 

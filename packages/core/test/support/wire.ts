@@ -1,4 +1,4 @@
-/** Invented values, and the texts of the wire that hold them. */
+/** Invented credentials, and token responses with invented values. */
 import { ClientCredentials } from "@store-api/core"
 import { Effect, FastCheck as FC, Redacted } from "effect"
 
@@ -7,7 +7,7 @@ export const clientSecret = "invented-secret-7f3a"
 
 export const credentials = ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) })
 
-/** Credentials that are known to be sendable. */
+/** Credentials from values that are known to be valid. */
 export const credentialsOf = (id: string, secret: string): ClientCredentials.ClientCredentials =>
   Effect.runSync(ClientCredentials.make({ clientId: id, clientSecret: Redacted.make(secret) }))
 
@@ -27,15 +27,15 @@ export const specificationFields = {
 export const tokenBody = (fields: Readonly<Record<string, unknown>> = {}): string =>
   JSON.stringify({ ...specificationFields, ...fields })
 
-/** Printable ASCII without the separator: what a credential may be made of. */
+/** The characters that a credential may contain: printable ASCII without the separator `&`. */
 export const printable = Array.from({ length: 0x7f - 0x20 }, (_, index) => String.fromCharCode(0x20 + index))
   .filter((character) => character !== "&")
 
 export const sendable = FC.string({ unit: FC.constantFrom(...printable), minLength: 1, maxLength: 60 })
 
 /**
- * A character of Unicode. `FC.string({ unit: "binary" })` draws from the same ones, but first takes a second or two to list
- * them all.
+ * Any Unicode character. `FC.string({ unit: "binary" })` generates the same characters, but needs a second or two to
+ * list them first.
  */
 export const character = FC.integer({ min: 0, max: 0x10f7ff }).map(
   (index) => String.fromCodePoint(index < 0xd800 ? index : index + 0x800),

@@ -56,14 +56,14 @@ describe("AccessTokenProvider", () => {
         yield* Effect.gen(function*() {
           const provider = yield* AccessTokenProvider.AccessTokenProvider
           deepStrictEqual(yield* provider.current, Option.none())
-          const held = yield* provider.get
-          deepStrictEqual(yield* provider.current, Option.some(held))
+          const cached = yield* provider.get
+          deepStrictEqual(yield* provider.current, Option.some(cached))
           yield* TestClock.adjust("60 minutes")
           const error = yield* Effect.flip(provider.current)
           assert.instanceOf(error, AccessTokenError.TokenExpiredError)
           assert.strictEqual(error.reason, "Elapsed")
-          assert.strictEqual(error.expiredAt.epochMillis, held.expiresAt.epochMillis)
-          assert.strictEqual(error.checkedAt.epochMillis, held.expiresAt.epochMillis)
+          assert.strictEqual(error.expiredAt.epochMillis, cached.expiresAt.epochMillis)
+          assert.strictEqual(error.checkedAt.epochMillis, cached.expiresAt.epochMillis)
           assert.strictEqual(yield* calls, 1)
           const caught = yield* provider.current.pipe(
             Effect.catchTag("TokenExpiredError", () => Effect.succeed("caught"))
@@ -83,7 +83,7 @@ describe("AccessTokenProvider", () => {
         )
         const call = yield* source.next
         yield* settle
-        yield* call.answer(token("shared"))
+        yield* call.complete(token("shared"))
         const tokens = yield* Fiber.join(callers)
         assert.strictEqual(tokens.length, 1000)
         assert.strictEqual(new Set(tokens).size, 1)
@@ -98,14 +98,14 @@ describe("AccessTokenProvider", () => {
         const first = yield* source.next
         const joining = yield* Effect.fork(provider.refresh)
         yield* settle
-        yield* first.answer(token("one"))
+        yield* first.complete(token("one"))
         assert.strictEqual(valueOf(yield* Fiber.join(getting)), "one")
         assert.strictEqual(valueOf(yield* Fiber.join(joining)), "one")
         const refreshing = yield* Effect.fork(provider.refresh)
         const second = yield* source.next
         assert.isTrue(Option.exists(second.replacing, (token) => valueOf(token) === "one"))
         assert.strictEqual(valueOf(yield* provider.get), "one", "get returns the cached token during the refresh")
-        yield* second.answer(token("two", "61 minutes"))
+        yield* second.complete(token("two", "61 minutes"))
         assert.strictEqual(valueOf(yield* Fiber.join(refreshing)), "two")
         assert.strictEqual(valueOf(yield* provider.get), "two")
         assert.strictEqual(yield* source.calls, 2)
@@ -120,7 +120,7 @@ describe("AccessTokenProvider", () => {
         const getting = yield* Effect.fork(provider.get)
         yield* Effect.flatMap(source.next, (call) => {
           assert.isTrue(Option.isNone(call.replacing))
-          return call.answer(token("one"))
+          return call.complete(token("one"))
         })
         const one = yield* Fiber.join(getting)
         yield* provider.invalidate(yield* token("another"))
@@ -130,7 +130,7 @@ describe("AccessTokenProvider", () => {
         const again = yield* Effect.fork(provider.get)
         const call = yield* source.next
         assert.isTrue(Option.exists(call.replacing, (token) => valueOf(token) === "one"))
-        yield* call.answer(token("two"))
+        yield* call.complete(token("two"))
         const two = yield* Fiber.join(again)
         yield* provider.invalidate(one)
         assert.strictEqual(yield* provider.get, two, "a late rejection of the old token does not drop the new one")

@@ -14,11 +14,11 @@ const run = <A, E>(
     readonly provider: AccessTokenProvider.Service
     readonly calls: Effect.Effect<number>
   }) => Effect.Effect<A, E>,
-  life = hour
+  lifetime = hour
 ) =>
   Effect.gen(function*() {
     const virtual = VirtualClock.make()
-    const source = yield* answering((n) => token(`token-${n}`, life))
+    const source = yield* answering((n) => token(`token-${n}`, lifetime))
     return yield* Effect.gen(function*() {
       const provider = yield* AccessTokenProvider.AccessTokenProvider
       yield* provider.get

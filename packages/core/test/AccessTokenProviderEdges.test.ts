@@ -132,7 +132,7 @@ describe("AccessTokenProvider, at the exact boundaries", () => {
   })
 
   describe("the token's lifetime by the monotonic clock", () => {
-    /** Acquires a token that is 10 minutes old and expires in 50. The wall clock jumps while it is acquired, and afterwards. */
+    /** Acquires a token that is 10 minutes old and expires in 50. The wall clock jumps during that, and afterwards. */
     const expectLifetime = (during: number, afterwards: number, lifetime: number) =>
       run(
         (_, virtual) =>

@@ -17,16 +17,16 @@ const refused = new AccessTokenError.TokenRefusedError({ reason: "InvalidClient"
 /** Calls `get` every `step` for `total` milliseconds. Returns the times at which requests were sent. */
 const requestTimes = (
   failure: AccessTokenError.AccessTokenError,
-  options: { readonly step: number; readonly total: number; readonly life?: Duration.DurationInput }
+  options: { readonly step: number; readonly total: number }
 ) =>
   Effect.gen(function*() {
     const virtual = VirtualClock.make()
     const times = yield* Ref.make<ReadonlyArray<number>>([])
-    const source = yield* answering((n) =>
+    const source = yield* answering(() =>
       Effect.gen(function*() {
         const now = yield* Clock.currentTimeMillis
         yield* Ref.update(times, (all) => [...all, now])
-        return yield* n === 1 && options.life !== undefined ? token("held", options.life) : Effect.fail(failure)
+        return yield* Effect.fail(failure)
       })
     )
     yield* Effect.gen(function*() {
@@ -60,12 +60,12 @@ describe("AccessTokenProvider, failure", () => {
       )
       const first = yield* source.next
       yield* settle
-      yield* first.answer(Effect.fail(down))
+      yield* first.complete(Effect.fail(down))
       assert.strictEqual((yield* Fiber.join(callers)).length, 5)
       assert.strictEqual(yield* source.calls, 1, "5 callers, one request")
       yield* TestClock.adjust("1 seconds")
       const caller = yield* Effect.fork(provider.get)
-      yield* Effect.flatMap(source.next, (call) => call.answer(token("back")))
+      yield* Effect.flatMap(source.next, (call) => call.complete(token("back")))
       assert.strictEqual(valueOf(yield* Fiber.join(caller)), "back")
     }).pipe(provided()))
 
@@ -74,7 +74,7 @@ describe("AccessTokenProvider, failure", () => {
       const provider = yield* AccessTokenProvider.AccessTokenProvider
       const source = yield* ScriptedSource
       const caller = yield* Effect.fork(Effect.flip(provider.get))
-      yield* Effect.flatMap(source.next, (call) => call.answer(Effect.fail(down)))
+      yield* Effect.flatMap(source.next, (call) => call.complete(Effect.fail(down)))
       const first = yield* Fiber.join(caller)
       const retryAt = Option.getOrThrow(first.retryAt).epochMillis
       assert.isAtLeast(retryAt, 750)
@@ -96,7 +96,7 @@ describe("AccessTokenProvider, failure", () => {
 
   it.effect("TokenExpiredError has the end of the cooldown in retryAt", () =>
     Effect.gen(function*() {
-      const source = yield* answering((n) => n === 1 ? token("held") : Effect.fail(down))
+      const source = yield* answering((n) => n === 1 ? token("cached") : Effect.fail(down))
       yield* Effect.gen(function*() {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
         yield* provider.get
@@ -127,16 +127,16 @@ describe("AccessTokenProvider, failure", () => {
   it.effect("while a valid token is cached, the cooldowns double up to 60 s, and callers get that token", () =>
     Effect.gen(function*() {
       const virtual = VirtualClock.make()
-      const life = 10 * 3_600_000
-      const source = yield* answering((n) => n === 1 ? token("held", life) : Effect.fail(down))
+      const lifetime = 10 * 3_600_000
+      const source = yield* answering((n) => n === 1 ? token("cached", lifetime) : Effect.fail(down))
       yield* Effect.gen(function*() {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
         yield* provider.get
-        yield* virtual.advance(life - 240_000)
+        yield* virtual.advance(lifetime - 240_000)
         let last = 0
         const pauses: Array<number> = []
         for (let passed = 0; passed < 200_000; passed += 100) {
-          assert.strictEqual(valueOf(yield* provider.get), "held")
+          assert.strictEqual(valueOf(yield* provider.get), "cached")
           yield* settle
           const calls = yield* source.calls
           if (calls - 1 > pauses.length) {
@@ -157,8 +157,8 @@ describe("AccessTokenProvider, failure", () => {
 
   it.effect("after an outage of ten minutes, callers get a token within 5 s", () =>
     Effect.gen(function*() {
-      // The outage starts while a token is cached and continues after its expiry. From then on, the cooldowns of renewals,
-      // up to 60 s, must not apply.
+      // The outage starts while a token is cached and continues after its expiry. From then on, the cooldowns of
+      // renewals, up to 60 s, must not apply.
       const virtual = VirtualClock.make()
       const back = yield* Ref.make(false)
       const source = yield* answering((n) =>
@@ -184,20 +184,20 @@ describe("AccessTokenProvider, failure", () => {
     }))
 
   for (
-    const [name, answer, bound] of [
+    const [name, response, bound] of [
       ["of 503 responses", Effect.succeed(503), 5000],
-      // In the worst case the outage ends as the third attempt starts. After two attempts of 10 s and pauses of at least
-      // 150 and 300 ms, the deadline of 30 s leaves 9.55 s for it. A cooldown of up to 5 s follows.
+      // In the worst case the outage ends as the third attempt starts. After two attempts of 10 s and pauses of at
+      // least 150 and 300 ms, the deadline of 30 s leaves 9.55 s for it. A cooldown of up to 5 s follows.
       ["without a response", Effect.never, 14_600]
     ] as const
   ) {
     it.effect(`with TokenEndpoint, after ten minutes ${name}, callers get a token within ${bound} ms`, () =>
       Effect.gen(function*() {
         const virtual = VirtualClock.make()
-        let out = false
+        let isDown = false
         const client = HttpClient.make((request) =>
           Effect.map(
-            Effect.suspend(() => out ? answer : Effect.succeed(200)),
+            Effect.suspend(() => isDown ? response : Effect.succeed(200)),
             (status) =>
               HttpClientResponse.fromWeb(
                 request,
@@ -217,14 +217,14 @@ describe("AccessTokenProvider, failure", () => {
           const provider = yield* AccessTokenProvider.AccessTokenProvider
           yield* provider.get
           yield* virtual.advance("56 minutes")
-          out = true
+          isDown = true
           // One more caller every second. They wait concurrently.
           for (let second = 0; second < 600; second++) {
             yield* Effect.fork(Effect.exit(provider.get))
             yield* virtual.advance("1 seconds")
           }
           assert.strictEqual((yield* provider.status).state, "Expired", "the token expired during the outage")
-          out = false
+          isDown = false
           const end = virtual.monotonic()
           while ((yield* provider.status).state !== "Fresh") {
             yield* Effect.fork(Effect.exit(provider.get))
@@ -339,7 +339,7 @@ describe("AccessTokenProvider, failure", () => {
         )
         const call = yield* source.next
         yield* settle
-        yield* call.answer(Effect.die("an invented defect"))
+        yield* call.complete(Effect.die("an invented defect"))
         for (const exit of yield* Fiber.join(callers)) {
           assert.isTrue(Exit.isFailure(exit) && Cause.isDie(exit.cause))
         }
@@ -349,7 +349,7 @@ describe("AccessTokenProvider, failure", () => {
         assert.strictEqual(yield* source.calls, 1)
         yield* TestClock.adjust("1 seconds")
         const next = yield* Effect.fork(provider.get)
-        yield* Effect.flatMap(source.next, (call) => call.answer(token("works")))
+        yield* Effect.flatMap(source.next, (call) => call.complete(token("works")))
         assert.strictEqual(valueOf(yield* Fiber.join(next)), "works")
       }).pipe(provided()))
 
@@ -370,17 +370,17 @@ describe("AccessTokenProvider, failure", () => {
 
     it.effect("callers get a valid cached token despite a defect in the renewal", () =>
       Effect.gen(function*() {
-        const source = yield* answering((n) => n === 1 ? token("held") : Effect.die("an invented defect"))
+        const source = yield* answering((n) => n === 1 ? token("cached") : Effect.die("an invented defect"))
         yield* Effect.gen(function*() {
           const provider = yield* AccessTokenProvider.AccessTokenProvider
           yield* provider.get
           yield* TestClock.adjust("3580 seconds")
           assert.strictEqual(
             valueOf(yield* provider.get),
-            "held",
+            "cached",
             "must-wait: gets the cached token when the renewal has failed"
           )
-          assert.strictEqual(valueOf(yield* provider.get), "held", "within the cooldown")
+          assert.strictEqual(valueOf(yield* provider.get), "cached", "within the cooldown")
           assert.strictEqual(yield* source.calls, 2)
         }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
       }))

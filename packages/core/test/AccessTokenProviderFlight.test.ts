@@ -105,7 +105,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
           yield* Fiber.await(caller)
           const next = yield* Effect.fork(provider.get)
           yield* settle
-          yield* Effect.flatMap(source.next, (call) => call.answer(token("served")))
+          yield* Effect.flatMap(source.next, (call) => call.complete(token("served")))
           assert.strictEqual(valueOf(yield* Fiber.join(next)), "served", `parked after ${operations} operations`)
           assert.strictEqual(yield* source.calls, 1)
           yield* Scope.close(scope, Exit.void)
@@ -212,7 +212,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
         const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
         const source = yield* Effect.provide(ScriptedSource, context)
         const first = yield* Effect.fork(provider.get)
-        yield* Effect.flatMap(source.next, (call) => call.answer(token("one")))
+        yield* Effect.flatMap(source.next, (call) => call.complete(token("one")))
         yield* Fiber.join(first)
         yield* TestClock.adjust("3580 seconds")
         const inMustWait = yield* Effect.fork(Effect.flip(provider.get))
@@ -293,7 +293,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
       )
       return Effect.gen(function*() {
         const source = yield* answering((n) => token(`token-${n}`))
-        // The telemetry is merged with the provider's layer, not provided to it. The span around both is not the parent.
+        // The telemetry is merged with the provider's layer, not provided to it. The outer span is not the parent.
         const Provider = Layer.provide(AccessTokenProvider.layer(), source.layer)
         yield* Effect.gen(function*() {
           const provider = yield* AccessTokenProvider.AccessTokenProvider

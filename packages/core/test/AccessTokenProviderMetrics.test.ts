@@ -163,7 +163,7 @@ describe("AccessTokenProvider, metrics", () => {
     ),
     TokenRequestError: Effect.fail(down),
     TokenResponseError: Effect.fail(new AccessTokenError.TokenResponseError({ problems: [] })),
-    TokenExpiredError: aged("dead", hour, -1),
+    TokenExpiredError: aged("expired", hour, -1),
     Defect: Effect.die("an invented defect")
   }
 

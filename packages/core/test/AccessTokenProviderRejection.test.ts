@@ -156,7 +156,7 @@ describe("AccessTokenProvider, rejection", () => {
       const provider = yield* AccessTokenProvider.AccessTokenProvider
       const source = yield* ScriptedSource
       const first = yield* Effect.fork(provider.get)
-      yield* Effect.flatMap(source.next, (call) => call.answer(token("one")))
+      yield* Effect.flatMap(source.next, (call) => call.complete(token("one")))
       const one = yield* Fiber.join(first)
       yield* TestClock.adjust("56 minutes")
       yield* provider.get
@@ -166,7 +166,7 @@ describe("AccessTokenProvider, rejection", () => {
       const waiting = yield* Effect.fork(provider.get)
       yield* settle
       assert.strictEqual(yield* source.calls, 2)
-      yield* renewal.answer(token("two"))
+      yield* renewal.complete(token("two"))
       assert.strictEqual(valueOf(yield* Fiber.join(waiting)), "two")
       yield* provider.invalidate(one)
       assert.strictEqual(
@@ -187,7 +187,7 @@ describe("AccessTokenProvider, rejection", () => {
       const provider = yield* AccessTokenProvider.AccessTokenProvider
       const source = yield* ScriptedSource
       const first = yield* Effect.fork(provider.get)
-      yield* Effect.flatMap(source.next, (call) => call.answer(token("one")))
+      yield* Effect.flatMap(source.next, (call) => call.complete(token("one")))
       const one = yield* Fiber.join(first)
       yield* TestClock.adjust("3580 seconds")
       const waiting = yield* Effect.fork(provider.get)
@@ -200,7 +200,7 @@ describe("AccessTokenProvider, rejection", () => {
         Option.isNone(yield* Fiber.poll(waiting)),
         "half of the remaining lifetime is over, and the cached token was dropped"
       )
-      yield* renewal.answer(token("two"))
+      yield* renewal.complete(token("two"))
       assert.strictEqual(valueOf(yield* Fiber.join(waiting)), "two")
     }).pipe(Effect.provide(Layer.provideMerge(AccessTokenProvider.layer(), scripted))))
 })

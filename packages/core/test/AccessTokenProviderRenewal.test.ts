@@ -22,12 +22,12 @@ const expiredOnArrival = (lifetime: number) =>
 const outage = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 6 })
 
 /** A provider that has cached the token `one`, and its source. */
-const withCachedToken = (life: Parameters<typeof token>[1] = "60 minutes") =>
+const withCachedToken = (lifetime: Parameters<typeof token>[1] = "60 minutes") =>
   Effect.gen(function*() {
     const provider = yield* AccessTokenProvider.AccessTokenProvider
     const source = yield* ScriptedSource
     const first = yield* Effect.fork(provider.get)
-    yield* Effect.flatMap(source.next, (call) => call.answer(token("one", life)))
+    yield* Effect.flatMap(source.next, (call) => call.complete(token("one", lifetime)))
     yield* Fiber.join(first)
     return { provider, source }
   })
@@ -56,7 +56,7 @@ describe("AccessTokenProvider, renewal", () => {
       assert.strictEqual(yield* source.calls, 2)
       const renewal = yield* source.next
       assert.isTrue(Option.exists(renewal.replacing, (token) => valueOf(token) === "one"))
-      yield* renewal.answer(token("two"))
+      yield* renewal.complete(token("two"))
       yield* settle
       assert.strictEqual(yield* getWithoutWaiting(provider), "two")
       assert.strictEqual((yield* provider.status).state, "Fresh")
@@ -100,7 +100,7 @@ describe("AccessTokenProvider, renewal", () => {
       const renewal = yield* source.next
       yield* TestClock.adjust("9 seconds")
       assert.isTrue(Option.isNone(yield* Fiber.poll(caller)), "waits")
-      yield* renewal.answer(token("two"))
+      yield* renewal.complete(token("two"))
       assert.strictEqual(valueOf(yield* Fiber.join(caller)), "two")
     }).pipe(provided()))
 
@@ -130,7 +130,7 @@ describe("AccessTokenProvider, renewal", () => {
       )
       const renewal = yield* source.next
       yield* settle
-      yield* renewal.answer(Effect.fail(outage))
+      yield* renewal.complete(Effect.fail(outage))
       deepStrictEqual((yield* Fiber.join(callers)).map(valueOf), Array.from({ length: 10 }, () => "one"))
       assert.strictEqual(yield* getWithoutWaiting(provider), "one", "returned during the cooldown")
       assert.strictEqual(yield* source.calls, 2)
@@ -146,7 +146,7 @@ describe("AccessTokenProvider, renewal", () => {
       assert.strictEqual(valueOf(yield* Fiber.join(hanging)), "one", "after half of the 20 s")
       const served = yield* Effect.fork(Effect.uninterruptible(provider.get))
       yield* settle
-      yield* renewal.answer(token("two"))
+      yield* renewal.complete(token("two"))
       assert.strictEqual(valueOf(yield* Fiber.join(served)), "two", "as soon as the renewal succeeds")
     }).pipe(provided()))
 
@@ -158,7 +158,7 @@ describe("AccessTokenProvider, renewal", () => {
       yield* getWithoutWaiting(provider)
       const renewal = yield* source.next
       yield* TestClock.adjust("5 minutes")
-      yield* renewal.answer(Effect.fail(outage))
+      yield* renewal.complete(Effect.fail(outage))
       yield* settle
       deepStrictEqual(lines, ["WARN"])
     }).pipe(
@@ -200,12 +200,12 @@ describe("AccessTokenProvider, renewal", () => {
       const { provider, source } = yield* withCachedToken("100 seconds")
       yield* TestClock.adjust("80 seconds")
       yield* getWithoutWaiting(provider)
-      yield* Effect.flatMap(source.next, (call) => call.answer(token("one", "21 seconds")))
+      yield* Effect.flatMap(source.next, (call) => call.complete(token("one", "21 seconds")))
       yield* settle
       // At least the last 4.2 of 21 seconds are refresh-soon, with any jitter. The first cooldown has ended.
       yield* TestClock.adjust("17 seconds")
       yield* getWithoutWaiting(provider)
-      yield* Effect.flatMap(source.next, (call) => call.answer(token("one", "5 seconds")))
+      yield* Effect.flatMap(source.next, (call) => call.complete(token("one", "5 seconds")))
       yield* settle
       // At least the last of 5 seconds is refresh-soon. The second cooldown is at least 15 seconds.
       yield* TestClock.adjust("4200 millis")
@@ -220,7 +220,7 @@ describe("AccessTokenProvider, renewal", () => {
       yield* TestClock.adjust("60 minutes")
       const caller = yield* Effect.fork(Effect.flip(provider.get))
       const renewal = yield* source.next
-      yield* renewal.answer(Effect.fail(outage))
+      yield* renewal.complete(Effect.fail(outage))
       const error = yield* Fiber.join(caller)
       assert.instanceOf(error, AccessTokenError.TokenRequestError)
       assert.strictEqual(error.reason, "Transport")
@@ -238,16 +238,16 @@ describe("AccessTokenProvider, renewal", () => {
       yield* TestClock.adjust("56 minutes")
       yield* getWithoutWaiting(provider)
       yield* getWithoutWaiting(provider)
-      yield* Effect.flatMap(source.next, (call) => call.answer(Effect.fail(outage)))
+      yield* Effect.flatMap(source.next, (call) => call.complete(Effect.fail(outage)))
       yield* settle
       assert.strictEqual(yield* getWithoutWaiting(provider), "one")
       yield* TestClock.adjust("1 seconds")
       yield* getWithoutWaiting(provider)
-      yield* Effect.flatMap(source.next, (call) => call.answer(Effect.die("invented")))
+      yield* Effect.flatMap(source.next, (call) => call.complete(Effect.die("invented")))
       yield* settle
       yield* TestClock.adjust("2 seconds")
       yield* getWithoutWaiting(provider)
-      yield* Effect.flatMap(source.next, (call) => call.answer(token("two")))
+      yield* Effect.flatMap(source.next, (call) => call.complete(token("two")))
       yield* settle
       assert.strictEqual(yield* getWithoutWaiting(provider), "two")
       deepStrictEqual(lines.map(({ level }) => level), ["DEBUG", "WARN", "WARN", "DEBUG"])
@@ -293,14 +293,14 @@ describe("AccessTokenProvider, renewal", () => {
         const repeated = yield* Effect.map(provider.current, Option.getOrThrow)
         yield* TestClock.adjust("96 seconds")
         const caller = yield* Effect.fork(provider.get)
-        yield* Effect.flatMap(source.next, (call) => call.answer(Effect.succeed(repeated)))
+        yield* Effect.flatMap(source.next, (call) => call.complete(Effect.succeed(repeated)))
         assert.strictEqual(valueOf(yield* Fiber.join(caller)), "one")
         yield* TestClock.adjust("500 millis")
         assert.strictEqual(yield* getWithoutWaiting(provider), "one", "no further request within the cooldown")
         assert.strictEqual(yield* source.calls, 2)
         yield* TestClock.adjust("3500 millis")
         const after = yield* Effect.fork(provider.get)
-        yield* Effect.flatMap(source.next, (call) => call.answer(token("two")))
+        yield* Effect.flatMap(source.next, (call) => call.complete(token("two")))
         assert.strictEqual(valueOf(yield* Fiber.join(after)), "two")
       }).pipe(provided()))
 
@@ -309,7 +309,7 @@ describe("AccessTokenProvider, renewal", () => {
         const { provider, source } = yield* withCachedToken()
         yield* TestClock.adjust("56 minutes")
         yield* getWithoutWaiting(provider)
-        yield* Effect.flatMap(source.next, (call) => call.answer(token("shorter", "10 seconds")))
+        yield* Effect.flatMap(source.next, (call) => call.complete(token("shorter", "10 seconds")))
         yield* settle
         assert.strictEqual(yield* getWithoutWaiting(provider), "shorter")
         yield* TestClock.adjust("700 millis")
@@ -320,9 +320,9 @@ describe("AccessTokenProvider, renewal", () => {
 
   it.effect("lifetimes of 1 s and less: at most one request per get, and no background renewal within a second", () =>
     Effect.gen(function*() {
-      for (const life of [1000, 500, 100]) {
+      for (const lifetime of [1000, 500, 100]) {
         const virtual = VirtualClock.make()
-        const source = yield* answering((n) => token(`token-${n}`, life))
+        const source = yield* answering((n) => token(`token-${n}`, lifetime))
         yield* Effect.gen(function*() {
           const provider = yield* AccessTokenProvider.AccessTokenProvider
           let background = 0
@@ -336,7 +336,7 @@ describe("AccessTokenProvider, renewal", () => {
             if (state !== "Empty" && state !== "Expired") background += requests
             yield* virtual.advance("10 millis")
           }
-          assert.isAtMost(background, 5, `5 seconds of tokens of ${life} ms`)
+          assert.isAtMost(background, 5, `5 seconds of tokens of ${lifetime} ms`)
         }).pipe(
           Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
           Effect.withClock(virtual.clock)
@@ -346,8 +346,8 @@ describe("AccessTokenProvider, renewal", () => {
 
   it.effect("lifetimes of 0 and less: get fails with DeadOnArrival, and sends no request during the cooldown", () =>
     Effect.gen(function*() {
-      for (const life of [0, -5000]) {
-        const source = yield* answering(() => expiredOnArrival(life))
+      for (const lifetime of [0, -5000]) {
+        const source = yield* answering(() => expiredOnArrival(lifetime))
         yield* Effect.gen(function*() {
           const provider = yield* AccessTokenProvider.AccessTokenProvider
           const error = yield* Effect.flip(provider.get)

@@ -57,8 +57,8 @@ describe("AccessTokenProvider, status and logs", () => {
     it.effect("reports state, expiresAt and acquiring, until the scope closes", () =>
       Effect.gen(function*() {
         const virtual = VirtualClock.make()
-        const answered = yield* Deferred.make<void>()
-        const source = yield* answering(() => Effect.zipRight(Deferred.await(answered), token("one")))
+        const mayFinish = yield* Deferred.make<void>()
+        const source = yield* answering(() => Effect.zipRight(Deferred.await(mayFinish), token("one")))
         const provider = yield* Effect.gen(function*() {
           const provider = yield* AccessTokenProvider.AccessTokenProvider
           const none = { expiresAt: Option.none(), cooldown: Option.none() }
@@ -66,7 +66,7 @@ describe("AccessTokenProvider, status and logs", () => {
           const caller = yield* Effect.fork(provider.get)
           yield* settle
           deepStrictEqual(yield* provider.status, { ...none, state: "Empty", acquiring: true })
-          yield* Deferred.succeed(answered, undefined)
+          yield* Deferred.succeed(mayFinish, undefined)
           const { expiresAt } = yield* Fiber.join(caller)
           deepStrictEqual(yield* provider.status, {
             state: "Fresh",

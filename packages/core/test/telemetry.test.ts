@@ -23,8 +23,8 @@ import * as Collector from "./support/collector.js"
 const clientId: Canary.Canary = { name: "client id", value: "an-invented-client-id-7c1e" }
 
 /**
- * Makes an API call, a renewal with two attempts, a call with a rejected token, and a renewal that fails. The metrics have
- * the given `store` label. Returns the values that must not be exported.
+ * Makes an API call, a renewal with two attempts, a call with a rejected token, and a renewal that fails. The metrics
+ * have the given `store` label. Returns the values that must not be exported.
  */
 const runWithExporters = <E>(store: string, exporters: Layer.Layer<never, E>) =>
   Effect.gen(function*() {

@@ -7,7 +7,7 @@ const hour = 3_600_000
 
 /** From 0 (inclusive) to 1 (exclusive). */
 const chance = FC.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
-const life = FC.double({ min: 0, max: tokenPolicy.maxLife, noNaN: true })
+const lifetime = FC.double({ min: 0, max: tokenPolicy.maxLife, noNaN: true })
 
 /** Durations that a configuration may contain, including invalid ones. */
 const anyDuration: FC.Arbitrary<Duration.DurationInput | undefined> = FC.oneof(
@@ -104,14 +104,14 @@ describe("tokenPolicy", () => {
 
     it.prop(
       "are fractions of the lifetime, limited by the options",
-      [policies, life, chance],
-      ([policy, life, chance]) => {
-        const { leeway, refreshAhead } = tokenPolicy.margins(policy, life, chance)
+      [policies, lifetime, chance],
+      ([policy, lifetime, chance]) => {
+        const { leeway, refreshAhead } = tokenPolicy.margins(policy, lifetime, chance)
         assert.isTrue(Number.isFinite(refreshAhead) && Number.isFinite(leeway))
-        const longest = Math.min(policy.refreshAhead, life * 0.25)
+        const longest = Math.min(policy.refreshAhead, lifetime * 0.25)
         assert.isAtLeast(refreshAhead, longest * 0.8)
         assert.isAtMost(refreshAhead, longest)
-        assert.strictEqual(leeway, Math.min(policy.leeway, life * 0.05))
+        assert.strictEqual(leeway, Math.min(policy.leeway, lifetime * 0.05))
       }
     )
   })
@@ -138,14 +138,14 @@ describe("tokenPolicy", () => {
 
     it.prop(
       "is never fresher when less time is left, and is Expired when none is left",
-      [policies, life, chance, FC.double({ noNaN: true }), FC.double({ noNaN: true })],
-      ([policy, life, chance, one, other]) => {
+      [policies, lifetime, chance, FC.double({ noNaN: true }), FC.double({ noNaN: true })],
+      ([policy, lifetime, chance, one, other]) => {
         const order: ReadonlyArray<tokenPolicy.TokenState> = ["Expired", "MustWait", "RefreshSoon", "Fresh"]
-        const margins = tokenPolicy.margins(policy, life, chance)
+        const margins = tokenPolicy.margins(policy, lifetime, chance)
         const age = (remaining: number) => order.indexOf(tokenPolicy.stateOf(margins, remaining))
         assert.isAtMost(age(Math.min(one, other)), age(Math.max(one, other)))
         assert.strictEqual(tokenPolicy.stateOf(margins, Math.min(one, 0)), "Expired")
-        if (life > 0) assert.strictEqual(tokenPolicy.stateOf(margins, life), "Fresh", "a new token is Fresh")
+        if (lifetime > 0) assert.strictEqual(tokenPolicy.stateOf(margins, lifetime), "Fresh", "a new token is Fresh")
       }
     )
   })

@@ -1,6 +1,6 @@
 /**
- * An `HttpClient` that carries the access token on every request, and only to where it belongs; a 401 is answered with
- * another token, once.
+ * An `HttpClient` that adds the access token to every request, and sends it only to trusted origins. After a 401 it
+ * repeats the request once, with another token.
  *
  * @since 0.1.0
  */
@@ -32,7 +32,7 @@ import * as manualRedirect from "./internal/manualRedirect.js"
 import * as trusted from "./internal/trustedOrigins.js"
 
 /**
- * Where the token may go, and in which header. Only `apiUrl` has to be given.
+ * The trusted origins, the header, and what to do after a 401. Only `apiUrl` is required.
  *
  * @see layer
  *
@@ -41,34 +41,34 @@ import * as trusted from "./internal/trustedOrigins.js"
  */
 export interface Options {
   /**
-   * The base of the store's APIs, to which relative URLs are joined. It may have a path, but no query, fragment or user
-   * name. https, or http on this machine.
+   * The base URL of the store's APIs, to which relative URLs are appended. May have a path, but no query, fragment or
+   * user name. Must be https, or http on this machine.
    */
   readonly apiUrl: string | URL
-  /** Whether the token may go to any host over http. Default `false`: https, or http on this machine (RFC 6750 §5.3). */
+  /** Allows http to any host. Default `false`: only https, or http on this machine (RFC 6750 §5.3). */
   readonly allowInsecure?: boolean | undefined
-  /** Further origins that the token may go to, without a path. Default none. */
+  /** Further origins that may receive the token, without a path. Default none. */
   readonly trustedOrigins?: ReadonlyArray<string | URL> | undefined
   /**
-   * Where the token goes. Default `Authorization: Bearer <token>` (RFC 6750 §2.1; the specification does not show it). A
-   * header of another name is hidden from the platform's logs and spans too.
+   * The header that carries the token. Default `Authorization: Bearer <token>` (RFC 6750 §2.1). The specification does
+   * not define the header. A header with another name is also redacted in the logs and spans of `@effect/platform`.
    */
   readonly header?: {
-    /** The name of the header, in any case. */
+    /** The name of the header. Case does not matter. */
     readonly name: string
-    /** Makes the header's value of the token: printable ASCII. Default `Bearer <token>`. */
+    /** Returns the header value for a token. It must be printable ASCII. Default `Bearer <token>`. */
     readonly format?: ((accessToken: string) => string) | undefined
   } | undefined
   /**
-   * Whether a request is repeated with another token, once, after a 401. Default `true`; `RetryUnauthorized` is the choice
-   * for one request.
+   * Whether a request is repeated once, with another token, after a 401. Default `true`. `RetryUnauthorized` overrides
+   * it for one request.
    */
   readonly retryUnauthorized?: boolean | undefined
 }
 
 /**
- * An `HttpClient` of `@effect/platform` that can fail, besides with its own errors, for want of a token and with
- * `UntrustedOriginError`. All combinators of `HttpClient` work on it.
+ * An `HttpClient` of `@effect/platform` that can also fail with an `AccessTokenError` or `UntrustedOriginError`. All
+ * combinators of `HttpClient` work on it.
  *
  * @see AuthorizedHttpClient
  *
@@ -80,8 +80,8 @@ export type Service = HttpClient.HttpClient.With<
 >
 
 /**
- * The client as a service: an `HttpClient` with the token on each request to the store's APIs. `HttpApiClient.makeWith`
- * takes it as it is.
+ * The tag of the authorized client: an `HttpClient` that adds the token to each request to the store's APIs. You can
+ * pass it to `HttpApiClient.makeWith`.
  *
  * @example
  * ```ts
@@ -104,8 +104,8 @@ export class AuthorizedHttpClient
 {}
 
 /**
- * Whether a request is repeated with another token after a 401, for the effect that it is provided to. When it is
- * `undefined`, the default, the client's option counts.
+ * Whether the requests in an effect are repeated with another token after a 401. Provide it to that effect. The
+ * default, `undefined`, means that the option `retryUnauthorized` of the client applies.
  *
  * @example
  * ```ts
@@ -126,23 +126,24 @@ export class RetryUnauthorized extends Context.Reference<RetryUnauthorized>()(
 ) {}
 
 /**
- * The given client with the token on every request (the specification, "Authentication"). Fails with `ConfigurationError`
- * when an option cannot be used.
+ * Returns a client that adds the token to every request and sends it with the given client (the specification,
+ * "Authentication"). Fails with `ConfigurationError` if an option is invalid.
  *
- * The origin is checked on the request as it leaves, after the client's own `mapRequest`; a request to another origin
- * fails with `UntrustedOriginError` and is not sent. A request that already has the header goes as it is.
+ * The origin is checked when the request is sent, after the `mapRequest` of the given client. A request to an untrusted
+ * origin is not sent and fails with `UntrustedOriginError`. A request that already has the header keeps it, and is not
+ * repeated after a 401.
  *
- * After a 401 the client rejects the token at the provider, waits for another and repeats the request once. Before it
- * waits, it reads the body of the 401 into memory and frees the connection. If no other token is available, you receive
- * the 401; its body is then at most the first 64 KiB that arrived within a second, and can be read more than once. A second
- * 401 rejects the other token too, and you receive it.
+ * After a 401 the client invalidates the token at the provider, waits for another token and repeats the request once.
+ * Before it waits, it reads the body of the 401 into memory and frees the connection. If no other token is available,
+ * you receive the 401. Its body is then at most the first 64 KiB that arrived within a second, and can be read more
+ * than once. If the repeated request also gets a 401, the client invalidates that token too, and you receive the second
+ * 401.
  *
- * Responses and `HttpClientError`s come back with the request as it was without the header, so that printing them shows no
- * token.
+ * Responses and `HttpClientError`s contain the request without the header, so that printing them shows no token.
  *
- * A client that itself follows redirects takes the token along: put `followRedirects` over the result, not below it.
- * With `withScope` it is the other way round: below it, since a scope holds the request that it was given, and this sends
- * another, with the header.
+ * If the given client follows redirects, it sends the token to the redirect target too. Apply `followRedirects` to the
+ * result instead. Apply `withScope` to the given client and not to the result: a scope is tied to the request that it
+ * was given, but this client sends a copy of that request, with the header.
  *
  * @example
  * ```ts
@@ -185,72 +186,72 @@ export const withAccessToken: {
     const provider = yield* AccessTokenProvider
     const setup: Setup = {
       provider,
-      attach: attaching(provider, trustedOrigins, headerName, options),
+      attach: makeAttach(provider, trustedOrigins, headerName, options),
       hidden: hiddenHeader.make(headerName),
       retryUnauthorized: options.retryUnauthorized ?? true
     }
-    const guarded = headerName === "authorization" ? identity : yield* guardCustomHeader(headerName)
+    const protect = headerName === "authorization" ? identity : yield* protectCustomHeader(headerName)
 
     const execute = (request: HttpClientRequest.HttpClientRequest) =>
       send(client, setup, request, (attempt) => {
         const rejected = rejectedOf(attempt)
         return rejected === undefined
-          ? shown(setup, attempt)
+          ? resultOf(setup, attempt)
           : recover(setup, attempt, rejected, send(client, setup, request, Effect.succeed))
       })
 
     return HttpClient.makeWith<Failure<E>, R, Failure<E>, R>(
-      Effect.flatMap((request) => guarded(execute(request))),
+      Effect.flatMap((request) => protect(execute(request))),
       Effect.succeed
     )
   }))
 
 type Failure<E> = E | AccessTokenError | UntrustedOriginError
 
-/** Made once for each client. */
+/** Created once for each client. */
 interface Setup {
   readonly provider: Context.Tag.Service<typeof AccessTokenProvider>
   readonly attach: (
     request: HttpClientRequest.HttpClientRequest
-  ) => Effect.Effect<Leaving, AccessTokenError | UntrustedOriginError>
+  ) => Effect.Effect<Outgoing, AccessTokenError | UntrustedOriginError>
   readonly hidden: hiddenHeader.HiddenHeader
   readonly retryUnauthorized: boolean
 }
 
-/** A request as it leaves. `sent` is undefined when the request brought the header. */
-interface Leaving {
+/** A request with the token. `sent` is undefined if the caller had set the header. */
+interface Outgoing {
   readonly request: HttpClientRequest.HttpClientRequest
   readonly sent: Sent | undefined
 }
 
-/** The token in a request that left, and the request's body. */
+/** The token and the body of a request that was sent. */
 interface Sent {
   readonly token: AccessToken
   readonly body: HttpBody.HttpBody
 }
 
-/** A response. `error` holds it when the given client fails on a status, as `filterStatusOk` does. */
+/** A response. `error` is set if the given client failed because of the status, as `filterStatusOk` does. */
 interface Attempt<E> {
   readonly response: HttpClientResponse.HttpClientResponse
   readonly error: (E & HttpClientError.ResponseError) | undefined
   readonly sent: Sent | undefined
 }
 
-const attaching = (
+const makeAttach = (
   provider: Setup["provider"],
   { origins, resolve }: trusted.TrustedOrigins,
   headerName: string,
   options: Options
 ): Setup["attach"] => {
-  const valueOf = headerValue.make(options.header?.format)
-  return (given) => {
-    const request = resolve(given)
+  const headerValueOf = headerValue.make(options.header?.format)
+  return (original) => {
+    const request = resolve(original)
     if (request === undefined) {
-      return Effect.fail(new UntrustedOriginError({ origin: trusted.originOf(given.url), trusted: origins }))
+      return Effect.fail(new UntrustedOriginError({ origin: trusted.originOf(original.url), trusted: origins }))
     }
     if (request.headers[headerName] !== undefined) return Effect.succeed({ request, sent: undefined })
     return Effect.flatMap(provider.get, (token) => {
-      const value = valueOf(token)
+      const value = headerValueOf(token)
       return Either.isLeft(value) ? Effect.fail(value.left) : Effect.succeed({
         request: HttpClientRequest.setHeader(request, headerName, value.right),
         sent: { token, body: request.body }
@@ -260,8 +261,8 @@ const attaching = (
 }
 
 /**
- * Sends a request once, then continues with the attempt. The token is attached as the last step before the request leaves,
- * after the given client's own `mapRequest`. A client that retries repeats that step: the last one belongs to the response.
+ * Sends a request and passes the attempt to `next`. The token is attached last, after the `mapRequest` of the given
+ * client, and again for each retry of that client. The last token belongs to the response.
  */
 const send = <E, R, A, E2, R2>(
   client: HttpClient.HttpClient.With<E, R>,
@@ -269,31 +270,34 @@ const send = <E, R, A, E2, R2>(
   request: HttpClientRequest.HttpClientRequest,
   next: (attempt: Attempt<Failure<E>>) => Effect.Effect<A, E2, R2>
 ): Effect.Effect<A, Failure<E> | E2, R | R2> => {
-  const last = MutableRef.make<Sent | undefined>(undefined)
-  const attached = HttpClient.mapRequestEffect(client, (given) =>
-    Effect.map(attach(given), ({ request, sent }) => {
-      MutableRef.set(last, sent)
-      return request
-    }))
-  return Effect.matchEffect(attached.execute(request), {
+  const lastSent = MutableRef.make<Sent | undefined>(undefined)
+  const authorized = HttpClient.mapRequestEffect(
+    client,
+    (original) =>
+      Effect.map(attach(original), ({ request, sent }) => {
+        MutableRef.set(lastSent, sent)
+        return request
+      })
+  )
+  return Effect.matchEffect(authorized.execute(request), {
     onFailure: (error): Effect.Effect<A, Failure<E> | E2, R2> => {
-      const sent = MutableRef.get(last)
+      const sent = MutableRef.get(lastSent)
       if (isStatusError(error)) return next({ response: error.response, error, sent })
-      // A client that follows redirects was stopped before it sent the token to another origin.
+      // The given client followed a redirect to another origin, and `boundClient` did not send the token there.
       if (HttpClientError.isHttpClientError(error) && error.cause instanceof UntrustedOriginError) {
         return Effect.fail(error.cause)
       }
       return Effect.fail(sent === undefined ? error : hidden.error(error, Option.none()))
     },
-    onSuccess: (response) => next({ response, error: undefined, sent: MutableRef.get(last) })
+    onSuccess: (response) => next({ response, error: undefined, sent: MutableRef.get(lastSent) })
   })
 }
 
-/** What was sent, if the API rejected its token and may accept another one. */
+/** Returns what was sent, if the API rejected its token and may accept another one. */
 const rejectedOf = <E>({ response, sent }: Attempt<E>): Sent | undefined =>
-  response.status === 401 && !noTokenHelps(response) ? sent : undefined
+  response.status === 401 && !deniesEveryToken(response) ? sent : undefined
 
-/** Returns the response to a second request, sent with another token, or else the 401. */
+/** Invalidates the token, then repeats the request with another one. Returns the 401 if that is not possible. */
 const recover = <E, R>(
   setup: Setup,
   attempt: Attempt<E>,
@@ -304,32 +308,33 @@ const recover = <E, R>(
     const { provider, retryUnauthorized } = setup
     yield* provider.invalidate(token)
     const mayRepeat = (yield* RetryUnauthorized) ?? retryUnauthorized
-    if (!mayRepeat || !isReplayable(body)) return yield* shown(setup, attempt)
-    // A provider that has just replaced a rejected token keeps this one for a while.
+    if (!mayRepeat || !isReplayable(body)) return yield* resultOf(setup, attempt)
+    // The provider keeps a rejected token if that token has just replaced another rejected token.
     const cached = Option.flatten(yield* Effect.option(provider.current))
-    if (Option.exists(cached, (cached) => sameValue(cached, token))) return yield* shown(setup, attempt)
-    // The request for another token may need the connection that the 401 holds.
-    const held = yield* boundedBody.hold(attempt.response)
+    if (Option.exists(cached, (cached) => sameValue(cached, token))) return yield* resultOf(setup, attempt)
+    // The token request may need the connection that the unread 401 occupies.
+    const responseBody = yield* boundedBody.hold(attempt.response)
     const other = yield* Effect.exit(provider.get)
-    if (Exit.isFailure(other) || sameValue(other.value, token)) return yield* shown(setup, attempt, held)
+    if (Exit.isFailure(other) || sameValue(other.value, token)) return yield* resultOf(setup, attempt, responseBody)
     const repeated = yield* repeat
     const rejected = rejectedOf(repeated)
     if (rejected !== undefined) yield* provider.invalidate(rejected.token)
-    return yield* shown(setup, repeated)
+    return yield* resultOf(setup, repeated)
   })
 
-/** What the caller sees: without the header, if it was added here. */
-const shown = <E>(
+/** Returns the response or fails with the error. Neither contains the header, unless the caller had set it. */
+const resultOf = <E>(
   { hidden }: Setup,
   { error, response, sent }: Attempt<E>,
-  held: Option.Option<Blob> = Option.none()
+  body: Option.Option<Blob> = Option.none()
 ): Effect.Effect<HttpClientResponse.HttpClientResponse, E> => {
-  if (error === undefined) return Effect.succeed(sent === undefined ? response : hidden.response(response, held))
-  return Effect.fail(sent === undefined ? error : hidden.error(error, held))
+  if (error === undefined) return Effect.succeed(sent === undefined ? response : hidden.response(response, body))
+  return Effect.fail(sent === undefined ? error : hidden.error(error, body))
 }
 
 /**
- * `withAccessToken` over the `HttpClient` in the context. Fails with `ConfigurationError` when an option cannot be used.
+ * Applies `withAccessToken` to the `HttpClient` in the context. Fails with `ConfigurationError` if an option is
+ * invalid.
  *
  * @example
  * ```ts
@@ -352,8 +357,8 @@ export const make = (
   Effect.flatMap(HttpClient.HttpClient, withAccessToken(options))
 
 /**
- * The authorized client as a layer, with its own tag and typed errors. Fails with `ConfigurationError`, while it is built,
- * when an option cannot be used.
+ * Provides the authorized client as a layer, with its own tag and typed errors. The layer fails with
+ * `ConfigurationError` if an option is invalid.
  *
  * @example
  * ```ts
@@ -378,8 +383,8 @@ export const layer = (
   Layer.effect(AuthorizedHttpClient, make(options))
 
 /**
- * `layer`, its options read from the configuration, each alone or all of them. Fails besides with Effect's `ConfigError`,
- * when one is missing or cannot be read.
+ * `layer` with options from the configuration: a `Config` for each option or one for all. Also fails with Effect's
+ * `ConfigError` if a variable is missing or invalid.
  *
  * @example
  * ```ts
@@ -401,9 +406,10 @@ export const layerConfig = (
 > => Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
 
 /**
- * The same behind the plain `HttpClient` tag, for libraries that know only that. Their errors are `HttpClientError`s: an
- * untrusted origin becomes a `RequestError` with reason `InvalidUrl`, a transient failure to have a token `Transport`, any
- * other `Encode`; the typed error is the `cause`, and the request is held without the header.
+ * Provides the authorized client behind the plain `HttpClient` tag, for libraries that use that tag. All its errors are
+ * `HttpClientError`s. `UntrustedOriginError` becomes a `RequestError` with the reason `InvalidUrl`. An
+ * `AccessTokenError` becomes one with the reason `Transport` if it is transient, and `Encode` otherwise. The typed
+ * error is the `cause`, and the request does not contain the header.
  *
  * @example
  * ```ts
@@ -454,8 +460,11 @@ const customHeader = ({ header }: Options): Effect.Effect<string, ConfigurationE
     ? Effect.succeed((header?.name ?? "authorization").toLowerCase())
     : Effect.fail(new ConfigurationError({ option: "header.name", reason: "is not the name of an HTTP header" }))
 
-/** A header that the platform does not know as secret: keep it out of logs and spans, and from fetch's redirects. */
-const guardCustomHeader = (name: string) =>
+/**
+ * Redacts a custom header in logs and spans, and stops `fetch` from following redirects with it. `Authorization` needs
+ * neither.
+ */
+const protectCustomHeader = (name: string) =>
   Effect.map(
     manualRedirect.make,
     (withoutRedirects) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -463,23 +472,24 @@ const guardCustomHeader = (name: string) =>
   )
 
 /**
- * Whether a 401 says that another token would not be let in either: the client lacks a scope (RFC 6750 §3.1), or, in the
- * words of a gateway, no product that the client may use matches the request.
+ * Whether the 401 says that the API would reject another token too: the client lacks a scope (RFC 6750 §3.1), or, as
+ * some gateways report it, has no API product for this request.
  */
-const noTokenHelps = ({ headers }: HttpClientResponse.HttpClientResponse): boolean =>
+const deniesEveryToken = ({ headers }: HttpClientResponse.HttpClientResponse): boolean =>
   /insufficient_scope|NoApiProductMatch|no api ?product match/i.test(headers["www-authenticate"] ?? "")
 
-/** A stream is gone once it was sent, and a raw body may wrap one. */
+/** A stream cannot be sent twice, and a raw body may contain one. */
 const isReplayable = ({ _tag }: HttpBody.HttpBody): boolean =>
   _tag === "Empty" || _tag === "Uint8Array" || _tag === "FormData"
 
-/** A client that turns statuses into errors, such as `filterStatusOk`, puts the response into the error. */
+/** The error of a client that fails because of a status, such as `filterStatusOk`. It contains the response. */
 const isStatusError = (error: unknown): error is HttpClientError.ResponseError =>
   HttpClientError.isHttpClientError(error) && error.reason === "StatusCode"
 
 /**
- * Whether a URL names this machine. A secret may be sent there over http (RFC 6761 §6.3, RFC 1122 §3.2.1.3). An HTTP layer
- * must not send such a request through a proxy, because the secret would leave the machine in clear text.
+ * Returns whether the host of a URL is this machine. A secret may be sent there over http (RFC 6761 §6.3, RFC 1122
+ * §3.2.1.3). An HTTP layer must not send such a request through a proxy, because the secret would leave the machine in
+ * clear text.
  *
  * @example
  * ```ts

@@ -17,9 +17,12 @@ interface Received {
   readonly bytes: number
 }
 
-const nothing: Received = { chunks: Chunk.empty(), bytes: 0 }
+const empty: Received = { chunks: Chunk.empty(), bytes: 0 }
 
-/** Counted on the stream, since the limits of the platform hold on node:http only. The rest is not read. */
+/**
+ * Reads a body until it has more than `maxBytes`. Counts the bytes here, because `@effect/platform` limits them only on
+ * node:http.
+ */
 const receive = (response: HttpClientResponse.HttpClientResponse, maxBytes: number, received: Ref.Ref<Received>) =>
   response.stream.pipe(
     Stream.runForEachWhile((chunk) =>
@@ -31,13 +34,13 @@ const receive = (response: HttpClientResponse.HttpClientResponse, maxBytes: numb
     Effect.catchIf((error) => error.reason === "EmptyBody", () => Effect.void)
   )
 
-/** The text of a body of at most `maxBytes`. Of a longer one the beginning, not complete. */
+/** Reads a body as text. Returns only the first `maxBytes` of a longer body, which is then not `complete`. */
 export const read = (
   response: HttpClientResponse.HttpClientResponse,
   maxBytes: number
 ): Effect.Effect<Body, HttpClientError.ResponseError> =>
   Effect.gen(function*() {
-    const received = yield* Ref.make(nothing)
+    const received = yield* Ref.make(empty)
     yield* receive(response, maxBytes, received)
     const { bytes, chunks } = yield* Ref.get(received)
     const decoder = new TextDecoder()
@@ -45,19 +48,19 @@ export const read = (
     return { text: texts.join("") + decoder.decode(), complete: bytes <= maxBytes }
   })
 
-/** Enough for any error message, and little when a hundred requests get a 401 at once. */
+/** Enough for any error message, and little memory when a hundred requests get a 401 at once. */
 const maxHeldBytes = 64 * 1024
 
 /**
- * Reads at most 64 KiB of a body into memory and cancels the rest, so that the response holds no connection. Returns `None`
- * when nothing can be read, for example because the HTTP client has read the body already.
+ * Reads at most 64 KiB of a body into memory and cancels the rest, so that the response occupies no connection. Returns
+ * `None` if the body cannot be read, for example because the HTTP client has already read it.
  *
- * Takes at most one second: a server sends the body of an error together with its head, and the caller's request must not
- * wait for a body that may never end. Then the stream is cancelled in the background.
+ * Stops after one second and cancels the stream in the background, because a body may never end. A server usually sends
+ * the body of an error together with the headers.
  */
 export const hold = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<Option.Option<Blob>> =>
   Effect.gen(function*() {
-    const received = yield* Ref.make(nothing)
+    const received = yield* Ref.make(empty)
     const exit = yield* receive(response, maxHeldBytes, received).pipe(
       Effect.disconnect,
       Effect.interruptible,
@@ -72,6 +75,6 @@ export const hold = (response: HttpClientResponse.HttpClientResponse): Effect.Ef
     return bytes === 0 && unreadable ? Option.none() : Option.some(new Blob(Chunk.toArray(chunks)))
   })
 
-/** A stream of Node that has been read before ends without an error, as if the body were empty. */
+/** Detects a body that was read before. The stream of Node then ends without an error, as if the body were empty. */
 const announcesBody = ({ headers, request }: HttpClientResponse.HttpClientResponse): boolean =>
   request.method !== "HEAD" && Number(headers["content-length"]) > 0

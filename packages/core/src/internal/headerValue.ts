@@ -5,16 +5,16 @@ import type { AccessToken } from "../AccessToken.js"
 import { TokenResponseError } from "../AccessTokenError.js"
 
 /**
- * Makes the value of the header, once for each token. A token from a source of the user's may hold anything: what could
- * break a header is refused here.
+ * Returns a function that creates the header value, once for each token. It fails for text that is not valid in a
+ * header, because a custom `TokenSource` or `format` may return any text.
  */
 export const make = (
   format: (accessToken: string) => string = (accessToken) => `Bearer ${accessToken}`
 ): (token: AccessToken) => Either.Either<string, TokenResponseError> => {
   const values = new WeakMap<AccessToken, Either.Either<string, TokenResponseError>>()
   return (token) => {
-    const known = values.get(token)
-    if (known !== undefined) return known
+    const cached = values.get(token)
+    if (cached !== undefined) return cached
     const accessToken = Redacted.value(token.value)
     const text = Option.filter(Option.liftThrowable(format)(accessToken), isSendable)
     const value = isSendable(accessToken)
@@ -25,7 +25,7 @@ export const make = (
   }
 }
 
-/** Printable ASCII, with no blank at either end: what a header can carry (RFC 9110 §5.5). */
+/** Whether the text is a valid header value: printable ASCII without a space at either end (RFC 9110 §5.5). */
 const isSendable = (text: unknown): boolean =>
   typeof text === "string" && /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text)
 

@@ -9,9 +9,8 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 
 /**
- * Removes the header that carries the token from the request inside responses and errors. Only Effect's own loggers redact
- * it there: `console.error`, `JSON.stringify` and `inspect` print it. A body that was read into memory replaces the
- * response's own.
+ * Removes the header with the token from the request inside responses and errors. Effect's loggers redact it there, but
+ * `console.error`, `JSON.stringify` and `inspect` print it. A `body` in memory replaces the body of the response.
  */
 export interface HiddenHeader {
   readonly response: (
@@ -24,7 +23,7 @@ export interface HiddenHeader {
 export const make = (name: string): HiddenHeader => {
   const hide = (request: HttpClientRequest.HttpClientRequest): HttpClientRequest.HttpClientRequest =>
     name in request.headers ? withoutHeader(request, name) : request
-  const response: HiddenHeader["response"] = (received, body) => new ResponseWithoutHeader(received, hide, body)
+  const response: HiddenHeader["response"] = (original, body) => new ResponseWithoutHeader(original, hide, body)
   const error = (error: HttpClientError.HttpClientError, body: Option.Option<Blob>) =>
     error._tag === "RequestError"
       ? new HttpClientError.RequestError({ ...error, cause: error.cause, request: hide(error.request) })
@@ -42,7 +41,7 @@ const responseError = (
 ): HttpClientError.ResponseError =>
   new HttpClientError.ResponseError({ ...error, cause: error.cause, request: response.request, response })
 
-/** Copies the request, whatever its class and its other properties are. */
+/** Returns a copy of the request with its class and all its properties, but without the header. */
 const withoutHeader = (
   request: HttpClientRequest.HttpClientRequest,
   name: string
@@ -51,20 +50,22 @@ const withoutHeader = (
     headers: Headers.remove(request.headers, name)
   })
 
-/** A response whose request, printing and errors lack the header. Private fields, because `inspect` prints all others. */
+/**
+ * A response whose request, output and errors lack the header. Its fields are private because `inspect` prints others.
+ */
 class ResponseWithoutHeader extends Inspectable.Class implements HttpClientResponse.HttpClientResponse {
-  readonly #received: HttpClientResponse.HttpClientResponse
+  readonly #original: HttpClientResponse.HttpClientResponse
   readonly #hide: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest
   readonly #body: Option.Option<Blob>
   #request: HttpClientRequest.HttpClientRequest | undefined
 
   constructor(
-    received: HttpClientResponse.HttpClientResponse,
+    original: HttpClientResponse.HttpClientResponse,
     hide: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest,
     body: Option.Option<Blob>
   ) {
     super()
-    this.#received = received
+    this.#original = original
     this.#hide = hide
     this.#body = body
   }
@@ -78,47 +79,47 @@ class ResponseWithoutHeader extends Inspectable.Class implements HttpClientRespo
   }
 
   get request() {
-    return this.#request ??= this.#hide(this.#received.request)
+    return this.#request ??= this.#hide(this.#original.request)
   }
 
   get status() {
-    return this.#received.status
+    return this.#original.status
   }
 
   get headers() {
-    return this.#received.headers
+    return this.#original.headers
   }
 
   get cookies() {
-    return this.#received.cookies
+    return this.#original.cookies
   }
 
   get remoteAddress() {
-    return this.#received.remoteAddress
+    return this.#original.remoteAddress
   }
 
   get json() {
-    return Effect.mapError(this.#content.json, (error) => this.#error(error))
+    return Effect.mapError(this.#readable.json, (error) => this.#error(error))
   }
 
   get text() {
-    return Effect.mapError(this.#content.text, (error) => this.#error(error))
+    return Effect.mapError(this.#readable.text, (error) => this.#error(error))
   }
 
   get urlParamsBody() {
-    return Effect.mapError(this.#content.urlParamsBody, (error) => this.#error(error))
+    return Effect.mapError(this.#readable.urlParamsBody, (error) => this.#error(error))
   }
 
   get formData() {
-    return Effect.mapError(this.#content.formData, (error) => this.#error(error))
+    return Effect.mapError(this.#readable.formData, (error) => this.#error(error))
   }
 
   get arrayBuffer() {
-    return Effect.mapError(this.#content.arrayBuffer, (error) => this.#error(error))
+    return Effect.mapError(this.#readable.arrayBuffer, (error) => this.#error(error))
   }
 
   get stream() {
-    return Stream.mapError(this.#content.stream, (error) => this.#error(error))
+    return Stream.mapError(this.#readable.stream, (error) => this.#error(error))
   }
 
   toJSON(): unknown {
@@ -129,14 +130,16 @@ class ResponseWithoutHeader extends Inspectable.Class implements HttpClientRespo
     })
   }
 
-  /** Where the body is read from. From memory it can be read more than once. */
-  get #content(): HttpClientResponse.HttpClientResponse {
+  /** The response whose body is read. A body in memory can be read more than once. */
+  get #readable(): HttpClientResponse.HttpClientResponse {
     return Option.match(this.#body, {
-      onNone: () => this.#received,
+      onNone: () => this.#original,
       onSome: (body) => {
-        // `formData` needs the type. `Response` throws when it cannot be the value of a header.
-        const typed = Option.liftThrowable((type: string) => new Response(body, { headers: { "content-type": type } }))
-        const response = Option.flatMap(Headers.get(this.headers, "content-type"), typed)
+        // `formData` needs the content type, and `Response` throws if it is not a valid header value.
+        const responseOf = Option.liftThrowable((type: string) =>
+          new Response(body, { headers: { "content-type": type } })
+        )
+        const response = Option.flatMap(Headers.get(this.headers, "content-type"), responseOf)
         return HttpClientResponse.fromWeb(this.request, Option.getOrElse(response, () => new Response(body)))
       }
     })

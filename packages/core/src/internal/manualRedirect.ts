@@ -3,9 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 
 /**
- * Effects that run under the result let `fetch` follow no redirect. The other HTTP clients follow none, and do not look
- * at `RequestInit`. What the user had set there, while the layer was built or around the request, stays; what was given
- * to the layer of `fetch` alone cannot be seen from here, and is replaced.
+ * Returns a function that stops `fetch` from following redirects in an effect. The other HTTP clients follow none and
+ * ignore `RequestInit`. Keeps the `RequestInit` that was provided when this effect ran or around the request. Replaces
+ * one that was provided only to the layer of `fetch`, because it is not visible here.
  */
 export const make: Effect.Effect<<A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>> = Effect.map(
   Effect.serviceOption(RequestInit),

@@ -4,10 +4,10 @@ import * as Option from "effect/Option"
 import { ConfigurationError } from "../AccessTokenError.js"
 import { baseUrl } from "./baseUrl.js"
 
-/** Where the token may go. */
+/** The origins that may receive the token. */
 export interface TrustedOrigins {
   readonly origins: ReadonlyArray<string>
-  /** Joins a relative URL to the API's. Returns undefined when the request goes to another origin. */
+  /** Appends a relative URL to `apiUrl`. Returns undefined if the request would go to an untrusted origin. */
   readonly resolve: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest | undefined
 }
 
@@ -29,9 +29,9 @@ export const make = (options: {
     return {
       origins,
       resolve: (request) => {
-        // A URL that starts with an origin and its slash is of that origin, whatever follows: most need no parsing.
+        // A URL that starts with an origin and a slash has that origin. This avoids parsing most URLs.
         if (request.url.startsWith(`${api.origin}/`)) return request
-        if (!scheme.test(request.url)) return join(api.href, request)
+        if (!scheme.test(request.url)) return append(api.href, request)
         return absolute.test(request.url) && origins.includes(originOf(request.url)) ? request : undefined
       }
     }
@@ -39,20 +39,20 @@ export const make = (options: {
 
 const scheme = /^[a-z][a-z\d+.-]*:/i
 
-/** Without its slashes, a URL is relative to a page where there is one. */
+/** Requires the slashes: a browser resolves `https:path` relative to the URL of the page. */
 const absolute = /^https?:\/\//i
 
 const parse = Option.liftThrowable((url: string) => new URL(url))
 
-/** The origin of a URL; of one that has none, nothing that could be trusted. */
+/** Returns the origin of a URL, or a description that equals no origin. */
 export const originOf = (url: string): string =>
   Option.match(parse(url), {
     onNone: () => "an invalid URL",
     onSome: ({ origin, protocol }) => origin === "null" ? `a ${protocol} URL` : origin
   })
 
-/** Joins a relative URL to the API's, as `prependUrl` does, and with a slash where both lack one. */
-const join = (
+/** Appends a relative URL as `prependUrl` does, and adds a slash if both have none. */
+const append = (
   api: string,
   request: HttpClientRequest.HttpClientRequest
 ): HttpClientRequest.HttpClientRequest => {

@@ -1,5 +1,5 @@
 /**
- * Everything composed: the endpoint, the provider and the authorized client as one layer.
+ * One layer with the token endpoint, the provider and the authorized client.
  *
  * @since 0.1.0
  */
@@ -24,7 +24,7 @@ import type * as TokenSource from "./TokenSource.js"
 import type { TokenStore } from "./TokenStore.js"
 
 /**
- * The options for a `TokenSource` of your own: no endpoint, no credentials.
+ * The options without those of the token endpoint, for a `TokenSource` of your own.
  *
  * @see layerFromSource
  *
@@ -32,25 +32,25 @@ import type { TokenStore } from "./TokenStore.js"
  * @category models
  */
 export interface SourceOptions {
-  /** The base of the store's APIs, to which relative URLs are joined: `AuthorizedHttpClient.Options`. */
+  /** The base URL of the store's APIs, to which relative URLs are appended. See `AuthorizedHttpClient.Options`. */
   readonly apiUrl: string | URL
-  /** Whether secrets may go to any host over http. Default `false`: https, or http on this machine. */
+  /** Allows http to any host. Default `false`: only https, or http on this machine. */
   readonly allowInsecure?: boolean | undefined
   /**
-   * Changes the client of API requests, and of token requests unless the source is your own: a `User-Agent`, a proxy header,
-   * logging. The result sees tokens and the client secret. It cannot send a token request to another origin than that of
-   * `authUrl`, nor an API request to another than those of `apiUrl` and `trustedOrigins`, through the client that it was
-   * given; nor does `fetch` follow redirects. Default: none.
+   * Changes the client for API requests and, unless the source is your own, for token requests. Use it for a
+   * `User-Agent`, a proxy header or logging. The returned client sees tokens and the client secret. The client that the
+   * function receives sends token requests only to the origin of `authUrl`, and API requests only to the origins of
+   * `apiUrl` and `trustedOrigins`. With it, `fetch` follows no redirects. Default: no change.
    */
   readonly transformClient?: ((client: HttpClient.HttpClient) => HttpClient.HttpClient) | undefined
-  /** How early a token is renewed, and the cooldown after failures. Each option has a default. */
+  /** When a token is renewed, and the cooldown after failures. Each option has a default. */
   readonly provider?: AccessTokenProvider.Options | undefined
-  /** Further trusted origins, another header, and whether a request is repeated after a 401. Each option has a default. */
+  /** Further trusted origins, the header, and whether a request is repeated after a 401. Each option has a default. */
   readonly client?: Omit<AuthorizedHttpClient.Options, "apiUrl" | "allowInsecure"> | undefined
 }
 
 /**
- * The options for the access-token service, without the credentials.
+ * The options without the credentials.
  *
  * @see layer
  *
@@ -58,14 +58,14 @@ export interface SourceOptions {
  * @category models
  */
 export interface EndpointOptions extends SourceOptions {
-  /** The base of the access-token service; `/v1/oauth/accesstoken` is appended (the specification, "Endpoints"). */
+  /** The base URL of the access-token service. `/v1/oauth/accesstoken` is appended (the specification, "Endpoints"). */
   readonly authUrl: string | URL
-  /** Timeouts and the size of the response. Each option has a default. */
+  /** Timeouts and the maximum size of a response. Each option has a default. */
   readonly endpoint?: Omit<TokenEndpoint.Options, "authUrl" | "credentials" | "allowInsecure"> | undefined
 }
 
 /**
- * The options with the id and the secret, which are checked while the layer is built.
+ * The options with a client id and secret, which are checked when the layer is built.
  *
  * @see layer
  *
@@ -73,11 +73,11 @@ export interface EndpointOptions extends SourceOptions {
  * @category models
  */
 export interface SecretOptions extends EndpointOptions {
-  /** The client's API key, as the store issued it. */
+  /** The API key that the store issued. */
   readonly clientId: string
-  /** The client's API secret. */
+  /** The API secret that the store issued. */
   readonly clientSecret: Redacted.Redacted
-  /** Not beside an id and a secret. */
+  /** Not allowed together with `clientId` and `clientSecret`. */
   readonly credentials?: undefined
 }
 
@@ -90,16 +90,16 @@ export interface SecretOptions extends EndpointOptions {
  * @category models
  */
 export interface CredentialsOptions extends EndpointOptions {
-  /** An effect that yields checked credentials, run at each acquisition: a secret can change without a restart. */
+  /** Reads the credentials. Runs at each acquisition, so a new secret needs no restart. */
   readonly credentials: TokenEndpoint.Options["credentials"]
-  /** Not beside credentials. */
+  /** Not allowed together with `credentials`. */
   readonly clientId?: undefined
-  /** Not beside credentials. */
+  /** Not allowed together with `credentials`. */
   readonly clientSecret?: undefined
 }
 
 /**
- * Either form of the options: the id and the secret, or credentials.
+ * The options with either a client id and secret, or `credentials`.
  *
  * @see layer
  *
@@ -109,7 +109,7 @@ export interface CredentialsOptions extends EndpointOptions {
 export type Options = SecretOptions | CredentialsOptions
 
 /**
- * What `layerShared` takes besides.
+ * The additional option of `layerShared`.
  *
  * @see layerShared
  *
@@ -117,12 +117,12 @@ export type Options = SecretOptions | CredentialsOptions
  * @category models
  */
 export interface Sharing {
-  /** The lease, how long to wait for other processes, and for the store. Each option has a default. */
+  /** The lease, and the maximum waits for other processes and for the store. Each option has a default. */
   readonly shared?: Omit<SharedTokenSource.Options, "authUrl" | "credentials"> | undefined
 }
 
 /**
- * Both services of one store, as values.
+ * The provider and the authorized client of one store, as values.
  *
  * @see make
  *
@@ -132,13 +132,13 @@ export interface Sharing {
 export interface StoreAuth {
   /** Acquires, caches and renews the token. */
   readonly provider: AccessTokenProvider.Service
-  /** Adds the token to each request. */
+  /** Adds the token to each API request. */
   readonly client: AuthorizedHttpClient.Service
 }
 
 /**
- * Both services as values, for as long as the scope is open. For a program that uses two stores: each call has a token, an
- * acquisition and a cooldown of its own. Fails as `layer` does.
+ * Creates the provider and the authorized client as values, which work until the scope closes. Use it for a program
+ * with two stores: each call of `make` has its own token, acquisition and cooldown. Fails with the errors of `layer`.
  *
  * @example
  * ```ts
@@ -164,11 +164,11 @@ export const make = (
   }))
 
 /**
- * The provider and the authorized client, over the `HttpClient` in the context. Each call of `layer` makes another cache
- * and another token: bind the result to a constant.
+ * Provides `AccessTokenProvider` and `AuthorizedHttpClient`. Both use the `HttpClient` in the context. Each call of
+ * `layer` creates another cache with another token, so bind the result to a constant.
  *
- * Fails while it is built with `ConfigurationError` when an option cannot be used, with `CredentialsError` when the id or
- * the secret cannot be sent. No request is sent until the first token is asked for.
+ * The layer fails with `ConfigurationError` if an option is invalid, and with `CredentialsError` if the client id or
+ * secret cannot be sent. It sends no request until a token is needed.
  *
  * @example
  * ```ts
@@ -193,11 +193,11 @@ export const layer = (
   AccessTokenProvider.AccessTokenProvider | AuthorizedHttpClient.AuthorizedHttpClient,
   ConfigurationError | CredentialsError,
   HttpClient.HttpClient
-> => composed(options, endpoint(options))
+> => compose(options, endpoint(options))
 
 /**
- * `layer`, with the token shared between processes through the `TokenStore` in the context: they send one token request
- * together. Only processes with the same `authUrl` and credentials share a token. Fails as `layer` does.
+ * `layer` with one token for all processes, which they share through the `TokenStore` in the context. Only processes
+ * with the same `authUrl` and credentials share a token. Fails with the errors of `layer`.
  *
  * @example
  * ```ts
@@ -223,7 +223,7 @@ export const layerShared = (
   ConfigurationError | CredentialsError,
   HttpClient.HttpClient | TokenStore
 > =>
-  composed(
+  compose(
     options,
     Layer.unwrapEffect(Effect.map(credentialsOf(options), (credentials) =>
       SharedTokenSource.layer({ ...options.shared, authUrl: options.authUrl, credentials }).pipe(
@@ -232,7 +232,8 @@ export const layerShared = (
   )
 
 /**
- * `layer` over the `TokenSource` in the context. Fails with `ConfigurationError` when an option cannot be used.
+ * `layer` with the `TokenSource` in the context instead of the token endpoint. Fails with `ConfigurationError` if an
+ * option is invalid.
  *
  * @example
  * ```ts
@@ -240,12 +241,12 @@ export const layerShared = (
  * import { AccessTokenError, StoreAuth, TokenSource } from "@store-api/core"
  * import { Effect, Layer } from "effect"
  *
- * const OutOfOrder = TokenSource.layer(() =>
+ * const Unreachable = TokenSource.layer(() =>
  *   Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }))
  * )
  *
  * const StoreAuthTest = StoreAuth.layerFromSource({ apiUrl: "https://api.store.example" }).pipe(
- *   Layer.provide([OutOfOrder, FetchHttpClient.layer])
+ *   Layer.provide([Unreachable, FetchHttpClient.layer])
  * )
  * ```
  *
@@ -258,12 +259,12 @@ export const layerFromSource = (
   AccessTokenProvider.AccessTokenProvider | AuthorizedHttpClient.AuthorizedHttpClient,
   ConfigurationError,
   TokenSource.TokenSource | HttpClient.HttpClient
-> => composed(options, Layer.empty)
+> => compose(options, Layer.empty)
 
 /**
- * The options from the variables `STORE_API_AUTH_URL`, `STORE_API_URL`, `STORE_API_CLIENT_ID` and
- * `STORE_API_CLIENT_SECRET`, or with another `prefix` (default `"STORE_API"`). One `ConfigError` names all that are missing.
- * An empty variable is not missing: `layer` fails on it.
+ * Reads the options from the variables `STORE_API_AUTH_URL`, `STORE_API_URL`, `STORE_API_CLIENT_ID` and
+ * `STORE_API_CLIENT_SECRET`. The default of `prefix` is `"STORE_API"`. One `ConfigError` names all missing variables.
+ * An empty variable does not count as missing, but `layer` fails with it.
  *
  * @example
  * ```ts
@@ -287,8 +288,8 @@ export const config = (prefix = "STORE_API"): Config.Config<SecretOptions> =>
   })
 
 /**
- * `layer` with options from the configuration, by default those of `config()`. Also fails with Effect's `ConfigError`, when
- * a variable is missing or cannot be read.
+ * `layer` with options from the configuration, by default those of `config()`. Also fails with Effect's `ConfigError`
+ * if a variable is missing or invalid.
  *
  * @example
  * ```ts
@@ -312,8 +313,8 @@ export const layerConfig = (
 > => Layer.unwrapEffect(Effect.map(Config.unwrap<Options>(options), layer))
 
 /**
- * `layerShared` with options from the configuration, by default those of `config()`. Also fails with Effect's `ConfigError`,
- * when a variable is missing or cannot be read.
+ * `layerShared` with options from the configuration, by default those of `config()`. Also fails with Effect's
+ * `ConfigError` if a variable is missing or invalid.
  *
  * @example
  * ```ts
@@ -340,21 +341,21 @@ export const layerSharedConfig = (
   HttpClient.HttpClient | TokenStore
 > => Layer.unwrapEffect(Effect.map(Config.unwrap<Options & Sharing>(options), layerShared))
 
-/** The services over a source. */
-const composed = <A, E, R>(
+/** Provides the authorized client and the provider, given the layer of a source. */
+const compose = <A, E, R>(
   { allowInsecure, apiUrl, client, provider, transformClient }: SourceOptions,
   source: Layer.Layer<A, E, R>
 ) => {
   const options = { ...client, apiUrl, allowInsecure }
   const origins = Effect.map(trustedOrigins.make(options), ({ origins }) => origins)
   return AuthorizedHttpClient.layer(options).pipe(
-    Layer.provide(transformed(transformClient, origins)),
+    Layer.provide(transformedClient(transformClient, origins)),
     Layer.provideMerge(Layer.provide(AccessTokenProvider.layer(provider), source))
   )
 }
 
-/** The token may not go to the origin of the endpoint, nor the secret to those of the APIs: each has a client of its own. */
-const transformed = (
+/** Called once for the endpoint and once for the APIs: the token must not go to `authUrl`, nor the secret to an API. */
+const transformedClient = (
   transform: SourceOptions["transformClient"],
   origins: Effect.Effect<ReadonlyArray<string>, ConfigurationError>
 ): Layer.Layer<HttpClient.HttpClient, ConfigurationError, HttpClient.HttpClient> =>
@@ -377,12 +378,12 @@ const endpoint = (options: Options): Layer.Layer<
       authUrl: options.authUrl,
       allowInsecure: options.allowInsecure,
       credentials
-    }))).pipe(Layer.provide(transformed(
+    }))).pipe(Layer.provide(transformedClient(
       options.transformClient,
       Effect.map(baseUrl("authUrl", options.authUrl, options.allowInsecure ?? false), ({ origin }) => [origin])
     )))
 
-/** An id and a secret are checked now; an effect is run at each acquisition. */
+/** Checks a client id and secret at once. The effect `credentials` runs later, at each acquisition. */
 const credentialsOf = (
   options: Options
 ): Effect.Effect<TokenEndpoint.Options["credentials"], CredentialsError> =>

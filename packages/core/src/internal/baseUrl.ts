@@ -4,12 +4,12 @@ import { ConfigurationError } from "../AccessTokenError.js"
 
 const parse = Option.liftThrowable((url: string | URL) => new URL(url))
 
-/** Hosts that never leave this machine: secrets may go to them without TLS (RFC 6761 §6.3, RFC 1122 §3.2.1.3). */
+/** Whether the host is this machine, so that a secret may be sent without TLS (RFC 6761 §6.3, RFC 1122 §3.2.1.3). */
 export const isLoopback = (url: URL): boolean =>
   url.hostname === "localhost" || url.hostname.endsWith(".localhost") || url.hostname === "[::1]" ||
   /^127(\.\d{1,3}){3}$/.test(url.hostname)
 
-/** A base URL as an option gives it: absolute, with or without a path, and nothing else. */
+/** Checks the base URL of an option: absolute, with an optional path and nothing else. */
 export const baseUrl = (
   option: string,
   value: string | URL,
@@ -25,11 +25,10 @@ export const baseUrl = (
   if (url.username !== "" || url.password !== "") return fail("must not hold a user name or password")
   if (text.includes("?")) return fail("must not have a query")
   if (text.includes("#")) return fail("must not have a fragment")
-  // A secret may travel over TLS, within this machine, or where the user insists.
   return url.protocol === "https:" || allowInsecure || isLoopback(url)
     ? Either.right(url)
     : fail("must be an https URL, or an http URL of this machine", Option.some("allowInsecure"))
 }
 
-/** The URL without the slashes at its end, to be followed by a path that starts with one. */
+/** Returns the URL without slashes at its end, so that a path can be appended. */
 export const withoutTrailingSlash = (url: URL): string => url.href.replace(/\/+$/, "")

@@ -6,8 +6,8 @@ import * as manualRedirect from "./manualRedirect.js"
 import { originOf } from "./trustedOrigins.js"
 
 /**
- * Refuses requests to other origins as the last step before they leave: after all that wraps this client, `followRedirects`
- * included, which bypasses `mapRequest`. `fetch` itself follows no redirect.
+ * Returns a client that sends requests only to the given origins. The check comes after everything that wraps this
+ * client, including `followRedirects`, which bypasses `mapRequest`. `fetch` follows no redirects.
  */
 export const make = (
   client: HttpClient.HttpClient,

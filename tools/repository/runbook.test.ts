@@ -130,7 +130,7 @@ describe("docs/guides/runbook.md", () => {
     Effect.gen(function*() {
       const made = (yield* errors).map((error) => `${nameOf(error)}: ${error.message}`)
       const shown = all.flatMap((section) => messagesOf(section).map((message) => `${titleOf(section)}: ${message}`))
-      const logged = "TokenStoreError: The token store does not work; tokens are asked for without it"
+      const logged = "TokenStoreError: The token store failed; tokens are acquired without it"
       deepStrictEqual(shown.filter((line) => line !== logged), made)
       assert.include(shown, logged)
     }))

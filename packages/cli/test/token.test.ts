@@ -123,7 +123,7 @@ describe("store-api token", () => {
       writeFileSync(folder, "")
       const { code, stderr, stdout } = yield* run(user, ["token", "--token-folder", folder], shows)
       deepStrictEqual([code, stdout], [0, `${yield* lastToken(emulator)}\n`])
-      assert.match(stderr, /^store-api: warn: The token store does not work; .*operation=get.*\n$/)
+      assert.match(stderr, /^store-api: warn: The token store failed; .*operation=get.*\n$/)
     }))
 
   it.scopedLive("exits with code 4 for a wrong secret and 5 for an unreachable endpoint, each with a sentence", () =>

@@ -1,6 +1,6 @@
 /**
- * A `TokenSource` that shares: processes with one `TokenStore` buy one token together. The provider above it and the
- * endpoint below it do not change.
+ * A `TokenSource` that shares tokens between processes through a `TokenStore`, so that they acquire one token together.
+ * It wraps another source, and no other layer changes.
  *
  * @since 0.1.0
  */
@@ -24,7 +24,7 @@ import * as TokenSource from "./TokenSource.js"
 import { type Lease, TokenStore } from "./TokenStore.js"
 
 /**
- * What is shared, and how long a process waits for the others.
+ * The endpoint and credentials that identify the shared token, and the time limits.
  *
  * @see layer
  *
@@ -32,30 +32,35 @@ import { type Lease, TokenStore } from "./TokenStore.js"
  * @category models
  */
 export interface Options {
-  /** The same as the endpoint's. Only processes that have it and the credentials in common share a token. */
+  /** The same `authUrl` as for the endpoint. Only processes with the same `authUrl` and credentials share a token. */
   readonly authUrl: string | URL
   /**
-   * The same as the endpoint's, run at each acquisition. The secret seals what is stored (HKDF-SHA-256, RFC 5869,
-   * and AES-256-GCM); neither it nor the id can be read there.
+   * The same effect as for the endpoint, run at each acquisition. Stored tokens are encrypted with a key that is
+   * derived from the secret (HKDF-SHA-256, RFC 5869, and AES-256-GCM). The store sees neither the id nor the secret.
    */
   readonly credentials: Effect.Effect<ClientCredentials, CredentialsError>
   /**
-   * How long a process that died while it asked for a token keeps the others waiting. Default 5 seconds, at least 0.1, at most
-   * an hour. One that lives extends it as long as the endpoint takes.
+   * The duration of the lease. If a process crashes during an acquisition, the others wait until its lease expires. A
+   * running process extends its lease for as long as the acquisition takes. Default 5 seconds, at least 0.1 seconds, at
+   * most an hour.
    */
   readonly lease?: Duration.DurationInput | undefined
   /**
-   * How long another's acquisition is waited for; then the endpoint is asked all the same. Jittered by 0.75 to 1. Default 45
-   * seconds: more than the `deadline` of `TokenEndpoint`, so that one that fails is followed by the next, not by all.
+   * The maximum wait for the acquisition of another process, times a random factor of 0.75 to 1. Afterwards this
+   * process acquires a token without the lease. Default 45 seconds, which is longer than the `deadline` of
+   * `TokenEndpoint`: after a failed acquisition only one of the waiting processes sends the next request.
    */
   readonly maxWait?: Duration.DurationInput | undefined
-  /** For one operation of the store; then the endpoint is asked as if there were none. Default 1 second, at most 30. */
+  /**
+   * The time limit of one operation of the store. Afterwards the token is acquired without the store. Default 1 second,
+   * at most 30 seconds.
+   */
   readonly storeTimeout?: Duration.DurationInput | undefined
 }
 
 /**
- * Counts the operations that a store could not do, by `operation`. Each time the endpoint was asked instead, or a token
- * could not be shared.
+ * Counts failed operations of the store, by `operation`. After each failure the token was acquired without the store,
+ * or it was not shared.
  *
  * @example
  * ```ts
@@ -69,19 +74,19 @@ export interface Options {
  * @category metrics
  */
 export const storeFailures = Metric.counter("store_api_token_store_failures", {
-  description: "Operations that the shared token store could not do",
+  description: "Failed operations of the shared token store",
   incremental: true
 })
 
 /**
- * Counts the tokens that were found in the store: token requests that this process did not send.
+ * Counts the tokens that were found in the store. Each is a token request that this process did not send.
  *
  * @example
  * ```ts
  * import { SharedTokenSource } from "@store-api/core"
  * import { Metric } from "effect"
  *
- * const spared = Metric.value(SharedTokenSource.storeHits)
+ * const saved = Metric.value(SharedTokenSource.storeHits)
  * ```
  *
  * @since 0.1.0
@@ -92,26 +97,27 @@ export const storeHits = Metric.counter("store_api_token_store_hits", {
   incremental: true
 })
 
-/** For reading the credentials, where the token is sealed with them; the endpoint reads them within its own deadline. */
-const longestReading = "10 seconds"
+/** The time limit for reading the credentials here. The endpoint reads them again, within its own deadline. */
+const credentialsTimeout = "10 seconds"
 
-/** A store that takes longer is no help. Also where the option is `Infinity`: no acquisition waits for ever. */
-const longestStoreTimeout = "30 seconds"
+/** Limits the option, which may be `Infinity`. A slower store would only delay acquisitions. */
+const maxStoreTimeout = "30 seconds"
 
 const leaseLimits = { minimum: "100 millis", maximum: "1 hour" } as const
 
-/** Between looks into the store, while another process acquires; jittered by 0.75 to 1. In milliseconds. */
+/** Milliseconds between two reads of the store during the acquisition of another process, times 0.75 to 1 at random. */
 const firstPause = 50
 const longestPause = 500
 
 /**
- * Decorates the `TokenSource` in the context. Fails with `ConfigurationError` when `authUrl` is no URL.
+ * Wraps the `TokenSource` in the context. Fails with `ConfigurationError` if `authUrl` is invalid.
  *
- * One acquisition looks into the store; without a token there it takes the lease, looks again, asks the source and
- * publishes the answer; without the lease it waits for the holder's. The token to be replaced is taken out of the store if
- * it is still that one, and is never the answer. A stored token counts from its own `acquiredAt`.
+ * An acquisition first reads the store. If there is no usable token, it takes the lease, reads the store again,
+ * acquires a token from the wrapped source and stores it. If another process has the lease, it waits for that process
+ * to store a token. If the stored token is the one to be replaced, it is removed and never returned. A stored token
+ * keeps its `acquiredAt`.
  *
- * A store that fails or does not answer is a miss: the source is asked, with one warning for each outage.
+ * If the store fails or times out, the token comes from the wrapped source. One warning is logged per outage.
  *
  * @example
  * ```ts
@@ -134,7 +140,7 @@ export const make = (
     const source = yield* TokenSource.TokenSource
     const { acquisition, store } = yield* reliableStore.make(
       yield* TokenStore,
-      Duration.min(options.storeTimeout ?? "1 second", longestStoreTimeout),
+      Duration.min(options.storeTimeout ?? "1 second", maxStoreTimeout),
       storeFailures
     )
     const authUrl = withoutTrailingSlash(yield* baseUrl("authUrl", options.authUrl, true))
@@ -142,7 +148,7 @@ export const make = (
     const maxWait = Duration.toMillis(options.maxWait ?? "45 seconds")
 
     const shared = (replacing: Option.Option<AccessToken>, { key, open, seal }: seals.Sealing) => {
-      /** The token in the store, if it serves. The one to be replaced is taken out. */
+      /** Returns the token in the store if it is usable. Removes it if it is the one to be replaced. */
       const findToken = Effect.gen(function*() {
         const entry = yield* store.get(key)
         if (Option.isNone(entry)) return Option.none()
@@ -157,14 +163,14 @@ export const make = (
       }).pipe(Effect.tap((found) => Effect.when(Metric.increment(storeHits), () => Option.isSome(found))))
 
       /**
-       * Lets others know. Not of a token that was to be replaced, which the endpoint may hand out again: it would help nobody.
-       * What cannot be shared is had all the same.
+       * Stores the token for other processes, unless the endpoint returned the token to be replaced again. A failure to
+       * store it does not fail the acquisition.
        */
       const publish = (token: AccessToken) =>
         Effect.gen(function*() {
           if (Option.exists(replacing, (replaced) => sameValue(replaced, token))) return
-          const life = token.expiresAt.epochMillis - (yield* Clock.currentTimeMillis)
-          yield* store.put(key, yield* seal(storedToken.encode(token)), life)
+          const lifetime = token.expiresAt.epochMillis - (yield* Clock.currentTimeMillis)
+          yield* store.put(key, yield* seal(storedToken.encode(token)), lifetime)
         }).pipe(Effect.catchAllDefect(() => Effect.void), Effect.ignore)
 
       const acquire = Effect.tap(Effect.suspend(() => source.acquire(replacing)), publish)
@@ -172,18 +178,18 @@ export const make = (
       const findTokenOr = (otherwise: typeof acquire) =>
         Effect.flatMap(findToken, Option.match({ onNone: () => otherwise, onSome: Effect.succeed }))
 
-      /** The token that came while the lease was taken, or a new one. */
-      const holding = (lease: Lease) =>
-        Effect.forkScoped(Effect.interruptible(extended(lease, leaseMillis))).pipe(
+      /** Returns a token that another process stored before this one took the lease, or else a new one. */
+      const acquireWithLease = (lease: Lease) =>
+        Effect.forkScoped(Effect.interruptible(keepExtending(lease, leaseMillis))).pipe(
           Effect.zipRight(acquire),
           Effect.scoped,
           findTokenOr
         )
 
-      /** None while another holds the lease. */
-      const take = Effect.acquireUseRelease(
+      /** Returns `None` if another process has the lease. */
+      const tryAcquire = Effect.acquireUseRelease(
         store.lease(key, leaseMillis),
-        (lease) => Effect.transposeOption(Option.map(lease, holding)),
+        (lease) => Effect.transposeOption(Option.map(lease, acquireWithLease)),
         Option.match({ onNone: () => Effect.void, onSome: ({ release }) => Effect.ignore(release) })
       )
 
@@ -192,20 +198,20 @@ export const make = (
         for (let pause = firstPause; (yield* monotonicMillis) < end; pause = Math.min(2 * pause, longestPause)) {
           const found = yield* findToken
           if (Option.isSome(found)) return found.value
-          const taken = yield* take
-          if (Option.isSome(taken)) return taken.value
+          const acquired = yield* tryAcquire
+          if (Option.isSome(acquired)) return acquired.value
           yield* Effect.sleep(Math.ceil(yield* jittered(pause)))
         }
         return yield* findTokenOr(acquire)
       }).pipe(Effect.catchTag("TokenStoreError", () => source.acquire(replacing)))
     }
 
-    // Without a key nothing is shared. Of credentials that cannot be read, the endpoint says what is wrong.
+    // If the credentials cannot be read, nothing is shared, and the endpoint reports the error.
     const sealing = Effect.flatMap(options.credentials, (credentials) => seals.make(credentials, authUrl)).pipe(
       Effect.catchAllDefect(() => Effect.fail(undefined)),
       Effect.disconnect,
       Effect.interruptible,
-      Effect.timeout(longestReading),
+      Effect.timeout(credentialsTimeout),
       Effect.tapErrorTag(
         "TimeoutException",
         () => Effect.logWarning("The client credentials were not read in time; this access token is not shared")
@@ -225,7 +231,7 @@ export const make = (
   })
 
 /**
- * The same as a layer, over the `TokenSource` and the `TokenStore` in the context.
+ * Provides the result of `make` as a layer, which uses the `TokenSource` and the `TokenStore` in the context.
  *
  * @example
  * ```ts
@@ -245,8 +251,8 @@ export const layer = (
 ): Layer.Layer<TokenSource.TokenSource, ConfigurationError, TokenSource.TokenSource | TokenStore> =>
   Layer.effect(TokenSource.TokenSource, make(options))
 
-/** Extends a lease until it is interrupted, or the lease is lost. */
-const extended = (lease: Lease, millis: number): Effect.Effect<void> =>
+/** Extends a lease until this effect is interrupted or the lease is lost. */
+const keepExtending = (lease: Lease, millis: number): Effect.Effect<void> =>
   Effect.sleep(Math.ceil(millis / 3)).pipe(
     Effect.zipRight(lease.extend),
     Effect.orElseSucceed(() => true),

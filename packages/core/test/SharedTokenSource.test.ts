@@ -66,7 +66,7 @@ describe("SharedTokenSource", () => {
           [MetricKeyType.isCounterKey(keyType) && keyType.incremental, Option.getOrUndefined(description)]
         ])
       deepStrictEqual(Object.fromEntries(described), {
-        store_api_token_store_failures: [true, "Operations that the shared token store could not do"],
+        store_api_token_store_failures: [true, "Failed operations of the shared token store"],
         store_api_token_store_hits: [true, "Tokens that were found in the shared token store"]
       })
     }))

@@ -87,7 +87,7 @@ describe("SharedTokenSource, when the store does not work", () => {
 
   it.effect.each(
     (["get", "put", "remove", "lease", "extend", "release"] as const).flatMap((operation) => [
-      { operation, fault: "hangs", reason: "no answer in time" } as const,
+      { operation, fault: "hangs", reason: "no response in time" } as const,
       { operation, fault: "dies", reason: "a defect" } as const
     ])
   )(
@@ -157,7 +157,7 @@ describe("SharedTokenSource, when the store does not work", () => {
       })
 
     const warning = (operation: Operation) =>
-      "WARN The token store does not work; tokens are asked for without it " +
+      "WARN The token store failed; tokens are acquired without it " +
       JSON.stringify({ reason: "ECONNREFUSED", operation })
 
     const recovery = "INFO The token store works again {}"

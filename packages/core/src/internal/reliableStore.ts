@@ -7,16 +7,16 @@ import { type Service as Store, TokenStore, TokenStoreError } from "../TokenStor
 
 type Operation = TokenStoreError["operation"]
 
-/** A store, and what uses it. */
+/** A store with a time limit for each operation, and a function that notices the end of an outage. */
 export interface ReliableStore {
   readonly store: Store
-  /** An outage is over with the first acquisition for which the store did all of its part. */
+  /** Runs an acquisition. If it succeeds and no operation of the store has failed during it, an outage is over. */
   readonly acquisition: <A, E, R>(acquisition: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
 /**
- * The store, each of its operations bounded in time, none dying or waiting for what cannot be interrupted. Failures are
- * counted; of an outage the first is warned of.
+ * Limits the duration of each operation of a store, even of one that cannot be interrupted. Defects become a
+ * `TokenStoreError`. Counts every failure, and logs one warning per outage.
  */
 export const make = (
   store: Store,
@@ -24,11 +24,11 @@ export const make = (
   failures: Metric.Metric.Counter<number>
 ): Effect.Effect<ReliableStore> =>
   Effect.map(Ref.make({ isOut: false }), (state) => {
-    // Each failure sets a new object. An acquisition that ends with the object of its beginning had no failure.
-    const fails = ({ operation, reason }: TokenStoreError) =>
+    // Each failure sets a new object. If the object is the same before and after an acquisition, no operation failed.
+    const recordFailure = ({ operation, reason }: TokenStoreError) =>
       Ref.getAndSet(state, { isOut: true }).pipe(
         Effect.tap(({ isOut }) =>
-          Effect.logWarning("The token store does not work; tokens are asked for without it").pipe(
+          Effect.logWarning("The token store failed; tokens are acquired without it").pipe(
             Effect.annotateLogs({ operation, reason }),
             Effect.unless(() => isOut)
           )
@@ -46,33 +46,33 @@ export const make = (
           )
         ))
 
-    const bounded = <A>(
+    const limited = <A>(
       operation: Operation,
       effect: () => Effect.Effect<A, TokenStoreError>
     ): Effect.Effect<A, TokenStoreError> =>
       Effect.suspend(effect).pipe(
         Effect.catchAllDefect(() => new TokenStoreError({ operation, reason: "a defect" })),
         Effect.disconnect,
-        // Also in a finalizer, where a lease is given back.
+        // A lease is released in a finalizer, which is uninterruptible.
         Effect.interruptible,
         Effect.timeoutFail({
           duration: timeout,
-          onTimeout: () => new TokenStoreError({ operation, reason: "no answer in time" })
+          onTimeout: () => new TokenStoreError({ operation, reason: "no response in time" })
         }),
-        Effect.tapError(fails)
+        Effect.tapError(recordFailure)
       )
 
     const reliable = TokenStore.of({
-      get: (key) => bounded("get", () => store.get(key)),
-      put: (key, entry, life) => bounded("put", () => store.put(key, entry, life)),
-      remove: (key, entry) => bounded("remove", () => store.remove(key, entry)),
+      get: (key) => limited("get", () => store.get(key)),
+      put: (key, entry, life) => limited("put", () => store.put(key, entry, life)),
+      remove: (key, entry) => limited("remove", () => store.remove(key, entry)),
       lease: (key, duration) =>
         Effect.map(
-          // A lease that comes too late ends by its own time.
-          bounded("lease", () => store.lease(key, duration)),
+          // A lease that is granted after the timeout is not released. It expires after its duration.
+          limited("lease", () => store.lease(key, duration)),
           Option.map(({ extend, release }) => ({
-            extend: bounded("extend", () => extend),
-            release: bounded("release", () => release)
+            extend: limited("extend", () => extend),
+            release: limited("release", () => release)
           }))
         )
     })

@@ -5,21 +5,22 @@ import * as Redacted from "effect/Redacted"
 import type { ClientCredentials } from "../ClientCredentials.js"
 
 /**
- * What keeps the entries of one client at one endpoint: the name of its key, which shows nothing, and how an entry is
- * sealed. Both come from the client secret (HKDF-SHA-256, RFC 5869), so whoever has the secret, and nobody else, finds and
- * reads them.
+ * Encrypts the entries of one client at one endpoint. The name and the cipher key are derived from the client secret
+ * (HKDF-SHA-256, RFC 5869), so that only processes with this secret can find and read an entry. The name reveals
+ * neither the client nor the endpoint.
  */
 export interface Sealing {
+  /** The name of the entry in the store. */
   readonly key: string
   readonly seal: (text: string) => Effect.Effect<string>
-  /** None for what was not sealed with this key, under this name, or was changed since. */
+  /** Returns `None` if the entry was sealed with another cipher key, under another name, or was changed afterwards. */
   readonly open: (entry: string) => Effect.Effect<Option.Option<string>>
 }
 
 const algorithm = "AES-GCM"
 const nonceBytes = 12
 
-/** Of the format of the entries: another one would be another version, with keys of its own. */
+/** The version of the entry format. Another version has other names and cipher keys. */
 const version = "store-api-token-v1"
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
@@ -34,7 +35,7 @@ export const make = (
       name: "HKDF",
       hash: "SHA-256",
       salt: utf8(version),
-      // As JSON: no two of these lists make the same bytes.
+      // JSON encodes different lists as different bytes.
       info: utf8(JSON.stringify([purpose, authUrl, credentials.clientId]))
     })
     const secret = yield* Effect.promise(() =>

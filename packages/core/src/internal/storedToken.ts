@@ -6,7 +6,7 @@ import { maxLife } from "./tokenPolicy.js"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { as: "Option" })
 
-/** A token as it is written down, to be sealed: the encoding holds it in clear text. */
+/** The encoding of a token before it is sealed, in clear text. */
 const Stored = Schema.parseJson(Schema.Struct({
   value: Schema.Redacted(Schema.String),
   scope: Schema.String,
@@ -23,9 +23,9 @@ export const encode: (token: AccessToken) => string = Schema.encodeSync(Stored)
 const decodeStored = Schema.decodeOption(Stored)
 
 /**
- * A token that another machine wrote down, by the clock of this one; none if it is dead, or no token. Where this clock is
- * behind the other, the token counts as acquired now, and lives 60 minutes from now at most; where it is ahead, it dies
- * early.
+ * Decodes a token of another machine. Returns `None` if the text is not a token, or if it has expired by the clock of
+ * this machine. If this clock is behind the other, the token counts as acquired now, and expires at most 60 minutes
+ * from now. If this clock is ahead, the token expires early.
  */
 export const decode = (text: string, now: number): Option.Option<AccessToken> =>
   decodeStored(text).pipe(

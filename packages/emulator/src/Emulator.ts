@@ -62,7 +62,10 @@ export interface Service {
   readonly requests: Effect.Effect<ReadonlyArray<RecordedRequest>>
   /** Deletes the recorded requests. */
   readonly clearRequests: Effect.Effect<void>
-  /** Appends steps to the script of faults. Dies if a step cannot be performed, such as status 99 or TLS without `tls`. */
+  /**
+   * Appends steps to the script of faults. A step that cannot be performed is a defect, such as status 99 or TLS
+   * without `tls`.
+   */
   readonly fail: (script: Fault.Script) => Effect.Effect<void>
   /** The remaining steps. `times` is the number of requests to which each still applies. */
   readonly pendingFaults: Effect.Effect<ReadonlyArray<Fault.Fault>>
@@ -80,7 +83,9 @@ export interface Service {
     /** Its requests in order of arrival. */
     readonly requests: Effect.Effect<ReadonlyArray<RecordedRequest>>
   }
-  /** The certificate of the authority, as PEM. Clients that trust it accept an emulator with `tls`. None without `tls`. */
+  /**
+   * The certificate of the authority, as PEM. Clients that trust it accept an emulator with `tls`. None without `tls`.
+   */
   readonly ca: Option.Option<string>
 }
 
@@ -129,8 +134,8 @@ export class Observer extends Context.Reference<Observer>()("@store-api/emulator
 /**
  * Starts an emulator. Closing the scope closes all its connections, including those of hanging requests.
  *
- * The emulator uses the `Clock` with which it is started, so that `TestClock.adjust` makes tokens expire and delays pass.
- * Fails with `EmulatorError` if an option or the port cannot be used.
+ * The emulator uses the `Clock` with which it is started, so that `TestClock.adjust` makes tokens expire and delays
+ * pass. Fails with `EmulatorError` if an option or the port cannot be used.
  *
  * @example
  * ```ts
@@ -174,8 +179,8 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
   })
 
 /**
- * Provides an emulator that stops when the scope of the layer closes. Fails with `EmulatorError` if an option or the port
- * cannot be used.
+ * Provides an emulator that stops when the scope of the layer closes. Fails with `EmulatorError` if an option or the
+ * port cannot be used.
  *
  * @example
  * ```ts

@@ -30,7 +30,9 @@ export class EmulatorError extends Schema.TaggedError<EmulatorError>("@store-api
   {
     /** The kind of problem. */
     reason: Schema.Literal("PortInUse", "CannotListen", "InvalidOption"),
-    /** The option, such as `port` or `clients[0].clientId`. From a command, the flag or the variable, such as `--port`. */
+    /**
+     * The option, such as `port` or `clients[0].clientId`. From a command, the flag or the variable, such as `--port`.
+     */
     option: Schema.String,
     /** The predicate of the sentence, such as "must be a whole number". It holds no secret. */
     problem: Schema.String

@@ -25,18 +25,18 @@ export interface Options {
   /** A prefix of all paths, such as `"/store"`. Default: none. */
   readonly basePath?: string | undefined
   /**
-   * The lifetime of a token, more than zero and at most 60 minutes. `expires_in` is the number of whole seconds. Default:
-   * 60 minutes.
+   * The lifetime of a token, more than zero and at most 60 minutes. `expires_in` is the number of whole seconds.
+   * Default: 60 minutes.
    */
   readonly tokenLife?: Duration.DurationInput | undefined
   /**
-   * Whether a client receives its last token again, with its remaining lifetime, until that token is expired or revoked.
-   * Default: false, so that each response holds a new token.
+   * Whether a client receives its last token again, with its remaining lifetime, until that token is expired or
+   * revoked. Default: false, so that each response holds a new token.
    */
   readonly repeatToken?: boolean | undefined
   /**
-   * Whether the token endpoint accepts the fields in any order, and a `Content-Type` in any case and with parameters such
-   * as a charset. Default: false.
+   * Whether the token endpoint accepts the fields in any order, and a `Content-Type` in any case and with parameters
+   * such as a charset. Default: false.
    */
   readonly lenient?: boolean | undefined
   /**

@@ -1,8 +1,8 @@
 /**
  * Faults on demand: the steps of a script for `fail` of the running emulator.
  *
- * A step applies to the next `times` requests to the token endpoint or to the API, as `on` says. Steps with the same `on`
- * apply in order. A request for which no step is left receives the normal response.
+ * A step applies to the next `times` requests to the token endpoint or to the API, as `on` says. Steps with the same
+ * `on` apply in order. A request for which no step is left receives the normal response.
  *
  * @since 0.1.0
  */
@@ -46,7 +46,8 @@ export const is = cases.$is
  * const isOnConnection = Fault.match({
  *   Answer: () => false, Delay: () => false, Hang: () => false, Amend: () => false, Gzip: () => false,
  *   Continue: () => false, Revoke: () => false, Echo: () => false, RetryDate: () => false, Drip: () => false,
- *   Flood: () => false, Redirect: () => false, Raw: () => false, Stale: () => false, Connection: () => true, Tls: () => true
+ *   Flood: () => false, Redirect: () => false, Raw: () => false, Stale: () => false,
+ *   Connection: () => true, Tls: () => true
  * })
  * ```
  *
@@ -63,8 +64,8 @@ const bytes = (body: string | Uint8Array | undefined): Uint8Array =>
   typeof body === "string" ? new TextEncoder().encode(body) : body ?? new Uint8Array()
 
 /**
- * Responds with a status, and optionally headers and a body. The status is a whole number from 200 to 999; with another
- * one, `fail` dies.
+ * Responds with a status, and optionally headers and a body. The status is a whole number from 200 to 999; another
+ * one makes `fail` die.
  *
  * @example
  * ```ts
@@ -168,8 +169,8 @@ export const fields = (
 ): Model.Fault => cases.Amend({ ...onRequest(options), fields, headers: options?.headers ?? {} })
 
 /**
- * Compresses the normal response with gzip, whether or not the request accepts it. A response with a status other than 200
- * is not changed.
+ * Compresses the normal response with gzip, whether or not the request accepts it. A response with a status other than
+ * 200 is not changed.
  *
  * @example
  * ```ts
@@ -282,8 +283,8 @@ export const flood = (bytes: number, options?: Model.StatusOptions): Model.Fault
   cases.Flood({ ...onRequest(options), status: options?.status ?? 200, bytes })
 
 /**
- * Sends a decompression bomb: this many megabytes of zeros, compressed with gzip to a thousandth of their size. Default:
- * 100.
+ * Sends a decompression bomb: this many megabytes of zeros, compressed with gzip to a thousandth of their size.
+ * Default: 100.
  *
  * @example
  * ```ts
@@ -319,8 +320,8 @@ export const redirect = (status: number, to: Model.RedirectTarget, options?: Mod
   cases.Redirect({ ...onRequest(options), status, to })
 
 /**
- * Writes exactly these bytes to the socket, such as an invalid HTTP response, and then ends the connection, by default with
- * `"Close"`.
+ * Writes exactly these bytes to the socket, such as an invalid HTTP response, and then ends the connection, by default
+ * with `"Close"`.
  *
  * @example
  * ```ts
@@ -345,8 +346,8 @@ const breakOff = (ending: Model.Ending) => (moment: Model.Moment, options?: Mode
     : raw(rawResponses.sentBefore[moment], ending, options)
 
 /**
- * Resets the connection (RST) at this moment. On `"connection"`, the step applies to the next connections that open, and
- * `on` has no effect. The same holds for `close` and `silence`.
+ * Resets the connection (RST) at this moment. On `"connection"`, the step applies to the next connections that open,
+ * and `on` has no effect. The same holds for `close` and `silence`.
  *
  * @example
  * ```ts
@@ -391,8 +392,8 @@ export const close: (moment: Model.Moment, options?: Model.Options) => Model.Fau
 export const silence: (moment: Model.Moment, options?: Model.Options) => Model.Fault = breakOff("Silence")
 
 /**
- * Sends a chunked body whose chunk has no size (RFC 9112 §7.1). A token follows it, which a client that ignores the error
- * would accept.
+ * Sends a chunked body whose chunk has no size (RFC 9112 §7.1). A token follows it, which a client that ignores the
+ * error would accept.
  *
  * @example
  * ```ts
@@ -469,7 +470,8 @@ export const hugeHeaders = (options?: Model.Options): Model.Fault => raw(rawResp
 export const stale = (options?: Model.Options): Model.Fault => cases.Stale(onRequest(options))
 
 /**
- * Passes the next connection to a TLS server with this flaw. Needs an emulator with `tls`; without it, `fail` dies.
+ * Passes the next connection to a TLS server with this flaw. Needs an emulator with `tls`; without it, `fail` has a
+ * defect.
  *
  * @example
  * ```ts

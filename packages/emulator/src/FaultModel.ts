@@ -17,7 +17,7 @@ import type * as Duration from "effect/Duration"
 export type Target = "token" | "api"
 
 /**
- * What happens to a connection after the bytes of a step: it is closed, reset (RST), or stays open without more bytes.
+ * The end of a connection after the bytes of a step: it is closed, reset (RST), or stays open without more bytes.
  * Over TLS, a reset is a close without `close_notify`.
  *
  * @see Fault.raw
@@ -39,8 +39,8 @@ export type Ending = "Close" | "Reset" | "Silence"
 export type Moment = "connection" | "answer" | "headers" | "body"
 
 /**
- * The target of a redirect: the other origin (`elsewhere` of the running emulator), another path of the same origin, the
- * same URL again, or exactly the given `location`.
+ * The target of a redirect: the other origin (`elsewhere` of the running emulator), another path of the same origin,
+ * the same URL again, or exactly the given `location`.
  *
  * @see Fault.redirect
  *
@@ -63,8 +63,8 @@ export type RedirectTarget = "elsewhere" | "itself" | "loop" | {
 export type TlsFlaw = "SelfSigned" | "Expired" | "WrongHost" | "Tls1.1"
 
 /**
- * One step, as created by the functions of `Fault`. Every case has `on`, and `times`: a whole number from 1, or `Infinity`.
- * The normal response is the one that the emulator sends without a fault.
+ * One step, as created by the functions of `Fault`. Every case has `on`, and `times`: a whole number from 1, or
+ * `Infinity`. The normal response is the one that the emulator sends without a fault.
  *
  * - `Answer`: Responds with exactly this status, these headers and these bytes after `delay`.
  * - `Delay`: Sends the normal response after `delay`.

@@ -17,7 +17,7 @@ import type * as Redacted from "effect/Redacted"
 export interface IssuedToken {
   /** 32 random bytes in base64. */
   readonly value: Redacted.Redacted
-  /** The id of the client that received it. */
+  /** The id with which its client requested it. */
   readonly clientId: string
   /** The time of issue, by the emulator's clock. */
   readonly issuedAt: DateTime.Utc

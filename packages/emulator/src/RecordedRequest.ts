@@ -18,8 +18,8 @@ import type * as Redacted from "effect/Redacted"
 export type Kind = "token" | "api" | "other"
 
 /**
- * A request that the emulator received. Printing it in any way shows no secret and no token. A test reads a redacted value
- * with `Redacted.value`.
+ * A request that the emulator received. Printing it in any way shows no secret and no token. A test reads a redacted
+ * value with `Redacted.value`.
  *
  * @example
  * ```ts
@@ -49,13 +49,15 @@ export interface RecordedRequest {
   /** Path and query as sent. */
   readonly rawUrl: Redacted.Redacted
   /**
-   * The headers by lower-case name, with repeated ones joined by a comma. A value is redacted if its header is meant for
-   * credentials, or if it holds a secret or a token of the emulator.
+   * The headers by lower-case name, with repeated ones joined by a comma. A value is redacted if its header is meant
+   * for credentials, or if it holds a secret or a token of the emulator.
    */
   readonly headers: Readonly<Record<string, string | Redacted.Redacted>>
   /** The header in which the API expects the token. It is `Authorization` unless the option `header` names another. */
   readonly authorization: Option.Option<Redacted.Redacted>
-  /** The body as UTF-8 text, truncated to the size that the emulator accepts. It is empty until all of it has arrived. */
+  /**
+   * The body as UTF-8 text, truncated to the size that the emulator accepts. It is empty until all of it has arrived.
+   */
   readonly body: Redacted.Redacted
   /** The number of bytes of the body that arrived. */
   readonly bodyBytes: number

@@ -1,6 +1,6 @@
 /**
- * Named scripts of faults for the token endpoint and the API, each with the outcome that a correct client has. The clients
- * of this suite are tested with all of them.
+ * Named scripts of faults for the token endpoint and the API, each with the outcome that a correct client has. The
+ * clients of this suite are tested with all of them.
  *
  * @since 0.1.0
  */

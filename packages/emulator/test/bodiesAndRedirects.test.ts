@@ -87,7 +87,7 @@ describe("an error response", () => {
       assert.include(String(json(response)["error_description"]), demoSecret)
     }))
 
-  it.scopedLive("can have a date in Retry-After, by the clock of the emulator", () =>
+  it.scopedLive("can have a date in Retry-After, by the emulator's clock", () =>
     Effect.gen(function*() {
       const noon = Object.assign(Clock.make(), { currentTimeMillis: Effect.succeed(Date.UTC(2030, 0, 1, 12)) })
       const { fail, url } = yield* Effect.withClock(Emulator.make(), noon)

@@ -159,7 +159,7 @@ describe("a delay", () => {
       assert.isAtLeast(Duration.toMillis(took), 145)
     }))
 
-  it.scoped("uses the clock of the emulator", () =>
+  it.scoped("uses the emulator's clock", () =>
     Effect.gen(function*() {
       const { fail, requests, url } = yield* Emulator.make()
       yield* fail(Fault.delay("1 hour"))

@@ -281,7 +281,7 @@ describe("the lifetime of a token", () => {
       }
     }))
 
-  it.scoped("is measured by the clock of the emulator", () =>
+  it.scoped("is measured by the emulator's clock", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_700_000_000_123)
       const { tokens, url } = yield* Emulator.make()

@@ -153,8 +153,8 @@ export const until = (condition: () => boolean) =>
 const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()])
 
 /**
- * For the tests of a file: names under `.example` and `.localhost` are this machine, as a hosts file could have it, and no proxy is
- * in the environment.
+ * For the tests of a file: names under `.example` and `.localhost` are this machine, as a hosts file could have it, and
+ * no proxy is in the environment.
  */
 export const onThisMachine = () => {
   const { lookup } = Dns

@@ -80,7 +80,10 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("over TLS", () => {
   )
 })
 
-/** How long a process may take to exit once it is done, in milliseconds. A client that reconnects pauses for two seconds. */
+/**
+ * How long a process may take to exit once it is done, in milliseconds. A client that reconnects pauses for two
+ * seconds.
+ */
 const patience = { mustEnd: 20_000, goesOn: 4000 }
 
 /** Runs `once.ts`: what it wrote, and its exit code, if it exited. */

@@ -30,7 +30,7 @@ const problemOf = (fault: Fault, { tls }: Settings): string | undefined => {
   return undefined
 }
 
-/** Dies if a step cannot be performed, so that a mistake in a test is reported at the line that has it. */
+/** Makes a step that cannot be performed a defect, so that a mistake in a test is reported at the line that has it. */
 const check = (settings: Settings) => (fault: Fault) =>
   Effect.suspend(() => {
     const problem = problemOf(fault, settings)
@@ -52,7 +52,9 @@ export const make = (settings: Settings) => {
         Effect.sync(() => void queue.push(...steps))
       )
     },
-    /** Returns the next step for this place. A `Stale` step applies only to a connection that had an earlier request. */
+    /**
+     * Returns the next step for this place. A `Stale` step applies only to a connection that had an earlier request.
+     */
     take: (place: Kind | "connection", isReused = false): Option.Option<Fault> => {
       const index = queue.findIndex(({ _tag, on }) => on === place && (isReused || _tag !== "Stale"))
       const fault = queue[index]

@@ -1,4 +1,4 @@
-/** What each fault does to a request. */
+/** Performs each fault on a request. */
 import { Buffer } from "node:buffer"
 import { gzipSync } from "node:zlib"
 import type * as HttpServerResponse from "@effect/platform/HttpServerResponse"

@@ -1,4 +1,6 @@
-/** An API that requires a token and describes the request in its response. Its errors are those of RFC 6750 section 3. */
+/**
+ * An API that requires a token and describes the request in its response. Its errors are those of RFC 6750 section 3.
+ */
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"

@@ -57,8 +57,8 @@ export const current = (settings: Settings) =>
   })
 
 /**
- * Keeps at most `limit` bytes, but reads the rest too: a client that is still sending would receive a reset instead of the
- * response. Stops reading after 16 times the limit.
+ * Keeps at most `limit` bytes, but reads the rest too: a client that is still sending would receive a reset instead of
+ * the response. Stops reading after 16 times the limit.
  */
 export const readBody = ({ incoming }: Request, limit: number) =>
   Effect.async<Body>((resume) => {

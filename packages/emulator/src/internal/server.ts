@@ -40,7 +40,8 @@ export const listen = (
       Effect.locally(HttpMiddleware.currentTracerDisabledWhen, constTrue),
       Effect.withUnhandledErrorLogLevel(Option.none())
     )
-    // With a listener for `upgrade`, Node would not read the body of a request that offers h2c. A server may ignore `Upgrade`.
+    // With a listener for `upgrade`, Node would not read the body of a request that offers h2c. A server may ignore
+    // `Upgrade`.
     nodeServer.removeAllListeners("upgrade")
 
     const boundPort = server.address._tag === "TcpAddress" ? server.address.port : port

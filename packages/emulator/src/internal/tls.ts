@@ -1,4 +1,7 @@
-/** TLS servers that do not listen. Each accepts a connection from the HTTP server and returns the decrypted socket to it. */
+/**
+ * TLS servers that do not listen. Each accepts a connection from the HTTP server and returns the decrypted socket to
+ * it.
+ */
 import { Buffer } from "node:buffer"
 import type { Socket } from "node:net"
 import * as Tls from "node:tls"

@@ -1,4 +1,6 @@
-/** Writes what the platform cannot send to Node's response or socket: repeated headers, endless bodies and raw bytes. */
+/**
+ * Writes what the platform cannot send to Node's response or socket: repeated headers, endless bodies and raw bytes.
+ */
 import { Buffer } from "node:buffer"
 import type { ServerResponse } from "node:http"
 import type { Socket } from "node:net"
@@ -47,8 +49,8 @@ export const flood = (outgoing: ServerResponse, status: number, bytes: number) =
   )
 
 /**
- * A client that receives bytes and a reset at once reads the reset as an orderly end (libuv does). This pause lets it read
- * the bytes first. It uses the real clock because a test clock might not advance.
+ * A client that receives bytes and a reset at once reads the reset as an orderly end (libuv does). This pause lets it
+ * read the bytes first. It uses the real clock because a test clock might not advance.
  */
 const timeToRead = Effect.withClock(Effect.sleep("20 millis"), Clock.make())
 

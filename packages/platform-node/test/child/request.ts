@@ -1,7 +1,7 @@
 /**
  * A program in a process of its own: asks `url` once (argument 1) over the layer that is named (argument 2) and writes
- * what came of it. With `"interrupted"` (argument 3) it gives up while it still waits; with `"leaked"` it lets the request
- * wait in a scope that is never closed.
+ * what came of it. With `"interrupted"` (argument 3) it gives up while it still waits; with `"leaked"` it lets the
+ * request wait in a scope that is never closed.
  */
 import { readFileSync } from "node:fs"
 import * as HttpClient from "@effect/platform/HttpClient"

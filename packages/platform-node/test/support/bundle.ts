@@ -8,8 +8,8 @@ import { build } from "esbuild"
 const packages = fileURLToPath(new URL("../../../", import.meta.url))
 
 /**
- * Bundles a program for a child process with the sources of the packages, and returns the path of the bundle. A process loads one
- * file in a third of the time that the modules take. The file is removed with the scope.
+ * Bundles a program for a child process with the sources of the packages, and returns the path of the bundle. A process
+ * loads one file in a third of the time that the modules take. The file is removed with the scope.
  */
 export const bundle = (program: URL): Effect.Effect<string, never, Scope.Scope> =>
   Effect.acquireRelease(

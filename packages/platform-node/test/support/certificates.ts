@@ -5,7 +5,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, type Scope } from "effect"
 
-/** Certificates are made by Debian's `openssl`. Tests that need them are skipped without it, but never where `CI=true`. */
+/**
+ * Certificates are made by Debian's `openssl`. Tests that need them are skipped without it, but never where `CI=true`.
+ */
 export const canMakeCertificates = spawnSync("openssl", ["version"]).status === 0 || process.env["CI"] === "true"
 
 if (!canMakeCertificates) console.warn("There is no command openssl: tests that need certificates are skipped.")
@@ -18,7 +20,10 @@ export interface Identity {
 
 const made = new Map<string, Identity>()
 
-/** A self-signed identity for a name or address. The same parameters return the same one; `which` separates those of one name. */
+/**
+ * A self-signed identity for a name or address. The same parameters return the same one; `which` separates those of one
+ * name.
+ */
 export const selfSigned = (name = "localhost", which = 1): Effect.Effect<Identity> =>
   Effect.sync(() => {
     const found = made.get(`${name} ${which}`)

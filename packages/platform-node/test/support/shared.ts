@@ -4,8 +4,8 @@ import { Effect, Exit, Scope } from "effect"
 const limit = 60_000
 
 /**
- * Acquires a resource before the tests of the surrounding `describe`, which share it, and releases it after them. `layer` of
- * `@effect/vitest` would replace the methods of `it` for all files that the same worker runs later.
+ * Acquires a resource before the tests of the surrounding `describe`, which share it, and releases it after them.
+ * `layer` of `@effect/vitest` would replace the methods of `it` for all files that the same worker runs later.
  */
 export const shared = <A>(resource: Effect.Effect<A, never, Scope.Scope>): Effect.Effect<A> => {
   const scope = Effect.runSync(Scope.make())

@@ -74,7 +74,10 @@ export const inFrontOf =
       }
     })
 
-/** Runs the test again and again, the effect before another step of the file system each time. Returns how many steps it has. */
+/**
+ * Runs the test again and again, the effect before another step of the file system each time. Returns how many steps it
+ * has.
+ */
 export const atEachStep = <A, E, R>(
   test: (
     at: (effect: Effect.Effect<unknown, unknown>) => (fs: FileSystem.FileSystem) => FileSystem.FileSystem

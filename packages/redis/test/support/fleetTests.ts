@@ -26,7 +26,10 @@ export const realTime = (every: number): Pace => (use) =>
     )
   )
 
-/** A call of each member at once, every so many milliseconds of virtual time. A round ends when no acquisition is in flight. */
+/**
+ * A call of each member at once, every so many milliseconds of virtual time. A round ends when no acquisition is in
+ * flight.
+ */
 export const virtualTime = (every: number): Pace => (use) =>
   onVirtualTime(({ advance }) =>
     use((members, isOver) =>
@@ -129,9 +132,9 @@ export const fleetTests = (
       limit
     )
 
-    // A member renews when at most a quarter of the token's lifetime remains, counted from `acquiredAt`. The next token is
-    // acquired later still. In a fleet that asks once per lifetime, three quarters of a lifetime pass between any two
-    // acquisitions, however slow the machine is. Members that acquire a token each do so at almost the same time.
+    // A member renews when at most a quarter of the token's lifetime remains, counted from `acquiredAt`. The next token
+    // is acquired later still. In a fleet that asks once per lifetime, three quarters of a lifetime pass between any
+    // two acquisitions, however slow the machine is. Members that acquire a token each do so at almost the same time.
     it.scopedLive(
       "calls go on for several lifetimes: one token request per lifetime, no call fails",
       () =>

@@ -52,8 +52,8 @@ const answers = (port: number): Effect.Effect<boolean> =>
 
 type Words = ReadonlyArray<string>
 
-// `createClient` defines a class with all commands unless its options equal those of the last call, which takes 15 ms. The store's
-// options are others, so that the commands of the tests use duplicates of one client.
+// `createClient` defines a class with all commands unless its options equal those of the last call, which takes 15 ms.
+// The store's options are others, so that the commands of the tests use duplicates of one client.
 const template = createClient()
 
 /** A client that is connected to this URL until its scope ends. */

@@ -234,7 +234,7 @@ describe("AccessTokenProvider, clocks", () => {
       )
     }))
 
-  it.effect("the provider uses the clock of its layer, not the caller's", () =>
+  it.effect("the provider uses its layer's clock, not the caller's", () =>
     run(({ calls, provider }) =>
       Effect.gen(function*() {
         const later = VirtualClock.make(Date.UTC(2030, 0, 1))

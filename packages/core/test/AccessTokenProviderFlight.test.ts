@@ -176,7 +176,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
     }))
 
   describe("closing the scope", () => {
-    it.effect("during an acquisition interrupts it; waiting and later callers fail with Closed, not with an interruption", () =>
+    it.effect("interrupts the acquisition, and waiting and later callers fail with Closed, not with an interruption", () =>
       Effect.gen(function*() {
         const scope = yield* Scope.make()
         const context = yield* Layer.buildWithScope(Layer.provideMerge(AccessTokenProvider.layer(), scripted), scope)
@@ -205,7 +205,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
         yield* provider.invalidate(yield* token("any"))
       }))
 
-    it.effect("during a renewal fails waiting callers with Closed, although the cached token is valid", () =>
+    it.effect("fails callers that wait for a renewal with Closed, although the cached token is valid", () =>
       Effect.gen(function*() {
         const scope = yield* Scope.make()
         const context = yield* Layer.buildWithScope(Layer.provideMerge(AccessTokenProvider.layer(), scripted), scope)

@@ -218,7 +218,7 @@ describe("AccessTokenProvider, status and logs", () => {
   })
 
   describe("log lines", () => {
-    it.effect("report each acquisition and each failed renewal, with the token's expiry and the error message", () => {
+    it.effect("are written for each acquisition and each failed renewal, with the token's expiry and the error message", () => {
       const { layer, lines } = recording()
       return run((n) => n === 2 ? Effect.fail(down) : n === 3 ? Effect.die("an invented defect") : token("one"), ({
         provider,
@@ -250,7 +250,7 @@ describe("AccessTokenProvider, status and logs", () => {
         })).pipe(Effect.provide(layer))
     })
 
-    it.effect("do not report an acquisition that fails without a valid cached token: its callers get the error", () => {
+    it.effect("are not written for an acquisition that fails without a valid cached token, since its callers get the error", () => {
       const { layer, lines } = recording()
       return run((n) => n === 2 ? token("one") : Effect.fail(down), ({ provider, virtual }) =>
         Effect.gen(function*() {

@@ -25,7 +25,7 @@ interface Traces {
   readonly text: Effect.Effect<string>
 }
 
-/** What exporters send of a span, including its failure. */
+/** Renders what exporters send of a span, including its failure. */
 const line = (span: Tracer.Span) =>
   inspect([span.name, [...span.attributes]], { depth: 10 }) +
   (span.status._tag === "Ended" && Exit.isFailure(span.status.exit)

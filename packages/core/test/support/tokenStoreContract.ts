@@ -140,7 +140,7 @@ export const tokenStoreContract = <E>(name: string, layer: Layer.Layer<TokenStor
 
     test("keeps an extended lease longer than another of the same age", (store, key) => {
       const duration = 600
-      /** More than the clock of a store may deviate within this time, in milliseconds. */
+      /** More than a store's clock may deviate within this time, in milliseconds. */
       const margin = 50
       // Results count only if they arrive before the lease could have ended. On a slow machine, the test tries again.
       const attempt = (round: number): Effect.Effect<void, TokenStore.TokenStoreError> =>

@@ -18,7 +18,7 @@ const api = HttpClient.makeWith<never, never, never, never>(
 
 const ok = new Response("{}")
 
-/** Calls all routes at this interval for ten minutes. Returns the statuses per route and the number of token requests. */
+/** Calls all routes at this interval for ten minutes. Returns the statuses per route and the token requests. */
 const callForTenMinutes = (routes: ReadonlyArray<string>, interval: number, lifetime?: number) =>
   run((n) => token(`token-${n}`, lifetime), ({ calls, provider, virtual }) =>
     Effect.gen(function*() {

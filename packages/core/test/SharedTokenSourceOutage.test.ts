@@ -16,7 +16,7 @@ describe("SharedTokenSource, when the store does not work", () => {
     fails: (operation) => error(operation),
     hangs: () => Effect.never,
     "hangs and cannot be interrupted": () => Effect.uninterruptible(Effect.never),
-    dies: () => Effect.dieMessage("invented defect"),
+    "fails with a defect": () => Effect.dieMessage("invented defect"),
     "throws": () => {
       throw new Error("invented defect")
     }
@@ -88,7 +88,7 @@ describe("SharedTokenSource, when the store does not work", () => {
   it.effect.each(
     (["get", "put", "remove", "lease", "extend", "release"] as const).flatMap((operation) => [
       { operation, fault: "hangs", reason: "no response in time" } as const,
-      { operation, fault: "dies", reason: "a defect" } as const
+      { operation, fault: "fails with a defect", reason: "a defect" } as const
     ])
   )(
     "logs a warning with the reason $reason when $operation $fault",
@@ -142,7 +142,7 @@ describe("SharedTokenSource, when the store does not work", () => {
         const cached = yield* Ref.make(Option.none<AccessToken.AccessToken>())
         const { acquire } = yield* member(source, store)
         const other = yield* member(source, memory)
-        const another = Effect.gen(function*() {
+        const acquireNext = Effect.gen(function*() {
           yield* TestClock.adjust("1 minute")
           yield* Ref.set(cached, Option.some(yield* acquire(yield* Ref.get(cached))))
         })
@@ -150,7 +150,7 @@ describe("SharedTokenSource, when the store does not work", () => {
           yield* TestClock.adjust("1 minute")
           yield* other.acquire(yield* Ref.get(cached))
         })
-        yield* body(another, (...operations) => Ref.set(failing, operations), acquireElsewhere).pipe(
+        yield* body(acquireNext, (...operations) => Ref.set(failing, operations), acquireElsewhere).pipe(
           Effect.provide(Logger.replace(Logger.defaultLogger, logger))
         )
         return lines

@@ -11,7 +11,7 @@ import { clientId, clientSecret, credentialsOf, printable, sendable, tokenBody }
 
 const token = CaptureServer.answer(200, tokenBody())
 
-/** One acquisition over a real HTTP client that stays open until the test ends. The library closes any earlier socket. */
+/** One acquisition over a real HTTP client that stays open until the test ends. Only the library closes its sockets. */
 const acquire = (
   client: ClientLayer,
   authUrl: string,

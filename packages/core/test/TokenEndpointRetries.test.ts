@@ -541,7 +541,7 @@ describe("the retries of TokenEndpoint", () => {
     it.effect.each(
       [
         ["fails", Effect.fail(new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "is missing" }))],
-        ["dies", Effect.die("an invented defect")],
+        ["fails with a defect", Effect.die("an invented defect")],
         ["never ends", Effect.never]
       ] as const
     )(

@@ -1,6 +1,6 @@
 /**
- * Uses the library against an emulator as an application does. Collects all results, errors, services and responses that
- * the application receives.
+ * Uses the library against an emulator as an application does. Collects all results, errors, services and responses
+ * that the application receives.
  */
 import { HttpBody, HttpClient, HttpClientResponse } from "@effect/platform"
 import { AccessTokenProvider, AuthorizedHttpClient, ClientCredentials, StoreAuth, TokenEndpoint } from "@store-api/core"

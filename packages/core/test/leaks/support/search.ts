@@ -1,6 +1,6 @@
 /**
- * Finds canaries in a text in any encoding. Removes escapes, percent encoding and line breaks from the text. For base64,
- * hex and lists of bytes, searches for the encoded canary. A piece of 12 characters is a finding.
+ * Finds canaries in a text in any encoding. Removes escapes, percent encoding and line breaks from the text. For
+ * base64, hex and lists of bytes, searches for the encoded canary. A piece of 12 characters is a finding.
  */
 import type { Canary } from "./canary.js"
 import type { Output } from "./renderings.js"

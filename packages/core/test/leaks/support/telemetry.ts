@@ -7,8 +7,8 @@ import { type Console, Effect, type Exit, Layer, Logger, LogLevel, Tracer } from
 import type { Output } from "./renderings.js"
 
 /**
- * Effect's loggers with different formats. The pretty loggers write to the console. The default and leveled loggers print
- * the output of `stringLogger`.
+ * Effect's loggers with different formats. The pretty loggers write to the console. The default and leveled loggers
+ * print the output of `stringLogger`.
  */
 const loggers = (see: (name: string, line: unknown) => void): ReadonlyArray<Logger.Logger<unknown, void>> => [
   Logger.map(Logger.stringLogger, (line) => see("string", line)),

@@ -225,7 +225,7 @@ describe("store-api check names the cause", () => {
       const steps = yield* fails(withEnv(user, { STORE_API_AUTH_URL: `${emulator.url}/` }), [], {
         step: "token request",
         said: /\(401\)/,
-        remedy: /STORE_API_AUTH_URL, which leads to an API/,
+        remedy: /STORE_API_AUTH_URL, which leads to a protected API/,
         code: 4
       })
       assert.include(steps[0]?.said ?? "", `POST ${emulator.url}/v1/oauth/accesstoken`)

@@ -336,12 +336,12 @@ describe("AccessTokenProvider, metrics", () => {
           const labelled = Layer.scopedContext(Effect.tagMetrics(Layer.build(provider), "store", store))
           return yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, yield* Layer.build(labelled))
         })
-      const [north, south] = yield* Effect.all([build("north"), build("south")])
+      const [north, south] = yield* Effect.all([build("labels north"), build("labels south")])
       const withRouteLabel = Effect.tagMetrics("route", "/orders")
       const { expiresAt } = yield* withRouteLabel(north.get)
       yield* withRouteLabel(Effect.all([north.refresh, north.refresh].map(Effect.exit), { concurrency: 2 }))
-      yield* withRouteLabel(north.invalidate(yield* token("north")))
-      yield* expectSeries("south", {})
+      yield* withRouteLabel(north.invalidate(yield* token("labels north")))
+      yield* expectSeries("labels south", {})
       const after = {
         "acquisitions Success": 1,
         "acquisitions TokenRequestError": 1,
@@ -350,10 +350,10 @@ describe("AccessTokenProvider, metrics", () => {
         "cooldowns Failure": 1,
         "rejections Dropped": 1
       }
-      yield* expectSeries("north", after)
+      yield* expectSeries("labels north", after)
       assert.isAbove(expiresAt.epochMillis, yield* TestClock.currentTimeMillis)
       yield* south.get
-      yield* expectSeries("north", after)
+      yield* expectSeries("labels north", after)
       const labelledByRoute = (yield* Metric.snapshot)
         .filter(({ metricKey: { tags } }) => tags.some(({ key }) => key === "route"))
         .map(({ metricKey: { name } }) => name)

@@ -9,9 +9,9 @@ import { TokenStore } from "@store-api/core"
 import { FileTokenStore } from "@store-api/platform-node"
 import { Clock, ConfigProvider, Deferred, Effect, Fiber, Layer, Option, type Scope, TestClock } from "effect"
 import { tokenStoreContract } from "../../core/test/support/tokenStoreContract.js"
-import { goesOn, storeRaces } from "./support/storeRaces.js"
+import { stillWorks, storeRaces } from "./support/storeRaces.js"
 import { perform } from "./support/storeWorker.js"
-import { age, atEachStep, inFrontOf, newFolder, own, pathsIn, started, storeOver } from "./support/tokenFolder.js"
+import { age, atEachStep, beforeEachStep, newFolder, own, pathsIn, started, storeOver } from "./support/tokenFolder.js"
 import { withVariables } from "./utils.js"
 
 tokenStoreContract(
@@ -22,7 +22,7 @@ tokenStoreContract(
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 
 describe("FileTokenStore", () => {
-  it.scopedLive("makes folders and files that only this user can open, named after nothing of the key", () =>
+  it.scopedLive("creates folders and files that only this user can open, and whose names hold no part of the key", () =>
     Effect.gen(function*() {
       const { files, folder, store } = yield* started
       const keys = ["../../elsewhere", "a/b\\c", "", ".", "con", "café \u0000", "key"]
@@ -43,7 +43,7 @@ describe("FileTokenStore", () => {
       }
     }))
 
-  it.scopedLive("makes nothing while it is only asked", () =>
+  it.scopedLive("creates nothing until the first put or lease", () =>
     Effect.gen(function*() {
       const { folder, store } = yield* started
       deepStrictEqual(yield* store.get("key"), Option.none())
@@ -51,7 +51,7 @@ describe("FileTokenStore", () => {
       deepStrictEqual(readdirSync(join(folder, "..")), [])
     }))
 
-  it.scopedLive("keeps one file per entry or lease, and none of what was removed or released", () =>
+  it.scopedLive("keeps one file per entry or lease, and deletes it after the removal or release", () =>
     Effect.gen(function*() {
       const { files, store } = yield* started
       for (const entry of ["one", "two", "three"]) yield* store.put("key", entry, "1 minute")
@@ -66,17 +66,17 @@ describe("FileTokenStore", () => {
       assert.lengthOf(files(), 0)
     }))
 
-  it.scopedLive("a put that is given up on leaves the old entry or the new one, whole", () =>
+  it.scopedLive("an interrupted put leaves the old entry or the new one, whole", () =>
     Effect.gen(function*() {
       const { files, folder, store } = yield* started
       yield* store.put("key", "old", "1 minute")
       const seen: Array<string> = []
       for (const step of ["makeDirectory", "writeFileString", "rename", "remove"]) {
-        // The caller goes in the middle of this step.
+        // The caller is interrupted during this step.
         const reached = yield* Deferred.make<void>()
         const slow = yield* storeOver(
           folder,
-          inFrontOf((name) =>
+          beforeEachStep((name) =>
             name === step
               ? Effect.zipRight(Deferred.succeed(reached, undefined), Effect.sleep("20 millis"))
               : Effect.void
@@ -91,14 +91,14 @@ describe("FileTokenStore", () => {
       deepStrictEqual(seen, ["old", "new: writeFileString", "new: rename", "new: remove"])
     }))
 
-  it.scopedLive("keeps an entry whose life has no end", () =>
+  it.scopedLive("keeps an entry with an infinite lifetime", () =>
     Effect.gen(function*() {
       const { store } = yield* started
       yield* store.put("key", "entry", Infinity)
       deepStrictEqual(yield* store.get("key"), Option.some("entry"))
     }))
 
-  it.scoped("an entry and a lease count until their end by the wall clock, and not before their beginning", () =>
+  it.scoped("an entry and a lease are valid until their end by the wall clock, and not before their start", () =>
     Effect.gen(function*() {
       const { store } = yield* started
       yield* TestClock.setTime(1e12)
@@ -107,15 +107,15 @@ describe("FileTokenStore", () => {
       yield* TestClock.setTime(1e12 + 9_999)
       deepStrictEqual(yield* store.get("key"), Option.some("entry"))
       assert.isTrue(Option.isNone(yield* store.lease("key", "10 seconds")))
-      yield* TestClock.setTime(1e12 - 1_000) // a clock that is being set by a little
+      yield* TestClock.setTime(1e12 - 1_000) // a small adjustment of the clock
       deepStrictEqual(yield* store.get("key"), Option.some("entry"))
-      yield* TestClock.setTime(1e12 - 1_001) // the clock went back: it would last for longer than it was given
+      yield* TestClock.setTime(1e12 - 1_001) // a larger one would lengthen the lifetime
       deepStrictEqual(yield* store.get("key"), Option.none())
       assert.isFalse(yield* lease.extend)
       assert.isTrue(Option.isSome(yield* store.lease("key", "10 seconds")))
     }))
 
-  it.scoped("after its end", () =>
+  it.scoped("an entry and a lease are not valid at their end", () =>
     Effect.gen(function*() {
       const { store } = yield* started
       yield* store.put("key", "entry", "10 seconds")
@@ -128,7 +128,7 @@ describe("FileTokenStore", () => {
     }))
 })
 
-describe.concurrent("FileTokenStore, when its files were damaged", () => {
+describe.concurrent("FileTokenStore with a file that was", () => {
   const damages: Record<string, (file: string) => void> = {
     "cut off": (file) => writeFileSync(file, readFileSync(file).subarray(0, 20)),
     "emptied": (file) => writeFileSync(file, ""),
@@ -138,7 +138,7 @@ describe.concurrent("FileTokenStore, when its files were damaged", () => {
     "deleted with their folder": (file) => rmSync(dirname(file), { recursive: true, force: true })
   }
   for (const [name, damage] of Object.entries(damages)) {
-    it.scopedLive(`${name}: a miss, and the next entry and the next lease are kept`, () =>
+    it.scopedLive(`${name} finds no entry, and keeps the next entry and the next lease`, () =>
       Effect.gen(function*() {
         const { fileOf, folder, store } = yield* started
         yield* store.put("key", "an entry that is not too short", "1 minute")
@@ -168,7 +168,7 @@ const operations = (store: TokenStore.Service) => ({
   lease: store.lease("key", "1 minute")
 })
 
-/** Each operation fails with the same reason, and says which it was. */
+/** Each operation fails with this reason and its own name. */
 const allFail = (
   store: TokenStore.Service,
   reason: string,
@@ -180,14 +180,14 @@ const allFail = (
       (error) => deepStrictEqual(error, new TokenStore.TokenStoreError({ operation: name, reason }))
     ))
 
-/** Windows has neither modes nor owners by number. */
+/** Windows has no modes and no numeric user ids. */
 const onPosix = (name: string, test: () => Effect.Effect<unknown, unknown, Scope.Scope>) =>
   process.platform === "win32" ? it.skip(name) : it.scopedLive(name, test)
 
 const all = ["get", "put", "remove", "lease"] as const
 
 describe("FileTokenStore does not use a folder", () => {
-  onPosix("that others may open", () =>
+  onPosix("that other users can open", () =>
     Effect.gen(function*() {
       const { folder, store } = yield* started
       yield* store.put("key", "entry", "1 minute")
@@ -209,7 +209,7 @@ describe("FileTokenStore does not use a folder", () => {
       deepStrictEqual(yield* store.get("key"), Option.some("entry"))
     }))
 
-  onPosix("that another process creates for all users at the same moment", () =>
+  onPosix("that another process creates for all users at the same time", () =>
     Effect.gen(function*() {
       const { folder } = yield* started
       const store = yield* storeOver(folder, (fs) => ({
@@ -237,7 +237,7 @@ describe("FileTokenStore does not use a folder", () => {
       yield* allFail(open, "others may open its folder: its mode is 007, not 700", all)
     }))
 
-  onPosix("by its rights, on a system without users by number", () =>
+  onPosix("that other users can open, on a system without numeric user ids", () =>
     Effect.gen(function*() {
       const { folder, store } = yield* started
       yield* store.put("key", "entry", "1 minute")
@@ -270,8 +270,8 @@ const fails = (code: unknown) => () =>
     })
   )
 
-describe("FileTokenStore, when nothing can be written", () => {
-  it.scopedLive("because the disk is full: what is there is still given, and no temporary file is left", () =>
+describe("FileTokenStore that cannot write", () => {
+  it.scopedLive("because the disk is full returns the stored entry, and leaves no temporary file", () =>
     Effect.gen(function*() {
       const { files, folder, store } = yield* started
       yield* store.put("key", "entry", "1 minute")
@@ -280,7 +280,7 @@ describe("FileTokenStore, when nothing can be written", () => {
       yield* allFail(full, "ENOSPC", ["put"])
       deepStrictEqual(yield* full.get("key"), Option.some("entry"))
       deepStrictEqual(files(), before)
-      // Some systems create the file before they find that it has no room.
+      // Some systems create the file before they report that the disk is full.
       const half = yield* storeOver(folder, (fs) => ({
         ...fs,
         writeFileString: (...parameters) => Effect.zipRight(fs.writeFileString(...parameters), fails("ENOSPC")())
@@ -292,7 +292,7 @@ describe("FileTokenStore, when nothing can be written", () => {
       deepStrictEqual(readdirSync(own(`${folder} 2`)), [])
     }))
 
-  it.scopedLive("because it is read-only: what is there is still given", () =>
+  it.scopedLive("because it is read-only returns the stored entry", () =>
     Effect.gen(function*() {
       const { folder, store } = yield* started
       yield* store.put("key", "entry", "1 minute")
@@ -313,7 +313,7 @@ describe("FileTokenStore, when nothing can be written", () => {
     }))
 })
 
-describe("FileTokenStore says why it failed", () => {
+describe("FileTokenStore reports the reason of a failure", () => {
   const failures = {
     EIO: fails("EIO")(),
     Unknown: fails(7)(),
@@ -323,7 +323,7 @@ describe("FileTokenStore says why it failed", () => {
     BadArgument: Effect.fail(new PlatformError.BadArgument({ module: "FileSystem", method: "readFile" }))
   }
   for (const [reason, failure] of Object.entries(failures)) {
-    it.scopedLive(`in a word without paths: ${reason}`, () =>
+    it.scopedLive(`without paths: ${reason}`, () =>
       Effect.gen(function*() {
         const { folder } = yield* started
         const store = yield* storeOver(folder, (fs) => ({ ...fs, readFileString: () => failure }))
@@ -332,8 +332,8 @@ describe("FileTokenStore says why it failed", () => {
   }
 })
 
-describe("where it is kept", () => {
-  onPosix("by default", () =>
+describe("the folder of FileTokenStore", () => {
+  onPosix("is below XDG_STATE_HOME or the home folder by default", () =>
     Effect.gen(function*() {
       const mac = process.platform === "darwin"
       const inHome = join(homedir(), ...(mac ? ["Library", "Caches"] : [".local", "state"]), "store-api", "tokens")
@@ -343,14 +343,14 @@ describe("where it is kept", () => {
           (folder) => assert.strictEqual(folder, mac ? inHome : "/an/invented/state/store-api/tokens")
         )
       )
-      // The standard passes over a relative one.
+      // The XDG standard ignores a relative path.
       yield* withVariables({ XDG_STATE_HOME: "state" })(
         Effect.map(FileTokenStore.defaultFolder, (folder) => assert.strictEqual(folder, inHome))
       )
       assert.strictEqual(yield* FileTokenStore.defaultFolder, inHome)
     }))
 
-  /** As if the program ran on that system; the paths stay those of this one. */
+  /** Sets `process.platform`. The paths remain those of this system. */
   const on = (platform: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.acquireUseRelease(
       Effect.sync(() => {
@@ -362,7 +362,7 @@ describe("where it is kept", () => {
       (before) => Effect.sync(() => Object.defineProperty(process, "platform", { value: before }))
     )
 
-  onPosix("by default, on macOS and on Windows", () =>
+  onPosix("has other defaults on macOS and on Windows", () =>
     Effect.gen(function*() {
       const home = (...folders: ReadonlyArray<string>) => join(homedir(), ...folders, "store-api", "tokens")
       const variables = withVariables({ XDG_STATE_HOME: "/an/invented/state", LOCALAPPDATA: "/an/invented/local" })
@@ -378,7 +378,7 @@ describe("where it is kept", () => {
       Effect.withConfigProvider(ConfigProvider.fromMap(new Map(config)))
     )
 
-  it.scopedLive("by configuration", () =>
+  it.scopedLive("can be configured", () =>
     Effect.gen(function*() {
       const folder = yield* newFolder
       yield* putOver(FileTokenStore.layerConfig(), [["STORE_API_TOKEN_FOLDER", folder]])
@@ -392,12 +392,12 @@ describe("where it is kept", () => {
     }))
 })
 
-describe("FileTokenStore, when another process comes in between", () => {
-  /** A store that does this before each rename. */
+describe("FileTokenStore, while another process changes the folder", () => {
+  /** A store that runs an effect before each rename. */
   const beforeRename = (folder: string, effect: Effect.Effect<unknown, unknown>) =>
-    storeOver(folder, inFrontOf((step) => step === "rename" ? Effect.orDie(effect) : Effect.void))
+    storeOver(folder, beforeEachStep((step) => step === "rename" ? Effect.orDie(effect) : Effect.void))
 
-  it.scopedLive("an entry that was replaced is not removed", () =>
+  it.scopedLive("does not remove an entry that was replaced", () =>
     Effect.gen(function*() {
       const { files, folder, store } = yield* started
       yield* store.put("key", "old", "1 minute")
@@ -407,7 +407,7 @@ describe("FileTokenStore, when another process comes in between", () => {
       assert.lengthOf(files(), 1)
     }))
 
-  it.scopedLive("an entry that was replaced is not lost when the caller of remove gives up", () =>
+  it.scopedLive("does not lose an entry that was replaced when the remove is interrupted", () =>
     Effect.gen(function*() {
       const { files, folder, store } = yield* started
       yield* store.put("key", "old", "1 minute")
@@ -416,7 +416,7 @@ describe("FileTokenStore, when another process comes in between", () => {
         rename: store.put("key", "new", "1 minute"),
         link: Effect.zipRight(Deferred.succeed(reached, undefined), Effect.sleep("20 millis"))
       }
-      const slow = yield* storeOver(folder, inFrontOf((step) => Effect.orDie(steps[step] ?? Effect.void)))
+      const slow = yield* storeOver(folder, beforeEachStep((step) => Effect.orDie(steps[step] ?? Effect.void)))
       const removing = yield* Effect.fork(slow.remove("key", "old"))
       yield* Deferred.await(reached)
       yield* Fiber.interrupt(removing)
@@ -424,7 +424,7 @@ describe("FileTokenStore, when another process comes in between", () => {
       assert.lengthOf(files(), 1)
     }))
 
-  it.scopedLive("an entry that was replaced twice is the last one", () =>
+  it.scopedLive("keeps the last entry when one was replaced twice", () =>
     Effect.gen(function*() {
       const { files, folder, store } = yield* started
       yield* store.put("key", "old", "1 minute")
@@ -432,13 +432,13 @@ describe("FileTokenStore, when another process comes in between", () => {
         rename: store.put("key", "new", "1 minute"),
         link: store.put("key", "last", "1 minute")
       }
-      const slow = yield* storeOver(folder, inFrontOf((step) => Effect.orDie(steps[step] ?? Effect.void)))
+      const slow = yield* storeOver(folder, beforeEachStep((step) => Effect.orDie(steps[step] ?? Effect.void)))
       assert.isFalse(yield* slow.remove("key", "old"))
       deepStrictEqual(yield* store.get("key"), Option.some("last"))
       assert.lengthOf(files(), 1)
     }))
 
-  it.scopedLive("an entry that was removed is not removed again", () =>
+  it.scopedLive("does not remove an entry that was removed", () =>
     Effect.gen(function*() {
       const { folder, store } = yield* started
       yield* store.put("key", "old", "1 minute")
@@ -446,7 +446,7 @@ describe("FileTokenStore, when another process comes in between", () => {
       assert.isFalse(yield* slow.remove("key", "old"))
     }))
 
-  it.scopedLive("an expired lease that was taken over is not taken over again", () =>
+  it.scopedLive("does not take over an expired lease that was taken over", () =>
     Effect.gen(function*() {
       const { files, folder, store } = yield* started
       yield* store.lease("key", 0)
@@ -461,7 +461,7 @@ describe("FileTokenStore, when another process comes in between", () => {
       assert.lengthOf(files(), 1)
     }))
 
-  it.scopedLive("a lease that is free goes to one, whatever the steps of the others are", () =>
+  it.scopedLive("grants a free lease once, at whatever step another process takes it", () =>
     Effect.gen(function*() {
       let steps = 0
       for (let step = 1; step === 1 || steps >= step - 1; step++) {
@@ -473,14 +473,14 @@ describe("FileTokenStore, when another process comes in between", () => {
           })
         steps = 0
         yield* take(
-          yield* storeOver(folder, inFrontOf(() => ++steps >= step ? Effect.orDie(take(store)) : Effect.void))
+          yield* storeOver(folder, beforeEachStep(() => ++steps >= step ? Effect.orDie(take(store)) : Effect.void))
         )
         assert.strictEqual(got, 1)
       }
       assert.isAbove(steps, 5)
     }))
 
-  it.scopedLive("ten that want an expired lease at once: one gets it, rarely two", () =>
+  it.scopedLive("grants an expired lease to one of ten concurrent callers, rarely to two", () =>
     Effect.gen(function*() {
       const { store } = yield* started
       const rounds = 5
@@ -503,7 +503,7 @@ describe("FileTokenStore, when another process comes in between", () => {
 const putAnother = (store: TokenStore.Service) => store.put("another key", "entry", "1 minute")
 
 describe("FileTokenStore removes", () => {
-  it.scopedLive("expired files and what crashed processes left, a minute later, and nothing that is valid", () =>
+  it.scopedLive("expired files and those of crashed processes a minute later, and no valid file", () =>
     Effect.gen(function*() {
       const { files, folder, store } = yield* started
       const added = (change: Effect.Effect<unknown, unknown>, isOld: boolean) =>
@@ -533,7 +533,7 @@ describe("FileTokenStore removes", () => {
       assert.isTrue(Option.isNone(yield* store.lease("valid", "1 minute")))
     }))
 
-  it.scopedLive("only files of its own, and none of its former version", () =>
+  it.scopedLive("only its own files, and none of its former version", () =>
     Effect.gen(function*() {
       const { fileOf, folder, store } = yield* started
       yield* store.put("key", "expired", 0)
@@ -564,7 +564,7 @@ describe("FileTokenStore removes", () => {
       deepStrictEqual(yield* store.get("key"), Option.some("entry"))
     }))
 
-  it.scopedLive("the other files when one cannot be read", () =>
+  it.scopedLive("the other files if one cannot be read", () =>
     Effect.gen(function*() {
       const { fileOf, folder, store } = yield* started
       yield* store.put("key", "expired", 0)
@@ -583,8 +583,8 @@ describe("FileTokenStore removes", () => {
     lease: (store: TokenStore.Service) => Effect.flatten(store.lease("key", "1 minute"))
   }
 
-  /** The entry or the lease is there, and no other process can get the lease. */
-  const isThere = (store: TokenStore.Service, lease: TokenStore.Lease | undefined | void) =>
+  /** The entry or the lease exists, and no other process can get the lease. */
+  const exists = (store: TokenStore.Service, lease: TokenStore.Lease | undefined | void) =>
     Effect.gen(function*() {
       if (lease === undefined) {
         deepStrictEqual(yield* store.get("key"), Option.some("mine"))
@@ -594,7 +594,7 @@ describe("FileTokenStore removes", () => {
       deepStrictEqual(yield* store.lease("key", "1 minute"), Option.none())
     })
 
-  /** The one key has an expired entry and an expired lease. */
+  /** A store whose key has an expired entry and an expired lease. */
   const expired = Effect.gen(function*() {
     const { folder, store } = yield* started
     yield* store.put("key", "old", 0)
@@ -604,7 +604,7 @@ describe("FileTokenStore removes", () => {
   })
 
   for (const [name, use] of Object.entries(uses)) {
-    it.scopedLive(`nothing of a ${name}, whatever its step is`, () =>
+    it.scopedLive(`no file of a ${name}, at whatever step the removal runs`, () =>
       Effect.gen(function*() {
         const steps = yield* atEachStep((at) =>
           Effect.gen(function*() {
@@ -613,13 +613,13 @@ describe("FileTokenStore removes", () => {
               age(...pathsIn(folder).filter((path) => !path.endsWith(".part")))
               return putAnother(store)
             })
-            yield* isThere(store, yield* use(yield* storeOver(folder, at(removal))))
+            yield* exists(store, yield* use(yield* storeOver(folder, at(removal))))
           })
         )
         assert.isAbove(steps, 5)
       }))
 
-    it.scopedLive(`nothing of a ${name} that comes before any step of the removal`, () =>
+    it.scopedLive(`no file of a ${name} that runs before any step of the removal`, () =>
       Effect.gen(function*() {
         const steps = yield* atEachStep((at) =>
           Effect.gen(function*() {
@@ -633,7 +633,7 @@ describe("FileTokenStore removes", () => {
                 }))
               )
             )
-            if (used !== undefined) yield* isThere(store, used.lease)
+            if (used !== undefined) yield* exists(store, used.lease)
           })
         )
         assert.isAbove(steps, 10)
@@ -641,7 +641,7 @@ describe("FileTokenStore removes", () => {
   }
 })
 
-describe("FileTokenStore, when a process dies", () => {
+describe("FileTokenStore still works after a process is killed", () => {
   const inTwoMinutes = Object.assign(Clock.make(), { currentTimeMillis: Effect.sync(() => Date.now() + 120_000) })
   const operations: Readonly<Record<string, (store: TokenStore.Service) => Effect.Effect<unknown, unknown>>> = {
     put: (store) => store.put("key", "new", "1 minute"),
@@ -653,7 +653,7 @@ describe("FileTokenStore, when a process dies", () => {
     remove: (store) => store.remove("key", "old")
   }
   for (const [name, operate] of Object.entries(operations)) {
-    it.scopedLive(`before any step of a ${name}: the store goes on`, () =>
+    it.scopedLive(`before any step of a ${name}`, () =>
       Effect.gen(function*() {
         const steps = yield* atEachStep((at) =>
           Effect.gen(function*() {
@@ -661,14 +661,14 @@ describe("FileTokenStore, when a process dies", () => {
             yield* store.put("key", "old", "1 minute")
             yield* store.lease("key", 0)
             age(...pathsIn(folder))
-            const died = yield* Deferred.make<void>()
-            const death = Effect.zipRight(Deferred.succeed(died, undefined), Effect.async<never>(() => undefined))
-            // It never ends, as nothing of a process that died does.
-            const operating = yield* Effect.forkDaemon(operate(yield* storeOver(folder, at(death))))
-            yield* Effect.race(Deferred.await(died), Fiber.await(operating))
+            const killed = yield* Deferred.make<void>()
+            const kill = Effect.zipRight(Deferred.succeed(killed, undefined), Effect.async<never>(() => undefined))
+            // It never ends, like an effect of a killed process.
+            const operating = yield* Effect.forkDaemon(operate(yield* storeOver(folder, at(kill))))
+            yield* Effect.race(Deferred.await(killed), Fiber.await(operating))
             if (name === "remove" && Option.isNone(yield* store.get("key"))) yield* store.put("key", "new", "1 minute")
-            yield* goesOn(store, (entry) => entry === "old" || entry === "new")
-            // Some time later its files are removed.
+            yield* stillWorks(store, (entry) => entry === "old" || entry === "new")
+            // Two minutes later its files are removed.
             yield* Effect.withClock(putAnother(store), inTwoMinutes)
             assert.lengthOf(files(), 1)
           })

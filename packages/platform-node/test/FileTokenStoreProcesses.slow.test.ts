@@ -6,7 +6,7 @@ import { Effect, Fiber, Option } from "effect"
 import { bundle } from "./support/bundle.js"
 import { start } from "./support/childProcess.js"
 import { shared } from "./support/shared.js"
-import { askAll, goesOn, storeRaces, sum, withStore } from "./support/storeRaces.js"
+import { askAll, stillWorks, storeRaces, sum, withStore } from "./support/storeRaces.js"
 import { isWhole } from "./support/storeWorker.js"
 import { newFolder } from "./support/tokenFolder.js"
 
@@ -21,7 +21,7 @@ describe("FileTokenStore between processes", () => {
   storeRaces(workers, 40)
 
   it.scopedLive(
-    "a lease whose holder was killed ends at its time, and not before; one or two get it then",
+    "a lease whose holder was killed ends when it expires, and not before; then one or two processes get it",
     () =>
       Effect.gen(function*() {
         const folder = yield* newFolder
@@ -37,14 +37,14 @@ describe("FileTokenStore between processes", () => {
         while (got === 0) got = sum(yield* askAll(others, taking("brief", long)))
         assert.isAtLeast(Date.now() - taken, brief)
         assert.isAtMost(got, 2)
-        // The end of its time ends a lease, not the end of its holder.
+        // A lease ends when it expires, not when its holder is killed.
         assert.strictEqual(sum(yield* askAll(others, taking("long", long))), 0)
       }),
     limit
   )
 
   it.scopedLive(
-    "while others remove expired files, no process loses an entry or a lease",
+    "no process loses an entry or a lease while other processes remove expired files",
     () =>
       Effect.gen(function*() {
         const folder = yield* newFolder
@@ -62,7 +62,7 @@ describe("FileTokenStore between processes", () => {
         const file = join(folder, "..", "at work")
         const order = { folder, name: "workAlone", key: "of all", file, times: 10 } as const
         deepStrictEqual(yield* askAll(users, order), users.map(() => 0))
-        // As old as the others, and in use to the last.
+        // This entry is as old as the others, and valid until the end.
         deepStrictEqual(yield* withStore(folder, (store) => store.get("key")), Option.some("entry"))
         writeFileSync(end, "")
         for (const times of yield* Fiber.join(removing)) assert.isAbove(times, 0)
@@ -70,10 +70,10 @@ describe("FileTokenStore between processes", () => {
     limit
   )
 
-  it.scopedLive("whenever a process is killed, the store goes on", () =>
+  it.scopedLive("the store still works after processes are killed at any time", () =>
     Effect.gen(function*() {
       const folder = yield* newFolder
-      // Not a time, which is long on one machine and short on another: so many entries were seen.
+      // Counts entries instead of time, because machines differ in speed.
       for (const entries of [1, 6, 20]) {
         const all = yield* startMany(2)
         yield* Effect.fork(Effect.sandbox(askAll(all, { folder, name: "putForEver", key: "key" })))
@@ -85,7 +85,7 @@ describe("FileTokenStore between processes", () => {
             step: Option.map((entry) => seen.add(entry))
           }))
         yield* Effect.forEach(all, ({ kill }) => kill)
-        yield* withStore(folder, (store) => goesOn(store, isWhole))
+        yield* withStore(folder, (store) => stillWorks(store, isWhole))
       }
     }), limit)
 })

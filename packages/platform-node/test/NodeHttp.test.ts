@@ -17,7 +17,7 @@ describe("options that cannot be used", () => {
   const key = "-----BEGIN PRIVATE KEY-----\na-key-to-keep\n-----END PRIVATE KEY-----"
   const broken = "-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----"
 
-  const fault = (options: NodeHttp.Options): Effect.Effect<AccessTokenError.ConfigurationError> =>
+  const errorOf = (options: NodeHttp.Options): Effect.Effect<AccessTokenError.ConfigurationError> =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(Layer.launch(NodeHttp.layer(options)))
       assert.strictEqual(error._tag, "ConfigurationError")
@@ -35,7 +35,7 @@ describe("options that cannot be used", () => {
     it.live(`connections: ${connections}`, () =>
       Effect.gen(function*() {
         assert.strictEqual(
-          (yield* fault({ connections })).message,
+          (yield* errorOf({ connections })).message,
           "The option connections must be a whole number from 1."
         )
       }))
@@ -44,56 +44,56 @@ describe("options that cannot be used", () => {
   for (const url of ["ftp", "socks5", "ws"].map((scheme) => `${scheme}://user:${password}@proxy.example`)) {
     it.live(`proxy: ${url.split(":")[0] ?? ""}`, () =>
       Effect.gen(function*() {
-        assert.strictEqual((yield* fault({ proxy: new URL(url) })).message, `The option proxy ${proxyReason}.`)
+        assert.strictEqual((yield* errorOf({ proxy: new URL(url) })).message, `The option proxy ${proxyReason}.`)
       }))
   }
 
   it.live("proxy: a password that is not percent-encoded", () =>
     Effect.gen(function*() {
       const proxy = new URL(`http://user:${password}%zz@proxy.example`)
-      assert.strictEqual((yield* fault({ proxy })).message, `The option proxy ${proxyReason}.`)
+      assert.strictEqual((yield* errorOf({ proxy })).message, `The option proxy ${proxyReason}.`)
     }))
 
   it.live("ca: no certificate, a broken one, and one among several", () =>
     Effect.gen(function*() {
       for (const ca of ["", "a-text-to-keep", broken, key, new TextEncoder().encode("to-keep"), [broken]]) {
-        assert.strictEqual((yield* fault({ ca })).message, `The option ca ${caReason}.`)
+        assert.strictEqual((yield* errorOf({ ca })).message, `The option ca ${caReason}.`)
       }
     }))
 
-  it.scopedLive.runIf(canMakeCertificates)("ca: a broken certificate behind a good one", () =>
+  it.scopedLive.runIf(canMakeCertificates)("ca: a broken certificate after a valid one", () =>
     Effect.gen(function*() {
       const { cert } = yield* selfSigned()
       for (const ca of [cert + broken, [cert, broken]]) {
-        assert.strictEqual((yield* fault({ ca })).message, `The option ca ${caReason}.`)
+        assert.strictEqual((yield* errorOf({ ca })).message, `The option ca ${caReason}.`)
       }
     }))
 
   it.scopedLive.runIf(canMakeCertificates)(
-    "cert and key: one without the other, none in PEM, or not a pair",
+    "cert and key: one without the other, not PEM, or not a pair",
     () =>
       Effect.gen(function*() {
         const [one, other] = [yield* selfSigned(), yield* selfSigned("localhost", 2)]
         const redacted = Redacted.make(one.key)
-        assert.strictEqual((yield* fault({ cert: one.cert })).message, "The option key is missing, cert needs it.")
-        assert.strictEqual((yield* fault({ key: redacted })).message, "The option cert is missing, key needs it.")
+        assert.strictEqual((yield* errorOf({ cert: one.cert })).message, "The option key is missing, cert needs it.")
+        assert.strictEqual((yield* errorOf({ key: redacted })).message, "The option cert is missing, key needs it.")
         assert.strictEqual(
-          (yield* fault({ cert: broken, key: redacted })).message,
+          (yield* errorOf({ cert: broken, key: redacted })).message,
           "The option cert must be a certificate in PEM."
         )
         assert.strictEqual(
-          (yield* fault({ cert: one.cert, key: Redacted.make(key) })).message,
+          (yield* errorOf({ cert: one.cert, key: Redacted.make(key) })).message,
           "The option key must be a private key in PEM, without a passphrase."
         )
         assert.strictEqual(
-          (yield* fault({ cert: other.cert, key: redacted })).message,
+          (yield* errorOf({ cert: other.cert, key: redacted })).message,
           "The option key is not the private key of cert."
         )
       })
   )
 })
 
-// undici takes a socket up again in the next turn of the event loop, so a request at once would open a second one.
+// undici reuses a socket in the next turn of the event loop, so an immediate request would open a second one.
 const twenty = Effect.zipRight(
   Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) => provider.get),
   Effect.repeatN(Effect.zipRight(Effect.sleep("2 millis"), call()), 19)
@@ -107,7 +107,7 @@ describe("keep-alive", () => {
       assert.strictEqual(server.opened(), 1)
     }))
 
-  it.scopedLive("which is seen: without it there is a socket for each", () =>
+  it.scopedLive("control: without the layer there is one socket per request", () =>
     Effect.gen(function*() {
       const server = yield* startStore
       yield* Effect.provide(twenty, Layer.provide(StoreAuth.layer(at(server.url)), NodeHttpClient.layer))
@@ -115,15 +115,15 @@ describe("keep-alive", () => {
     }))
 })
 
-describe("connections", () => {
-  /** A server that takes its time, so that requests pile up in front of it. */
+describe("the option connections", () => {
+  /** A slow server, so that many requests are in flight. */
   const slow = Effect.suspend(() =>
     listen(Http.createServer((_request, response) => void setTimeout(() => response.end("done"), 20)))
   )
   const fifty = (url: string) => Effect.forEach(Array(50).keys(), () => get(url), { concurrency: "unbounded" })
 
   for (const connections of [1, 4]) {
-    it.scopedLive(`of ${connections} is the most that are open under 50 concurrent requests`, () =>
+    it.scopedLive(`limits the open connections of 50 concurrent requests to ${connections}`, () =>
       Effect.gen(function*() {
         const server = yield* slow
         const answers = yield* Effect.provide(fifty(server.url), NodeHttp.layer({ connections }))
@@ -132,7 +132,7 @@ describe("connections", () => {
       }))
   }
 
-  it.scopedLive("of 4 is the most that are open through a proxy", () =>
+  it.scopedLive("limits the open connections through a proxy", () =>
     Effect.gen(function*() {
       const server = yield* slow
       const proxy = yield* startProxy()
@@ -141,7 +141,7 @@ describe("connections", () => {
       assert.strictEqual(proxy.most(), 4)
     }))
 
-  it.scopedLive("are not bounded without the option", () =>
+  it.scopedLive("is unlimited by default", () =>
     Effect.gen(function*() {
       const server = yield* slow
       yield* Effect.provide(fifty(server.url), NodeHttp.layer())
@@ -151,7 +151,7 @@ describe("connections", () => {
 
 describe("layerDispatcher", () => {
   it.scopedLive.runIf(canMakeCertificates)(
-    "serves clients of one's own, and prints no key",
+    "works with a client of the application, and prints no key",
     () =>
       Effect.gen(function*() {
         const server = yield* startStore

@@ -26,19 +26,19 @@ describe("a process that used the layer", () => {
           stdio: ["ignore", "pipe", "inherit"]
         })
         let output = ""
-        let patience: NodeJS.Timeout | undefined
+        let limitOfExit: NodeJS.Timeout | undefined
         child.stdout.on("data", (chunk: Buffer) => {
           output += chunk.toString()
-          patience ??= setTimeout(() => child.kill(), 3000)
+          limitOfExit ??= setTimeout(() => child.kill(), 3000)
         })
         child.on("close", (code) => {
-          clearTimeout(patience)
+          clearTimeout(limitOfExit)
           resume(Effect.succeed({ output: output.trim(), hasExited: code !== null }))
         })
         return Effect.sync(() => child.kill())
       }))
 
-  it.scopedLive("exits, though the server keeps the connection", () =>
+  it.scopedLive("exits although the server keeps the connection open", () =>
     Effect.gen(function*() {
       const { hasExited, output } = yield* run([(yield* startStore).url])
       assert.include(output, "authorization")
@@ -60,7 +60,7 @@ describe("a process that used the layer", () => {
           run([(yield* hanging).url, "", "leaked"]),
           run([(yield* silent).url, "undici", "interrupted"])
         ], { concurrency: 2 })
-        deepStrictEqual(leaked, { output: "left alone", hasExited: false })
+        deepStrictEqual(leaked, { output: "leaked", hasExited: false })
         deepStrictEqual(undici, { output: "interrupted", hasExited: false })
       }),
     limit
@@ -77,7 +77,7 @@ describe("a process that used the layer", () => {
         { TEST_CA: another }
       ], (variables) =>
         Effect.map(run([server.url], variables), ({ output }) => output), { concurrency: 2 })
-      const answer = `{"authorization":"none"}`
-      deepStrictEqual(outcomes, [answer, answer, "DEPTH_ZERO_SELF_SIGNED_CERT"])
+      const response = `{"authorization":"none"}`
+      deepStrictEqual(outcomes, [response, response, "DEPTH_ZERO_SELF_SIGNED_CERT"])
     }), limit)
 })

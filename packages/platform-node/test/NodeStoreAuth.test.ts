@@ -11,7 +11,7 @@ import { at, authorized, call, listen, onThisMachine, startStore, startTlsStore 
 
 onThisMachine()
 
-/** An application: the emulator behind sockets, and the layer in front of them. */
+/** The emulator, and the layer of an application that uses it. */
 const application = (http?: NodeStoreAuth.Options["http"]) =>
   Layer.unwrapEffect(Effect.map(Emulator.Emulator, ({ url }) =>
     NodeStoreAuth.layer({
@@ -22,7 +22,7 @@ const application = (http?: NodeStoreAuth.Options["http"]) =>
       http
     }))).pipe(Layer.provideMerge(Emulator.layer()))
 
-const emulated = Effect.gen(function*() {
+const setup = Effect.gen(function*() {
   const emulator = yield* Emulator.Emulator
   const client = yield* AuthorizedHttpClient.AuthorizedHttpClient
   const ofKind = (kind: "token" | "api") =>
@@ -38,9 +38,9 @@ const emulated = Effect.gen(function*() {
 })
 
 describe("layer", () => {
-  it.live("puts the token on every request", () =>
+  it.live("adds the token to every request", () =>
     Effect.gen(function*() {
-      const { apiRequests, emulator, statusOf } = yield* emulated
+      const { apiRequests, emulator, statusOf } = yield* setup
       for (const path of ["/orders", "/orders/7", "/stock?of=7"]) assert.strictEqual(yield* statusOf(path), 200)
       const [token] = yield* emulator.tokens
       assert(token !== undefined)
@@ -50,9 +50,9 @@ describe("layer", () => {
       )
     }).pipe(Effect.provide(application())))
 
-  it.live("asks for one token for 100 concurrent calls", () =>
+  it.live("sends one token request for 100 concurrent calls", () =>
     Effect.gen(function*() {
-      const { apiRequests, statusOf, tokenRequests } = yield* emulated
+      const { apiRequests, statusOf, tokenRequests } = yield* setup
       const statuses = yield* Effect.forEach(Array(100).keys(), (n) => statusOf(`/orders/${n}`), {
         concurrency: "unbounded"
       })
@@ -61,9 +61,9 @@ describe("layer", () => {
       assert.lengthOf(yield* tokenRequests, 1)
     }).pipe(Effect.provide(application({ connections: 16 }))))
 
-  it.live("recovers from a token that was revoked, with one more token request", () =>
+  it.live("recovers from a revoked token with one more token request", () =>
     Effect.gen(function*() {
-      const { apiRequests, emulator, statusOf, tokenRequests } = yield* emulated
+      const { apiRequests, emulator, statusOf, tokenRequests } = yield* setup
       assert.strictEqual(yield* statusOf("/orders"), 200)
       assert.strictEqual(yield* emulator.revoke(), 1)
       assert.strictEqual(yield* statusOf("/orders"), 200)
@@ -71,7 +71,7 @@ describe("layer", () => {
       assert.lengthOf(yield* tokenRequests, 2)
     }).pipe(Effect.provide(application())))
 
-  /** Accepts every token but the first. */
+  /** A store that accepts every token except the first. */
   const rejectingFirst = (unauthorized: (response: Http.ServerResponse) => void) => {
     let tokens = 0
     const server = Http.createServer((request, response) => {
@@ -110,7 +110,7 @@ describe("layer", () => {
 
   it.scopedLive("sends nothing to another origin", () =>
     Effect.gen(function*() {
-      const { client, statusOf } = yield* emulated
+      const { client, statusOf } = yield* setup
       const elsewhere = yield* startStore
       assert.strictEqual(yield* statusOf("/orders"), 200)
       const error = yield* Effect.flip(client.get(`${elsewhere.url}/orders`))
@@ -118,7 +118,7 @@ describe("layer", () => {
       assert.strictEqual(elsewhere.opened(), 0)
     }).pipe(Effect.provide(application())))
 
-  it.scopedLive("takes credentials that are read at each acquisition", () =>
+  it.scopedLive("accepts credentials that are read at each acquisition", () =>
     Effect.gen(function*() {
       const { url } = yield* startStore
       const { clientId, clientSecret } = Emulator.demoClient
@@ -130,7 +130,7 @@ describe("layer", () => {
       deepStrictEqual(yield* Effect.provide(call(), live), authorized)
     }))
 
-  it.scopedLive("trusts a server by http.ca, and without it sends no credentials", () =>
+  it.scopedLive("trusts a server with http.ca, and sends no credentials without it", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make({ tls: true })
       const refused = yield* Effect.flip(Effect.provide(call(), NodeStoreAuth.layer(at(emulator.url))))
@@ -143,7 +143,7 @@ describe("layer", () => {
       deepStrictEqual((yield* emulator.requests).map(({ kind }) => kind), ["token", "api"])
     }))
 
-  it.live("fails while it is built when an option of http cannot be used", () =>
+  it.live("fails to build if an option of http cannot be used", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(
         Layer.launch(NodeStoreAuth.layer({ ...at("https://store.example"), http: { connections: 0 } }))
@@ -154,35 +154,35 @@ describe("layer", () => {
 })
 
 describe("layerFromSource", () => {
-  it.scopedLive("carries the tokens of a source of one's own", () =>
+  it.scopedLive("adds the tokens of a custom source", () =>
     Effect.gen(function*() {
       const { url } = yield* startStore
       const source = TokenSource.layer(() =>
         Effect.map(DateTime.now, (acquiredAt) =>
           new AccessToken.AccessToken({
-            value: Redacted.make("a-token-of-ones-own"),
+            value: Redacted.make("a-custom-token"),
             acquiredAt,
             expiresAt: DateTime.add(acquiredAt, { minutes: 60 })
           }))
       )
       const live = Layer.provide(NodeStoreAuth.layerFromSource({ apiUrl: url }), source)
-      deepStrictEqual(yield* Effect.provide(call(), live), { authorization: "Bearer a-token-of-ones-own" })
+      deepStrictEqual(yield* Effect.provide(call(), live), { authorization: "Bearer a-custom-token" })
     }))
 
   it.scopedLive.runIf(canMakeCertificates)("applies http", () =>
     Effect.gen(function*() {
       const identity = yield* selfSigned()
       const { url } = yield* startTlsStore(identity)
-      const provider = TokenSource.layer(() => Effect.die("not asked"))
+      const provider = TokenSource.layer(() => Effect.die("no token is needed"))
       const live = NodeStoreAuth.layerFromSource({ apiUrl: url, http: { ca: identity.cert } })
-      const answer = Effect.flatMap(AuthorizedHttpClient.AuthorizedHttpClient, (client) =>
-        client.get("/", { headers: { Authorization: "Basic of-ones-own" } })).pipe(
+      const response = Effect.flatMap(AuthorizedHttpClient.AuthorizedHttpClient, (client) =>
+        client.get("/", { headers: { Authorization: "Basic custom" } })).pipe(
           Effect.flatMap(({ json }) =>
             json
           )
         )
-      deepStrictEqual(yield* Effect.provide(answer, Layer.provide(live, provider)), {
-        authorization: "Basic of-ones-own"
+      deepStrictEqual(yield* Effect.provide(response, Layer.provide(live, provider)), {
+        authorization: "Basic custom"
       })
     }))
 })
@@ -221,7 +221,7 @@ describe("layerConfig", () => {
       deepStrictEqual(yield* Effect.provide(call(), live), authorized)
     }))
 
-  it.scopedLive("takes a config for each option, those of http too", () =>
+  it.scopedLive("accepts a config for each option, including those of http", () =>
     Effect.gen(function*() {
       const { url } = yield* startStore
       const options = {
@@ -248,9 +248,9 @@ describe("layerConfig", () => {
     }))
 })
 
-it.live("provides the provider beside the client, with the same token", () =>
+it.live("the layer provides the provider and the client, with the same token", () =>
   Effect.gen(function*() {
-    const { emulator, statusOf, tokenRequests } = yield* emulated
+    const { emulator, statusOf, tokenRequests } = yield* setup
     const provider = yield* AccessTokenProvider.AccessTokenProvider
     const token = yield* provider.get
     assert.strictEqual(yield* statusOf("/orders"), 200)

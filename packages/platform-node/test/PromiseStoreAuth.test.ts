@@ -8,7 +8,7 @@ import { listen, onThisMachine } from "./utils.js"
 
 onThisMachine()
 
-/** The functions over an emulator, disposed with the test. */
+/** The functions with an emulator, disposed after the test. */
 const setup = (options: Partial<NodeStoreAuth.SecretOptions> = {}) =>
   Effect.gen(function*() {
     const emulator = yield* Emulator.make()
@@ -32,7 +32,7 @@ const setup = (options: Partial<NodeStoreAuth.SecretOptions> = {}) =>
     return { emulator, store, tokenRequests }
   })
 
-/** What a promise rejects with. */
+/** Returns the error of a promise that rejects. */
 const rejection = (promise: () => Promise<unknown>) =>
   Effect.map(
     Effect.flip(Effect.tryPromise({ try: promise, catch: (error) => error })),
@@ -40,7 +40,7 @@ const rejection = (promise: () => Promise<unknown>) =>
   )
 
 describe("PromiseStoreAuth", () => {
-  it.scopedLive("getToken gives one token until it is rejected, and its header is what an API takes", () =>
+  it.scopedLive("getToken returns one token until it is rejected, and an API accepts its header", () =>
     Effect.gen(function*() {
       const { emulator, store, tokenRequests } = yield* setup()
       const tokens = yield* Effect.promise(() => Promise.all([store.getToken(), store.getToken()]))
@@ -76,7 +76,7 @@ describe("PromiseStoreAuth", () => {
       assert.match(last?.headers["content-type"] as string, /application\/x-www-form-urlencoded/)
     }))
 
-  it.scopedLive("promises reject with the typed errors", () =>
+  it.scopedLive("promises reject with typed errors", () =>
     Effect.gen(function*() {
       const { store } = yield* setup({ clientSecret: Redacted.make("another secret") })
       const refused = yield* rejection(() => store.getToken())
@@ -89,7 +89,7 @@ describe("PromiseStoreAuth", () => {
       assert.include(String(method), "TypeError: method must be")
     }))
 
-  it.scopedLive("a signal ends a fetch with its reason, and dispose ends what is in flight", () =>
+  it.scopedLive("a signal ends a fetch with its reason, and dispose ends in-flight requests", () =>
     Effect.gen(function*() {
       const silent = yield* listen(Net.createServer())
       const { store } = yield* setup({ authUrl: silent.url })

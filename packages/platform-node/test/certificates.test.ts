@@ -9,7 +9,7 @@ import { at, authorized, call, get, onThisMachine, startTlsStore, withVariables 
 
 onThisMachine()
 
-/** On a Node whose `getCACertificates` is this one; Node has none before 22.15. */
+/** Replaces `getCACertificates` of Node, which Node has since 22.15. */
 const withCACertificates =
   (getCACertificates: ((type: string) => ReadonlyArray<string>) | undefined) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -26,7 +26,7 @@ const withCACertificates =
 const code = ({ cause }: { readonly cause?: unknown }) => (cause as { readonly code?: unknown }).code
 
 describe.runIf(canMakeCertificates)("ca", () => {
-  it.scopedLive("makes a self-signed server trusted; without it the token request fails, and is sent once", () =>
+  it.scopedLive("makes the client trust a self-signed server; without it the token request fails after one attempt", () =>
     Effect.gen(function*() {
       const identity = yield* selfSigned()
       const server = yield* startTlsStore(identity)
@@ -45,7 +45,7 @@ describe.runIf(canMakeCertificates)("ca", () => {
       }
     }))
 
-  it.scopedLive("does not make a trusted certificate good for another name", () =>
+  it.scopedLive("does not accept a trusted certificate for another name", () =>
     Effect.gen(function*() {
       const identity = yield* selfSigned("other.example")
       const server = yield* startTlsStore(identity)
@@ -55,7 +55,7 @@ describe.runIf(canMakeCertificates)("ca", () => {
       assert.strictEqual(error.reason, "Certificate")
     }))
 
-  it.scopedLive("adds to what Node trusts, which includes NODE_EXTRA_CA_CERTS", () =>
+  it.scopedLive("adds to the certificates that Node trusts, including NODE_EXTRA_CA_CERTS", () =>
     Effect.gen(function*() {
       const [identity, other] = [yield* selfSigned(), yield* selfSigned("other.example")]
       const server = yield* startTlsStore(identity)
@@ -71,7 +71,7 @@ describe.runIf(canMakeCertificates)("ca", () => {
       assert.strictEqual(extra, `{"authorization":"none"}`)
     }))
 
-  it.scopedLive("is the only way: NODE_TLS_REJECT_UNAUTHORIZED=0 does not count", () =>
+  it.scopedLive("is the only way to trust a server: NODE_TLS_REJECT_UNAUTHORIZED=0 has no effect", () =>
     Effect.gen(function*() {
       const server = yield* startTlsStore(yield* selfSigned())
       yield* Effect.gen(function*() {
@@ -85,7 +85,7 @@ describe.runIf(canMakeCertificates)("ca", () => {
 })
 
 describe.runIf(canMakeCertificates)("cert and key", () => {
-  it.scopedLive("reach a server that asks for them", () =>
+  it.scopedLive("authenticate the client to a server that requires a certificate", () =>
     Effect.gen(function*() {
       const [identity, client] = [yield* selfSigned(), yield* selfSigned("client.example")]
       const server = yield* startTlsStore(identity, { requestCert: true, ca: client.cert }, ({ socket }, response) =>

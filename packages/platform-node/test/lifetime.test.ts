@@ -22,19 +22,19 @@ import {
 
 onThisMachine()
 
-/** A proxy that answers a tunnel with these words and leads nowhere. */
-const startBlindProxy = (words: string) =>
+/** A proxy that responds to a tunnel request with this text and opens no tunnel. */
+const startProxyWithoutTunnel = (response: string) =>
   Effect.suspend(() =>
     listen(
       Http.createServer().on("connect", (_request, socket) => {
-        socket.write(words)
+        socket.write(response)
         socket.resume().on("end", () => socket.end())
       })
     )
   )
 
-describe("the end of the scope", () => {
-  it.scopedLive("closes the sockets that are kept alive", () =>
+describe("closing the scope", () => {
+  it.scopedLive("closes idle connections", () =>
     Effect.gen(function*() {
       const server = yield* startStore
       yield* Effect.gen(function*() {
@@ -44,7 +44,7 @@ describe("the end of the scope", () => {
       yield* until(() => server.open() === 0)
     }))
 
-  it.scopedLive("and those through a proxy, and past it", () =>
+  it.scopedLive("closes idle connections through a proxy and without it", () =>
     Effect.gen(function*() {
       const [server, proxy] = [yield* startStore, yield* startProxy()]
       yield* Effect.gen(function*() {
@@ -55,7 +55,7 @@ describe("the end of the scope", () => {
       yield* until(() => server.open() === 0 && proxy.open() === 0)
     }))
 
-  it.scopedLive("ends requests that hang or wait for a connection, at once and for good", () =>
+  it.scopedLive("ends requests that hang or wait for a connection at once, without a retry", () =>
     Effect.gen(function*() {
       const server = yield* hanging
       const scope = yield* Scope.make()
@@ -72,9 +72,9 @@ describe("the end of the scope", () => {
 
   const cases = [
     ["a handshake", silent, undefined],
-    ["a handshake behind a tunnel", silent, startBlindProxy("HTTP/1.1 200 OK\r\n\r\n")],
+    ["a handshake behind a tunnel", silent, startProxyWithoutTunnel("HTTP/1.1 200 OK\r\n\r\n")],
     ["a handshake with a proxy", hanging, silent],
-    ["a tunnel", hanging, startBlindProxy("")]
+    ["a tunnel", hanging, startProxyWithoutTunnel("")]
   ] as const
   for (const [what, target, through] of cases) {
     it.scopedLive(`ends ${what} that hangs`, () =>
@@ -84,11 +84,11 @@ describe("the end of the scope", () => {
         const seen = proxy ?? server
         const live = NodeHttp.layer({ proxy: proxy === undefined ? "none" : new URL(proxy.url) })
         yield* Effect.gen(function*() {
-          const asking = yield* Effect.fork(get(byName(server)))
+          const request = yield* Effect.fork(get(byName(server)))
           yield* until(() => seen.open() === 1)
-          // It is in the midst of it by then.
+          // The step is in progress by then.
           yield* Effect.sleep("300 millis")
-          yield* Fiber.interrupt(asking)
+          yield* Fiber.interrupt(request)
           assert.strictEqual(seen.open(), 1)
         }).pipe(Effect.provide(live))
         yield* until(() => server.open() === 0 && seen.open() === 0)

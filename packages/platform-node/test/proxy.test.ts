@@ -26,21 +26,21 @@ import {
 
 onThisMachine()
 
-/** The options of a store that is not on this machine, by its name, and takes secrets without TLS. */
-const beyond = (server: Server) => ({ ...at(byName(server)), allowInsecure: true })
+/** The options of a store that is addressed by a name that is not loopback, without TLS. */
+const insecureByName = (server: Server) => ({ ...at(byName(server)), allowInsecure: true })
 
-describe("the option", () => {
-  it.scopedLive("sends the token request and the API's through the proxy, over http", () =>
+describe("the option proxy", () => {
+  it.scopedLive("sends token requests and API requests through the proxy, over http", () =>
     Effect.gen(function*() {
       const [server, proxy] = [yield* startStore, yield* startProxy()]
-      const live = NodeStoreAuth.layer({ ...beyond(server), http: { proxy: new URL(proxy.url) } })
+      const live = NodeStoreAuth.layer({ ...insecureByName(server), http: { proxy: new URL(proxy.url) } })
       deepStrictEqual(yield* Effect.provide(call(), live), authorized)
       const tunnel = { to: `${elsewhere}:${server.port}`, authorization: undefined }
       deepStrictEqual(proxy.tunnels, Array(server.opened()).fill(tunnel))
     }))
 
   it.scopedLive.runIf(canMakeCertificates)(
-    "and over https, with the user name and password of the URL",
+    "sends requests over https through the proxy, with the user name and password of its URL",
     () =>
       Effect.gen(function*() {
         const identity = yield* selfSigned(elsewhere)
@@ -55,7 +55,7 @@ describe("the option", () => {
   )
 
   it.scopedLive.runIf(canMakeCertificates)(
-    "trusts a proxy over TLS by ca, and not without",
+    "trusts a proxy over TLS only with ca",
     () =>
       Effect.gen(function*() {
         const identity = yield* selfSigned()
@@ -66,7 +66,9 @@ describe("the option", () => {
         assert.include(yield* Effect.provide(get(byName(server)), trusting), "authorization")
         assert.lengthOf(proxy.tunnels, 1)
 
-        const error = yield* Effect.flip(Effect.provide(call(), NodeStoreAuth.layer({ ...beyond(server), http })))
+        const error = yield* Effect.flip(
+          Effect.provide(call(), NodeStoreAuth.layer({ ...insecureByName(server), http }))
+        )
         assert(error._tag === "TokenRequestError")
         assert.strictEqual(error.reason, "Certificate")
         assert.lengthOf(proxy.tunnels, 1)
@@ -74,7 +76,7 @@ describe("the option", () => {
   )
 
   it.scopedLive.runIf(canMakeCertificates)(
-    "shows the client certificate to the server, not to the proxy",
+    "sends the client certificate to the server and not to the proxy",
     () =>
       Effect.gen(function*() {
         const { cert, key } = yield* selfSigned("*.store.example")
@@ -99,7 +101,7 @@ describe("the option", () => {
       })
   )
 
-  it.scopedLive("wins over the environment", () =>
+  it.scopedLive("takes precedence over the environment", () =>
     Effect.gen(function*() {
       const [server, proxy, other] = [yield* startStore, yield* startProxy(), yield* startProxy()]
       const through = (http: NodeHttp.Options) =>
@@ -121,7 +123,7 @@ describe("the environment", () => {
       deepStrictEqual(proxy.tunnels.map(({ to }) => to), [`${elsewhere}:${server.port}`])
     }))
 
-  /** How many tunnels an http and an https request open with these variables; `PROXY` in them is the proxy's URL. */
+  /** The number of tunnels for an http and an https request with these variables. `PROXY` stands for the proxy URL. */
   const tunnels = (variables: Readonly<Record<string, string>>) =>
     Effect.gen(function*() {
       const identity = yield* selfSigned("auth.store.example")
@@ -130,7 +132,7 @@ describe("the environment", () => {
       const both = Effect.gen(function*() {
         yield* get(byName(plain))
         const before = proxy.tunnels.length
-        // That it reaches the server is enough: to trust it, a layer would read all authorities.
+        // Reaching the server is enough. To trust it, a layer would have to read all authorities.
         const error = yield* Effect.flip(get(byName(encrypted, "auth.store.example")))
         assert.include(inspect(error), "DEPTH_ZERO_SELF_SIGNED_CERT")
         assert.strictEqual(encrypted.opened(), 1)
@@ -168,7 +170,7 @@ describe("the environment", () => {
   for (
     const url of ["socks5://user:a-password@proxy.example", "proxy.example:3128", "http://%zz:a-password@proxy.example"]
   ) {
-    it.live(`a variable that cannot be used is named, not shown: ${url}`, () =>
+    it.live(`an invalid variable is named in the error, without its value: ${url}`, () =>
       Effect.gen(function*() {
         for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"]) {
           const error = yield* Effect.flip(Layer.launch(NodeHttp.layer())).pipe(withVariables({ [name]: url }))
@@ -179,7 +181,7 @@ describe("the environment", () => {
   }
 })
 
-/** Names of this machine, the address behind each, and whether there is a way to it. */
+/** Names of this machine with their addresses, and whether this machine has the address. */
 const names = await Promise.all(
   [["localhost", "127.0.0.1"], ["127.0.0.1", "127.0.0.1"], ["127.9.9.9", "127.9.9.9"], ["[::1]", "::1"]].map(
     async ([host = "", address = ""]) => ({ host, address, reachable: await canListenOn(address) })
@@ -194,24 +196,24 @@ const ways: Readonly<
 }
 
 for (const [way, settings] of Object.entries(ways)) {
-  describe(`this machine, with a proxy by ${way}`, () => {
+  describe(`loopback, with a proxy from ${way}`, () => {
     for (const { address, host, reachable } of names) {
       it.scopedLive.runIf(reachable)(
-        `gets secrets as ${host}, and the proxy no connection`,
+        `gets requests for ${host} without a connection to the proxy`,
         () =>
           Effect.gen(function*() {
             const server = yield* listen(Http.createServer(store), { address, host })
             const proxy = yield* startProxy()
             const { http, variables = {} } = settings(proxy.url)
-            const answer = Effect.provide(call(), NodeStoreAuth.layer({ ...at(server.url), http }))
-            deepStrictEqual(yield* withVariables(variables)(answer), authorized)
+            const response = Effect.provide(call(), NodeStoreAuth.layer({ ...at(server.url), http }))
+            deepStrictEqual(yield* withVariables(variables)(response), authorized)
             assert.strictEqual(proxy.opened(), 0)
           })
       )
     }
 
-    /** Those of the hosts whose requests reach the proxy, over http or https, whatever they are answered. */
-    const seen = (hosts: ReadonlyArray<string>) =>
+    /** The hosts of the requests that reach the proxy, over http or https, whatever the response is. */
+    const proxied = (hosts: ReadonlyArray<string>) =>
       Effect.gen(function*() {
         const [{ port }, proxy] = [yield* startStore, yield* startProxy()]
         const { http, variables = {} } = settings(proxy.url)
@@ -223,16 +225,16 @@ for (const [way, settings] of Object.entries(ways)) {
         return proxy.tunnels.map(({ to }) => to.slice(0, to.lastIndexOf(":")))
       })
 
-    it.scopedLive("is known by any of its names", () =>
+    it.scopedLive("is recognized by all its names", () =>
       Effect.gen(function*() {
         const own = ["localhost", "LOCALHOST", "store.localhost", "127.0.0.1", "127.1", "0x7f000001", "127.255.255.254"]
-        deepStrictEqual(yield* seen([...own, "[::1]", "[0:0::0:1]"]), [])
+        deepStrictEqual(yield* proxied([...own, "[::1]", "[0:0::0:1]"]), [])
       }))
 
-    it.scopedLive("control: other hosts are seen by the proxy", () =>
+    it.scopedLive("control: requests to other hosts reach the proxy", () =>
       Effect.gen(function*() {
         const others = [elsewhere, "localhost.example", "nolocalhost", "127.0.0.1.example", "126.0.0.1", "[::2]"]
-        deepStrictEqual(yield* seen(others), others.flatMap((host) => [host, host]))
+        deepStrictEqual(yield* proxied(others), others.flatMap((host) => [host, host]))
       }))
   })
 }

@@ -1,4 +1,4 @@
-/** Servers and proxies for the tests. All of them on loopback, all gone with the scope. */
+/** Servers and proxies on loopback for the tests. They stop when the scope closes. */
 import Dns from "node:dns"
 import * as Http from "node:http"
 import * as Https from "node:https"
@@ -12,14 +12,14 @@ import type { Identity } from "./support/certificates.js"
 export interface Server {
   readonly url: string
   readonly port: number
-  /** How many sockets were opened so far, and how many are open. */
+  /** The number of sockets opened so far, and the number of open ones. */
   readonly opened: () => number
   readonly open: () => number
-  /** The most that were open at once. */
+  /** The largest number of sockets that were open at the same time. */
   readonly most: () => number
 }
 
-/** Any server of Node, listening for as long as the scope is open. */
+/** Makes a server of Node listen until the scope closes. */
 export const listen = (
   server: Net.Server,
   { address = "127.0.0.1", host = "127.0.0.1", protocol = "http" }: {
@@ -56,7 +56,7 @@ export const listen = (
     }
   })
 
-/** Whether this machine has the address; not all have `::1`, or more of `127.0.0.0/8` than `127.0.0.1`. */
+/** Whether this machine has the address. Some machines lack `::1`, or all of `127.0.0.0/8` but `127.0.0.1`. */
 export const canListenOn = (address: string): Promise<boolean> =>
   new Promise((resolve) => {
     const server = Net.createServer()
@@ -66,7 +66,7 @@ export const canListenOn = (address: string): Promise<boolean> =>
 
 export const secret = Redacted.make("an-invented-secret")
 
-/** Tokens under the specification's path; any other path is answered with the `Authorization` header it came with. */
+/** Sends a token on the specified path. On any other path, sends the `Authorization` header of the request. */
 export const store: Http.RequestListener = (request, response) => {
   request.resume()
   response.setHeader("Content-Type", "application/json")
@@ -77,12 +77,12 @@ export const store: Http.RequestListener = (request, response) => {
   )
 }
 
-/** The options of a store that answers for both the tokens and the API. */
+/** The options of a store whose token endpoint and API have the same URL. */
 export const at = (url: string) => ({ authUrl: url, apiUrl: url, clientId: "demo-client", clientSecret: secret })
 
 export const startStore = Effect.suspend(() => listen(Http.createServer(store)))
 
-/** A name that does not look like this machine's, as proxies are for; `byName` gives a server's URL with it. */
+/** A host name for which the proxy is used, as it is not loopback. `byName` returns the URL of a server with it. */
 export const elsewhere = "api.store.example"
 
 export const byName = ({ url }: Server, name = elsewhere) => {
@@ -91,7 +91,7 @@ export const byName = ({ url }: Server, name = elsewhere) => {
   return named.origin
 }
 
-/** A call as an application makes it. */
+/** Calls the API as an application does. */
 export const call = (path = "/orders") =>
   Effect.flatMap(AuthorizedHttpClient.AuthorizedHttpClient, (client) => client.get(path)).pipe(
     Effect.flatMap(({ json }) => json)
@@ -100,15 +100,15 @@ export const call = (path = "/orders") =>
 export const get = (url: string) =>
   Effect.flatMap(HttpClient.HttpClient, (client) => client.get(url)).pipe(Effect.flatMap(({ text }) => text))
 
-/** What the store answers to a call that carries its token. */
+/** The response of the store to a call with its token. */
 export const authorized = { authorization: "Bearer an-invented-token" }
 
 export interface Proxy extends Server {
-  /** `host:port` of each tunnel that was asked for, and the credentials that came with it. */
+  /** `host:port` and credentials of each requested tunnel. */
   readonly tunnels: Array<{ readonly to: string; readonly authorization: string | undefined }>
 }
 
-/** A forward proxy for tunnels, that finds any name on this machine. What is not asked for as a tunnel is refused. */
+/** A proxy that opens tunnels to this machine, whatever the name, and responds with 405 to other requests. */
 export const startProxy = (server = Http.createServer(), protocol = "http"): Effect.Effect<Proxy, never, Scope.Scope> =>
   Effect.suspend(() => {
     const tunnels: Proxy["tunnels"] = []
@@ -120,7 +120,7 @@ export const startProxy = (server = Http.createServer(), protocol = "http"): Eff
         socket.write("HTTP/1.1 200 OK\r\n\r\n")
         upstream.pipe(socket).pipe(upstream)
       })
-      // Undici tries again at once, and without end, when the answer is only a close.
+      // If the proxy only closed the connection, undici would retry at once and without end.
       upstream.on("error", () => socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n")).on("close", () => socket.destroySoon())
       socket.on("close", () => upstream.destroy())
     })
@@ -130,7 +130,7 @@ export const startProxy = (server = Http.createServer(), protocol = "http"): Eff
 /** Accepts requests and never responds. */
 export const hanging = Effect.suspend(() => listen(Http.createServer(() => undefined)))
 
-/** Accepts connections and sends nothing, so that a TLS handshake never ends. It reads, and so sees them close. */
+/** Accepts connections and sends nothing, so that a TLS handshake never ends. It reads, to notice when they close. */
 export const silent = Effect.suspend(() =>
   listen(Net.createServer((socket) => void socket.resume()), { host: "localhost", protocol: "https" })
 )
@@ -143,18 +143,18 @@ export const startTlsStore = (identity: Identity, options: Https.ServerOptions =
     })
   )
 
-/** Waits, for two seconds at most, until something holds. */
+/** Waits at most two seconds until the condition holds. */
 export const until = (condition: () => boolean) =>
   Effect.sync(condition).pipe(
-    Effect.filterOrFail((holds) => holds, () => new Error("it did not come true")),
+    Effect.filterOrFail((holds) => holds, () => new Error("the condition did not hold within two seconds")),
     Effect.retry(Schedule.intersect(Schedule.spaced("10 millis"), Schedule.recurs(200)))
   )
 
 const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()])
 
 /**
- * For the tests of a file: names under `.example` and `.localhost` are this machine, as a hosts file could have it, and
- * no proxy is in the environment.
+ * During the tests of a file, names under `.example` and `.localhost` resolve to this machine, and the environment has
+ * no proxy variables.
  */
 export const onThisMachine = () => {
   const { lookup } = Dns
@@ -174,7 +174,7 @@ export const onThisMachine = () => {
   })
 }
 
-/** With these variables in the environment of this process, and without them afterwards. */
+/** Runs an effect with these environment variables, and deletes them afterwards. */
 export const withVariables = (changes: Readonly<Record<string, string>>) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.acquireUseRelease(
     Effect.sync(() => Object.assign(process.env, changes)),

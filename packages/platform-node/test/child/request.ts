@@ -1,7 +1,7 @@
 /**
- * A program in a process of its own: asks `url` once (argument 1) over the layer that is named (argument 2) and writes
- * what came of it. With `"interrupted"` (argument 3) it gives up while it still waits; with `"leaked"` it lets the
- * request wait in a scope that is never closed.
+ * Requests `url` (argument 1) once with the named layer (argument 2), and writes the outcome. With `"interrupted"`
+ * (argument 3) it interrupts the request while it waits. With `"leaked"` it leaves the request in a scope that is never
+ * closed.
  */
 import { readFileSync } from "node:fs"
 import * as HttpClient from "@effect/platform/HttpClient"
@@ -31,7 +31,7 @@ const program = end === "leaked"
     const context = yield* Layer.buildWithScope(client, yield* Scope.make())
     yield* Effect.forkDaemon(Effect.provide(request, context))
     yield* Effect.sleep(500)
-    return "left alone"
+    return "leaked"
   })
   : Effect.timeoutOption(request, end === "interrupted" ? Duration.millis(500) : Duration.infinity).pipe(
     Effect.map(Option.getOrElse(() => "interrupted")),

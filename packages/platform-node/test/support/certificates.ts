@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { Effect, type Scope } from "effect"
 
 /**
- * Certificates are made by Debian's `openssl`. Tests that need them are skipped without it, but never where `CI=true`.
+ * Debian's `openssl` creates the certificates. Without it, tests that need them are skipped, except with `CI=true`.
  */
 export const canMakeCertificates = spawnSync("openssl", ["version"]).status === 0 || process.env["CI"] === "true"
 

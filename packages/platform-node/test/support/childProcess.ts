@@ -15,7 +15,7 @@ export interface ChildProcess {
 
 const hasEnded = (child: NodeChildProcess) => child.exitCode !== null || child.signalCode !== null
 
-/** Starts a process that runs this file. It is killed with the scope. */
+/** Starts a process that runs this file, and kills it when the scope closes. */
 export const start = (
   file: string,
   variables: Readonly<Record<string, string>> = {}

@@ -12,11 +12,11 @@ export interface Worker {
   readonly ask: (order: Order) => Effect.Effect<unknown, unknown>
 }
 
-/** The store of this fiber, in the same folder. */
+/** Uses a new store in the folder. */
 export const withStore = <A, E>(folder: string, use: (store: TokenStore.Service) => Effect.Effect<A, E>) =>
   Effect.provide(Effect.flatMap(TokenStore.TokenStore, use), FileTokenStore.layer({ folder }))
 
-/** The results of the same order, given to all at once. */
+/** Sends an order to all workers at once, and returns their results. */
 export const askAll = (workers: ReadonlyArray<Worker>, order: Order) =>
   Effect.map(
     Effect.forEach(workers, ({ ask }) => Effect.orDie(ask(order)), { concurrency: "unbounded" }),
@@ -27,8 +27,8 @@ const limit = 60_000
 
 export const sum = (results: ReadonlyArray<number>): number => results.reduce((sum, n) => sum + n, 0)
 
-/** What a worker that died left is whole, and each operation works. */
-export const goesOn = (store: TokenStore.Service, isWhole: (entry: string) => boolean) =>
+/** The entry of a worker that was killed is whole, and each operation works. */
+export const stillWorks = (store: TokenStore.Service, isWhole: (entry: string) => boolean) =>
   Effect.gen(function*() {
     assert.isTrue(Option.exists(yield* store.get("key"), isWhole))
     yield* store.put("key", "mine", "1 hour")
@@ -38,9 +38,11 @@ export const goesOn = (store: TokenStore.Service, isWhole: (entry: string) => bo
     yield* (yield* Effect.eventually(lease)).value.release
   })
 
-/** What holds whenever several workers use a store, whatever they are. `rounds` is how often each of them works. */
+/**
+ * Tests of several workers on one store, which are fibers or processes. Each worker repeats its order `rounds` times.
+ */
 export const storeRaces = (all: Effect.Effect<ReadonlyArray<Worker>>, rounds: number) => {
-  it.scopedLive("of many that remove an entry, one does", () =>
+  it.scopedLive("only one of several workers removes an entry", () =>
     Effect.gen(function*() {
       const [workers, folder] = [yield* all, yield* newFolder]
       const keys = Array.from({ length: rounds }, (_, n) => `key ${n}`)
@@ -50,7 +52,7 @@ export const storeRaces = (all: Effect.Effect<ReadonlyArray<Worker>>, rounds: nu
       deepStrictEqual(yield* askAll(workers, { folder, name: "remove", keys, entry: "entry" }), removed.map(() => 0))
     }), limit)
 
-  it.scopedLive("while many put, each look finds a whole entry", () =>
+  it.scopedLive("while several workers put, each read returns a whole entry", () =>
     Effect.gen(function*() {
       const [workers, folder] = [yield* all, yield* newFolder]
       const broken = yield* askAll(workers, { folder, name: "putAndGet", key: "key", times: rounds })
@@ -58,7 +60,7 @@ export const storeRaces = (all: Effect.Effect<ReadonlyArray<Worker>>, rounds: nu
     }), limit)
 
   it.scopedLive(
-    "of many that want a lease at once, one gets it; they work one after the other",
+    "only one of several workers gets a lease, and they hold it one after the other",
     () =>
       Effect.gen(function*() {
         const [workers, folder] = [yield* all, yield* newFolder]

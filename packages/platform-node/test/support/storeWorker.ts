@@ -11,25 +11,25 @@ import * as Option from "effect/Option"
 export type Order =
   & { readonly folder: string }
   & (
-    /** How many of the keys the worker removed the entry of. */
+    /** Returns the number of entries that the worker removed. */
     | { readonly name: "remove"; readonly keys: ReadonlyArray<string>; readonly entry: string }
-    /** 1 if the worker got the lease. */
+    /** Returns 1 if the worker got the lease. */
     | { readonly name: "lease"; readonly key: string; readonly millis: number }
     /** Never ends. */
     | { readonly name: "putForEver"; readonly key: string }
-    /** How often the worker removed expired files until the file existed. */
+    /** Removes expired files until the file `until` exists. Returns how often. */
     | { readonly name: "removeExpired"; readonly until: string }
-    /** How often the worker lost something of its own key, of so many times that it used it. */
+    /** Uses a key of its own `times` times. Returns how often it lost an entry or a lease. */
     | { readonly name: "comeAndGo"; readonly key: string; readonly times: number }
-    /** How many of the looks found an entry that no worker put. */
+    /** Returns how many reads returned an entry that no worker put. */
     | { readonly name: "putAndGet"; readonly key: string; readonly times: number }
-    /** How many times another worker held the lease too. The file exists while one works. */
+    /** Returns how often another worker held the lease too. The file exists while a worker holds it. */
     | { readonly name: "workAlone"; readonly key: string; readonly file: string; readonly times: number }
   )
 
 const size = 32 * 1024
 
-/** Long, so that half of one could be seen. Its two ends name the worker and the entry. */
+/** Long, so that a read could return only a part of it. Both ends name the worker and the entry. */
 const entryOf = (worker: string, n: number) => `${worker}:${n} ${"x".repeat(size)} ${worker}:${n}`
 
 export const isWhole = (entry: string): boolean => {
@@ -58,7 +58,7 @@ export const perform = (order: Order): Effect.Effect<number, TokenStoreError> =>
       case "removeExpired": {
         let times = 0
         for (; !existsSync(order.until); times++) {
-          // As if none of them had changed for long: what is valid has to stay anyway.
+          // Makes all files old. The valid ones must not be removed.
           for (const name of readdirSync(own)) {
             if (!name.endsWith(".part")) yield* Effect.ignore(Effect.try(() => utimesSync(join(own, name), 0, 0)))
           }

@@ -6,7 +6,7 @@ import { NodeContext } from "@effect/platform-node"
 import { FileTokenStore } from "@store-api/platform-node"
 import { Effect } from "effect"
 
-/** A folder that is not there yet, in one that goes with the scope. */
+/** The path of a folder that does not exist yet. Its parent is deleted when the scope closes. */
 export const newFolder = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "tokens-"))),
@@ -15,16 +15,16 @@ export const newFolder = Effect.map(
   (folder) => join(folder, "tokens")
 )
 
-/** The paths of all that is in a folder, itself included. */
+/** The paths of a folder and of all its content. */
 export const pathsIn = (folder: string): ReadonlyArray<string> => [
   folder,
   ...readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name))
 ]
 
-/** The store's own folder in the one that it is given. */
+/** The folder that the store creates in the given one. */
 export const own = (folder: string) => join(folder, "store-api-v1")
 
-/** A store with its folder, the names of its files, and the path of the file of its one key, `key`. */
+/** A store with its folder, the names of its files, and the path of the file of its only key, `key`. */
 export const started = Effect.gen(function*() {
   const folder = yield* newFolder
   const store = yield* storeOver(folder, (fs) => fs)
@@ -34,14 +34,14 @@ export const started = Effect.gen(function*() {
   return { folder, store, files, fileOf }
 })
 
-/** The store over a file system that is changed in some way. */
+/** A store with a modified file system. */
 export const storeOver = (folder: string, change: (fs: FileSystem.FileSystem) => FileSystem.FileSystem) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     return yield* Effect.provideService(FileTokenStore.make({ folder }), FileSystem.FileSystem, change(fs))
   }).pipe(Effect.provide(NodeContext.layer))
 
-/** Makes files look as if they had not changed for two minutes. */
+/** Sets the modification time of files to two minutes ago. */
 export const age = (...paths: ReadonlyArray<string>) => {
   const longAgo = Date.now() / 1000 - 120
   for (const path of paths) utimesSync(path, longAgo, longAgo)
@@ -59,7 +59,7 @@ const steps = [
 ]
 
 /** A file system that runs an effect before each of its steps. */
-export const inFrontOf =
+export const beforeEachStep =
   (before: (step: string) => Effect.Effect<unknown>) => (fs: FileSystem.FileSystem): FileSystem.FileSystem =>
     new Proxy(fs, {
       get: (target, name, receiver) => {
@@ -86,7 +86,7 @@ export const atEachStep = <A, E, R>(
   Effect.gen(function*() {
     for (let step = 1; true; step++) {
       let count = 0
-      yield* test((effect) => inFrontOf(() => ++count === step ? Effect.orDie(effect) : Effect.void))
+      yield* test((effect) => beforeEachStep(() => ++count === step ? Effect.orDie(effect) : Effect.void))
       if (count < step) return count
     }
   })

@@ -15,7 +15,7 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
 
 const made = (url: string, prefix?: string) => RedisTokenStore.make({ url: Redacted.make(url), prefix })
 
-/** Each operation once, over this store. */
+/** Performs each operation once on the store. */
 const works = (store: TokenStore.Service) =>
   Effect.gen(function*() {
     yield* store.put("key", "entry", "1 minute")
@@ -66,7 +66,7 @@ describe("a command that fails", () => {
     ["TypeError", new TypeError("an-invented-password NOT known")],
     ["unknown", "WRONGPASS an-invented-password"],
     ["unknown", null]
-  ])("gives %s as the reason, and no other part of the error", ([reason, error]) =>
+  ])("has the reason %s, and no other part of the client's error", ([reason, error]) =>
     Effect.gen(function*() {
       const failure = yield* Effect.flip(failing(error as Error).get("key")) // libraries reject with other values too
       assert.strictEqual(failure.reason, reason)
@@ -80,7 +80,7 @@ const config = (variables: Record<string, string>, layer = RedisTokenStore.layer
     Effect.map((context) => Layer.succeedContext(context))
   )
 
-/** Connected, and closed with the scope. */
+/** Connects a client, and closes it with the scope. */
 const client = <A extends { connect(): Promise<unknown>; destroy(): void }>(
   make: () => A
 ): Effect.Effect<A, never, Scope.Scope> =>
@@ -110,7 +110,7 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
       assert.isTrue(yield* mine.remove("key", "entry"))
     }))
 
-  it.scopedLive("takes a value of another type for no entry, and replaces it", () =>
+  it.scopedLive("ignores a value of another type, and replaces it", () =>
     Effect.gen(function*() {
       const { command, url } = yield* emptyRedis
       const store = yield* made(url)
@@ -120,7 +120,7 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
       deepStrictEqual(yield* store.get("key"), Option.some("entry"))
     }))
 
-  it.scopedLive("uses the user, the password and the database of the URL, percent-encoded", () =>
+  it.scopedLive("uses the percent-encoded user, password and database of the URL", () =>
     Effect.gen(function*() {
       const { command, port } = yield* emptyRedis
       yield* command("ACL", "SETUSER", "a/user", "on", ">a@password:?", "~*", "+@all")
@@ -130,7 +130,7 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
       assert.include(String(yield* command("INFO", "keyspace")), "db3:keys=1")
     }))
 
-  it.scopedLive("gives entries and leases the life that was asked for, a fraction of a millisecond rounded up", () =>
+  it.scopedLive("sets the lifetime of entries and leases, with fractions of a millisecond rounded up", () =>
     Effect.gen(function*() {
       const { command, url } = yield* emptyRedis
       const store = yield* made(url)
@@ -143,7 +143,7 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
       yield* store.lease("another key", 0)
     }))
 
-  it.scopedLive("is made from the configuration, by default from STORE_API_REDIS_URL", () =>
+  it.scopedLive("is configured by STORE_API_REDIS_URL, or by other variables", () =>
     Effect.gen(function*() {
       const { url } = yield* emptyRedis
       const store = Effect.flatMap(TokenStore.TokenStore, works)
@@ -155,7 +155,7 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
       yield* Effect.provide(store, yield* config({ MY_URL: url, MY_PREFIX: "mine:" }, named))
     }))
 
-  it.scopedLive("which is missing, or cannot be used, by its name", () =>
+  it.scopedLive("names STORE_API_REDIS_URL in the error if it is missing or empty", () =>
     Effect.gen(function*() {
       const missing = yield* Effect.flip(config({}))
       assert.include(renderings(missing), "STORE_API_REDIS_URL")
@@ -175,7 +175,7 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
     "redis://:an-invented-password@127.0.0.1/database",
     "redis://:an-invented-password%zz@127.0.0.1",
     "unix:///tmp/an-invented-password"
-  ])("does not take %s for a URL; the error shows nothing of it", (url) =>
+  ])("does not accept %s as a URL, and the error shows no part of it", (url) =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(made(url))
       assert.strictEqual(error._tag, "ConfigurationError")
@@ -189,26 +189,26 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
       assert.include(renderings(url), url, "control")
     }))
 
-  it.scopedLive("fails for a reason that names neither URL nor password nor what was sent", () =>
+  it.scopedLive("fails for a reason that holds no part of the URL, the password or the command", () =>
     Effect.gen(function*() {
       const { port, stop } = yield* redisServer([], "an-invented-password")
       const store = yield* made(`redis://:an-invented-other@127.0.0.1:${port}`)
       const refused = yield* Effect.flip(store.put("an-invented-key", "an-invented-entry", "1 minute"))
       yield* stop
       const withoutRedis = yield* made(`redis://:an-invented-password@127.0.0.1:${port}`)
-      const gone = yield* Effect.flip(withoutRedis.lease("key", "1 minute"))
-      deepStrictEqual([refused.operation, refused.reason, gone.operation, gone.reason], [
+      const unreachable = yield* Effect.flip(withoutRedis.lease("key", "1 minute"))
+      deepStrictEqual([refused.operation, refused.reason, unreachable.operation, unreachable.reason], [
         ...["put", "WRONGPASS"],
         ...["lease", "ECONNREFUSED"]
       ])
-      for (const error of [refused, gone]) {
+      for (const error of [refused, unreachable]) {
         assert.notInclude(renderings(error), "invented")
         assert.notInclude(renderings(error), String(port))
       }
     }))
 
   describe("fromClient", () => {
-    it.scopedLive("works over a client, which stays open, and over a pool", () =>
+    it.scopedLive("works with a client, which stays open, and with a pool", () =>
       Effect.gen(function*() {
         const { command, connected, url } = yield* emptyRedis
         const own = yield* client(() => createClient({ url }))
@@ -222,7 +222,7 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
         deepStrictEqual(yield* command("KEYS", "*"), ["pool:key"])
       }))
 
-    it.scopedLive("fails with a typed error when the client does", () =>
+    it.scopedLive("fails with a typed error if the client fails", () =>
       Effect.gen(function*() {
         const { url } = yield* emptyRedis
         const own = yield* client(() => createClient({ url }))

@@ -8,7 +8,7 @@ import { isLeftOut, type RedisServer, redisServer } from "./support/redisServer.
 
 const limit = 60_000
 
-/** All that Redis is told from now on. */
+/** Records all commands that Redis receives from now on. */
 const monitor = ({ port }: RedisServer): Effect.Effect<() => string, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
@@ -25,22 +25,22 @@ const monitor = ({ port }: RedisServer): Effect.Effect<() => string, never, Scop
     ({ seen }) => seen
   )
 
-/** All that Redis holds. */
-const held = ({ command }: RedisServer) =>
+/** All keys and values in Redis. */
+const contentOf = ({ command }: RedisServer) =>
   Effect.gen(function*() {
     const keys = yield* command("KEYS", "*") as Effect.Effect<Array<string>>
     const values = yield* Effect.forEach(keys, (key) => command("GET", key))
     return [...keys, ...values].join("\n")
   })
 
-/** In base64 a text looks different, depending on where it begins; what surrounds it is left out. */
+/** The base64 form of a text depends on its offset. This omits the characters that depend on the surrounding text. */
 const inBase64 = (text: string) =>
   [0, 1, 2].map((before) => {
     const end = Math.floor((before + text.length) / 3) * 3
     return Buffer.from(" ".repeat(before) + text).subarray(before === 0 ? 0 : 3, end).toString("base64")
   })
 
-/** As it is, in hex of either case and in either base64. */
+/** The plain text, and its forms in hex of either case and in both kinds of base64. */
 const forms = (text: string): ReadonlyArray<string> => {
   const hex = Buffer.from(text).toString("hex")
   const base64 = inBase64(text)
@@ -50,24 +50,24 @@ const forms = (text: string): ReadonlyArray<string> => {
 
 const shows = (where: string, text: string) => forms(text).some((form) => where.includes(form))
 
-describe.skipIf(isLeftOut)("what Redis holds and is told", () => {
-  it.scopedLive("shows no token, no secret and no client id", () =>
+describe.skipIf(isLeftOut)("the content of Redis and the commands to it", () => {
+  it.scopedLive("show no token, no secret and no client id", () =>
     Effect.gen(function*() {
       const [redis, { asked, settings, tokens: allIssued }] = yield* Effect.all([redisServer(), shop()])
-      const told = yield* monitor(redis)
+      const commands = yield* monitor(redis)
       const members = yield* share(inProcess, 3, redis, settings)
       yield* tokens(members)
       yield* renewal(members, asked)
       const issued = (yield* allIssued).map(({ value }) => Redacted.value(value))
       assert.lengthOf(issued, 2)
       const secrets = [settings.clientId, settings.clientSecret, ...issued]
-      const seen = `${yield* held(redis)}\n${told()}`
+      const seen = `${yield* contentOf(redis)}\n${commands()}`
       for (const word of ["GET", "SET", "EVAL", ":lease"]) assert.include(seen.toUpperCase(), word.toUpperCase())
       deepStrictEqual(secrets.filter((secret) => shows(seen, secret)), [])
       assert.notInclude(seen, new URL(settings.authUrl).host)
     }), limit)
 
-  it.scopedLive("control: what is put there unsealed is found, however it is written", () =>
+  it.scopedLive("control: the search finds an unsealed secret in each encoding", () =>
     Effect.gen(function*() {
       const redis = yield* redisServer()
       const secret = "an-invented~secret?of>31.letters"
@@ -82,11 +82,11 @@ describe.skipIf(isLeftOut)("what Redis holds and is told", () => {
         })
       ]
       for (const entry of written) {
-        const told = yield* monitor(redis)
+        const commands = yield* monitor(redis)
         yield* store.put("key", entry, "1 minute")
-        assert.isTrue(shows(yield* held(redis), secret), entry)
-        yield* until("it is told", Effect.sync(() => shows(told(), secret)))
-        assert.isFalse(shows(yield* held(redis), "another-invented-secret"))
+        assert.isTrue(shows(yield* contentOf(redis), secret), entry)
+        yield* until("the command is recorded", Effect.sync(() => shows(commands(), secret)))
+        assert.isFalse(shows(yield* contentOf(redis), "another-invented-secret"))
       }
     }), limit)
 })

@@ -7,34 +7,34 @@ import { onVirtualTime, until } from "./support/fleet.js"
 import { proxyTo } from "./support/proxy.js"
 import { isLeftOut, redisServer } from "./support/redisServer.js"
 
-const reached = Effect.flatMap(redisServer(), ({ port }) => proxyTo(port))
+const proxiedRedis = Effect.flatMap(redisServer(), ({ port }) => proxyTo(port))
 
 const storeAt = (port: number) => RedisTokenStore.make({ url: Redacted.make(`redis://127.0.0.1:${port}`) })
 
-describe.skipIf(isLeftOut)("a connection that says nothing any more", () => {
+describe.skipIf(isLeftOut)("a connection without responses", () => {
   it.scopedLive(
-    "is replaced when a command that was given up had waited for a quarter of a second, not before",
+    "is replaced when a command is interrupted after at least a quarter of a second, and not before",
     () =>
       Effect.gen(function*() {
-        const proxy = yield* reached
+        const proxy = yield* proxiedRedis
         yield* onVirtualTime((virtual) =>
           Effect.gen(function*() {
             const store = yield* storeAt(proxy.port)
-            const givenUpAfter = (time: Duration.DurationInput) =>
+            const interruptAfter = (time: Duration.DurationInput) =>
               Effect.gen(function*() {
                 const command = yield* Effect.fork(store.get("key"))
                 yield* virtual.advance(time)
-                assert.isTrue(Option.isNone(yield* Fiber.poll(command)), "no answer")
+                assert.isTrue(Option.isNone(yield* Fiber.poll(command)), "no response")
                 yield* Fiber.interrupt(command)
               })
             yield* store.put("key", "entry", "1 hour")
             yield* proxy.lose
             for (let time = 0; time < 10; time++) {
-              yield* givenUpAfter(0)
-              yield* givenUpAfter("249 millis")
+              yield* interruptAfter(0)
+              yield* interruptAfter("249 millis")
             }
-            yield* givenUpAfter("250 millis")
-            yield* until("it works", Effect.isSuccess(store.get("key")))
+            yield* interruptAfter("250 millis")
+            yield* until("the store works", Effect.isSuccess(store.get("key")))
             deepStrictEqual(yield* store.get("key"), Option.some("entry"))
             assert.strictEqual(yield* proxy.opened, 2)
           })
@@ -42,9 +42,9 @@ describe.skipIf(isLeftOut)("a connection that says nothing any more", () => {
       })
   )
 
-  it.scopedLive("is replaced once for all commands that were given up, even right after a response", () =>
+  it.scopedLive("is replaced once for all interrupted commands, even right after a response", () =>
     Effect.gen(function*() {
-      const proxy = yield* reached
+      const proxy = yield* proxiedRedis
       yield* onVirtualTime((virtual) =>
         Effect.gen(function*() {
           const store = yield* storeAt(proxy.port)
@@ -53,14 +53,14 @@ describe.skipIf(isLeftOut)("a connection that says nothing any more", () => {
           const commands = yield* Effect.forEach(Array(3).keys(), () => Effect.fork(store.get("key")))
           yield* virtual.advance("250 millis")
           yield* Fiber.interruptAll(commands)
-          yield* until("it works", Effect.isSuccess(store.get("key")))
+          yield* until("the store works", Effect.isSuccess(store.get("key")))
           assert.strictEqual(yield* proxy.opened, 2)
         })
       )
     }))
 
   it.scopedLive(
-    "is kept when it answered something since: that command was slow, the connection is not dead",
+    "is kept if a response arrived since the command: the command was slow, and the connection works",
     () =>
       Effect.gen(function*() {
         const redis = yield* redisServer()
@@ -70,14 +70,14 @@ describe.skipIf(isLeftOut)("a connection that says nothing any more", () => {
             const store = yield* storeAt(proxy.port)
             yield* proxy.hold
             const earlier = yield* Effect.fork(store.put("key", "entry", "1 hour"))
-            yield* until("it is done", Effect.map(redis.command("GET", "key"), (entry) => entry === "entry"))
+            yield* until("the entry is put", Effect.map(redis.command("GET", "key"), (entry) => entry === "entry"))
             yield* redis.pause
             yield* virtual.advance(1)
             const slow = yield* Effect.fork(store.get("key"))
             yield* virtual.advance("1 second")
             yield* proxy.letGo
             yield* Fiber.join(earlier)
-            assert.isTrue(Option.isNone(yield* Fiber.poll(slow)), "no answer")
+            assert.isTrue(Option.isNone(yield* Fiber.poll(slow)), "no response")
             yield* Fiber.interrupt(slow)
             yield* redis.resume
             deepStrictEqual(yield* store.get("key"), Option.some("entry"))
@@ -88,31 +88,31 @@ describe.skipIf(isLeftOut)("a connection that says nothing any more", () => {
   )
 
   it.scopedLive(
-    "since its handshake is replaced by a command after ten seconds, not before",
+    "since its handshake is replaced by a command after ten seconds, and not before",
     () =>
       Effect.gen(function*() {
-        const proxy = yield* reached
+        const proxy = yield* proxiedRedis
         yield* proxy.hold
         yield* onVirtualTime((virtual) =>
           Effect.gen(function*() {
-            // The ten seconds count from the making of the client, whatever the clock says then.
+            // The ten seconds count from the creation of the client.
             yield* virtual.advance("1 hour")
             const making = yield* Effect.fork(storeAt(proxy.port))
-            yield* until("it connects", Effect.map(proxy.opened, (count) => count === 1))
+            yield* until("the store connects", Effect.map(proxy.opened, (count) => count === 1))
             yield* virtual.advance("1 second")
             const store = yield* Fiber.join(making)
             yield* virtual.advance("9 seconds")
             assert.strictEqual((yield* Effect.flip(store.get("key"))).reason, "no connection")
-            // Accepted after whatever that has opened, which is as lost then as the first.
+            // The proxy accepts this connection after those of the store, which are then lost like the first.
             yield* Effect.acquireRelease(
               Effect.sync(() => connect(proxy.port, "127.0.0.1")),
               (socket) => Effect.sync(() => socket.destroy())
             )
-            yield* until("it is accepted", Effect.map(proxy.opened, (count) => count >= 2))
+            yield* until("the connection is accepted", Effect.map(proxy.opened, (count) => count >= 2))
             yield* proxy.lose
             yield* proxy.letGo
             yield* virtual.advance("1 millis")
-            yield* until("it works", Effect.isSuccess(store.get("key")))
+            yield* until("the store works", Effect.isSuccess(store.get("key")))
             assert.strictEqual(yield* proxy.opened, 3)
           })
         )
@@ -120,10 +120,10 @@ describe.skipIf(isLeftOut)("a connection that says nothing any more", () => {
   )
 })
 
-describe.skipIf(isLeftOut)("a store whose scope has ended", () => {
-  it.scopedLive("has closed its connection, also when Redis does not respond", () =>
+describe.skipIf(isLeftOut)("a store whose scope is closed", () => {
+  it.scopedLive("has closed its connection, even if Redis does not respond", () =>
     Effect.gen(function*() {
-      const proxy = yield* reached
+      const proxy = yield* proxiedRedis
       for (const fault of [Effect.void, proxy.hold]) {
         yield* Effect.scoped(Effect.gen(function*() {
           const store = yield* storeAt(proxy.port)
@@ -131,51 +131,51 @@ describe.skipIf(isLeftOut)("a store whose scope has ended", () => {
           assert.strictEqual(yield* proxy.living, 1)
           yield* fault
         }))
-        yield* until("it is closed", Effect.map(proxy.living, (count) => count === 0))
+        yield* until("the connection is closed", Effect.map(proxy.living, (count) => count === 0))
       }
     }))
 
-  it.scopedLive("fails, and connects no more, however long ago that was", () =>
+  it.scopedLive("fails, and does not connect again", () =>
     Effect.gen(function*() {
-      const proxy = yield* reached
+      const proxy = yield* proxiedRedis
       yield* onVirtualTime((virtual) =>
         Effect.gen(function*() {
           const store = yield* Effect.scoped(storeAt(proxy.port))
           yield* virtual.advance("1 minute")
           assert.isTrue(Either.isLeft(yield* Effect.either(store.get("key"))))
-          // Accepted after whatever the store has opened.
+          // The proxy accepts this connection after those of the store.
           yield* Effect.acquireRelease(
             Effect.sync(() => connect(proxy.port, "127.0.0.1")),
             (socket) => Effect.sync(() => socket.destroy())
           )
-          yield* until("it is accepted", Effect.map(proxy.opened, (count) => count >= 2))
+          yield* until("the connection is accepted", Effect.map(proxy.opened, (count) => count >= 2))
           assert.strictEqual(yield* proxy.opened, 2)
         })
       )
     }))
 })
 
-describe.skipIf(isLeftOut)("a store that is not wanted any more while it connects", () => {
-  it.scopedLive("leaves no connection, whenever it is interrupted", () =>
+describe.skipIf(isLeftOut)("a store that is interrupted while it connects", () => {
+  it.scopedLive("leaves no connection, at any moment", () =>
     Effect.gen(function*() {
-      const proxy = yield* reached
+      const proxy = yield* proxiedRedis
       for (const pause of [0, 0, 1, 1, 2, 2, 3, 3, 5, 5, 8, 8, 13, 13]) {
         const making = yield* Effect.fork(Effect.scoped(storeAt(proxy.port)))
         yield* pause === 0 ? Effect.yieldNow() : Effect.sleep(pause)
         yield* Fiber.interrupt(making)
       }
-      // Made later than all those, so that they were made when it works.
+      // This store connects after all those, so that their connections were opened before it works.
       const last = yield* storeAt(proxy.port)
       yield* last.get("key")
-      assert.isAbove(yield* proxy.opened, 5, "some had got that far")
-      yield* until("it is the only one", Effect.map(proxy.living, (count) => count === 1))
+      assert.isAbove(yield* proxy.opened, 5, "several stores had connected")
+      yield* until("the last connection is the only one", Effect.map(proxy.living, (count) => count === 1))
       yield* last.get("key")
     }))
 })
 
-describe.skipIf(isLeftOut)("a Redis that holds still", () => {
+describe.skipIf(isLeftOut)("a Redis that does not respond", () => {
   it.scopedLive(
-    "keeps a thousand commands waiting; those after them fail at once, for a reason",
+    "keeps a thousand commands waiting, and further ones fail at once with a reason",
     () =>
       Effect.gen(function*() {
         const redis = yield* redisServer()
@@ -183,7 +183,7 @@ describe.skipIf(isLeftOut)("a Redis that holds still", () => {
         yield* store.put("key", "entry", "1 hour")
         yield* redis.pause
         const waiting = yield* Effect.forEach(Array.from({ length: 1000 }), () => Effect.fork(store.get("key")))
-        // A turn of the event loop, so that all were begun.
+        // A turn of the event loop, so that all commands have started.
         yield* Effect.sleep(1)
         const further = yield* Effect.all(Effect.replicate(Effect.either(store.get("key")), 100))
         deepStrictEqual(
@@ -191,8 +191,8 @@ describe.skipIf(isLeftOut)("a Redis that holds still", () => {
           new Set(["Error"])
         )
         yield* redis.resume
-        const answers = yield* Fiber.join(Fiber.all(waiting))
-        deepStrictEqual(answers, Array.from({ length: 1000 }, () => Option.some("entry")))
+        const entries = yield* Fiber.join(Fiber.all(waiting))
+        deepStrictEqual(entries, Array.from({ length: 1000 }, () => Option.some("entry")))
         deepStrictEqual(yield* store.get("key"), Option.some("entry"))
       })
   )

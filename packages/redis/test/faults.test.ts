@@ -21,14 +21,14 @@ const size = 3
 
 const limit = 60_000
 
-/** A shop whose endpoint's responses arrive only when the test lets them go. */
+/** A shop whose endpoint's responses arrive only when the test releases them. */
 const heldShop = Effect.gen(function*() {
   const made = yield* shop()
   const { hold, letGo, port } = yield* proxyTo(Number(new URL(made.settings.authUrl).port))
   return { ...made, hold, letGo, settings: { ...made.settings, authUrl: `http://127.0.0.1:${port}` } }
 })
 
-/** Over a Redis that works, all acquire one token together; without one, each acquires its own. */
+/** With a working Redis, the members acquire one token together; without it, each acquires its own. */
 const renews = (members: Members, asked: Effect.Effect<number>, requests: number) =>
   Effect.map(renewal(members, asked), (renewed) => deepStrictEqual(renewed, { requests, tokens: requests }))
 
@@ -38,9 +38,9 @@ const warned = (members: Members, times: number) =>
     (warnings) => deepStrictEqual(warnings.map(({ length }) => length), members.map(() => times))
   )
 
-describe.skipIf(isLeftOut).concurrent("the provider that asks for the token of all", () => {
+describe.skipIf(isLeftOut).concurrent("the provider that acquires the token for all", () => {
   it.scopedLive(
-    "loses its connection with the lease held: the others wait for the lease to end, then one asks",
+    "loses its connection while it holds the lease: the others wait until the lease ends, then one acquires",
     () =>
       Effect.gen(function*() {
         const [redis, { asked, fail, settings }] = yield* Effect.all([redisServer(), shop()])
@@ -53,7 +53,7 @@ describe.skipIf(isLeftOut).concurrent("the provider that asks for the token of a
         assert(holder !== undefined)
         yield* fail(Fault.hang())
         yield* Effect.fork(holder.get)
-        yield* until("it asks", Effect.map(asked, (count) => count === 1))
+        yield* until("it sends a token request", Effect.map(asked, (count) => count === 1))
         const [lease = "", ...more] = yield* leases
         assert.isEmpty(more)
         yield* network.lose
@@ -66,7 +66,7 @@ describe.skipIf(isLeftOut).concurrent("the provider that asks for the token of a
             count >= size)
         )
         assert.strictEqual(yield* asked, 1)
-        // To Redis, this is as if the lease had reached its end.
+        // For Redis, the lease has now expired.
         assert.strictEqual(yield* redis.command("PEXPIRE", lease, "0"), 1)
         assert.strictEqual(yield* Fiber.join(getting), 1)
         assert.strictEqual(yield* asked, 2)
@@ -85,7 +85,7 @@ describe.skipIf(isLeftOut).concurrent("the provider that asks for the token of a
         const members = yield* share(inProcess, 3, redis, patient)
         yield* hold
         const getting = yield* Effect.fork(tokens(members))
-        yield* until("one asks", Effect.map(asked, (count) => count === 1))
+        yield* until("one member sends a token request", Effect.map(asked, (count) => count === 1))
         // Longer than the lease.
         yield* Effect.sleep("3600 millis")
         yield* letGo
@@ -96,9 +96,9 @@ describe.skipIf(isLeftOut).concurrent("the provider that asks for the token of a
   )
 })
 
-describe.skipIf(isLeftOut).concurrent("a Redis that goes away", () => {
+describe.skipIf(isLeftOut).concurrent("a Redis that is unavailable", () => {
   it.scopedLive(
-    "is unreachable at first: each member acquires a token and warns once, until they can share one",
+    "is unreachable at the start: each member acquires a token and warns once, until they can share one",
     () =>
       Effect.gen(function*() {
         const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
@@ -116,7 +116,7 @@ describe.skipIf(isLeftOut).concurrent("a Redis that goes away", () => {
   )
 
   it.scopedLive(
-    "stops while they wait for one another's token, comes back, stops again: one warning per outage",
+    "stops while members wait for a shared token, starts and stops again: one warning per outage",
     () =>
       Effect.gen(function*() {
         const [redis, { asked, hold, letGo, settings }] = yield* Effect.all([redisServer(), heldShop])
@@ -124,9 +124,9 @@ describe.skipIf(isLeftOut).concurrent("a Redis that goes away", () => {
         yield* renews(members, asked, 1)
         yield* hold
         const renewing = yield* Effect.fork(renews(members, asked, size))
-        yield* until("one asks", Effect.map(asked, (count) => count === 2))
+        yield* until("one member sends a token request", Effect.map(asked, (count) => count === 2))
         yield* redis.stop
-        yield* until("the others ask too", Effect.map(asked, (count) => count === 1 + size))
+        yield* until("the others send token requests too", Effect.map(asked, (count) => count === 1 + size))
         yield* letGo
         yield* Fiber.join(renewing)
         yield* warned(members, 1)
@@ -146,7 +146,7 @@ describe.skipIf(isLeftOut).concurrent("a Redis that goes away", () => {
   )
 
   it.scopedLive(
-    "does not respond: each operation ends at its timeout, and later all is as before",
+    "does not respond for a while: each operation ends at its timeout, and then the members share again",
     () =>
       Effect.gen(function*() {
         const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
@@ -164,7 +164,7 @@ describe.skipIf(isLeftOut).concurrent("a Redis that goes away", () => {
     limit
   )
 
-  it.scopedLive("does not respond when they start: they start without it", () =>
+  it.scopedLive("does not respond when the members start: they start without it", () =>
     Effect.gen(function*() {
       const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
       yield* redis.pause
@@ -176,21 +176,21 @@ describe.skipIf(isLeftOut).concurrent("a Redis that goes away", () => {
       yield* renews(members, asked, 1)
     }), limit)
 
-  it.scopedLive("ends their connections: they get a token, and connect again", () =>
+  it.scopedLive("closes the connections: the members get a token and connect again", () =>
     Effect.gen(function*() {
       const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
       const members = yield* share(inProcess, size, redis, settings)
       assert.strictEqual(yield* redis.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"), size)
       yield* renewal(members, asked)
       yield* connected(members)
-      // A member that acquired its own token may accept the token of another, as long as there is one.
+      // A member with its own token would accept the shared token of another member, so this deletes it.
       yield* redis.command("FLUSHALL")
       yield* renews(members, asked, 1)
       for (const { length } of yield* warningsOf(members)) assert.isAtMost(length, 1)
     }), limit)
 
   it.scopedLive(
-    "is away while the endpoint is: a typed error without a token, and none with one",
+    "is stopped during an outage of the endpoint: members without a token fail with a typed error, those with one work",
     () =>
       Effect.gen(function*() {
         const [redis, { asked, clearFaults, fail, settings }] = yield* Effect.all([redisServer(), shop()])

@@ -13,9 +13,9 @@ import { isLeftOut, redisOverTls, redisServer } from "./support/redisServer.js"
 
 fleetTests({ name: "16 processes", size: 16, fleet: fleetOfProcesses(16), pace: realTime(1000), life: 8000 })
 
-describe.skipIf(isLeftOut)("the process that asks for the token of all", () => {
+describe.skipIf(isLeftOut)("the process that acquires the token for all", () => {
   it.scopedLive(
-    "is killed: the others wait for the end of its lease, then one of them asks",
+    "is killed: the others wait until its lease ends, then one of them acquires a token",
     () =>
       Effect.gen(function*() {
         const [holder, ...others] = yield* processes(5)
@@ -24,12 +24,12 @@ describe.skipIf(isLeftOut)("the process that asks for the token of all", () => {
         const leases = Effect.map(redis.command("KEYS", "*:lease"), (keys) => (keys as Array<string>).length)
         const start = (all: typeof others) => (_: number, settings: Parameters<typeof open>[1]) =>
           Effect.forEach(all, (process) => open(process, settings), { concurrency: "unbounded" })
-        const [doomed] = yield* share(start([holder]), 1, redis, { ...settings, lease: "5 seconds" })
+        const [firstMember] = yield* share(start([holder]), 1, redis, { ...settings, lease: "5 seconds" })
         const members = yield* share(start(others), 4, redis, { ...settings, lease: "5 seconds" })
-        assert(doomed !== undefined)
+        assert(firstMember !== undefined)
         yield* fail(Fault.hang())
-        const killed = yield* Effect.fork(Effect.exit(doomed.get))
-        yield* until("it asks", Effect.map(asked, (count) => count === 1))
+        const killed = yield* Effect.fork(Effect.exit(firstMember.get))
+        yield* until("it sends a token request", Effect.map(asked, (count) => count === 1))
         assert.strictEqual(yield* leases, 1)
         yield* holder.kill
         assert.strictEqual(yield* tokens(members), 1)
@@ -66,7 +66,7 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("over TLS", () => {
     }), limit)
 
   it.scopedLive(
-    "a trusted certificate of another host is refused: a token and a warning each",
+    "processes do not use a server with a trusted certificate for another host: each acquires a token and warns",
     () =>
       Effect.gen(function*() {
         const [redis, { asked, settings }] = yield* Effect.all([redisOverTls("no", "redis.shop.example"), shop()])
@@ -84,23 +84,23 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("over TLS", () => {
  * How long a process may take to exit once it is done, in milliseconds. A client that reconnects pauses for two
  * seconds.
  */
-const patience = { mustEnd: 20_000, goesOn: 4000 }
+const exitLimit = { whenClosed: 20_000, whenLeaked: 4000 }
 
-/** Runs `once.ts`: what it wrote, and its exit code, if it exited. */
-const run = (file: string, settings: Settings, waits: number, ...end: ReadonlyArray<string>) =>
+/** Runs `once.ts`. Returns its output, and its exit code if it exited. */
+const run = (file: string, settings: Settings, limit: number, ...end: ReadonlyArray<string>) =>
   Effect.async<{ readonly output: string; readonly code: number | null }>((resume) => {
     const child = spawn(process.execPath, [file, JSON.stringify(settings), ...end], {
       env: { ...process.env, NODE_OPTIONS: "" },
       stdio: ["ignore", "pipe", "inherit"]
     })
     let output = ""
-    let waiting: NodeJS.Timeout | undefined
+    let timer: NodeJS.Timeout | undefined
     child.stdout.on("data", (chunk: Buffer) => {
       output += chunk.toString()
-      waiting ??= setTimeout(() => child.kill("SIGKILL"), waits)
+      timer ??= setTimeout(() => child.kill("SIGKILL"), limit)
     })
     child.on("close", (code) => {
-      clearTimeout(waiting)
+      clearTimeout(timer)
       resume(Effect.succeed({ output, code }))
     })
     return Effect.sync(() => child.kill("SIGKILL"))
@@ -108,21 +108,21 @@ const run = (file: string, settings: Settings, waits: number, ...end: ReadonlyAr
 
 const ended = { output: "done\n", code: 0 }
 
-describe.skipIf(isLeftOut)("the end of the scope", () => {
+describe.skipIf(isLeftOut)("closing the scope", () => {
   it.scopedLive(
-    "lets the process exit, also when Redis does not respond or is away; an open scope keeps it running",
+    "lets the process exit, even if Redis does not respond or is stopped; an open scope keeps it running",
     () =>
       Effect.gen(function*() {
         const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
         const file = yield* bundle(new URL("./child/once.ts", import.meta.url))
         const at = { ...settings, redisUrl: redis.url }
-        deepStrictEqual(yield* run(file, at, patience.mustEnd), ended)
-        deepStrictEqual(yield* run(file, at, patience.goesOn, "leaked"), { output: "done\n", code: null })
+        deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
+        deepStrictEqual(yield* run(file, at, exitLimit.whenLeaked, "leaked"), { output: "done\n", code: null })
         assert.strictEqual(yield* asked, 1)
         yield* redis.pause
-        deepStrictEqual(yield* run(file, at, patience.mustEnd), ended)
+        deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
         yield* redis.stop
-        deepStrictEqual(yield* run(file, at, patience.mustEnd), ended)
+        deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
         assert.strictEqual(yield* asked, 3)
       }),
     limit

@@ -5,7 +5,7 @@ import { RedisTokenStore } from "@store-api/redis"
 import { Effect, Option, Redacted } from "effect"
 import { clientAt, isLeftOut, sharedRedis } from "./support/redisServer.js"
 
-/** The user that docs/guides/redis.md recommends, as the words of Redis's own command. */
+/** The user that docs/guides/redis.md recommends, as the arguments of `ACL SETUSER`. */
 const documented = () => {
   const page = readFileSync(new URL("../../../docs/guides/redis.md", import.meta.url), "utf8")
   const [, words = ""] = /^user (store-api .*)$/m.exec(page) ?? []
@@ -14,8 +14,8 @@ const documented = () => {
 
 const key = "store-api-token-v1:0123456789abcdef"
 
-/** Each operation once, and what it said. */
-const everything = (store: Effect.Effect.Success<ReturnType<typeof RedisTokenStore.make>>) =>
+/** Performs each operation once, and returns the results. */
+const useAll = (store: Effect.Effect.Success<ReturnType<typeof RedisTokenStore.make>>) =>
   Effect.gen(function*() {
     yield* store.put(key, "an entry", "1 minute")
     const entry = yield* store.get(key)
@@ -28,7 +28,7 @@ const everything = (store: Effect.Effect.Success<ReturnType<typeof RedisTokenSto
 describe.skipIf(isLeftOut)("the rights that docs/guides/redis.md recommends", () => {
   const emptyRedis = sharedRedis()
 
-  /** The server with a user of these rights: its administrator, and where that user signs in. */
+  /** Creates a user with these rights. Returns a client of the administrator, and the URL for the user. */
   const serverWith = ([name = "", ...rights]: ReadonlyArray<string>) =>
     Effect.gen(function*() {
       const { url } = yield* emptyRedis
@@ -37,20 +37,20 @@ describe.skipIf(isLeftOut)("the rights that docs/guides/redis.md recommends", ()
       return { administrator, url: `${url.replace("redis://", "redis://store-api:password@")}/1` }
     })
 
-  /** The store that signs in as a user of these rights. */
+  /** A store that signs in as a user with these rights. */
   const storeOf = (user: ReadonlyArray<string>) =>
     Effect.flatMap(serverWith(user), ({ url }) => RedisTokenStore.make({ url: Redacted.make(url) }))
 
   it.scopedLive("are enough for each operation", () =>
     Effect.gen(function*() {
-      deepStrictEqual(yield* everything(yield* storeOf(documented())), {
+      deepStrictEqual(yield* useAll(yield* storeOf(documented())), {
         entry: Option.some("an entry"),
         extended: true,
         removed: true
       })
     }))
 
-  it.scopedLive("are not more than that: other keys and commands are refused", () =>
+  it.scopedLive("do not cover other keys", () =>
     Effect.gen(function*() {
       const store = yield* storeOf(documented())
       const error = yield* Effect.flip(store.get("another key"))
@@ -66,7 +66,7 @@ describe.skipIf(isLeftOut)("the rights that docs/guides/redis.md recommends", ()
     "FLUSHALL",
     "CONFIG GET maxmemory",
     "ACL LIST"
-  ])("do not let anybody %s, as its administrator may", (command) =>
+  ])("do not include %s, which the administrator can do", (command) =>
     Effect.gen(function*() {
       const { administrator, url } = yield* serverWith(documented())
       const user = yield* clientAt(url)
@@ -82,7 +82,7 @@ describe.skipIf(isLeftOut)("the rights that docs/guides/redis.md recommends", ()
       Effect.gen(function*() {
         const rights = documented().filter((word) => word !== right)
         assert.notStrictEqual(rights.length, documented().length)
-        const error = yield* Effect.flip(everything(yield* storeOf(rights)))
+        const error = yield* Effect.flip(useAll(yield* storeOf(rights)))
         assert.strictEqual(error._tag, "TokenStoreError")
       })
   )

@@ -61,14 +61,14 @@ describe.skipIf(isLeftOut).concurrent("a Redis that", () => {
   )
 
   it.scopedLive(
-    "is full: each member acquires a token and warns once, until there is room for a shared one",
+    "is full: each member acquires a token and warns once, until there is memory for a shared one",
     () =>
       Effect.gen(function*() {
         const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
         const members = yield* share(inProcess, size, redis, settings)
         yield* renews(members, asked, 1)
         const key = yield* onlyKey(redis)
-        // Less than it uses already. By default Redis evicts nothing.
+        // Redis already uses more. By default it evicts nothing.
         yield* redis.command("CONFIG", "SET", "maxmemory", "1")
         assert.isAbove(Number(yield* redis.command("STRLEN", key)), 0, "it can be read")
         yield* renews(members, asked, size)
@@ -86,7 +86,7 @@ describe.skipIf(isLeftOut).concurrent("a Redis that", () => {
       const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
       const members = yield* share(inProcess, size, redis, settings)
       yield* renews(members, asked, 1)
-      // Of a server that is not there: port 1.
+      // No server listens on port 1.
       yield* redis.command("REPLICAOF", "127.0.0.1", "1")
       yield* renews(members, asked, size)
       yield* renews(members, asked, size)
@@ -101,7 +101,9 @@ describe.skipIf(isLeftOut).concurrent("a Redis that", () => {
       Effect.gen(function*() {
         const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
         const { command } = redis
-        /** Of members without a token: how many different ones they get. */
+        /**
+         * Starts members without a token. Returns the number of different tokens, and the reasons of their warnings.
+         */
         const started = Effect.flatMap(
           share(inProcess, size, redis, settings),
           (members) => Effect.zip(tokens(members), reasonsOf(members))
@@ -123,7 +125,7 @@ describe.skipIf(isLeftOut).concurrent("a Redis that", () => {
           assert.isAbove(Number(yield* command("PTTL", key)), 0)
         }
 
-        // A value of another type is no entry either.
+        // A value of another type is not an entry either.
         yield* command("DEL", key)
         yield* command("RPUSH", key, "of a list")
         deepStrictEqual(yield* started, oneWithoutWarning)

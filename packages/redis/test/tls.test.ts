@@ -11,7 +11,9 @@ import { isLeftOut, redisOverTls } from "./support/redisServer.js"
 
 const limit = 60_000
 
-/** Whether a client with these TLS options of its own connects, and what its store returns. */
+/**
+ * Connects a client with these TLS options, and returns the entry of its store. Returns `None` if it cannot connect.
+ */
 const reaches = (url: string, options: Readonly<Record<string, unknown>>) =>
   Effect.acquireRelease(
     Effect.sync(() =>
@@ -31,7 +33,7 @@ const entry = Option.some(Option.some("entry"))
 
 describe.skipIf(isLeftOut || !canMakeCertificates)("over TLS", () => {
   it.scopedLive(
-    "a server that Node does not trust is not used, whatever NODE_TLS_REJECT_UNAUTHORIZED says",
+    "a server that Node does not trust is not used, even with NODE_TLS_REJECT_UNAUTHORIZED=0",
     () =>
       Effect.gen(function*() {
         const [redis, { asked, settings }] = yield* Effect.all([redisOverTls("no"), shop()])
@@ -44,13 +46,13 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("over TLS", () => {
         yield* Effect.gen(function*() {
           yield* ownTokens
           yield* until("no member is connected", Effect.map(redis.connected, (count) => count === 0))
-          deepStrictEqual(yield* reaches(redis.tlsUrl, {}), entry, "control: the variable counts for other clients")
+          deepStrictEqual(yield* reaches(redis.tlsUrl, {}), entry, "control: the variable affects other clients")
         }).pipe(withVariables({ NODE_TLS_REJECT_UNAUTHORIZED: "0" }))
       }),
     limit
   )
 
-  it.scopedLive("a client of one's own has a certificate to show", () =>
+  it.scopedLive("a client of the application can authenticate with a certificate", () =>
     Effect.gen(function*() {
       const redis = yield* redisOverTls("yes")
       const pem = (path: string) => readFileSync(path, "utf8")

@@ -1,6 +1,6 @@
 /**
- * Gets one token and is done: writes `done`, and exits unless it leaves its layer open (argument 2: `"leaked"`).
- * Argument 1 is its settings.
+ * Gets one token, writes `done`, and exits unless it leaves its layer open (argument 2: `"leaked"`).
+ * Argument 1 holds the settings.
  */
 import { Effect, Exit, Scope } from "effect"
 import * as Member from "../support/member.js"

@@ -7,42 +7,42 @@ import type { RedisServer } from "./redisServer.js"
 
 export type Members = ReadonlyArray<Member.Member>
 
-/** Opens so many members with these settings. */
+/** Starts this number of members with these settings. */
 export type Start = (count: number, settings: Member.Settings) => Effect.Effect<Members, never, Scope.Scope>
 
 /** Members are providers in this process. */
 export const inProcess: Start = (count, settings) =>
   Effect.orDie(Effect.all(Effect.replicate(Member.make(settings), count), { concurrency: "unbounded" }))
 
-/** The result of each member for the same order, given to all at once. All must succeed. */
+/** Runs an effect on all members at once, and returns the results. All must succeed. */
 export const all = <A, E>(members: Members, order: (member: Member.Member) => Effect.Effect<A, E>) =>
   Effect.forEach(members, order, { concurrency: "unbounded" })
 
-/** The different tokens. */
-export const tokensOf = (answers: ReadonlyArray<Member.Shown>): ReadonlyArray<string> => [
-  ...new Set(answers.map(({ token }) => token))
+/** The distinct tokens. */
+export const tokensOf = (results: ReadonlyArray<Member.Shown>): ReadonlyArray<string> => [
+  ...new Set(results.map(({ token }) => token))
 ]
 
-/** All get a token at once: how many different ones. */
+/** Gets a token for all members at once. Returns the number of distinct tokens. */
 export const tokens = (members: Members) =>
-  Effect.map(all(members, ({ get }) => get), (answers) => tokensOf(answers).length)
+  Effect.map(all(members, ({ get }) => get), (results) => tokensOf(results).length)
 
-/** All refresh at once: how many different tokens they get, and how many token requests that takes. */
+/** Refreshes all members at once. Returns the number of distinct tokens and of token requests. */
 export const renewal = <E>(members: Members, asked: Effect.Effect<number, E>) =>
   Effect.gen(function*() {
     const before = yield* asked
-    const answers = yield* all(members, ({ refresh }) => refresh)
-    return { tokens: tokensOf(answers).length, requests: (yield* asked) - before }
+    const results = yield* all(members, ({ refresh }) => refresh)
+    return { tokens: tokensOf(results).length, requests: (yield* asked) - before }
   })
 
-/** So many members over one Redis, connected to it. */
+/** Starts this number of members with one Redis, and waits until they are connected to it. */
 export const share = (start: Start, count: number, redis: RedisServer, settings: Member.Settings) =>
   Effect.tap(start(count, { ...settings, redisUrl: redis.url }), connected)
 
 export const connected = (members: Members) =>
   until(
     "all are connected",
-    Effect.map(all(members, ({ reaches }) => reaches), (answers) => answers.every((reaches) => reaches))
+    Effect.map(all(members, ({ reaches }) => reaches), (results) => results.every((reaches) => reaches))
   )
 
 /** The warnings of each member. */
@@ -72,15 +72,15 @@ export const shop = (options: Emulator.Options = {}) =>
     } satisfies Member.Settings
   }))
 
-/** Looks until it is so, for a minute at most; in real time, whatever the clock of the test is. */
-export const until = <E, R>(what: string, isSo: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>
+/** Waits at most a minute of real time until the condition holds. */
+export const until = <E, R>(description: string, condition: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>
   Effect.clockWith((clock) =>
-    Effect.withClock(isSo, clock).pipe(
+    Effect.withClock(condition, clock).pipe(
       Effect.zipLeft(Effect.sleep("10 millis")),
       Effect.repeat({ until: (is) => is }),
       Effect.timeoutFailCause({
         duration: "1 minute",
-        onTimeout: () => Cause.die(new Error(`It did not come true: ${what}`))
+        onTimeout: () => Cause.die(new Error(`The condition did not hold within a minute: ${description}`))
       }),
       Effect.withClock(Clock.make()),
       Effect.asVoid

@@ -8,16 +8,16 @@ import { isLeftOut, sharedRedis } from "./redisServer.js"
 
 const limit = 120_000
 
-/** Lets all members call the API again and again until it is over; the outcomes of each member's calls. */
+/** Makes all members call the API repeatedly until `isOver`. Returns the outcomes of each member's calls. */
 type Calling = (
   members: Members,
   isOver: Effect.Effect<boolean>
 ) => Effect.Effect<ReadonlyArray<ReadonlyArray<string>>>
 
-/** The clock of a test, and how its members call. */
+/** Runs a test with a clock and a way to call the API. */
 type Pace = <A, E, R>(use: (calling: Calling) => Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-/** A call of each member every so many milliseconds. */
+/** Each member calls at this interval in milliseconds. */
 export const realTime = (every: number): Pace => (use) =>
   use((members, isOver) =>
     all(members, ({ begin }) => begin(every)).pipe(
@@ -27,8 +27,8 @@ export const realTime = (every: number): Pace => (use) =>
   )
 
 /**
- * A call of each member at once, every so many milliseconds of virtual time. A round ends when no acquisition is in
- * flight.
+ * All members call at once, at this interval in milliseconds of virtual time. A round ends when no member acquires a
+ * token.
  */
 export const virtualTime = (every: number): Pace => (use) =>
   onVirtualTime(({ advance }) =>
@@ -46,7 +46,10 @@ export const virtualTime = (every: number): Pace => (use) =>
           yield* until("all have called", isDone)
           outcomes.push(yield* Fiber.join(calling))
           const isIdle = Effect.zipRight(advance("10 millis"), all(members, ({ isAcquiring }) => isAcquiring))
-          yield* until("none acquires", Effect.map(isIdle, (each) => each.every((isAcquiring) => !isAcquiring)))
+          yield* until(
+            "no acquisition is in flight",
+            Effect.map(isIdle, (each) => each.every((isAcquiring) => !isAcquiring))
+          )
           yield* advance(every)
         }
         return outcomes
@@ -60,7 +63,7 @@ const othersIn = (outcomes: ReadonlyArray<ReadonlyArray<string>>) => {
   return outcomes.flat().filter((outcome) => outcome !== "200")
 }
 
-/** When tokens were acquired, by all members in one order, once each token request has its response. */
+/** The times at which members acquired tokens, in order, once each token request has its response. */
 const acquisitions = <E>(members: Members, asked: Effect.Effect<number, E>) => {
   const acquired = Effect.map(all(members, ({ acquired }) => acquired), (times) => times.flat())
   const isAll = Effect.zipWith(asked, acquired, (asked, times) => asked === times.length)
@@ -72,20 +75,20 @@ const acquisitions = <E>(members: Members, asked: Effect.Effect<number, E>) => {
 
 const isRefused = ({ status }: RecordedRequest.RecordedRequest) => Option.contains(status, 401)
 
-/** What every fleet over one Redis does, whatever its members are. */
+/** Tests of a fleet with one Redis. Its members are providers in one process, or processes. */
 export const fleetTests = (
   { fleet, life, name, pace, size }: {
     readonly name: string
     readonly size: number
     /** Acquired once for all tests. */
     readonly fleet: Effect.Effect<Start, never, Scope.Scope>
-    /** Of the calls that go on for several lifetimes of a token. */
+    /** For the calls during several token lifetimes. */
     readonly pace: Pace
     /** The lifetime of a token, in milliseconds. A renewal begins when at most a quarter of it remains. */
     readonly life: number
   }
 ) => {
-  // The API accepts a token for longer than `life`: on a busy machine a call can be on its way for a while.
+  // The API accepts a token for longer than `life`, because a call can take long on a busy machine.
   const shortLived = Effect.tap(
     shop({ tokenLife: 1.5 * life }),
     ({ fail }) => fail(Fault.fields({ expires_in: life / 1000 }, { times: Infinity }))
@@ -98,7 +101,7 @@ export const fleetTests = (
   describe.skipIf(isLeftOut)(`${name} and one Redis`, () => {
     const [start, emptyRedis] = [shared(fleet), sharedRedis()]
 
-    it.scopedLive("all ask at once: one token request, one token", () =>
+    it.scopedLive("all members get a token at once: one token request, one token", () =>
       Effect.gen(function*() {
         const { asked, settings } = yield* shop()
         const members = yield* share(yield* start, size, yield* emptyRedis, settings)
@@ -108,7 +111,7 @@ export const fleetTests = (
       }), limit)
 
     it.scopedLive(
-      "the token is revoked under the calls of all: one token request, no call fails",
+      "the token is revoked while all members call: one token request, no call fails",
       () =>
         Effect.gen(function*() {
           const { asked, requests, revoke, settings } = yield* shop()
@@ -117,7 +120,7 @@ export const fleetTests = (
           yield* all(members, ({ call }) => call)
           assert.strictEqual(yield* asked, 1)
           assert.strictEqual(yield* revoke(), 1)
-          // Each has a response to a call that it began after the revocation.
+          // Each member now has a response to a call that it started after the revocation.
           yield* all(members, ({ call }) => call)
           deepStrictEqual(othersIn(yield* all(members, ({ end }) => end)), [])
           assert.strictEqual(yield* asked, 2)
@@ -133,10 +136,10 @@ export const fleetTests = (
     )
 
     // A member renews when at most a quarter of the token's lifetime remains, counted from `acquiredAt`. The next token
-    // is acquired later still. In a fleet that asks once per lifetime, three quarters of a lifetime pass between any
+    // is acquired even later. With one request per lifetime, three quarters of a lifetime pass between any
     // two acquisitions, however slow the machine is. Members that acquire a token each do so at almost the same time.
     it.scopedLive(
-      "calls go on for several lifetimes: one token request per lifetime, no call fails",
+      "calls continue for several lifetimes: one token request per lifetime, no call fails",
       () =>
         pace((calling) =>
           Effect.gen(function*() {
@@ -153,7 +156,7 @@ export const fleetTests = (
     )
 
     it.scopedLive(
-      "control: without a store, each of five sends a token request per lifetime",
+      "control: without a store, each of five members sends a token request per lifetime",
       () =>
         pace((calling) =>
           Effect.gen(function*() {

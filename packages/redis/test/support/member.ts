@@ -57,9 +57,9 @@ export interface Member {
   /** The `acquiredAt` of each token that this member requested from the endpoint. */
   readonly acquired: Effect.Effect<ReadonlyArray<number>>
   readonly warnings: Effect.Effect<ReadonlyArray<Warning>>
-  /** Starts to call the API every so many milliseconds. */
+  /** Starts to call the API at this interval in milliseconds. */
   readonly begin: (every: number) => Effect.Effect<void>
-  /** Stops the calls that `begin` started; the status, or the tag of the error, of each. */
+  /** Stops the calls that `begin` started. Returns the status or the error tag of each. */
   readonly end: Effect.Effect<ReadonlyArray<string>>
 }
 

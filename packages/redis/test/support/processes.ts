@@ -5,13 +5,13 @@ import { type ChildProcess, start } from "../../../platform-node/test/support/ch
 import type { Start } from "./fleet.js"
 import type { Member, Settings } from "./member.js"
 
-/** What `child/member.ts` understands. */
+/** An order to `child/member.ts`. */
 export type Order =
   | { readonly name: "open"; readonly settings: Settings }
   | { readonly name: "begin"; readonly every: number }
   | { readonly name: Exclude<keyof Member, "begin"> }
 
-/** So many processes, started at once, with these variables in their environment. */
+/** Starts this number of processes with these environment variables. */
 export const processes = (
   count: number,
   variables: Readonly<Record<string, string>> = {}
@@ -21,7 +21,7 @@ export const processes = (
     (file) => Effect.all(Effect.replicate(start(file, variables), count))
   )
 
-/** The process as a member with these settings. */
+/** Starts a member with these settings in the process. */
 export const open = ({ ask }: ChildProcess, settings: Settings): Effect.Effect<Member> => {
   const order = (order: Order) => ask(order) as Effect.Effect<never> // the result of the member's method of that name
   return Effect.as(order({ name: "open", settings }), {
@@ -37,7 +37,7 @@ export const open = ({ ask }: ChildProcess, settings: Settings): Effect.Effect<M
   })
 }
 
-/** Members are so many processes, which tests share: starting one costs almost half a second of a core. */
+/** A fleet of processes that the tests share, because the start of a process takes almost half a second of CPU time. */
 export const fleetOfProcesses = (count: number): Effect.Effect<Start, never, Scope.Scope> =>
   Effect.map(
     processes(count),

@@ -1,17 +1,17 @@
-/** A network that a test can break: connections of loopback, passed on. */
+/** A network that a test can break: a proxy for connections on loopback. */
 import { connect, createServer, type Socket } from "node:net"
 import { Effect, type Scope } from "effect"
 
 export interface Proxy {
   readonly port: number
-  /** How many connections were ever made. */
+  /** The number of connections so far. */
   readonly opened: Effect.Effect<number>
-  /** How many there are now. */
+  /** The number of open connections. */
   readonly living: Effect.Effect<number>
-  /** Answers do not come any more, on no connection, until they are let go. */
+  /** Delays the responses on all connections until `letGo`. */
   readonly hold: Effect.Effect<void>
   readonly letGo: Effect.Effect<void>
-  /** The connections that there are now stay, and say nothing any more: what is sent is lost. */
+  /** Discards all data on the connections that are open now, and keeps them open. */
   readonly lose: Effect.Effect<void>
 }
 
@@ -21,7 +21,7 @@ interface Passage {
   isLost: boolean
 }
 
-/** To a port of loopback; all connections end with the scope. */
+/** Starts a proxy to a port on loopback. All connections close with the scope. */
 export const proxyTo = (target: number): Effect.Effect<Proxy, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(

@@ -8,7 +8,7 @@ import { Effect, type Scope } from "effect"
 import { filesOf, selfSigned } from "../../../platform-node/test/support/certificates.js"
 import { shared } from "../../../platform-node/test/support/shared.js"
 
-/** Debian's `redis-server`; without it tests are left out, but never where `CI=true`. */
+/** Without Debian's `redis-server`, its tests are skipped, except with `CI=true`. */
 export const isLeftOut: boolean = spawnSync("redis-server", ["--version"]).status !== 0 && process.env["CI"] !== "true"
 
 if (isLeftOut) console.warn("There is no command redis-server: tests that need it are skipped.")
@@ -16,15 +16,15 @@ if (isLeftOut) console.warn("There is no command redis-server: tests that need i
 export interface RedisServer {
   readonly url: string
   readonly port: number
-  /** Ends the process, at once; `start` starts another on the same port, empty. */
+  /** Kills the process. `start` starts an empty one on the same port. */
   readonly stop: Effect.Effect<void>
   readonly start: Effect.Effect<void>
-  /** Holds the process, and lets it go on. */
+  /** Stops the process with a signal, and continues it. */
   readonly pause: Effect.Effect<void>
   readonly resume: Effect.Effect<void>
-  /** Sends one command, over a connection of its own; what Redis refuses is a defect. */
+  /** Sends one command over a new connection. An error of Redis is a defect. */
   readonly command: (...words: ReadonlyArray<string>) => Effect.Effect<unknown>
-  /** How many are connected, besides those that look. */
+  /** The number of connected clients, except those of this count. */
   readonly connected: Effect.Effect<number>
 }
 
@@ -37,7 +37,7 @@ const freePort: Effect.Effect<number> = Effect.async((resume) => {
   })
 })
 
-const answers = (port: number): Effect.Effect<boolean> =>
+const responds = (port: number): Effect.Effect<boolean> =>
   Effect.async((resume) => {
     const socket = connect({ host: "127.0.0.1", port })
     const end = (is: boolean) => {
@@ -46,7 +46,7 @@ const answers = (port: number): Effect.Effect<boolean> =>
     }
     socket.once("error", () => end(false))
     socket.once("connect", () => socket.write("PING\r\n"))
-    // With a password it answers too, that it wants one.
+    // A server with a password responds with an error, which also shows that it runs.
     socket.once("data", () => end(true))
   })
 
@@ -56,14 +56,14 @@ type Words = ReadonlyArray<string>
 // The store's options are others, so that the commands of the tests use duplicates of one client.
 const template = createClient()
 
-/** A client that is connected to this URL until its scope ends. */
+/** A client that is connected to this URL until its scope closes. */
 export const clientAt = (url: string) =>
   Effect.acquireRelease(
     Effect.promise(() => template.duplicate({ url }).on("error", () => undefined).connect()),
     (client) => Effect.sync(() => client.destroy())
   )
 
-/** A connection of its own, for what is to be done over it. */
+/** Opens a connection, uses it and closes it. */
 const over =
   (url: string) => <A>(use: (command: (...words: Words) => Promise<unknown>) => Promise<A>): Effect.Effect<A> =>
     Effect.flatMap(
@@ -71,13 +71,13 @@ const over =
       (client) => Effect.promise(() => use((...words) => client.sendCommand([...words])))
     ).pipe(Effect.scoped)
 
-/** Of the answer to `CLIENT LIST`: whoever asked it, this time or just before, and a monitor are no clients. */
+/** The lines of `CLIENT LIST`, without monitors and without the connections that request this list. */
 const clientsIn = (list: string, asking: string) =>
   list.trim().split("\n").filter((line) =>
     !line.startsWith(`id=${asking} `) && !/ cmd=(client\|list|monitor) /.test(line)
   )
 
-/** A server of its own on a free port of loopback, in memory only; gone with the scope. */
+/** Starts a server on a free port of loopback, in memory only. It stops when the scope closes. */
 export const redisServer = (
   parameters: ReadonlyArray<string> = [],
   password?: string
@@ -111,7 +111,7 @@ export const redisServer = (
       child = server
       const isUp = Effect.suspend(() =>
         server.exitCode === null
-          ? answers(port)
+          ? responds(port)
           : Effect.dieMessage(`redis-server ended: ${server.exitCode}`)
       )
       return Effect.repeat(Effect.zipLeft(isUp, Effect.sleep("10 millis")), { until: (is) => is })
@@ -136,7 +136,7 @@ export const redisServer = (
     }
   })
 
-/** A server that is reached over TLS too; plain text is for the tests. */
+/** A server with a port for TLS, and one without it for the commands of the tests. */
 export const redisOverTls = (clients: "yes" | "no", name = "127.0.0.1") =>
   Effect.gen(function*() {
     const [{ cert, key }, port] = yield* Effect.all([Effect.flatMap(selfSigned(name), filesOf), freePort])
@@ -148,6 +148,6 @@ export const redisOverTls = (clients: "yes" | "no", name = "127.0.0.1") =>
     return { ...redis, cert, key, tlsUrl: `rediss://127.0.0.1:${port}` }
   })
 
-/** A server that the tests of the surrounding `describe` share. Each gets it without entries. */
+/** A server that the tests of the surrounding `describe` share. It is empty at the start of each test. */
 export const sharedRedis = (): Effect.Effect<RedisServer> =>
   Effect.tap(shared(redisServer()), ({ command }) => command("FLUSHALL"))

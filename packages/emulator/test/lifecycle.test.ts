@@ -220,9 +220,9 @@ describe("closing the scope", () => {
   it.live("allows the same layer to start another emulator", () =>
     Effect.gen(function*() {
       const layer = Layer.fresh(Emulator.layer())
-      const ask = Effect.flatMap(Emulator.Emulator, ({ url }) => askToken(url))
+      const request = Effect.flatMap(Emulator.Emulator, ({ url }) => askToken(url))
       for (let count = 0; count < 3; count++) {
-        assert.strictEqual((yield* Effect.provide(ask, layer)).status, 200)
+        assert.strictEqual((yield* Effect.provide(request, layer)).status, 200)
       }
     }))
 })

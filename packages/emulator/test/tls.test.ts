@@ -14,7 +14,7 @@ const emulator = Effect.map(
 )
 
 /** Sends a token request. Returns the status, or the error code of the connection. */
-const ask = (url: string, options: Https.RequestOptions) =>
+const requestStatus = (url: string, options: Https.RequestOptions) =>
   Effect.async<number | string>((resume) => {
     Https.request(url + tokenPath, {
       ...options,
@@ -34,11 +34,11 @@ describe("an emulator with TLS", () => {
       const { ca, connections, requests, url } = yield* emulator
       assert.match(url, /^https:\/\/127\.0\.0\.1:\d+$/)
       const port = Number(new URL(url).port)
-      assert.strictEqual(yield* ask(url, { ca }), 200)
-      assert.strictEqual(yield* ask(`https://localhost:${port}`, { ca }), 200)
+      assert.strictEqual(yield* requestStatus(url, { ca }), 200)
+      assert.strictEqual(yield* requestStatus(`https://localhost:${port}`, { ca }), 200)
       assert.lengthOf(yield* requests, 2)
-      assert.notStrictEqual(yield* ask(url, {}), 200)
-      assert.notStrictEqual(yield* ask(url, { ca: (yield* emulator).ca }), 200)
+      assert.notStrictEqual(yield* requestStatus(url, {}), 200)
+      assert.notStrictEqual(yield* requestStatus(url, { ca: (yield* emulator).ca }), 200)
       assert.lengthOf(yield* requests, 2)
       yield* until(Effect.map(connections, (open) => open === 0))
     }))
@@ -91,10 +91,10 @@ describe("an emulator with TLS", () => {
       Effect.gen(function*() {
         const { ca, connections, fail, requests, url } = yield* emulator
         yield* fail(Fault.tls(flaw as keyof typeof flaws))
-        assert.include<string | number>(codes, yield* ask(url, { ca }))
+        assert.include<string | number>(codes, yield* requestStatus(url, { ca }))
         assert.lengthOf(yield* requests, 0)
         yield* until(Effect.map(connections, (open) => open === 0))
-        assert.strictEqual(yield* ask(url, { ca }), 200)
+        assert.strictEqual(yield* requestStatus(url, { ca }), 200)
       }))
   }
 
@@ -102,7 +102,7 @@ describe("an emulator with TLS", () => {
     Effect.gen(function*() {
       const { ca, fail, url } = yield* emulator
       yield* fail(Fault.tls("Tls1.1"))
-      assert.strictEqual(yield* ask(url, { ca, minVersion: "TLSv1.1", ciphers: "DEFAULT:@SECLEVEL=0" }), 200)
+      assert.strictEqual(yield* requestStatus(url, { ca, minVersion: "TLSv1.1", ciphers: "DEFAULT:@SECLEVEL=0" }), 200)
     }))
 
   it.scopedLive("performs the faults that need no TLS", () =>
@@ -114,8 +114,8 @@ describe("an emulator with TLS", () => {
         Fault.close("body"),
         Fault.redirect(302, "elsewhere")
       ])
-      for (let count = 0; count < 3; count++) assert.isString(yield* ask(url, { ca }))
-      assert.strictEqual(yield* ask(url, { ca }), 302)
+      for (let count = 0; count < 3; count++) assert.isString(yield* requestStatus(url, { ca }))
+      assert.strictEqual(yield* requestStatus(url, { ca }), 302)
       yield* until(Effect.map(connections, (open) => open === 0))
     }))
 })

@@ -53,11 +53,11 @@ const shows = (where: string, text: string) => forms(text).some((form) => where.
 describe.skipIf(isLeftOut)("the content of Redis and the commands to it", () => {
   it.scopedLive("show no token, no secret and no client id", () =>
     Effect.gen(function*() {
-      const [redis, { asked, settings, tokens: allIssued }] = yield* Effect.all([redisServer(), shop()])
+      const [redis, { tokenRequests, settings, tokens: allIssued }] = yield* Effect.all([redisServer(), shop()])
       const commands = yield* monitor(redis)
       const members = yield* share(inProcess, 3, redis, settings)
       yield* tokens(members)
-      yield* renewal(members, asked)
+      yield* renewal(members, tokenRequests)
       const issued = (yield* allIssued).map(({ value }) => Redacted.value(value))
       assert.lengthOf(issued, 2)
       const secrets = [settings.clientId, settings.clientSecret, ...issued]

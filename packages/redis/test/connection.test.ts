@@ -75,7 +75,7 @@ describe.skipIf(isLeftOut)("a connection without responses", () => {
             yield* virtual.advance(1)
             const slow = yield* Effect.fork(store.get("key"))
             yield* virtual.advance("1 second")
-            yield* proxy.letGo
+            yield* proxy.release
             yield* Fiber.join(earlier)
             assert.isTrue(Option.isNone(yield* Fiber.poll(slow)), "no response")
             yield* Fiber.interrupt(slow)
@@ -110,7 +110,7 @@ describe.skipIf(isLeftOut)("a connection without responses", () => {
             )
             yield* until("the connection is accepted", Effect.map(proxy.opened, (count) => count >= 2))
             yield* proxy.lose
-            yield* proxy.letGo
+            yield* proxy.release
             yield* virtual.advance("1 millis")
             yield* until("the store works", Effect.isSuccess(store.get("key")))
             assert.strictEqual(yield* proxy.opened, 3)

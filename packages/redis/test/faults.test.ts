@@ -24,13 +24,13 @@ const limit = 60_000
 /** A shop whose endpoint's responses arrive only when the test releases them. */
 const heldShop = Effect.gen(function*() {
   const made = yield* shop()
-  const { hold, letGo, port } = yield* proxyTo(Number(new URL(made.settings.authUrl).port))
-  return { ...made, hold, letGo, settings: { ...made.settings, authUrl: `http://127.0.0.1:${port}` } }
+  const { hold, release, port } = yield* proxyTo(Number(new URL(made.settings.authUrl).port))
+  return { ...made, hold, release, settings: { ...made.settings, authUrl: `http://127.0.0.1:${port}` } }
 })
 
 /** With a working Redis, the members acquire one token together; without it, each acquires its own. */
-const renews = (members: Members, asked: Effect.Effect<number>, requests: number) =>
-  Effect.map(renewal(members, asked), (renewed) => deepStrictEqual(renewed, { requests, tokens: requests }))
+const renews = (members: Members, tokenRequests: Effect.Effect<number>, requests: number) =>
+  Effect.map(renewal(members, tokenRequests), (renewed) => deepStrictEqual(renewed, { requests, tokens: requests }))
 
 const warned = (members: Members, times: number) =>
   Effect.map(
@@ -43,7 +43,7 @@ describe.skipIf(isLeftOut).concurrent("the provider that acquires the token for 
     "loses its connection while it holds the lease: the others wait until the lease ends, then one acquires",
     () =>
       Effect.gen(function*() {
-        const [redis, { asked, fail, settings }] = yield* Effect.all([redisServer(), shop()])
+        const [redis, { tokenRequests, fail, settings }] = yield* Effect.all([redisServer(), shop()])
         const leases = Effect.map(redis.command("KEYS", "*:lease"), (keys) => keys as Array<string>)
         const network = yield* proxyTo(redis.port)
         // From Redis, a provider whose packets are lost looks like one that crashed.
@@ -53,7 +53,7 @@ describe.skipIf(isLeftOut).concurrent("the provider that acquires the token for 
         assert(holder !== undefined)
         yield* fail(Fault.hang())
         yield* Effect.fork(holder.get)
-        yield* until("it sends a token request", Effect.map(asked, (count) => count === 1))
+        yield* until("it sends a token request", Effect.map(tokenRequests, (count) => count === 1))
         const [lease = "", ...more] = yield* leases
         assert.isEmpty(more)
         yield* network.lose
@@ -65,11 +65,11 @@ describe.skipIf(isLeftOut).concurrent("the provider that acquires the token for 
           Effect.map(takes, (count) =>
             count >= size)
         )
-        assert.strictEqual(yield* asked, 1)
+        assert.strictEqual(yield* tokenRequests, 1)
         // For Redis, the lease has now expired.
         assert.strictEqual(yield* redis.command("PEXPIRE", lease, "0"), 1)
         assert.strictEqual(yield* Fiber.join(getting), 1)
-        assert.strictEqual(yield* asked, 2)
+        assert.strictEqual(yield* tokenRequests, 2)
         assert.isEmpty(yield* leases)
         yield* warned(others, 0)
       }),
@@ -80,17 +80,17 @@ describe.skipIf(isLeftOut).concurrent("the provider that acquires the token for 
     "is slow: it keeps the lease until the response arrives, and the others wait",
     () =>
       Effect.gen(function*() {
-        const [redis, { asked, hold, letGo, settings }] = yield* Effect.all([redisServer(), heldShop])
+        const [redis, { tokenRequests, hold, release, settings }] = yield* Effect.all([redisServer(), heldShop])
         const patient = { ...settings, attemptTimeout: "1 minute", deadline: "1 minute", lease: "3 seconds" } as const
         const members = yield* share(inProcess, 3, redis, patient)
         yield* hold
         const getting = yield* Effect.fork(tokens(members))
-        yield* until("one member sends a token request", Effect.map(asked, (count) => count === 1))
+        yield* until("one member sends a token request", Effect.map(tokenRequests, (count) => count === 1))
         // Longer than the lease.
         yield* Effect.sleep("3600 millis")
-        yield* letGo
+        yield* release
         assert.strictEqual(yield* Fiber.join(getting), 1)
-        assert.strictEqual(yield* asked, 1)
+        assert.strictEqual(yield* tokenRequests, 1)
       }),
     limit
   )
@@ -101,15 +101,15 @@ describe.skipIf(isLeftOut).concurrent("a Redis that is unavailable", () => {
     "is unreachable at the start: each member acquires a token and warns once, until they can share one",
     () =>
       Effect.gen(function*() {
-        const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
+        const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
         yield* redis.stop
         const members = yield* inProcess(size, { ...settings, redisUrl: redis.url })
-        yield* renews(members, asked, size)
-        yield* renews(members, asked, size)
+        yield* renews(members, tokenRequests, size)
+        yield* renews(members, tokenRequests, size)
         yield* warned(members, 1)
         yield* redis.start
         yield* connected(members)
-        yield* renews(members, asked, 1)
+        yield* renews(members, tokenRequests, 1)
         yield* warned(members, 1)
       }),
     limit
@@ -119,27 +119,27 @@ describe.skipIf(isLeftOut).concurrent("a Redis that is unavailable", () => {
     "stops while members wait for a shared token, starts and stops again: one warning per outage",
     () =>
       Effect.gen(function*() {
-        const [redis, { asked, hold, letGo, settings }] = yield* Effect.all([redisServer(), heldShop])
+        const [redis, { tokenRequests, hold, release, settings }] = yield* Effect.all([redisServer(), heldShop])
         const members = yield* share(inProcess, size, redis, settings)
-        yield* renews(members, asked, 1)
+        yield* renews(members, tokenRequests, 1)
         yield* hold
-        const renewing = yield* Effect.fork(renews(members, asked, size))
-        yield* until("one member sends a token request", Effect.map(asked, (count) => count === 2))
+        const renewing = yield* Effect.fork(renews(members, tokenRequests, size))
+        yield* until("one member sends a token request", Effect.map(tokenRequests, (count) => count === 2))
         yield* redis.stop
-        yield* until("the others send token requests too", Effect.map(asked, (count) => count === 1 + size))
-        yield* letGo
+        yield* until("the others send token requests too", Effect.map(tokenRequests, (count) => count === 1 + size))
+        yield* release
         yield* Fiber.join(renewing)
         yield* warned(members, 1)
 
         yield* redis.start
         yield* connected(members)
-        yield* renews(members, asked, 1)
-        yield* renews(members, asked, 1)
+        yield* renews(members, tokenRequests, 1)
+        yield* renews(members, tokenRequests, 1)
         yield* warned(members, 1)
 
         yield* redis.stop
-        yield* renews(members, asked, size)
-        yield* renews(members, asked, size)
+        yield* renews(members, tokenRequests, size)
+        yield* renews(members, tokenRequests, size)
         yield* warned(members, 2)
       }),
     limit
@@ -149,16 +149,16 @@ describe.skipIf(isLeftOut).concurrent("a Redis that is unavailable", () => {
     "does not respond for a while: each operation ends at its timeout, and then the members share again",
     () =>
       Effect.gen(function*() {
-        const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
+        const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
         const members = yield* share(inProcess, size, redis, { ...settings, storeTimeout: "3 seconds" })
-        yield* renews(members, asked, 1)
+        yield* renews(members, tokenRequests, 1)
         yield* redis.pause
-        yield* renews(members, asked, size)
-        yield* renews(members, asked, size)
+        yield* renews(members, tokenRequests, size)
+        yield* renews(members, tokenRequests, size)
         yield* warned(members, 1)
         yield* redis.resume
         yield* connected(members)
-        yield* renews(members, asked, 1)
+        yield* renews(members, tokenRequests, 1)
         yield* warned(members, 1)
       }),
     limit
@@ -166,26 +166,26 @@ describe.skipIf(isLeftOut).concurrent("a Redis that is unavailable", () => {
 
   it.scopedLive("does not respond when the members start: they start without it", () =>
     Effect.gen(function*() {
-      const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
+      const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
       yield* redis.pause
       const members = yield* inProcess(size, { ...settings, redisUrl: redis.url })
-      yield* renews(members, asked, size)
+      yield* renews(members, tokenRequests, size)
       yield* warned(members, 1)
       yield* redis.resume
       yield* connected(members)
-      yield* renews(members, asked, 1)
+      yield* renews(members, tokenRequests, 1)
     }), limit)
 
   it.scopedLive("closes the connections: the members get a token and connect again", () =>
     Effect.gen(function*() {
-      const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
+      const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
       const members = yield* share(inProcess, size, redis, settings)
       assert.strictEqual(yield* redis.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"), size)
-      yield* renewal(members, asked)
+      yield* renewal(members, tokenRequests)
       yield* connected(members)
       // A member with its own token would accept the shared token of another member, so this deletes it.
       yield* redis.command("FLUSHALL")
-      yield* renews(members, asked, 1)
+      yield* renews(members, tokenRequests, 1)
       for (const { length } of yield* warningsOf(members)) assert.isAtMost(length, 1)
     }), limit)
 
@@ -193,7 +193,7 @@ describe.skipIf(isLeftOut).concurrent("a Redis that is unavailable", () => {
     "is stopped during an outage of the endpoint: members without a token fail with a typed error, those with one work",
     () =>
       Effect.gen(function*() {
-        const [redis, { asked, clearFaults, fail, settings }] = yield* Effect.all([redisServer(), shop()])
+        const [redis, { tokenRequests, clearFaults, fail, settings }] = yield* Effect.all([redisServer(), shop()])
         const members = yield* share(inProcess, size, redis, settings)
         const [withToken, ...without] = members
         assert(withToken !== undefined)
@@ -205,7 +205,7 @@ describe.skipIf(isLeftOut).concurrent("a Redis that is unavailable", () => {
         deepStrictEqual(errors.map(({ _tag }) => _tag), without.map(() => "TokenRefusedError"))
         assert.strictEqual(yield* withToken.call, 200)
         yield* clearFaults
-        yield* renews(members, asked, size)
+        yield* renews(members, tokenRequests, size)
       }),
     limit
   )

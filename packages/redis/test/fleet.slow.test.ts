@@ -20,7 +20,7 @@ describe.skipIf(isLeftOut)("the process that acquires the token for all", () => 
       Effect.gen(function*() {
         const [holder, ...others] = yield* processes(5)
         assert(holder !== undefined)
-        const [redis, { asked, fail, settings }] = yield* Effect.all([redisServer(), shop()])
+        const [redis, { tokenRequests, fail, settings }] = yield* Effect.all([redisServer(), shop()])
         const leases = Effect.map(redis.command("KEYS", "*:lease"), (keys) => (keys as Array<string>).length)
         const start = (all: typeof others) => (_: number, settings: Parameters<typeof open>[1]) =>
           Effect.forEach(all, (process) => open(process, settings), { concurrency: "unbounded" })
@@ -29,12 +29,12 @@ describe.skipIf(isLeftOut)("the process that acquires the token for all", () => 
         assert(firstMember !== undefined)
         yield* fail(Fault.hang())
         const killed = yield* Effect.fork(Effect.exit(firstMember.get))
-        yield* until("it sends a token request", Effect.map(asked, (count) => count === 1))
+        yield* until("it sends a token request", Effect.map(tokenRequests, (count) => count === 1))
         assert.strictEqual(yield* leases, 1)
         yield* holder.kill
         assert.strictEqual(yield* tokens(members), 1)
         assert.strictEqual((yield* Fiber.join(killed))._tag, "Failure")
-        assert.strictEqual(yield* asked, 2)
+        assert.strictEqual(yield* tokenRequests, 2)
         assert.strictEqual(yield* leases, 0)
         for (const warnings of yield* warningsOf(members)) assert.isEmpty(warnings)
       }),
@@ -58,10 +58,10 @@ const twoThatTrust = (
 describe.skipIf(isLeftOut || !canMakeCertificates)("over TLS", () => {
   it.scopedLive("processes that trust the authority share a token", () =>
     Effect.gen(function*() {
-      const [redis, { asked, settings }] = yield* Effect.all([redisOverTls("no"), shop()])
+      const [redis, { tokenRequests, settings }] = yield* Effect.all([redisOverTls("no"), shop()])
       const members = yield* twoThatTrust(redis, settings)
       yield* connected(members)
-      deepStrictEqual(yield* renewal(members, asked), { requests: 1, tokens: 1 })
+      deepStrictEqual(yield* renewal(members, tokenRequests), { requests: 1, tokens: 1 })
       deepStrictEqual(yield* reasonsOf(members), [[], []])
     }), limit)
 
@@ -69,9 +69,12 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("over TLS", () => {
     "processes do not use a server with a trusted certificate for another host: each acquires a token and warns",
     () =>
       Effect.gen(function*() {
-        const [redis, { asked, settings }] = yield* Effect.all([redisOverTls("no", "redis.shop.example"), shop()])
+        const [redis, { tokenRequests, settings }] = yield* Effect.all([
+          redisOverTls("no", "redis.shop.example"),
+          shop()
+        ])
         const members = yield* twoThatTrust(redis, settings)
-        deepStrictEqual(yield* renewal(members, asked), { requests: 2, tokens: 2 })
+        deepStrictEqual(yield* renewal(members, tokenRequests), { requests: 2, tokens: 2 })
         const reason = "ERR_TLS_CERT_ALTNAME_INVALID"
         deepStrictEqual(yield* reasonsOf(members), [[reason], [reason]])
         yield* until("no member is connected", Effect.map(redis.connected, (count) => count === 0))
@@ -113,17 +116,17 @@ describe.skipIf(isLeftOut)("closing the scope", () => {
     "lets the process exit, even if Redis does not respond or is stopped; an open scope keeps it running",
     () =>
       Effect.gen(function*() {
-        const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
+        const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
         const file = yield* bundle(new URL("./child/once.ts", import.meta.url))
         const at = { ...settings, redisUrl: redis.url }
         deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
         deepStrictEqual(yield* run(file, at, exitLimit.whenLeaked, "leaked"), { output: "done\n", code: null })
-        assert.strictEqual(yield* asked, 1)
+        assert.strictEqual(yield* tokenRequests, 1)
         yield* redis.pause
         deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
         yield* redis.stop
         deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
-        assert.strictEqual(yield* asked, 3)
+        assert.strictEqual(yield* tokenRequests, 3)
       }),
     limit
   )

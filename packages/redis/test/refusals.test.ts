@@ -18,8 +18,8 @@ const size = 3
 
 const limit = 60_000
 
-const renews = (members: Members, asked: Effect.Effect<number>, requests: number) =>
-  Effect.map(renewal(members, asked), (renewed) => {
+const renews = (members: Members, tokenRequests: Effect.Effect<number>, requests: number) =>
+  Effect.map(renewal(members, tokenRequests), (renewed) => {
     deepStrictEqual([renewed.requests, renewed.tokens], [requests, requests])
   })
 
@@ -41,21 +41,24 @@ describe.skipIf(isLeftOut).concurrent("a Redis that", () => {
     "refuses the password: each member acquires a token and warns once, without the password",
     () =>
       Effect.gen(function*() {
-        const [redis, { asked, settings }] = yield* Effect.all([redisServer([], "an-invented-password"), shop()])
+        const [redis, { tokenRequests, settings }] = yield* Effect.all([
+          redisServer([], "an-invented-password"),
+          shop()
+        ])
         const at = (password: string) => ({ ...settings, redisUrl: `redis://:${password}@127.0.0.1:${redis.port}` })
         const wrong = yield* inProcess(size, at("an-invented-other"))
-        yield* renews(wrong, asked, size)
-        yield* renews(wrong, asked, size)
+        yield* renews(wrong, tokenRequests, size)
+        yield* renews(wrong, tokenRequests, size)
         yield* warnedOnce(wrong, "WRONGPASS")
         assert.notInclude(JSON.stringify(yield* warningsOf(wrong)), "invented")
 
         const without = yield* inProcess(size, { ...settings, redisUrl: redis.url })
-        yield* renews(without, asked, size)
+        yield* renews(without, tokenRequests, size)
         yield* warnedOnce(without, "NOAUTH")
 
         const right = yield* inProcess(size, at("an-invented-password"))
         yield* connected(right)
-        yield* renews(right, asked, 1)
+        yield* renews(right, tokenRequests, 1)
       }),
     limit
   )
@@ -64,18 +67,18 @@ describe.skipIf(isLeftOut).concurrent("a Redis that", () => {
     "is full: each member acquires a token and warns once, until there is memory for a shared one",
     () =>
       Effect.gen(function*() {
-        const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
+        const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
         const members = yield* share(inProcess, size, redis, settings)
-        yield* renews(members, asked, 1)
+        yield* renews(members, tokenRequests, 1)
         const key = yield* onlyKey(redis)
         // Redis already uses more. By default it evicts nothing.
         yield* redis.command("CONFIG", "SET", "maxmemory", "1")
         assert.isAbove(Number(yield* redis.command("STRLEN", key)), 0, "it can be read")
-        yield* renews(members, asked, size)
-        yield* renews(members, asked, size)
+        yield* renews(members, tokenRequests, size)
+        yield* renews(members, tokenRequests, size)
         yield* warnedOnce(members, "OOM")
         yield* redis.command("CONFIG", "SET", "maxmemory", "0")
-        yield* renews(members, asked, 1)
+        yield* renews(members, tokenRequests, 1)
         yield* warnedOnce(members, "OOM")
       }),
     limit
@@ -83,23 +86,23 @@ describe.skipIf(isLeftOut).concurrent("a Redis that", () => {
 
   it.scopedLive("is a read-only replica: each member acquires a token and warns once", () =>
     Effect.gen(function*() {
-      const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
+      const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
       const members = yield* share(inProcess, size, redis, settings)
-      yield* renews(members, asked, 1)
+      yield* renews(members, tokenRequests, 1)
       // No server listens on port 1.
       yield* redis.command("REPLICAOF", "127.0.0.1", "1")
-      yield* renews(members, asked, size)
-      yield* renews(members, asked, size)
+      yield* renews(members, tokenRequests, size)
+      yield* renews(members, tokenRequests, size)
       yield* warnedOnce(members, "READONLY")
       yield* redis.command("REPLICAOF", "NO", "ONE")
-      yield* renews(members, asked, 1)
+      yield* renews(members, tokenRequests, 1)
     }), limit)
 
   it.scopedLive(
     "holds an unreadable entry: one token request replaces it",
     () =>
       Effect.gen(function*() {
-        const [redis, { asked, settings }] = yield* Effect.all([redisServer(), shop()])
+        const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
         const { command } = redis
         /**
          * Starts members without a token. Returns the number of different tokens, and the reasons of their warnings.
@@ -116,11 +119,11 @@ describe.skipIf(isLeftOut).concurrent("a Redis that", () => {
         const broken = ["", "no entry", "AAAA", entry.slice(0, 40), entry.slice(0, -5) + last + entry.slice(-4)]
 
         deepStrictEqual(yield* started, oneWithoutWarning)
-        assert.strictEqual(yield* asked, 1, "control: with a good entry there is no token request")
+        assert.strictEqual(yield* tokenRequests, 1, "control: with a good entry there is no token request")
         for (const [index, text] of broken.entries()) {
           yield* command("SET", key, text)
           deepStrictEqual(yield* started, oneWithoutWarning)
-          assert.strictEqual(yield* asked, 2 + index)
+          assert.strictEqual(yield* tokenRequests, 2 + index)
           assert.notStrictEqual(yield* command("GET", key), text)
           assert.isAbove(Number(yield* command("PTTL", key)), 0)
         }
@@ -129,7 +132,7 @@ describe.skipIf(isLeftOut).concurrent("a Redis that", () => {
         yield* command("DEL", key)
         yield* command("RPUSH", key, "of a list")
         deepStrictEqual(yield* started, oneWithoutWarning)
-        assert.strictEqual(yield* asked, 2 + broken.length)
+        assert.strictEqual(yield* tokenRequests, 2 + broken.length)
         assert.strictEqual(yield* command("TYPE", key), "string")
       }),
     limit

@@ -36,10 +36,10 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("over TLS", () => {
     "a server that Node does not trust is not used, even with NODE_TLS_REJECT_UNAUTHORIZED=0",
     () =>
       Effect.gen(function*() {
-        const [redis, { asked, settings }] = yield* Effect.all([redisOverTls("no"), shop()])
+        const [redis, { tokenRequests, settings }] = yield* Effect.all([redisOverTls("no"), shop()])
         const ownTokens = Effect.gen(function*() {
           const members = yield* inProcess(1, { ...settings, redisUrl: redis.tlsUrl })
-          deepStrictEqual(yield* renewal(members, asked), { requests: 1, tokens: 1 })
+          deepStrictEqual(yield* renewal(members, tokenRequests), { requests: 1, tokens: 1 })
           deepStrictEqual(yield* reasonsOf(members), [["DEPTH_ZERO_SELF_SIGNED_CERT"]])
         })
         yield* ownTokens

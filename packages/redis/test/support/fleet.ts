@@ -28,11 +28,11 @@ export const tokens = (members: Members) =>
   Effect.map(all(members, ({ get }) => get), (results) => tokensOf(results).length)
 
 /** Refreshes all members at once. Returns the number of distinct tokens and of token requests. */
-export const renewal = <E>(members: Members, asked: Effect.Effect<number, E>) =>
+export const renewal = <E>(members: Members, tokenRequests: Effect.Effect<number, E>) =>
   Effect.gen(function*() {
-    const before = yield* asked
+    const before = yield* tokenRequests
     const results = yield* all(members, ({ refresh }) => refresh)
-    return { tokens: tokensOf(results).length, requests: (yield* asked) - before }
+    return { tokens: tokensOf(results).length, requests: (yield* tokenRequests) - before }
   })
 
 /** Starts this number of members with one Redis, and waits until they are connected to it. */
@@ -59,7 +59,7 @@ export const reasonsOf = (members: Members) =>
 export const shop = (options: Emulator.Options = {}) =>
   Effect.map(Emulator.make(options), (emulator) => ({
     ...emulator,
-    asked: Effect.map(emulator.requests, (requests) => requests.filter(({ kind }) => kind === "token").length),
+    tokenRequests: Effect.map(emulator.requests, (requests) => requests.filter(({ kind }) => kind === "token").length),
     settings: {
       authUrl: emulator.url,
       apiUrl: emulator.url,

@@ -64,9 +64,9 @@ const othersIn = (outcomes: ReadonlyArray<ReadonlyArray<string>>) => {
 }
 
 /** The times at which members acquired tokens, in order, once each token request has its response. */
-const acquisitions = <E>(members: Members, asked: Effect.Effect<number, E>) => {
+const acquisitions = <E>(members: Members, tokenRequests: Effect.Effect<number, E>) => {
   const acquired = Effect.map(all(members, ({ acquired }) => acquired), (times) => times.flat())
-  const isAll = Effect.zipWith(asked, acquired, (asked, times) => asked === times.length)
+  const isAll = Effect.zipWith(tokenRequests, acquired, (tokenRequests, times) => tokenRequests === times.length)
   return Effect.zipRight(
     until("each token request has its response", isAll),
     Effect.map(acquired, (times) => times.sort((one, other) => one - other))
@@ -103,10 +103,10 @@ export const fleetTests = (
 
     it.scopedLive("all members get a token at once: one token request, one token", () =>
       Effect.gen(function*() {
-        const { asked, settings } = yield* shop()
+        const { tokenRequests, settings } = yield* shop()
         const members = yield* share(yield* start, size, yield* emptyRedis, settings)
         assert.strictEqual(yield* tokens(members), 1)
-        assert.strictEqual(yield* asked, 1)
+        assert.strictEqual(yield* tokenRequests, 1)
         deepStrictEqual((yield* warningsOf(members)).flat(), [])
       }), limit)
 
@@ -114,16 +114,16 @@ export const fleetTests = (
       "the token is revoked while all members call: one token request, no call fails",
       () =>
         Effect.gen(function*() {
-          const { asked, requests, revoke, settings } = yield* shop()
+          const { tokenRequests, requests, revoke, settings } = yield* shop()
           const members = yield* share(yield* start, size, yield* emptyRedis, settings)
           yield* all(members, ({ begin }) => begin(500))
           yield* all(members, ({ call }) => call)
-          assert.strictEqual(yield* asked, 1)
+          assert.strictEqual(yield* tokenRequests, 1)
           assert.strictEqual(yield* revoke(), 1)
           // Each member now has a response to a call that it started after the revocation.
           yield* all(members, ({ call }) => call)
           deepStrictEqual(othersIn(yield* all(members, ({ end }) => end)), [])
-          assert.strictEqual(yield* asked, 2)
+          assert.strictEqual(yield* tokenRequests, 2)
           assert.strictEqual(yield* tokens(members), 1)
           assert.isAtLeast(
             (yield* requests).filter(isRefused).length,
@@ -143,11 +143,11 @@ export const fleetTests = (
       () =>
         pace((calling) =>
           Effect.gen(function*() {
-            const { asked, requests, settings } = yield* shortLived
+            const { tokenRequests, requests, settings } = yield* shortLived
             const members = yield* share(yield* start, size, yield* emptyRedis, settings)
-            const outcomes = yield* calling(members, Effect.map(asked, (count) => count >= 4))
+            const outcomes = yield* calling(members, Effect.map(tokenRequests, (count) => count >= 4))
             deepStrictEqual(othersIn(outcomes), [])
-            deepStrictEqual(early(yield* acquisitions(members, asked)), [])
+            deepStrictEqual(early(yield* acquisitions(members, tokenRequests)), [])
             assert.lengthOf((yield* requests).filter(isRefused), 0)
             deepStrictEqual((yield* warningsOf(members)).flat(), [])
           })
@@ -160,16 +160,16 @@ export const fleetTests = (
       () =>
         pace((calling) =>
           Effect.gen(function*() {
-            const { asked, revoke, settings } = yield* shortLived
+            const { tokenRequests, revoke, settings } = yield* shortLived
             const members = yield* (yield* start)(5, settings)
             assert.strictEqual(yield* tokens(members), 5)
-            assert.strictEqual(yield* asked, 5)
-            yield* calling(members, Effect.map(asked, (count) => count >= 10))
-            assert.isNotEmpty(early(yield* acquisitions(members, asked)))
-            const before = yield* asked
+            assert.strictEqual(yield* tokenRequests, 5)
+            yield* calling(members, Effect.map(tokenRequests, (count) => count >= 10))
+            assert.isNotEmpty(early(yield* acquisitions(members, tokenRequests)))
+            const before = yield* tokenRequests
             yield* revoke()
             yield* all(members, ({ call }) => call)
-            assert.isAtLeast((yield* asked) - before, 5)
+            assert.isAtLeast((yield* tokenRequests) - before, 5)
           })
         ),
       limit

@@ -8,9 +8,9 @@ export interface Proxy {
   readonly opened: Effect.Effect<number>
   /** The number of open connections. */
   readonly living: Effect.Effect<number>
-  /** Delays the responses on all connections until `letGo`. */
+  /** Delays the responses on all connections until `release`. */
   readonly hold: Effect.Effect<void>
-  readonly letGo: Effect.Effect<void>
+  readonly release: Effect.Effect<void>
   /** Discards all data on the connections that are open now, and keeps them open. */
   readonly lose: Effect.Effect<void>
 }
@@ -72,7 +72,7 @@ export const proxyTo = (target: number): Effect.Effect<Proxy, never, Scope.Scope
             opened: Effect.sync(() => opened),
             living: Effect.sync(() => living.size),
             hold: hold(true),
-            letGo: hold(false),
+            release: hold(false),
             lose: Effect.sync(() => {
               for (const passage of living) passage.isLost = true
               flow()

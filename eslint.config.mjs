@@ -6,14 +6,7 @@ import tseslint from "typescript-eslint"
 import prose from "./tools/prose/plugin.mjs"
 
 /** Not yet in plain English. Delete a line, then run `npm run lint:fix` and rewrite what it reports. */
-const unfinished = [
-  "docs/**",
-  "packages/cli/**",
-  "packages/core/**",
-  "packages/emulator/**",
-  "packages/platform-node/**",
-  "packages/redis/**"
-]
+const unfinished = ["packages/cli/**", "packages/emulator/src/EmulatorCommand.ts", "packages/emulator/test/command.test.ts"]
 
 const restricted = (selector, message) => ({ selector, message })
 

@@ -17,11 +17,11 @@ const optional = <A>(schema: Schema.Schema<A>) =>
   Schema.propertySignature(Schema.OptionFromSelf(schema)).pipe(Schema.withConstructorDefault(() => Option.none<A>()))
 
 /**
- * An access token with the other fields of the response (the specification, "Token response"). Two tokens are equal when all
- * their fields are equal. Times are those of the wall clock.
+ * An access token with the other fields of the response (the specification, "Token response"). Two tokens are equal
+ * when all their fields are equal. Times are those of the wall clock.
  *
- * The constructor is public, for a `TokenSource` of your own and for tests. It throws Effect's `ParseError` when a field has
- * the wrong type. `value`, `acquiredAt` and `expiresAt` are required.
+ * The constructor is public, for a `TokenSource` of your own and for tests. It throws Effect's `ParseError` when a
+ * field has the wrong type. `value`, `acquiredAt` and `expiresAt` are required.
  *
  * @example
  * ```ts
@@ -40,7 +40,9 @@ const optional = <A>(schema: Schema.Schema<A>) =>
  * @category models
  */
 export class AccessToken extends Schema.Class<AccessToken>("@store-api/core/AccessToken")({
-  /** The opaque token, which only `Redacted.value` reveals. `TokenEndpoint` accepts only a `b64token` (RFC 6750 §2.1). */
+  /**
+   * The opaque token, which only `Redacted.value` reveals. `TokenEndpoint` accepts only a `b64token` (RFC 6750 §2.1).
+   */
   value: Schema.RedactedFromSelf(Schema.String),
   /** The scheme in the header: always `Bearer` (RFC 6750 §2.1), which is the default. */
   tokenType: Schema.propertySignature(Schema.Literal("Bearer")).pipe(
@@ -56,15 +58,18 @@ export class AccessToken extends Schema.Class<AccessToken>("@store-api/core/Acce
   applicationName: optional(Schema.String),
   /** `developer.email`: the address of the developer. Default none. */
   developerEmail: optional(Schema.RedactedFromSelf(Schema.String)),
-  /** `issued_at`: the digits of the response, unchanged, since the specification does not define their unit. Default none. */
+  /**
+   * `issued_at`: the digits of the response, unchanged, since the specification does not define their unit. Default
+   * none.
+   */
   issuedAt: optional(Schema.String),
   /** `client_id`: the client that the endpoint issued it to. Default none. */
   clientId: optional(Schema.String)
 }) {}
 
 /**
- * Returns whether the token has expired, by the wall clock of the current `Clock` (the specification, "Authentication"). Never
- * fails. `AccessTokenProvider` also checks the monotonic clock.
+ * Returns whether the token has expired, by the wall clock of the current `Clock` (the specification,
+ * "Authentication"). Never fails. `AccessTokenProvider` also checks the monotonic clock.
  *
  * @example
  * ```ts
@@ -104,8 +109,8 @@ export const remaining = (token: AccessToken): Effect.Effect<Duration.Duration> 
   )
 
 /**
- * Returns the token if it is valid by the wall clock. Fails with `TokenExpiredError`, `Elapsed` or `ClockMovedBack`, if it has
- * expired: get another token.
+ * Returns the token if it is valid by the wall clock. Fails with `TokenExpiredError`, `Elapsed` or `ClockMovedBack`, if
+ * it has expired: get another token.
  *
  * @example
  * ```ts
@@ -131,9 +136,9 @@ export const ensureValid = (token: AccessToken): Effect.Effect<AccessToken, Toke
     }))
 
 /**
- * Returns the value of the `Authorization` header, `Bearer <token>` (RFC 6750 §2.1), for clients that are not an `HttpClient`:
- * gRPC metadata, a WebSocket, a generated client. Does not check whether the token is valid, so pass one from
- * `AccessTokenProvider.get`.
+ * Returns the value of the `Authorization` header, `Bearer <token>` (RFC 6750 §2.1), for clients that are not an
+ * `HttpClient`: gRPC metadata, a WebSocket, a generated client. Does not check whether the token is valid, so pass one
+ * from `AccessTokenProvider.get`.
  *
  * @example
  * ```ts

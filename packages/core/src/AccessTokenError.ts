@@ -2,8 +2,8 @@
  * All errors raised while acquiring a token: the family `AccessTokenError`. Two more errors are not part of it:
  * `ConfigurationError`, raised while a layer is built, and `UntrustedOriginError`, raised by the authorized client.
  *
- * No error contains a secret, a token, or a request or response of the HTTP client. From a server's response, errors keep only
- * a short code and a sanitised description.
+ * No error contains a secret, a token, or a request or response of the HTTP client. From a server's response, errors
+ * keep only a short code and a sanitised description.
  *
  * @since 0.1.0
  */
@@ -21,8 +21,8 @@ const RetryAt = optional(Schema.DateTimeUtc)
 const OptionalText = optional(Schema.String)
 
 /**
- * The names that a program gives to the options of this library, for error messages: `{ authUrl: "--auth-url" }`. Options
- * that are not listed keep their own names.
+ * The names that a program gives to the options of this library, for error messages: `{ authUrl: "--auth-url" }`.
+ * Options that are not listed keep their own names.
  *
  * @see TokenRequestError
  *
@@ -94,11 +94,11 @@ export class TokenExpiredError extends Schema.TaggedError<TokenExpiredError>("@s
 }
 
 /**
- * The client credentials are missing, unreadable, or cannot be sent. The specification sends them unencoded, so `&`, control
- * characters and characters beyond ASCII are not allowed.
+ * The client credentials are missing, unreadable, or cannot be sent. The specification sends them unencoded, so `&`,
+ * control characters and characters beyond ASCII are not allowed.
  *
- * What to do: correct the configuration, or request other credentials from the store (RFC 6749 §A.1, §A.2; the specification,
- * "Endpoints").
+ * What to do: correct the configuration, or request other credentials from the store (RFC 6749 §A.1, §A.2; the
+ * specification, "Endpoints").
  *
  * @example
  * ```ts
@@ -118,7 +118,7 @@ export class CredentialsError extends Schema.TaggedError<CredentialsError>("@sto
   {
     /** The credential. */
     field: Schema.Literal("clientId", "clientSecret"),
-    /** What is wrong with it, as the end of a sentence: "is empty". Never the value. */
+    /** The problem, as the end of a sentence: "is empty". Never the value. */
     reason: Schema.String,
     /** The end of the cooldown, if there is one. Default none. */
     retryAt: RetryAt
@@ -205,7 +205,8 @@ export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@s
  * - `Unavailable`: it cannot respond now (408, 5xx). Retry.
  * - `Other`: any other status, or a 401 of an API. Check `authUrl`, and what the client is allowed to do.
  *
- * `code` and `description` come from the response. They are sanitised, and dropped if they contain a credential or a token.
+ * `code` and `description` come from the response. They are sanitised, and dropped if they contain a credential or a
+ * token.
  *
  * @example
  * ```ts
@@ -233,8 +234,8 @@ export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@s
     /** The description in the response, at most 256 characters of RFC 6749 §5.2. Default none. */
     description: OptionalText,
     /**
-     * Whether the refused credentials contain `+` or `%`. A server that form-decodes the body reads other values than those
-     * that were sent. Default `false`.
+     * Whether the refused credentials contain `+` or `%`. A server that form-decodes the body reads other values than
+     * those that were sent. Default `false`.
      */
     changedByFormDecoding: Schema.propertySignature(Schema.Boolean).pipe(Schema.withConstructorDefault(() => false)),
     /** The time of `Retry-After` (RFC 9110 §10.2.3), or the end of the cooldown. Default none. */
@@ -267,8 +268,8 @@ export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@s
 }
 
 /**
- * A successful response contains no usable token (RFC 6749 §5.1; the specification, "Token response"), or the token cannot be
- * sent in a header. What to do: check `authUrl`. The server may be another one, or have changed.
+ * A successful response contains no usable token (RFC 6749 §5.1; the specification, "Token response"), or the token
+ * cannot be sent in a header. What to do: check `authUrl`. The server may be another one, or have changed.
  *
  * @example
  * ```ts
@@ -305,8 +306,8 @@ export class TokenResponseError extends Schema.TaggedError<TokenResponseError>("
 }
 
 /**
- * An option or a variable is unusable. Raised while a layer is built, and therefore not part of `AccessTokenError`. What to do:
- * correct the named option.
+ * An option or a variable is unusable. Raised while a layer is built, and therefore not part of `AccessTokenError`.
+ * What to do: correct the named option.
  *
  * @example
  * ```ts
@@ -327,7 +328,7 @@ export class ConfigurationError extends Schema.TaggedError<ConfigurationError>("
   {
     /** The name of the option or the variable, such as `authUrl` or `HTTPS_PROXY`. */
     option: Schema.String,
-    /** What is wrong with it, as the end of a sentence: "must not have a query". Never the value. */
+    /** The problem, as the end of a sentence: "must not have a query". Never the value. */
     reason: Schema.String,
     /** The option that permits this value, if there is one: `allowInsecure`. Default none. */
     permittedBy: OptionalText
@@ -348,8 +349,8 @@ export class ConfigurationError extends Schema.TaggedError<ConfigurationError>("
 }
 
 /**
- * A request to an origin that may not receive the token (RFC 6750 §5.3). The request was not sent. What to do: correct its URL,
- * or add the origin to `trustedOrigins`.
+ * A request to an origin that may not receive the token (RFC 6750 §5.3). The request was not sent. What to do: correct
+ * its URL, or add the origin to `trustedOrigins`.
  *
  * @example
  * ```ts
@@ -498,8 +499,9 @@ export const retryAt = (error: unknown): Option.Option<DateTime.Utc> =>
   isAccessTokenError(error) ? error.retryAt : Option.none()
 
 /**
- * Returns the error with another `retryAt`, for a `TokenSource` of your own. Errors that another attempt does not fix never have
- * a `retryAt`: `CredentialsError`, `Certificate`, `Redirect`, `Closed`, `InvalidClient` and `InvalidRequest`.
+ * Returns the error with another `retryAt`, for a `TokenSource` of your own. Errors that another attempt does not fix
+ * never have a `retryAt`: `CredentialsError`, `Certificate`, `Redirect`, `Closed`, `InvalidClient` and
+ * `InvalidRequest`.
  *
  * @example
  * ```ts

@@ -1,9 +1,9 @@
 /**
- * The metrics of a provider, as values for any exporter of Effect's metrics. They never contain a client id, a secret or a
- * token. A `get` from the cache updates none of them.
+ * The metrics of a provider, as values for any exporter of Effect's metrics. They never contain a client id, a secret
+ * or a token. A `get` from the cache updates none of them.
  *
- * They have the labels with which the provider's layer was built (`Effect.tagMetrics`), and not those of a caller. Labels
- * therefore distinguish several stores in one process.
+ * They have the labels with which the provider's layer was built (`Effect.tagMetrics`), and not those of a caller.
+ * Labels therefore distinguish several stores in one process.
  *
  * @since 0.1.0
  */
@@ -11,8 +11,8 @@ import * as Metric from "effect/Metric"
 import * as MetricBoundaries from "effect/MetricBoundaries"
 
 /**
- * Counts acquisitions that have ended, by `outcome`: `Success`, the tag of the error, or `Defect` if the source failed with a
- * defect. Does not count an acquisition that the closing scope interrupted.
+ * Counts acquisitions that have ended, by `outcome`: `Success`, the tag of the error, or `Defect` if the source failed
+ * with a defect. Does not count an acquisition that the closing scope interrupted.
  *
  * @example
  * ```ts
@@ -31,7 +31,8 @@ export const acquisitions: Metric.Metric.Counter<number> = Metric.counter("store
 })
 
 /**
- * The duration of acquisitions, including retries and the delays between them, in seconds. Includes failed acquisitions.
+ * The duration of acquisitions, including retries and the delays between them, in seconds. Includes failed
+ * acquisitions.
  *
  * @example
  * ```ts
@@ -51,7 +52,8 @@ export const acquisitionDuration: Metric.Metric.Histogram<number> = Metric.histo
 ).pipe(Metric.tagged("unit", "s"))
 
 /**
- * Counts callers that waited for an acquisition that another caller had started. Each is a token request that was saved.
+ * Counts callers that waited for an acquisition that another caller had started. Each is a token request that was
+ * saved.
  *
  * @example
  * ```ts
@@ -70,8 +72,8 @@ export const callersJoined: Metric.Metric.Counter<number> = Metric.counter("stor
 })
 
 /**
- * Counts rejections of the cached token, by `outcome`: `Dropped`, or `Kept` if the token had just replaced another rejected
- * token. Does not count the rejection of a token that is no longer cached.
+ * Counts rejections of the cached token, by `outcome`: `Dropped`, or `Kept` if the token had just replaced another
+ * rejected token. Does not count the rejection of a token that is no longer cached.
  *
  * @example
  * ```ts
@@ -90,8 +92,8 @@ export const rejections: Metric.Metric.Counter<number> = Metric.counter("store_a
 })
 
 /**
- * Counts cooldowns, by `cause`: `Failure` of an acquisition, or `NoProgress` if a renewal returned a token that does not expire
- * later.
+ * Counts cooldowns, by `cause`: `Failure` of an acquisition, or `NoProgress` if a renewal returned a token that does
+ * not expire later.
  *
  * @example
  * ```ts

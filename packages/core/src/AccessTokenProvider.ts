@@ -1,6 +1,6 @@
 /**
- * Caches one access token, renews it before it expires, and shares one acquisition among all callers. Checks the token against
- * the wall clock and the monotonic clock before each use.
+ * Caches one access token, renews it before it expires, and shares one acquisition among all callers. Checks the token
+ * against the wall clock and the monotonic clock before each use.
  *
  * @since 0.1.0
  */
@@ -31,8 +31,8 @@ import * as tokenState from "./internal/tokenState.js"
 import { TokenSource } from "./TokenSource.js"
 
 /**
- * The functions of the provider. Any number of fibers may call them at the same time, and be interrupted: there is at most one
- * acquisition, and interrupting a caller does not affect it.
+ * The functions of the provider. Any number of fibers may call them at the same time, and be interrupted: there is at
+ * most one acquisition, and interrupting a caller does not affect it.
  *
  * @see AccessTokenProvider
  *
@@ -41,19 +41,19 @@ import { TokenSource } from "./TokenSource.js"
  */
 export interface Service {
   /**
-   * Returns a valid token, from the cache or newly acquired (the specification, "Authentication"). Waits only if no token is
-   * cached, or if the cached token expires within `leeway`. Without a valid token, fails with the error of the acquisition.
-   * During a cooldown it fails immediately, with the last error and its `retryAt`.
+   * Returns a valid token, from the cache or newly acquired (the specification, "Authentication"). Waits only if no
+   * token is cached, or if the cached token expires within `leeway`. Without a valid token, fails with the error of the
+   * acquisition. During a cooldown it fails immediately, with the last error and its `retryAt`.
    */
   readonly get: Effect.Effect<AccessToken, AccessTokenError>
   /**
-   * Returns the cached token without sending a request. Fails with `TokenExpiredError` if it has expired. Returns none if
-   * there is no token.
+   * Returns the cached token without sending a request. Fails with `TokenExpiredError` if it has expired. Returns none
+   * if there is no token.
    */
   readonly current: Effect.Effect<Option.Option<AccessToken>, TokenExpiredError>
   /**
-   * Acquires a new token, even if a valid token is cached. Joins an acquisition in flight, and ends a cooldown. Fails with the
-   * error of the acquisition.
+   * Acquires a new token, even if a valid token is cached. Joins an acquisition in flight, and ends a cooldown. Fails
+   * with the error of the acquisition.
    */
   readonly refresh: Effect.Effect<AccessToken, AccessTokenError>
   /**
@@ -85,8 +85,8 @@ export interface Service {
  */
 export interface ProviderStatus {
   /**
-   * The state of the cached token: `Fresh`, `RefreshSoon` (less than `refreshAhead` left), `MustWait` (less than `leeway`
-   * left) or `Expired`. `Empty` without a token, and `Closed` after the scope of the layer has closed.
+   * The state of the cached token: `Fresh`, `RefreshSoon` (less than `refreshAhead` left), `MustWait` (less than
+   * `leeway` left) or `Expired`. `Empty` without a token, and `Closed` after the scope of the layer has closed.
    */
   readonly state: "Empty" | "Fresh" | "RefreshSoon" | "MustWait" | "Expired" | "Closed"
   /** When the cached token expires, by the wall clock. None without a token. */
@@ -98,8 +98,8 @@ export interface ProviderStatus {
 }
 
 /**
- * The tag of the provider. Use it to read the token. To call the store's APIs, use `AuthorizedHttpClient`, which adds the
- * token automatically.
+ * The tag of the provider. Use it to read the token. To call the store's APIs, use `AuthorizedHttpClient`, which adds
+ * the token automatically.
  *
  * @example
  * ```ts
@@ -121,8 +121,8 @@ export class AccessTokenProvider
 {}
 
 /**
- * How early a token is renewed, and how long the cooldown after a failure is. Each option has a default. Values outside their
- * limits are clamped.
+ * How early a token is renewed, and how long the cooldown after a failure is. Each option has a default. Values outside
+ * their limits are clamped.
  *
  * @see layer
  *
@@ -131,8 +131,9 @@ export class AccessTokenProvider
  */
 export interface Options {
   /**
-   * A background renewal starts when less than this is left of the token. Default 5 minutes, at most 25 % of the lifetime. The
-   * provider uses a random 80 % to 100 % of it for each token, so that many processes do not renew at the same time.
+   * A background renewal starts when less than this is left of the token. Default 5 minutes, at most 25 % of the
+   * lifetime. The provider uses a random 80 % to 100 % of it for each token, so that many processes do not renew at the
+   * same time.
    */
   readonly refreshAhead?: Duration.DurationInput | undefined
   /** Callers wait for the renewal when less than this is left. Default 30 seconds, at most 5 % of the lifetime. */
@@ -142,16 +143,17 @@ export interface Options {
     /** The first cooldown, which doubles with each further failure. Default 1 second, at least 100 milliseconds. */
     readonly base?: Duration.DurationInput | undefined
     /**
-     * The longest cooldown. Default 60 seconds, at most 1 hour. Without a valid token it is 5 seconds, unless `base` is longer,
-     * or the endpoint refused the credentials or limits the rate.
+     * The longest cooldown. Default 60 seconds, at most 1 hour. Without a valid token it is 5 seconds, unless `base` is
+     * longer, or the endpoint refused the credentials or limits the rate.
      */
     readonly max?: Duration.DurationInput | undefined
   } | undefined
 }
 
 /**
- * Creates a provider over the `TokenSource` in the context. It sends no request before the first call, keeps the token only in
- * memory, and runs no timer while no caller waits. After the scope has closed, it fails with `TokenRequestError`, `Closed`.
+ * Creates a provider over the `TokenSource` in the context. It sends no request before the first call, keeps the token
+ * only in memory, and runs no timer while no caller waits. After the scope has closed, it fails with
+ * `TokenRequestError`, `Closed`.
  *
  * @example
  * ```ts
@@ -197,7 +199,8 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       })
     )
 
-    // Hot path. Reads the state once, compares both clocks, and returns an `Exit` that was created when the token arrived.
+    // Hot path. Reads the state once, compares both clocks, and returns an `Exit` that was created when the token
+    // arrived.
     const get = Effect.flatMap(Ref.get(state), (current) => {
       const { window } = current
       const wall = clock.unsafeCurrentTimeMillis()
@@ -232,9 +235,9 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       outcome._tag === "Serve" ? outcome.held.window.result : wait(outcome)
 
     /**
-     * Waits for an acquisition. If a renewal fails or takes long, the caller gets the cached token while it is valid. Without
-     * a valid token, the caller does not get the failure of a renewal, which may be old, as in a process that was frozen. It
-     * starts another acquisition instead.
+     * Waits for an acquisition. If a renewal fails or takes long, the caller gets the cached token while it is valid.
+     * Without a valid token, the caller does not get the failure of a renewal, which may be old, as in a process that
+     * was frozen. It starts another acquisition instead.
      */
     const wait = (
       { acquisition, fallback }: tokenState.Wait
@@ -253,8 +256,8 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
         }))
 
     /**
-     * The result of an acquisition, or `undefined` after half of the remaining lifetime of the cached token. A caller without
-     * a valid token cancels a renewal that hangs, so that it has the full time for another acquisition.
+     * The result of an acquisition, or `undefined` after half of the remaining lifetime of the cached token. A caller
+     * without a valid token cancels a renewal that hangs, so that it has the full time for another acquisition.
      */
     const resultWithin = (acquisition: tokenState.Acquisition, fallback: Option.Option<Held>) =>
       withState((current, instant) => {
@@ -296,8 +299,8 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
           )
         ),
         Effect.flatMap((exit) =>
-          // `land` throws if the source returned something else than a token. If a logger throws, the acquisition has already
-          // landed, and the second `land` has no effect.
+          // `land` throws if the source returned something else than a token. If a logger throws, the acquisition has
+          // already landed, and the second `land` has no effect.
           Effect.catchAllDefect(land(acquisition, exit), (defect) => land(acquisition, Exit.die(defect)))
         ),
         Effect.uninterruptible
@@ -354,8 +357,8 @@ const longestWaitForRenewal = { withToken: Duration.seconds(30), withoutToken: D
 const longestClosing = Duration.seconds(10)
 
 /**
- * Provides the provider over the `TokenSource` in the context. Bind the result to a constant: each call of `layer` creates
- * another cache with its own token. Cannot fail, because durations outside their limits are clamped.
+ * Provides the provider over the `TokenSource` in the context. Bind the result to a constant: each call of `layer`
+ * creates another cache with its own token. Cannot fail, because durations outside their limits are clamped.
  *
  * @example
  * ```ts
@@ -402,8 +405,8 @@ export const layerConfig = (
   Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
 
 /**
- * Provides a provider for tests with a fixed token, or with an effect that runs at each `get` and `refresh`. It uses no source
- * and stores only the last token, for `current`, `invalidate` and `status`.
+ * Provides a provider for tests with a fixed token, or with an effect that runs at each `get` and `refresh`. It uses no
+ * source and stores only the last token, for `current`, `invalidate` and `status`.
  *
  * @example
  * ```ts

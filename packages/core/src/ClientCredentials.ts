@@ -40,8 +40,8 @@ const checked = Brand.nominal<ClientCredentials>()
 
 /**
  * Checks an id and a secret. Fails with `CredentialsError` if one is empty, or contains a character that cannot be sent
- * unencoded in a form body (the specification, "Endpoints"): `&`, which separates fields, control characters, and characters
- * beyond ASCII. `+ / = % ~` and spaces are sent unchanged.
+ * unencoded in a form body (the specification, "Endpoints"): `&`, which separates fields, control characters, and
+ * characters beyond ASCII. `+ / = % ~` and spaces are sent unchanged.
  *
  * @example
  * ```ts
@@ -67,9 +67,9 @@ export const make = (options: Options): Effect.Effect<ClientCredentials, Credent
 }
 
 /**
- * Reads `PREFIX_CLIENT_ID` and `PREFIX_CLIENT_SECRET` from the configuration each time it runs, and checks them. As the option
- * `credentials` it runs at each acquisition, so a new secret needs no restart. Fails with `CredentialsError` if one is missing
- * or unreadable. The default of `prefix` is `"STORE_API"`.
+ * Reads `PREFIX_CLIENT_ID` and `PREFIX_CLIENT_SECRET` from the configuration each time it runs, and checks them. As the
+ * option `credentials` it runs at each acquisition, so a new secret needs no restart. Fails with `CredentialsError` if
+ * one is missing or unreadable. The default of `prefix` is `"STORE_API"`.
  *
  * @example
  * ```ts

@@ -49,21 +49,23 @@ import * as TokenSource from "./TokenSource.js"
  */
 export interface Options {
   /**
-   * The base of the access-token service; `/v1/oauth/accesstoken` is appended (the specification, "Endpoints"). It may have
-   * a path, but no fragment (RFC 6749 §3.2), no query and no user name. https, or http on this machine.
+   * The base of the access-token service; `/v1/oauth/accesstoken` is appended (the specification, "Endpoints"). It may
+   * have a path, but no fragment (RFC 6749 §3.2), no query and no user name. https, or http on this machine.
    */
   readonly authUrl: string | URL
   /**
-   * `ClientCredentials.make`, `fromConfig`, or another effect that returns checked credentials. It runs at each acquisition, so
-   * a new secret needs no restart. If the endpoint refuses the credentials, it runs once more, and changed credentials are
-   * tried once.
+   * `ClientCredentials.make`, `fromConfig`, or another effect that returns checked credentials. It runs at each
+   * acquisition, so a new secret needs no restart. If the endpoint refuses the credentials, it runs once more, and
+   * changed credentials are tried once.
    */
   readonly credentials: Effect.Effect<ClientCredentials, CredentialsError>
   /** Whether the credentials may go to any host over http. Default `false`: https, or http on this machine. */
   readonly allowInsecure?: boolean | undefined
   /** The time limit of one request and its response, more than zero. Default 10 seconds. */
   readonly attemptTimeout?: Duration.DurationInput | undefined
-  /** The time limit for the credentials, all attempts and the delays between them, more than zero. Default 30 seconds. */
+  /**
+   * The time limit for the credentials, all attempts and the delays between them, more than zero. Default 30 seconds.
+   */
   readonly deadline?: Duration.DurationInput | undefined
   /** The largest response in bytes, at least 1. Default 65 536 (64 KiB). */
   readonly maxResponseBytes?: number | undefined
@@ -79,9 +81,9 @@ const longestRead = 10_000
 const path = "/v1/oauth/accesstoken"
 
 /**
- * Creates the source. `acquire` sends the POST of the specification ("Endpoints") and caches nothing. It retries transport
- * errors, timeouts, 408, 5xx, and 429 with a `Retry-After`: at most 5 times within the deadline, after 200 ms doubling to 1 s
- * (times 75 % to 100 %), or after `Retry-After` if that is longer. It does not follow redirects.
+ * Creates the source. `acquire` sends the POST of the specification ("Endpoints") and caches nothing. It retries
+ * transport errors, timeouts, 408, 5xx, and 429 with a `Retry-After`: at most 5 times within the deadline, after 200 ms
+ * doubling to 1 s (times 75 % to 100 %), or after `Retry-After` if that is longer. It does not follow redirects.
  *
  * Fails with `ConfigurationError` like `layer`. `acquire` fails with `AccessTokenError`.
  *
@@ -187,8 +189,8 @@ export const make = (
   })
 
 /**
- * Provides the source. Fails with `ConfigurationError` when `authUrl` is unusable (a query, a fragment, a user name, another
- * scheme, http to another machine, or the path of the endpoint itself), or when a duration or a size is.
+ * Provides the source. Fails with `ConfigurationError` when `authUrl` is unusable (a query, a fragment, a user name,
+ * another scheme, http to another machine, or the path of the endpoint itself), or when a duration or a size is.
  *
  * @example
  * ```ts
@@ -228,7 +230,9 @@ const positiveDuration = (
     () => new ConfigurationError({ option, reason: "must be greater than zero" })
   )
 
-/** Runs one acquisition. If the endpoint refuses the credentials, reads them once more and tries them if they changed. */
+/**
+ * Runs one acquisition. If the endpoint refuses the credentials, reads them once more and tries them if they changed.
+ */
 const acquisition = (
   exchange: (credentials: ClientCredentials) => Effect.Effect<AccessToken, AccessTokenError>,
   credentials: Effect.Effect<ClientCredentials, CredentialsError>,

@@ -49,9 +49,9 @@ const Digits = Schema.Union(
 )
 
 /**
- * The schema of a successful response (the specification, "Token response"). `access_token` and `token_type` are required
- * (RFC 6749 §5.1). Other fields are optional, unknown fields are ignored, and a field of another type counts as missing, except
- * for `expires_in`.
+ * The schema of a successful response (the specification, "Token response"). `access_token` and `token_type` are
+ * required (RFC 6749 §5.1). Other fields are optional, unknown fields are ignored, and a field of another type counts
+ * as missing, except for `expires_in`.
  *
  * @see decode
  *
@@ -99,8 +99,8 @@ const problems: TokenResponseError["problems"] = [
 const decodeJson = Schema.decodeUnknownEither(Schema.parseJson(TokenResponse), { errors: "all" })
 
 /**
- * Decodes the body of a successful response. Fails with `TokenResponseError`, which lists the paths of unusable fields and what
- * was expected, never a value.
+ * Decodes the body of a successful response. Fails with `TokenResponseError`, which lists the paths of unusable fields
+ * and what was expected, never a value.
  *
  * @example
  * ```ts

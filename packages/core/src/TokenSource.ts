@@ -1,6 +1,6 @@
 /**
- * The interface for one uncached acquisition. `TokenEndpoint` implements it over HTTP, and `SharedTokenSource` over another
- * source and a store. Write your own for tests or for another endpoint.
+ * The interface for one uncached acquisition. `TokenEndpoint` implements it over HTTP, and `SharedTokenSource` over
+ * another source and a store. Write your own for tests or for another endpoint.
  *
  * @since 0.1.0
  */
@@ -21,9 +21,9 @@ import type { AccessTokenError } from "./AccessTokenError.js"
  */
 export interface Service {
   /**
-   * Acquires a token once and caches nothing. `replacing` is the token to replace, because it expires soon or an API rejected
-   * it. A source that shares tokens must not return that token (compared by value), nor one that does not expire later. It
-   * must end within a deadline, because callers without a token wait for it.
+   * Acquires a token once and caches nothing. `replacing` is the token to replace, because it expires soon or an API
+   * rejected it. A source that shares tokens must not return that token (compared by value), nor one that does not
+   * expire later. It must end within a deadline, because callers without a token wait for it.
    */
   readonly acquire: (replacing: Option.Option<AccessToken>) => Effect.Effect<AccessToken, AccessTokenError>
 }

@@ -1,6 +1,6 @@
 /**
- * The interface of a store that processes share: entries that expire, and leases. `SharedTokenSource` stores encrypted tokens in
- * it. A store never sees a token, a client id or a secret.
+ * The interface of a store that processes share: entries that expire, and leases. `SharedTokenSource` stores encrypted
+ * tokens in it. A store never sees a token, a client id or a secret.
  *
  * @since 0.1.0
  */
@@ -14,8 +14,8 @@ import * as Schema from "effect/Schema"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 
 /**
- * The operations of a store. Each operation is atomic. A failed operation fails with `TokenStoreError`. It may be slow, because
- * `SharedTokenSource` limits its duration.
+ * The operations of a store. Each operation is atomic. A failed operation fails with `TokenStoreError`. It may be slow,
+ * because `SharedTokenSource` limits its duration.
  *
  * @see layerMemory
  *
@@ -37,8 +37,8 @@ export interface Service {
 }
 
 /**
- * A lease: the exclusive right to do something for a limited time. A process that has lost its lease does not affect the next
- * holder.
+ * A lease: the exclusive right to do something for a limited time. A process that has lost its lease does not affect
+ * the next holder.
  *
  * @see TokenStore
  *
@@ -70,7 +70,8 @@ export interface Lease {
 export class TokenStore extends Context.Tag("@store-api/core/TokenStore")<TokenStore, Service>() {}
 
 /**
- * A failed operation of a store. Callers of the provider never see this error, because a store that is down is a cache miss.
+ * A failed operation of a store. Callers of the provider never see this error, because a store that is down is a cache
+ * miss.
  *
  * @example
  * ```ts

@@ -93,7 +93,8 @@ test("a look", () => {
   expect(current.pipe(Effect.catchTag("TokenExpiredError", () => Effect.succeedNone)))
     .type.toBeAssignableTo<Effect.Effect<unknown>>()
   expect(current).type.not.toBeAssignableTo<Effect.Effect<unknown>>()
-  // @ts-expect-error Argument of type '"TokenRefusedError"' is not assignable to parameter of type '"TokenExpiredError"'
+  // @ts-expect-error Argument of type '"TokenRefusedError"' is not assignable to parameter of type
+  // '"TokenExpiredError"'
   Effect.catchTag(current, "TokenRefusedError", recover)
 })
 

@@ -1,4 +1,4 @@
-/** The types of what a provider measures: whoever reads one knows what its state holds. */
+/** The types of the metrics, which determine the types of their states. */
 import { AccessTokenMetrics } from "@store-api/core"
 import { type Effect, Metric, type MetricState } from "effect"
 import { expect, test } from "tstyche"

@@ -66,7 +66,7 @@ test("AccessTokenError", () => {
   expect(AccessTokenError.TokenRequestError).type.toBeConstructableWith({ reason: "Timeout", attempts: 1 })
   expect(AccessTokenError.TokenRefusedError).type.toBeConstructableWith({ reason: "InvalidClient", status: 401 })
   expect(AccessTokenError.TokenResponseError).type.toBeConstructableWith({ problems: [{ path: "", expected: "" }] })
-  expect(AccessTokenError.ConfigurationError).type.toBeConstructableWith({ option: "apiUrl", reason: "is no URL" })
+  expect(AccessTokenError.ConfigurationError).type.toBeConstructableWith({ option: "apiUrl", reason: "is not a URL" })
   expect(AccessTokenError.UntrustedOriginError).type.toBeConstructableWith({ origin: "", trusted: [] })
   expect<Failure>().type.toBe<
     | AccessTokenError.TokenExpiredError

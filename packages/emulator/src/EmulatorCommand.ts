@@ -42,8 +42,9 @@ export interface Flags {
 }
 
 /**
- * Starts an emulator, prints the variables for an application, then one line per request, to the `Console`. Runs until it is
- * interrupted, and remembers no request. Fails with an `EmulatorError` whose `option` is the flag or the variable.
+ * Starts an emulator, prints the variables for an application, then one line per request, to the `Console`. Runs until
+ * it is interrupted, and remembers no request. Fails with an `EmulatorError` whose `option` is the flag or the
+ * variable.
  *
  * @example
  * ```ts

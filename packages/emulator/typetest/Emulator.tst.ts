@@ -124,7 +124,7 @@ test("Fault", () => {
   expect(Fault.unfinishedHandshake).type.toBe<Make<[options?: Pick<Options, "times">]>>()
 })
 
-test("faults are told apart", () => {
+test("faults have different types", () => {
   const fault = {} as Fault.Fault
   if (Fault.is("Redirect")(fault)) expect(fault.to).type.toBe<FaultModel.RedirectTarget>()
   expect(Fault.is("Hang")).type.toBe<(u: unknown) => u is Extract<Fault.Fault, { readonly _tag: "Hang" }>>()

@@ -34,16 +34,16 @@ import { type NotPrivate, reasonOf, requirePrivate } from "./internal/privateFol
  */
 export interface Options {
   /**
-   * A folder that only this user can open (mode 0700), on a file system of this machine that has hard links. The first write
-   * creates it. If others may open it, or it belongs to another user, each operation fails. The store works in the folder
+   * A folder that only this user can open (mode 0700), on a file system of this machine that has hard links. The first
+   * write creates it. If other users can open or own it, each operation fails. The store works in the folder
    * `store-api-v1` in it and leaves everything else alone. Default: `defaultFolder`.
    */
   readonly folder?: string | undefined
 }
 
 /**
- * The folder of this user: `store-api/tokens` in `XDG_STATE_HOME` or `~/.local/state`, on macOS in `~/Library/Caches`, on
- * Windows in `LOCALAPPDATA`.
+ * The folder of this user: `store-api/tokens` in `XDG_STATE_HOME` or `~/.local/state`, on macOS in `~/Library/Caches`,
+ * on Windows in `LOCALAPPDATA`.
  *
  * @example
  * ```ts
@@ -71,7 +71,10 @@ export const defaultFolder: Effect.Effect<string> = Effect.map(
   }
 ).pipe(Effect.provide(NodePath.layer))
 
-/** `homedir` throws for a user without an entry in the user database. Such a user cannot write to the root, so the store fails. */
+/**
+ * `homedir` throws for a user without an entry in the user database. Such a user cannot write to the root, so the store
+ * fails.
+ */
 const homeFolder = () => Either.getOrElse(Either.try(homedir), () => "/")
 
 /** Inside the given folder, which may hold other things too. */
@@ -80,7 +83,10 @@ const ownFolder = "store-api-v1"
 /** The names that the store gives: two files per key, and files that are being written or removed. */
 const isOurs = (name: string): boolean => /^([0-9a-f]{32}\.(entry|lease)|[0-9a-f-]{36}\.part)$/.test(name)
 
-/** The content of a file: an entry or the owner of a lease, valid from `from` until `until`, in milliseconds of the wall clock. */
+/**
+ * The content of a file: an entry or the owner of a lease, valid from `from` until `until`, in milliseconds of the wall
+ * clock.
+ */
 const content = Schema.parseJson(Schema.Struct({ value: Schema.String, from: Schema.Number, until: Schema.Number }))
 const encode = Schema.encodeSync(content)
 const decode = Schema.decodeOption(content)
@@ -100,12 +106,12 @@ const leftoverMillis = 60_000
 /**
  * Creates the store over the `FileSystem` in the context.
  *
- * A file gets its name only when it is complete: a reader finds the old entry or the new one, and after a crash at most one
- * token is lost. A lease ends by the wall clock, even if its holder was killed. Each `put` also removes expired files of
- * all keys.
+ * A file gets its name only when it is complete: a reader finds the old entry or the new one, and after a crash at most
+ * one token is lost. A lease ends by the wall clock, even if its holder was killed. Each `put` also removes expired
+ * files of all keys.
  *
- * Two processes that take over an expired lease at the same moment may both get it, which costs one token request. Nothing is
- * flushed to the disk: a loss of power may damage an entry, which then counts as missing.
+ * Two processes that take over an expired lease at the same moment may both get it, which costs one token request.
+ * Nothing is flushed to the disk: a loss of power may damage an entry, which then counts as missing.
  *
  * @example
  * ```ts
@@ -132,7 +138,7 @@ export const make = (
     const newPart = () => path.join(folder, `${randomUUID()}.part`)
     const discard = (part: string) => Effect.ignore(fs.remove(part))
 
-    /** Fails if other users could read or change the files. A missing folder is no failure. */
+    /** Fails if other users could read or change the files. Accepts a missing folder. */
     const inspect = Effect.forEach([given, folder], (folder) =>
       Effect.flatMap(
         unless("NotFound", fs.stat(folder)),
@@ -168,7 +174,10 @@ export const make = (
         ).pipe(Effect.ensuring(discard(part)))
       }).pipe(Effect.uninterruptible)
 
-    /** Removes a file if its value matches. Returns whether this process did it: only one of many can rename the same file. */
+    /**
+     * Removes a file if its value matches. Returns whether this process did it: only one of many can rename the same
+     * file.
+     */
     const removeIf = (file: string, matches: Predicate.Predicate<Option.Option<string>>) =>
       Effect.gen(function*() {
         if (!(yield* exists(file, matches))) return false

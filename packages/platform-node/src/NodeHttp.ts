@@ -23,22 +23,26 @@ import * as dispatcher from "./internal/dispatcher.js"
  * @category models
  */
 export interface Options {
-  /** The largest number of sockets to one origin, at least 1. Further requests wait for a free socket. Default: no limit. */
+  /**
+   * The largest number of sockets to one origin, at least 1. Further requests wait for a free socket. Default: no
+   * limit.
+   */
   readonly connections?: number | undefined
   /**
-   * The proxy. `"env"`, the default, uses `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, see `layer`. An http or https URL sends
-   * all requests through that proxy, with the user name and password in the URL. `"none"` ignores the environment. Requests
-   * to this machine (`localhost`, `*.localhost`, `127.0.0.0/8`, `[::1]`) never go through a proxy.
+   * The proxy. `"env"`, the default, uses `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, see `layer`. An http or https URL
+   * sends all requests through that proxy, with the user name and password in the URL. `"none"` ignores the
+   * environment. Requests to this machine (`localhost`, `*.localhost`, `127.0.0.0/8`, `[::1]`) never go through a
+   * proxy.
    */
   readonly proxy?: URL | "env" | "none" | undefined
   /**
-   * Certificate authorities in PEM, in addition to those that Node trusts (including `NODE_EXTRA_CA_CERTS`). One text may
-   * hold several certificates. Default none.
+   * Certificate authorities in PEM, in addition to those that Node trusts (including `NODE_EXTRA_CA_CERTS`). One text
+   * may hold several certificates. Default none.
    */
   readonly ca?: string | Uint8Array | ReadonlyArray<string | Uint8Array> | undefined
   /**
-   * The client certificate in PEM, followed by its chain, for servers that request one. It is not sent to a proxy. Requires
-   * `key`. Default none.
+   * The client certificate in PEM, followed by its chain, for servers that request one. It is not sent to a proxy.
+   * Requires `key`. Default none.
    */
   readonly cert?: string | Uint8Array | undefined
   /** The private key of `cert` in PEM, without a passphrase. Requires `cert`. Default none. */
@@ -46,8 +50,8 @@ export interface Options {
 }
 
 /**
- * Provides the undici dispatcher, for HTTP clients that you build yourself. Fails with `ConfigurationError` when an option or
- * a proxy variable is unusable. The error never contains the value.
+ * Provides the undici dispatcher, for HTTP clients that you build yourself. Fails with `ConfigurationError` when an
+ * option or a proxy variable is unusable. The error never contains the value.
  *
  * When the scope closes, requests in flight fail and all sockets close at once.
  *
@@ -69,14 +73,14 @@ export const layerDispatcher = (options: Options = {}): Layer.Layer<NodeHttpClie
   Layer.scoped(NodeHttpClient.Dispatcher, dispatcher.make(options))
 
 /**
- * Provides an `HttpClient` that reuses its connections. Fails with `ConfigurationError` when an option or a proxy variable is
- * unusable. Building the layer sends no request.
+ * Provides an `HttpClient` that reuses its connections. Fails with `ConfigurationError` when an option or a proxy
+ * variable is unusable. Building the layer sends no request.
  *
- * undici reads the proxy variables. `http_proxy` takes precedence over `HTTP_PROXY`, and so on. `HTTPS_PROXY` defaults to
- * `HTTP_PROXY`. An empty variable means no proxy. The layer reads both when it is built, and `NO_PROXY` at each request.
- * `NO_PROXY` lists hosts, separated by commas or spaces: a name includes its subdomains, `name:8080` is limited to that port,
- * and `*` matches every host. Address ranges are not supported. Requests to this machine need no entry. Every request through a
- * proxy uses a tunnel (`CONNECT`), also over http.
+ * undici reads the proxy variables. `http_proxy` takes precedence over `HTTP_PROXY`, and so on. `HTTPS_PROXY` defaults
+ * to `HTTP_PROXY`. An empty variable means no proxy. The layer reads both when it is built, and `NO_PROXY` at each
+ * request. `NO_PROXY` lists hosts, separated by commas or spaces: a name includes its subdomains, `name:8080` is
+ * limited to that port, and `*` matches every host. Address ranges are not supported. Requests to this machine need no
+ * entry. Every request through a proxy uses a tunnel (`CONNECT`), also over http.
  *
  * @example
  * ```ts
@@ -97,8 +101,8 @@ export const layer = (options: Options = {}): Layer.Layer<HttpClient.HttpClient,
   Layer.provide(NodeHttpClient.layerUndiciWithoutDispatcher, layerDispatcher(options))
 
 /**
- * Like `layer`, with options from the configuration: one `Config` for all options, or one for each. Also fails with Effect's
- * `ConfigError` when a variable is missing or unreadable.
+ * Like `layer`, with options from the configuration: one `Config` for all options, or one for each. Also fails with
+ * Effect's `ConfigError` when a variable is missing or unreadable.
  *
  * @example
  * ```ts

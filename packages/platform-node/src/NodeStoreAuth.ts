@@ -1,5 +1,6 @@
 /**
- * `StoreAuth` with the HTTP client of `NodeHttp`. Its layers need no further service, except a `TokenStore` where they share.
+ * `StoreAuth` with the HTTP client of `NodeHttp`. Its layers need no further service, except a `TokenStore` where they
+ * share.
  *
  * @since 0.1.0
  */
@@ -70,8 +71,8 @@ export interface CredentialsOptions extends StoreAuth.CredentialsOptions, HttpOp
 export type Options = SecretOptions | CredentialsOptions
 
 /**
- * Creates both services as values that work until the scope closes, for a program that uses two stores. Each call creates a
- * separate token, cooldown and connection pool. Fails like `layer`.
+ * Creates both services as values that work until the scope closes, for a program that uses two stores. Each call
+ * creates a separate token, cooldown and connection pool. Fails like `layer`.
  *
  * @example
  * ```ts
@@ -95,11 +96,11 @@ export const make = (
   Effect.flatMap(Layer.build(NodeHttp.layer(options.http)), (http) => Effect.provide(StoreAuth.make(options), http))
 
 /**
- * Provides the provider and the authorized client. Bind the result to a constant: each call of `layer` creates another cache
- * with its own token and connections.
+ * Provides the provider and the authorized client. Bind the result to a constant: each call of `layer` creates another
+ * cache with its own token and connections.
  *
- * Fails with `ConfigurationError` when an option is unusable, and with `CredentialsError` when the id or the secret cannot be
- * sent. Sends no request before the first token is needed. The connections close with the scope.
+ * Fails with `ConfigurationError` when an option is unusable, and with `CredentialsError` when the id or the secret
+ * cannot be sent. Sends no request before the first token is needed. The connections close with the scope.
  *
  * @example
  * ```ts
@@ -131,8 +132,8 @@ export const layer = (
   Layer.provide(StoreAuth.layer(options), NodeHttp.layer(options.http))
 
 /**
- * Like `layer`, and shares the token between processes through the `TokenStore` in the context, so that they send one token
- * request together. Only processes with the same `authUrl` and credentials share a token. Fails like `layer`.
+ * Like `layer`, and shares the token between processes through the `TokenStore` in the context, so that they send one
+ * token request together. Only processes with the same `authUrl` and credentials share a token. Fails like `layer`.
  *
  * @example
  * ```ts

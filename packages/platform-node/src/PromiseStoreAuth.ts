@@ -20,8 +20,8 @@ import * as Stream from "effect/Stream"
 import * as NodeStoreAuth from "./NodeStoreAuth.js"
 
 /**
- * Four functions that share one token. Their promises reject with typed errors: `AccessTokenError`, `ConfigurationError` or
- * Effect's `ConfigError`, and `fetch` also with `UntrustedOriginError` or `HttpClientError`.
+ * Four functions that share one token. Their promises reject with typed errors: `AccessTokenError`,
+ * `ConfigurationError` or Effect's `ConfigError`, and `fetch` also with `UntrustedOriginError` or `HttpClientError`.
  *
  * @see make
  *
@@ -34,9 +34,9 @@ export interface PromiseStoreAuth {
   /** `AccessTokenProvider.invalidate`: reports a token that an API rejected, so that `getToken` acquires another. */
   readonly reject: (token: AccessToken) => Promise<void>
   /**
-   * Sends a request with the token, like `fetch`; relative URLs are joined to `apiUrl`. After a 401 the request is repeated
-   * once with another token. The request's body is read into memory first. Redirects are not followed. Read or cancel the
-   * body of the response, which holds a connection.
+   * Sends a request with the token, like `fetch`; relative URLs are joined to `apiUrl`. After a 401 the request is
+   * repeated once with another token. The request's body is read into memory first. Redirects are not followed. Read or
+   * cancel the body of the response, which holds a connection.
    */
   readonly fetch: (url: string | URL, init?: RequestInit) => Promise<Response>
   /** Ends requests in flight and closes the connections. Later calls reject with `TokenRequestError`, `Closed`. */
@@ -44,8 +44,9 @@ export interface PromiseStoreAuth {
 }
 
 /**
- * Creates the four functions. Sends no request before the first call. The options are those of `NodeStoreAuth.layer`; by default
- * they come from the configuration, as with `NodeStoreAuth.layerConfig`. Call `make` once per store, and `dispose` at the end.
+ * Creates the four functions. Sends no request before the first call. The options are those of `NodeStoreAuth.layer`;
+ * by default they come from the configuration, as with `NodeStoreAuth.layerConfig`. Call `make` once per store, and
+ * `dispose` at the end.
  *
  * @example
  * ```ts

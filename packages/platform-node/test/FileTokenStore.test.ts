@@ -195,7 +195,7 @@ describe("FileTokenStore does not use a folder", () => {
       for (const path of [folder, own(folder)]) {
         for (const mode of [0o755, 0o770, 0o701]) {
           chmodSync(path, mode)
-          const reason = `others may open its folder: its mode is ${mode.toString(8)}, not 700`
+          const reason = `other users can open its folder: its mode is ${mode.toString(8)}, not 700`
           yield* allFail(store, reason, all)
           for (const operation of ["extend", "release"] as const) {
             deepStrictEqual(
@@ -216,7 +216,7 @@ describe("FileTokenStore does not use a folder", () => {
         ...fs,
         makeDirectory: (path, options) => fs.makeDirectory(path, { ...options, mode: 0o755 })
       }))
-      yield* allFail(store, "others may open its folder: its mode is 755, not 700", ["put"])
+      yield* allFail(store, "other users can open its folder: its mode is 755, not 700", ["put"])
       deepStrictEqual(readdirSync(own(folder)), [])
     }))
 
@@ -234,7 +234,7 @@ describe("FileTokenStore does not use a folder", () => {
         ...fs,
         stat: (path) => Effect.map(fs.stat(path), (info) => ({ ...info, mode: 0o40007 }))
       }))
-      yield* allFail(open, "others may open its folder: its mode is 007, not 700", all)
+      yield* allFail(open, "other users can open its folder: its mode is 007, not 700", all)
     }))
 
   onPosix("that other users can open, on a system without numeric user ids", () =>
@@ -242,7 +242,7 @@ describe("FileTokenStore does not use a folder", () => {
       const { folder, store } = yield* started
       yield* store.put("key", "entry", "1 minute")
       chmodSync(folder, 0o755)
-      yield* allFail(store, "others may open its folder: its mode is 755, not 700", ["get"])
+      yield* allFail(store, "other users can open its folder: its mode is 755, not 700", ["get"])
       const { getuid } = process
       yield* Effect.acquireUseRelease(
         Effect.sync(() => Object.assign(process, { getuid: undefined })),

@@ -28,8 +28,8 @@ import { reasonOf } from "./internal/reason.js"
 export interface Options {
   /**
    * `redis://user:password@host:port/database`, or `rediss://` over TLS. Only the host is required. All parts are
-   * percent-encoded. TLS trusts the certificate authorities that Node trusts; add your own by `NODE_EXTRA_CA_CERTS`. To send a
-   * client certificate, create the client yourself and use `fromClient`.
+   * percent-encoded. TLS trusts the certificate authorities that Node trusts; add your own by `NODE_EXTRA_CA_CERTS`. To
+   * send a client certificate, create the client yourself and use `fromClient`.
    */
   readonly url: Redacted.Redacted
   /** A prefix for the name of each key, for a database that several applications share. Default none. */
@@ -37,8 +37,8 @@ export interface Options {
 }
 
 /**
- * The commands that the store sends, which every client, pool, cluster and sentinel of `@redis/client` has. Each command has
- * one key, so that a cluster can run it.
+ * The commands that the store sends, which every client, pool, cluster and sentinel of `@redis/client` has. Each
+ * command has one key, so that a cluster can run it.
  *
  * @see fromClient
  *
@@ -63,9 +63,8 @@ export interface Commands {
 
 /**
  * Creates a store over a client that your application already has: a cluster, a sentinel, a pool, or a client with a
- * certificate. The store neither connects nor closes it. Set `disableOfflineQueue` on the client, so that a command fails at
- * once while Redis is down, and listen to its `error` event: without a listener,
- * Node ends the process.
+ * certificate. The store neither connects nor closes it. Set `disableOfflineQueue` on the client, so that a command
+ * fails at once while Redis is down, and listen to its `error` event: without a listener, Node ends the process.
  *
  * @example
  * ```ts
@@ -135,8 +134,8 @@ export const layer = (options: Options): Layer.Layer<TokenStore, ConfigurationEr
   Layer.scoped(TokenStore, make(options))
 
 /**
- * Like `layer`, with options from the configuration: by default the URL from `STORE_API_REDIS_URL`. Also fails with Effect's
- * `ConfigError` when a variable is missing.
+ * Like `layer`, with options from the configuration: by default the URL from `STORE_API_REDIS_URL`. Also fails with
+ * Effect's `ConfigError` when a variable is missing.
  *
  * @example
  * ```ts

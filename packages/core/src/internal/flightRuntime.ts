@@ -11,9 +11,10 @@ import * as Tracer from "effect/Tracer"
 export type Launch = (effect: Effect.Effect<void>, caller: FiberRefs.FiberRefs) => void
 
 /**
- * Starts effects in the runtime of the layer that is being built, and in the given scope. They continue when their caller is
- * interrupted. `forkIn` would also inherit the caller's log annotations, spans and uninterruptibility. These effects inherit
- * only the loggers, the minimum log level and the tracer, which users often provide beside our layer and not below it.
+ * Starts effects in the runtime of the layer that is being built, and in the given scope. They continue when their
+ * caller is interrupted. `forkIn` would also inherit the caller's log annotations, spans and uninterruptibility. These
+ * effects inherit only the loggers, the minimum log level and the tracer, which users often provide beside our layer
+ * and not below it.
  */
 export const make = (scope: Scope.Scope): Effect.Effect<Launch> =>
   Effect.map(Effect.runtime(), (runtime) => (effect, caller) => {

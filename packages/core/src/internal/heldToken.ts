@@ -39,9 +39,10 @@ export const neverFresh: FreshWindow = {
 }
 
 /**
- * Creates the cached token. Its expiry by the monotonic clock is the earliest of: that by the wall clock when the request was
- * sent, that by the wall clock now, its whole lifetime from now, and its former expiry if it is the same token again. Whichever
- * way the wall clock jumped during the request, the token expires too early rather than too late.
+ * Creates the cached token. Its expiry by the monotonic clock is the earliest of: that by the wall clock when the
+ * request was sent, that by the wall clock now, its whole lifetime from now, and its former expiry if it is the same
+ * token again. Whichever way the wall clock jumped during the request, the token expires too early rather than too
+ * late.
  */
 export const hold = (
   policy: tokenPolicy.TokenPolicy,

@@ -22,8 +22,9 @@ const outcomes: ReadonlyArray<Outcome> = [
 ]
 
 /**
- * Updates the metrics with the labels of the fiber that builds the layer. With the labels of callers, the counts of one provider
- * would be split. Creates all series with 0, because `increase` of Prometheus does not count the first value of a series.
+ * Updates the metrics with the labels of the fiber that builds the layer. With the labels of callers, the counts of one
+ * provider would be split. Creates all series with 0, because `increase` of Prometheus does not count the first value
+ * of a series.
  */
 export const make = (now: () => Instant) =>
   Effect.map(FiberRef.get(FiberRef.currentMetricLabels), (labels) => {

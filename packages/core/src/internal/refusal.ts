@@ -1,6 +1,6 @@
 /**
- * The error for a response with an error status. Code and description come from the server, and are kept only if they are
- * harmless and contain no secret.
+ * The error for a response with an error status. Code and description come from the server, and are kept only if they
+ * are harmless and contain no secret.
  */
 import type * as DateTime from "effect/DateTime"
 import * as Option from "effect/Option"

@@ -12,9 +12,9 @@ const parseDate = (text: string): Option.Option<number> =>
   )
 
 /**
- * The delay of a `Retry-After` header in milliseconds (RFC 9110 §10.2.3): seconds or a date, at most `max`. A past date is 0.
- * Other values are ignored. The longest of several values counts. A date is compared with the `Date` of the response, if there
- * is one, so that a wrong system clock has no effect.
+ * The delay of a `Retry-After` header in milliseconds (RFC 9110 §10.2.3): seconds or a date, at most `max`. A past date
+ * is 0. Other values are ignored. The longest of several values counts. A date is compared with the `Date` of the
+ * response, if there is one, so that a wrong system clock has no effect.
  */
 export const milliseconds = (
   headers: Readonly<Record<string, string | undefined>>,

@@ -3,9 +3,9 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 
 /**
- * Keeps the description of an error if it has at most 256 characters of RFC 6749 §5.2, which neither control a terminal nor
- * start another log line (CWE-117), and contains no secret. Drops a description with `&`, which may be the form that was sent,
- * or a secret with HTML escapes.
+ * Keeps the description of an error if it has at most 256 characters of RFC 6749 §5.2, which neither control a terminal
+ * nor start another log line (CWE-117), and contains no secret. Drops a description with `&`, which may be the form
+ * that was sent, or a secret with HTML escapes.
  */
 export const description = (text: string, secrets: ReadonlyArray<Redacted.Redacted>): Option.Option<string> =>
   /^[ !#-%\x27-[\]-~]{1,256}$/.test(text) && !contains(text, secrets) ? Option.some(text) : Option.none()
@@ -26,8 +26,8 @@ const registered: ReadonlySet<string> = new Set(
 const piece = 12
 
 /**
- * Whether a text contains a secret or a part of it: as sent, form-decoded, percent-encoded, in base64, in hex, or as a list of
- * bytes. Searches again in letters and digits only, in lower case, so that separators do not hide a secret.
+ * Whether a text contains a secret or a part of it: as sent, form-decoded, percent-encoded, in base64, in hex, or as a
+ * list of bytes. Searches again in letters and digits only, in lower case, so that separators do not hide a secret.
  */
 const contains = (text: string, secrets: ReadonlyArray<Redacted.Redacted>): boolean => {
   // The last one removes the `0x` and the indexes that programs print with bytes.

@@ -23,8 +23,8 @@ export const encode: (token: AccessToken) => string = Schema.encodeSync(Stored)
 const decodeStored = Schema.decodeOption(Stored)
 
 /**
- * Decodes a token of another machine. Returns `None` if the text is not a token, or if it has expired by the clock of
- * this machine. If this clock is behind the other, the token counts as acquired now, and expires at most 60 minutes
+ * Decodes a token of another machine. Returns `None` if the text is not a token, or if it has expired by the
+ * local clock. If this clock is behind the other, the token counts as acquired now, and expires at most 60 minutes
  * from now. If this clock is ahead, the token expires early.
  */
 export const decode = (text: string, now: number): Option.Option<AccessToken> =>

@@ -1,6 +1,6 @@
 /**
- * The arithmetic of expiry, renewals and cooldowns: pure functions of milliseconds. The parameter `chance` is a random number
- * from 0 (inclusive) to 1 (exclusive).
+ * The arithmetic of expiry, renewals and cooldowns: pure functions of milliseconds. The parameter `chance` is a random
+ * number from 0 (inclusive) to 1 (exclusive).
  */
 import type * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
@@ -91,7 +91,9 @@ export const stateOf = (margins: Margins, remaining: number): TokenState => {
   return remaining < margins.refreshAhead ? "RefreshSoon" : "Fresh"
 }
 
-/** The length of a cooldown: doubles with each failure in a row up to `cooldownMax`, times 75 % to 100 % by `chance`. */
+/**
+ * The length of a cooldown: doubles with each failure in a row up to `cooldownMax`, times 75 % to 100 % by `chance`.
+ */
 export const pause = (
   { cooldownBase, cooldownMax }: Pick<TokenPolicy, "cooldownBase" | "cooldownMax">,
   inARow: number,
@@ -99,9 +101,9 @@ export const pause = (
 ): number => Math.ceil(Math.min(cooldownBase * 2 ** Math.min(inARow - 1, 30), cooldownMax) * (0.75 + 0.25 * chance))
 
 /**
- * The lengths of the cooldown after a failure: `holding` with a valid token, and `failing` without one. The latter is at most
- * 5 seconds, or `cooldownBase` if that is longer, unless the endpoint `refused` the request. `retryAfter` lengthens both, up to
- * an hour.
+ * The lengths of the cooldown after a failure: `holding` with a valid token, and `failing` without one. The latter is
+ * at most 5 seconds, or `cooldownBase` if that is longer, unless the endpoint `refused` the request. `retryAfter`
+ * lengthens both, up to an hour.
  */
 export const pauses = (
   policy: TokenPolicy,
@@ -123,8 +125,8 @@ export const pauses = (
 }
 
 /**
- * The time after an acquisition caused by a rejection in which further rejections have no effect: 1 second if there was no
- * rejection for a minute, otherwise twice the `previous` interval, up to a minute.
+ * The time after an acquisition caused by a rejection in which further rejections have no effect: 1 second if there was
+ * no rejection for a minute, otherwise twice the `previous` interval, up to a minute.
  */
 export const rejectionInterval = (previous: number, sinceLast: number): number =>
   sinceLast >= longestRejectionInterval

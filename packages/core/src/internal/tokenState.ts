@@ -33,15 +33,17 @@ export interface Acquisition {
   readonly startedAt: Instant
   /** The cached token, if it was valid and a `get` started this acquisition to renew it. */
   readonly renewalOf: Option.Option<Held>
-  /** The result of the source, or the error of the time limit or of a caller that cancelled it. The first one counts. */
+  /**
+   * The result of the source, or the error of the time limit or of a caller that cancelled it. The first one counts.
+   */
   readonly outcome: Deferred.Deferred<AccessToken, AccessTokenError>
   /** The result for callers. Completed after the state has changed. */
   readonly completion: Deferred.Deferred<Held, AccessTokenError>
 }
 
 /**
- * The time in which no request is sent, in milliseconds by the clock that advanced further: `holding` with a valid token,
- * `failing` without one. There is no error if no acquisition failed.
+ * The time in which no request is sent, in milliseconds by the clock that advanced further: `holding` with a valid
+ * token, `failing` without one. There is no error if no acquisition failed.
  */
 interface Cooldown {
   readonly _tag: "Cooldown"
@@ -264,8 +266,8 @@ const waitFor = (acquisition: Acquisition, fallback: Option.Option<Held> = Optio
 const lastHeld = ({ held, rejected }: State): Option.Option<Held> => Option.orElse(held, () => rejected)
 
 /**
- * Starts a cooldown. After a failed renewal, only `Retry-After` delays callers without a valid token, because the failure may
- * be old, as in a process that was frozen.
+ * Starts a cooldown. After a failed renewal, only `Retry-After` delays callers without a valid token, because the
+ * failure may be old, as in a process that was frozen.
  */
 const failed = (
   policy: tokenPolicy.TokenPolicy,
@@ -294,7 +296,9 @@ const failed = (
   }]
 }
 
-/** The endpoint, or an API at its URL, refused the credentials, or limits the rate. Another attempt soon does not help. */
+/**
+ * The endpoint, or an API at its URL, refused the credentials, or limits the rate. Another attempt soon does not help.
+ */
 const isRefusal = (error: AccessTokenError): boolean =>
   error._tag === "TokenRefusedError" &&
   (error.reason === "InvalidClient" || error.reason === "RateLimited" || error.status === 401)

@@ -4,7 +4,8 @@ import * as Predicate from "effect/Predicate"
 import { TokenRequestError, UntrustedOriginError } from "../AccessTokenError.js"
 
 /**
- * Converts an error of the HTTP client, which contains the request with its body. Keeps only the error code of the system.
+ * Converts an error of the HTTP client, which contains the request with its body. Keeps only the error code of the
+ * system.
  */
 export const fromHttpClientError = (error: HttpClientError.HttpClientError): TokenRequestError => {
   const causes = chain(error.cause)

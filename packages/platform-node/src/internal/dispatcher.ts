@@ -35,8 +35,8 @@ const checkConnections = ({ connections }: Options): Effect.Effect<void, Configu
     : Effect.fail(new ConfigurationError({ option: "connections", reason: "must be a whole number from 1" }))
 
 /**
- * Records open sockets. A destroyed dispatcher forgets those that are still connecting, which then keep the process running
- * for undici's connect timeout of 10 seconds.
+ * Records open sockets. A destroyed dispatcher forgets those that are still connecting, which then keep the process
+ * running for undici's connect timeout of 10 seconds.
  */
 const tracked = (
   connect: (...parameters: Parameters<Undici.buildConnector.connector>) => unknown, // returns the socket; undici's type says void

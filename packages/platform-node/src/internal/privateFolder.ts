@@ -10,14 +10,17 @@ export interface NotPrivate {
   readonly reason: string
 }
 
-/** Fails if another user could read or change files in the folder. On Windows, which has no owner ids and modes, it succeeds. */
+/**
+ * Fails if another user could read or change files in the folder. On Windows, which has no owner ids and modes, it
+ * succeeds.
+ */
 export const requirePrivate = ({ mode, uid }: FileSystem.File.Info): Effect.Effect<void, NotPrivate> => {
   const user = process.getuid?.()
   if (user === undefined) return Effect.void
   if (Option.exists(uid, (uid) => uid !== user)) return notPrivate("its folder belongs to another user")
   return (mode & 0o077) === 0
     ? Effect.void
-    : notPrivate(`others may open its folder: its mode is ${octal(mode)}, not 700`)
+    : notPrivate(`other users can open its folder: its mode is ${octal(mode)}, not 700`)
 }
 
 const notPrivate = (reason: string) => Effect.fail<NotPrivate>({ _tag: "NotPrivate", reason })

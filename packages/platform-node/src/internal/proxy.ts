@@ -7,8 +7,8 @@ import type * as Scope from "effect/Scope"
 export type Choice = URL | "env" | "none"
 
 /**
- * Creates a dispatcher that uses the proxy, if there is one. It is destroyed with the scope. undici reads the environment
- * when the dispatcher is created.
+ * Creates a dispatcher that uses the proxy, if there is one. It is destroyed with the scope. undici reads the
+ * environment when the dispatcher is created.
  */
 export const dispatcher = (
   proxy: Choice,

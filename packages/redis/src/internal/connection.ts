@@ -11,7 +11,9 @@ import { reasonOf } from "./reason.js"
 /** How long `make` waits for the first connection, in milliseconds. */
 const firstConnection = 1000
 
-/** A connection counts as dead when a command gets no response for this long, and no other command does. In nanoseconds. */
+/**
+ * A connection counts as dead when a command gets no response for this long, and no other command does. In nanoseconds.
+ */
 const silence = 250_000_000n
 
 /** A client that is not connected after this time may hang in a handshake. In nanoseconds. */
@@ -33,8 +35,9 @@ interface Live {
 }
 
 /**
- * Opens a client that closes with the scope. The client reconnects when its connection breaks. When a connection goes silent,
- * which TCP may not detect for 15 minutes, this module replaces the client. Commands fail while Redis is unreachable.
+ * Opens a client that closes with the scope. The client reconnects when its connection breaks. When a connection goes
+ * silent, which TCP may not detect for 15 minutes, this module replaces the client. Commands fail while Redis is
+ * unreachable.
  */
 export const make = (url: Redacted.Redacted): Effect.Effect<Run, ConfigurationError, Scope.Scope> =>
   Effect.gen(function*() {
@@ -93,7 +96,9 @@ const destroy = (client: Client): void => {
   client.destroy()
 }
 
-/** Checks the URL and returns a function that creates clients. Drops the client's own errors, which quote the password. */
+/**
+ * Checks the URL and returns a function that creates clients. Drops the client's own errors, which quote the password.
+ */
 const usable = (text: string): Effect.Effect<() => Client, ConfigurationError> =>
   Effect.try(() => new URL(text)).pipe(
     Effect.filterOrFail(({ hostname }) => hostname !== ""),

@@ -45,8 +45,8 @@ export const stampedeTable = ({ stampedes }: Results): Table => [
     `${number(wall.provider.median, 2)} ms`,
     `${number(wall.deferred.median, 2)} ms`,
     ratio(wallRatio),
-    `${number(bytes.provider)} B a fiber`,
-    `${number(bytes.deferred)} B a fiber`,
+    `${number(bytes.provider)} B per fiber`,
+    `${number(bytes.deferred)} B per fiber`,
     `${number(memoryRatio, 2)} ×`
   ])
 ]

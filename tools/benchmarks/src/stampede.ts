@@ -9,7 +9,7 @@ export interface Stampede {
   /** Milliseconds from the first fork until the last fiber is done, with the response sent as soon as all wait. */
   readonly wall: Readonly<Record<Variant, Spread>>
   readonly wallRatio: Spread
-  /** Bytes of heap a fiber while all wait. */
+  /** Bytes of heap per fiber while all wait. */
   readonly bytes: Readonly<Record<Variant, number>>
   /** Of the bytes that all fibers together hold. */
   readonly memoryRatio: number

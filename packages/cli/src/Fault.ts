@@ -1,29 +1,19 @@
-/** How a run can end, other than well: one sentence, and an exit code that scripts can tell apart. */
-import {
-  type AccessTokenError,
-  type ConfigurationError,
-  isTransient,
-  type OptionNames,
-  type UntrustedOriginError
-} from "@store-api/core/AccessTokenError"
+/** How a run fails: one sentence, and an exit code for scripts. */
+import type { AccessTokenError, ConfigurationError, UntrustedOriginError } from "@store-api/core/AccessTokenError"
+import { isTransient } from "@store-api/core/AccessTokenError"
 import * as Data from "effect/Data"
 
+/** The only table of exit codes. The help prints it. */
 export const exitCodes = {
-  /** The program itself is at fault. */
-  unexpected: 1,
-  /** The command line cannot be used. */
-  usage: 2,
-  /** Something is missing from the configuration, or cannot be used. */
-  configuration: 3,
-  /** There is no token, and asking again will not help. */
-  refused: 4,
-  /** There is no token now; asking again later may help. */
-  unavailable: 5,
-  /** The call had no answer. */
-  noAnswer: 6,
-  /** The call was answered with a status of 400 or more. */
-  status: 7,
-  interrupted: 130
+  done: { code: 0, text: "Done" },
+  unexpected: { code: 1, text: "A bug in store-api" },
+  usage: { code: 2, text: "The command line cannot be used" },
+  configuration: { code: 3, text: "The settings cannot be used; check: or the clock" },
+  refused: { code: 4, text: "No token, and a later attempt will not help" },
+  unavailable: { code: 5, text: "No token now; status: no valid token is cached" },
+  noResponse: { code: 6, text: "The API did not respond" },
+  status: { code: 7, text: "The API responded with an error (call --fail, check)" },
+  interrupted: { code: 130, text: "Interrupted; 143 by SIGTERM" }
 } as const
 
 export class Fault extends Data.TaggedError("Fault")<{
@@ -31,37 +21,39 @@ export class Fault extends Data.TaggedError("Fault")<{
   readonly message: string
 }> {}
 
-export const usage = (message: string): Fault => new Fault({ code: exitCodes.usage, message })
+const faultOf = (kind: keyof typeof exitCodes) => (message: string) =>
+  new Fault({ code: exitCodes[kind].code, message })
 
-export const configuration = (message: string): Fault => new Fault({ code: exitCodes.configuration, message })
+export const usage = faultOf("usage")
+export const configuration = faultOf("configuration")
+export const refused = faultOf("refused")
+export const unavailable = faultOf("unavailable")
+export const noResponse = faultOf("noResponse")
+export const status = faultOf("status")
+export const unexpected = faultOf("unexpected")
 
-/** The errors of the library, in words of the command line. */
-export const fromLibrary = (error: AccessTokenError | ConfigurationError | UntrustedOriginError): Fault =>
-  new Fault({ code: codeOf(error), message: messageOf(error) })
+export type LibraryError = AccessTokenError | ConfigurationError | UntrustedOriginError
 
-const messageOf = (error: AccessTokenError | ConfigurationError | UntrustedOriginError): string => {
-  if (error._tag === "UntrustedOriginError") {
-    return `The access token may not go to ${error.origin}, only to ${error.trusted.join(", ")}; nothing was sent.`
-  }
-  return error.describe(names)
-}
+/** What the user gave as an option of the library: the name of a flag or a variable, and the value of a URL. */
+export type Given = Readonly<Record<string, { readonly name: string; readonly value?: string | undefined } | undefined>>
 
-const names: OptionNames = {
-  allowInsecure: "--allow-insecure",
-  authUrl: "STORE_API_AUTH_URL",
-  apiUrl: "STORE_API_URL",
-  clientId: "STORE_API_CLIENT_ID",
-  clientSecret: "STORE_API_CLIENT_SECRET"
-}
-
-const codeOf = (error: AccessTokenError | ConfigurationError | UntrustedOriginError): number => {
+/** The errors of the library, with the names of the flags and variables that the user gave. */
+export const fromLibrary = (given: Given) => (error: LibraryError): Fault => {
+  const names = Object.fromEntries(Object.entries(given).map(([option, about]) => [option, about?.name]))
   switch (error._tag) {
     case "UntrustedOriginError":
-      return exitCodes.usage
-    case "ConfigurationError":
+      return usage(`The access token may only go to ${error.trusted.join(", ")}; nothing was sent to ${error.origin}.`)
+    case "ConfigurationError": {
+      // Of such a URL, only the scheme can be wrong.
+      const isHttp = /^http:\/\/[^?#@]+$/i.test(given[error.option]?.value ?? "")
+      return configuration(`${error.describe(names)}${isHttp ? " Use --allow-insecure to send secrets there." : ""}`)
+    }
     case "CredentialsError":
-      return exitCodes.configuration
+      return configuration(error.describe(names))
     default:
-      return isTransient(error) ? exitCodes.unavailable : exitCodes.refused
+      return (isTransient(error) ? unavailable : refused)(error.describe(names))
   }
 }
+
+export const listed = (words: ReadonlyArray<string>): string =>
+  words.length < 2 ? words.join() : `${words.slice(0, -1).join(", ")} and ${words.at(-1) ?? ""}`

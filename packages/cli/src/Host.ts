@@ -5,10 +5,9 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 
-interface Output extends NodeJS.WritableStream {
+export interface Output extends NodeJS.WritableStream {
   readonly isTTY?: boolean
   readonly columns?: number
-  readonly rows?: number
 }
 
 export interface Service {
@@ -36,3 +35,7 @@ export class Host extends Context.Reference<Host>()("@store-api/cli/Host", {
     )
   })
 }) {}
+
+/** Whether a person can be asked: CI may offer a terminal too. */
+export const isAttended = ({ process }: Service): boolean =>
+  !process.env["CI"] && process.stdin.isTTY === true && process.stderr.isTTY === true

@@ -1,25 +1,35 @@
-/** Asks whoever sits at the terminal. What is typed is not shown; standard output stays free for the answer. */
-import * as Prompt from "@effect/cli/Prompt"
+/** Asks for the client secret at the terminal, without showing it. Standard output stays free for the result. */
 import * as Terminal from "@effect/platform/Terminal"
-import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as Redacted from "effect/Redacted"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import type { Fault } from "./Fault.js"
 import { Host } from "./Host.js"
-import { inColourIfWanted, write } from "./output.js"
+import { write } from "./output.js"
 
-const onStderr = Layer.effect(
-  Terminal.Terminal,
-  Effect.map(Effect.zip(Terminal.Terminal, Host), ([terminal, host]) => ({
-    ...terminal,
-    columns: Effect.sync(() => host.process.stderr.columns ?? 0),
-    rows: Effect.sync(() => host.process.stderr.rows ?? 0),
-    display: (text: string) => Effect.ignore(write("stderr", inColourIfWanted(host, "stderr", text)))
-  }))
-).pipe(Layer.provide(Layer.unwrapEffect(Effect.map(Host, ({ terminal }) => terminal))))
+const prompt = "Client secret (not shown): "
 
-export const askSecret: Effect.Effect<Redacted.Redacted> = Prompt.run(Prompt.hidden({ message: "Client secret" })).pipe(
-  Effect.provide(Layer.provideMerge(onStderr, NodeContext.layer)),
-  // What comes next is the shell's, on a line of its own.
-  Effect.catchTag("QuitException", () => Effect.zipRight(Effect.ignore(write("stderr", "\n")), Effect.interrupt))
+export const askSecret: Effect.Effect<Redacted.Redacted, Fault> = Effect.gen(function*() {
+  const { readInput } = yield* Terminal.Terminal
+  yield* write("stderr", prompt)
+  const keys = yield* readInput
+  let text = ""
+  while (true) {
+    // Ctrl+C and Ctrl+D end the keys.
+    const { input, key } = yield* Effect.catchAll(
+      keys.take,
+      () => Effect.zipRight(write("stderr", "\n"), Effect.interrupt)
+    )
+    if (key.name === "return" || key.name === "enter") {
+      yield* write("stderr", "\n")
+      if (text !== "") return Redacted.make(text)
+      yield* write("stderr", `The secret is empty.\n${prompt}`)
+    } else if (key.name === "backspace") text = text.slice(0, -1)
+    else if (key.ctrl && key.name === "u") text = ""
+    else text += Option.getOrElse(input, () => "").replace(/[^\x20-\x7e]/g, "")
+  }
+}).pipe(
+  Effect.scoped,
+  Effect.provide(Layer.unwrapEffect(Effect.map(Host, ({ terminal }) => terminal)))
 )

@@ -7,24 +7,25 @@ import * as Fiber from "effect/Fiber"
 import { exitCodes } from "./Fault.js"
 import { main } from "./main.js"
 
-// Who reads has enough (`| head`): that is no fault, and nobody to tell it to. Standard error is beside the point: without a
-// reader of it, all goes on to its own end.
+// A reader that has enough (`| head`) ends the run without an error. Without a reader of standard error the run goes on.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  process.exit(error.code === "EPIPE" ? 0 : exitCodes.unexpected)
+  process.exit(error.code === "EPIPE" ? 0 : exitCodes.unexpected.code)
 })
 process.stderr.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") process.exit(exitCodes.unexpected)
+  if (error.code !== "EPIPE") process.exit(exitCodes.unexpected.code)
 })
 
-let interrupted: number = exitCodes.interrupted
-// The first signal says how it ends. With no listener left, the next ends it at once.
+let interrupted: number = exitCodes.interrupted.code
+// The first signal sets the exit code. Without a listener, the next one ends the process at once.
 const onSignal = (signal: NodeJS.Signals) => {
   process.off("SIGINT", onSignal).off("SIGTERM", onSignal)
   if (signal === "SIGTERM") interrupted = 143
+  // The terminal shows ^C; the shell continues on a line of its own.
+  else if (process.stderr.isTTY) process.stderr.write("\n")
 }
 process.on("SIGINT", onSignal).on("SIGTERM", onSignal)
 
-/** What is being let go of after a signal has that long; then the program ends all the same. */
+/** How long finalizers may take after a signal. */
 const grace = "2 seconds"
 
 const program = Effect.flatMap(
@@ -47,7 +48,7 @@ NodeRuntime.runMain(program, {
     if (Exit.isSuccess(exit)) process.exit(Number(exit.value))
     if (Cause.isInterruptedOnly(exit.cause)) process.exit(interrupted)
     process.stderr.write(`store-api failed unexpectedly: ${String(Cause.squash(exit.cause))}\n`, () => {
-      process.exit(exitCodes.unexpected)
+      process.exit(exitCodes.unexpected.code)
     })
   }
 })

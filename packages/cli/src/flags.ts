@@ -1,95 +1,81 @@
-/** The flags of the commands, written down once: `parse.ts` reads them, and `@effect/cli` makes help and completions of them. */
-import type * as Option from "effect/Option"
+/** The flags of each command. The parser, the help and the completion are made of these tables. */
 
-/** A flag: a switch without `value`, which says what its value is. */
+/** A flag. Without `value`, which names its value in the help, it is a switch. */
 export interface Flag {
   readonly value?: string
-  /** Whether it may be given again and again. */
   readonly many?: true
   readonly alias?: string
+  readonly choices?: ReadonlyArray<string>
   readonly text: string
 }
 
 export type Flags = Readonly<Record<string, Flag>>
 
-/** What was given: a switch is there or not, the others have texts. */
+/** The flags that were given. */
 export type Values<F extends Flags> = {
   readonly [K in keyof F]: F[K] extends { readonly many: true } ? ReadonlyArray<string>
-    : F[K] extends { readonly value: string } ? Option.Option<string>
+    : F[K] extends { readonly value: string } ? string | undefined
     : boolean
 }
 
-/** Of every command that needs a token. */
+/** Of every command that needs a token. They may also stand before the command. */
 export const common = {
-  "auth-url": { value: "URL", text: "Base of the access-token service (STORE_API_AUTH_URL)" },
-  "api-url": { value: "URL", text: "Base of the APIs (STORE_API_URL)" },
-  "client-id": { value: "ID", text: "The client's API key (STORE_API_CLIENT_ID)" },
-  "secret-file": {
-    value: "PATH",
-    text: "The file that holds the client's secret; else STORE_API_CLIENT_SECRET is read"
-  },
-  "secret-stdin": { text: "Reads the client's secret from standard input" },
-  // Not `--env-file`: Node 20 takes that for its own wherever it stands, and ends when there is no such file.
-  "dotenv": {
-    value: "PATH",
-    text: "A file of variables, after those of the environment. Default: .env, if it is there and holds the secret too"
-  },
-  "profile": {
-    value: "NAME",
-    text:
-      "Takes the variables from NAME.env in the user's folder of profiles, and from nowhere else (STORE_API_PROFILE)"
-  },
-  "token-folder": { value: "PATH", text: "Where tokens are kept between runs (STORE_API_TOKEN_FOLDER)" },
-  "allow-insecure": { text: "Lets secrets go over http to other machines" }
+  "auth-url": { value: "URL", text: "Base of the token service (STORE_API_AUTH_URL)" },
+  "api-url": { value: "URL", text: "Base of the API (STORE_API_URL)" },
+  "client-id": { value: "ID", text: "Id of the client (STORE_API_CLIENT_ID)" },
+  "secret-file": { value: "PATH", text: "File that holds the client secret; - is stdin" },
+  // Node 20 takes `--env-file` for itself, wherever it stands.
+  "dotenv": { value: "PATH", text: "File of variables. Default: .env" },
+  "profile": { value: "NAME", text: "Use a saved profile (STORE_API_PROFILE)" },
+  "cache-dir": { value: "PATH", text: "Folder of the cache (STORE_API_TOKEN_FOLDER)" },
+  "allow-insecure": { text: "Send secrets over http to other machines" },
+  "verbose": { alias: "v", text: "Show each request on stderr, without secrets" }
 } as const satisfies Flags
 
+const caching = {
+  "force-refresh": { text: "Get a new token, and ignore a cooldown" },
+  "no-cache": { text: "Neither read nor write the cache" }
+} as const satisfies Flags
+
+const json = { json: { text: "Print JSON" } } as const satisfies Flags
+
 export const token = {
-  ...common,
-  "header": { text: "Prints the whole header: Authorization: Bearer …" },
-  "json": { text: "Prints an object: access_token, token_type, expires_at, expires_in, scope" },
-  "show": { text: "Prints the token even to a terminal" },
-  "refresh": { text: "Asks for a new token, whatever is stored" },
-  "no-store": { text: "Neither takes a token from the store nor keeps one there" }
+  format: { value: "FORMAT", choices: ["token", "header", "json"], text: "token (default), header or json" },
+  ...caching,
+  ...common
 } as const satisfies Flags
 
 export const call = {
-  ...common,
-  "header": { value: "NAME: VALUE", many: true, alias: "H", text: "A header of the request" },
-  "data": { value: "TEXT", alias: "d", text: "The body of the request; - takes it from standard input" },
-  "data-file": { value: "PATH", text: "The file that holds the body" },
-  "include": { alias: "i", text: "Prints status and headers before the body" },
-  "fail": { alias: "f", text: "Ends with 7 when the status is 400 or more" },
-  "no-store": token["no-store"]
+  method: { value: "METHOD", alias: "X", text: "Default: GET, or POST with --data" },
+  data: { value: "DATA", alias: "d", text: "Body; @PATH reads a file, @- or - stdin" },
+  header: { value: "HEADER", alias: "H", many: true, text: "Header of the request: 'Name: value'" },
+  include: { alias: "i", text: "Print status and headers before the body" },
+  fail: { alias: "f", text: "Exit with code 7 if the status is 400 or more" },
+  timeout: { value: "TIME", text: "Longest time for the call, such as 500ms or 30s" },
+  ...caching,
+  ...common
 } as const satisfies Flags
 
-export const check = common
+export const check = { ...json, ...common } as const satisfies Flags
 
-export const status = { ...common, json: { text: "Prints an object" } } as const satisfies Flags
+export const status = check
+
+export const logout = common
+
+export const profileAdd = {
+  force: { text: "Replace a profile of this name" },
+  ...common
+} as const satisfies Flags
+
+export const none = {} as const satisfies Flags
 
 export const emulator = {
-  "port": { value: "NUMBER", text: "The port to listen on. Default: a free one" },
-  "token-life": {
-    value: "TIME",
-    text: "How long a token is good, such as 2s. Default and at most: 60 minutes"
-  },
-  "client-id": {
-    value: "ID",
-    text: "A client of your own, its secret from STORE_API_CLIENT_SECRET. Default: demo-client, with an invented secret"
-  },
-  "scenario": { value: "NAME", many: true, text: "Faults for the next requests: a name that --list prints" },
-  "list": { text: "Lists the scenarios" },
-  "tls": { text: "Speaks https, with a certificate made for this run" }
+  "port": { value: "PORT", text: "Port to listen on. Default: a free one" },
+  "token-life": { value: "TIME", text: "Lifetime of a token, such as 2s. Default: 60m" },
+  "client-id": { value: "ID", text: "Client of your own. Default: demo-client" },
+  "scenario": { value: "SCENARIO", many: true, text: "Faults for the next requests" },
+  "env-file": { value: "PATH", text: "Write the variables to this file" },
+  "lenient": { text: "Accept a charset and fields in any order" },
+  "list": { text: "List the scenarios" },
+  "tls": { text: "Use https, with a certificate for this run" }
 } as const satisfies Flags
-
-export const commands = { token, call, check, status, emulator } as const
-
-export type Command = keyof typeof commands
-
-/** What else a command takes, and in what order. */
-export const positionals: Readonly<Record<Command, ReadonlyArray<string>>> = {
-  token: [],
-  call: ["METHOD", "PATH"],
-  check: ["[PATH]"],
-  status: [],
-  emulator: []
-}

@@ -1,16 +1,15 @@
-/** What goes to standard output and standard error: text for whoever reads it there, colours for a terminal only. */
-import { stripVTControlCharacters } from "node:util"
-import type * as Console from "effect/Console"
+/** Writes to standard output and standard error. Colours are for terminals that have them. */
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import { exitCodes, Fault } from "./Fault.js"
+import { type Fault, unexpected } from "./Fault.js"
 import { Host, type Service } from "./Host.js"
 
 type Out = "stdout" | "stderr"
 
 const hasColours = ({ process }: Service, out: Out): boolean =>
-  process[out].isTTY === true && (process.env["NO_COLOR"] ?? "") === ""
+  process[out].isTTY === true && process.env["TERM"] !== "dumb" && !process.env["NO_COLOR"] && !process.env["CI"]
 
 const painted = (host: Service, out: Out, code: number, text: string): string =>
   hasColours(host, out) ? `\u001b[${code}m${text}\u001b[0m` : text
@@ -21,18 +20,14 @@ const paint = (code: number) => (out: Out, text: string): Effect.Effect<string> 
 export const red = paint(31)
 export const green = paint(32)
 
-/** Done when it was taken: a reader that is slower than the server slows the server down. */
+/** Waits until the text was taken, so that a slow reader slows the server down. */
 export const write = (out: Out, text: string | Uint8Array): Effect.Effect<void, Fault> =>
   Effect.flatMap(Host, ({ process }) =>
     Effect.async((resume) => {
       process[out].write(text, (error?: NodeJS.ErrnoException | null) => {
-        // A reader that has gone ends the program, in silence: see `bin.ts`.
+        // A reader that has gone ends the program: see `bin.ts`.
         if (out === "stdout" && error?.code === "EPIPE") return
-        resume(
-          error === null || error === undefined
-            ? Effect.void
-            : Effect.fail(new Fault({ code: exitCodes.unexpected, message: `${out} cannot be written to.` }))
-        )
+        resume(error === null || error === undefined ? Effect.void : unexpected(`Cannot write to ${out}.`))
       })
     }))
 
@@ -41,7 +36,14 @@ export const line = (text: string): Effect.Effect<void, Fault> => write("stdout"
 /** What a person should know, and a program does not read. */
 export const note = (text: string): Effect.Effect<void> => Effect.ignore(write("stderr", `store-api: ${text}\n`))
 
-/** Warnings of the library, beside what was asked for. */
+/** On a terminal, says after 2 seconds what is waited for. */
+export const whileWaiting = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
+  const slow = Effect.interruptible(Effect.delay(note(`Waiting for ${what}. Press Ctrl+C to stop.`), "2 seconds"))
+  const noted = Effect.acquireUseRelease(Effect.fork(slow), () => effect, Fiber.interruptFork)
+  return Effect.flatMap(Host, ({ process }) => process.stderr.isTTY === true ? noted : effect)
+}
+
+/** Warnings, such as those of the library. */
 export const layerLogger = Layer.unwrapEffect(Effect.map(Host, (host) =>
   Logger.replace(
     Logger.defaultLogger,
@@ -52,17 +54,3 @@ export const layerLogger = Layer.unwrapEffect(Effect.map(Host, (host) =>
       host.process.stderr.write(`store-api: ${level}: ${[words, details].filter((part) => part !== "").join(" ")}\n`)
     })
   )))
-
-/** Text of others, which has colours whoever reads it: without them where they are not wanted. The cursor moves all the same. */
-export const inColourIfWanted = (host: Service, out: Out, text: string): string =>
-  hasColours(host, out) ? text : text.replace(/\u001b\[[\d;]*m/g, "")
-
-/** `@effect/cli` writes its help in colours, whoever reads it. */
-export const withPlainConsole = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.flatMap(Effect.zip(Effect.console, Host), ([console, host]) => {
-    const to = (out: Out) => (...words: ReadonlyArray<unknown>) => {
-      const text = words.map(String).join(" ").trimEnd()
-      return Effect.ignore(write(out, `${hasColours(host, out) ? text : stripVTControlCharacters(text)}\n`))
-    }
-    return Effect.withConsole(effect, { ...console, log: to("stdout"), error: to("stderr") } satisfies Console.Console)
-  })

@@ -1,58 +1,44 @@
-/** Where the client's secret comes from: a file, standard input, a variable, or whoever sits at the terminal. */
+/** Where the client secret comes from: a file, standard input, a variable, or the terminal. */
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { configuration, type Fault, usage } from "./Fault.js"
-import type * as flags from "./flags.js"
-import { Host } from "./Host.js"
-import { secretName } from "./names.js"
+import { Host, isAttended } from "./Host.js"
 import type { Found, Variables } from "./variables.js"
 
-/** A secret that can be had. It is not read yet: it may turn out that it has nowhere to go. */
+export const secretVariable = "STORE_API_CLIENT_SECRET"
+
+/** A secret that is not read yet: there may be no address for it. */
 export interface Secret extends Omit<Found, "value"> {
+  /** The flag or the variable that the user gave. */
+  readonly name: string
   readonly read: Effect.Effect<Redacted.Redacted, Fault, FileSystem.FileSystem>
 }
 
-/** `None` if no source has the secret and there is no terminal to ask at. */
+/** `undefined` if no source has the secret and there is no terminal to ask at. */
 export const locate = (
-  given: Pick<flags.Values<typeof flags.common>, "secret-file" | "secret-stdin">,
+  file: string | undefined,
   variables: Variables
-): Effect.Effect<Option.Option<Secret>, Fault> =>
-  Effect.flatMap(Host, ({ pathOf, process }) => {
-    const found = (origin: string, read: Secret["read"]) =>
-      Effect.succeedSome<Secret>({ origin, read, stumbledOn: false })
-    if (given["secret-stdin"]) {
-      if (Option.isSome(given["secret-file"])) return usage("--secret-file and --secret-stdin cannot both be given.")
-      return process.stdin.isTTY === true
-        ? usage("--secret-stdin reads a pipe or a file; on a terminal the secret is asked for without it.")
-        : found("standard input", Effect.map(readAll(process.stdin), ofText))
+): Effect.Effect<Secret | undefined, Fault, FileSystem.FileSystem> =>
+  Effect.gen(function*() {
+    const host = yield* Host
+    const { stdin } = host.process
+    const secret = (name: string, origin: string, read: Secret["read"]) => ({ name, origin, isImplicit: false, read })
+    if (file === "-" && stdin.isTTY === true) {
+      return yield* usage("--secret-file - reads a pipe or a file. On a terminal, leave it out to be asked.")
     }
-    if (Option.isSome(given["secret-file"])) {
-      const path = given["secret-file"].value
-      return found(
-        path,
-        Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(pathOf(path))).pipe(
-          Effect.mapBoth({
-            onFailure: () => configuration(`The file of --secret-file, ${path}, cannot be read.`),
-            onSuccess: ofText
-          })
-        )
-      )
+    if (file === "-") return secret("--secret-file", "standard input", Effect.map(readAll(stdin), ofText))
+    if (file !== undefined) {
+      const text = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(host.pathOf(file)))
+      const problem = configuration(`Cannot read ${file}, the file of --secret-file.`)
+      return secret("--secret-file", file, Effect.mapBoth(text, { onFailure: () => problem, onSuccess: ofText }))
     }
-    const variable = variables.find(secretName)
-    if (Option.isSome(variable)) {
-      const { value, ...about } = variable.value
-      return Effect.succeedSome({ ...about, read: Effect.succeed(ofText(value)) })
+    const variable = variables.find(secretVariable)
+    if (variable !== undefined) {
+      return { ...variable, name: secretVariable, read: Effect.succeed(ofText(variable.value)) }
     }
-    // Without a person at the terminal, the prompt would wait forever.
-    const isAttended = (process.env["CI"] ?? "") === ""
-    return isAttended && process.stdin.isTTY === true && process.stderr.isTTY === true
-      ? found(
-        "the prompt",
-        Effect.flatMap(Effect.promise(() => import("./askSecret.js")), ({ askSecret }) => askSecret)
-      )
-      : Effect.succeedNone
+    const prompt = Effect.flatMap(Effect.promise(() => import("./askSecret.js")), ({ askSecret }) => askSecret)
+    return isAttended(host) ? secret("client secret", "the prompt", prompt) : undefined
   })
 
 const ofText = (text: string): Redacted.Redacted => Redacted.make(text.replace(/\r?\n$/, ""))
@@ -61,9 +47,12 @@ const readAll = (stdin: NodeJS.ReadableStream): Effect.Effect<string, Fault> =>
   Effect.async<string, Fault>((resume) => {
     const chunks: Array<Uint8Array> = []
     stdin.on("data", (chunk: Uint8Array) => chunks.push(chunk))
-    stdin.once("error", () => resume(configuration("Standard input, for --secret-stdin, cannot be read.")))
+    stdin.once("error", () => resume(configuration("Cannot read standard input, the file of --secret-file.")))
     stdin.once("end", () => resume(Effect.succeed(Buffer.concat(chunks).toString("utf8"))))
   }).pipe(
     // A folder, too, is read as nothing.
-    Effect.filterOrFail((text) => text !== "", () => configuration("Standard input, for --secret-stdin, is empty."))
+    Effect.filterOrFail(
+      (text) => text !== "",
+      () => configuration("Standard input, the file of --secret-file, is empty.")
+    )
   )

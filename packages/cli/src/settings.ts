@@ -1,114 +1,105 @@
-/** What the flags and the variables say, in this order. */
+/** The settings by flags and variables, in this order. */
 import type * as FileSystem from "@effect/platform/FileSystem"
 import { type ClientCredentials, make as credentialsOf } from "@store-api/core/ClientCredentials"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
-import { configuration, type Fault, fromLibrary } from "./Fault.js"
+import { configuration, type Fault, fromLibrary, type Given, type LibraryError, listed } from "./Fault.js"
 import type * as flags from "./flags.js"
-import { folderName, secretName } from "./names.js"
 import * as secrets from "./secret.js"
-import { type Found, read as readVariables } from "./variables.js"
-import { listed } from "./wording.js"
+import * as variables from "./variables.js"
 
 export interface Settings {
   readonly authUrl: string
+  readonly apiUrl: string | undefined
   readonly credentials: ClientCredentials
-  readonly folder: Option.Option<string>
+  readonly cacheDir: string | undefined
   readonly allowInsecure: boolean
-  readonly profile: Option.Option<string>
-  /** Where each of them was found, for people. */
-  readonly origins: ReadonlyArray<string>
+  readonly verbose: boolean
+  readonly profile: string | undefined
+  /** The flag or the variable of each setting. */
+  readonly nameOf: (option: keyof typeof sources) => string
+  /** Errors of the library, with these names. */
+  readonly explain: (error: LibraryError) => Fault
+  /** Where the settings were found, for people. */
+  readonly origins: string
 }
 
-export interface SettingsWithApi extends Settings {
-  readonly apiUrl: string
-}
+type Flags = flags.Values<typeof flags.common>
 
-type Given = flags.Values<typeof flags.common>
-
-/** A secret is in none of its values: flags can be read by others on the machine. */
-const byFlag = {
-  STORE_API_AUTH_URL: "auth-url",
-  STORE_API_URL: "api-url",
-  STORE_API_CLIENT_ID: "client-id",
-  [folderName]: "token-folder"
+/** The secret has no flag for its value: others on the machine can read flags. */
+const sources = {
+  authUrl: { flag: "auth-url", variable: "STORE_API_AUTH_URL" },
+  clientId: { flag: "client-id", variable: "STORE_API_CLIENT_ID" },
+  apiUrl: { flag: "api-url", variable: "STORE_API_URL" },
+  cacheDir: { flag: "cache-dir", variable: variables.cacheVariable },
+  clientSecret: { flag: "secret-file", variable: secrets.secretVariable }
 } as const
 
-type Name = keyof typeof byFlag
+type Source = typeof sources[keyof typeof sources]
 
-interface NamedFound extends Found {
-  readonly name: Name
-}
-
-/** All that a token needs. */
-export const read = (given: Given): Effect.Effect<Settings, Fault, FileSystem.FileSystem> =>
-  Effect.map(readWith(given, []), ({ settings }) => settings)
-
-/** All that a call of an API needs. */
-export const readWithApi = (given: Given): Effect.Effect<SettingsWithApi, Fault, FileSystem.FileSystem> =>
-  Effect.map(
-    readWith(given, ["STORE_API_URL"]),
-    ({ apiUrl, settings }) => ({ ...settings, apiUrl: Option.getOrElse(apiUrl, () => "") })
-  )
-
-/** All that a token needs, and the base of the APIs if it is set. */
-export const readWithAnyApi = (given: Given) =>
-  Effect.map(readWith(given, []), ({ apiUrl, settings }) => ({ ...settings, apiUrl }))
-
-const readWith = (given: Given, more: ReadonlyArray<Name>) =>
+/** All that a token needs. With `needsApi`, the base of the API too. */
+export const read = (given: Flags, needsApi = false): Effect.Effect<Settings, Fault, FileSystem.FileSystem> =>
   Effect.gen(function*() {
-    const variables = yield* readVariables(given)
-    const find = (name: Name) =>
-      Option.orElse(
-        Option.map(given[byFlag[name]], (value): Found => ({ value, origin: `--${byFlag[name]}`, stumbledOn: false })),
-        () => variables.find(name)
+    const known = yield* variables.read(given)
+    const find = ({ flag, variable }: Exclude<Source, typeof sources.clientSecret>) => {
+      const value = given[flag]
+      if (value !== undefined) return { name: `--${flag}`, value, origin: `--${flag}`, isImplicit: false }
+      const found = known.find(variable)
+      return found === undefined ? undefined : { ...found, name: variable }
+    }
+    const [authUrl, clientId, apiUrl] = [find(sources.authUrl), find(sources.clientId), find(sources.apiUrl)]
+    const cacheDir = find(sources.cacheDir)
+    const secret = yield* secrets.locate(given["secret-file"], known)
+    if (authUrl === undefined || clientId === undefined || secret === undefined || (needsApi && apiUrl === undefined)) {
+      const needed = { authUrl, clientId, ...(needsApi ? { apiUrl } : {}), clientSecret: secret }
+      const missing = Object.entries(sources).filter(([option]) =>
+        option in needed && !needed[option as keyof typeof needed]
       )
-    const valueOf = (name: Name) => Option.map(find(name), ({ value }) => value)
-    const secret = yield* secrets.locate(given, variables)
-    const names: ReadonlyArray<Name> = ["STORE_API_AUTH_URL", "STORE_API_CLIENT_ID", ...more]
-    const missing = names.filter((name) => Option.isNone(find(name)))
-    if (missing.length > 0 || Option.isNone(secret)) {
-      const all = [...missing, ...(Option.isNone(secret) ? [secretName] as const : [])]
-      return yield* configuration(isMissing(all, variables.place))
+      return yield* isMissing(missing.map(([, source]) => source), known.place)
     }
-    const found = names.flatMap((name) => Option.toArray(find(name)).map((found): NamedFound => ({ ...found, name })))
-    const astray = found.filter(({ name, stumbledOn }) => stumbledOn && isAddress(name) && !secret.value.stumbledOn)
-    if (astray.length > 0) return yield* configuration(isAstray(astray.map(({ name }) => name), secret.value.origin))
-    const folder = valueOf(folderName)
-    if (Option.contains(folder, "")) return yield* configuration(`${folderName} is empty: name a folder.`)
-    const settings: Settings = {
-      authUrl: Option.getOrElse(valueOf("STORE_API_AUTH_URL"), () => ""),
-      credentials: yield* Effect.mapError(
-        credentialsOf({
-          clientId: Option.getOrElse(valueOf("STORE_API_CLIENT_ID"), () => ""),
-          clientSecret: yield* secret.value.read
-        }),
-        fromLibrary
-      ),
-      folder,
+    const addresses = [authUrl, needsApi ? apiUrl : undefined].filter((found) => found?.isImplicit === true)
+    if (addresses.length > 0 && !secret.isImplicit) {
+      return yield* isUntrusted(addresses.map((found) => found?.name ?? ""), secret.origin)
+    }
+    if (cacheDir?.value === "") return yield* configuration(`${cacheDir.name} is empty: name a folder.`)
+    const found: Given = { authUrl, clientId, apiUrl, cacheDir, clientSecret: secret }
+    const explain = fromLibrary(found)
+    const clientSecret = yield* secret.read
+    return {
+      authUrl: authUrl.value,
+      apiUrl: apiUrl?.value,
+      credentials: yield* Effect.mapError(credentialsOf({ clientId: clientId.value, clientSecret }), explain),
+      cacheDir: cacheDir?.value,
       allowInsecure: given["allow-insecure"],
-      profile: variables.profile,
-      origins: [
-        ...found.map(({ name, origin }) => `${name}: ${origin}`),
-        `${secretName}: ${secret.value.origin}`
-      ]
+      verbose: given.verbose,
+      profile: known.profile,
+      nameOf: (option) => found[option]?.name ?? sources[option].variable,
+      explain,
+      origins: originsOf([authUrl, clientId, apiUrl, secret])
     }
-    return { settings, apiUrl: valueOf("STORE_API_URL") }
   })
 
-const flagOf = (name: Name | typeof secretName) => name === secretName ? "--secret-file" : `--${byFlag[name]}`
+/** "all from .env", or each origin with its settings. */
+const originsOf = (found: ReadonlyArray<{ readonly name: string; readonly origin: string } | undefined>): string => {
+  const given = found.filter((one) => one !== undefined)
+  const origins = [...new Set(given.map(({ origin }) => origin))]
+  const [first = ""] = origins
+  return origins.length < 2 ? `all from ${first}` : origins.map((origin) => {
+    const names = given.filter((one) => one.origin === origin && one.name !== origin).map(({ name }) => name)
+    return names.length === 0 ? origin : `${listed(names)} from ${origin}`
+  }).join("; ")
+}
 
-const isMissing = (names: ReadonlyArray<Name | typeof secretName>, place: string): string =>
-  `${listed(names)} ${names.length === 1 ? "is" : "are"} not set: set ${
-    names.length === 1 ? "it" : "them"
-  } ${place}, ` +
-  `or use ${listed(names.map(flagOf))}.`
+const isMissing = (missing: ReadonlyArray<Source>, place: string): Fault => {
+  const [verb, them] = missing.length === 1 ? ["is", "it"] : ["are", "them"]
+  const flags = listed(missing.map(({ flag }) => `--${flag}`))
+  return configuration(
+    `${listed(missing.map(({ variable }) => variable))} ${verb} not set. Set ${them} ${place}, or use ${flags}.`
+  )
+}
 
-const isAddress = (name: Name): boolean => name === "STORE_API_AUTH_URL" || name === "STORE_API_URL"
-
-/** A file that came with a folder of others must not lead a secret of the user's to its address. */
-const isAstray = (names: ReadonlyArray<Name>, secret: string): string =>
-  `The secret (from ${secret}) is not sent to where the .env that was found leads by ${
-    listed(names)
-  }: if that file is ` +
-  `right, name it with --dotenv .env, else use ${listed(names.map(flagOf))} or the environment.`
+/** A `.env` in a folder of another person must not lead the user's secret to its address. */
+const isUntrusted = (names: ReadonlyArray<string>, secret: string): Fault =>
+  configuration(
+    `${listed(names)} of a .env that you did not name is not used with the secret from ${secret}. ` +
+      "If the file is right, use --dotenv .env; if not, give the address by flag or in the environment."
+  )

@@ -3,8 +3,8 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
-import { Effect, Redacted } from "effect"
-import { run, start, type User, userOf, withEnv } from "./support/cli.js"
+import { Effect, Redacted, TestClock, TestServices } from "effect"
+import { onTerminal, run, start, startOnTerminal, type User, userOf, withEnv } from "./support/cli.js"
 import { endless, serving, tooMuch } from "./support/listening.js"
 
 const started = Effect.gen(function*() {
@@ -26,10 +26,10 @@ describe("store-api call", () => {
   it.scopedLive("prints the body as it came; --include what stands before it", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
-      const plain = yield* run(user, ["call", "get", "/orders?page=2"])
+      const plain = yield* run(user, ["call", "/orders?page=2"])
       deepStrictEqual([plain.code, plain.stderr], [0, ""])
       deepStrictEqual(echo(plain.stdout), { method: "GET", path: "/orders", query: "page=2", clientId: "demo-client" })
-      const whole = yield* run(user, ["call", "GET", "/orders", "--include"])
+      const whole = yield* run(user, ["call", "/orders", "--include"])
       const [head = "", body = ""] = whole.stdout.split("\n\n")
       assert.match(head, /^HTTP\/1\.1 200 OK\n/)
       assert.include(head, "\ncontent-type: application/json")
@@ -44,7 +44,6 @@ describe("store-api call", () => {
       const bodies = [
         yield* run(user, [
           "call",
-          "POST",
           "/orders",
           "--data",
           "{\"from\":\"line\"}",
@@ -53,9 +52,9 @@ describe("store-api call", () => {
           "--header",
           "X-Two: 2"
         ]),
-        yield* run(user, ["call", "--data-file=order.json", "PUT", "/orders/7"]),
-        yield* run(user, ["call", "POST", "--data", "-", "/orders"], { stdin: "{\"from\":\"stdin\"}" }),
-        yield* run(user, ["call", "POST", "/orders", "-d", "a,b", "-H", "Content-Type: text/csv"])
+        yield* run(user, ["call", "--data=@order.json", "-X", "put", "/orders/7"]),
+        yield* run(user, ["call", "--data", "@-", "/orders"], { stdin: "{\"from\":\"stdin\"}" }),
+        yield* run(user, ["call", "/orders", "-d", "a,b", "-H", "Content-Type: text/csv"])
       ]
       deepStrictEqual(bodies.map(({ stdout }) => echo(stdout)["body"]), [
         "{\"from\":\"line\"}",
@@ -83,7 +82,7 @@ describe("store-api call", () => {
         })
         request.on("end", () => response.end("end"))
       })
-      const { end, shows, stdin } = yield* start(at(user, url), ["call", "POST", "/", "--data", "-"])
+      const { end, shows, stdin } = yield* start(at(user, url), ["call", "/", "--data", "-"])
       for (const part of ["one", "two", "three"]) {
         stdin.write(part)
         // The answer to a part: without it the next is never sent, and the test ends by its time.
@@ -98,7 +97,7 @@ describe("store-api call", () => {
     Effect.gen(function*() {
       const { user } = yield* started
       const { beyond, stalled, url } = yield* endless
-      const { stdout } = yield* start(at(user, url), ["call", "GET", "/"])
+      const { stdout } = yield* start(at(user, url), ["call", "/"])
       stdout.cork()
       assert.isBelow(yield* stalled, tooMuch)
       // It was the reader: once it reads, that much comes.
@@ -109,55 +108,54 @@ describe("store-api call", () => {
   it.scopedLive("a token that was revoked is replaced, in the store too", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
-      yield* run(user, ["call", "GET", "/orders"])
+      yield* run(user, ["call", "/orders"])
       yield* emulator.revoke()
-      const after = yield* run(user, ["call", "POST", "/orders", "--data", "{}", "--fail"])
+      const after = yield* run(user, ["call", "/orders", "--data", "{}", "--fail"])
       deepStrictEqual([after.code, after.stderr], [0, ""])
-      yield* run(user, ["call", "GET", "/orders", "--fail"])
+      yield* run(user, ["call", "/orders", "--fail"])
       assert.strictEqual(yield* tokenRequests(emulator), 2)
       // What was streamed is gone: the 401 is the caller's, and the next run has another token.
       yield* emulator.revoke()
-      const streamed = run(user, ["call", "POST", "/orders", "--data", "-", "--fail"], { stdin: "{}" })
+      const streamed = run(user, ["call", "/orders", "--data", "-", "--fail"], { stdin: "{}" })
       assert.strictEqual((yield* streamed).code, 7)
       assert.strictEqual(yield* tokenRequests(emulator), 2)
       assert.strictEqual((yield* streamed).code, 0)
       assert.strictEqual(yield* tokenRequests(emulator), 3)
     }))
 
-  it.scopedLive("ends with 7 for a status of 400 or more, if it is to fail; the body is printed in any case", () =>
+  it.scopedLive("exits with code 7 for a status of 400 or more with --fail; the body is printed in any case", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
       const no = Fault.status(404, { on: "api", body: "{\"message\":\"no such order\"}" })
       yield* emulator.fail([no, no])
-      const plain = yield* run(user, ["call", "GET", "/orders/7"])
+      const plain = yield* run(user, ["call", "/orders/7"])
       deepStrictEqual([plain.code, plain.stdout, plain.stderr], [0, "{\"message\":\"no such order\"}", ""])
-      const failing = yield* run(user, ["call", "GET", "/orders/7", "-f"])
+      const failing = yield* run(user, ["call", "/orders/7", "-f"])
       deepStrictEqual([failing.code, failing.stdout], [7, plain.stdout])
-      assert.strictEqual(failing.stderr, "store-api: The API answered 404 Not Found.\n")
+      assert.strictEqual(failing.stderr, "store-api: The API responded with 404 Not Found.\n")
     }))
 
-  it.scopedLive("ends with 6 when there is no answer, or only half of one", () =>
+  it.scopedLive("exits with code 6 without a response, or with half of one", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
-      const refused = yield* run(at(user, "http://127.0.0.1:9"), ["call", "GET", "/orders"])
+      const refused = yield* run(at(user, "http://127.0.0.1:9"), ["call", "/orders"])
       deepStrictEqual([refused.code, refused.stdout], [6, ""])
-      assert.match(refused.stderr, /^store-api: The API could not be reached \(ECONNREFUSED\): .*\n$/)
+      assert.match(refused.stderr, /^store-api: Cannot reach the API \(ECONNREFUSED\)\. .*\n$/)
       yield* emulator.fail(Fault.reset("body", { on: "api" }))
-      const half = yield* run(user, ["call", "GET", "/orders"])
+      const half = yield* run(user, ["call", "/orders"])
       assert.strictEqual(half.code, 6)
-      assert.match(half.stderr, /^store-api: The answer of the API broke off.*\n$/)
+      assert.match(half.stderr, /^store-api: The response of the API broke off.*\n$/)
     }))
 
   it.scopedLive("sends the token to no other origin, and nothing that is no request", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
       const faults: ReadonlyArray<readonly [RegExp, ReadonlyArray<string>]> = [
-        [/may not go to http:\/\/127\.0\.0\.1:9,/, ["GET", "http://127.0.0.1:9/orders"]],
-        [/The method must be one of/, ["FETCH", "/orders"]],
-        [/A --header must be a name/, ["GET", "/orders", "--header", "canary"]],
-        [/A --header must be a name/, ["GET", "/orders", "--header", "A: canary\r\nB: 1"]],
-        [/--data and --data-file/, ["POST", "/orders", "--data", "1", "--data-file", "2"]],
-        [/Standard input cannot hold both/, ["POST", "/orders", "--data", "-", "--secret-stdin"]]
+        [/nothing was sent to http:\/\/127\.0\.0\.1:9\./, ["http://127.0.0.1:9/orders"]],
+        [/--method must be one of/, ["-X", "FETCH", "/orders"]],
+        [/A --header must be a name/, ["/orders", "--header", "canary"]],
+        [/A --header must be a name/, ["/orders", "--header", "A: canary\r\nB: 1"]],
+        [/Standard input cannot hold both/, ["/orders", "--data", "-", "--secret-file", "-"]]
       ]
       for (const [sentence, args] of faults) {
         const { code, stderr, stdout } = yield* run(user, ["call", ...args])
@@ -166,11 +164,67 @@ describe("store-api call", () => {
         assert.notInclude(stderr, "canary")
       }
       deepStrictEqual(yield* apiCalls(emulator), [])
-      const missing = yield* run(user, ["call", "POST", "/orders", "--data-file", "nothing"])
+      const missing = yield* run(user, ["call", "/orders", "--data", "@nothing"])
       deepStrictEqual([missing.code, missing.stderr], [
         3,
-        "store-api: The file of --data-file, nothing, cannot be read.\n"
+        "store-api: Cannot read nothing, the file of --data.\n"
       ])
+    }))
+
+  it.scopedLive("uses GET, POST with a body, or the method of -X", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      for (const args of [[], ["-d", "{}"], ["-X", "delete"]]) yield* run(user, ["call", "/orders", ...args])
+      deepStrictEqual((yield* apiCalls(emulator)).map(({ method }) => method), ["GET", "POST", "DELETE"])
+    }))
+
+  it.scopedLive("on a terminal indents JSON without changing its values, and ends the last line of other bodies", () =>
+    Effect.gen(function*() {
+      const { user } = yield* started
+      const json =
+        `{"id":12345678901234567890,"price":1.50,"text":"a, {\\"b\\"}: [c]","empty":[ ],"items":[{"n":null},2]}`
+      const url = yield* serving((request, response) => {
+        const isJson = request.url === "/json"
+        response.setHeader("Content-Type", isJson ? "application/problem+json" : "text/plain").end(
+          isJson ? json : "plain"
+        )
+      })
+      const pretty = yield* onTerminal(at(user, url), ["call", "/json"])
+      deepStrictEqual(pretty.screen.split("\r\n"), [
+        "{",
+        "  \"id\": 12345678901234567890,",
+        "  \"price\": 1.50,",
+        "  \"text\": \"a, {\\\"b\\\"}: [c]\",",
+        "  \"empty\": [],",
+        "  \"items\": [",
+        "    {",
+        "      \"n\": null",
+        "    },",
+        "    2",
+        "  ]",
+        "}",
+        ""
+      ])
+      deepStrictEqual((yield* run(at(user, url), ["call", "/json"])).stdout, json)
+      deepStrictEqual((yield* onTerminal(at(user, url), ["call", "/text"])).screen, "plain\r\n")
+      deepStrictEqual((yield* run(at(user, url), ["call", "/text"])).stdout, "plain")
+    }))
+
+  it.scoped("on a terminal names a request that takes 2 seconds; --timeout ends the call with code 6", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(Date.now())
+      const { emulator, user } = yield* started
+      yield* emulator.fail(Fault.hang({ on: "api", times: Infinity }))
+      const { end, stderr } = yield* startOnTerminal(user, ["call", "/orders", "--timeout", "10s"])
+      while ((yield* apiCalls(emulator)).length === 0) yield* TestServices.provideLive(Effect.sleep("10 millis"))
+      yield* TestClock.adjust("1999 millis")
+      assert.strictEqual(stderr.text, "")
+      yield* TestClock.adjust("1 millis")
+      assert.strictEqual(stderr.text, `store-api: Waiting for GET ${emulator.url}/orders. Press Ctrl+C to stop.\r\n`)
+      yield* TestClock.adjust("8 seconds")
+      const { code } = yield* end
+      assert.strictEqual(code, 6)
+      assert.include(stderr.text, "The call took longer than 10s, the time of --timeout.")
     }))
 
   it.scopedLive("the token goes in the header, and stays out of what is printed", () =>
@@ -178,10 +232,10 @@ describe("store-api call", () => {
       const { emulator, user } = yield* started
       // The user's search for private values looks at each run above; this is what it would have found.
       const echoed = yield* serving((request, response) => response.end(request.headers.authorization))
-      const caught = yield* Effect.exit(run(at(user, echoed), ["call", "GET", "/"]))
+      const caught = yield* Effect.exit(run(at(user, echoed), ["call", "/"]))
       assert.strictEqual(caught._tag, "Failure")
       const [token] = yield* emulator.tokens
-      const asked = yield* run(at(user, echoed), ["call", "GET", "/"], { shows: true })
+      const asked = yield* run(at(user, echoed), ["call", "/"], { shows: true })
       assert.strictEqual(asked.stdout, `Bearer ${token === undefined ? "" : Redacted.value(token.value)}`)
     }))
 })

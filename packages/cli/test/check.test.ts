@@ -53,13 +53,50 @@ describe("store-api check", () => {
       deepStrictEqual([code, failed], [0, []])
     }))
 
+  it.scopedLive("--json prints one object with each step, also when one fails", () =>
+    Effect.gen(function*() {
+      const { user } = yield* startedWith()
+      const json = (who: User) =>
+        Effect.map(run(who, ["check", "--json"]), ({ code, stderr, stdout }) => {
+          deepStrictEqual([stderr, stdout.split("\n").length], ["", 2])
+          return { code, ...JSON.parse(stdout) as { ok: boolean; steps: Array<Record<string, unknown>> } }
+        })
+      const good = yield* json(user)
+      deepStrictEqual([good.code, good.ok, good.steps.length], [0, true, 5])
+      deepStrictEqual(Object.keys(good.steps[0] ?? {}), ["step", "ok", "millis", "detail"])
+      const wrong = yield* json(withEnv(user, { STORE_API_AUTH_URL: "http://127.0.0.1:9" }))
+      deepStrictEqual([wrong.code, wrong.ok], [5, false])
+      const { detail, ok, remedy, step } = wrong.steps.at(-1) ?? {}
+      deepStrictEqual([step, ok, detail, remedy], [
+        "connection",
+        false,
+        "127.0.0.1:9 refused the connection (ECONNREFUSED)",
+        "Check host and port in STORE_API_AUTH_URL, and whether the service runs there."
+      ])
+    }))
+
+  it.scopedLive("names the flag that gave a setting, and where the others come from", () =>
+    Effect.gen(function*() {
+      const { user } = yield* startedWith()
+      const steps = yield* fails(user, ["--auth-url", "http://127.0.0.1:9"], {
+        step: "connection",
+        said: /ECONNREFUSED/,
+        remedy: /Check host and port in --auth-url,/,
+        code: 5
+      })
+      assert.include(
+        steps[0]?.said,
+        "--auth-url; STORE_API_CLIENT_ID, STORE_API_URL and STORE_API_CLIENT_SECRET from the environment"
+      )
+    }))
+
   it.scopedLive("asks for a token of its own, which it does not keep", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* startedWith()
       yield* check(user)
       yield* check(user)
       assert.lengthOf(yield* emulator.requests, 2)
-      assert.include((yield* run(user, ["status"])).stdout, "none is stored")
+      deepStrictEqual((yield* run(user, ["status"])).code, 5)
     }))
 })
 
@@ -72,7 +109,7 @@ describe("store-api check names the cause", () => {
       const overTls = withEnv(user, { STORE_API_AUTH_URL: `https://${server.at}` })
       yield* failsInTime(server.asked, overTls, [], {
         step: "TLS",
-        said: /the handshake does not end/,
+        said: /the handshake does not complete/,
         remedy: /STORE_API_AUTH_URL/,
         code: 5
       })
@@ -82,14 +119,14 @@ describe("store-api check names the cause", () => {
       })
       yield* failsInTime(proxy.asked, proxied, [], {
         step: "proxy tunnel",
-        said: /does not answer/,
+        said: /does not respond/,
         remedy: /HTTPS_PROXY/,
         code: 5
       })
       const api = yield* silent
       yield* failsInTime(api.asked, withEnv(user, { STORE_API_URL: `http://${api.at}` }), ["/orders"], {
         step: "API call",
-        said: /no answer in time/,
+        said: /no response in time/,
         remedy: /STORE_API_URL/,
         code: 6
       })
@@ -101,7 +138,7 @@ describe("store-api check names the cause", () => {
       yield* fails(withEnv(user, { STORE_API_CLIENT_SECRET: "another-invented-secret" }), [], {
         step: "token request",
         said: /the client id or the secret is wrong \(401\)/,
-        remedy: /Check STORE_API_CLIENT_ID and the secret/,
+        remedy: /^The token endpoint refused the request \(status 401, .*check the client id and secret/,
         code: 4
       })
     }))
@@ -180,7 +217,7 @@ describe("store-api check names the cause", () => {
       const port = yield* listening(proxy)
       yield* fails(yield* through(port), insecure, {
         step: "proxy tunnel",
-        said: /wants a user name and a password \(407\)/,
+        said: /needs a user name and a password \(407\)/,
         remedy: /HTTP_PROXY/,
         code: 5
       })
@@ -194,7 +231,7 @@ describe("store-api check names the cause", () => {
         insecure,
         {
           step: "proxy tunnel",
-          said: /makes no tunnel to other\.store\.example:80 \(403\)/,
+          said: /refuses a tunnel to other\.store\.example:80 \(403\)/,
           remedy: /NO_PROXY/,
           code: 5
         }
@@ -202,7 +239,7 @@ describe("store-api check names the cause", () => {
       const closing = yield* listening(Net.createServer((socket) => socket.destroy()))
       yield* fails(yield* through(closing), insecure, {
         step: "proxy tunnel",
-        said: /broke off/,
+        said: /closed the connection/,
         remedy: /Check that HTTP_PROXY names a proxy/,
         code: 5
       })
@@ -238,7 +275,7 @@ describe("store-api check names the cause", () => {
       yield* fails(user, [], {
         step: "token request",
         said: new RegExp(`redirected to ${origin}$`),
-        remedy: /Set STORE_API_AUTH_URL/,
+        remedy: /: set STORE_API_AUTH_URL to the target\.$/,
         code: 4
       })
       deepStrictEqual(yield* emulator.elsewhere.requests, [])
@@ -252,8 +289,8 @@ describe("store-api check names the cause", () => {
       )
       yield* fails(user, [], {
         step: "token request",
-        said: /too many tokens were asked for \(429\)/,
-        remedy: /^Wait until \d{4}-.*Z;/,
+        said: /the endpoint limits the rate of requests \(429\)/,
+        remedy: /Retry after \d{4}-.*Z\.$/,
         code: 5
       })
     }))
@@ -262,14 +299,14 @@ describe("store-api check names the cause", () => {
     Effect.gen(function*() {
       const limited = Fault.status(429, { headers: { "Retry-After": "0" } })
       const passed: ReadonlyArray<readonly [ReadonlyArray<Fault.Script>, RegExp]> = [
-        [[], /^a token that is good for [\d hmins]+$/],
+        [[], /^a token valid for [\d hmins]+$/],
         [[limited], /[ns], after 429$/],
         [
           [limited, Fault.status(503, { times: 2 })],
           /, after 429 and 503$/
         ],
-        [[Fault.reset("answer")], /[ns], after no answer$/],
-        [[Fault.close("body")], /, after an answer that broke off$/]
+        [[Fault.reset("answer")], /[ns], after no response$/],
+        [[Fault.close("body")], /, after a response that broke off$/]
       ]
       for (const [script, said] of passed) {
         const { code, failed, steps } = yield* check((yield* startedWith({}, ...script)).user)
@@ -300,9 +337,9 @@ describe("store-api check names the cause", () => {
       const { user } = yield* startedWith({}, Scenario.get("token/401-html"))
       yield* fails(user, [], {
         step: "token request",
-        said: /^a web page refuses access, and does not say why \(401\)$/,
+        said: /^a web page refuses access without a reason \(401\)$/,
         remedy:
-          /^Check that STORE_API_AUTH_URL leads to .*login page.*; if it does, the client id or the secret is wrong\.$/,
+          /^Check that STORE_API_AUTH_URL leads to .*login page.* If it does, the client id or the secret is wrong\.$/,
         code: 4
       })
     }))
@@ -335,11 +372,11 @@ describe("store-api check names the cause", () => {
     Effect.gen(function*() {
       const html = { on: "api", headers: { "Content-Type": "text/html" }, body: "<html></html>" } as const
       const faults: ReadonlyArray<readonly [Fault.Script, RegExp, RegExp]> = [
-        [Fault.status(401, { on: "api" }), /answered 401/, /same environment/],
-        [Scenario.get("api/403"), /answered 403/, /what the client may do/],
-        [Fault.status(404, { on: "api" }), /answered 404/, /path/],
-        [Fault.status(429, { on: "api" }), /answered 429/, /Wait/],
-        [Fault.status(503, { on: "api" }), /answered 503/, /out of order/],
+        [Fault.status(401, { on: "api" }), /responded with 401/, /same environment/],
+        [Scenario.get("api/403"), /responded with 403/, /what the client may do/],
+        [Fault.status(404, { on: "api" }), /responded with 404/, /path/],
+        [Fault.status(429, { on: "api" }), /responded with 429/, /Wait/],
+        [Fault.status(503, { on: "api" }), /responded with 503/, /does not work/],
         [Scenario.get("api/redirect-302"), /redirected \(302\)/, /STORE_API_URL/],
         [Fault.body("<html></html>", html), /web page, not JSON \(200\)/, /STORE_API_URL/]
       ]

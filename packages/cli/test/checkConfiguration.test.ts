@@ -38,7 +38,7 @@ describe("store-api check fails at the configuration", () => {
           assert.lengthOf(steps, 1)
           assert.include(steps[0]?.remedy ?? "", variable)
           assert.notInclude(JSON.stringify(steps), "canary")
-          const call = yield* run(wrong, ["call", "GET", "/orders"])
+          const call = yield* run(wrong, ["call", "/orders"])
           assert.strictEqual(call.code, 3)
           assert.match(call.stderr, remedy)
         }

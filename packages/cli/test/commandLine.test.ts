@@ -1,121 +1,173 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Emulator } from "@store-api/emulator"
+import { Emulator, Scenario } from "@store-api/emulator"
 import { Effect } from "effect"
-import { newUser, onTerminal, run, userOf } from "./support/cli.js"
+import { exitCodes } from "../src/Fault.js"
+import { newUser, onTerminal, run, userOf, withEnv } from "./support/cli.js"
 import { hasColours } from "./support/screen.js"
 
-/** Lines that are wrong, and what is said of each. */
-const refused: ReadonlyArray<readonly [line: string, said: string]> = [
-  ["token --Profile books", "There is no flag --Profile, but --profile. See store-api token --help."],
-  ["token --Client-Id another", "There is no flag --Client-Id, but --client-id. See store-api token --help."],
-  ["token --no-s", "There is no flag --no-s, but --no-store. See store-api token --help."],
-  ["token -x", "There is no flag -x. See store-api token --help."],
-  ["token --constructor", "There is no flag --constructor. See store-api token --help."],
-  ["token --log-level debug --Json", "There is no flag --Json, but --json. See store-api token --help."],
-  ["check --json", "There is no flag --json. See store-api check --help."],
-  ["call DELETE --dry-run", "There is no flag --dry-run. See store-api call --help."],
-  ["call GET --includ /orders", "There is no flag --includ, but --include. See store-api call --help."],
-  ["token --client-id", "--client-id needs a value: --client-id ID. See store-api token --help."],
-  [
-    "call GET /orders --data --include",
-    "--data needs a value; one that begins with \"-\" is joined to it: --data=TEXT. See store-api call --help."
-  ],
-  ["token --json=yes", "--json takes no value. See store-api token --help."],
+/** Lines that are wrong, and the sentence for each. */
+const refused: ReadonlyArray<readonly [line: string, sentence: string]> = [
+  ["token --Profile books", "Unknown option '--Profile'. Did you mean --profile? See store-api token --help."],
+  ["token --Client-Id=canary", "Unknown option '--Client-Id'. See store-api token --help."],
+  ["token --no-cach", "Unknown option '--no-cach'. Did you mean --no-cache? See store-api token --help."],
+  ["token -x", "Unknown option '-x'. See store-api token --help."],
+  ["token --constructor", "Unknown option '--constructor'. See store-api token --help."],
+  ["call /orders -X DELETE --dry-run", "Unknown option '--dry-run'. See store-api call --help."],
+  ["call --includ /orders", "Unknown option '--includ'. Did you mean --include? See store-api call --help."],
+  ["token --client-id", "Option '--client-id <ID>' argument missing. See store-api token --help."],
+  ["token --client-id --no-cache", "--client-id needs a value: --client-id ID. See store-api token --help."],
   ["token --client-id one --client-id two", "--client-id is given twice. See store-api token --help."],
+  ["--client-id one token --client-id two", "--client-id is given twice. See store-api token --help."],
+  ["token --format xml", "--format must be one of token, header, json. See store-api token --help."],
+  ["token something", "Too many arguments for 'token'. Expected 0 arguments but got 1. See store-api token --help."],
+  ["call", "Missing required argument 'path'. See store-api call --help."],
+  ["call /orders /more", "Too many arguments for 'call'. Expected 1 argument but got 2. See store-api call --help."],
+  ["call /orders --timeout soon", "--timeout must be a time such as 500ms, 30s or 2m."],
   [
-    "status --log-level loud",
-    "--log-level must be one of all, trace, debug, info, warning, error, fatal and none. See store-api status --help."
+    "call /orders#first",
+    "The path must not have a #: a fragment is not sent. As a part of the path, write %23."
   ],
-  ["token something", "store-api token takes nothing but flags. See store-api token --help."],
-  ["call GET", "It must be: store-api call METHOD PATH. See store-api call --help."],
-  ["call GET /orders /more", "It must be: store-api call METHOD PATH. See store-api call --help."],
-  ["check /orders /more", "It must be: store-api check [PATH]. See store-api check --help."],
-  [
-    "call GET /orders#first",
-    "The PATH must be without #: what comes after it is not sent. As a part of the path it is %23."
-  ],
-  ["check /#", "The PATH must be without #: what comes after it is not sent. As a part of the path it is %23."],
-  ["--no-store token", "Flags come after the command: store-api COMMAND, then these. See store-api --help."],
-  ["tokens", "There is no such command: there are token, call, check, status and emulator. See store-api --help."]
+  ["check /#", "The path must not have a #: a fragment is not sent. As a part of the path, write %23."],
+  ["--profile books emulator", "--profile has no meaning for emulator. See store-api emulator --help."],
+  ["--no-cache token", "Unknown option '--no-cache'. See store-api --help."],
+  ["tokens", "Unknown command 'tokens'. Did you mean token? See store-api --help."],
+  ["profile ad", "Unknown command 'ad'. Did you mean add? See store-api profile --help."],
+  ["completion tcsh", "The shell must be one of bash, zsh, fish."]
 ]
 
 describe("a line that cannot be used", () => {
-  it.live.each(refused)("%s: nobody is asked anything", ([line, said]) =>
+  it.live.each(refused)("%s: fails with one sentence, and sends nothing", ([line, sentence]) =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make()
       const user = yield* userOf(emulator)
-      deepStrictEqual(yield* run(user, line.split(" ")), { code: 2, stdout: "", stderr: `store-api: ${said}\n` })
+      deepStrictEqual(yield* run(user, line.split(" ")), { code: 2, stdout: "", stderr: `store-api: ${sentence}\n` })
       deepStrictEqual(yield* emulator.requests, [])
     }).pipe(Effect.scoped))
 
-  it.live("control: the same that are right", () =>
+  it.live("control: similar lines work", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make()
       const user = yield* userOf(emulator)
       const right = [
-        ["token", "--client-id=demo-client", "--json", "--log-level", "debug"],
+        ["token", "--client-id=demo-client", "--format", "json", "--verbose"],
         ["check", "/orders"],
-        ["call", "POST", "--data=--include", "/orders", "-i"],
-        ["call", "DELETE", "/orders", "--header", "one: 1", "-H", "two: 2"]
+        ["call", "--data=--include", "/orders", "-i"],
+        ["call", "-X", "DELETE", "/orders", "--header", "one: 1", "-H", "two: 2"]
       ]
       for (const line of right) deepStrictEqual((yield* run(user, line, { shows: true })).code, 0, line.join(" "))
       assert.lengthOf((yield* emulator.requests).filter(({ kind }) => kind === "api"), 3)
     }).pipe(Effect.scoped))
 })
 
-describe("help", () => {
-  const commands = ["token", "call", "check", "status", "emulator"]
+describe("common flags", () => {
+  it.scopedLive("may stand before the command or after it", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make()
+      const user = withEnv(yield* userOf(emulator), { STORE_API_AUTH_URL: "http://127.0.0.1:9" })
+      for (const line of [["--auth-url", emulator.url, "token"], ["token", `--auth-url=${emulator.url}`]]) {
+        deepStrictEqual((yield* run(user, line, { shows: true })).code, 0)
+      }
+      // Control: without the flag the address of the environment counts.
+      deepStrictEqual((yield* run(user, ["token", "--no-cache"])).code, 5)
+    }))
+})
 
-  it.scopedLive("is there for the whole and for each command, without colours in a pipe", () =>
+const commands = [
+  ...["token", "call", "check", "status", "logout", "profile", "profile add", "profile list", "profile remove"],
+  ...["emulator", "completion"]
+]
+
+describe("help", () => {
+  it.scopedLive("lists the commands and the exit codes, in 80 columns", () =>
     Effect.gen(function*() {
       const user = yield* newUser({})
       const whole = yield* run(user, ["--help"])
-      deepStrictEqual([whole.code, whole.stderr, (yield* run(user, [])).stdout], [0, "", whole.stdout])
-      for (const command of commands) assert.include(whole.stdout, `store-api ${command}`)
+      for (const args of [[], ["help"], ["-h"]]) deepStrictEqual(yield* run(user, args), whole)
+      deepStrictEqual([whole.code, whole.stderr], [0, ""])
       for (const command of commands) {
-        const { code, stderr, stdout } = yield* run(user, [command, "--help"])
-        deepStrictEqual([code, stderr], [0, ""])
-        assert.include(stdout, command === "emulator" ? "--scenario" : "--secret-file")
-        assert.isFalse(hasColours(stdout))
+        if (!command.includes(" ")) assert.match(whole.stdout, new RegExp(`^ {2}${command} `, "m"))
       }
+      for (const { code, text } of Object.values(exitCodes)) assert.include(whole.stdout, `${code}  ${text}\n`)
+      assert.isAtMost(Math.max(...whole.stdout.split("\n").map((line) => line.length)), 80)
     }))
 
-  it.scopedLive("completions name the commands", () =>
+  it.scopedLive.each(commands)(
+    "of %s has a usage line, one line per flag in 80 columns, and two examples",
+    (command) =>
+      Effect.gen(function*() {
+        const user = yield* newUser({})
+        const words = command.split(" ")
+        const help = yield* run(user, [...words, "--help"])
+        deepStrictEqual([help.code, help.stderr], [0, ""])
+        const lines = help.stdout.split("\n")
+        assert.isTrue(lines[0]?.startsWith(`Usage: store-api ${command} `))
+        assert.lengthOf(lines.filter((line) => line.startsWith("  $ store-api ")), 2)
+        assert.isAtMost(Math.max(...lines.map((line) => line.length)), 80)
+        const [, options = ""] = /\nOptions:\n(.*?)\n\n/s.exec(help.stdout) ?? []
+        for (const line of options.split("\n")) assert.match(line, /^ {2}(-\w, )?--[\w-]+( <\w+>)? {2,}\S/)
+        assert.isFalse(hasColours(help.stdout))
+        if (words.length === 1) deepStrictEqual(yield* run(user, ["help", command]), help)
+      })
+  )
+
+  it.scopedLive("--version prints the version", () =>
     Effect.gen(function*() {
-      const user = yield* newUser({})
-      for (const shell of ["bash", "fish", "zsh"]) {
-        const { code, stdout } = yield* run(user, ["--completions", shell])
-        deepStrictEqual(code, 0)
-        for (const command of commands) assert.include(stdout, command)
-      }
+      const { code, stdout } = yield* run(yield* newUser({}), ["--version"])
+      assert.strictEqual(code, 0)
+      assert.match(stdout, /^\d+\.\d+\.\d+\n$/)
+    }))
+})
+
+/** `shells.slow.test.ts` drives the scripts in each shell. */
+describe("completion", () => {
+  const completed = (...words: ReadonlyArray<string>) =>
+    Effect.gen(function*() {
+      const user = yield* newUser({ STORE_API_CLIENT_SECRET: "an-invented-secret" })
+      const settings = ["--auth-url", "https://auth.example", "--client-id", "me"]
+      deepStrictEqual((yield* run(user, ["profile", "add", "books", ...settings])).code, 0)
+      const { code, stderr, stdout } = yield* run(user, ["__complete", ...words])
+      deepStrictEqual([code, stderr], [0, ""])
+      return stdout.split("\n").slice(0, -1)
+    })
+
+  it.scopedLive("offers commands, their flags, profiles, scenarios and formats", () =>
+    Effect.gen(function*() {
+      assert.includeMembers(yield* completed(""), ["token", "call", "profile", "completion", "help"])
+      deepStrictEqual(yield* completed("profile", ""), ["add", "list", "remove"])
+      assert.includeMembers(yield* completed("--profile", "books", ""), ["token"])
+      const ofCall = yield* completed("call", "/orders", "-")
+      assert.includeMembers(ofCall, ["--include", "--profile", "--help"])
+      assert.notInclude(ofCall, "--scenario")
+      deepStrictEqual(yield* completed("token", "--profile", ""), ["books"])
+      deepStrictEqual(yield* completed("token", "--profile", "=", "b"), ["books"])
+      deepStrictEqual(yield* completed("token", "--profile=b"), ["--profile=books"])
+      deepStrictEqual(yield* completed("profile", "remove", ""), ["books"])
+      deepStrictEqual(yield* completed("emulator", "--scenario", "token/4"), [...Scenario.names])
+      deepStrictEqual(yield* completed("token", "--format", ""), ["token", "header", "json"])
+      deepStrictEqual(yield* completed("completion", ""), ["bash", "zsh", "fish"])
+      deepStrictEqual((yield* completed("help", "to")).includes("token"), true)
     }))
 
-  it.scopedLive("shows each flag as one that may be left out", () =>
+  it.scopedLive("leaves paths to the shell", () =>
     Effect.gen(function*() {
-      const user = yield* newUser({})
-      for (
-        const [command = "", flag = ""] of [["emulator", "--scenario NAME..."], [
-          "call",
-          "(-H, --header NAME: VALUE)..."
-        ]]
-      ) {
-        const [, usage = ""] = /\n\$ (.*)\n/.exec((yield* run(user, [command, "--help"])).stdout) ?? []
-        assert.include(usage, `[${flag}]`)
-        deepStrictEqual(usage.replace(/\[.*?\]/g, "").match(/--[\w-]+/g), null, usage)
-      }
+      deepStrictEqual(yield* completed("token", "--secret-file", ""), [])
+      deepStrictEqual(yield* completed("call", ""), [])
     }))
 })
 
 describe("colours", () => {
-  it.scopedLive("are for a terminal, unless NO_COLOR says otherwise", () =>
+  it.scopedLive("are for a terminal that has them, and not for CI", () =>
     Effect.gen(function*() {
       const user = yield* newUser({})
-      const plain = { ...user, env: { ...user.env, NO_COLOR: "1" } }
-      for (const args of [["token", "--help"], ["check"]]) {
+      const plain = [{ NO_COLOR: "1" }, { TERM: "dumb" }, { CI: "true" }]
+      for (const args of [["token", "--profile", "none"], ["check"]]) {
         assert.isTrue(hasColours((yield* onTerminal(user, args)).screen), args.join(" "))
-        assert.isFalse(hasColours((yield* onTerminal(plain, args)).screen), args.join(" "))
-        assert.isFalse(hasColours((yield* run(user, args)).stdout), args.join(" "))
+        for (const env of plain) {
+          assert.isFalse(hasColours((yield* onTerminal(withEnv(user, env), args)).screen), JSON.stringify(env))
+        }
+        const { stderr, stdout } = yield* run(user, args)
+        assert.isFalse(hasColours(stdout + stderr), args.join(" "))
       }
     }))
 })

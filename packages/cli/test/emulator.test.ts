@@ -1,3 +1,4 @@
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Scenario } from "@store-api/emulator"
@@ -27,10 +28,12 @@ describe("store-api emulator", () => {
     Effect.gen(function*() {
       const running = yield* emulatorWith(["--token-life", "5m"])
       const user = yield* newUser(running.variables, Effect.succeed([demoSecret]))
-      const json = yield* run(user, ["token", "--json"], shows)
+      const json = yield* run(user, ["token", "--format", "json"], shows)
       assert.isAtMost((JSON.parse(json.stdout) as { readonly expires_in: number }).expires_in, 300)
-      deepStrictEqual((yield* run(user, ["call", "GET", "/orders?canary", "--fail"])).code, 0)
-      assert.isTrue(yield* running.shows("\nPOST /v1/oauth/accesstoken 200\nGET /orders?… 200\n"))
+      deepStrictEqual((yield* run(user, ["call", "/orders?canary", "--fail"])).code, 0)
+      assert.isTrue(
+        yield* running.shows(/\n[\d:]{8} POST \/v1\/oauth\/accesstoken 200\n[\d:]{8} GET \/orders\?… 200\n/)
+      )
     }))
 
   it.scopedLive("takes a client of one's own with its secret, and the scenarios", () =>
@@ -44,9 +47,27 @@ describe("store-api emulator", () => {
       ])
       const user = yield* newUser({ ...variables, STORE_API_CLIENT_SECRET: real })
       deepStrictEqual((yield* run(user, ["token"])).code, 4)
-      deepStrictEqual((yield* run(user, ["token"], shows)).code, 0)
-      const call = yield* run(user, ["call", "GET", "/orders", "--fail"])
-      deepStrictEqual([call.code, call.stderr], [7, "store-api: The API answered 403 Forbidden.\n"])
+      deepStrictEqual((yield* run(user, ["token", "--force-refresh"], shows)).code, 0)
+      const call = yield* run(user, ["call", "/orders", "--fail"])
+      deepStrictEqual([call.code, call.stderr], [7, "store-api: The API responded with 403 Forbidden.\n"])
+    }))
+
+  it.scopedLive("writes an env file that other commands read, and is lenient on request", () =>
+    Effect.gen(function*() {
+      const folder = yield* newUser({})
+      const file = join(folder.cwd, "emulator.env")
+      const { variables } = yield* emulatorWith(["--env-file", file, "--lenient"])
+      deepStrictEqual((yield* run(folder, ["token", "--dotenv", file], shows)).code, 0)
+      const reordered = new URLSearchParams({ client_id: "demo-client", grant_type: "client_credentials" })
+      const response = yield* Effect.promise(() =>
+        fetch(`${variables["STORE_API_AUTH_URL"] ?? ""}/v1/oauth/accesstoken`, {
+          method: "POST",
+          // With `; charset=UTF-8`.
+          headers: { "Content-Type": "application/x-www-form-urlencoded;charset=UTF-8" },
+          body: `${reordered.toString()}&client_secret=${demoSecret}`
+        })
+      )
+      assert.strictEqual(response.status, 200)
     }))
 
   it.scopedLive("exits with code 3 for a secret or a port that it cannot use", () =>

@@ -1,4 +1,13 @@
-import { chmodSync, chownSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
@@ -53,7 +62,7 @@ describe("a profile", () => {
     Effect.gen(function*() {
       const { blue, green, user } = yield* started
       for (const profile of ["blue", "green"]) {
-        const call = yield* run(user, ["call", "GET", "/orders", "--profile", profile])
+        const call = yield* run(user, ["call", "/orders", "--profile", profile])
         deepStrictEqual([call.code, (JSON.parse(call.stdout) as { readonly clientId: string }).clientId], [0, profile])
         deepStrictEqual((yield* run(user, ["token", `--profile=${profile}`], shows)).code, 0)
       }
@@ -69,12 +78,12 @@ describe("a profile", () => {
     Effect.gen(function*() {
       const { user } = yield* started
       const status = yield* run(user, ["status", "--profile", "blue"])
-      assert.match(status.stdout, /^profile {2}blue\nfolder {3}.*\ntoken {4}none is stored/)
+      assert.match(status.stdout, /^profile {2}blue\nfolder {3}.*\n$/)
       const json = JSON.parse((yield* run(user, ["status", "--json", "--profile", "blue"])).stdout) as object
       deepStrictEqual(Object.entries(json)[0], ["profile", "blue"])
       const check = yield* run(withEnv(user, ["STORE_API_PROFILE=blue"]), ["check", "/orders"])
       deepStrictEqual(check.code, 0)
-      assert.include(check.stdout, "STORE_API_CLIENT_SECRET: the profile blue")
+      assert.include(check.stdout, "all from the profile blue")
     }))
 
   it.scopedLive("is mixed neither with the environment nor with .env: no secret goes to the address of another", () =>
@@ -97,11 +106,11 @@ describe("a profile", () => {
           assert.match(
             stderr,
             new RegExp(
-              `^store-api: ${variable} is not set: set it in the profile ${profile} \\(.*\\), or use ${flag}\\.\n$`
+              `^store-api: ${variable} is not set\\. Set it in the profile ${profile} \\(.*\\), or use ${flag}\\.\n$`
             )
           )
         }
-        deepStrictEqual((yield* run(who, ["token", "--profile", "blue", "--no-store"], shows)).code, 0)
+        deepStrictEqual((yield* run(who, ["token", "--profile", "blue", "--no-cache"], shows)).code, 0)
       }
       deepStrictEqual([yield* clientsAt(blue), yield* clientsAt(green)], [["blue", "blue"], []])
       // Without the profile, what stands in the environment is used: it would have been found.
@@ -117,7 +126,7 @@ describe("a profile", () => {
       const piped = { ...shows, stdin: secrets.blue }
       const args = ["token", "--profile", "bare"]
       deepStrictEqual((yield* run(user, [...args, "--secret-file", "secret"], shows)).code, 0)
-      deepStrictEqual((yield* run(user, [...args, "--secret-stdin", "--no-store"], piped)).code, 0)
+      deepStrictEqual((yield* run(user, [...args, "--secret-file", "-", "--no-cache"], piped)).code, 0)
       deepStrictEqual((yield* run(user, ["token", "--profile", "blue", "--client-id", "nobody"])).code, 4)
       deepStrictEqual(yield* clientsAt(blue), ["blue", "blue", "nobody"])
       const tokens = join(user.cwd, "elsewhere")
@@ -133,7 +142,7 @@ describe("a profile", () => {
       const unknown = yield* run(user, ["token", "--profile", "red"])
       deepStrictEqual([unknown.code, unknown.stderr], [
         3,
-        `store-api: There is no profile red in ${folder}: there is a.b_c-1, blue and green.\n`
+        "store-api: There is no profile red. Known: a.b_c-1, blue and green.\n"
       ])
       deepStrictEqual((yield* run(user, ["token", "--profile", "a.b_c-1"], shows)).code, 0)
       const nobody = yield* newUser({})
@@ -141,7 +150,7 @@ describe("a profile", () => {
       deepStrictEqual(none.code, 3)
       assert.match(
         none.stdout,
-        /^FAIL configuration [^]*There is no profile red in .*: there is none yet; write it as red\.env\./
+        /^FAIL configuration [^]*There is no profile red\. Create it: store-api profile add red\./
       )
     }))
 
@@ -154,8 +163,7 @@ describe("a profile", () => {
           deepStrictEqual(outcome, {
             code: 3,
             stdout: "",
-            stderr:
-              `store-api: ${by} must be the name of a profile: letters, digits, "-", "_" and ".", which is not the first.\n`
+            stderr: `store-api: ${by} must be letters, digits, "-", "_" and ".", without a "." at the start.\n`
           }))
       const absolute = join(user.cwd, "secret")
       for (const name of ["", "..", ".hidden", "../blue", "a/b", "a\\b", absolute, "caf\u00e9", "a\nb"]) {
@@ -165,8 +173,49 @@ describe("a profile", () => {
       const both = yield* run(user, ["token", "--profile", "blue", "--dotenv", ".env"])
       deepStrictEqual([both.code, both.stderr], [
         2,
-        "store-api: --dotenv and --profile cannot both be given: a profile has its own file.\n"
+        "store-api: Use either --dotenv or --profile: a profile has its own file.\n"
       ])
+    }))
+})
+
+describe("store-api profile", () => {
+  it.scopedLive("add saves the settings that count, so that they work by name; list and remove", () =>
+    Effect.gen(function*() {
+      const { blue, user } = yield* started
+      const secret = "it's `a` secret $HOME #1"
+      const emulator = yield* Emulator.make({ clients: [{ clientId: "me", clientSecret: Redacted.make(secret) }] })
+      const owner = { ...user, secrets: Effect.succeed([secret]) }
+      const add = ["profile", "add", "mine", "--auth-url", emulator.url, "--client-id", "me", "--secret-file", "-"]
+      const saved = yield* run(owner, add, { stdin: `${secret}\n` })
+      deepStrictEqual([saved.code, saved.stdout], [0, ""])
+      assert.match(saved.stderr, /^store-api: The profile mine is saved in .*mine\.env\.\n$/)
+      deepStrictEqual((yield* run(owner, ["token", "--profile", "mine"], shows)).code, 0)
+      deepStrictEqual((yield* run(user, ["profile", "list"])).stdout, "blue\ngreen\nmine\n")
+      deepStrictEqual((yield* run(user, ["profile", "remove", "mine"])).code, 0)
+      deepStrictEqual((yield* run(user, ["profile", "list"])).stdout, "blue\ngreen\n")
+      const gone = yield* run(user, ["profile", "remove", "mine"])
+      deepStrictEqual([gone.code, gone.stderr], [3, "store-api: There is no profile mine. Known: blue and green.\n"])
+      deepStrictEqual(yield* clientsAt(blue), [])
+    }))
+
+  it.scopedLive("add replaces a profile only with --force, and writes a file for this user alone", () =>
+    Effect.gen(function*() {
+      const { folder, lines, user } = yield* started
+      const owner = withEnv(user, lines.green)
+      const before = readFileSync(join(folder, "blue.env"), "utf8")
+      const refused = yield* run(owner, ["profile", "add", "blue"])
+      deepStrictEqual([refused.code, refused.stderr], [
+        2,
+        "store-api: The profile blue exists. Use --force to replace it.\n"
+      ])
+      assert.strictEqual(readFileSync(join(folder, "blue.env"), "utf8"), before)
+      chmodSync(join(folder, "blue.env"), 0o644)
+      deepStrictEqual((yield* run(owner, ["profile", "add", "blue", "--force"])).code, 0)
+      assert.strictEqual(statSync(join(folder, "blue.env")).mode & 0o777, 0o600)
+      const { stdout } = yield* run(user, ["call", "/orders", "--profile", "blue"])
+      deepStrictEqual((JSON.parse(stdout) as { readonly clientId: string }).clientId, "green")
+      deepStrictEqual((yield* run(owner, ["profile", "add", "../blue"])).code, 3)
+      deepStrictEqual(readdirSync(folder).sort(), ["blue.env", "green.env"])
     }))
 })
 
@@ -184,14 +233,14 @@ describe.skipIf(process.platform === "win32")(
         ]
         for (const [mode, its, why] of faults) {
           write("open", its, mode)
-          const { code, stderr, stdout } = yield* run(user, ["token", "--profile", "open", "--secret-stdin"], {
+          const { code, stderr, stdout } = yield* run(user, ["token", "--profile", "open", "--secret-file", "-"], {
             stdin: secrets.blue
           })
           deepStrictEqual([code, stdout], [3, ""])
           assert.match(
             stderr,
             new RegExp(
-              `^store-api: The profile open is not used, since ${why}: see to it that .* is yours, with the mode 600\\.\n$`
+              `^store-api: The profile open is not used, because ${why}\\. Make .* yours, with mode 600\\.\n$`
             )
           )
         }
@@ -207,7 +256,7 @@ describe.skipIf(process.platform === "win32")(
         const nest = yield* run(user, ["token", "--profile", "nest"])
         deepStrictEqual([nest.code, nest.stderr], [
           3,
-          `store-api: The profile nest, ${join(folder, "nest.env")}, cannot be read.\n`
+          `store-api: Cannot read the profile nest, ${join(folder, "nest.env")}.\n`
         ])
         if (process.getuid?.() === 0) {
           write("theirs", [])
@@ -215,7 +264,7 @@ describe.skipIf(process.platform === "win32")(
         } else symlinkSync("/etc/passwd", join(folder, "theirs.env"))
         const theirs = yield* run(user, ["token", "--profile", "theirs"])
         deepStrictEqual(theirs.code, 3)
-        assert.include(theirs.stderr, "since its file belongs to another user")
+        assert.include(theirs.stderr, "because its file belongs to another user")
       }))
   }
 )

@@ -24,7 +24,7 @@ const asRecord = (lines: ReadonlyArray<string>) =>
   Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]))
 
 /** The command that needs settings and prints nothing private. */
-const json = (args: ReadonlyArray<string> = []) => ["token", "--json", ...args]
+const json = (args: ReadonlyArray<string> = []) => ["token", "--format", "json", ...args]
 
 const shows = { shows: true }
 
@@ -42,7 +42,7 @@ describe("settings", () => {
       write("my.env", [...lines, `export STORE_API_CLIENT_SECRET="${secret}"`].join("\r\n"))
       deepStrictEqual((yield* run(user, json(["--dotenv", "my.env"]), shows)).code, 0)
       const missing = yield* run(user, json(["--dotenv=your.env"]))
-      deepStrictEqual([missing.code, missing.stderr], [3, "store-api: your.env cannot be read.\n"])
+      deepStrictEqual([missing.code, missing.stderr], [3, "store-api: Cannot read your.env, the file of --dotenv.\n"])
     }))
 
   it.scopedLive("from flags before the environment, and from there before .env", () =>
@@ -53,26 +53,26 @@ describe("settings", () => {
       const wrong = withEnv(inEnvironment, { STORE_API_CLIENT_ID: "nobody" })
       deepStrictEqual((yield* run(wrong, json())).code, 4)
       deepStrictEqual((yield* run(wrong, json(["--client-id", "my-client"]), shows)).code, 0)
-      const flags = ["--auth-url", emulator.url, "--client-id=my-client", "--no-store"]
+      const flags = ["--auth-url", emulator.url, "--client-id=my-client", "--no-cache"]
       deepStrictEqual((yield* run(user, json(flags), shows)).code, 0)
     }))
 
-  it.scopedLive("a .env that was found and is no file is passed over: a folder, or a pipe that nobody writes to", () =>
+  it.scopedLive("skip a .env that is a folder, or a pipe without a writer", () =>
     Effect.gen(function*() {
       const { inEnvironment } = yield* started
       const who = withEnv(inEnvironment, { STORE_API_CLIENT_SECRET: secret })
       const path = join(who.cwd, ".env")
       mkdirSync(path)
-      deepStrictEqual((yield* run(who, ["token", "--no-store"], shows)).code, 0)
+      deepStrictEqual((yield* run(who, ["token", "--no-cache"], shows)).code, 0)
       const named = yield* run(who, ["token", "--dotenv", ".env"])
-      deepStrictEqual([named.code, named.stderr], [3, "store-api: .env cannot be read.\n"])
+      deepStrictEqual([named.code, named.stderr], [3, "store-api: Cannot read .env, the file of --dotenv.\n"])
       rmdirSync(path)
       assert.strictEqual(spawnSync("mkfifo", [path]).status, 0)
-      const fifo = yield* run(who, ["token", "--no-store"], shows)
+      const fifo = yield* run(who, ["token", "--no-cache"], shows)
       deepStrictEqual([fifo.code, fifo.stderr], [0, ""])
     }))
 
-  it.scopedLive("a .env that was found leads no secret of elsewhere to its address", () =>
+  it.scopedLive("never send a secret of another origin to the address of a .env that was not named", () =>
     Effect.gen(function*() {
       const { emulator, inEnvironment, lines, user, write } = yield* started
       write(".env", [...lines, `STORE_API_URL=${emulator.url}`, "STORE_API_CLIENT_SECRET=another"].join("\n"))
@@ -80,20 +80,20 @@ describe("settings", () => {
       const withSecret = withEnv(user, { STORE_API_CLIENT_SECRET: secret })
       const astray: ReadonlyArray<readonly [User, ReadonlyArray<string>, string, string]> = [
         [withSecret, ["token"], "the environment", "STORE_API_AUTH_URL"],
-        [withSecret, ["call", "GET", "/"], "the environment", "STORE_API_AUTH_URL and STORE_API_URL"],
+        [withSecret, ["call", "/"], "the environment", "STORE_API_AUTH_URL and STORE_API_URL"],
         [withSecret, ["status"], "the environment", "STORE_API_AUTH_URL"],
         [user, ["token", "--secret-file", "secret"], "secret", "STORE_API_AUTH_URL"],
-        [user, ["token", "--secret-stdin"], "standard input", "STORE_API_AUTH_URL"],
-        [inEnvironment, ["call", "GET", "/", "--secret-file", "secret"], "secret", "STORE_API_URL"]
+        [user, ["token", "--secret-file", "-"], "standard input", "STORE_API_AUTH_URL"],
+        [inEnvironment, ["call", "/", "--secret-file", "secret"], "secret", "STORE_API_URL"]
       ]
       for (const [who, args, from, names] of astray) {
         const { code, stderr, stdout } = yield* run(who, args, { stdin: secret })
         deepStrictEqual([code, stdout], [3, ""])
         assert.include(
           stderr,
-          `The secret (from ${from}) is not sent to where the .env that was found leads by ${names}:`
+          `${names} of a .env that you did not name is not used with the secret from ${from}.`
         )
-        assert.match(stderr, /^store-api: [^\n]*--dotenv \.env, else use --[^\n]*[.]\n$/)
+        assert.match(stderr, /^store-api: [^\n]*--dotenv \.env; if not, give the address by flag [^\n]*[.]\n$/)
       }
       const check = yield* run(withSecret, ["check"])
       deepStrictEqual(check.code, 3)
@@ -101,7 +101,7 @@ describe("settings", () => {
       deepStrictEqual(yield* emulator.requests, [])
       // What the sentence says, helps.
       for (const args of [["--dotenv", ".env"], ["--auth-url", emulator.url]]) {
-        deepStrictEqual((yield* run(withSecret, json([...args, "--no-store"]), shows)).code, 0)
+        deepStrictEqual((yield* run(withSecret, json([...args, "--no-cache"]), shows)).code, 0)
       }
       deepStrictEqual(
         (yield* run(withEnv(withSecret, inEnvironment.env), json(), shows)).code,
@@ -110,24 +110,26 @@ describe("settings", () => {
       // The id alone leads nowhere.
       write(".env", "STORE_API_CLIENT_ID=my-client")
       const inBoth = withEnv(without(inEnvironment, "STORE_API_CLIENT_ID"), { STORE_API_CLIENT_SECRET: secret })
-      deepStrictEqual((yield* run(inBoth, json(["--no-store"]), shows)).code, 0)
+      deepStrictEqual((yield* run(inBoth, json(["--no-cache"]), shows)).code, 0)
     }))
 
   it.scopedLive("take the secret from a file or from standard input, without the end of its line", () =>
     Effect.gen(function*() {
       const { inEnvironment, write } = yield* started
       write("secret", `${secret}\n`)
-      deepStrictEqual((yield* run(inEnvironment, json(["--secret-file", "secret", "--no-store"]), shows)).code, 0)
+      deepStrictEqual((yield* run(inEnvironment, json(["--secret-file", "secret", "--no-cache"]), shows)).code, 0)
       const given = { ...shows, stdin: `${secret}\r\n` }
-      deepStrictEqual((yield* run(inEnvironment, json(["--secret-stdin", "--no-store"]), given)).code, 0)
+      deepStrictEqual((yield* run(inEnvironment, json(["--secret-file", "-", "--no-cache"]), given)).code, 0)
       const missing = yield* run(inEnvironment, json(["--secret-file", "nothing"]))
       deepStrictEqual([missing.code, missing.stderr], [
         3,
-        "store-api: The file of --secret-file, nothing, cannot be read.\n"
+        "store-api: Cannot read nothing, the file of --secret-file.\n"
       ])
-      deepStrictEqual((yield* run(inEnvironment, json(["--secret-file", "secret", "--secret-stdin"]), given)).code, 2)
-      const empty = yield* run(inEnvironment, json(["--secret-stdin"]))
-      deepStrictEqual([empty.code, empty.stderr], [3, "store-api: Standard input, for --secret-stdin, is empty.\n"])
+      const empty = yield* run(inEnvironment, json(["--secret-file", "-"]))
+      deepStrictEqual([empty.code, empty.stderr], [
+        3,
+        "store-api: Standard input, the file of --secret-file, is empty.\n"
+      ])
     }))
 
   it.scopedLive("a folder holds neither a secret nor a body", () =>
@@ -136,18 +138,18 @@ describe("settings", () => {
       deepStrictEqual((yield* run(inEnvironment, json(["--secret-file", "."]))).code, 3)
       const body = yield* run(
         withEnv(inEnvironment, { STORE_API_CLIENT_SECRET: secret }),
-        ["call", "POST", "/", "--api-url", "http://127.0.0.1:9", "--data-file", "."]
+        ["call", "/", "--api-url", "http://127.0.0.1:9", "--data", "@."]
       )
-      deepStrictEqual([body.code, body.stderr], [3, "store-api: --data-file . is a folder: name a file.\n"])
+      deepStrictEqual([body.code, body.stderr], [3, "store-api: --data @. is a folder: name a file.\n"])
     }))
 
   it.scopedLive("that are missing are named all at once", () =>
     Effect.gen(function*() {
       const { user } = yield* started
-      const none = yield* run(user, ["call", "GET", "/orders"])
+      const none = yield* run(user, ["call", "/orders"])
       deepStrictEqual([none.code, none.stderr], [
         3,
-        "store-api: STORE_API_AUTH_URL, STORE_API_CLIENT_ID, STORE_API_URL and STORE_API_CLIENT_SECRET are not set: set " +
+        "store-api: STORE_API_AUTH_URL, STORE_API_CLIENT_ID, STORE_API_URL and STORE_API_CLIENT_SECRET are not set. Set " +
         "them in the environment or in .env, or use --auth-url, --client-id, --api-url and --secret-file.\n"
       ])
     }))
@@ -175,11 +177,30 @@ describe("settings", () => {
       }
     }))
 
+  it.scopedLive("are named in errors by the flag or the variable that the user gave", () =>
+    Effect.gen(function*() {
+      const { inEnvironment, write } = yield* started
+      const withSecret = withEnv(inEnvironment, { STORE_API_CLIENT_SECRET: secret })
+      write("bad", "canary&")
+      const given: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
+        [["--auth-url", "canary"], /^store-api: --auth-url is not a URL/],
+        [["--auth-url", "http://canary.example"], /^store-api: --auth-url must be .* Use --allow-insecure to send/],
+        [["--auth-url", "http://canary.example?x"], /^store-api: --auth-url must not have a query\.\n$/],
+        [["--secret-file", "bad"], /^store-api: The --secret-file /],
+        [["--auth-url", "http://127.0.0.1:9"], /check --auth-url, /]
+      ]
+      for (const [args, sentence] of given) {
+        const { stderr } = yield* run(withSecret, ["token", ...args])
+        assert.match(stderr, sentence)
+        assert.notInclude(stderr, "canary")
+      }
+    }))
+
   it.scopedLive("the secret is no flag, and is not printed when it is given as one", () =>
     Effect.gen(function*() {
       const { inEnvironment } = yield* started
       for (const args of [["--secret", secret], [`--client-secret=${secret}`], [`--SECRET=${secret}`]]) {
-        for (const command of [["token"], ["call", "GET", "/"], ["check"]]) {
+        for (const command of [["token"], ["call", "/"], ["check"]]) {
           const { code, stderr } = yield* run(inEnvironment, [...command, ...args])
           assert.strictEqual(code, 2)
           assert.include(stderr, "A secret is never a flag")

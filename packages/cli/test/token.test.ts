@@ -60,13 +60,13 @@ describe("store-api token", () => {
       assert.strictEqual(yield* requestsAt(emulator), 2)
     }))
 
-  it.scopedLive("--header prints the header, --json an object", () =>
+  it.scopedLive("--format header prints the header, --format json an object", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
-      const header = yield* run(user, ["token", "--header"], shows)
+      const header = yield* run(user, ["token", "--format", "header"], shows)
       const token = yield* lastToken(emulator)
       assert.strictEqual(header.stdout, `Authorization: Bearer ${token}\n`)
-      const json = yield* run(user, ["token", "--json"], shows)
+      const json = yield* run(user, ["token", "--format", "json"], shows)
       const { access_token, expires_at, expires_in, scope, token_type } = JSON.parse(json.stdout) as Record<
         string,
         unknown
@@ -74,54 +74,51 @@ describe("store-api token", () => {
       deepStrictEqual([access_token, token_type, scope], [token, "Bearer", ""])
       assert.isTrue(Number(expires_in) > 3500 && Number(expires_in) < 3600)
       assert.approximately(Date.parse(String(expires_at)), Date.now() + Number(expires_in) * 1000, 30_000)
-      const both = yield* run(user, ["token", "--json", "--header"])
-      deepStrictEqual([both.code, both.stdout], [2, ""])
     }))
 
-  it.scopedLive("--refresh asks for another, which is kept; --no-store keeps none and takes none", () =>
+  it.scopedLive("--force-refresh acquires another token and caches it; --no-cache neither reads nor writes the cache", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
       const first = yield* run(user, ["token"], shows)
-      const refreshed = yield* run(user, ["token", "--refresh"], shows)
+      const refreshed = yield* run(user, ["token", "--force-refresh"], shows)
       assert.notStrictEqual(refreshed.stdout, first.stdout)
       assert.strictEqual((yield* run(user, ["token"], shows)).stdout, refreshed.stdout)
       assert.strictEqual(yield* requestsAt(emulator), 2)
-      const apart = yield* run(user, ["token", "--no-store"], shows)
+      const apart = yield* run(user, ["token", "--no-cache"], shows)
       assert.notStrictEqual(apart.stdout, refreshed.stdout)
       assert.strictEqual((yield* run(user, ["token"], shows)).stdout, refreshed.stdout)
       assert.strictEqual(yield* requestsAt(emulator), 3)
     }))
 
-  it.scopedLive("--refresh that fails says so, and leaves the token that is stored to the next run", () =>
+  it.scopedLive("--force-refresh that fails leaves the cached token to the next run", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
       const { stdout } = yield* run(user, ["token"], shows)
       yield* emulator.fail(Fault.status(403, { times: Infinity }))
-      const refreshed = yield* run(user, ["token", "--refresh"])
+      const refreshed = yield* run(user, ["token", "--force-refresh"])
       deepStrictEqual([refreshed.code, refreshed.stdout], [4, ""])
       const next = yield* run(user, ["token"], shows)
       deepStrictEqual([next.code, next.stdout, next.stderr], [0, stdout, ""])
       assert.strictEqual(yield* requestsAt(emulator), 2)
-      // One that an API rejected is not left, though no other is to be had: the next run asks again.
+      // A token that the API rejected is removed, although no other is available.
       yield* emulator.revoke()
-      deepStrictEqual((yield* run(user, ["call", "GET", "/orders", "--fail"])).code, 7)
-      assert.strictEqual(yield* requestsAt(emulator), 3)
-      assert.include((yield* run(user, ["status"])).stdout, "none is stored")
+      deepStrictEqual((yield* run(user, ["call", "/orders", "--fail"])).code, 7)
+      deepStrictEqual((yield* run(user, ["status"])).code, 5)
     }))
 
-  it.scopedLive("with --refresh and nothing stored one token is asked for", () =>
+  it.scopedLive("--force-refresh with an empty cache sends one token request", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
-      yield* run(user, ["token", "--refresh"], shows)
+      yield* run(user, ["token", "--force-refresh"], shows)
       assert.strictEqual(yield* requestsAt(emulator), 1)
     }))
 
-  it.scopedLive("a store that cannot be used is warned of, and a token had without it", () =>
+  it.scopedLive("warns of a cache that cannot be used, and acquires a token without it", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
       const folder = join(user.cwd, "a file")
       writeFileSync(folder, "")
-      const { code, stderr, stdout } = yield* run(user, ["token", "--token-folder", folder], shows)
+      const { code, stderr, stdout } = yield* run(user, ["token", "--cache-dir", folder], shows)
       deepStrictEqual([code, stdout], [0, `${yield* lastToken(emulator)}\n`])
       assert.match(stderr, /^store-api: warn: The token store failed; .*operation=get.*\n$/)
     }))
@@ -139,24 +136,21 @@ describe("store-api token", () => {
       deepStrictEqual([nobody.code, nobody.stdout], [5, ""])
       assert.match(
         nobody.stderr,
-        /^store-api: Cannot reach the token endpoint \(\d attempts, ECONNREFUSED\).*\n$/
+        /^store-api: The token endpoint could not be reached \(\d attempts, ECONNREFUSED\).*\n$/
       )
     }))
 })
 
 describe("store-api token on a terminal", () => {
-  it.scopedLive("shows no token, unless it is asked to", () =>
+  it.scopedLive("prints the token with a warning on standard error", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
-      const refused = yield* onTerminal(user, ["token"])
-      assert.strictEqual(refused.code, 2)
-      assert.include(
-        refused.screen,
-        "A token is not printed to a terminal, where others may see it: use a pipe, or --show."
-      )
-      assert.strictEqual(yield* requestsAt(emulator), 0)
-      const shown = yield* onTerminal(user, ["token", "--show"], shows)
-      deepStrictEqual([shown.code, shown.screen], [0, `${yield* lastToken(emulator)}\r\n`])
+      const shown = yield* onTerminal(withEnv(user, { NO_COLOR: "1" }), ["token"], shows)
+      deepStrictEqual([shown.code, shown.screen], [
+        0,
+        "store-api: warn: The token is on the screen, where others may see it. A pipe is safer.\r\n" +
+        `${yield* lastToken(emulator)}\r\n`
+      ])
       const piped = yield* onTerminal(user, ["token"], { ...shows, stdout: "pipe" })
       deepStrictEqual([piped.code, piped.screen, piped.stdout], [0, "", `${yield* lastToken(emulator)}\n`])
     }))
@@ -182,19 +176,17 @@ describe("store-api token on a terminal", () => {
       assert.include(screen, "STORE_API_CLIENT_SECRET is not set")
     }))
 
-  it.scopedLive("asks in colours, or in none", () =>
+  it.scopedLive("asks again for an empty secret, and takes corrections", () =>
     Effect.gen(function*() {
-      const { user } = yield* startedWithoutSecret
-      const painted = /\u001b\[[\d;]*m/
-      const asked = (more: Readonly<Record<string, string>>) =>
-        Effect.gen(function*() {
-          const typed = `${demoSecret}\r`
-          const { code, screen } = yield* onTerminal(withEnv(user, more), ["status"], { typed })
-          assert.strictEqual(code, 0)
-          return screen
-        })
-      assert.match(yield* asked({}), painted)
-      assert.notMatch(yield* asked({ NO_COLOR: "1" }), painted)
+      const { emulator, user } = yield* startedWithoutSecret
+      const { code, screen, stdout } = yield* onTerminal(user, ["token"], {
+        ...shows,
+        stdout: "pipe",
+        typed: `\rwrong\u0015${demoSecret}x\b\r`
+      })
+      const prompt = "Client secret (not shown): "
+      deepStrictEqual([code, screen], [0, `${prompt}\r\nThe secret is empty.\r\n${prompt}\r\n`])
+      deepStrictEqual(stdout, `${yield* lastToken(emulator)}\n`)
     }))
 
   it.scopedLive("is not asked where no terminal is", () =>
@@ -203,28 +195,127 @@ describe("store-api token on a terminal", () => {
       const { code, stderr } = yield* run(user, ["token"])
       deepStrictEqual([code, stderr], [
         3,
-        "store-api: STORE_API_CLIENT_SECRET is not set: set it in the environment or in .env, or use --secret-file.\n"
+        "store-api: STORE_API_CLIENT_SECRET is not set. Set it in the environment or in .env, or use --secret-file.\n"
       ])
     }))
 })
 
 describe("store-api status", () => {
-  it.scopedLive("reports the stored token without a request", () =>
+  it.scopedLive("reports the cached token without a request, and exits with code 5 if there is none", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
       const none = yield* run(user, ["status"])
-      deepStrictEqual(none.code, 0)
-      assert.match(none.stdout, /^folder {3}.*tokens\ntoken {4}none is stored for this service, client and secret\n$/)
+      deepStrictEqual([none.code, none.stderr], [
+        5,
+        "store-api: No valid token is cached for this service, client and secret.\n"
+      ])
+      assert.match(none.stdout, /^folder {3}.*tokens\n$/)
       deepStrictEqual(yield* emulator.requests, [])
       yield* run(user, ["token"], { shows: true })
       const one = yield* run(user, ["status"])
-      assert.match(one.stdout, /\ntoken {4}good for another \d+ min \d+ s, until \d{4}-\d\d-\d\dT.*Z\n$/)
+      assert.match(one.stdout, /\ntoken {4}valid for \d+ min \d+ s, until \d{4}-\d\d-\d\dT.*Z\n$/)
       const json = JSON.parse((yield* run(user, ["status", "--json"])).stdout) as Record<string, unknown>
-      deepStrictEqual(Object.keys(json), ["folder", "stored", "acquired_at", "expires_at", "expires_in"])
-      deepStrictEqual(json["stored"], true)
+      deepStrictEqual(Object.keys(json), ["folder", "cached", "acquired_at", "expires_at", "expires_in"])
+      deepStrictEqual(json["cached"], true)
       const another = yield* run(user, ["status", "--json", "--client-id", "another"])
-      deepStrictEqual((JSON.parse(another.stdout) as Record<string, unknown>)["stored"], false)
+      deepStrictEqual([another.code, (JSON.parse(another.stdout) as Record<string, unknown>)["cached"]], [5, false])
       assert.lengthOf(yield* emulator.requests, 1)
+    }))
+})
+
+describe("store-api logout", () => {
+  it.scopedLive("removes the cached token of these settings and no other, without a request", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      const first = yield* run(user, ["token"], shows)
+      deepStrictEqual((yield* run(user, ["logout", "--client-id", "another"])).code, 0)
+      assert.strictEqual((yield* run(user, ["token"], shows)).stdout, first.stdout)
+      deepStrictEqual(yield* run(user, ["logout"]), {
+        code: 0,
+        stdout: "",
+        stderr: "store-api: The cached token is removed.\n"
+      })
+      deepStrictEqual((yield* run(user, ["status"])).code, 5)
+      assert.strictEqual(yield* requestsAt(emulator), 1)
+      assert.notStrictEqual((yield* run(user, ["token"], shows)).stdout, first.stdout)
+    }))
+})
+
+describe("a refusal survives the run", () => {
+  it.scopedLive("a loop of runs sends one request until a Retry-After is over, and each run names the moment", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      yield* emulator.fail(Fault.status(429, { headers: { "Retry-After": "900" } }))
+      const first = yield* run(user, ["token"])
+      assert.match(first.stderr, /^store-api: The token endpoint .*429.* Retry after \d{4}-.*Z\.\n$/)
+      for (const line of [["token"], ["call", "/orders"], ["token"]]) {
+        const { code, stderr, stdout } = yield* run(user, line)
+        deepStrictEqual([code, stdout], [5, ""])
+        assert.match(stderr, /^store-api: No token request before \d{4}-.*Z: the last one was refused\. .*\n.*429/)
+      }
+      assert.strictEqual(yield* requestsAt(emulator), 1)
+      // The moment is the end of the Retry-After, whichever run names it.
+      const [, at = ""] = /Retry after (.*Z)/.exec((yield* run(user, ["token"])).stderr) ?? []
+      const [, firstAt = ""] = /Retry after (.*Z)/.exec(first.stderr) ?? []
+      assert.approximately(Date.parse(at), Date.parse(firstAt), 1500)
+    }))
+
+  it.scopedLive("--force-refresh sends a request, whose success ends the cooldown", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      yield* emulator.fail(Fault.status(429, { headers: { "Retry-After": "900" } }))
+      yield* run(user, ["token"])
+      deepStrictEqual((yield* run(user, ["token", "--force-refresh"], shows)).code, 0)
+      yield* run(user, ["logout"])
+      deepStrictEqual((yield* run(user, ["token"], shows)).code, 0)
+      assert.strictEqual(yield* requestsAt(emulator), 3)
+    }))
+
+  it.scopedLive("a refused secret too, and another secret or client is not affected", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      const wrong = withEnv(user, { STORE_API_CLIENT_SECRET: "another-invented-secret" })
+      const [first, second] = [yield* run(wrong, ["token"]), yield* run(wrong, ["token"])]
+      deepStrictEqual([first.code, second.code, yield* requestsAt(emulator)], [4, 4, 1])
+      assert.isTrue(second.stderr.endsWith(first.stderr))
+      deepStrictEqual((yield* run(user, ["token"], shows)).code, 0)
+      yield* run(wrong, ["token", "--client-id", "another"])
+      assert.strictEqual(yield* requestsAt(emulator), 3)
+      yield* run(wrong, ["token", "--no-cache"])
+      assert.strictEqual(yield* requestsAt(emulator), 4)
+    }))
+
+  it.scopedLive("but not an endpoint that is unavailable without a Retry-After", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      yield* emulator.fail(Fault.status(503, { times: Infinity }))
+      deepStrictEqual((yield* run(user, ["token"])).code, 5)
+      yield* emulator.clearFaults
+      deepStrictEqual((yield* run(user, ["token"], shows)).code, 0)
+    }))
+
+  it.scopedLive("a valid cached token is used during a cooldown; a check that succeeds ends it", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      const { stdout } = yield* run(user, ["token"], shows)
+      yield* emulator.fail(Fault.status(429, { headers: { "Retry-After": "900" } }))
+      deepStrictEqual((yield* run(user, ["token", "--force-refresh"])).code, 5)
+      assert.strictEqual((yield* run(user, ["token"], shows)).stdout, stdout)
+      yield* run(user, ["logout"])
+      deepStrictEqual((yield* run(user, ["token"])).code, 5)
+      deepStrictEqual((yield* run(user, ["check"])).code, 0)
+      deepStrictEqual((yield* run(user, ["token"], shows)).code, 0)
+    }))
+})
+
+describe("store-api token --verbose", () => {
+  it.scopedLive("shows each request with its outcome and without secrets", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      const verbose = yield* run(user, ["token", "--verbose"], shows)
+      assert.match(verbose.stderr, /^store-api: POST http:.*\/v1\/oauth\/accesstoken: 200 \(\d+ ms\)\n$/)
+      const call = yield* run(user, ["-v", "call", "/orders?secret=canary"])
+      deepStrictEqual(call.stderr.replace(/\d+ ms/, ""), `store-api: GET ${emulator.url}/orders: 200 ()\n`)
     }))
 })
 

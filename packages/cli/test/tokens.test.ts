@@ -5,34 +5,35 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { ClientCredentials } from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
-import { Clock, Effect, Option, Redacted } from "effect"
-import * as tokens from "../src/tokens.js"
+import { Clock, Effect, Redacted } from "effect"
+import { fromLibrary } from "../src/Fault.js"
+import { make } from "../src/provider.js"
 
-/** A token of 400 seconds is too old for use when 20 are left. */
+/** A token of 400 seconds is renewed when less than 20 are left. */
 const started = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
   const emulator = yield* Emulator.make({ tokenLife: "400 seconds" })
   const settings = {
     authUrl: emulator.url,
+    apiUrl: undefined,
     credentials: yield* ClientCredentials.make(Emulator.demoClient),
-    folder: Option.some(join(yield* fs.makeTempDirectoryScoped(), "tokens")),
+    cacheDir: join(yield* fs.makeTempDirectoryScoped(), "tokens"),
     allowInsecure: false,
-    profile: Option.none(),
-    origins: []
+    verbose: false,
+    profile: undefined,
+    nameOf: String,
+    explain: fromLibrary({}),
+    origins: ""
   }
-  /** So many seconds later. */
-  const later = (seconds: number, refreshed = false) =>
-    tokens.get(settings, { refreshed, stored: true }).pipe(
+  /** A run that many seconds later. */
+  const later = (seconds: number, forced = false) =>
+    make(settings, { "force-refresh": forced, "no-cache": false }).pipe(
+      Effect.flatMap(({ provider }) => provider.get),
+      Effect.scoped,
       Effect.map(({ value }) => Redacted.value(value)),
       Effect.withClock(shifted(seconds * 1000))
     )
-  /** The same of a run in which a provider asks. */
-  const laterInACall = (seconds: number) =>
-    Effect.flatMap(tokens.lastingSource(settings, true), ({ acquire }) => acquire(Option.none())).pipe(
-      Effect.map(({ value }) => Redacted.value(value)),
-      Effect.withClock(shifted(seconds * 1000))
-    )
-  return { emulator, later, laterInACall }
+  return { emulator, later }
 }).pipe(Effect.provide(NodeContext.layer))
 
 const shifted = (millis: number): Clock.Clock => {
@@ -43,8 +44,8 @@ const shifted = (millis: number): Clock.Clock => {
   })
 }
 
-describe("a stored token", () => {
-  it.scopedLive("serves until it is about to die; then another is had, in good time", () =>
+describe("a cached token", () => {
+  it.scopedLive("is used until little of its lifetime is left, and is then replaced", () =>
     Effect.gen(function*() {
       const { emulator, later } = yield* started
       const first = yield* later(0)
@@ -54,16 +55,7 @@ describe("a stored token", () => {
       assert.lengthOf(yield* emulator.tokens, 2)
     }))
 
-  it.scopedLive("is as good for a call, whose body may be sent only once", () =>
-    Effect.gen(function*() {
-      const { emulator, later, laterInACall } = yield* started
-      const first = yield* later(0)
-      assert.strictEqual(yield* laterInACall(350), first)
-      assert.notStrictEqual(yield* laterInACall(385), first)
-      assert.lengthOf(yield* emulator.tokens, 2)
-    }))
-
-  it.scopedLive("is served while it lives when nobody answers, after half of what was left of it", () =>
+  it.scopedLive("is used while it is valid if the endpoint is silent, after half of its remaining lifetime", () =>
     Effect.gen(function*() {
       const { emulator, later } = yield* started
       const first = yield* later(0)
@@ -72,23 +64,23 @@ describe("a stored token", () => {
       assert.lengthOf(yield* emulator.requests, 2)
     }))
 
-  it.scopedLive("is served to its end when there is no other, and not beyond", () =>
+  it.scopedLive("is used until it expires if there is no other, and not longer", () =>
     Effect.gen(function*() {
       const { emulator, later } = yield* started
       const first = yield* later(0)
       yield* emulator.fail(Fault.status(403, { times: Infinity }))
-      // Each of them asks for another, and leaves it there for the next.
+      // Each of them asks for another, and leaves the cached one for the next.
       for (const seconds of [385, 390]) assert.strictEqual(yield* later(seconds), first)
       assert.lengthOf(yield* emulator.requests, 3)
-      deepStrictEqual((yield* Effect.flip(later(401))).code, 4)
+      deepStrictEqual((yield* Effect.flip(later(401)))._tag, "TokenRefusedError")
     }))
 
-  it.scopedLive("is not served when another was asked for, and there is none; it stays for the next run", () =>
+  it.scopedLive("is not used by a forced refresh that fails, and stays for the next run", () =>
     Effect.gen(function*() {
       const { emulator, later } = yield* started
       const first = yield* later(0)
       yield* emulator.fail(Fault.status(403))
-      deepStrictEqual((yield* Effect.flip(later(1, true))).code, 4)
+      deepStrictEqual((yield* Effect.flip(later(1, true)))._tag, "TokenRefusedError")
       assert.strictEqual(yield* later(2), first)
       assert.lengthOf(yield* emulator.requests, 2)
       const second = yield* later(3, true)

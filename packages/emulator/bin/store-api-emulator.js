@@ -1,2 +1,3 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --
+// Behind --, Node 20 leaves --env-file to this program.
 import "../dist/bin.js"

@@ -7,6 +7,7 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as Config from "effect/Config"
 import * as Console from "effect/Console"
+import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Num from "effect/Number"
@@ -37,6 +38,10 @@ export interface Flags {
   readonly scenario?: ReadonlyArray<string> | undefined
   /** Whether to print the names of all scenarios and stop; default false. */
   readonly list?: boolean | undefined
+  /** The file to write the variables to, which only this user can read; default: none. */
+  readonly "env-file"?: string | undefined
+  /** Whether to accept a charset and fields in any order at the token endpoint; default false. */
+  readonly lenient?: boolean | undefined
   /** Whether to speak https; default false. The certificate is in a file that is removed when the command stops. */
   readonly tls?: boolean | undefined
 }
@@ -67,10 +72,13 @@ export const run = (flags: Flags): Effect.Effect<void, EmulatorError> =>
       // What is not a number fails as a port out of range does.
       port: flags.port === undefined ? undefined : Option.getOrElse(Num.parse(flags.port), () => NaN),
       tokenLife: yield* lifeOf(flags["token-life"]),
+      lenient: flags.lenient,
       tls: flags.tls
     }).pipe(Effect.provideService(Emulator.Observer, printing))
     yield* Effect.forEach(scripts, emulator.fail)
-    yield* Console.log(greeting(emulator.url, client, yield* Effect.forEach(Option.toArray(emulator.ca), caFile)))
+    const variables = variablesOf(emulator.url, client, yield* Effect.forEach(Option.toArray(emulator.ca), caFile))
+    if (flags["env-file"] !== undefined) yield* writeVariables(flags["env-file"], variables)
+    yield* Console.log(greeting(emulator.url, client, variables))
     yield* Console.log("")
     return yield* Effect.never
   }).pipe(
@@ -138,26 +146,53 @@ const caFile = (pem: string) =>
     })
   ))
 
-const exported = (name: string, value: string) => `export ${name}='${value.replaceAll("'", "'\\''")}'`
+/** Without a secret of the user. */
+const variablesOf = (url: string, { clientId, clientSecret }: Client, caFiles: ReadonlyArray<string>) => [
+  ["STORE_API_AUTH_URL", url],
+  ["STORE_API_URL", url],
+  ["STORE_API_CLIENT_ID", clientId],
+  ...(clientSecret === demoClient.clientSecret ? [["STORE_API_CLIENT_SECRET", Redacted.value(clientSecret)]] : []),
+  ...caFiles.map((path) => ["NODE_EXTRA_CA_CERTS", path])
+]
 
-const greeting = (url: string, { clientId, clientSecret }: Client, caFiles: ReadonlyArray<string>) =>
+const quoted = (value: string | undefined = "") => `'${value.replaceAll("'", "'\\''")}'`
+
+const greeting = (url: string, { clientSecret }: Client, variables: ReadonlyArray<ReadonlyArray<string>>) =>
   [
-    `The emulator listens on ${url}; stop it with Ctrl+C. For the shell of your application:`,
+    `The emulator listens on ${url}. Press Ctrl+C to stop it.`,
+    "For the shell of your application:",
     "",
-    exported("STORE_API_AUTH_URL", url),
-    exported("STORE_API_URL", url),
-    exported("STORE_API_CLIENT_ID", clientId),
-    clientSecret === demoClient.clientSecret
-      ? exported("STORE_API_CLIENT_SECRET", Redacted.value(clientSecret))
-      : "# STORE_API_CLIENT_SECRET: the one that is set where the emulator was started; it is not printed",
-    ...caFiles.map((path) => exported("NODE_EXTRA_CA_CERTS", path))
+    ...variables.map(([name, value]) => `export ${name ?? ""}=${quoted(value)}`),
+    ...(clientSecret === demoClient.clientSecret
+      ? []
+      : ["# STORE_API_CLIENT_SECRET: as it is set for the emulator; it is not printed"])
   ].join("\n")
+
+/** In a new file, so that its mode counts. */
+const writeVariables = (path: string, variables: ReadonlyArray<ReadonlyArray<string>>) =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    yield* fs.remove(path, { force: true })
+    const text = variables.map(([name, value]) => `${name ?? ""}="${value ?? ""}"\n`).join("")
+    yield* fs.writeFileString(path, text, { mode: 0o600, flag: "wx" })
+  }).pipe(Effect.mapError(() =>
+    new EmulatorError({
+      reason: "InvalidOption",
+      option: "--env-file",
+      problem: "must be a file that this user may write"
+    })
+  ))
 
 /** A process that runs for days prints requests, without their queries, and remembers none. */
 const printing = {
   keep: 0,
-  onEnd: ({ method, status, url }: RecordedRequest) =>
-    Console.log(
-      `${method} ${url.replace(/[?].*$/s, "?…")} ${Option.getOrElse(status, () => "ended without a response")}`
-    )
+  onEnd: ({ method, reason, status, url }: RecordedRequest) =>
+    Effect.flatMap(DateTime.now, (now) =>
+      Console.log([
+        DateTime.formatIso(now).slice(11, 19),
+        method,
+        url.replace(/[?].*$/s, "?…"),
+        Option.getOrElse(status, () => "ended without a response"),
+        ...Option.toArray(reason)
+      ].join(" ")))
 }

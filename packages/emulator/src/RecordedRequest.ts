@@ -65,4 +65,6 @@ export interface RecordedRequest {
   readonly sentBytes: number
   /** The status of the response. None until there is a response, and for a broken one. */
   readonly status: Option.Option<number>
+  /** Why the emulator refused the request, or the fault that it met. None for any other request. */
+  readonly reason: Option.Option<string>
 }

@@ -82,7 +82,7 @@ describe("store-api-emulator", () => {
         running.child.kill(signal)
         assert.strictEqual(yield* Effect.timeout(running.exit, "10 seconds"), 0)
         assert.include(running.output(), `export STORE_API_CLIENT_ID='${id}'`)
-        assert.include(running.output(), "POST /v1/oauth/accesstoken 200")
+        assert.include(running.output(), " POST /v1/oauth/accesstoken 200\n")
         assert.notInclude(running.output(), userSecret)
         assert.strictEqual(running.errors(), "")
       }))

@@ -1,5 +1,8 @@
 /** The command in this process: its flags and variables, what it prints, and the sentence it fails with. */
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { parseEnv } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Scenario } from "@store-api/emulator"
@@ -142,25 +145,50 @@ describe("store-api-emulator", () => {
       const socket = yield* connect(url)
       socket.write("POST /v1/oauth/accesstoken HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
       yield* send(url, { path: "/orders" })
-      assert.strictEqual(yield* next, "GET /orders 401")
+      assert.match(yield* next, /^\d\d:\d\d:\d\d GET \/orders 401 Send Authorization: Bearer /)
       socket.destroy()
-      assert.strictEqual(yield* next, "POST /v1/oauth/accesstoken ended without a response")
+      assert.match(yield* next, /^[\d:]{8} POST \/v1\/oauth\/accesstoken ended without a response fault [A-Z]\w+$/)
     }))
 
-  it.scopedLive("logs each request in a line, without secret, token or query", () =>
+  it.scopedLive("logs each request in a line with its time and the reason of a refusal, without secret, token or query", () =>
     Effect.gen(function*() {
-      const { next, url } = yield* start([])
+      const running = yield* start([])
+      const { url } = running
+      const next = Effect.map(running.next, (line) => line.replace(/^\d\d:\d\d:\d\d /, ""))
       const token = String(json(yield* askToken(url))["access_token"])
       assert.strictEqual(yield* next, "POST /v1/oauth/accesstoken 200")
+      yield* askToken(url, { body: "grant_type=client_credentials&client_id=canary&client_secret=canary" })
+      assert.strictEqual(
+        yield* next,
+        "POST /v1/oauth/accesstoken 401 The client_id is unknown or the client_secret is wrong."
+      )
       yield* callApi(url, token, { method: "PUT", path: "/orders/7?canary=1", body: token })
       assert.strictEqual(yield* next, "PUT /orders/7?… 200")
       yield* send(url, { path: "/orders" })
-      assert.strictEqual(yield* next, "GET /orders 401")
+      assert.match(yield* next, /^GET \/orders 401 Send Authorization/)
       yield* callApi(url, token, { path: `/orders/${encodeURIComponent(token)}` })
       assert.strictEqual(yield* next, "GET <redacted> 200")
     }))
 
-  it.effect("--help prints the flags", () =>
+  it.scopedLive("--env-file writes the variables for this user alone, without a secret of the user", () =>
+    Effect.gen(function*() {
+      const folder = yield* Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(join(tmpdir(), "store-api-emulator-"))),
+        (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+      )
+      const file = join(folder, "my.env")
+      writeFileSync(file, "OLD=1", { mode: 0o644 })
+      const { url } = yield* start(["--env-file", file])
+      deepStrictEqual(parseEnv(readFileSync(file, "utf8")), {
+        STORE_API_AUTH_URL: url,
+        STORE_API_URL: url,
+        STORE_API_CLIENT_ID: "demo-client",
+        STORE_API_CLIENT_SECRET: demoSecret
+      })
+      assert.strictEqual(statSync(file).mode & 0o777, 0o600)
+    }))
+
+  it.effect("--help prints the flags in 80 columns, and two examples", () =>
     Effect.gen(function*() {
       const printed = yield* Queue.unbounded<string>()
       yield* run(printed, ["--help"], {})
@@ -168,6 +196,8 @@ describe("store-api-emulator", () => {
       for (const word of [...Object.keys(command.flags).map((name) => `--${name}`), "STORE_API_CLIENT_SECRET"]) {
         assert.include(help, word)
       }
+      assert.isAtMost(Math.max(...help.split("\n").map((line) => line.length)), 80)
+      assert.lengthOf(help.match(/^ {2}\$ store-api-emulator /gm) ?? [], 2)
     }))
 })
 

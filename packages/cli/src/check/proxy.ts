@@ -1,6 +1,5 @@
-/** Which proxy the environment names for a URL, as the HTTP client understands it. */
+/** The proxy of a URL by the environment. Undici does not say which one it takes; a test compares the two. */
 import { isLoopback } from "@store-api/core/AuthorizedHttpClient"
-import * as Option from "effect/Option"
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -10,12 +9,12 @@ export interface Proxy {
   readonly variable: string
 }
 
-export const proxyFor = (url: URL, environment: Environment): Option.Option<Proxy> => {
-  if (isLoopback(url) || isExempt(url, variable(environment, "NO_PROXY").value)) return Option.none()
+export const proxyFor = (url: URL, environment: Environment): Proxy | undefined => {
+  if (isLoopback(url) || isExempt(url, variable(environment, "NO_PROXY").value)) return undefined
   const http = variable(environment, "HTTP_PROXY")
   const https = variable(environment, "HTTPS_PROXY")
   const { name, value } = url.protocol === "https:" && https.value !== "" ? https : http
-  return URL.canParse(value) ? Option.some({ url: new URL(value), variable: name }) : Option.none()
+  return URL.canParse(value) ? { url: new URL(value), variable: name } : undefined
 }
 
 /** The lower-case name counts first, even if it is empty. */
@@ -24,7 +23,7 @@ const variable = (environment: Environment, name: string) => {
   return lower === undefined ? { name, value: environment[name] ?? "" } : { name: name.toLowerCase(), value: lower }
 }
 
-/** Names stand for their subdomains too; `*` stands for all, if it stands alone. */
+/** A name includes its subdomains; `*` includes all hosts, if it is the whole list. */
 const isExempt = (url: URL, list: string): boolean =>
   list === "*" || list.split(/[\s,]+/).some((entry) => {
     const [, name = "", port] = /^(.*?)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? []

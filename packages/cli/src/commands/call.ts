@@ -1,128 +1,125 @@
-/** `store-api call METHOD PATH`: an authorized request, streamed both ways. */
+/** `store-api call`: an authorized request, streamed both ways. */
 import { STATUS_CODES } from "node:http"
 import * as FileSystem from "@effect/platform/FileSystem"
 import type * as HttpClientError from "@effect/platform/HttpClientError"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
-import type * as HttpMethod from "@effect/platform/HttpMethod"
 import * as NodeStream from "@effect/platform-node/NodeStream"
-import type { AccessToken } from "@store-api/core/AccessToken"
 import { AccessTokenProvider } from "@store-api/core/AccessTokenProvider"
-import { AuthorizedHttpClient } from "@store-api/core/AuthorizedHttpClient"
-import { make as makeSource, TokenSource } from "@store-api/core/TokenSource"
-import * as NodeStoreAuth from "@store-api/platform-node/NodeStoreAuth"
+import * as AuthorizedHttpClient from "@store-api/core/AuthorizedHttpClient"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
-import * as Ref from "effect/Ref"
 import * as Stream from "effect/Stream"
-import * as apiPath from "../apiPath.js"
-import { configuration, exitCodes, Fault, fromLibrary, usage } from "../Fault.js"
+import { configuration, type Fault, noResponse, status, usage } from "../Fault.js"
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
 import * as output from "../output.js"
-import { readWithApi } from "../settings.js"
-import * as tokens from "../tokens.js"
+import { make as makeProvider } from "../provider.js"
+import { read, type Settings } from "../settings.js"
+import { forget } from "../tokens.js"
 
 type Given = flags.Values<typeof flags.call>
 
-const methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"] satisfies ReadonlyArray<
-  HttpMethod.HttpMethod
->
+const methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"] as const
 
-export const run = (given: Given, method: string, path: string) =>
+export const run = (given: Given, path: string) =>
   Effect.gen(function*() {
-    const request = yield* requestOf(given, method, path)
-    const settings = yield* readWithApi(given)
-    const stored = !given["no-store"]
-    const last = yield* Ref.make(Option.none<AccessToken>())
-    const source = Layer.effect(
-      TokenSource,
-      tokens.lastingSource(settings, stored).pipe(
-        Effect.map(({ acquire }) =>
-          makeSource((replacing) => Effect.tap(acquire(replacing), (token) => Ref.set(last, Option.some(token))))
-        ),
-        Effect.mapError(fromLibrary)
-      )
-    )
-    const { allowInsecure, apiUrl } = settings
-    yield* Effect.gen(function*() {
-      const client = yield* AuthorizedHttpClient
-      const response = yield* client.execute(request)
-      // Rejected, and no other was asked for, since the body is gone: the next run is not to find it again.
-      if (stored && response.status === 401 && (yield* (yield* AccessTokenProvider).status).state === "Empty") {
-        yield* Effect.flatMap(
-          Ref.get(last),
-          Option.match({ onNone: () => Effect.void, onSome: (token) => tokens.forget(settings, token) })
-        )
-      }
-      if (given.include) yield* output.write("stdout", head(response))
-      yield* Stream.runForEach(response.stream, (chunk) => output.write("stdout", chunk))
-      if (given.fail && response.status >= 400) {
-        return yield* new Fault({ code: exitCodes.status, message: `The API answered ${statusLine(response)}.` })
-      }
-    }).pipe(
-      Effect.scoped,
-      Effect.provide(Layer.provide(NodeStoreAuth.layerFromSource({ apiUrl, allowInsecure }), source)),
-      tokens.withConfigurationError,
-      Effect.mapError((error) => {
-        switch (error._tag) {
-          case "Fault":
-            return error
-          case "RequestError":
-          case "ResponseError":
-            return new Fault({ code: exitCodes.noAnswer, message: noAnswer(error) })
-          default:
-            return fromLibrary(error)
-        }
-      })
-    )
+    const request = yield* requestOf(given, path)
+    const timeout = yield* timeoutOf(given.timeout)
+    const settings = yield* read(given, true)
+    const call = Effect.scoped(execute(given, settings, request))
+    yield* timeout === undefined ? call : Effect.timeoutFail(call, {
+      duration: timeout,
+      onTimeout: () => noResponse(`The call took longer than ${given.timeout ?? ""}, the time of --timeout.`)
+    })
   })
 
-const requestOf = (given: Given, method: string, path: string) =>
+const execute = (given: Given, settings: Settings, request: HttpClientRequest.HttpClientRequest) =>
   Effect.gen(function*() {
+    const { http, provider } = yield* makeProvider(settings, given)
+    const { allowInsecure, apiUrl = "" } = settings
+    const client = yield* AuthorizedHttpClient.make({ apiUrl, allowInsecure }).pipe(
+      Effect.provideService(AccessTokenProvider, provider),
+      Effect.provide(http)
+    )
+    const response = yield* client.execute(request)
+    // A streamed body cannot be sent again with another token. The next run does not use the rejected one.
+    if (!given["no-cache"] && response.status === 401 && (yield* provider.status).state === "Empty") {
+      yield* forget(settings)
+    }
+    if (given.include) yield* output.write("stdout", head(response))
+    yield* printBody(response)
+    if (given.fail && response.status >= 400) {
+      return yield* status(`The API responded with ${statusLine(response)}.`)
+    }
+  }).pipe(Effect.mapError((error) => {
+    switch (error._tag) {
+      case "Fault":
+        return error
+      case "RequestError":
+      case "ResponseError":
+        return noResponse(whyNoResponse(error, settings))
+      default:
+        return settings.explain(error)
+    }
+  }))
+
+const timeoutOf = (text: string | undefined): Effect.Effect<Duration.Duration | undefined, Fault> => {
+  const [, count, unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m)$/.exec(text ?? "") ?? []
+  const millis = Number(count) * ({ ms: 1, s: 1000, m: 60_000 }[unit] ?? NaN)
+  if (text === undefined) return Effect.succeed(undefined)
+  return millis > 0
+    ? Effect.succeed(Duration.millis(millis))
+    : usage("--timeout must be a time such as 500ms, 30s or 2m.")
+}
+
+const requestOf = (given: Given, path: string) =>
+  Effect.gen(function*() {
+    const method = given.method ?? (given.data === undefined ? "GET" : "POST")
     const known = methods.find((name) => name === method.toUpperCase())
-    if (known === undefined) return yield* usage(`The method must be one of ${methods.join(", ")}.`)
+    if (known === undefined) return yield* usage(`--method must be one of ${methods.join(", ")}.`)
     const headers = yield* Effect.forEach(given.header, headerOf)
-    const request = HttpClientRequest.make(known)(yield* apiPath.checked(path))
+    const request = HttpClientRequest.make(known)(yield* checkedPath(path))
     return HttpClientRequest.setHeaders(yield* withBody(given, request), headers)
   })
+
+/** A fragment is never sent (RFC 9110 §7.1), so it is a mistake. */
+export const checkedPath = (path: string): Effect.Effect<string, Fault> =>
+  path.includes("#")
+    ? usage("The path must not have a #: a fragment is not sent. As a part of the path, write %23.")
+    : Effect.succeed(path)
 
 const headerOf = (text: string): Effect.Effect<readonly [string, string], Fault> => {
   const [, name, value] = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e]*)$/.exec(text) ?? []
   return name === undefined || value === undefined
-    ? Effect.fail(usage("A --header must be a name, a colon and a value in ASCII, such as \"Accept: text/csv\"."))
+    ? usage("A --header must be a name, a colon and a value in ASCII, such as \"Accept: text/csv\".")
     : Effect.succeed([name, value])
 }
 
-/** The body, as JSON unless a header says otherwise. What is streamed is sent once: a 401 is then the caller's, and the token goes. */
+/** The body, as JSON unless a header says otherwise. A file and standard input are streamed, so they are sent once. */
 const withBody = (
-  given: Given,
+  { data, ...given }: Given,
   request: HttpClientRequest.HttpClientRequest
 ): Effect.Effect<HttpClientRequest.HttpClientRequest, Fault, FileSystem.FileSystem> =>
   Effect.gen(function*() {
-    const { data, "data-file": file } = given
-    if (Option.isSome(data) && Option.isSome(file)) return yield* usage("--data and --data-file cannot both be given.")
     const contentType = "application/json"
     const { pathOf, process } = yield* Host
-    if (Option.contains(data, "-") || Option.contains(file, "-")) {
-      if (given["secret-stdin"]) return yield* usage("Standard input cannot hold both the secret and the body.")
-      const stdin = NodeStream.fromReadable<Fault>(
-        () => process.stdin,
-        () => usage("Standard input cannot be read.")
-      )
+    if (data === undefined) return request
+    if (data === "-" || data === "@-") {
+      if (given["secret-file"] === "-") return yield* usage("Standard input cannot hold both the secret and the body.")
+      const stdin = NodeStream.fromReadable<Fault>(() => process.stdin, () => usage("Cannot read standard input."))
       return HttpClientRequest.bodyStream(request, stdin, { contentType })
     }
-    if (Option.isSome(data)) return HttpClientRequest.bodyText(request, data.value, contentType)
-    if (Option.isNone(file)) return request
+    if (!data.startsWith("@")) return HttpClientRequest.bodyText(request, data, contentType)
     const fs = yield* FileSystem.FileSystem
-    const path = pathOf(file.value)
+    const path = pathOf(data.slice(1))
     const { size, type } = yield* Effect.mapError(
       Effect.zipRight(fs.access(path, { readable: true }), fs.stat(path)),
-      () => configuration(`The file of --data-file, ${file.value}, cannot be read.`)
+      () => configuration(`Cannot read ${data.slice(1)}, the file of --data.`)
     )
-    if (type === "Directory") return yield* configuration(`--data-file ${file.value} is a folder: name a file.`)
+    if (type === "Directory") return yield* configuration(`--data ${data} is a folder: name a file.`)
     return HttpClientRequest.bodyStream(request, fs.stream(path), {
       contentType,
       ...(type === "File" && { contentLength: Number(size) })
@@ -140,15 +137,45 @@ const head = (response: HttpClientResponse.HttpClientResponse): string =>
     ""
   ].join("\n")
 
-/** Of the client's error only the system's name of the fault: it holds the request. */
-const noAnswer = (error: HttpClientError.HttpClientError): string => {
+/** As it comes. On a terminal JSON is indented, and the last line ended. */
+const printBody = (response: HttpClientResponse.HttpClientResponse) =>
+  Effect.gen(function*() {
+    const isTerminal = (yield* Host).process.stdout.isTTY === true
+    if (isTerminal && /^application\/(?:[\w.-]+\+)?json\b/i.test(response.headers["content-type"] ?? "")) {
+      const text = yield* response.text
+      return yield* output.write("stdout", text === "" ? "" : `${indented(text)}\n`)
+    }
+    let last: number | undefined
+    yield* Stream.runForEach(response.stream, (chunk) => {
+      last = chunk.at(-1) ?? last
+      return output.write("stdout", chunk)
+    })
+    if (isTerminal && last !== undefined && last !== 0x0a) yield* output.write("stdout", "\n")
+  })
+
+/** Only the white space changes: `JSON.stringify` would round large numbers. */
+const indented = (text: string): string => {
+  if (Option.isNone(Option.liftThrowable(JSON.parse)(text))) return text.trimEnd()
+  let depth = 0
+  const line = () => `\n${"  ".repeat(depth)}`
+  const parts = text.match(/"(?:[^"\\]|\\.)*"|[{[]\s*[}\]]|[{}[\],:]|[^\s{}[\],:"]+/g) ?? []
+  return parts.map((part) => {
+    if (part.length > 1) return part.startsWith("{") || part.startsWith("[") ? part.replace(/\s/g, "") : part
+    if (part === "{" || part === "[") return `${part}${(depth++, line())}`
+    if (part === "}" || part === "]") return `${(depth--, line())}${part}`
+    return part === "," ? `,${line()}` : part === ":" ? ": " : part
+  }).join("")
+}
+
+/** Of the error only the system's code, because it holds the request. */
+const whyNoResponse = (error: HttpClientError.HttpClientError, { nameOf }: Settings): string => {
   const code = systemCode(error.cause)
   const name = code === undefined ? "" : ` (${code})`
   return error._tag === "ResponseError"
-    ? `The answer of the API broke off${name}: try again.`
+    ? `The response of the API broke off${name}. Try again.`
     : error.reason === "InvalidUrl"
-    ? "The path is not one that STORE_API_URL can be joined with: start it with a slash."
-    : `The API could not be reached${name}: try \`store-api check PATH\`.`
+    ? `The path cannot be joined with ${nameOf("apiUrl")}. Start it with a slash.`
+    : `Cannot reach the API${name}. Run store-api check with the same path.`
 }
 
 const systemCode = (cause: unknown, depth = 0): string | undefined => {

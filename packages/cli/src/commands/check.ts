@@ -1,111 +1,111 @@
-/** `store-api check [PATH]`: the way to a token and to the API, step by step, up to the first fault. */
-import * as Clock from "effect/Clock"
+/** `store-api check`: the steps to a token and to the API, up to the first fault. */
+import { TokenStore } from "@store-api/core/TokenStore"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
-import * as apiPath from "../apiPath.js"
-import * as answers from "../check/answers.js"
 import * as connection from "../check/connection.js"
 import { proxyFor } from "../check/proxy.js"
+import * as responses from "../check/responses.js"
 import { Failed } from "../check/Step.js"
-import { Fault, fromLibrary } from "../Fault.js"
+import { Fault } from "../Fault.js"
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
 import * as output from "../output.js"
-import * as settings from "../settings.js"
-import { lasting } from "../wording.js"
+import { endCooldown } from "../provider.js"
+import { read } from "../settings.js"
+import { withStore } from "../tokens.js"
+import { checkedPath } from "./call.js"
+import { inWords } from "./status.js"
 
-type Given = flags.Values<typeof flags.check>
+/** A step that ended, as `--json` prints it. */
+interface Ended {
+  readonly step: string
+  readonly ok: boolean
+  readonly millis: number
+  readonly detail: string
+  readonly remedy?: string
+}
 
-export const run = (given: Given, path: Option.Option<string>) =>
+type Report = (ended: Ended) => Effect.Effect<void, Fault>
+
+export const run = (given: flags.Values<typeof flags.check>, path: string) =>
   Effect.gen(function*() {
-    if (Option.isSome(path)) yield* apiPath.checked(path.value)
-    const attempts: answers.Attempts = yield* Ref.make<ReadonlyArray<Option.Option<answers.Seen>>>([])
-    const { authUrl, ...found } = yield* step("configuration", configured(given, path), ({ authUrl, origins }) =>
-      [...origins, answers.tokenRequest(authUrl)].join(", "))
-    yield* reach(authUrl, "STORE_API_AUTH_URL")
-    const { token } = yield* step(
-      "token request",
-      Effect.zipWith(
-        answers.requestToken({ ...found, authUrl: authUrl.href }, attempts),
-        Effect.suspend(() =>
-          answers.before(attempts)
-        ),
-        (token, before) => ({ token, before })
-      ),
-      ({ before, token: { acquiredAt, expiresAt } }) =>
-        `a token that is good for ${lasting(expiresAt.epochMillis - acquiredAt.epochMillis)}${before}`
-    ).pipe(Effect.onError(() => Effect.ignore(compareClocks(attempts))))
-    yield* compareClocks(attempts)
-    if (Option.isNone(path) || Option.isNone(found.apiUrl)) return
-    const apiUrl = found.apiUrl.value
-    if (apiUrl.origin !== authUrl.origin) yield* reach(apiUrl, "STORE_API_URL")
-    yield* step("API call", answers.callApi({ ...found, apiUrl: apiUrl.href }, token, path.value), (said) => said)
+    yield* checkedPath(path)
+    if (!given.json) return yield* steps(given, path, print)
+    const ended = yield* Ref.make<ReadonlyArray<Ended>>([])
+    const exit = yield* Effect.exit(steps(given, path, (one) => Ref.update(ended, (all) => [...all, one])))
+    const all = yield* Ref.get(ended)
+    yield* output.line(JSON.stringify({ ok: all.every(({ ok }) => ok), steps: all }))
+    return yield* exit
   })
 
-/** The settings, when endpoint and clients can be made of them: what the library refuses is refused here. */
-const configured = (given: Given, path: Option.Option<string>) =>
+const steps = (given: flags.Values<typeof flags.check>, path: string, report: Report) =>
   Effect.gen(function*() {
-    const found = Option.isNone(path)
-      ? yield* settings.readWithAnyApi(given)
-      : yield* Effect.map(settings.readWithApi(given), (found) => ({ ...found, apiUrl: Option.some(found.apiUrl) }))
-    yield* Effect.mapError(answers.canBeAsked(found), fromLibrary)
-    return { ...found, authUrl: new URL(found.authUrl), apiUrl: Option.map(found.apiUrl, (url) => new URL(url)) }
-  }).pipe(
-    Effect.mapError(({ code, message }) =>
-      new Failed({ what: "something is missing or cannot be used", remedy: message, code: code as Failed["code"] })
+    const attempts = yield* responses.noAttempts
+    const { settings } = yield* step(report, "configuration", configured(given, path))
+    const authUrl = new URL(settings.authUrl)
+    yield* reach(report, authUrl, settings.nameOf("authUrl"))
+    const clock = Effect.flatMap(
+      responses.lastResponse(attempts),
+      Effect.transposeMapOption((seen) => step(report, "clock", responses.compareClocks(seen)))
     )
+    const request = Effect.gen(function*() {
+      const token = yield* responses.requestToken(settings, attempts)
+      const lifetime = inWords(token.expiresAt.epochMillis - token.acquiredAt.epochMillis)
+      return { token, detail: `a token valid for ${lifetime}${yield* responses.earlierAttempts(attempts)}` }
+    })
+    const { token } = yield* Effect.onError(step(report, "token request", request), () => Effect.ignore(clock))
+    yield* withStore(settings, Effect.flatMap(TokenStore, (store) => endCooldown(store, settings)))
+    yield* clock
+    if (path === "" || settings.apiUrl === undefined) return
+    const apiUrl = new URL(settings.apiUrl)
+    if (apiUrl.origin !== authUrl.origin) yield* reach(report, apiUrl, settings.nameOf("apiUrl"))
+    yield* step(report, "API call", responses.callApi(settings, apiUrl.href, token, path))
+  })
+
+/** The settings, if the library accepts them. */
+const configured = (given: flags.Values<typeof flags.check>, path: string) =>
+  read(given, path !== "").pipe(
+    Effect.tap(responses.checkSettings),
+    Effect.mapBoth({
+      onFailure: ({ code, message }) =>
+        new Failed({ what: "a setting is missing or cannot be used", remedy: message, code }),
+      onSuccess: (settings) => ({ settings, detail: `${settings.origins}; ${responses.tokenRequest(settings)}` })
+    })
   )
 
-/** Each step to the server alone, so that the fault has a name. */
-const reach = (url: URL, setting: string) =>
+/** Tries each step to the server alone, so that the fault has a name. */
+const reach = (report: Report, url: URL, setting: string) =>
   Effect.gen(function*() {
     const proxy = proxyFor(url, (yield* Host).process.env)
-    const [to, where] = Option.match(proxy, {
-      onNone: () => [url, setting] as const,
-      onSome: ({ url, variable }) => [url, variable] as const
-    })
-    const prefix = Option.isSome(proxy) ? "proxy " : ""
-    yield* step(`${prefix}name lookup`, connection.lookup(to, where), (said) => said)
-    const direct = connection.connect(to, where)
-    const first = yield* step(`${prefix}connection`, direct, ({ remoteAddress, remotePort }) =>
-      `${remoteAddress ?? ""} port ${remotePort ?? ""}`)
-    const socket = Option.isNone(proxy)
-      ? first
-      : yield* step("proxy tunnel", connection.tunnel(proxy.value, url), () =>
-        `to ${url.host}`)
-    if (url.protocol === "https:") {
-      yield* step("TLS", connection.handshake(socket, url, setting), (said) =>
-        said)
-    }
+    const { url: first, variable } = proxy ?? { url, variable: setting }
+    const prefix = proxy === undefined ? "" : "proxy "
+    yield* step(report, `${prefix}name lookup`, connection.lookup(first, variable))
+    const direct = yield* step(report, `${prefix}connection`, connection.connect(first, variable))
+    const { socket } = proxy === undefined ? direct : yield* step(report, "proxy tunnel", connection.tunnel(proxy, url))
+    if (url.protocol === "https:") yield* step(report, "TLS", connection.handshake(socket, url, setting))
   }).pipe(Effect.scoped)
 
-const compareClocks = (attempts: answers.Attempts) =>
-  Effect.flatMap(
-    answers.lastAnswer(attempts),
-    Option.match({
-      onNone: () => Effect.void,
-      onSome: (seen) => step("clock", answers.compareClocks(seen), (said) => said)
-    })
-  )
+/** What a step says when it succeeds, with its result if it has one. */
+type Result = string | { readonly detail: string }
 
-/** Tries, and prints what came of it. */
-const step = <A, R>(
-  name: string,
-  effect: Effect.Effect<A, Failed, R>,
-  describe: (value: A) => string
-): Effect.Effect<A, Fault, R> =>
+const step = <A extends Result, R>(report: Report, name: string, effect: Effect.Effect<A, Failed, R>) =>
   Effect.gen(function*() {
-    const startedAt = yield* Clock.currentTimeNanos
-    const outcome = yield* Effect.either(effect)
-    const took = `${Math.round(Number((yield* Clock.currentTimeNanos) - startedAt) / 1e6)} ms`
-    const print = (word: string, said: string) => output.line(`${word} ${name.padEnd(17)}${took.padStart(8)}   ${said}`)
+    const [took, outcome] = yield* Effect.timed(Effect.either(effect))
+    const millis = Math.round(Duration.toMillis(took))
     if (outcome._tag === "Right") {
-      yield* print(yield* output.green("stdout", "ok  "), describe(outcome.right))
+      const detail = typeof outcome.right === "string" ? outcome.right : outcome.right.detail
+      yield* report({ step: name, ok: true, millis, detail })
       return outcome.right
     }
     const { code, remedy, what } = outcome.left
-    yield* print(yield* output.red("stdout", "FAIL"), what)
-    yield* output.line(`     ${remedy}`)
+    yield* report({ step: name, ok: false, millis, detail: what, remedy })
     return yield* new Fault({ code, message: "" })
+  })
+
+const print: Report = ({ detail, millis, ok, remedy, step }) =>
+  Effect.gen(function*() {
+    const word = yield* ok ? output.green("stdout", "ok  ") : output.red("stdout", "FAIL")
+    yield* output.line(`${word} ${step.padEnd(17)}${`${millis} ms`.padStart(8)}   ${detail}`)
+    if (remedy !== undefined) yield* output.line(`     ${remedy}`)
   })

@@ -1,18 +1,21 @@
-/** `store-api emulator`: the access-token service and a protected API on this machine, with faults by name. */
+/** `store-api emulator`: the token service and a protected API on this machine. */
 import * as EmulatorCommand from "@store-api/emulator/EmulatorCommand"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import { configuration, usage } from "../Fault.js"
 import type * as flags from "../flags.js"
+import { Host } from "../Host.js"
+import * as output from "../output.js"
 
 export const run = (given: flags.Values<typeof flags.emulator>) =>
-  EmulatorCommand.run({
-    ...given,
-    port: Option.getOrUndefined(given.port),
-    "token-life": Option.getOrUndefined(given["token-life"]),
-    "client-id": Option.getOrUndefined(given["client-id"])
-  }).pipe(
-    Effect.mapError(({ message, option, reason }) =>
-      reason === "InvalidOption" && option.startsWith("--") ? usage(message) : configuration(message)
+  Effect.gen(function*() {
+    const console = yield* Effect.console
+    const { pathOf } = yield* Host
+    const envFile = given["env-file"]
+    const toHost = { ...console, log: (text: unknown) => Effect.ignore(output.line(String(text))) }
+    yield* EmulatorCommand.run({ ...given, "env-file": envFile === undefined ? undefined : pathOf(envFile) }).pipe(
+      Effect.withConsole(toHost),
+      Effect.mapError(({ message, option, reason }) =>
+        reason === "InvalidOption" && option.startsWith("--") ? usage(message) : configuration(message)
+      )
     )
-  )
+  })

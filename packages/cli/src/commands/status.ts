@@ -1,70 +1,64 @@
-/** `store-api status`: what is stored, without asking anybody. */
-import type { AccessToken } from "@store-api/core/AccessToken"
-import { TokenRequestError } from "@store-api/core/AccessTokenError"
-import * as TokenSource from "@store-api/core/TokenSource"
+/** `store-api status` and `store-api logout`: the cached token. They send nothing. */
 import { TokenStore } from "@store-api/core/TokenStore"
 import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import { configuration, type Fault, fromLibrary } from "../Fault.js"
+import { configuration, unavailable } from "../Fault.js"
 import type * as flags from "../flags.js"
 import * as output from "../output.js"
 import { read, type Settings } from "../settings.js"
-import { shared } from "../tokens.js"
-import { lasting } from "../wording.js"
+import * as tokens from "../tokens.js"
+
+const none = "No valid token is cached for this service, client and secret."
 
 export const run = (given: flags.Values<typeof flags.status>) =>
   Effect.gen(function*() {
     const settings = yield* read(given)
-    const folder = yield* Option.match(settings.folder, {
-      onNone: () => FileTokenStore.defaultFolder,
-      onSome: Effect.succeed
-    })
+    const folder = yield* usableFolder(settings)
+    const token = Option.getOrUndefined(yield* tokens.cached(settings))
     const now = yield* Clock.currentTimeMillis
-    const token = yield* stored(settings, folder)
-    const profile = Option.match(settings.profile, { onNone: () => ({}), onSome: (profile) => ({ profile }) })
-    if (given.json) return yield* output.line(JSON.stringify({ ...profile, folder, ...described(token, now) }))
-    if (Option.isSome(settings.profile)) yield* output.line(`profile  ${settings.profile.value}`)
-    yield* output.line(`folder   ${folder}`)
-    yield* output.line(Option.match(token, {
-      onNone: () => "token    none is stored for this service, client and secret",
-      onSome: ({ expiresAt }) =>
-        `token    good for another ${lasting(expiresAt.epochMillis - now)}, until ${DateTime.formatIso(expiresAt)}`
-    }))
+    const left = token === undefined ? 0 : token.expiresAt.epochMillis - now
+    if (given.json) {
+      const times = token === undefined ? {} : {
+        acquired_at: DateTime.formatIso(token.acquiredAt),
+        expires_at: DateTime.formatIso(token.expiresAt),
+        expires_in: Math.floor(left / 1000)
+      }
+      yield* output.line(JSON.stringify({ profile: settings.profile, folder, cached: token !== undefined, ...times }))
+    } else {
+      if (settings.profile !== undefined) yield* output.line(`profile  ${settings.profile}`)
+      yield* output.line(`folder   ${folder}`)
+      if (token !== undefined) {
+        yield* output.line(`token    valid for ${inWords(left)}, until ${DateTime.formatIso(token.expiresAt)}`)
+      }
+    }
+    if (token === undefined) return yield* unavailable(none)
   })
 
-const described = (token: Option.Option<AccessToken>, now: number) =>
-  Option.match(token, {
-    onNone: () => ({ stored: false }),
-    onSome: ({ acquiredAt, expiresAt }) => ({
-      stored: true,
-      acquired_at: DateTime.formatIso(acquiredAt),
-      expires_at: DateTime.formatIso(expiresAt),
-      expires_in: Math.floor((expiresAt.epochMillis - now) / 1000)
-    })
-  })
-
-/** The token that the next run would use: found over a source that has none, and a store into which nothing is written. */
-const stored = (settings: Settings, folder: string): Effect.Effect<Option.Option<AccessToken>, Fault> =>
+export const logout = (given: flags.Values<typeof flags.logout>) =>
   Effect.gen(function*() {
-    const store = yield* TokenStore
-    // Elsewhere a store that cannot be read is a miss; here it is the answer.
-    yield* Effect.mapError(
-      store.get(""),
-      ({ reason }) => configuration(`The tokens in ${folder} cannot be used: ${reason}.`)
-    )
-    const { acquire } = yield* Effect.mapError(shared(settings), fromLibrary).pipe(
-      Effect.provideService(TokenStore, {
-        get: store.get,
-        put: () => Effect.void,
-        remove: () => Effect.succeed(false),
-        lease: () => Effect.succeedSome({ extend: Effect.succeed(true), release: Effect.void })
-      })
-    )
-    return yield* Effect.option(acquire(Option.none()))
-  }).pipe(Effect.provide(Layer.merge(nobody, FileTokenStore.layer({ folder }))))
+    const settings = yield* read(given)
+    yield* usableFolder(settings)
+    const token = yield* tokens.forget(settings)
+    yield* output.note(Option.isSome(token) ? "The cached token is removed." : none)
+  })
 
-const nobody = TokenSource.layer(() => Effect.fail(new TokenRequestError({ reason: "Closed", attempts: 0 })))
+/** The folder of the cache. A cache that cannot be read is a failure here, and a miss elsewhere. */
+const usableFolder = (settings: Settings) =>
+  Effect.gen(function*() {
+    const folder = settings.cacheDir ?? (yield* FileTokenStore.defaultFolder)
+    yield* tokens.withStore(settings, Effect.flatMap(TokenStore, (store) => store.get(""))).pipe(
+      Effect.mapError(({ reason }) => configuration(`Cannot use the cache in ${folder} (${reason}).`))
+    )
+    return folder
+  })
+
+/** A duration by its two largest units. */
+export const inWords = (millis: number): string => {
+  const seconds = Math.max(0, Math.floor(millis / 1000))
+  if (seconds < 60) return `${seconds} s`
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
+}

@@ -1,10 +1,11 @@
-/** `store-api token`: a token for another program. */
-import type { AccessToken } from "@store-api/core/AccessToken"
+/** `store-api token`: prints a token for another program. */
+import { type AccessToken, remaining } from "@store-api/core/AccessToken"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import { usage } from "../Fault.js"
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
 import * as output from "../output.js"
@@ -15,22 +16,28 @@ type Given = flags.Values<typeof flags.token>
 
 export const run = (given: Given) =>
   Effect.gen(function*() {
-    if (given.header && given.json) return yield* usage("--header and --json cannot both be given.")
-    if ((yield* Host).process.stdout.isTTY === true && !given.show) {
-      return yield* usage("A token is not printed to a terminal, where others may see it: use a pipe, or --show.")
+    const found = yield* settings.read(given)
+    const cached = given["force-refresh"] || given["no-cache"] ? Option.none() : yield* tokens.cached(found)
+    const left = Option.match(cached, { onNone: () => Effect.succeed(Duration.zero), onSome: remaining })
+    // Another program waits for this one: the provider and its HTTP client are loaded only if they may be needed.
+    const token = Option.isSome(cached) && Duration.greaterThan(yield* left, longestLeeway)
+      ? cached.value
+      : yield* Effect.flatMap(Effect.promise(() => import("../provider.js")), ({ acquireToken }) =>
+        acquireToken(found, given))
+    if ((yield* Host).process.stdout.isTTY === true) {
+      yield* Effect.logWarning("The token is on the screen, where others may see it. A pipe is safer.")
     }
-    const token = yield* tokens.get(yield* settings.read(given), {
-      refreshed: given.refresh,
-      stored: !given["no-store"]
-    })
     yield* output.line(textOf(given, token, yield* Clock.currentTimeMillis))
   })
 
-/** Here, where it was asked for, and nowhere else the token is shown. */
-const textOf = ({ header, json }: Given, token: AccessToken, now: number): string => {
+/** No provider renews a token earlier while callers wait. */
+const longestLeeway = Duration.seconds(30)
+
+/** The only place where a token becomes visible. */
+const textOf = ({ format }: Given, token: AccessToken, now: number): string => {
   const value = Redacted.value(token.value)
-  if (header) return `Authorization: ${token.tokenType} ${value}`
-  if (!json) return value
+  if (format === "header") return `Authorization: ${token.tokenType} ${value}`
+  if (format !== "json") return value
   return JSON.stringify({
     access_token: value,
     token_type: token.tokenType,

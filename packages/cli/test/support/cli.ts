@@ -95,6 +95,8 @@ const startIn = (
     }
   })
 
+const names: Readonly<Record<string, string>> = { "\r": "return", "\b": "backspace", "\u0015": "u" }
+
 /** Reports keys as a terminal does. */
 const keyboard = (typed: string): Layer.Layer<Terminal.Terminal> =>
   Layer.succeed(Terminal.Terminal, {
@@ -106,7 +108,7 @@ const keyboard = (typed: string): Layer.Layer<Terminal.Terminal> =>
     readInput: Effect.tap(Mailbox.make<Terminal.UserInput>(), (keys) =>
       keys.offerAll([...typed].map((key) => ({
         input: Option.some(key),
-        key: { name: key === "\r" ? "return" : key, ctrl: false, meta: false, shift: false }
+        key: { name: names[key] ?? key, ctrl: key === "\u0015", meta: false, shift: false }
       }))))
   })
 
@@ -125,6 +127,14 @@ export const run = (
     stdin.end(options.stdin ?? "")
     return yield* end
   }).pipe(Effect.scoped)
+
+/** Starts the command on a terminal. */
+export const startOnTerminal = (user: User, args: ReadonlyArray<string>, options: Options = {}) =>
+  Effect.suspend(() => {
+    const screen = new Output(true)
+    const stdin = Object.assign(new PassThrough(), { isTTY: true })
+    return startIn({ stdin, stdout: screen, stderr: screen }, user, args, options)
+  })
 
 /** Runs the command on a terminal to its end. Standard output is the screen, or a pipe. */
 export const onTerminal = (

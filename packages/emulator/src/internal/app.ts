@@ -3,6 +3,7 @@ import type { Socket } from "node:net"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import type { FaultQueue } from "./faultQueue.js"
 import { type FaultContext, perform } from "./performFault.js"
 import * as protectedApi from "./protectedApi.js"
@@ -25,17 +26,34 @@ export const emulator = ({ faults, log, secondOrigin, settings, tokens }: Parts)
     const isReused = usedSockets.has(socket)
     usedSockets.add(socket)
     const endpoint = request.kind === "token" ? tokenEndpoint : protectedApi
-    return yield* log.record(request, endpoint.maxBodyBytes, (body) => {
+    return yield* log.record(request, endpoint.maxBodyBytes, (body, explain) => {
       const regular = request.kind === "other"
         ? Effect.succeed(notFound(settings))
         : Effect.suspend(() => endpoint.respond(request, body, settings, tokens))
       return Option.match(faults.take(request.kind, isReused), {
-        onNone: () => regular,
-        onSome: (fault) => perform(fault, { request, body, regular, settings, tokens, secondOrigin })
+        onNone: () => Effect.tap(regular, (response) => Effect.sync(() => Option.map(refusalIn(response), explain))),
+        onSome: (fault) => {
+          explain(`fault ${fault._tag}`)
+          return perform(fault, { request, body, regular, settings, tokens, secondOrigin })
+        }
       })
     })
   })
 }
+
+/** The sentence of a refusal. The emulator writes it, so it holds nothing of the request. */
+const refusalIn = ({ body, status }: HttpServerResponse.HttpServerResponse): Option.Option<string> =>
+  status >= 400 && body._tag === "Uint8Array"
+    ? Option.flatMapNullable(
+      refusal(new TextDecoder().decode(body.body)),
+      ({ error_description, message }) => error_description ?? message
+    )
+    : Option.none()
+
+const refusal = Schema.decodeOption(Schema.parseJson(Schema.Struct({
+  error_description: Schema.optional(Schema.String),
+  message: Schema.optional(Schema.String)
+})))
 
 const notFound = ({ basePath }: Settings) =>
   HttpServerResponse.unsafeJson({ message: `This server has no path outside ${basePath}/.` }, { status: 404 })

@@ -6,24 +6,36 @@ import { demoClient } from "../Client.js"
 import * as EmulatorCommand from "../EmulatorCommand.js"
 import { EmulatorError } from "../EmulatorError.js"
 
-const help = `store-api-emulator: the store API suite's access-token service and a protected API, on this machine
+const help = `Usage: store-api-emulator [options]
 
-  --port <number>       the port to listen on; default: a free one
-  --token-life <time>   the lifetime of a token, such as 500ms, 2s, 5m; default and at most: 60m
-  --client-id <id>      a client of your own; default: ${demoClient.clientId}, with an invented secret
-  --scenario <name>     faults for the next requests; may be given again
-  --list                prints the scenarios
-  --tls                 speaks https, with a certificate made for this run
-  --help                prints this text
+Start the token service of the store API and a protected API on this machine.
 
-With --client-id, the client secret is read from the variable STORE_API_CLIENT_SECRET; without that variable it is the
-invented one. A secret is never a flag: others on the machine can read those.`
+Options:
+  --port <number>       Port to listen on. Default: a free one
+  --token-life <time>   Lifetime of a token: 500ms, 2s, 5m. Default: 60m
+  --client-id <id>      Client of your own. Default: ${demoClient.clientId}
+  --scenario <name>     Faults for the next requests; may be repeated
+  --env-file <path>     Write the variables to this file
+  --lenient             Accept a charset and fields in any order
+  --list                List the scenarios
+  --tls                 Use https, with a certificate for this run
+  --help                Print this text
+
+With --client-id the client secret is STORE_API_CLIENT_SECRET, or an invented
+one if that is not set. A secret is never a flag, because others on the machine
+can read flags.
+
+Examples:
+  $ store-api-emulator --port 4010 --token-life 2m
+  $ store-api-emulator --scenario token/401-rfc --env-file .env`
 
 export const flags = {
   port: { type: "string" },
   "token-life": { type: "string" },
   "client-id": { type: "string" },
   scenario: { type: "string", multiple: true },
+  "env-file": { type: "string" },
+  lenient: { type: "boolean" },
   list: { type: "boolean" },
   tls: { type: "boolean" },
   help: { type: "boolean" }

@@ -48,14 +48,15 @@ export const make = ({ clients, header }: Settings, observer: ObserverService, t
     body: Redacted.make(""),
     bodyBytes: 0,
     sentBytes: 0,
-    status: Option.none()
+    status: Option.none(),
+    reason: Option.none()
   })
 
   /** Records the request, reads its body and responds. Updates the record after each step. */
   const record = (
     request: Request,
     maxBodyBytes: number,
-    respond: (body: Body) => Effect.Effect<HttpServerResponse.HttpServerResponse>
+    respond: (body: Body, explain: (reason: string) => void) => Effect.Effect<HttpServerResponse.HttpServerResponse>
   ) =>
     Effect.suspend(() => {
       const entry = { current: onArrival(request) }
@@ -69,7 +70,7 @@ export const make = ({ clients, header }: Settings, observer: ObserverService, t
       request.outgoing.once("close", () => update({ sentBytes: socket.bytesWritten - before }))
       return readBody(request, maxBodyBytes).pipe(
         Effect.tap(({ bytes, received }) => update({ body: Redacted.make(bytes.toString()), bodyBytes: received })),
-        Effect.flatMap(respond),
+        Effect.flatMap((body) => respond(body, (reason) => update({ reason: Option.some(reason) }))),
         Effect.tap(({ status }) => update({ status: Option.some(status) })),
         Effect.ensuring(Effect.suspend(() => observer.onEnd(entry.current)))
       )

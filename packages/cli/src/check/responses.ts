@@ -1,0 +1,214 @@
+/** The HTTP responses of a check, and what they mean. */
+import * as HttpClient from "@effect/platform/HttpClient"
+import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import type { AccessToken } from "@store-api/core/AccessToken"
+import * as AccessTokenProvider from "@store-api/core/AccessTokenProvider"
+import * as AuthorizedHttpClient from "@store-api/core/AuthorizedHttpClient"
+import * as TokenEndpoint from "@store-api/core/TokenEndpoint"
+import * as Array from "effect/Array"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import * as Ref from "effect/Ref"
+import { inWords } from "../commands/status.js"
+import { type Fault, type LibraryError, listed } from "../Fault.js"
+import { layerHttp } from "../http.js"
+import type { Settings } from "../settings.js"
+import { Failed, failed, inTime } from "./Step.js"
+
+/** A response of the endpoint, as far as it helps to understand an error. */
+interface Seen {
+  readonly status: number
+  readonly isHtml: boolean
+  /** The origin that a redirect led to. */
+  readonly target: string | undefined
+  /** How far this machine's clock is ahead of the server's, in milliseconds. */
+  readonly ahead: Option.Option<number>
+}
+
+/** Every attempt in order; none for one without a response. */
+export type Attempts = Ref.Ref<ReadonlyArray<Option.Option<Seen>>>
+
+export const noAttempts: Effect.Effect<Attempts> = Ref.make<ReadonlyArray<Option.Option<Seen>>>([])
+
+export const lastResponse = (attempts: Attempts): Effect.Effect<Option.Option<Seen>> =>
+  Effect.map(Ref.get(attempts), (attempts) => Option.flatten(Array.findLast(attempts, Option.isSome)))
+
+/** How the attempts before the last one ended, unless it ended in the same way. */
+export const earlierAttempts = (attempts: Attempts): Effect.Effect<string> =>
+  Effect.map(Ref.get(attempts), (all) => {
+    const nameOf = Option.match<string, Seen, string>({
+      onNone: () => "no response",
+      onSome: ({ status }) => status < 400 ? "a response that broke off" : String(status)
+    })
+    const isFailure = Option.match<boolean, Seen>({ onNone: () => true, onSome: ({ status }) => status >= 400 })
+    const last = all.slice(-1).filter(isFailure).map(nameOf)
+    const others = Array.dedupe(all.slice(0, -1).map(nameOf).filter((name) => !last.includes(name)))
+    return others.length === 0 ? "" : `, after ${listed(others)}`
+  })
+
+/** Whether the library accepts these settings and the proxy of the environment. Nothing is sent. */
+export const checkSettings = (settings: Settings): Effect.Effect<void, Fault> =>
+  TokenEndpoint.make({ ...settings, credentials: Effect.succeed(settings.credentials) }).pipe(
+    Effect.zipRight(
+      settings.apiUrl === undefined ? Effect.void : AuthorizedHttpClient.make({ ...settings, apiUrl: settings.apiUrl })
+    ),
+    Effect.provide(Layer.merge(AccessTokenProvider.layerTest(Effect.never), layerHttp(settings))),
+    Effect.mapBoth({ onFailure: settings.explain, onSuccess: () => undefined })
+  )
+
+/** The URL of the token request, which shows a wrong base URL. */
+export const tokenRequest = ({ authUrl }: Settings): string =>
+  `POST ${authUrl.replace(/\/+$/, "")}/v1/oauth/accesstoken`
+
+/** Acquires a token that is not cached. */
+export const requestToken = (settings: Settings, attempts: Attempts): Effect.Effect<AccessToken, Failed> =>
+  TokenEndpoint.make({ ...settings, credentials: Effect.succeed(settings.credentials), deadline: "10 seconds" }).pipe(
+    Effect.flatMap((endpoint) => endpoint.acquire(Option.none())),
+    Effect.provide(Layer.provide(recording(attempts), layerHttp(settings))),
+    Effect.catchAll((error) =>
+      Effect.gen(function*() {
+        const { what, ...rest } = ofToken(error, Option.getOrUndefined(yield* lastResponse(attempts)), settings)
+        return yield* new Failed({ ...rest, what: what + (yield* earlierAttempts(attempts)) })
+      })
+    )
+  )
+
+const recording = (attempts: Attempts) =>
+  Layer.effect(
+    HttpClient.HttpClient,
+    Effect.map(
+      HttpClient.HttpClient,
+      HttpClient.transformResponse(Effect.onExit((exit) => {
+        const seen = Exit.isSuccess(exit) ? Effect.asSome(seenIn(exit.value)) : Effect.succeedNone
+        return Effect.flatMap(seen, (seen) => Ref.update(attempts, Array.append(seen)))
+      }))
+    )
+  )
+
+const seenIn = ({ headers, status }: HttpClientResponse.HttpClientResponse): Effect.Effect<Seen> =>
+  Effect.map(Clock.currentTimeMillis, (now) => ({
+    status,
+    isHtml: isHtml(headers["content-type"]),
+    target: originOf(headers["location"]),
+    ahead: Option.filter(Option.some(now - Date.parse(headers["date"] ?? "")), Number.isFinite)
+  }))
+
+const isHtml = (contentType: string | undefined): boolean =>
+  /^\s*(text\/html|application\/xhtml)/i.test(contentType ?? "")
+
+/** The rest of a URL may repeat the request. */
+const originOf = (location: string | undefined): string | undefined =>
+  location !== undefined && URL.canParse(location) && /^https?:$/.test(new URL(location).protocol)
+    ? new URL(location).origin
+    : undefined
+
+/** What is wrong. The remedy is the sentence of the other commands, unless the response says more than the error. */
+const ofToken = (error: LibraryError, last: Seen | undefined, settings: Settings): Failed => {
+  const { code, message } = settings.explain(error)
+  const because = (what: string) => new Failed({ what, remedy: message, code })
+  if (error._tag === "TokenRequestError") {
+    const target = last?.target?.includes(Redacted.value(settings.credentials.clientSecret)) === false
+      ? ` to ${last.target}`
+      : ""
+    return because(
+      error.reason === "Redirect" ? `it was redirected${target}` : `there was no response (${error.reason})`
+    )
+  }
+  if (error._tag !== "TokenRefusedError" && error._tag !== "TokenResponseError") {
+    return because("the token cannot be used")
+  }
+  const refusal = error._tag === "TokenRefusedError" ? error : undefined
+  const authUrl = settings.nameOf("authUrl")
+  if (last?.isHtml === true) {
+    if (refusal === undefined || refusal.reason === "InvalidRequest" || refusal.reason === "Other") {
+      const remedy = `Check ${authUrl}: it leads to a web site or a login page, not to the token service.`
+      return failed("refused", `the response is a web page, not JSON (${last.status})`, remedy)
+    }
+    // Without a code of the service itself, the request may never have reached it.
+    if (refusal.reason === "InvalidClient" && Option.isNone(refusal.code)) {
+      const remedy = `Check that ${authUrl} leads to the token service, not to a login page or a gateway. ` +
+        "If it does, the client id or the secret is wrong."
+      return failed("refused", `a web page refuses access without a reason (${last.status})`, remedy)
+    }
+  }
+  if (refusal === undefined) return because("the response is no token")
+  return because(`${causes[refusal.reason] ?? "it was refused"} (${refusal.status})`)
+}
+
+const causes: Readonly<Record<string, string>> = {
+  InvalidClient: "the client id or the secret is wrong",
+  RateLimited: "the endpoint limits the rate of requests"
+}
+
+/** A server and a network need less; the `Date` of a response counts whole seconds. */
+const tolerated = 2 * 60_000
+
+export const compareClocks = ({ ahead }: Seen): Effect.Effect<string, Failed> =>
+  Option.match(ahead, {
+    onNone: () => Effect.succeed("the response has no Date"),
+    onSome: (ahead) =>
+      Math.abs(ahead) <= tolerated
+        ? Effect.succeed("agrees with the server's")
+        : failed(
+          "configuration",
+          `this machine's is ${inWords(Math.abs(ahead))} ${ahead > 0 ? "ahead of" : "behind"} the server's`,
+          "Set the clock of this machine, and synchronise it with a time service (NTP)."
+        )
+  })
+
+/** One GET, once, with this token. */
+export const callApi = (settings: Settings, apiUrl: string, token: AccessToken, path: string) =>
+  AuthorizedHttpClient.make({ ...settings, apiUrl, retryUnauthorized: false }).pipe(
+    Effect.flatMap((client) => client.get(path)),
+    Effect.flatMap((response) => ofApi(response, settings)),
+    Effect.scoped,
+    Effect.provide(Layer.merge(AccessTokenProvider.layerTest(token), layerHttp(settings))),
+    (call) => inTime(call, () => noResponse("there was no response in time", settings)),
+    Effect.mapError((error) => {
+      switch (error._tag) {
+        case "Failed":
+          return error
+        case "RequestError":
+        case "ResponseError":
+          return noResponse("there was no response", settings)
+        default: {
+          const { code, message } = settings.explain(error)
+          return new Failed({ what: "it was not sent", remedy: message, code })
+        }
+      }
+    })
+  )
+
+const noResponse = (what: string, { nameOf }: Settings) =>
+  failed("noResponse", what, `Check ${nameOf("apiUrl")}, the path, and whether the API runs.`)
+
+const ofApi = (
+  { headers, status }: HttpClientResponse.HttpClientResponse,
+  { nameOf }: Settings
+): Effect.Effect<string, Failed> => {
+  const [apiUrl, authUrl] = [nameOf("apiUrl"), nameOf("authUrl")]
+  const remedies: Readonly<Record<number, string>> = {
+    401: `Check that ${apiUrl} and ${authUrl} are of the same environment: the API does not know the token.`,
+    403: "The token is valid, but not for this. Ask for this API to be added to what the client may do.",
+    404: `Check the path, and the path in ${apiUrl}.`,
+    429: "Wait: the client has called too often."
+  }
+  if (status >= 300 && status < 400) {
+    return failed("status", `it was redirected (${status})`, `Set ${apiUrl} to the API: the token follows no redirect.`)
+  }
+  if (status >= 400) {
+    return failed(
+      "status",
+      `the API responded with ${status}`,
+      remedies[status] ??
+        (status >= 500 ? "Try again later: the API does not work." : "Check the path and its query.")
+    )
+  }
+  return isHtml(headers["content-type"])
+    ? failed("status", `the response is a web page, not JSON (${status})`, `Check ${apiUrl}: it leads to a web site.`)
+    : Effect.succeed(`the API responded with ${status}`)
+}

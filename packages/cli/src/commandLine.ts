@@ -1,0 +1,104 @@
+/** From arguments to a command, by commander: its flags are strict, and it writes the help. */
+import { createRequire } from "node:module"
+import { Command as Parser, CommanderError, Option } from "commander"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import { commands, type Given, type Run } from "./commands.js"
+import { exitCodes, usage } from "./Fault.js"
+import * as flags from "./flags.js"
+import { write } from "./output.js"
+
+/** Of this package. */
+const version = () => (createRequire(import.meta.url)("../package.json") as { readonly version: string }).version
+
+export const parse = (args: ReadonlyArray<string>, columns: number): Run => {
+  const printed: Array<string> = []
+  let selected: Run = Effect.void
+  const print = (text: string) => void printed.push(text)
+  const width = () => columns
+  const root = new Parser("store-api")
+    .description("Access tokens for the store API.")
+    .version(version(), "-V, --version", "Print the version")
+    .helpOption("-h, --help", "Print the help of a command")
+    .helpCommand("help [command]", "Print the help of a command")
+    .configureOutput({ writeOut: print, writeErr: print, getOutHelpWidth: width, getErrHelpWidth: width })
+    .configureHelp({ subcommandTerm: (parser) => parser.name() })
+    .enablePositionalOptions()
+    .exitOverride()
+    .addHelpText("after", exitCodesText)
+    .showHelpAfterError("See store-api --help.")
+  addFlags(root, flags.common, true)
+  for (const [name, command] of Object.entries(commands)) {
+    const [first = "", second] = name.split(" ")
+    const group = second === undefined ? root : root.commands.find((parser) => parser.name() === first)
+    const parser = (group ?? root).command(second ?? first)
+      .summary(command.text)
+      .description(`${command.text}.${command.more === undefined ? "" : ` ${command.more}`}`)
+      .addHelpText("after", ["", "Examples:", ...command.examples.map((line) => `  $ store-api ${line}`)].join("\n"))
+      .showHelpAfterError(`See store-api ${name} --help.`)
+    if (command.args !== undefined) parser.argument(command.args)
+    addFlags(parser, command.flags)
+    const { run } = command
+    if (run === undefined) continue
+    parser.action(() => {
+      selected = Either.match(valuesOf(root, parser, name, command.flags), {
+        onLeft: (problem) => usage(`${problem} See store-api ${name} --help.`),
+        onRight: (given) => run(given, parser.args)
+      })
+    })
+  }
+  return Either.match(Either.try(() => root.parse(args.length === 0 ? ["--help"] : args, { from: "user" })), {
+    onLeft: (error) => {
+      if (!(error instanceof CommanderError)) return Effect.die(error)
+      const isHelp = error.exitCode === 0 || error.code === "commander.help"
+      return isHelp ? write("stdout", printed.join("")) : usage(sentenceOf(printed.join("")))
+    },
+    onRight: () => selected
+  })
+}
+
+const exitCodesText = Object.values(exitCodes)
+  .reduce((text, { code, text: meaning }) => `${text}\n${String(code).padStart(5)}  ${meaning}`, "\nExit codes:")
+
+/** Each value is collected, so that a flag given twice is found. */
+const addFlags = (parser: Parser, table: flags.Flags, hidden = false): void => {
+  for (const [name, { alias, text, value }] of Object.entries(table)) {
+    const term = `${alias === undefined ? "" : `-${alias}, `}--${name}${value === undefined ? "" : ` <${value}>`}`
+    const option = new Option(term, text).hideHelp(hidden)
+    if (value !== undefined) {
+      option.argParser((value: string, before: ReadonlyArray<string> | undefined) => [...(before ?? []), value])
+    }
+    parser.addOption(option)
+  }
+}
+
+/** The flags that were given before and after the command, or what is wrong with them. */
+const valuesOf = (root: Parser, parser: Parser, name: string, table: flags.Flags): Either.Either<Given, string> => {
+  const misplaced = root.options.find((option) =>
+    root.getOptionValueSource(option.attributeName()) === "cli" && !Object.hasOwn(table, option.name())
+  )
+  if (misplaced !== undefined) return Either.left(`--${misplaced.name()} has no meaning for ${name}.`)
+  const values: Record<string, Given[string]> = {}
+  for (const [flag, { choices, many, value }] of Object.entries(table)) {
+    const given = [root, parser].flatMap((parser) => {
+      const option = parser.options.find((option) => option.name() === flag)
+      const isGiven = option !== undefined && parser.getOptionValueSource(option.attributeName()) === "cli"
+      return isGiven ? [parser.getOptionValue(option.attributeName()) as unknown] : []
+    }).flat().map(String) // commander's values are untyped: texts, or whether a switch is given
+    const wrong = choices === undefined ? undefined : given.find((text) => !choices.includes(text))
+    if (wrong !== undefined) return Either.left(`--${flag} must be one of ${choices?.join(", ") ?? ""}.`)
+    if (value !== undefined && given.length > 1 && many !== true) return Either.left(`--${flag} is given twice.`)
+    if (flag in flags.common && given.some((text) => text.startsWith("--"))) {
+      return Either.left(`--${flag} needs a value: --${flag} ${value ?? ""}.`)
+    }
+    values[flag] = many === true ? given : value === undefined ? given.length > 0 : given[0]
+  }
+  return Either.right(values)
+}
+
+/** The lines of commander as sentences, without the value of a flag. */
+const sentenceOf = (text: string): string =>
+  text.replace(/^error: /, "").replace(/=[^\n]*'/, "'").trim().split("\n")
+    .map((line) => line.replace(/^\((.*)\)$/, "$1"))
+    .map((line) => `${line.charAt(0).toUpperCase()}${line.slice(1)}${/[.?]$/.test(line) ? "" : "."}`)
+    .join(" ")

@@ -1,0 +1,108 @@
+/** The commands. The module of a command is loaded when it runs. */
+import type * as FileSystem from "@effect/platform/FileSystem"
+import * as Effect from "effect/Effect"
+import type { Fault } from "./Fault.js"
+import * as flags from "./flags.js"
+
+export type Run = Effect.Effect<void, Fault, FileSystem.FileSystem>
+
+/** By the table of flags. */
+export type Given = Readonly<Record<string, boolean | string | ReadonlyArray<string> | undefined>>
+
+export interface Command {
+  readonly text: string
+  /** As in a usage line: `<path>`, or `[path]` if it may be left out. */
+  readonly args?: string
+  readonly more?: string
+  readonly flags: flags.Flags
+  /** Lines without `store-api`. */
+  readonly examples: ReadonlyArray<string>
+  /** None for a group of commands. */
+  readonly run?: (given: Given, args: ReadonlyArray<string>) => Run
+}
+
+const command = <F extends flags.Flags>(
+  table: F,
+  { run, ...about }: Omit<Command, "flags" | "run"> & {
+    readonly run: (given: flags.Values<F>, argument: string) => Run
+  }
+): Command => ({
+  ...about,
+  flags: table,
+  // The parser makes the values by the table, of which their type is made.
+  run: (given, [argument = ""]) => run(given as flags.Values<F>, argument)
+})
+
+const load = <M>(module: () => Promise<M>, run: (module: M) => Run): Run => Effect.flatMap(Effect.promise(module), run)
+
+export const commands: Readonly<Record<string, Command>> = {
+  token: command(flags.token, {
+    text: "Print an access token for another program",
+    examples: ["token --format json", "token --format header | curl -H @- $STORE_API_URL/orders"],
+    run: (given) => load(() => import("./commands/token.js"), ({ run }) => run(given))
+  }),
+  call: command(flags.call, {
+    text: "Call the API with a token",
+    args: "<path>",
+    more: "Pretty-prints JSON on a terminal. Prints the body as it is to a pipe or a file.",
+    examples: ["call /orders?page=2 --include", "call /orders -d @order.json --fail"],
+    run: (given, path) => load(() => import("./commands/call.js"), ({ run }) => run(given, path))
+  }),
+  check: command(flags.check, {
+    text: "Find out why there is no token",
+    args: "[path]",
+    more: "Tries each step to a token and, with a path, to the API. Its token is neither cached nor printed.",
+    examples: ["check", "check /orders --json"],
+    run: (given, path) => load(() => import("./commands/check.js"), ({ run }) => run(given, path))
+  }),
+  status: command(flags.status, {
+    text: "Show the cached token; exit with code 5 if there is none",
+    more: "Sends nothing. It needs the client secret, because cached tokens are encrypted with it.",
+    examples: ["status", "status --json --profile books"],
+    run: (given) => load(() => import("./commands/status.js"), ({ run }) => run(given))
+  }),
+  logout: command(flags.logout, {
+    text: "Remove the cached token",
+    more: "The service does not learn of it: a copy of the token stays valid until it expires.",
+    examples: ["logout", "logout --profile books"],
+    run: (given) => load(() => import("./commands/status.js"), ({ logout }) => logout(given))
+  }),
+  profile: {
+    text: "Save, list and remove settings by name",
+    flags: flags.none,
+    examples: ["profile add books", "call /orders --profile books"]
+  },
+  "profile add": command(flags.profileAdd, {
+    text: "Save the settings under a name",
+    args: "<name>",
+    more: "Takes them from flags, the environment and .env, and asks for a secret that is missing.",
+    examples: [
+      "profile add books --auth-url https://auth.example --client-id me",
+      "profile add books --dotenv books.env --force"
+    ],
+    run: (given, name) => load(() => import("./commands/profile.js"), ({ add }) => add(given, name))
+  }),
+  "profile list": command(flags.none, {
+    text: "List the saved profiles",
+    examples: ["profile list", "profile list | xargs -n 1 store-api status --profile"],
+    run: () => load(() => import("./commands/profile.js"), ({ list }) => list)
+  }),
+  "profile remove": command(flags.none, {
+    text: "Remove a saved profile",
+    args: "<name>",
+    examples: ["profile remove books", "profile remove books && store-api profile list"],
+    run: (_, name) => load(() => import("./commands/profile.js"), ({ remove }) => remove(name))
+  }),
+  emulator: command(flags.emulator, {
+    text: "Start the token service and an API on this machine",
+    more: "Only with --client-id it reads STORE_API_CLIENT_SECRET.",
+    examples: ["emulator --port 4010 --token-life 2m", "emulator --scenario token/401-rfc --env-file .env"],
+    run: (given) => load(() => import("./commands/emulator.js"), ({ run }) => run(given))
+  }),
+  completion: command(flags.none, {
+    text: "Print a completion script for bash, zsh or fish",
+    args: "<shell>",
+    examples: ["completion bash >> ~/.bash_completion", "completion zsh > ~/.zfunc/_store-api"],
+    run: (_, shell) => load(() => import("./commands/completion.js"), ({ script }) => script(shell))
+  })
+}

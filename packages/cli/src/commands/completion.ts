@@ -1,0 +1,87 @@
+/** `store-api completion`: scripts that ask this program for the words that may come next. */
+import * as Scenario from "@store-api/emulator/Scenario"
+import * as Effect from "effect/Effect"
+import { commands } from "../commands.js"
+import { usage } from "../Fault.js"
+import type { Flag } from "../flags.js"
+import * as flags from "../flags.js"
+import * as output from "../output.js"
+import { names } from "../profile.js"
+
+/** Without words to offer, the shell completes the names of files. */
+const scripts: Readonly<Record<string, string>> = {
+  bash: `_store_api() {
+  local IFS=$'\\n' current="\${COMP_WORDS[COMP_CWORD]}"
+  COMPREPLY=($(store-api __complete "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  [ "$current" = = ] || COMPREPLY=($(compgen -W "\${COMPREPLY[*]}" -- "$current"))
+}
+complete -o default -F _store_api store-api
+`,
+  zsh: `#compdef store-api
+_store_api() {
+  local -a found
+  found=(\${(f)"$(store-api __complete "\${(@)words[2,CURRENT]}" 2>/dev/null)"})
+  if (( $#found )); then compadd -a found; else _files; fi
+}
+compdef _store_api store-api
+`,
+  fish: `function __store_api
+  set -l found (store-api __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)
+  if test (count $found) -gt 0
+    printf '%s\\n' $found
+  else
+    __fish_complete_path (commandline -ct)
+  end
+end
+complete -c store-api -f -a '(__store_api)'
+`
+}
+
+export const script = (shell: string) =>
+  scripts[shell] === undefined
+    ? usage(`The shell must be one of ${Object.keys(scripts).join(", ")}.`)
+    : output.write("stdout", scripts[shell])
+
+/** Prints what may stand in place of the last word. bash makes a word of a "=". */
+export const complete = (words: ReadonlyArray<string>) =>
+  Effect.gen(function*() {
+    const [prefix = ""] = /^--[\w-]+=/.exec(words.at(-1) ?? "") ?? []
+    const before = [...words.slice(0, -1), prefix.slice(0, -1)].filter((word) => word !== "=" && word !== "")
+    const path: Array<string> = []
+    let table: Readonly<Record<string, Flag>> = flags.common
+    let awaiting: Flag | undefined
+    for (const word of before) {
+      if (awaiting !== undefined) awaiting = undefined
+      else if (word.startsWith("-")) {
+        const flag = Object.entries(table).find(([name, { alias = name }]) =>
+          word === `--${name}` || word === `-${alias}`
+        )
+        awaiting = flag?.[1].value === undefined ? undefined : flag[1]
+      } else {
+        path.push(word)
+        table = commands[path.slice(0, 2).join(" ")]?.flags ?? commands[word]?.flags ?? table
+      }
+    }
+    if (awaiting !== undefined) return yield* print((yield* valuesOf(awaiting)).map((word) => prefix + word))
+    if ((words.at(-1) ?? "").startsWith("-")) {
+      return yield* print([
+        "--help",
+        ...Object.keys(table).map((name) => `--${name}`)
+      ])
+    }
+    if (path[0] === "completion") return yield* print(Object.keys(scripts))
+    if (path.join(" ") === "profile remove") return yield* print(yield* names)
+    const start = path[0] === "help" ? "" : path.map((word) => `${word} `).join("")
+    const lines = [...Object.keys(commands), "help"].filter((name) => name.startsWith(start))
+    return yield* print(lines.map((name) => name.slice(start.length).split(" ")[0] ?? ""))
+  })
+
+const valuesOf = ({ choices, value }: Flag) =>
+  choices !== undefined
+    ? Effect.succeed(choices)
+    : value === "NAME"
+    ? names
+    : Effect.succeed(value === "SCENARIO" ? Scenario.names : [])
+
+const print = (words: ReadonlyArray<string>) =>
+  output.write("stdout", [...new Set(words)].map((word) => `${word}\n`).join(""))

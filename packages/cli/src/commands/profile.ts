@@ -1,0 +1,56 @@
+/** `store-api profile`: settings under a name. */
+import { dirname } from "node:path"
+import { parseEnv } from "node:util"
+import * as FileSystem from "@effect/platform/FileSystem"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import { configuration, usage } from "../Fault.js"
+import type * as flags from "../flags.js"
+import * as output from "../output.js"
+import * as profiles from "../profile.js"
+import { secretVariable } from "../secret.js"
+import { read } from "../settings.js"
+
+export const add = (given: flags.Values<typeof flags.profileAdd>, name: string) =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* profiles.fileOf(name, "The name")
+    if (!given.force && (yield* Effect.orElseSucceed(fs.exists(path), () => false))) {
+      return yield* usage(`The profile ${name} exists. Use --force to replace it.`)
+    }
+    const { apiUrl, authUrl, credentials: { clientId, clientSecret } } = yield* read(given)
+    const lines = yield* Effect.all([
+      assignment("STORE_API_AUTH_URL", authUrl),
+      apiUrl === undefined ? Effect.succeed("") : assignment("STORE_API_URL", apiUrl),
+      assignment("STORE_API_CLIENT_ID", clientId),
+      assignment(secretVariable, Redacted.value(clientSecret))
+    ])
+    // Created with its mode, and renamed when it is complete.
+    const part = `${path}.part`
+    yield* fs.makeDirectory(dirname(path), { recursive: true, mode: 0o700 }).pipe(
+      Effect.zipRight(fs.remove(part, { force: true })),
+      Effect.zipRight(fs.writeFileString(part, lines.join(""), { mode: 0o600, flag: "wx" })),
+      Effect.zipRight(fs.rename(part, path)),
+      Effect.mapError(() => configuration(`Cannot write ${path}.`))
+    )
+    yield* output.note(`The profile ${name} is saved in ${path}.`)
+  })
+
+/** In the quotes that keep the value as it is. */
+const assignment = (variable: string, value: string) => {
+  const line = ["'", "`", "\""].map((quote) => `${variable}=${quote}${value}${quote}\n`)
+    .find((line) => parseEnv(line)[variable] === value)
+  return line === undefined
+    ? configuration(`${variable} has too many kinds of quotes for a file.`)
+    : Effect.succeed(line)
+}
+
+export const list = Effect.flatMap(profiles.names, (names) => Effect.forEach(names, output.line, { discard: true }))
+
+export const remove = (name: string) =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* profiles.fileOf(name, "The name")
+    yield* Effect.catchAll(fs.remove(path), () => profiles.isUnknown(name))
+    yield* output.note(`The profile ${name} is removed.`)
+  })

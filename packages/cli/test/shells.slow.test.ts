@@ -1,0 +1,78 @@
+/** Each shell reads its completion script and completes words with it. */
+import { execFile, spawnSync } from "node:child_process"
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { Scenario } from "@store-api/emulator"
+import { Effect } from "effect"
+import { bin, build, processTimeout } from "./support/process.js"
+import { newUser, profilesOf, type User } from "./support/user.js"
+
+beforeAll(build, 120_000)
+
+/** What is on the line, and what the shell offers for the last word. */
+const offered: ReadonlyArray<readonly [line: string, words: ReadonlyArray<string>]> = [
+  ["store-api tok", ["token"]],
+  ["store-api profile r", ["remove"]],
+  ["store-api call /orders --inc", ["--include"]],
+  ["store-api status --profile b", ["blue", "books"]],
+  ["store-api status --profile=bo", ["--profile=books"]],
+  ["store-api --profile books che", ["check"]],
+  ["store-api profile remove bl", ["blue"]],
+  ["store-api emulator --scenario token/401-r", Scenario.names.filter((name) => name.startsWith("token/401-r"))],
+  ["store-api token --secret-file sec", ["secret.txt"]]
+]
+
+/** Completes the line in a shell that has read the script; prints a candidate per line. */
+const drivers = {
+  bash: (line: string) => `
+    source <(store-api completion bash)
+    line=${JSON.stringify(line)}
+    # As readline does it, for which = is a word.
+    COMP_WORDS=(\${line//=/ = }); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1))
+    _store_api
+    if [ \${#COMPREPLY[@]} = 0 ]; then compgen -f -- "\${COMP_WORDS[COMP_CWORD]}"; else printf '%s\\n' "\${COMPREPLY[@]}"; fi`,
+  zsh: (line: string) => `
+    autoload -Uz compinit && compinit -u -d "$HOME/.zcompdump"
+    source <(store-api completion zsh)
+    words=(${line}); CURRENT=\${#words}
+    compadd() { local name=\${@[-1]}; local word=\${words[CURRENT]}; print -rl -- \${(M)\${(P)name}:#\${word}*} }
+    _files() { print -rl -- \${words[CURRENT]}*(N) }
+    [[ $_comps[store-api] = _store_api ]] && _store_api`,
+  fish: (line: string) => `
+    store-api completion fish | source
+    complete --do-complete ${JSON.stringify(line)}`
+}
+
+const install = (user: User): User => {
+  const folder = join(user.cwd, "bin")
+  mkdirSync(folder)
+  writeFileSync(join(folder, "store-api"), `#!/bin/sh\nexec "${process.execPath}" "${bin}" "$@"\n`)
+  chmodSync(join(folder, "store-api"), 0o755)
+  mkdirSync(profilesOf(user), { recursive: true })
+  for (const name of ["blue", "books"]) writeFileSync(join(profilesOf(user), `${name}.env`), "")
+  writeFileSync(join(user.cwd, "secret.txt"), "")
+  return { ...user, env: { ...user.env, PATH: `${folder}:${user.env["PATH"] ?? ""}` } }
+}
+
+for (const [shell, driver] of Object.entries(drivers)) {
+  const isInstalled = spawnSync(shell, ["-c", "exit 0"]).status === 0 || process.env["CI"] === "true"
+  if (!isInstalled) console.warn(`There is no ${shell}: the test of its completion is skipped.`)
+  describe.skipIf(!isInstalled)(`completion in ${shell}`, { timeout: processTimeout }, () => {
+    it.scopedLive("offers commands, flags, profiles and scenarios, and leaves paths to the shell", () =>
+      Effect.gen(function*() {
+        const { cwd, env } = install(yield* newUser({}))
+        for (const [line, words] of offered) {
+          const run = promisify(execFile)(shell, ["-c", driver(line)], { cwd, env })
+          const found = (yield* Effect.promise(() => run)).stdout.split("\n").map((word) => word.replace(/\t.*/, ""))
+            .filter((word) => word !== "").sort()
+          // In bash the words before and after a = are completed apart.
+          const expected = shell === "bash" ? words.map((word) => word.replace(/^--profile=/, "")) : [...words]
+          deepStrictEqual(found, expected.sort(), line)
+        }
+        assert.isAbove(offered.length, 5)
+      }))
+  })
+}

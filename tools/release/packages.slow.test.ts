@@ -268,7 +268,7 @@ describe("a user outside the workspace", { timeout: 240_000 }, () => {
     assert.match(first.stdout, /^[\w+/=.~-]{20,}\n$/)
     assert.deepStrictEqual(await storeApi(["token"], variables), first)
 
-    const call = await storeApi(["call", "GET", "/orders"], variables)
+    const call = await storeApi(["call", "/orders"], variables)
     assert.deepStrictEqual([call.status, call.stderr], [0, ""])
     assert.include(call.stdout, `"path":"/orders"`)
     const missing = await storeApi(["token"])

@@ -90,12 +90,10 @@ const faults: ReadonlyArray<[what: string, folder: string, change: (files: Files
       /^exports is/
     ],
     [
-      "an application without a dependency, and the peers of that",
+      "an application without a dependency",
       "cli",
-      field("dependencies", ({ "@effect/cli": _, ...others }) => others),
-      /^@effect\/cli is imported but not/,
-      /^@effect\/printer is declared but not/,
-      /^@effect\/printer-ansi is declared but not/
+      field("dependencies", ({ commander: _, ...others }) => others),
+      /^commander is imported but not/
     ],
     [
       "an application with a dependency that it does not need",

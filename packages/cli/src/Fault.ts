@@ -1,6 +1,11 @@
 /** How a run fails: one sentence, and an exit code for scripts. */
-import type { AccessTokenError, ConfigurationError, UntrustedOriginError } from "@store-api/core/AccessTokenError"
-import { isTransient } from "@store-api/core/AccessTokenError"
+import {
+  type AccessTokenError,
+  type ConfigurationError,
+  isTransient,
+  type OptionNames,
+  type UntrustedOriginError
+} from "@store-api/core/AccessTokenError"
 import * as Data from "effect/Data"
 
 /** The only table of exit codes. The help prints it. */
@@ -34,20 +39,12 @@ export const unexpected = faultOf("unexpected")
 
 export type LibraryError = AccessTokenError | ConfigurationError | UntrustedOriginError
 
-/** What the user gave as an option of the library: the name of a flag or a variable, and the value of a URL. */
-export type Given = Readonly<Record<string, { readonly name: string; readonly value?: string | undefined } | undefined>>
-
 /** The errors of the library, with the names of the flags and variables that the user gave. */
-export const fromLibrary = (given: Given) => (error: LibraryError): Fault => {
-  const names = Object.fromEntries(Object.entries(given).map(([option, about]) => [option, about?.name]))
+export const fromLibrary = (names: OptionNames) => (error: LibraryError): Fault => {
   switch (error._tag) {
     case "UntrustedOriginError":
       return usage(`The access token may only go to ${error.trusted.join(", ")}; nothing was sent to ${error.origin}.`)
-    case "ConfigurationError": {
-      // Of such a URL, only the scheme can be wrong.
-      const isHttp = /^http:\/\/[^?#@]+$/i.test(given[error.option]?.value ?? "")
-      return configuration(`${error.describe(names)}${isHttp ? " Use --allow-insecure to send secrets there." : ""}`)
-    }
+    case "ConfigurationError":
     case "CredentialsError":
       return configuration(error.describe(names))
     default:

@@ -2,7 +2,7 @@
 import type * as FileSystem from "@effect/platform/FileSystem"
 import { type ClientCredentials, make as credentialsOf } from "@store-api/core/ClientCredentials"
 import * as Effect from "effect/Effect"
-import { configuration, type Fault, fromLibrary, type Given, type LibraryError, listed } from "./Fault.js"
+import { configuration, type Fault, fromLibrary, type LibraryError, listed } from "./Fault.js"
 import type * as flags from "./flags.js"
 import * as secrets from "./secret.js"
 import * as variables from "./variables.js"
@@ -61,8 +61,9 @@ export const read = (given: Flags, needsApi = false): Effect.Effect<Settings, Fa
       return yield* isUntrusted(addresses.map((found) => found?.name ?? ""), secret.origin)
     }
     if (cacheDir?.value === "") return yield* configuration(`${cacheDir.name} is empty: name a folder.`)
-    const found: Given = { authUrl, clientId, apiUrl, cacheDir, clientSecret: secret }
-    const explain = fromLibrary(found)
+    const found = { authUrl, clientId, apiUrl, cacheDir, clientSecret: secret }
+    const names = Object.fromEntries(Object.entries(found).map(([option, about]) => [option, about?.name]))
+    const explain = fromLibrary({ ...names, allowInsecure: "--allow-insecure" })
     const clientSecret = yield* secret.read
     return {
       authUrl: authUrl.value,

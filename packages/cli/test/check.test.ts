@@ -275,7 +275,7 @@ describe("store-api check names the cause", () => {
       yield* fails(user, [], {
         step: "token request",
         said: new RegExp(`redirected to ${origin}$`),
-        remedy: /: set STORE_API_AUTH_URL to the target\.$/,
+        remedy: /credentials are not sent to another URL: .*STORE_API_AUTH_URL/,
         code: 4
       })
       deepStrictEqual(yield* emulator.elsewhere.requests, [])

@@ -184,7 +184,7 @@ describe("settings", () => {
       write("bad", "canary&")
       const given: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
         [["--auth-url", "canary"], /^store-api: --auth-url is not a URL/],
-        [["--auth-url", "http://canary.example"], /^store-api: --auth-url must be .* Use --allow-insecure to send/],
+        [["--auth-url", "http://canary.example"], /^store-api: --auth-url must be an https URL.*--allow-insecure/],
         [["--auth-url", "http://canary.example?x"], /^store-api: --auth-url must not have a query\.\n$/],
         [["--secret-file", "bad"], /^store-api: The --secret-file /],
         [["--auth-url", "http://127.0.0.1:9"], /check --auth-url, /]

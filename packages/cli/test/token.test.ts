@@ -136,7 +136,7 @@ describe("store-api token", () => {
       deepStrictEqual([nobody.code, nobody.stdout], [5, ""])
       assert.match(
         nobody.stderr,
-        /^store-api: The token endpoint could not be reached \(\d attempts, ECONNREFUSED\).*\n$/
+        /^store-api: Cannot reach the token endpoint \(\d attempts, ECONNREFUSED\).*\n$/
       )
     }))
 })

@@ -15,20 +15,20 @@ export interface Program {
   readonly ratio: Spread
 }
 
-export const limit = 1.8
+export const limit = 1.15
 
 const cli = fileURLToPath(new URL("../../../packages/cli", import.meta.url))
 const bin = join(cli, "bin", "store-api.js")
 
 const baseline = "`node -e 'import(\"effect\")'`"
 const stored = "`store-api token`, the token stored"
-const unstored = "`store-api token --no-store`"
+const unstored = "`store-api token --no-cache`"
 
 const programs: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
   ["`node -e 0`", ["-e", "0"]],
   [baseline, ["-e", `import("effect")`]],
   [stored, [bin, "token"]],
-  [unstored, [bin, "token", "--no-store"]],
+  [unstored, [bin, "token", "--no-cache"]],
   ["`store-api token --help`", [bin, "token", "--help"]]
 ]
 

@@ -142,7 +142,7 @@ ${markdown(stampedeTable(results))}
 ## The command line
 
 Each program from the start of its process to its end, in rounds that each have another order; in brackets the middle half of
-them. Stored: the token is in the folder of \`FileTokenStore\`. With \`--no-store\` it is acquired from the emulator each time.
+them. Stored: the token is in the folder of \`FileTokenStore\`. With \`--no-cache\` it is acquired from the emulator each time.
 
 ${markdown(coldStartTable(results.coldStart))}
 

@@ -35,7 +35,7 @@ while sources & decoders.keys():
     for source in select.select(list(sources), [], [])[0]:
         try:
             chunk = os.read(source, 65536)
-        except OSError:  # a terminal that nobody has open any more
+        except OSError:  # no process has the terminal open any more
             chunk = b""
         if not chunk:
             sources.remove(source)

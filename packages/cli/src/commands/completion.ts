@@ -1,5 +1,4 @@
 /** `store-api completion`: scripts that ask this program for the words that may come next. */
-import * as Scenario from "@store-api/emulator/Scenario"
 import * as Effect from "effect/Effect"
 import { commands } from "../commands.js"
 import { usage } from "../Fault.js"
@@ -76,12 +75,12 @@ export const complete = (words: ReadonlyArray<string>) =>
     return yield* print(lines.map((name) => name.slice(start.length).split(" ")[0] ?? ""))
   })
 
-const valuesOf = ({ choices, value }: Flag) =>
-  choices !== undefined
-    ? Effect.succeed(choices)
-    : value === "NAME"
+const valuesOf = ({ choices = [], value }: Flag) =>
+  value === "NAME"
     ? names
-    : Effect.succeed(value === "SCENARIO" ? Scenario.names : [])
+    : value === "SCENARIO"
+    ? Effect.map(Effect.promise(() => import("@store-api/emulator/Scenario")), ({ names }) => names)
+    : Effect.succeed(choices)
 
 const print = (words: ReadonlyArray<string>) =>
   output.write("stdout", [...new Set(words)].map((word) => `${word}\n`).join(""))

@@ -182,7 +182,7 @@ describe("store-api profile", () => {
   it.scopedLive("add saves the settings that count, so that they work by name; list and remove", () =>
     Effect.gen(function*() {
       const { blue, user } = yield* started
-      const secret = "it's `a` secret $HOME #1"
+      const secret = "it's a \"secret\" $HOME #1"
       const emulator = yield* Emulator.make({ clients: [{ clientId: "me", clientSecret: Redacted.make(secret) }] })
       const owner = { ...user, secrets: Effect.succeed([secret]) }
       const add = ["profile", "add", "mine", "--auth-url", emulator.url, "--client-id", "me", "--secret-file", "-"]

@@ -58,7 +58,7 @@ export const complete = (words: ReadonlyArray<string>) =>
         awaiting = flag?.[1].value === undefined ? undefined : flag[1]
       } else {
         path.push(word)
-        table = commands[path.slice(0, 2).join(" ")]?.flags ?? commands[word]?.flags ?? table
+        table = commands[path.join(" ")]?.flags ?? table
       }
     }
     if (awaiting !== undefined) return yield* print((yield* valuesOf(awaiting)).map((word) => prefix + word))

@@ -1,6 +1,7 @@
-/** The commands. The module of a command is loaded when it runs. */
+/** The commands. Other programs wait for `token`; the module of any other command is loaded when it runs. */
 import type * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
+import { run } from "./commands/token.js"
 import type { Fault } from "./Fault.js"
 import * as flags from "./flags.js"
 
@@ -39,7 +40,7 @@ export const commands: Readonly<Record<string, Command>> = {
   token: command(flags.token, {
     text: "Print an access token for another program",
     examples: ["token --format json", "token --format header | curl -H @- $STORE_API_URL/orders"],
-    run: (given) => load(() => import("./commands/token.js"), ({ run }) => run(given))
+    run
   }),
   call: command(flags.call, {
     text: "Call the API with a token",

@@ -13,7 +13,10 @@ const causes: ReadonlyArray<readonly [expected: RegExp, said: RegExp]> = [
   [/\(RateLimited\)/, /^the endpoint limits the rate of requests \(429\)/],
   [/\(Unavailable\)/, /^(it was refused \((408|5\d\d)\)|there was no response \(Timeout\), after)/],
   [/\(Redirect\)/, /^it was redirected/],
-  [/\((Timeout|TooLarge|Transport)\)/, /^there (was no response \((Timeout|TooLarge|Transport)\)|is no connection to )/],
+  [
+    /\((Timeout|TooLarge|Transport)\)/,
+    /^there (was no response \((Timeout|TooLarge|Transport)\)|is no connection to )/
+  ],
   [/TokenResponseError/, /^the response is (no token|a web page, not JSON)/],
   [/TokenExpiredError/, /^the token cannot be used/]
 ]

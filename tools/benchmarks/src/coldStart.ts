@@ -6,7 +6,7 @@ import { join } from "node:path"
 import type { Readable } from "node:stream"
 import { fileURLToPath } from "node:url"
 import { ratio, shuffled, type Spread, spread } from "./harness.js"
-import { type Goal, number, type Table } from "./table.js"
+import { type Goal, number, type Table, verdict } from "./table.js"
 
 export interface Program {
   readonly name: string
@@ -15,7 +15,8 @@ export interface Program {
   readonly ratio: Spread
 }
 
-export const limit = 1.15
+const goal = 1.15
+const limit = 1.25
 
 const cli = fileURLToPath(new URL("../../../packages/cli", import.meta.url))
 const bin = join(cli, "bin", "store-api.js")
@@ -86,10 +87,10 @@ export const coldStartGoal = (measured: ReadonlyArray<Program>): Goal => {
   const { high, low, median } = own.ratio
   return {
     what: "`store-api token` with a stored token, from start to end",
-    goal: `< ${limit} × ${baseline}`,
+    goal: `≤ ${goal} × ${baseline}`,
     limit: `${limit} ×`,
     measured: `${number(median, 2)} × (${number(low, 2)} to ${number(high, 2)}), ${number(own.millis.median)} ms`,
-    verdict: median < limit ? "met" : "LIMIT MISSED"
+    verdict: verdict(median, goal, limit)
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * A worker that shuts down gracefully: on SIGTERM or SIGINT it starts no further order, finishes the current one within ten
- * seconds, and signs off from the store. A layer shuts down after the layers and programs that use it, so calls with a token
+ * A worker that shuts down gracefully: on SIGTERM or SIGINT it starts no further order, finishes the current one within
+ * ten seconds, and signs off from the store. A layer shuts down after the programs that use it, so calls with a token
  * work until the end.
  */
 import { NodeRuntime } from "@effect/platform-node"
@@ -33,7 +33,7 @@ const SignOffLive = Layer.scopedDiscard(
   )
 )
 
-/** On an interruption, waits until the effect has ended. The effect runs in its own fiber, where its timeout still works. */
+/** On an interruption, waits until the effect has ended. It runs in its own fiber, where its timeout still works. */
 const toItsEnd = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(Effect.forkDaemon(Effect.interruptible(effect)), (fiber) =>

@@ -1,5 +1,5 @@
 /**
- * A server that calls the store for each request. `/health` reports whether it runs, `/ready` whether it can acquire a token.
+ * A server that calls the store for each request. `/health` reports that it runs, `/ready` that it has a token.
  * On SIGTERM it answers the requests in flight, and then exits.
  */
 import { createServer } from "node:http"

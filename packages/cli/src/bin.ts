@@ -7,7 +7,7 @@ import * as Fiber from "effect/Fiber"
 import { exitCodes } from "./Fault.js"
 import { main } from "./main.js"
 
-// A reader that has enough (`| head`) ends the run without an error. Without a reader of standard error the run goes on.
+// A closed pipe (`| head`) ends the run without an error. Without a reader of standard error the run continues.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.exit(error.code === "EPIPE" ? 0 : exitCodes.unexpected.code)
 })

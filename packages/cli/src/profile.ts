@@ -70,11 +70,11 @@ export const names = Effect.gen(function*() {
     .filter(isName).sort()
 })
 
-/** Others must not read a secret, nor write the address that it is sent to. Windows has neither owners nor modes. */
+/** Other users must not read a secret, nor write the address of the endpoint. Windows has no owners and modes. */
 const whyNotPrivate = ({ mode, uid }: FileSystem.File.Info, hasSecret: boolean): string | undefined => {
   const user = process.getuid?.()
   if (user === undefined) return undefined
   if (Option.exists(uid, (uid) => uid !== user)) return "its file belongs to another user"
-  if ((mode & 0o022) !== 0) return "others may write to its file"
-  return hasSecret && (mode & 0o077) !== 0 ? "it holds a secret and others may read its file" : undefined
+  if ((mode & 0o022) !== 0) return "other users may write to its file"
+  return hasSecret && (mode & 0o077) !== 0 ? "it holds a secret and other users may read its file" : undefined
 }

@@ -26,8 +26,8 @@ interface Caching {
 }
 
 /**
- * A provider over the cached token and the endpoint, and the HTTP client of both. `get` returns a token that lives long enough
- * to be used.
+ * A provider over the cached token and the endpoint, and the HTTP client of both. `get` returns a token with enough
+ * remaining lifetime for a request.
  */
 export const make = (settings: Settings, caching: Caching) =>
   Effect.gen(function*() {

@@ -8,7 +8,7 @@ import type { Found, Variables } from "./variables.js"
 
 export const secretVariable = "STORE_API_CLIENT_SECRET"
 
-/** A secret that is not read yet: there may be no address for it. */
+/** A secret that is read only when an address needs it. */
 export interface Secret extends Omit<Found, "value"> {
   /** The flag or the variable that the user gave. */
   readonly name: string

@@ -12,7 +12,7 @@ import * as Option from "effect/Option"
 import type { Fault } from "./Fault.js"
 import type { Settings } from "./settings.js"
 
-/** A source that shares tokens with other runs. A slow home folder is no reason to send a request. */
+/** A source that shares tokens with other runs. A slow home folder does not cause a request. */
 export const shared = ({ authUrl, credentials, explain }: Settings) =>
   Effect.mapError(
     SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials), storeTimeout: "5 seconds" }),
@@ -54,7 +54,7 @@ const look = (
           TokenSource.make(() => Effect.fail(new TokenRequestError({ reason: "Closed", attempts: 0 })))
         )
       )
-      // Whoever acquires a token warns of a cache that cannot be used.
+      // The acquisition warns about an unusable cache.
       return yield* Logger.withMinimumLogLevel(Effect.option(acquire(Option.none())), LogLevel.None)
     })
   )

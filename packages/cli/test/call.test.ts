@@ -85,7 +85,7 @@ describe("store-api call", () => {
       const { end, shows, stdin } = yield* start(at(user, url), ["call", "/", "--data", "-"])
       for (const part of ["one", "two", "three"]) {
         stdin.write(part)
-        // The answer to a part: without it the next is never sent, and the test ends by its time.
+        // The client sends the next part only after this response. Without it, the test fails at its timeout.
         assert.isTrue(yield* shows(`got ${part}`))
       }
       stdin.end()
@@ -114,7 +114,7 @@ describe("store-api call", () => {
       deepStrictEqual([after.code, after.stderr], [0, ""])
       yield* run(user, ["call", "/orders", "--fail"])
       assert.strictEqual(yield* tokenRequests(emulator), 2)
-      // What was streamed is gone: the 401 is the caller's, and the next run has another token.
+      // A streamed body cannot be repeated: the caller gets the 401, and the next run has another token.
       yield* emulator.revoke()
       const streamed = run(user, ["call", "/orders", "--data", "-", "--fail"], { stdin: "{}" })
       assert.strictEqual((yield* streamed).code, 7)
@@ -147,7 +147,7 @@ describe("store-api call", () => {
       assert.match(half.stderr, /^store-api: The response of the API broke off.*\n$/)
     }))
 
-  it.scopedLive("sends the token to no other origin, and nothing that is no request", () =>
+  it.scopedLive("sends the token to no other origin, and rejects lines that are not requests", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
       const faults: ReadonlyArray<readonly [RegExp, ReadonlyArray<string>]> = [

@@ -38,7 +38,7 @@ const failsInTime = (
   })
 
 describe("store-api check", () => {
-  it.scopedLive("walks from the configuration to the API", () =>
+  it.scopedLive("checks each step from the configuration to the API", () =>
     Effect.gen(function*() {
       const { user } = yield* startedWith()
       const { code, failed, steps } = yield* check(user, ["/orders"])
@@ -146,7 +146,7 @@ describe("store-api check names the cause", () => {
   it.scopedLive("an unknown host", () =>
     Effect.gen(function*() {
       const { user } = yield* startedWith()
-      // No name is that long: the resolver knows it without asking anybody.
+      // No name is that long: the resolver rejects it without a query.
       const host = `${"x".repeat(64)}.example`
       yield* fails(withEnv(user, { STORE_API_AUTH_URL: `https://${host}` }), [], {
         step: "name lookup",
@@ -221,7 +221,7 @@ describe("store-api check names the cause", () => {
         remedy: /HTTP_PROXY/,
         code: 5
       })
-      // A list with a star is no star, and a user without a password is not sent: as with the HTTP client.
+      // As in the HTTP client, a star within a list has no effect, and a user without a password is not sent.
       const starred = { HTTP_PROXY: `http://127.0.0.1:${port}`, NO_PROXY: "other.store.example,*" }
       for (const almost of [through(port, "user@"), withProxies(named, starred)]) {
         yield* fails(yield* almost, insecure, { step: "proxy tunnel", said: /\(407\)/, remedy: /HTTP_PROXY/, code: 5 })
@@ -354,7 +354,7 @@ describe("store-api check names the cause", () => {
       Effect.gen(function*() {
         const date = new Date(Date.now() + shift).toUTCString()
         const { user } = yield* startedWith({}, Fault.fields({}, { headers: { Date: date } }))
-        const expected = { step: "clock", said: new RegExp(said), remedy: /Set the clock of this machine/, code: 3 }
+        const expected = { step: "clock", said: new RegExp(said), remedy: /Set the system clock/, code: 3 }
         const steps = yield* fails(user, [], expected)
         assert.isFalse(steps.find(({ name }) => name === "token request")?.failed)
       }))
@@ -368,7 +368,7 @@ describe("store-api check names the cause", () => {
       deepStrictEqual([code, failed.map(({ name }) => name)], [4, ["token request", "clock"]])
     }))
 
-  it.scopedLive("of the API: each status, a redirect, a page, nobody there", () =>
+  it.scopedLive("of the API: each status, a redirect, a page, an unreachable server", () =>
     Effect.gen(function*() {
       const html = { on: "api", headers: { "Content-Type": "text/html" }, body: "<html></html>" } as const
       const faults: ReadonlyArray<readonly [Fault.Script, RegExp, RegExp]> = [

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { check, fails, startedWith } from "./support/checking.js"
 import { run, withEnv, without, withProxies } from "./support/cli.js"
 
-/** The first step, and no other: nobody was asked. */
+/** Only the first step: no request was sent. */
 const configuration = { step: "configuration", said: /missing or cannot be used/, code: 3 }
 
 describe("store-api check fails at the configuration", () => {
@@ -19,7 +19,7 @@ describe("store-api check fails at the configuration", () => {
     }))
 
   const unusable = {
-    "is no URL": ["canary", /is not a URL/],
+    "is not a URL": ["canary", /is not a URL/],
     "has a query": ["https://store.example/?canary", /must not have a query/],
     "has a fragment": ["https://store.example/#canary", /must not have a fragment/],
     "has a user name": ["https://canary@store.example", /must not hold a user name/],

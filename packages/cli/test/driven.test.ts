@@ -1,4 +1,4 @@
-/** Each command as a user drives it: on a terminal and in a pipe, against each server. What is to be seen, line by line. */
+/** Runs each command as a user does, on a terminal and in a pipe, against each server, and compares the output. */
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
@@ -21,14 +21,14 @@ interface Case {
   readonly name: string
   readonly places: ReadonlyArray<Place>
   readonly args: ReadonlyArray<string>
-  /** What was run before. */
+  /** The commands that run before. */
   readonly after?: ReadonlyArray<string>
   readonly wrongSecret?: true
   /** Whether the token is asked for. */
   readonly shows?: true
   readonly code: number
   readonly lines: (server: Server, token: string) => ReadonlyArray<Line>
-  /** What standard error holds in a pipe, and what a terminal shows after the lines. */
+  /** The content of standard error in a pipe, which a terminal shows after the lines. */
   readonly note?: string
   /** Whether a terminal shows the lines as indented JSON. */
   readonly indented?: true
@@ -84,7 +84,7 @@ const cases: ReadonlyArray<Case> = [
     shows: true,
     code: 0,
     lines: (_, token) => [
-      "store-api: warn: The token is on the screen, where others may see it. A pipe is safer.",
+      "store-api: warn: The token is on the screen, where other people may see it. A pipe is safer.",
       token
     ],
     to: "stdout",
@@ -229,7 +229,7 @@ const drive = (server: Server, user: User, place: Place, { args, colours = [], t
       shows,
       typed: `${server.clientSecret}\r`
     })
-    // What was typed left no trace, at no moment.
+    // The typed secret never appears.
     assert.isTrue(screen.startsWith(`${prompt}\r\n`), screen)
     deepStrictEqual(leaksIn(screen, [server.clientSecret]), [])
     return { code, lines: linesOf(screen).slice(1) }

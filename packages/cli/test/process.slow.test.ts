@@ -1,4 +1,4 @@
-/** What only a process has: signals, exit codes, pipes that close, variables of the process and trusted certificates. */
+/** Features that only a process has: signals, exit codes, closed pipes, process variables and trusted certificates. */
 import { spawnSync } from "node:child_process"
 import { once } from "node:events"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"

@@ -226,10 +226,10 @@ describe.skipIf(process.platform === "win32")(
       Effect.gen(function*() {
         const { blue, lines, user, write } = yield* started
         const faults: ReadonlyArray<readonly [number, ReadonlyArray<string>, string]> = [
-          [0o640, lines.blue, "it holds a secret and others may read its file"],
-          [0o604, lines.blue, "it holds a secret and others may read its file"],
-          [0o620, lines.blue, "others may write to its file"],
-          [0o602, lines.blue.slice(0, 3), "others may write to its file"]
+          [0o640, lines.blue, "it holds a secret and other users may read its file"],
+          [0o604, lines.blue, "it holds a secret and other users may read its file"],
+          [0o620, lines.blue, "other users may write to its file"],
+          [0o602, lines.blue.slice(0, 3), "other users may write to its file"]
         ]
         for (const [mode, its, why] of faults) {
           write("open", its, mode)

@@ -196,7 +196,7 @@ describe("settings", () => {
       }
     }))
 
-  it.scopedLive("the secret is no flag, and is not printed when it is given as one", () =>
+  it.scopedLive("there is no flag for the secret, and a secret given as a flag is not printed", () =>
     Effect.gen(function*() {
       const { inEnvironment } = yield* started
       for (const args of [["--secret", secret], [`--client-secret=${secret}`], [`--SECRET=${secret}`]]) {

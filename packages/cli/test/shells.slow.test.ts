@@ -12,7 +12,7 @@ import { newUser, profilesOf, type User } from "./support/user.js"
 
 beforeAll(build, 120_000)
 
-/** What is on the line, and what the shell offers for the last word. */
+/** A line, and the completions that the shell offers for its last word. */
 const offered: ReadonlyArray<readonly [line: string, words: ReadonlyArray<string>]> = [
   ["store-api tok", ["token"]],
   ["store-api profile r", ["remove"]],

@@ -1,4 +1,4 @@
-/** What only a real terminal has: keys that are not echoed, Ctrl+C, and streams that are terminals. */
+/** Features that only a real terminal has: keys that are not echoed, Ctrl+C, and streams that are terminals. */
 import { stripVTControlCharacters } from "node:util"
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
@@ -24,7 +24,7 @@ describe.skipIf(!hasTerminals)("the binary on a terminal", { timeout: processTim
     Effect.gen(function*() {
       const { emulator, user } = yield* started
       const shown = yield* onTerminal(user, ["token"], shows)
-      const warning = "store-api: \u001b[33mwarn\u001b[0m: The token is on the screen, where others may see it."
+      const warning = "store-api: \u001b[33mwarn\u001b[0m: The token is on the screen, where other people may see it."
       deepStrictEqual([shown.code, shown.screen], [
         0,
         `${warning} A pipe is safer.\r\n${yield* lastToken(emulator)}\r\n`

@@ -32,7 +32,7 @@ describe("store-api token", () => {
       assert.strictEqual(code, 0)
     }))
 
-  it.scopedLive("ten runs at once and two after them buy one token", () =>
+  it.scopedLive("ten runs at once and two later ones acquire one token", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
       const atOnce = yield* Effect.all(Effect.replicate(run(user, ["token"], shows), 10), { concurrency: "unbounded" })
@@ -148,14 +148,14 @@ describe("store-api token on a terminal", () => {
       const shown = yield* onTerminal(withEnv(user, { NO_COLOR: "1" }), ["token"], shows)
       deepStrictEqual([shown.code, shown.screen], [
         0,
-        "store-api: warn: The token is on the screen, where others may see it. A pipe is safer.\r\n" +
+        "store-api: warn: The token is on the screen, where other people may see it. A pipe is safer.\r\n" +
         `${yield* lastToken(emulator)}\r\n`
       ])
       const piped = yield* onTerminal(user, ["token"], { ...shows, stdout: "pipe" })
       deepStrictEqual([piped.code, piped.screen, piped.stdout], [0, "", `${yield* lastToken(emulator)}\n`])
     }))
 
-  it.scopedLive("asks for the secret, which is not shown; the answer alone goes to the pipe", () =>
+  it.scopedLive("prompts for the secret, which is not shown; only the token goes to the pipe", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* startedWithoutSecret
       const { code, screen, stdout } = yield* onTerminal(user, ["token"], {

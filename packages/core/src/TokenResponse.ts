@@ -107,7 +107,8 @@ const decodeJson = Schema.decodeUnknownEither(Schema.parseJson(TokenResponse), {
  * import { TokenResponse } from "@store-api/core"
  * import { Either } from "effect"
  *
- * const life = TokenResponse.decode(`{"access_token":"an-invented-token","token_type":"bearer","expires_in":3600}`).pipe(
+ * const body = `{"access_token":"an-invented-token","token_type":"bearer","expires_in":3600}`
+ * const lifetime = TokenResponse.decode(body).pipe(
  *   Either.map((response) => response.expires_in) // 3600
  * )
  * ```

@@ -32,7 +32,7 @@ export interface Flags {
   readonly port?: string | undefined
   /** The lifetime of a token, `500ms`, `2s`, `5m`, `1h` or as Effect writes it; default and at most 60 minutes. */
   readonly "token-life"?: string | undefined
-  /** The id of a client whose secret is the `Config` `STORE_API_CLIENT_SECRET`; default: `demoClient`. */
+  /** A client id. Its secret is the `Config` `STORE_API_CLIENT_SECRET`. Default: `demoClient`. */
   readonly "client-id"?: string | undefined
   /** The names of scenarios, in the order in which requests meet them; default: none. */
   readonly scenario?: ReadonlyArray<string> | undefined
@@ -56,7 +56,9 @@ export interface Flags {
  * import { NodeRuntime } from "@effect/platform-node"
  * import { EmulatorCommand } from "@store-api/emulator"
  *
- * NodeRuntime.runMain(EmulatorCommand.run({ port: "4010", "token-life": "2s", scenario: ["token/429-without-retry-after"] }))
+ * NodeRuntime.runMain(
+ *   EmulatorCommand.run({ port: "4010", "token-life": "2s", scenario: ["token/429-without-retry-after"] })
+ * )
  * ```
  *
  * @since 0.1.0
@@ -69,7 +71,7 @@ export const run = (flags: Flags): Effect.Effect<void, EmulatorError> =>
     const client = yield* clientOf(flags["client-id"])
     const emulator = yield* Emulator.make({
       clients: [client],
-      // What is not a number fails as a port out of range does.
+      // A value that is not a number fails like a port out of range.
       port: flags.port === undefined ? undefined : Option.getOrElse(Num.parse(flags.port), () => NaN),
       tokenLife: yield* lifeOf(flags["token-life"]),
       lenient: flags.lenient,
@@ -108,7 +110,7 @@ const scriptOf = (name: string, tls: boolean) => {
     : Effect.succeed(Scenario.get(known))
 }
 
-/** The variable usually holds the secret of a real service, so it is read only for a client that was asked for. */
+/** The variable usually holds a production secret, so it is read only for a client that was named. */
 const clientOf = (clientId: string | undefined): Effect.Effect<Client> =>
   clientId === undefined
     ? Effect.succeed(demoClient)

@@ -222,9 +222,9 @@ describe("store-api-emulator fails with one sentence", () => {
     "for a flag without its value": { named: "--port", args: ["--port"] },
     "for a port that is not a number": { named: "--port", args: ["--port", "canary"] },
     "for a port out of range": { named: "--port", args: ["--port", "70000"] },
-    "for a life that is not a time": { named: "--token-life", args: ["--token-life", "canary"] },
-    "for a life of zero": { named: "--token-life", args: ["--token-life", "0s"] },
-    "for a life beyond an hour": { named: "--token-life", args: ["--token-life", "2h"] },
+    "for a lifetime that is not a duration": { named: "--token-life", args: ["--token-life", "canary"] },
+    "for a lifetime of zero": { named: "--token-life", args: ["--token-life", "0s"] },
+    "for a lifetime beyond an hour": { named: "--token-life", args: ["--token-life", "2h"] },
     "for a scenario that does not exist": { named: "--scenario", args: ["--scenario", "token/canary"] },
     "for a scenario that needs TLS": { named: "--scenario", args: ["--scenario", "token/tls-expired"] },
     "for an id that cannot be sent raw": { named: "--client-id", args: ["--client-id", "a&b"] }

@@ -50,7 +50,7 @@ export interface Options {
  * import { FileTokenStore } from "@store-api/platform-node"
  * import { Effect } from "effect"
  *
- * const logged = Effect.flatMap(FileTokenStore.defaultFolder, (folder) => Effect.logInfo(`Tokens are kept in ${folder}`))
+ * const logged = Effect.flatMap(FileTokenStore.defaultFolder, (folder) => Effect.logInfo(`Token folder: ${folder}`))
  * ```
  *
  * @since 0.1.0

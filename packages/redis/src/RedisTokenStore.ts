@@ -82,7 +82,10 @@ export interface Commands {
  *   (cluster) => Effect.promise(() => cluster.close())
  * )
  *
- * const RedisLive = Layer.scoped(TokenStore.TokenStore, Effect.map(cluster, (cluster) => RedisTokenStore.fromClient(cluster)))
+ * const RedisLive = Layer.scoped(
+ *   TokenStore.TokenStore,
+ *   Effect.map(cluster, (cluster) => RedisTokenStore.fromClient(cluster))
+ * )
  * ```
  *
  * @since 0.1.0

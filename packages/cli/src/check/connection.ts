@@ -139,8 +139,8 @@ export const handshake = (socket: Net.Socket, url: URL, setting: string): Step<s
 }
 
 const certificates: Readonly<Record<string, readonly [what: string, remedy: string]>> = {
-  CERT_HAS_EXPIRED: ["has expired", "Its owner must renew it, unless the clock of this machine is wrong."],
-  CERT_NOT_YET_VALID: ["is not valid yet", "Check the clock of this machine."]
+  CERT_HAS_EXPIRED: ["has expired", "Its owner must renew it, unless the system clock is wrong."],
+  CERT_NOT_YET_VALID: ["is not valid yet", "Check the system clock."]
 }
 
 const whyNoHandshake = (code: string, host: string, setting: string): Failed => {
@@ -154,7 +154,7 @@ const whyNoHandshake = (code: string, host: string, setting: string): Failed => 
     const remedy = "If the authority belongs to your company, set NODE_EXTRA_CA_CERTS to the file of its certificate."
     return untrusted("is from an authority that this machine does not trust", remedy)
   }
-  if (code.includes("CERT")) return untrusted("cannot be trusted", `Check ${setting} and the clock of this machine.`)
+  if (code.includes("CERT")) return untrusted("cannot be trusted", `Check ${setting} and the system clock.`)
   return /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|EPROTO/.test(code)
     ? unavailable(`${host} does not speak TLS at this port (${code})`, `Check scheme and port in ${setting}.`)
     : unavailable(`the handshake failed (${code})`, `Check that ${setting} names a port that speaks TLS 1.2 or newer.`)

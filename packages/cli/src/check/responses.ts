@@ -106,7 +106,7 @@ const originOf = (location: string | undefined): string | undefined =>
     ? new URL(location).origin
     : undefined
 
-/** What is wrong. The remedy is the sentence of the other commands, unless the response says more than the error. */
+/** The problem. The remedy is the sentence of the other commands, unless the response says more than the error. */
 const ofToken = (error: LibraryError, last: Seen | undefined, settings: Settings): Failed => {
   const { code, message } = settings.explain(error)
   const because = (what: string) => new Failed({ what, remedy: message, code })
@@ -135,7 +135,7 @@ const ofToken = (error: LibraryError, last: Seen | undefined, settings: Settings
       return failed("refused", `a web page refuses access without a reason (${last.status})`, remedy)
     }
   }
-  if (refusal === undefined) return because("the response is no token")
+  if (refusal === undefined) return because("the response contains no token")
   return because(`${causes[refusal.reason] ?? "it was refused"} (${refusal.status})`)
 }
 
@@ -156,7 +156,7 @@ export const compareClocks = ({ ahead }: Seen): Effect.Effect<string, Failed> =>
         : failed(
           "configuration",
           `this machine's is ${inWords(Math.abs(ahead))} ${ahead > 0 ? "ahead of" : "behind"} the server's`,
-          "Set the clock of this machine, and synchronise it with a time service (NTP)."
+          "Set the system clock, and synchronise it with a time service (NTP)."
         )
   })
 

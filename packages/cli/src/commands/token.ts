@@ -25,7 +25,7 @@ export const run = (given: Given) =>
       : yield* Effect.flatMap(Effect.promise(() => import("../provider.js")), ({ acquireToken }) =>
         acquireToken(found, given))
     if ((yield* Host).process.stdout.isTTY === true) {
-      yield* Effect.logWarning("The token is on the screen, where others may see it. A pipe is safer.")
+      yield* Effect.logWarning("The token is on the screen, where other people may see it. A pipe is safer.")
     }
     yield* output.line(textOf(given, token, yield* Clock.currentTimeMillis))
   })

@@ -1,5 +1,5 @@
 /**
- * Runs the command in this process: the `main` of the binary, with the variables, folder, streams and keyboard of a user.
+ * Runs the `main` of the binary in this process, with the variables, folder, streams and keyboard of a user.
  * `process.ts` and `terminal.ts` run the binary.
  */
 import { resolve } from "node:path"
@@ -48,7 +48,7 @@ interface Place {
   readonly stdin: PassThrough & { readonly isTTY?: boolean }
   readonly stdout: Output
   readonly stderr: Output
-  /** What is typed at the prompt. */
+  /** The text typed at the prompt. */
   readonly typed?: string | undefined
 }
 

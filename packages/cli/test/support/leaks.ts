@@ -34,8 +34,8 @@ const formsOf = (secret: string): ReadonlyArray<string> => {
 }
 
 /**
- * Base64 writes three bytes at a time, so what it makes of a text depends on how many are in front of it: in
- * `Basic base64(id:secret)` that is the length of the id. Of each of the three forms only what nothing around it changes.
+ * The base64 of a text depends on the number of bytes before it, modulo three: in `Basic base64(id:secret)`, on the
+ * length of the id. Returns the part of each of the three forms that the surrounding bytes do not change.
  */
 const inBase64 = (text: string): ReadonlyArray<string> =>
   [0, 1, 2].flatMap((before) => {

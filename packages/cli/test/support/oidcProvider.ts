@@ -1,4 +1,4 @@
-/** A real authorization server that somebody else wrote, at the specification's path; and an API that asks it. */
+/** The authorization server `oidc-provider` at the specification's path, and an API that uses it. */
 import { generateKeyPairSync } from "node:crypto"
 import * as Http from "node:http"
 import { Effect } from "effect"

@@ -46,7 +46,7 @@ export const startOnTerminal = (
     const done = yield* Deferred.make<number>()
     const child = yield* Effect.acquireRelease(
       Effect.sync(() => spawn("python3", [python], { stdio: ["pipe", "pipe", "inherit"] })),
-      // Without anybody to type, Python ends the command, and then itself.
+      // When the input ends, Python ends the command and exits.
       (child) => Effect.sync(() => child.stdin.end())
     )
     child.stdin.on("error", () => undefined)

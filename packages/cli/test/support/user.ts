@@ -1,4 +1,4 @@
-/** Who runs the command: a folder, variables, and what no run may print. */
+/** A user of the command: a folder, variables, and values that no run may print. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -10,7 +10,7 @@ import { leaksIn } from "./leaks.js"
 
 export const demoSecret = Redacted.value(Emulator.demoClient.clientSecret)
 
-/** What nobody but the program itself may see. */
+/** Values that only the program may see. */
 export type Private = Effect.Effect<ReadonlyArray<string>>
 
 /** A user: a folder of their own, with their variables. */
@@ -72,7 +72,7 @@ export const withEnv = (user: User, env: Readonly<Record<string, string>>): User
 
 const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()])
 
-/** The same user with more variables. Those of a proxy are also set in this process, where the HTTP client reads them. */
+/** The same user with more variables. Proxy variables are also set in this process, where the client reads them. */
 export const withProxies = (
   user: User,
   env: Readonly<Record<string, string>>

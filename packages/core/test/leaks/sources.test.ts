@@ -79,7 +79,7 @@ describe("memory only", () => {
 
 /**
  * The files that may read redacted values, and how often. They build a body, a header or a connection, search a
- * response for an echo, seal a token with a key derived from the secret, or print a token or the demo secret on request.
+ * response for an echo, seal a token with a key derived from the secret, or print a token or the demo secret.
  */
 const allowed: Readonly<Record<string, number>> = {
   "packages/cli/src/check/answers.ts": 1,

@@ -268,7 +268,8 @@ describe("docs/reference/errors.md", () => {
 
   it.effect("says which errors have no retryAt", () =>
     Effect.gen(function*() {
-      const [, text = ""] = /Errors that only a change can fix have none: ([^.]+)\./.exec(page) ?? []
+      const [, text = ""] = /Errors that only a change can fix have none: ([^.]+)\./.exec(page.replace(/\s+/g, " ")) ??
+        []
       const without = (yield* errors).filter(AccessTokenError.isAccessTokenError)
         .filter((error) => Option.isNone(AccessTokenError.withRetryAt(error, Option.some(at)).retryAt))
         .map((error) => nameOf({ ...error, message: "" }).replace(/^.*, /, ""))

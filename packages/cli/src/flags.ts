@@ -9,6 +9,9 @@ export interface Flag {
   readonly text: string
 }
 
+/** No flag sets the secret, because other users can read the arguments of a process. */
+export const secretVariable = "STORE_API_CLIENT_SECRET"
+
 export type Flags = Readonly<Record<string, Flag>>
 
 /** The flags that were given. */

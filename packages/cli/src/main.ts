@@ -3,6 +3,7 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { parse } from "./commandLine.js"
+import { commands } from "./commands.js"
 import { type Fault, usage } from "./Fault.js"
 import { Host } from "./Host.js"
 import * as output from "./output.js"
@@ -21,7 +22,7 @@ const run = (args: ReadonlyArray<string>) => {
   return args[0] === "__complete"
     ? Effect.flatMap(
       Effect.promise(() => import("./commands/completion.js")),
-      ({ complete }) => complete(args.slice(1))
+      ({ complete }) => complete(commands, args.slice(1))
     )
     : Effect.flatMap(Host, ({ process }) => parse(args, Math.min(process.stdout.columns ?? 80, 80)))
 }

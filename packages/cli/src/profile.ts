@@ -6,8 +6,8 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import { configuration, type Fault, listed } from "./Fault.js"
+import { secretVariable } from "./flags.js"
 import { Host } from "./Host.js"
-import { secretVariable } from "./secret.js"
 
 export interface Profile {
   readonly path: string

@@ -3,10 +3,9 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { configuration, type Fault, usage } from "./Fault.js"
+import { secretVariable } from "./flags.js"
 import { Host, isAttended } from "./Host.js"
 import type { Found, Variables } from "./variables.js"
-
-export const secretVariable = "STORE_API_CLIENT_SECRET"
 
 /** A secret that is read only when an address needs it. */
 export interface Secret extends Omit<Found, "value"> {

@@ -3,7 +3,7 @@ import type * as FileSystem from "@effect/platform/FileSystem"
 import { type ClientCredentials, make as credentialsOf } from "@store-api/core/ClientCredentials"
 import * as Effect from "effect/Effect"
 import { configuration, type Fault, fromLibrary, type LibraryError, listed } from "./Fault.js"
-import type * as flags from "./flags.js"
+import * as flags from "./flags.js"
 import * as secrets from "./secret.js"
 import * as variables from "./variables.js"
 
@@ -31,7 +31,7 @@ const sources = {
   clientId: { flag: "client-id", variable: "STORE_API_CLIENT_ID" },
   apiUrl: { flag: "api-url", variable: "STORE_API_URL" },
   cacheDir: { flag: "cache-dir", variable: variables.cacheVariable },
-  clientSecret: { flag: "secret-file", variable: secrets.secretVariable }
+  clientSecret: { flag: "secret-file", variable: flags.secretVariable }
 } as const
 
 type Source = typeof sources[keyof typeof sources]

@@ -1,6 +1,5 @@
 /** `store-api completion`: scripts that ask this program for the words that may come next. */
 import * as Effect from "effect/Effect"
-import { commands } from "../commands.js"
 import { usage } from "../Fault.js"
 import type { Flag } from "../flags.js"
 import * as flags from "../flags.js"
@@ -42,7 +41,10 @@ export const script = (shell: string) =>
     : output.write("stdout", scripts[shell])
 
 /** Prints what may stand in place of the last word. bash makes a word of a "=". */
-export const complete = (words: ReadonlyArray<string>) =>
+export const complete = (
+  commands: Readonly<Record<string, { readonly flags: flags.Flags }>>,
+  words: ReadonlyArray<string>
+) =>
   Effect.gen(function*() {
     const [prefix = ""] = /^--[\w-]+=/.exec(words.at(-1) ?? "") ?? []
     const before = [...words.slice(0, -1), prefix.slice(0, -1)].filter((word) => word !== "=" && word !== "")

@@ -6,9 +6,9 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { configuration, usage } from "../Fault.js"
 import type * as flags from "../flags.js"
+import { secretVariable } from "../flags.js"
 import * as output from "../output.js"
 import * as profiles from "../profile.js"
-import { secretVariable } from "../secret.js"
 import { read } from "../settings.js"
 
 export const add = (given: flags.Values<typeof flags.profileAdd>, name: string) =>

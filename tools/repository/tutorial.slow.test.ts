@@ -169,7 +169,7 @@ const follow = async (page: string) => {
       }
       if (lines.some((line) => /node (main|many)\.ts$/.test(line))) {
         const log = await logOfEmulator()
-        requests.push(["/v1/oauth/accesstoken", "/orders"].map((path) => occurrences(log.slice(seen), path)))
+        requests.push(["POST /v1/oauth/accesstoken ", "/orders"].map((path) => occurrences(log.slice(seen), path)))
         seen = log.length
       }
     }

@@ -12,8 +12,9 @@ const prompt = "Client secret (not shown): "
 
 export const askSecret: Effect.Effect<Redacted.Redacted, Fault> = Effect.gen(function*() {
   const { readInput } = yield* Terminal.Terminal
-  yield* write("stderr", prompt)
   const keys = yield* readInput
+  // After `readInput`, which turns the echo of the terminal off.
+  yield* write("stderr", prompt)
   let text = ""
   while (true) {
     // Ctrl+C and Ctrl+D end the keys.

@@ -17,7 +17,7 @@ const causes: ReadonlyArray<readonly [expected: RegExp, said: RegExp]> = [
     /\((Timeout|TooLarge|Transport)\)/,
     /^there (was no response \((Timeout|TooLarge|Transport)\)|is no connection to )/
   ],
-  [/TokenResponseError/, /^the response is (no token|a web page, not JSON)/],
+  [/TokenResponseError/, /^the response (contains no token|is a web page, not JSON)/],
   [/TokenExpiredError/, /^the token cannot be used/]
 ]
 

@@ -224,23 +224,26 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
               if (outcome._tag === "Fail") return Effect.fail(outcome.error)
               if (outcome._tag === "Start") launch(acquire(outcome.acquisition), caller)
               if (outcome._tag === "Wait") measure.joined()
-              return restore(serveOrWait(outcome._tag === "Start" ? outcome.then : outcome))
+              return restore(
+                serveOrWait(outcome._tag === "Start" ? outcome.then : outcome, event === tokenState.refresh)
+              )
             })
         )
       )
 
     const getNotFresh = startOrJoin(tokenState.get)
 
-    const serveOrWait = (outcome: tokenState.Serve | tokenState.Wait) =>
-      outcome._tag === "Serve" ? outcome.held.window.result : wait(outcome)
+    const serveOrWait = (outcome: tokenState.Serve | tokenState.Wait, mustBeNew: boolean) =>
+      outcome._tag === "Serve" ? outcome.held.window.result : wait(outcome, mustBeNew)
 
     /**
      * Waits for an acquisition. If a renewal fails or takes long, the caller gets the cached token while it is valid.
-     * Without a valid token, the caller does not get the failure of a renewal, which may be old, as in a process that
-     * was frozen. It starts another acquisition instead.
+     * A caller of `get` never gets the failure of a renewal, which may be old, as in a process that was frozen. It
+     * starts another acquisition instead. A caller of `refresh` gets it while the cached token is valid.
      */
     const wait = (
-      { acquisition, fallback }: tokenState.Wait
+      { acquisition, fallback }: tokenState.Wait,
+      mustBeNew: boolean
     ): Effect.Effect<AccessToken, AccessTokenError> =>
       Effect.flatMap(resultWithin(acquisition, fallback), (exit) =>
         withState((current, instant) => {
@@ -251,7 +254,8 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
           }
           const served = Option.filter(fallback, isServed)
           if (Option.isSome(served)) return served.value.window.result
-          const mayFail = Option.isNone(acquisition.renewalOf) || isServed(acquisition.renewalOf.value)
+          const mayFail = Option.isNone(acquisition.renewalOf) ||
+            (mustBeNew && isServed(acquisition.renewalOf.value))
           return exit !== undefined && mayFail ? Effect.failCause(exit.cause) : get
         }))
 
@@ -295,7 +299,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
             Effect.timeoutFail({ duration: longestAcquisition, onTimeout: () => timeoutError }),
             Effect.interruptible,
             Effect.exit,
-            Effect.ensuring(Fiber.interruptFork(fiber))
+            Effect.ensuring(Effect.fiberIdWith((id) => Fiber.interruptAsFork(fiber, id)))
           )
         ),
         Effect.flatMap((exit) =>

@@ -287,6 +287,23 @@ describe("AccessTokenProvider, renewal", () => {
         }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
       }))
 
+    it.effect("gets at most one request per second, even with the shortest cooldown", () =>
+      Effect.gen(function*() {
+        const repeated = yield* token("repeated")
+        const source = yield* answering(() => Effect.succeed(repeated))
+        const shortest = { cooldown: { base: "100 millis", max: "100 millis" } }
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          yield* provider.get
+          yield* TestClock.adjust("56 minutes")
+          for (let call = 0; call < 100; call++) {
+            yield* TestClock.adjust("100 millis")
+            assert.strictEqual(yield* getWithoutWaiting(provider), "repeated")
+          }
+          assert.isAtMost(yield* source.calls, 12)
+        }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(shortest), source.layer)))
+      }))
+
     it.effect("gets a request immediately after the token expired, even during the cooldown", () =>
       Effect.gen(function*() {
         const { provider, source } = yield* withCachedToken("100 seconds")

@@ -215,7 +215,10 @@ export const land = (
     (last) => isValid(last, now) && (sameValue(last.token, exit.value) || !expiresLater(exit.value, last.token))
   )
   const renewalsWithoutProgress = progress ? 0 : state.renewalsWithoutProgress + 1
-  const pause = progress ? tokenPolicy.minRenewalInterval : tokenPolicy.pause(policy, renewalsWithoutProgress, chance)
+  const pause = Math.max(
+    tokenPolicy.minRenewalInterval,
+    progress ? 0 : tokenPolicy.pause(policy, renewalsWithoutProgress, chance)
+  )
   return [
     Option.some({ exit: Exit.succeed(held), cooldown: progress ? Option.none() : Option.some("NoProgress") }),
     {

@@ -105,7 +105,9 @@ const withCooldown = (settings: Settings, endpoint: TokenSource.Service, store: 
       if (!force && last !== undefined && (yield* Clock.currentTimeMillis) < last.until) {
         const until = DateTime.formatIso(DateTime.unsafeMake(last.until))
         yield* output.note(`No token request before ${until}: the last one was refused. --force-refresh sends one now.`)
-        return yield* last.error
+        return yield* last.error.reason === "InvalidClient"
+          ? last.error
+          : new TokenRefusedError({ ...last.error, retryAt: Option.some(DateTime.unsafeMake(last.until)) })
       }
       const outcome = yield* Effect.either(endpoint.acquire(replacing))
       if (Either.isRight(outcome)) {

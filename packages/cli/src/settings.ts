@@ -36,9 +36,13 @@ const sources = {
 
 type Source = typeof sources[keyof typeof sources]
 
-/** All that a token needs. With `needsApi`, the base of the API too. */
-export const read = (given: Flags, needsApi = false): Effect.Effect<Settings, Fault, FileSystem.FileSystem> =>
+/** All that a token needs. `api`: whether the command needs the base of the API, can use it, or ignores it. */
+export const read = (
+  given: Flags,
+  api: "required" | "optional" | "ignored" = "ignored"
+): Effect.Effect<Settings, Fault, FileSystem.FileSystem> =>
   Effect.gen(function*() {
+    const needsApi = api === "required"
     const known = yield* variables.read(given)
     const find = ({ flag, variable }: Exclude<Source, typeof sources.clientSecret>) => {
       const value = given[flag]
@@ -56,7 +60,7 @@ export const read = (given: Flags, needsApi = false): Effect.Effect<Settings, Fa
       )
       return yield* isMissing(missing.map(([, source]) => source), known.place)
     }
-    const addresses = [authUrl, needsApi ? apiUrl : undefined].filter((found) => found?.isImplicit === true)
+    const addresses = [authUrl, api === "ignored" ? undefined : apiUrl].filter((found) => found?.isImplicit === true)
     if (addresses.length > 0 && !secret.isImplicit) {
       return yield* isUntrusted(addresses.map((found) => found?.name ?? ""), secret.origin)
     }

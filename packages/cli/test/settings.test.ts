@@ -84,7 +84,8 @@ describe("settings", () => {
         [withSecret, ["status"], "the environment", "STORE_API_AUTH_URL"],
         [user, ["token", "--secret-file", "secret"], "secret", "STORE_API_AUTH_URL"],
         [user, ["token", "--secret-file", "-"], "standard input", "STORE_API_AUTH_URL"],
-        [inEnvironment, ["call", "/", "--secret-file", "secret"], "secret", "STORE_API_URL"]
+        [inEnvironment, ["call", "/", "--secret-file", "secret"], "secret", "STORE_API_URL"],
+        [inEnvironment, ["profile", "add", "books", "--secret-file", "secret"], "secret", "STORE_API_URL"]
       ]
       for (const [who, args, from, names] of astray) {
         const { code, stderr, stdout } = yield* run(who, args, { stdin: secret })

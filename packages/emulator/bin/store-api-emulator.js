@@ -1,3 +1,2 @@
-#!/usr/bin/env -S node --
-// Behind --, Node 20 leaves --env-file to this program.
+#!/usr/bin/env node
 import "../dist/bin.js"

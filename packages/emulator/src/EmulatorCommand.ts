@@ -171,17 +171,22 @@ const greeting = (url: string, { clientSecret }: Client, variables: ReadonlyArra
   ].join("\n")
 
 /** In a new file, so that its mode counts. */
+const envFileMark = "# Written by store-api-emulator"
+
 const writeVariables = (path: string, variables: ReadonlyArray<ReadonlyArray<string>>) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
-    yield* fs.remove(path, { force: true })
-    const text = variables.map(([name, value]) => `${name ?? ""}="${value ?? ""}"\n`).join("")
+    // Replaces only an empty file, or one that an emulator wrote: a .env may hold real credentials.
+    const former = yield* Effect.option(fs.readFileString(path))
+    if (Option.exists(former, (text) => text === "" || text.startsWith(envFileMark))) yield* fs.remove(path)
+    const text = `${envFileMark}, which replaces this file.\n` +
+      variables.map(([name, value]) => `${name ?? ""}="${value ?? ""}"\n`).join("")
     yield* fs.writeFileString(path, text, { mode: 0o600, flag: "wx" })
   }).pipe(Effect.mapError(() =>
     new EmulatorError({
       reason: "InvalidOption",
       option: "--env-file",
-      problem: "must be a file that this user may write"
+      problem: "must be a new file, an empty one, or one that an emulator wrote"
     })
   ))
 

@@ -177,7 +177,7 @@ describe("store-api-emulator", () => {
         (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
       )
       const file = join(folder, "my.env")
-      writeFileSync(file, "OLD=1", { mode: 0o644 })
+      writeFileSync(file, "# Written by store-api-emulator\nOLD=1", { mode: 0o644 })
       const { url } = yield* start(["--env-file", file])
       deepStrictEqual(parseEnv(readFileSync(file, "utf8")), {
         STORE_API_AUTH_URL: url,
@@ -186,6 +186,11 @@ describe("store-api-emulator", () => {
         STORE_API_CLIENT_SECRET: demoSecret
       })
       assert.strictEqual(statSync(file).mode & 0o777, 0o600)
+      const another = join(folder, ".env")
+      writeFileSync(another, "STORE_API_CLIENT_SECRET=invented")
+      const error = yield* Effect.flip(start(["--env-file", another]))
+      assert.match(error.message, /--env-file must be a new file, an empty one, or one that an emulator wrote/)
+      assert.strictEqual(readFileSync(another, "utf8"), "STORE_API_CLIENT_SECRET=invented")
     }))
 
   it.effect("--help prints the flags in 80 columns, and two examples", () =>

@@ -28,7 +28,7 @@ export const run = (given: Given, path: string) =>
   Effect.gen(function*() {
     const request = yield* requestOf(given, path)
     const timeout = yield* timeoutOf(given.timeout)
-    const settings = yield* read(given, true)
+    const settings = yield* read(given, "required")
     const call = Effect.scoped(execute(given, settings, request))
     yield* timeout === undefined ? call : Effect.timeoutFail(call, {
       duration: timeout,

@@ -65,7 +65,7 @@ const steps = (given: flags.Values<typeof flags.check>, path: string, report: Re
 
 /** The settings, if the library accepts them. */
 const configured = (given: flags.Values<typeof flags.check>, path: string) =>
-  read(given, path !== "").pipe(
+  read(given, path === "" ? "ignored" : "required").pipe(
     Effect.tap(responses.checkSettings),
     Effect.mapBoth({
       onFailure: ({ code, message }) =>

@@ -18,7 +18,7 @@ export const add = (given: flags.Values<typeof flags.profileAdd>, name: string) 
     if (!given.force && (yield* Effect.orElseSucceed(fs.exists(path), () => false))) {
       return yield* usage(`The profile ${name} exists. Use --force to replace it.`)
     }
-    const { apiUrl, authUrl, credentials: { clientId, clientSecret } } = yield* read(given)
+    const { apiUrl, authUrl, credentials: { clientId, clientSecret } } = yield* read(given, "optional")
     const lines = yield* Effect.all([
       assignment("STORE_API_AUTH_URL", authUrl),
       apiUrl === undefined ? Effect.succeed("") : assignment("STORE_API_URL", apiUrl),

@@ -21,7 +21,7 @@ export const decodesTheForm = (raw: Credentials): Quirk => ({
       assert(error._tag === "TokenRefusedError")
       assert.strictEqual(error.reason, "InvalidClient")
       assert.isTrue(error.changedByFormDecoding)
-      assert.include(error.message, "they hold + or %")
+      assert.include(error.message, "contain + or %")
     })
 })
 

@@ -291,7 +291,7 @@ describe("AccessTokenProvider, renewal", () => {
       Effect.gen(function*() {
         const repeated = yield* token("repeated")
         const source = yield* answering(() => Effect.succeed(repeated))
-        const shortest = { cooldown: { base: "100 millis", max: "100 millis" } }
+        const shortest = { cooldown: { base: "100 millis", max: "100 millis" } } as const
         yield* Effect.gen(function*() {
           const provider = yield* AccessTokenProvider.AccessTokenProvider
           yield* provider.get

@@ -23,18 +23,18 @@ export const withStore = <A, E, R>({ cacheDir }: Settings, effect: Effect.Effect
   Effect.provide(effect, FileTokenStore.layer({ folder: cacheDir }))
 
 /** The token that the next run would use. Nothing is sent or written. */
-export const cached = (settings: Settings) => look(settings, (store, key) => store.get(key))
+export const cached = (settings: Settings) => readCached(settings, (store, key) => store.get(key))
 
 /** Removes the cached token, and returns it. */
 export const forget = (settings: Settings) =>
-  look(
+  readCached(
     settings,
     (store, key) =>
       Effect.tap(store.get(key), (entry) => Effect.transposeMapOption(entry, (entry) => store.remove(key, entry)))
   )
 
 /** The cached token, by a shared source that cannot acquire and writes nothing. */
-const look = (
+const readCached = (
   settings: Settings,
   get: (store: Store, key: string) => ReturnType<Store["get"]>
 ): Effect.Effect<Option.Option<AccessToken>, Fault> =>

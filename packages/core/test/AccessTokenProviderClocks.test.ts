@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
-import { Clock, DateTime, Effect, Layer, Option, Redacted } from "effect"
+import { Clock, DateTime, Effect, Fiber, Layer, Option, Redacted } from "effect"
 import { answering, settle, token } from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
@@ -72,6 +72,30 @@ describe("AccessTokenProvider, clocks", () => {
         assert.strictEqual(yield* calls, 2)
       })
     ))
+
+  it.effect("a caller that joins a renewal while the wall clock is ahead does not get its failure once the clock is corrected", () =>
+    Effect.gen(function*() {
+      const virtual = VirtualClock.make()
+      const down = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })
+      const source = yield* answering((n) =>
+        n === 1 ? token("token-1") : Effect.zipRight(Effect.sleep("5 seconds"), Effect.fail(down))
+      )
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        yield* provider.get
+        yield* virtual.advance("56 minutes")
+        yield* provider.get
+        yield* settle
+        assert.strictEqual(yield* source.calls, 2, "the renewal is in flight")
+        virtual.jump(10 * 60_000)
+        const caller = yield* Effect.fork(provider.get)
+        yield* settle
+        virtual.jump(-10 * 60_000)
+        yield* virtual.advance("5 seconds")
+        assert.strictEqual(valueOf(yield* Fiber.join(caller)), "token-1")
+        assert.strictEqual(yield* source.calls, 2)
+      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)), Effect.withClock(virtual.clock))
+    }))
 
   it.effect("when the wall clock moves by 1 s, as NTP does, the token stays valid", () =>
     run(({ calls, provider, virtual }) =>

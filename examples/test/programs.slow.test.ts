@@ -6,8 +6,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Effect, Redacted, TestClock, TestServices } from "effect"
+import { freePort } from "../../packages/platform-node/test/support/freePort.js"
 import { isLeftOut, redisServer } from "../../packages/redis/test/support/redisServer.js"
-import { freePort, run, secretsIn, start, tokenRequests, variablesOf } from "./support/program.js"
+import { run, secretsIn, start, tokenRequests, variablesOf } from "./support/program.js"
 import { eventually, fetched } from "./support/scrape.js"
 
 const root = join(import.meta.dirname, "..", "..")

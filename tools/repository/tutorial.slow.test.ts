@@ -2,11 +2,12 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Effect } from "effect"
 import ts from "typescript"
 import { afterAll, assert, describe, it } from "vitest"
+import { freePort } from "../../packages/platform-node/test/support/freePort.js"
 import { type CodeBlock, fenced } from "./support/codeBlocks.js"
 import { cleanEnvironment, root, run } from "./support/command.js"
 
@@ -26,17 +27,9 @@ writeFileSync(inShop("package.json"), JSON.stringify({ private: true, type: "mod
 // The versions that the pages install: those of the catalog, and our packages as they are built.
 symlinkSync(join(root, "examples", "node_modules"), inShop("node_modules"))
 
-const freePort = async () => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
-  server.close()
-  return typeof address === "object" && address !== null ? `${address.port}` : assert.fail("no port")
-}
-
 /** The ports that the pages name may be in use. */
 const ports = new Map<string, string>()
-for (const port of ["4010", "6379", "8080", "9464"]) ports.set(port, await freePort())
+for (const port of ["4010", "6379", "8080", "9464"]) ports.set(port, `${await Effect.runPromise(freePort)}`)
 const withFreePorts = (text: string) => text.replace(/\b(4010|6379|8080|9464)\b/g, (port) => ports.get(port) ?? port)
 
 /** The variables that the reader sets in the first terminal. */

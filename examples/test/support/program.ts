@@ -1,9 +1,8 @@
 /** An example as a user runs it: a process of its own, with variables, whose lines are read. */
 import { type ChildProcess, spawn } from "node:child_process"
-import { createServer } from "node:net"
 import { fileURLToPath } from "node:url"
 import { Emulator } from "@store-api/emulator"
-import { Effect, Random, Redacted, type Scope } from "effect"
+import { Effect, Redacted, type Scope } from "effect"
 
 const dist = fileURLToPath(new URL("../../dist", import.meta.url))
 
@@ -112,16 +111,3 @@ export const secretsIn = (emulator: Emulator.Service, ...texts: ReadonlyArray<st
       .map(Redacted.value)
       .flatMap((value) => [value, encodeURIComponent(value), Buffer.from(value).toString("base64")])
       .filter((value) => texts.some((text) => text.includes(value))))
-
-/**
- * A port without a listener, for a process that takes a while to start. It is below the ports that a system gives to
- * outgoing connections and to listeners on port 0, so that none of these takes it before then.
- */
-export const freePort: Effect.Effect<number> = Effect.flatMap(
-  Random.nextIntBetween(20_000, 32_000),
-  (port) =>
-    Effect.async<number, Error>((resume) => {
-      const server = createServer().once("error", (error) => resume(Effect.fail(error)))
-      server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(port))))
-    })
-).pipe(Effect.eventually)

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { Effect, Schema, type Scope } from "effect"
-import { freePort } from "./program.js"
+import { freePort } from "../../../packages/platform-node/test/support/freePort.js"
 import { eventually, fetched } from "./scrape.js"
 
 export interface Sample {

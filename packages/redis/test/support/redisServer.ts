@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
-import { connect, createServer } from "node:net"
+import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createClient } from "@redis/client"
 import { Effect, type Scope } from "effect"
 import { filesOf, selfSigned } from "../../../platform-node/test/support/certificates.js"
+import { freePort } from "../../../platform-node/test/support/freePort.js"
 import { shared } from "../../../platform-node/test/support/shared.js"
 
 /** Without Debian's `redis-server`, its tests are skipped, except with `CI=true`. */
@@ -27,15 +28,6 @@ export interface RedisServer {
   /** The number of connected clients, except those of this count. */
   readonly connected: Effect.Effect<number>
 }
-
-const freePort: Effect.Effect<number> = Effect.async((resume) => {
-  const server = createServer()
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    const port = typeof address === "object" && address !== null ? address.port : 0
-    server.close(() => resume(Effect.succeed(port)))
-  })
-})
 
 const responds = (port: number): Effect.Effect<boolean> =>
   Effect.async((resume) => {

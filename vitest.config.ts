@@ -7,7 +7,7 @@ const source = (name: string) => new URL(`./packages/${name}/src`, import.meta.u
 const workers = availableParallelism() + 2
 
 const isLong = ({ moduleId }: TestSpecification) =>
-  /\/leaks\/(undici|clients)|\/AccessTokenProvider\w*\.slow|\/(alerts|fleet|packages|process|programs)\.slow/.test(
+  /\/leaks\/(undici|clients)|\/AccessTokenProvider\w*\.slow|\/(alerts|fleet|packages|process|programs|scenarios|shells|tutorial)\.slow/.test(
     moduleId
   )
 

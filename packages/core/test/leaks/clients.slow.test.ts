@@ -1,4 +1,5 @@
 import { onEveryScenario } from "./support/onEveryScenario.js"
 
+onEveryScenario("undici")
 onEveryScenario("fetch")
 onEveryScenario("node:http")

@@ -1,3 +1,3 @@
 import { onEveryScenario } from "./support/onEveryScenario.js"
 
-onEveryScenario("undici")
+onEveryScenario("undici", "first")

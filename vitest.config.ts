@@ -6,10 +6,12 @@ const source = (name: string) => new URL(`./packages/${name}/src`, import.meta.u
 /** Tests of sockets wait more than they compute: two workers more than cores take two thirds of the time. */
 const workers = availableParallelism() + 2
 
+/** The files that take longest, without ".slow.test.ts". */
+const long = ["AccessTokenProvider", "AccessTokenProviderProcess", "alerts", "clients", "fleet", "packages", "process"]
+  .concat("programs", "scenarios", "shells", "tutorial")
+
 const isLong = ({ moduleId }: TestSpecification) =>
-  /\/leaks\/(undici|clients)|\/AccessTokenProvider\w*\.slow|\/(alerts|fleet|packages|process|programs|scenarios|shells|tutorial)\.slow/.test(
-    moduleId
-  )
+  moduleId.endsWith("/undici.test.ts") || long.some((name) => moduleId.endsWith(`/${name}.slow.test.ts`))
 
 /** On its first run, Vitest starts large files first. The files that take longest are small. */
 class LongestFirst extends BaseSequencer {

@@ -20,7 +20,9 @@ const all = [
 /** A name up to its first hyphen: all redirects are of one kind, and all responses with the same status. */
 const kindOf = (name: string) => name.split("-", 1)[0]
 
-const firstOfItsKind = all.filter(({ name }, index) => all.findIndex((other) => kindOf(other.name) === kindOf(name)) === index)
+const firstOfItsKind = all.filter(({ name }, index) =>
+  all.findIndex((other) => kindOf(other.name) === kindOf(name)) === index
+)
 
 /** The errors that must occur in a run, so that the search has something to look at. */
 const requiredErrors = [

@@ -1,8 +1,8 @@
-/** Each public value has a type test. */
+/** The public surface is the one of surface.txt, and each of its values has a type test. */
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import ts from "typescript"
-import { assert, describe, it } from "vitest"
+import { assert, describe, expect, it } from "vitest"
 import { root } from "../repository/support/command.js"
 
 interface Manifest {
@@ -32,19 +32,21 @@ const program = ts.createProgram(packages.flatMap(sources), {
 })
 const checker = program.getTypeChecker()
 
-/** The values that `index` exports, as `Module.name`. */
-const publicValues = (name: string): ReadonlyArray<string> => {
+/** What `index` exports, as `Module.name`. */
+const publicNames = (name: string, kind: ts.SymbolFlags): ReadonlyArray<string> => {
   const exportsOf = (symbol: ts.Symbol | undefined) => symbol === undefined ? [] : checker.getExportsOfModule(symbol)
   const target = (symbol: ts.Symbol) => symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol
   const file = program.getSourceFile(join(root, "packages", name, "src", "index.ts"))
   return exportsOf(file && checker.getSymbolAtLocation(file))
     .flatMap((module) =>
       exportsOf(target(module))
-        .filter((symbol) => target(symbol).flags & ts.SymbolFlags.Value)
+        .filter((symbol) => target(symbol).flags & kind)
         .map((symbol) => `${module.name}.${symbol.name}`)
     )
     .sort()
 }
+
+const publicValues = (name: string) => publicNames(name, ts.SymbolFlags.Value)
 
 /** The `Module.name` of each `expect(Module.name).type.to…`. A name without a claim does not count. */
 const tested = (texts: ReadonlyArray<string>): ReadonlySet<string> => {
@@ -80,6 +82,14 @@ const untested = (values: ReadonlyArray<string>, texts: ReadonlyArray<string>) =
 describe("type tests", () => {
   it("exist for every package that can be imported", () => {
     assert.sameMembers(packages, ["core", "emulator", "platform-node", "redis"])
+  })
+
+  it("surface.txt lists every public value and type, so that an addition is a decision", async () => {
+    const surface = packages.flatMap((name) =>
+      publicNames(name, ts.SymbolFlags.Value | ts.SymbolFlags.Type).map((entry) => `${name} ${entry}\n`)
+    )
+    assert.includeMembers(surface, ["core StoreAuth.layer\n", "core StoreAuth.Options\n"])
+    await expect(surface.join("")).toMatchFileSnapshot("surface.txt")
   })
 
   it.each(packages)("exist for every public value of %s", (name) => {

@@ -1,16 +1,36 @@
 import { writeFileSync } from "node:fs"
+import { createServer } from "node:http"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Effect, Fiber, Option } from "effect"
+import { Deferred, Effect, Fiber, Option } from "effect"
 import { bundle } from "./support/bundle.js"
 import { start } from "./support/childProcess.js"
 import { shared } from "./support/shared.js"
 import { askAll, stillWorks, storeRaces, sum, withStore } from "./support/storeRaces.js"
 import { isWhole } from "./support/storeWorker.js"
 import { newFolder } from "./support/tokenFolder.js"
+import { listen, store } from "./utils.js"
 
 const limit = 60_000
+
+/** Counts the token requests of each client. It does not respond to the first request of `client-silent`. */
+const tokenEndpoint = Effect.gen(function*() {
+  const requests = new Map<string, number>()
+  const heldBack = yield* Deferred.make<void>()
+  const { url } = yield* listen(createServer((request, response) => {
+    let body = ""
+    request.setEncoding("utf8").on("data", (text: string) => body += text).on("end", () => {
+      const clientId = new URLSearchParams(body).get("client_id") ?? ""
+      const count = (requests.get(clientId) ?? 0) + 1
+      requests.set(clientId, count)
+      if (clientId === "client-silent" && count === 1) Deferred.unsafeDone(heldBack, Effect.void)
+      // So long that every process finds no token when it starts.
+      else setTimeout(() => store(request, response), 30)
+    })
+  }))
+  return { url, requests: (clientId: string) => requests.get(clientId) ?? 0, heldBack: Deferred.await(heldBack) }
+})
 
 describe("FileTokenStore between processes", () => {
   const program = shared(bundle(new URL("./child/storeWorker.ts", import.meta.url)))
@@ -19,6 +39,29 @@ describe("FileTokenStore between processes", () => {
   const workers = shared(startMany(5))
 
   storeRaces(workers, 40)
+
+  it.scopedLive(
+    "ten processes that start at once send one token request; if the first is killed, at most two more",
+    () =>
+      Effect.gen(function*() {
+        const [folder, workers, endpoint] = yield* Effect.all([newFolder, startMany(10), tokenEndpoint])
+        const acquire = (clientId: string, lease: number) =>
+          ({ folder, name: "acquire", url: endpoint.url, clientId, lease }) as const
+        for (let round = 1; round <= 10; round++) {
+          deepStrictEqual(yield* askAll(workers, acquire(`client-${round}`, 30_000)), workers.map(() => 1))
+          assert.strictEqual(endpoint.requests(`client-${round}`), 1, `round ${round}`)
+        }
+        const [first, ...others] = workers
+        assert(first !== undefined)
+        yield* Effect.fork(Effect.sandbox(first.ask(acquire("client-silent", 1000))))
+        yield* endpoint.heldBack
+        yield* first.kill
+        deepStrictEqual(yield* askAll(others, acquire("client-silent", 1000)), others.map(() => 1))
+        const more = endpoint.requests("client-silent") - 1
+        assert.isTrue(more === 1 || more === 2, `${more} more`)
+      }),
+    limit
+  )
 
   it.scopedLive(
     "a lease whose holder was killed ends when it expires, and not before; then one or two processes get it",

@@ -3,10 +3,14 @@ import { randomUUID } from "node:crypto"
 import { existsSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeContext from "@effect/platform-node/NodeContext"
-import type { TokenStoreError } from "@store-api/core/TokenStore"
+import * as AccessTokenProvider from "@store-api/core/AccessTokenProvider"
+import * as TokenStore from "@store-api/core/TokenStore"
 import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
+import * as NodeStoreAuth from "@store-api/platform-node/NodeStoreAuth"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 
 export type Order =
   & { readonly folder: string }
@@ -15,6 +19,8 @@ export type Order =
     | { readonly name: "remove"; readonly keys: ReadonlyArray<string>; readonly entry: string }
     /** Returns 1 if the worker got the lease. */
     | { readonly name: "lease"; readonly key: string; readonly millis: number }
+    /** Gets a token with a new provider that shares it through the store. Returns 1. */
+    | { readonly name: "acquire"; readonly url: string; readonly clientId: string; readonly lease: number }
     /** Never ends. */
     | { readonly name: "putForEver"; readonly key: string }
     /** Removes expired files until the file `until` exists. Returns how often. */
@@ -37,7 +43,7 @@ export const isWhole = (entry: string): boolean => {
   return start === end && filler?.length === size
 }
 
-export const perform = (order: Order): Effect.Effect<number, TokenStoreError> =>
+export const perform = (order: Order): Effect.Effect<number, TokenStore.TokenStoreError> =>
   Effect.gen(function*() {
     const own = join(order.folder, "store-api-v1")
     const worker = randomUUID()
@@ -49,6 +55,22 @@ export const perform = (order: Order): Effect.Effect<number, TokenStoreError> =>
       }
       case "lease":
         return Option.isSome(yield* store.lease(order.key, order.millis)) ? 1 : 0
+      case "acquire": {
+        const { clientId, lease, url } = order
+        const storeAuth = NodeStoreAuth.layerShared({
+          authUrl: url,
+          apiUrl: url,
+          clientId,
+          clientSecret: Redacted.make("an-invented-secret"),
+          shared: { lease }
+        })
+        yield* AccessTokenProvider.AccessTokenProvider.pipe(
+          Effect.flatMap(({ get }) => get),
+          Effect.provide(Layer.provide(storeAuth, Layer.succeed(TokenStore.TokenStore, store))),
+          Effect.orDie
+        )
+        return 1
+      }
       case "putForEver":
         for (let n = 0; true; n++) {
           yield* store.put(order.key, entryOf(worker, n), "1 hour")

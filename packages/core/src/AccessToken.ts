@@ -77,7 +77,7 @@ export class AccessToken extends Schema.Class<AccessToken>("@store-api/core/Acce
  * import { Effect } from "effect"
  *
  * const usable = (tokens: ReadonlyArray<AccessToken.AccessToken>) =>
- *   Effect.filter(tokens, (token) => AccessToken.isExpired(token), { negate: true })
+ *   Effect.filter(tokens, (token) => Effect.map(AccessToken.isExpired(token), (expired) => !expired))
  * ```
  *
  * @since 0.1.0

@@ -273,12 +273,12 @@ export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@s
  *
  * @example
  * ```ts
- * import { TokenResponse } from "@store-api/core"
- * import { Effect } from "effect"
+ * import { type AccessTokenError, TokenResponse } from "@store-api/core"
+ * import { Either } from "effect"
  *
- * const response = TokenResponse.decode(`{"token_type":"bearer"}`).pipe(
- *   Effect.catchTag("TokenResponseError", ({ problems }) => Effect.dieMessage(problems.map(({ path }) => path).join()))
- * )
+ * const pathsOf = ({ problems }: AccessTokenError.TokenResponseError) => problems.map(({ path }) => path)
+ *
+ * const paths = Either.mapLeft(TokenResponse.decode(`{"token_type":"bearer"}`), pathsOf) // ["access_token"]
  * ```
  *
  * @since 0.1.0

@@ -23,6 +23,7 @@ import * as Scope from "effect/Scope"
 import type { AccessToken } from "./AccessToken.js"
 import { ensureValid } from "./AccessToken.js"
 import { type AccessTokenError, type TokenExpiredError, TokenRequestError } from "./AccessTokenError.js"
+import { disconnected } from "./internal/disconnected.js"
 import * as flightRuntime from "./internal/flightRuntime.js"
 import { expiredError, halfOfRemaining, type Held, type Instant, isValid, sameValue } from "./internal/heldToken.js"
 import * as measuring from "./internal/measure.js"
@@ -192,7 +193,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
         yield* Effect.sync(measure.forget)
         if (Option.isSome(acquisition)) yield* Deferred.fail(acquisition.value.completion, tokenState.closedError)
         yield* Scope.close(acquisitions, Exit.void).pipe(
-          Effect.disconnect,
+          disconnected,
           Effect.interruptible,
           Effect.timeoutOption(longestClosing)
         )

@@ -22,12 +22,13 @@ import * as MutableRef from "effect/MutableRef"
 import * as Option from "effect/Option"
 import type { AccessToken } from "./AccessToken.js"
 import { type AccessTokenError, ConfigurationError, isTransient, UntrustedOriginError } from "./AccessTokenError.js"
-import { AccessTokenProvider } from "./AccessTokenProvider.js"
+import { AccessTokenProvider, type Service as Provider } from "./AccessTokenProvider.js"
 import * as baseUrl from "./internal/baseUrl.js"
 import * as boundedBody from "./internal/boundedBody.js"
 import * as headerValue from "./internal/headerValue.js"
 import { sameValue } from "./internal/heldToken.js"
 import * as hiddenHeader from "./internal/hiddenHeader.js"
+import * as httpErrors from "./internal/httpErrors.js"
 import * as manualRedirect from "./internal/manualRedirect.js"
 import * as trusted from "./internal/trustedOrigins.js"
 
@@ -210,7 +211,7 @@ type Failure<E> = E | AccessTokenError | UntrustedOriginError
 
 /** Created once for each client. */
 interface Setup {
-  readonly provider: Context.Tag.Service<typeof AccessTokenProvider>
+  readonly provider: Provider
   readonly attach: (
     request: HttpClientRequest.HttpClientRequest
   ) => Effect.Effect<Outgoing, AccessTokenError | UntrustedOriginError>
@@ -233,7 +234,7 @@ interface Sent {
 /** A response. `error` is set if the given client failed because of the status, as `filterStatusOk` does. */
 interface Attempt<E> {
   readonly response: HttpClientResponse.HttpClientResponse
-  readonly error: (E & HttpClientError.ResponseError) | undefined
+  readonly error: E | undefined
   readonly sent: Sent | undefined
 }
 
@@ -282,7 +283,8 @@ const send = <E, R, A, E2, R2>(
   return Effect.matchEffect(authorized.execute(request), {
     onFailure: (error): Effect.Effect<A, Failure<E> | E2, R2> => {
       const sent = MutableRef.get(lastSent)
-      if (isStatusError(error)) return next({ response: error.response, error, sent })
+      const response = httpErrors.statusResponse(error)
+      if (response !== undefined) return next({ response, error, sent })
       // The given client followed a redirect to another origin, and `boundClient` did not send the token there.
       if (HttpClientError.isHttpClientError(error) && error.cause instanceof UntrustedOriginError) {
         return Effect.fail(error.cause)
@@ -447,13 +449,12 @@ export const layerHttpClient = (
 const plainError = (
   error: AccessTokenError | UntrustedOriginError,
   request: HttpClientRequest.HttpClientRequest
-): HttpClientError.RequestError =>
-  new HttpClientError.RequestError({
+): HttpClientError.HttpClientError =>
+  httpErrors.make(
+    error._tag === "UntrustedOriginError" ? "InvalidUrl" : isTransient(error) ? "Transport" : "Encode",
     request,
-    reason: error._tag === "UntrustedOriginError" ? "InvalidUrl" : isTransient(error) ? "Transport" : "Encode",
-    cause: error,
-    description: error.message
-  })
+    error
+  )
 
 const customHeader = ({ header }: Options): Effect.Effect<string, ConfigurationError> =>
   header === undefined || /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(header.name)
@@ -481,10 +482,6 @@ const deniesEveryToken = ({ headers }: HttpClientResponse.HttpClientResponse): b
 /** A stream cannot be sent twice, and a raw body may contain one. */
 const isReplayable = ({ _tag }: HttpBody.HttpBody): boolean =>
   _tag === "Empty" || _tag === "Uint8Array" || _tag === "FormData"
-
-/** The error of a client that fails because of a status, such as `filterStatusOk`. It contains the response. */
-const isStatusError = (error: unknown): error is HttpClientError.ResponseError =>
-  HttpClientError.isHttpClientError(error) && error.reason === "StatusCode"
 
 /**
  * Returns whether the host of a URL is this machine. A secret may be sent there over http (RFC 6761 §6.3, RFC 1122

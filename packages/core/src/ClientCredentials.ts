@@ -5,9 +5,9 @@
  */
 import * as Brand from "effect/Brand"
 import * as Config from "effect/Config"
-import * as ConfigError from "effect/ConfigError"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { CredentialsError } from "./AccessTokenError.js"
 
@@ -102,10 +102,10 @@ const unsendable: ReadonlyArray<readonly [RegExp, reason: string]> = [
 ]
 
 const readable = <A>(field: CredentialsError["field"], config: Config.Config<A>): Effect.Effect<A, CredentialsError> =>
-  Effect.mapError(config, (error) =>
-    new CredentialsError({
-      field,
-      reason: ConfigError.isMissingDataOnly(error)
-        ? "is missing from the configuration"
-        : "cannot be read from the configuration"
-    }))
+  Effect.matchEffect(Config.option(config), {
+    onFailure: () => new CredentialsError({ field, reason: "cannot be read from the configuration" }),
+    onSuccess: Option.match({
+      onNone: () => Effect.fail(new CredentialsError({ field, reason: "is missing from the configuration" })),
+      onSome: Effect.succeed
+    })
+  })

@@ -15,11 +15,13 @@ import type { AccessToken } from "./AccessToken.js"
 import type { ConfigurationError, CredentialsError } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
 import { baseUrl, withoutTrailingSlash } from "./internal/baseUrl.js"
+import { disconnected } from "./internal/disconnected.js"
 import { expiresLater, sameValue } from "./internal/heldToken.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 import * as reliableStore from "./internal/reliableStore.js"
 import * as seals from "./internal/seal.js"
 import * as storedToken from "./internal/storedToken.js"
+import { within } from "./internal/tokenPolicy.js"
 import * as TokenSource from "./TokenSource.js"
 import { type Lease, TokenStore } from "./TokenStore.js"
 
@@ -100,10 +102,11 @@ export const storeHits = Metric.counter("store_api_token_store_hits", {
 /** The time limit for reading the credentials here. The endpoint reads them again, within its own deadline. */
 const credentialsTimeout = "10 seconds"
 
-/** Limits the option, which may be `Infinity`. A slower store would only delay acquisitions. */
-const maxStoreTimeout = "30 seconds"
+/** Milliseconds. Limits the option, which may be `Infinity`. A slower store would only delay acquisitions. */
+const maxStoreTimeout = 30_000
 
-const leaseLimits = { minimum: "100 millis", maximum: "1 hour" } as const
+const shortestLease = 100
+const longestLease = 60 * 60_000
 
 /** Milliseconds between two reads of the store during the acquisition of another process, times 0.75 to 1 at random. */
 const firstPause = 50
@@ -140,11 +143,11 @@ export const make = (
     const source = yield* TokenSource.TokenSource
     const { acquisition, store } = yield* reliableStore.make(
       yield* TokenStore,
-      Duration.min(options.storeTimeout ?? "1 second", maxStoreTimeout),
+      Math.min(Duration.toMillis(options.storeTimeout ?? "1 second"), maxStoreTimeout),
       storeFailures
     )
     const authUrl = withoutTrailingSlash(yield* baseUrl("authUrl", options.authUrl, true))
-    const leaseMillis = Duration.toMillis(Duration.clamp(options.lease ?? "5 seconds", leaseLimits))
+    const leaseMillis = within(shortestLease, Duration.toMillis(options.lease ?? "5 seconds"), longestLease)
     const maxWait = Duration.toMillis(options.maxWait ?? "45 seconds")
 
     const shared = (replacing: Option.Option<AccessToken>, { key, open, seal }: seals.Sealing) => {
@@ -209,14 +212,15 @@ export const make = (
     // If the credentials cannot be read, nothing is shared, and the endpoint reports the error.
     const sealing = Effect.flatMap(options.credentials, (credentials) => seals.make(credentials, authUrl)).pipe(
       Effect.catchAllDefect(() => Effect.fail(undefined)),
-      Effect.disconnect,
+      disconnected,
       Effect.interruptible,
-      Effect.timeout(credentialsTimeout),
-      Effect.tapErrorTag(
-        "TimeoutException",
-        () => Effect.logWarning("The client credentials were not read in time; this access token is not shared")
+      Effect.timeoutOption(credentialsTimeout),
+      Effect.tap((sealing) =>
+        Option.isSome(sealing)
+          ? Effect.void
+          : Effect.logWarning("The client credentials were not read in time; this access token is not shared")
       ),
-      Effect.option
+      Effect.orElseSucceed(() => Option.none<seals.Sealing>())
     )
 
     return TokenSource.make((replacing) =>

@@ -17,6 +17,7 @@ import * as AuthorizedHttpClient from "./AuthorizedHttpClient.js"
 import * as ClientCredentials from "./ClientCredentials.js"
 import { baseUrl } from "./internal/baseUrl.js"
 import * as boundClient from "./internal/boundClient.js"
+import { configOf } from "./internal/configOf.js"
 import * as trustedOrigins from "./internal/trustedOrigins.js"
 import * as SharedTokenSource from "./SharedTokenSource.js"
 import * as TokenEndpoint from "./TokenEndpoint.js"
@@ -280,7 +281,7 @@ export const layerFromSource = (
  * @category config
  */
 export const config = (prefix = "STORE_API"): Config.Config<SecretOptions> =>
-  Config.all({
+  configOf({
     authUrl: Config.string(`${prefix}_AUTH_URL`),
     apiUrl: Config.string(`${prefix}_URL`),
     clientId: Config.string(`${prefix}_CLIENT_ID`),

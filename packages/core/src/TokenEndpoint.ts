@@ -5,13 +5,14 @@
  */
 import * as Headers from "@effect/platform/Headers"
 import * as HttpClient from "@effect/platform/HttpClient"
-import type * as HttpClientError from "@effect/platform/HttpClientError"
+import * as HttpClientError from "@effect/platform/HttpClientError"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Equal from "effect/Equal"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -29,6 +30,8 @@ import {
 import type { ClientCredentials } from "./ClientCredentials.js"
 import { baseUrl, withoutTrailingSlash } from "./internal/baseUrl.js"
 import * as boundedBody from "./internal/boundedBody.js"
+import { disconnected } from "./internal/disconnected.js"
+import * as httpErrors from "./internal/httpErrors.js"
 import * as manualRedirect from "./internal/manualRedirect.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 import { refusal } from "./internal/refusal.js"
@@ -114,10 +117,10 @@ export const make = (
     const request = HttpClientRequest.post(withoutTrailingSlash(url) + path).pipe(
       HttpClientRequest.acceptJson
     )
-    const credentials = Effect.disconnect(options.credentials) // the deadline does not wait for an uninterruptible effect
+    const credentials = disconnected(options.credentials) // the deadline does not wait for an uninterruptible effect
     const attemptTimeout = yield* positiveDuration("attemptTimeout", options.attemptTimeout ?? "10 seconds")
     const deadline = yield* positiveDuration("deadline", options.deadline ?? "30 seconds")
-    const refusalTimeout = Duration.min("1 second", Duration.times(attemptTimeout, 0.5))
+    const refusalTimeout = Math.min(1000, Duration.toMillis(attemptTimeout) / 2)
     const maxResponseBytes = options.maxResponseBytes ?? 64 * 1024
     if (!Number.isSafeInteger(maxResponseBytes) || maxResponseBytes < 1) {
       return yield* new ConfigurationError({
@@ -140,7 +143,7 @@ export const make = (
         ).pipe(
           withoutRedirects,
           Effect.locally(Headers.currentRedactedNames, everyName),
-          Effect.catchTag("ResponseError", filteredResponse)
+          Effect.catchIf(HttpClientError.isHttpClientError, filteredResponse)
         )
         // A client that follows redirects has sent the credentials elsewhere. Its response is not that of the endpoint.
         if (isRedirect(response) || response.request.url !== sentTo) {
@@ -168,14 +171,14 @@ export const make = (
         }
         const { complete, text } = yield* body
         if (!complete) return yield* new TokenRequestError({ reason: "TooLarge", attempts: 1 })
-        return yield* received(yield* TokenResponse.decode(text), requestedAt, yield* Clock.currentTimeMillis)
+        return yield* received(yield* decoded(text), requestedAt, yield* Clock.currentTimeMillis)
       },
       Effect.scoped,
-      Effect.disconnect, // the timeout does not wait for an uninterruptible client
-      Effect.catchTags({
-        RequestError: (error) => Effect.fail(transportError.fromHttpClientError(error)),
-        ResponseError: (error) => Effect.fail(transportError.fromHttpClientError(error))
-      }),
+      disconnected, // the timeout does not wait for an uninterruptible client
+      Effect.catchIf(
+        HttpClientError.isHttpClientError,
+        (error) => Effect.fail(transportError.fromHttpClientError(error))
+      ),
       Effect.timeoutFail({
         duration: attemptTimeout,
         onTimeout: () => new TokenRequestError({ reason: "Timeout", attempts: 1 })
@@ -294,6 +297,9 @@ const retryDelay = (attempts: number, error: AccessTokenError): Effect.Effect<nu
     return Math.max(tokenPolicy.pause(retryDelays, attempts, chance), retryAfter)
   })
 
+const decoded = (text: string) =>
+  Either.match(TokenResponse.decode(text), { onLeft: Effect.fail, onRight: Effect.succeed })
+
 /** The token of a response. Its lifetime starts when the request was sent. Both times are those of the wall clock. */
 const received = (
   response: TokenResponse.TokenResponse,
@@ -331,5 +337,7 @@ const isRedirect = ({ status }: HttpClientResponse.HttpClientResponse): boolean 
   status === 0 || (status >= 300 && status < 400) // 0: a browser's opaque redirect
 
 /** The given client may turn error statuses into errors. */
-const filteredResponse = (error: HttpClientError.ResponseError) =>
-  error.reason === "StatusCode" ? Effect.succeed(error.response) : Effect.fail(error)
+const filteredResponse = (error: HttpClientError.HttpClientError) => {
+  const response = httpErrors.statusResponse(error)
+  return response === undefined ? Effect.fail(error) : Effect.succeed(response)
+}

@@ -124,14 +124,7 @@ export const decode = (body: string): Either.Either<TokenResponse, TokenResponse
 
 /** The top-level fields of an issue. Never reads its values, one of which may be the token. */
 const fieldsAtFault = (issue: ParseResult.ParseIssue): ReadonlyArray<string> => {
-  switch (issue._tag) {
-    case "Pointer":
-      return [String(Arr.ensure(issue.path)[0])]
-    case "Composite":
-      return Arr.ensure(issue.issues).flatMap(fieldsAtFault)
-    case "Transformation":
-      return fieldsAtFault(issue.issue)
-    default:
-      return [""]
-  }
+  if (issue._tag === "Pointer") return [String(Arr.ensure(issue.path)[0])]
+  if (issue._tag === "Composite") return Arr.ensure(issue.issues).flatMap(fieldsAtFault)
+  return "issue" in issue ? fieldsAtFault(issue.issue) : [""]
 }

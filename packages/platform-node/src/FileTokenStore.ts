@@ -6,7 +6,7 @@
  */
 import { createHash, randomUUID } from "node:crypto"
 import { homedir } from "node:os"
-import type { PlatformError, SystemErrorReason } from "@effect/platform/Error"
+import type { PlatformError } from "@effect/platform/Error"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Path from "@effect/platform/Path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
@@ -22,7 +22,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
-import { type NotPrivate, reasonOf, requirePrivate } from "./internal/privateFolder.js"
+import { kindOf, type NotPrivate, reasonOf, requirePrivate } from "./internal/privateFolder.js"
 
 /**
  * The folder of the store.
@@ -287,11 +287,11 @@ export const layerConfig = (
   }
 ): Layer.Layer<TokenStore, ConfigError.ConfigError> => Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
 
-/** None where the system gives this reason. */
+/** None if the operation fails in this way. */
 const unless = <A>(
-  reason: SystemErrorReason,
+  kind: ReturnType<typeof kindOf>,
   effect: Effect.Effect<A, PlatformError>
 ): Effect.Effect<Option.Option<A>, PlatformError> =>
   Effect.map(effect, Option.some).pipe(
-    Effect.catchTag("SystemError", (error) => error.reason === reason ? Effect.succeedNone : Effect.fail(error))
+    Effect.catchIf((error) => kindOf(error) === kind, () => Effect.succeedNone)
   )

@@ -76,7 +76,7 @@ export const make = (options?: NodeStoreAuth.Options): PromiseStoreAuth => {
 
   const isDisposed = MutableRef.make(false)
 
-  /** `runPromise` would wrap the error in a `FiberFailure`, whose `_tag` is gone. */
+  /** In Effect 3, `runPromise` would wrap the error in a `FiberFailure`, whose `_tag` is gone. */
   const run = <A, E>(effect: Effect.Effect<A, E, AccessTokenProvider | AuthorizedHttpClient>): Promise<A> =>
     // eslint-disable-next-line no-restricted-syntax -- a promise is what callers want
     new Promise((resolve, reject) => {

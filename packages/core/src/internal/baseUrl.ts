@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { ConfigurationError } from "../AccessTokenError.js"
 
@@ -14,9 +14,9 @@ export const baseUrl = (
   option: string,
   value: string | URL,
   allowInsecure: boolean
-): Either.Either<URL, ConfigurationError> => {
+): Effect.Effect<URL, ConfigurationError> => {
   const fail = (reason: string, permittedBy = Option.none<string>()) =>
-    Either.left(new ConfigurationError({ option, reason, permittedBy }))
+    Effect.fail(new ConfigurationError({ option, reason, permittedBy }))
   const text = String(value)
   if (text.trim() === "") return fail("is empty; give it the URL of the service")
   const url = Option.getOrUndefined(parse(value))
@@ -26,7 +26,7 @@ export const baseUrl = (
   if (text.includes("?")) return fail("must not have a query")
   if (text.includes("#")) return fail("must not have a fragment")
   return url.protocol === "https:" || allowInsecure || isLoopback(url)
-    ? Either.right(url)
+    ? Effect.succeed(url)
     : fail("must be an https URL, or an http URL of this machine", Option.some("allowInsecure"))
 }
 

@@ -1,7 +1,7 @@
 import * as HttpClient from "@effect/platform/HttpClient"
-import * as HttpClientError from "@effect/platform/HttpClientError"
 import * as Effect from "effect/Effect"
 import { UntrustedOriginError } from "../AccessTokenError.js"
+import * as httpErrors from "./httpErrors.js"
 import * as manualRedirect from "./manualRedirect.js"
 import { originOf } from "./trustedOrigins.js"
 
@@ -17,6 +17,5 @@ export const make = (
     HttpClient.transform(client, (response, request) => {
       const origin = originOf(request.url)
       if (origins.includes(origin)) return withoutRedirects(response)
-      const cause = new UntrustedOriginError({ origin, trusted: origins })
-      return new HttpClientError.RequestError({ request, reason: "InvalidUrl", cause, description: cause.message })
+      return Effect.fail(httpErrors.make("InvalidUrl", request, new UntrustedOriginError({ origin, trusted: origins })))
     }))

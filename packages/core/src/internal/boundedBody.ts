@@ -1,4 +1,3 @@
-import type * as HttpClientError from "@effect/platform/HttpClientError"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
@@ -6,6 +5,8 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import * as Stream from "effect/Stream"
+import { disconnected } from "./disconnected.js"
+import * as httpErrors from "./httpErrors.js"
 
 interface Body {
   readonly text: string
@@ -31,14 +32,14 @@ const receive = (response: HttpClientResponse.HttpClientResponse, maxBytes: numb
         { chunks: Chunk.append(chunks, chunk.slice(0, maxBytes - bytes)), bytes: bytes + chunk.length }
       ])
     ),
-    Effect.catchIf((error) => error.reason === "EmptyBody", () => Effect.void)
+    Effect.catchIf(httpErrors.isEmptyBody, () => Effect.void)
   )
 
 /** Reads a body as text. Returns only the first `maxBytes` of a longer body, which is then not `complete`. */
 export const read = (
   response: HttpClientResponse.HttpClientResponse,
   maxBytes: number
-): Effect.Effect<Body, HttpClientError.ResponseError> =>
+): Effect.Effect<Body, httpErrors.BodyError> =>
   Effect.gen(function*() {
     const received = yield* Ref.make(empty)
     yield* receive(response, maxBytes, received)
@@ -62,7 +63,7 @@ export const hold = (response: HttpClientResponse.HttpClientResponse): Effect.Ef
   Effect.gen(function*() {
     const received = yield* Ref.make(empty)
     const exit = yield* receive(response, maxHeldBytes, received).pipe(
-      Effect.disconnect,
+      disconnected,
       Effect.interruptible,
       Effect.timeoutOption("1 second"),
       Effect.exit

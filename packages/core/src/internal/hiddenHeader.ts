@@ -4,9 +4,10 @@ import type * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as HttpIncomingMessage from "@effect/platform/HttpIncomingMessage"
 import * as Effect from "effect/Effect"
-import * as Inspectable from "effect/Inspectable"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import * as httpErrors from "./httpErrors.js"
+import { ResponseBase } from "./responseBase.js"
 
 /**
  * Removes the header with the token from the request inside responses and errors. Effect's loggers redact it there, but
@@ -24,22 +25,14 @@ export const make = (name: string): HiddenHeader => {
   const hide = (request: HttpClientRequest.HttpClientRequest): HttpClientRequest.HttpClientRequest =>
     name in request.headers ? withoutHeader(request, name) : request
   const response: HiddenHeader["response"] = (original, body) => new ResponseWithoutHeader(original, hide, body)
-  const error = (error: HttpClientError.HttpClientError, body: Option.Option<Blob>) =>
-    error._tag === "RequestError"
-      ? new HttpClientError.RequestError({ ...error, cause: error.cause, request: hide(error.request) })
-      : responseError(error, response(error.response, body))
   return {
     response,
     error: <E>(failure: E, body: Option.Option<Blob>) =>
-      HttpClientError.isHttpClientError(failure) ? error(failure, body) as E & typeof failure : failure
+      HttpClientError.isHttpClientError(failure)
+        ? httpErrors.replace(failure, hide, (original) => response(original, body)) as E & typeof failure
+        : failure
   }
 }
-
-const responseError = (
-  error: HttpClientError.ResponseError,
-  response: HttpClientResponse.HttpClientResponse
-): HttpClientError.ResponseError =>
-  new HttpClientError.ResponseError({ ...error, cause: error.cause, request: response.request, response })
 
 /** Returns a copy of the request with its class and all its properties, but without the header. */
 const withoutHeader = (
@@ -53,7 +46,7 @@ const withoutHeader = (
 /**
  * A response whose request, output and errors lack the header. Its fields are private because `inspect` prints others.
  */
-class ResponseWithoutHeader extends Inspectable.Class implements HttpClientResponse.HttpClientResponse {
+class ResponseWithoutHeader extends ResponseBase implements HttpClientResponse.HttpClientResponse {
   readonly #original: HttpClientResponse.HttpClientResponse
   readonly #hide: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest
   readonly #body: Option.Option<Blob>
@@ -64,62 +57,38 @@ class ResponseWithoutHeader extends Inspectable.Class implements HttpClientRespo
     hide: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest,
     body: Option.Option<Blob>
   ) {
-    super()
+    super(original)
     this.#original = original
     this.#hide = hide
     this.#body = body
-  }
-
-  get [HttpClientResponse.TypeId](): HttpClientResponse.TypeId {
-    return HttpClientResponse.TypeId
-  }
-
-  get [HttpIncomingMessage.TypeId](): HttpIncomingMessage.TypeId {
-    return HttpIncomingMessage.TypeId
   }
 
   get request() {
     return this.#request ??= this.#hide(this.#original.request)
   }
 
-  get status() {
-    return this.#original.status
-  }
-
-  get headers() {
-    return this.#original.headers
-  }
-
-  get cookies() {
-    return this.#original.cookies
-  }
-
-  get remoteAddress() {
-    return this.#original.remoteAddress
-  }
-
   get json() {
-    return Effect.mapError(this.#readable.json, (error) => this.#error(error))
+    return Effect.mapError(this.#readable.json, (error) => this.hidden(error))
   }
 
   get text() {
-    return Effect.mapError(this.#readable.text, (error) => this.#error(error))
+    return Effect.mapError(this.#readable.text, (error) => this.hidden(error))
   }
 
   get urlParamsBody() {
-    return Effect.mapError(this.#readable.urlParamsBody, (error) => this.#error(error))
+    return Effect.mapError(this.#readable.urlParamsBody, (error) => this.hidden(error))
   }
 
   get formData() {
-    return Effect.mapError(this.#readable.formData, (error) => this.#error(error))
+    return Effect.mapError(this.#readable.formData, (error) => this.hidden(error))
   }
 
   get arrayBuffer() {
-    return Effect.mapError(this.#readable.arrayBuffer, (error) => this.#error(error))
+    return Effect.mapError(this.#readable.arrayBuffer, (error) => this.hidden(error))
   }
 
   get stream() {
-    return Stream.mapError(this.#readable.stream, (error) => this.#error(error))
+    return Stream.mapError(this.#readable.stream, (error) => this.hidden(error))
   }
 
   toJSON(): unknown {
@@ -145,7 +114,7 @@ class ResponseWithoutHeader extends Inspectable.Class implements HttpClientRespo
     })
   }
 
-  #error(error: HttpClientError.ResponseError): HttpClientError.ResponseError {
-    return responseError(error, this)
+  protected hidden(error: httpErrors.BodyError): httpErrors.BodyError {
+    return httpErrors.withResponse(error, this)
   }
 }

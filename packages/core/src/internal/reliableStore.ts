@@ -4,6 +4,7 @@ import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import { type Service as Store, TokenStore, TokenStoreError } from "../TokenStore.js"
+import { disconnected } from "./disconnected.js"
 
 type Operation = TokenStoreError["operation"]
 
@@ -52,7 +53,7 @@ export const make = (
     ): Effect.Effect<A, TokenStoreError> =>
       Effect.suspend(effect).pipe(
         Effect.catchAllDefect(() => new TokenStoreError({ operation, reason: "a defect" })),
-        Effect.disconnect,
+        disconnected,
         // A lease is released in a finalizer, which is uninterruptible.
         Effect.interruptible,
         Effect.timeoutFail({

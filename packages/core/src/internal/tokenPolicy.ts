@@ -65,10 +65,10 @@ export const make = (options: {
   }
 }
 
-const within = (least: number, value: number, most: number): number => Math.min(Math.max(least, value), most)
+export const within = (least: number, value: number, most: number): number => Math.min(Math.max(least, value), most)
 
 /** Whole milliseconds, as the wall clock counts. */
-const wholeMillis = (duration: Duration.DurationInput): number => Math.ceil(Duration.toMillis(duration))
+const wholeMillis = (duration: Duration.DurationInput): number => Math.max(Math.ceil(Duration.toMillis(duration)), 0)
 
 /** The state of a cached token by its remaining lifetime (the specification, "States and transitions"). */
 export type TokenState = "Fresh" | "RefreshSoon" | "MustWait" | "Expired"

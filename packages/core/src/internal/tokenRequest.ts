@@ -5,8 +5,10 @@ import type { ClientCredentials } from "../ClientCredentials.js"
 
 /** The body, unencoded (the specification, "Endpoints"; RFC 6749 §4.4.2). Contains the secret in clear text. */
 export const body = ({ clientId, clientSecret }: ClientCredentials): HttpBody.Uint8Array =>
-  HttpBody.text(
-    `grant_type=client_credentials&client_id=${clientId}&client_secret=${Redacted.value(clientSecret)}`,
+  HttpBody.uint8Array(
+    new TextEncoder().encode(
+      `grant_type=client_credentials&client_id=${clientId}&client_secret=${Redacted.value(clientSecret)}`
+    ),
     "application/x-www-form-urlencoded"
   )
 

@@ -51,11 +51,12 @@ export const originOf = (url: string): string =>
     onSome: ({ origin, protocol }) => origin === "null" ? `a ${protocol} URL` : origin
   })
 
-/** Appends a relative URL as `prependUrl` does, and adds a slash if both have none. */
+/** Appends a relative URL, with one slash between the two paths. */
 const append = (
   api: string,
   request: HttpClientRequest.HttpClientRequest
 ): HttpClientRequest.HttpClientRequest => {
-  const needsSlash = !api.endsWith("/") && !/^([/?#]|$)/.test(request.url)
-  return HttpClientRequest.prependUrl(request, needsSlash ? `${api}/` : api)
+  const { url } = request
+  if (api.endsWith("/")) return HttpClientRequest.setUrl(request, api + url.replace(/^\//, ""))
+  return HttpClientRequest.setUrl(request, /^([/?#]|$)/.test(url) ? api + url : `${api}/${url}`)
 }

@@ -22,7 +22,7 @@ const problemOf = (fault: Fault, { tls }: Settings): string | undefined => {
   const [lowest, highest] = tag === "Redirect" ? [300, 399] : [200, 999]
   if (!isWholeOrInfinite || times < 1) return "The `times` of a fault must be a whole number from 1, or Infinity."
   if (tag === "Tls" && !tls) return "This fault needs TLS: start the emulator with `tls: true`."
-  if (tag === "Drip" && !Duration.greaterThan(fault.every, 0)) return "The time between bytes must be more than zero."
+  if (tag === "Drip" && !(Duration.toMillis(fault.every) > 0)) return "The time between bytes must be more than zero."
   if (tag === "Flood" && !(fault.bytes >= 0)) return "The `bytes` of a flood must be a number from 0, or Infinity."
   if ("status" in fault && !(Number.isInteger(fault.status) && fault.status >= lowest && fault.status <= highest)) {
     return `The \`status\` of this fault must be a whole number from ${lowest} to ${highest}.`

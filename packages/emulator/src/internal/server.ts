@@ -2,9 +2,10 @@
 import * as Http from "node:http"
 import type { Socket } from "node:net"
 import { TLSSocket } from "node:tls"
-import type * as HttpApp from "@effect/platform/HttpApp"
 import * as HttpMiddleware from "@effect/platform/HttpMiddleware"
 import type { ServeError } from "@effect/platform/HttpServerError"
+import type { HttpServerRequest } from "@effect/platform/HttpServerRequest"
+import type { HttpServerResponse } from "@effect/platform/HttpServerResponse"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Effect from "effect/Effect"
 import { constTrue } from "effect/Function"
@@ -20,7 +21,7 @@ type TakeFault = () => Option.Option<Fault>
 
 export const listen = (
   settings: Settings,
-  app: HttpApp.Default,
+  app: Effect.Effect<HttpServerResponse, never, HttpServerRequest>,
   takeFault: TakeFault = Option.none,
   tls?: TlsServers
 ) =>
@@ -44,7 +45,8 @@ export const listen = (
     // `Upgrade`.
     nodeServer.removeAllListeners("upgrade")
 
-    const boundPort = server.address._tag === "TcpAddress" ? server.address.port : port
+    const address = nodeServer.address()
+    const boundPort = typeof address === "object" && address !== null ? address.port : port
     return {
       origin: `${tls === undefined ? "http" : "https"}://${host === "::1" ? "[::1]" : host}:${boundPort}`,
       connections: Effect.sync(() => sockets.size)

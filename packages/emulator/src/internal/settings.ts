@@ -14,7 +14,7 @@ const isLoopback = (host: string) => host === "127.0.0.1" || host === "::1"
 const isPort = (port: number) => Number.isInteger(port) && port >= 0 && port <= 65535
 const isPath = (path: string) => /^(\/[\w.~!$'()*+,;=:@%-]+)*$/.test(path)
 const isTokenLife = (life: Duration.Duration) =>
-  Duration.greaterThan(life, 0) && Duration.lessThanOrEqualTo(life, maxTokenLife)
+  Duration.toMillis(life) > 0 && Duration.lessThanOrEqualTo(life, maxTokenLife)
 const isHeaderName = (name: string) => /^[\w!#$%&'*+.^`|~-]+$/.test(name)
 const isPrintable = (text: string) => /^[\x20-\x7e]*$/.test(text)
 /** An `&` in a value would separate fields of the form. */

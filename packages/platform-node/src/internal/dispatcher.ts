@@ -21,13 +21,19 @@ export const make = (
     const sockets = yield* Effect.acquireRelease(Effect.sync(() => new Set<Net.Socket>()), destroyAll)
     return yield* proxy.dispatcher(options.proxy ?? "env", {
       connections: options.connections ?? null,
-      connect: tracked(Undici.buildConnector(forServers), sockets),
+      ...http1,
+      connect: tracked(Undici.buildConnector({ ...forServers, ...http1 }), sockets),
+      // Without a tunnel, which is the default of undici 8, a proxy could read requests to http URLs.
+      proxyTunnel: true,
       // For connections through a proxy, undici creates the connector itself, over a socket of `clientFactory`.
-      requestTls: forServers,
+      requestTls: { ...forServers, ...http1 },
       clientFactory: (origin) =>
-        new Undici.Pool(origin, { connect: tracked(Undici.buildConnector(forProxies), sockets) })
+        new Undici.Pool(origin, { connect: tracked(Undici.buildConnector({ ...forProxies, ...http1 }), sockets) })
     })
   })
+
+/** HTTP/2 is the default of undici 8. A handshake that hangs would then delay later requests. */
+const http1 = { allowH2: false }
 
 const checkConnections = ({ connections }: Options): Effect.Effect<void, ConfigurationError> =>
   connections === undefined || (Number.isSafeInteger(connections) && connections >= 1)

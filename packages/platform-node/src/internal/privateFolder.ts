@@ -32,5 +32,8 @@ export const reasonOf = (error: PlatformError | NotPrivate): string => {
   if (error._tag === "NotPrivate") return error.reason
   const cause = error.cause
   if (Predicate.hasProperty(cause, "code") && typeof cause.code === "string") return cause.code
-  return error._tag === "SystemError" ? error.reason : error._tag
+  return kindOf(error)
 }
+
+/** How an operation failed, such as `NotFound`. */
+export const kindOf = (error: PlatformError) => error._tag === "SystemError" ? error.reason : error._tag

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError } from "@store-api/core"
-import { DateTime, Duration, Effect, Equal, Option, Redacted, Schema, TestClock } from "effect"
+import { DateTime, Duration, Effect, Either, Equal, Option, Redacted, Schema, TestClock } from "effect"
 import { renderings, shows } from "./support/renderings.js"
 
 const acquiredAt = DateTime.unsafeMake("2026-01-01T00:00:00Z")
@@ -50,7 +50,7 @@ describe("AccessToken", () => {
         const { expired, remaining, token, valid } = yield* checkedAt(millis)
         assert.isFalse(expired)
         assert.strictEqual(remaining, left)
-        assert.isTrue(valid._tag === "Right" && valid.right === token, "ensureValid returns the token itself")
+        assert.isTrue(Either.isRight(valid) && valid.right === token, "ensureValid returns the token itself")
       }))
 
     it.effect.each(expiredCases)("%s, the token has expired", ([, millis, reason]) =>
@@ -58,8 +58,8 @@ describe("AccessToken", () => {
         const { expired, remaining, token, valid } = yield* checkedAt(millis)
         assert.isTrue(expired)
         assert.strictEqual(remaining, 0)
-        assert.isTrue(valid._tag === "Left")
-        if (valid._tag === "Right") return
+        assert.isTrue(Either.isLeft(valid))
+        if (Either.isRight(valid)) return
         assert.instanceOf(valid.left, AccessTokenError.TokenExpiredError)
         assert.strictEqual(valid.left.reason, reason)
         assert.strictEqual(valid.left.expiredAt.epochMillis, token.expiresAt.epochMillis)

@@ -138,7 +138,7 @@ describe("AccessTokenProvider, clocks", () => {
           const provider = yield* AccessTokenProvider.AccessTokenProvider
           const getting = yield* Effect.fork(Effect.exit(provider.get))
           yield* virtual.advance("1 seconds")
-          yield* getting
+          yield* Fiber.join(getting)
           const isLive = Effect.map(provider.status, ({ state }) => state !== "Expired" && state !== "Empty")
           while (yield* isLive) {
             served++
@@ -279,7 +279,7 @@ describe("AccessTokenProvider, clocks", () => {
         const sleeping = yield* Effect.fork(Effect.sleep("1 hour"))
         yield* settle
         assert.strictEqual(virtual.sleepers(), 1, "control: a sleeping fiber is counted")
-        sleeping.unsafeInterruptAsFork(sleeping.id())
+        yield* Fiber.interrupt(sleeping)
       })
     ))
 })

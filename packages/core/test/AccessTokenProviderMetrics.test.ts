@@ -1,35 +1,27 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenMetrics, AccessTokenProvider } from "@store-api/core"
-import { Array, Deferred, Effect, Fiber, Layer, Metric, MetricKeyType, MetricState, Option, TestClock } from "effect"
+import { Array, Deferred, Effect, Fiber, Layer, Metric, Option, TestClock } from "effect"
+import { allSeries, type Series } from "./support/effectLine.js"
 import { type Acquisition, aged, down, hour, minute, run } from "./support/pinnedProvider.js"
 import { answering, settle, token } from "./support/scriptedSource.js"
 
 /** Shortens the name of a series: `acquisitions Success`, `duration`, … */
-const shortName = (name: string, tags: ReadonlyArray<{ readonly key: string; readonly value: string }>) =>
+const shortName = ({ labels, name }: Series) =>
   [
     name.replace(/^store_api_token_(acquisition_(?=duration))?|(_timestamp)?_seconds$/g, ""),
-    ...tags.filter(({ key }) => key === "outcome" || key === "cause").map(({ value }) => value)
+    ...["outcome", "cause"].flatMap((key) => labels[key] ?? [])
   ].join(" ")
 
-const valueOf = (state: MetricState.MetricState.Untyped): number | readonly [count: number, sum: number] | undefined =>
-  MetricState.isCounterState(state)
-    ? Number(state.count)
-    : MetricState.isGaugeState(state)
-    ? Number(state.value)
-    : MetricState.isHistogramState(state)
-    ? [state.count, state.sum]
-    : undefined
-
 /** All series of this library with this `store` label. The registry is global, so each test uses its own label. */
+const labelledSeries = (store: string) =>
+  Effect.map(
+    allSeries,
+    (all) => all.filter(({ labels, name }) => name.startsWith("store_api_token_") && labels["store"] === store)
+  )
+
 const seriesOf = (store: string) =>
-  Effect.map(Metric.snapshot, (pairs) =>
-    Object.fromEntries(
-      pairs
-        .filter(({ metricKey }) => metricKey.name.startsWith("store_api_token_"))
-        .filter(({ metricKey: { tags } }) => tags.some(({ key, value }) => key === "store" && value === store))
-        .map(({ metricKey, metricState }) => [shortName(metricKey.name, metricKey.tags), valueOf(metricState)])
-    ))
+  Effect.map(labelledSeries(store), (all) => Object.fromEntries(all.map((series) => [shortName(series), series.value])))
 
 const initial = {
   "acquisitions Success": 0,
@@ -56,7 +48,9 @@ const labelled = <A, E, R>(store: string, effect: Effect.Effect<A, E, R>) => Eff
 
 describe("AccessTokenProvider, metrics", () => {
   it("every error has its own acquisition outcome", () => {
-    const members = AccessTokenError.AccessTokenError.members.map(({ _tag }) => `acquisitions ${_tag}`)
+    const members = AccessTokenError.AccessTokenError.members.map(({ identifier }) =>
+      identifier.replace("@store-api/core/", "acquisitions ")
+    )
     const outcomes = Object.keys(initial).filter((name) => name.startsWith("acquisitions"))
     deepStrictEqual(outcomes.sort(), [...members, "acquisitions Success", "acquisitions Defect"].sort())
   })
@@ -67,9 +61,7 @@ describe("AccessTokenProvider, metrics", () => {
       run(() => token("one"), () =>
         Effect.gen(function*() {
           yield* expectSeries("initial", {})
-          const names = (yield* Metric.snapshot)
-            .filter(({ metricKey }) => metricKey.tags.some(({ key, value }) => key === "store" && value === "initial"))
-            .map(({ metricKey }) => metricKey.name)
+          const names = (yield* labelledSeries("initial")).map(({ name }) => name)
           deepStrictEqual([...new Set(names)].sort(), [
             "store_api_token_acquisition_duration_seconds",
             "store_api_token_acquisitions",
@@ -86,28 +78,20 @@ describe("AccessTokenProvider, metrics", () => {
       "described",
       run(() => token("one"), () =>
         Effect.gen(function*() {
-          const described = (yield* Metric.snapshot)
-            .filter(({ metricKey: { tags } }) =>
-              tags.some(({ key, value }) => key === "store" && value === "described")
-            )
-            .map(({ metricKey: { description, keyType, name, tags } }) =>
+          const described = (yield* labelledSeries("described")).map(({ description, kind, labels, name }) =>
+            [
+              name.replace("store_api_token_", ""),
               [
-                name.replace("store_api_token_", ""),
-                [
-                  MetricKeyType.isHistogramKey(keyType)
-                    ? keyType.boundaries.values.join(" ")
-                    : MetricKeyType.isCounterKey(keyType) && keyType.incremental
-                    ? "counts up"
-                    : "gauge",
-                  Option.getOrUndefined(description),
-                  ...tags.filter(({ key }) => key === "unit").map(({ value }) => value)
-                ]
-              ] as const
-            )
+                typeof kind === "string" ? kind : kind.join(" "),
+                description,
+                ...Option.toArray(Option.fromNullable(labels["unit"]))
+              ]
+            ] as const
+          )
           deepStrictEqual(Object.fromEntries(described), {
             acquisitions: ["counts up", "Acquisitions that have ended, by outcome"],
             acquisition_duration_seconds: [
-              "0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 30 Infinity",
+              "0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 30",
               "Duration of acquisitions, in seconds",
               "s"
             ],
@@ -333,11 +317,14 @@ describe("AccessTokenProvider, metrics", () => {
           )
           const provider = AccessTokenProvider.layer().pipe(Layer.provide(source.layer))
           // Everything that the layer builds has the label, its acquisitions too.
-          const labelled = Layer.scopedContext(Effect.tagMetrics(Layer.build(provider), "store", store))
+          const labelled = Layer.unwrapScoped(
+            Effect.map(Effect.tagMetrics(Layer.build(provider), "store", store), Layer.succeedContext)
+          )
           return yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, yield* Layer.build(labelled))
         })
       const [north, south] = yield* Effect.all([build("labels north"), build("labels south")])
       const withRouteLabel = Effect.tagMetrics("route", "/orders")
+      yield* withRouteLabel(Metric.increment(Metric.counter("calls_of_a_route")))
       const { expiresAt } = yield* withRouteLabel(north.get)
       yield* withRouteLabel(Effect.all([north.refresh, north.refresh].map(Effect.exit), { concurrency: 2 }))
       yield* withRouteLabel(north.invalidate(yield* token("labels north")))
@@ -354,10 +341,8 @@ describe("AccessTokenProvider, metrics", () => {
       assert.isAbove(expiresAt.epochMillis, yield* TestClock.currentTimeMillis)
       yield* south.get
       yield* expectSeries("labels north", after)
-      const labelledByRoute = (yield* Metric.snapshot)
-        .filter(({ metricKey: { tags } }) => tags.some(({ key }) => key === "route"))
-        .map(({ metricKey: { name } }) => name)
-      assert.isNotEmpty(labelledByRoute, "Effect's fiber metrics have the caller's label")
+      const labelledByRoute = (yield* allSeries).filter(({ labels }) => "route" in labels).map(({ name }) => name)
+      assert.include(labelledByRoute, "calls_of_a_route", "control: the caller's own metrics have its label")
       deepStrictEqual(labelledByRoute.filter((name) => name.startsWith("store_api_")), [])
     }).pipe(Effect.scoped))
 

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { Effect, Exit, FiberRef, Layer, Option, Redacted, Stream } from "effect"
+import { httpReason } from "./support/effectLine.js"
 import { answering, token } from "./support/scriptedSource.js"
 import { rejecting, stubApi } from "./support/stubApi.js"
 
@@ -141,12 +142,13 @@ describe("AuthorizedHttpClient", () => {
 
     it.scoped("keeps a header that the request already had in the errors of that request", () =>
       Effect.gen(function*() {
-        const failing = HttpClient.transformResponse(() => Effect.fail(transport))
+        const failing = (client: HttpClient.HttpClient) =>
+          HttpClient.transformResponse(client, () => Effect.fail(transport))
         const transport = new HttpClientError.RequestError({
           request: HttpClientRequest.get("/", { headers: { authorization: "Basic an-invented-value" } }),
           reason: "Transport"
         })
-        for (const decorate of [HttpClient.filterStatusOk, failing]) {
+        for (const decorate of [(client: HttpClient.HttpClient) => HttpClient.filterStatusOk(client), failing]) {
           const { client } = yield* make({}, () => ({ status: 401 }), decorate)
           const headers = { authorization: "Basic an-invented-value" }
           const error = yield* Effect.flip(client.get("/orders", { headers }))
@@ -642,7 +644,7 @@ describe("AuthorizedHttpClient", () => {
           const { exit } = yield* run(layer, url)
           const error = yield* Effect.flip(exit)
           if (!HttpClientError.isHttpClientError(error)) return assert.fail(`not an HttpClientError: ${error._tag}`)
-          assert.strictEqual(error.reason, reason)
+          assert.strictEqual(httpReason(error), reason)
           assert.isUndefined(error.request.headers["authorization"])
           assert.strictEqual((error.cause as { readonly _tag?: string })._tag, cause)
           assert.include(error.message, (error.cause as Error).message)

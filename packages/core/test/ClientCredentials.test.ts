@@ -4,6 +4,7 @@ import { AccessTokenError, ClientCredentials } from "@store-api/core"
 import { ConfigProvider, Effect, Equal, FastCheck as FC, Layer, Redacted } from "effect"
 import * as tokenRequest from "../src/internal/tokenRequest.js"
 import { unreadable } from "./support/config.js"
+import { prop, propEffect } from "./support/property.js"
 import { shows } from "./support/renderings.js"
 import { character, credentialsOf, printable, sendable } from "./support/wire.js"
 
@@ -63,7 +64,7 @@ describe("ClientCredentials", () => {
       }
     })
 
-    it.effect.prop(
+    propEffect(
       "accepts all printable ASCII except the ampersand",
       [sendable, sendable],
       ([id, secret]) =>
@@ -74,7 +75,7 @@ describe("ClientCredentials", () => {
         })
     )
 
-    it.effect.prop(
+    propEffect(
       "accepts no other character at any position",
       [
         sendable,
@@ -129,7 +130,7 @@ describe("ClientCredentials", () => {
       assert.strictEqual(body.contentLength, body.body.length)
     })
 
-    it.prop("contains every sendable value byte for byte", [sendable, sendable], ([id, secret]) => {
+    prop("contains every sendable value byte for byte", [sendable, sendable], ([id, secret]) => {
       assert.strictEqual(bodyOf(id, secret), `grant_type=client_credentials&client_id=${id}&client_secret=${secret}`)
     })
 
@@ -140,7 +141,7 @@ describe("ClientCredentials", () => {
     })
   })
 
-  it.prop("changeWhenDecoded returns whether form decoding changes a value", [sendable], ([value]) => {
+  prop("changeWhenDecoded returns whether form decoding changes a value", [sendable], ([value]) => {
     const decoded = new URLSearchParams(`x=${value}`).get("x")
     for (const credentials of [credentialsOf(value, "plain"), credentialsOf("plain", value)]) {
       if (decoded !== value) assert.isTrue(tokenRequest.changeWhenDecoded(credentials))

@@ -1,20 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenProvider, SharedTokenSource, TokenSource, TokenStore } from "@store-api/core"
-import {
-  Context,
-  DateTime,
-  Duration,
-  Effect,
-  Exit,
-  Layer,
-  Metric,
-  MetricKeyType,
-  Option,
-  Redacted,
-  Ref,
-  TestClock
-} from "effect"
+import { Context, DateTime, Duration, Effect, Exit, Layer, Metric, Option, Redacted, Ref, TestClock } from "effect"
+import { allSeries } from "./support/effectLine.js"
 import {
   authUrl,
   credentials,
@@ -59,12 +47,9 @@ describe("SharedTokenSource", () => {
     Effect.gen(function*() {
       yield* Metric.increment(SharedTokenSource.storeFailures)
       yield* Metric.increment(SharedTokenSource.storeHits)
-      const described = (yield* Metric.snapshot)
-        .filter(({ metricKey: { name, tags } }) => name.startsWith("store_api_token_store_") && tags.length === 0)
-        .map(({ metricKey: { description, keyType, name } }) => [
-          name,
-          [MetricKeyType.isCounterKey(keyType) && keyType.incremental, Option.getOrUndefined(description)]
-        ])
+      const described = (yield* allSeries)
+        .filter(({ labels, name }) => name.startsWith("store_api_token_store_") && Object.keys(labels).length === 0)
+        .map(({ description, kind, name }) => [name, [kind === "counts up", description]])
       deepStrictEqual(Object.fromEntries(described), {
         store_api_token_store_failures: [true, "Failed operations of the shared token store"],
         store_api_token_store_hits: [true, "Tokens that were found in the shared token store"]

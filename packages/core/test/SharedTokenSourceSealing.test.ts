@@ -1,7 +1,7 @@
 import { assert, describe, it, vi } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type SharedTokenSource, TokenStore } from "@store-api/core"
-import { Cause, Effect, Encoding, Exit, Fiber, FiberRef, Logger, LogLevel, Option, Ref } from "effect"
+import { Cause, Effect, Encoding, Exit, Fiber, Logger, LogLevel, Option, Ref } from "effect"
 import * as seal from "../src/internal/seal.js"
 import { authUrl, credentials, credentialsOf, endpoint, member, valueOf } from "./support/fleet.js"
 import { renderings } from "./support/renderings.js"
@@ -220,7 +220,7 @@ const logged = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       effect.pipe(
         Effect.provide(Logger.replace(Logger.defaultLogger, logger)),
         Logger.withMinimumLogLevel(LogLevel.All),
-        Effect.locally(FiberRef.unhandledErrorLogLevel, Option.some(LogLevel.Debug))
+        Effect.withUnhandledErrorLogLevel(Option.some(LogLevel.Debug))
       ),
       (result) => ({ result, text: lines.join("\n") })
     )
@@ -264,12 +264,16 @@ describe("SharedTokenSource, when Web Crypto fails", () => {
       })
   )
 
-  it.effect("control: the log capture sees a logged cause and an unhandled defect", () =>
+  it.effect("control: the log capture sees a logged cause", () =>
     Effect.gen(function*() {
       const warned = yield* logged(
         Effect.catchAllCause(Effect.die(fault()), (cause) => Effect.logTrace("a line", cause))
       )
       assert.include(warned.text, faultMessage)
+    }))
+
+  it.effect("control: the log capture sees an unhandled defect of a fiber", () =>
+    Effect.gen(function*() {
       const forked = yield* logged(Effect.flatMap(Effect.fork(Effect.die(fault())), Fiber.await))
       assert.include(forked.text, faultMessage)
     }))

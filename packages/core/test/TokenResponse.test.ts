@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, TokenResponse } from "@store-api/core"
-import { DateTime, Either, FastCheck as FC, Option, ParseResult, Redacted, Schema } from "effect"
+import { DateTime, Either, FastCheck as FC, Option, Redacted, Schema } from "effect"
 import { refusal } from "../src/internal/refusal.js"
 import * as tokenPolicy from "../src/internal/tokenPolicy.js"
+import { prop } from "./support/property.js"
 import { renderings, shows } from "./support/renderings.js"
 import { character, specificationFields, tokenBody } from "./support/wire.js"
 
@@ -153,7 +154,7 @@ describe("TokenResponse", () => {
       ])
     })
 
-    it.prop("never throws for any body", [
+    prop("never throws for any body", [
       FC.oneof(FC.string({ unit: character }), FC.json(), FC.jsonValue().map((value) => tokenBody({ scope: value })))
     ], ([body]) => {
       assert.isTrue(Either.isEither(TokenResponse.decode(body)))
@@ -219,7 +220,7 @@ describe("TokenResponse", () => {
       deepStrictEqual(problems(withRaw("expires_in", json)), ["expires_in"])
     })
 
-    it.prop(
+    prop(
       "any value is an error, no lifetime, or a whole number of seconds up to 60 minutes",
       [FC.oneof(
         FC.jsonValue(),
@@ -336,16 +337,16 @@ describe("TokenResponse", () => {
     })
 
     it("control: the search finds the value in the original error of the schema", () => {
-      const naive = ParseResult.decodeUnknownEither(TokenResponse.TokenResponse)({
+      const naive = Schema.decodeUnknownEither(TokenResponse.TokenResponse)({
         access_token: "canary 0001",
         token_type: "bearer"
       })
       assert.isTrue(Either.isLeft(naive))
       if (Either.isRight(naive)) return
-      assert.isTrue(shows(ParseResult.parseError(naive.left), "canary"))
+      assert.isTrue(shows(naive.left, "canary"))
     })
 
-    it.prop(
+    prop(
       "is accepted if and only if it is a b64token of RFC 6750 within 16 KiB",
       [FC.oneof(
         FC.string({ unit: character }),
@@ -577,7 +578,7 @@ describe("TokenResponse", () => {
       deepStrictEqual(refuse(400, JSON.stringify({ error_description: text })).description, Option.some(text))
     })
 
-    it.prop("no description contains a control or formatting character, a line break, or more than 256 characters", [
+    prop("no description contains a control or formatting character, a line break, or more than 256 characters", [
       FC.string({
         unit: FC.oneof(
           FC.constantFrom("\u0000", "\r", "\n", "\u202e", "\u2028", "\ud800", "\udc00", "\u{1f600}", " ", "\u{e0001}"),
@@ -594,7 +595,7 @@ describe("TokenResponse", () => {
       assert.isTrue(description.length >= 1 && description.length <= 256)
     }, { fastCheck: { numRuns: 500 } })
 
-    it.prop("never throws and never contains the secret, for any body", [
+    prop("never throws and never contains the secret, for any body", [
       FC.oneof(
         FC.string({ unit: character }),
         FC.json(),

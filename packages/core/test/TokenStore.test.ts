@@ -32,7 +32,7 @@ describe("TokenStore.layerMemory", () => {
     }))
 
   it("names the service when no store is provided", () => {
-    assert.throws(() => Context.unsafeGet(Context.empty(), TokenStore.TokenStore), /: @store-api\/core\/TokenStore /)
+    assert.throws(() => Context.unsafeGet(Context.empty(), TokenStore.TokenStore), /: @store-api\/core\/TokenStore\b/)
   })
 
   it.effect.each(["get", "put", "remove", "lease", "extend", "release"] as const)(

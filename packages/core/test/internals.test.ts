@@ -1,13 +1,15 @@
 import { FetchHttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Effect, Either, FastCheck as FC, Fiber, Option, Redacted, TestClock } from "effect"
+import { Effect, Either, Exit, FastCheck as FC, Fiber, Option, Redacted, TestClock } from "effect"
 import { baseUrl, isLoopback, withoutTrailingSlash } from "../src/internal/baseUrl.js"
 import * as boundedBody from "../src/internal/boundedBody.js"
 import * as manualRedirect from "../src/internal/manualRedirect.js"
 import * as retryAfter from "../src/internal/retryAfter.js"
 import * as sanitise from "../src/internal/sanitise.js"
 import { fromHttpClientError } from "../src/internal/transportError.js"
+import { httpReason } from "./support/effectLine.js"
+import { prop, propEffect } from "./support/property.js"
 import { renderings, shows } from "./support/renderings.js"
 
 const hour = 3_600_000
@@ -89,7 +91,7 @@ describe("retryAfter", () => {
     assert.strictEqual(read("30", "Thu, 01 Jan 2026 12:00:00 GMT"), 30_000)
   })
 
-  it.prop("returns nothing, or whole milliseconds up to the maximum, for any value", [
+  prop("returns nothing, or whole milliseconds up to the maximum, for any value", [
     FC.oneof(
       FC.string(),
       FC.integer().map(String),
@@ -141,7 +143,7 @@ describe("sanitise", () => {
   const sentence = FC.stringMatching(/^[a-z ,.:;]{0,60}$/)
 
   for (const [name, encode] of encodings) {
-    it.prop(`no description repeats a secret ${name}`, [secrets, sentence, sentence], ([secret, before, after]) => {
+    prop(`no description repeats a secret ${name}`, [secrets, sentence, sentence], ([secret, before, after]) => {
       const text = `${before} ${encode(secret)} ${after}`
       deepStrictEqual(
         sanitise.description(text, [Redacted.make("another-invented-one"), Redacted.make(secret)]),
@@ -149,7 +151,7 @@ describe("sanitise", () => {
       )
     })
 
-    it.prop(`no description repeats twelve letters of a secret ${name}`, [letters, FC.nat(4), sentence], (
+    prop(`no description repeats twelve letters of a secret ${name}`, [letters, FC.nat(4), sentence], (
       [secret, start, before]
     ) => {
       const text = `${before} ${encode(secret.slice(start, start + 12))}`
@@ -157,7 +159,7 @@ describe("sanitise", () => {
     })
   }
 
-  it.prop("no description repeats any twelve characters of a secret", [secrets, FC.nat(9), sentence], (
+  prop("no description repeats any twelve characters of a secret", [secrets, FC.nat(9), sentence], (
     [secret, start, before]
   ) => {
     for (const encode of [(piece: string) => piece, encodeURIComponent]) {
@@ -329,8 +331,8 @@ describe("baseUrl", () => {
     ["http://[::ffff:10.0.0.1]", false]
   ])("%s is a loopback address: %s", (url, expected) => {
     assert.strictEqual(isLoopback(new URL(url)), expected)
-    assert.strictEqual(Either.isRight(baseUrl("authUrl", url, false)), expected)
-    assert.isTrue(Either.isRight(baseUrl("authUrl", url, true)), "allowInsecure allows it")
+    assert.strictEqual(Exit.isSuccess(Effect.runSyncExit(baseUrl("authUrl", url, false))), expected)
+    assert.isTrue(Exit.isSuccess(Effect.runSyncExit(baseUrl("authUrl", url, true))), "allowInsecure allows it")
   })
 
   const empty = "is empty; give it the URL of the service"
@@ -363,7 +365,7 @@ describe("baseUrl", () => {
     ["http to a name that begins like a local one", "http://localhost.canary.example", elsewhere]
   ])("%s fails with a ConfigurationError that does not contain it, as a string and as a URL", (_name, text, reason) => {
     for (const value of URL.canParse(text) ? [text, new URL(text)] : [text]) {
-      const error = Either.getOrThrow(Either.flip(baseUrl("authUrl", value, false)))
+      const error = Effect.runSync(Effect.flip(baseUrl("authUrl", value, false)))
       deepStrictEqual([error._tag, error.option, error.reason], ["ConfigurationError", "authUrl", reason])
       assert.isFalse(shows(error, "canary"))
     }
@@ -382,7 +384,7 @@ describe("baseUrl", () => {
     "http://[::1]:8080"
   ])("%s is accepted", (url) => {
     for (const value of [url, new URL(url)]) {
-      assert.strictEqual(Either.getOrThrow(baseUrl("authUrl", value, false)).href, new URL(url).href)
+      assert.strictEqual(Effect.runSync(baseUrl("authUrl", value, false)).href, new URL(url).href)
     }
   })
 
@@ -399,7 +401,7 @@ describe("baseUrl", () => {
     }
   })
 
-  it.prop("accepts only https or loopback URLs without query, fragment and user info", [
+  prop("accepts only https or loopback URLs without query, fragment and user info", [
     FC.oneof(
       FC.webUrl({ withFragments: true, withQueryParameters: true, validSchemes: ["http", "https", "ftp"] }),
       FC.string(),
@@ -407,7 +409,7 @@ describe("baseUrl", () => {
       FC.string().map((rest) => `https://${rest}`)
     )
   ], ([text]) => {
-    const result = baseUrl("authUrl", text, false)
+    const result = Effect.runSync(Effect.either(baseUrl("authUrl", text, false)))
     if (Either.isLeft(result)) {
       assert.strictEqual(result.left.option, "authUrl")
       return
@@ -468,7 +470,7 @@ describe("boundedBody", () => {
   it.effect("fails with the error of the client when a body fails after its first part", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(boundedBody.read(respond(failingAfter("abc")), 100))
-      assert.strictEqual(error.reason, "Decode")
+      assert.strictEqual(httpReason(error), "Decode")
     }))
 
   it.effect("reads a missing body as an empty text", () =>
@@ -485,7 +487,7 @@ describe("boundedBody", () => {
       assert.strictEqual((yield* boundedBody.read(respond("\ufeff{}"), 100)).text, "{}")
     }))
 
-  it.effect.prop("reads the same text for any size of the chunks", [
+  propEffect("reads the same text for any size of the chunks", [
     FC.string({ unit: "grapheme" }),
     FC.integer({ min: 1, max: 7 })
   ], ([text, size]) =>

@@ -19,6 +19,7 @@ import { Effect, Layer, Logger, LogLevel, Redacted } from "effect"
 import * as Canary from "./leaks/support/canary.js"
 import { find } from "./leaks/support/search.js"
 import * as Collector from "./support/collector.js"
+import { withHeadersOnSpans } from "./support/effectLine.js"
 
 const clientId: Canary.Canary = { name: "client id", value: "an-invented-client-id-7c1e" }
 
@@ -52,6 +53,7 @@ const runWithExporters = <E>(store: string, exporters: Layer.Layer<never, E>) =>
       Effect.provide(StoreAuthLive),
       // The span also surrounds the layer. Acquisitions are root spans anyway.
       Effect.withSpan("the application"),
+      withHeadersOnSpans,
       Effect.tagMetrics("store", store),
       Logger.withMinimumLogLevel(LogLevel.Debug),
       Effect.provide(exporters),
@@ -83,7 +85,7 @@ const assertSpans = (spans: ReadonlyArray<Collector.Span>) => {
   deepStrictEqual(acquisitions.filter(({ failed }) => failed).length, 1)
   deepStrictEqual(requests.filter(({ failed }) => failed).length, 2)
   // Spans of the HTTP client: children of our span for token requests, of the application's for API calls.
-  const clients = spans.filter(({ name }) => name.startsWith("http.client"))
+  const clients = spans.filter(({ name }) => /^(http\.client )?(GET|POST)$/.test(name))
   deepStrictEqual(clients.map(({ parentId }) => requests.some(({ spanId }) => spanId === parentId)).sort(), [
     ...[false, false, false],
     ...[true, true, true, true, true]

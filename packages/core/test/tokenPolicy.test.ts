@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Duration, FastCheck as FC } from "effect"
 import * as tokenPolicy from "../src/internal/tokenPolicy.js"
+import { prop } from "./support/property.js"
 
 const hour = 3_600_000
 
@@ -82,7 +83,7 @@ describe("tokenPolicy", () => {
       deepStrictEqual([policy.cooldownBase, policy.cooldownMax], [60_000, 60_000])
     })
 
-    it.prop("returns finite cooldowns, and no negative value or NaN, for any options", [policies], ([policy]) => {
+    prop("returns finite cooldowns, and no negative value or NaN, for any options", [policies], ([policy]) => {
       for (const value of Object.values(policy) as ReadonlyArray<number>) assert.isTrue(value >= 0)
       assert.isAtMost(policy.cooldownMax, hour)
       assert.isAtMost(policy.cooldownBase, policy.cooldownMax)
@@ -102,7 +103,7 @@ describe("tokenPolicy", () => {
       assert.closeTo(tokenPolicy.margins(defaults, 10_000, 0.5).refreshAhead, 2250, 1e-6)
     })
 
-    it.prop(
+    prop(
       "are fractions of the lifetime, limited by the options",
       [policies, lifetime, chance],
       ([policy, lifetime, chance]) => {
@@ -136,7 +137,7 @@ describe("tokenPolicy", () => {
       assert.strictEqual(tokenPolicy.stateOf(margins, remaining), state)
     })
 
-    it.prop(
+    prop(
       "is never fresher when less time is left, and is Expired when none is left",
       [policies, lifetime, chance, FC.double({ noNaN: true }), FC.double({ noNaN: true })],
       ([policy, lifetime, chance, one, other]) => {
@@ -195,7 +196,7 @@ describe("tokenPolicy", () => {
       deepStrictEqual(failing(10, { retryAfter: -100 }), failing(10))
     })
 
-    it.prop(
+    prop(
       "are finite, within bounds and not shorter after each failure, for any options and number of failures",
       [policies, FC.integer({ min: 1, max: 10_000 }), chance, FC.boolean(), FC.double({ noNaN: true })],
       ([policy, failures, chance, refused, retryAfter]) => {
@@ -233,7 +234,7 @@ describe("tokenPolicy", () => {
       assert.strictEqual(tokenPolicy.rejectionInterval(interval, 60_000), 1000)
     })
 
-    it.prop(
+    prop(
       "is always between 1 s and 60 s",
       [FC.double({ min: 1000, max: 60_000, noNaN: true }), FC.double({ min: 0, noNaN: true })],
       ([previous, sinceLast]) => {

@@ -158,7 +158,7 @@ describe("layerDispatcher", () => {
         const { cert, key } = yield* selfSigned()
         yield* Effect.gen(function*() {
           const dispatcher = yield* NodeHttpClient.Dispatcher
-          const client = NodeHttpClient.makeUndici(dispatcher)
+          const client = yield* Effect.provide(HttpClient.HttpClient, NodeHttpClient.layerUndiciWithoutDispatcher)
           assert.strictEqual((yield* client.get(server.url)).status, 200)
           const printed = inspect(dispatcher, { depth: Infinity, showHidden: true })
           assert.notInclude(printed, key.split("\n")[1] ?? "")

@@ -241,7 +241,7 @@ describe("layerConfig", () => {
             )
           )
         )
-      deepStrictEqual(yield* outcome("2"), Exit.succeed<unknown>(authorized))
+      deepStrictEqual<unknown>(yield* outcome("2"), Exit.succeed(authorized))
       const refused = yield* outcome("-2")
       assert(Exit.isFailure(refused))
       assert.include(Cause.pretty(refused.cause), "The option connections must be")

@@ -29,11 +29,11 @@ const report = Effect.gen(function*() {
 })
 
 const program = Effect.gen(function*() {
-  const runtime = yield* Effect.runtime()
+  const context = yield* Effect.context()
   yield* Effect.async((resume) => {
     const input = createInterface({ input: process.stdin })
     input.on("line", () => {
-      Effect.runPromise(Effect.provide(report, runtime)).then((line) => console.log(JSON.stringify(line)))
+      Effect.runPromise(Effect.provide(report, context)).then((line) => console.log(JSON.stringify(line)))
     })
     input.on("close", () => resume(Effect.void))
   })

@@ -5,6 +5,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import type { AuthorizedHttpClient } from "@store-api/core"
 import { type RecordedRequest, Scenario } from "@store-api/emulator"
 import { Array as Arr, Cause, Effect, Exit, Option, Redacted, Stream } from "effect"
+import { isFailure } from "../support/effectLine.js"
 import type { Client } from "./clients.js"
 import * as Expectation from "./expectation.js"
 import { type Actors, type Observation, observe, type Run } from "./observation.js"
@@ -165,7 +166,7 @@ export const check = (row: ApiRow, seen: Row, client: Client): void => {
   if (Exit.isFailure(seen.exit.value)) return
   const results = seen.exit.value.value
   for (const result of results) {
-    if (Exit.isFailure(result)) assert.strictEqual(result.cause._tag, "Fail", Cause.pretty(result.cause))
+    if (Exit.isFailure(result)) assert.isTrue(isFailure(result.cause), Cause.pretty(result.cause))
   }
   row.check({
     outcomes: results.map((result) =>

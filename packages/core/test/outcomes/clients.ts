@@ -18,7 +18,9 @@ const connectTimeout = 2000
 
 const dispatcher = (ca: Option.Option<string>) =>
   Effect.acquireRelease(
-    Effect.sync(() => new Undici.Agent({ connect: { ca: Option.getOrUndefined(ca), timeout: connectTimeout } })),
+    Effect.sync(() =>
+      new Undici.Agent({ allowH2: false, connect: { ca: Option.getOrUndefined(ca), timeout: connectTimeout } })
+    ),
     (agent) => Effect.sync(() => void agent.close())
   )
 

@@ -3,7 +3,6 @@ import { inspect } from "node:util"
 import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
 import { Emulator, type RecordedRequest, type Scenario } from "@store-api/emulator"
 import {
-  Cause,
   Context,
   Duration,
   Effect,
@@ -15,8 +14,10 @@ import {
   Redacted,
   Schedule,
   Scope,
-  Tracer
+  type Tracer
 } from "effect"
+import { disconnected } from "../../src/internal/disconnected.js"
+import { isFailure, observed, prettyCause } from "../support/effectLine.js"
 import { renderings } from "../support/renderings.js"
 import type { Client } from "./clients.js"
 
@@ -29,7 +30,7 @@ interface Traces {
 const line = (span: Tracer.Span) =>
   inspect([span.name, [...span.attributes]], { depth: 10 }) +
   (span.status._tag === "Ended" && Exit.isFailure(span.status.exit)
-    ? Cause.pretty(span.status.exit.cause, { renderErrorCause: true })
+    ? prettyCause(span.status.exit.cause)
     : "")
 
 const makeTraces: Effect.Effect<Traces> = Effect.map(Effect.tracer, (native) => {
@@ -38,15 +39,8 @@ const makeTraces: Effect.Effect<Traces> = Effect.map(Effect.tracer, (native) => 
   const loggers = [Logger.jsonLogger, Logger.logfmtLogger, Logger.stringLogger].map((logger) =>
     Logger.map(logger, (text) => void lines.push(text))
   )
-  const logger = loggers.reduce((all, one) => Logger.zipLeft(all, one))
-  const tracer = Tracer.make({
-    context: (f) => f(),
-    span: (...parameters) => {
-      const span = native.span(...parameters)
-      spans.push(span)
-      return span
-    }
-  })
+  const logger = Logger.make((options) => loggers.forEach((logger) => logger.log(options)))
+  const tracer = observed(native, (span) => void spans.push(span))
   return {
     record: (effect) =>
       effect.pipe(
@@ -111,19 +105,15 @@ export interface Actors {
 /** Waits until no socket is open, for at most `longest`. Returns the number of open sockets. */
 export const socketsLeft = (emulator: Emulator.Service, longest: Duration.DurationInput = "5 seconds") =>
   emulator.connections.pipe(
-    Effect.repeat(
-      Schedule.recurWhile((open: number) => open > 0).pipe(
-        Schedule.zipLeft(Schedule.spaced("10 millis")),
-        Schedule.zipLeft(Schedule.recurUpTo(longest))
-      )
-    ),
+    Effect.repeat({ while: (open) => open > 0, schedule: Schedule.spaced("10 millis") }),
+    Effect.timeoutOption(longest),
     Effect.zipRight(emulator.connections)
   )
 
 /** Whether the run or one of its results is a defect or an interruption. */
 export const isDefect = (exit: unknown): boolean => {
   if (!Exit.isExit(exit)) return false
-  if (Exit.isFailure(exit)) return exit.cause._tag !== "Fail"
+  if (Exit.isFailure(exit)) return !isFailure(exit.cause)
   return Array.isArray(exit.value) && exit.value.some(isDefect)
 }
 
@@ -162,11 +152,11 @@ export const observe = <A, E>(
     const [elapsed, exit] = yield* Effect.scoped(act(actors)).pipe(
       traces.record,
       Effect.exit,
-      Effect.disconnect,
+      disconnected,
       Effect.timeoutOption(run.timing.deadline + (run.longest ?? 4 * margin)),
       Effect.timed
     )
-    yield* Scope.close(scope, Exit.void).pipe(Effect.disconnect, Effect.timeoutOption("5 seconds"))
+    yield* Scope.close(scope, Exit.void).pipe(disconnected, Effect.timeoutOption("5 seconds"))
 
     const failures = Option.match(exit, { onNone: () => [], onSome: failuresOf })
     const shown = failures.map(renderings).join("\n") + (yield* traces.text)

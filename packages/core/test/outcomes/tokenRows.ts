@@ -3,6 +3,7 @@ import { assert } from "@effect/vitest"
 import type { AccessToken, AccessTokenError } from "@store-api/core"
 import { Scenario } from "@store-api/emulator"
 import { Cause, DateTime, Exit, Option } from "effect"
+import { isFailure } from "../support/effectLine.js"
 import type { Client } from "./clients.js"
 import * as Expectation from "./expectation.js"
 import { margin, type Observation, observe, type Timing } from "./observation.js"
@@ -38,7 +39,7 @@ export const check = (name: Scenario.Name, row: Row): void => {
   assert.isTrue(Option.isSome(row.exit), "the run ended")
   if (Option.isNone(row.exit)) return
   const exit = row.exit.value
-  if (Exit.isFailure(exit)) assert.strictEqual(exit.cause._tag, "Fail", Cause.pretty(exit.cause))
+  if (Exit.isFailure(exit)) assert.isTrue(isFailure(exit.cause), Cause.pretty(exit.cause))
 
   const error = Exit.isFailure(exit) ? Cause.failureOption(exit.cause) : Option.none()
   assert.include(

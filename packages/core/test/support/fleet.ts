@@ -7,6 +7,7 @@ import {
   TokenStore
 } from "@store-api/core"
 import { DateTime, type Duration, Effect, Exit, Fiber, Option, Redacted, Ref, TestClock } from "effect"
+import { nextWakeUp, watchSleeps } from "./effectLine.js"
 
 export const authUrl = "https://auth.shop.example/base"
 
@@ -80,7 +81,10 @@ export const member = (
   store: TokenStore.Service,
   options: Partial<SharedTokenSource.Options> = {}
 ) =>
-  SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials), ...options }).pipe(
+  Effect.zipRight(
+    watchSleeps,
+    SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials), ...options })
+  ).pipe(
     Effect.provideService(TokenSource.TokenSource, source),
     Effect.provideService(TokenStore.TokenStore, store)
   )
@@ -118,7 +122,7 @@ export const drive = <A, E>(fiber: Fiber.Fiber<A, E>) =>
     const started = yield* TestClock.currentTimeMillis
     while (Option.isNone(yield* Fiber.poll(fiber))) {
       yield* settled
-      const next = Math.min(...(yield* TestClock.sleeps()))
+      const next = yield* nextWakeUp
       if (Option.isNone(yield* Fiber.poll(fiber)) && Number.isFinite(next)) yield* TestClock.setTime(next)
     }
     return { exit: yield* Fiber.await(fiber), took: (yield* TestClock.currentTimeMillis) - started }

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Context, Duration, Effect, Exit, Fiber, Layer, Schedule, Scope } from "effect"
+import { countingFibers } from "./effectLine.js"
 
 const storeAuth = (emulator: Emulator.Service) =>
   StoreAuth.layer({
@@ -26,26 +27,26 @@ const tokenRequests = (emulator: Emulator.Service) =>
 export const overSockets = (name: string, client: Layer.Layer<HttpClient.HttpClient>): void => {
   describe(`AccessTokenProvider over real sockets, ${name}`, () => {
     it.scopedLive("closing the scope during an acquisition fails waiting callers with Closed, and leaves no open socket and no fiber", () =>
-      Effect.gen(function*() {
-        const emulator = yield* Emulator.make()
-        // The HTTP client is closed after the provider, so that it is not what closes the socket.
-        const http = yield* Layer.build(client)
-        const scope = yield* Scope.make()
-        const context = yield* Layer.buildWithScope(storeAuth(emulator), scope).pipe(Effect.provide(http))
-        const { get } = Context.get(context, AccessTokenProvider.AccessTokenProvider)
-        yield* emulator.fail(Fault.hang())
-        const before = new Set(yield* Fiber.roots)
-        const newRoots = Effect.map(Fiber.roots, (roots) => [...roots].filter((fiber) => !before.has(fiber)).length)
-        const waiter = yield* Effect.fork(Effect.flip(get))
-        yield* eventually(tokenRequests(emulator), (count) => count === 1)
-        assert.isAbove(yield* emulator.connections, 0, "control: the open socket is counted")
-        assert.isAbove(yield* newRoots, 0, "control: the running fiber is counted")
-        yield* Scope.close(scope, Exit.void)
-        const error = yield* Fiber.join(waiter)
-        assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "Closed")
-        yield* eventually(emulator.connections, (count) => count === 0)
-        yield* eventually(newRoots, (count) => count === 0)
-      }))
+      Effect.flatMap(Emulator.make(), (emulator) =>
+        countingFibers((fibers) =>
+          Effect.gen(function*() {
+            // The HTTP client is closed after the provider, so that it is not what closes the socket.
+            const http = yield* Layer.build(client)
+            const scope = yield* Scope.make()
+            const context = yield* Layer.buildWithScope(storeAuth(emulator), scope).pipe(Effect.provide(http))
+            const { get } = Context.get(context, AccessTokenProvider.AccessTokenProvider)
+            yield* emulator.fail(Fault.hang())
+            const waiter = yield* Effect.fork(Effect.flip(get))
+            yield* eventually(tokenRequests(emulator), (count) => count === 1)
+            assert.isAbove(yield* emulator.connections, 0, "control: the open socket is counted")
+            assert.isAbove(yield* fibers, 0, "control: the running fiber is counted")
+            yield* Scope.close(scope, Exit.void)
+            const error = yield* Fiber.join(waiter)
+            assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "Closed")
+            yield* eventually(emulator.connections, (count) => count === 0)
+            yield* eventually(fibers, (count) => count === 0)
+          })
+        )))
 
     it.scopedLive("when an API rejects every token under load, at most one token per second is acquired, and callers get the 401s", () =>
       Effect.gen(function*() {

@@ -2,6 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, AccessTokenProvider, TokenSource } from "@store-api/core"
 import {
+  Cause,
   Clock,
   DateTime,
   Deferred,
@@ -16,6 +17,7 @@ import {
   Redacted,
   Scope
 } from "effect"
+import { isFailure } from "./effectLine.js"
 import { settle } from "./scriptedSource.js"
 import * as VirtualClock from "./virtualClock.js"
 
@@ -347,19 +349,21 @@ const check = (steps: ReadonlyArray<Step>) =>
         }
         yield* Exit.matchEffect(exit, {
           onSuccess: () => Effect.void,
-          onFailure: (cause) =>
-            cause._tag === "Fail"
+          onFailure: (cause) => {
+            const error = Cause.failureOption(cause)
+            return isFailure(cause) && Option.isSome(error)
               ? Effect.sync(() => {
-                if (cause.error._tag === "TokenRefusedError" && cause.error.reason === "InvalidClient") {
-                  deepStrictEqual(cause.error.retryAt, Option.none())
+                if (error.value._tag === "TokenRefusedError" && error.value.reason === "InvalidClient") {
+                  deepStrictEqual(error.value.retryAt, Option.none())
                   return
                 }
-                const at = Option.getOrThrow(cause.error.retryAt).epochMillis
+                const at = Option.getOrThrow(error.value.retryAt).epochMillis
                 if (virtual.monotonic() === ended.at || waited === 0) {
                   assert.isAbove(at, virtual.wall(), "a failure has a retryAt in the future")
                 }
               })
               : Effect.void
+          }
         })
       })
 

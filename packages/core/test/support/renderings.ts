@@ -1,6 +1,7 @@
 /** Renders a value in every way in which it may be printed, logged or encoded. */
 import { inspect } from "node:util"
 import { Cause, Exit, Inspectable } from "effect"
+import { prettyCause } from "./effectLine.js"
 
 export const renderings = (value: unknown): string =>
   [
@@ -12,7 +13,7 @@ export const renderings = (value: unknown): string =>
     inspect(value, { depth: 20, customInspect: false, showHidden: true }),
     Inspectable.toStringUnknown(value),
     Cause.pretty(Cause.fail(value)),
-    Cause.pretty(Cause.die(value), { renderErrorCause: true })
+    prettyCause(Cause.die(value))
   ].join("\n")
 
 /** Whether a rendering contains a text: as it is, or escaped as in JSON or JavaScript. */

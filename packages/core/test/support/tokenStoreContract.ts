@@ -19,7 +19,7 @@ const until = <A, E>(effect: Effect.Effect<A, E>, holds: (value: A) => boolean):
   )
 
 const leased = (store: TokenStore.Service, key: string, duration: Duration.DurationInput = "1 minute") =>
-  Effect.flatMap(store.lease(key, duration), Effect.orDieWith(() => new Error("another caller holds the lease")))
+  Effect.map(store.lease(key, duration), Option.getOrThrowWith(() => new Error("another caller holds the lease")))
 
 /**
  * Tests what every store must do. The tests of each implementation call this with a layer of a running store. They use

@@ -1,4 +1,5 @@
-import { Clock, Duration, Effect } from "effect"
+import { type Clock, Duration, Effect } from "effect"
+import { clockOf } from "./effectLine.js"
 import { settle } from "./scriptedSource.js"
 
 /**
@@ -29,14 +30,10 @@ export const make = (start: number = Date.UTC(2026, 0, 15)): VirtualClock => {
   let offset = start
   let sleepers: ReadonlyArray<Sleeper> = []
   const wall = () => monotonic + offset
-  const nanos = () => BigInt(Math.round(monotonic * 1e6))
 
-  const clock: Clock.Clock = {
-    [Clock.ClockTypeId]: Clock.ClockTypeId,
-    unsafeCurrentTimeMillis: wall,
-    unsafeCurrentTimeNanos: nanos,
-    currentTimeMillis: Effect.sync(wall),
-    currentTimeNanos: Effect.sync(nanos),
+  const clock = clockOf({
+    wall,
+    monotonic: () => monotonic,
     sleep: (duration) =>
       Duration.toMillis(duration) <= 0 ? Effect.yieldNow() : Effect.async<void>((resume) => {
         const sleeper = { wakesAt: monotonic + Duration.toMillis(duration), wake: () => resume(Effect.void) }
@@ -45,7 +42,7 @@ export const make = (start: number = Date.UTC(2026, 0, 15)): VirtualClock => {
           sleepers = sleepers.filter((other) => other !== sleeper)
         })
       })
-  }
+  })
 
   const advance = (by: Duration.DurationInput): Effect.Effect<void> =>
     Effect.gen(function*() {

@@ -1,5 +1,6 @@
 /** The child's side of `childProcess.ts`. */
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 
 export interface Request {
   readonly id: number
@@ -18,7 +19,7 @@ export const serve = (perform: (order: never) => Effect.Effect<unknown, { readon
     const reply = (result: Omit<Reply, "id">) => process.send?.({ id, ...result })
     // The parent sends only the orders that its program understands.
     void Effect.runPromise(Effect.either(Effect.suspend(() => perform(order as never)))).then(
-      (result) => reply(result._tag === "Right" ? { value: result.right } : { error: result.left._tag }),
+      (result) => reply(Either.isRight(result) ? { value: result.right } : { error: result.left._tag }),
       (defect: unknown) => reply({ error: String(defect) })
     )
   })

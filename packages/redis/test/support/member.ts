@@ -100,7 +100,8 @@ export const make = (settings: Settings): Effect.Effect<Member, unknown, Scope.S
         Layer.provide(source),
         Layer.provide(NodeHttp.layer()),
         Layer.merge(store),
-        Layer.provide(Logger.replace(Logger.defaultLogger, logger))
+        // Those who ask for a token run with it too.
+        Layer.provideMerge(Logger.replace(Logger.defaultLogger, logger))
       )
     )
     const { get, refresh, status } = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, runtime)
@@ -115,7 +116,7 @@ export const make = (settings: Settings): Effect.Effect<Member, unknown, Scope.S
       Effect.provide(runtime)
     )
     let isCalling = false
-    let calling: Fiber.Fiber<ReadonlyArray<string>> = Fiber.succeed([])
+    let calling: Fiber.Fiber<ReadonlyArray<string>> | undefined
     const calls = (every: number) =>
       Effect.suspend(() => {
         const outcomes: Array<string> = []
@@ -148,7 +149,7 @@ export const make = (settings: Settings): Effect.Effect<Member, unknown, Scope.S
         ),
       end: Effect.suspend(() => {
         isCalling = false
-        return Fiber.join(calling)
+        return calling === undefined ? Effect.succeed([]) : Fiber.join(calling)
       })
     }
   })

@@ -2,10 +2,11 @@
  * Uses the library against an emulator as an application does. Collects all results, errors, services and responses
  * that the application receives.
  */
-import { HttpBody, HttpClient, HttpClientResponse } from "@effect/platform"
+import { HttpBody, HttpClient, HttpClientError, HttpClientResponse } from "@effect/platform"
 import { AccessTokenProvider, AuthorizedHttpClient, ClientCredentials, StoreAuth, TokenEndpoint } from "@store-api/core"
 import { Emulator, type FaultModel } from "@store-api/emulator"
-import { Array as Arr, Cause, Chunk, Effect, Exit, Layer, Option, Redacted, Schema, type Scope } from "effect"
+import { Array as Arr, Effect, Exit, Layer, Option, Redacted, Schema, type Scope } from "effect"
+import { failuresOf, httpReason } from "../../support/effectLine.js"
 import * as Canary from "./canary.js"
 import type { Client } from "./clients.js"
 import { type Output, renderDistinct, renderOuter } from "./renderings.js"
@@ -65,7 +66,9 @@ const scriptedTokens = (script: FaultModel.Script): ReadonlyArray<string> => {
 }
 
 const kindOf = (error: object): string =>
-  ["_tag", "reason"].flatMap((key) => key in error ? [String(error[key as keyof typeof error])] : []).join("/")
+  HttpClientError.isHttpClientError(error)
+    ? `HttpClientError/${httpReason(error)}`
+    : ["_tag", "reason"].flatMap((key) => key in error ? [String(error[key as keyof typeof error])] : []).join("/")
 
 type See = (name: string, value: unknown) => void
 
@@ -159,8 +162,3 @@ const record = <A, E, R>(see: See, name: string, effect: Effect.Effect<A, E, R>)
     for (const value of values) see(`value of ${name}`, value)
     return exit
   })
-
-const failuresOf = (cause: Cause.Cause<unknown>): ReadonlyArray<unknown> => [
-  ...Chunk.toReadonlyArray(Cause.failures(cause)),
-  ...Chunk.toReadonlyArray(Cause.defects(cause))
-]

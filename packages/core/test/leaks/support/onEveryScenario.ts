@@ -39,11 +39,11 @@ const requiredErrors = [
   "TokenRefusedError/Other",
   "TokenResponseError",
   "UntrustedOriginError",
-  "RequestError/InvalidUrl",
-  "RequestError/Encode",
-  "RequestError/Transport",
-  "ResponseError/StatusCode",
-  "ResponseError/Decode",
+  "HttpClientError/InvalidUrl",
+  "HttpClientError/Encode",
+  "HttpClientError/Transport",
+  "HttpClientError/StatusCode",
+  "HttpClientError/Decode",
   "ParseError"
 ]
 

@@ -1,6 +1,7 @@
 /** Every way in which a program can print a value. */
 import { format, inspect } from "node:util"
-import { Cause, Either, Exit, Inspectable, Option, Runtime } from "effect"
+import { Cause, Effect, Either, Exit, Inspectable, Option } from "effect"
+import { failureAndDefect, prettyCause } from "../../support/effectLine.js"
 
 export interface Output {
   readonly name: string
@@ -10,7 +11,14 @@ export interface Output {
 /** Prints all levels, and of long values far more than the length of a canary, but not megabytes. */
 const whole = { depth: Infinity, maxArrayLength: 2000, maxStringLength: 20_000 } as const
 
-const fiberFailure = (value: unknown) => Runtime.makeFiberFailure(Cause.fail(value))
+/** Returns the error that a run of a failing effect throws. In Effect 3 it is a `FiberFailure`. */
+const fiberFailure = (value: unknown): unknown => {
+  try {
+    return Effect.runSync(Effect.fail(value))
+  } catch (thrown) {
+    return thrown
+  }
+}
 
 export const renderings: Readonly<Record<string, (value: unknown) => string>> = {
   "message": (value) => value instanceof Error ? value.message : String(value),
@@ -26,9 +34,9 @@ export const renderings: Readonly<Record<string, (value: unknown) => string>> = 
     inspect(value, { ...whole, customInspect: false, showHidden: true }),
   "format %s %o %O %j": (value) => format("%s %o %O %j", value, value, value, value),
   "toStringUnknown": (value) => Inspectable.toStringUnknown(value),
-  "Cause.pretty of a failure": (value) => Cause.pretty(Cause.fail(value), { renderErrorCause: true }),
-  "Cause.pretty of a defect": (value) => Cause.pretty(Cause.die(value), { renderErrorCause: true }),
-  "JSON of a Cause": (value) => JSON.stringify(Cause.sequential(Cause.fail(value), Cause.die(value))),
+  "Cause.pretty of a failure": (value) => prettyCause(Cause.fail(value)),
+  "Cause.pretty of a defect": (value) => prettyCause(Cause.die(value)),
+  "JSON of a Cause": (value) => JSON.stringify(failureAndDefect(value, value)),
   "inspect of a Cause": (value) => inspect(Cause.fail(value), whole),
   "JSON of an Exit": (value) => JSON.stringify([Exit.fail(value), Exit.succeed(value)]),
   "inspect of an Exit": (value) => inspect(Exit.fail(value), { ...whole, customInspect: false }),
@@ -36,11 +44,14 @@ export const renderings: Readonly<Record<string, (value: unknown) => string>> = 
   "inspect of Option and Either": (value) => inspect([Option.some(value), Either.left(value)], whole),
   "FiberFailure": (value) => {
     const thrown = fiberFailure(value)
-    return [String(thrown), thrown.message, thrown.stack, inspect(thrown, whole), JSON.stringify(thrown)].join("\n")
+    return [inspect(thrown, whole), JSON.stringify(thrown), ...messagesOf(thrown)].join("\n")
   },
   "FiberFailure, customInspect: false": (value) =>
     inspect(fiberFailure(value), { ...whole, customInspect: false, showHidden: true })
 }
+
+const messagesOf = (thrown: unknown) =>
+  thrown instanceof Error ? [String(thrown), thrown.message, thrown.stack ?? ""] : [String(thrown)]
 
 /** Together these show everything that any rendering shows. `controls.test.ts` checks this. */
 const distinct = [

@@ -3,7 +3,8 @@ import { format, inspect } from "node:util"
 import { NodeSdk } from "@effect/opentelemetry"
 import { InMemoryLogRecordExporter, SimpleLogRecordProcessor } from "@opentelemetry/sdk-logs"
 import { InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base"
-import { type Console, Effect, type Exit, Layer, Logger, LogLevel, Tracer } from "effect"
+import { Effect, type Exit, Layer, Logger, LogLevel } from "effect"
+import { observed, withConsole } from "../../support/effectLine.js"
 import type { Output } from "./renderings.js"
 
 /**
@@ -67,20 +68,4 @@ export const capture = <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect
 
 /** Prevents the tracer from entering an OpenTelemetry context at every step, which takes longer than the program. */
 const withoutContext = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.tracerWith((tracer) =>
-    Effect.withTracer(
-      effect,
-      Tracer.make({ span: (...parameters) => tracer.span(...parameters), context: (step) => step() })
-    )
-  )
-
-const withConsole = (see: (method: string, args: ReadonlyArray<unknown>) => void) =>
-<A, E, R>(
-  effect: Effect.Effect<A, E, R>
-) =>
-  Effect.consoleWith((current) => {
-    const unsafe = new Proxy(current.unsafe, {
-      get: (_, method) => (...args: ReadonlyArray<unknown>) => see(String(method), args)
-    })
-    return Effect.withConsole(effect, { ...current, unsafe } satisfies Console.Console)
-  })
+  Effect.flatMap(Effect.tracer, (tracer) => Effect.withTracer(effect, observed(tracer)))

@@ -1,0 +1,151 @@
+/** Parts of Effect that tests use and that differ between its majors. */
+import { type HttpClientError } from "@effect/platform"
+import {
+  Cause,
+  Clock,
+  type Console,
+  type Duration,
+  Effect,
+  Fiber,
+  Metric,
+  MetricKeyType,
+  MetricState,
+  Option,
+  Scheduler,
+  TestClock,
+  Tracer
+} from "effect"
+
+/** Creates a clock from a wall clock and a monotonic clock, both in milliseconds. */
+export const clockOf = ({ monotonic, sleep, wall }: {
+  readonly wall: () => number
+  readonly monotonic: () => number
+  readonly sleep: (duration: Duration.Duration) => Effect.Effect<void>
+}): Clock.Clock => {
+  const nanos = () => BigInt(Math.round(monotonic() * 1e6))
+  return {
+    [Clock.ClockTypeId]: Clock.ClockTypeId,
+    unsafeCurrentTimeMillis: wall,
+    unsafeCurrentTimeNanos: nanos,
+    currentTimeMillis: Effect.sync(wall),
+    currentTimeNanos: Effect.sync(nanos),
+    sleep
+  }
+}
+
+/** Starts to record when sleeping fibers wake up. Must run before the first sleep. */
+export const watchSleeps: Effect.Effect<void> = Effect.void
+
+/** The time of the test clock at which the next fiber wakes up. */
+export const nextWakeUp: Effect.Effect<number> = Effect.map(TestClock.sleeps(), (all) => Math.min(...all))
+
+/** Passes a test the number of running fibers without a parent. */
+export const countingFibers = <A, E, R>(
+  use: (fibers: Effect.Effect<number>) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Fiber.roots, (roots) => {
+    const before = new Set(roots)
+    return use(Effect.map(Fiber.roots, (roots) => [...roots].filter((fiber) => !before.has(fiber)).length))
+  })
+
+/** A series of a metric, as an exporter reads it. */
+export interface Series {
+  readonly name: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly description: string | undefined
+  readonly kind: "counts up" | "gauge" | ReadonlyArray<number>
+  /** A histogram has a count and a sum. */
+  readonly value: number | readonly [count: number, sum: number] | undefined
+}
+
+const valueOf = (state: MetricState.MetricState.Untyped): Series["value"] =>
+  MetricState.isCounterState(state)
+    ? Number(state.count)
+    : MetricState.isGaugeState(state)
+    ? Number(state.value)
+    : MetricState.isHistogramState(state)
+    ? [state.count, state.sum]
+    : undefined
+
+/** All series of this process. */
+export const allSeries: Effect.Effect<ReadonlyArray<Series>> = Effect.map(
+  Metric.snapshot,
+  (pairs) =>
+    pairs.map(({ metricKey: { description, keyType, name, tags }, metricState }) => ({
+      name,
+      labels: Object.fromEntries(tags.map(({ key, value }) => [key, value])),
+      description: Option.getOrUndefined(description),
+      kind: MetricKeyType.isHistogramKey(keyType)
+        ? keyType.boundaries.values.filter(Number.isFinite)
+        : MetricKeyType.isCounterKey(keyType) && keyType.incremental
+        ? "counts up"
+        : "gauge",
+      value: valueOf(metricState)
+    }))
+)
+
+/** The reason of an error of the HTTP client, such as `Transport`. */
+export const httpReason = (error: HttpClientError.HttpClientError): string => error.reason
+
+/** Whether a cause is exactly one typed failure. */
+export const isFailure = (cause: Cause.Cause<unknown>): boolean => cause._tag === "Fail"
+
+/** All errors and defects of a cause. */
+export const failuresOf = (cause: Cause.Cause<unknown>): ReadonlyArray<unknown> => [
+  ...Cause.failures(cause),
+  ...Cause.defects(cause)
+]
+
+/** Renders a cause, including the `cause` of its errors. */
+export const prettyCause = (cause: Cause.Cause<unknown>): string => Cause.pretty(cause, { renderErrorCause: true })
+
+/** Creates a cause from a failure and a defect. */
+export const failureAndDefect = (failure: unknown, defect: unknown): Cause.Cause<unknown> =>
+  Cause.sequential(Cause.fail(failure), Cause.die(defect))
+
+/** Runs an effect and parks its fiber after this many operations, until `release` is called. */
+export const runParked = <A, E>(effect: Effect.Effect<A, E>, operations: number) => {
+  let parked: (() => void) | undefined
+  let released = false
+  const scheduler: Scheduler.Scheduler = {
+    shouldYield: (fiber) => !released && fiber.currentOpCount >= operations ? 0 : false,
+    scheduleTask: (task, priority) => {
+      if (released) Scheduler.defaultScheduler.scheduleTask(task, priority)
+      else parked = task
+    }
+  }
+  return {
+    fiber: Effect.runFork(effect, { scheduler }),
+    isParked: () => parked !== undefined,
+    release: () => {
+      released = true
+      parked?.()
+    }
+  }
+}
+
+/** Wraps a tracer, passes each new span to `see`, and enters no tracing context. */
+export const observed = (tracer: Tracer.Tracer, see: (span: Tracer.Span) => void = () => undefined): Tracer.Tracer =>
+  Tracer.make({
+    span: (...options) => {
+      const span = tracer.span(...options)
+      see(span)
+      return span
+    },
+    context: (step) => step()
+  })
+
+/** Passes every call of the console to `see`. */
+export const withConsole = (see: (method: string, args: ReadonlyArray<unknown>) => void) =>
+<A, E, R>(
+  effect: Effect.Effect<A, E, R>
+) =>
+  Effect.consoleWith((current) => {
+    const unsafe = new Proxy(current.unsafe, {
+      get: (_, method) => (...args: ReadonlyArray<unknown>) => see(String(method), args)
+    })
+    return Effect.withConsole(effect, { ...current, unsafe } satisfies Console.Console)
+  })
+
+/** Lets the HTTP client record headers on its spans. Effect 3 always does. */
+export const withHeadersOnSpans = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => effect

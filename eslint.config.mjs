@@ -52,6 +52,9 @@ export default defineConfig(
     "**/node_modules/",
     "coverage/",
     "**/.vitepress/.temp/",
+    // For Effect 4, which only the workspace of that line has.
+    "tools/effect4/line/packages/",
+    "tools/effect4/overlay/",
     // Generated from the docstrings, which are checked.
     "docs/reference/api/"
   ]),

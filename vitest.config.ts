@@ -24,8 +24,8 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     include: ["{examples,packages,tools}/**/*.test.ts"],
-    // Needs authorization servers: `npm run interop`.
-    exclude: [...configDefaults.exclude, "tools/interop/**"],
+    // The first needs authorization servers: `npm run interop`. The second is of Effect 4: `npm run effect4`.
+    exclude: [...configDefaults.exclude, "tools/interop/**", "tools/effect4/line/**"],
     // A worker keeps the modules that it has loaded: loading Effect anew for each file would cost more than the tests.
     isolate: false,
     minWorkers: workers,

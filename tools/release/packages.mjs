@@ -58,7 +58,7 @@ export const pack = (out, repository) => {
 }
 
 /** Strict: warnings and suggestions are problems too. */
-const publintProblems = async (files) => {
+export const publintProblems = async (files) => {
   const packed = [...files].map(([path, text]) => ({ name: `package/${path}`, data: Buffer.from(text) }))
   const { messages, pkg } = await publint({ pkgDir: "package", pack: { files: packed }, strict: true })
   return messages.map((message) => `publint: ${formatMessage(message, pkg, { color: false })}`)
@@ -68,7 +68,7 @@ const publintProblems = async (files) => {
  * Are the types wrong? Each module is listed, since attw does not expand the wildcard in `exports`. Ignored are
  * resolutions that an ES module does not support: `node10`, which does not know `exports`, and `require`.
  */
-const attwProblems = async (files) => {
+export const attwProblems = async (files) => {
   const { name, version } = JSON.parse(files.get("package.json"))
   const contents = [...files].map(([path, text]) => [`/node_modules/${name}/${path}`, text])
   const entrypoints = ["package.json", ...publicModules(files)].map((name) => name === "index" ? "." : `./${name}`)

@@ -42,19 +42,19 @@ export const takesOnly = (...known) => {
 export const tool = (name, args) => run(join(root, "node_modules", ".bin", windows ? `${name}.cmd` : name), args)
 
 /** pnpm keeps a copy of the lockfile that it installed from, whoever ran it. */
-const isInstalled = () => {
-  const installed = "node_modules/.pnpm/lock.yaml"
-  return existsSync(join(root, installed)) && read(installed) === read("pnpm-lock.yaml")
+const isInstalled = (folder) => {
+  const installed = join(folder, "node_modules/.pnpm/lock.yaml")
+  return existsSync(join(root, installed)) && read(installed) === read(join(folder, "pnpm-lock.yaml"))
 }
 
-/** Installs what the lockfile names, unless it is installed already. Prints the output only on failure. */
-export const install = () => {
-  if (isInstalled()) return
+/** Installs the lockfile of a workspace, unless it is installed already. Prints the output only on failure. */
+export const install = (folder = "") => {
+  if (isInstalled(folder)) return
   process.stderr.write("Installing…\n")
   const { error, status, stderr, stdout } = spawnSync(
     "npm",
     pnpmArguments(["install", "--frozen-lockfile", "--config.confirmModulesPurge=false"]),
-    { cwd: root, encoding: "utf8", maxBuffer: 2 ** 26, shell: windows, stdio: ["ignore", "pipe", "pipe"] }
+    { cwd: join(root, folder), encoding: "utf8", maxBuffer: 2 ** 26, shell: windows, stdio: ["ignore", "pipe", "pipe"] }
   )
   if (status === 0) return
   process.stderr.write([stdout, stderr, error?.message].filter(Boolean).join("\n"))

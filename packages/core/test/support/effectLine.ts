@@ -33,6 +33,12 @@ export const clockOf = ({ monotonic, sleep, wall }: {
   }
 }
 
+/** Waits until no other fiber can continue. Fibers run in microtasks, which all end before an immediate. */
+export const settle: Effect.Effect<void> = Effect.async((resume) => {
+  const immediate = setImmediate(() => resume(Effect.void))
+  return Effect.sync(() => clearImmediate(immediate))
+})
+
 /** Starts to record when sleeping fibers wake up. Must run before the first sleep. */
 export const watchSleeps: Effect.Effect<void> = Effect.void
 

@@ -75,8 +75,4 @@ export const answering = (
     )
   }))
 
-/** Waits until no other fiber can continue. Fibers run in microtasks, which all end before an immediate. */
-export const settle: Effect.Effect<void> = Effect.async((resume) => {
-  const immediate = setImmediate(() => resume(Effect.void))
-  return Effect.sync(() => clearImmediate(immediate))
-})
+export { settle } from "./effectLine.js"

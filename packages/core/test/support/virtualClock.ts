@@ -1,6 +1,5 @@
 import { type Clock, Duration, Effect } from "effect"
-import { clockOf } from "./effectLine.js"
-import { settle } from "./scriptedSource.js"
+import { clockOf, settle } from "./effectLine.js"
 
 /**
  * A clock whose wall time moves independently of its monotonic time, as an administrator, NTP or a suspended machine

@@ -69,9 +69,11 @@ export const make = ({ clients, header }: Settings, observer: ObserverService, t
       const before = socket.bytesWritten
       request.outgoing.once("close", () => update({ sentBytes: socket.bytesWritten - before }))
       return readBody(request, maxBodyBytes).pipe(
-        Effect.tap(({ bytes, received }) => update({ body: Redacted.make(bytes.toString()), bodyBytes: received })),
+        Effect.tap(({ bytes, received }) =>
+          Effect.sync(() => update({ body: Redacted.make(bytes.toString()), bodyBytes: received }))
+        ),
         Effect.flatMap((body) => respond(body, (reason) => update({ reason: Option.some(reason) }))),
-        Effect.tap(({ status }) => update({ status: Option.some(status) })),
+        Effect.tap(({ status }) => Effect.sync(() => update({ status: Option.some(status) }))),
         Effect.ensuring(Effect.suspend(() => observer.onEnd(entry.current)))
       )
     })

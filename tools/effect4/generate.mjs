@@ -1,0 +1,158 @@
+/** Generates the packages of the Effect 4 line from those of the Effect 3 line. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { basename, dirname, join, relative } from "node:path"
+import { fileURLToPath } from "node:url"
+import { root } from "../workspace/workspace.mjs"
+import { forbidden, forbiddenIn } from "./forbidden.mjs"
+import { format } from "./format.mjs"
+import { manifestOf } from "./manifest.mjs"
+import * as rules from "./rules.mjs"
+import { applied, transform, transformPage } from "./transform.mjs"
+
+export const line = fileURLToPath(new URL("./line", import.meta.url))
+
+const overlay = fileURLToPath(new URL("./overlay", import.meta.url))
+
+export const packages = ["core", "platform-node", "redis", "emulator"]
+
+/** The emulator serves the tests of the others. Its own run on Effect 3. */
+export const partsOf = (name) => name === "emulator" ? ["src"] : ["src", "test"]
+
+const read = (path) => readFileSync(path, "utf8")
+
+const filesIn = (folder) =>
+  existsSync(folder)
+    ? readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ name, parentPath }) => relative(folder, join(parentPath, name)))
+      .sort()
+    : []
+
+/** The modules of the installed Effect 4, by their names. */
+const installedModules = () => {
+  const found = new Map([["FastCheck", { specifier: "fast-check" }]])
+  const list = (name, folder) => {
+    const dist = join(line, "node_modules", name, "dist", folder)
+    const barrel = read(join(dist, "index.d.ts"))
+    for (const file of readdirSync(dist)) {
+      const module = /^([A-Z]\w*)\.d\.ts$/.exec(file)?.[1]
+      if (module === undefined || found.has(module)) continue
+      const path = [name, folder].filter(Boolean).join("/")
+      // Some modules have to be imported from their own path.
+      const inBarrel = barrel.includes(` as ${module} from`)
+      found.set(module, { specifier: `${path}/${module}`, barrel: inBarrel ? path : undefined })
+    }
+  }
+  for (const folder of ["", "testing", "http", "encoding", "http-api", "observability"]) list("effect", folder)
+  for (const name of ["@effect/platform-node", "@effect/opentelemetry"]) list(name, "")
+  return found
+}
+
+/** A page in Effect 4, and the code blocks in it. */
+export const page = (text, problems = []) => {
+  const modules = installedModules()
+  const transformed = transformPage(text, {
+    moduleOf: (name) => modules.get(name),
+    problem: (_, problem) => problems.push(`a page: ${problem}`)
+  })
+  return { text: transformed, code: [...transformed.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code]) => code) }
+}
+
+/** Imports of packages that this line does not install: the compiler might find them at the root of the repository. */
+const strangers = (text, installed) =>
+  [...text.matchAll(/^(?:import|export|\}) (?:[^"\n]* )?from "((?:@[\w-]+\/)?[\w-]+)(?:\/[^"]*)?"$/gm)]
+    .map(([, name]) => name)
+    .filter((name) => !installed.has(name))
+    .map((name) => `"${name}" is not installed for Effect 4`)
+
+/** The line of rules.mjs on which a rule stands, and what is wrong with it. */
+const unused = () => {
+  const text = read(fileURLToPath(new URL("./rules.mjs", import.meta.url)))
+  const all = ["members", "patterns", "properties", "omitted"].flatMap((kind) => Object.keys(rules[kind]))
+  return [...all, ...rules.texts.map(([from]) => from)].filter((rule) => !applied.has(rule)).map((rule) => {
+    const at = text.split("\n").findIndex((row) => row.includes(rule) || row.includes(JSON.stringify(rule)))
+    return `tools/effect4/rules.mjs:${at + 1}: nothing in the sources is "${rule}", so that this rule is dead`
+  })
+}
+
+/** The examples in doc comments, as modules that the compiler checks. */
+const examplesOf = (text) =>
+  [...text.matchAll(/^ \* ```ts\n([\s\S]*?)^ \* ```$/gm)].map(([, block]) => block.replaceAll(/^ \* ?/gm, ""))
+
+const examplesProject = {
+  extends: "../../tsconfig.base.json",
+  include: ["*.ts"],
+  references: packages.map((name) => ({ path: `../${name}/tsconfig.src.json` })),
+  compilerOptions: { noEmit: true, noUnusedLocals: false, types: ["node"] }
+}
+
+/** Writes what has changed, removes what is no longer generated, and leaves the output of the compiler alone. */
+const write = (written) => {
+  for (const [path, text] of written) {
+    const to = join(line, path)
+    if (existsSync(to) && read(to) === text) continue
+    mkdirSync(dirname(to), { recursive: true })
+    writeFileSync(to, text)
+  }
+  for (const path of filesIn(join(line, "packages")).map((file) => join("packages", file))) {
+    const isOutput = /^packages[\\/][\w-]+[\\/](dist|\.tsbuild|node_modules)[\\/]/.test(path)
+    if (!isOutput && !written.has(path)) rmSync(join(line, path))
+  }
+}
+
+/** Generates all packages. Returns the paths that were written and what is wrong. */
+export const generate = async () => {
+  const modules = installedModules()
+  const installed = new Set([
+    "@effect/vitest",
+    ...Object.keys(JSON.parse(read(join(line, "package.json"))).devDependencies)
+  ])
+  const problems = []
+  const written = new Map()
+  for (const name of packages) {
+    const base = join(root, "packages", name)
+    const own = join(overlay, name)
+    const overlaid = new Set(filesIn(own))
+    const sources = [...partsOf(name), "bin"].flatMap((part) =>
+      filesIn(join(base, part)).map((file) => join(part, file))
+    )
+    for (const file of new Set([...sources, ...overlaid])) {
+      const path = join(overlaid.has(file) ? own : base, file)
+      const report = (row, problem) => problems.push(`${relative(root, path)}:${row}: ${problem}`)
+      const text = read(path)
+      if (!/\.m?[jt]s$/.test(file) || file.startsWith("bin")) {
+        written.set(join("packages", name, file), text)
+        continue
+      }
+      const context = { moduleOf: (name) => modules.get(name), problem: report }
+      const transformed = overlaid.has(file) ? text : transform(text, context)
+      if (file.startsWith("src")) {
+        for (const { member, row } of overlaid.has(file) ? [] : forbiddenIn(text, forbidden.effect3)) {
+          report(row, `${member} must not be used: ${forbidden.effect3[member]}`)
+        }
+        for (const { member, row } of overlaid.has(file) ? [] : forbiddenIn(transformed, forbidden.effect4)) {
+          report(row, `${member} must not be generated: ${forbidden.effect4[member]}`)
+        }
+      }
+      for (const problem of strangers(transformed, installed)) report(1, problem)
+      const isPublished = file.startsWith("src")
+      written.set(join("packages", name, file), isPublished ? format(transformed) : transformed)
+      examplesOf(file.startsWith("src") ? transformed : "").forEach((example, index) =>
+        written.set(join("packages", "examples", `${name}-${basename(file, ".ts")}-${index}.ts`), example)
+      )
+    }
+    for (const part of partsOf(name)) {
+      const file = `tsconfig.${part}.json`
+      written.set(join("packages", name, file), read(join(base, file)))
+    }
+    written.set(join("packages", name, "README.md"), page(read(join(base, "README.md")), problems).text)
+    written.set(join("packages", name, "LICENSE"), read(join(root, "LICENSE")))
+    written.set(join("packages", name, "package.json"), manifestOf(name))
+  }
+  written.set(join("packages", "examples", "tsconfig.json"), JSON.stringify(examplesProject))
+  // A test reads it.
+  written.set(join("docs", "guides", "redis.md"), read(join(root, "docs", "guides", "redis.md")))
+  problems.push(...unused())
+  if (problems.length === 0 || process.env.EFFECT4_KEEP) write(written)
+  return [...new Set(problems)]
+}

@@ -1,0 +1,172 @@
+/** What tests use of Effect that each of its majors has in a form of its own. */
+import { Cause, Clock, Console, Duration, Effect, Metric, Scheduler, Tracer } from "effect"
+import { HttpClient, type HttpClientError } from "effect/http"
+
+/** A clock of two hands, in milliseconds. */
+export const clockOf = ({ monotonic, sleep, wall }: {
+  readonly wall: () => number
+  readonly monotonic: () => number
+  readonly sleep: (duration: Duration.Duration) => Effect.Effect<void>
+}): Clock.Clock => {
+  const nanosOf = (millis: () => number) => () => BigInt(Math.round(millis() * 1e6))
+  return {
+    currentTimeMillisUnsafe: wall,
+    currentTimeNanosUnsafe: nanosOf(wall),
+    monotonicTimeNanosUnsafe: nanosOf(monotonic),
+    currentTimeMillis: Effect.sync(wall),
+    currentTimeNanos: Effect.sync(nanosOf(wall)),
+    monotonicTimeNanos: Effect.sync(nanosOf(monotonic)),
+    sleep
+  }
+}
+
+const nextTurn = Effect.callback<void>((resume) => {
+  const immediate = setImmediate(() => resume(Effect.void))
+  return Effect.sync(() => clearImmediate(immediate))
+})
+
+/** Waits until no other fiber can continue. Each fork of a fork starts in the next turn of the event loop. */
+export const settle: Effect.Effect<void> = Effect.forEach([1, 2, 3, 4], () => nextTurn, { discard: true })
+
+/** The moments at which fibers that sleep wake up, by clock: the test clock does not show them. */
+const sleeps = new WeakMap<Clock.Clock, Set<{ readonly until: number }>>()
+
+/** The moments of the test clock at which fibers wake up. They have to be watched before anything sleeps. */
+export const watchSleeps: Effect.Effect<void> = Effect.map(Clock.clockWith(Effect.succeed), (clock) => {
+  if (sleeps.has(clock)) return
+  const sleepers = new Set<{ readonly until: number }>()
+  sleeps.set(clock, sleepers)
+  const sleep = clock.sleep.bind(clock)
+  Object.assign(clock, {
+    sleep: (duration: Duration.Duration) =>
+      Effect.acquireUseRelease(
+        Effect.sync(() => {
+          const sleeper = { until: clock.currentTimeMillisUnsafe() + Duration.toMillis(duration) }
+          sleepers.add(sleeper)
+          return sleeper
+        }),
+        () => sleep(duration),
+        (sleeper) => Effect.sync(() => sleepers.delete(sleeper))
+      )
+  })
+})
+
+export const nextWakeUp: Effect.Effect<number> = Clock.clockWith((clock) =>
+  Effect.sync(() => Math.min(...[...sleeps.get(clock) ?? []].map(({ until }) => until)))
+)
+
+/** Gives a test the number of fibers that run within it. */
+export const countingFibers = <A, E, R>(
+  use: (fibers: Effect.Effect<number>) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    let running = 0
+    return use(Effect.sync(() => running)).pipe(
+      Effect.provideService(Metric.FiberRuntimeMetrics, {
+        recordFiberStart: () => void running++,
+        recordFiberEnd: () => void running--
+      })
+    )
+  })
+
+/** A series of a metric, as exporters see it. */
+export interface Series {
+  readonly name: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly description: string | undefined
+  readonly kind: "counts up" | "gauge" | ReadonlyArray<number>
+  /** Of a histogram, the count and the sum. */
+  readonly value: number | readonly [count: number, sum: number] | undefined
+}
+
+/** All metrics of this process. */
+export const allSeries: Effect.Effect<ReadonlyArray<Series>> = Effect.map(Metric.snapshot, (all) =>
+  all.map(({ attributes = {}, description, id, state }) => ({
+    name: id,
+    labels: { ...attributes },
+    description,
+    kind: "buckets" in state
+      ? state.buckets.map(([boundary]) => boundary)
+      : "incremental" in state && state.incremental
+      ? "counts up"
+      : "gauge",
+    value: "buckets" in state
+      ? [state.count, state.sum]
+      : "incremental" in state
+      ? Number(state.count)
+      : "value" in state
+      ? Number(state.value)
+      : undefined
+  })))
+
+/** Why the HTTP client failed, such as `Transport`. */
+export const httpReason = ({ reason }: HttpClientError.HttpClientError): string => reason._tag.replace(/Error$/, "")
+
+/** Whether a cause is one typed failure and nothing else. */
+export const isFailure = ({ reasons }: Cause.Cause<unknown>): boolean =>
+  reasons.length === 1 && reasons.every(Cause.isFailReason)
+
+/** All errors and defects of a cause. */
+export const failuresOf = ({ reasons }: Cause.Cause<unknown>): ReadonlyArray<unknown> =>
+  reasons.flatMap((reason) =>
+    Cause.isFailReason(reason) ? [reason.error] : Cause.isDieReason(reason) ? [reason.defect] : []
+  )
+
+/** With the causes of the error. */
+export const prettyCause = (cause: Cause.Cause<unknown>): string => Cause.pretty(cause)
+
+/** A cause of a failure and a defect. */
+export const failureAndDefect = (failure: unknown, defect: unknown): Cause.Cause<unknown> =>
+  Cause.combine(Cause.fail(failure), Cause.die(defect))
+
+/** Runs an effect whose fiber is parked when it has taken so many operations, until it is released. */
+export const runParked = <A, E>(effect: Effect.Effect<A, E>, operations: number) => {
+  let parked: (() => void) | undefined
+  let released = false
+  const dispatcher = new Scheduler.MixedScheduler().makeDispatcher()
+  const scheduler: Scheduler.Scheduler = {
+    executionMode: "async",
+    shouldYield: (fiber) => !released && fiber.currentOpCount >= operations,
+    makeDispatcher: () => ({
+      scheduleTask: (task, priority) => {
+        if (released) dispatcher.scheduleTask(task, priority)
+        else parked = task
+      },
+      flush: () => dispatcher.flush()
+    })
+  }
+  return {
+    fiber: Effect.runFork(effect, { scheduler }),
+    isParked: () => parked !== undefined,
+    release: () => {
+      released = true
+      parked?.()
+    }
+  }
+}
+
+/** A tracer that shows each span of another one, and enters no context of its own. */
+export const observed = (tracer: Tracer.Tracer, see: (span: Tracer.Span) => void = () => undefined): Tracer.Tracer =>
+  Tracer.make({
+    span: (options) => {
+      const span = tracer.span(options)
+      see(span)
+      return span
+    }
+  })
+
+/** Sends what is written to the console elsewhere. */
+export const withConsole = (see: (method: string, args: ReadonlyArray<unknown>) => void) =>
+<A, E, R>(
+  effect: Effect.Effect<A, E, R>
+) =>
+  Effect.flatMap(Console.Console, (current) =>
+    Effect.provideService(
+      effect,
+      Console.Console,
+      new Proxy(current, { get: (_, method) => (...args: ReadonlyArray<unknown>) => see(String(method), args) })
+    ))
+
+/** Lets the HTTP client put headers on its spans. */
+export const withHeadersOnSpans = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.provideService(effect, HttpClient.TracerHeaderFilter, () => true)

@@ -91,7 +91,7 @@ const problems = (text: string): ReadonlyArray<string> => {
 
 describe("workflows", () => {
   it("are those that there should be", () => {
-    assert.deepStrictEqual(files, ["check.yml", "mutation.yml", "release.yml", "runtimes.yml"])
+    assert.deepStrictEqual(files, ["check.yml", "effect4.yml", "mutation.yml", "release.yml", "runtimes.yml"])
   })
 
   it.each(files)("%s is in order", (file) => {

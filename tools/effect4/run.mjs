@@ -3,8 +3,8 @@
  *
  *   node tools/effect4/run.mjs [--out FOLDER] [--newest] [--no-tests] [TESTS…]
  *
- * `--out` also packs them into FOLDER, installs the tarballs and runs programs with them. TESTS are parts of the paths of
- * test files; the default is all. `--newest` first installs the newest minor of Effect 4, which the lockfile does not name.
+ * `--out` also packs them into FOLDER, installs the tarballs and runs programs with them. TESTS are parts of the paths
+ * of test files; the default is all. `--newest` first installs the newest minor of Effect 4 instead of the lockfile's.
  */
 import "../workspace/require-node.mjs"
 import { spawnSync } from "node:child_process"

@@ -14,7 +14,7 @@ const groups = {
   "Tutorial": "docs/tutorial",
   "Guides": [
     ...["recipes", "other-clients", "without-effect", "serverless", "redis", "telemetry", "runbook", "troubleshooting"],
-    "migrating"
+    ...["migrating", "effect4"]
   ].map((name) => `docs/guides/${name}.md`),
   "Reference": [
     ...["configuration", "errors", "layers", "glossary"].map((name) => `docs/reference/${name}.md`),

@@ -25,6 +25,7 @@ export const members = {
   "DateTime.distanceDuration": "DateTime.distance",
   "DateTime.lessThanOrEqualTo": "DateTime.isLessThanOrEqualTo",
   "DateTime.unsafeMake": "DateTime.makeUnsafe",
+  "Deferred.unsafeDone": "Deferred.doneUnsafe",
   "Duration.DurationInput": "Duration.Input",
   "Duration.decode": "Duration.fromInputUnsafe",
   "Duration.greaterThan": "Duration.isGreaterThan",

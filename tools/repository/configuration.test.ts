@@ -1,4 +1,4 @@
-/** docs/reference/configuration.md beside what the sources take: names, types and defaults. */
+/** docs/reference/configuration.md and command-line.md beside the sources: names, types, defaults, flags. */
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import ts from "typescript"
@@ -140,42 +140,58 @@ describe("docs/reference/configuration.md", { timeout: 60_000 }, () => {
       [...found, ...byOthers]
     )
   })
+})
 
-  it("refers to the flags of store-api-emulator, which its README lists as its help does", () => {
-    const help = /const help = `([^`]+)/.exec(read("packages/emulator/src/internal/command.ts"))?.[1] ?? ""
-    const flags = [...help.matchAll(/^ {2}(--[\w-]+)/gm)].map(([, flag]) => flag).filter((flag) => flag !== "--help")
-    assert.lengthOf(flags, 8)
-    assert.deepStrictEqual(
-      rows(inReadme("emulator", "On a laptop")).map(([flag = ""]) => codes(flag)[0]?.split(" ")[0]),
-      flags
-    )
-  })
+const commandLine = sections(read("docs/reference/command-line.md"))
+const inCommandLine = (heading: string) =>
+  commandLine.find((section) => section.heading === heading)?.text ?? assert.fail(heading)
 
-  it("refers to the flags of store-api, which its README lists with the commands that take them", () => {
-    const taken = Object.entries(commands).flatMap(([command, { flags }]) =>
+describe("docs/reference/command-line.md", () => {
+  const flagsOf = (heading: string) => rows(inCommandLine(heading)).map(([flag = ""]) => codes(flag)[0] ?? "")
+  const [taking = ""] = inCommandLine("Common flags").split("|")
+  const emulatorFlags = flagsOf("Flags of the emulator").map((flag) => flag.split(" ")[0] ?? "")
+
+  it("lists the flags of store-api with the commands that take them", () => {
+    const taken = Object.entries(commands).filter(([command]) => command !== "emulator").flatMap((
+      [command, { flags }]
+    ) =>
       Object.entries(flags).map(([name, { value }]) => `${command} --${name}${value === undefined ? "" : ` ${value}`}`)
     )
     assert.isAbove(taken.length, 60)
     assert.sameMembers(
-      rows(inReadme("cli", "Flags")).flatMap(([flag = "", of = ""]) =>
-        codes(of).map((command) => `${command} ${codes(flag)[0] ?? ""}`)
-      ),
+      [
+        ...codes(taking).flatMap((command) => flagsOf("Common flags").map((flag) => `${command} ${flag}`)),
+        ...rows(inCommandLine("Flags of a command")).flatMap(([flag = "", of = ""]) =>
+          codes(of).map((command) => `${command} ${codes(flag)[0] ?? ""}`)
+        )
+      ],
       taken
     )
   })
 
-  it("refers to the README of store-api, which lists the exit codes as the help does", () => {
+  it("lists the flags of both programs of the emulator as their help does", () => {
+    const help = /const help = `([^`]+)/.exec(read("packages/emulator/src/internal/command.ts"))?.[1] ?? ""
+    const flags = [...help.matchAll(/^ {2}(--[\w-]+)/gm)].map(([, flag]) => flag).filter((flag) => flag !== "--help")
+    assert.lengthOf(flags, 8)
+    assert.deepStrictEqual(emulatorFlags, flags)
+    assert.sameMembers(emulatorFlags, Object.keys(commands["emulator"]?.flags ?? {}).map((name) => `--${name}`))
+  })
+
+  it("lists each command", () => {
+    assert.deepStrictEqual(
+      rows(inCommandLine("Commands")).map(([command = ""]) => codes(command)[0]?.split(" ")[1]),
+      Object.keys(commands).filter((name) => !name.startsWith("profile "))
+    )
+  })
+
+  it("lists the exit codes as the help does", () => {
     const plainText = (text: string) => text.replaceAll("`", "").toLowerCase()
     assert.deepStrictEqual(
-      rows(inReadme("cli", "Exit codes")).map(([code = "", text = ""]) => `${code} ${plainText(text)}`),
+      rows(inCommandLine("Exit codes")).map(([code = "", text = ""]) => `${code} ${plainText(text)}`),
       Object.values(exitCodes).map(({ code, text }) => `${code} ${plainText(text)}`)
     )
   })
 })
-
-/** A section of the README of a package. */
-const inReadme = (folder: string, heading: string) =>
-  sections(read(`packages/${folder}/README.md`)).find((section) => section.heading === heading)?.text ?? ""
 
 /** A variable where a source reads it. */
 const variable =

@@ -17,10 +17,12 @@ const groups = {
     ...["migrating", "effect4"]
   ].map((name) => `docs/guides/${name}.md`),
   "Reference": [
-    ...["configuration", "errors", "layers", "glossary"].map((name) => `docs/reference/${name}.md`),
+    ...["configuration", "command-line", "errors", "layers", "glossary"].map((name) => `docs/reference/${name}.md`),
     "docs/reference/api"
   ],
-  "Explanation": ["how-it-works", "specification", "comparison"].map((name) => `docs/explanation/${name}.md`),
+  "Explanation": ["how-it-works", "security-model", "specification", "comparison"].map((name) =>
+    `docs/explanation/${name}.md`
+  ),
   "Evidence": ["behaviour", "reported-problems", "standards", "interop", "runtimes", "mutation", "benchmarks", "fleets"]
     .map((name) => `docs/evidence/${name}.md`),
   "Packages": ["core", "platform-node", "redis", "cli", "emulator"].map((name) => `packages/${name}`),

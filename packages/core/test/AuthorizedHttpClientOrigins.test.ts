@@ -131,7 +131,7 @@ describe("AuthorizedHttpClient, origins that receive the token", () => {
         }
       }))
 
-    it.scopedLive("limitation in SECURITY.md: a given client that follows redirects sends the token with them", () =>
+    it.scopedLive("limitation of the security model: a given client that follows redirects sends the token with them", () =>
       Effect.gen(function*() {
         const { client, elsewhere } = yield* make(layer, {
           answer: (elsewhere) => [redirect(elsewhere)],

@@ -211,7 +211,7 @@ describe("TokenEndpoint", () => {
           )
           const error = yield* Effect.flip(acquire(Layer.provide(following, client), server.url))
           isRequestError(error, "Redirect", 1)
-          assert.strictEqual(yield* other.count, 1, "the credentials are sent there, as SECURITY.md says")
+          assert.strictEqual(yield* other.count, 1, "the credentials are sent there, as the security model says")
         }))
 
       it.scopedLive("the endless body of a redirect is not read, and its socket is closed", () =>

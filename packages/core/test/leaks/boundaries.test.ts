@@ -28,8 +28,8 @@ const authorized = <E>(base: HttpClient.HttpClient.With<E>) =>
     Effect.provide(AccessTokenProvider.layerTest(token(canary.value)))
   )
 
-/** SECURITY.md lists these leaks as limitations. The tests show them, so that the list stays true. */
-describe("the limitations in SECURITY.md", () => {
+/** docs/explanation/security-model.md lists these leaks as out of reach. The tests show them, so that it stays true. */
+describe("the limitations in the security model", () => {
   it.effect("a value that the application reads with Redacted.value is visible", () =>
     Effect.gen(function*() {
       const accessToken = yield* token(canary.value)

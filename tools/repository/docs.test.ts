@@ -76,7 +76,9 @@ describe("the code in the documentation", { timeout: 120_000 }, () => {
     }
     const languages = new Set([...markdown, ...sources].map(({ language }) => language))
     assert.deepStrictEqual(
-      [...languages].filter((language) => !["ts", "sh", "console", "mermaid", "text"].includes(language)),
+      [...languages].filter((language) =>
+        !["ts", "json", "sh", "console", "dockerfile", "mermaid", "text"].includes(language)
+      ),
       []
     )
   })

@@ -79,6 +79,18 @@ const save = ({ code }: CodeBlock) => {
   writeFileSync(inShop(`${name}.js`), ts.transpileModule(withFreePorts(code), { compilerOptions }).outputText)
 }
 
+/** Saves a file that is not a module. Of a Dockerfile, the health check runs against the server that is up. */
+const saveAs = async ({ code }: CodeBlock) => {
+  const [, name = assert.fail(`no name of a file in\n${code}`)] = /^(?:#|\/\/) (\S+)$/m.exec(code) ?? []
+  writeFileSync(inShop(name), withFreePorts(code))
+  const [, healthCheck] = /^HEALTHCHECK CMD (.*)$/m.exec(withFreePorts(code)) ?? []
+  if (healthCheck === undefined) return
+  const [, ...args] = JSON.parse(healthCheck) as ReadonlyArray<string>
+  assert.strictEqual((await run(process.execPath, args)).status, 0, "the server is healthy")
+  const [, other = ""] = args
+  assert.strictEqual((await run(process.execPath, ["-e", other.replace("/health", "/none")])).status, 1, "no server")
+}
+
 const catalog = readFileSync(join(root, "pnpm-workspace.yaml"), "utf8")
 
 /** The packages of an install command: ours, or with a version that the catalog allows. */
@@ -96,7 +108,7 @@ const bash = (line: string) => run("bash", ["-c", line], { cwd: shop, env: varia
 /** Types one line into a shell. Returns what it printed, and its exit code. */
 const type = async (line: string): Promise<{ readonly output: string; readonly status: number | null }> => {
   const done = { output: "", status: 0 }
-  if (/^(mkdir shop|npm (init|pkg)) /.test(line)) return done
+  if (/^(mkdir shop|npm (init|pkg)|docker) /.test(line)) return done
   if (line.startsWith("npm install")) {
     installs(line)
     return done
@@ -128,6 +140,7 @@ const type = async (line: string): Promise<{ readonly output: string; readonly s
   const command = line
     .replace(/node (\w+)\.ts$/, `"${process.execPath}" $1.js`)
     .replace(/^npx vitest/, `"${join(root, "node_modules", ".bin", "vitest")}" --root .`)
+    .replace(/^npx tsc/, `"${join(root, "node_modules", ".bin", "tsc")}"`)
     .replace(/^redis-cli/, `redis-cli -p ${ports.get("6379") ?? ""}`)
   const { status, stderr, stdout } = await bash(command)
   return { output: stdout + stderr, status }
@@ -152,6 +165,7 @@ const follow = async (page: string) => {
   for (const block of fenced(page, readFileSync(join(root, page), "utf8").split("\n"))) {
     const lines = withFreePorts(block.code).split("\n")
     if (block.language === "ts") save(block)
+    if (["json", "dockerfile"].includes(block.language)) await saveAs(block)
     if (block.language === "sh") {
       output = ""
       for (const line of lines) {

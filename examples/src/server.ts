@@ -1,6 +1,6 @@
 /**
  * A server that calls the store for each request. `/health` reports that it runs, `/ready` that it has a token.
- * On SIGTERM it answers the requests in flight, and then exits.
+ * On SIGTERM it finishes the requests in flight, and then exits.
  */
 import { createServer } from "node:http"
 import { HttpRouter, HttpServer, HttpServerResponse } from "@effect/platform"

@@ -74,7 +74,7 @@ describe("recipes", () => {
       yield* TestClock.adjust("6 minutes")
       assert.strictEqual(yield* source.calls, 3, "a renewal that failed, and one that did not")
       const { current } = Context.get(context, AccessTokenProvider.AccessTokenProvider)
-      assert.isTrue(Option.isSome(yield* current), "at 60 minutes a living token is held")
+      assert.isTrue(Option.isSome(yield* current), "at 60 minutes a valid token is cached")
       yield* Scope.close(scope, Exit.void)
       yield* TestClock.adjust("10 hours")
       assert.strictEqual(yield* source.calls, 3)
@@ -144,8 +144,8 @@ describe("recipes", () => {
       is(yield* other.ask("/ready"), 503, "TokenRefusedError")
       is(yield* other.ask("/health"), 200, state("Empty", "TokenRefusedError"))
       is(yield* other.ask("/ready"), 503, "TokenRefusedError")
-      assert.strictEqual(yield* bad.calls, 1, "nothing is sent in the pause")
-      // The pause is over, the endpoint is as it was.
+      assert.strictEqual(yield* bad.calls, 1, "nothing is sent in the cooldown")
+      // The cooldown is over, the endpoint is as it was.
       yield* TestClock.adjust("2 minutes")
       is(yield* other.ask("/health"), 200, state("Empty"))
       is(yield* other.ask("/ready"), 503, "TokenRefusedError")

@@ -80,6 +80,13 @@ export const phrases = [
     "the token held is served while it lives",
     "the process died"
   ),
+  phrase(
+    "(?:dead|live|living) tokens?|tokens? (?:(?:that|which) )?live|tokens? (?:is|are|was|were) (?:dead|alive)",
+    "Write “valid”, “expired”, “with a lifetime of”.",
+    "it sends a dead token",
+    "with tokens that live for a minute",
+    "while the token is alive"
+  ),
   phrase("(?<!-)life(?!-|cycle| cycle)", "Write “lifetime” or “remaining lifetime”.", "a token that is past its life"),
   phrase("(?:stands?|stood|standing) (?:up)?on", "Write “depend on”.", "it stands on the provider"),
   phrase(
@@ -112,6 +119,12 @@ export const phrases = [
     "Write “response”.",
     "an answer made when the token came",
     "the answer of the endpoint"
+  ),
+  phrase(
+    "(?:does|do|did) not answer|never answers?",
+    "Write “does not respond”.",
+    "the endpoint did not answer",
+    "a store that never answers"
   ),
   phrase("(?:said|says|say|saying) no", "Write “rejected” or “refused”.", "the API said no"),
   phrase(

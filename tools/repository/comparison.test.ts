@@ -38,7 +38,7 @@ interface Evidence {
 const renewed = "renewed before expiry"
 const failed = "after a failed renewal"
 const without = "without a token, after a failure"
-const unauthorized = "an API answers 401"
+const unauthorized = "an API responds with 401"
 const goes = "where the token may go"
 const redirected = "redirect of the token request"
 const retries = "retries of the token request"

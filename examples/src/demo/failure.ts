@@ -36,7 +36,7 @@ const bySort = Match.type<Failure>().pipe(
         "check STORE_API_CLIENT_ID and STORE_API_CLIENT_SECRET."
       : error.describe(variables)),
   Match.tag("TokenRequestError", "TokenResponseError", (error) => error.describe(variables)),
-  Match.tag("RequestError", "ResponseError", () => "The store's API did not answer: check STORE_API_URL."),
+  Match.tag("RequestError", "ResponseError", () => "The store's API did not respond: check STORE_API_URL."),
   Match.orElse(({ message }) => message)
 )
 

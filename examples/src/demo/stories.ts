@@ -81,7 +81,7 @@ export const withEmulator = Effect.gen(function*() {
 
   yield* Console.log(
     `No STORE_API_* variable is set, so this is the emulator on ${emulator.url}; ` +
-      `its tokens live ${Duration.format(tokenLife)}.`
+      `its tokens are valid for ${Duration.format(tokenLife)}.`
   )
 
   yield* show.title("A token")
@@ -165,5 +165,5 @@ export const withService = Effect.gen(function*() {
 )
 
 const refused = (status: number) =>
-  `The protected call was answered with ${status}: check STORE_API_DEMO_PATH and STORE_API_URL, ` +
+  `The API responded with status ${status}: check STORE_API_DEMO_PATH and STORE_API_URL, ` +
   "and what the client is allowed to do."

@@ -34,5 +34,5 @@ const ready = Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider)
   })
 )
 
-/** Neither answer holds a secret. */
+/** Neither response holds a secret. */
 export const health = HttpRouter.empty.pipe(HttpRouter.get("/health", live), HttpRouter.get("/ready", ready))

@@ -66,11 +66,11 @@ const underLoad = (how: string, load: Load, seconds: number): Goal => {
   const { goal, limit } = requestsUnderLoad(seconds)
   return {
     what: `token of ${life} s, endpoint of ${delay} ms, ${callers} callers for ${seconds} s: ${how}`,
-    goal: `0 callers wait, 0 dead tokens, ≤ ${goal} requests`,
+    goal: `0 callers wait, 0 expired tokens, ≤ ${goal} requests`,
     limit: `0; 0; ${limit}`,
     measured: `${number(load.waited)} of ${number(load.calls)} calls waited` +
       (load.waited === 0 ? "" : ` (at most ${number(load.longest)} ms)`) +
-      `, ${load.expired} dead tokens, ${load.requests} requests`,
+      `, ${load.expired} expired tokens, ${load.requests} requests`,
     verdict: worst([verdict(load.waited, 0, 0), verdict(load.expired, 0, 0), verdict(load.requests, goal, limit)])
   }
 }
@@ -118,7 +118,7 @@ export const goals = (results: Results): ReadonlyArray<Goal> => {
       goal: `≤ ${requestsOutage.goal}`,
       limit: `${requestsOutage.limit}`,
       measured: `median ${number(outages.requests.median)}, worst ${outages.requests.worst}; ` +
-        `${outages.lost} calls failed that had a live token`,
+        `${outages.lost} calls failed that had a valid token`,
       verdict: verdict(outages.requests.worst, requestsOutage.goal, requestsOutage.limit)
     },
     {
@@ -167,12 +167,12 @@ export const broken = (results: Results): ReadonlyArray<string> => {
       ] as const
     ),
     ...[results.fibers, find(results.loads, "@store-api/core")].flatMap(({ expired, failed, name, requests }) => [
-      [expired === 0, `${name}: ${expired} dead tokens under load`] as const,
+      [expired === 0, `${name}: ${expired} expired tokens under load`] as const,
       [failed === 0, `${name}: ${failed} failed calls under load`] as const,
       [requests <= limit, `${name}: ${requests} token requests under load`] as const
     ]),
     [outages.requests.worst <= requestsOutage.limit, `${outages.requests.worst} token requests in an outage`],
-    [outages.lost === 0, `${outages.lost} calls failed in an outage that had a live token`],
+    [outages.lost === 0, `${outages.lost} calls failed in an outage that had a valid token`],
     [revoked.failed === 0, `${revoked.failed} failed calls after a revocation`],
     [revoked.tokenRequests === 1, `${revoked.tokenRequests} token requests after a revocation`]
   ]

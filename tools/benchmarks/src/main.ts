@@ -1,7 +1,7 @@
 /**
  * `node benchmarks/dist/main.js [--quick]`: measures, prints, and writes `docs/evidence/benchmarks.md` and its plots.
  * `--quick` takes less time and writes nothing. Exits with code 1 only when counts are wrong: token requests, failed
- * calls, dead tokens.
+ * calls, expired tokens.
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"

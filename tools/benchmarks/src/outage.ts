@@ -15,7 +15,7 @@ interface Outage extends Phase {
   readonly requests: number
   /** Milliseconds from the end of the outage until a caller has the first new token. */
   readonly recovery: number
-  /** Calls that failed although the old token was alive. */
+  /** Calls that failed although the old token was valid. */
   readonly lost: number
 }
 

@@ -16,10 +16,10 @@ export interface PeerFailure {
 const life = 3
 const every = 20
 
-/** The last calls begin so long before the token is dead. */
+/** The last calls begin so long before the token expires. */
 const spare = 200
 
-/** The endpoint begins to fail while callers have a live token: do they lose it? */
+/** The endpoint begins to fail while callers have a valid token: do they lose it? */
 export const measurePeerFailure = (peer: Peer): Promise<PeerFailure> =>
   withTokenServer({ life, delay: 20, fault: "none" }, async (server) => {
     const client = await peer.make({ server, ahead: aheadOf(life) })

@@ -63,7 +63,7 @@ export const loadPlot = ({ loads, seconds }: Pick<Results, "loads" | "seconds">)
   const subtitle = "Band: a token request until its response. Dot: a call that waited, and for how many milliseconds."
   const most = 1.2 * Math.max(delay, ...loads.map(({ longest }) => longest))
   const values = loads.flatMap(({ calls, expired, flights, name, requests, waited, waits }) => {
-    const figures = [`${number(waited)} of ${number(calls)} calls waited`, `${number(expired)} dead tokens`]
+    const figures = [`${number(waited)} of ${number(calls)} calls waited`, `${number(expired)} expired tokens`]
     const row = `${name}: ${figures.join(", ")}, ${number(requests)} token requests`
     // Of requests at once, and of calls that wait for the same answer, one mark is enough.
     const rounded = (millis: number) => Number.isNaN(millis) ? seconds : Math.round(millis / 10) / 100

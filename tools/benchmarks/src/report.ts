@@ -60,9 +60,9 @@ export const peerTable = (results: Results): Table => [
     "to `Effect.runPromise(get)`",
     "1 000 callers, cold: token requests",
     `token of ${life} s under load: calls that waited`,
-    "dead tokens",
+    "expired tokens",
     "token requests",
-    "endpoint fails, token alive: calls lost",
+    "endpoint fails, token valid: calls lost",
     "token requests"
   ],
   ...peers.map(({ caches, name }) => {
@@ -156,9 +156,9 @@ ${markdown(peerTable(results))}
 - **a cached call**: one call in the library's own form with a token of one hour, one after the other. A promise that is
   made without Effect costs less than one with it, whatever it does: inside an Effect application the table above counts.
 - **token of ${life} s under load**: an endpoint of ${delay} ms, ${callers} callers for ${results.seconds} s, the first token there
-  when they begin. A call waited when its result came in a later turn of the event loop and more than 5 ms later. A token is
-  dead when the endpoint says so; the endpoint counts from the middle of its ${delay} ms.
-- **endpoint fails, token alive**: from the first token of 3 s on, every token request meets 503. A call is lost when it
+  when they begin. A call waited when its result came in a later turn of the event loop and more than 5 ms later. A token has
+  expired when the endpoint says so; the endpoint counts from the middle of its ${delay} ms.
+- **endpoint fails, token valid**: from the first token of 3 s on, every token request meets 503. A call is lost when it
   fails, or has no result while that token is valid; the last calls begin 200 ms before its end.
 
 ![Renewals and waits under load](benchmarks/load.svg)

@@ -17,7 +17,7 @@ export interface Options {
 export interface Running {
   /** The `authUrl` of `StoreAuth`: the token endpoint is this and `/v1/oauth/accesstoken`. */
   readonly authUrl: string
-  /** The protected resource: answers 200 to a living token of the server, 401 with a challenge to anything else. */
+  /** The protected resource: responds with 200 to a valid token of the server, with 401 and a challenge to others. */
   readonly apiUrl: string
   readonly credentials: Credentials
   /** How many token requests reached the server, as the server's side counts them. */

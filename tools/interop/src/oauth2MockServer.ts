@@ -12,7 +12,7 @@ const credentials: Credentials = {
   clientSecret: Redacted.make("an-invented-secret-of-the-client")
 }
 
-/** Its tokens live for an hour; its events are the way it offers to change that. */
+/** Its tokens are valid for an hour; its events are the way it offers to change that. */
 const withLife = (life: number) => {
   const server = new OAuth2Server(undefined, undefined, { endpoints: { token: tokenPath } })
   server.service.on("beforeTokenSigning", ({ payload }: MutableToken) => {

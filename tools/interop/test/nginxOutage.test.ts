@@ -19,7 +19,7 @@ const start = oidcProvider.start({ life: 600 })
 /** No program listens there: the system never assigns this port, and its service is out of use. */
 const down = "http://127.0.0.1:1"
 
-/** Accepts requests and never answers; counts them. */
+/** Accepts requests and never responds; counts them. */
 const silent: Effect.Effect<{ readonly url: string; readonly requests: () => number }, never, Scope.Scope> = Effect.gen(
   function*() {
     let requests = 0

@@ -104,7 +104,7 @@ Tokens of 60 seconds, ${number(middling)} processes, an endpoint of 200 ms, ${
 ${markdown(shortLives(digests))}
 
 The random moment is a part of the lifetime: here 12 to 15 seconds are left. So all have their turn within 3 seconds, or at their next call.
-A process whose pauses are longer finds its own token dead, and waits for one command of the store.
+A process whose pauses are longer finds its own token expired, and waits for one command of the store.
 
 ## The store is down
 
@@ -117,7 +117,7 @@ ${markdown(outages(digests))}
 - Sharing makes the fleet's tokens equally old. Only the draw and the pauses between calls spread the requests, over ${
     number(window)
   } s here.
-- A store that never answers costs each acquisition its timeout of 1 second, in the background.
+- A store that never responds costs each acquisition its timeout of 1 second, in the background.
 - When it is back, the tokens of the fleet differ. The first to renew publishes its token, and all the others take it: one token
   request.
 
@@ -161,7 +161,7 @@ ${number((ahead - window) / 60)} to ${number(ahead / 60)} minutes more.
 
 ## Your own fleet
 
-N processes, with tokens that live L. An endpoint that takes D. Calls of a process at most P apart. k client ids.
+N processes, with tokens of lifetime L. An endpoint that takes D. Calls of a process at most P apart. k client ids.
 
 | what | how much | for the fleet of ${number(large)} above |
 | --- | --- | --- |

@@ -11,7 +11,7 @@ export interface Command {
   readonly operation: Operation
 }
 
-/** `fails`: at once, as a refused connection does. `hangs`: never answers. Its entries are lost. */
+/** `fails`: at once, as a refused connection does. `hangs`: never responds. Its entries are lost. */
 export interface Outage {
   readonly from: number
   readonly to: number

@@ -88,7 +88,7 @@ export const colds = (digests: Digests): Table => {
   ]
 }
 
-/** Token requests in the time that is looked at, of tokens that live for a minute. */
+/** Token requests in the time that is looked at, of tokens with a lifetime of a minute. */
 export const shortRequests = (longestPause: number): number =>
   formulas.sharedPerHour(middling, { life: minute, longestPause }) * (shortView.to - shortView.from) / (60 * minute)
 
@@ -134,7 +134,7 @@ export const outages = (digests: Digests): Table => [
   ],
   ...([
     ["refuses connections", "outage, small"],
-    ["never answers", "outage, hangs"],
+    ["never responds", "outage, hangs"],
     ["refuses connections", "outage"]
   ] as const).map(([what, name]) => {
     const { failed, mostRequestsInASecond, processes, requests, requestsInView } = of(digests, name)

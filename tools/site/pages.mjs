@@ -68,5 +68,8 @@ const pagesOf = ({ items = [], link }) => [
   ...items.flatMap(pagesOf)
 ]
 
+/** The pages of each group of the navigation. */
+export const sections = sidebar.map((group) => ({ text: group.text, pages: pagesOf(group) }))
+
 /** The pages that the navigation lists. */
-export const pages = sidebar.flatMap(pagesOf)
+export const pages = sections.flatMap(({ pages }) => pages)

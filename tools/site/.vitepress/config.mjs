@@ -1,8 +1,9 @@
 import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitepress"
+import { writeLlms } from "../llms.mjs"
 import { markdown } from "../markdown.mjs"
 import { bundleMermaid, mermaidAddress } from "../mermaid.mjs"
-import { pages, sidebar, title } from "../pages.mjs"
+import { pages, sidebar, text, title } from "../pages.mjs"
 
 const site = fileURLToPath(new URL("..", import.meta.url))
 
@@ -20,6 +21,18 @@ const placeOf = (page) => {
   return page.replace(filesFolder, "").replace(/(^|\/)README\.md$/, "$1index.md")
 }
 
+const { version } = JSON.parse(text("packages/core/package.json"))
+
+/** The sources do not name the repository: a workflow of GitHub does. */
+const repository = process.env.GITHUB_REPOSITORY
+
+/** The browser runs these functions, so they use no other value. Pages for users come before those for maintainers. */
+const searchOptions = {
+  fuzzy: (term) => (/\d/.test(term) ? false : 0.3),
+  boostDocument: (id) =>
+    /docs\/(guides|tutorial)\//.test(id) ? 2 : /docs\/evidence\/|tools\/|CHANGELOG|CONTRIBUTING/.test(id) ? 0.3 : 1
+}
+
 export default defineConfig({
   title: "store-api",
   description: title("README.md"),
@@ -31,17 +44,23 @@ export default defineConfig({
   rewrites: placeOf,
   markdown,
   head: [["link", { rel: "icon", href: `data:image/svg+xml,${encodeURIComponent(icon)}` }]],
-  buildEnd: ({ outDir }) => bundleMermaid(outDir),
+  buildEnd: async ({ outDir }) => {
+    await bundleMermaid(outDir)
+    writeLlms(outDir)
+  },
   themeConfig: {
     mermaid: mermaidAddress,
-    search: { provider: "local" },
+    search: { provider: "local", options: { miniSearch: { searchOptions } } },
     outline: [2, 3],
     sidebar,
     nav: [
-      { text: "Overview", link: "/" },
+      { text: "Tutorial", link: "/docs/tutorial/" },
       { text: "Recipes", link: "/docs/guides/recipes.html" },
-      { text: "Reference", link: "/docs/reference/api/" }
-    ]
+      { text: "Runbook", link: "/docs/guides/runbook.html" },
+      { text: "API", link: "/docs/reference/api/" },
+      { text: version === "0.0.0" ? "unreleased" : version, link: "/CHANGELOG.html" }
+    ],
+    ...(repository !== undefined && { socialLinks: [{ icon: "github", link: `https://github.com/${repository}` }] })
   },
   vite: {
     // Variables of the service may be in a .env at the root; none is for the site.

@@ -102,6 +102,27 @@ export const search = async (tab, sought, timeout = patience) => {
   await go(tab, sought.at(-1), () => resultOf(sought.at(-1)).click())
 }
 
+/** Searches of users, two of them with a typo, and the page that has to be the first result. */
+const firstResults = {
+  "429 retryAt": "docs/guides/runbook.html#ratelimited",
+  "rotation": "docs/guides/recipes.html",
+  "401": "docs/guides/runbook.html",
+  "serverles": "docs/guides/serverless.html",
+  "cachedWithTTL": "#why-not-effectcachedwithttl",
+  "retreAt": "docs/reference/api/core/AccessTokenError.html#retryat"
+}
+
+/** `sought` has words and paths. Two paths in a row differ, so that a result of the words before proves nothing. */
+export const searchFirst = async ({ page, say }, sought, timeout = patience) => {
+  await page.click(".VPNavBarSearch button")
+  for (const [words, path] of sought) {
+    await page.locator(".VPLocalSearchBox input").fill(words)
+    await page.locator(`.results > li:first-child > .result[href^="${path}"]`).waitFor({ timeout })
+      .catch(() => say(`search: "${words}" does not find ${path} first`))
+  }
+  await page.keyboard.press("Escape")
+}
+
 /** On a phone the list of pages is behind a button. */
 export const openMenu = async ({ page, say }, listed) => {
   await page.click(".VPLocalNav .menu")
@@ -169,6 +190,7 @@ export const check = async (executablePath, dist, base) => {
     }
   }
   const onDesktop = async (tab) => {
+    await searchFirst(tab, Object.entries(firstResults).map(([words, path]) => [words, base + path]))
     await search(tab, listed)
     for (const next of listed.filter(({ source }) => source.diagrams > 0)) {
       await follow(tab, next)

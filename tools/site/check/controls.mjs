@@ -1,5 +1,5 @@
 /** Positive controls of the check: it must find the faults of one page, and of a broken site. */
-import { follow, openMenu, search, switchColours } from "./browser.mjs"
+import { follow, openMenu, search, searchFirst, switchColours } from "./browser.mjs"
 
 const svg = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'/>"
 const wide = (name) => `<p class="${name}" style="width: 500px">a</p>`
@@ -66,6 +66,10 @@ export const controlProblems = async (inTab, { base, desktop, listed, phone }) =
     {
       finds: [`search: "${other.source.title}" does not find /nowhere`],
       use: (tab) => search(tab, [{ ...other, path: "/nowhere" }], 500)
+    },
+    {
+      finds: ["search: \"serverless\" does not find /nowhere first"],
+      use: (tab) => searchFirst(tab, [["serverless", "/nowhere"]], 500)
     },
     {
       finds: ["menu: /nowhere is in it 0 times"],

@@ -3,6 +3,7 @@
  * ten seconds, and signs off from the store. A layer shuts down after the programs that use it, so calls with a token
  * work until the end.
  */
+import { HttpClient } from "@effect/platform"
 import { NodeRuntime } from "@effect/platform-node"
 import { AuthorizedHttpClient } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
@@ -12,14 +13,14 @@ const StoreAuthLive = NodeStoreAuth.layerConfig()
 
 const post = (path: string) =>
   Effect.gen(function*() {
-    const client = yield* AuthorizedHttpClient.AuthorizedHttpClient
+    const client = HttpClient.filterStatusOk(yield* AuthorizedHttpClient.AuthorizedHttpClient)
     const { status } = yield* client.post(path)
     yield* Console.log(`${path}: ${status}`)
   }).pipe(
     // Within a finalizer nothing is interruptible; disconnected, the time limit holds there too.
     Effect.disconnect,
     Effect.timeout("10 seconds"),
-    Effect.catchAll((error) => Console.error(`${path}: ${error._tag}`))
+    Effect.catchAll((error) => Console.error(`${path}: ${error.message}`))
   )
 
 /** The last call of the process, after the work has ended and before StoreAuthLive shuts down. */

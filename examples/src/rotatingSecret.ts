@@ -2,7 +2,7 @@
  * Reads the secret from a file at each acquisition, so that a new secret needs no restart. The file is named like the
  * variable, in the folder SECRETS_FOLDER, as container platforms mount secrets.
  */
-import { PlatformConfigProvider } from "@effect/platform"
+import { HttpClient, PlatformConfigProvider } from "@effect/platform"
 import { NodeContext, NodeRuntime } from "@effect/platform-node"
 import { AuthorizedHttpClient, ClientCredentials } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
@@ -24,7 +24,7 @@ const StoreAuthLive = NodeStoreAuth.layerConfig({
 }).pipe(Layer.provide(SecretsLive))
 
 const call = Effect.gen(function*() {
-  const client = yield* AuthorizedHttpClient.AuthorizedHttpClient
+  const client = HttpClient.filterStatusOk(yield* AuthorizedHttpClient.AuthorizedHttpClient)
   const { status } = yield* client.get("/orders")
   yield* Console.log(`GET /orders: ${status}`)
 }).pipe(

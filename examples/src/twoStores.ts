@@ -1,4 +1,5 @@
 /** Uses two stores in one process. Each has its own token, cooldown and metrics. */
+import { HttpClient } from "@effect/platform"
 import { NodeRuntime } from "@effect/platform-node"
 import { AccessTokenMetrics, AuthorizedHttpClient } from "@store-api/core"
 import { Console, Effect, Metric } from "effect"
@@ -6,7 +7,7 @@ import { Stores } from "./recipes/stores.js"
 
 const call = (store: string) =>
   Effect.gen(function*() {
-    const client = yield* AuthorizedHttpClient.AuthorizedHttpClient
+    const client = HttpClient.filterStatusOk(yield* AuthorizedHttpClient.AuthorizedHttpClient)
     const { status } = yield* client.get("/orders")
     yield* Console.log(`${store}: ${status}`)
   }).pipe(

@@ -98,6 +98,10 @@ describe("examples", { timeout: 60_000 }, () => {
         ...["north: 200", "south: TokenRefusedError", "north: 200", "south: TokenRefusedError"],
         ...["north: tokens acquired: 1", "south: tokens acquired: 0"]
       ]])
+      yield* south.fail(Fault.status(503, { on: "api", times: 2 }))
+      const busy = yield* run("twoStores", variables)
+      assert.strictEqual(busy.status, 1, "a status other than 2xx is a failure")
+      assert.include(busy.output, "south: ResponseError")
     }))
 
   it.scopedLive("rotating secret: the program uses the new content of the file without a restart", () =>
@@ -123,7 +127,7 @@ describe("examples", { timeout: 60_000 }, () => {
       // A wrong secret fails only when another token is needed.
       rotate(tomorrow)
       yield* emulator.revoke()
-      yield* program.says("GET /orders: 401")
+      yield* program.says("(401 GET ")
       deepStrictEqual(yield* secretsUsed(emulator), [yesterday, secret, tomorrow])
       const output = yield* program.output
       assert.notInclude(output, "an-invented-secret")

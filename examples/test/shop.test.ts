@@ -24,8 +24,7 @@ const shopTest = (tokens: Parameters<typeof AccessTokenProvider.layerTest>[0]) =
     Layer.provide(Layer.succeed(HttpClient.HttpClient, api))
   )
 
-const auth = ({ url }: Emulator.Service) =>
-  NodeStoreAuth.layer({ authUrl: url, apiUrl: url, ...Emulator.demoClient, http: { proxy: "none" } })
+const auth = ({ url }: Emulator.Service) => NodeStoreAuth.layer({ authUrl: url, apiUrl: url, ...Emulator.demoClient })
 
 /** In five lines: a token service and an API on this machine, with faults on demand. */
 const EmulatorTest = Layer.unwrapEffect(Effect.map(Emulator.Emulator, auth)).pipe(

@@ -80,6 +80,8 @@ const modules = {
     ClientCredentials: ["ClientCredentials"],
     TokenResponse: ["TokenResponse"],
     TokenSource: ["StoreAuth"],
+    TokenEndpoint: ["TokenEndpointRetries"],
+    AuthorizedHttpClient: ["AuthorizedHttpClient", "AuthorizedHttpClientRejections", "AuthorizedHttpClientBodies"],
     TokenStore: ["TokenStore"],
     SharedTokenSource: sharing,
     AccessTokenProvider: provider,

@@ -1,40 +1,37 @@
-/** The tarballs as users get them: installed into an empty folder, compiled strictly, and run against the emulator. */
+/** Both lines as users get them: installed into empty folders, compiled strictly, and run against the emulator. */
 import { spawn, spawnSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { once } from "node:events"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
-import { delimiter, dirname, join } from "node:path"
+import { basename, delimiter, dirname, join } from "node:path"
+import { pack } from "../release/packages.mjs"
 import { pnpmArguments, root } from "../workspace/workspace.mjs"
 import { page } from "./generate.mjs"
 
 const windows = process.platform === "win32"
+const readme = readFileSync(join(root, "README.md"), "utf8")
+const json = (path) => JSON.parse(readFileSync(join(root, path), "utf8"))
 
-const { devDependencies: versions } = JSON.parse(
-  readFileSync(new URL("./line/package.json", import.meta.url), "utf8")
-)
-const { version: typescript } = JSON.parse(readFileSync(join(root, "node_modules/typescript/package.json"), "utf8"))
-
-/** The packages that an application installs with ours. */
-const others = [
-  ...["effect", "@effect/platform-node"].map((name) => `${name}@^${versions[name]}`),
-  `typescript@${typescript}`,
-  `@types/node@${versions["@types/node"]}`
+/** The packages of Effect in one of the install lines of the README, and the tools of the test. */
+const othersOf = (major) => [
+  ...readme.match(new RegExp(`^npm install .* effect@\\^${major}.*$`, "m"))[0].match(/(?<= )(@effect\/|effect@)\S+/g),
+  ...["typescript", "@types/node"].map((name) => `${name}@${json(`node_modules/${name}/package.json`).version}`)
 ]
 
-/** Asks for a token that processes share, and prints it. The same text runs on both majors of Effect. */
-const asking = `
+/** Acquires a token through a store and prints it. The same text runs on both majors. */
+const sharing = `
 import { AccessTokenProvider } from "@store-api/core"
 import { FileTokenStore, NodeStoreAuth } from "@store-api/platform-node"
 import { RedisTokenStore } from "@store-api/redis"
 import { Effect, Layer, Redacted } from "effect"
 
-const store = process.env.STORE_API_REDIS_URL ? RedisTokenStore.layerConfig() : FileTokenStore.layerConfig()
-const ask = Effect.gen(function*() {
+const store = process.env["STORE_API_REDIS_URL"] ? RedisTokenStore.layerConfig() : FileTokenStore.layerConfig()
+const program = Effect.gen(function*() {
   const provider = yield* AccessTokenProvider.AccessTokenProvider
-  const { value } = yield* provider.get
-  console.log(Redacted.value(value))
+  console.log(Redacted.value((yield* provider.get).value))
 })
-Effect.runPromise(Effect.provide(ask, Layer.provide(NodeStoreAuth.layerSharedConfig(), store)))
+void Effect.runPromise(Effect.provide(program, Layer.provide(NodeStoreAuth.layerSharedConfig(), store)))
 `
 
 const strictest = {
@@ -43,110 +40,100 @@ const strictest = {
 }
 
 const run = (command, args, cwd, env = {}) => {
-  const { error, status, stderr, stdout } = spawnSync(command, args, {
-    cwd,
-    encoding: "utf8",
-    env: { ...process.env, ...env },
-    shell: windows,
-    timeout: 300_000
-  })
+  const options = { cwd, encoding: "utf8", env: { ...process.env, ...env }, shell: windows, timeout: 300_000 }
+  const { error, status, stderr, stdout } = spawnSync(command, args, options)
   if (status !== 0) throw new Error(`${command} ${args.join(" ")}: ${error ?? status}\n${stdout}${stderr}`)
   return stdout.trim()
 }
 
-/** Starts a program, and waits for a text of its output. */
-const started = (command, args, env, pattern) =>
+/** Starts a program and waits until its output matches. */
+const start = (command, args, pattern) =>
   new Promise((resolve, reject) => {
-    const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] })
+    const child = spawn(command, args)
     let text = ""
     for (const stream of [child.stdout, child.stderr]) {
       stream.on("data", (chunk) => {
         text += chunk
-        if (pattern.test(text)) resolve({ text, end: () => child.kill("SIGKILL") })
+        if (pattern.test(text)) resolve({ text, stop: () => child.kill("SIGKILL") })
       })
     }
-    child.once("error", reject)
-    child.once("close", () => reject(new Error(`${command} ended: ${text}`)))
+    child.once("error", reject).once("close", () => reject(new Error(`${command} ended: ${text}`)))
   })
 
-const freePort = () =>
-  new Promise((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = server.address()
-      server.close(() => resolve(port))
-    })
-  })
+const freePort = async () => {
+  const server = createServer().listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const { port } = server.address()
+  server.close()
+  return port
+}
 
-/** A folder in which `asking` finds the packages of Effect 3, as they are built in the workspace. */
-const effect3 = (folder) => {
-  mkdirSync(join(folder, "node_modules", "@store-api"), { recursive: true })
-  symlinkSync(join(root, "packages/redis/node_modules/effect"), join(folder, "node_modules/effect"))
-  for (const name of ["core", "platform-node", "redis"]) {
-    symlinkSync(join(root, "packages", name), join(folder, "node_modules/@store-api", name))
-  }
+/** Installs the tarballs of a line into an empty folder, and compiles the programs there. */
+const install = (work, node, { code, installer, line, others, tarballs }) => {
+  const folder = join(work, `${line}-${installer}`)
+  mkdirSync(folder)
+  // Our packages depend on each other, and no registry has them yet.
+  const nameOf = (path) => `@store-api/${/store-api-(.*)-\d/.exec(basename(path))[1]}`
+  const overrides = Object.fromEntries(tarballs.map((path) => [nameOf(path), `file:${path}`]))
+  const manifest = { private: true, type: "module", ...installer === "pnpm" ? { pnpm: { overrides } } : {} }
+  const args = installer === "pnpm"
+    ? pnpmArguments(["add", "--ignore-workspace", "--prefer-offline"])
+    : ["install", "--no-audit", "--no-fund", "--prefer-offline"]
+  writeFileSync(join(folder, "package.json"), JSON.stringify(manifest))
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions: strictest, include: ["*.ts"] }))
+  writeFileSync(join(folder, "app.ts"), code)
+  writeFileSync(join(folder, "sharing.ts"), sharing)
+  run("npm", [...args, ...tarballs, ...others], folder, {
+    PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ""}`
+  })
+  run(node, [join(folder, "node_modules/typescript/bin/tsc")], folder)
   return folder
 }
 
-/** A token that one line stored is what the other gets, in both directions. */
-const exchange = (node, folders, variables, store) => {
-  for (const [first, second] of [folders, [...folders].reverse()]) {
-    const env = { ...variables, ...store() }
-    const [stored, found] = [first, second].map((folder) => run(node, [join(folder, "ask.mjs")], folder, env))
-    if (stored === "" || stored !== found) throw new Error("A token that one line stored is not what the other gets.")
-  }
-}
-
-/** Installs, compiles and runs. Fails at the first thing that is wrong. */
+/** Installs, compiles and runs. Throws at the first error. */
 export const consume = async (node, tarballs) => {
   const work = mkdtempSync(join(tmpdir(), "effect4-"))
-  const onPath = { PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ""}` }
   const running = []
   try {
-    const old = effect3(join(work, "effect3"))
-    const installers = {
-      npm: ["install", "--no-audit", "--no-fund", "--prefer-offline"],
-      pnpm: pnpmArguments(["add", "--ignore-workspace"])
+    const names = tarballs.map((path) => basename(path).replace(/-\d.*/, "-"))
+    const older = pack(work).map(({ tarball }) => tarball).filter((path) => names.some((name) => path.includes(name)))
+    const effect3 = {
+      line: "effect3",
+      tarballs: older,
+      others: othersOf(3),
+      code: /^```ts\n([\s\S]*?)^```$/m.exec(readme)[1]
     }
-    for (const [name, args] of Object.entries(installers)) {
-      const folder = join(work, name)
-      mkdirSync(folder)
-      // Our packages depend on each other, and no registry has them yet.
-      const overrides = Object.fromEntries(
-        tarballs.map((path) => [`@store-api/${/store-api-(.*)-\d/.exec(path)[1]}`, `file:${path}`])
-      )
-      writeFileSync(
-        join(folder, "package.json"),
-        JSON.stringify({ private: true, type: "module", ...name === "pnpm" ? { pnpm: { overrides } } : {} })
-      )
-      run("npm", [...args, ...tarballs, ...others], folder, onPath)
-      writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions: strictest, files: ["app.ts"] }))
-      writeFileSync(join(folder, "app.ts"), page(readFileSync(join(root, "README.md"), "utf8")).code[0])
-      run(node, [join(folder, "node_modules/typescript/bin/tsc")], folder)
-      const bin = join(folder, "node_modules/@store-api/emulator/bin/store-api-emulator.js")
-      const emulator = await started(node, [bin, "--port", "0"], {}, /(export \w+='[^']*'[\s\S]*){4}\n/)
-      running.push(emulator)
-      const variables = Object.fromEntries(
-        [...emulator.text.matchAll(/^export (\w+)='([^']*)'$/gm)].map(([, name, value]) => [name, value])
-      )
-      const output = run(node, [join(folder, "app.js")], folder, variables)
-      if (!/^200 /.test(output)) throw new Error(`The first program of the README prints ${output}`)
-      process.stdout.write(`installed by ${name}: the first program of the README compiles and runs\n`)
-      if (name === "pnpm") continue
-      for (const line of [old, folder]) writeFileSync(join(line, "ask.mjs"), asking)
-      exchange(node, [old, folder], variables, () => ({
-        STORE_API_TOKEN_FOLDER: mkdtempSync(join(work, "tokens-")),
-        STORE_API_REDIS_URL: ""
-      }))
-      const port = await freePort()
-      running.push(await started("redis-server", ["--port", String(port), "--save", ""], {}, /Ready to accept/))
-      let database = 0
-      exchange(node, [old, folder], variables, () => ({
-        STORE_API_REDIS_URL: `redis://127.0.0.1:${port}/${database++}`
-      }))
-      process.stdout.write("tokens are exchanged between Effect 3 and Effect 4, by the file store and by Redis\n")
+    const effect4 = { line: "effect4", tarballs, others: othersOf(4), code: page(readme).code[0] }
+    // The tests of the release install Effect 3 with npm.
+    const folders = [{ ...effect3, installer: "pnpm" }, { ...effect4, installer: "pnpm" }, {
+      ...effect4,
+      installer: "npm"
+    }]
+      .map((options) => install(work, node, options))
+    const bin = join(folders[2], "node_modules/@store-api/emulator/bin/store-api-emulator.js")
+    const emulator = await start(node, [bin, "--port", "0"], /(export \w+='[^']*'[\s\S]*){4}\n/)
+    running.push(emulator)
+    const service = Object.fromEntries(
+      [...emulator.text.matchAll(/^export (\w+)='([^']*)'$/gm)].map(([, name, value]) => [name, value])
+    )
+    for (const folder of folders) {
+      const output = run(node, ["app.js"], folder, service)
+      if (!/^200 /.test(output)) throw new Error(`${folder}: the first program of the README prints ${output}`)
+      process.stdout.write(`${basename(folder)}: the first program of the README compiles and runs\n`)
     }
+    const port = await freePort()
+    running.push(await start("redis-server", ["--port", String(port), "--save", ""], /Ready to accept/))
+    // A token that one line stores is the one that the other line gets.
+    for (const [index, [first, second]] of [folders, [...folders].reverse()].entries()) {
+      for (const STORE_API_REDIS_URL of ["", `redis://127.0.0.1:${port}/${index}`]) {
+        const env = { ...service, STORE_API_REDIS_URL, STORE_API_TOKEN_FOLDER: mkdtempSync(join(work, "tokens-")) }
+        const [stored, found] = [first, second].map((folder) => run(node, ["sharing.js"], folder, env))
+        if (stored === "" || stored !== found) throw new Error(`${second} does not get the token of ${first}.`)
+      }
+    }
+    process.stdout.write("both lines share tokens through the file store and Redis\n")
   } finally {
-    for (const { end } of running) end()
+    for (const { stop } of running) stop()
     rmSync(work, { recursive: true, force: true })
   }
 }

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { basename, dirname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 import { root } from "../workspace/workspace.mjs"
-import { forbidden, forbiddenIn } from "./forbidden.mjs"
+import { forbiddenIn } from "./forbidden.mjs"
 import { format } from "./format.mjs"
 import { manifestOf } from "./manifest.mjs"
 import * as rules from "./rules.mjs"
@@ -16,7 +16,7 @@ const overlay = fileURLToPath(new URL("./overlay", import.meta.url))
 export const packages = ["core", "platform-node", "redis", "emulator"]
 
 /** The emulator serves the tests of the others. Its own run on Effect 3. */
-export const partsOf = (name) => name === "emulator" ? ["src"] : ["src", "test"]
+const partsOf = (name) => name === "emulator" ? ["src"] : ["src", "test"]
 
 const read = (path) => readFileSync(path, "utf8")
 
@@ -79,11 +79,15 @@ const unused = () => {
 const examplesOf = (text) =>
   [...text.matchAll(/^ \* ```ts\n([\s\S]*?)^ \* ```$/gm)].map(([, block]) => block.replaceAll(/^ \* ?/gm, ""))
 
-const examplesProject = {
-  extends: "../../tsconfig.base.json",
-  include: ["*.ts"],
-  references: packages.map((name) => ({ path: `../${name}/tsconfig.src.json` })),
-  compilerOptions: { noEmit: true, noUnusedLocals: false, types: ["node"] }
+/** Checks the types of tests and examples. */
+const checkedProject = {
+  extends: "../tsconfig.base.json",
+  include: ["examples", "*/test"],
+  references: packages.map((name) => ({ path: `${name}/tsconfig.src.json` })),
+  compilerOptions: {
+    ...{ noEmit: true, composite: false, declaration: false, declarationMap: false },
+    ...{ noUnusedLocals: false, types: ["node"], tsBuildInfoFile: "core/.tsbuild/checked.tsbuildinfo" }
+  }
 }
 
 /** Writes what has changed, removes what is no longer generated, and leaves the output of the compiler alone. */
@@ -100,8 +104,8 @@ const write = (written) => {
   }
 }
 
-/** Generates all packages. Returns the paths that were written and what is wrong. */
-export const generate = async () => {
+/** Generates all packages. In a release they name the repository. Returns the problems. */
+export const generate = (repository) => {
   const modules = installedModules()
   const installed = new Set([
     "@effect/vitest",
@@ -111,13 +115,14 @@ export const generate = async () => {
   const written = new Map()
   for (const name of packages) {
     const base = join(root, "packages", name)
-    const own = join(overlay, name)
-    const overlaid = new Set(filesIn(own))
+    const overlaid = filesIn(join(overlay, name))
     const sources = [...partsOf(name), "bin"].flatMap((part) =>
       filesIn(join(base, part)).map((file) => join(part, file))
     )
     for (const file of new Set([...sources, ...overlaid])) {
-      const path = join(overlaid.has(file) ? own : base, file)
+      const isOverlay = overlaid.includes(file)
+      const isPublished = file.startsWith("src")
+      const path = join(isOverlay ? join(overlay, name) : base, file)
       const report = (row, problem) => problems.push(`${relative(root, path)}:${row}: ${problem}`)
       const text = read(path)
       if (!/\.m?[jt]s$/.test(file) || file.startsWith("bin")) {
@@ -125,31 +130,24 @@ export const generate = async () => {
         continue
       }
       const context = { moduleOf: (name) => modules.get(name), problem: report }
-      const transformed = overlaid.has(file) ? text : transform(text, context)
-      if (file.startsWith("src")) {
-        for (const { member, row } of overlaid.has(file) ? [] : forbiddenIn(text, forbidden.effect3)) {
-          report(row, `${member} must not be used: ${forbidden.effect3[member]}`)
-        }
-        for (const { member, row } of overlaid.has(file) ? [] : forbiddenIn(transformed, forbidden.effect4)) {
-          report(row, `${member} must not be generated: ${forbidden.effect4[member]}`)
+      const transformed = isOverlay ? text : transform(text, context)
+      if (isPublished && !isOverlay) {
+        for (const { problem, row } of [...forbiddenIn(text, "effect3"), ...forbiddenIn(transformed, "effect4")]) {
+          report(row, problem)
         }
       }
       for (const problem of strangers(transformed, installed)) report(1, problem)
-      const isPublished = file.startsWith("src")
       written.set(join("packages", name, file), isPublished ? format(transformed) : transformed)
-      examplesOf(file.startsWith("src") ? transformed : "").forEach((example, index) =>
+      examplesOf(isPublished ? transformed : "").forEach((example, index) =>
         written.set(join("packages", "examples", `${name}-${basename(file, ".ts")}-${index}.ts`), example)
       )
     }
-    for (const part of partsOf(name)) {
-      const file = `tsconfig.${part}.json`
-      written.set(join("packages", name, file), read(join(base, file)))
-    }
+    written.set(join("packages", name, "tsconfig.src.json"), read(join(base, "tsconfig.src.json")))
     written.set(join("packages", name, "README.md"), page(read(join(base, "README.md")), problems).text)
     written.set(join("packages", name, "LICENSE"), read(join(root, "LICENSE")))
-    written.set(join("packages", name, "package.json"), manifestOf(name))
+    written.set(join("packages", name, "package.json"), manifestOf(name, repository))
   }
-  written.set(join("packages", "examples", "tsconfig.json"), JSON.stringify(examplesProject))
+  written.set(join("packages", "tsconfig.json"), JSON.stringify(checkedProject))
   // A test reads it.
   written.set(join("docs", "guides", "redis.md"), read(join(root, "docs", "guides", "redis.md")))
   problems.push(...unused())

@@ -1,43 +1,47 @@
-/** The manifests of the Effect 4 line: the same names, versions 2.x, and Effect 4 as the only peer. */
+/** The manifests of the Effect 4 line: the same names, versions 2.x, and peers of Effect 4. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { parse } from "yaml"
+import { catalog, releaseFields } from "../release/rules.mjs"
 import { root } from "../workspace/workspace.mjs"
 
-const read = (path) => readFileSync(join(root, path), "utf8")
+const json = (path) => JSON.parse(readFileSync(join(root, path), "utf8"))
 
-const { devDependencies: installed } = JSON.parse(read("tools/effect4/line/package.json"))
-const { catalog } = parse(read("pnpm-workspace.yaml"))
+const { devDependencies: installed } = json("tools/effect4/line/package.json")
 
-/** Both lines have the same minor and patch, from one commit. */
-export const versionOf = (version) => version.replace(/^\d+/, "2")
-
-/** What a package of Effect 3 depends on is in Effect 4 itself, or has the version that is installed. */
-const peersOf = (peers) =>
-  Object.fromEntries(
-    Object.keys(peers).filter((name) => name !== "@effect/platform").map((name) => [name, `^${installed[name]}`])
-  )
-
-export const manifestOf = (name) => {
-  const { dependencies = {}, devDependencies: _, peerDependencies, ...manifest } = JSON.parse(
-    read(`packages/${name}/package.json`)
-  )
-  const version = versionOf(manifest.version)
-  const own = Object.entries(dependencies).map(([name, range]) => [
-    name,
-    range === "catalog:" ? catalog[name] : `^${version}`
-  ])
-  return `${
-    JSON.stringify(
-      {
-        ...manifest,
-        version,
-        engines: { node: ">=22.19" },
-        ...own.length > 0 ? { dependencies: Object.fromEntries(own) } : {},
-        peerDependencies: peersOf(peerDependencies)
-      },
-      null,
-      2
+/** The Node and the ranges that the manifests of this line must have. */
+export const effect4 = {
+  node: ">=22.19",
+  ranges: {
+    ...catalog,
+    ...Object.fromEntries(
+      ["effect", "@effect/platform-node"].map((name) => [name, `^${installed[name].replace("^", "")}`])
     )
-  }\n`
+  }
+}
+
+/**
+ * @param {string} folder
+ * @param {string} [repository] `owner/name`, in a release
+ */
+export const manifestOf = (folder, repository) => {
+  const { devDependencies: _, ...manifest } = json(`packages/${folder}/package.json`)
+  // Both lines have the same minor and patch.
+  const version = manifest.version.replace(/^\d+/, "2")
+  const ranges = (dependencies) =>
+    Object.fromEntries(
+      Object.keys(dependencies).filter((name) => name !== "@effect/platform").map((name) => [
+        name,
+        name.startsWith("@store-api/") ? `^${version}` : effect4.ranges[name]
+      ])
+    )
+  const { dependencies, peerDependencies } = manifest
+  const fields = {
+    ...manifest,
+    version,
+    engines: { node: effect4.node },
+    ...dependencies === undefined ? {} : { dependencies: ranges(dependencies) },
+    peerDependencies: ranges(peerDependencies),
+    ...repository === undefined ? {} : releaseFields(manifest.name, repository)
+  }
+  return `${JSON.stringify(fields, null, 2)}\n`
 }

@@ -1,66 +1,54 @@
 /**
- * `npm run effect4`: generates the packages of the Effect 4 line, builds them, and runs their tests on Effect 4.
+ * `npm run effect4`: generates and compiles the packages of the Effect 4 line, and runs their tests on Effect 4.
  *
- *   node tools/effect4/run.mjs [--out FOLDER] [--newest] [--no-tests] [TESTS…]
+ *   node tools/effect4/run.mjs [--quick] [--out FOLDER] [--newest] [TESTS…]
  *
  * `--out` also packs them into FOLDER, installs the tarballs and runs programs with them. TESTS are parts of the paths
- * of test files; the default is all. `--newest` first installs the newest minor of Effect 4 instead of the lockfile's.
+ * of test files; the default is all. `--quick` leaves out slow tests that repeat others with more data or processes.
+ * `--newest` first installs the newest minor of Effect 4 instead of the lockfile's.
  */
 import "../workspace/require-node.mjs"
 import { spawnSync } from "node:child_process"
 import { delimiter, dirname, join, resolve } from "node:path"
 import { parseArgs } from "node:util"
-import { build, install, pnpm, root, tool } from "../workspace/workspace.mjs"
+import { build, install, root } from "../workspace/workspace.mjs"
 
-const { positionals, values } = parseArgs({
+const { positionals, values: { newest, out, quick } } = parseArgs({
   allowPositionals: true,
   options: {
     newest: { type: "boolean", default: false },
-    "no-tests": { type: "boolean", default: false },
-    out: { type: "string" }
+    out: { type: "string" },
+    quick: { type: "boolean", default: false }
   }
 })
 
-const folder = "tools/effect4/line"
-
-const newest = (name) => `${name === "effect" ? name : `@effect/${name}`}@^4`
 install()
-install(folder)
-if (values.newest) pnpm(["--dir", folder, "update", ...["effect", "platform-node", "opentelemetry"].map(newest)])
-// These need what has just been installed.
-const { generate, line, packages, partsOf } = await import("./generate.mjs")
-const { nodeOf } = await import("./node.mjs")
+// These need what was just installed.
+const { buildLine, packLine } = await import("./build.mjs")
+const { line } = await import("./generate.mjs")
+const { binaryOf } = await import("../runtimes/binaries.mjs")
 
-const problems = await generate()
-for (const problem of problems) process.stderr.write(`${problem}\n`)
-if (problems.length > 0) process.exit(1)
+await buildLine({ newest, checked: true })
 
-const projects = packages.flatMap((name) =>
-  partsOf(name).map((part) => `${folder}/packages/${name}/tsconfig.${part}.json`)
-)
-tool("tsc", ["-b", ...projects, `${folder}/packages/examples`])
+const [major, minor] = process.versions.node.split(".").map(Number)
+const node = major > 22 || (major === 22 && minor >= 19) ? process.execPath : await binaryOf("node24")
 
-const node = await nodeOf("22.19.0")
+const repeating = ["AccessTokenProvider", "outcomes/outcomes", "FileTokenStoreProcesses", "redis/test/fleet"]
+const left = quick ? repeating.flatMap((name) => ["--exclude", `**/${name}.slow.test.ts`]) : []
+const { status } = spawnSync(node, [join(line, "node_modules/vitest/vitest.mjs"), "run", ...left, ...positionals], {
+  cwd: line,
+  stdio: "inherit",
+  // Tests start `node` by its name.
+  env: { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ""}` }
+})
+if (status !== 0) process.exit(status ?? 1)
 
-if (!values["no-tests"]) {
-  const { status } = spawnSync(node, [join(line, "node_modules/vitest/vitest.mjs"), "run", ...positionals], {
-    cwd: line,
-    stdio: "inherit",
-    // Tests start `node` by its name.
-    env: { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ""}` }
-  })
-  if (status !== 0) process.exit(status ?? 1)
-}
-
-if (values.out !== undefined) {
-  const { pack } = await import("./pack.mjs")
-  const { problems, tarballs } = await pack(resolve(root, values.out))
+if (out !== undefined) {
+  const { packages, problems } = await packLine(resolve(root, out))
   for (const problem of problems) process.stderr.write(`${problem}\n`)
   if (problems.length > 0) process.exit(1)
-  if (!values["no-tests"]) {
-    const { consume } = await import("./consumer.mjs")
-    build()
-    await consume(node, tarballs)
-  }
+  const { consume } = await import("./consumer.mjs")
+  build()
+  await consume(node, packages.map(({ tarball }) => tarball))
 }
 process.exit(0)

@@ -6,7 +6,7 @@ import { checkPackage, createPackageFromTarballData, Package } from "@arethetype
 import { publint } from "publint"
 import { formatMessage } from "publint/utils"
 import { pnpmArguments, root } from "../workspace/workspace.mjs"
-import { folders, problemsOf, publicModules, releaseFields, versionProblems } from "./rules.mjs"
+import { effect3, folders, problemsOf, publicModules, releaseFields, versionProblems } from "./rules.mjs"
 
 /** Packs in the order of the dependencies. */
 const packAll = (destination) => {
@@ -49,16 +49,19 @@ export const pack = (out, repository) => {
   const tarballs = repository === undefined
     ? packAll(destination)
     : namingRepository(repository, () => packAll(destination))
-  return tarballs.map((tarball) => {
-    const packed = createPackageFromTarballData(readFileSync(tarball))
-    const prefix = `/node_modules/${packed.packageName}/`
-    const files = new Map(packed.listFiles().map((path) => [path.slice(prefix.length), packed.readFile(path)]))
-    return { name: packed.packageName, version: packed.packageVersion, tarball, files }
-  })
+  return tarballs.map(unpacked)
+}
+
+/** Reads a tarball. */
+export const unpacked = (tarball) => {
+  const packed = createPackageFromTarballData(readFileSync(tarball))
+  const prefix = `/node_modules/${packed.packageName}/`
+  const files = new Map(packed.listFiles().map((path) => [path.slice(prefix.length), packed.readFile(path)]))
+  return { name: packed.packageName, version: packed.packageVersion, tarball, files }
 }
 
 /** Strict: warnings and suggestions are problems too. */
-export const publintProblems = async (files) => {
+const publintProblems = async (files) => {
   const packed = [...files].map(([path, text]) => ({ name: `package/${path}`, data: Buffer.from(text) }))
   const { messages, pkg } = await publint({ pkgDir: "package", pack: { files: packed }, strict: true })
   return messages.map((message) => `publint: ${formatMessage(message, pkg, { color: false })}`)
@@ -68,7 +71,7 @@ export const publintProblems = async (files) => {
  * Are the types wrong? Each module is listed, since attw does not expand the wildcard in `exports`. Ignored are
  * resolutions that an ES module does not support: `node10`, which does not know `exports`, and `require`.
  */
-export const attwProblems = async (files) => {
+const attwProblems = async (files) => {
   const { name, version } = JSON.parse(files.get("package.json"))
   const contents = [...files].map(([path, text]) => [`/node_modules/${name}/${path}`, text])
   const entrypoints = ["package.json", ...publicModules(files)].map((name) => name === "index" ? "." : `./${name}`)
@@ -85,8 +88,8 @@ export const attwProblems = async (files) => {
  * @param {string} [repository]
  * @returns {Promise<ReadonlyArray<string>>}
  */
-export const allProblemsOf = async (files, repository) => [
-  ...problemsOf(files, repository),
+export const allProblemsOf = async (files, repository, line = effect3) => [
+  ...problemsOf(files, repository, line),
   ...await publintProblems(files),
   ...await attwProblems(files)
 ]
@@ -97,11 +100,13 @@ export const allProblemsOf = async (files, repository) => [
  * @param {string} out
  * @param {string} [repository]
  */
-export const packChecked = async (out, repository) => {
-  const packages = pack(out, repository)
+export const packChecked = (out, repository) => checked(pack(out, repository), repository)
+
+/** Checks the packages of one line. */
+export const checked = async (packages, repository, line = effect3) => {
   const problems = versionProblems(packages.map(({ version }) => version))
   for (const { files, name, version } of packages) {
-    const found = await allProblemsOf(files, repository)
+    const found = await allProblemsOf(files, repository, line)
     problems.push(...found.map((problem) => `${name}: ${problem}`))
     if (found.length === 0) process.stdout.write(`${name} ${version}: ${publicModules(files).length} public modules\n`)
   }

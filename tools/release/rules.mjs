@@ -17,6 +17,9 @@ const { engines, license } = JSON.parse(read("package.json"))
  */
 export const catalog = parse(read("pnpm-workspace.yaml")).catalog
 
+/** The Node and the ranges that the manifests of the Effect 3 line must have. */
+export const effect3 = { node: engines.node, ranges: catalog }
+
 /**
  * The folder below `packages` of each published package, by its name.
  *
@@ -52,7 +55,7 @@ export const publicModules = (files) => {
     .filter((name) => manifest.exports[`./${name}`] !== null)
 }
 
-const fields = (manifest, files, repository) => {
+const fields = (manifest, files, line, repository) => {
   const { bin, name } = manifest
   const entry = (module) => ({ types: `./dist/${module}.d.ts`, default: `./dist/${module}.js` })
   const library = {
@@ -63,7 +66,7 @@ const fields = (manifest, files, repository) => {
   }
   const expected = {
     license,
-    engines: { node: engines.node },
+    engines: { node: line.node },
     publishConfig: { access: "public", provenance: true },
     scripts: undefined,
     sideEffects: bin === undefined ? [] : ["./bin/*", "./dist/bin.js"],
@@ -122,13 +125,13 @@ const peersOfDependencies = ({ dependencies = {}, name }) =>
 const mustBePeer = (manifest, dependency) =>
   manifest.name === "@store-api/core" || (!isApplication(manifest) && /^(effect$|@effect\/)/.test(dependency))
 
-const dependencies = (manifest, files) => {
+const dependencies = (manifest, files, line) => {
   const { dependencies = {}, optionalDependencies = {}, peerDependencies = {}, version } = manifest
   const own = { ...dependencies, ...optionalDependencies }
   const declared = { ...own, ...peerDependencies }
   const used = new Set(imported(manifest, files))
   const needed = new Set([...used, ...isApplication(manifest) ? peersOfDependencies(manifest) : []])
-  const rangeOf = (name) => folders.has(name) ? `^${version}` : catalog[name]
+  const rangeOf = (name) => folders.has(name) ? `^${version}` : line.ranges[name]
   return [
     ...[...used].filter((name) => !(name in declared)).map((name) => `${name} is imported but not declared`),
     ...Object.keys(declared).filter((name) => !needed.has(name)).map((name) => `${name} is declared but not imported`),
@@ -145,9 +148,9 @@ const dependencies = (manifest, files) => {
  * @param {string} [repository] `owner/name`, in a release
  * @returns {ReadonlyArray<string>}
  */
-export const problemsOf = (files, repository) => {
+export const problemsOf = (files, repository, line = effect3) => {
   const manifest = JSON.parse(files.get("package.json"))
-  return [fields, contents, maps, dependencies].flatMap((rule) => rule(manifest, files, repository))
+  return [fields, contents, maps, dependencies].flatMap((rule) => rule(manifest, files, line, repository))
 }
 
 /** @param {ReadonlyArray<string>} versions */

@@ -1,6 +1,6 @@
 /**
- * `npm run release`: packs, checks and publishes the packages. Only the release workflow runs it. With `-- --dry-run`
- * it publishes nothing; `--registry URL` is for trials.
+ * `npm run release`: packs, checks and publishes the packages of both lines. Only the release workflow runs it. With
+ * `-- --dry-run` it publishes nothing; `--registry URL` is for trials.
  */
 import "../workspace/require-node.mjs"
 import { spawnSync } from "node:child_process"
@@ -39,18 +39,24 @@ if (!dry && major * 1e6 + minor * 1e3 + patch < 11_005_001) refuse("npm 11.5.1 o
 install()
 build()
 const { packChecked } = await import("./packages.mjs")
+const { lineProblems, publications } = await import("./rules.mjs")
+const { buildLine, packLine } = await import("../effect4/build.mjs")
 
 const out = mkdtempSync(join(tmpdir(), "release-"))
 process.on("exit", () => rmSync(out, { recursive: true }))
 
-const { packages, problems } = await packChecked(out, GITHUB_REPOSITORY)
-if (problems.length > 0) refuse(problems.join("\n"))
-
-const { version } = packages[0]
+await buildLine({ repository: GITHUB_REPOSITORY })
+const effect3 = await packChecked(out, GITHUB_REPOSITORY)
+const effect4 = await packLine(out, GITHUB_REPOSITORY)
+const { version } = effect3.packages[0]
 if (!dry && version === "0.0.0") refuse("0.0.0 is not a release: add a changeset.")
 
+const problems = [...effect3.problems, ...effect4.problems]
+if (!dry) problems.push(...lineProblems(version, effect4.packages[0].version))
+if (problems.length > 0) refuse(problems.join("\n"))
+
 /** Whether npm has this version. No response is not a no. */
-const isPublished = (name) => {
+const isPublished = (name, version) => {
   const { status, stderr, stdout } = npm(["view", `${name}@${version}`, "version", "--json", ...registry])
   if (status === 0) return stdout.trim() !== ""
   return /E404/.test(stdout + stderr)
@@ -58,13 +64,15 @@ const isPublished = (name) => {
     : refuse(`Cannot read from npm whether it has ${name} ${version}.\n${stderr}`)
 }
 
-for (const { name, tarball } of packages) {
-  if (isPublished(name)) {
+for (const { name, tag, tarball, version } of publications(effect3.packages, effect4.packages)) {
+  if (isPublished(name, version)) {
     process.stdout.write(`${name} ${version} is published already\n`)
     continue
   }
-  const args = ["publish", tarball, "--access", "public", ...registry, dry ? "--dry-run" : "--provenance"]
-  if (npm(args, { stdio: "inherit" }).status !== 0) refuse(`npm rejected ${name} ${version}.`)
+  const options = ["--access", "public", "--tag", tag, ...registry, dry ? "--dry-run" : "--provenance"]
+  if (npm(["publish", tarball, ...options], { stdio: "inherit" }).status !== 0) {
+    refuse(`npm rejected ${name} ${version}.`)
+  }
   published++
 }
 

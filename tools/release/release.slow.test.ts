@@ -112,6 +112,7 @@ describe.skipIf(!hasGit && process.env["CI"] !== "true")("npm run changeset -- v
     assert.strictEqual(status, 0, stdout + stderr)
     const versions = manifests(tree).filter((manifest) => manifest.private !== true).map(({ version }) => version)
     assert.strictEqual(new Set(versions).size, 1, versions.join())
+    for (const version of versions) assert.match(version, /^1\./, "the major names the line of Effect")
     assert.deepStrictEqual(readdirSync(join(tree, ".changeset")).filter((name) => name.endsWith(".md")), [])
   })
 })

@@ -156,3 +156,25 @@ export const problemsOf = (files, repository, line = effect3) => {
 /** @param {ReadonlyArray<string>} versions */
 export const versionProblems = (versions) =>
   new Set(versions).size === 1 ? [] : [`the versions of the packages are not one: ${versions.join(", ")}`]
+
+/** Returns whether the two lines break the rule for their versions: majors 1 and 2, the same minor and patch. */
+export const lineProblems = (effect3, effect4) =>
+  /^1\./.test(effect3) && effect4 === effect3.replace("1", "2")
+    ? []
+    : [`the versions of the lines are ${effect3} and ${effect4}, not 1.x and 2.x with the same minor and patch`]
+
+/**
+ * Returns the packages of both lines in the order of publication, each with its dist-tag. `latest` is Effect 4, as the
+ * `latest` of `effect` is, or Effect 3 for a package that only that line has, such as the command line.
+ *
+ * @template {{ readonly name: string }} P
+ * @param {ReadonlyArray<P>} effect3
+ * @param {ReadonlyArray<P>} effect4
+ */
+export const publications = (effect3, effect4) => {
+  const names = effect4.map(({ name }) => name)
+  return [
+    ...effect3.map((one) => ({ ...one, tag: names.includes(one.name) ? "effect3" : "latest" })),
+    ...effect4.map((one) => ({ ...one, tag: "latest" }))
+  ]
+}

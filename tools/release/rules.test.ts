@@ -2,8 +2,9 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
+import { effect4, manifestOf } from "../effect4/manifest.mjs"
 import { root } from "../repository/support/command.js"
-import { catalog, folders, problemsOf, releaseFields, versionProblems } from "./rules.mjs"
+import { catalog, folders, lineProblems, problemsOf, publications, releaseFields, versionProblems } from "./rules.mjs"
 
 type Json = Record<string, unknown>
 type Files = ReadonlyMap<string, string>
@@ -160,6 +161,31 @@ describe("the rules for published packages", () => {
     assert.deepStrictEqual(versionProblems(["1.0.0", "1.0.0"]), [])
     assert.lengthOf(versionProblems(["1.0.0", "0.9.0"]), 1)
     assert.lengthOf(versionProblems([]), 1)
+  })
+
+  it("want major 1 for Effect 3, major 2 for Effect 4, and the same minor and patch", () => {
+    assert.deepStrictEqual(lineProblems("1.4.2", "2.4.2"), [])
+    for (const [effect3, effect4] of [["1.4.2", "2.4.1"], ["2.0.0", "2.0.0"], ["0.1.0", "2.1.0"], ["1.0.0", "3.0.0"]]) {
+      assert.lengthOf(lineProblems(effect3 ?? "", effect4 ?? ""), 1, effect3)
+    }
+  })
+
+  it("tag Effect 4 and what exists once as latest, and the rest of Effect 3 as effect3", () => {
+    const [core, cli] = [{ name: "@store-api/core" }, { name: "@store-api/cli" }]
+    assert.deepStrictEqual(publications([core, cli], [core]), [
+      { ...core, tag: "effect3" },
+      { ...cli, tag: "latest" },
+      { ...core, tag: "latest" }
+    ])
+  })
+
+  it("want Node and the ranges of Effect 4 in a package of that line", () => {
+    const files = set("package.json", manifestOf("redis"))(packed("redis"))
+    assert.deepStrictEqual(problemsOf(files, undefined, effect4), [])
+    const [node, peer, ...others] = problemsOf(files)
+    assert.match(node ?? "", /^engines is/)
+    assert.match(peer ?? "", /^the range of effect is \^4/)
+    assert.deepStrictEqual(others, [])
   })
 
   it("want each package of a release to name its repository", () => {

@@ -1,7 +1,7 @@
 /** Acquires tokens. Loaded when the cached token does not do. */
 import { createHmac } from "node:crypto"
-import { remaining } from "@store-api/core/AccessToken"
-import { TokenRefusedError } from "@store-api/core/AccessTokenError"
+import { type AccessToken, remaining } from "@store-api/core/AccessToken"
+import { AccessTokenError, withRetryAt } from "@store-api/core/AccessTokenError"
 import * as AccessTokenProvider from "@store-api/core/AccessTokenProvider"
 import * as TokenEndpoint from "@store-api/core/TokenEndpoint"
 import * as TokenSource from "@store-api/core/TokenSource"
@@ -11,14 +11,16 @@ import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Equal from "effect/Equal"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
 import { layerHttp } from "./http.js"
 import * as output from "./output.js"
 import type { Settings } from "./settings.js"
-import { shared, withStore } from "./tokens.js"
+import { cached, forget, noToken, shared, storeOf } from "./tokens.js"
 
 interface Caching {
   readonly "force-refresh": boolean
@@ -38,8 +40,8 @@ export const make = (settings: Settings, caching: Caching) =>
       http
     )
     const source = caching["no-cache"]
-      ? endpoint
-      : yield* withStore(settings, cachedSource(settings, endpoint, caching["force-refresh"]))
+      ? { ...endpoint, dropRejected: () => Effect.succeed(true) }
+      : yield* cachedSource(settings, endpoint, caching["force-refresh"])
     // Without an early renewal: it would be interrupted at the end of the run.
     const provider = yield* AccessTokenProvider.make({ refreshAhead: 0 }).pipe(
       Effect.provideService(TokenSource.TokenSource, source)
@@ -53,7 +55,9 @@ export const make = (settings: Settings, caching: Caching) =>
       const longest = Duration.times(yield* remaining(token), 0.5)
       return yield* Effect.orElse(Effect.timeout(provider.refresh, longest), () => provider.get)
     })
-    return { http, provider: { ...provider, get } }
+    const invalidate = (token: AccessToken) =>
+      Effect.asVoid(Effect.whenEffect(provider.invalidate(token), source.dropRejected(token)))
+    return { http, provider: { ...provider, get: output.whileWaiting("a token", get), invalidate } }
   })
 
 /** A token for a run that does nothing else. */
@@ -64,76 +68,115 @@ export const acquireToken = (settings: Settings, caching: Caching) =>
     Effect.mapError((error) => error._tag === "Fault" ? error : settings.explain(error))
   )
 
+/** The cached token, or another one. A loop of runs sends no more token requests than one process. */
 const cachedSource = (settings: Settings, endpoint: TokenSource.Service, force: boolean) =>
   Effect.gen(function*() {
-    const store = yield* TokenStore
-    return yield* shared(settings).pipe(
+    const store = yield* storeOf(settings)
+    const isRejected = yield* Ref.make(false)
+    const { acquire } = yield* shared(settings).pipe(
       // A token that is to be replaced stays until another one comes, for a run that finds no other.
       Effect.provideService(TokenStore, { ...store, remove: () => Effect.succeed(true) }),
       Effect.provideService(TokenSource.TokenSource, withCooldown(settings, endpoint, store, force))
     )
+    const rejections = remembered(settings, store, "rejection", Rejection)
+    return {
+      // The store does not have a rejected token any more. If the endpoint issues it again, it is stored again.
+      acquire: (replacing: Option.Option<AccessToken>) =>
+        Effect.flatMap(isRejected, (isRejected) => acquire(isRejected ? Option.none() : replacing)),
+      /** False if the token stays, because another one was rejected a moment ago. */
+      dropRejected: (token: AccessToken) =>
+        Effect.gen(function*() {
+          const stored = yield* Effect.option(cached(settings))
+          if (Option.exists(Option.flatten(stored), (stored) => isSame(stored, token))) {
+            const now = yield* Clock.currentTimeMillis
+            const last = Option.getOrElse(yield* rejections.get, () => ({ until: 0, pause: firstPause / 2 }))
+            const isKept = now < last.until
+            const pause = Math.min(2 * last.pause, longestPause)
+            yield* rejections.put(isKept ? last : { until: now + pause, pause }, longestPause)
+            if (isKept) return false
+            yield* Effect.ignore(forget(settings, token))
+          }
+          yield* Ref.set(isRejected, true)
+          return true
+        })
+    }
   })
-
-/** A refusal, and until when no run sends a token request. `pause` is its length in milliseconds. */
-const Cooldown = Schema.parseJson(
-  Schema.Struct({ until: Schema.Number, pause: Schema.Number, error: TokenRefusedError })
-)
 
 /** In milliseconds: as the provider does it, from 1 second, doubled, to 1 minute; `Retry-After` up to an hour. */
 const firstPause = 1000
 const longestPause = 60_000
+const longestPauseOfOutage = 5000
 const longestRetryAfter = 3_600_000
 
-/** A name that holds the client and the endpoint, and shows neither. Another secret gives another name. */
-const cooldownKey = ({ authUrl, credentials: { clientId, clientSecret } }: Settings): string =>
-  createHmac("sha256", Redacted.value(clientSecret)).update(JSON.stringify(["cooldown", authUrl, clientId])).digest(
-    "hex"
-  )
+/** The last failure, or none if the endpoint issued the same token again. */
+const Cooldown = Schema.Struct({
+  from: Schema.Number,
+  pause: Schema.Number,
+  error: Schema.OptionFromNullOr(AccessTokenError)
+})
 
-const cooldownIn = (store: Store, settings: Settings) =>
-  store.get(cooldownKey(settings)).pipe(
-    Effect.orElseSucceed(() => Option.none<string>()),
-    Effect.map((entry) => ({ entry, cooldown: Option.flatMap(entry, Schema.decodeOption(Cooldown)) }))
-  )
+/** Until when another rejection has no effect. */
+const Rejection = Schema.Struct({ until: Schema.Number, pause: Schema.Number })
 
-/** The endpoint, with refusals that survive the run: a loop of runs sends no more requests than one process. */
+/** What a run leaves to the next ones. The key shows neither client nor endpoint; another secret gives another key. */
+const remembered = <A, I>(settings: Settings, store: Store, kind: string, content: Schema.Schema<A, I>) => {
+  const { authUrl, credentials: { clientId, clientSecret } } = settings
+  const text = JSON.stringify([kind, authUrl, clientId])
+  const key = createHmac("sha256", Redacted.value(clientSecret)).update(text).digest("hex")
+  const json = Schema.parseJson(content)
+  return {
+    get: Effect.map(
+      Effect.option(store.get(key)),
+      (entry) => Option.flatMap(Option.flatten(entry), Schema.decodeOption(json))
+    ),
+    put: (value: A, millis: number) => Effect.ignore(store.put(key, Schema.encodeSync(json)(value), millis))
+  }
+}
+
+/** The endpoint has just issued a token. */
+export const endCooldown = (settings: Settings) =>
+  Effect.gen(function*() {
+    const { get, put } = remembered(settings, yield* storeOf(settings), "cooldown", Cooldown)
+    yield* Effect.transposeMapOption(yield* get, (last) => put(last, 0))
+  })
+
+/** A run without a valid token waits at most 5 seconds, unless the endpoint refused the request. */
+const endOf = ({ error, from, pause }: typeof Cooldown.Type, isRenewal: boolean): number => {
+  if (Option.isNone(error)) return isRenewal ? from + pause : from
+  const isRefused = error.value._tag === "TokenRefusedError" && error.value.reason !== "Unavailable"
+  const retryAt = Option.match(error.value.retryAt, { onNone: () => from, onSome: (at) => at.epochMillis })
+  return Math.max(
+    from + (isRenewal || isRefused ? pause : Math.min(pause, longestPauseOfOutage)),
+    Math.min(retryAt, from + longestRetryAfter)
+  )
+}
+
 const withCooldown = (settings: Settings, endpoint: TokenSource.Service, store: Store, force: boolean) =>
   TokenSource.make((replacing) =>
     Effect.gen(function*() {
-      const { cooldown, entry } = yield* cooldownIn(store, settings)
-      const last = Option.getOrUndefined(cooldown)
-      if (!force && last !== undefined && (yield* Clock.currentTimeMillis) < last.until) {
-        const until = DateTime.formatIso(DateTime.unsafeMake(last.until))
-        yield* output.note(`No token request before ${until}: the last one was refused. --force-refresh sends one now.`)
-        return yield* last.error.reason === "InvalidClient"
-          ? last.error
-          : new TokenRefusedError({ ...last.error, retryAt: Option.some(DateTime.unsafeMake(last.until)) })
+      const { get, put } = remembered(settings, store, "cooldown", Cooldown)
+      const isRenewal = Option.isSome(replacing)
+      const last = Option.getOrUndefined(yield* get)
+      const at = (cooldown: typeof Cooldown.Type) => DateTime.unsafeMake(endOf(cooldown, isRenewal))
+      if (last !== undefined && !force && (yield* Clock.currentTimeMillis) < at(last).epochMillis) {
+        const until = DateTime.formatIso(at(last))
+        // A renewal has the cached token to return.
+        yield* isRenewal
+          ? Effect.void
+          : output.note(`No token request before ${until}: the last one failed. --force-refresh sends one now.`)
+        return yield* withRetryAt(Option.getOrElse(last.error, () => noToken), Option.some(at(last)))
       }
       const outcome = yield* Effect.either(endpoint.acquire(replacing))
-      if (Either.isRight(outcome)) {
-        if (Option.isSome(entry)) yield* endCooldown(store, settings)
+      if (Either.isRight(outcome) && !Option.exists(replacing, (token) => isSame(token, outcome.right))) {
+        if (last !== undefined) yield* put(last, 0)
         return outcome.right
       }
-      const error = outcome.left
-      if (error._tag !== "TokenRefusedError") return yield* error
-      if (error.reason === "Unavailable" && Option.isNone(error.retryAt)) return yield* error
-      const now = yield* Clock.currentTimeMillis
-      const asked = Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now })
-      const pause = Math.min(last === undefined ? firstPause : 2 * last.pause, longestPause)
-      const until = now + Math.max(pause, Math.min(asked, longestRetryAfter))
-      const kept = Schema.encodeSync(Cooldown)({ until, pause, error })
-      // A minute longer, in which another refusal doubles the pause.
-      yield* Effect.ignore(store.put(cooldownKey(settings), kept, until - now + longestPause))
-      return yield* error.reason === "InvalidClient"
-        ? error
-        : new TokenRefusedError({ ...error, retryAt: Option.some(DateTime.unsafeMake(until)) })
+      const pause = last === undefined ? firstPause : Math.min(2 * last.pause, longestPause)
+      const cooldown = { from: yield* Clock.currentTimeMillis, pause, error: Either.getLeft(outcome) }
+      // A minute longer, in which another failure doubles the pause.
+      yield* put(cooldown, endOf(cooldown, true) - cooldown.from + longestPause)
+      return yield* Either.mapLeft(outcome, (error) => withRetryAt(error, Option.some(at(cooldown))))
     })
   )
 
-/** The endpoint has just issued a token. */
-export const endCooldown = (store: Store, settings: Settings) =>
-  Effect.flatMap(
-    cooldownIn(store, settings),
-    ({ entry }) =>
-      Effect.ignore(Effect.transposeMapOption(entry, (entry) => store.remove(cooldownKey(settings), entry)))
-  )
+const isSame = (one: AccessToken, other: AccessToken) => Equal.equals(one.value, other.value)

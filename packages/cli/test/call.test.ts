@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Effect, Redacted, TestClock, TestServices } from "effect"
-import { onTerminal, run, start, startOnTerminal, type User, userOf, withEnv } from "./support/cli.js"
+import { frozenAt, onTerminal, run, start, startOnTerminal, type User, userOf, withEnv } from "./support/cli.js"
 import { endless, serving, tooMuch } from "./support/listening.js"
 
 const started = Effect.gen(function*() {
@@ -114,13 +114,48 @@ describe("store-api call", () => {
       deepStrictEqual([after.code, after.stderr], [0, ""])
       yield* run(user, ["call", "/orders", "--fail"])
       assert.strictEqual(yield* tokenRequests(emulator), 2)
-      // A streamed body cannot be repeated: the caller gets the 401, and the next run has another token.
+    }))
+
+  it.scopedLive("a streamed body is not repeated after a 401, and the next run has another token", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      yield* run(user, ["call", "/orders"])
       yield* emulator.revoke()
       const streamed = run(user, ["call", "/orders", "--data", "-", "--fail"], { stdin: "{}" })
       assert.strictEqual((yield* streamed).code, 7)
-      assert.strictEqual(yield* tokenRequests(emulator), 2)
+      assert.strictEqual(yield* tokenRequests(emulator), 1)
       assert.strictEqual((yield* streamed).code, 0)
-      assert.strictEqual(yield* tokenRequests(emulator), 3)
+      assert.strictEqual(yield* tokenRequests(emulator), 2)
+    }))
+
+  it.scopedLive("calls at once replace a revoked token with one token request", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      yield* run(user, ["call", "/orders"])
+      yield* emulator.revoke()
+      const calls = Effect.replicate(run(user, ["call", "/orders", "--fail"]), 6)
+      const outcomes = yield* Effect.all(calls, { concurrency: "unbounded" })
+      deepStrictEqual(outcomes.map(({ code }) => code), [0, 0, 0, 0, 0, 0])
+      assert.strictEqual(yield* tokenRequests(emulator), 2)
+    }))
+
+  it.scopedLive("a route that always answers 401 costs a loop of runs at most 20 token requests in 10 minutes", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      const now = Date.now()
+      yield* emulator.fail(Fault.status(401, { on: "api", times: Infinity }))
+      for (let seconds = 0; seconds < 600; seconds += 8) {
+        const { code } = yield* frozenAt(now + seconds * 1000)(run(user, ["call", "/orders", "--fail"]))
+        assert.strictEqual(code, 7)
+      }
+      assert.isAtMost(yield* tokenRequests(emulator), 20)
+      // After a minute without a rejection, the next one has an effect at once.
+      yield* emulator.clearFaults
+      const before = yield* tokenRequests(emulator)
+      yield* frozenAt(now + 660_000)(run(user, ["call", "/orders", "--fail"]))
+      yield* emulator.revoke()
+      deepStrictEqual((yield* frozenAt(now + 661_000)(run(user, ["call", "/orders", "--fail"]))).code, 0)
+      assert.strictEqual(yield* tokenRequests(emulator), before + 1)
     }))
 
   it.scopedLive("exits with code 7 for a status of 400 or more with --fail; the body is printed in any case", () =>

@@ -251,7 +251,7 @@ describe("a refusal survives the run", () => {
       for (const line of [["token"], ["call", "/orders"], ["token"]]) {
         const { code, stderr, stdout } = yield* run(user, line)
         deepStrictEqual([code, stdout], [5, ""])
-        assert.match(stderr, /^store-api: No token request before \d{4}-.*Z: the last one was refused\. .*\n.*429/)
+        assert.match(stderr, /^store-api: No token request before \d{4}-.*Z: the last one failed\. .*\n.*429/)
       }
       assert.strictEqual(yield* requestsAt(emulator), 1)
       // The moment is the end of the Retry-After, whichever run names it.
@@ -285,13 +285,21 @@ describe("a refusal survives the run", () => {
       assert.strictEqual(yield* requestsAt(emulator), 4)
     }))
 
-  it.scopedLive("but not an endpoint that is unavailable without a Retry-After", () =>
+  it.scopedLive("reads the same in token, call and check", () =>
     Effect.gen(function*() {
-      const { emulator, user } = yield* started
-      yield* emulator.fail(Fault.status(503, { times: Infinity }))
-      deepStrictEqual((yield* run(user, ["token"])).code, 5)
-      yield* emulator.clearFaults
-      deepStrictEqual((yield* run(user, ["token"], shows)).code, 0)
+      for (const headers of [{ "Retry-After": "900" }, undefined]) {
+        const sentences: Array<string> = []
+        for (const command of ["token", "call", "check"]) {
+          const { emulator, user } = yield* started
+          yield* emulator.fail(Fault.status(429, headers && { headers }))
+          const { code, stderr, stdout } = yield* run(user, [command, ...command === "token" ? [] : ["/orders"]])
+          assert.strictEqual(code, 5)
+          const [, sentence = ""] = /(The token endpoint refused.*)/.exec(stderr + stdout) ?? []
+          sentences.push(sentence.replace(/[-\d]+T[\d:.]+Z/, "THEN"))
+        }
+        assert.match(sentences[0] ?? "", /\(status 429.*\): send fewer requests\. Retry after THEN\.$/)
+        assert.strictEqual(new Set(sentences).size, 1, sentences.join("\n"))
+      }
     }))
 
   it.scopedLive("a valid cached token is used during a cooldown; a check that succeeds ends it", () =>

@@ -1,13 +1,16 @@
 import { join } from "node:path"
+import { PassThrough } from "node:stream"
 import { FileSystem } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { ClientCredentials } from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
-import { Clock, Effect, Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import { fromLibrary } from "../src/Fault.js"
+import { Host } from "../src/Host.js"
 import { make } from "../src/provider.js"
+import { frozenAt } from "./support/cli.js"
 
 /** A token of 400 seconds is renewed when less than 20 are left. */
 const started = Effect.gen(function*() {
@@ -25,24 +28,22 @@ const started = Effect.gen(function*() {
     explain: fromLibrary({}),
     origins: ""
   }
+  const now = Date.now()
+  const silent = new PassThrough().resume()
   /** A run that many seconds later. */
   const later = (seconds: number, forced = false) =>
     make(settings, { "force-refresh": forced, "no-cache": false }).pipe(
       Effect.flatMap(({ provider }) => provider.get),
       Effect.scoped,
       Effect.map(({ value }) => Redacted.value(value)),
-      Effect.withClock(shifted(seconds * 1000))
+      Effect.provideServiceEffect(
+        Host,
+        Effect.map(Host, (host) => ({ ...host, process: { env: {}, stdin: silent, stdout: silent, stderr: silent } }))
+      ),
+      frozenAt(now + seconds * 1000)
     )
   return { emulator, later }
 }).pipe(Effect.provide(NodeContext.layer))
-
-const shifted = (millis: number): Clock.Clock => {
-  const clock = Clock.make()
-  return Object.assign(Object.create(clock) as Clock.Clock, {
-    unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis() + millis,
-    currentTimeMillis: Effect.map(clock.currentTimeMillis, (now) => now + millis)
-  })
-}
 
 describe("a cached token", () => {
   it.scopedLive("is used until little of its lifetime is left, and is then replaced", () =>
@@ -86,5 +87,77 @@ describe("a cached token", () => {
       const second = yield* later(3, true)
       assert.notStrictEqual(second, first)
       assert.strictEqual(yield* later(4), second)
+    }))
+})
+
+describe("a cooldown between runs", () => {
+  /** A run at each of these seconds fails, and the number of token requests so far. */
+  const failing = (runs: ReadonlyArray<readonly [seconds: number, requests: number]>) =>
+    Effect.gen(function*() {
+      const { emulator, later } = yield* started
+      return {
+        emulator,
+        later,
+        fails: Effect.forEach(runs, ([seconds, requests]) =>
+          Effect.gen(function*() {
+            yield* Effect.flip(later(seconds))
+            deepStrictEqual([seconds, (yield* emulator.requests).length], [seconds, requests])
+          }))
+      }
+    })
+
+  it.scopedLive("doubles up to 5 seconds after failures other than refusals, and ends with a success", () =>
+    Effect.gen(function*() {
+      const { emulator, fails, later } = yield* failing([
+        ...[[0, 1], [0.5, 1], [1.2, 2], [2.9, 2], [3.4, 3], [7.1, 3], [7.6, 4], [12.3, 4], [12.8, 5]] as const
+      ])
+      yield* emulator.fail(Fault.body("{}", { times: Infinity }))
+      yield* fails
+      yield* emulator.clearFaults
+      yield* later(18)
+    }))
+
+  it.scopedLive("follows an outage, with the attempts of one run", () =>
+    Effect.gen(function*() {
+      const { emulator, later } = yield* started
+      yield* emulator.fail(Fault.status(503, { times: Infinity }))
+      deepStrictEqual((yield* Effect.flip(later(0)))._tag, "TokenRefusedError")
+      const attempts = (yield* emulator.requests).length
+      const { message } = yield* Effect.flip(later(0))
+      assert.match(message, /\(status 503\): try again later\. Retry after \d{4}-.*Z\.$/)
+      assert.lengthOf(yield* emulator.requests, attempts)
+    }))
+
+  it.scopedLive("doubles up to a minute after refusals, and is at most an hour by a Retry-After", () =>
+    Effect.gen(function*() {
+      const { emulator, fails } = yield* failing([[0, 1], [1.2, 2], [3.4, 3], [7.6, 4], [13, 4], [15.8, 5], [31, 5]])
+      yield* emulator.fail(Fault.status(403, { times: Infinity }))
+      yield* fails
+      const long = yield* failing([[0, 1], [3590, 1], [3610, 2]])
+      yield* long.emulator.fail(Fault.status(429, { headers: { "Retry-After": "999999" }, times: Infinity }))
+      yield* long.fails
+    }))
+
+  it.scopedLive("ends when the clock is set back", () =>
+    Effect.gen(function*() {
+      const { emulator, fails } = yield* failing([[7200, 1], [7201, 1], [0, 2]])
+      yield* emulator.fail(Fault.status(429, { headers: { "Retry-After": "900" }, times: Infinity }))
+      yield* fails
+    }))
+
+  it.scopedLive("follows a renewal that fails or brings the same token, while the cached token is used", () =>
+    Effect.gen(function*() {
+      for (const isRepeated of [false, true]) {
+        const { emulator, later } = yield* started
+        const first = yield* later(0)
+        const times = { times: Infinity }
+        yield* emulator.fail(
+          isRepeated ? Fault.fields({ access_token: first, expires_in: 15 }, times) : Fault.body("{}", times)
+        )
+        for (const [seconds, requests] of [[385, 2], [385.5, 2], [386.5, 3], [387.5, 3], [399, 4]] as const) {
+          assert.strictEqual(yield* later(seconds), first)
+          deepStrictEqual([seconds, (yield* emulator.requests).length], [seconds, requests])
+        }
+      }
     }))
 })

@@ -5,6 +5,7 @@ import type { AccessToken } from "@store-api/core/AccessToken"
 import * as AccessTokenProvider from "@store-api/core/AccessTokenProvider"
 import * as AuthorizedHttpClient from "@store-api/core/AuthorizedHttpClient"
 import * as TokenEndpoint from "@store-api/core/TokenEndpoint"
+import * as TokenSource from "@store-api/core/TokenSource"
 import * as Array from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -64,10 +65,12 @@ export const checkSettings = (settings: Settings): Effect.Effect<void, Fault> =>
 export const tokenRequest = ({ authUrl }: Settings): string =>
   `POST ${authUrl.replace(/\/+$/, "")}/v1/oauth/accesstoken`
 
-/** Acquires a token that is not cached. */
+/** Acquires a token that is not cached. The provider adds the time of the next attempt to an error. */
 export const requestToken = (settings: Settings, attempts: Attempts): Effect.Effect<AccessToken, Failed> =>
   TokenEndpoint.make({ ...settings, credentials: Effect.succeed(settings.credentials), deadline: "10 seconds" }).pipe(
-    Effect.flatMap((endpoint) => endpoint.acquire(Option.none())),
+    Effect.flatMap((endpoint) => Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, endpoint)),
+    Effect.flatMap(({ get }) => get),
+    Effect.scoped,
     Effect.provide(Layer.provide(recording(attempts), layerHttp(settings))),
     Effect.catchAll((error) =>
       Effect.gen(function*() {

@@ -1,6 +1,7 @@
 /** `store-api call`: an authorized request, streamed both ways. */
 import { STATUS_CODES } from "node:http"
 import * as FileSystem from "@effect/platform/FileSystem"
+import * as HttpClient from "@effect/platform/HttpClient"
 import type * as HttpClientError from "@effect/platform/HttpClientError"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
@@ -15,10 +16,10 @@ import * as Stream from "effect/Stream"
 import { configuration, type Fault, noResponse, status, usage } from "../Fault.js"
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
+import { nameOf } from "../http.js"
 import * as output from "../output.js"
 import { make as makeProvider } from "../provider.js"
 import { read, type Settings } from "../settings.js"
-import { forget } from "../tokens.js"
 
 type Given = flags.Values<typeof flags.call>
 
@@ -42,13 +43,13 @@ const execute = (given: Given, settings: Settings, request: HttpClientRequest.Ht
     const { allowInsecure, apiUrl = "" } = settings
     const client = yield* AuthorizedHttpClient.make({ apiUrl, allowInsecure }).pipe(
       Effect.provideService(AccessTokenProvider, provider),
+      Effect.updateService(
+        HttpClient.HttpClient,
+        HttpClient.transform((send, request) => output.whileWaiting(nameOf(request), send))
+      ),
       Effect.provide(http)
     )
     const response = yield* client.execute(request)
-    // A streamed body cannot be sent again with another token. The next run does not use the rejected one.
-    if (!given["no-cache"] && response.status === 401 && (yield* provider.status).state === "Empty") {
-      yield* forget(settings)
-    }
     if (given.include) yield* output.write("stdout", head(response))
     yield* printBody(response)
     if (given.fail && response.status >= 400) {
@@ -168,13 +169,13 @@ const indented = (text: string): string => {
 }
 
 /** Of the error only the system's code, because it holds the request. */
-const whyNoResponse = (error: HttpClientError.HttpClientError, { nameOf }: Settings): string => {
+const whyNoResponse = (error: HttpClientError.HttpClientError, settings: Settings): string => {
   const code = systemCode(error.cause)
   const name = code === undefined ? "" : ` (${code})`
   return error._tag === "ResponseError"
     ? `The response of the API broke off${name}. Try again.`
     : error.reason === "InvalidUrl"
-    ? `The path cannot be joined with ${nameOf("apiUrl")}. Start it with a slash.`
+    ? `The path cannot be joined with ${settings.nameOf("apiUrl")}. Start it with a slash.`
     : `Cannot reach the API${name}. Run store-api check with the same path.`
 }
 

@@ -1,5 +1,4 @@
 /** `store-api check`: the steps to a token and to the API, up to the first fault. */
-import { TokenStore } from "@store-api/core/TokenStore"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
@@ -13,7 +12,6 @@ import { Host } from "../Host.js"
 import * as output from "../output.js"
 import { endCooldown } from "../provider.js"
 import { read } from "../settings.js"
-import { withStore } from "../tokens.js"
 import { checkedPath } from "./call.js"
 import { inWords } from "./status.js"
 
@@ -42,7 +40,8 @@ export const run = (given: flags.Values<typeof flags.check>, path: string) =>
 const steps = (given: flags.Values<typeof flags.check>, path: string, report: Report) =>
   Effect.gen(function*() {
     const attempts = yield* responses.noAttempts
-    const { settings } = yield* step(report, "configuration", configured(given, path))
+    // The prompt for the secret is not a step that someone waits for.
+    const { settings } = yield* step(report, "configuration", yield* Effect.either(configured(given, path)))
     const authUrl = new URL(settings.authUrl)
     yield* reach(report, authUrl, settings.nameOf("authUrl"))
     const clock = Effect.flatMap(
@@ -55,7 +54,7 @@ const steps = (given: flags.Values<typeof flags.check>, path: string, report: Re
       return { token, detail: `a token valid for ${lifetime}${yield* responses.earlierAttempts(attempts)}` }
     })
     const { token } = yield* Effect.onError(step(report, "token request", request), () => Effect.ignore(clock))
-    yield* withStore(settings, Effect.flatMap(TokenStore, (store) => endCooldown(store, settings)))
+    yield* endCooldown(settings)
     yield* clock
     if (path === "" || settings.apiUrl === undefined) return
     const apiUrl = new URL(settings.apiUrl)
@@ -91,7 +90,7 @@ type Result = string | { readonly detail: string }
 
 const step = <A extends Result, R>(report: Report, name: string, effect: Effect.Effect<A, Failed, R>) =>
   Effect.gen(function*() {
-    const [took, outcome] = yield* Effect.timed(Effect.either(effect))
+    const [took, outcome] = yield* Effect.timed(Effect.either(output.whileWaiting(`the step "${name}"`, effect)))
     const millis = Math.round(Duration.toMillis(took))
     if (outcome._tag === "Right") {
       const detail = typeof outcome.right === "string" ? outcome.right : outcome.right.detail

@@ -1,5 +1,4 @@
 /** `store-api status` and `store-api logout`: the cached token. They send nothing. */
-import { TokenStore } from "@store-api/core/TokenStore"
 import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -40,8 +39,12 @@ export const run = (given: flags.Values<typeof flags.status>) =>
 export const logout = (given: flags.Values<typeof flags.logout>) =>
   Effect.gen(function*() {
     const settings = yield* read(given)
-    yield* usableFolder(settings)
-    const token = yield* tokens.forget(settings)
+    const folder = yield* usableFolder(settings)
+    const token = yield* tokens.cached(settings)
+    yield* Effect.transposeMapOption(token, (token) => tokens.forget(settings, token))
+    if (Option.isSome(yield* tokens.cached(settings))) {
+      return yield* configuration(`Cannot remove the token from ${folder}. Check that you may write to it.`)
+    }
     yield* output.note(Option.isSome(token) ? "The cached token is removed." : none)
   })
 
@@ -49,8 +52,9 @@ export const logout = (given: flags.Values<typeof flags.logout>) =>
 const usableFolder = (settings: Settings) =>
   Effect.gen(function*() {
     const folder = settings.cacheDir ?? (yield* FileTokenStore.defaultFolder)
-    yield* tokens.withStore(settings, Effect.flatMap(TokenStore, (store) => store.get(""))).pipe(
-      Effect.mapError(({ reason }) => configuration(`Cannot use the cache in ${folder} (${reason}).`))
+    yield* Effect.mapError(
+      (yield* tokens.storeOf(settings)).get(""),
+      ({ reason }) => configuration(`Cannot use the cache in ${folder} (${reason}).`)
     )
     return folder
   })

@@ -5,7 +5,7 @@
 import { resolve } from "node:path"
 import { PassThrough, Writable } from "node:stream"
 import { Terminal } from "@effect/platform"
-import { ConfigProvider, Effect, Fiber, Layer, Mailbox, Option, type Scope } from "effect"
+import { Clock, ConfigProvider, Effect, Fiber, Layer, Mailbox, Option, type Scope } from "effect"
 import { Host } from "../../src/Host.js"
 import { main } from "../../src/main.js"
 import { nothingPrivateIn, type Options, type Outcome, type User } from "./user.js"
@@ -150,3 +150,12 @@ export const onTerminal = (
     const { code } = yield* end
     return { code, screen: screen.text, stdout: stdout === screen ? "" : stdout.text }
   }).pipe(Effect.scoped)
+
+/** Runs at this moment of the wall clock, in milliseconds, however long it takes. */
+export const frozenAt = (millis: number) => {
+  const clock = Clock.make()
+  return Effect.withClock(Object.assign(Object.create(clock) as Clock.Clock, {
+    unsafeCurrentTimeMillis: () => millis,
+    currentTimeMillis: Effect.succeed(millis)
+  }))
+}

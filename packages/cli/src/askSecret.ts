@@ -24,11 +24,13 @@ export const askSecret: Effect.Effect<Redacted.Redacted, Fault> = Effect.gen(fun
     )
     if (key.name === "return" || key.name === "enter") {
       yield* write("stderr", "\n")
-      if (text !== "") return Redacted.make(text)
-      yield* write("stderr", `The secret is empty.\n${prompt}`)
+      if (/^[\x20-\x7e]+$/.test(text)) return Redacted.make(text)
+      const problem = text === "" ? "is empty" : "contains characters that cannot be sent"
+      yield* write("stderr", `The secret ${problem}.\n${prompt}`)
+      text = ""
     } else if (key.name === "backspace") text = text.slice(0, -1)
     else if (key.ctrl && key.name === "u") text = ""
-    else text += Option.getOrElse(input, () => "").replace(/[^\x20-\x7e]/g, "")
+    else text += Option.getOrElse(input, () => "")
   }
 }).pipe(
   Effect.scoped,

@@ -20,9 +20,9 @@ export const parse = (args: ReadonlyArray<string>, columns: number): Run => {
     .description("Access tokens for the store API.")
     .version(version(), "-V, --version", "Print the version")
     .helpOption("-h, --help", "Print the help of a command")
-    .helpCommand("help [command]", "Print the help of a command")
+    .helpCommand("help", "Print the help of a command")
     .configureOutput({ writeOut: print, writeErr: print, getOutHelpWidth: width, getErrHelpWidth: width })
-    .configureHelp({ subcommandTerm: (parser) => parser.name() })
+    .configureHelp({ minWidthToWrap: 20, subcommandTerm: (parser) => parser.name() })
     .enablePositionalOptions()
     .exitOverride()
     .addHelpText("after", exitCodesText)
@@ -41,13 +41,13 @@ export const parse = (args: ReadonlyArray<string>, columns: number): Run => {
     const { run } = command
     if (run === undefined) continue
     parser.action(() => {
-      selected = Either.match(valuesOf(root, parser, name, command.flags), {
+      selected = Either.match(valuesOf(root, parser, name, command.flags, args), {
         onLeft: (problem) => usage(`${problem} See store-api ${name} --help.`),
         onRight: (given) => run(given, parser.args)
       })
     })
   }
-  return Either.match(Either.try(() => root.parse(args.length === 0 ? ["--help"] : args, { from: "user" })), {
+  return Either.match(Either.try(() => root.parse(withHelp(args), { from: "user" })), {
     onLeft: (error) => {
       if (!(error instanceof CommanderError)) return Effect.die(error)
       const isHelp = error.exitCode === 0 || error.code === "commander.help"
@@ -55,6 +55,16 @@ export const parse = (args: ReadonlyArray<string>, columns: number): Run => {
     },
     onRight: () => selected
   })
+}
+
+/** `help COMMAND` as `COMMAND --help`, so that an unknown command is reported in the same way. */
+const withHelp = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
+  if (args.length === 0) return ["--help"]
+  if (args[0] !== "help") return args
+  const words = args.slice(1)
+  const known = words.filter((_, index) => Object.hasOwn(commands, words.slice(0, index + 1).join(" ")))
+  const isUnknown = known.length < words.length && commands[known.join(" ")]?.run === undefined
+  return isUnknown ? words.slice(0, known.length + 1) : [...known, "--help"]
 }
 
 const exitCodesText = Object.values(exitCodes)
@@ -73,7 +83,13 @@ const addFlags = (parser: Parser, table: flags.Flags, hidden = false): void => {
 }
 
 /** The flags that were given before and after the command, or what is wrong with them. */
-const valuesOf = (root: Parser, parser: Parser, name: string, table: flags.Flags): Either.Either<Given, string> => {
+const valuesOf = (
+  root: Parser,
+  parser: Parser,
+  name: string,
+  table: flags.Flags,
+  args: ReadonlyArray<string>
+): Either.Either<Given, string> => {
   const misplaced = root.options.find((option) =>
     root.getOptionValueSource(option.attributeName()) === "cli" && !Object.hasOwn(table, option.name())
   )
@@ -88,7 +104,8 @@ const valuesOf = (root: Parser, parser: Parser, name: string, table: flags.Flags
     const wrong = choices === undefined ? undefined : given.find((text) => !choices.includes(text))
     if (wrong !== undefined) return Either.left(`--${flag} must be one of ${choices?.join(", ") ?? ""}.`)
     if (value !== undefined && given.length > 1 && many !== true) return Either.left(`--${flag} is given twice.`)
-    if (flag in flags.common && given.some((text) => text.startsWith("--"))) {
+    // After `=`, it is a value.
+    if (given.some((text) => text.startsWith("--") && Object.hasOwn(table, text.slice(2)) && args.includes(text))) {
       return Either.left(`--${flag} needs a value: --${flag} ${value ?? ""}.`)
     }
     values[flag] = many === true ? given : value === undefined ? given.length > 0 : given[0]

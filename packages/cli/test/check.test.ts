@@ -5,7 +5,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Fault, Scenario } from "@store-api/emulator"
 import { Deferred, Effect, Fiber, Option, TestClock } from "effect"
 import { check, fails, startedWith } from "./support/checking.js"
-import { run, type User, withEnv, withProxies } from "./support/cli.js"
+import { run, startOnTerminal, type User, withEnv, withProxies } from "./support/cli.js"
 import { listening } from "./support/listening.js"
 
 /** A server that accepts connections and sends nothing; `asked` waits until something is sent to it. */
@@ -130,6 +130,21 @@ describe("store-api check names the cause", () => {
         remedy: /STORE_API_URL/,
         code: 6
       })
+    }))
+
+  it.scoped("on a terminal names the step that takes 2 seconds", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(Date.now())
+      const { user } = yield* startedWith()
+      const server = yield* silent
+      const { stderr } = yield* startOnTerminal(withEnv(user, { STORE_API_AUTH_URL: `https://${server.at}` }), [
+        "check"
+      ])
+      yield* server.asked
+      yield* TestClock.adjust("1999 millis")
+      assert.notInclude(stderr.text, "Waiting")
+      yield* TestClock.adjust("1 millis")
+      assert.include(stderr.text, "store-api: Waiting for the step \"TLS\". Press Ctrl+C to stop.\r\n")
     }))
 
   it.scopedLive("a wrong secret", () =>
@@ -316,7 +331,24 @@ describe("store-api check names the cause", () => {
       const { user } = yield* startedWith({}, limited, Fault.status(403))
       yield* fails(user, [], { step: "token request", said: /\(403\), after 429$/, remedy: /403/, code: 4 })
       const { user: refused } = yield* startedWith({}, Fault.status(503, { times: Infinity }))
-      yield* fails(refused, [], { step: "token request", said: /refused \(503\)$/, remedy: /503/, code: 5 })
+      yield* fails(refused, [], {
+        step: "token request",
+        said: /^the endpoint is not available \(503\)$/,
+        remedy: /503/,
+        code: 5
+      })
+    }))
+
+  it.scopedLive("a request that the endpoint does not understand, and another error", () =>
+    Effect.gen(function*() {
+      const causes = [[400, /^the endpoint does not understand the request \(400\)$/], [
+        403,
+        /^the endpoint responded with an error \(403\)$/
+      ]] as const
+      for (const [status, said] of causes) {
+        const { user } = yield* startedWith({}, Fault.status(status))
+        yield* fails(user, [], { step: "token request", said, remedy: /STORE_API_AUTH_URL/, code: 4 })
+      }
     }))
 
   it.scopedLive("a web page in place of JSON, whatever its status", () =>

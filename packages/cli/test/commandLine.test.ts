@@ -19,6 +19,7 @@ const refused: ReadonlyArray<readonly [line: string, sentence: string]> = [
   ["token --client-id --no-cache", "--client-id needs a value: --client-id ID. See store-api token --help."],
   ["token --client-id one --client-id two", "--client-id is given twice. See store-api token --help."],
   ["--client-id one token --client-id two", "--client-id is given twice. See store-api token --help."],
+  ["call -d --include /orders", "--data needs a value: --data DATA. See store-api call --help."],
   ["token --format xml", "--format must be one of token, header, json. See store-api token --help."],
   ["token something", "Too many arguments for 'token'. Expected 0 arguments but got 1. See store-api token --help."],
   ["call", "Missing required argument 'path'. See store-api call --help."],
@@ -33,6 +34,9 @@ const refused: ReadonlyArray<readonly [line: string, sentence: string]> = [
   ["--no-cache token", "Unknown option '--no-cache'. See store-api --help."],
   ["tokens", "Unknown command 'tokens'. Did you mean token? See store-api --help."],
   ["profile ad", "Unknown command 'ad'. Did you mean add? See store-api profile --help."],
+  ["help tokn", "Unknown command 'tokn'. Did you mean token? See store-api --help."],
+  ["help profile ad", "Unknown command 'ad'. Did you mean add? See store-api profile --help."],
+  ["help constructor", "Unknown command 'constructor'. See store-api --help."],
   ["completion tcsh", "The shell must be one of bash, zsh, fish."]
 ]
 
@@ -107,9 +111,22 @@ describe("help", () => {
         const [, options = ""] = /\nOptions:\n(.*?)\n\n/s.exec(help.stdout) ?? []
         for (const line of options.split("\n")) assert.match(line, /^ {2}(-\w, )?--[\w-]+( <\w+>)? {2,}\S/)
         assert.isFalse(hasColours(help.stdout))
-        if (words.length === 1) deepStrictEqual(yield* run(user, ["help", command]), help)
+        deepStrictEqual(yield* run(user, ["help", ...words]), help)
+        if (command !== "profile") deepStrictEqual(yield* run(user, ["help", ...words, "/more"]), help)
       })
   )
+
+  it.scopedLive("fits into 60 columns, but for examples", () =>
+    Effect.gen(function*() {
+      const user = yield* newUser({})
+      for (const command of ["", ...commands]) {
+        const words = command.split(" ").filter(Boolean)
+        const { screen } = yield* onTerminal(user, [...words, "--help"], { columns: 60 })
+        const lines = screen.split("\r\n").filter((line) => !line.startsWith("  $ "))
+        assert.isAtMost(Math.max(...lines.map((line) => line.length)), 60, screen)
+        assert.include(screen, "Usage: store-api")
+      }
+    }))
 
   it.scopedLive("--version prints the version", () =>
     Effect.gen(function*() {
@@ -147,6 +164,7 @@ describe("completion", () => {
       deepStrictEqual(yield* completed("token", "--format", ""), ["token", "header", "json"])
       deepStrictEqual(yield* completed("completion", ""), ["bash", "zsh", "fish"])
       deepStrictEqual((yield* completed("help", "to")).includes("token"), true)
+      deepStrictEqual(yield* completed("help", "profile", ""), ["add", "list", "remove"])
     }))
 
   it.scopedLive("leaves paths to the shell", () =>

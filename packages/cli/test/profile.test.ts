@@ -216,6 +216,31 @@ describe("store-api profile", () => {
       deepStrictEqual((JSON.parse(stdout) as { readonly clientId: string }).clientId, "green")
       deepStrictEqual((yield* run(owner, ["profile", "add", "../blue"])).code, 3)
       deepStrictEqual(readdirSync(folder).sort(), ["blue.env", "green.env"])
+      // A file that cannot replace the other leaves no copy of the secret.
+      mkdirSync(join(folder, "nest.env", "egg"), { recursive: true })
+      const nest = yield* run(owner, ["profile", "add", "nest", "--force"])
+      deepStrictEqual([nest.code, nest.stderr], [3, `store-api: Cannot write ${join(folder, "nest.env")}.\n`])
+      deepStrictEqual(readdirSync(folder).sort(), ["blue.env", "green.env", "nest.env"])
+    }))
+
+  it.scopedLive("add saves the folder of the cache, and no URL that cannot be used", () =>
+    Effect.gen(function*() {
+      const { folder, lines, user } = yield* started
+      const owner = withEnv(user, lines.green)
+      const cache = join(user.cwd, "its own cache")
+      deepStrictEqual((yield* run(owner, ["profile", "add", "mine", "--cache-dir", "its own cache"])).code, 0)
+      yield* run(user, ["token", "--profile", "mine"], shows)
+      assert.include((yield* run(user, ["status", "--profile", "mine"])).stdout, `folder   ${cache}\n`)
+      const urls = [["--auth-url", "auth.example"], ["--auth-url", "http://auth.example"], [
+        "--api-url",
+        "https://api/?a=b"
+      ]]
+      for (const [flag = "", url = ""] of urls) {
+        const { code, stderr } = yield* run(owner, ["profile", "add", "wrong", flag, url])
+        assert.strictEqual(code, 3)
+        assert.match(stderr, new RegExp(`^store-api: ${flag} (must|is) .*\\n$`))
+      }
+      deepStrictEqual(readdirSync(folder).sort(), ["blue.env", "green.env", "mine.env"])
     }))
 })
 

@@ -9,9 +9,13 @@ const causes: ReadonlyArray<readonly [expected: RegExp, said: RegExp]> = [
   [/ or /, /^/],
   [/^a token /, /^a token valid for /],
   [/\(InvalidClient\)/, /^(the client id or the secret is wrong|a web page refuses access without a reason) \(401\)/],
-  [/\((InvalidRequest|Other)\)/, /^(it was refused|the response is a web page, not JSON) \(\d+\)/],
+  [
+    /\(InvalidRequest\)/,
+    /^(the endpoint does not understand the request|the response is a web page, not JSON) \(\d+\)/
+  ],
+  [/\(Other\)/, /^(the endpoint responded with an error|the response is a web page, not JSON) \(\d+\)/],
   [/\(RateLimited\)/, /^the endpoint limits the rate of requests \(429\)/],
-  [/\(Unavailable\)/, /^(it was refused \((408|5\d\d)\)|there was no response \(Timeout\), after)/],
+  [/\(Unavailable\)/, /^(the endpoint is not available \((408|5\d\d)\)|there was no response \(Timeout\), after)/],
   [/\(Redirect\)/, /^it was redirected/],
   [
     /\((Timeout|TooLarge|Transport)\)/,

@@ -25,6 +25,11 @@ const offered: ReadonlyArray<readonly [line: string, words: ReadonlyArray<string
   ["store-api token --secret-file sec", ["secret.txt"]]
 ]
 
+/** Replaces the functions that show candidates. */
+const printing = `
+  compadd() { local name=\${@[-1]}; local word=\${words[CURRENT]}; print -rl -- \${(M)\${(P)name}:#\${word}*} }
+  _files() { print -rl -- \${words[CURRENT]}*(N) }`
+
 /** Completes the line in a shell that has read the script; prints a candidate per line. */
 const drivers = {
   bash: {
@@ -38,12 +43,18 @@ const drivers = {
   },
   zsh: {
     start: `autoload -Uz compinit && compinit -u -d "$HOME/.zcompdump"
-      source <(store-api completion zsh)
-      compadd() { local name=\${@[-1]}; local word=\${words[CURRENT]}; print -rl -- \${(M)\${(P)name}:#\${word}*} }
-      _files() { print -rl -- \${words[CURRENT]}*(N) }`,
+      source <(store-api completion zsh)${printing}`,
     complete: (line: string) => `
       words=(${line}); CURRENT=\${#words}
       [[ $_comps[store-api] = _store_api ]] && _store_api`
+  },
+  // The first line is the one that loads the script.
+  "zsh, autoloaded": {
+    start: `mkdir functions && store-api completion zsh > functions/_store-api && fpath=($PWD/functions $fpath)
+      autoload -Uz compinit && compinit -u -d "$HOME/.zcompdump"${printing}`,
+    complete: (line: string) => `
+      words=(${line}); CURRENT=\${#words}
+      $_comps[store-api]`
   },
   fish: {
     start: "store-api completion fish | source",
@@ -62,10 +73,11 @@ const install = (user: User): User => {
   return { ...user, env: { ...user.env, PATH: `${folder}:${user.env["PATH"] ?? ""}` } }
 }
 
-for (const [shell, driver] of Object.entries(drivers)) {
+for (const [name, driver] of Object.entries(drivers)) {
+  const [shell = ""] = name.split(",")
   const isInstalled = spawnSync(shell, ["-c", "exit 0"]).status === 0 || process.env["CI"] === "true"
   if (!isInstalled) console.warn(`There is no ${shell}: the test of its completion is skipped.`)
-  describe.skipIf(!isInstalled)(`completion in ${shell}`, { timeout: processTimeout }, () => {
+  describe.skipIf(!isInstalled)(`completion in ${name}`, { timeout: processTimeout }, () => {
     it.scopedLive("offers commands, flags, profiles and scenarios, and leaves paths to the shell", () =>
       Effect.gen(function*() {
         const { cwd, env } = install(yield* newUser({}))

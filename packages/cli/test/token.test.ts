@@ -1,10 +1,10 @@
-import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
-import { Effect, Redacted } from "effect"
-import { demoSecret, lastToken, onTerminal, run, userOf, withEnv, without } from "./support/cli.js"
+import { Effect, Redacted, TestClock, TestServices } from "effect"
+import { demoSecret, lastToken, onTerminal, run, startOnTerminal, userOf, withEnv, without } from "./support/cli.js"
 import { leaksIn } from "./support/leaks.js"
 
 const started = Effect.gen(function*() {
@@ -155,6 +155,27 @@ describe("store-api token on a terminal", () => {
       deepStrictEqual([piped.code, piped.screen, piped.stdout], [0, "", `${yield* lastToken(emulator)}\n`])
     }))
 
+  it.scoped("says after 2 seconds that it waits, as during a Retry-After or the lease of another run", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(Date.now())
+      const { emulator, user } = yield* started
+      yield* emulator.fail(Fault.status(429, { headers: { "Retry-After": "9" } }))
+      const first = yield* startOnTerminal(user, ["token"])
+      while ((yield* requestsAt(emulator)) === 0) yield* TestServices.provideLive(Effect.sleep("10 millis"))
+      yield* TestClock.adjust("1999 millis")
+      assert.strictEqual(first.stderr.text, "")
+      yield* TestClock.adjust("1 millis")
+      const waiting = "store-api: Waiting for a token. Press Ctrl+C to stop.\r\n"
+      assert.strictEqual(first.stderr.text, waiting)
+      const second = yield* startOnTerminal(user, ["token"])
+      while (second.stderr.text === "") {
+        yield* TestClock.adjust("100 millis")
+        yield* TestServices.provideLive(Effect.sleep("10 millis"))
+      }
+      assert.strictEqual(second.stderr.text, waiting)
+      assert.strictEqual(yield* requestsAt(emulator), 1)
+    }))
+
   it.scopedLive("prompts for the secret, which is not shown; only the token goes to the pipe", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* startedWithoutSecret
@@ -187,6 +208,21 @@ describe("store-api token on a terminal", () => {
       const prompt = "Client secret (not shown): "
       deepStrictEqual([code, screen], [0, `${prompt}\r\nThe secret is empty.\r\n${prompt}\r\n`])
       deepStrictEqual(stdout, `${yield* lastToken(emulator)}\n`)
+    }))
+
+  it.scopedLive("asks again for a secret that cannot be sent, and changes none", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* startedWithoutSecret
+      for (const pasted of [`${demoSecret}é`, `${demoSecret}\t`, `\u200b${demoSecret}`]) {
+        const { code, screen } = yield* onTerminal(user, ["token", "--no-cache"], {
+          ...shows,
+          stdout: "pipe",
+          typed: `${pasted}\r${demoSecret}\r`
+        })
+        assert.include(screen, "The secret contains characters that cannot be sent.\r\nClient secret")
+        deepStrictEqual([code, leaksIn(screen, [demoSecret])], [0, []])
+      }
+      assert.strictEqual(yield* requestsAt(emulator), 3)
     }))
 
   it.scopedLive("is not asked where no terminal is", () =>
@@ -238,6 +274,25 @@ describe("store-api logout", () => {
       deepStrictEqual((yield* run(user, ["status"])).code, 5)
       assert.strictEqual(yield* requestsAt(emulator), 1)
       assert.notStrictEqual((yield* run(user, ["token"], shows)).stdout, first.stdout)
+    }))
+
+  it.scopedLive("reports a token that cannot be removed", () =>
+    Effect.gen(function*() {
+      const { user } = yield* started
+      // The system renames no file to a name beyond the longest path. Root, too, cannot remove this one.
+      const longest = process.platform === "darwin" ? 1024 : 4096
+      const names = "n".repeat(longest).match(/.{1,100}/g) ?? []
+      const folder = join(user.cwd, ...names).slice(0, longest - 54).replace(/\/$/, "n")
+      mkdirSync(folder, { recursive: true, mode: 0o700 })
+      symlinkSync(folder, join(user.cwd, "short"))
+      yield* run(user, ["token", "--cache-dir", join(user.cwd, "short")], shows)
+      deepStrictEqual((yield* run(user, ["status", "--cache-dir", folder])).code, 0)
+      const { code, stderr } = yield* run(user, ["logout", "--cache-dir", folder])
+      deepStrictEqual([code, stderr], [
+        3,
+        `store-api: Cannot remove the token from ${folder}. Check that you may write to it.\n`
+      ])
+      deepStrictEqual((yield* run(user, ["logout", "--cache-dir", join(user.cwd, "short")])).code, 0)
     }))
 })
 
@@ -324,6 +379,15 @@ describe("store-api token --verbose", () => {
       assert.match(verbose.stderr, /^store-api: POST http:.*\/v1\/oauth\/accesstoken: 200 \(\d+ ms\)\n$/)
       const call = yield* run(user, ["-v", "call", "/orders?secret=canary"])
       deepStrictEqual(call.stderr.replace(/\d+ ms/, ""), `store-api: GET ${emulator.url}/orders: 200 ()\n`)
+    }))
+
+  it.scopedLive("shows an attempt that timed out", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      yield* emulator.fail(Fault.hang({ on: "api" }))
+      const { code, stderr } = yield* run(user, ["call", "/orders", "--verbose", "--timeout", "1s"])
+      assert.strictEqual(code, 6)
+      assert.match(stderr, /\nstore-api: GET http:.*\/orders: no response \(\d+ ms\)\nstore-api: The call took longer/)
     }))
 })
 

@@ -139,13 +139,16 @@ const ofToken = (error: LibraryError, last: Seen | undefined, settings: Settings
     }
   }
   if (refusal === undefined) return because("the response contains no token")
-  return because(`${causes[refusal.reason] ?? "it was refused"} (${refusal.status})`)
+  return because(`${causes[refusal.reason]} (${refusal.status})`)
 }
 
-const causes: Readonly<Record<string, string>> = {
+const causes = {
   InvalidClient: "the client id or the secret is wrong",
-  RateLimited: "the endpoint limits the rate of requests"
-}
+  InvalidRequest: "the endpoint does not understand the request",
+  RateLimited: "the endpoint limits the rate of requests",
+  Unavailable: "the endpoint is not available",
+  Other: "the endpoint responded with an error"
+} as const
 
 /** A server and a network need less; the `Date` of a response counts whole seconds. */
 const tolerated = 2 * 60_000

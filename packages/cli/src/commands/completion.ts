@@ -22,6 +22,7 @@ _store_api() {
   if (( $#found )); then compadd -a found; else _files; fi
 }
 compdef _store_api store-api
+[[ \${zsh_eval_context[-1]} != loadautofunc ]] || _store_api
 `,
   fish: `function __store_api
   set -l found (store-api __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)
@@ -72,7 +73,7 @@ export const complete = (
     }
     if (path[0] === "completion") return yield* print(Object.keys(scripts))
     if (path.join(" ") === "profile remove") return yield* print(yield* names)
-    const start = path[0] === "help" ? "" : path.map((word) => `${word} `).join("")
+    const start = path.slice(path[0] === "help" ? 1 : 0).map((word) => `${word} `).join("")
     const lines = [...Object.keys(commands), "help"].filter((name) => name.startsWith(start))
     return yield* print(lines.map((name) => name.slice(start.length).split(" ")[0] ?? ""))
   })

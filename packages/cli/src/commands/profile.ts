@@ -1,29 +1,36 @@
 /** `store-api profile`: settings under a name. */
-import { dirname } from "node:path"
+import { dirname, resolve } from "node:path"
 import { parseEnv } from "node:util"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import { checkSettings } from "../check/responses.js"
 import { configuration, usage } from "../Fault.js"
 import type * as flags from "../flags.js"
 import { secretVariable } from "../flags.js"
+import { Host } from "../Host.js"
 import * as output from "../output.js"
 import * as profiles from "../profile.js"
 import { read } from "../settings.js"
+import { cacheVariable } from "../variables.js"
 
 export const add = (given: flags.Values<typeof flags.profileAdd>, name: string) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
+    const { pathOf } = yield* Host
     const path = yield* profiles.fileOf(name, "The name")
     if (!given.force && (yield* Effect.orElseSucceed(fs.exists(path), () => false))) {
       return yield* usage(`The profile ${name} exists. Use --force to replace it.`)
     }
-    const { apiUrl, authUrl, credentials: { clientId, clientSecret } } = yield* read(given, "optional")
+    const settings = yield* Effect.tap(read(given, "optional"), checkSettings)
+    const { apiUrl, authUrl, cacheDir, credentials: { clientId, clientSecret } } = settings
     const lines = yield* Effect.all([
       assignment("STORE_API_AUTH_URL", authUrl),
-      apiUrl === undefined ? Effect.succeed("") : assignment("STORE_API_URL", apiUrl),
+      assignment("STORE_API_URL", apiUrl),
       assignment("STORE_API_CLIENT_ID", clientId),
-      assignment(secretVariable, Redacted.value(clientSecret))
+      assignment(secretVariable, Redacted.value(clientSecret)),
+      // The profile is used in other folders too.
+      assignment(cacheVariable, cacheDir && resolve(pathOf(cacheDir)))
     ])
     // Created with its mode, and renamed when it is complete.
     const part = `${path}.part`
@@ -31,13 +38,15 @@ export const add = (given: flags.Values<typeof flags.profileAdd>, name: string) 
       Effect.zipRight(fs.remove(part, { force: true })),
       Effect.zipRight(fs.writeFileString(part, lines.join(""), { mode: 0o600, flag: "wx" })),
       Effect.zipRight(fs.rename(part, path)),
-      Effect.mapError(() => configuration(`Cannot write ${path}.`))
+      Effect.mapError(() => configuration(`Cannot write ${path}.`)),
+      Effect.ensuring(Effect.ignore(fs.remove(part)))
     )
     yield* output.note(`The profile ${name} is saved in ${path}.`)
   })
 
 /** In the quotes that keep the value as it is. */
-const assignment = (variable: string, value: string) => {
+const assignment = (variable: string, value: string | undefined) => {
+  if (value === undefined) return Effect.succeed("")
   const line = ["'", "`", "\""].map((quote) => `${variable}=${quote}${value}${quote}\n`)
     .find((line) => parseEnv(line)[variable] === value)
   return line === undefined

@@ -14,13 +14,14 @@ export * from "./user.js"
 
 /** Keeps what is written to it. While it is corked, it acts as a pipe without a reader. */
 class Output extends Writable {
-  readonly columns = 80
+  readonly columns: number
   readonly rows = 24
   readonly isTTY: boolean
   private readonly chunks: Array<Buffer> = []
-  constructor(isTTY: boolean) {
+  constructor(isTTY: boolean, columns = 80) {
     super()
     this.isTTY = isTTY
+    this.columns = columns
   }
   override _write(chunk: Buffer, _encoding: string, done: () => void) {
     this.chunks.push(chunk)
@@ -140,10 +141,10 @@ export const startOnTerminal = (user: User, args: ReadonlyArray<string>, options
 export const onTerminal = (
   user: User,
   args: ReadonlyArray<string>,
-  options: Options & { readonly stdout?: "pipe"; readonly typed?: string } = {}
+  options: Options & { readonly stdout?: "pipe"; readonly typed?: string; readonly columns?: number } = {}
 ) =>
   Effect.gen(function*() {
-    const screen = new Output(true)
+    const screen = new Output(true, options.columns)
     const stdout = options.stdout === "pipe" ? new Output(false) : screen
     const stdin = Object.assign(new PassThrough(), { isTTY: true })
     const { end } = yield* startIn({ stdin, stdout, stderr: screen, typed: options.typed }, user, args, options)

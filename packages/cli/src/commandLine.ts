@@ -13,6 +13,7 @@ const version = () => (createRequire(import.meta.url)("../package.json") as { re
 
 export const parse = (args: ReadonlyArray<string>, columns: number): Run => {
   const printed: Array<string> = []
+  const given: Texts = new Map()
   let selected: Run = Effect.void
   const print = (text: string) => void printed.push(text)
   const width = () => columns
@@ -27,7 +28,7 @@ export const parse = (args: ReadonlyArray<string>, columns: number): Run => {
     .exitOverride()
     .addHelpText("after", exitCodesText)
     .showHelpAfterError("See store-api --help.")
-  addFlags(root, flags.common, true)
+  addFlags(root, flags.common, given, true)
   for (const [name, command] of Object.entries(commands)) {
     const [first = "", second] = name.split(" ")
     const group = second === undefined ? root : root.commands.find((parser) => parser.name() === first)
@@ -37,11 +38,11 @@ export const parse = (args: ReadonlyArray<string>, columns: number): Run => {
       .addHelpText("after", ["", "Examples:", ...command.examples.map((line) => `  $ store-api ${line}`)].join("\n"))
       .showHelpAfterError(`See store-api ${name} --help.`)
     if (command.args !== undefined) parser.argument(command.args)
-    addFlags(parser, command.flags)
+    addFlags(parser, command.flags, given)
     const { run } = command
     if (run === undefined) continue
     parser.action(() => {
-      selected = Either.match(valuesOf(root, parser, name, command.flags, args), {
+      selected = Either.match(valuesOf(given, args, name, command.flags), {
         onLeft: (problem) => usage(`${problem} See store-api ${name} --help.`),
         onRight: (given) => run(given, parser.args)
       })
@@ -70,45 +71,33 @@ const withHelp = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
 const exitCodesText = Object.values(exitCodes)
   .reduce((text, { code, text: meaning }) => `${text}\n${String(code).padStart(5)}  ${meaning}`, "\nExit codes:")
 
-/** Each value is collected, so that a flag given twice is found. */
-const addFlags = (parser: Parser, table: flags.Flags, hidden = false): void => {
+type Texts = Map<string, ReadonlyArray<string>>
+
+/** Collects each value, before and after the command, so that a flag given twice is found. */
+const addFlags = (parser: Parser, table: flags.Flags, given: Texts, hidden = false): void => {
   for (const [name, { alias, text, value }] of Object.entries(table)) {
     const term = `${alias === undefined ? "" : `-${alias}, `}--${name}${value === undefined ? "" : ` <${value}>`}`
-    const option = new Option(term, text).hideHelp(hidden)
-    if (value !== undefined) {
-      option.argParser((value: string, before: ReadonlyArray<string> | undefined) => [...(before ?? []), value])
-    }
-    parser.addOption(option)
+    parser.addOption(new Option(term, text).hideHelp(hidden))
+    parser.on(`option:${name}`, (text = "") => given.set(name, [...given.get(name) ?? [], String(text)]))
   }
 }
 
-/** The flags that were given before and after the command, or what is wrong with them. */
-const valuesOf = (
-  root: Parser,
-  parser: Parser,
-  name: string,
-  table: flags.Flags,
-  args: ReadonlyArray<string>
-): Either.Either<Given, string> => {
-  const misplaced = root.options.find((option) =>
-    root.getOptionValueSource(option.attributeName()) === "cli" && !Object.hasOwn(table, option.name())
-  )
-  if (misplaced !== undefined) return Either.left(`--${misplaced.name()} has no meaning for ${name}.`)
+/** The values of the flags, or what is wrong with them. */
+const valuesOf = (given: Texts, args: ReadonlyArray<string>, name: string, table: flags.Flags) => {
+  const misplaced = [...given.keys()].find((flag) => !Object.hasOwn(table, flag))
+  if (misplaced !== undefined) return Either.left(`--${misplaced} has no meaning for ${name}.`)
   const values: Record<string, Given[string]> = {}
   for (const [flag, { choices, many, value }] of Object.entries(table)) {
-    const given = [root, parser].flatMap((parser) => {
-      const option = parser.options.find((option) => option.name() === flag)
-      const isGiven = option !== undefined && parser.getOptionValueSource(option.attributeName()) === "cli"
-      return isGiven ? [parser.getOptionValue(option.attributeName()) as unknown] : []
-    }).flat().map(String) // commander's values are untyped: texts, or whether a switch is given
-    const wrong = choices === undefined ? undefined : given.find((text) => !choices.includes(text))
-    if (wrong !== undefined) return Either.left(`--${flag} must be one of ${choices?.join(", ") ?? ""}.`)
-    if (value !== undefined && given.length > 1 && many !== true) return Either.left(`--${flag} is given twice.`)
+    const texts = given.get(flag) ?? []
+    values[flag] = value === undefined ? texts.length > 0 : many === true ? texts : texts[0]
+    if (value !== undefined && texts.length > 1 && many !== true) return Either.left(`--${flag} is given twice.`)
     // After `=`, it is a value.
-    if (given.some((text) => text.startsWith("--") && Object.hasOwn(table, text.slice(2)) && args.includes(text))) {
+    if (texts.some((text) => text.startsWith("--") && Object.hasOwn(table, text.slice(2)) && args.includes(text))) {
       return Either.left(`--${flag} needs a value: --${flag} ${value ?? ""}.`)
     }
-    values[flag] = many === true ? given : value === undefined ? given.length > 0 : given[0]
+    if (choices !== undefined && !texts.every((text) => choices.includes(text))) {
+      return Either.left(`--${flag} must be one of ${choices.join(", ")}.`)
+    }
   }
   return Either.right(values)
 }

@@ -15,7 +15,6 @@ import * as Equal from "effect/Equal"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
 import { layerHttp } from "./http.js"
 import * as output from "./output.js"
@@ -72,76 +71,70 @@ export const acquireToken = (settings: Settings, caching: Caching) =>
 const cachedSource = (settings: Settings, endpoint: TokenSource.Service, force: boolean) =>
   Effect.gen(function*() {
     const store = yield* storeOf(settings)
-    const isRejected = yield* Ref.make(false)
     const { acquire } = yield* shared(settings).pipe(
       // A token that is to be replaced stays until another one comes, for a run that finds no other.
       Effect.provideService(TokenStore, { ...store, remove: () => Effect.succeed(true) }),
       Effect.provideService(TokenSource.TokenSource, withCooldown(settings, endpoint, store, force))
     )
-    const rejections = remembered(settings, store, "rejection", Rejection)
+    const stored = Effect.map(Effect.option(cached(settings)), Option.flatten)
+    const { get, put } = remembered(settings, store, "rejection")
     return {
-      // The store does not have a rejected token any more. If the endpoint issues it again, it is stored again.
+      // A rejected token is not stored any more. If the endpoint issues it again, it is stored again.
       acquire: (replacing: Option.Option<AccessToken>) =>
-        Effect.flatMap(isRejected, (isRejected) => acquire(isRejected ? Option.none() : replacing)),
+        Effect.flatMap(stored, (stored) => acquire(Option.zipRight(stored, replacing))),
       /** False if the token stays, because another one was rejected a moment ago. */
       dropRejected: (token: AccessToken) =>
         Effect.gen(function*() {
-          const stored = yield* Effect.option(cached(settings))
-          if (Option.exists(Option.flatten(stored), (stored) => isSame(stored, token))) {
-            const now = yield* Clock.currentTimeMillis
-            const last = Option.getOrElse(yield* rejections.get, () => ({ until: 0, pause: firstPause / 2 }))
-            const isKept = now < last.until
-            const pause = Math.min(2 * last.pause, longestPause)
-            yield* rejections.put(isKept ? last : { until: now + pause, pause }, longestPause)
-            if (isKept) return false
-            yield* Effect.ignore(forget(settings, token))
-          }
-          yield* Ref.set(isRejected, true)
-          return true
+          if (!Option.exists(yield* stored, (stored) => isSame(stored, token))) return true
+          const from = yield* Clock.currentTimeMillis
+          const last = Option.getOrUndefined(yield* get)
+          const isKept = last !== undefined && from < last.from + last.pause
+          yield* put(isKept ? last : { from, pause: nextPause(last), error: Option.none() }, longestPause)
+          if (!isKept) yield* Effect.ignore(forget(settings, token))
+          return !isKept
         })
     }
   })
 
 /** In milliseconds: as the provider does it, from 1 second, doubled, to 1 minute; `Retry-After` up to an hour. */
-const firstPause = 1000
 const longestPause = 60_000
 const longestPauseOfOutage = 5000
 const longestRetryAfter = 3_600_000
 
-/** The last failure, or none if the endpoint issued the same token again. */
-const Cooldown = Schema.Struct({
+/** After an error, the same token again, or a rejection. */
+const Pause = Schema.Struct({
   from: Schema.Number,
   pause: Schema.Number,
   error: Schema.OptionFromNullOr(AccessTokenError)
 })
+type Pause = typeof Pause.Type
+const pauseJson = Schema.parseJson(Pause)
 
-/** Until when another rejection has no effect. */
-const Rejection = Schema.Struct({ until: Schema.Number, pause: Schema.Number })
+const nextPause = (last: Pause | undefined) => last === undefined ? 1000 : Math.min(2 * last.pause, longestPause)
 
 /** What a run leaves to the next ones. The key shows neither client nor endpoint; another secret gives another key. */
-const remembered = <A, I>(settings: Settings, store: Store, kind: string, content: Schema.Schema<A, I>) => {
+const remembered = (settings: Settings, store: Store, kind: "cooldown" | "rejection") => {
   const { authUrl, credentials: { clientId, clientSecret } } = settings
   const text = JSON.stringify([kind, authUrl, clientId])
   const key = createHmac("sha256", Redacted.value(clientSecret)).update(text).digest("hex")
-  const json = Schema.parseJson(content)
   return {
     get: Effect.map(
       Effect.option(store.get(key)),
-      (entry) => Option.flatMap(Option.flatten(entry), Schema.decodeOption(json))
+      (entry) => Option.flatMap(Option.flatten(entry), Schema.decodeOption(pauseJson))
     ),
-    put: (value: A, millis: number) => Effect.ignore(store.put(key, Schema.encodeSync(json)(value), millis))
+    put: (pause: Pause, millis: number) => Effect.ignore(store.put(key, Schema.encodeSync(pauseJson)(pause), millis))
   }
 }
 
 /** The endpoint has just issued a token. */
 export const endCooldown = (settings: Settings) =>
   Effect.gen(function*() {
-    const { get, put } = remembered(settings, yield* storeOf(settings), "cooldown", Cooldown)
+    const { get, put } = remembered(settings, yield* storeOf(settings), "cooldown")
     yield* Effect.transposeMapOption(yield* get, (last) => put(last, 0))
   })
 
 /** A run without a valid token waits at most 5 seconds, unless the endpoint refused the request. */
-const endOf = ({ error, from, pause }: typeof Cooldown.Type, isRenewal: boolean): number => {
+const endOf = ({ error, from, pause }: Pause, isRenewal: boolean): number => {
   if (Option.isNone(error)) return isRenewal ? from + pause : from
   const isRefused = error.value._tag === "TokenRefusedError" && error.value.reason !== "Unavailable"
   const retryAt = Option.match(error.value.retryAt, { onNone: () => from, onSome: (at) => at.epochMillis })
@@ -154,10 +147,10 @@ const endOf = ({ error, from, pause }: typeof Cooldown.Type, isRenewal: boolean)
 const withCooldown = (settings: Settings, endpoint: TokenSource.Service, store: Store, force: boolean) =>
   TokenSource.make((replacing) =>
     Effect.gen(function*() {
-      const { get, put } = remembered(settings, store, "cooldown", Cooldown)
+      const { get, put } = remembered(settings, store, "cooldown")
       const isRenewal = Option.isSome(replacing)
       const last = Option.getOrUndefined(yield* get)
-      const at = (cooldown: typeof Cooldown.Type) => DateTime.unsafeMake(endOf(cooldown, isRenewal))
+      const at = (cooldown: Pause) => DateTime.unsafeMake(endOf(cooldown, isRenewal))
       if (last !== undefined && !force && (yield* Clock.currentTimeMillis) < at(last).epochMillis) {
         const until = DateTime.formatIso(at(last))
         // A renewal has the cached token to return.
@@ -171,8 +164,8 @@ const withCooldown = (settings: Settings, endpoint: TokenSource.Service, store: 
         if (last !== undefined) yield* put(last, 0)
         return outcome.right
       }
-      const pause = last === undefined ? firstPause : Math.min(2 * last.pause, longestPause)
-      const cooldown = { from: yield* Clock.currentTimeMillis, pause, error: Either.getLeft(outcome) }
+      const from = yield* Clock.currentTimeMillis
+      const cooldown = { from, pause: nextPause(last), error: Either.getLeft(outcome) }
       // A minute longer, in which another failure doubles the pause.
       yield* put(cooldown, endOf(cooldown, true) - cooldown.from + longestPause)
       return yield* Either.mapLeft(outcome, (error) => withRetryAt(error, Option.some(at(cooldown))))

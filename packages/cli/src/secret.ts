@@ -1,4 +1,5 @@
 /** Where the client secret comes from: a file, standard input, a variable, or the terminal. */
+import { text } from "node:stream/consumers"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -28,9 +29,9 @@ export const locate = (
     }
     if (file === "-") return secret("--secret-file", "standard input", Effect.map(readAll(stdin), ofText))
     if (file !== undefined) {
-      const text = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(host.pathOf(file)))
+      const read = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(host.pathOf(file)))
       const problem = configuration(`Cannot read ${file}, the file of --secret-file.`)
-      return secret("--secret-file", file, Effect.mapBoth(text, { onFailure: () => problem, onSuccess: ofText }))
+      return secret("--secret-file", file, Effect.mapBoth(read, { onFailure: () => problem, onSuccess: ofText }))
     }
     const variable = variables.find(secretVariable)
     if (variable !== undefined) {
@@ -43,11 +44,9 @@ export const locate = (
 const ofText = (text: string): Redacted.Redacted => Redacted.make(text.replace(/\r?\n$/, ""))
 
 const readAll = (stdin: NodeJS.ReadableStream): Effect.Effect<string, Fault> =>
-  Effect.async<string, Fault>((resume) => {
-    const chunks: Array<Uint8Array> = []
-    stdin.on("data", (chunk: Uint8Array) => chunks.push(chunk))
-    stdin.once("error", () => resume(configuration("Cannot read standard input, the file of --secret-file.")))
-    stdin.once("end", () => resume(Effect.succeed(Buffer.concat(chunks).toString("utf8"))))
+  Effect.tryPromise({
+    try: () => text(stdin),
+    catch: () => configuration("Cannot read standard input, the file of --secret-file.")
   }).pipe(
     // A folder, too, is read as nothing.
     Effect.filterOrFail(

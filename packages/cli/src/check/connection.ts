@@ -1,5 +1,5 @@
 /** The steps to a server: its name, its port, a proxy, its certificate. */
-import * as Dns from "node:dns"
+import * as Dns from "node:dns/promises"
 import * as Http from "node:http"
 import * as Https from "node:https"
 import * as Net from "node:net"
@@ -35,13 +35,11 @@ export const lookup = (url: URL, setting: string): Effect.Effect<string, Failed>
         `Check the host in ${setting}, and whether this network knows it.`
       )
       : unavailable(`${host} could not be looked up (${code})`, nameServerRemedy)
-  const found = Effect.async<string, Failed>((resume) => {
-    Dns.lookup(host, { all: true }, (error, addresses) => {
-      const list = error === null ? addresses.map(({ address }) => address).join(", ") : ""
-      resume(error === null ? Effect.succeed(`${host} is ${list}`) : whyNot(codeOf(error)))
-    })
-  })
-  return inTime(found, () => unavailable(`no response about ${host}`, nameServerRemedy))
+  return Effect.tryPromise({ try: () => Dns.lookup(host, { all: true }), catch: (error) => whyNot(codeOf(error)) })
+    .pipe(
+      Effect.map((addresses) => `${host} is ${addresses.map(({ address }) => address).join(", ")}`),
+      (found) => inTime(found, () => unavailable(`no response about ${host}`, nameServerRemedy))
+    )
 }
 
 /** A socket until the scope ends. Only its creation is uninterruptible, because a server may never respond. */

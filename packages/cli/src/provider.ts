@@ -16,15 +16,13 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
+import type * as flags from "./flags.js"
 import { layerHttp } from "./http.js"
 import * as output from "./output.js"
 import type { Settings } from "./settings.js"
 import { cached, forget, noToken, shared, storeOf } from "./tokens.js"
 
-interface Caching {
-  readonly "force-refresh": boolean
-  readonly "no-cache": boolean
-}
+type Caching = Pick<flags.Values<typeof flags.token>, "force-refresh" | "no-cache">
 
 /**
  * A provider over the cached token and the endpoint, and the HTTP client of both. `get` returns a token with enough
@@ -153,10 +151,9 @@ const withCooldown = (settings: Settings, endpoint: TokenSource.Service, store: 
       const at = (cooldown: Pause) => DateTime.unsafeMake(endOf(cooldown, isRenewal))
       if (last !== undefined && !force && (yield* Clock.currentTimeMillis) < at(last).epochMillis) {
         const until = DateTime.formatIso(at(last))
+        const note = `No token request before ${until}: the last one failed. --force-refresh sends one now.`
         // A renewal has the cached token to return.
-        yield* isRenewal
-          ? Effect.void
-          : output.note(`No token request before ${until}: the last one failed. --force-refresh sends one now.`)
+        if (!isRenewal) yield* output.note(note)
         return yield* withRetryAt(Option.getOrElse(last.error, () => noToken), Option.some(at(last)))
       }
       const outcome = yield* Effect.either(endpoint.acquire(replacing))

@@ -30,10 +30,7 @@ export const lookup = (url: URL, setting: string): Effect.Effect<string, Failed>
   if (Net.isIP(host) !== 0) return Effect.succeed(`${host} is an address`)
   const whyNot = (code: string) =>
     code === "ENOTFOUND"
-      ? unavailable(
-        `${host} is not known (${code})`,
-        `Check the host in ${setting}, and whether this network knows it.`
-      )
+      ? unavailable(`${host} is not known (${code})`, `Check the host in ${setting}, and that this network knows it.`)
       : unavailable(`${host} could not be looked up (${code})`, nameServerRemedy)
   return Effect.tryPromise({ try: () => Dns.lookup(host, { all: true }), catch: (error) => whyNot(codeOf(error)) })
     .pipe(
@@ -62,11 +59,9 @@ export const connect = (url: URL, setting: string): Step<Connected> => {
   const whyNot = (error: unknown) => {
     // Where several addresses were tried, the reason of the first.
     const code = codeOf(error instanceof AggregateError ? error.errors[0] ?? error : error)
+    const remedy = `Check host and port in ${setting}, and whether the service runs there.`
     return code === "ECONNREFUSED"
-      ? unavailable(
-        `${at} refused the connection (${code})`,
-        `Check host and port in ${setting}, and whether the service runs there.`
-      )
+      ? unavailable(`${at} refused the connection (${code})`, remedy)
       : unavailable(`there is no connection to ${at} (${code})`, networkRemedy)
   }
   const open = () => Net.connect({ host: hostOf(url), port: Number(portOf(url)) })
@@ -136,23 +131,21 @@ export const handshake = (socket: Net.Socket, url: URL, setting: string): Step<s
   ).pipe(Effect.map((secure) => `${secure.getProtocol() ?? "TLS"}, certificate trusted`))
 }
 
-const certificates: Readonly<Record<string, readonly [what: string, remedy: string]>> = {
-  CERT_HAS_EXPIRED: ["has expired", "Its owner must renew it, unless the system clock is wrong."],
-  CERT_NOT_YET_VALID: ["is not valid yet", "Check the system clock."]
-}
-
 const whyNoHandshake = (code: string, host: string, setting: string): Failed => {
-  const untrusted = (what: string, remedy: string) => failed("refused", `the certificate ${what} (${code})`, remedy)
-  const known = certificates[code]
-  if (known !== undefined) return untrusted(...known)
-  if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
-    return untrusted(`is not valid for ${host}`, `Check the host in ${setting}.`)
-  }
-  if (/SELF_SIGNED_CERT|^UNABLE_TO_(GET_ISSUER_CERT|VERIFY_LEAF_SIGNATURE)/.test(code)) {
-    const remedy = "If the authority belongs to your company, set NODE_EXTRA_CA_CERTS to the file of its certificate."
-    return untrusted("is from an authority that this machine does not trust", remedy)
-  }
-  if (code.includes("CERT")) return untrusted("cannot be trusted", `Check ${setting} and the system clock.`)
+  const authority = "If the authority belongs to your company, set NODE_EXTRA_CA_CERTS to the file of its certificate."
+  const certificates: ReadonlyArray<readonly [code: RegExp, what: string, remedy: string]> = [
+    [/^CERT_HAS_EXPIRED$/, "has expired", "Its owner must renew it, unless the system clock is wrong."],
+    [/^CERT_NOT_YET_VALID$/, "is not valid yet", "Check the system clock."],
+    [/^ERR_TLS_CERT_ALTNAME_INVALID$/, `is not valid for ${host}`, `Check the host in ${setting}.`],
+    [
+      /SELF_SIGNED_CERT|^UNABLE_TO_(GET_ISSUER_CERT|VERIFY_LEAF_SIGNATURE)/,
+      "is from an authority that this machine does not trust",
+      authority
+    ],
+    [/CERT/, "cannot be trusted", `Check ${setting} and the system clock.`]
+  ]
+  const certificate = certificates.find(([known]) => known.test(code))
+  if (certificate !== undefined) return failed("refused", `the certificate ${certificate[1]} (${code})`, certificate[2])
   return /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|EPROTO/.test(code)
     ? unavailable(`${host} does not speak TLS at this port (${code})`, `Check scheme and port in ${setting}.`)
     : unavailable(`the handshake failed (${code})`, `Check that ${setting} names a port that speaks TLS 1.2 or newer.`)

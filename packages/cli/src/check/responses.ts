@@ -1,12 +1,12 @@
 /** The HTTP responses of a check, and what they mean. */
 import * as HttpClient from "@effect/platform/HttpClient"
+import { isHttpClientError } from "@effect/platform/HttpClientError"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import type { AccessToken } from "@store-api/core/AccessToken"
 import * as AccessTokenProvider from "@store-api/core/AccessTokenProvider"
 import * as AuthorizedHttpClient from "@store-api/core/AuthorizedHttpClient"
 import * as TokenEndpoint from "@store-api/core/TokenEndpoint"
 import * as TokenSource from "@store-api/core/TokenSource"
-import * as Array from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -26,28 +26,26 @@ interface Seen {
   readonly isHtml: boolean
   /** The origin that a redirect led to. */
   readonly target: string | undefined
-  /** How far this machine's clock is ahead of the server's, in milliseconds. */
-  readonly ahead: Option.Option<number>
+  /** How far this machine's clock is ahead of the server's, in milliseconds; `NaN` without a `Date`. */
+  readonly ahead: number
 }
 
-/** Every attempt in order; none for one without a response. */
-export type Attempts = Ref.Ref<ReadonlyArray<Option.Option<Seen>>>
+/** Every attempt in order; `undefined` for one without a response. */
+export type Attempts = Ref.Ref<ReadonlyArray<Seen | undefined>>
 
-export const noAttempts: Effect.Effect<Attempts> = Ref.make<ReadonlyArray<Option.Option<Seen>>>([])
+export const noAttempts: Effect.Effect<Attempts> = Ref.make<ReadonlyArray<Seen | undefined>>([])
 
-export const lastResponse = (attempts: Attempts): Effect.Effect<Option.Option<Seen>> =>
-  Effect.map(Ref.get(attempts), (attempts) => Option.flatten(Array.findLast(attempts, Option.isSome)))
+export const lastResponse = (attempts: Attempts): Effect.Effect<Seen | undefined> =>
+  Effect.map(Ref.get(attempts), (all) => all.filter((seen) => seen !== undefined).at(-1))
 
 /** How the attempts before the last one ended, unless it ended in the same way. */
 export const earlierAttempts = (attempts: Attempts): Effect.Effect<string> =>
   Effect.map(Ref.get(attempts), (all) => {
-    const nameOf = Option.match<string, Seen, string>({
-      onNone: () => "no response",
-      onSome: ({ status }) => status < 400 ? "a response that broke off" : String(status)
-    })
-    const isFailure = Option.match<boolean, Seen>({ onNone: () => true, onSome: ({ status }) => status >= 400 })
-    const last = all.slice(-1).filter(isFailure).map(nameOf)
-    const others = Array.dedupe(all.slice(0, -1).map(nameOf).filter((name) => !last.includes(name)))
+    const names = all.map((seen) =>
+      seen === undefined ? "no response" : seen.status < 400 ? "a response that broke off" : String(seen.status)
+    )
+    const isSuccess = (all.at(-1)?.status ?? 400) < 400
+    const others = [...new Set(names.slice(0, -1))].filter((name) => isSuccess || name !== names.at(-1))
     return others.length === 0 ? "" : `, after ${listed(others)}`
   })
 
@@ -74,7 +72,7 @@ export const requestToken = (settings: Settings, attempts: Attempts): Effect.Eff
     Effect.provide(Layer.provide(recording(attempts), layerHttp(settings))),
     Effect.catchAll((error) =>
       Effect.gen(function*() {
-        const { what, ...rest } = ofToken(error, Option.getOrUndefined(yield* lastResponse(attempts)), settings)
+        const { what, ...rest } = ofToken(error, yield* lastResponse(attempts), settings)
         return yield* new Failed({ ...rest, what: what + (yield* earlierAttempts(attempts)) })
       })
     )
@@ -85,20 +83,19 @@ const recording = (attempts: Attempts) =>
     HttpClient.HttpClient,
     Effect.map(
       HttpClient.HttpClient,
-      HttpClient.transformResponse(Effect.onExit((exit) => {
-        const seen = Exit.isSuccess(exit) ? Effect.asSome(seenIn(exit.value)) : Effect.succeedNone
-        return Effect.flatMap(seen, (seen) => Ref.update(attempts, Array.append(seen)))
-      }))
+      HttpClient.transformResponse(Effect.onExit((exit) =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) =>
+          Ref.update(attempts, (all) => [...all, Exit.isSuccess(exit) ? seenIn(exit.value, now) : undefined]))
+      ))
     )
   )
 
-const seenIn = ({ headers, status }: HttpClientResponse.HttpClientResponse): Effect.Effect<Seen> =>
-  Effect.map(Clock.currentTimeMillis, (now) => ({
-    status,
-    isHtml: isHtml(headers["content-type"]),
-    target: originOf(headers["location"]),
-    ahead: Option.filter(Option.some(now - Date.parse(headers["date"] ?? "")), Number.isFinite)
-  }))
+const seenIn = ({ headers, status }: HttpClientResponse.HttpClientResponse, now: number): Seen => ({
+  status,
+  isHtml: isHtml(headers["content-type"]),
+  target: originOf(headers["location"]),
+  ahead: now - Date.parse(headers["date"] ?? "")
+})
 
 const isHtml = (contentType: string | undefined): boolean =>
   /^\s*(text\/html|application\/xhtml)/i.test(contentType ?? "")
@@ -114,12 +111,10 @@ const ofToken = (error: LibraryError, last: Seen | undefined, settings: Settings
   const { code, message } = settings.explain(error)
   const because = (what: string) => new Failed({ what, remedy: message, code })
   if (error._tag === "TokenRequestError") {
-    const target = last?.target?.includes(Redacted.value(settings.credentials.clientSecret)) === false
-      ? ` to ${last.target}`
-      : ""
-    return because(
-      error.reason === "Redirect" ? `it was redirected${target}` : `there was no response (${error.reason})`
-    )
+    if (error.reason !== "Redirect") return because(`there was no response (${error.reason})`)
+    const target = last?.target ?? ""
+    const isShown = target !== "" && !target.includes(Redacted.value(settings.credentials.clientSecret))
+    return because(`it was redirected${isShown ? ` to ${target}` : ""}`)
   }
   if (error._tag !== "TokenRefusedError" && error._tag !== "TokenResponseError") {
     return because("the token cannot be used")
@@ -153,18 +148,13 @@ const causes = {
 /** A server and a network need less; the `Date` of a response counts whole seconds. */
 const tolerated = 2 * 60_000
 
-export const compareClocks = ({ ahead }: Seen): Effect.Effect<string, Failed> =>
-  Option.match(ahead, {
-    onNone: () => Effect.succeed("the response has no Date"),
-    onSome: (ahead) =>
-      Math.abs(ahead) <= tolerated
-        ? Effect.succeed("agrees with the server's")
-        : failed(
-          "configuration",
-          `this machine's is ${inWords(Math.abs(ahead))} ${ahead > 0 ? "ahead of" : "behind"} the server's`,
-          "Set the system clock, and synchronise it with a time service (NTP)."
-        )
-  })
+export const compareClocks = ({ ahead }: Seen): Effect.Effect<string, Failed> => {
+  if (Number.isNaN(ahead)) return Effect.succeed("the response has no Date")
+  if (Math.abs(ahead) <= tolerated) return Effect.succeed("agrees with the server's")
+  const difference = `${inWords(Math.abs(ahead))} ${ahead > 0 ? "ahead of" : "behind"}`
+  const remedy = "Set the system clock, and synchronise it with a time service (NTP)."
+  return failed("configuration", `this machine's is ${difference} the server's`, remedy)
+}
 
 /** One GET, once, with this token. */
 export const callApi = (settings: Settings, apiUrl: string, token: AccessToken, path: string) =>
@@ -175,17 +165,10 @@ export const callApi = (settings: Settings, apiUrl: string, token: AccessToken, 
     Effect.provide(Layer.merge(AccessTokenProvider.layerTest(token), layerHttp(settings))),
     (call) => inTime(call, () => noResponse("there was no response in time", settings)),
     Effect.mapError((error) => {
-      switch (error._tag) {
-        case "Failed":
-          return error
-        case "RequestError":
-        case "ResponseError":
-          return noResponse("there was no response", settings)
-        default: {
-          const { code, message } = settings.explain(error)
-          return new Failed({ what: "it was not sent", remedy: message, code })
-        }
-      }
+      if (error._tag === "Failed") return error
+      if (isHttpClientError(error)) return noResponse("there was no response", settings)
+      const { code, message } = settings.explain(error)
+      return new Failed({ what: "it was not sent", remedy: message, code })
     })
   )
 
@@ -207,12 +190,8 @@ const ofApi = (
     return failed("status", `it was redirected (${status})`, `Set ${apiUrl} to the API: the token follows no redirect.`)
   }
   if (status >= 400) {
-    return failed(
-      "status",
-      `the API responded with ${status}`,
-      remedies[status] ??
-        (status >= 500 ? "Try again later: the API does not work." : "Check the path and its query.")
-    )
+    const remedy = status >= 500 ? "Try again later: the API does not work." : "Check the path and its query."
+    return failed("status", `the API responded with ${status}`, remedies[status] ?? remedy)
   }
   return isHtml(headers["content-type"])
     ? failed("status", `the response is a web page, not JSON (${status})`, `Check ${apiUrl}: it leads to a web site.`)

@@ -2,7 +2,7 @@
 import { STATUS_CODES } from "node:http"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as HttpClient from "@effect/platform/HttpClient"
-import type * as HttpClientError from "@effect/platform/HttpClientError"
+import { type HttpClientError, isHttpClientError } from "@effect/platform/HttpClientError"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as NodeStream from "@effect/platform-node/NodeStream"
@@ -28,11 +28,10 @@ const methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"] as 
 export const run = (given: Given, path: string) =>
   Effect.gen(function*() {
     const request = yield* requestOf(given, path)
-    const timeout = yield* timeoutOf(given.timeout)
+    const duration = yield* timeoutOf(given.timeout)
     const settings = yield* read(given, "required")
-    const call = Effect.scoped(execute(given, settings, request))
-    yield* timeout === undefined ? call : Effect.timeoutFail(call, {
-      duration: timeout,
+    yield* Effect.timeoutFail(Effect.scoped(execute(given, settings, request)), {
+      duration,
       onTimeout: () => noResponse(`The call took longer than ${given.timeout ?? ""}, the time of --timeout.`)
     })
   })
@@ -40,8 +39,7 @@ export const run = (given: Given, path: string) =>
 const execute = (given: Given, settings: Settings, request: HttpClientRequest.HttpClientRequest) =>
   Effect.gen(function*() {
     const { http, provider } = yield* makeProvider(settings, given)
-    const { allowInsecure, apiUrl = "" } = settings
-    const client = yield* AuthorizedHttpClient.make({ apiUrl, allowInsecure }).pipe(
+    const client = yield* AuthorizedHttpClient.make({ ...settings, apiUrl: settings.apiUrl ?? "" }).pipe(
       Effect.provideService(AccessTokenProvider, provider),
       Effect.updateService(
         HttpClient.HttpClient,
@@ -56,21 +54,14 @@ const execute = (given: Given, settings: Settings, request: HttpClientRequest.Ht
       return yield* status(`The API responded with ${statusLine(response)}.`)
     }
   }).pipe(Effect.mapError((error) => {
-    switch (error._tag) {
-      case "Fault":
-        return error
-      case "RequestError":
-      case "ResponseError":
-        return noResponse(whyNoResponse(error, settings))
-      default:
-        return settings.explain(error)
-    }
+    if (error._tag === "Fault") return error
+    return isHttpClientError(error) ? noResponse(whyNoResponse(error, settings)) : settings.explain(error)
   }))
 
-const timeoutOf = (text: string | undefined): Effect.Effect<Duration.Duration | undefined, Fault> => {
-  const [, count, unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m)$/.exec(text ?? "") ?? []
+const timeoutOf = (text: string | undefined): Effect.Effect<Duration.Duration, Fault> => {
+  if (text === undefined) return Effect.succeed(Duration.infinity)
+  const [, count, unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m)$/.exec(text) ?? []
   const millis = Number(count) * ({ ms: 1, s: 1000, m: 60_000 }[unit] ?? NaN)
-  if (text === undefined) return Effect.succeed(undefined)
   return millis > 0
     ? Effect.succeed(Duration.millis(millis))
     : usage("--timeout must be a time such as 500ms, 30s or 2m.")
@@ -130,13 +121,10 @@ const withBody = (
 const statusLine = ({ status }: HttpClientResponse.HttpClientResponse): string =>
   [status, STATUS_CODES[status]].filter((part) => part !== undefined).join(" ")
 
-const head = (response: HttpClientResponse.HttpClientResponse): string =>
-  [
-    `HTTP/1.1 ${statusLine(response)}`,
-    ...Object.entries(response.headers).map(([name, value]) => `${name}: ${value}`),
-    "",
-    ""
-  ].join("\n")
+const head = (response: HttpClientResponse.HttpClientResponse): string => {
+  const lines = Object.entries(response.headers).map(([name, value]) => `${name}: ${value}\n`)
+  return `HTTP/1.1 ${statusLine(response)}\n${lines.join("")}\n`
+}
 
 /** As it comes. On a terminal JSON is indented, and the last line ended. */
 const printBody = (response: HttpClientResponse.HttpClientResponse) =>
@@ -169,7 +157,7 @@ const indented = (text: string): string => {
 }
 
 /** Of the error only the system's code, because it holds the request. */
-const whyNoResponse = (error: HttpClientError.HttpClientError, settings: Settings): string => {
+const whyNoResponse = (error: HttpClientError, settings: Settings): string => {
   const code = systemCode(error.cause)
   const name = code === undefined ? "" : ` (${code})`
   return error._tag === "ResponseError"

@@ -46,7 +46,7 @@ const steps = (given: flags.Values<typeof flags.check>, path: string, report: Re
     yield* reach(report, authUrl, settings.nameOf("authUrl"))
     const clock = Effect.flatMap(
       responses.lastResponse(attempts),
-      Effect.transposeMapOption((seen) => step(report, "clock", responses.compareClocks(seen)))
+      (seen) => seen === undefined ? Effect.void : step(report, "clock", responses.compareClocks(seen))
     )
     const request = Effect.gen(function*() {
       const token = yield* responses.requestToken(settings, attempts)

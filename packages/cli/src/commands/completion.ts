@@ -66,10 +66,7 @@ export const complete = (
     }
     if (awaiting !== undefined) return yield* print((yield* valuesOf(awaiting)).map((word) => prefix + word))
     if ((words.at(-1) ?? "").startsWith("-")) {
-      return yield* print([
-        "--help",
-        ...Object.keys(table).map((name) => `--${name}`)
-      ])
+      return yield* print(["--help", ...Object.keys(table).map((name) => `--${name}`)])
     }
     if (path[0] === "completion") return yield* print(Object.keys(scripts))
     if (path.join(" ") === "profile remove") return yield* print(yield* names)

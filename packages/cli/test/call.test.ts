@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
-import { Effect, Redacted, TestClock, TestServices } from "effect"
+import { Effect, Fiber, Redacted, TestClock, TestServices } from "effect"
 import { frozenAt, onTerminal, run, start, startOnTerminal, type User, userOf, withEnv } from "./support/cli.js"
 import { endless, serving, tooMuch } from "./support/listening.js"
 
@@ -136,6 +136,29 @@ describe("store-api call", () => {
       const calls = Effect.replicate(run(user, ["call", "/orders", "--fail"]), 6)
       const outcomes = yield* Effect.all(calls, { concurrency: "unbounded" })
       deepStrictEqual(outcomes.map(({ code }) => code), [0, 0, 0, 0, 0, 0])
+      assert.strictEqual(yield* tokenRequests(emulator), 2)
+    }))
+
+  it.scopedLive("a call whose token another run has replaced is repeated with the new one", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      const respond: Array<() => void> = []
+      let requests = 0
+      const url = yield* serving((_, response) => {
+        requests++
+        const status = requests < 3 ? 401 : 200
+        const end = () => void response.writeHead(status).end()
+        if (requests === 1) respond.push(end)
+        else end()
+      })
+      const now = Date.now()
+      yield* frozenAt(now - 60_000)(run(user, ["call", "/orders"]))
+      const call = frozenAt(now)(run(at(user, url), ["call", "/", "--fail"]))
+      const slow = yield* Effect.fork(call)
+      while (respond.length === 0) yield* Effect.sleep("10 millis")
+      deepStrictEqual((yield* call).code, 0)
+      respond.forEach((end) => end())
+      deepStrictEqual((yield* Fiber.join(slow)).code, 0)
       assert.strictEqual(yield* tokenRequests(emulator), 2)
     }))
 

@@ -42,7 +42,7 @@ const started = Effect.gen(function*() {
       ),
       frozenAt(now + seconds * 1000)
     )
-  return { emulator, later }
+  return { emulator, folder: settings.cacheDir, later }
 }).pipe(Effect.provide(NodeContext.layer))
 
 describe("a cached token", () => {
@@ -137,6 +137,26 @@ describe("a cooldown between runs", () => {
       yield* long.emulator.fail(Fault.status(429, { headers: { "Retry-After": "999999" }, times: Infinity }))
       yield* long.fails
     }))
+
+  it.scopedLive("lasts at most an hour if a clock that jumped left a later end", () =>
+    Effect.gen(function*() {
+      const { emulator, folder, later } = yield* started
+      yield* emulator.fail(Fault.status(429, { headers: { "Retry-After": "900" }, times: Infinity }))
+      yield* Effect.flip(later(0))
+      const fs = yield* FileSystem.FileSystem
+      const [file = ""] = (yield* fs.readDirectory(folder, { recursive: true })).filter((name) =>
+        name.endsWith(".entry")
+      )
+      const path = join(folder, file)
+      const text = yield* fs.readFileString(path)
+      const later1000Years = text.replace(/20(?=\d\d-\d\d-\d\dT)/g, "30")
+      assert.notStrictEqual(later1000Years, text)
+      yield* fs.writeFileString(path, later1000Years.replace(/"until":\d+/, "\"until\":9e15"))
+      yield* Effect.flip(later(3590))
+      assert.lengthOf(yield* emulator.requests, 1)
+      yield* Effect.flip(later(3610))
+      assert.lengthOf(yield* emulator.requests, 2)
+    }).pipe(Effect.provide(NodeContext.layer)))
 
   it.scopedLive("ends when the clock is set back", () =>
     Effect.gen(function*() {

@@ -250,7 +250,7 @@ export const omitted = {
   "a token that expires after it arrived but before a waiting caller resumes is not returned":
     "Deferred.done of Effect 4 wakes the waiters within the call: there is no time between",
   "control: the log capture sees an unhandled defect of a fiber": "Effect 4 does not log the defects of fibers",
-  "limitation in SECURITY.md: a given client that follows redirects sends the token with them":
+  "limitation of the security model: a given client that follows redirects sends the token with them":
     "followRedirects of Effect 4 drops Authorization on the way to another origin",
   "the token is visible in a response of an API that repeats it": "a response of Effect 4 does not print its body",
   "in an HttpClientError whose request has the token in a header and the secret in its body":

@@ -22,13 +22,12 @@ export const add = (given: flags.Values<typeof flags.profileAdd>, name: string) 
     if (!given.force && (yield* Effect.orElseSucceed(fs.exists(path), () => false))) {
       return yield* usage(`The profile ${name} exists. Use --force to replace it.`)
     }
-    const settings = yield* Effect.tap(read(given, "optional"), checkSettings)
-    const { apiUrl, authUrl, cacheDir, credentials: { clientId, clientSecret } } = settings
+    const { apiUrl, authUrl, cacheDir, credentials } = yield* Effect.tap(read(given, "optional"), checkSettings)
     const lines = yield* Effect.all([
       assignment("STORE_API_AUTH_URL", authUrl),
       assignment("STORE_API_URL", apiUrl),
-      assignment("STORE_API_CLIENT_ID", clientId),
-      assignment(secretVariable, Redacted.value(clientSecret)),
+      assignment("STORE_API_CLIENT_ID", credentials.clientId),
+      assignment(secretVariable, Redacted.value(credentials.clientSecret)),
       // The profile is used in other folders too.
       assignment(cacheVariable, cacheDir && resolve(pathOf(cacheDir)))
     ])
@@ -60,6 +59,8 @@ export const remove = (name: string) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const path = yield* profiles.fileOf(name, "The name")
+    // A run that was killed may have left it.
+    yield* Effect.ignore(fs.remove(`${path}.part`))
     yield* Effect.catchAll(fs.remove(path), () => profiles.isUnknown(name))
     yield* output.note(`The profile ${name} is removed.`)
   })

@@ -80,7 +80,7 @@ const modules = {
     ClientCredentials: ["ClientCredentials"],
     TokenResponse: ["TokenResponse"],
     TokenSource: ["StoreAuth"],
-    TokenEndpoint: ["TokenEndpointRetries"],
+    TokenEndpoint: ["TokenEndpointRetries", "StoreAuth"],
     AuthorizedHttpClient: ["AuthorizedHttpClient", "AuthorizedHttpClientRejections", "AuthorizedHttpClientBodies"],
     TokenStore: ["TokenStore"],
     SharedTokenSource: sharing,

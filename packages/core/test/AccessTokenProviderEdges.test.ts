@@ -49,28 +49,52 @@ describe("AccessTokenProvider, at the exact boundaries", () => {
           assert.strictEqual(yield* calls, 3)
         }), { cooldown: { base: "10 minutes", max: "10 minutes" } }))
 
-    it.effect("a new token resets the count of renewals without progress", () =>
-      run((n) => aged(n < 4 ? "same" : `token-${n}`, 58 * minute, 2 * minute + n * minute), ({
-        calls,
-        provider,
-        virtual
-      }) =>
-        Effect.gen(function*() {
-          yield* provider.get
-          yield* provider.refresh
-          yield* virtual.advance(1500)
-          yield* provider.get
-          yield* settle
-          assert.strictEqual(yield* calls, 3, "the second renewal without progress")
-          yield* virtual.advance(3000)
-          yield* provider.get
-          yield* settle
-          assert.strictEqual(yield* calls, 4, "a renewal with progress")
-          yield* virtual.advance(1000)
-          yield* provider.get
-          yield* settle
-          assert.strictEqual(yield* calls, 5, "no cooldown after progress")
-        }), { refreshAhead: hour }))
+    it.effect("of a repeated token starts when a fifth of what was left is left, and none within the last 8 seconds", () =>
+      Effect.gen(function*() {
+        const start = VirtualClock.make().wall()
+        yield* run(
+          (n, virtual) => aged(n < 6 ? "same" : "next", virtual.wall() - start, start + hour - virtual.wall()),
+          ({
+            calls,
+            provider,
+            virtual
+          }) =>
+            Effect.gen(function*() {
+              yield* provider.get
+              for (const [left, expected] of [[240_000, 2], [48_000, 3], [9600, 4], [1920, 5]] as const) {
+                yield* virtual.advance(start + hour - left - virtual.wall())
+                yield* provider.get
+                yield* settle
+                assert.strictEqual(yield* calls, expected - 1)
+                yield* virtual.advance(1)
+                yield* provider.get
+                yield* settle
+                assert.strictEqual(yield* calls, expected)
+              }
+              yield* virtual.advance(1918)
+              assert.strictEqual(valueOf(yield* provider.get), "same")
+              yield* settle
+              assert.strictEqual(yield* calls, 5)
+            })
+        )
+      }))
+
+    it.effect.each([
+      { left: 8001, expected: 3 },
+      { left: 7999, expected: 2 }
+    ])(
+      "of a token that was repeated with $left ms left: $expected requests",
+      ({ expected, left }) =>
+        run(() => aged("same", hour - left, left), ({ calls, provider, virtual }) =>
+          Effect.gen(function*() {
+            yield* provider.get
+            yield* provider.refresh
+            yield* virtual.advance(left - 100)
+            yield* provider.get
+            yield* settle
+            assert.strictEqual(yield* calls, expected)
+          }))
+    )
 
     it.effect("is due by the clock that leaves the shorter remaining lifetime", () =>
       run(() => token("one"), ({ provider, virtual }) =>

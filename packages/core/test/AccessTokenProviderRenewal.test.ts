@@ -202,17 +202,17 @@ describe("AccessTokenProvider, renewal", () => {
       yield* getWithoutWaiting(provider)
       yield* Effect.flatMap(source.next, (call) => call.complete(token("one", "21 seconds")))
       yield* settle
-      // At least the last 4.2 of 21 seconds are refresh-soon, with any jitter. The first cooldown has ended.
+      // At least the last 4 of 20 seconds are refresh-soon, with any jitter.
       yield* TestClock.adjust("17 seconds")
       yield* getWithoutWaiting(provider)
       yield* Effect.flatMap(source.next, (call) => call.complete(token("one", "5 seconds")))
       yield* settle
-      // At least the last of 5 seconds is refresh-soon. The second cooldown is at least 15 seconds.
+      // At least the last of 5 seconds would be refresh-soon after progress.
       yield* TestClock.adjust("4200 millis")
       assert.strictEqual(yield* getWithoutWaiting(provider), "one")
-      assert.strictEqual((yield* provider.status).state, "RefreshSoon")
+      assert.strictEqual((yield* provider.status).state, "Fresh")
       assert.strictEqual(yield* source.calls, 3)
-    }).pipe(provided({ cooldown: { base: "10 seconds" } })))
+    }).pipe(provided()))
 
   it.effect("expired: callers wait for the acquisition, and get its failure", () =>
     Effect.gen(function*() {
@@ -266,26 +266,53 @@ describe("AccessTokenProvider, renewal", () => {
   })
 
   describe("an endpoint that repeats one token until it expires", () => {
-    it.effect("gets at most one request per cooldown, and callers get the token until it expires", () =>
+    it.effect.each([
+      { seconds: 3600, expected: [5], endpoint: "returns what is left in whole seconds", precision: 1000 },
+      { seconds: 3600, expected: [5], endpoint: "returns the same expiry", precision: 1 },
+      { seconds: 40, expected: [2, 3], endpoint: "returns what is left in whole seconds", precision: 1000 },
+      { seconds: 40, expected: [2, 3], endpoint: "returns the same expiry", precision: 1 }
+    ])(
+      "gets few requests in $seconds seconds, no caller waits before it expires, and then the next token is acquired: it $endpoint",
+      ({ expected, precision, seconds }) =>
+        Effect.gen(function*() {
+          const virtual = VirtualClock.make()
+          const expiresAt = virtual.wall() + seconds * 1000
+          const source = yield* answering(() => {
+            const left = expiresAt - virtual.wall()
+            return left > 0 ? token("repeated", Math.floor(left / precision) * precision) : token("next")
+          })
+          yield* Effect.gen(function*() {
+            const provider = yield* AccessTokenProvider.AccessTokenProvider
+            assert.strictEqual(valueOf(yield* provider.get), "repeated")
+            yield* virtual.advance(seconds * 700)
+            while (virtual.wall() < expiresAt) {
+              assert.strictEqual(yield* getWithoutWaiting(provider), "repeated")
+              yield* virtual.advance(100)
+            }
+            assert.include(expected, yield* source.calls)
+            assert.strictEqual(yield* getWithoutWaiting(provider), "next")
+          }).pipe(
+            Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
+            Effect.withClock(virtual.clock)
+          )
+        })
+    )
+
+    it.effect("gets no request when it is about to expire, and callers get a new token as soon as there is one", () =>
       Effect.gen(function*() {
-        const repeated = yield* token("repeated")
-        const source = yield* answering((n) => n < 100 ? Effect.succeed(repeated) : token("never"))
-        yield* Effect.gen(function*() {
-          const provider = yield* AccessTokenProvider.AccessTokenProvider
-          assert.strictEqual(valueOf(yield* provider.get), "repeated")
-          yield* TestClock.adjust("54 minutes")
-          const startedAt = yield* source.calls
-          // One caller per second, until 1 second before expiry.
-          for (let second = 0; second < 359; second++) {
-            yield* TestClock.adjust("1 seconds")
-            assert.strictEqual(yield* getWithoutWaiting(provider), "repeated")
-          }
-          const renewals = (yield* source.calls) - startedAt
-          // Cooldowns of at least 0.75, 1.5, 3, … 45 seconds fit into five minutes at most 12 times.
-          assert.isAtMost(renewals, 12)
-          assert.isAtLeast(renewals, 5)
-        }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
-      }))
+        const { provider, source } = yield* withCachedToken("40 seconds")
+        yield* TestClock.adjust("38500 millis")
+        const caller = yield* Effect.fork(provider.get)
+        yield* Effect.flatMap(source.next, (call) => call.complete(token("one", "1500 millis")))
+        assert.strictEqual(valueOf(yield* Fiber.join(caller)), "one")
+        yield* TestClock.adjust("1499 millis")
+        assert.strictEqual(yield* getWithoutWaiting(provider), "one")
+        assert.strictEqual(yield* source.calls, 2)
+        yield* TestClock.adjust("1 millis")
+        const next = yield* Effect.fork(provider.get)
+        yield* Effect.flatMap(source.next, (call) => call.complete(token("two")))
+        assert.strictEqual(valueOf(yield* Fiber.join(next)), "two")
+      }).pipe(provided()))
 
     it.effect("gets at most one request per second, even with the shortest cooldown", () =>
       Effect.gen(function*() {

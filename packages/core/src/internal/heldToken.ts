@@ -4,7 +4,7 @@ import * as Equal from "effect/Equal"
 import * as Exit from "effect/Exit"
 import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
-import type { AccessToken } from "../AccessToken.js"
+import { AccessToken } from "../AccessToken.js"
 import { TokenExpiredError } from "../AccessTokenError.js"
 import * as tokenPolicy from "./tokenPolicy.js"
 
@@ -25,10 +25,15 @@ export interface FreshWindow {
 /** A token, and when it expires by the monotonic clock. */
 export interface Held {
   readonly token: AccessToken
+  /** Whether it is another token than the valid one before it, and expires later. */
+  readonly progress: boolean
   readonly margins: tokenPolicy.Margins
   readonly expiresAtMonotonic: number
   readonly window: FreshWindow
 }
+
+/** By how much the expiry of a repeated token may differ, in milliseconds: a second, and the time of the request. */
+const expiryTolerance = 2000
 
 /** A window that contains no time, so that its result is never used. */
 export const neverFresh: FreshWindow = {
@@ -42,20 +47,20 @@ export const neverFresh: FreshWindow = {
  * Creates the cached token. Its expiry by the monotonic clock is the earliest of: that by the wall clock when the
  * request was sent, that by the wall clock now, its whole lifetime from now, and its former expiry if it is the same
  * token again. Whichever way the wall clock jumped during the request, the token expires too early rather than too
- * late.
+ * late. The margins of a token that brings no progress are fractions of what is left of it.
  */
 export const hold = (
   policy: tokenPolicy.TokenPolicy,
-  token: AccessToken,
+  received: AccessToken,
   startedAt: Instant,
   now: Instant,
   chance: number,
   last: Option.Option<Held>
 ): Held => {
+  const repeated = Option.filter(last, (last) => isValid(last, now) && isRepeated(last.token, received))
+  const token = withKnownExpiry(Option.map(repeated, ({ token }) => token), received)
   const expiresAt = token.expiresAt.epochMillis
   const life = expiresAt - token.acquiredAt.epochMillis
-  const margins = tokenPolicy.margins(policy, life, chance)
-  const margin = Math.max(margins.refreshAhead, margins.leeway)
   const expiresAtMonotonic = Math.min(
     startedAt.monotonic + (expiresAt - startedAt.wall),
     now.monotonic + (expiresAt - now.wall),
@@ -64,8 +69,13 @@ export const hold = (
       .filter((last) => sameValue(last.token, token) && !expiresLater(token, last.token))
       .map((last) => last.expiresAtMonotonic)
   )
+  const left = Math.min(expiresAt - now.wall, expiresAtMonotonic - now.monotonic)
+  const progress = Option.isNone(repeated)
+  const margins = tokenPolicy.margins(policy, progress ? life : tokenPolicy.lifeOfRepeated(left), chance)
+  const margin = Math.max(margins.refreshAhead, margins.leeway)
   return {
     token,
+    progress,
     margins,
     expiresAtMonotonic,
     window: {
@@ -109,6 +119,23 @@ export const expiredError = (
 }
 
 export const sameValue = (a: AccessToken, b: AccessToken): boolean => Equal.equals(a.value, b.value)
+
+/** Whether an acquisition brought no progress: the same token again, or one that expires no later. */
+export const isRepeated = (last: AccessToken, token: AccessToken): boolean =>
+  sameValue(last, token) || !expiresLater(token, last)
+
+/**
+ * Keeps the known expiry of a token that the endpoint returned again. `expires_in` is in whole seconds, so that token
+ * would expire up to a second too early, while the endpoint still returns it with an `expires_in` of zero.
+ */
+export const withKnownExpiry = (last: Option.Option<AccessToken>, token: AccessToken): AccessToken => {
+  const known = Option.filter(
+    last,
+    (last) =>
+      sameValue(last, token) && Math.abs(last.expiresAt.epochMillis - token.expiresAt.epochMillis) < expiryTolerance
+  )
+  return Option.isSome(known) ? new AccessToken({ ...token, expiresAt: known.value.expiresAt }) : token
+}
 
 export const expiresLater = (a: AccessToken, b: AccessToken): boolean =>
   a.expiresAt.epochMillis > b.expiresAt.epochMillis

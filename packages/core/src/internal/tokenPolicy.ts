@@ -38,6 +38,9 @@ export const maxRetryAfter = 60 * 60_000
 /** The shortest time between a new token and its renewal, for tokens with a very short lifetime. */
 export const minRenewalInterval = 1000
 
+/** A token that brought no progress, and expires sooner than this, is not renewed again before it has expired. */
+const shortestLifeOfRepeated = 8000
+
 /** Without a minimum, failing callers could loop requests. */
 const shortestPause = 100
 
@@ -79,11 +82,25 @@ export interface Margins {
   readonly leeway: number
 }
 
+const longestAhead = 0.25
+
 /** `refreshAhead` is at most 25 % of the lifetime, times 80 % to 100 % by `chance`. `leeway` is at most 5 %. */
 export const margins = (policy: TokenPolicy, life: number, chance: number): Margins => ({
-  refreshAhead: Math.min(policy.refreshAhead, life * 0.25) * (0.8 + 0.2 * chance),
+  refreshAhead: Math.min(policy.refreshAhead, life * longestAhead) * (0.8 + 0.2 * chance),
   leeway: Math.min(policy.leeway, life * 0.05)
 })
+
+/**
+ * The lifetime that counts for the margins of a token that brought no progress: what is `left` of it, so that its next
+ * renewals are spread over that. If little is left, the next request is sent when it has expired.
+ */
+export const lifeOfRepeated = (left: number): number => left < shortestLifeOfRepeated ? 0 : left
+
+/** Whether a process that has acquired this token may renew it already. */
+export const isRenewable = (
+  { acquiredAt, expiresAt }: { readonly acquiredAt: DateTime.Utc; readonly expiresAt: DateTime.Utc },
+  now: number
+): boolean => expiresAt.epochMillis - now <= (expiresAt.epochMillis - acquiredAt.epochMillis) * longestAhead
 
 export const stateOf = (margins: Margins, remaining: number): TokenState => {
   if (remaining <= 0) return "Expired"

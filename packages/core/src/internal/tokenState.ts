@@ -14,7 +14,6 @@ import type { AccessToken } from "../AccessToken.js"
 import { type AccessTokenError, TokenRequestError, withRetryAt } from "../AccessTokenError.js"
 import {
   expiredError,
-  expiresLater,
   type FreshWindow,
   type Held,
   hold,
@@ -68,7 +67,6 @@ export interface State {
   readonly activity: Acquisition | Cooldown | Closed
   /** Failures in a row. */
   readonly failures: number
-  readonly renewalsWithoutProgress: number
   readonly rejectedAt: number
   readonly rejectionInterval: number
   /** A rejection before this time has no effect. */
@@ -124,7 +122,6 @@ export const initial: State = {
   rejected: Option.none(),
   activity: noCooldown,
   failures: 0,
-  renewalsWithoutProgress: 0,
   rejectedAt: -Infinity,
   rejectionInterval: 0,
   keepUntil: -Infinity
@@ -164,7 +161,7 @@ export const refresh = (state: State, now: Instant): Transition<Wait | Start | F
   if (state.activity._tag === "Closed") return [failClosed, state]
   return state.activity._tag === "Acquisition"
     ? [waitFor(state.activity), state]
-    : start({ ...state, failures: 0, renewalsWithoutProgress: 0 }, now, Option.none(), waitFor)
+    : start({ ...state, failures: 0 }, now, Option.none(), waitFor)
 }
 
 /**
@@ -207,28 +204,17 @@ export const land = (
     ? { ...before, keepUntil: now.monotonic + before.rejectionInterval }
     : before
   if (Exit.isFailure(exit)) return failed(policy, state, ended, exit.cause)
-  const last = lastHeld(state)
-  const held = hold(policy, exit.value, acquisition.startedAt, now, chance, last)
+  const held = hold(policy, exit.value, acquisition.startedAt, now, chance, lastHeld(state))
   if (!isValid(held, now)) return failed(policy, state, ended, Cause.fail(expiredError(held, now, "DeadOnArrival")))
-  const progress = !Option.exists(
-    last,
-    (last) => isValid(last, now) && (sameValue(last.token, exit.value) || !expiresLater(exit.value, last.token))
-  )
-  const renewalsWithoutProgress = progress ? 0 : state.renewalsWithoutProgress + 1
-  const pause = Math.max(
-    tokenPolicy.minRenewalInterval,
-    progress ? 0 : tokenPolicy.pause(policy, renewalsWithoutProgress, chance)
-  )
   return [
-    Option.some({ exit: Exit.succeed(held), cooldown: progress ? Option.none() : Option.some("NoProgress") }),
+    Option.some({ exit: Exit.succeed(held), cooldown: held.progress ? Option.none() : Option.some("NoProgress") }),
     {
       ...state,
       window: held.window,
       held: Option.some(held),
       rejected: Option.none(),
-      activity: { ...noCooldown, since: now, holding: pause },
-      failures: 0,
-      renewalsWithoutProgress
+      activity: { ...noCooldown, since: now, holding: tokenPolicy.minRenewalInterval },
+      failures: 0
     }
   ]
 }

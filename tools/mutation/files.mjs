@@ -15,7 +15,7 @@ const provider = [
   "Metrics",
   "Bounds"
 ].map((name) => `AccessTokenProvider${name}`)
-const sharing = ["", "Lease", "Waiting", "Outage", "Sealing"].map((name) => `SharedTokenSource${name}`)
+const sharing = ["", "Lease", "Waiting", "Outage", "Sealing", "Repeated"].map((name) => `SharedTokenSource${name}`)
 const fileStore = ["FileTokenStore"]
 
 export const least = 95
@@ -32,7 +32,7 @@ export const slow = [
   "jumps during the acquisition",
   "under load",
   "calls before and after its timers fire",
-  "gets at most one request per cooldown",
+  "gets few requests in",
   "lifetimes of 1 s and less",
   "1 000 concurrent first callers",
   "at most once a second",
@@ -44,6 +44,7 @@ export const slow = [
   "any value is an error",
   "is accepted if and only if",
   "fifty members",
+  "from six processes than from one",
   "across a fleet",
   "just before the deadline of the endpoint",
   "after an acquisition fails at its deadline",

@@ -27,6 +27,7 @@ import { disconnected } from "./internal/disconnected.js"
 import * as flightRuntime from "./internal/flightRuntime.js"
 import { expiredError, halfOfRemaining, type Held, type Instant, isValid, sameValue } from "./internal/heldToken.js"
 import * as measuring from "./internal/measure.js"
+import { Renewal } from "./internal/renewal.js"
 import * as tokenPolicy from "./internal/tokenPolicy.js"
 import * as tokenState from "./internal/tokenState.js"
 import { TokenSource } from "./TokenSource.js"
@@ -286,6 +287,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
     /** Runs an acquisition. The time limit, a caller that cancels it, or the closing scope can end it early. */
     const acquire = (acquisition: tokenState.Acquisition): Effect.Effect<void> =>
       Effect.suspend(() => source.acquire(acquisition.replacing)).pipe(
+        Effect.provideService(Renewal, Option.isSome(acquisition.renewalOf)),
         Effect.withSpan("AccessTokenProvider.acquire", {
           root: true,
           captureStackTrace: false

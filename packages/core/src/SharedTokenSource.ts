@@ -16,12 +16,13 @@ import type { ConfigurationError, CredentialsError } from "./AccessTokenError.js
 import type { ClientCredentials } from "./ClientCredentials.js"
 import { baseUrl, withoutTrailingSlash } from "./internal/baseUrl.js"
 import { disconnected } from "./internal/disconnected.js"
-import { expiresLater, sameValue } from "./internal/heldToken.js"
+import { isRepeated, sameValue, withKnownExpiry } from "./internal/heldToken.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 import * as reliableStore from "./internal/reliableStore.js"
+import { Renewal } from "./internal/renewal.js"
 import * as seals from "./internal/seal.js"
 import * as storedToken from "./internal/storedToken.js"
-import { within } from "./internal/tokenPolicy.js"
+import { isRepeatedDue, within } from "./internal/tokenPolicy.js"
 import * as TokenSource from "./TokenSource.js"
 import { type Lease, TokenStore } from "./TokenStore.js"
 
@@ -117,8 +118,11 @@ const longestPause = 500
  *
  * An acquisition first reads the store. If there is no usable token, it takes the lease, reads the store again,
  * acquires a token from the wrapped source and stores it. If another process has the lease, it waits for that process
- * to store a token. If the stored token is the one to be replaced, it is removed and never returned. A stored token
- * keeps its `acquiredAt`.
+ * to store a token. If the stored token is the one to be replaced, it is removed and not returned. A stored token keeps
+ * its `acquiredAt`.
+ *
+ * If the endpoint returns a valid token once more that a provider renews, it is stored again. Until a quarter of its
+ * remaining lifetime is left, other processes that renew it get it from the store, and the endpoint is not asked.
  *
  * If the store fails or times out, the token comes from the wrapped source. One warning is logged per outage.
  *
@@ -150,28 +154,37 @@ export const make = (
     const leaseMillis = within(shortestLease, Duration.toMillis(options.lease ?? "5 seconds"), longestLease)
     const maxWait = Duration.toMillis(options.maxWait ?? "45 seconds")
 
-    const shared = (replacing: Option.Option<AccessToken>, { key, open, seal }: seals.Sealing) => {
-      /** Returns the token in the store if it is usable. Removes it if it is the one to be replaced. */
+    const shared = (
+      replacing: Option.Option<AccessToken>,
+      isRenewal: boolean,
+      { key, open, seal }: seals.Sealing
+    ) => {
+      /**
+       * Returns the token in the store if it is usable. Removes it if it is the one to be replaced, unless this is a
+       * renewal and the endpoint has returned that token once more to another process a short time ago.
+       */
       const findToken = Effect.gen(function*() {
         const entry = yield* store.get(key)
         if (Option.isNone(entry)) return Option.none()
         const now = yield* Clock.currentTimeMillis
         const found = Option.flatMap(yield* open(entry.value), (text) => storedToken.decode(text, now))
         if (Option.isNone(found) || Option.isNone(replacing)) return found
-        if (sameValue(found.value, replacing.value)) {
-          yield* store.remove(key, entry.value)
-          return Option.none()
-        }
-        return Option.filter(found, (token) => expiresLater(token, replacing.value))
+        const isNewer = found.value.acquiredAt.epochMillis > replacing.value.acquiredAt.epochMillis
+        if (!isRepeated(replacing.value, found.value)) return found
+        if (isRenewal && isNewer && !isRepeatedDue(found.value, now)) return found
+        if (sameValue(found.value, replacing.value)) yield* store.remove(key, entry.value)
+        return Option.none()
       }).pipe(Effect.tap((found) => Effect.when(Metric.increment(storeHits), () => Option.isSome(found))))
 
       /**
-       * Stores the token for other processes, unless the endpoint returned the token to be replaced again. A failure to
-       * store it does not fail the acquisition.
+       * Stores the token for other processes. If the endpoint returned the token to be replaced again, it is stored
+       * only after a renewal. Its `acquiredAt` then says when the endpoint was asked. A failure to store it does not
+       * fail the acquisition.
        */
-      const publish = (token: AccessToken) =>
+      const publish = (received: AccessToken) =>
         Effect.gen(function*() {
-          if (Option.exists(replacing, (replaced) => sameValue(replaced, token))) return
+          if (!isRenewal && Option.exists(replacing, (replaced) => sameValue(replaced, received))) return
+          const token = withKnownExpiry(replacing, received)
           const lifetime = token.expiresAt.epochMillis - (yield* Clock.currentTimeMillis)
           yield* store.put(key, yield* seal(storedToken.encode(token)), lifetime)
         }).pipe(Effect.catchAllDefect(() => Effect.void), Effect.ignore)
@@ -228,7 +241,8 @@ export const make = (
         sealing,
         Option.match({
           onNone: () => source.acquire(replacing),
-          onSome: (sealing) => acquisition(shared(replacing, sealing))
+          onSome: (sealing) =>
+            Effect.flatMap(Renewal, (isRenewal) => acquisition(shared(replacing, isRenewal, sealing)))
         })
       )
     )

@@ -96,11 +96,12 @@ export const margins = (policy: TokenPolicy, life: number, chance: number): Marg
  */
 export const lifeOfRepeated = (left: number): number => left < shortestLifeOfRepeated ? 0 : left
 
-/** Whether a process that has acquired this token may renew it already. */
-export const isRenewable = (
+/** Whether the first of many processes may renew a token that brought no progress when it was acquired. */
+export const isRepeatedDue = (
   { acquiredAt, expiresAt }: { readonly acquiredAt: DateTime.Utc; readonly expiresAt: DateTime.Utc },
   now: number
-): boolean => expiresAt.epochMillis - now <= (expiresAt.epochMillis - acquiredAt.epochMillis) * longestAhead
+): boolean =>
+  expiresAt.epochMillis - now <= lifeOfRepeated(expiresAt.epochMillis - acquiredAt.epochMillis) * longestAhead
 
 export const stateOf = (margins: Margins, remaining: number): TokenState => {
   if (remaining <= 0) return "Expired"

@@ -8,6 +8,7 @@ import {
 } from "@store-api/core"
 import { DateTime, type Duration, Effect, Exit, Fiber, Option, Redacted, Ref, TestClock } from "effect"
 import { nextWakeUp, watchSleeps } from "./effectLine.js"
+import { settle } from "./scriptedSource.js"
 
 export const authUrl = "https://auth.shop.example/base"
 
@@ -105,11 +106,8 @@ for (const name of ["importKey", "deriveKey", "deriveBits", "encrypt", "decrypt"
   })
 }
 
-/** Waits for one turn of the event loop, in which fibers that can continue run. */
-const turn = Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 1)))
-
 /** Waits until every fiber waits for virtual time. */
-export const settled: Effect.Effect<void> = Effect.repeatN(turn, 1).pipe(
+export const settled: Effect.Effect<void> = Effect.repeatN(settle, 1).pipe(
   Effect.flatMap(() => encrypting === 0 ? Effect.void : settled)
 )
 

@@ -24,7 +24,8 @@ interface Sleeper {
   readonly wake: () => void
 }
 
-export const make = (start: number = Date.UTC(2026, 0, 15)): VirtualClock => {
+/** `idle` waits until no fiber can continue. */
+export const make = (start: number = Date.UTC(2026, 0, 15), idle: Effect.Effect<void> = settle): VirtualClock => {
   let monotonic = 0
   let offset = start
   let sleepers: ReadonlyArray<Sleeper> = []
@@ -46,17 +47,17 @@ export const make = (start: number = Date.UTC(2026, 0, 15)): VirtualClock => {
   const advance = (by: Duration.DurationInput): Effect.Effect<void> =>
     Effect.gen(function*() {
       const target = monotonic + Duration.toMillis(by)
-      yield* settle
+      yield* idle
       while (true) {
         const next = sleepers.filter(({ wakesAt }) => wakesAt <= target).sort((a, b) => a.wakesAt - b.wakesAt)[0]
         if (next === undefined) break
         monotonic = Math.max(monotonic, next.wakesAt)
         sleepers = sleepers.filter((other) => other !== next)
         next.wake()
-        yield* settle
+        yield* idle
       }
       monotonic = target
-      yield* settle
+      yield* idle
     })
 
   return {

@@ -47,6 +47,18 @@ describe("a simulated fleet", { timeout: 60_000 }, () => {
     assert.strictEqual(outcome.commands.length, 0)
   })
 
+  it("sends at most five token requests per lifetime of a token that the endpoint repeats until it expires", async () => {
+    const repeating: Setup = { ...threeLives, repeats: true, lasts: 90 * minute }
+    const outcome = await outcomeOf(repeating)
+    const ofFirst = outcome.requests.filter((at) => at < common.life)
+    assert.isAtMost(ofFirst.length, 5)
+    assert.isAtLeast(ofFirst.length, 3)
+    const alone = await outcomeOf({ ...repeating, shared: false })
+    assert.isAbove(alone.requests.length, 3 * processes)
+    assert.strictEqual(outcome.failed + alone.failed, 0)
+    assert.isAtLeast(outcome.requests.at(ofFirst.length) ?? 0, common.life)
+  })
+
   it("starts with one token request and the commands of the formula", async () => {
     const cold: Setup = { ...common, processes, start: "together", lasts: 10_000 }
     const outcome = await outcomeOf(cold)

@@ -1,11 +1,14 @@
 /** Checks the figures of the page against its sentences and its formulas. */
 import { type Digests, of } from "./digest.js"
 import * as formulas from "./formulas.js"
-import { capacities, common, deaths, large, middling, shortPauses, sizes } from "./scenarios.js"
-import { afterDeath, coldRows, renewalRows, shortRequests } from "./tables.js"
+import { capacities, common, deaths, kindSizes, large, middling, shortPauses, sizes } from "./scenarios.js"
+import { afterDeath, coldRows, kindPerHour, renewalRows, shortRequests } from "./tables.js"
 
 /** How far a figure may be from its formula. */
 export const tolerance = 0.08
+
+/** Token requests of a fleet in the lifetime of a token of 60 minutes that the endpoint repeats. */
+export const mostOfRepeated = 5
 
 /** The statements of the page that are wrong. */
 export const problemsOf = (digests: Digests): Array<string> => {
@@ -19,6 +22,13 @@ export const problemsOf = (digests: Digests): Array<string> => {
   for (const { processes } of sizes) {
     expectClose(of(digests, `${processes} alone`).requestsPerHour, formulas.alonePerHour(processes, common), "alone")
     expectClose(of(digests, `${processes} shared`).requestsPerHour, formulas.sharedPerHour(processes, common), "shared")
+  }
+  for (const { hours, processes } of kindSizes) {
+    const perHour = kindPerHour(digests, `${processes} repeated`, hours)
+    must(
+      perHour <= mostOfRepeated,
+      `${processes} repeated: at most ${mostOfRepeated} token requests an hour, ${perHour}`
+    )
   }
   for (const [name, takes, sent] of renewalRows) {
     const { commands, processes, requestsInView } = of(digests, name)

@@ -20,6 +20,8 @@ export interface Setup {
   /** How long the simulation lasts. */
   readonly lasts: number
   readonly life: number
+  /** Whether the endpoint returns one token, with what is left of its lifetime, until that expires. */
+  readonly repeats?: boolean
   /** How long the token endpoint takes. */
   readonly answer: number
   /** A process pauses between two calls for anything from 0 to this, each as likely. */
@@ -76,6 +78,22 @@ const describe = (setup: Setup, time: VirtualTime): Effect.Effect<Outcome> =>
     const acquisitions: Array<Acquisition> = []
     let [calls, failed, longestWait, waited] = [0, 0, 0, 0]
 
+    let last: Pick<AccessToken.AccessToken, "expiresAt" | "value"> | undefined
+
+    /** The token of a response, from the time at which the request was sent. */
+    const issue = (number: number, acquiredAt: DateTime.Utc) => {
+      if (setup.repeats !== true || last === undefined || DateTime.lessThanOrEqualTo(last.expiresAt, acquiredAt)) {
+        const expiresAt = DateTime.add(acquiredAt, { millis: setup.life })
+        last = { value: Redacted.make(`token-${number}`), expiresAt }
+      }
+      const seconds = Math.floor(DateTime.distance(acquiredAt, last.expiresAt) / 1000)
+      return new AccessToken.AccessToken({
+        value: last.value,
+        acquiredAt,
+        expiresAt: DateTime.add(acquiredAt, { seconds })
+      })
+    }
+
     const pause = Effect.map(Random.next, (chance) => chance * setup.longestPause)
 
     const process = Effect.gen(function*() {
@@ -92,9 +110,9 @@ const describe = (setup: Setup, time: VirtualTime): Effect.Effect<Outcome> =>
             isDead = true
             return yield* Effect.never
           }
+          const token = issue(number, acquiredAt)
           yield* Effect.sleep(setup.answer)
-          const expiresAt = DateTime.add(acquiredAt, { millis: setup.life })
-          return new AccessToken.AccessToken({ value: Redacted.make(`token-${number}`), acquiredAt, expiresAt })
+          return token
         })
       )
 

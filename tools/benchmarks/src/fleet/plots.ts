@@ -3,7 +3,8 @@ import { growth, type Head, ours, strips, warn } from "../plot.js"
 import { number } from "../table.js"
 import { type Digests, of } from "./digest.js"
 import * as formulas from "./formulas.js"
-import { coldView, common, large, renewal, sizes } from "./scenarios.js"
+import { coldView, common, kindSizes, kindView, large, middling, renewal, sizes } from "./scenarios.js"
+import { kindPerHour } from "./tables.js"
 
 export const requestsPlot = (digests: Digests): Promise<string> => {
   const kinds = [["shared", "one token, shared"], ["alone", "a token for each process"]] as const
@@ -12,6 +13,25 @@ export const requestsPlot = (digests: Digests): Promise<string> => {
     "processes",
     kinds.flatMap(([kind, names]) =>
       sizes.map(({ processes }) => ({ names, x: processes, y: of(digests, `${processes} ${kind}`).requestsPerHour }))
+    )
+  )
+}
+
+export const kindsPlot = (digests: Digests): Promise<string> => {
+  const kinds = [
+    ["repeated", "the same token until it expires, shared"],
+    ["repeated alone", "the same token until it expires, a token for each process"],
+    ["new", "a new token each time, shared"]
+  ] as const
+  return growth(
+    { text: "Token requests an hour by kind of endpoint", subtitle: "Token requests an hour, logarithmic." },
+    "processes",
+    kinds.flatMap(([kind, names]) =>
+      kindSizes.map(({ hours, processes }) => ({
+        names,
+        x: processes,
+        y: kindPerHour(digests, `${processes} ${kind}`, hours)
+      }))
     )
   )
 }
@@ -25,7 +45,7 @@ const counts = (
   digests: Digests,
   head: Head,
   axis: readonly [title: string, from: number, to: number],
-  { bin, from }: typeof renewal | typeof coldView,
+  { bin, from }: { readonly bin: number; readonly from: number },
   rows: ReadonlyArray<Row>
 ) => {
   const values = rows.flatMap(([row, scenario, what, formula]) =>
@@ -37,6 +57,16 @@ const counts = (
   return strips(head, axis, values, [
     { mark: { type: "area", color: ours, interpolate: "step-after", clip: true } },
     { mark: { type: "line", color: warn, clip: true }, encoding: { y: { field: "formula" } } }
+  ])
+}
+
+export const repeatedPlot = (digests: Digests): Promise<string> => {
+  const text = `The last minutes of a token, ${number(middling)} processes`
+  const axis = ["seconds since the start; the first token expires after 3 600", 3270, 3690] as const
+  return counts(digests, { text, subtitle: "By second." }, axis, kindView, [
+    ["token requests, an endpoint that repeats its token", `${middling} repeated`, "requestBins"],
+    ["commands at the store, an endpoint that repeats its token", `${middling} repeated`, "commandBins"],
+    ["commands at the store, an endpoint that returns a new token", `${middling} new`, "commandBins"]
   ])
 }
 

@@ -29,6 +29,17 @@ export const sizes = [
   { processes: 5000, hours: 2 }
 ] as const
 
+/** The fleets with which both kinds of endpoint are compared, for so many hours. */
+export const kindSizes = [
+  { processes: 1, hours: 20 },
+  { processes: 10, hours: 10 },
+  { processes: 100, hours: 3 },
+  { processes: 1000, hours: 1 }
+] as const
+
+/** Whole lifetimes, from the middle of the first token on. */
+export const kindView = { from: 30 * minute, bin: second } as const
+
 /** The fleet of the plots. */
 export const large = 5000
 /** Where many runs are compared. */
@@ -87,6 +98,17 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
           view: { from: 0, to: 65 * second, bin: second }
         }
       ])
+    )
+  ),
+  ...Object.fromEntries(
+    kindSizes.flatMap(({ hours, processes }) =>
+      ([["new", true, false], ["repeated", true, true], ["repeated alone", false, true]] as const).map(
+        ([name, shared, repeats]) => {
+          const to = kindView.from + hours * hour
+          const view = { ...kindView, to }
+          return [`${processes} ${name}`, { setup: { ...common, shared, repeats, processes, lasts: to }, view }]
+        }
+      )
     )
   ),
   ...Object.fromEntries([10, 100, middling].map((processes) => [`renewal ${processes}`, renewalOf(processes)])),

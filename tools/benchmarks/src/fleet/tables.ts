@@ -2,7 +2,7 @@
 import { number, type Table } from "../table.js"
 import { type Digest, type Digests, of } from "./digest.js"
 import * as formulas from "./formulas.js"
-import { capacities, common, large, middling, minute, shortPauses, shortView, sizes } from "./scenarios.js"
+import { capacities, common, kindSizes, large, middling, minute, shortPauses, shortView, sizes } from "./scenarios.js"
 
 const count = (value: number): string => number(value)
 
@@ -18,6 +18,41 @@ export const perHour = (digests: Digests): Table => [
       number(formulas.alonePerHour(processes, common), digits),
       number(of(digests, `${processes} shared`).requestsPerHour, 3),
       number(formulas.sharedPerHour(processes, common), 3),
+      count(hours)
+    ]
+  })
+]
+
+/** Token requests in an hour of a fleet of `kindSizes`. */
+export const kindPerHour = (digests: Digests, name: string, hours: number): number =>
+  of(digests, name).requestsInView / hours
+
+export const kinds = (digests: Digests): Table => [
+  [
+    "processes",
+    "a new token: token requests",
+    "commands a process",
+    "the same token: a token each",
+    "shared",
+    "commands a process",
+    "most commands in 100 ms",
+    "calls that waited",
+    "longest wait",
+    "hours simulated"
+  ],
+  ...kindSizes.map(({ hours, processes }) => {
+    const each = (name: string) => number(of(digests, `${processes} ${name}`).commands / hours / processes, 2)
+    const { calls, longestWait, mostCommands, waited } = of(digests, `${processes} repeated`)
+    return [
+      count(processes),
+      number(kindPerHour(digests, `${processes} new`, hours), 2),
+      each("new"),
+      number(kindPerHour(digests, `${processes} repeated alone`, hours), 2),
+      number(kindPerHour(digests, `${processes} repeated`, hours), 2),
+      each("repeated"),
+      count(mostCommands),
+      `${count(waited)} of ${count(calls)}`,
+      seconds(longestWait, 2),
       count(hours)
     ]
   })

@@ -60,6 +60,8 @@ export const problemsOf = (digests: Digests): Array<string> => {
     const isInTime = 1000 / each < formulas.storeTimeout
     must((of(digests, `capacity ${each}`).requestsInView === 1) === isInTime, `capacity ${each}`)
   }
-  for (const [name, { failed }] of Object.entries(digests)) must(failed === 0, `${name}: ${failed} calls failed`)
+  for (const [name, { failed }] of Object.entries(digests)) {
+    must(failed === 0 || name.endsWith("repeated alone"), `${name}: ${failed} calls failed`)
+  }
   return problems
 }

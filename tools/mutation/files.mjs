@@ -121,8 +121,9 @@ const modules = {
   },
   redis: {
     RedisTokenStore: ["RedisTokenStore"],
-    "internal/connection": ["connection", "RedisTokenStore", "tls"],
-    "internal/reason": ["RedisTokenStore"]
+    "internal/connection": ["connection", "RedisTokenStore", "servers", "tls"],
+    "internal/reason": ["RedisTokenStore"],
+    "internal/servers": ["servers", "RedisTokenStore", "tls"]
   }
 }
 

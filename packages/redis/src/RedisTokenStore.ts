@@ -18,7 +18,7 @@ import * as connection from "./internal/connection.js"
 import { reasonOf } from "./internal/reason.js"
 
 /**
- * The address of Redis, and a prefix for keys.
+ * The addresses of Redis, and a prefix for keys.
  *
  * @see layer
  *
@@ -27,9 +27,14 @@ import { reasonOf } from "./internal/reason.js"
  */
 export interface Options {
   /**
-   * `redis://user:password@host:port/database`, or `rediss://` over TLS. Only the host is required. All parts are
-   * percent-encoded. TLS trusts the certificate authorities that Node trusts; add your own by `NODE_EXTRA_CA_CERTS`. To
-   * send a client certificate, create the client yourself and use `fromClient`.
+   * `redis://user:password@host:port/database` for one server, `redis+cluster://user:password@host:port,host:port` for
+   * nodes of a cluster, or `redis+sentinel://user:password@sentinel:port,sentinel:port/name/database` for the primary
+   * that the sentinels know by this name.
+   *
+   * With `rediss` in place of `redis`, all connections use TLS. Only the hosts and the name are required; the port is
+   * 6379, or 26379 for sentinels. All parts are percent-encoded. A sentinel that needs authentication gets the same
+   * user and password. TLS trusts the certificate authorities that Node trusts; add your own by `NODE_EXTRA_CA_CERTS`.
+   * To send a client certificate, create the client yourself and use `fromClient`.
    */
   readonly url: Redacted.Redacted
   /** A prefix for the name of each key, for a database that several applications share. Default none. */
@@ -48,13 +53,9 @@ export interface Options {
 export interface Commands {
   /** The value of a key, by `GET`. */
   readonly get: (key: string) => Promise<string | null>
-  /** Sets a value that expires, by `SET` with `PX`. A lease also sets `NX`. */
-  readonly set: (
-    key: string,
-    value: string,
-    options: { readonly PX: number; readonly NX?: true }
-  ) => Promise<string | null>
-  /** Runs a script that calls `GET`, `DEL` or `PEXPIRE`, by `EVAL`. */
+  /** Sets a value that expires, by `SET` with `PX`. */
+  readonly set: (key: string, value: string, options: { readonly PX: number }) => Promise<string | null>
+  /** Runs a script that calls `GET`, `SET`, `DEL` or `PEXPIRE`, by `EVAL`. */
   readonly eval: (
     script: string,
     options: { readonly keys: Array<string>; readonly arguments: Array<string> }
@@ -64,7 +65,8 @@ export interface Commands {
 /**
  * Creates a store over a client that your application already has: a cluster, a sentinel, a pool, or a client with a
  * certificate. The store neither connects nor closes it. Set `disableOfflineQueue` on the client, so that a command
- * fails at once while Redis is down, and listen to its `error` event: without a listener, Node ends the process.
+ * fails at once while Redis is down, and listen to its `error` event: without a listener, Node ends the process. A
+ * command that a cluster rejects during a failover is tried again for up to 30 seconds, within `storeTimeout`.
  *
  * @example
  * ```ts
@@ -75,9 +77,11 @@ export interface Commands {
  *
  * const cluster = Effect.acquireRelease(
  *   Effect.promise(() =>
- *     createCluster({ rootNodes: [{ url: "rediss://cache.store.example" }], defaults: { disableOfflineQueue: true } })
- *       .on("error", () => undefined)
- *       .connect()
+ *     createCluster({
+ *       rootNodes: [{ url: "rediss://cache.store.example" }],
+ *       // Other nodes get only these options.
+ *       defaults: { socket: { tls: true }, disableOfflineQueue: true }
+ *     }).on("error", () => undefined).connect()
  *   ),
  *   (cluster) => Effect.promise(() => cluster.close())
  * )
@@ -91,13 +95,17 @@ export interface Commands {
  * @since 0.1.0
  * @category constructors
  */
-export const fromClient = (client: Commands, prefix?: string): Service =>
-  storeOf((command) => Effect.tryPromise({ try: () => command(client), catch: reasonOf }), prefix)
+export const fromClient = (client: Commands, prefix?: string): Service => {
+  const run: Run = (command) => Effect.tryPromise({ try: () => command(client), catch: reasonOf })
+  // A cluster rejects commands while a replica takes over. A sentinel repeats them.
+  return storeOf("masters" in client ? (command) => connection.retrying(run(command)) : run, prefix)
+}
 
 /**
  * Creates a store over a new connection, which reconnects after a fault and closes with the scope. Fails with
  * `ConfigurationError` when the URL is unusable. Does not fail when Redis is unreachable: it waits one second for the
- * connection, and operations fail until Redis responds.
+ * connection, and operations fail until Redis responds. With several servers, an operation is tried again on the
+ * server that takes over, for up to 30 seconds, within `storeTimeout`.
  *
  * @example
  * ```ts
@@ -159,6 +167,10 @@ export const layerConfig = (
 ): Layer.Layer<TokenStore, ConfigurationError | ConfigError.ConfigError> =>
   Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
 
+/** Sets a key that does not exist. Succeeds again if it has this value: the response to the first attempt was lost. */
+const setIfAbsent = "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) " +
+  "or redis.call('GET', KEYS[1]) == ARGV[1] then return 1 end return 0"
+
 /** Deletes a key if it still has this value. */
 const removeIfSame = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 
@@ -195,14 +207,14 @@ const storeOf = (run: Run, prefix = ""): Service => {
       Effect.suspend(() => {
         const name = `${prefix}${key}:lease`
         const owner = globalThis.crypto.randomUUID()
-        const millis = wholeMillis(duration)
+        const millis = String(wholeMillis(duration))
         const lease: Lease = {
-          extend: script("extend", extendIfSame, name, owner, String(millis)),
+          extend: script("extend", extendIfSame, name, owner, millis),
           release: Effect.asVoid(script("release", removeIfSame, name, owner))
         }
         return Effect.map(
-          command("lease", (client) => client.set(name, owner, { PX: millis, NX: true })),
-          (set) => set === null ? Option.none() : Option.some(lease)
+          script("lease", setIfAbsent, name, owner, millis),
+          (isSet) => isSet ? Option.some(lease) : Option.none()
         )
       })
   })

@@ -29,9 +29,9 @@ const works = (store: TokenStore.Service) =>
   })
 
 /** A store whose client fails with this error. */
-const failing = (error: Error, set?: RedisTokenStore.Commands["set"]) => {
+const failing = (error: Error, script?: RedisTokenStore.Commands["eval"]) => {
   const fail = () => Promise.reject(error)
-  return RedisTokenStore.fromClient({ get: fail, set: set ?? fail, eval: fail })
+  return RedisTokenStore.fromClient({ get: fail, set: fail, eval: script ?? fail })
 }
 
 describe("a command that fails", () => {
@@ -39,9 +39,9 @@ describe("a command that fails", () => {
     Effect.gen(function*() {
       const error = new Error("ERR refused")
       const store = failing(error)
-      const lease = Option.getOrThrow(
-        yield* failing(error, () => Promise.resolve("OK")).lease("key", "1 minute")
-      )
+      let count = 0
+      const first = () => count++ === 0 ? Promise.resolve(1) : Promise.reject(error)
+      const lease = Option.getOrThrow(yield* failing(error, first).lease("key", "1 minute"))
       const operations = {
         get: store.get("key"),
         put: store.put("key", "entry", "1 minute"),
@@ -143,6 +143,29 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
       yield* store.lease("another key", 0)
     }))
 
+  it.scopedLive("gives a lease again to the attempt that already has it, because the response was lost", () =>
+    Effect.gen(function*() {
+      const { command, url } = yield* emptyRedis
+      const own = yield* client(() => createClient({ url }))
+      let attempts = 0
+      const cluster = {
+        get: (key: string) => own.get(key),
+        set: (key: string, value: string, options: { readonly PX: number }) => own.set(key, value, options),
+        eval: async (script: string, options: { keys: Array<string>; arguments: Array<string> }) => {
+          const result = await own.eval(script, options)
+          attempts += 1
+          return attempts === 1 ? Promise.reject(new Error("the connection is lost")) : result
+        },
+        masters: []
+      }
+      const store = RedisTokenStore.fromClient(cluster)
+      const lease = Option.getOrThrow(yield* store.lease("key", "1 minute"))
+      assert.strictEqual(attempts, 2)
+      deepStrictEqual(yield* store.lease("key", "1 minute"), Option.none())
+      yield* lease.release
+      deepStrictEqual(yield* command("KEYS", "*"), [])
+    }))
+
   it.scopedLive("is configured by STORE_API_REDIS_URL, or by other variables", () =>
     Effect.gen(function*() {
       const { url } = yield* emptyRedis
@@ -174,7 +197,16 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
     "redis://:an-invented-password@127.0.0.1:65536",
     "redis://:an-invented-password@127.0.0.1/database",
     "redis://:an-invented-password%zz@127.0.0.1",
-    "unix:///tmp/an-invented-password"
+    "unix:///tmp/an-invented-password",
+    "redis://:an-invented-password@127.0.0.1,127.0.0.2",
+    "redis+cluster://",
+    "redis+cluster://:an-invented-password@127.0.0.1,,127.0.0.2",
+    "redis+cluster://:an-invented-password@127.0.0.1/0",
+    "redis+sentinel://:an-invented-password@127.0.0.1",
+    "redis+sentinel://:an-invented-password@127.0.0.1/",
+    "redis+sentinel://:an-invented-password@127.0.0.1/name/database",
+    "redis+sentinel://:an-invented-password@127.0.0.1/name%zz",
+    "redis+pool://:an-invented-password@127.0.0.1"
   ])("does not accept %s as a URL, and the error shows no part of it", (url) =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(made(url))
@@ -182,8 +214,9 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
       assert.strictEqual(error.option, "RedisTokenStore.url")
       assert.strictEqual(
         error.reason,
-        "must be redis://host, or rediss://host over TLS, with user:password@ before the host, a port and a /database " +
-          "after it where needed, all percent-encoded"
+        "must be redis://host, redis+cluster://host,host or redis+sentinel://host,host/name, with rediss in place of " +
+          "redis over TLS, user:password@ before the hosts, a port after each, and a /database at the end where " +
+          "needed, all percent-encoded"
       )
       assert.notInclude(renderings(error), "invented")
       assert.include(renderings(url), url, "control")

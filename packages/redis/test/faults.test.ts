@@ -5,6 +5,7 @@ import { Effect, Fiber } from "effect"
 import {
   all,
   connected,
+  heldShop,
   inProcess,
   type Members,
   renewal,
@@ -20,13 +21,6 @@ import { isLeftOut, redisServer } from "./support/redisServer.js"
 const size = 3
 
 const limit = 60_000
-
-/** A shop whose endpoint's responses arrive only when the test releases them. */
-const heldShop = Effect.gen(function*() {
-  const made = yield* shop()
-  const { hold, release, port } = yield* proxyTo(Number(new URL(made.settings.authUrl).port))
-  return { ...made, hold, release, settings: { ...made.settings, authUrl: `http://127.0.0.1:${port}` } }
-})
 
 /** With a working Redis, the members acquire one token together; without it, each acquires its own. */
 const renews = (members: Members, tokenRequests: Effect.Effect<number>, requests: number) =>

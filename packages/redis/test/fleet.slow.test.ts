@@ -11,7 +11,13 @@ import type { Settings } from "./support/member.js"
 import { fleetOfProcesses, open, processes } from "./support/processes.js"
 import { isLeftOut, redisOverTls, redisServer } from "./support/redisServer.js"
 
-fleetTests({ name: "16 processes", size: 16, fleet: fleetOfProcesses(16), pace: realTime(1000), life: 8000 })
+fleetTests({
+  name: "16 processes and one Redis",
+  size: 16,
+  fleet: fleetOfProcesses(16),
+  pace: realTime(1000),
+  life: 8000
+})
 
 describe.skipIf(isLeftOut)("the process that acquires the token for all", () => {
   it.scopedLive(
@@ -127,6 +133,12 @@ describe.skipIf(isLeftOut)("closing the scope", () => {
         yield* redis.stop
         deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
         assert.strictEqual(yield* tokenRequests, 3)
+        // No server listens on port 1.
+        for (const redisUrl of ["redis+cluster://127.0.0.1:1", "redis+sentinel://127.0.0.1:1/tokens"]) {
+          const bounded = { ...settings, redisUrl, storeTimeout: "1 second" } as const
+          deepStrictEqual(yield* run(file, bounded, exitLimit.whenClosed), ended)
+        }
+        assert.strictEqual(yield* tokenRequests, 5)
       }),
     limit
   )

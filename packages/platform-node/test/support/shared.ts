@@ -12,5 +12,6 @@ export const shared = <A>(resource: Effect.Effect<A, never, Scope.Scope>): Effec
   const acquired = Effect.runSync(Effect.cached(Scope.extend(resource, scope)))
   beforeAll(() => Effect.runPromise(Effect.asVoid(acquired)), limit)
   afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)), limit)
-  return acquired
+  // In a fiber of its own: the cached effect would also set the clock with which it ran first.
+  return Effect.promise(() => Effect.runPromise(acquired))
 }

@@ -3,7 +3,7 @@ import { Emulator } from "@store-api/emulator"
 import { Cause, Clock, Effect, Redacted, type Scope } from "effect"
 import * as VirtualClock from "../../../core/test/support/virtualClock.js"
 import * as Member from "./member.js"
-import type { RedisServer } from "./redisServer.js"
+import { proxyTo } from "./proxy.js"
 
 export type Members = ReadonlyArray<Member.Member>
 
@@ -36,8 +36,12 @@ export const renewal = <E>(members: Members, tokenRequests: Effect.Effect<number
   })
 
 /** Starts this number of members with one Redis, and waits until they are connected to it. */
-export const share = (start: Start, count: number, redis: RedisServer, settings: Member.Settings) =>
-  Effect.tap(start(count, { ...settings, redisUrl: redis.url }), connected)
+export const share = (
+  start: Start,
+  count: number,
+  redis: { readonly url: string },
+  settings: Member.Settings
+) => Effect.tap(start(count, { ...settings, redisUrl: redis.url }), connected)
 
 export const connected = (members: Members) =>
   until(
@@ -71,6 +75,13 @@ export const shop = (options: Emulator.Options = {}) =>
       maxWait: "20 minutes"
     } satisfies Member.Settings
   }))
+
+/** A shop whose endpoint's responses arrive only when the test releases them. */
+export const heldShop = Effect.gen(function*() {
+  const made = yield* shop()
+  const { hold, release, port } = yield* proxyTo(Number(new URL(made.settings.authUrl).port))
+  return { ...made, hold, release, settings: { ...made.settings, authUrl: `http://127.0.0.1:${port}` } }
+})
 
 /** Waits at most a minute of real time until the condition holds. */
 export const until = <E, R>(description: string, condition: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>

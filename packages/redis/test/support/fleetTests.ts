@@ -58,7 +58,7 @@ export const virtualTime = (every: number): Pace => (use) =>
   )
 
 /** Every outcome but 200. */
-const othersIn = (outcomes: ReadonlyArray<ReadonlyArray<string>>) => {
+export const othersIn = (outcomes: ReadonlyArray<ReadonlyArray<string>>) => {
   for (const { length } of outcomes) assert.isAbove(length, 0)
   return outcomes.flat().filter((outcome) => outcome !== "200")
 }
@@ -75,13 +75,15 @@ const acquisitions = <E>(members: Members, tokenRequests: Effect.Effect<number, 
 
 const isRefused = ({ status }: RecordedRequest.RecordedRequest) => Option.contains(status, 401)
 
-/** Tests of a fleet with one Redis. Its members are providers in one process, or processes. */
+/** Tests of a fleet that shares a token. Its members are providers in one process, or processes. */
 export const fleetTests = (
-  { fleet, life, name, pace, size }: {
+  { fleet, life, name, pace, redis = sharedRedis, size }: {
     readonly name: string
     readonly size: number
     /** Acquired once for all tests. */
     readonly fleet: Effect.Effect<Start, never, Scope.Scope>
+    /** Called once for all tests. */
+    readonly redis?: () => Effect.Effect<{ readonly url: string }>
     /** For the calls during several token lifetimes. */
     readonly pace: Pace
     /** The lifetime of a token, in milliseconds. A renewal begins when at most a quarter of it remains. */
@@ -98,8 +100,8 @@ export const fleetTests = (
   const early = (times: ReadonlyArray<number>) =>
     times.slice(1).map((time, index) => time - (times[index] ?? 0)).filter((gap) => gap < 0.75 * life)
 
-  describe.skipIf(isLeftOut)(`${name} and one Redis`, () => {
-    const [start, emptyRedis] = [shared(fleet), sharedRedis()]
+  describe.skipIf(isLeftOut)(name, () => {
+    const [start, emptyRedis] = [shared(fleet), redis()]
 
     it.scopedLive("all members get a token at once: one token request, one token", () =>
       Effect.gen(function*() {

@@ -68,7 +68,11 @@ const shown = ({ acquiredAt, value }: AccessToken.AccessToken): Shown => ({
   acquiredAt: DateTime.toEpochMillis(acquiredAt)
 })
 
-export const make = (settings: Settings): Effect.Effect<Member, unknown, Scope.Scope> =>
+/** A member shares through this store, or through the one at `redisUrl`. */
+export const make = (
+  settings: Settings,
+  own?: Layer.Layer<TokenStore.TokenStore>
+): Effect.Effect<Member, unknown, Scope.Scope> =>
   Effect.gen(function*() {
     const { apiUrl, authUrl, clientId, redisUrl } = settings
     const warnings: Array<Warning> = []
@@ -89,10 +93,9 @@ export const make = (settings: Settings): Effect.Effect<Member, unknown, Scope.S
           )
       )
     )
-    const store = redisUrl === undefined
-      ? TokenStore.layerMemory
-      : RedisTokenStore.layer({ url: Redacted.make(redisUrl) })
-    const source = redisUrl === undefined
+    const shared = own ?? (redisUrl === undefined ? undefined : RedisTokenStore.layer({ url: Redacted.make(redisUrl) }))
+    const store = shared ?? TokenStore.layerMemory
+    const source = shared === undefined
       ? endpoint
       : SharedTokenSource.layer({ ...settings, authUrl, credentials }).pipe(Layer.provide([endpoint, store]))
     const runtime = yield* Layer.toRuntime(
@@ -134,7 +137,7 @@ export const make = (settings: Settings): Effect.Effect<Member, unknown, Scope.S
       refresh: Effect.provide(Effect.map(refresh, shown), runtime),
       call,
       isAcquiring: Effect.map(status, ({ acquiring }) => acquiring),
-      reaches: Effect.isSuccess(look("any key")),
+      reaches: Effect.isSuccess(look("store-api-token-v1:any")),
       acquired: Effect.sync(() => [...acquired]),
       warnings: Effect.sync(() => [...warnings]),
       begin: (every) =>

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -9,8 +9,11 @@ import { filesOf, selfSigned } from "../../../platform-node/test/support/certifi
 import { freePort } from "../../../platform-node/test/support/freePort.js"
 import { shared } from "../../../platform-node/test/support/shared.js"
 
+/** Another server with the same commands, such as Valkey, takes the place of `redis-server` by this variable. */
+const program = process.env["REDIS_SERVER"] ?? "redis-server"
+
 /** Without Debian's `redis-server`, its tests are skipped, except with `CI=true`. */
-export const isLeftOut: boolean = spawnSync("redis-server", ["--version"]).status !== 0 && process.env["CI"] !== "true"
+export const isLeftOut: boolean = spawnSync(program, ["--version"]).status !== 0 && process.env["CI"] !== "true"
 
 if (isLeftOut) console.warn("There is no command redis-server: tests that need it are skipped.")
 
@@ -72,14 +75,21 @@ const clientsIn = (list: string, asking: string) =>
 /** Starts a server on a free port of loopback, in memory only. It stops when the scope closes. */
 export const redisServer = (
   parameters: ReadonlyArray<string> = [],
-  password?: string
+  password?: string,
+  { configuration = "", at = freePort }: {
+    readonly configuration?: string
+    readonly at?: Effect.Effect<number>
+  } = {}
 ): Effect.Effect<RedisServer, never, Scope.Scope> =>
   Effect.gen(function*() {
-    const port = yield* freePort
+    const port = yield* at
     const folder = yield* Effect.acquireRelease(
       Effect.sync(() => mkdtempSync(join(tmpdir(), "redis-"))),
       (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
     )
+    // A sentinel writes to its configuration file.
+    const file = join(folder, "redis.conf")
+    writeFileSync(file, configuration)
     let child: ChildProcess | undefined
 
     const stop = Effect.async<void>((resume) => {
@@ -95,8 +105,8 @@ export const redisServer = (
 
     const start = Effect.suspend(() => {
       const server = spawn(
-        "redis-server",
-        ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder]
+        program,
+        [file, "--port", String(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder]
           .concat(password === undefined ? [] : ["--requirepass", password], parameters),
         { stdio: "ignore" }
       )

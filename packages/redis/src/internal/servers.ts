@@ -1,0 +1,132 @@
+import { createClient, createCluster, type RedisClientType, type RedisClusterType } from "@redis/client"
+import { ConfigurationError } from "@store-api/core/AccessTokenError"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import { reasonOf } from "./reason.js"
+
+/** How many commands may wait while Redis does not respond. */
+const longestQueue = 1000
+
+/** The milliseconds in which one of several servers must accept a connection, and a sentinel must respond. */
+const patience = 500
+
+export type Client = RedisClientType | RedisClusterType
+
+export interface Servers {
+  /** Whether another server takes over when one fails. A new client then looks for it. */
+  readonly canFailOver: boolean
+  /** Creates a client that is not connected yet. Fails with the reason in one word. */
+  readonly newClient: Effect.Effect<Client, string>
+}
+
+/** Reads the URL. The error shows no part of it. */
+export const fromUrl = (text: string): Effect.Effect<Servers, ConfigurationError> =>
+  Effect.try(() => parse(text)).pipe(
+    Effect.filterOrFail((parts) => parts.isUsable),
+    Effect.map(serversOf),
+    Effect.mapError(() =>
+      new ConfigurationError({
+        option: "RedisTokenStore.url",
+        reason: "must be redis://host, redis+cluster://host,host or redis+sentinel://host,host/name, with rediss in " +
+          "place of redis over TLS, user:password@ before the hosts, a port after each, and a /database at the end " +
+          "where needed, all percent-encoded"
+      })
+    )
+  )
+
+type Parts = ReturnType<typeof parse>
+
+/** Throws if a part of the URL cannot be read. */
+const parse = (text: string) => {
+  const [, scheme = "", kind = "", user = "", list = "", path = ""] =
+    /^(rediss?)(\+cluster|\+sentinel)?:\/\/(.*@)?([^@/?#]+)(?:\/([^?#]*))?/.exec(text) ?? []
+  const [name = "", database = ""] = kind === "+sentinel" ? path.split("/") : ["", path]
+  const urls = list.split(",").map((host) => new URL(`${scheme}://${user}${host}`))
+  const { password, username } = new URL(`${scheme}://${user}host`)
+  return {
+    isUsable: urls.every(({ hash, pathname, search }) => pathname + search + hash === "") &&
+      (kind === "" ? urls.length === 1 : kind === "+cluster" ? path === "" : name !== "") && /^\d*$/.test(database),
+    kind,
+    name: decodeURIComponent(name),
+    hosts: urls.map(({ hostname, port }) => ({
+      host: hostname.replace(/^\[(.*)\]$/, "$1"),
+      port: Number(port || (kind === "+sentinel" ? 26_379 : 6379))
+    })),
+    user: {
+      ...(username !== "" && { username: decodeURIComponent(username) }),
+      ...(password !== "" && { password: decodeURIComponent(password) })
+    },
+    database: database === "" ? {} : { database: Number(database) },
+    // Set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED=0 has no effect.
+    tls: scheme === "rediss" ? { tls: true, rejectUnauthorized: true } as const : {}
+  }
+}
+
+const serversOf = ({ database, hosts, kind, name, tls, user }: Parts): Servers => {
+  const options = {
+    // Without a connection a command fails at once, so that no command is sent late.
+    disableOfflineQueue: true,
+    commandsQueueMaxLength: longestQueue,
+    maintNotifications: "disabled"
+  } as const
+  if (kind === "") {
+    const socket = { ...tls, ...hosts[0] }
+    return {
+      canFailOver: false,
+      newClient: Effect.sync(() => createClient({ ...options, ...user, ...database, socket }))
+    }
+  }
+
+  // A server that failed may come back as a replica, so that the client does not connect to it again.
+  const socket = { ...tls, connectTimeout: patience, reconnectStrategy: false } as const
+  if (kind === "+cluster") {
+    const newClient = Effect.sync(() =>
+      createCluster({
+        rootNodes: hosts.map((host) => ({ socket: host })),
+        defaults: { ...options, ...user, socket },
+        // Connects only to the nodes that have the keys.
+        minimizeConnections: true
+      })
+    )
+    return { canFailOver: true, newClient }
+  }
+
+  const template = createClient(options)
+  type Host = Parts["hosts"][number]
+  const to = (host: Host, more: object = {}) => template.duplicate({ ...more, socket: { ...socket, ...host } })
+
+  /** Asks a sentinel for the primary. */
+  const ask = (host: Host, user = {}) =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => to(host, user).on("error", () => undefined)),
+      (sentinel) =>
+        Effect.tryPromise({ try: () => sentinel.connect(), catch: reasonOf }).pipe(
+          Effect.zipRight(Effect.tryPromise({
+            try: () => sentinel.sendCommand<[string, string] | null>(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", name]),
+            catch: reasonOf
+          })),
+          Effect.timeoutFail({ duration: patience, onTimeout: () => "no response in time" }),
+          Effect.filterOrFail((found) => found !== null, () => "unknown name"),
+          Effect.map(([host, port]) => ({ host, port: Number(port) }))
+        ),
+      (sentinel) => Effect.sync(() => destroy(sentinel))
+    )
+  // Many sentinels have no users of their own.
+  const primary = (host: Host) => Effect.catchIf(ask(host), (reason) => reason === "NOAUTH", () => ask(host, user))
+  return {
+    canFailOver: true,
+    // In another order each time, in case one is cut off from the others.
+    newClient: Effect.map(
+      Effect.flatMap(Random.shuffle(hosts), (hosts) => Effect.firstSuccessOf(Array.from(hosts, primary))),
+      (host) => to(host, { ...user, ...database })
+    )
+  }
+}
+
+/** Also destroys a client that is still connecting, which would open its connection later. */
+export const destroy = (client: Client | undefined): void => {
+  if (client === undefined) return
+  const connections = "masters" in client ? client.masters.map((node) => node.client) : [client]
+  for (const connection of connections) connection?.on("ready", () => connection.destroy())
+  client.destroy()
+}

@@ -82,7 +82,7 @@ const modules = {
     TokenResponse: ["TokenResponse"],
     TokenSource: ["StoreAuth"],
     TokenEndpoint: ["TokenEndpointRetries", "StoreAuth"],
-    AuthorizedHttpClient: ["AuthorizedHttpClient", "AuthorizedHttpClientRejections", "AuthorizedHttpClientBodies"],
+    AuthorizedHttpClient: ["", "Rejections", "Bodies"].map((name) => `AuthorizedHttpClient${name}`).concat("StoreAuth"),
     TokenStore: ["TokenStore"],
     SharedTokenSource: sharing,
     AccessTokenProvider: provider,

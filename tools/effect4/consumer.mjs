@@ -7,7 +7,7 @@ import { tmpdir } from "node:os"
 import { basename, delimiter, dirname, join } from "node:path"
 import { pack } from "../release/packages.mjs"
 import { pnpmArguments, root } from "../workspace/workspace.mjs"
-import { page } from "./generate.mjs"
+import { blocksOf } from "./generate.mjs"
 
 const windows = process.platform === "win32"
 const readme = readFileSync(join(root, "README.md"), "utf8")
@@ -83,6 +83,8 @@ const install = (work, node, { code, installer, line, others, tarballs }) => {
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions: strictest, include: ["*.ts"] }))
   writeFileSync(join(folder, "app.ts"), code)
   writeFileSync(join(folder, "sharing.ts"), sharing)
+  // The declarations of Effect 3 import those of ws, and do not install them.
+  if (line === "effect3") writeFileSync(join(folder, "ws.d.ts"), `declare module "ws"\n`)
   run("npm", [...args, ...tarballs, ...others], folder, {
     PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ""}`
   })
@@ -103,7 +105,7 @@ export const consume = async (node, tarballs) => {
       others: othersOf(3),
       code: /^```ts\n([\s\S]*?)^```$/m.exec(readme)[1]
     }
-    const effect4 = { line: "effect4", tarballs, others: othersOf(4), code: page(readme).code[0] }
+    const effect4 = { line: "effect4", tarballs, others: othersOf(4), code: blocksOf(readme)[0] }
     // The tests of the release install Effect 3 with npm.
     const folders = [{ ...effect3, installer: "pnpm" }, { ...effect4, installer: "pnpm" }, {
       ...effect4,

@@ -48,15 +48,15 @@ const installedModules = () => {
   return found
 }
 
-/** A page in Effect 4, and the code blocks in it. */
-export const page = (text, problems = []) => {
-  const modules = installedModules()
-  const transformed = transformPage(text, {
-    moduleOf: (name) => modules.get(name),
-    problem: (_, problem) => problems.push(`a page: ${problem}`)
-  })
-  return { text: transformed, code: [...transformed.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code]) => code) }
-}
+let modules
+const contextOf = (problem) => ({ moduleOf: (name) => (modules ??= installedModules()).get(name), problem })
+
+const only3 = new RegExp(`^import .*\\b(${rules.rewritten.join("|")})\\b`, "m")
+
+/** The code blocks of a page in Effect 4, without those that only Effect 3 can run. */
+export const blocksOf = (text, report = () => undefined) =>
+  [...text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].filter(([, code]) => !only3.test(code))
+    .map(([, code]) => transform(code, contextOf(report), true))
 
 /** Imports of packages that this line does not install: the compiler might find them at the root of the repository. */
 const strangers = (text, installed) =>
@@ -86,7 +86,12 @@ const checkedProject = {
   references: packages.map((name) => ({ path: `${name}/tsconfig.src.json` })),
   compilerOptions: {
     ...{ noEmit: true, composite: false, declaration: false, declarationMap: false },
-    ...{ noUnusedLocals: false, types: ["node"], tsBuildInfoFile: "core/.tsbuild/checked.tsbuildinfo" }
+    ...{
+      allowImportingTsExtensions: true,
+      noUnusedLocals: false,
+      types: ["node"],
+      tsBuildInfoFile: "core/.tsbuild/checked.tsbuildinfo"
+    }
   }
 }
 
@@ -106,7 +111,6 @@ const write = (written) => {
 
 /** Generates all packages. In a release they name the repository. Returns the problems. */
 export const generate = (repository) => {
-  const modules = installedModules()
   const installed = new Set([
     "@effect/vitest",
     ...Object.keys(JSON.parse(read(join(line, "package.json"))).devDependencies)
@@ -129,8 +133,7 @@ export const generate = (repository) => {
         written.set(join("packages", name, file), text)
         continue
       }
-      const context = { moduleOf: (name) => modules.get(name), problem: report }
-      const transformed = isOverlay ? text : transform(text, context)
+      const transformed = isOverlay ? text : transform(text, contextOf(report))
       if (isPublished && !isOverlay) {
         for (const { problem, row } of [...forbiddenIn(text, "effect3"), ...forbiddenIn(transformed, "effect4")]) {
           report(row, problem)
@@ -143,9 +146,23 @@ export const generate = (repository) => {
       )
     }
     written.set(join("packages", name, "tsconfig.src.json"), read(join(base, "tsconfig.src.json")))
-    written.set(join("packages", name, "README.md"), page(read(join(base, "README.md")), problems).text)
+    const report = (row, problem) => problems.push(`packages/${name}/README.md: in line ${row} of a block: ${problem}`)
+    written.set(join("packages", name, "README.md"), transformPage(read(join(base, "README.md")), contextOf(report)))
     written.set(join("packages", name, "LICENSE"), read(join(root, "LICENSE")))
     written.set(join("packages", name, "package.json"), manifestOf(name, repository))
+  }
+  const guide = read(join(root, "docs/guides/effect4.md"))
+  for (const name of rules.rewritten.filter((name) => !guide.includes(`\`${name}\``))) {
+    problems.push(`docs/guides/effect4.md:1: does not name \`${name}\`, which rules.mjs does`)
+  }
+  for (const file of ["README.md", ...filesIn(join(root, "docs")).map((file) => join("docs", file))]) {
+    const report = (row, problem) => problems.push(`${file}: in line ${row} of a block: ${problem}`)
+    if (!file.endsWith(".md") || file.startsWith(join("docs", "reference", "api"))) continue
+    for (const [index, code] of blocksOf(read(join(root, file)), report).entries()) {
+      // The files of the tutorial import each other. Of several versions, the last is checked.
+      const [, name = `${basename(file, ".md")}-${index}`] = /^\/\/ (\w+)\.ts$/m.exec(code) ?? []
+      written.set(join("packages", "examples", `${name}.ts`), code)
+    }
   }
   written.set(join("packages", "tsconfig.json"), JSON.stringify(checkedProject))
   // A test reads it.

@@ -51,6 +51,7 @@ export const members = {
   "HttpMiddleware.currentTracerDisabledWhen": "HttpMiddleware.TracerDisabledWhen",
   "HttpServerResponse.unsafeJson": "HttpServerResponse.jsonUnsafe",
   "Layer.scoped": "Layer.effect",
+  "Layer.scopedContext": "Layer.effectContext",
   "Layer.unwrapEffect": "Layer.unwrap",
   "Layer.unwrapScoped": "Layer.unwrap",
   "NodeHttpClient.layerUndiciWithoutDispatcher": "NodeHttpClient.layerUndiciNoDispatcher",
@@ -259,6 +260,9 @@ export const omitted = {
   "control: the search finds the value in the original error of the schema":
     "a SchemaError of Effect 4 does not print the value"
 }
+
+/** Modules that Effect 4 has in another form. Code in the docs that imports them is for Effect 3 only. */
+export const rewritten = ["Cache", "HttpApi", "HttpRouter", "PlatformConfigProvider"]
 
 /** Words in comments, and code that no pattern can say. */
 export const texts = [

@@ -257,7 +257,7 @@ const documented = (text, line) => {
 export const transformPage = (text, line) =>
   text
     .replace(/^```ts\n([\s\S]*?)^```$/gm, (_, code) => `\`\`\`ts\n${transform(code, line, true)}\`\`\``)
-    .replace(/ @effect\/platform@\S+/g, "")
+    .replace(/ @effect\/platform@\S+|@effect3/g, "")
     .replace(/(effect|@effect\/platform-node)@\^\S+/g, "$1@^4.1.0")
     .replaceAll("`@effect/platform`", "`effect/http`")
 

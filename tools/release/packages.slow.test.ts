@@ -27,10 +27,10 @@ const consumer = mkdtempSync(join(tmpdir(), "consumer-"))
 const installed = (name: string) => join(consumer, "node_modules", "@store-api", name)
 const manifest = (folder: string) => JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Manifest
 
-/** The words of the README's install line. */
+/** The words of the README's install line for Effect 3. */
 const installLine = () => {
   const readme = readFileSync(join(root, "README.md"), "utf8")
-  return (/^npm install (.*)$/m.exec(readme)?.[1] ?? "").split(" ")
+  return (/^npm install (@store-api\/core@effect3 .*)$/m.exec(readme)?.[1] ?? "").replaceAll("@effect3", "").split(" ")
 }
 
 const packages = pack(consumer)

@@ -108,13 +108,18 @@ describe("the code in the documentation", { timeout: 120_000 }, () => {
 })
 
 describe("the install commands of the README", () => {
-  it("name the versions of the catalog", () => {
-    const catalog = readFileSync(join(root, "pnpm-workspace.yaml"), "utf8")
-    const readme = readFileSync(join(root, "README.md"), "utf8")
-    for (const command of [/^npm install .*$/m, /^pnpm add .*$/m]) {
-      const pins = [...(command.exec(readme)?.[0] ?? "").matchAll(/(\S+)@(\^\S+)/g)]
-      assert.deepStrictEqual(pins.map(([, name]) => name), ["effect", "@effect/platform", "@effect/platform-node"])
-      for (const [, name, range] of pins) assert.match(catalog, new RegExp(`^ +"?${name}"?: \\${range}$`, "m"))
+  it("name the versions that the tests use, for both majors of Effect", () => {
+    const commands = readFileSync(join(root, "README.md"), "utf8").match(/^npm install @store-api\/core.*$/gm) ?? []
+    const pins = commands.map((line) => [...line.matchAll(/(\S+)@\^(\S+)/g)].map(([, ...pin]) => pin))
+    assert.deepStrictEqual(pins.map((pins) => pins.map(([name]) => name)), [
+      ["effect", "@effect/platform", "@effect/platform-node"],
+      ["effect", "@effect/platform-node"]
+    ])
+    const installed = (file: string) => readFileSync(join(root, file), "utf8")
+    for (const [index, file] of ["pnpm-workspace.yaml", "tools/effect4/line/package.json"].entries()) {
+      for (const [name = "", version = ""] of pins[index] ?? []) {
+        assert.match(installed(file), new RegExp(`^ +"?${name}"?: "?\\^?${version}"?,?$`, "m"))
+      }
     }
   })
 })

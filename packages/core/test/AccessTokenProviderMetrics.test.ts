@@ -317,9 +317,7 @@ describe("AccessTokenProvider, metrics", () => {
           )
           const provider = AccessTokenProvider.layer().pipe(Layer.provide(source.layer))
           // Everything that the layer builds has the label, its acquisitions too.
-          const labelled = Layer.unwrapScoped(
-            Effect.map(Effect.tagMetrics(Layer.build(provider), "store", store), Layer.succeedContext)
-          )
+          const labelled = Layer.scopedContext(Effect.tagMetrics(Layer.build(provider), "store", store))
           return yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, yield* Layer.build(labelled))
         })
       const [north, south] = yield* Effect.all([build("labels north"), build("labels south")])

@@ -20,10 +20,7 @@ export const clockOf = ({ monotonic, sleep, wall }: {
   }
 }
 
-const nextTurn = Effect.callback<void>((resume) => {
-  const immediate = setImmediate(() => resume(Effect.void))
-  return Effect.sync(() => clearImmediate(immediate))
-})
+const nextTurn = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
 
 /** Waits until no other fiber can continue. Each fork of a fork starts in the next turn of the event loop. */
 export const settle: Effect.Effect<void> = Effect.forEach([1, 2, 3, 4], () => nextTurn, { discard: true })

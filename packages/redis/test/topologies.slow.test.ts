@@ -74,7 +74,8 @@ const acquisition = (
     assert.isAtMost(count, requests)
     deepStrictEqual(othersIn(yield* all(members, ({ end }) => end)), [])
     deepStrictEqual((yield* warningsOf(members)).flat(), [])
-    deepStrictEqual(yield* renewal(members, tokenRequests), { requests: 1, tokens: 1 })
+    // A member with the older of two tokens accepts the other one in place of a new one.
+    assert.strictEqual((yield* renewal(members, tokenRequests)).requests, 1)
     return requests
   })
 
@@ -244,7 +245,7 @@ describe.skipIf(isLeftOut).concurrent("a client of the application", () => {
         yield* release
         yield* Fiber.join(renewing)
         assert.isAtMost(yield* tokenRequests, 3)
-        deepStrictEqual(yield* renewal(members, tokenRequests), { requests: 1, tokens: 1 })
+        assert.strictEqual((yield* renewal(members, tokenRequests)).requests, 1)
         deepStrictEqual(othersIn(yield* all(members, ({ end }) => end)), [])
         deepStrictEqual((yield* warningsOf(members)).flat(), [])
       }),

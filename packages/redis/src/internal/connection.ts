@@ -33,11 +33,7 @@ const final = new Set(
 export const retrying = <A>(attempt: Effect.Effect<A, string>): Effect.Effect<A, string> =>
   Effect.retry(attempt, {
     while: (reason) => !final.has(reason),
-    schedule: Schedule.exponential("50 millis").pipe(
-      Schedule.union(Schedule.spaced("1 second")),
-      Schedule.jittered,
-      Schedule.upTo("30 seconds")
-    )
+    schedule: Schedule.spaced("200 millis").pipe(Schedule.jittered, Schedule.upTo("30 seconds"))
   })
 
 /** Runs a command on the current client. Fails with the reason in one word. */

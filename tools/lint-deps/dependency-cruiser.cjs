@@ -15,6 +15,7 @@ const layers = [
     "internal/manualRedirect",
     "internal/monotonicMillis",
     "internal/refusal",
+    "internal/renewal",
     "internal/responseBase",
     "internal/retryAfter",
     "internal/sanitise",

@@ -8,7 +8,7 @@ import { reasonOf } from "./reason.js"
 const longestQueue = 1000
 
 /** The milliseconds in which one of several servers must accept a connection, and a sentinel must respond. */
-const patience = 500
+const serverTimeout = 500
 
 export type Client = RedisClientType | RedisClusterType
 
@@ -78,7 +78,7 @@ const serversOf = ({ database, hosts, kind, name, tls, user }: Parts): Servers =
   }
 
   // A server that failed may come back as a replica, so that the client does not connect to it again.
-  const socket = { ...tls, connectTimeout: patience, reconnectStrategy: false } as const
+  const socket = { ...tls, connectTimeout: serverTimeout, reconnectStrategy: false } as const
   if (kind === "+cluster") {
     const newClient = Effect.sync(() =>
       createCluster({
@@ -105,7 +105,7 @@ const serversOf = ({ database, hosts, kind, name, tls, user }: Parts): Servers =
             try: () => sentinel.sendCommand<[string, string] | null>(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", name]),
             catch: reasonOf
           })),
-          Effect.timeoutFail({ duration: patience, onTimeout: () => "no response in time" }),
+          Effect.timeoutFail({ duration: serverTimeout, onTimeout: () => "no response in time" }),
           Effect.filterOrFail((found) => found !== null, () => "unknown name"),
           Effect.map(([host, port]) => ({ host, port: Number(port) }))
         ),

@@ -99,6 +99,7 @@ const modules = {
     "internal/measure": ["AccessTokenProviderMetrics"],
     "internal/monotonicMillis": ["TokenStore"],
     "internal/refusal": ["TokenResponse"],
+    "internal/renewal": ["SharedTokenSourceRepeated"],
     "internal/reliableStore": ["SharedTokenSourceOutage", "SharedTokenSourceLease"],
     "internal/responseBase": ["leaks/hiddenHeader"],
     "internal/retryAfter": ["internals"],

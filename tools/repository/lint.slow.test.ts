@@ -11,7 +11,9 @@ const banned = "Meanwhile"
 
 describe("npm run lint", { timeout: 60_000 }, () => {
   it("ignores no source of the repository, and no Markdown that is written by hand", async () => {
-    const files = trackedFiles("*.ts", "*.mjs", "*.cjs", "*.js", "*.md", ":!docs/reference/api")
+    // The overlays import Effect 4, which the rules with type information do not find. `npm run effect4` checks them.
+    const left = [":!docs/reference/api", ":!tools/effect4/overlay"]
+    const files = trackedFiles("*.ts", "*.mjs", "*.cjs", "*.js", "*.md", ...left)
     assert.isAbove(files.length, 200)
     const ignored = await Promise.all(files.map((file) => eslint.isPathIgnored(file)))
     assert.deepStrictEqual(files.filter((_, index) => ignored[index]), [])

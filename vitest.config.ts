@@ -8,7 +8,7 @@ const workers = availableParallelism() + 2
 
 /** The files that take longest, without ".slow.test.ts". */
 const long = ["AccessTokenProvider", "AccessTokenProviderProcess", "alerts", "clients", "fleet", "packages", "process"]
-  .concat("programs", "scenarios", "shells", "tutorial")
+  .concat("programs", "scenarios", "shells", "topologies", "tutorial")
 
 const isLong = ({ moduleId }: TestSpecification) =>
   moduleId.endsWith("/undici.test.ts") || long.some((name) => moduleId.endsWith(`/${name}.slow.test.ts`))

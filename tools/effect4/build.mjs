@@ -3,11 +3,18 @@ import { spawnSync } from "node:child_process"
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { checked as checkedPackages, unpacked } from "../release/packages.mjs"
+import { binaryOf } from "../runtimes/binaries.mjs"
 import { install, pnpm, tool } from "../workspace/workspace.mjs"
 import { generate, line, packages } from "./generate.mjs"
 import { effect4 } from "./manifest.mjs"
 
 const folder = "tools/effect4/line"
+
+/** The path of a Node on which Effect 4's tests run: this one, or else one from npm. */
+export const nodeOf = () => {
+  const [major, minor] = process.versions.node.split(".").map(Number)
+  return major > 22 || (major === 22 && minor >= 19) ? process.execPath : binaryOf("node24")
+}
 
 /**
  * Exits with code 1 if a source cannot be generated or compiled. `checked` also checks the types of tests and examples.

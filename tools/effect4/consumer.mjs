@@ -83,8 +83,6 @@ const install = (work, node, { code, installer, line, others, tarballs }) => {
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions: strictest, include: ["*.ts"] }))
   writeFileSync(join(folder, "app.ts"), code)
   writeFileSync(join(folder, "sharing.ts"), sharing)
-  // The declarations of Effect 3 import those of ws, and do not install them.
-  if (line === "effect3") writeFileSync(join(folder, "ws.d.ts"), `declare module "ws"\n`)
   run("npm", [...args, ...tarballs, ...others], folder, {
     PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ""}`
   })
@@ -102,7 +100,8 @@ export const consume = async (node, tarballs) => {
     const effect3 = {
       line: "effect3",
       tarballs: older,
-      others: othersOf(3),
+      // The declarations of Effect 3 import those of ws, but do not install them.
+      others: [...othersOf(3), "@types/ws@8.18.2"],
       code: /^```ts\n([\s\S]*?)^```$/m.exec(readme)[1]
     }
     const effect4 = { line: "effect4", tarballs, others: othersOf(4), code: blocksOf(readme)[0] }

@@ -3,7 +3,6 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { basename, dirname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 import { root } from "../workspace/workspace.mjs"
-import { forbiddenIn } from "./forbidden.mjs"
 import { format } from "./format.mjs"
 import { manifestOf } from "./manifest.mjs"
 import * as rules from "./rules.mjs"
@@ -49,7 +48,11 @@ const installedModules = () => {
 }
 
 let modules
-const contextOf = (problem) => ({ moduleOf: (name) => (modules ??= installedModules()).get(name), problem })
+const contextOf = (problem, isLibrary = false) => ({
+  isLibrary,
+  moduleOf: (name) => (modules ??= installedModules()).get(name),
+  problem
+})
 
 const only3 = new RegExp(`^import .*\\b(${rules.rewritten.join("|")})\\b`, "m")
 
@@ -133,12 +136,7 @@ export const generate = (repository) => {
         written.set(join("packages", name, file), text)
         continue
       }
-      const transformed = isOverlay ? text : transform(text, contextOf(report))
-      if (isPublished && !isOverlay) {
-        for (const { problem, row } of [...forbiddenIn(text, "effect3"), ...forbiddenIn(transformed, "effect4")]) {
-          report(row, problem)
-        }
-      }
+      const transformed = isOverlay ? text : transform(text, contextOf(report, isPublished))
       for (const problem of strangers(transformed, installed)) report(1, problem)
       written.set(join("packages", name, file), isPublished ? format(transformed) : transformed)
       examplesOf(isPublished ? transformed : "").forEach((example, index) =>

@@ -261,6 +261,21 @@ export const omitted = {
     "a SchemaError of Effect 4 does not print the value"
 }
 
+/**
+ * Members that both majors have with different meanings, which the compiler does not report. No source of the library
+ * may use them, and no rule may produce them.
+ */
+export const forbidden = {
+  "Array.partition": "Effect 4 returns the passing elements first",
+  "Clock.currentTimeNanos": "in Effect 4 it is the wall clock",
+  "Config.all": "Effect 4 names only the first missing variable. Use internal/configOf",
+  "Effect.contextWith": "Effect 4 expects an effect",
+  "Effect.disconnect": "Effect 4 does not have it. Use internal/disconnected",
+  "HttpBody.text": "Effect 4 keeps the text and prints it. Use HttpBody.uint8Array",
+  "HttpClientRequest.prependUrl": "Effect 4 puts a slash before a query. Use HttpClientRequest.setUrl",
+  "Schema.Date": "Effect 4 does not decode it from a string"
+}
+
 /** Modules that Effect 4 has in another form. Code in the docs that imports them is for Effect 3 only. */
 export const rewritten = ["Cache", "HttpApi", "HttpRouter", "PlatformConfigProvider"]
 

@@ -24,14 +24,12 @@ const { positionals, values: { newest, out, quick } } = parseArgs({
 
 install()
 // These need what was just installed.
-const { buildLine, packLine } = await import("./build.mjs")
+const { buildLine, nodeOf, packLine } = await import("./build.mjs")
 const { line } = await import("./generate.mjs")
-const { binaryOf } = await import("../runtimes/binaries.mjs")
 
 await buildLine({ newest, checked: true })
 
-const [major, minor] = process.versions.node.split(".").map(Number)
-const node = major > 22 || (major === 22 && minor >= 19) ? process.execPath : await binaryOf("node24")
+const node = await nodeOf()
 
 const repeating = ["AccessTokenProvider", "outcomes/outcomes", "FileTokenStoreProcesses", "redis/test/fleet"]
 const left = quick ? repeating.flatMap((name) => ["--exclude", `**/${name}.slow.test.ts`]) : []

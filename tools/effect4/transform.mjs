@@ -1,6 +1,6 @@
 /** Rewrites a source for Effect 3 into one for Effect 4, by the rules of rules.mjs. */
 import ts from "typescript"
-import { members, modules, omitted, patterns, properties, texts } from "./rules.mjs"
+import { forbidden, members, modules, omitted, patterns, properties, texts } from "./rules.mjs"
 
 /** How often each rule was applied. */
 export const applied = new Map()
@@ -37,12 +37,17 @@ const isIn = (member, known) => Object.hasOwn(known, member)
 /**
  * @param {string} text
  * @param {{
+ *   isLibrary?: boolean,
  *   moduleOf: (name: string) => { specifier: string, barrel?: string } | undefined,
  *   problem: (row: number, problem: string) => void
  * }} line
+ * @returns {string}
  */
 export const transform = (text, line, isBlock = false) => {
-  const source = isBlock ? text : documented(text, line)
+  const source = isBlock ? text : texts.reduce((text, [from, to]) => {
+    if (text.includes(from)) count(from)
+    return text.replaceAll(from, to)
+  }, text)
   const ast = parse(source)
   /** What a local name stands for: `module`, and `name` in it where it is not the module. */
   const locals = new Map()
@@ -147,6 +152,9 @@ export const transform = (text, line, isBlock = false) => {
       if (!alias) needed.add(to)
       return `${alias ? left.text : to}.${toName}`
     }
+    if (line.isLibrary && !isBlock && isIn(member, forbidden)) {
+      line.problem(ast.getLineAndCharacterOfPosition(node.getStart(ast)).line + 1, `${member}: ${forbidden[member]}`)
+    }
     if (!isIn(module, modules) || alias) return undefined
     needed.add(modules[module])
     return `${modules[module]}.${name}`
@@ -212,46 +220,34 @@ export const transform = (text, line, isBlock = false) => {
     return renamed(node) ?? renamedProperty(node)
   }
 
-  const emit = (node) => {
-    const replaced = rewrite(node)
-    if (replaced !== undefined) return replaced
+  /** The text from one position to another, in which these nodes are rewritten. */
+  const emitAll = (nodes, from, to) => {
     let out = ""
-    let at = node.getStart(ast)
-    for (const child of childrenOf(node)) {
-      const start = child.getStart(ast)
+    let at = from
+    for (const node of nodes) {
+      const start = node.getStart(ast)
       if (start < at) continue
-      out += source.slice(at, start) + emit(child)
-      at = child.end
+      out += source.slice(at, start) + emit(node)
+      at = node.end
     }
-    return out + source.slice(at, node.end)
+    return out + source.slice(at, to)
   }
 
-  const end = imports.at(-1)?.end ?? 0
-  let body = ""
-  let at = end
-  for (const statement of ast.statements.slice(imports.length)) {
-    const start = statement.getStart(ast)
-    body += source.slice(at, start) + emit(statement)
-    at = statement.end
-  }
-  body += source.slice(at)
+  const emit = (node) => rewrite(node) ?? emitAll(childrenOf(node), node.getStart(ast), node.end)
+
+  const body = emitAll(ast.statements.slice(imports.length), imports.at(-1)?.end ?? 0, source.length)
   const head = source.slice(0, imports[0]?.getStart(ast) ?? 0)
-  return imports.length === 0 ? head + body : head + importsOf(imports, locals, needed, body, line, isBlock) + body
+  const written = head + importsOf(imports, locals, needed, body, line, isBlock) + body
+  return isBlock ? written : documented(written, line)
 }
 
-/** Doc comments: their prose by rules for words, their code like any source. */
-const documented = (text, line) => {
-  for (const [from, to] of texts) {
-    const next = text.replaceAll(from, to)
-    if (next !== text) count(from)
-    text = next
-  }
-  return text.replace(/^( *\*) ```ts\n([\s\S]*?)^ *\* ```$/gm, (_, star, block) => {
+/** The code in doc comments is like any source. */
+const documented = (text, line) =>
+  text.replace(/^( *\*) ```ts\n([\s\S]*?)^ *\* ```$/gm, (_, star, block) => {
     const code = block.split("\n").map((row) => row.slice(star.length + 1)).join("\n")
     const rows = transform(code, line, true).trimEnd().split("\n")
     return [" ```ts", ...rows.map((row) => row === "" ? "" : ` ${row}`), " ```"].map((row) => star + row).join("\n")
   })
-}
 
 /** A page in Markdown: its code like any source, and its install lines. */
 export const transformPage = (text, line) =>

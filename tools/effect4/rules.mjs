@@ -199,6 +199,7 @@ export const patterns = {
   "Effect.withClock($clock)": "Effect.provideService(Clock.Clock, $clock)",
   "Effect.withConfigProvider($provider)": "Effect.provideService(ConfigProvider.ConfigProvider, $provider)",
   "Effect.withRandom($effect, $random)": "Effect.provideService($effect, Random.Random, $random)",
+  "Effect.withRandom(Random.make($seed))": "Random.withSeed($seed)",
   "Effect.withRandom($random)": "Effect.provideService(Random.Random, $random)",
   "Effect.yieldNow()": "Effect.yieldNow",
   "ConfigError.isConfigError($error)": "$error instanceof Config.ConfigError",

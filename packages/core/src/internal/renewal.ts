@@ -5,5 +5,5 @@ import * as Context from "effect/Context"
  * return the token to be replaced. In the context, so that a source that wraps another one cannot lose it.
  */
 export class Renewal extends Context.Reference<Renewal>()("@store-api/core/internal/Renewal", {
-  defaultValue: () => false
+  defaultValue: (): boolean => false
 }) {}

@@ -4,9 +4,7 @@
  * ratio is the median over five processes.
  */
 import { spawnSync } from "node:child_process"
-import { join } from "node:path"
-import { gzipSync } from "node:zlib"
-import { build } from "esbuild"
+import { build } from "../workspace/workspace.mjs"
 import { nodeOf } from "./build.mjs"
 import { line } from "./generate.mjs"
 
@@ -52,18 +50,14 @@ for (const name of Object.keys(runs[0])) {
   row(name, `${Math.round(1000 * middle(runs.map((run) => run[name])))} ns`, `${middle(ratios).toFixed(2)} ×`)
 }
 
-/** The minified and compressed size of an import, without Effect. */
-const sizeOf = async (contents) => {
-  const stdin = { contents, resolveDir: line }
-  const external = ["effect", "@effect/*"]
-  const { outputFiles: [{ contents: code }] } = await build({
-    ...{ stdin, external, bundle: true, minify: true, write: false, format: "esm", platform: "neutral" },
-    alias: { "@store-api/core": join(line, "packages/core/dist/index.js") }
-  })
-  return `${(gzipSync(code).length / 1000).toFixed(1)} kB`
+build("tools/benchmarks")
+const { measureSize } = await import("../benchmarks/dist/size.js")
+const sizes = {
+  "whole core": `export * from "@store-api/core"`,
+  "`StoreAuth.layer`": `export { layer } from "@store-api/core/StoreAuth"`,
+  "`AccessTokenProvider`": `export * from "@store-api/core/AccessTokenProvider"`
 }
-row("whole core", await sizeOf(`export * from "@store-api/core"`))
-row(
-  "`StoreAuth.layer`",
-  await sizeOf(`import { StoreAuth } from "@store-api/core"\nexport const layer = StoreAuth.layer`)
-)
+for (const [name, code] of Object.entries(sizes)) {
+  const { gzipped } = await measureSize(code, line)
+  row(name, `${(gzipped / 1000).toFixed(1)} kB`)
+}

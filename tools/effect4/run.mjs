@@ -31,8 +31,11 @@ await buildLine({ newest, checked: true })
 
 const node = await nodeOf()
 
-const repeating = ["AccessTokenProvider", "outcomes/outcomes", "FileTokenStoreProcesses", "redis/test/fleet"]
-const left = quick ? repeating.flatMap((name) => ["--exclude", `**/${name}.slow.test.ts`]) : []
+const repeating = [
+  ...["core/test/AccessTokenProvider", "core/test/leaks/clients", "core/test/outcomes/outcomes"],
+  ...["platform-node/test/FileTokenStoreProcesses", "redis/test/fleet", "redis/test/topologies"]
+]
+const left = quick ? repeating.flatMap((name) => ["--exclude", `packages/${name}.slow.test.ts`]) : []
 const { status } = spawnSync(node, [join(line, "node_modules/vitest/vitest.mjs"), "run", ...left, ...positionals], {
   cwd: line,
   stdio: "inherit",

@@ -10,6 +10,9 @@ import type * as Scope from "effect/Scope"
 import { reasonOf } from "./reason.js"
 import * as servers from "./servers.js"
 
+/** The reason until an error of the client gives another one. */
+const noConnection = "no connection"
+
 /** How long `make` waits for the first connection, in milliseconds. */
 const firstConnection = 1000
 
@@ -59,7 +62,7 @@ export const make = (url: Redacted.Redacted): Effect.Effect<Run, ConfigurationEr
   Effect.gen(function*() {
     const { canFailOver, newClient } = yield* servers.fromUrl(Redacted.value(url))
     const longestHandshake = canFailOver ? handshake.several : handshake.single
-    const whyOffline = MutableRef.make("no connection")
+    const whyOffline = MutableRef.make(noConnection)
 
     const open = Effect.map(
       Clock.currentTimeNanos,
@@ -98,6 +101,7 @@ export const make = (url: Redacted.Redacted): Effect.Effect<Run, ConfigurationEr
         // An operation can be interrupted after the scope has closed.
         if (MutableRef.get(isClosed) || MutableRef.get(live) !== old) return
         MutableRef.set(live, yield* open)
+        MutableRef.set(whyOffline, noConnection)
         servers.destroy(old.client)
         yield* connect(MutableRef.get(live))
       })
@@ -120,6 +124,7 @@ export const make = (url: Redacted.Redacted): Effect.Effect<Run, ConfigurationEr
         }).pipe(
           Effect.tap(Effect.map(Clock.currentTimeNanos, (now) => {
             used.answered = now
+            MutableRef.set(whyOffline, noConnection)
           })),
           Effect.onInterrupt(() => Effect.whenEffect(replace(used), isDead))
         )

@@ -39,13 +39,15 @@ type Parts = ReturnType<typeof parse>
 /** Throws if a part of the URL cannot be read. */
 const parse = (text: string) => {
   const [, scheme = "", kind = "", user = "", list = "", path = ""] =
-    /^(rediss?)(\+cluster|\+sentinel)?:\/\/(.*@)?([^@/?#]+)(?:\/([^?#]*))?/.exec(text) ?? []
-  const [name = "", database = ""] = kind === "+sentinel" ? path.split("/") : ["", path]
+    /^(rediss?)(\+cluster|\+sentinel)?:\/\/(.*@)?([^@/?#]+)(?:\/([^?#]*))?$/.exec(text.trim()) ?? []
+  const [name = "", ...database] = kind === "+sentinel" ? path.split("/") : ["", path]
   const urls = list.split(",").map((host) => new URL(`${scheme}://${user}${host}`))
   const { password, username } = new URL(`${scheme}://${user}host`)
   return {
-    isUsable: urls.every(({ hash, pathname, search }) => pathname + search + hash === "") &&
-      (kind === "" ? urls.length === 1 : kind === "+cluster" ? path === "" : name !== "") && /^\d*$/.test(database),
+    isUsable:
+      urls.every(({ hash, hostname, pathname, search }) => hostname !== "" && pathname + search + hash === "") &&
+      (kind === "" ? urls.length === 1 : kind === "+cluster" ? path === "" : name !== "") &&
+      /^\d*$/.test(database.join("/")),
     kind,
     name: decodeURIComponent(name),
     hosts: urls.map(({ hostname, port }) => ({
@@ -56,7 +58,7 @@ const parse = (text: string) => {
       ...(username !== "" && { username: decodeURIComponent(username) }),
       ...(password !== "" && { password: decodeURIComponent(password) })
     },
-    database: database === "" ? {} : { database: Number(database) },
+    database: database.join("") === "" ? {} : { database: Number(database) },
     // Set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED=0 has no effect.
     tls: scheme === "rediss" ? { tls: true, rejectUnauthorized: true } as const : {}
   }
@@ -81,7 +83,8 @@ const serversOf = ({ database, hosts, kind, name, tls, user }: Parts): Servers =
   if (kind === "+cluster") {
     const newClient = Effect.sync(() =>
       createCluster({
-        rootNodes: hosts.map((host) => ({ socket: host })),
+        // Only the search for nodes uses this limit. Otherwise a node that does not respond would hold it up for ever.
+        rootNodes: hosts.map((host) => ({ socket: { ...host, socketTimeout: serverTimeout } })),
         defaults: { ...options, ...user, socket },
         // Connects only to the nodes that have the keys.
         minimizeConnections: true
@@ -110,7 +113,8 @@ const serversOf = ({ database, hosts, kind, name, tls, user }: Parts): Servers =
       (sentinel) => Effect.sync(() => destroy(sentinel))
     )
   // Many sentinels have no users of their own.
-  const primary = (host: Host) => Effect.catchIf(ask(host), (reason) => reason === "NOAUTH", () => ask(host, user))
+  const needsUser = (reason: string) => reason === "NOAUTH" || reason === "NOPERM"
+  const primary = (host: Host) => Effect.catchIf(ask(host), needsUser, () => ask(host, user))
   return {
     canFailOver: true,
     // In another order each time, in case one is cut off from the others.
@@ -125,6 +129,6 @@ const serversOf = ({ database, hosts, kind, name, tls, user }: Parts): Servers =
 export const destroy = (client: Client | undefined): void => {
   if (client === undefined) return
   const connections = "masters" in client ? client.masters.map((node) => node.client) : [client]
-  for (const connection of connections) connection?.on("ready", () => connection.destroy())
+  for (const connection of connections) connection?.on("connect", () => connection.destroy())
   client.destroy()
 }

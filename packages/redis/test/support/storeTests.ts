@@ -1,10 +1,12 @@
 /** Tests of a store on several servers, which a user of the server's configuration may use. */
 import { readFileSync } from "node:fs"
+import { createServer } from "node:net"
 import { assert, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { RedisTokenStore } from "@store-api/redis"
 import { Effect, Fiber, Option, Redacted } from "effect"
 import { shared } from "../../../platform-node/test/support/shared.js"
+import { listen } from "../../../platform-node/test/utils.js"
 import { until } from "./fleet.js"
 import type { Start } from "./topologies.js"
 
@@ -45,6 +47,37 @@ export const storeTests = (start: Start, acl: NonNullable<Parameters<Start>[0]>)
       const { url } = yield* servers
       const store = yield* made(url.replace(user, "store-api:an-invented-other@"))
       assert.strictEqual((yield* Effect.flip(store.get(key))).reason, "WRONGPASS")
+    }))
+
+  // Sentinels would need the new password too.
+  if (acl.sentinelAcl === undefined) {
+    it.scopedLive("works again when a connection ends, whatever failed before", () =>
+      Effect.gen(function*() {
+        const { servers: all, url } = yield* servers
+        const store = yield* made(url.replace(user, "store-api:an-invented-third@"))
+        assert.strictEqual((yield* Effect.flip(store.get(key))).reason, "WRONGPASS")
+        yield* Effect.forEach(all, ({ command }) => command("ACL", "SETUSER", "store-api", ">an-invented-third"))
+        yield* until("the password is right", Effect.isSuccess(store.get(key)))
+        yield* Effect.forEach(all, ({ command }) => command("CLIENT", "KILL", "USER", "store-api"))
+        yield* store.get(key)
+      }))
+  }
+
+  it.scopedLive("leaves no connection to a host that accepts it and does not respond", () =>
+    Effect.gen(function*() {
+      const { url } = yield* servers
+      const silent = yield* listen(createServer((socket) => socket.resume()))
+      yield* Effect.scoped(Effect.gen(function*() {
+        const store = yield* made(url.replace(user, `${user}127.0.0.1:${silent.port},`))
+        for (let n = 0; silent.opened() === 0 && n < 20; n++) {
+          yield* Effect.scoped(
+            Effect.flatMap(made(url.replace(user, `${user}127.0.0.1:${silent.port},`)), (other) => other.get(key))
+          )
+        }
+        yield* store.get(key)
+      }))
+      assert.isAbove(silent.opened(), 0)
+      yield* until("no connection is left", Effect.sync(() => silent.open() === 0))
     }))
 
   it.scopedLive("leaves no connection when its scope closes, at any moment", () =>

@@ -20,7 +20,7 @@ import type * as flags from "./flags.js"
 import { layerHttp } from "./http.js"
 import * as output from "./output.js"
 import type { Settings } from "./settings.js"
-import { cached, forget, noToken, shared, storeOf } from "./tokens.js"
+import { cached, forget, noToken, shared, storeOf, storeTimeout } from "./tokens.js"
 
 type Caching = Pick<flags.Values<typeof flags.token>, "force-refresh" | "no-cache">
 
@@ -86,10 +86,11 @@ const cachedSource = (settings: Settings, endpoint: TokenSource.Service, force: 
           if (!Option.exists(yield* stored, (stored) => isSame(stored, token))) return true
           const from = yield* Clock.currentTimeMillis
           const last = Option.getOrUndefined(yield* get)
-          const isKept = last !== undefined && from < last.from + last.pause
-          yield* put(isKept ? last : { from, pause: nextPause(last), error: Option.none() }, longestPause)
-          if (!isKept) yield* Effect.ignore(forget(settings, token))
-          return !isKept
+          if (last !== undefined && from < last.from + last.pause) return false
+          const pause = nextPause(last)
+          yield* put({ from, pause, error: Option.none() }, pause + longestPause)
+          yield* Effect.ignore(forget(settings, token))
+          return true
         })
     }
   })
@@ -101,8 +102,8 @@ const longestRetryAfter = 3_600_000
 
 /** After an error, the same token again, or a rejection. */
 const Pause = Schema.Struct({
-  from: Schema.Number,
-  pause: Schema.Number,
+  from: Schema.Number.pipe(Schema.between(0, 8e15)),
+  pause: Schema.Number.pipe(Schema.between(1000, longestPause)),
   error: Schema.OptionFromNullOr(AccessTokenError)
 })
 type Pause = typeof Pause.Type
@@ -115,12 +116,16 @@ const remembered = (settings: Settings, store: Store, kind: "cooldown" | "reject
   const { authUrl, credentials: { clientId, clientSecret } } = settings
   const text = JSON.stringify([kind, authUrl, clientId])
   const key = createHmac("sha256", Redacted.value(clientSecret)).update(text).digest("hex")
+  // A folder that does not respond counts as empty, although a write cannot be interrupted.
+  const bounded = <A, E>(operation: Effect.Effect<A, E>) =>
+    operation.pipe(Effect.disconnect, Effect.timeout(storeTimeout), Effect.interruptible)
   return {
     get: Effect.map(
-      Effect.option(store.get(key)),
+      Effect.option(bounded(store.get(key))),
       (entry) => Option.flatMap(Option.flatten(entry), Schema.decodeOption(pauseJson))
     ),
-    put: (pause: Pause, millis: number) => Effect.ignore(store.put(key, Schema.encodeSync(pauseJson)(pause), millis))
+    put: (pause: Pause, millis: number) =>
+      Effect.ignore(bounded(store.put(key, Schema.encodeSync(pauseJson)(pause), millis)))
   }
 }
 
@@ -134,7 +139,8 @@ export const endCooldown = (settings: Settings) =>
 /** A run without a valid token waits at most 5 seconds, unless the endpoint refused the request. */
 const endOf = ({ error, from, pause }: Pause, isRenewal: boolean): number => {
   if (Option.isNone(error)) return isRenewal ? from + pause : from
-  const isRefused = error.value._tag === "TokenRefusedError" && error.value.reason !== "Unavailable"
+  const isRefused = error.value._tag === "TokenRefusedError" &&
+    (error.value.status === 401 || error.value.reason === "InvalidClient" || error.value.reason === "RateLimited")
   const retryAt = Option.match(error.value.retryAt, { onNone: () => from, onSome: (at) => at.epochMillis })
   return Math.max(
     from + (isRenewal || isRefused ? pause : Math.min(pause, longestPauseOfOutage)),

@@ -11,10 +11,13 @@ import * as LogLevel from "effect/LogLevel"
 import * as Option from "effect/Option"
 import type { Settings } from "./settings.js"
 
+/** For one operation on the folder of the cache, which may be on a network. */
+export const storeTimeout = "5 seconds"
+
 /** A source that shares tokens with other runs. A slow home folder does not cause a request. */
 export const shared = ({ authUrl, credentials, explain }: Settings) =>
   Effect.mapError(
-    SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials), storeTimeout: "5 seconds" }),
+    SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials), storeTimeout }),
     explain
   )
 

@@ -171,8 +171,8 @@ describe("store-api call", () => {
       const runs = [
         ...[[0, 2], [0.9, 2], [1.1, 3], [3, 3], [3.2, 4], [7.1, 4], [7.3, 5], [15.2, 5], [15.4, 6], [31.3, 6]],
         ...[[31.5, 7], [63.4, 7], [63.6, 8], [123.5, 8], [123.7, 9], [183.6, 9], [183.8, 10]],
-        // After a minute without a rejection, the interval is 1 second again.
-        ...[[243.9, 11], [244.8, 11], [245, 12]]
+        // After the interval and a minute without a rejection, it is 1 second again.
+        ...[[303.9, 11], [304.8, 11], [305, 12]]
       ]
       for (const [seconds = 0, requests] of runs) {
         const { code } = yield* frozenAt(now + seconds * 1000)(run(user, ["call", "/orders", "--fail"]))

@@ -73,7 +73,9 @@ const unused = () => {
   const text = read(fileURLToPath(new URL("./rules.mjs", import.meta.url)))
   const all = ["members", "patterns", "properties", "omitted"].flatMap((kind) => Object.keys(rules[kind]))
   return [...all, ...rules.texts.map(([from]) => from)].filter((rule) => !applied.has(rule)).map((rule) => {
-    const at = text.split("\n").findIndex((row) => row.includes(rule) || row.includes(JSON.stringify(rule)))
+    const at = text.split("\n").findIndex((row) =>
+      [rule, JSON.stringify(rule), `${rule.split(".").pop()}: "`].some((text) => row.includes(text))
+    )
     return `tools/effect4/rules.mjs:${at + 1}: nothing in the sources is "${rule}", so that this rule is dead`
   })
 }

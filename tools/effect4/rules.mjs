@@ -11,92 +11,70 @@ export const modules = {
   ParseResult: "SchemaIssue"
 }
 
-/** Members with another name, or of another module, and otherwise the same. */
-export const members = {
-  "Cause.failureOption": "Cause.findErrorOption",
-  "Cause.isInterruptedOnly": "Cause.hasInterruptsOnly",
-  "Clock.currentTimeNanos": "Clock.monotonicTimeNanos",
-  "Config.duration": "Config.Duration",
-  "Config.integer": "Config.Int",
-  "Config.nonEmptyString": "Config.NonEmptyString",
-  "Config.redacted": "Config.Redacted",
-  "Config.string": "Config.String",
-  "Array.getRights": "Array.getSuccesses",
-  "DateTime.distanceDuration": "DateTime.distance",
-  "DateTime.lessThanOrEqualTo": "DateTime.isLessThanOrEqualTo",
-  "DateTime.unsafeMake": "DateTime.makeUnsafe",
-  "Deferred.unsafeDone": "Deferred.doneUnsafe",
-  "Duration.DurationInput": "Duration.Input",
-  "Duration.decode": "Duration.fromInputUnsafe",
-  "Duration.greaterThan": "Duration.isGreaterThan",
-  "Duration.lessThanOrEqualTo": "Duration.isLessThanOrEqualTo",
-  "Effect.async": "Effect.callback",
-  "Effect.catchAll": "Effect.catch",
-  "Effect.catchAllCause": "Effect.catchCause",
-  "Effect.catchAllDefect": "Effect.catchDefect",
-  "Effect.forkDaemon": "Effect.forkDetach",
-  "Effect.locally": "Effect.provideService",
-  "Effect.locallyWith": "Effect.updateService",
-  "Effect.zipLeft": "Effect.tap",
-  "Effect.zipRight": "Effect.andThen",
-  "Either.Either": "Result.Result",
-  "Either.isLeft": "Result.isFailure",
-  "Either.left": "Result.fail",
-  "Either.mapLeft": "Result.mapError",
-  "Either.right": "Result.succeed",
-  "Encoding.encodeBase64": "Base64.encode",
-  "Encoding.encodeBase64Url": "Base64Url.encode",
-  "Encoding.encodeHex": "Hex.encode",
-  "Headers.currentRedactedNames": "Headers.CurrentRedactedNames",
-  "HttpMiddleware.currentTracerDisabledWhen": "HttpMiddleware.TracerDisabledWhen",
-  "HttpServerResponse.unsafeJson": "HttpServerResponse.jsonUnsafe",
-  "Layer.scoped": "Layer.effect",
-  "Layer.scopedContext": "Layer.effectContext",
-  "Layer.unwrapEffect": "Layer.unwrap",
-  "Layer.unwrapScoped": "Layer.unwrap",
-  "NodeHttpClient.layerUndiciWithoutDispatcher": "NodeHttpClient.layerUndiciNoDispatcher",
-  "Option.flatMapNullable": "Option.flatMapNullishOr",
-  "Option.fromNullable": "Option.fromNullishOr",
-  "ParseResult.ParseIssue": "SchemaIssue.Issue",
-  "Predicate.isReadonlyRecord": "Predicate.isReadonlyObject",
-  "Schema.DateTimeUtc": "Schema.DateTimeUtcFromString",
-  "Schema.DateTimeUtcFromNumber": "Schema.DateTimeUtcFromMillis",
-  "Schema.DateTimeUtcFromSelf": "Schema.DateTimeUtc",
-  "Schema.JsonNumber": "Schema.Finite",
-  "Schema.NumberFromString": "Schema.FiniteFromString",
-  "Schema.OptionFromSelf": "Schema.Option",
-  "Schema.Redacted": "Schema.RedactedFromValue",
-  "Schema.RedactedFromSelf": "Schema.Redacted",
-  "Schema.compose": "Schema.decodeTo",
-  "Schema.decodeUnknownEither": "Schema.decodeUnknownResult",
-  "Schema.encode": "Schema.encodeEffect",
-  "Schema.parseJson": "Schema.fromJsonString",
-  "Schema.typeSchema": "Schema.toType",
-  "Cause.isDie": "Cause.hasDies",
-  "Context.unsafeGet": "Context.getUnsafe",
-  "DateTime.unsafeNow": "DateTime.nowUnsafe",
-  "Effect.either": "Effect.result",
-  "Effect.fork": "Effect.forkChild",
-  "Effect.tapErrorCause": "Effect.tapCause",
-  "Either.isEither": "Result.isResult",
-  "Either.isRight": "Result.isSuccess",
-  "Exit.isInterrupted": "Exit.hasInterrupts",
-  "Exit.matchEffect": "Exit.match",
-  "Fiber.RuntimeFiber": "Fiber.Fiber",
-  "HttpBody.unsafeJson": "HttpBody.jsonUnsafe",
-  "HttpClientRequest.del": "HttpClientRequest.delete",
-  "Logger.jsonLogger": "Logger.formatJson",
-  "Logger.logfmtLogger": "Logger.formatLogFmt",
-  "Logger.stringLogger": "Logger.formatSimple",
-  "Logger.structuredLogger": "Logger.formatStructured",
-  "NodeHttpClient.layer": "NodeHttpClient.layerNodeHttp",
-  "NodeHttpClient.layerWithoutAgent": "NodeHttpClient.layerNodeHttpNoAgent",
-  "NodeHttpClient.makeAgentLayer": "NodeHttpClient.layerAgentOptions",
-  "Schema.decode": "Schema.decodeEffect",
-  "Schema.decodeUnknown": "Schema.decodeUnknownEffect",
-  "Scope.extend": "Scope.provide",
-  "TestClock.currentTimeMillis": "Clock.currentTimeMillis"
+const renamed = {
+  Array: { getRights: "getSuccesses" },
+  Cause: { failureOption: "findErrorOption", isDie: "hasDies", isInterruptedOnly: "hasInterruptsOnly" },
+  Clock: { currentTimeNanos: "monotonicTimeNanos" },
+  Config: {
+    ...{ duration: "Duration", integer: "Int", nonEmptyString: "NonEmptyString", redacted: "Redacted" },
+    ...{ string: "String" }
+  },
+  Context: { unsafeGet: "getUnsafe" },
+  DateTime: {
+    ...{ distanceDuration: "distance", lessThanOrEqualTo: "isLessThanOrEqualTo", unsafeMake: "makeUnsafe" },
+    ...{ unsafeNow: "nowUnsafe" }
+  },
+  Deferred: { unsafeDone: "doneUnsafe" },
+  Duration: {
+    ...{ decode: "fromInputUnsafe", DurationInput: "Input", greaterThan: "isGreaterThan" },
+    ...{ lessThanOrEqualTo: "isLessThanOrEqualTo" }
+  },
+  Effect: {
+    ...{ async: "callback", catchAll: "catch", catchAllCause: "catchCause", catchAllDefect: "catchDefect" },
+    ...{ either: "result", fork: "forkChild", forkDaemon: "forkDetach", locally: "provideService" },
+    ...{ locallyWith: "updateService", tapErrorCause: "tapCause", zipLeft: "tap", zipRight: "andThen" }
+  },
+  Either: {
+    ...{ Either: "Result.Result", isEither: "Result.isResult", isLeft: "Result.isFailure" },
+    ...{ isRight: "Result.isSuccess", left: "Result.fail", mapLeft: "Result.mapError", right: "Result.succeed" }
+  },
+  Encoding: { encodeBase64: "Base64.encode", encodeBase64Url: "Base64Url.encode", encodeHex: "Hex.encode" },
+  Exit: { isInterrupted: "hasInterrupts", matchEffect: "match" },
+  Fiber: { RuntimeFiber: "Fiber" },
+  Headers: { currentRedactedNames: "CurrentRedactedNames" },
+  HttpBody: { unsafeJson: "jsonUnsafe" },
+  HttpClientRequest: { del: "delete" },
+  HttpMiddleware: { currentTracerDisabledWhen: "TracerDisabledWhen" },
+  HttpServerResponse: { unsafeJson: "jsonUnsafe" },
+  Layer: { scoped: "effect", scopedContext: "effectContext", unwrapEffect: "unwrap", unwrapScoped: "unwrap" },
+  Logger: {
+    ...{ jsonLogger: "formatJson", logfmtLogger: "formatLogFmt", stringLogger: "formatSimple" },
+    ...{ structuredLogger: "formatStructured" }
+  },
+  NodeHttpClient: {
+    ...{ layer: "layerNodeHttp", layerUndiciWithoutDispatcher: "layerUndiciNoDispatcher" },
+    ...{ layerWithoutAgent: "layerNodeHttpNoAgent", makeAgentLayer: "layerAgentOptions" }
+  },
+  Option: { flatMapNullable: "flatMapNullishOr", fromNullable: "fromNullishOr" },
+  ParseResult: { ParseIssue: "SchemaIssue.Issue" },
+  Predicate: { isReadonlyRecord: "isReadonlyObject" },
+  Schema: {
+    ...{ compose: "decodeTo", DateTimeUtc: "DateTimeUtcFromString", DateTimeUtcFromNumber: "DateTimeUtcFromMillis" },
+    ...{ DateTimeUtcFromSelf: "DateTimeUtc", decode: "decodeEffect", decodeUnknown: "decodeUnknownEffect" },
+    ...{ decodeUnknownEither: "decodeUnknownResult", encode: "encodeEffect", JsonNumber: "Finite" },
+    ...{ NumberFromString: "FiniteFromString", OptionFromSelf: "Option", parseJson: "fromJsonString" },
+    ...{ Redacted: "RedactedFromValue", RedactedFromSelf: "Redacted", typeSchema: "toType" }
+  },
+  Scope: { extend: "provide" },
+  TestClock: { currentTimeMillis: "Clock.currentTimeMillis" }
 }
+
+/** Members with another name, or of another module, and otherwise the same. */
+export const members = Object.fromEntries(
+  Object.entries(renamed).flatMap(([module, names]) =>
+    Object.entries(names).map(([name, to]) => [`${module}.${name}`, to.includes(".") ? to : `${module}.${to}`])
+  )
+)
 
 /** Properties of values. `of`: only in sources that have it. */
 export const properties = {

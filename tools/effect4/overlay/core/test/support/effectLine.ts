@@ -1,8 +1,7 @@
-/** What tests use of Effect that each of its majors has in a form of its own. */
+/** The parts of Effect 4 that differ from Effect 3 in tests. `packages/core/test/support/effectLine.ts` describes them. */
 import { Cause, Clock, Console, Duration, Effect, Metric, Scheduler, Tracer } from "effect"
 import { HttpClient, type HttpClientError } from "effect/http"
 
-/** A clock of two hands, in milliseconds. */
 export const clockOf = ({ monotonic, sleep, wall }: {
   readonly wall: () => number
   readonly monotonic: () => number
@@ -28,7 +27,6 @@ export const settle: Effect.Effect<void> = Effect.forEach([1, 2, 3, 4], () => ne
 /** The moments at which fibers that sleep wake up, by clock: the test clock does not show them. */
 const sleeps = new WeakMap<Clock.Clock, Set<{ readonly until: number }>>()
 
-/** The moments of the test clock at which fibers wake up. They have to be watched before anything sleeps. */
 export const watchSleeps: Effect.Effect<void> = Effect.map(Clock.clockWith(Effect.succeed), (clock) => {
   if (sleeps.has(clock)) return
   const sleepers = new Set<{ readonly until: number }>()
@@ -52,7 +50,6 @@ export const nextWakeUp: Effect.Effect<number> = Clock.clockWith((clock) =>
   Effect.sync(() => Math.min(...[...sleeps.get(clock) ?? []].map(({ until }) => until)))
 )
 
-/** Gives a test the number of fibers that run within it. */
 export const countingFibers = <A, E, R>(
   use: (fibers: Effect.Effect<number>) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
@@ -66,17 +63,14 @@ export const countingFibers = <A, E, R>(
     )
   })
 
-/** A series of a metric, as exporters see it. */
 export interface Series {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
   readonly description: string | undefined
   readonly kind: "counts up" | "gauge" | ReadonlyArray<number>
-  /** Of a histogram, the count and the sum. */
   readonly value: number | readonly [count: number, sum: number] | undefined
 }
 
-/** All metrics of this process. */
 export const allSeries: Effect.Effect<ReadonlyArray<Series>> = Effect.map(Metric.snapshot, (all) =>
   all.map(({ attributes = {}, description, id, state }) => ({
     name: id,
@@ -96,27 +90,21 @@ export const allSeries: Effect.Effect<ReadonlyArray<Series>> = Effect.map(Metric
       : undefined
   })))
 
-/** Why the HTTP client failed, such as `Transport`. */
 export const httpReason = ({ reason }: HttpClientError.HttpClientError): string => reason._tag.replace(/Error$/, "")
 
-/** Whether a cause is one typed failure and nothing else. */
 export const isFailure = ({ reasons }: Cause.Cause<unknown>): boolean =>
   reasons.length === 1 && reasons.every(Cause.isFailReason)
 
-/** All errors and defects of a cause. */
 export const failuresOf = ({ reasons }: Cause.Cause<unknown>): ReadonlyArray<unknown> =>
   reasons.flatMap((reason) =>
     Cause.isFailReason(reason) ? [reason.error] : Cause.isDieReason(reason) ? [reason.defect] : []
   )
 
-/** With the causes of the error. */
 export const prettyCause = (cause: Cause.Cause<unknown>): string => Cause.pretty(cause)
 
-/** A cause of a failure and a defect. */
 export const failureAndDefect = (failure: unknown, defect: unknown): Cause.Cause<unknown> =>
   Cause.combine(Cause.fail(failure), Cause.die(defect))
 
-/** Runs an effect whose fiber is parked when it has taken so many operations, until it is released. */
 export const runParked = <A, E>(effect: Effect.Effect<A, E>, operations: number) => {
   let parked: (() => void) | undefined
   let released = false
@@ -142,7 +130,6 @@ export const runParked = <A, E>(effect: Effect.Effect<A, E>, operations: number)
   }
 }
 
-/** A tracer that shows each span of another one, and enters no context of its own. */
 export const observed = (tracer: Tracer.Tracer, see: (span: Tracer.Span) => void = () => undefined): Tracer.Tracer =>
   Tracer.make({
     span: (options) => {
@@ -152,7 +139,6 @@ export const observed = (tracer: Tracer.Tracer, see: (span: Tracer.Span) => void
     }
   })
 
-/** Sends what is written to the console elsewhere. */
 export const withConsole = (see: (method: string, args: ReadonlyArray<unknown>) => void) =>
 <A, E, R>(
   effect: Effect.Effect<A, E, R>
@@ -164,6 +150,5 @@ export const withConsole = (see: (method: string, args: ReadonlyArray<unknown>) 
       new Proxy(current, { get: (_, method) => (...args: ReadonlyArray<unknown>) => see(String(method), args) })
     ))
 
-/** Lets the HTTP client put headers on its spans. */
 export const withHeadersOnSpans = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.provideService(effect, HttpClient.TracerHeaderFilter, () => true)

@@ -20,7 +20,7 @@ export const parse = (args: ReadonlyArray<string>, columns: number): Run => {
   const root = new Parser("store-api")
     .description("Access tokens for the store API.")
     .version(version(), "-V, --version", "Print the version")
-    .helpOption("-h, --help", "Print the help of a command")
+    .helpOption("-h, --help", "Print this help")
     .helpCommand("help", "Print the help of a command")
     .configureOutput({ writeOut: print, writeErr: print, getOutHelpWidth: width, getErrHelpWidth: width })
     .configureHelp({ minWidthToWrap: 20, subcommandTerm: (parser) => parser.name() })

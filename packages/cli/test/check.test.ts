@@ -419,10 +419,10 @@ describe("store-api check names the cause", () => {
         yield* emulator.clearFaults
       }
       yield* fails(withEnv(user, { STORE_API_URL: "http://127.0.0.1:9" }), ["/orders"], {
-        step: "connection",
+        step: "API connection",
         said: /refused/,
         remedy: /STORE_API_URL/,
-        code: 5
+        code: 6
       })
     }))
 })

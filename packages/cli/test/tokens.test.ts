@@ -131,7 +131,7 @@ describe("a cooldown between runs", () => {
   it.scopedLive("doubles up to a minute after refusals, and is at most an hour by a Retry-After", () =>
     Effect.gen(function*() {
       const { emulator, fails } = yield* failing([[0, 1], [1.2, 2], [3.4, 3], [7.6, 4], [13, 4], [15.8, 5], [31, 5]])
-      yield* emulator.fail(Fault.status(403, { times: Infinity }))
+      yield* emulator.fail(Fault.status(401, { times: Infinity }))
       yield* fails
       const long = yield* failing([[0, 1], [3590, 1], [3610, 2]])
       yield* long.emulator.fail(Fault.status(429, { headers: { "Retry-After": "999999" }, times: Infinity }))

@@ -6,7 +6,7 @@ import * as connection from "../check/connection.js"
 import { proxyFor } from "../check/proxy.js"
 import * as responses from "../check/responses.js"
 import { Failed } from "../check/Step.js"
-import { Fault } from "../Fault.js"
+import { Fault, noResponse } from "../Fault.js"
 import type * as flags from "../flags.js"
 import { Host } from "../Host.js"
 import * as output from "../output.js"
@@ -58,7 +58,9 @@ const steps = (given: flags.Values<typeof flags.check>, path: string, report: Re
     yield* clock
     if (path === "" || settings.apiUrl === undefined) return
     const apiUrl = new URL(settings.apiUrl)
-    if (apiUrl.origin !== authUrl.origin) yield* reach(report, apiUrl, settings.nameOf("apiUrl"))
+    if (apiUrl.origin !== authUrl.origin) {
+      yield* Effect.mapError(reach(report, apiUrl, settings.nameOf("apiUrl"), "API "), () => noResponse(""))
+    }
     yield* step(report, "API call", responses.callApi(settings, apiUrl.href, token, path))
   })
 
@@ -74,15 +76,15 @@ const configured = (given: flags.Values<typeof flags.check>, path: string) =>
   )
 
 /** Tries each step to the server alone, so that the fault has a name. */
-const reach = (report: Report, url: URL, setting: string) =>
+const reach = (report: Report, url: URL, setting: string, server = "") =>
   Effect.gen(function*() {
     const proxy = proxyFor(url, (yield* Host).process.env)
     const { url: first, variable } = proxy ?? { url, variable: setting }
-    const prefix = proxy === undefined ? "" : "proxy "
+    const prefix = proxy === undefined ? server : "proxy "
     yield* step(report, `${prefix}name lookup`, connection.lookup(first, variable))
     const direct = yield* step(report, `${prefix}connection`, connection.connect(first, variable))
     const { socket } = proxy === undefined ? direct : yield* step(report, "proxy tunnel", connection.tunnel(proxy, url))
-    if (url.protocol === "https:") yield* step(report, "TLS", connection.handshake(socket, url, setting))
+    if (url.protocol === "https:") yield* step(report, `${server}TLS`, connection.handshake(socket, url, setting))
   }).pipe(Effect.scoped)
 
 /** What a step says when it succeeds, with its result if it has one. */

@@ -192,8 +192,8 @@ describe("docs/guides/runbook.md", () => {
 
   it("has the steps of store-api check, and no other", () => {
     const check = sources.get("cli/src/commands/check.ts") ?? ""
-    // Those on the way to a proxy have the same names behind a word.
-    const steps = [...check.matchAll(/\bstep\(report, ["`](\$\{prefix\})?([^"`]+)["`]/g)]
+    // Those on the way to a proxy, and to an API on another origin, have the same names behind a word.
+    const steps = [...check.matchAll(/\bstep\(report, ["`](\$\{prefix\})?(?:\$\{server\})?([^"`]+)["`]/g)]
       .flatMap(([, prefix, name = ""]) => prefix === undefined ? [name] : [name, `proxy ${name}`])
     assert.lengthOf(steps, 10)
     const { text = "" } = all.find(({ heading }) => heading === "Find the cause") ?? {}

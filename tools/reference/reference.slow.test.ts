@@ -7,7 +7,7 @@ import { root } from "../repository/support/command.js"
 
 const doc = (...lines: ReadonlyArray<string>) => `/**\n${lines.map((line) => ` * ${line}\n`).join("")} */`
 const what = "Says what it is in a sentence."
-const since = "@since 0.1.0"
+const since = "@since 1.0.0"
 const constants = "@category constants"
 const example = (code: string) =>
   `@example\n * \`\`\`ts\n * import { Bad } from "@store-api/core"\n * ${code}\n * \`\`\``

@@ -1,7 +1,7 @@
 /**
  * The access token as a value, with functions that check when it expires.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -36,7 +36,7 @@ const optional = <A>(schema: Schema.Schema<A>) =>
  * })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export class AccessToken extends Schema.Class<AccessToken>("@store-api/core/AccessToken")({
@@ -80,7 +80,7 @@ export class AccessToken extends Schema.Class<AccessToken>("@store-api/core/Acce
  *   Effect.filter(tokens, (token) => Effect.map(AccessToken.isExpired(token), (expired) => !expired))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category combinators
  */
 export const isExpired = (token: AccessToken): Effect.Effect<boolean> =>
@@ -98,7 +98,7 @@ export const isExpired = (token: AccessToken): Effect.Effect<boolean> =>
  *   Effect.flatMap(AccessToken.remaining(token), (left) => Effect.logInfo(`good for ${Duration.format(left)}`))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category combinators
  */
 export const remaining = (token: AccessToken): Effect.Effect<Duration.Duration> =>
@@ -124,7 +124,7 @@ export const remaining = (token: AccessToken): Effect.Effect<Duration.Duration> 
  *   )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category combinators
  */
 export const ensureValid = (token: AccessToken): Effect.Effect<AccessToken, TokenExpiredError> =>
@@ -152,7 +152,7 @@ export const ensureValid = (token: AccessToken): Effect.Effect<AccessToken, Toke
  * })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category conversions
  */
 export const authorization = (token: AccessToken): Redacted.Redacted =>

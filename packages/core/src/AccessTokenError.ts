@@ -5,7 +5,7 @@
  * No error contains a secret, a token, or a request or response of the HTTP client. From a server's response, errors
  * keep only a short code and a sanitised description.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import * as DateTime from "effect/DateTime"
 import * as Equal from "effect/Equal"
@@ -26,7 +26,7 @@ const OptionalText = optional(Schema.String)
  *
  * @see TokenRequestError
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface OptionNames {
@@ -59,7 +59,7 @@ const retryAfter = (retryAt: Option.Option<DateTime.Utc>): string =>
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category errors
  */
 export class TokenExpiredError extends Schema.TaggedError<TokenExpiredError>("@store-api/core/TokenExpiredError")(
@@ -110,7 +110,7 @@ export class TokenExpiredError extends Schema.TaggedError<TokenExpiredError>("@s
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category errors
  */
 export class CredentialsError extends Schema.TaggedError<CredentialsError>("@store-api/core/CredentialsError")(
@@ -157,7 +157,7 @@ export class CredentialsError extends Schema.TaggedError<CredentialsError>("@sto
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category errors
  */
 export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@store-api/core/TokenRequestError")(
@@ -219,7 +219,7 @@ export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@s
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category errors
  */
 export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@store-api/core/TokenRefusedError")(
@@ -281,7 +281,7 @@ export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@s
  * const paths = Either.mapLeft(TokenResponse.decode(`{"token_type":"bearer"}`), pathsOf) // ["access_token"]
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category errors
  */
 export class TokenResponseError extends Schema.TaggedError<TokenResponseError>("@store-api/core/TokenResponseError")(
@@ -320,7 +320,7 @@ export class TokenResponseError extends Schema.TaggedError<TokenResponseError>("
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category errors
  */
 export class ConfigurationError extends Schema.TaggedError<ConfigurationError>("@store-api/core/ConfigurationError")(
@@ -363,7 +363,7 @@ export class ConfigurationError extends Schema.TaggedError<ConfigurationError>("
  *   )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category errors
  */
 export class UntrustedOriginError
@@ -404,7 +404,7 @@ export class UntrustedOriginError
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category errors
  */
 export type AccessTokenError =
@@ -425,7 +425,7 @@ export type AccessTokenError =
  * const toJson = Schema.encode(Schema.parseJson(AccessTokenError.AccessTokenError))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category schemas
  */
 export const AccessTokenError = Schema.Union(
@@ -449,7 +449,7 @@ export const AccessTokenError = Schema.Union(
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category refinements
  */
 export const isAccessTokenError: (error: unknown) => error is AccessTokenError = Schema.is(AccessTokenError)
@@ -468,7 +468,7 @@ export const isAccessTokenError: (error: unknown) => error is AccessTokenError =
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category combinators
  */
 export const isTransient = (error: unknown): boolean =>
@@ -492,7 +492,7 @@ const hasReason = (error: AccessTokenError, reasons: ReadonlyArray<string>): boo
  *   Option.map(AccessTokenError.retryAt(error), (at) => DateTime.toDateUtc(at).toUTCString())
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category combinators
  */
 export const retryAt = (error: unknown): Option.Option<DateTime.Utc> =>
@@ -512,7 +512,7 @@ export const retryAt = (error: unknown): Option.Option<DateTime.Utc> =>
  *   AccessTokenError.withRetryAt(error, Option.some(at))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category combinators
  */
 export const withRetryAt = (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {

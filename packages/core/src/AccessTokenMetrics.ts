@@ -5,7 +5,7 @@
  * They have the labels with which the provider's layer was built (`Effect.tagMetrics`), and not those of a caller.
  * Labels therefore distinguish several stores in one process.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import * as Metric from "effect/Metric"
 import * as MetricBoundaries from "effect/MetricBoundaries"
@@ -22,7 +22,7 @@ import * as MetricBoundaries from "effect/MetricBoundaries"
  * const acquired = Metric.value(Metric.tagged(AccessTokenMetrics.acquisitions, "outcome", "Success"))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category metrics
  */
 export const acquisitions: Metric.Metric.Counter<number> = Metric.counter("store_api_token_acquisitions", {
@@ -42,7 +42,7 @@ export const acquisitions: Metric.Metric.Counter<number> = Metric.counter("store
  * const mean = Effect.map(Metric.value(AccessTokenMetrics.acquisitionDuration), ({ count, sum }) => sum / count)
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category metrics
  */
 export const acquisitionDuration: Metric.Metric.Histogram<number> = Metric.histogram(
@@ -63,7 +63,7 @@ export const acquisitionDuration: Metric.Metric.Histogram<number> = Metric.histo
  * const saved = Metric.value(AccessTokenMetrics.callersJoined)
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category metrics
  */
 export const callersJoined: Metric.Metric.Counter<number> = Metric.counter("store_api_token_callers_joined", {
@@ -83,7 +83,7 @@ export const callersJoined: Metric.Metric.Counter<number> = Metric.counter("stor
  * const kept = Metric.value(Metric.tagged(AccessTokenMetrics.rejections, "outcome", "Kept"))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category metrics
  */
 export const rejections: Metric.Metric.Counter<number> = Metric.counter("store_api_token_rejections", {
@@ -103,7 +103,7 @@ export const rejections: Metric.Metric.Counter<number> = Metric.counter("store_a
  * const withoutProgress = Metric.value(Metric.tagged(AccessTokenMetrics.cooldowns, "cause", "NoProgress"))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category metrics
  */
 export const cooldowns: Metric.Metric.Counter<number> = Metric.counter("store_api_token_cooldowns", {
@@ -127,7 +127,7 @@ export const cooldowns: Metric.Metric.Counter<number> = Metric.counter("store_ap
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category metrics
  */
 export const expiry: Metric.Metric.Gauge<number> = Metric.gauge("store_api_token_expiry_timestamp_seconds", {

@@ -2,7 +2,7 @@
  * Caches one access token, renews it before it expires, and shares one acquisition among all callers. Checks the token
  * against the wall clock and the monotonic clock before each use.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -38,7 +38,7 @@ import { TokenSource } from "./TokenSource.js"
  *
  * @see AccessTokenProvider
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Service {
@@ -82,7 +82,7 @@ export interface Service {
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface ProviderStatus {
@@ -115,7 +115,7 @@ export interface ProviderStatus {
  * })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category tags
  */
 export class AccessTokenProvider
@@ -128,7 +128,7 @@ export class AccessTokenProvider
  *
  * @see layer
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Options {
@@ -169,7 +169,7 @@ export interface Options {
  * }))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const make = (options: Options = {}): Effect.Effect<Service, never, TokenSource | Scope.Scope> =>
@@ -383,7 +383,7 @@ const longestClosing = Duration.seconds(10)
  * const runnable = Effect.provide(program, ProviderLive)
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layer = (options: Options = {}): Layer.Layer<AccessTokenProvider, never, TokenSource> =>
@@ -403,7 +403,7 @@ export const layer = (options: Options = {}): Layer.Layer<AccessTokenProvider, n
  * })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layerConfig = (
@@ -430,7 +430,7 @@ export const layerConfig = (
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layerTest = (

@@ -2,7 +2,7 @@
  * An `HttpClient` that adds the access token to every request, and sends it only to trusted origins. After a 401 it
  * repeats the request once, with another token.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import * as Headers from "@effect/platform/Headers"
 import type * as HttpBody from "@effect/platform/HttpBody"
@@ -37,7 +37,7 @@ import * as trusted from "./internal/trustedOrigins.js"
  *
  * @see layer
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Options {
@@ -73,7 +73,7 @@ export interface Options {
  *
  * @see AuthorizedHttpClient
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export type Service = HttpClient.HttpClient.With<
@@ -97,7 +97,7 @@ export type Service = HttpClient.HttpClient.With<
  * })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category tags
  */
 export class AuthorizedHttpClient
@@ -118,7 +118,7 @@ export class AuthorizedHttpClient
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category references
  */
 export class RetryUnauthorized extends Context.Reference<RetryUnauthorized>()(
@@ -159,7 +159,7 @@ export class RetryUnauthorized extends Context.Reference<RetryUnauthorized>()(
  * })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category combinators
  */
 export const withAccessToken: {
@@ -350,7 +350,7 @@ const resultOf = <E>(
  * })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const make = (
@@ -376,7 +376,7 @@ export const make = (
  * }).pipe(Effect.provide(ClientLive))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layer = (
@@ -396,7 +396,7 @@ export const layer = (
  * const ClientLive = AuthorizedHttpClient.layerConfig({ apiUrl: Config.string("STORE_API_URL") })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layerConfig = (
@@ -426,7 +426,7 @@ export const layerConfig = (
  * const orders = HttpClient.get("/orders").pipe(Effect.provide(HttpLive))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layerHttpClient = (
@@ -496,7 +496,7 @@ const isReplayable = ({ _tag }: HttpBody.HttpBody): boolean =>
  * AuthorizedHttpClient.isLoopback(new URL("http://10.0.0.1")) // false
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category predicates
  */
 export const isLoopback: (url: URL) => boolean = baseUrl.isLoopback

@@ -1,7 +1,7 @@
 /**
  * The client id and secret. They are checked when they are created, because the specification sends them unencoded.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import * as Brand from "effect/Brand"
 import * as Config from "effect/Config"
@@ -16,7 +16,7 @@ import { CredentialsError } from "./AccessTokenError.js"
  *
  * @see make
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Options {
@@ -31,7 +31,7 @@ export interface Options {
  *
  * @see make, fromConfig
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCredentials">
@@ -54,7 +54,7 @@ const checked = Brand.nominal<ClientCredentials>()
  * })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const make = (options: Options): Effect.Effect<ClientCredentials, CredentialsError> => {
@@ -83,7 +83,7 @@ export const make = (options: Options): Effect.Effect<ClientCredentials, Credent
  * })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const fromConfig = (prefix = "STORE_API"): Effect.Effect<ClientCredentials, CredentialsError> =>

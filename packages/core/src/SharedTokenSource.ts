@@ -2,7 +2,7 @@
  * A `TokenSource` that shares tokens between processes through a `TokenStore`, so that they acquire one token together.
  * It wraps another source, and no other layer changes.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -31,7 +31,7 @@ import { type Lease, TokenStore } from "./TokenStore.js"
  *
  * @see layer
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Options {
@@ -73,7 +73,7 @@ export interface Options {
  * const failedReads = Metric.value(Metric.tagged(SharedTokenSource.storeFailures, "operation", "get"))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category metrics
  */
 export const storeFailures = Metric.counter("store_api_token_store_failures", {
@@ -92,7 +92,7 @@ export const storeFailures = Metric.counter("store_api_token_store_failures", {
  * const saved = Metric.value(SharedTokenSource.storeHits)
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category metrics
  */
 export const storeHits = Metric.counter("store_api_token_store_hits", {
@@ -137,7 +137,7 @@ const longestPause = 500
  * }).pipe(Effect.provideServiceEffect(TokenStore.TokenStore, TokenStore.makeMemory))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const make = (
@@ -261,7 +261,7 @@ export const make = (
  * const TokensLive = SharedTokenSource.layer(options).pipe(Layer.provide(TokenEndpoint.layer(options)))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layer = (

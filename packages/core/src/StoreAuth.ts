@@ -1,7 +1,7 @@
 /**
  * One layer with the token endpoint, the provider and the authorized client.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as Config from "effect/Config"
@@ -29,7 +29,7 @@ import type { TokenStore } from "./TokenStore.js"
  *
  * @see layerFromSource
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface SourceOptions {
@@ -55,7 +55,7 @@ export interface SourceOptions {
  *
  * @see layer
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface EndpointOptions extends SourceOptions {
@@ -70,7 +70,7 @@ export interface EndpointOptions extends SourceOptions {
  *
  * @see layer
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface SecretOptions extends EndpointOptions {
@@ -87,7 +87,7 @@ export interface SecretOptions extends EndpointOptions {
  *
  * @see layer, ClientCredentials.fromConfig
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface CredentialsOptions extends EndpointOptions {
@@ -104,7 +104,7 @@ export interface CredentialsOptions extends EndpointOptions {
  *
  * @see layer
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export type Options = SecretOptions | CredentialsOptions
@@ -114,7 +114,7 @@ export type Options = SecretOptions | CredentialsOptions
  *
  * @see layerShared
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Sharing {
@@ -127,7 +127,7 @@ export interface Sharing {
  *
  * @see make
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface StoreAuth {
@@ -153,7 +153,7 @@ export interface StoreAuth {
  * })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const make = (
@@ -185,7 +185,7 @@ export const make = (
  * }).pipe(Layer.provide(FetchHttpClient.layer))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layer = (
@@ -214,7 +214,7 @@ export const layer = (
  * }).pipe(Layer.provide([FetchHttpClient.layer, TokenStore.layerMemory]))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layerShared = (
@@ -251,7 +251,7 @@ export const layerShared = (
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layerFromSource = (
@@ -277,7 +277,7 @@ export const layerFromSource = (
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category config
  */
 export const config = (prefix = "STORE_API"): Config.Config<SecretOptions> =>
@@ -301,7 +301,7 @@ export const config = (prefix = "STORE_API"): Config.Config<SecretOptions> =>
  * const StoreAuthLive = StoreAuth.layerConfig().pipe(Layer.provide(FetchHttpClient.layer))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layerConfig = (
@@ -328,7 +328,7 @@ export const layerConfig = (
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layerSharedConfig = (

@@ -1,7 +1,7 @@
 /**
  * Acquires tokens over HTTP: a `TokenSource` that sends the POST of the specification, with retries within a deadline.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import * as Headers from "@effect/platform/Headers"
 import * as HttpClient from "@effect/platform/HttpClient"
@@ -47,7 +47,7 @@ import * as TokenSource from "./TokenSource.js"
  *
  * @see layer
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Options {
@@ -104,7 +104,7 @@ const path = "/v1/oauth/accesstoken"
  * })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const make = (
@@ -207,7 +207,7 @@ export const make = (
  * }).pipe(Layer.provide(FetchHttpClient.layer))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layer = (

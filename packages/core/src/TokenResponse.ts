@@ -1,7 +1,7 @@
 /**
  * A successful response of the token endpoint.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import * as Arr from "effect/Array"
 import * as Either from "effect/Either"
@@ -55,7 +55,7 @@ const Digits = Schema.Union(
  *
  * @see decode
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category schemas
  */
 export const TokenResponse = Schema.Struct({
@@ -82,7 +82,7 @@ export const TokenResponse = Schema.Struct({
  *
  * @see decode
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @interface
  * @category models
  */
@@ -113,7 +113,7 @@ const decodeJson = Schema.decodeUnknownEither(Schema.parseJson(TokenResponse), {
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const decode = (body: string): Either.Either<TokenResponse, TokenResponseError> =>

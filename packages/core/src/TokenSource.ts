@@ -2,7 +2,7 @@
  * The interface for one uncached acquisition. `TokenEndpoint` implements it over HTTP, and `SharedTokenSource` over
  * another source and a store. Write your own for tests or for another endpoint.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -16,7 +16,7 @@ import type { AccessTokenError } from "./AccessTokenError.js"
  *
  * @see layer
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Service {
@@ -39,7 +39,7 @@ export interface Service {
  * const uncached = Effect.flatMap(TokenSource.TokenSource, (source) => source.acquire(Option.none()))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category tags
  */
 export class TokenSource extends Context.Tag("@store-api/core/TokenSource")<TokenSource, Service>() {}
@@ -56,7 +56,7 @@ export class TokenSource extends Context.Tag("@store-api/core/TokenSource")<Toke
  *   TokenSource.make((replacing) => Effect.tap(source.acquire(replacing), () => Effect.logInfo("another token")))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const make = (acquire: Service["acquire"]): Service => TokenSource.of({ acquire })
@@ -79,7 +79,7 @@ export const make = (acquire: Service["acquire"]): Service => TokenSource.of({ a
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layer = (acquire: Service["acquire"]): Layer.Layer<TokenSource> =>

@@ -2,7 +2,7 @@
  * The interface of a store that processes share: entries that expire, and leases. `SharedTokenSource` stores encrypted
  * tokens in it. A store never sees a token, a client id or a secret.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -19,7 +19,7 @@ import { monotonicMillis } from "./internal/monotonicMillis.js"
  *
  * @see layerMemory
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Service {
@@ -42,7 +42,7 @@ export interface Service {
  *
  * @see TokenStore
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Lease {
@@ -64,7 +64,7 @@ export interface Lease {
  *   Effect.flatMap(TokenStore.TokenStore, (store) => store.get(key)).pipe(Effect.map((entry) => entry._tag === "Some"))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category tags
  */
 export class TokenStore extends Context.Tag("@store-api/core/TokenStore")<TokenStore, Service>() {}
@@ -80,7 +80,7 @@ export class TokenStore extends Context.Tag("@store-api/core/TokenStore")<TokenS
  * const error = new TokenStore.TokenStoreError({ operation: "get", reason: "ECONNREFUSED" })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category errors
  */
 export class TokenStoreError extends Schema.TaggedError<TokenStoreError>("@store-api/core/TokenStoreError")(
@@ -114,7 +114,7 @@ interface Kept {
  * const store = Effect.tap(TokenStore.makeMemory, (store) => store.put("key", "entry", "60 minutes"))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const makeMemory: Effect.Effect<Service> = Effect.map(
@@ -174,7 +174,7 @@ export const makeMemory: Effect.Effect<Service> = Effect.map(
  * const StoreAuthLive = StoreAuth.layerSharedConfig().pipe(Layer.provide(TokenStore.layerMemory))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layerMemory: Layer.Layer<TokenStore> = Layer.effect(TokenStore, makeMemory)

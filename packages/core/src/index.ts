@@ -1,7 +1,7 @@
 /**
  * OAuth 2.0 access tokens for the store API. Exports one namespace per module.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 export * as AccessToken from "./AccessToken.js"
 export * as AccessTokenError from "./AccessTokenError.js"

@@ -1,7 +1,7 @@
 /**
  * The OAuth clients of an emulator.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import * as Redacted from "effect/Redacted"
 
@@ -14,7 +14,7 @@ import * as Redacted from "effect/Redacted"
  *
  * @see Emulator.layer
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Client {
@@ -40,7 +40,7 @@ export interface Client {
  * const clientSecret = Emulator.demoClient.clientSecret // Redacted
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constants
  */
 export const demoClient = {

@@ -2,7 +2,7 @@
  * A server that implements the specification of the access-token service, and a protected API that requires its tokens.
  * It listens on loopback only, for tests and for development without credentials.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -28,7 +28,7 @@ export {
   /**
    * The invented client that an emulator has by default.
    *
-   * @since 0.1.0
+   * @since 1.0.0
    * @category constants
    */
   demoClient
@@ -37,7 +37,7 @@ export type {
   /**
    * The options of an emulator.
    *
-   * @since 0.1.0
+   * @since 1.0.0
    * @category models
    */
   Options
@@ -48,7 +48,7 @@ export type {
  *
  * @see Emulator
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Service {
@@ -105,7 +105,7 @@ export interface Service {
  * }).pipe(Effect.provide(Emulator.layer({ tokenLife: "2 seconds" })))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category tags
  */
 export class Emulator extends Context.Tag("@store-api/emulator/Emulator")<Emulator, Service>() {}
@@ -124,7 +124,7 @@ export class Emulator extends Context.Tag("@store-api/emulator/Emulator")<Emulat
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category references
  */
 export class Observer extends Context.Reference<Observer>()("@store-api/emulator/Observer", {
@@ -148,7 +148,7 @@ export class Observer extends Context.Reference<Observer>()("@store-api/emulator
  * }))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const make = (options: Options = {}): Effect.Effect<Service, EmulatorError, Scope.Scope> =>
@@ -193,7 +193,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, EmulatorErro
  * })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layer = (options: Options = {}): Layer.Layer<Emulator, EmulatorError> =>

@@ -1,7 +1,7 @@
 /**
  * The emulator as a command: `store-api-emulator`, and `store-api emulator` of `@store-api/cli`.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
@@ -24,7 +24,7 @@ import * as Scenario from "./Scenario.js"
  *
  * @see run
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Flags {
@@ -61,7 +61,7 @@ export interface Flags {
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const run = (flags: Flags): Effect.Effect<void, EmulatorError> =>

@@ -1,7 +1,7 @@
 /**
  * The error of an emulator that cannot start.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import * as Schema from "effect/Schema"
 
@@ -22,7 +22,7 @@ import * as Schema from "effect/Schema"
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category errors
  */
 export class EmulatorError extends Schema.TaggedError<EmulatorError>("@store-api/emulator/EmulatorError")(

@@ -1,7 +1,7 @@
 /**
  * The options of an emulator.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import type * as Duration from "effect/Duration"
 import type { Client } from "./Client.js"
@@ -12,7 +12,7 @@ import type { Client } from "./Client.js"
  *
  * @see Emulator.layer
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Options {

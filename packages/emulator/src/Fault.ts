@@ -4,7 +4,7 @@
  * A step applies to the next `times` requests to the token endpoint or to the API, as `on` says. Steps with the same
  * `on` apply in order. A request for which no step is left receives the normal response.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import * as Data from "effect/Data"
 import * as Duration from "effect/Duration"
@@ -31,7 +31,7 @@ const cases = Data.taggedEnum<Model.Fault>()
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category pattern matching
  */
 export const is = cases.$is
@@ -51,7 +51,7 @@ export const is = cases.$is
  * })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category pattern matching
  */
 export const match = cases.$match
@@ -81,7 +81,7 @@ const bytes = (body: string | Uint8Array | undefined): Uint8Array =>
  * })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const status = (
@@ -109,7 +109,7 @@ export const status = (
  * const truncated = Fault.body(`{"access_token":"an-inv`)
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const body = (body: string | Uint8Array, options?: Model.AnswerOptions): Model.Fault =>
@@ -125,7 +125,7 @@ export const body = (body: string | Uint8Array, options?: Model.AnswerOptions): 
  * const slow = Fault.delay("12 seconds", { times: 2 })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const delay = (delay: Duration.DurationInput, options?: Model.Options): Model.Fault =>
@@ -141,7 +141,7 @@ export const delay = (delay: Duration.DurationInput, options?: Model.Options): M
  * const never = Fault.hang({ on: "api" })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const hang = (options?: Model.Options): Model.Fault => cases.Hang(onRequest(options))
@@ -157,7 +157,7 @@ export const hang = (options?: Model.Options): Model.Fault => cases.Hang(onReque
  * const short = Fault.fields({ expires_in: "2", scope: undefined })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const fields = (
@@ -179,7 +179,7 @@ export const fields = (
  * const compressed = Fault.gzip()
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const gzip = (options?: Model.Options): Model.Fault => cases.Gzip(onRequest(options))
@@ -194,7 +194,7 @@ export const gzip = (options?: Model.Options): Model.Fault => cases.Gzip(onReque
  * const continued = Fault.unaskedContinue()
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const unaskedContinue = (options?: Model.Options): Model.Fault => cases.Continue(onRequest(options))
@@ -210,7 +210,7 @@ export const unaskedContinue = (options?: Model.Options): Model.Fault => cases.C
  * const revoked = Fault.revoke({ on: "api" })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const revoke = (options?: Model.Options): Model.Fault => cases.Revoke(onRequest(options))
@@ -226,7 +226,7 @@ export const revoke = (options?: Model.Options): Model.Fault => cases.Revoke(onR
  * const echoed = Fault.echo(400)
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const echo = (status: number, options?: Model.Options): Model.Fault =>
@@ -243,7 +243,7 @@ export const echo = (status: number, options?: Model.Options): Model.Fault =>
  * const later = Fault.retryDate(503, "3 seconds")
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const retryDate = (status: number, wait: Duration.DurationInput, options?: Model.Options): Model.Fault =>
@@ -260,7 +260,7 @@ export const retryDate = (status: number, wait: Duration.DurationInput, options?
  * const trickle = Fault.drip("1 second", { status: 500 })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const drip = (every: Duration.DurationInput = 50, options?: Model.StatusOptions): Model.Fault =>
@@ -276,7 +276,7 @@ export const drip = (every: Duration.DurationInput = 50, options?: Model.StatusO
  * const endless = Fault.flood(Infinity)
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const flood = (bytes: number, options?: Model.StatusOptions): Model.Fault =>
@@ -293,7 +293,7 @@ export const flood = (bytes: number, options?: Model.StatusOptions): Model.Fault
  * const bomb = Fault.bomb(10)
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const bomb = (megabytes = 100, options?: Model.StatusOptions): Model.Fault =>
@@ -313,7 +313,7 @@ export const bomb = (megabytes = 100, options?: Model.StatusOptions): Model.Faul
  * const away = Fault.redirect(307, "elsewhere")
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const redirect = (status: number, to: Model.RedirectTarget, options?: Model.Options): Model.Fault =>
@@ -330,7 +330,7 @@ export const redirect = (status: number, to: Model.RedirectTarget, options?: Mod
  * const garbage = Fault.raw("HTTP/1.1 2oo OK\r\n\r\n", "Reset")
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const raw = (
@@ -356,7 +356,7 @@ const breakOff = (ending: Model.Ending) => (moment: Model.Moment, options?: Mode
  * const broken = Fault.reset("headers", { times: 2 })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const reset: (moment: Model.Moment, options?: Model.Options) => Model.Fault = breakOff("Reset")
@@ -371,7 +371,7 @@ export const reset: (moment: Model.Moment, options?: Model.Options) => Model.Fau
  * const cut = Fault.close("body")
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const close: (moment: Model.Moment, options?: Model.Options) => Model.Fault = breakOff("Close")
@@ -386,7 +386,7 @@ export const close: (moment: Model.Moment, options?: Model.Options) => Model.Fau
  * const silent = Fault.silence("connection")
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const silence: (moment: Model.Moment, options?: Model.Options) => Model.Fault = breakOff("Silence")
@@ -402,7 +402,7 @@ export const silence: (moment: Model.Moment, options?: Model.Options) => Model.F
  * const unreadable = Fault.badChunks()
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const badChunks = (options?: Model.Options): Model.Fault => raw(rawResponses.badChunks, "Close", options)
@@ -417,7 +417,7 @@ export const badChunks = (options?: Model.Options): Model.Fault => raw(rawRespon
  * const ambiguous = Fault.contradictingLengths()
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const contradictingLengths = (options?: Model.Options): Model.Fault =>
@@ -433,7 +433,7 @@ export const contradictingLengths = (options?: Model.Options): Model.Fault =>
  * const mail = Fault.notHttp()
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const notHttp = (options?: Model.Options): Model.Fault => raw(rawResponses.notHttp, "Close", options)
@@ -448,7 +448,7 @@ export const notHttp = (options?: Model.Options): Model.Fault => raw(rawResponse
  * const large = Fault.hugeHeaders()
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const hugeHeaders = (options?: Model.Options): Model.Fault => raw(rawResponses.hugeHeaders, "Close", options)
@@ -464,7 +464,7 @@ export const hugeHeaders = (options?: Model.Options): Model.Fault => raw(rawResp
  * const idle = Fault.stale()
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const stale = (options?: Model.Options): Model.Fault => cases.Stale(onRequest(options))
@@ -480,7 +480,7 @@ export const stale = (options?: Model.Options): Model.Fault => cases.Stale(onReq
  * const expired = Fault.tls("Expired")
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const tls = (flaw: Model.TlsFlaw, options?: Pick<Model.Options, "times">): Model.Fault =>
@@ -496,7 +496,7 @@ export const tls = (flaw: Model.TlsFlaw, options?: Pick<Model.Options, "times">)
  * const stuck = Fault.unfinishedHandshake()
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const unfinishedHandshake = (options?: Pick<Model.Options, "times">): Model.Fault =>

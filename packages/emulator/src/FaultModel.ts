@@ -1,7 +1,7 @@
 /**
  * The steps of a script of faults.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import type * as Data from "effect/Data"
 import type * as Duration from "effect/Duration"
@@ -11,7 +11,7 @@ import type * as Duration from "effect/Duration"
  *
  * @see Fault.status
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export type Target = "token" | "api"
@@ -22,7 +22,7 @@ export type Target = "token" | "api"
  *
  * @see Fault.raw
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export type Ending = "Close" | "Reset" | "Silence"
@@ -33,7 +33,7 @@ export type Ending = "Close" | "Reset" | "Silence"
  *
  * @see Fault.reset, Fault.close, Fault.silence
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export type Moment = "connection" | "answer" | "headers" | "body"
@@ -44,7 +44,7 @@ export type Moment = "connection" | "answer" | "headers" | "body"
  *
  * @see Fault.redirect
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export type RedirectTarget = "elsewhere" | "itself" | "loop" | {
@@ -57,7 +57,7 @@ export type RedirectTarget = "elsewhere" | "itself" | "loop" | {
  *
  * @see Fault.tls
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export type TlsFlaw = "SelfSigned" | "Expired" | "WrongHost" | "Tls1.1"
@@ -85,7 +85,7 @@ export type TlsFlaw = "SelfSigned" | "Expired" | "WrongHost" | "Tls1.1"
  *
  * @see Fault.match
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export type Fault = Data.TaggedEnum<{
@@ -117,7 +117,7 @@ export type Fault = Data.TaggedEnum<{
  *
  * @see Fault.status
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export type Headers = Readonly<Record<string, string | ReadonlyArray<string>>>
@@ -145,7 +145,7 @@ interface OnConnection {
  * const begin = Effect.flatMap(Emulator.Emulator, (emulator) => emulator.fail(outage))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export type Script = Fault | ReadonlyArray<Fault>
@@ -155,7 +155,7 @@ export type Script = Fault | ReadonlyArray<Fault>
  *
  * @see Fault.hang
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Options {
@@ -170,7 +170,7 @@ export interface Options {
  *
  * @see Fault.status
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface AnswerOptions extends Options {
@@ -185,7 +185,7 @@ export interface AnswerOptions extends Options {
  *
  * @see Fault.drip
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface StatusOptions extends Options {

@@ -1,7 +1,7 @@
 /**
  * A token that the emulator has issued.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import type * as DateTime from "effect/DateTime"
 import type * as Redacted from "effect/Redacted"
@@ -11,7 +11,7 @@ import type * as Redacted from "effect/Redacted"
  *
  * @see Emulator.Emulator
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface IssuedToken {

@@ -1,7 +1,7 @@
 /**
  * A request that the emulator received.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import type * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
@@ -12,7 +12,7 @@ import type * as Redacted from "effect/Redacted"
  *
  * @see RecordedRequest
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export type Kind = "token" | "api" | "other"
@@ -33,7 +33,7 @@ export type Kind = "token" | "api" | "other"
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface RecordedRequest {

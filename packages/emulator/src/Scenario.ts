@@ -2,7 +2,7 @@
  * Named scripts of faults for the token endpoint and the API, each with the outcome that a correct client has. The
  * clients of this suite are tested with all of them.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import type { Script } from "./FaultModel.js"
 import { scenarios } from "./internal/scenarios.js"
@@ -12,7 +12,7 @@ import { scenarios } from "./internal/scenarios.js"
  *
  * @see all
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Scenario {
@@ -29,7 +29,7 @@ export interface Scenario {
  *
  * @see get
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export type Name = keyof typeof scenarios
@@ -44,7 +44,7 @@ export type Name = keyof typeof scenarios
  * const { expected, script } = Scenario.all["token/429-retry-after-seconds"]
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constants
  */
 export const all: Readonly<Record<Name, Scenario>> = scenarios
@@ -59,7 +59,7 @@ export const all: Readonly<Record<Name, Scenario>> = scenarios
  * const overHttp = Scenario.names.filter((name) => !Scenario.all[name].tls)
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constants
  */
 export const names: ReadonlyArray<Name> = Object.keys(scenarios) as Array<Name>
@@ -79,7 +79,7 @@ export const names: ReadonlyArray<Name> = Object.keys(scenarios) as Array<Name>
  * })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category getters
  */
 export const get = (name: Name): Script => all[name].script

@@ -1,7 +1,7 @@
 /**
  * Starts the command `store-api-emulator`.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Console from "effect/Console"

@@ -1,7 +1,7 @@
 /**
  * The store API suite's access-token service and a protected API on loopback, for development and tests.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 export * as Client from "./Client.js"
 export * as Emulator from "./Emulator.js"

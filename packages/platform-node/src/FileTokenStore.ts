@@ -2,7 +2,7 @@
  * A `TokenStore` in a folder, for the processes of one user on one machine, whether they run together or in turn.
  * `SharedTokenSource` seals the entries before the store sees them.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import { createHash, randomUUID } from "node:crypto"
 import { homedir } from "node:os"
@@ -29,7 +29,7 @@ import { kindOf, type NotPrivate, reasonOf, requirePrivate } from "./internal/pr
  *
  * @see layer
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Options {
@@ -53,7 +53,7 @@ export interface Options {
  * const logged = Effect.flatMap(FileTokenStore.defaultFolder, (folder) => Effect.logInfo(`Token folder: ${folder}`))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constants
  */
 export const defaultFolder: Effect.Effect<string> = Effect.map(
@@ -122,7 +122,7 @@ const leftoverMillis = 60_000
  * const store = FileTokenStore.make({ folder: "/var/lib/shop/tokens" }).pipe(Effect.provide(NodeContext.layer))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const make = (
@@ -257,7 +257,7 @@ export const make = (
  * const StoreAuthLive = NodeStoreAuth.layerSharedConfig().pipe(Layer.provide(FileTokenStore.layer()))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layer = (options: Options = {}): Layer.Layer<TokenStore> =>
@@ -275,7 +275,7 @@ export const layer = (options: Options = {}): Layer.Layer<TokenStore> =>
  * const StoreLive = FileTokenStore.layerConfig({ folder: Config.nonEmptyString("SHOP_TOKENS") })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layerConfig = (

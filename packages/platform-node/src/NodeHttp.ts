@@ -1,7 +1,7 @@
 /**
  * The HTTP client for Node: undici with keep-alive, proxies and your own certificates.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import type * as HttpClient from "@effect/platform/HttpClient"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
@@ -19,7 +19,7 @@ import * as dispatcher from "./internal/dispatcher.js"
  *
  * @see layer
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Options {
@@ -66,7 +66,7 @@ export interface Options {
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layerDispatcher = (options: Options = {}): Layer.Layer<NodeHttpClient.Dispatcher, ConfigurationError> =>
@@ -94,7 +94,7 @@ export const layerDispatcher = (options: Options = {}): Layer.Layer<NodeHttpClie
  * })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layer = (options: Options = {}): Layer.Layer<HttpClient.HttpClient, ConfigurationError> =>
@@ -114,7 +114,7 @@ export const layer = (options: Options = {}): Layer.Layer<HttpClient.HttpClient,
  * })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layerConfig = (

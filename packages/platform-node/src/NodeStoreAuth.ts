@@ -2,7 +2,7 @@
  * `StoreAuth` with the HTTP client of `NodeHttp`. Its layers need no further service, except a `TokenStore` where they
  * share.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import type { ConfigurationError, CredentialsError } from "@store-api/core/AccessTokenError"
 import type { AccessTokenProvider } from "@store-api/core/AccessTokenProvider"
@@ -22,7 +22,7 @@ import * as NodeHttp from "./NodeHttp.js"
  *
  * @see layer
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface HttpOptions {
@@ -35,7 +35,7 @@ export interface HttpOptions {
  *
  * @see layerFromSource
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface SourceOptions extends StoreAuth.SourceOptions, HttpOptions {}
@@ -45,7 +45,7 @@ export interface SourceOptions extends StoreAuth.SourceOptions, HttpOptions {}
  *
  * @see layer
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface SecretOptions extends StoreAuth.SecretOptions, HttpOptions {}
@@ -55,7 +55,7 @@ export interface SecretOptions extends StoreAuth.SecretOptions, HttpOptions {}
  *
  * @see layer, ClientCredentials.fromConfig
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface CredentialsOptions extends StoreAuth.CredentialsOptions, HttpOptions {}
@@ -65,7 +65,7 @@ export interface CredentialsOptions extends StoreAuth.CredentialsOptions, HttpOp
  *
  * @see layer
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export type Options = SecretOptions | CredentialsOptions
@@ -87,7 +87,7 @@ export type Options = SecretOptions | CredentialsOptions
  * }))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const make = (
@@ -123,7 +123,7 @@ export const make = (
  * }).pipe(Effect.provide(StoreAuthLive))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layer = (
@@ -149,7 +149,7 @@ export const layer = (
  * }).pipe(Layer.provide(FileTokenStore.layer()))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layerShared = (
@@ -175,7 +175,7 @@ export const layerShared = (
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layerFromSource = (
@@ -200,7 +200,7 @@ export const layerFromSource = (
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layerConfig = (
@@ -223,7 +223,7 @@ export const layerConfig = (
  * const StoreAuthLive = NodeStoreAuth.layerSharedConfig().pipe(Layer.provide(FileTokenStore.layer()))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layerSharedConfig = (

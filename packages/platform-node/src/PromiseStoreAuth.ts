@@ -1,7 +1,7 @@
 /**
  * The provider and the authorized client as functions that return promises, for code without Effect.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import * as HttpBody from "@effect/platform/HttpBody"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
@@ -25,7 +25,7 @@ import * as NodeStoreAuth from "./NodeStoreAuth.js"
  *
  * @see make
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface PromiseStoreAuth {
@@ -66,7 +66,7 @@ export interface PromiseStoreAuth {
  * }
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const make = (options?: NodeStoreAuth.Options): PromiseStoreAuth => {

@@ -1,7 +1,7 @@
 /**
  * Access tokens for the store API on Node. Exports one namespace per module.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 export * as FileTokenStore from "./FileTokenStore.js"
 export * as NodeHttp from "./NodeHttp.js"

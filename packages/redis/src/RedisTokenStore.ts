@@ -1,7 +1,7 @@
 /**
  * A `TokenStore` on Redis, through `@redis/client`. The entries that it stores are already sealed.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 import type { ConfigurationError } from "@store-api/core/AccessTokenError"
 import type { Service } from "@store-api/core/TokenStore"
@@ -22,7 +22,7 @@ import { reasonOf } from "./internal/reason.js"
  *
  * @see layer
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Options {
@@ -47,7 +47,7 @@ export interface Options {
  *
  * @see fromClient
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category models
  */
 export interface Commands {
@@ -92,7 +92,7 @@ export interface Commands {
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const fromClient = (client: Commands, prefix?: string): Service => {
@@ -118,7 +118,7 @@ export const fromClient = (client: Commands, prefix?: string): Service => {
  * }))
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category constructors
  */
 export const make = (options: Options): Effect.Effect<Service, ConfigurationError, Scope.Scope> =>
@@ -138,7 +138,7 @@ export const make = (options: Options): Effect.Effect<Service, ConfigurationErro
  * )
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layer = (options: Options): Layer.Layer<TokenStore, ConfigurationError> =>
@@ -159,7 +159,7 @@ export const layer = (options: Options): Layer.Layer<TokenStore, ConfigurationEr
  * })
  * ```
  *
- * @since 0.1.0
+ * @since 1.0.0
  * @category layers
  */
 export const layerConfig = (

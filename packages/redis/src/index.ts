@@ -1,6 +1,6 @@
 /**
  * Shares one access token between processes: a `TokenStore` on Redis for `@store-api/core`.
  *
- * @since 0.1.0
+ * @since 1.0.0
  */
 export * as RedisTokenStore from "./RedisTokenStore.js"

@@ -92,7 +92,7 @@ const modules = {
     "internal/boundedBody": ["internals"],
     "internal/flightRuntime": ["AccessTokenProviderFlight"],
     "internal/headerValue": ["AuthorizedHttpClient"],
-    "internal/heldToken": provider,
+    "internal/heldToken": [...provider, "SharedTokenSourceRepeated"],
     "internal/hiddenHeader": ["leaks/hiddenHeader", "AuthorizedHttpClientBodies"],
     "internal/httpErrors": ["leaks/hiddenHeader", "AuthorizedHttpClient", "internals"],
     "internal/manualRedirect": ["internals"],

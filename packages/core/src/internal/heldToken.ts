@@ -69,9 +69,12 @@ export const hold = (
       .filter((last) => sameValue(last.token, token) && !expiresLater(token, last.token))
       .map((last) => last.expiresAtMonotonic)
   )
-  const left = Math.min(expiresAt - now.wall, expiresAtMonotonic - now.monotonic)
   const progress = Option.isNone(repeated)
-  const margins = tokenPolicy.margins(policy, progress ? life : tokenPolicy.lifeOfRepeated(left), chance)
+  const margins = tokenPolicy.margins(
+    policy,
+    progress ? life : tokenPolicy.lifeOfRepeated(expiresAtMonotonic - now.monotonic),
+    chance
+  )
   const margin = Math.max(margins.refreshAhead, margins.leeway)
   return {
     token,

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Duration, FastCheck as FC } from "effect"
+import { DateTime, Duration, FastCheck as FC } from "effect"
 import * as tokenPolicy from "../src/internal/tokenPolicy.js"
 import { prop } from "./support/property.js"
 
@@ -115,6 +115,20 @@ describe("tokenPolicy", () => {
         assert.strictEqual(leeway, Math.min(policy.leeway, lifetime * 0.05))
       }
     )
+  })
+
+  it("a repeated token is renewed when a quarter of what was left is left, and not within the last 8 seconds", () => {
+    assert.strictEqual(tokenPolicy.lifeOfRepeated(8000), 8000)
+    assert.strictEqual(tokenPolicy.lifeOfRepeated(7999), 0)
+    const isDue = (left: number, remaining: number) => {
+      const acquiredAt = DateTime.unsafeMake(1_000_000)
+      const expiresAt = DateTime.add(acquiredAt, { millis: left })
+      return tokenPolicy.isRepeatedDue({ acquiredAt, expiresAt }, expiresAt.epochMillis - remaining)
+    }
+    assert.isFalse(isDue(40_000, 10_001))
+    assert.isTrue(isDue(40_000, 10_000))
+    assert.isFalse(isDue(7999, 1))
+    assert.isTrue(isDue(7999, 0))
   })
 
   describe("state", () => {

@@ -99,7 +99,6 @@ const modules = {
     "internal/measure": ["AccessTokenProviderMetrics"],
     "internal/monotonicMillis": ["TokenStore"],
     "internal/refusal": ["TokenResponse"],
-    "internal/renewal": ["SharedTokenSourceRepeated"],
     "internal/reliableStore": ["SharedTokenSourceOutage", "SharedTokenSourceLease"],
     "internal/responseBase": ["leaks/hiddenHeader"],
     "internal/retryAfter": ["internals"],

@@ -66,7 +66,6 @@ export const explanations = {
   "if (named.length === 0)": "a shortcut: without it each request is looked at, with the same result",
   "if (request.url.startsWith": "a shortcut: the lines below find the same",
   "if (yield* exists(file, Option.isSome))": "a shortcut: the exclusive creation below fails too",
-  "maintNotifications: \"disabled\"": "only Redis Enterprise sends these notifications, and the tests use Redis",
   "mustBeNew: false": "a caller of get has no token that is served when it starts to wait",
   "Predicate.isReadonlyRecord(error)": "a text among the causes has neither a code nor a message",
   "Ref.modify(state, (now) => now.isOut": "what is missing counts as false",

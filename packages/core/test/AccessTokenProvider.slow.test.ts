@@ -6,7 +6,7 @@ import { interruption } from "./support/interruption.js"
 import { overSockets } from "./support/overSockets.js"
 import { keepsTheRules } from "./support/providerModel.js"
 
-keepsTheRules(2500)
+keepsTheRules(1500)
 
 describe("AccessTokenProvider, interruption", () => {
   interruption({ every: 1, runs: 300 })

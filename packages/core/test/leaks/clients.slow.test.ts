@@ -1,5 +1,6 @@
 import { onEveryScenario } from "./support/onEveryScenario.js"
 
-onEveryScenario("undici")
-onEveryScenario("fetch")
-onEveryScenario("node:http")
+// The clients differ in how they report each kind of failure.
+onEveryScenario("undici", "others")
+onEveryScenario("fetch", "first")
+onEveryScenario("node:http", "first")

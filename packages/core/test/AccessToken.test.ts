@@ -89,6 +89,12 @@ describe("AccessToken", () => {
       assert.strictEqual(Redacted.value(token.value), "invented-token-0001")
     })
 
+    it("authorization is the value of the header, redacted", () => {
+      const authorization = AccessToken.authorization(tokenOf())
+      assert.isTrue(Redacted.isRedacted(authorization))
+      assert.strictEqual(Redacted.value(authorization), "Bearer invented-token-0001")
+    })
+
     it("two tokens are equal if all their fields are equal", () => {
       assert.isTrue(Equal.equals(tokenOf(), tokenOf()))
       assert.isFalse(Equal.equals(tokenOf(), tokenOf("invented-token-0002")))

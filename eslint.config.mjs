@@ -94,7 +94,10 @@ export default defineConfig(
   {
     files: ["**/*.ts"],
     extends: [tseslint.configs.strictTypeChecked],
-    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    // One program of all sources: a project service would check each package again for those that use it.
+    languageOptions: {
+      parserOptions: { project: "tools/lint-deps/tsconfig.json", tsconfigRootDir: import.meta.dirname }
+    },
     rules: {
       "@typescript-eslint/array-type": ["error", { default: "generic", readonly: "generic" }],
       "@typescript-eslint/consistent-type-imports": "error",

@@ -18,7 +18,7 @@ if (write && !whole) {
   process.stderr.write("--write takes no files and filters: the tables are of all servers.\n")
   process.exit(1)
 }
-if (write) process.env.CI = "true"
+if (write) Object.assign(process.env, { CI: "true", INTEROP_WRITE: "true" })
 const complete = whole && process.env.CI === "true"
 
 install()

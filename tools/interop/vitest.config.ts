@@ -8,8 +8,10 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // Each file loads the machine, and its figures are published.
-    fileParallelism: false
+    // Published figures are of one server at a time.
+    fileParallelism: process.env["INTEROP_WRITE"] !== "true",
+    maxWorkers: 3,
+    minWorkers: 1
   },
   // As the other tests: on the sources.
   resolve: {

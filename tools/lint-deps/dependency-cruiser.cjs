@@ -92,7 +92,7 @@ module.exports = {
     doNotFollow: { path: "node_modules|/dist/" },
     tsPreCompilationDeps: true,
     // Resolves the packages to their sources, so that nothing has to be built. The path has to be absolute.
-    tsConfig: { fileName: `${__dirname}/tsconfig.paths.json` },
+    tsConfig: { fileName: `${__dirname}/tsconfig.json` },
     enhancedResolveOptions: { exportsFields: ["exports"], conditionNames: ["types", "import", "default"] }
   }
 }

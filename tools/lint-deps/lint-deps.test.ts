@@ -87,6 +87,7 @@ const offences = [
 const withOffences = () => {
   const tree = mkdtempSync(join(tmpdir(), "lint-deps-"))
   cpSync(join(root, "tools", "lint-deps"), join(tree, "tools", "lint-deps"), { recursive: true })
+  cpSync(join(root, "tsconfig.base.json"), join(tree, "tsconfig.base.json"))
   const write = (path: string, text: string) => {
     mkdirSync(dirname(join(tree, path)), { recursive: true })
     writeFileSync(join(tree, path), text, { flag: "a" })

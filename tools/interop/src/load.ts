@@ -4,14 +4,16 @@ import { DateTime, Duration, Effect, Option, Redacted, Schedule } from "effect"
 
 export const callers = 36
 
-/** The goal. */
-export const leastCalls = 10_000
+/** The published figures come from a busy machine. Any other run needs the same tokens, but not the same load. */
+const isPublished = process.env["INTEROP_WRITE"] === "true"
+
+export const leastCalls = isPublished ? 10_000 : 1_000
 
 /** At least four tokens of three seconds, however fast the calls are made. In milliseconds. */
 const leastMillis = 12_000
 
 /** Between two calls of one caller: on two cores the servers are busy, and not swamped. */
-const pause = Duration.millis(25)
+const pause = Duration.millis(isPublished ? 25 : 200)
 
 export interface Load {
   readonly calls: number

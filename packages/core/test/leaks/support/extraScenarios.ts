@@ -52,6 +52,7 @@ const persistent: Readonly<Record<string, Script>> = {
   "token/always expired": () => Fault.fields({ expires_in: 0 }, always),
   "token/always too large": () => Fault.body(" ".repeat(100_000), always),
   "token/always refused": () => Fault.status(401, { ...json({ error: "invalid_client" }), ...always }),
+  "token/always rate limited": () => Fault.status(429, always),
   "token/always redirected": () => Fault.redirect(307, "elsewhere", always),
   "token/always no token": () => Fault.fields({ token_type: "mac" }, always),
   "token/always self-signed": () => Fault.tls("SelfSigned", always)

@@ -2,7 +2,6 @@
  * The runtimes themselves: exact versions from npm, through the user's own npm and registry, compared with the
  * integrity that is pinned here. The workspace does not depend on them: each is as large as all its dependencies.
  */
-import { createHash } from "node:crypto"
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../workspace/workspace.mjs"
@@ -24,26 +23,22 @@ export const unsupported = () => {
   return `The binaries that are pinned are for Linux on x64 with glibc, and this is ${platform} on ${arch}.`
 }
 
-const npm = async (what, args, cwd) => {
-  const { problem, status, stderr, stdout } = await run("npm", args, { cwd, deadline: 300_000 })
-  if (status !== 0) throw new Error(`${what}: npm ended with ${problem ?? status}\n${stderr}`)
-  return stdout
-}
-
-const integrityOf = (file) => `sha512-${createHash("sha512").update(readFileSync(file)).digest("base64")}`
+const flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--no-package-lock"]
 
 const download = (name, folder) => {
   const { integrity, package: id, version } = pins[name]
   const what = `${id}@${version}`
   mkdirSync(cache, { recursive: true })
   return withFolder(cache, `${name}-`, async (work) => {
-    const [{ filename }] = JSON.parse(await npm(what, ["pack", what, "--json", "--pack-destination", work], work))
-    const tarball = join(work, filename)
-    const found = integrityOf(tarball)
+    const { problem, status, stderr } = await run("npm", ["install", what, "--prefix", work, ...flags], {
+      cwd: work,
+      deadline: 300_000
+    })
+    if (status !== 0) throw new Error(`${what}: npm ended with ${problem ?? status}\n${stderr}`)
+    // npm refuses a tarball with another integrity than the one that it writes here.
+    const { packages } = JSON.parse(readFileSync(join(work, "node_modules", ".package-lock.json"), "utf8"))
+    const found = packages[`node_modules/${id}`]?.integrity
     if (found !== integrity) throw new Error(`${what} is not what is pinned: ${found}, not ${integrity}`)
-    const flags = ["--ignore-scripts", "--offline", "--no-audit", "--no-fund", "--no-save", "--no-package-lock"]
-    await npm(what, ["install", "--prefix", work, ...flags, tarball], work)
-    rmSync(tarball)
     // Another run may have been quicker; then that one is used.
     if (!existsSync(folder)) renameSync(work, folder)
   })

@@ -77,6 +77,7 @@ const summary = ({ checks, name, problems, seconds, tests }) =>
   ].join(" ")
 
 const results = await withBundles(async (folder) => {
+  await Promise.all(chosen.map(binaryOf))
   const results = []
   for (const name of chosen) {
     results.push(await measure(name, folder))

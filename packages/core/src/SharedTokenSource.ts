@@ -178,8 +178,8 @@ export const make = (
 
       /**
        * Stores the token for other processes. If the endpoint returned the token to be replaced again, it is stored
-       * only after a renewal. Its `acquiredAt` then says when the endpoint was asked. A failure to store it does not
-       * fail the acquisition.
+       * only after a renewal. Its `acquiredAt` then says when the endpoint was asked. A failure or a defect in storing
+       * it does not fail the acquisition.
        */
       const publish = (received: AccessToken) =>
         Effect.gen(function*() {
@@ -187,7 +187,7 @@ export const make = (
           const token = withKnownExpiry(replacing, received)
           const lifetime = token.expiresAt.epochMillis - (yield* Clock.currentTimeMillis)
           yield* store.put(key, yield* seal(storedToken.encode(token)), lifetime)
-        }).pipe(Effect.catchAllDefect(() => Effect.void), Effect.ignore)
+        }).pipe(Effect.exit)
 
       const acquire = Effect.tap(Effect.suspend(() => source.acquire(replacing)), publish)
 

@@ -174,6 +174,37 @@ describe("an endpoint that repeats its token", () => {
       }).pipe(Effect.scoped, Effect.withClock(virtual.clock))
     }))
 
+  it.live.each([[4000, 3500], [hour, 56 * minute]] as const)(
+    "is asked by a renewal although the store still has that token, with a lifetime of %i ms",
+    ([life, age]) =>
+      Effect.gen(function*() {
+        const { first, requests, virtual } = yield* twoMembers((n) => fullToken(`token-${n}`, life / minute))
+        yield* Effect.gen(function*() {
+          const cached = yield* first.acquire(Option.none())
+          yield* virtual.advance(age)
+          const renewed = yield* Effect.provideService(first.acquire(Option.some(cached)), Renewal, true)
+          assert.strictEqual(valueOf(renewed), "token-2")
+          assert.strictEqual(yield* requests, 2)
+        }).pipe(Effect.withClock(virtual.clock))
+      })
+  )
+
+  it.effect("a rejected token is removed from the store, and another one that expires sooner is not", () =>
+    Effect.gen(function*() {
+      const { source } = yield* endpoint({ answer: (n) => fullToken(`token-${n}`, n === 1 ? 30 : 60) })
+      const store = yield* TokenStore.makeMemory
+      let removed = 0
+      const counting = TokenStore.TokenStore.of({
+        ...store,
+        remove: (key, entry) => Effect.tap(store.remove(key, entry), () => Effect.sync(() => removed++))
+      })
+      const { acquire } = yield* member(source, counting)
+      yield* acquire(Option.none())
+      const second = yield* acquire(Option.some(yield* fullToken("another")))
+      deepStrictEqual([valueOf(second), removed], ["token-2", 0])
+      deepStrictEqual([valueOf(yield* acquire(Option.some(second))), removed], ["token-3", 1])
+    }))
+
   it.live("is not asked by the second member when the renewal brought the same token with a later expiry", () =>
     Effect.gen(function*() {
       const { first, requests, second, virtual } = yield* twoMembers((n) => fullToken("extended", n === 1 ? 60 : 59))

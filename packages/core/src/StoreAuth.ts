@@ -15,7 +15,6 @@ import type { ConfigurationError, CredentialsError } from "./AccessTokenError.js
 import * as AccessTokenProvider from "./AccessTokenProvider.js"
 import * as AuthorizedHttpClient from "./AuthorizedHttpClient.js"
 import * as ClientCredentials from "./ClientCredentials.js"
-import { baseUrl } from "./internal/baseUrl.js"
 import * as boundClient from "./internal/boundClient.js"
 import { configOf } from "./internal/configOf.js"
 import * as trustedOrigins from "./internal/trustedOrigins.js"
@@ -381,7 +380,7 @@ const endpoint = (options: Options): Layer.Layer<
       credentials
     }))).pipe(Layer.provide(transformedClient(
       options.transformClient,
-      Effect.map(baseUrl("authUrl", options.authUrl, options.allowInsecure ?? false), ({ origin }) => [origin])
+      Effect.succeed([trustedOrigins.originOf(String(options.authUrl))])
     )))
 
 /** Checks a client id and secret at once. The effect `credentials` runs later, at each acquisition. */

@@ -1,4 +1,4 @@
-/** The tables of the page: what was simulated beside what the formulas say. */
+/** The tables of the page: simulated figures beside those of the formulas. */
 import { number, type Table } from "../table.js"
 import { type Digest, type Digests, of } from "./digest.js"
 import * as formulas from "./formulas.js"
@@ -9,7 +9,7 @@ const count = (value: number): string => number(value)
 const seconds = (millis: number, digits = 1): string => `${number(millis / 1000, digits)} s`
 
 export const perHour = (digests: Digests): Table => [
-  ["processes", "a token each", "by the formula", "shared", "by the formula", "hours simulated"],
+  ["processes", "not shared", "by the formula", "shared", "by the formula", "hours simulated"],
   ...sizes.map(({ hours, processes }) => {
     const digits = processes === 1 ? 3 : processes < 100 ? 2 : 0
     return [
@@ -23,18 +23,18 @@ export const perHour = (digests: Digests): Table => [
   })
 ]
 
-/** Token requests in an hour of a fleet of `kindSizes`. */
+/** Token requests an hour of a fleet of `kindSizes`. */
 export const kindPerHour = (digests: Digests, name: string, hours: number): number =>
   of(digests, name).requestsInView / hours
 
 export const kinds = (digests: Digests): Table => [
   [
     "processes",
-    "a new token: token requests",
-    "commands a process",
-    "the same token: a token each",
-    "shared",
-    "commands a process",
+    "new token: token requests, shared",
+    "commands per process",
+    "same token: token requests, not shared",
+    "token requests, shared",
+    "commands per process",
     "most commands in 100 ms",
     "calls that waited",
     "longest wait",
@@ -74,11 +74,11 @@ const loadHead = [
   "token requests",
   "commands",
   "by the formula",
-  "a process",
+  "per process",
   "most in 100 ms"
 ]
 
-/** Names of scenarios, how long no process has the new token, and the token requests, also of a crashed process. */
+/** Scenarios, how long each is without the new token, and its token requests, with that of a crashed process. */
 type Rows = ReadonlyArray<readonly [name: string, takes: number, requests: number, words: string]>
 
 export const afterDeath = formulas.lease + common.answer
@@ -123,7 +123,7 @@ export const colds = (digests: Digests): Table => {
   ]
 }
 
-/** Token requests in the time that is looked at, of tokens with a lifetime of a minute. */
+/** Token requests in `shortView`, for tokens with a lifetime of a minute. */
 export const shortRequests = (longestPause: number): number =>
   formulas.sharedPerHour(middling, { life: minute, longestPause }) * (shortView.to - shortView.from) / (60 * minute)
 
@@ -180,7 +180,7 @@ export const outages = (digests: Digests): Table => [
       count(processes),
       count(mostRequestsInASecond),
       number(formulas.alonePeak(processes, common)),
-      // Less the first token's.
+      // Without the request for the first token.
       count(requests - requestsInView - 1),
       count(failed)
     ]
@@ -189,8 +189,8 @@ export const outages = (digests: Digests): Table => [
 
 export const capacityTable = (digests: Digests): Table => [
   [
-    "commands a second that the store does, for each process",
-    "first look takes at most, by the formula",
+    "commands a second that the store executes, per process",
+    "longest first look, by the formula",
     "token requests",
     "last has a token after"
   ],

@@ -21,8 +21,8 @@ const fileStore = ["FileTokenStore"]
 export const least = 95
 
 /**
- * Tests left out by words of their names, since they take longer than all others together: the others have to find what
- * these find. Words that no test has any more leave none out.
+ * Tests that are left out, by words of their names. Together they take longer than all others, which must find the same
+ * mutants. Words that match no test leave none out.
  */
 export const slow = [
   "callers at any moment",
@@ -52,24 +52,24 @@ export const slow = [
   "no description contains"
 ]
 
-/** Why no test finds a survivor, by the words with which its line begins. */
+/** Why no test finds a survivor, by the first words of its line. */
 export const explanations = {
-  "captureStackTrace: false": "a stack trace only costs time",
-  "error._tag === \"TokenRefusedError\" &&": "the other errors have neither of these reasons nor a status",
-  "Effect.map(Ref.make({ isOut: false })": "what is missing counts as false",
-  "export class AccessToken ": "no promise holds the identifier of the schema",
-  "export const neverFresh": "without bounds, nothing is within the window either",
-  "for (let pause = firstPause": "a look at the very moment of the end finds the same",
-  "const homeFolder": "only for a user without an entry in the user database",
-  "const idle: Activity": "what is neither Acquiring nor CoolingDown is idle",
-  "if (!(socket instanceof Net.Socket))": "undici always gives a socket",
-  "if (named.length === 0)": "a shortcut: without it each request is looked at, with the same result",
-  "if (request.url.startsWith": "a shortcut: the lines below find the same",
+  "captureStackTrace: false": "capturing a stack trace only costs time",
+  "error._tag === \"TokenRefusedError\" &&": "no other error has one of these reasons or a status",
+  "Effect.map(Ref.make({ isOut: false })": "a missing isOut counts as false",
+  "export class AccessToken ": "the identifier of the schema is not part of the API",
+  "export const neverFresh": "without bounds, no moment is within the window either",
+  "for (let pause = firstPause": "one more look, exactly at the end, has the same result",
+  "const homeFolder": "matters only for a user without an entry in the user database",
+  "const idle: Activity": "an activity that is neither Acquiring nor CoolingDown counts as idle",
+  "if (!(socket instanceof Net.Socket))": "undici always passes a socket",
+  "if (named.length === 0)": "a shortcut: without it each request is examined, with the same result",
+  "if (request.url.startsWith": "a shortcut: the lines below have the same result",
   "if (yield* exists(file, Option.isSome))": "a shortcut: the exclusive creation below fails too",
-  "mustBeNew: false": "a caller of get has no token that is served when it starts to wait",
-  "Predicate.isReadonlyRecord(error)": "a text among the causes has neither a code nor a message",
-  "Ref.modify(state, (now) => now.isOut": "what is missing counts as false",
-  "state._tag !== \"Closed\" &&": "a provider is closed once"
+  "mustBeNew: false": "a caller of get waits only if the cached token is not served",
+  "Predicate.isReadonlyRecord(error)": "a string in the chain of causes has neither a code nor a message",
+  "Ref.modify(state, (now) => now.isOut": "a missing isOut counts as false",
+  "state._tag !== \"Closed\" &&": "a provider is closed only once"
 }
 
 const modules = {
@@ -120,7 +120,7 @@ const modules = {
   },
   redis: {
     RedisTokenStore: ["RedisTokenStore"],
-    // `connection` and `servers` are not measured: only tests in which servers fail over would find most mutants.
+    // `connection` and `servers` are not measured: most of their mutants need tests with a failover.
     "internal/reason": ["RedisTokenStore"]
   }
 }

@@ -1,4 +1,4 @@
-/** The committed report, and what it is of. */
+/** Reads, checks and renders the committed report. */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../workspace/workspace.mjs"
@@ -18,12 +18,12 @@ export const problemsOf = (report, text = textOf) =>
     const mutants = killed + timeout + survived + noCoverage
     return [
       ...text(path).includes("Stryker") ? ["a comment for Stryker: explain the survivor in files.mjs"] : [],
-      ...mutants > 0 && score === scoreOf(measured) ? [] : ["its score is not that of its counts"],
+      ...mutants > 0 && score === scoreOf(measured) ? [] : ["its score does not match its counts"],
       ...score >= least ? [] : [`${score} %, less than ${least} %`]
     ].map((problem) => `${path}: ${problem}`)
   })
 
-/** Of all mutants that could run, the share that a test found, in percent with two digits, rounded down. */
+/** The mutants that a test found, in percent of all that could run, rounded down to two digits. */
 export const scoreOf = ({ killed, noCoverage, survived, timeout }) =>
   Math.floor((killed + timeout) / (killed + timeout + survived + noCoverage) * 10_000) / 100
 
@@ -43,7 +43,7 @@ export const summaryOf = ({ mutants, source }) => {
         mutator: mutatorName,
         replacement: replacement ?? ""
       }))
-  // A test that waits for ever is found out by a timeout too, of the test.
+  // Vitest's own time limit ends a test that hangs. That counts as a timeout too.
   const waited = mutants.filter(({ status, statusReason }) =>
     status === "Killed" && /^Test timed out/.test(statusReason)
   )
@@ -86,9 +86,9 @@ export const pageOf = ({ files: measured, versions }) => {
   )
   return `# Mutation testing
 
-\`npm run mutation\` changes the code of core and of the stores, one change at a time, and runs its tests on each change. A
-change that no test finds has survived. Less than ${least} % found in any one file is a failure. That command writes this
-page; the code may have changed since the day of a measurement.
+\`npm run mutation\` changes the code of core and of the stores, one change at a time, and runs the tests on each change. A
+change that no test finds has survived. The command fails if the tests of any file find less than ${least} % of its changes.
+It writes this page; the code may have changed since a file was measured.
 
 | file | measured | found | found by a timeout | survived | did not run | score |
 |---|---|---|---|---|---|---|
@@ -96,19 +96,19 @@ ${rows.join("\n")}
 
 ${Object.entries(versions).map(([name, version]) => `${name} ${version}`).join(", ")}.
 
-The tests are those of the file itself, without the slowest and without those that start processes: what only these would
-find counts as survived. All mutators are on.
+Each file is measured with its own tests, without the slowest and without those that start processes. A change that only
+these would find counts as survived. All mutators are on.
 
 ## Survived
 
 ${
     survivors.length === 0
       ? "None."
-      : ["| file | where | mutator | put in its place | why no test finds it |", "|---|---|---|---|---|", ...survivors]
+      : ["| file | code | mutator | replaced by | why no test finds it |", "|---|---|---|---|---|", ...survivors]
         .join("\n")
   }
 `
 }
 
-/** By the words with which the line of a survivor begins. */
+/** Finds the explanation of a survivor by the first words of its line. */
 const explanationOf = (at) => Object.entries(explanations).find(([start]) => at.startsWith(start))?.[1] ?? ""

@@ -8,11 +8,11 @@ const text = textOf(path)
 
 const ofFile = (problems: ReadonlyArray<string>) => problems.filter((problem) => problem.startsWith(path)).join()
 
-/** The problems of one file, if this was its text. */
+/** The problems of the file, if it had this text. */
 const problemsOfText = (changed: string) =>
   ofFile(problemsOf(report, (other) => other === path ? changed : textOf(other)))
 
-/** The problems of that file, if it was measured so. */
+/** The problems of the file, if it had this result. */
 const problemsOfResult = (change: object) =>
   ofFile(problemsOf({ ...report, files: { ...report.files, [path]: { ...report.files[path], ...change } } }))
 
@@ -27,9 +27,9 @@ describe("the mutation report", () => {
     assert.strictEqual(problemsOfText(`/** Some words. */\n${text}`), "")
   })
 
-  it("needs every file and its real score", () => {
+  it("has every file, and a score that matches the counts and reaches the threshold", () => {
     assert.include(problemsOf({ ...report, files: {} }).join(), `${path}: not in the report`)
     assert.include(problemsOfResult({ killed: 89, survived: 11, timeout: 0, noCoverage: 0, score: 89 }), "less than")
-    assert.include(problemsOfResult({ survived: 1000 }), "is not that of its counts")
+    assert.include(problemsOfResult({ survived: 1000 }), "does not match its counts")
   })
 })

@@ -1,8 +1,8 @@
 /**
- * `npm run mutation`: changes each file of files.mjs beside it in every way that Stryker knows, one change at a time,
- * and counts the changes that its tests find; writes docs/evidence/mutation/report.json and docs/evidence/mutation.md.
- * Takes a while. With names, as in `npm run mutation -- TokenResponse`, it measures these alone and keeps what the
- * report of the other files. Exits with code 1 when a file is below its threshold.
+ * `npm run mutation`: changes each file of files.mjs in every way that Stryker knows, one change at a time, and counts
+ * the changes that its tests find. Writes docs/evidence/mutation/report.json and docs/evidence/mutation.md. Takes about
+ * an hour. With names, as in `npm run mutation -- TokenResponse`, it measures only these files, and keeps the results
+ * of the others. Exits with code 1 when a file is below the threshold.
  */
 import "../workspace/require-node.mjs"
 import { spawnSync } from "node:child_process"
@@ -21,9 +21,7 @@ const names = process.argv.slice(2)
 const wanted = files.filter(({ path }) => names.length === 0 || names.includes(basename(path, ".ts")))
 if (wanted.length < Math.max(names.length, 1)) {
   process.stderr.write(
-    `There is no such file among those that are measured: ${
-      files.map(({ path }) => basename(path, ".ts")).join(", ")
-    }\n`
+    `Unknown file. The measured files are: ${files.map(({ path }) => basename(path, ".ts")).join(", ")}\n`
   )
   process.exit(1)
 }
@@ -32,7 +30,7 @@ const require = createRequire(import.meta.url)
 const stryker = join(dirname(require.resolve("@stryker-mutator/core/package.json")), "bin", "stryker.js")
 const folder = mkdtempSync(join(tmpdir(), "store-api-mutation-"))
 
-/** One run of Stryker: what it found, or nothing if it could not run. */
+/** Runs Stryker on one file. Returns `undefined` if Stryker wrote no result. */
 const measure = (path) => {
   const output = join(folder, "mutation.json")
   const started = Date.now()
@@ -48,14 +46,14 @@ const measure = (path) => {
     const measured = new Date(started).toISOString().slice(0, 10)
     return { measured, ...summaryOf(result.files[path]), seconds: Math.round((Date.now() - started) / 1000) }
   } catch {
-    process.stderr.write(`${path}: Stryker ended with ${status} and without a result.\n`)
+    process.stderr.write(`${path}: Stryker exited with code ${status} and wrote no result.\n`)
     return undefined
   }
 }
 
 const versionOf = (name) => require(`${name}/package.json`).version
 
-/** Puts what was found of one file in its place; of a file that could not be measured nothing is left. */
+/** Writes the result of one file into the report and the page, or removes the file if it could not be measured. */
 const write = (path, found) => {
   const all = { ...readReport()?.files, [path]: found }
   const report = {

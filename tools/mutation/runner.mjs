@@ -1,6 +1,6 @@
 /**
- * A mutant may make a test file throw while it loads. Such a file has no tests, and Stryker counts only tests that
- * fail: this runner adds one.
+ * A mutant may make a test file throw while it loads. Such a file has no tests, and Stryker counts only failed tests,
+ * so this runner adds one.
  */
 import { test } from "vitest"
 import { VitestTestRunner } from "vitest/runners"

@@ -2,7 +2,7 @@ import { FastCheck } from "effect"
 import { beforeEach } from "vitest"
 import { slow } from "./files.mjs"
 
-// Properties draw the same examples in each run: a mutant is killed by a test, not by luck.
+// Properties use the same examples in each run, so that no mutant is found by chance.
 FastCheck.configureGlobal({ ...FastCheck.readConfigureGlobal(), seed: 1 })
 
 beforeEach(({ skip, task }) => {

@@ -1,6 +1,6 @@
 /**
- * The configuration for the one file that MUTATION_FILE names: each file has its own threshold and tests. The output is
- * in MUTATION_FOLDER.
+ * Measures the one file that MUTATION_FILE names, because each file has its own tests. The output is in
+ * MUTATION_FOLDER.
  */
 import { join } from "node:path"
 import { least } from "./files.mjs"
@@ -13,11 +13,11 @@ export default {
   vitest: { configFile: "tools/mutation/vitest.config.mjs", related: false },
   mutate: [file],
   thresholds: { high: 100, low: least, break: least },
-  // Every mutator is on; what is ignored is ignored at its line.
+  // Every mutator is on.
   tempDirName: join(folder, "sandbox"),
   ignorePatterns: ["**/dist", "**/.tsbuild", "docs"],
   concurrency: 2,
-  // A machine that is busy with other things must not make a survivor look like an endless loop.
+  // On a busy machine, a survivor must not look like an endless loop.
   timeoutMS: 60_000,
   allowEmpty: false,
   reporters: ["progress-append-only", "clear-text", "json"],

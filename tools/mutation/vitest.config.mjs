@@ -1,4 +1,4 @@
-/** The tests of the file that is mutated: MUTATION_FILE names it. */
+/** Runs the tests of the file that MUTATION_FILE names. */
 import { relative } from "node:path"
 import { BaseSequencer } from "vitest/node"
 import base from "../../vitest.config.ts"
@@ -6,7 +6,7 @@ import { files } from "./files.mjs"
 
 const { tests } = files.find(({ path }) => path === process.env.MUTATION_FILE.split(":")[0])
 
-/** In the order of the list, the quick ones first: a run ends with the first test that fails. */
+/** Runs the tests in the order of the list, quick ones first: a run stops at the first failure. */
 class InOrder extends BaseSequencer {
   async sort(specifications) {
     const place = ({ moduleId }) => tests.indexOf(relative(process.cwd(), moduleId))
@@ -20,12 +20,12 @@ export default {
     ...base.test,
     include: tests,
     runner: new URL("./runner.mjs", import.meta.url).pathname,
-    // A mutant may be in code that runs when its module is loaded: each test file loads it anew.
+    // A mutant may be in code that runs at import, so each test file imports it again.
     isolate: true,
     maxWorkers: 1,
     sequence: { sequencer: InOrder },
     setupFiles: [new URL("./setup.mjs", import.meta.url).pathname],
-    // A mutant that makes a test wait for ever is found out after this time.
+    // A mutant that makes a test hang is found after this time.
     testTimeout: 20_000
   }
 }

@@ -130,16 +130,19 @@ describe("prose/english", () => {
     assert.lengthOf(lint("a.md", "nobody `a` nobody “a” nobody\n"), 3)
   })
 
-  it("finds nothing in YAML, and in the comments of scripts that ESLint does not read", () => {
+  it("finds nothing in YAML, the dashboard, and the comments of scripts that ESLint does not read", () => {
+    const prose = (file: string, text: string) => {
+      if (file.endsWith("json")) return text.replaceAll("\"", "\n\n")
+      return file.endsWith("ml") ? text : text.replaceAll(/^(?!\s*#).*$/gm, "")
+    }
     const found = (file: string, text: string) =>
-      problems(file.endsWith("ml") ? text : text.replaceAll(/^(?!\s*#).*$/gm, "")).map(({ message }) =>
-        `${file}: ${message}`
-      )
-    const files = trackedFiles("*.yml", "*.yaml", "*.py", ".ci/run", ":!pnpm-lock.yaml")
+      problems(prose(file, text)).map(({ message }) => `${file}: ${message}`)
+    const files = trackedFiles("*.yml", "*.yaml", "*.py", ".ci/run", "examples/prometheus/*.json", ":!pnpm-lock.yaml")
     assert.isAbove(files.length, 10)
     assert.deepStrictEqual(files.flatMap((file) => found(file, readFileSync(join(root, file), "utf8"))), [])
     assert.lengthOf(found("a.yml", "steps:\n  # Nobody\n  - name: besides\n"), 2)
     assert.lengthOf(found("a.py", "# Nobody\nfile.tell()\n"), 1)
+    assert.lengthOf(found("a.json", "{ \"title\": \"What is left\", \"description\": \"Another is had.\" }\n"), 2)
   })
 })
 

@@ -17,7 +17,7 @@ describe("npm start", { timeout: 60_000 }, () => {
       status: 1,
       stdout: "",
       stderr: "STORE_API_URL is set, so the real service is used, but STORE_API_AUTH_URL, STORE_API_CLIENT_ID and " +
-        "STORE_API_CLIENT_SECRET are missing: set these, or no STORE_API_* variable at all to see the emulator.\n"
+        "STORE_API_CLIENT_SECRET are missing: set them, or unset all STORE_API_* variables to use the emulator.\n"
     })
   })
 })

@@ -12,7 +12,7 @@ interface Finished {
   readonly stderr: string
 }
 
-/** Runs the demo with these variables of the service and no others, on a terminal of this width if one is given. */
+/** Runs the demo with only these STORE_API_ variables. With `columns`, the output is a terminal of that width. */
 const demo = (env: Record<string, string> = {}, columns?: number): Effect.Effect<Finished> => {
   const written = { stdout: "", stderr: "" }
   const { columns: hadColumns, isTTY } = process.stdout
@@ -35,7 +35,7 @@ const demo = (env: Record<string, string> = {}, columns?: number): Effect.Effect
   return Effect.map(Effect.acquireUseRelease(replace, () => main, () => restore), (status) => ({ status, ...written }))
 }
 
-/** The shape of the emulator's access tokens; no text for readers has it. */
+/** The format of the emulator's access tokens. No other output of the demo matches it. */
 const tokenLike = /[A-Za-z0-9+/]{43}=/
 
 const secret = Redacted.value(Emulator.demoClient.clientSecret)
@@ -75,7 +75,7 @@ describe("the demo with the emulator", () => {
       assert.match(stdout, /developer +d\*\*\*@e\*\*\*\.invalid\n/)
       assert.match(stdout, /client id +demo-client\n/)
       assert.match(stdout, /expires +\d{4}-\d\d-\d\dT/)
-      assert.match(stdout, /the token held +is refused: TokenExpiredError, Elapsed\n/)
+      assert.match(stdout, /cached token +is not used: TokenExpiredError, Elapsed\n/)
       assert.match(stdout, /on the wire +api 401, then token 200, then api 200\n/)
       const counts = [...stdout.matchAll(/token requests +(\d+) in all/g)].map(([, count]) => count)
       assert.deepStrictEqual(counts, ["1", "1", "2", "3"])
@@ -152,7 +152,7 @@ describe("the demo with a service", () => {
       assert.isUndefined(yield* drawn(41))
     }))
 
-  it.scopedLive("names the variables behind what the services refuse", () =>
+  it.scopedLive("names the variables to correct when a service refuses a request", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make()
       const working = environment(emulator.url)
@@ -189,7 +189,7 @@ describe("the demo with a configuration that fails", () => {
       }
     }))
 
-  it.live("names the variable that was found, mistyped or not enough", () =>
+  it.live("names the variable that is set if it is mistyped or not enough", () =>
     Effect.gen(function*() {
       const { STORE_API_AUTH_URL, ...others } = whole
       const mistyped = yield* demo({ ...others, STORE_API_AUTHURL: STORE_API_AUTH_URL })

@@ -1,4 +1,4 @@
-/** The variables `STORE_API_*`: whether there are any, and whether they are enough for the real service. */
+/** Checks the `STORE_API_*` variables: whether any is set, and whether they suffice for the real service. */
 import { Effect } from "effect"
 import { DemoError } from "./failure.js"
 
@@ -7,12 +7,11 @@ const required = ["STORE_API_AUTH_URL", "STORE_API_URL", "STORE_API_CLIENT_ID", 
 const names = Effect.sync(() => Object.keys(process.env).filter((name) => name.startsWith("STORE_API_")))
 
 /**
- * Whether the environment speaks of the service at all. A part of its variables is a mistake, not a wish for the
- * emulator.
+ * Whether any variable of the service is set. If only some are, that is a mistake, not a reason to use the emulator.
  */
 export const isConfigured = Effect.map(names, (names) => names.length > 0)
 
-/** Fails with all variables that are missing or empty, and names those that were found: one may be mistyped. */
+/** Fails with all variables that are missing or empty. Also names those that are set, because one may be mistyped. */
 export const checked = Effect.flatMap(names, (names) => {
   const missing = required.filter((name) => !names.includes(name))
   const empty = required.filter((name) => process.env[name] === "")
@@ -22,7 +21,7 @@ export const checked = Effect.flatMap(names, (names) => {
   const because = found.length === 0 ? "" : `${verb(found, "set")}, so the real service is used, but `
   return Effect.fail(
     new DemoError({
-      message: `${because}${lacking}: set these, or no STORE_API_* variable at all to see the emulator.`
+      message: `${because}${lacking}: set them, or unset all STORE_API_* variables to use the emulator.`
     })
   )
 })

@@ -1,4 +1,4 @@
-/** Any failure as one sentence, in the words of the environment: its options came from there. */
+/** Describes any failure in one sentence that names variables instead of options. */
 import type { HttpClientError } from "@effect/platform"
 import type { AccessTokenError } from "@store-api/core"
 import type { EmulatorError } from "@store-api/emulator"
@@ -28,7 +28,7 @@ const bySort = Match.type<Failure>().pipe(
   Match.tag(
     "UntrustedOriginError",
     ({ origin }) =>
-      `STORE_API_DEMO_PATH leads to ${origin}, where the token may not go: give it a path below STORE_API_URL.`
+      `STORE_API_DEMO_PATH leads to ${origin}, which may not receive the token: set it to a path below STORE_API_URL.`
   ),
   Match.tag("TokenRefusedError", (error) =>
     error.reason === "InvalidClient"

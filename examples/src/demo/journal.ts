@@ -23,7 +23,7 @@ const write = (change: (entries: Entries, now: number) => Entries) =>
     yield* Ref.update(yield* Journal, (entries) => change(entries, now))
   })
 
-/** A token that is in use; one that was seen before adds nothing. */
+/** Records a token that is in use, unless it is recorded already. */
 export const acquired = (token: AccessToken.AccessToken) => {
   const [acquiredAt, expiresAt] = [token.acquiredAt, token.expiresAt].map(DateTime.toEpochMillis) as [number, number]
   return write(({ calls, tokens }) => ({

@@ -1,7 +1,7 @@
 /** Text for a terminal, or for a pipe. */
 import { Config, Console, Duration, Effect, Redacted } from "effect"
 
-/** A text without anything that a terminal would obey. */
+/** Removes everything that a terminal would interpret. */
 export const stripped = (text: string): string => text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "")
 
 /** The text of a server as one printable line. */
@@ -29,7 +29,7 @@ const code = (start: number, end: number) => (text: string) => text && `\u001b[$
 
 const plain = (text: string) => text
 
-/** Colours, where someone looks at a terminal and has not asked for none (https://no-color.org). */
+/** Colours on a terminal, unless NO_COLOR is set (https://no-color.org). */
 export const paint: Effect.Effect<Paint> = Effect.map(
   Effect.orElseSucceed(Config.string("NO_COLOR"), () => ""),
   (noColor) =>

@@ -9,7 +9,7 @@ import * as Journal from "./journal.js"
 import * as show from "./show.js"
 import * as timeline from "./timeline.js"
 
-/** Gets the token and shows who it was issued to and when it expires. Never the token itself. */
+/** Gets a token and shows to whom it was issued and when it expires. Does not show the token itself. */
 const obtain = Effect.gen(function*() {
   const provider = yield* AccessTokenProvider.AccessTokenProvider
   const [took, token] = yield* Effect.timed(provider.get)
@@ -24,12 +24,12 @@ const obtain = Effect.gen(function*() {
   return token
 })
 
-/** Asks for the token once more: it is the one from before, at once. */
+/** Gets the token once more: the cached one, immediately. */
 const fromCache = Effect.gen(function*() {
   const provider = yield* AccessTokenProvider.AccessTokenProvider
   const [took, token] = yield* Effect.timed(provider.get)
   yield* Journal.acquired(token)
-  yield* show.row("acquired", `${DateTime.formatIso(token.acquiredAt)}, had in ${show.duration(took)}`)
+  yield* show.row("acquired", `${DateTime.formatIso(token.acquiredAt)}, from the cache in ${show.duration(took)}`)
 })
 
 /** Calls a protected resource and shows the status of the response. */
@@ -57,7 +57,7 @@ const EmulatedAuthLive = Layer.unwrapEffect(
       apiUrl: url,
       clientId: Emulator.demoClient.clientId,
       clientSecret: Emulator.demoClient.clientSecret,
-      // The emulator is on this machine, and no proxy is between.
+      // The emulator is on this machine, so a proxy could not reach it.
       http: { proxy: "none" }
     }))
 ).pipe(Layer.provideMerge(EmulatorLive))
@@ -71,7 +71,7 @@ const tokenRequests = Effect.gen(function*() {
 
 const showTokenRequests = Effect.flatMap(
   tokenRequests,
-  (count) => show.row("token requests", `${count} in all, counted at the emulator`)
+  (count) => show.row("token requests", `${count} in all, counted by the emulator`)
 )
 
 export const withEmulator = Effect.gen(function*() {
@@ -80,8 +80,8 @@ export const withEmulator = Effect.gen(function*() {
   const path = "/orders"
 
   yield* Console.log(
-    `No STORE_API_* variable is set, so this is the emulator on ${emulator.url}; ` +
-      `its tokens are valid for ${Duration.format(tokenLife)}.`
+    `No STORE_API_* variable is set, so the demo uses the emulator at ${emulator.url}. ` +
+      `Its tokens are valid for ${Duration.format(tokenLife)}.`
   )
 
   yield* show.title("A token")
@@ -99,17 +99,17 @@ export const withEmulator = Effect.gen(function*() {
   yield* show.title("Expiry: no call until the token has expired")
   yield* waitUntilExpired
   yield* show.row(
-    "the token held",
+    "cached token",
     yield* provider.current.pipe(
-      Effect.as("is still good"),
-      Effect.catchTag("TokenExpiredError", (error) => Effect.succeed(`is refused: ${error._tag}, ${error.reason}`))
+      Effect.as("is still valid"),
+      Effect.catchTag("TokenExpiredError", (error) => Effect.succeed(`is not used: ${error._tag}, ${error.reason}`))
     )
   )
   yield* call(path)
   yield* showTokenRequests
 
   yield* Effect.sleep("700 millis")
-  yield* show.title("Revocation: the server ends a token before its time")
+  yield* show.title("Revocation: the server revokes the token")
   const before = (yield* emulator.requests).length
   const revoked = yield* emulator.revoke()
   yield* Journal.revoked
@@ -139,7 +139,7 @@ const waitUntilExpired = Effect.gen(function*() {
 })
 
 export const withService = Effect.gen(function*() {
-  yield* Console.log("The STORE_API_* variables are set, so this is the service that they name.")
+  yield* Console.log("The STORE_API_* variables are set, so the demo uses that service.")
 
   yield* show.title("A token")
   const token = yield* obtain
@@ -159,7 +159,7 @@ export const withService = Effect.gen(function*() {
   yield* timeline.draw({ to: DateTime.toEpochMillis(token.expiresAt) })
 }).pipe(
   Effect.provide(Layer.merge(NodeStoreAuth.layerConfig(), Journal.layer)),
-  // All variables are there, or it would not have come to this.
+  // `environment.checked` has reported missing variables before.
   Effect.catchTag("ConfigError", Effect.die),
   (story) => Effect.zipRight(environment.checked, story)
 )

@@ -3,7 +3,7 @@ import { Console, Effect, Ref } from "effect"
 import { Journal, type TokenEntry } from "./journal.js"
 import * as show from "./show.js"
 
-/** Of the bars, without what stands before and behind them. */
+/** The width of the bars, without labels. */
 const most = 60
 const fewest = 20
 
@@ -13,7 +13,7 @@ const behind = "× revoked".length
 
 const steps = [0.5, 1, 5, 10, 60, 300, 600, 3600].map((seconds) => seconds * 1000)
 
-/** Draws what the journal holds, from the first acquisition to the given moment, unless the terminal is too narrow. */
+/** Draws the journal from the first acquisition to the given moment, unless the terminal is too narrow. */
 export const draw = ({ to }: { readonly to: number }) =>
   Effect.gen(function*() {
     const { calls, tokens } = yield* Ref.get(yield* Journal)
@@ -36,7 +36,7 @@ export const draw = ({ to }: { readonly to: number }) =>
 
 const line = (label: string, text: string) => `${" ".repeat(indent)}${label}`.padEnd(before).concat(text).trimEnd()
 
-/** On one line below the bars, or each on its own. */
+/** The legend below the bars: on one line if it fits, otherwise one line per entry. */
 const legend = (meanings: ReadonlyArray<string>, width: number) => {
   const one = line("", meanings.join("   "))
   return one.length <= width ? one : meanings.map((meaning) => `${" ".repeat(indent)}${meaning}`).join("\n")

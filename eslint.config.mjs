@@ -7,30 +7,30 @@ import prose from "./tools/prose/plugin.mjs"
 
 const restricted = (selector, message) => ({ selector, message })
 
-/** How library code is written; tests, examples and scripts may speak to the outside as they need. */
+/** Rules for library code. Tests, examples and scripts may use timers, promises and I/O directly. */
 const libraryRules = {
   "no-console": "error",
   "no-restricted-globals": [
     "error",
     ...["setTimeout", "setInterval", "setImmediate", "queueMicrotask", "performance", "fetch"].map((name) => ({
       name,
-      message: "Time and I/O go through Effect."
+      message: "Use Effect for time and I/O."
     }))
   ],
   "no-restricted-syntax": [
     "error",
-    restricted("TryStatement", "Errors travel in the type: Effect.try, Option.liftThrowable, Schema."),
-    restricted("ThrowStatement", "Errors travel in the type: Effect.fail."),
-    restricted("AwaitExpression", "Effect.gen instead of async and await."),
-    restricted(":function[async=true]", "Effect.gen instead of async and await."),
-    restricted("MemberExpression[object.name='Promise']", "Effect instead of Promise."),
-    restricted("NewExpression[callee.name='Promise']", "Effect instead of Promise."),
-    restricted("MemberExpression[object.name='Date'][property.name='now']", "Time comes from Effect's Clock."),
-    restricted("NewExpression[callee.name='Date']", "Time comes from Effect's Clock."),
-    restricted("MemberExpression[object.name='Math'][property.name='random']", "Chance comes from Effect's Random."),
+    restricted("TryStatement", "Keep errors in the type: Effect.try, Option.liftThrowable, Schema."),
+    restricted("ThrowStatement", "Keep errors in the type: Effect.fail."),
+    restricted("AwaitExpression", "Use Effect.gen instead of async and await."),
+    restricted(":function[async=true]", "Use Effect.gen instead of async and await."),
+    restricted("MemberExpression[object.name='Promise']", "Use Effect instead of Promise."),
+    restricted("NewExpression[callee.name='Promise']", "Use Effect instead of Promise."),
+    restricted("MemberExpression[object.name='Date'][property.name='now']", "Use Effect's Clock for time."),
+    restricted("NewExpression[callee.name='Date']", "Use Effect's Clock for time."),
+    restricted("MemberExpression[object.name='Math'][property.name='random']", "Use Effect's Random."),
     restricted(
       "CallExpression[callee.object.name='Effect'][callee.property.name=/^run(Sync|Promise|Fork|Callback)/]",
-      "A library hands effects to its caller."
+      "A library returns effects to its caller."
     )
   ],
   "no-restricted-imports": [
@@ -52,10 +52,10 @@ export default defineConfig(
     "**/node_modules/",
     "coverage/",
     "**/.vitepress/.temp/",
-    // For Effect 4, which only the workspace of that line has.
+    // They import Effect 4, which only the workspace of that line has.
     "tools/effect4/line/packages/",
     "tools/effect4/overlay/",
-    // Generated from the docstrings, which are checked.
+    // Generated from docstrings, which are checked in the sources.
     "docs/reference/api/"
   ]),
   { plugins: { prose }, rules: { "prose/english": "error" } },
@@ -70,7 +70,7 @@ export default defineConfig(
     files: ["**/*.ts", "**/*.mjs", "**/*.cjs", "**/*.js"],
     plugins: { "@effect": effectPlugin, "simple-import-sort": simpleImportSort },
     rules: {
-      // Only for comments: dprint wraps code.
+      // For comments only, because dprint wraps code.
       "max-len": ["error", { code: 1000, comments: 120, ignoreUrls: true }],
       "simple-import-sort/imports": ["error", { groups: [["^\\u0000", "^node:", "^@?\\w", "^\\."]] }],
       "@effect/dprint": [
@@ -104,13 +104,13 @@ export default defineConfig(
       "@typescript-eslint/consistent-type-definitions": ["error", "interface"],
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
       "@typescript-eslint/no-unused-vars": ["error", { argsIgnorePattern: "^_", varsIgnorePattern: "^_" }],
-      // The generator of Effect.gen has no type of its own to await.
+      // An async function may have no await of its own.
       "@typescript-eslint/require-await": "off",
       // Tags are empty classes, and Schema's classes extend an expression.
       "@typescript-eslint/no-extraneous-class": "off",
-      // `type` and namespace of the same name are how Effect's modules are written.
+      // Effect's modules have a type and a namespace of the same name.
       "@typescript-eslint/no-namespace": "off",
-      // `Effect.async<void>` names what it gives.
+      // `Effect.async<void>` needs `void` as a type argument.
       "@typescript-eslint/no-invalid-void-type": "off",
       "@typescript-eslint/no-empty-object-type": ["error", { allowInterfaces: "with-single-extends" }],
       "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
@@ -137,9 +137,9 @@ export default defineConfig(
     files: ["**/*.mjs", "**/*.cjs", "**/*.js"],
     extends: [tseslint.configs.disableTypeChecked]
   },
-  // They quote the phrases.
+  // These files quote the banned phrases.
   { files: ["tools/prose/patterns.mjs", "tools/prose/prose.test.ts"], rules: { "prose/english": "off" } },
-  // Programs write these pages.
+  // Generated pages.
   {
     files: ["docs/evidence/{benchmarks,fleets,interop,mutation}.md", "packages/*/CHANGELOG.md"],
     rules: { "prose/markdown-format": "off" }

@@ -3,7 +3,7 @@ import { configDefaults, defineConfig } from "vitest/config"
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 
 const source = (name: string) => new URL(`./packages/${name}/src`, import.meta.url).pathname
-/** Tests of sockets wait more than they compute: two workers more than cores take two thirds of the time. */
+/** Tests with sockets mostly wait, so two workers more than there are cores shorten the run by a third. */
 const workers = availableParallelism() + 2
 
 /** The files that take longest, without ".slow.test.ts". */
@@ -24,9 +24,9 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     include: ["{examples,packages,tools}/**/*.test.ts"],
-    // The first needs authorization servers: `npm run interop`. The second is of Effect 4: `npm run effect4`.
+    // The first needs authorization servers (`npm run interop`), the second Effect 4 (`npm run effect4`).
     exclude: [...configDefaults.exclude, "tools/interop/**", "tools/effect4/line/**"],
-    // A worker keeps the modules that it has loaded: loading Effect anew for each file would cost more than the tests.
+    // Files of a worker share their modules: loading Effect again for each file would take longer than the tests.
     isolate: false,
     minWorkers: workers,
     maxWorkers: workers,

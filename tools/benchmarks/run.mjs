@@ -1,9 +1,8 @@
 /**
- * `npm run bench`: measures the built packages beside their peers and writes docs/evidence/benchmarks.md; with `--
- * --quick` it takes less time and writes nothing. `npm run bench -- fleet` simulates fleets and writes
- * docs/evidence/fleets.md; with `--check` it writes nothing, and fails when what is there is not what it would write.
- * `npm run bench -- cli` measures the cold start of the command line alone, `npm run bench -- hit` a cached token
- * alone. They write nothing; with `--check` they fail above a limit.
+ * `npm run bench`: measures the built packages and other libraries, and writes docs/evidence/benchmarks.md. With
+ * `-- --quick` it takes less time and writes nothing. `npm run bench -- fleet` simulates fleets and writes
+ * docs/evidence/fleets.md; with `--check` it only compares. `npm run bench -- cli` measures the start of the command
+ * line, and `npm run bench -- hit` a cached token. Both write nothing; with `--check` they fail above a limit.
  */
 import "../workspace/require-node.mjs"
 import { build, install, takesOnly } from "../workspace/workspace.mjs"

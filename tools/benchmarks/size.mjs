@@ -1,6 +1,6 @@
 /**
- * `npm run size`: how many bytes an application carries for what it imports, against the budget of `size-budget.json`
- * beside it; with `-- --update` the budget becomes what is measured and a twentieth more.
+ * `npm run size`: compares the bundle sizes of typical imports with `size-budget.json`. With `-- --update` it writes
+ * that file: the measured sizes and 5 % more.
  */
 import "../workspace/require-node.mjs"
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -23,7 +23,7 @@ const imports = {
   "whole core": `export * from "${core}"`
 }
 
-/** The limit that docs/evidence/benchmarks.md names: once it is kept, no update goes beyond it. */
+/** The limit of docs/evidence/benchmarks.md. No update of the budget exceeds it. */
 const mostOfWholeCore = 14_000
 
 const budgetFile = join(root, "tools", "benchmarks", "size-budget.json")
@@ -61,8 +61,8 @@ if (budget["whole core"] > mostOfWholeCore) {
 }
 
 /**
- * Controls. A bundler drops what is not used because the package says that it may: a copy that does not say so, or one
- * with a module that does something, must weigh more than nothing.
+ * Controls. The bundler drops unused modules because the package declares no side effects. A copy without that
+ * declaration, or with a module that has a side effect, must not be empty.
  */
 const work = mkdtempSync(join(root, "node_modules", ".size-"))
 process.on("exit", () => rmSync(work, { recursive: true }))

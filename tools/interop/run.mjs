@@ -1,7 +1,6 @@
 /**
- * `npm run interop`: the suite against real authorization servers, with the options and files of Vitest behind `--`.
- * With `-- --write` the tables of docs/evidence/interop.md are made from what was found; without, the page has to name
- * what ran.
+ * `npm run interop`: runs the suite against real authorization servers. Options and files of Vitest come after `--`.
+ * With `-- --write`, writes the tables of docs/evidence/interop.md; without, compares them with the results.
  */
 import "../workspace/require-node.mjs"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -12,10 +11,10 @@ import { build, install, root, tool } from "../workspace/workspace.mjs"
 const args = process.argv.slice(2)
 const write = args.includes("--write")
 const others = args.filter((arg) => arg !== "--write")
-// Anything but a report may leave something out; and only with CI=true no server that is missing is left out.
+// Any argument but a reporter may leave tests out. Only with CI=true does a missing server fail the run.
 const whole = others.every((arg) => /^--(reporter|outputFile)/.test(arg))
 if (write && !whole) {
-  process.stderr.write("--write takes no files and filters: the tables are of all servers.\n")
+  process.stderr.write("--write takes no files or filters, because the tables cover all servers.\n")
   process.exit(1)
 }
 if (write) Object.assign(process.env, { CI: "true", INTEROP_WRITE: "true" })

@@ -8,12 +8,12 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // Published figures are of one server at a time.
+    // Published figures are measured with one server at a time.
     fileParallelism: process.env["INTEROP_WRITE"] !== "true",
     maxWorkers: 3,
     minWorkers: 1
   },
-  // As the other tests: on the sources.
+  // Like the other tests, on the sources.
   resolve: {
     alias: [
       { find: /^@store-api\/(core|platform-node)$/, replacement: `${source("$1")}/index.ts` },

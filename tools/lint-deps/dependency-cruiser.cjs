@@ -1,4 +1,4 @@
-/** Modules import only from layers below their own, packages only from the packages that they are built on. */
+/** The rules on imports: modules import only from lower layers, and packages only from the packages listed here. */
 const layers = [
   ["AccessTokenError", "AccessTokenMetrics", "internal/tokenPolicy"],
   [
@@ -91,7 +91,7 @@ module.exports = {
   options: {
     doNotFollow: { path: "node_modules|/dist/" },
     tsPreCompilationDeps: true,
-    // Resolves the packages to their sources, so that nothing has to be built. The path has to be absolute.
+    // Resolves the packages to their sources, without a build. The path must be absolute.
     tsConfig: { fileName: `${__dirname}/tsconfig.json` },
     enhancedResolveOptions: { exportsFields: ["exports"], conditionNames: ["types", "import", "default"] }
   }

@@ -83,7 +83,7 @@ const offences = [
   ["packages-and-examples-import-no-tools", "examples/src/shop.ts", `import "../../tools/release/pack.mjs"`]
 ] as const
 
-/** Modules with these imports alone. The others that they name are empty, but that the index closes a circle. */
+/** Modules with these imports. The modules that they name are empty, except for an index that closes a circle. */
 const withOffences = () => {
   const tree = mkdtempSync(join(tmpdir(), "lint-deps-"))
   cpSync(join(root, "tools", "lint-deps"), join(tree, "tools", "lint-deps"), { recursive: true })
@@ -128,7 +128,7 @@ describe("the rules on imports", { timeout: 120_000 }, () => {
     const missed = offences.map(([rule, module]) => `${rule} ${module}`).filter((offence) => !found.includes(offence))
     assert.deepStrictEqual(missed, [])
     assert.isAbove(summary.error, 0)
-    // No module is above `index`.
+    // `index` is the top layer.
     const rules = load(root).forbidden.map(({ name }) => name).filter((name) => name !== "layer-7-imports-from-below")
     assert.sameMembers(rules, [...new Set(offences.map(([rule]) => rule))])
   })

@@ -1,4 +1,4 @@
-/** Checks of docstrings that TypeDoc's own validation does not have. */
+/** Checks of docstrings that TypeDoc itself lacks. */
 import { ReflectionKind } from "typedoc"
 
 const { Class, Function, Interface, Module, Parameter, Property, TypeAlias } = ReflectionKind
@@ -7,7 +7,7 @@ const commentOf = ({ comment, signatures }) => comment ?? signatures?.[0].commen
 
 const says = (comment) => /^[^]{12,}[.:]/.test(comment?.summary.map(({ text }) => text).join("") ?? "")
 
-/** A constant or a type may point to a name whose example shows it. */
+/** Constants and types may refer to the example of another name instead. */
 const lacking = (reflection, categories) => {
   const comment = commentOf(reflection)
   const textOf = (tag) => comment?.getTag(tag)?.content[0].text.trim() ?? ""
@@ -30,7 +30,7 @@ const lacking = (reflection, categories) => {
 }
 
 /**
- * Whether users see it: a field of an interface or class, of an object within one, or of a parameter of a function.
+ * Whether users see the field: one of an interface or class, of an object in one, or of a function parameter.
  */
 const isPublicField = ({ parent }) => {
   if (parent.kindOf([Class, Interface])) return true

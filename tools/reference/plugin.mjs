@@ -1,5 +1,5 @@
 /**
- * Fits TypeDoc to Effect's modules: a page for each namespace of an `index.ts`, and types as the sources write them.
+ * Adapts TypeDoc to Effect's modules: one page per namespace of an `index.ts`, with types as in the sources.
  */
 import { Application, Converter, ReflectionKind, Renderer, UnknownType } from "typedoc"
 import { MarkdownTheme, MarkdownThemeContext } from "typedoc-plugin-markdown"
@@ -27,7 +27,7 @@ const linkTo = (target, text) => ({ kind: "inline-tag", tag: "@linkcode", text, 
 
 const listed = (parts) => parts.flatMap((part) => [{ kind: "text", text: ", " }, part]).slice(1)
 
-/** Names in backticks and after `@see` become links. */
+/** Turns names in backticks and after `@see` into links. */
 const linkNames = (project, reflection) => {
   const link = (text) => {
     const target = findTarget(project, text, reflection)
@@ -47,7 +47,7 @@ class Theme extends MarkdownTheme {
     Object.assign(context.partials, {
       // The path of a module, so that its anchor is not that of a name on the page.
       pageTitle: () => parent?.kindOf(Module) ? `${parent.name}/${name}` : pageTitle(),
-      // The title of a function shows the types. A table of parameters is of use only where it describes them.
+      // The title of a function shows the types, so the table of parameters is kept only if it has descriptions.
       signature: (...given) => signature(...given).replace(/#+ (Type )?Parameters\s+\|[^D\n]*\n(\|.*\n?)*/g, ""),
       signatureReturns: () => ""
     })
@@ -74,13 +74,13 @@ export const load = (app) => {
       const [, name] = /packages\/([^/]*)\/src\/index\.ts$/.exec(declaration.fileName) ?? []
       if (name !== undefined) reflection.name = `@store-api/${name}`
     }
-    // The type of a schema repeats all of its definition.
+    // The type of a schema would repeat its definition.
     if (reflection.kindOf(Variable) && declaration.initializer?.getText().startsWith("Schema.Struct(")) {
       reflection.type = new UnknownType("Schema.Struct")
     }
   })
 
-  // A class of Schema has its fields; constructor and base class only repeat them.
+  // The constructor and base class of a Schema class only repeat its fields.
   converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
     for (const reflection of project.getReflectionsByKind(Class)) {
       for (const child of [...reflection.children ?? []]) if (!child.kindOf(Property)) project.removeReflection(child)

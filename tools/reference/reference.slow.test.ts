@@ -12,7 +12,7 @@ const constants = "@category constants"
 const example = (code: string) =>
   `@example\n * \`\`\`ts\n * import { Bad } from "@store-api/core"\n * ${code}\n * \`\`\``
 
-/** A module with names that each lack one thing, and two that lack nothing. */
+/** A module with two complete docstrings. Each of the others lacks one part. */
 const bad = `${doc(what)}
 import "./index.js"
 ${doc(what, example("Bad.fine()"), since, constants)}

@@ -20,7 +20,7 @@ const packAll = (destination) => {
   return JSON.parse(stdout.slice(stdout.indexOf("["))).map(({ filename }) => filename)
 }
 
-/** Does something while the packages name the repository of a release. Their sources do not: they may be forked. */
+/** Runs `use` while the manifests name the repository. The committed manifests do not, because of forks. */
 const namingRepository = (repository, action) => {
   const manifests = [...folders].map(([name, folder]) => {
     const path = join(root, "packages", folder, "package.json")

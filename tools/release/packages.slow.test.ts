@@ -13,7 +13,7 @@ import { ofMarkdown } from "../repository/support/codeBlocks.js"
 import { cleanEnvironment, root, run, succeed } from "../repository/support/command.js"
 import { allProblemsOf, pack } from "./packages.mjs"
 
-/** Is run, and cannot be imported. */
+/** The package that is run and cannot be imported. */
 const application = "cli"
 const names = ["core", "platform-node", "emulator", "redis", application] as const
 
@@ -27,7 +27,7 @@ const consumer = mkdtempSync(join(tmpdir(), "consumer-"))
 const installed = (name: string) => join(consumer, "node_modules", "@store-api", name)
 const manifest = (folder: string) => JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Manifest
 
-/** The words of the README's install line for Effect 3. */
+/** The arguments of the README's install command for Effect 3. */
 const installLine = () => {
   const readme = readFileSync(join(root, "README.md"), "utf8")
   return (/^npm install (@store-api\/core@effect3 .*)$/m.exec(readme)?.[1] ?? "").replaceAll("@effect3", "").split(" ")
@@ -100,7 +100,7 @@ const compile = (modules: Readonly<Record<string, string>>, resolution: keyof ty
     })
 }
 
-/** Of the installed packages: the public modules, and those that cannot be imported. */
+/** The public modules of the installed packages, and those that cannot be imported. */
 const specifiers = () => {
   const all = names.flatMap((name) =>
     readdirSync(join(installed(name), "dist"), { recursive: true, encoding: "utf8" })
@@ -114,7 +114,7 @@ const specifiers = () => {
 
 const command = (name: string) => join(consumer, "node_modules", ".bin", name)
 
-/** Starts the emulator by a command. Returns the variables that it prints. */
+/** Starts the emulator with a command. Returns the variables that it prints. */
 const startEmulator = (name: string, ...args: ReadonlyArray<string>) =>
   new Promise<Record<string, string>>((resolve, reject) => {
     const child = spawn(command(name), args, {

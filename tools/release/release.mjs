@@ -55,7 +55,7 @@ const problems = [...effect3.problems, ...effect4.problems]
 if (!dry) problems.push(...lineProblems(version, effect4.packages[0].version))
 if (problems.length > 0) refuse(problems.join("\n"))
 
-/** Whether npm has this version. No response is not a no. */
+/** Whether npm has this version. Fails if npm does not respond. */
 const isPublished = (name, version) => {
   const { status, stderr, stdout } = npm(["view", `${name}@${version}`, "version", "--json", ...registry])
   if (status === 0) return stdout.trim() !== ""

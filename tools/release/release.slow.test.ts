@@ -1,4 +1,4 @@
-/** The checks of a release before it publishes: one version for all packages, and no release without a provenance. */
+/** The checks before a release is published: one version for all packages, and provenance. */
 import { spawnSync } from "node:child_process"
 import {
   cpSync,
@@ -33,7 +33,7 @@ const manifests = (tree: string): ReadonlyArray<Manifest> =>
 const temporary: Array<string> = []
 afterAll(() => temporary.forEach((path) => rmSync(path, { recursive: true })))
 
-/** The manifests and the changesets of this repository in a repository of their own. */
+/** A temporary repository with the manifests and changesets of this one. */
 const copy = async (options: { readonly pending: boolean } = { pending: false }) => {
   const tree = mkdtempSync(join(tmpdir(), "release-"))
   temporary.push(tree)

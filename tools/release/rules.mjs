@@ -78,7 +78,7 @@ const fields = (manifest, files, line, repository) => {
     .map(([field, value]) => `${field} is ${JSON.stringify(manifest[field])}, not ${JSON.stringify(value)}`)
 }
 
-/** Each source with its output and maps, no output of a deleted source, no tests and no state of a tool. */
+/** Each source has its output and maps. There is no output of a deleted source, no test and no state of a tool. */
 const contents = ({ bin = {} }, files) => {
   const sources = [...files.keys()].flatMap((path) => /^src\/((?:[\w-]+\/)*[\w-]+)\.ts$/.exec(path)?.[1] ?? [])
   const expected = [
@@ -104,7 +104,7 @@ const maps = (_, files) =>
 
 const packageOf = (specifier) => specifier.split("/").slice(0, specifier.startsWith("@") ? 2 : 1).join("/")
 
-/** The other packages that code and declarations import. */
+/** The packages that code and declarations import. */
 const imported = ({ name }, files) =>
   [...files].filter(([path]) => /^(dist|bin)\/.*\.(js|d\.ts)$/.test(path))
     .flatMap(([, text]) => ts.preProcessFile(text).importedFiles.map(({ fileName }) => fileName))

@@ -1,4 +1,4 @@
-/** The rules for published packages, on packages as they would be packed: from their manifests and sources. */
+/** Applies the rules for published packages to packages that are assembled from manifests and sources. */
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
@@ -11,7 +11,9 @@ type Files = ReadonlyMap<string, string>
 
 const parse = (text: string | undefined) => JSON.parse(text ?? "") as Json
 
-/** The content of a package as `pnpm pack` writes it. The sources represent its output: they import the same. */
+/**
+ * The content of a package as `pnpm pack` writes it. The sources stand in for the output, which has the same imports.
+ */
 const packed = (folder: string): Files => {
   const read = (path: string) => readFileSync(join(root, "packages", folder, path), "utf8")
   const list = (path: string) =>

@@ -1,5 +1,5 @@
 /**
- * docs/evidence/behaviour.md beside the scenarios of the emulator, whose outcomes the core's tests look at with each
+ * Compares docs/evidence/behaviour.md with the emulator's scenarios. Core's tests check their outcomes with each
  * client.
  */
 import { assert, describe, it } from "vitest"
@@ -8,13 +8,13 @@ import { codes, namedTests, read, rows } from "./support/pages.js"
 
 const page = read("docs/evidence/behaviour.md")
 
-/** The names that a pattern stands for. */
+/** The names that match a pattern. */
 const expand = (pattern: string, names: ReadonlyArray<string> = Scenario.names): ReadonlyArray<string> =>
   names.filter((name) => pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern)
 
 const isScenario = (code: string) => /^(token|api)\/[\w.*-]+$/.test(code)
 
-/** The rows that name scenarios, each with what is said to come of them. */
+/** The rows that name scenarios, each with its outcome. */
 const told = rows(page).flatMap(([what = "", outcome = "", last = ""]) => {
   const patterns = codes(last).filter(isScenario)
   return patterns.length === 0 ? [] : [{ what, outcome: outcome.replaceAll("`", ""), patterns }]

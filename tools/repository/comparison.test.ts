@@ -1,5 +1,5 @@
 /**
- * docs/explanation/comparison.md beside the libraries that it speaks of, as they are installed for the measurements.
+ * Compares docs/explanation/comparison.md with the libraries, as they are installed for the benchmarks.
  */
 import { readFileSync, realpathSync } from "node:fs"
 import { join } from "node:path"
@@ -13,7 +13,7 @@ const textOf = (heading: string) => all.find((section) => section.heading === he
 
 const folder = (name: string) => realpathSync(join(root, "tools", "benchmarks", "node_modules", name))
 
-/** Of a package that openid-client itself brings, beside it. */
+/** The path of a dependency of openid-client. */
 const beside = (name: string) => realpathSync(join(folder("openid-client"), "..", name))
 
 const versionOf = (name: string) =>
@@ -26,12 +26,12 @@ const simple = join(folder("simple-oauth2"), "lib")
 const oauth4webapi = join(beside("oauth4webapi"), "build")
 
 interface Evidence {
-  /** The column and the row of the page. */
+  /** The column and row of the page. */
   readonly of: readonly [library: string, row: string]
   readonly file: string
-  /** Each stands in the file. */
+  /** The file contains each of these. */
   readonly has?: ReadonlyArray<string | RegExp>
-  /** None does. */
+  /** The file contains none of these. */
   readonly hasNot?: ReadonlyArray<string | RegExp>
 }
 
@@ -238,7 +238,7 @@ const changed = (found: Evidence, text: string): ReadonlyArray<string> => [
   ...(found.hasNot ?? []).filter(holds(text)).map((part) => `${found.of.join(", ")}: ${String(part)}`)
 ]
 
-/** How the page counts what is counted: none, some or all of so many. */
+/** The word of the page for a count: none, some or all. */
 const counted = (cell: string): string => {
   const [count = 0, of = 0] = [...cell.matchAll(/\d+(?: \d{3})*/g)].map(([digits]) =>
     Number(digits.replaceAll(" ", ""))
@@ -281,7 +281,10 @@ describe("docs/explanation/comparison.md", () => {
 
   it("has the counts of docs/evidence/benchmarks.md", () => {
     const measured = new Map(
-      rows(sections(read("docs/evidence/benchmarks.md")).find(({ heading }) => heading === "Beside others")?.text ?? "")
+      rows(
+        sections(read("docs/evidence/benchmarks.md")).find(({ heading }) => heading === "Compared with other libraries")
+          ?.text ?? ""
+      )
         .map((row) => [row[0] ?? "", [row[3] ?? "", counted(row[5] ?? ""), counted(row[7] ?? "")]])
     )
     const names = new Map([

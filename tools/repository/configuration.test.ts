@@ -1,4 +1,4 @@
-/** docs/reference/configuration.md and command-line.md beside the sources: names, types, defaults, flags. */
+/** Compares docs/reference/configuration.md and command-line.md with the sources: names, types, defaults, flags. */
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import ts from "typescript"
@@ -16,7 +16,7 @@ interface Option {
   readonly text: string
 }
 
-/** As the page writes a type: on one line, without the names of modules and what makes it optional. */
+/** Writes a type as the page does: on one line, without module names and without `undefined`. */
 const shortened = (type: string): string =>
   type.replace(/\s+/g, " ").replace(/^\| /, "").replace(/ \| undefined$/, "").replace(/^\((.*)\)$/, "$1")
     .replace(/\b(Duration|Redacted|ClientCredentials|Effect)\.(?=DurationInput|Redacted|ClientCredentials|Effect)/g, "")
@@ -24,7 +24,7 @@ const shortened = (type: string): string =>
 const textOfDoc = (node: ts.Node): string =>
   ts.getJSDocCommentsAndTags(node).map(({ comment }) => ts.getTextOfJSDocComment(comment) ?? "").join(" ")
 
-/** The options that a source takes, by their paths. `credentials?: undefined` only excludes a way. */
+/** The options that a source declares, by path. `credentials?: undefined` only excludes an alternative. */
 const optionsOf = (source: string): ReadonlyMap<string, Option> => {
   const found = new Map<string, Option>()
   const visit = (prefix: string) => (node: ts.Node): void => {
@@ -46,8 +46,8 @@ const optionsOf = (source: string): ReadonlyMap<string, Option> => {
 const plain = (text: string) => text.replaceAll("`", "").replace(/\s+/g, " ")
 
 /**
- * Whether the page's default is that of the doc comment: `required` where there is none, nothing where no comment names
- * one.
+ * Whether the page's default is that of the doc comment: `required` for a required option, nothing if the comment has
+ * no default.
  */
 const isDefault = (value: string, { required, text }: Pick<Option, "required" | "text">): boolean =>
   required || value.startsWith("required")
@@ -133,7 +133,7 @@ describe("docs/reference/configuration.md", { timeout: 60_000 }, () => {
         [...source.matchAll(variable)].map(([, name = ""]) => name.replace("${prefix}", "STORE_API"))
       )
     )
-    // These undici and Node read themselves, as `NodeHttp.Options` say.
+    // undici and Node read these, as `NodeHttp.Options` documents.
     const byOthers = ["NO_PROXY"]
     assert.sameMembers(
       rows(textOf("Variables")).flatMap(([names = ""]) => codes(names)),
@@ -193,6 +193,6 @@ describe("docs/reference/command-line.md", () => {
   })
 })
 
-/** A variable where a source reads it. */
+/** Matches a variable where a source reads it. */
 const variable =
   /(?:\bConfig\.\w+\(|process\.env\[|\babsolute\(|\b(?:from|in)Environment\()["`]((?:\$\{prefix\}|[A-Z]+)[A-Z_]*)["`]/g

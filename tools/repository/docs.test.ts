@@ -10,7 +10,7 @@ const isTypeScript = ({ language }: CodeBlock) => language === "ts"
 
 const place = ({ file, line }: CodeBlock) => `${file}:${line}`
 
-/** Resolves the packages to their sources, so that nothing has to be built. `internal` stays closed. */
+/** Resolves the packages to their sources, without a build. `internal` cannot be imported. */
 const paths = Object.fromEntries(
   packages().flatMap((name) => [
     [`@store-api/${name}`, [`packages/${name}/src/index.ts`]],
@@ -19,7 +19,7 @@ const paths = Object.fromEntries(
   ])
 )
 
-/** Type-checks blocks as modules beside the examples. Returns what is wrong with each. */
+/** Type-checks code blocks as modules in the folder of the examples. Returns the problems of each. */
 const check = (blocks: ReadonlyArray<CodeBlock>): ReadonlyArray<string> => {
   const { config } = ts.readConfigFile(join(root, "tsconfig.base.json"), (path) => ts.sys.readFile(path)) as {
     readonly config: { readonly compilerOptions: object }
@@ -34,7 +34,7 @@ const check = (blocks: ReadonlyArray<CodeBlock>): ReadonlyArray<string> => {
   )
   const inExamples = (name: string) => join(root, "examples", "src", name).replaceAll("\\", "/")
   const modules = new Map(blocks.map((block, index) => [inExamples(`block-${index}.ts`), block]))
-  // The files of the tutorial, which import each other. Of several versions, the last.
+  // The files of the tutorial import each other. The last version of each is used.
   const saved = new Map(
     blocks.flatMap((block) => {
       const [, name] = /^\/\/ (\w+\.ts)$/m.exec(block.code) ?? []
@@ -67,7 +67,7 @@ describe("the code in the documentation", { timeout: 120_000 }, () => {
     const files = new Set(markdown.filter(isTypeScript).map(({ file }) => file))
     assert.include([...files], "README.md")
     assert.isAbove(markdown.filter(isTypeScript).length, 8)
-    // Every example of a doc comment is a block, and every block says what it is.
+    // Every example in a doc comment is a code block, and every block names its language.
     assert.isAbove(fencesInSources(), 80)
     assert.strictEqual(sources.filter(isTypeScript).length, fencesInSources())
     const examples = new Set(sources.map(({ file }) => file))
@@ -133,7 +133,7 @@ describe("docs/guides/migrating.md", () => {
     const shown = fenced("docs/guides/migrating.md", before.split("\n")).map(({ code }) => withoutImports(code))
       .flatMap((code) => code.split(/\n\n(?=export )/))
     const run = withoutImports(read("examples/test/handRolled.ts")).split(/\n\n(?=export )/).slice(1)
-    // The client around them is the test's own.
+    // The test itself creates the client around them.
     assert.sameMembers([...new Set(shown)].filter((code) => !code.startsWith("export const withToken")), run)
     assert.lengthOf(run, 4)
   })

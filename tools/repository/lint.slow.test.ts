@@ -1,17 +1,17 @@
-/** `npm run lint` reads all sources, and its rules find what they forbid. */
+/** `npm run lint` reads all sources, and each rule finds a violation. */
 import { ESLint } from "eslint"
 import tseslint from "typescript-eslint"
 import { assert, describe, it } from "vitest"
 import { root, trackedFiles } from "./support/command.js"
 
-// Without type information, which takes seconds to load: none of the rules here needs it.
+// Without type information, which takes seconds to load and which no rule here needs.
 const eslint = new ESLint({ cwd: root, overrideConfig: tseslint.configs.disableTypeChecked as never })
 
 const banned = "Meanwhile"
 
 describe("npm run lint", { timeout: 60_000 }, () => {
   it("ignores no source of the repository, and no Markdown that is written by hand", async () => {
-    // The overlays import Effect 4, which the rules with type information do not find. `npm run effect4` checks them.
+    // The overlays import Effect 4, which typed rules cannot resolve here. `npm run effect4` checks them.
     const left = [":!docs/reference/api", ":!tools/effect4/overlay"]
     const files = trackedFiles("*.ts", "*.mjs", "*.cjs", "*.js", "*.md", ...left)
     assert.isAbove(files.length, 200)

@@ -14,7 +14,7 @@ describe("the tests that the documentation names", () => {
     for (const page of ["behaviour", "reported-problems", "standards"].map((name) => `docs/evidence/${name}.md`)) {
       assert.isAbove(namedTests(read(page)).length, 5, page)
     }
-    // A title is written in quotation marks of another kind only there.
+    // Only there is a title in another kind of quotation marks.
     for (const page of pages) {
       const marks = read(page).split("”").length - 1
       assert.isAtLeast(namedTests(read(page)).length, marks / 2, page)
@@ -29,7 +29,7 @@ describe("the tests that the documentation names", () => {
 
   it("would be missed if they were not", () => {
     const file = "tools/repository/pages.test.ts"
-    // Put together here, so that this file does not hold it.
+    // Assembled from parts, so that this file does not contain it.
     const absent = { title: ["no", "such", "test"].join(" "), file }
     const there = { title: "would be missed if they were not", file }
     assert.deepStrictEqual(missing([absent, there, { title: "would be missed", file }]), [

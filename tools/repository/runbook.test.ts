@@ -1,4 +1,4 @@
-/** docs/guides/runbook.md beside the errors as the code makes them. */
+/** Compares docs/guides/runbook.md with the errors that the code creates. */
 import { spawnSync } from "node:child_process"
 import { HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
@@ -46,7 +46,7 @@ const environment = {
   STORE_API_CLIENT_SECRET: undefined
 }
 
-/** Every error, with the values that the page has. */
+/** Every error, with the values on the page. */
 const errors: Effect.Effect<ReadonlyArray<Printed>, unknown> = Effect.gen(function*() {
   const empty = yield* Effect.flip(ClientCredentials.make({ clientId: "demo-client", clientSecret: Redacted.make("") }))
   const noToken = yield* Effect.flip(TokenResponse.decode("<html>"))
@@ -87,13 +87,13 @@ const errors: Effect.Effect<ReadonlyArray<Printed>, unknown> = Effect.gen(functi
     }),
     { _tag: "ConfigError", message: Cause.pretty(Cause.fail(missing)).replace(/^Error: /, "") },
     new TokenStore.TokenStoreError({ operation: "get", reason: "ECONNREFUSED" }),
-    // As the clients of the platform make it.
+    // As the platform's clients create it.
     new HttpClientError.RequestError({ request, reason: "Transport", cause: new Error("an invented fault") }),
     forbidden
   ]
 })
 
-/** A section of its own for each reason of those three; the others have one section each. */
+/** These three errors have a section per reason; the others have one section each. */
 const nameOf = (error: Printed): string =>
   "reason" in error && /^Token(Expired|Request|Refused)Error$/.test(error._tag)
     ? `${error._tag}, ${String(error.reason)}`
@@ -107,12 +107,12 @@ const messagesOf = (section: Section): ReadonlyArray<string> =>
 
 const cellsOf = (title: string) => rows(all.find((section) => titleOf(section) === title)?.text ?? "")
 
-/** Texts that are put together of pieces made whole. */
+/** Joins string literals that are concatenated in a source. */
 const sources = new Map([...packageSources()].map(([path, source]) => [path, source.replace(/" \+\n\s+"/g, "")]))
 
 const core = "core/src/AccessTokenError.ts"
 
-/** The ends of the sentences of a `ConfigurationError`, as they stand in a source. */
+/** The ends of the messages of `ConfigurationError` in a source. */
 const reasonsIn = (source: string): ReadonlyArray<string> =>
   source.includes("ConfigurationError")
     ? [
@@ -144,7 +144,7 @@ describe("docs/guides/runbook.md", () => {
       )
       assert.lengthOf(reasons, 14)
       for (const name of reasons) assert.include(names, name)
-      // Whatever else is an error, in any package that an application imports.
+      // Any other error in a package that an application imports.
       const tags = [...sources].filter(([path]) => !path.startsWith("emulator/") && !path.startsWith("cli/"))
         .flatMap(([, source]) => [...source.matchAll(/Schema\.TaggedError<(\w+)>/g)].map(([, tag = ""]) => tag))
       assert.isAbove(tags.length, 7)
@@ -192,7 +192,7 @@ describe("docs/guides/runbook.md", () => {
 
   it("has the steps of store-api check, and no other", () => {
     const check = sources.get("cli/src/commands/check.ts") ?? ""
-    // Those on the way to a proxy, and to an API on another origin, have the same names behind a word.
+    // The steps to a proxy, and to an API on another origin, have the same names with a prefix.
     const steps = [...check.matchAll(/\bstep\(report, ["`](\$\{prefix\})?(?:\$\{server\})?([^"`]+)["`]/g)]
       .flatMap(([, prefix, name = ""]) => prefix === undefined ? [name] : [name, `proxy ${name}`])
     assert.lengthOf(steps, 10)

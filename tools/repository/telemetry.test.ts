@@ -7,7 +7,7 @@ const all = sections(read("docs/guides/telemetry.md"))
 const namesIn = (heading: string, column: number) =>
   rows(all.find((section) => section.heading === heading)?.text ?? "").map((cells) => codes(cells[column] ?? "")[0])
 
-/** The first group of each match of a pattern, in the packages that an application imports. */
+/** The first group of each match of a pattern in the packages that an application imports. */
 const inSources = (pattern: RegExp) =>
   [...packageSources()]
     .filter(([path]) => !/^(?:cli|emulator)[/]/.test(path))

@@ -1,4 +1,4 @@
-/** docs/tutorial: each page is followed to the letter, from an empty folder. Needs `npm run build`. */
+/** Follows each page of docs/tutorial literally, from an empty folder. Needs `npm run build`. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
@@ -24,7 +24,7 @@ const shown = new Map([
 const shop = mkdtempSync(join(tmpdir(), "tutorial-"))
 const inShop = (name: string) => join(shop, name)
 writeFileSync(inShop("package.json"), JSON.stringify({ private: true, type: "module" }))
-// The versions that the pages install: those of the catalog, and our packages as they are built.
+// The versions that the pages install: those of the catalog, and our built packages.
 symlinkSync(join(root, "examples", "node_modules"), inShop("node_modules"))
 
 /** The ports that the pages name may be in use. */
@@ -35,7 +35,7 @@ const withFreePorts = (text: string) => text.replace(/\b(4010|6379|8080|9464)\b/
 /** The variables that the reader sets in the first terminal. */
 const variables: Record<string, string> = { PORT: ports.get("8080") ?? "", NO_COLOR: "1" }
 
-/** Programs that run in another terminal, with what they have printed. */
+/** Programs that run in another terminal, with their output. */
 const terminals = new Map<string, { readonly child: ChildProcess; output: string }>()
 
 const open = async (name: string, command: string, args: ReadonlyArray<string>, isUp: string) => {
@@ -51,7 +51,7 @@ const open = async (name: string, command: string, args: ReadonlyArray<string>, 
   }
 }
 
-/** As Ctrl+C does. */
+/** Sends the same signal as Ctrl+C. */
 const close = async (name: string) => {
   const child = terminals.get(name)?.child
   terminals.delete(name)
@@ -79,7 +79,7 @@ const save = ({ code }: CodeBlock) => {
   writeFileSync(inShop(`${name}.js`), ts.transpileModule(withFreePorts(code), { compilerOptions }).outputText)
 }
 
-/** Saves a file that is not a module. Of a Dockerfile, the health check runs against the server that is up. */
+/** Saves a file that is not a module. The health check of a Dockerfile runs against the running server. */
 const saveAs = async ({ code }: CodeBlock) => {
   const [, name = assert.fail(`no name of a file in\n${code}`)] = /^(?:#|\/\/) (\S+)$/m.exec(code) ?? []
   writeFileSync(inShop(name), withFreePorts(code))
@@ -93,7 +93,7 @@ const saveAs = async ({ code }: CodeBlock) => {
 
 const catalog = readFileSync(join(root, "pnpm-workspace.yaml"), "utf8")
 
-/** The packages of an install command: ours, or with a version that the catalog allows. */
+/** The packages of an install command, which are ours or have a version that the catalog allows. */
 const installs = (line: string) => {
   const words = line.replace(/^npm install (-D )?/, "").split(" ")
   for (const word of words.filter((word) => !word.startsWith("@store-api/"))) {
@@ -116,7 +116,7 @@ const type = async (line: string): Promise<{ readonly output: string; readonly s
   const [, exported, value = ""] = /^export (\w+)='?([^']*)'?$/.exec(line) ?? []
   if (exported !== undefined) {
     variables[exported] = value
-    // The page leaves open how the server is started.
+    // The page does not say how to start the server.
     if (exported === "STORE_API_REDIS_URL") {
       const args = ["--port", ports.get("6379") ?? "", "--save", "", "--dir", shop]
       await open("redis", "redis-server", args, "Ready to accept connections")
@@ -146,7 +146,7 @@ const type = async (line: string): Promise<{ readonly output: string; readonly s
   return { output: stdout + stderr, status }
 }
 
-/** The output of the emulator. A request of our own comes last, so that nothing before it is missing. */
+/** The output of the emulator. Our own last request shows that the output is complete. */
 const logOfEmulator = async () => {
   const emulator = terminals.get("emulator") ?? assert.fail("the emulator does not run")
   const path = `/last-${emulator.output.length}`
@@ -171,7 +171,7 @@ const follow = async (page: string) => {
       for (const line of lines) {
         const { output: printed, status } = await type(line)
         output += printed
-        // A command fails if it prints an error, and only then.
+        // A command fails if and only if it prints an error.
         assert.strictEqual(status, /^.*Error: /m.test(printed) ? 1 : 0, `${line}\n${printed}`)
       }
       if (lines.some((line) => /node (main|many)\.ts$/.test(line))) {

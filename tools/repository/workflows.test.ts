@@ -1,4 +1,4 @@
-/** The workflows: that they can be read, run nothing that is not there, and may do no more than they must. */
+/** The workflows are valid, run only commands that exist, and have the fewest permissions. */
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"

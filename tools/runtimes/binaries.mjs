@@ -1,6 +1,6 @@
 /**
- * The runtimes themselves: exact versions from npm, through the user's own npm and registry, compared with the
- * integrity that is pinned here. The workspace does not depend on them: each is as large as all its dependencies.
+ * Downloads the exact versions of the runtimes with the user's npm, and verifies the pinned integrity. The workspace
+ * does not depend on them, because each is as large as all its dependencies together.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs"
 import { join } from "node:path"
@@ -15,7 +15,7 @@ export const isNode = (name) => name.startsWith("node")
 
 const cache = join(root, "node_modules", ".cache", "store-api-runtimes")
 
-/** Why there are no binaries for this machine; nothing if there are. */
+/** Why there are no binaries for this machine, or `undefined` if there are. */
 export const unsupported = () => {
   const { arch, platform } = process
   const glibc = process.report?.getReport().header.glibcVersionRuntime !== undefined
@@ -39,12 +39,12 @@ const download = (name, folder) => {
     const { packages } = JSON.parse(readFileSync(join(work, "node_modules", ".package-lock.json"), "utf8"))
     const found = packages[`node_modules/${id}`]?.integrity
     if (found !== integrity) throw new Error(`${what} is not what is pinned: ${found}, not ${integrity}`)
-    // Another run may have been quicker; then that one is used.
+    // If another run was faster, its binary is used.
     if (!existsSync(folder)) renameSync(work, folder)
   })
 }
 
-/** The path of the binary, which is there afterwards and says that it is of the version that is pinned. */
+/** Downloads the binary if needed, checks that it reports the pinned version, and returns its path. */
 export const binaryOf = async (name) => {
   const { binary, package: id, version } = pins[name]
   const folder = join(cache, `${name}-${version}`)

@@ -1,6 +1,6 @@
 /**
- * The contract as a user has it who installed the packages: a folder beside which they are found. Node, Bun and Deno
- * import the built packages from there; workerd takes one module with everything in it.
+ * Builds the contract as an application with installed packages. Node, Bun and Deno import the built packages from its
+ * folder; workerd gets one module that contains everything.
  */
 import { copyFileSync, mkdirSync, realpathSync, symlinkSync } from "node:fs"
 import { builtinModules } from "node:module"
@@ -17,11 +17,11 @@ const options = {
   platform: "neutral",
   target: "es2022",
   logLevel: "silent",
-  // Not the paths of tsconfig.json, by which the packages' sources are found.
+  // Without the paths of tsconfig.json, which lead to the packages' sources.
   tsconfigRaw: {}
 }
 
-/** For bundles with the packages in them. */
+/** Options for bundles that include the packages. */
 const whole = (folder) => ({
   ...options,
   nodePaths: [join(folder, "node_modules")],
@@ -58,7 +58,7 @@ const nodeInCore = async (folder) => {
   return blind ? ["nothing would be found"] : found
 }
 
-/** Runs `use` with the folder, which is gone afterwards. */
+/** Runs `use` with the folder, and removes it afterwards. */
 export const withBundles = (use) =>
   withTemporaryFolder(async (folder) => {
     const ofEmulator = "packages/emulator/node_modules"

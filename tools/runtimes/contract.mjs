@@ -1,4 +1,4 @@
-/** Core on the `fetch` of a runtime: the contract's checks, each printed as it ends. */
+/** Runs the contract's checks for core on the `fetch` of a runtime, and prints each result. */
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { run, start } from "./processes.mjs"
@@ -21,7 +21,7 @@ const firstLine = (stream, what) =>
     })
   })
 
-/** Runs `use` with the URL of a laboratory, which is gone afterwards. */
+/** Runs `use` with the URL of a laboratory, and stops it afterwards. */
 const withLaboratory = async (folder, use) => {
   const { child, end, ended } = start(process.execPath, [join(folder, "laboratoryServer.mjs")], {
     cwd: folder,
@@ -37,7 +37,7 @@ const withLaboratory = async (folder, use) => {
   }
 }
 
-/** How a program is run that may talk to this machine, and download nothing. */
+/** Runs a program that may connect to this machine only, and download nothing. */
 const commands = {
   node: [],
   bun: ["--no-install"],
@@ -47,7 +47,7 @@ const commands = {
   ]
 }
 
-/** A process that prints each outcome as a line of JSON. */
+/** Runs a process that prints each outcome as a line of JSON. */
 const asProgram = (binary, flags) => async (folder, laboratory, report) => {
   const { problem, status, stderr } = await run(binary, [...flags, "main.mjs", laboratory], {
     cwd: folder,
@@ -58,13 +58,13 @@ const asProgram = (binary, flags) => async (folder, laboratory, report) => {
   return status === 0 ? [] : [`the program ended with ${problem ?? status}: ${stderr.slice(0, 2000)}`]
 }
 
-/** A server whose worker runs one check at each request. */
+/** Runs a server whose worker runs one check per request. */
 const asWorker = (binary) => async (folder, laboratory, report) => {
   const { child, end, ended } = start(binary, ["serve", "--control-fd=3", "workerd.capnp"], {
     cwd: folder,
     stdio: ["ignore", "ignore", "pipe", "pipe"]
   })
-  // It reports each connection that fails, and that is what is tried.
+  // workerd logs each failed connection, and the checks cause many.
   let errors = ""
   child.stderr.setEncoding("utf8").on("data", (text) => errors += text)
   const ask = async (port, query) => {

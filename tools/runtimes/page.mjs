@@ -1,4 +1,4 @@
-/** The table of docs/evidence/runtimes.md: written from a run, compared with what is pinned. */
+/** Writes the table of docs/evidence/runtimes.md from a run, and compares it with the pinned versions. */
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../workspace/workspace.mjs"
@@ -31,7 +31,7 @@ const parts = () => {
   }
 }
 
-/** The rows of the page, by the name of the runtime. */
+/** The rows of the page by runtime. */
 const rows = () =>
   new Map(
     parts().table.split("\n")
@@ -43,7 +43,7 @@ const rows = () =>
 
 const line = (cells) => `| ${cells.join(" | ")} |`
 
-/** Rows of runtimes that were not run stay, unless another version is pinned by now. */
+/** Writes the results. Keeps the rows of other runtimes if they have the pinned version. */
 export const write = (results) => {
   const date = new Date().toISOString().slice(0, 10)
   const table = new Map([...rows()].filter(([name, [, version]]) => pins[name]?.version === version))
@@ -66,11 +66,11 @@ export const problems = () => {
     ...names.flatMap((name) => {
       const [, version, passed, failed, , checks, checksFailed] = found.get(name) ?? []
       if (version !== pins[name].version) {
-        return [`${name}: ${version ?? "not there"}, and ${pins[name].version} is pinned`]
+        return [`${name}: ${version ?? "missing"}, but ${pins[name].version} is pinned`]
       }
       const good = Number(checks) > 0 && checksFailed === "0" &&
         (!isNode(name) || (Number(passed) > 0 && failed === "0"))
-      return good ? [] : [`${name}: not all has passed`]
+      return good ? [] : [`${name}: not all tests and checks passed`]
     }),
     ...[...found.keys()].filter((name) => !names.includes(name)).map((name) => `${name}: not pinned`),
     ...(names.some((name) => isNode(name) && pins[name].version.startsWith(`${floor}.`))

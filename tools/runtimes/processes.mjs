@@ -1,4 +1,4 @@
-/** Processes with a deadline, each the leader of a group, and temporary folders: none outlives this process. */
+/** Processes with a deadline, each in its own group, and temporary folders. None outlives this process. */
 import { spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
@@ -6,7 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 
-/** All that is started from here carries it, also what a child starts in a group of its own. */
+/** An environment variable that marks all descendants, including those in other process groups. */
 const mark = { name: "RUNTIMES_RUN", value: randomUUID() }
 
 const living = new Set()
@@ -16,7 +16,7 @@ const signal = (pid, name) => {
   try {
     process.kill(pid, name)
   } catch {
-    // It has just ended.
+    // The process has just ended.
   }
 }
 
@@ -26,7 +26,7 @@ const endAll = () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 }
 
-/** Runs `use` with a folder that is removed afterwards, also when this process gets a signal. */
+/** Runs `use` with a folder that is removed afterwards, even if this process gets a signal. */
 export const withFolder = async (parent, prefix, use) => {
   const folder = mkdtempSync(join(parent, prefix))
   folders.add(folder)
@@ -58,7 +58,7 @@ const marked = () =>
     .map(Number)
     .filter((pid) => pid !== process.pid && environmentOf(pid).includes(`${mark.name}=${mark.value}`))
 
-/** Ends the processes that a run has left behind, and returns their number. A slow process has five seconds to end. */
+/** Ends the processes that a run left behind, and returns their number. A process has five seconds to exit. */
 export const endLeftovers = async () => {
   for (let tries = 0; tries < 50 && marked().length > 0; tries++) await sleep(100)
   const left = marked()
@@ -79,13 +79,13 @@ export const start = (command, args, { cwd, env = {}, stdio }) => {
     child.once("error", (error) => resolve({ status: null, problem: error.message }))
     const is = (status, signal) => resolve({ status, problem: signal ?? undefined })
     child.once("close", is)
-    // A process that it has left behind may hold its output open for ever.
+    // A process that was left behind may keep the output open.
     child.once("exit", (...how) => setTimeout(is, 2000, ...how).unref())
   }).finally(() => living.delete(pid))
   return { child, ended, end: (name = "SIGKILL") => signal(-pid, name) }
 }
 
-/** Runs a command to its end, or to its deadline. `onLine` gets each line of its output as it comes. */
+/** Runs a command until it exits or reaches its deadline. `onLine` gets each line of output at once. */
 export const run = async (command, args, { cwd, deadline, env, onLine, show = false }) => {
   const stdio = ["ignore", show ? "inherit" : "pipe", show ? "inherit" : "pipe"]
   const { child, end, ended } = start(command, args, { cwd, env, stdio })

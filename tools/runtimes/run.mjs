@@ -1,8 +1,7 @@
 /**
- * `npm run runtimes`: the test suite on each Node that is pinned in pins.json, and core's contract on the `fetch` of
- * those, of Bun, Deno and workerd. With names, such as `-- node26 bun`, only there; `-- --ci` is the contract alone, on
- * all. `--write` puts the figures into docs/evidence/runtimes.md; `--check` runs nothing and compares that page with
- * the pins.
+ * `npm run runtimes`: runs the test suite on each Node that pins.json pins, and core's contract on these, Bun, Deno and
+ * workerd. With names, such as `-- node26 bun`, runs only these. `-- --ci` runs only the contract. `--write` writes the
+ * figures into docs/evidence/runtimes.md. `--check` runs nothing, and compares that page with the pins.
  */
 import "../workspace/require-node.mjs"
 import { build, install } from "../workspace/workspace.mjs"
@@ -24,15 +23,15 @@ const unknown = [
   ...named.filter((name) => !names.includes(name))
 ]
 if (unknown.length > 0) {
-  end(`There is no ${unknown.join(", ")}: choose from ${names.join(", ")}, --ci, --write, --check.`)
+  end(`Unknown argument ${unknown.join(", ")}. Available: ${names.join(", ")}, --ci, --write, --check.`)
 }
 
 if (flags.includes("--check")) {
   const problems = page.problems()
   if (problems.length > 0) {
-    end("docs/evidence/runtimes.md is not of what is pinned; run npm run runtimes -- --write:", ...problems)
+    end("docs/evidence/runtimes.md does not match the pinned versions; run npm run runtimes -- --write:", ...problems)
   }
-  say(`docs/evidence/runtimes.md is of the ${names.length} runtimes that are pinned.`)
+  say(`docs/evidence/runtimes.md has the ${names.length} pinned runtimes.`)
   process.exit(0)
 }
 
@@ -45,7 +44,7 @@ install()
 build("tsconfig.json")
 build("tools/runtimes")
 
-// These need what has just been installed.
+// Imported here because they need the installation above.
 const { withBundles } = await import("./bundles.mjs")
 const { contract } = await import("./contract.mjs")
 const { endLeftovers } = await import("./processes.mjs")
@@ -56,7 +55,7 @@ const measure = async (name, folder) => {
   const started = performance.now()
   say(`\n=== ${name}, ${pins[name].version}`)
   const checks = await contract(isNode(name) ? "node" : name, binary, folder)
-  // In CI the suite runs on the Node of the machine, before this.
+  // In CI the suite has already run on the machine's Node.
   const tests = isNode(name) && !flags.includes("--ci") ? await suite(binary, pins[name].version) : undefined
   const seconds = Math.round((performance.now() - started) / 1000)
   const left = await endLeftovers()
@@ -81,7 +80,7 @@ const results = await withBundles(async (folder) => {
   const results = []
   for (const name of chosen) {
     results.push(await measure(name, folder))
-    // One by one: all of them take half an hour, and what was measured stands.
+    // After each runtime, so that a failure of a later one does not lose the figures.
     if (flags.includes("--write")) page.write(results.slice(-1))
   }
   return results

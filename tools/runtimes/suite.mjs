@@ -1,4 +1,4 @@
-/** The whole test suite on a Node, as `npm run test:all` runs it, with nothing left out. */
+/** Runs the whole test suite on a Node, like `npm run test:all`, and fails if a test is skipped. */
 import { readFileSync } from "node:fs"
 import { delimiter, dirname, join } from "node:path"
 import { root } from "../workspace/workspace.mjs"
@@ -7,7 +7,7 @@ import { run, withTemporaryFolder } from "./processes.mjs"
 /** Six minutes on a quiet machine of two cores. */
 const deadline = 30 * 60_000
 
-/** Tests start `node`, `npm` and `npx` by name: all of them have to be of this Node. */
+/** Tests start `node`, `npm` and `npx` by name, and all of them must belong to this Node. */
 const onPath = (node) => ({ PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ""}` })
 
 /** The version of Node that `npm` runs on. */
@@ -38,7 +38,7 @@ export const suite = async (node, version) => {
     const { numFailedTestSuites = 0, numPassedTests = 0, numTotalTests = 0, testResults = [] } = reportIn(file)
     const tests = testResults.flatMap(({ assertionResults }) => assertionResults)
     const failed = tests.filter((test) => test.status === "failed").length
-    // A file that could not even be loaded has no tests to count.
+    // A file that could not be loaded has no tests to count.
     const skipped = Math.max(numTotalTests - numPassedTests - failed, 0)
     const broken = status !== 0 || numFailedTestSuites > 0 || numPassedTests === 0 || failed > 0 || skipped > 0
     return {

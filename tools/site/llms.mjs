@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { sections, text, title } from "./pages.mjs"
 
-/** An assistant can leave these out. */
+/** The pages of the optional section. */
 const isOptional = (section) => ["Evidence", "Project"].includes(section.text)
 
 /** The first paragraph of a page, on one line and without links. */

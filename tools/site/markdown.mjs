@@ -1,4 +1,4 @@
-/** Renders the Markdown files as GitHub does where VitePress differs, so that each page reads the same on both. */
+/** Makes VitePress render Markdown as GitHub does, so that each page reads the same on both. */
 
 /**
  * The anchor that GitHub gives to a heading.
@@ -6,7 +6,7 @@
  */
 export const slugify = (heading) => heading.trim().toLowerCase().replace(/[^\p{L}\p{N}_\- ]/gu, "").replaceAll(" ", "-")
 
-/** A link of the repository as one of the site: a README is the index of its folder, and a file is shown as a page. */
+/** Converts a link of the repository to one of the site: a README is the index of its folder, and a file is a page. */
 const led = (link) => {
   const [, path, anchor] = /^([^#]*)(.*)$/.exec(link)
   if (path === "" || path.endsWith("/") || /^([a-z][a-z+.-]*:|\/\/)/i.test(path)) return link
@@ -30,7 +30,7 @@ const diagrams = (md) => {
       : fence(tokens, index, ...others)
 }
 
-/** Vue would take two braces in a text for an expression. */
+/** Escapes double braces, which Vue would evaluate. */
 const braces = (md) => {
   for (const name of ["text", "code_inline"]) {
     const render = md.renderer.rules[name]
@@ -38,7 +38,7 @@ const braces = (md) => {
   }
 }
 
-/** Each page is rendered twice, for itself and for the search: its code is highlighted once. */
+/** Each page is rendered twice, for itself and for the search, but its code is highlighted only once. */
 const highlightOnce = (md) => {
   const { highlight } = md.options
   const done = new Map()

@@ -1,6 +1,6 @@
 /**
- * Mermaid as files of the site, in pieces, so that a page loads what its diagram needs. esbuild bundles it in a second;
- * within VitePress' own bundle it takes longer than the rest of the site.
+ * Bundles Mermaid in chunks, so that a page loads only the parts for its diagram. esbuild takes a second; in VitePress'
+ * own bundle, Mermaid takes longer than the rest of the site.
  */
 import { createRequire } from "node:module"
 import { join } from "node:path"

@@ -1,4 +1,4 @@
-/** The pages of the site: the Markdown files of the repository, read where they are. */
+/** The pages of the site are the Markdown files of the repository. */
 import { readdirSync, readFileSync } from "node:fs"
 import { posix } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -29,12 +29,12 @@ const groups = {
   "Project": ["SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "tools"]
 }
 
-/** Folders that hold no pages, and are not searched for them. */
+/** Folders without pages, which are not searched. */
 const skipped = /^(\..*|node_modules|dist|src|test|files)$/
 
 export const text = (page) => readFileSync(posix.join(root, page), "utf8")
 
-/** The first heading; in the navigation "Overview" for that of the README at the top. */
+/** The first heading of a page. The navigation shows "Overview" for the top README. */
 export const title = (page) => {
   const [, heading] = /^# (.+)$/m.exec(text(page)) ?? []
   if (heading === undefined) throw new Error(`${page} has no heading of the first level.`)
@@ -43,7 +43,7 @@ export const title = (page) => {
 
 const readme = (folder) => posix.join(folder, "README.md")
 
-/** An entry of the navigation for a page or a folder; none for a folder without pages. */
+/** A navigation entry for a page or a folder, or nothing for a folder without pages. */
 const entries = (path) => {
   if (path.endsWith(".md")) {
     return [{ text: path === "README.md" ? "Overview" : title(path), link: `/${path.replace(/README\.md$/, "")}` }]

@@ -1,7 +1,7 @@
 /**
- * `npm run site` builds the site into dist, as pages that any static server can serve, and checks its links. `-- --base
- * /project/` is the path that they will be served under. `-- --check` then looks at every page in Chromium; without a
- * Chromium it fails in CI, and is skipped elsewhere.
+ * `npm run site` builds the site into dist for any static server, and checks its links. `-- --base /project/` sets the
+ * path under which it will be served. `-- --check` then opens every page in Chromium; without Chromium it fails in CI,
+ * and is skipped elsewhere.
  */
 import "../workspace/require-node.mjs"
 import { existsSync } from "node:fs"

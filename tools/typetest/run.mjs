@@ -9,7 +9,7 @@ import { build, install, root, tool } from "../workspace/workspace.mjs"
 install()
 build()
 
-// The compiler of the workspace, and no other: nothing is fetched.
+// Uses only the compiler of the workspace, without a download.
 process.env.TSTYCHE_TYPESCRIPT_MODULE = String(
   new URL("node_modules/typescript/lib/typescript.js", pathToFileURL(root))
 )

@@ -1,4 +1,4 @@
-/** The public surface is the one of surface.txt, and each of its values has a type test. */
+/** The public API matches surface.txt, and each of its values has a type test. */
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import ts from "typescript"
@@ -23,7 +23,7 @@ const sources = (name: string) =>
     .filter((path) => path.endsWith(".ts"))
     .map((path) => join(root, "packages", name, "src", path))
 
-/** Our sources alone, without what they import: the names of the exports are all that is needed. */
+/** Our sources without their imports, because only the names of the exports are needed. */
 const program = ts.createProgram(packages.flatMap(sources), {
   module: ts.ModuleKind.NodeNext,
   noLib: true,
@@ -32,7 +32,7 @@ const program = ts.createProgram(packages.flatMap(sources), {
 })
 const checker = program.getTypeChecker()
 
-/** What `index` exports, as `Module.name`. */
+/** The exports of `index`, as `Module.name`. */
 const publicNames = (name: string, kind: ts.SymbolFlags): ReadonlyArray<string> => {
   const exportsOf = (symbol: ts.Symbol | undefined) => symbol === undefined ? [] : checker.getExportsOfModule(symbol)
   const target = (symbol: ts.Symbol) => symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol

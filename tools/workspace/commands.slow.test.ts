@@ -8,7 +8,7 @@ interface Manifest {
 
 const manifest = JSON.parse(readFileSync(`${root}/package.json`, "utf8")) as Manifest
 
-/** Node, believing to be of another version. */
+/** Node with a fake version. */
 const pretending = (version: string, script: string) => {
   const preload = `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${version}" } })`
   return run(process.execPath, ["--import", `data:text/javascript,${encodeURIComponent(preload)}`, script])

@@ -1,6 +1,6 @@
 /**
- * Exits with one sentence when Node is too old for this repository. It imports nothing but the oldest modules and is
- * imported first, so that the sentence comes before anything that an old Node cannot read.
+ * Exits with one sentence if Node is too old for this repository. It is imported first, and imports only modules that
+ * an old Node also has.
  */
 import { readFileSync } from "fs"
 

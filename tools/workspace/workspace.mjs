@@ -1,4 +1,4 @@
-/** Shared code of the commands of package.json. A fresh machine needs Node and npm only. */
+/** Shared code of the commands in package.json. A fresh machine needs only Node and npm. */
 import { spawnSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
@@ -17,7 +17,7 @@ const run = (command, args) => {
   if (error !== undefined || signal !== null || status !== 0) process.exit(status || 1)
 }
 
-/** Runs, through npm, the pnpm that package.json pins. */
+/** Runs the pnpm that package.json pins, through npm. */
 export const pnpm = (args) => run("npm", pnpmArguments(args))
 
 export const pnpmArguments = (args) => [
@@ -29,7 +29,7 @@ export const pnpmArguments = (args) => [
   ...args
 ]
 
-/** Exits with one sentence when a command gets an argument that it does not know. */
+/** Exits with one sentence if a command gets an unknown argument. */
 export const takesOnly = (...known) => {
   const unknown = process.argv.slice(2).filter((argument) => !known.includes(argument))
   if (unknown.length === 0) return
@@ -41,7 +41,7 @@ export const takesOnly = (...known) => {
 /** Runs a tool of the workspace, such as `tsc` or `vitest`. */
 export const tool = (name, args) => run(join(root, "node_modules", ".bin", windows ? `${name}.cmd` : name), args)
 
-/** pnpm keeps a copy of the lockfile that it installed from, whoever ran it. */
+/** The copy that pnpm keeps of the installed lockfile. */
 const isInstalled = (folder) => {
   const installed = join(folder, "node_modules/.pnpm/lock.yaml")
   return existsSync(join(root, installed)) && read(installed) === read(join(folder, "pnpm-lock.yaml"))
@@ -67,7 +67,7 @@ const packagesIn = (folder) =>
     .map((name) => `${folder}/${name}`)
     .filter((path) => ["package.json", "src"].every((name) => existsSync(join(root, path, name))))
 
-/** The compiler keeps the output of deleted sources. It must not be imported or published. */
+/** Removes the output of deleted sources, which the compiler keeps. It must not be imported or published. */
 const removeLeftovers = (folder) => {
   const dist = join(root, folder, "dist")
   if (!existsSync(dist)) return
@@ -77,12 +77,12 @@ const removeLeftovers = (folder) => {
   }
 }
 
-/** Compiles what has changed, of the packages and examples if nothing is named; all of it when `dist` was removed. */
+/** Compiles changed projects, by default the packages and examples. Compiles everything if `dist` was removed. */
 export const build = (...projects) => {
   const shipped = [...packagesIn("packages"), "examples"]
   const folders = [...shipped, ...packagesIn("tools")]
   folders.forEach(removeLeftovers)
-  // The compiler does not notice that.
+  // The compiler does not notice a removed `dist`.
   const removed = folders.some((folder) =>
     existsSync(join(root, folder, ".tsbuild")) && !existsSync(join(root, folder, "dist"))
   )

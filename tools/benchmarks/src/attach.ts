@@ -1,11 +1,11 @@
-/** The cost of attaching `Authorization`, over a client that answers at once. */
+/** The cost of attaching `Authorization`, with a client that responds immediately. */
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { AccessTokenProvider, AuthorizedHttpClient, TokenSource } from "@store-api/core"
 import { Effect } from "effect"
 import { alternate, type Candidate, difference, nanoseconds, plainly, type Run, type Spread } from "./harness.js"
 import { token } from "./sample.js"
 
-/** In microseconds a request. */
+/** In microseconds per request. */
 export interface Attach {
   readonly bare: Spread
   readonly authorized: Spread
@@ -16,13 +16,13 @@ const apiUrl = "https://api.store.example"
 const request = HttpClientRequest.get(`${apiUrl}/v1/orders?page=2`)
 const response = HttpClientResponse.fromWeb(request, new Response(null, { status: 200 }))
 
-// Without the span that `HttpClient.make` adds to each request: it costs more than what is measured here.
+// Without the span that `HttpClient.make` adds to each request, which costs more than the header.
 const bare = HttpClient.makeWith<never, never, never, never>(
   Effect.map(() => response),
   Effect.succeed
 )
 
-/** As the clients of an application are. The header is on its span too, redacted. */
+/** With a span for each request, as in an application. The span shows the redacted header. */
 export const withSpans: HttpClient.HttpClient = HttpClient.make(() => Effect.succeed(response))
 
 const executing = (run: Run) => <E>(name: string, client: HttpClient.HttpClient.With<E>): Candidate => ({

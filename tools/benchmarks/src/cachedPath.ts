@@ -1,4 +1,4 @@
-/** The path of a token that is cached: its goals and limits, each a ratio to something in the same process. */
+/** The goals and limits for a cached token. Each is a ratio to a baseline in the same process. */
 import * as calls from "./calls.js"
 import { inOwnProcess, merged, type Spread } from "./harness.js"
 import * as hit from "./hit.js"
@@ -20,7 +20,7 @@ export const hitLimit = 3.2
 const promised = { goal: 1, limit: 1.2 }
 const promisedTraced = { goal: 1.1, limit: 1.3 }
 
-/** Each in so many processes, in turn: what else the machine does for a while meets all alike. */
+/** The processes per measurement. They take turns, so that other load on the machine affects all measurements alike. */
 export const measureCachedPath = async (processes: number, millis: number): Promise<CachedPath> => {
   const once = <A>(what: Measurement) => inOwnProcess<ReadonlyArray<A>>("roundsProcess.js", [what, `${millis}`])
   const rounds: Array<CachedPath> = []

@@ -1,4 +1,4 @@
-/** One cached call as a promise: `Effect.runPromise(get)`, and the peers in their own form. */
+/** One cached call as a promise: `Effect.runPromise(get)`, and each other library in its own form. */
 import { AccessTokenProvider, TokenSource } from "@store-api/core"
 import { Effect, Exit, Runtime, Scope } from "effect"
 import {
@@ -18,7 +18,7 @@ import { withTokenServer } from "./tokenServer.js"
 export interface Call {
   readonly name: string
   readonly ns: Spread
-  /** To `Effect.runPromise(Effect.succeed(x))`. */
+  /** The ratio to `Effect.runPromise(Effect.succeed(x))`. */
   readonly ratio: Spread
 }
 
@@ -36,7 +36,7 @@ const callsOf = (rounds: Rounds): ReadonlyArray<Call> =>
 
 export const measureCalls = (millis: number): Promise<ReadonlyArray<Call>> =>
   withTokenServer({ life: hour, delay: 0, fault: "none" }, async (server) => {
-    // Not above: they take a while to load, which a process without them need not wait for.
+    // Imported here because they load slowly, and not every process needs them.
     const { aheadOf, peers } = await import("./peers/index.js")
     const scope = await Effect.runPromise(Scope.make())
     const provider = await Effect.runPromise(
@@ -63,7 +63,7 @@ export const measureCalls = (millis: number): Promise<ReadonlyArray<Call>> =>
     return callsOf(rounds)
   })
 
-/** With the runtime of the fiber that calls, so that each promise is within its span, as in a handler of a request. */
+/** Uses the runtime of the calling fiber, so that each promise is within its span, as in a request handler. */
 const awaitingWithin = (run: Run) => (name: string, effect: Effect.Effect<unknown, unknown>): Candidate => ({
   name,
   run: (times) =>
@@ -75,7 +75,7 @@ const awaitingWithin = (run: Run) => (name: string, effect: Effect.Effect<unknow
     }))
 })
 
-/** The two that any runtime has: the peers do not know the tracer of an application. */
+/** The two candidates that use the given runtime. The other libraries do not know the application's tracer. */
 const measurePair = (
   millis: number,
   run: Run,

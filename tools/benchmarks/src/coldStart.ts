@@ -1,4 +1,4 @@
-/** How long `store-api token` takes from its start to its end, beside loading Effect in the same run. */
+/** The duration of `store-api token`, compared with loading Effect in the same run. */
 import { type ChildProcessByStdio, spawn, spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -11,12 +11,12 @@ import { type Goal, number, type Table, verdict } from "./table.js"
 export interface Program {
   readonly name: string
   readonly millis: Spread
-  /** To `node -e 'import("effect")'`. */
+  /** The ratio to `node -e 'import("effect")'`. */
   readonly ratio: Spread
 }
 
 const goal = 1.15
-/** The median of one run differs by a tenth from that of the next. */
+/** Medians of different runs differ by about 10 %. */
 const limit = 1.35
 
 const cli = fileURLToPath(new URL("../../../packages/cli", import.meta.url))
@@ -48,7 +48,7 @@ const settingsOf = (emulator: ChildProcessByStdio<null, Readable, null>) =>
     emulator.once("exit", (code) => reject(new Error(`store-api emulator ended with ${code ?? "a signal"}`)))
   })
 
-/** A figure a round of each program; whatever else the machine does meets all, each round in another order. */
+/** Runs each program once per round, in a different order each time, so that other load affects all alike. */
 const inRounds = (rounds: number, env: Readonly<Record<string, string | undefined>>): ReadonlyArray<Program> => {
   const run = (args: ReadonlyArray<string>) => {
     const startedAt = performance.now()
@@ -71,7 +71,7 @@ const inRounds = (rounds: number, env: Readonly<Record<string, string | undefine
 
 export const measureColdStart = async (rounds: number): Promise<ReadonlyArray<Program>> => {
   const folder = mkdtempSync(join(tmpdir(), "store-api-cold-start-"))
-  // Nothing of who measures: no settings, no token folder.
+  // Without the settings and the token folder of the user who measures.
   const env = { PATH: process.env["PATH"], HOME: folder, STORE_API_TOKEN_FOLDER: join(folder, "tokens") }
   const emulator = spawn(process.execPath, [bin, "emulator"], { env, stdio: ["ignore", "pipe", "inherit"] })
   try {

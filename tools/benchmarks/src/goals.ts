@@ -1,4 +1,4 @@
-/** The goals, what was measured of them, and what may never be broken on any machine. */
+/** The goals with their measured figures, and the counts that must hold on any machine. */
 import type { Attach } from "./attach.js"
 import { cachedPathGoals, find } from "./cachedPath.js"
 import { coldStartGoal } from "./coldStart.js"
@@ -9,18 +9,18 @@ import type { Size } from "./size.js"
 import type { Stampede } from "./stampede.js"
 import { type Goal, number, verdict, worst } from "./table.js"
 
-/** From so many fibers on the ratio is judged. Fewer spend less time on either side than a token request takes. */
+/** The ratio is judged from this many fibers on. Fewer take less time than a token request. */
 const manyFibers = 10_000
 
 const requestsOutage = { goal: 6, limit: 8 }
 
-/** A renewal no sooner than after three quarters of a token's lifetime. */
+/** A renewal starts no earlier than after three quarters of a token's lifetime. */
 const requestsUnderLoad = (seconds: number) => {
   const goal = 1 + Math.floor(seconds / (life * 0.75))
   return { goal, limit: goal + 1 }
 }
 
-/** Judges the ratio for many fibers. Reports what fewer fibers pay more, in all and once. */
+/** Judges the ratio for many fibers. For fewer fibers, reports the extra cost, which is paid once. */
 const perFiber = (
   stampedes: ReadonlyArray<Stampede>,
   ratioOf: (stampede: Stampede) => number,

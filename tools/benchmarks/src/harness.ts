@@ -1,10 +1,10 @@
-/** Shared code of the benchmarks: robust statistics, rounds that alternate, processes of their own. */
+/** Shared code of the benchmarks: statistics, alternating rounds, child processes. */
 import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { Effect } from "effect"
 
-/** The middle of some measurements, and the quarters around it. */
+/** The median of some measurements, and their quartiles. */
 export interface Spread {
   readonly median: number
   readonly low: number
@@ -27,18 +27,18 @@ export const max = (values: ReadonlyArray<number>): number => values.reduce((a, 
 
 export const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
 
-/** How a measurement runs its effects: alone, or within an application that is traced. */
+/** How a measurement runs its effects: plainly, or within a traced application. */
 export type Run = <A, E>(effect: Effect.Effect<A, E>) => Promise<A>
 
 export const plainly: Run = (effect) => Effect.runPromise(effect)
 
-/** Something to be timed: `run(times)` repeats it so often and returns the milliseconds. */
+/** A candidate to time: `run(times)` repeats it and returns the milliseconds. */
 export interface Candidate {
   readonly name: string
   readonly run: (times: number) => Promise<number>
 }
 
-/** Nanoseconds per call, one figure a round; the rounds of all candidates lie side by side in time. */
+/** Nanoseconds per call, one figure per round. The rounds of all candidates alternate. */
 export type Rounds = Readonly<Record<string, ReadonlyArray<number>>>
 
 const roundMillis = 0.25
@@ -47,8 +47,8 @@ export const shuffled = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> =>
   values.map((value) => ({ value, at: Math.random() })).sort((a, b) => a.at - b.at).map(({ value }) => value)
 
 /**
- * Milliseconds that this process had of the processors. How much of the code is compiled, and how many rounds there
- * are, hangs on these and not on the wall clock: otherwise less is measured on a busy machine, and colder.
+ * The processor time of this process in milliseconds. It limits warm-up and rounds, instead of the wall clock, so that
+ * a busy machine measures as many rounds of equally compiled code.
  */
 const spent = (): number => {
   const { system, user } = process.cpuUsage()
@@ -56,9 +56,8 @@ const spent = (): number => {
 }
 
 /**
- * Times the candidates in turn, in short rounds, until the process has spent its time. Whatever else the machine does
- * meets all alike, and so does what a candidate leaves behind (a full heap, a cold cache): each round has another
- * order.
+ * Times the candidates in short alternating rounds until the process has used its time. Each round has a different
+ * order, so that other load, and the effects of a candidate on the next (a full heap, a cold cache), affect all alike.
  */
 export const alternate = async (candidates: ReadonlyArray<Candidate>, millis: number): Promise<Rounds> => {
   const lanes = []
@@ -81,7 +80,7 @@ export const alternate = async (candidates: ReadonlyArray<Candidate>, millis: nu
 
 const roundsOf = (rounds: Rounds, name: string): ReadonlyArray<number> => rounds[name] ?? []
 
-/** Each round of one candidate against the round of another beside it. */
+/** The ratio of each round of one candidate to the adjacent round of another. */
 const paired = (rounds: Rounds, name: string, other: string, combine: (a: number, b: number) => number): Spread => {
   const others = roundsOf(rounds, other)
   return spread(roundsOf(rounds, name).map((value, round) => combine(value, others[round] ?? Number.NaN)))
@@ -94,7 +93,7 @@ export const ratio = (rounds: Rounds, name: string, to: string): Spread => paire
 export const difference = (rounds: Rounds, name: string, from: string): Spread =>
   paired(rounds, name, from, (a, b) => a - b)
 
-/** Calls a function that gives a promise, one after the other. */
+/** Calls a function that returns a promise, one call after the other. */
 export const awaiting = (name: string, call: () => Promise<unknown>): Candidate => ({
   name,
   run: async (times) => {
@@ -104,7 +103,7 @@ export const awaiting = (name: string, call: () => Promise<unknown>): Candidate 
   }
 })
 
-/** Runs a module beside this one in a process of its own, with `gc`, and reads the JSON that it prints. */
+/** Runs a module of this folder in a child process, with `gc`, and reads the JSON that it prints. */
 export const inOwnProcess = async <A>(
   module: string,
   args: ReadonlyArray<string>,
@@ -117,7 +116,7 @@ export const inOwnProcess = async <A>(
 }
 
 /**
- * The same several times: what the compiler makes of the code differs from process to process, more than within one.
+ * Runs the module in several processes, because compiled code differs more between processes than within one.
  */
 export const inProcesses = async <A>(
   module: string,
@@ -129,7 +128,7 @@ export const inProcesses = async <A>(
   return results
 }
 
-/** Of the medians of several processes: their median, the lowest and the highest. */
+/** The median of the medians of several processes, with the lowest and the highest. */
 export const acrossProcesses = (spreads: ReadonlyArray<Spread>): Spread => {
   const medians = spreads.map(({ median }) => median)
   return { median: spread(medians).median, low: Math.min(...medians), high: Math.max(...medians) }

@@ -1,4 +1,4 @@
-/** The cached path inside one fiber, beside `Ref.get` and Effect's own caches. */
+/** A cached token in one fiber, compared with `Ref.get` and Effect's own caches. */
 import { AccessTokenProvider, TokenSource } from "@store-api/core"
 import { Cache, Deferred, Effect, Ref } from "effect"
 import { alternate, type Candidate, nanoseconds, plainly, ratio, type Run, type Spread } from "./harness.js"
@@ -10,7 +10,7 @@ export interface Hit {
   readonly ratio: Spread
 }
 
-/** As in an application: one fiber that yields the same effect again and again. */
+/** One fiber that yields the same effect repeatedly, as in an application. */
 const yielding = (run: Run) => (name: string, effect: Effect.Effect<unknown, unknown>): Candidate => ({
   name,
   run: (times) =>

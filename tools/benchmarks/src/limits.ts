@@ -1,6 +1,6 @@
 /**
- * `node dist/limits.js hit|cli [--check]`: a cached token or the start of the command line. `--check` fails above a
- * limit.
+ * `node dist/limits.js hit|cli [--check]`: measures a cached token or the start of the command line. With `--check` it
+ * fails above a limit.
  */
 import { cachedPathGoals, measureCachedPath } from "./cachedPath.js"
 import { coldStartGoal, coldStartTable, measureColdStart } from "./coldStart.js"

@@ -11,7 +11,7 @@ export const life = 2
 export const delay = 200
 export const callers = 200
 
-/** Between two calls of one caller; the callers' first calls are spread over it. */
+/** The pause between two calls of one caller. The first calls are spread over it. */
 const rest = 20
 
 /** Times are milliseconds since the load began. */
@@ -22,17 +22,16 @@ export interface Load {
   readonly longest: number
   readonly expired: number
   readonly failed: number
-  /** Token requests, the one before the load included. */
+  /** Token requests, including the one before the load. */
   readonly requests: number
   readonly flights: ReadonlyArray<{ readonly from: number; readonly to: number }>
   readonly waits: ReadonlyArray<{ readonly at: number; readonly millis: number }>
 }
 
 /**
- * A call waited if its result came in a later turn of the event loop than the call, and more than 5 ms later. A call
- * answered from a cache stays within its turn, however busy the machine is; a fiber that gives way to others is back
- * within a millisecond or so; a caller that waits for an acquisition waits for any part of its 200 ms, so that 5 ms
- * hide one in forty.
+ * A call waited if its result came in a later turn of the event loop than the call, and more than 5 ms later. A cached
+ * token is returned in the same turn, however busy the machine is, and a fiber that yields resumes within about a
+ * millisecond. A caller that waits for an acquisition waits for any part of 200 ms, so 5 ms hide one in forty.
  */
 const slice = 5
 
@@ -78,7 +77,7 @@ const recorder = (expiresAt: (value: string) => number) => {
   }
 }
 
-/** Any peer, through promises, against an endpoint over HTTP. */
+/** Any library, through promises, with an endpoint over HTTP. */
 export const measureLoad = (peer: Peer, seconds: number): Promise<Load> =>
   withTokenServer({ life, delay, fault: "none" }, async (server) => {
     const client = await peer.make({ server, ahead: aheadOf(life) })
@@ -98,7 +97,7 @@ export const measureLoad = (peer: Peer, seconds: number): Promise<Load> =>
     return load
   })
 
-/** Ours as fibers, over a source that sleeps as long as the endpoint would take. */
+/** Our provider in fibers, over a source that sleeps as long as the endpoint would take. */
 export const measureFibers = (seconds: number): Promise<Load> =>
   Effect.gen(function*() {
     const arrivals: Array<{ at: number; answeredAt: number }> = []

@@ -1,4 +1,4 @@
-/** Where and with what it was measured. */
+/** The machine and the versions of a measurement. */
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { cpus, totalmem } from "node:os"

@@ -17,7 +17,7 @@ const quick = process.argv.includes("--quick")
 const began = performance.now()
 const seconds = () => Math.round((performance.now() - began) / 1000)
 
-// Everything is on this machine; some of the libraries would take a proxy for it.
+// Everything is on this machine, but some libraries would use a proxy.
 for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]) {
   process.env[name] = ""
   process.env[name.toLowerCase()] = ""
@@ -30,7 +30,7 @@ const environment = machine()
 const reached = goals(results)
 
 print(`\n${environment.cpu}, ${environment.cores} cores, ${environment.memory}, Node ${environment.node}\n`)
-// One block a goal: its cells are sentences, too long for columns.
+// One block per goal, because its cells are too long for columns.
 for (const [what, goal, limit, measured, verdict] of goalTable(reached).slice(1)) {
   print(`${what ?? ""}\n    goal ${goal ?? ""}; limit ${limit ?? ""}\n    ${measured ?? ""}\n    -> ${verdict ?? ""}`)
 }

@@ -1,4 +1,4 @@
-/** All measurements of a run, one after the other. */
+/** Runs all measurements, one after the other. */
 import type { Attach } from "./attach.js"
 import type { CachedPath, Hits } from "./cachedPath.js"
 import type { Call } from "./calls.js"
@@ -29,7 +29,7 @@ export interface Results extends CachedPath {
   readonly coldStart: ReadonlyArray<Program>
   readonly stampedes: ReadonlyArray<Stampede>
   readonly fibers: Load
-  /** Ours first; with `--quick` ours alone. */
+  /** Our library first, and with `--quick` no other. */
   readonly loads: ReadonlyArray<Load>
   readonly outages: Outages
   readonly revoked: Revoked

@@ -62,7 +62,7 @@ const measureOutage = ({ fault, from }: Phase, life: number): Promise<Outage> =>
 
 export const measureOutages = async (quick: boolean): Promise<Outages> => {
   const life = quick ? 4 : 8
-  // From an outage that is over when renewal has only begun to one that begins as the last attempt would.
+  // The first outage ends when the renewal has just begun; the last begins with the last attempt.
   const phases = quick ? [-2, -0.5] : [-3.5, -3, -2.5, -2, -1.5, -1, -0.5]
   const faults = quick ? ["status 503" as const] : ["status 503" as const, "reset" as const]
   const repetitions = quick ? 1 : 2

@@ -1,4 +1,4 @@
-/** The behaviour of peers at a cold start, and when the endpoint fails. */
+/** The behaviour of the libraries at a cold start, and when the endpoint fails. */
 import { pause } from "./harness.js"
 import { aheadOf } from "./peers/index.js"
 import type { Peer } from "./peers/Peer.js"
@@ -16,7 +16,7 @@ export interface PeerFailure {
 const life = 3
 const every = 20
 
-/** The last calls begin so long before the token expires. */
+/** The last calls begin this long before the token expires. */
 const spare = 200
 
 /** The endpoint begins to fail while callers have a valid token: do they lose it? */
@@ -58,7 +58,7 @@ export interface PeerStampede {
 
 export const sizes = [1, 10, 100, 1000]
 
-/** How many token requests so many callers send at a cold start, through promises. */
+/** Counts the token requests of concurrent callers at a cold start, through promises. */
 export const measurePeerStampede = (peer: Peer, callers: number): Promise<PeerStampede> =>
   withTokenServer({ life: 3600, delay: 100, fault: "none" }, async (server) => {
     const client = await peer.make({ server, ahead: aheadOf(3600) })

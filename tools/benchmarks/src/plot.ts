@@ -1,4 +1,4 @@
-/** Plots as SVG by Vega-Lite, without a browser: the same bytes on every machine. */
+/** Renders plots as SVG with Vega-Lite, without a browser. The bytes are the same on every machine. */
 import { parse, textMetrics, View } from "vega"
 import { compile, type Config, type TopLevelSpec } from "vega-lite"
 
@@ -6,7 +6,7 @@ declare module "vega" {
   const textMetrics: { width: (item: { readonly fontSize: number }, text: string) => number }
 }
 
-// Neither the fonts of a machine nor a canvas that is installed there may move anything.
+// Installed fonts or an installed canvas must not change the layout.
 textMetrics.width = ({ fontSize }, text) => 0.52 * fontSize * text.length
 
 export const [ours, other, warn] = ["#0969da", "#6e7781", "#bc4c00"]
@@ -43,7 +43,7 @@ export const plot = async (title: Head, spec: TopLevelSpec): Promise<string> => 
     .replaceAll("><", ">\n<")
 }
 
-/** Lines over two logarithmic axes, the first on top. `|` is between the names of those who share a line. */
+/** Lines over two logarithmic axes, the first on top. `|` separates the names of lines that coincide. */
 export const growth = (
   head: Head,
   title: string,
@@ -65,7 +65,7 @@ export const growth = (
   })
 }
 
-/** Strips below each other, by `row`, over seconds. */
+/** Strips over seconds, one below the other, one per `row`. */
 export const strips = (
   head: Head,
   [title, ...domain]: readonly [title: string, from: number, to: number],

@@ -36,7 +36,7 @@ export const hitPlot = ({ hits }: Pick<Results, "hits">): Promise<string> => {
   })
 }
 
-/** Token requests of a cold start, ours first. Lines that would lie on each other are one line with all their names. */
+/** Token requests of a cold start, our library first. Lines that coincide are drawn once, with all their names. */
 export const stampedePlot = (
   { peerStampedes, stampedes }: Pick<Results, "peerStampedes" | "stampedes">
 ): Promise<string> => {
@@ -57,7 +57,7 @@ export const stampedePlot = (
   return growth({ text, subtitle }, "callers at once", values)
 }
 
-/** Renewals and waits of the short-lived token under load, a strip for each way. */
+/** Renewals and waits of the short-lived token under load, one strip per candidate. */
 export const loadPlot = ({ loads, seconds }: Pick<Results, "loads" | "seconds">): Promise<string> => {
   const text = `Tokens of ${life} s, endpoint of ${delay} ms, ${callers} callers: renewals and waits`
   const subtitle = "Band: a token request until its response. Dot: a call that waited, and for how many milliseconds."
@@ -65,7 +65,7 @@ export const loadPlot = ({ loads, seconds }: Pick<Results, "loads" | "seconds">)
   const values = loads.flatMap(({ calls, expired, flights, name, requests, waited, waits }) => {
     const figures = [`${number(waited)} of ${number(calls)} calls waited`, `${number(expired)} expired tokens`]
     const row = `${name}: ${figures.join(", ")}, ${number(requests)} token requests`
-    // Of requests at once, and of calls that wait for the same answer, one mark is enough.
+    // Simultaneous requests, and calls that wait for the same response, share one mark.
     const rounded = (millis: number) => Number.isNaN(millis) ? seconds : Math.round(millis / 10) / 100
     return [
       ...flights.map(({ from, to }) => ({ row, from: rounded(from), to: rounded(to) })),

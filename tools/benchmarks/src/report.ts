@@ -1,4 +1,4 @@
-/** The report: the goals, ours beside others, and how each was set up. */
+/** Writes docs/evidence/benchmarks.md: the goals, the comparison, and how each library was set up. */
 import * as calls from "./calls.js"
 import { coldStartTable } from "./coldStart.js"
 import type { Spread } from "./harness.js"
@@ -94,23 +94,23 @@ export const document = (
   const missed = goals.filter(({ verdict }) => verdict !== "met")
   return `# Benchmarks
 
-Measured by \`npm run bench\` on ${date}, written by it. [How it is measured](../../tools/benchmarks/README.md).
+\`npm run bench\` wrote this page on ${date}. See [how it measures](../../tools/benchmarks/README.md).
 
 - machine: ${cpu}, ${cores} cores, ${memory}, ${platform}
 - Node ${node}; ${versions.join(", ")}
 
 ## Goals
 
-The goal is what we aim at, the limit what none should exceed; the verdict says where one does. Ratios are to something measured in the same run, so that
-they hold on any machine. In brackets: of times in one fiber, of promises and of attaching, the lowest and the highest of
-several processes; of the cold start and of the command line, the middle half of the repetitions.
+We aim at the goal, and no figure should exceed the limit; the verdict shows which do. Each ratio compares two
+measurements of the same run, so that it holds on any machine. The brackets hold the lowest and highest of several
+processes, and for the cold start and the command line the middle half of the repetitions.
 
 ${markdown(goalTable(goals))}
 
 ${
     missed.length === 0
       ? "All goals are met."
-      : `${missed.length} of ${goals.length} rows are not wholly met:\n\n${
+      : `${missed.length} of ${goals.length} goals are not fully met:\n\n${
         missed.map(({ measured, verdict, what }) => `- ${what}: ${verdict}. ${measured}.`).join("\n")
       }`
   }
@@ -121,19 +121,19 @@ ${
 
 ${markdown(hitTable(results.hits))}
 
-The same loop in an application that is traced, each round within a span:
+The same loop in a traced application, with each round within a span:
 
 ${markdown(hitTable(results.traced.hits, "traced"))}
 
-Traced means OpenTelemetry's SDK by \`NodeSdk.layer\` of \`@effect/opentelemetry\`, spans and metrics exported during the run. While a
-fiber is within a span, each of its operations costs a change of OpenTelemetry's context more: \`Ref.get\` is one operation,
-a cached \`get\` two.
+Traced means with OpenTelemetry's SDK, through \`NodeSdk.layer\` of \`@effect/opentelemetry\`, which exports spans and
+metrics during the run. Within a span, each operation of a fiber also switches OpenTelemetry's context: \`Ref.get\` is one
+operation, a cached \`get\` is two.
 
 ## A cold start
 
-Fibers that ask at once, beside as many that await one Deferred; the response comes when all wait. Wall time is from the first
-fork until the last fiber is done. Starting an acquisition takes its share of it once, which the Deferred has not;
-the time that a token request takes is not in it, on either side.
+Fibers that call \`get\` at the same time, compared with as many fibers that await one Deferred. The response arrives when
+all of them wait. The wall time runs from the first fork until the last fiber is done. It includes starting one
+acquisition, which the Deferred does not need, and excludes the duration of a token request on both sides.
 
 ${markdown(stampedeTable(results))}
 
@@ -141,25 +141,26 @@ ${markdown(stampedeTable(results))}
 
 ## The command line
 
-Each program from the start of its process to its end, in rounds that each have another order; in brackets the middle half of
-them. Stored: the token is in the folder of \`FileTokenStore\`. With \`--no-cache\` it is acquired from the emulator each time.
+The time from the start of each process to its exit. The programs run in rounds, each in a different order; the brackets
+hold the middle half of the rounds. A stored token is in the folder of \`FileTokenStore\`. With \`--no-cache\`, each
+run acquires a token from the emulator.
 
 ${markdown(coldStartTable(results.coldStart))}
 
-## Beside others
+## Compared with other libraries
 
-Each set up as its own documentation says, against the same endpoint on loopback. They solve other tasks too, and some leave
-the cache to their user on purpose.
+Each library is set up as its documentation says, with the same endpoint on loopback. These libraries also solve other
+tasks, and some leave the cache to their users on purpose.
 
 ${markdown(peerTable(results))}
 
-- **a cached call**: one call in the library's own form with a token of one hour, one after the other. A promise that is
-  made without Effect costs less than one with it, whatever it does: inside an Effect application the table above counts.
-- **token of ${life} s under load**: an endpoint of ${delay} ms, ${callers} callers for ${results.seconds} s, the first token there
-  when they begin. A call waited when its result came in a later turn of the event loop and more than 5 ms later. A token has
-  expired when the endpoint says so; the endpoint counts from the middle of its ${delay} ms.
-- **endpoint fails, token valid**: from the first token of 3 s on, every token request meets 503. A call is lost when it
-  fails, or has no result while that token is valid; the last calls begin 200 ms before its end.
+- **a cached call**: one call after the other in the library's own form, with a token of one hour. A promise without
+  Effect always costs less than one with it. For an Effect application, the tables above are the relevant ones.
+- **token of ${life} s under load**: an endpoint that takes ${delay} ms, and ${callers} callers for ${results.seconds} s, which have a token when they
+  begin. A call waited if its result came in a later turn of the event loop, and more than 5 ms after the call. The
+  endpoint decides when a token has expired, and counts from the middle of its ${delay} ms.
+- **endpoint fails, token valid**: after the first token, with a lifetime of 3 s, every token request gets a 503. A call
+  is lost if it fails, or has no result while that token is valid. The last calls begin 200 ms before it expires.
 
 ![Renewals and waits under load](benchmarks/load.svg)
 

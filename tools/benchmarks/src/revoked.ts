@@ -7,11 +7,11 @@ import { type Spread, spread } from "./harness.js"
 
 export interface Revoked {
   readonly repetitions: number
-  /** The most of any repetition. */
+  /** The most in any repetition. */
   readonly failed: number
-  /** The most of any repetition, those for the first token not counted. */
+  /** The most in any repetition, without those for the first token. */
   readonly tokenRequests: number
-  /** The fewest 401 answers of any repetition: how many requests the revocation met in flight. */
+  /** The fewest 401 responses in any repetition: the requests that were in flight at the revocation. */
   readonly rejected: number
   /** Milliseconds from the revocation until the last call had its response. */
   readonly wall: Spread

@@ -1,4 +1,4 @@
-/** The process in which one of the measurements in alternating rounds runs: its name and milliseconds. */
+/** The process of one measurement in alternating rounds. Its arguments are the name and the milliseconds. */
 import { NodeSdk } from "@effect/opentelemetry"
 import {
   AggregationTemporality,
@@ -16,7 +16,7 @@ const application = "the application"
 const acquisition = "AccessTokenProvider.acquire"
 export const apiRequest = "http.client GET"
 
-/** Counts the spans by name and keeps none. A collector in another process would take its share of the machine. */
+/** Counts the spans by name and keeps none. A collector in another process would use the same processors. */
 class SpanCounter extends InMemorySpanExporter {
   private readonly counts = new Map<string, number>()
 
@@ -31,7 +31,7 @@ class SpanCounter extends InMemorySpanExporter {
   }
 }
 
-/** The value of a counter in each collection so far. */
+/** The values of a counter in all collections so far. */
 const collected = (exporter: InMemoryMetricExporter, counter: string, label: string): ReadonlyArray<number> =>
   exporter.getMetrics().flatMap(({ scopeMetrics }) =>
     scopeMetrics.flatMap(({ metrics }) => metrics).filter(({ descriptor }) => descriptor.name === counter)
@@ -39,12 +39,12 @@ const collected = (exporter: InMemoryMetricExporter, counter: string, label: str
       .flatMap(({ value }) => typeof value === "number" ? [value] : [])
   )
 
-/** A turn of the event loop: the exporters have timers. */
+/** Waits for one turn of the event loop, because the exporters use timers. */
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 /**
- * Runs a measurement that runs its effects within a span of the application. Fails unless the exporters saw each of
- * these spans, the provider's, the `expected` ones, and the provider's metrics while it ran.
+ * Runs a measurement whose effects are within spans of the application. Fails unless the exporters received these
+ * spans, the provider's, the `expected` ones, and the provider's metrics during the run.
  */
 export const traced = async <A>(
   measure: (run: Run) => Promise<A>,

@@ -7,7 +7,7 @@ export const clientSecret = "invented-secret"
 
 let made = 0
 
-/** A new token that expires so many milliseconds from now. */
+/** A new token that expires in the given number of milliseconds. */
 export const token = (life: number): Effect.Effect<AccessToken.AccessToken> =>
   Effect.map(DateTime.now, (acquiredAt) =>
     new AccessToken.AccessToken({

@@ -1,4 +1,4 @@
-/** How much code of ours an application carries: its imports bundled, minified and gzipped, the peers left out. */
+/** The size of our code in an application: bundled, minified and gzipped, without the peers. */
 import { fileURLToPath } from "node:url"
 import { gzipSync } from "node:zlib"
 import { build } from "esbuild"
@@ -9,7 +9,7 @@ export interface Size {
   readonly gzipped: number
 }
 
-/** Of a module with this code, which imports what an application would import. */
+/** Measures a module with this code, whose imports are those of an application. */
 export const measureSize = async (
   code: string,
   folder = fileURLToPath(new URL("..", import.meta.url))

@@ -1,4 +1,4 @@
-/** A cold start: so many fibers ask at once, beside as many that await one Deferred. */
+/** A cold start: many fibers call `get` at once, compared with as many that await one Deferred. */
 import { inOwnProcess, type Spread, spread } from "./harness.js"
 import type { Measured, Variant } from "./stampedeProcess.js"
 
@@ -11,7 +11,7 @@ export interface Stampede {
   readonly wallRatio: Spread
   /** Bytes of heap per fiber while all wait. */
   readonly bytes: Readonly<Record<Variant, number>>
-  /** Of the bytes that all fibers together hold. */
+  /** The ratio of the bytes of all fibers together. */
   readonly memoryRatio: number
 }
 

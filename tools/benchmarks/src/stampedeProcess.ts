@@ -1,4 +1,4 @@
-/** The process in which `stampede.ts` measures: `wall | provider | deferred`, how many fibers, how often. */
+/** The process in which `stampede.ts` measures. Arguments: `wall`, `provider` or `deferred`; fibers; repetitions. */
 import { type AccessToken, type AccessTokenError, AccessTokenProvider, TokenSource } from "@store-api/core"
 import { Deferred, Effect } from "effect"
 import { token } from "./sample.js"
@@ -73,7 +73,7 @@ const run = Effect.gen(function*() {
     for (const variant of variants) yield* stampede(variant, few, false)
   }
   const weigh = what !== "wall"
-  // The first weighing still finds what warming up has left.
+  // The first measurement still contains garbage of the warm-up.
   if (weigh) { for (const variant of variants) yield* stampede(variant, few, weigh) }
   const measured = []
   for (let i = 0; i < Number(times); i++) {

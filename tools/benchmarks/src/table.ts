@@ -1,7 +1,7 @@
 /** Tables for the terminal and for Markdown, and the verdict on a figure. */
 export type Table = ReadonlyArray<ReadonlyArray<string>>
 
-/** One row of the goals: what the project promises of its own speed. */
+/** One row of the table of goals. */
 export interface Goal {
   readonly what: string
   readonly goal: string
@@ -13,7 +13,7 @@ export interface Goal {
 export const verdict = (value: number, goal: number, limit: number): string =>
   value <= goal ? "met" : value <= limit ? "goal missed, within the limit" : "LIMIT MISSED"
 
-/** Of several figures, the worst. */
+/** The worst of several verdicts. */
 export const worst = (verdicts: ReadonlyArray<string>): string =>
   verdicts.find((one) => one.startsWith("LIMIT")) ?? verdicts.find((one) => one !== "met") ?? "met"
 

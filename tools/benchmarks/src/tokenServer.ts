@@ -1,13 +1,13 @@
-/** A token endpoint on loopback that takes any client and any grant, as slow or as broken as its options say. */
+/** A token endpoint on loopback that accepts any client and any grant, with delays and faults on demand. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { pause } from "./harness.js"
 
 /**
- * - `life`: of the tokens, in whole seconds; it counts from the middle of `delay`, as if the way there and the way back
- *   took half of it each.
- * - `delay`: between a request and its response, in milliseconds.
- * - `fault`: what a request meets instead of a token.
+ * - `life`: the lifetime of the tokens in whole seconds. It counts from the middle of `delay`, as if each direction
+ *   took half of it.
+ * - `delay`: the milliseconds between a request and its response.
+ * - `fault`: the response to a request instead of a token.
  */
 export interface Settings {
   life: number
@@ -27,7 +27,7 @@ export interface TokenServer {
   readonly tokenUrl: string
   readonly settings: Settings
   readonly arrivals: ReadonlyArray<Arrival>
-  /** When the token of this value expires, by the clock of `Date.now()`. */
+  /** When the token with this value expires, by `Date.now()`. */
   readonly expiresAt: (token: string) => number
   readonly close: () => Promise<void>
 }
@@ -87,7 +87,7 @@ export const startTokenServer = (initial: Settings): Promise<TokenServer> => {
   })
 }
 
-/** A server for as long as `use` runs. */
+/** Starts a server for as long as `use` runs. */
 export const withTokenServer = async <A>(
   settings: Settings,
   use: (server: TokenServer) => Promise<A>

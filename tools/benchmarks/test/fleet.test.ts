@@ -11,7 +11,7 @@ import { type Sleeper, Sleepers } from "../src/fleet/virtualTime.js"
 
 const processes = 15
 
-/** Two renewals, at 55 and at 110 minutes, and no third. */
+/** A run with two renewals, at 55 and at 110 minutes. */
 const threeLives: Setup = { ...common, processes, lasts: 160 * minute }
 
 describe("a simulated fleet", { timeout: 60_000 }, () => {
@@ -26,7 +26,7 @@ describe("a simulated fleet", { timeout: 60_000 }, () => {
       assert.isAtLeast(at, due)
       assert.isBelow(at, due + (index + 1) * minute)
     }
-    // Every process has each of the three tokens, and asked for each once.
+    // Every process gets each of the three tokens with one acquisition.
     assert.strictEqual(outcome.acquisitions.length, 3 * processes)
     assert.strictEqual(outcome.acquisitions.filter(({ asked }) => asked).length, 3)
     const second = digest(threeLives, outcome, renewal)
@@ -36,7 +36,7 @@ describe("a simulated fleet", { timeout: 60_000 }, () => {
       { put: second.operations.put, release: second.operations.release, remove: second.operations.remove },
       { put: 1, release: 1, remove: 1 }
     )
-    // A look each, five more of the one that renews, and at least a lease and a look of those who wait for it.
+    // One look per process, five more commands of the renewing one, and at least two more of each that waits for it.
     assert.isAtLeast(second.commands, processes + 5 + 2 * second.joined)
     assert.isAtMost(Math.abs(second.commands - formulas.renewal(processes, common.answer, common)), 1)
   })

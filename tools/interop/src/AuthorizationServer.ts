@@ -10,30 +10,30 @@ export interface Credentials {
 }
 
 export interface Options {
-  /** Seconds from the issue of a token to its end. */
+  /** The lifetime of tokens in seconds. */
   readonly life: number
 }
 
 export interface Running {
   /** The `authUrl` of `StoreAuth`: the token endpoint is this and `/v1/oauth/accesstoken`. */
   readonly authUrl: string
-  /** The protected resource: responds with 200 to a valid token of the server, with 401 and a challenge to others. */
+  /** The protected resource: responds with 200 to a valid token of the server, otherwise with 401 and a challenge. */
   readonly apiUrl: string
   readonly credentials: Credentials
-  /** How many token requests reached the server, as the server's side counts them. */
+  /** The token requests that reached the server, as it counts them. */
   readonly tokenRequests: Effect.Effect<number>
-  /** How many calls reached the resource, those that it answered with 401 included. */
+  /** The calls that reached the resource, including those with a 401. */
   readonly calls: Effect.Effect<number>
-  /** How many 401 the resource answered. */
+  /** The 401 responses of the resource. */
   readonly unauthorized: Effect.Effect<number>
-  /** Ends a token before its time, the way the server offers it; there where `revocation` says that it is offered. */
+  /** Revokes a token in the server's own way. Present if `revocation.offered`. */
   readonly revoke?: ((token: Redacted.Redacted) => Effect.Effect<void>) | undefined
 }
 
-/** A server that can be started as often as wanted; all it started ends with the scope. */
+/** A server that can be started several times. It stops when the scope ends. */
 export interface AuthorizationServer {
   readonly name: string
-  /** As the running program or its package reports it: the upstream number, without a distribution's revision. */
+  /** The upstream version that the program or its package reports, without a distribution's revision. */
   readonly version: string
   /** How the resource checks a token, in a few words for the page. */
   readonly checks: string

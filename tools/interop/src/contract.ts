@@ -32,20 +32,20 @@ export interface ContractOptions {
 
 const invalidClient: Refusal = { reason: "InvalidClient", status: 401, code: "invalid_client" }
 
-/** In seconds. Nothing expires while the contract looks at the rest. */
+/** In seconds. Long enough that nothing expires during the other tests. */
 const longLife = 600
 
-/** In seconds, and short enough to expire often under load. */
+/** In seconds. Short enough to expire often under load. */
 const shortLife = 3
 
-/** The provider's default: a token is renewed when at most this part of its lifetime is left. */
+/** The provider's default: at most this part of the lifetime is left when a token is renewed. */
 const refreshAhead = 0.25
 
 const callersAtRevocation = 32
 
 type Product = AccessTokenProvider.AccessTokenProvider | AuthorizedHttpClient.AuthorizedHttpClient
 
-/** The product as a user has it. */
+/** The library as an application uses it. */
 export const storeAuth = (
   { apiUrl, authUrl }: Running,
   { clientId, clientSecret }: Credentials
@@ -54,7 +54,7 @@ export const storeAuth = (
 
 class Server extends Context.Tag("@store-api/interop/Server")<Server, Running>() {}
 
-/** With the server shared by a group of tests, and a product of its own for each. */
+/** Runs a test with the server that a group of tests shares, and its own instance of the library. */
 const withProduct = <A, E>(use: (running: Running) => Effect.Effect<A, E, Product>) =>
   Effect.flatMap(Server, (running) => Effect.provide(use(running), storeAuth(running, running.credentials)))
 
@@ -142,11 +142,11 @@ const refused = (
     return { running, credentials, product: storeAuth(running, credentials) }
   })
   if (expected === "accepted") {
-    it.effect(`${title} is taken like any other`, () =>
+    it.effect(`${title} is accepted, because the server does not check it`, () =>
       Effect.gen(function*() {
         const { product } = yield* ask
         assert.strictEqual(yield* Effect.provide(call, product), 200)
-        found("taken like any other")
+        found("accepted: not checked")
       }))
     return
   }
@@ -177,7 +177,7 @@ const revocation = (it: Shared) => {
         const revoked = yield* token
         let revokedAt = Infinity
         let calls = 0
-        // Each goes on until its third call after the revocation.
+        // Each caller stops after its third call after the revocation.
         const caller = (after: number): Effect.Effect<void, unknown, AuthorizedHttpClient.AuthorizedHttpClient> =>
           Effect.gen(function*() {
             const began = performance.now()
@@ -225,7 +225,7 @@ const underLoad = (server: AuthorizationServer) => {
         assert.deepStrictEqual(others, [])
         assert.strictEqual(calls, result.calls + unauthorized, "a call is repeated after a 401, once")
 
-        // As the responses say: some servers round the remaining lifetime down.
+        // The lifetimes as reported: some servers round the remaining lifetime down.
         const told = [...lives.values()]
         const [shortest, longest] = [Math.min(...told), Math.max(...told)]
         assert.isAtLeast(shortest, shortLife - 1)
@@ -240,7 +240,7 @@ const underLoad = (server: AuthorizationServer) => {
           server: server.name,
           callers: `${callers}`,
           calls: result.calls.toLocaleString("en"),
-          "401 seen": `${result.unauthorized}`,
+          "401 seen by callers": `${result.unauthorized}`,
           "slowest call": slowest,
           "401 at the resource, call repeated": `${unauthorized}`,
           seconds: seconds.toFixed(1),
@@ -275,7 +275,7 @@ export const contract = (server: AuthorizationServer, options: ContractOptions =
         it.scoped(says, () =>
           Effect.gen(function*() {
             yield* holds(yield* Server)
-            yield* report("quirks", { server: server.name, "met and tested": says })
+            yield* report("quirks", { server: server.name, quirk: says })
           }))
       }
     })

@@ -21,7 +21,7 @@ const fetchKeys = (jwksUrl: string): Effect.Effect<ReadonlyMap<string, KeyObject
     return new Map(keys.map((key) => [key.kid ?? "", createPublicKey({ key, format: "jwk" })]))
   })
 
-/** Asks for the keys once; answers whether a token is of this issuer and alive. */
+/** Fetches the keys once, and returns a check that a token is valid and from this issuer. */
 export const jwtVerifier = (
   jwksUrl: string,
   issuer: string

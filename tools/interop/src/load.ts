@@ -1,4 +1,4 @@
-/** Many callers at once, for as long as it takes to see tokens expire again and again. */
+/** Many concurrent callers, for long enough that several tokens expire. */
 import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { DateTime, Duration, Effect, Option, Redacted, Schedule } from "effect"
 
@@ -12,7 +12,7 @@ export const leastCalls = isPublished ? 10_000 : 1_000
 /** At least four tokens of three seconds, however fast the calls are made. In milliseconds. */
 const leastMillis = 12_000
 
-/** Between two calls of one caller: on two cores the servers are busy, and not swamped. */
+/** The pause between two calls of one caller. It keeps the servers busy on two cores without overloading them. */
 const pause = Duration.millis(isPublished ? 25 : 200)
 
 export interface Load {
@@ -23,9 +23,9 @@ export interface Load {
   readonly others: ReadonlyArray<number>
   /** The longest that a call took, its repetition included. In milliseconds. */
   readonly slowest: number
-  /** By the monotonic clock, from before the first call to after the last. */
+  /** From before the first call to after the last, by the monotonic clock. */
   readonly seconds: number
-  /** The `expires_in` of each token that was held, in seconds, by its value. */
+  /** The `expires_in` of each token, in seconds, by the token's value. */
   readonly lives: ReadonlyMap<string, number>
 }
 

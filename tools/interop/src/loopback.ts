@@ -1,4 +1,4 @@
-/** Real HTTP servers on loopback: whatever a package gives as a handler, and the protected resource. */
+/** Real HTTP servers on loopback: the handler of a package, and the protected resource. */
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Effect, Option, Runtime, type Scope } from "effect"
@@ -65,7 +65,7 @@ interface Answer {
   readonly challenge: string
 }
 
-/** The API behind the tokens, whatever its guard: asked at each call, and counted. */
+/** The protected API. It checks the token of each call with the given guard, and counts the calls. */
 export const guardedResource = (
   guard: (request: IncomingMessage) => Effect.Effect<Answer>
 ): Effect.Effect<ProtectedResource, never, Scope.Scope> =>
@@ -98,7 +98,7 @@ export const guardedResource = (
 const bearer = ({ headers }: IncomingMessage): Option.Option<string> =>
   Option.fromNullable(/^Bearer (\S+)$/.exec(headers.authorization ?? "")?.[1])
 
-/** The API of a server that leaves the guard to others: `accepts` is asked for the token of each call. */
+/** The API of a server without a guard of its own: `accepts` checks the token of each call. */
 export const protectedResource = (
   accepts: (token: string) => Effect.Effect<boolean>
 ): Effect.Effect<ProtectedResource, never, Scope.Scope> =>

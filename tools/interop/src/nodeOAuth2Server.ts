@@ -1,4 +1,4 @@
-/** `@node-oauth/oauth2-server`: the framework grants and guards, the tokens are kept by a model, here in memory. */
+/** `@node-oauth/oauth2-server`: the framework issues and checks tokens, and a model in memory keeps them. */
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
 import OAuth2Server from "@node-oauth/oauth2-server"
 import { Effect, Redacted } from "effect"
@@ -76,7 +76,7 @@ export const nodeOAuth2Server: AuthorizationServer = {
   name: "@node-oauth/oauth2-server",
   version: packageVersion("@node-oauth/oauth2-server"),
   checks: "`authenticate` of the framework, at each call",
-  revocation: { offered: true, how: "the model forgets the token; the framework has no endpoint" },
+  revocation: { offered: true, how: "the model deletes the token; the framework has no revocation endpoint" },
   start: ({ life }) =>
     Effect.gen(function*() {
       const tokens = new Map<string, OAuth2Server.Token>()

@@ -1,4 +1,4 @@
-/** `oauth2-mock-server`: JWTs, which the resource verifies by the keys that the server publishes. */
+/** `oauth2-mock-server`: JWTs, which the resource verifies with the server's published keys. */
 import { Effect, Redacted } from "effect"
 import { type MutableResponse, type MutableToken, OAuth2Server } from "oauth2-mock-server"
 import type { AuthorizationServer, Credentials } from "./AuthorizationServer.js"
@@ -12,7 +12,7 @@ const credentials: Credentials = {
   clientSecret: Redacted.make("an-invented-secret-of-the-client")
 }
 
-/** Its tokens are valid for an hour; its events are the way it offers to change that. */
+/** Its tokens are valid for an hour, which only its events can change. */
 const withLife = (life: number) => {
   const server = new OAuth2Server(undefined, undefined, { endpoints: { token: tokenPath } })
   server.service.on("beforeTokenSigning", ({ payload }: MutableToken) => {
@@ -27,8 +27,8 @@ const withLife = (life: number) => {
 export const oauth2MockServer: AuthorizationServer = {
   name: "oauth2-mock-server",
   version: packageVersion("oauth2-mock-server"),
-  checks: "verifies each JWT by the published keys (JWKS)",
-  revocation: { offered: false, how: "none: its revocation endpoint answers, a JWT stays valid" },
+  checks: "verifies each JWT with the published keys (JWKS)",
+  revocation: { offered: false, how: "none: its revocation endpoint responds, but the JWT stays valid" },
   start: ({ life }) =>
     Effect.gen(function*() {
       const server = withLife(life)

@@ -13,13 +13,13 @@ const credentials: Credentials = {
   clientSecret: Redacted.make("an-invented-secret-of-the-client")
 }
 
-/** A client of its own: it may ask for tokens, and have no use for them. */
+/** The resource's own client. It introspects tokens and uses none. */
 const resourceServer: Credentials = {
   clientId: "interop-resource",
   clientSecret: Redacted.make("an-invented-secret-of-the-resource")
 }
 
-/** Its secret holds what a form encodes and the specification sends raw. */
+/** Its secret holds characters that a form encodes and the specification sends raw. */
 export const rawClient: Credentials = {
   clientId: "interop-raw-client",
   clientSecret: Redacted.make("an+invented%20secret")

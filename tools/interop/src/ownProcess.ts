@@ -1,6 +1,6 @@
 /**
- * A server and its resource in a process of their own, as a store's are: neither they nor their callers wait for the
- * other's event loop. Runs what `npm run interop` has built.
+ * Runs a server and its resource in their own process, like those of a store, so that neither they nor their callers
+ * wait for the other's event loop. Needs the build of `npm run interop`.
  */
 import { type ChildProcess, fork } from "node:child_process"
 import { fileURLToPath } from "node:url"
@@ -32,7 +32,7 @@ interface Started {
   readonly revokes: boolean
 }
 
-// Beside `src` and `dist` alike.
+// The path is the same from `src` and from `dist`.
 const built = (file: string) => fileURLToPath(new URL(`../dist/${file}`, import.meta.url))
 
 const ended = (child: ChildProcess) => child.exitCode !== null || child.signalCode !== null
@@ -47,7 +47,7 @@ const end = (child: ChildProcess) =>
     child.disconnect()
   })
 
-/** The next message that is waited for; a process that ends instead is a defect. */
+/** Waits for the next message. If the process ends instead, that is a defect. */
 const message = <A>(child: ChildProcess, isIt: (message: object) => boolean): Effect.Effect<A> =>
   Effect.async((resume) => {
     const settle = (result: Effect.Effect<A>) => {
@@ -92,7 +92,7 @@ const start = (file: string, name: string, life: number) =>
     return running
   })
 
-/** The same server, that `module` exports as `name`, in a process for each start. */
+/** The server that `module` exports as `name`, in a new process for each start. */
 export const inOwnProcess = (server: AuthorizationServer, module: string, name: string): AuthorizationServer => ({
   ...server,
   start: ({ life }) => start(module, name, life)

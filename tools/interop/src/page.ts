@@ -1,9 +1,9 @@
 import { appendFileSync } from "node:fs"
 import { Effect } from "effect"
 
-/** The tables of docs/evidence/interop.md: each between two comments, its rows what a run reported. */
+/** Writes and compares the tables of docs/evidence/interop.md. Each is between two comments; a run reports its rows. */
 
-/** A row of a table: its columns and their texts, the first of them what the row is about. */
+/** A row of a table: the text of each column. The first column names the row. */
 export type Row = Readonly<Record<string, string>>
 
 export interface Result {
@@ -32,32 +32,34 @@ const markdown = (rows: ReadonlyArray<Row>) => {
 const rowsOf = (results: ReadonlyArray<Result>, table: string) =>
   results.filter((result) => result.table === table).map(({ row }) => row)
 
-/** The results as the command finds them: a line each. */
+/** Parses the results of a run, one per line. */
 export const parse = (lines: string): ReadonlyArray<Result> =>
   lines.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line) as Result)
 
-/** The reasons not to write a page: a table without rows, rows without a table. */
+/** The reasons not to write the page: tables without rows, and rows without a table. */
 export const misfits = (page: string, results: ReadonlyArray<Result>): ReadonlyArray<string> => {
   const tables = [...page.matchAll(places)].map(([, table = ""]) => table)
   return [
-    ...tables.filter((table) => rowsOf(results, table).length === 0).map((table) => `Nothing was found for ${table}.`),
+    ...tables.filter((table) => rowsOf(results, table).length === 0).map((table) =>
+      `The run reported no row for ${table}.`
+    ),
     ...[...new Set(results.map(({ table }) => table))].filter((table) => !tables.includes(table)).map((table) =>
       `The page has no place for ${table}.`
     )
   ]
 }
 
-/** The page with each table made anew. */
+/** Returns the page with new tables. */
 export const write = (page: string, results: ReadonlyArray<Result>): string =>
   page.replace(
     places,
     (_, table: string) => `<!-- table: ${table} -->\n\n${markdown(rowsOf(results, table))}\n\n<!-- end -->`
   )
 
-/** How many columns of a table, from the left, are the same in each run; the rest are figures. By default all. */
+/** How many columns, from the left, are the same in each run; the others are figures. By default all. */
 const steady: Readonly<Record<string, number>> = { machine: 0, load: 1, nginx: 2 }
 
-/** The part of a page that is the same in every run: the columns of each table, and its rows without the figures. */
+/** The facts of a page that are the same in every run: the column names, and the rows without their figures. */
 const factsIn = (page: string, most: number): ReadonlyArray<string> =>
   [...page.matchAll(places)].flatMap(([place, table = ""]) => {
     const rows = place.split("\n").filter((line) => line.startsWith("|")).map((line) =>
@@ -70,8 +72,8 @@ const factsIn = (page: string, most: number): ReadonlyArray<string> =>
   })
 
 /**
- * The differences between the page and a run, except in figures. A partial run has no other servers, and not all
- * columns of a row: of that run only the first columns count, a server and its version.
+ * The differences between the page and a run, without the figures. A partial run lacks some servers and some columns,
+ * so only its first two columns are compared: a server and its version.
  */
 export const differences = (
   page: string,
@@ -88,8 +90,8 @@ export const differences = (
 }
 
 /**
- * Adds a row to a table of docs/evidence/interop.md. The command names the file in `INTEROP_RESULTS`; without it
- * nothing is kept, so that a test file can be run alone.
+ * Adds a row to a table of docs/evidence/interop.md: writes it to the file that `INTEROP_RESULTS` names. Without that
+ * variable it does nothing, so a test file can run alone.
  */
 export const report = (table: string, row: Row): Effect.Effect<void> =>
   Effect.sync(() => {

@@ -7,14 +7,14 @@ import { type Quirk, storeAuth } from "./contract.js"
 import { callApi, requestToken } from "./wire.js"
 
 /**
- * Of servers that read the body as a form, which the specification's is not; `raw` is a client whose secret holds + or
- * %.
+ * For servers that decode the body as a form, although the specification sends it raw. `raw` is a client whose secret
+ * holds + or %.
  */
 export const decodesTheForm = (raw: Credentials): Quirk => ({
-  says: "form-decodes the secret: one with `+` or `%` is refused as the specification sends it, and the error says why",
+  says: "form-decodes the body: a secret with `+` or `%`, sent raw as specified, is refused, and the error says why",
   holds: (running) =>
     Effect.gen(function*() {
-      yield* requestToken({ ...running, credentials: raw }) // encoded; the secret itself is right
+      yield* requestToken({ ...running, credentials: raw }) // encoded: the secret is correct
       const error = yield* Effect.flatMap(AccessTokenProvider.AccessTokenProvider, ({ get }) => Effect.flip(get)).pipe(
         Effect.provide(storeAuth(running, raw))
       )
@@ -31,7 +31,7 @@ const second = (millis: number) => Math.floor(millis / 1000)
 
 const untilWallClock = (millis: number) => Effect.suspend(() => Effect.sleep(Math.max(0, millis - Date.now())))
 
-/** Acquires late in a second, and checks whether the token expires too early; none if that took too long. */
+/** Requests a token late in a second, and calls with it at once and at its end. Returns nothing if it took too long. */
 const deadEarly = (running: Running) =>
   Effect.gen(function*() {
     yield* untilWallClock(second(Date.now()) * 1000 + 1600)
@@ -45,13 +45,13 @@ const deadEarly = (running: Running) =>
     return Date.now() - asked < life * 1000 ? Option.some({ young, old }) : Option.none()
   })
 
-/** The reason for a 401 now and then: the client counts from its own request, the server in whole seconds. */
+/** Causes an occasional 401: the client counts from its own request, the server in whole seconds. */
 export const countsWholeSeconds = (server: AuthorizationServer): Quirk => ({
-  says: "counts in whole seconds: a token expires up to a second before its `expires_in` is over",
+  says: "counts whole seconds: a token expires up to a second before `expires_in` has passed",
   holds: () =>
     Effect.gen(function*() {
       const running = yield* server.start({ life })
-      // A response that came too late, on a busy machine, proves nothing.
+      // A late response, as on a busy machine, proves nothing.
       const seen = yield* Effect.repeat(deadEarly(running), { until: Option.isSome })
       const { old, young } = Option.getOrThrow(seen)
       assert.deepStrictEqual([young.status, old.status], [200, 401])

@@ -1,4 +1,4 @@
-/** Whether something would show up, however a value is printed. */
+/** Checks whether a value shows a text, in any of the ways to print it. */
 import { inspect } from "node:util"
 import { Cause, Exit, Inspectable } from "effect"
 
@@ -13,7 +13,7 @@ const renderings = (value: unknown): ReadonlyArray<string> => [
   Cause.pretty(Cause.fail(value), { renderErrorCause: true })
 ]
 
-/** As it is, and as a form or a JSON string would hold it. */
+/** The text as it is, percent-encoded, and as in a JSON string. */
 const forms = (text: string) => [text, encodeURIComponent(text), JSON.stringify(text).slice(1, -1)]
 
 export const shows = (value: unknown, text: string): boolean =>

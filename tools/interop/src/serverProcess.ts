@@ -1,4 +1,4 @@
-/** The process of one server, started by `ownProcess.ts`: ends with the process that started it. */
+/** The process of one server. `ownProcess.ts` starts it, and it exits when its parent does. */
 import { Cause, Effect, Redacted } from "effect"
 import type { AuthorizationServer, Running } from "./AuthorizationServer.js"
 import type { Answer, Question } from "./ownProcess.js"

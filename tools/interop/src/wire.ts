@@ -1,4 +1,4 @@
-/** The server and the resource without the library: controls, and the wire facts of the page. */
+/** Requests without the library: controls, and the facts on the page about the server's responses. */
 import { Effect, Redacted, Schema } from "effect"
 import type { Running } from "./AuthorizationServer.js"
 import { tokenPath } from "./loopback.js"
@@ -15,11 +15,11 @@ export interface WireToken {
   readonly tokenType: string
   readonly expiresIn: number
   readonly scope: string
-  /** The names of all that the server sent. */
+  /** The names of all fields that the server sent. */
   readonly fields: ReadonlyArray<string>
 }
 
-/** A token request as section 4 of RFC 6749 has it, by nothing but `fetch`. */
+/** Sends the token request of RFC 6749, section 4, with `fetch`. */
 export const requestToken = (
   { authUrl, credentials: { clientId, clientSecret } }: Running
 ): Effect.Effect<WireToken> =>
@@ -50,7 +50,7 @@ export interface ApiAnswer {
   readonly challenge: string
 }
 
-/** A call of the resource, with a token or none. */
+/** Calls the resource, with or without a token. */
 export const callApi = ({ apiUrl }: Running, token?: Redacted.Redacted): Effect.Effect<ApiAnswer> =>
   Effect.promise(async () => {
     const headers = token === undefined ? {} : { authorization: `Bearer ${Redacted.value(token)}` }

@@ -14,7 +14,7 @@ const refusal = { reason: "Other", status: 403, code: "" } as const
 
 const wantsScope: Quirk = {
   says:
-    "wants a `scope`, which the specification does not send: without one it responds with 403 and no reason; nginx adds it",
+    "needs a `scope`, which the specification does not send: without one it responds with 403 and no code; nginx adds it",
   holds: () =>
     Effect.gen(function*() {
       const running = yield* Glewlwyd.make({ addsScope: false }).start({ life: 600 })

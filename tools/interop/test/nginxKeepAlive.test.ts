@@ -1,4 +1,4 @@
-/** nginx ends connections that a pool would go on using: in time, or under a request. */
+/** nginx closes connections that a pool would use again: between requests, or during one. */
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Effect, Either, Option } from "effect"
@@ -10,12 +10,12 @@ import { report } from "../src/page.js"
 
 const timeout = 60_000
 
-/** Closes the connection without a response, as a broken connection would look. */
+/** Closes the connection without a response, like a network failure. */
 const hangUp = (onConnection: number) => `if ($connection_requests = ${onConnection}) { return 444; }`
 const hungUp = 444
 
 interface Start extends Front.Options {
-  /** As the product's option `http.connections`. One, where the next request has to come on the same. */
+  /** The option `http.connections`: 1 if the next request must use the same connection. */
   readonly connections?: number
 }
 
@@ -45,12 +45,12 @@ describe.skipIf(isLeftOut(nginx))("connections that nginx ends", () => {
         assert.isAbove(tokenRequests, 1)
         const requests = yield* front.requests
         deepStrictEqual(requests.map(({ status }) => status), Array.from({ length: calls + tokenRequests }, () => 200))
-        // Connections were used again, and none more than nginx allows.
+        // Connections were reused, and none more often than nginx allows.
         assert.strictEqual(Math.max(...requests.map(({ onConnection }) => onConnection)), 3)
         const connections = new Set(requests.map(({ connection }) => connection)).size
         assert.isAtLeast(connections, requests.length / 3)
         assert.isBelow(connections, requests.length / 2)
-        yield* Front.tell(front, { fault: "`keepalive_requests 3`", outcome: "every call answered" })
+        yield* Front.tell(front, { fault: "`keepalive_requests 3`", outcome: "every call succeeds" })
         yield* report("proxies", {
           server: "nginx",
           version: String(nginx.version),
@@ -72,7 +72,7 @@ describe.skipIf(isLeftOut(nginx))("connections that nginx ends", () => {
         [hungUp, 2],
         [200, 1]
       ])
-      yield* Front.tell(front, { fault: "a pooled connection closed under a token request", outcome: "a token" })
+      yield* Front.tell(front, { fault: "a pooled connection closed during a token request", outcome: "a token" })
     }), timeout)
 
   it.scopedLive("all of them die under token requests: Transport, after six attempts", () =>
@@ -85,7 +85,7 @@ describe.skipIf(isLeftOut(nginx))("connections that nginx ends", () => {
       Front.assertHidden(error, [front.running.credentials.clientSecret])
       deepStrictEqual(yield* front.tokens, Array.from({ length: 6 }, () => hungUp))
       yield* Front.tell(front, {
-        fault: "every connection closed under a token request",
+        fault: "every connection closed during a token request",
         outcome: Front.inWords(error)
       })
     }), timeout)
@@ -108,8 +108,8 @@ describe.skipIf(isLeftOut(nginx))("connections that nginx ends", () => {
         }
         deepStrictEqual(yield* front.tokens, [200])
         yield* Front.tell(front, {
-          fault: "a pooled connection closed under a call",
-          outcome: "`RequestError`, Transport; the next call is answered"
+          fault: "a pooled connection closed during a call",
+          outcome: "`RequestError`, Transport; the next call succeeds"
         })
       }),
     timeout

@@ -11,12 +11,12 @@ import { oidcProvider } from "../src/oidcProvider.js"
 
 const timeout = 60_000
 
-/** The first and five more. */
+/** The attempts of one acquisition: the first and five more. */
 const attempts = 6
 
 const start = oidcProvider.start({ life: 600 })
 
-/** No program listens there: the system never assigns this port, and its service is out of use. */
+/** No program listens on this port: the system never assigns it, and its service is obsolete. */
 const down = "http://127.0.0.1:1"
 
 /** Accepts requests and never responds; counts them. */
@@ -32,7 +32,7 @@ const silent: Effect.Effect<{ readonly url: string; readonly requests: () => num
   }
 )
 
-/** A proxy to a server that is broken at first: it closes each connection until it is repaired. */
+/** A proxy that closes each connection until it is repaired. */
 const brokenWay = (
   to: string
 ): Effect.Effect<{ readonly url: string; readonly mend: Effect.Effect<void> }, never, Scope.Scope> =>

@@ -1,4 +1,4 @@
-/** nginx limits the rate of token requests: what the caller has, and how many requests that took. */
+/** nginx limits the rate of token requests: the caller's result, and the number of requests. */
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { DateTime, Duration, Effect, Option } from "effect"
@@ -10,7 +10,7 @@ import { requestToken } from "../src/wire.js"
 
 const timeout = 60_000
 
-/** A provider that keeps failing attempts apart sends the first and five more. */
+/** The attempts of one acquisition: the first and five more. */
 const attempts = 6
 
 const zone = (rate: string) => `limit_req_zone $binary_remote_addr zone=tokens:1m rate=${rate};`
@@ -34,7 +34,7 @@ describe.skipIf(isLeftOut(nginx))("limit_req before the token endpoint", () => {
       reason: "RateLimited",
       sent: 1
     },
-    { name: "its default, 503", directives: "", status: 503, reason: "Unavailable", sent: attempts }
+    { name: "the default, 503", directives: "", status: 503, reason: "Unavailable", sent: attempts }
   ] as const
 
   it.scopedLive.each(refusals)(
@@ -45,13 +45,13 @@ describe.skipIf(isLeftOut(nginx))("limit_req before the token endpoint", () => {
           http: zone("1r/m"),
           token: `limit_req zone=tokens; ${directives}`
         })
-        yield* requestToken(front.running) // another client's, which uses the one request of this minute
+        yield* requestToken(front.running) // another client uses the one request of this minute
         const error = yield* Effect.flip(client.provider.get)
-        const again = yield* Effect.flip(client.provider.get) // at once: the pause may be of 750 ms
+        const again = yield* Effect.flip(client.provider.get) // at once, because the cooldown may be as short as 750 ms
         const failedAt = yield* DateTime.now
         assert(error._tag === "TokenRefusedError")
         deepStrictEqual([error.reason, error.status], [reason, status])
-        deepStrictEqual([error.code, error.description], [Option.none(), Option.none()]) // nginx answers with a page
+        deepStrictEqual([error.code, error.description], [Option.none(), Option.none()]) // nginx responds with an HTML page
         assert.isTrue(Option.exists(error.retryAt, DateTime.greaterThan(DateTime.subtract(failedAt, { seconds: 1 }))))
         Front.assertHidden(error, [front.running.credentials.clientSecret])
         deepStrictEqual(again, error)
@@ -69,7 +69,7 @@ describe.skipIf(isLeftOut(nginx))("limit_req before the token endpoint", () => {
     () =>
       Effect.gen(function*() {
         const { client, front } = yield* start({
-          http: zone("40r/m"), // what is tried again is over after 2.5 s at the soonest
+          http: zone("40r/m"), // all attempts together take at least 2.5 s
           token: "limit_req zone=tokens;"
         })
         const first = yield* client.provider.get
@@ -80,7 +80,7 @@ describe.skipIf(isLeftOut(nginx))("limit_req before the token endpoint", () => {
         const refused = statuses.slice(1, -1)
         assert.isNotEmpty(refused)
         assert.isTrue(refused.every((status) => status === 503))
-        yield* Front.tell(front, { fault: "`limit_req` 40r/m, its default, 503", outcome: "a token" })
+        yield* Front.tell(front, { fault: "`limit_req` 40r/m, the default, 503", outcome: "a token" })
       }),
     timeout
   )

@@ -63,7 +63,7 @@ describe.skipIf(leftOut)("redirects of nginx", () => {
   it.scopedLive("the slash that nginx adds to the name of a location is refused", () =>
     Effect.gen(function*() {
       const running = yield* start
-      // With proxy_pass in it, nginx answers the name without the slash by a 301 to that with it.
+      // With proxy_pass, nginx redirects (301) from the location's name without the slash to the one with it.
       const front = yield* Front.before(running, { tokenLocation: `${tokenPath}/` })
       const { provider } = yield* Front.client(front.running)
       const error = yield* Effect.flip(provider.get)

@@ -1,4 +1,4 @@
-/** nginx speaks TLS, with a certificate of an authority that only the tests know. */
+/** nginx uses TLS, with a certificate from an authority that only the tests know. */
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Effect } from "effect"
@@ -29,7 +29,10 @@ describe.skipIf(leftOut)("TLS of nginx", () => {
       const client = yield* Front.client(front.running, { ca })
       assert.strictEqual(yield* Front.call(client), 200)
       deepStrictEqual([yield* front.tokens, yield* front.calls], [[200], [200]])
-      yield* Front.tell(front, { fault: "https, its authority in `ca`", outcome: "a token, and the call's answer" })
+      yield* Front.tell(front, {
+        fault: "https, its authority in `ca`",
+        outcome: "a token, and the response to the call"
+      })
     }), timeout)
 
   it.scopedLive("without it, and with another: Certificate, and nothing is sent", () =>
@@ -42,7 +45,7 @@ describe.skipIf(leftOut)("TLS of nginx", () => {
         assert(error._tag === "TokenRequestError")
         deepStrictEqual([error.reason, error.attempts], ["Certificate", 1])
         Front.assertHidden(error, [running.credentials.clientSecret])
-        // It was this nginx that was not believed.
+        // The client refused the certificate of this nginx.
         yield* eventually(Effect.sync(() => turnedAway(front)), (times) => times === index + 1)
         deepStrictEqual([yield* front.requests, yield* running.tokenRequests], [[], 0])
         yield* Front.tell(front, {

@@ -6,7 +6,7 @@ import { nodeOAuth2Server } from "../src/nodeOAuth2Server.js"
 import { inOwnProcess } from "../src/ownProcess.js"
 import { callApi, requestToken } from "../src/wire.js"
 
-// 401 only for credentials in a header: RFC 6749 §5.2 leaves it the choice.
+// It responds with 401 only to credentials in a header, as RFC 6749 §5.2 allows.
 const refused: Refusal = { reason: "InvalidClient", status: 400, code: "invalid_client" }
 
 const roundsDown: Quirk = {
@@ -20,7 +20,7 @@ const roundsDown: Quirk = {
 
 const tellsNoLife: Quirk = {
   says:
-    "sends no `expires_in` when less than a second is left: the token counts as one of 60 minutes until a 401 ends it",
+    "sends no `expires_in` when less than a second is left: the library assumes 60 minutes, until a 401 replaces the token",
   holds: () =>
     Effect.gen(function*() {
       const running = yield* nodeOAuth2Server.start({ life: 0.9 })

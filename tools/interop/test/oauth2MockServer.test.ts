@@ -7,7 +7,7 @@ import { countsWholeSeconds } from "../src/quirks.js"
 import { callApi, postFormOk, requestToken } from "../src/wire.js"
 
 const revokesNothing: Quirk = {
-  says: "responds with 200 to a revocation, and the token stays valid",
+  says: "responds with 200 to a revocation, but the token stays valid",
   holds: (running) =>
     Effect.gen(function*() {
       const { value } = yield* requestToken(running)

@@ -32,7 +32,7 @@ describe("the page", () => {
   it("is not written when something has no place, or a place nothing", () => {
     assert.deepStrictEqual(misfits(written, results), [])
     assert.deepStrictEqual(misfits(page(place("servers"), place("nginx")), results), [
-      "Nothing was found for nginx.",
+      "The run reported no row for nginx.",
       "The page has no place for load."
     ])
   })

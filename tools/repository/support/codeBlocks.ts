@@ -1,4 +1,4 @@
-/** The code that documentation shows: fenced blocks of Markdown and of doc comments. */
+/** The code in the documentation: fenced blocks in Markdown and in doc comments. */
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "./command.js"
@@ -34,7 +34,7 @@ const sourceFiles = () =>
       .map((path) => join("packages", name, "src", path))
   )
 
-/** The fenced blocks of some lines. */
+/** The fenced blocks in the given lines. */
 export const fenced = (file: string, lines: ReadonlyArray<string>): ReadonlyArray<CodeBlock> => {
   const blocks: Array<CodeBlock> = []
   let open: { readonly language: string; readonly line: number; readonly code: Array<string> } | undefined
@@ -56,8 +56,7 @@ const read = (file: string): ReadonlyArray<string> => readFileSync(join(root, fi
 export const ofMarkdown = (): ReadonlyArray<CodeBlock> => markdownFiles().flatMap((file) => fenced(file, read(file)))
 
 /**
- * How often a code block of TypeScript begins in the sources, wherever it stands: what `ofSources` must not fall short
- * of.
+ * How many TypeScript code blocks begin anywhere in the sources. `ofSources` must find as many.
  */
 export const fencesInSources = (): number =>
   sourceFiles().reduce((sum, file) => sum + read(file).filter((line) => line.includes("```ts")).length, 0)

@@ -1,4 +1,4 @@
-/** Child processes of the tests: what they wrote and how they ended. */
+/** Runs child processes for tests, and returns their output and exit code. */
 import { execFileSync, spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 
@@ -21,8 +21,8 @@ export interface Options {
 }
 
 /**
- * The environment without what must not leak into a child: variables of the service, of proxies and colours, and those
- * that npm sets for the command that runs the tests.
+ * The environment for a child, without variables of the service, of proxies and colours, and those that npm sets for
+ * the command that runs the tests.
  */
 export const cleanEnvironment = (): Record<string, string> =>
   Object.fromEntries(
@@ -51,7 +51,7 @@ export const run = (command: string, args: ReadonlyArray<string>, options: Optio
     child.on("close", (status) => resolve({ status, stdout, stderr }))
   })
 
-/** The same, and a failure of the program is a failure of the test. */
+/** Runs a program, and fails the test if the program fails. */
 export const succeed = async (command: string, args: ReadonlyArray<string>, options?: Options): Promise<Finished> => {
   const finished = await run(command, args, options)
   if (finished.status === 0) return finished

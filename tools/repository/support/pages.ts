@@ -1,4 +1,4 @@
-/** The pages of docs, taken apart: their sections and tables, and the tests that they name. */
+/** Parses the pages of docs: their sections, tables, links, and the tests that they cite. */
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { slugify } from "../../site/markdown.mjs"
@@ -21,12 +21,12 @@ export const packageSources = (): ReadonlyMap<string, string> =>
 
 export interface Section {
   readonly heading: string
-  /** That of the level above, or nothing. */
+  /** The heading of the level above, if any. */
   readonly under: string
   readonly text: string
 }
 
-/** The text under each heading, down to the next one. Code blocks may hold lines that start with `#`. */
+/** The text under each heading, up to the next one. Code blocks may have lines that start with `#`. */
 export const sections = (page: string): ReadonlyArray<Section> => {
   const found: Array<{ heading: string; under: string; text: string }> = []
   let above = ""
@@ -45,7 +45,7 @@ export const sections = (page: string): ReadonlyArray<Section> => {
   return found
 }
 
-/** The cells of the rows of all tables, without the heads. A bar in a cell is written `\|`. */
+/** The cells of all table rows, without the header rows. A bar in a cell is written `\|`. */
 export const rows = (text: string): ReadonlyArray<ReadonlyArray<string>> => {
   const lines = text.split("\n")
   return lines
@@ -71,15 +71,15 @@ export const namedTests = (text: string): ReadonlyArray<NamedTest> =>
     file
   }))
 
-/** Whether a source declares a test or group of just that title: it stands first in a call, with nothing behind it. */
+/** Whether a source declares a test or group with exactly that title: the title is the first argument of a call. */
 const declares = (source: string, title: string): boolean =>
   new RegExp(`\\(\\s*["\`]${title.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}["\`]`).test(source)
 
-/** Those whose file is not there, or declares no test or group of that title. */
+/** The citations whose file is missing, or declares no test or group with that title. */
 export const missing = (all: ReadonlyArray<NamedTest>): ReadonlyArray<NamedTest> =>
   all.filter(({ file, title }) => !existsSync(join(root, file)) || !declares(read(file), title))
 
-/** The anchors of a page, as GitHub gives them: a heading that is there already gets a number. */
+/** The anchors of a page as GitHub creates them: a repeated heading gets a number. */
 const anchors = (page: string): ReadonlyArray<string> => {
   const slugs = [...page.replace(/^```[^]*?^```/gm, "").matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
     slugify(heading)
@@ -90,7 +90,7 @@ const anchors = (page: string): ReadonlyArray<string> => {
   })
 }
 
-/** The links of a page that lead to no file, or to no heading of a page. Links with a scheme are not followed. */
+/** The links of a page to a missing file or heading. Links with a scheme are not followed. */
 export const deadLinks = (file: string, text: string): ReadonlyArray<string> => {
   const isDead = (link: string) => {
     const [path = "", anchor] = link.split("#")

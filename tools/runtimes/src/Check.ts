@@ -1,10 +1,10 @@
-/** A check: a name, and an effect that fails, or ends with a defect, when the name is not true. */
+/** A check: a statement, and an effect that fails, or ends with a defect, if the statement is false. */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { StoreAuth } from "@store-api/core"
 import { Cause, Data, Effect, Exit, Layer, Redacted, type Scope } from "effect"
 import { type Emulator, Laboratory, make } from "./Laboratory.js"
 
-/** Nothing listens on this port, and the system assigns it to no server. `fetch` allows it. */
+/** No program listens on this port, and the system does not assign it. `fetch` allows it. */
 export const nothingListens = "http://127.0.0.1:2"
 
 export interface Check {
@@ -12,7 +12,7 @@ export interface Check {
   readonly run: Effect.Effect<void, unknown, Laboratory | Scope.Scope>
 }
 
-/** The result of a check; `problem` when it failed. */
+/** The result of a check, with a `problem` if it failed. */
 export interface Outcome {
   readonly name: string
   readonly problem?: string
@@ -29,7 +29,7 @@ export const equal = (what: string, actual: unknown, expected: unknown): Effect.
 
 export const holds = (what: string, condition: boolean): Effect.Effect<void, Wrong> => equal(what, condition, true)
 
-/** The error as `Tag` or `Tag, reason`; a success is a failure here, and a defect stays one. */
+/** The error as `Tag` or `Tag, reason`. Fails if the effect succeeds. A defect stays a defect. */
 export const errorOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flip(effect).pipe(
     Effect.catchAll(() => Effect.fail(new Wrong({ message: "it succeeded where it had to fail" })))
@@ -38,7 +38,7 @@ export const errorOf = <A, E extends { readonly _tag: string }, R>(effect: Effec
 export const named = (error: { readonly _tag: string }) =>
   "reason" in error ? `${error._tag}, ${String(error.reason)}` : error._tag
 
-/** Options that are the same in most checks. */
+/** The options of most checks. */
 export const options = ({ clientId, clientSecret, url }: Emulator) => ({
   authUrl: url,
   apiUrl: url,
@@ -46,14 +46,14 @@ export const options = ({ clientId, clientSecret, url }: Emulator) => ({
   clientSecret: Redacted.make(clientSecret)
 })
 
-/** Everything composed, over the runtime's own `fetch`: what an application has. */
+/** The full layer over the runtime's own `fetch`, as in an application. */
 export const storeAuth = (given: StoreAuth.Options) =>
   Layer.build(Layer.provide(StoreAuth.layer(given), FetchHttpClient.layer))
 
-/** Longer than any check needs; nothing may hang for ever. */
+/** Longer than any check needs, so that a check that hangs fails. */
 const patience = "30 seconds"
 
-/** One check against the laboratory at this URL. */
+/** Runs one check with the laboratory at this URL. */
 export const run = ({ name, run }: Check, laboratory: string): Effect.Effect<Outcome> =>
   run.pipe(
     Effect.scoped,

@@ -1,14 +1,13 @@
 /**
- * The servers of the checks: emulators that are started and controlled in another process, over loopback.
- * The runtime under test needs no more than `fetch` for it.
+ * The servers of the checks: emulators in another process, controlled over loopback with `fetch` alone.
  */
-// By path: the whole of it reads the environment, which Deno has to be asked for.
+// Imported by path: the package index reads the environment, for which Deno needs a permission.
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import { Context, Effect, Schema, type Scope } from "effect"
 
-/** A request as the emulator saw it; the secrets in it are invented. */
+/** A request as the emulator received it. Its secrets are invented. */
 export class Seen extends Schema.Class<Seen>("Seen")({
   kind: Schema.Literal("token", "api", "other"),
   status: Schema.NullOr(Schema.Number),
@@ -17,20 +16,20 @@ export class Seen extends Schema.Class<Seen>("Seen")({
   body: Schema.String
 }) {}
 
-/** All that there is to see of an emulator. */
+/** The observable state of an emulator. */
 export class View extends Schema.Class<View>("View")({
   requests: Schema.Array(Seen),
   elsewhere: Schema.Array(Seen),
   tokens: Schema.Array(Schema.String)
 }) {}
 
-/** How an emulator is set up. */
+/** The options of an emulator. */
 export class Setup extends Schema.Class<Setup>("Setup")({
   tokenLife: Schema.NullOr(Schema.String),
   tls: Schema.Boolean
 }) {}
 
-/** An emulator that was started. */
+/** A started emulator. */
 export class Started extends Schema.Class<Started>("Started")({
   id: Schema.Number,
   url: Schema.String,
@@ -39,23 +38,23 @@ export class Started extends Schema.Class<Started>("Started")({
   clientSecret: Schema.String
 }) {}
 
-/** An emulator, from where the check stands. */
+/** The client of an emulator, for a check. */
 export interface Emulator extends Schema.Schema.Encoded<typeof Started> {
   readonly view: Effect.Effect<View>
   readonly tokenRequests: Effect.Effect<number>
   readonly revoke: Effect.Effect<void>
-  /** The steps of a scenario of the emulator's, by its name; each as often as it says, or so many times. */
+  /** Applies the steps of a scenario, each as often as the scenario says or `times` times. */
   readonly fail: (scenario: string, times?: number) => Effect.Effect<void>
 }
 
-/** `emulator`: one for this check alone, until its scope closes. */
+/** `emulator` starts an emulator for one check, until its scope closes. */
 export interface Service {
   readonly emulator: (setup?: Partial<Setup>) => Effect.Effect<Emulator, never, Scope.Scope>
 }
 
 export class Laboratory extends Context.Tag("runtimes/Laboratory")<Laboratory, Service>() {}
 
-/** An error here is not the result of a check, so it is a defect. */
+/** An error of the laboratory is a defect, because it is not the result of a check. */
 export const make = (url: string): Effect.Effect<Service, never, HttpClient.HttpClient> =>
   Effect.map(HttpClient.HttpClient, (client) => {
     const send = (request: HttpClientRequest.HttpClientRequest) =>

@@ -1,6 +1,6 @@
 /**
- * The laboratory's process: starts emulators on request, on Node and on loopback alone. Prints its URL; ends when its
- * input does, so that no process remains.
+ * The laboratory's process: starts emulators on request, on Node and loopback only. Prints its URL. Exits when its
+ * stdin ends, so that no process remains.
  */
 import { createServer } from "node:http"
 import { HttpMiddleware, HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "@effect/platform"

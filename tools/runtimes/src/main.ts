@@ -1,6 +1,6 @@
 /**
- * On Node, Bun and Deno: runs the contract against the laboratory whose URL is given, and prints a line of JSON for
- * each check, then their number.
+ * On Node, Bun and Deno: runs the contract with the laboratory at the given URL. Prints a line of JSON for each check,
+ * then their number.
  */
 import { Console, Effect } from "effect"
 import { run } from "./Check.js"

@@ -13,7 +13,7 @@ const icon =
 
 const filesFolder = "tools/site/files/"
 
-/** Where a page is on the site: as in the repository, except that a README is the index of its folder. */
+/** The path of a page on the site: as in the repository, except that a README is the index of its folder. */
 const placeOf = (page) => {
   if (!page.startsWith(filesFolder) && !pages.includes(page)) {
     throw new Error(`${page} is in no group of tools/site/pages.mjs.`)
@@ -23,7 +23,7 @@ const placeOf = (page) => {
 
 const { version } = JSON.parse(text("packages/core/package.json"))
 
-/** The sources do not name the repository: a workflow of GitHub does. */
+/** The sources do not name the repository. In a GitHub workflow, the environment does. */
 const repository = process.env.GITHUB_REPOSITORY
 
 /** The browser runs these functions, so they use no other value. Pages for users come before those for maintainers. */
@@ -63,7 +63,7 @@ export default defineConfig({
     ...(repository !== undefined && { socialLinks: [{ icon: "github", link: `https://github.com/${repository}` }] })
   },
   vite: {
-    // Variables of the service may be in a .env at the root; none is for the site.
+    // Ignores a .env at the root, which may hold variables of the service.
     envDir: site
   }
 })

@@ -1,11 +1,11 @@
-/** Looks at every page of the built site in Chromium, and uses the site. */
+/** Opens every page of the built site in Chromium, and uses its navigation and search. */
 import { once } from "node:events"
 import { chromium } from "playwright-core"
 import { serve } from "vitepress"
 import { pages, text, title } from "../pages.mjs"
 import { controlProblems } from "./controls.mjs"
 
-/** Runs in a page of the site: what it shows, and what is wrong with it. */
+/** Runs in a page of the site. Returns its content and its problems. */
 const look = async () => {
   const all = (selector) => [...document.querySelectorAll(selector)]
   const width = (element) => element.getBoundingClientRect().width
@@ -13,7 +13,7 @@ const look = async () => {
   await Promise.allSettled(images.map((image) => image.decode()))
 
   const edge = document.documentElement.clientWidth
-  /** The outermost elements that stick out of the page; what is in an element that scrolls can be reached. */
+  /** The outermost elements that overflow the page. An element that scrolls is fine. */
   const wideIn = (element) => {
     if (element.getBoundingClientRect().right > edge + 1) {
       return element.checkVisibility({ visibilityProperty: true, opacityProperty: true }) ? [element] : []
@@ -23,7 +23,7 @@ const look = async () => {
   const scrollWidth = document.documentElement.scrollWidth
 
   return {
-    // The theme puts a space of no width before the link to a heading.
+    // The theme puts a zero-width space before the link to a heading.
     title: document.querySelector("h1")?.textContent.replace(/\u200B/g, "").trim(),
     diagrams: all(".diagram > svg").length,
     images: images.length,
@@ -48,13 +48,13 @@ const desktop = { width: 1280, height: 900 }
 /** The layout also changes at these widths, in the same way on every page. */
 const widths = [768, 1024, 1440, 1920]
 
-/** How long a busy machine may take. */
+/** A time limit for a busy machine. */
 const patience = 60_000
 
 const isReady = () =>
   document.querySelector("#app")?.__vue_app__ !== undefined && document.querySelector("pre.diagram") === null
 
-/** Waits until VitePress has taken over and drawn the page, and compares it with its source. */
+/** Waits until VitePress has hydrated the page, and compares it with its source. */
 const inspect = async ({ page, say }, source = {}, timeout = patience) => {
   await page.waitForFunction(isReady, undefined, { timeout }).catch(() => {})
   const { problems, ...shown } = await page.evaluate(look)
@@ -64,7 +64,7 @@ const inspect = async ({ page, say }, source = {}, timeout = patience) => {
   }
 }
 
-/** Goes to a page from another one, whose heading stays until then. */
+/** Navigates from one page to another. The heading of the first stays until then. */
 const go = async (tab, { source }, click) => {
   await tab.page.locator("h1").evaluate((heading) => heading.toggleAttribute("data-old", true))
   await click()
@@ -92,7 +92,7 @@ export const search = async (tab, sought, timeout = patience) => {
   const resultOf = ({ path }) => tab.page.locator(`.result[href="${path}"], .result[href^="${path}#"]`).first()
   await tab.page.click(".VPNavBarSearch button")
   for (const page of sought) {
-    // A result of the words before proves nothing.
+    // A result for the previous words proves nothing.
     if (await resultOf(page).count() > 0) await words.fill("")
     await resultOf(page).waitFor({ state: "detached" })
     await words.fill(page.source.title)
@@ -102,7 +102,7 @@ export const search = async (tab, sought, timeout = patience) => {
   await go(tab, sought.at(-1), () => resultOf(sought.at(-1)).click())
 }
 
-/** Searches of users, two of them with a typo, and the page that has to be the first result. */
+/** Searches, two of them with a typo, and the page that must be the first result. */
 const firstResults = {
   "429 retryAt": "docs/guides/runbook.html#ratelimited",
   "rotation": "docs/guides/recipes.html",
@@ -112,7 +112,7 @@ const firstResults = {
   "retreAt": "docs/reference/api/core/AccessTokenError.html#retryat"
 }
 
-/** `sought` has words and paths. Two paths in a row differ, so that a result of the words before proves nothing. */
+/** `sought` has words and paths. Adjacent paths differ, so that an old result is not taken for a new one. */
 export const searchFirst = async ({ page, say }, sought, timeout = patience) => {
   await page.click(".VPNavBarSearch button")
   for (const [words, path] of sought) {
@@ -123,7 +123,7 @@ export const searchFirst = async ({ page, say }, sought, timeout = patience) => 
   await page.keyboard.press("Escape")
 }
 
-/** On a phone the list of pages is behind a button. */
+/** On a phone, a button opens the list of pages. */
 export const openMenu = async ({ page, say }, listed) => {
   await page.click(".VPLocalNav .menu")
   await page.locator(".VPSidebar.open").waitFor()
@@ -135,29 +135,29 @@ export const openMenu = async ({ page, say }, listed) => {
 
 const count = (page, pattern) => [...text(page).matchAll(pattern)].length
 
-/** Returns what is wrong with the site in `dist`. */
+/** Returns the problems of the site in `dist`. */
 export const check = async (executablePath, dist, base) => {
   const listed = pages.map((page) => ({
     path: base + page.replace(/README\.md$/, "").replace(/md$/, "html"),
     source: { title: title(page), diagrams: count(page, /^```mermaid$/gm), images: count(page, /^!\[.*?\]\(/gm) }
   }))
-  // Of the files that are shown as pages, one stands for all.
+  // One of the files that are shown as pages represents all of them.
   const all = [...listed, { path: `${base}404.html` }, { path: `${base}LICENSE.html` }]
 
-  // Nothing but this machine can be reached.
+  // Only this machine is reachable.
   const args = ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
   const browser = await chromium.launch({ executablePath, args })
-  // VitePress passes its port to `listen` as it is: this is the only way to name the loopback address.
+  // VitePress passes its port to `listen` unchanged, so this is the only way to choose the loopback address.
   const { server } = await serve({ root: `${dist}/..`, base, port: { port: 0, host: "127.0.0.1" } })
   if (!server.listening) await once(server, "listening")
   const origin = `http://127.0.0.1:${server.address().port}`
 
   const isOwn = (url) => url.startsWith(origin) || url.startsWith("data:")
 
-  /** Opens a page in a new tab, inspects and uses it, and returns what goes wrong. */
+  /** Opens a page in a new tab, inspects and uses it, and returns its problems. */
   const inTab = async (viewport, { path, routes = {}, source, timeout, use = () => {} }) => {
     const problems = []
-    // Compressing responses would take longer than the rest of the check.
+    // Compression would take longer than the rest of the check.
     const page = await browser.newPage({ viewport, extraHTTPHeaders: { "accept-encoding": "identity" } })
     const say = (problem) => problems.push(`${page.url()}: ${problem}`.replaceAll(origin, ""))
     page.setDefaultTimeout(patience)
@@ -170,7 +170,7 @@ export const check = async (executablePath, dist, base) => {
     )
     page.on("requestfailed", (request) => say(`failed: ${request.failure()?.errorText} of ${request.url()}`))
     try {
-      // Links are not prefetched for readers who save data, and not here.
+      // Turns off prefetching, as for readers who save data.
       await page.addInitScript(() => Object.defineProperty(navigator, "connection", { value: { saveData: true } }))
       for (const [url, handler] of Object.entries(routes)) await page.route(url, handler)
       await page.goto(origin + path)

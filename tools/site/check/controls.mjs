@@ -1,4 +1,4 @@
-/** Positive controls of the check: it must find the faults of one page, and of a broken site. */
+/** Positive controls: the check must find the problems of one page, and of a broken site. */
 import { follow, openMenu, search, searchFirst, switchColours } from "./browser.mjs"
 
 const svg = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'/>"
@@ -28,7 +28,7 @@ const faulty = `<!doctype html><meta name="viewport" content="width=device-width
   `<main class="main"><div style="overflow: auto">${wide("harmless")}</div>` +
   Object.values(faults).join("")
 
-/** A Mermaid that draws `svg`, an expression of `id` and `dark`. */
+/** A fake Mermaid that draws `svg`, an expression of `id` and `dark`. */
 const mermaid = (svg) =>
   `let dark; export default {
     initialize: ({ theme }) => { dark = theme === "dark" },

@@ -1,4 +1,4 @@
-/** The links of the built site: each leads to a file of the site, and to an element there. */
+/** Checks that each link of the built site leads to a file of the site, and to an element in it. */
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 
@@ -7,7 +7,7 @@ const links = /<[a-z][^<>]*?\s(?:href|src)="([^"]*)"/g
 
 const values = (html, attribute) => [...html.matchAll(attribute)].map(([, value]) => value.replaceAll("&amp;", "&"))
 
-/** `files` has the text of each page by its path; that of another file is empty. */
+/** `files` has the text of each page by path, and an empty text for each other file. */
 const deadLinks = (files, base) => {
   const root = new URL(base, "https://site.invalid")
   const targets = new Map(files.map(([path, html]) => [path, ["", ...values(html, ids)]]))
@@ -22,7 +22,7 @@ const deadLinks = (files, base) => {
   )
 }
 
-/** All links of its last page are dead. */
+/** A site whose last page has only dead links. */
 const control = [
   ["index.html", `<p id="here"><a href="a/b.html#%C3%BC">`],
   [

@@ -1,4 +1,4 @@
-/** The files that pages link to, such as the sources of the recipes: each is shown as a page. */
+/** The files that pages link to, such as the sources of the recipes. Each becomes a page. */
 import { statSync } from "node:fs"
 import { posix } from "node:path"
 import { pages, root, text } from "../pages.mjs"

@@ -3,7 +3,7 @@ import { max } from "../harness.js"
 import type { Outcome, Setup } from "./fleet.js"
 import type { Operation } from "./store.js"
 
-/** A part of the time, in milliseconds, from the beginning or from a token request (counted from 1) on. */
+/** A period in milliseconds, since the start or since a token request (counted from 1). */
 export interface View {
   readonly afterRequest?: number
   readonly from: number
@@ -16,13 +16,13 @@ export interface Digest {
   readonly processes: number
   /** In the whole time. */
   readonly requests: number
-  /** Renewals by the time between a process's, or the fleet's, first token request and its last. */
+  /** Renewals per time between the first and last token request: of the fleet, or of each process if it shares none. */
   readonly requestsPerHour: number
   readonly calls: number
   readonly waited: number
   readonly longestWait: number
   readonly failed: number
-  /** Of the view only, all that follows. */
+  /** All fields from here on count only the view. */
   readonly requestsInView: number
   readonly requestBins: ReadonlyArray<number>
   readonly mostRequestsInASecond: number
@@ -34,11 +34,11 @@ export interface Digest {
   /** Acquisitions by when they began. */
   readonly acquisitions: number
   readonly acquisitionBins: ReadonlyArray<number>
-  /** Acquisitions that found the token at their first look, that got it later, and that asked the endpoint. */
+  /** Acquisitions that found the token at their first look, that found it later, and that asked the endpoint. */
   readonly found: number
   readonly joined: number
   readonly asked: number
-  /** From the beginning of the view until the last acquisition that began in it has ended. */
+  /** The time from the start of the view until the last acquisition that began in it has ended. */
   readonly lastReady: number
 }
 

@@ -1,4 +1,4 @@
-/** A fleet: so many processes in one, each with the provider and the shared source of the product, over one store. */
+/** A simulated fleet: many providers with shared sources over one store, in one process. */
 import {
   AccessToken,
   AccessTokenProvider,
@@ -24,11 +24,11 @@ export interface Setup {
   readonly repeats?: boolean
   /** How long the token endpoint takes. */
   readonly answer: number
-  /** A process pauses between two calls for anything from 0 to this, each as likely. */
+  /** The longest pause of a process between two calls. Pauses are uniformly distributed from 0. */
   readonly longestPause: number
-  /** The first calls of all: at the same moment, or after such a pause. */
+  /** Whether the first calls of all processes are at the same moment, or after such a pause. */
   readonly start: "together" | "spread"
-  /** Commands that the store does in a second; none: without a limit. */
+  /** The commands that the store executes in a second. Default: no limit. */
   readonly capacity?: number
   readonly outage?: store.Outage
   /**
@@ -37,7 +37,7 @@ export interface Setup {
   readonly dies?: number
   /** When the token is revoked; every process gets a 401 from its API at the same moment. */
   readonly revoked?: number
-  /** Of all chance. */
+  /** The seed of all randomness. */
   readonly seed?: number
 }
 
@@ -52,13 +52,13 @@ export interface Acquisition {
 }
 
 export interface Outcome {
-  /** When token requests were sent, in milliseconds since the beginning; and of each process its own. */
+  /** When token requests were sent, in milliseconds since the start: all of them, and those of each process. */
   readonly requests: ReadonlyArray<number>
   readonly requestsOf: ReadonlyArray<ReadonlyArray<number>>
   readonly commands: ReadonlyArray<store.Command>
   readonly acquisitions: ReadonlyArray<Acquisition>
   readonly calls: number
-  /** Calls that were not answered at once, and the longest of these waits. */
+  /** The calls that waited, and the longest wait. */
   readonly waited: number
   readonly longestWait: number
   readonly failed: number
@@ -193,7 +193,7 @@ const describe = (setup: Setup, time: VirtualTime): Effect.Effect<Outcome> =>
 
     for (let number = 0; number < setup.processes; number++) yield* Effect.fork(Effect.scoped(process))
     yield* Effect.sleep(setup.lasts)
-    // Copies: those who are interrupted now end what they did.
+    // Copies, because interrupted processes may still add to the originals.
     return {
       ...{ requests: [...requests], requestsOf: requestsOf.map((own) => [...own]), commands: [...shared.commands] },
       ...{ acquisitions: [...acquisitions], calls, waited, longestWait, failed }

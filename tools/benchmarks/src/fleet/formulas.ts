@@ -1,4 +1,4 @@
-/** The arithmetic of the page, by which the simulation is judged. All times in milliseconds. */
+/** The formulas of the page, which check the simulation. All times are in milliseconds. */
 import { longestWay, shortestWay } from "./store.js"
 
 /**
@@ -9,7 +9,7 @@ export interface Habit {
   readonly longestPause: number
 }
 
-/** The product's defaults; that they are is what the simulation shows. */
+/** The library's defaults. The test compares them with the source. */
 export const lease = 5000
 export const storeTimeout = 1000
 export const pauses = { first: 50, longest: 500, jitter: 0.875 }
@@ -27,11 +27,11 @@ const called = (time: number, pause: number): number => time <= 0 ? 0 : time >= 
 const calledArea = (time: number, pause: number): number =>
   time <= 0 ? 0 : time >= pause ? time - pause / 3 : time - pause / 3 * (1 - (1 - time / pause) ** 3)
 
-/** The share of processes that have had their turn so long after the first moment that any may. */
+/** The share of processes that have looked this long after the first possible moment. */
 export const turned = (time: number, { life, longestPause }: Habit): number =>
   (calledArea(time, longestPause) - calledArea(time - jitter(life), longestPause)) / jitter(life)
 
-/** How many of a fleet have their turn in a millisecond. */
+/** How many processes of a fleet look in a millisecond. */
 export const turns = (processes: number, time: number, { life, longestPause }: Habit): number =>
   processes * (called(time, longestPause) - called(time - jitter(life), longestPause)) / jitter(life)
 
@@ -43,18 +43,18 @@ const integral = (of: (time: number) => number, to: number): number => {
   return sum * step
 }
 
-/** When the first of so many has its turn, on average. */
+/** When the first of these processes looks, on average. */
 export const firstTurn = (processes: number, habit: Habit): number =>
   integral((time) => (1 - turned(time, habit)) ** processes, jitter(habit.life) + habit.longestPause)
 
-/** Token requests an hour of so many processes that share one token. */
+/** Token requests an hour of processes that share one token. */
 export const sharedPerHour = (processes: number, habit: Habit): number =>
   3_600_000 / (habit.life - ahead(habit.life) + firstTurn(processes, habit))
 
-/** Token requests an hour of so many processes, each with a token of its own. */
+/** Token requests an hour of processes that do not share. */
 export const alonePerHour = (processes: number, habit: Habit): number => processes * sharedPerHour(1, habit)
 
-/** How often a process finds no token while it waits for another's, and when it looks once more. */
+/** How often a process finds no token while it waits for another's, and when its next look ends. */
 export const looks = (wait: number): { readonly count: number; readonly ready: number } => {
   let [count, ready] = [0, 0]
   for (let pause = pauses.first; ready < wait; pause = Math.min(2 * pause, pauses.longest)) {
@@ -64,27 +64,27 @@ export const looks = (wait: number): { readonly count: number; readonly ready: n
   return { count, ready: ready + meanWay }
 }
 
-/** Looks in a second of one who waits for long. */
+/** Looks per second of a process that waits long. */
 export const looksASecond = 1000 / (pauses.longest * pauses.jitter + 2 * meanWay)
 
-/** From the first look until the token is in the store: a look, the lease, a look, the response, a put. */
+/** The time from the first look until the token is in the store: a look, the lease, a look, the response, a put. */
 export const published = (answer: number): number => answer + 4 * meanWay
 
 const extensions = (answer: number): number => Math.floor(answer / Math.ceil(lease / 3))
 
-/** Commands of a cold start of all at once, and those of its first tenth of a second. */
+/** The commands when all processes start at once, and those of the first 100 ms. */
 export const cold = (processes: number, answer: number): number =>
   (processes - 1) * (2 * looks(published(answer)).count + 1) + 5 + extensions(answer)
 
 export const coldPeak = (processes: number): number => processes * 2 * looks(100).count
 
-/** How many more find no token yet when one renews that takes so long. */
+/** How many other processes find no token while one renews. */
 export const joining = (processes: number, answer: number, habit: Habit): number => {
   const first = firstTurn(processes, habit)
   return integral((time) => turns(processes, first + time, habit), published(answer))
 }
 
-/** Commands of a renewal: a look each, five more of the one that renews, and those who wait for it. */
+/** The commands of a renewal: one look per process, five more of the renewing one, and those of waiting processes. */
 export const renewal = (processes: number, answer: number, habit: Habit): number => {
   const first = firstTurn(processes, habit)
   const until = published(answer)
@@ -92,6 +92,6 @@ export const renewal = (processes: number, answer: number, habit: Habit): number
   return processes + 5 + extensions(answer) + waiting
 }
 
-/** Token requests in the worst second when each asks for itself. */
+/** Token requests in the busiest second without sharing. */
 export const alonePeak = (processes: number, { life, longestPause }: Habit): number =>
   turns(processes, Math.min(jitter(life), longestPause), { life, longestPause }) * 1000

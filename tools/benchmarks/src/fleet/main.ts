@@ -1,8 +1,7 @@
 /**
  * `node benchmarks/dist/fleet/main.js [--check]`: simulates the fleets, and writes `docs/evidence/fleets.md` and its
- * plots. The figures are counts on virtual time with chance from a seed: every run has the same, on every machine.
- * `--check` writes nothing. Exits with code 1 when a count is wrong, or when `--check` finds another page than this
- * run's.
+ * plots. The figures are counts on virtual time with seeded randomness, so every run gives the same on every machine.
+ * `--check` writes nothing. Exits with code 1 if a count is wrong, or if `--check` finds a page that differs.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
@@ -21,7 +20,7 @@ const names = Object.keys(scenarios)
 
 const work = async (): Promise<void> => {
   for (let name = names.shift(); name !== undefined; name = names.shift()) {
-    // Most objects of a fleet are short-lived: a nursery of that size saves half of the time.
+    // Most objects of a fleet are short-lived, so a young generation of this size halves the time.
     digests[name] = await inOwnProcess<Digest>("fleet/scenarioProcess.js", [name], {
       flags: ["--max-semi-space-size=128"],
       timeout: 900_000

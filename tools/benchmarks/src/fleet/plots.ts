@@ -38,7 +38,7 @@ export const kindsPlot = (digests: Digests): Promise<string> => {
 
 type What = "acquisitionBins" | "commandBins" | "requestBins"
 
-/** A run, what is counted of it by bins of time, and what the formula says of a moment. */
+/** A scenario, the count per bin of time, and the value of the formula at a time. */
 type Row = readonly [row: string, scenario: string, what: What, formula?: (time: number) => number]
 
 const counts = (
@@ -72,7 +72,7 @@ export const repeatedPlot = (digests: Digests): Promise<string> => {
 
 const firstTurn = formulas.firstTurn(large, common)
 
-/** How many processes of the large fleet have their turn in a second, so long after the first. */
+/** How many processes of the large fleet look in a second, at a time after the first look. */
 const turnsASecond = (time: number): number => formulas.turns(large, time + firstTurn, common) * 1000
 
 const afterRequest = ["seconds since the token request of the renewal", -5, 125] as const

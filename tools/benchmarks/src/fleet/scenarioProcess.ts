@@ -1,4 +1,4 @@
-/** The process in which one of the scenarios runs: its name. A fleet fills a heap of its own. */
+/** The process of one scenario, whose name is its argument. Each fleet needs its own heap. */
 import { run, scenarios } from "./scenarios.js"
 
 const [, , name = ""] = process.argv

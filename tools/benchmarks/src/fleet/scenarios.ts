@@ -20,7 +20,7 @@ export const common = {
   start: "spread"
 } as const satisfies Partial<Setup>
 
-/** Of these sizes, for as long as gives a steady figure in a bearable time. */
+/** The sizes, each simulated for long enough to give a steady figure. */
 export const sizes = [
   { processes: 1, hours: 60 },
   { processes: 10, hours: 40 },
@@ -29,7 +29,7 @@ export const sizes = [
   { processes: 5000, hours: 2 }
 ] as const
 
-/** The fleets with which both kinds of endpoint are compared, for so many hours. */
+/** The fleets that compare both kinds of endpoint, and their simulated hours. */
 export const kindSizes = [
   { processes: 1, hours: 20 },
   { processes: 10, hours: 10 },
@@ -37,15 +37,15 @@ export const kindSizes = [
   { processes: 1000, hours: 1 }
 ] as const
 
-/** Whole lifetimes, from the middle of the first token on. */
+/** Whole lifetimes, starting in the middle of the first token. */
 export const kindView = { from: 30 * minute, bin: second } as const
 
 /** The fleet of the plots. */
 export const large = 5000
-/** Where many runs are compared. */
+/** The fleet of the tables with many runs. */
 export const middling = 1000
 
-/** Around the renewal's token request, until the last process has had its turn. */
+/** From shortly before the renewal's token request until the last process has looked. */
 export const renewal = { afterRequest: 2, from: -5 * second, to: 130 * second, bin: second } as const satisfies View
 
 const renewalOf = (processes: number, setup: Partial<Setup> = {}): Scenario => ({
@@ -60,16 +60,16 @@ const coldOf = (processes: number, setup: Partial<Setup> = {}): Scenario => ({
   view: coldView
 })
 
-/** Of fleets whose mean is compared, where one alone is a matter of chance. */
+/** The seeds of fleets that are averaged, because a single one depends on chance. */
 const seeds = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] as const
 
 /** It depends on chance how many processes renew during the lease of the crashed one. */
 export const deaths = seeds.map((seed) => `renewal, holder crashes, seed ${seed}`)
 
-/** Commands a second and process. */
+/** Store commands a second per process. */
 export const capacities = [10, 5, 2, 1.5, 1, 0.75, 0.5] as const
 
-/** From five minutes before the renewal of the first token until five after. */
+/** From five minutes before the renewal of the first token until five minutes after it. */
 export const outage = { from: 50 * minute, to: 60 * minute } as const
 
 const outageOf = (processes: number, how: "fails" | "hangs"): Scenario => ({
@@ -77,7 +77,7 @@ const outageOf = (processes: number, how: "fails" | "hangs"): Scenario => ({
   view: renewal
 })
 
-/** The time that is looked at of short-lived tokens. */
+/** The period that is counted for short-lived tokens. */
 export const shortView = { from: minute, to: 15 * minute, bin: second } as const satisfies View
 
 const shortLife = (longestPause: number): Scenario => ({
@@ -85,7 +85,7 @@ const shortLife = (longestPause: number): Scenario => ({
   view: shortView
 })
 
-/** Between the calls of a process at most, where tokens are short. */
+/** The longest pauses between the calls of a process, for short-lived tokens. */
 export const shortPauses = [minute, 4 * second] as const
 
 export const scenarios: Readonly<Record<string, Scenario>> = {

@@ -1,4 +1,4 @@
-/** The store of a simulated fleet: the one in memory, slower, counted, and at times not there. */
+/** The store of a simulated fleet: the memory store with delays, a count of commands, and outages. */
 import { TokenStore } from "@store-api/core"
 import { Effect, Option, Random } from "effect"
 import type { VirtualTime } from "./virtualTime.js"
@@ -19,12 +19,12 @@ export interface Outage {
 }
 
 export interface Options {
-  /** Commands that it does in a second, one after the other; without, any number at once. */
+  /** The commands that it executes in a second, one after the other. Without it, any number at once. */
   readonly capacity: number | undefined
   readonly outage: Outage | undefined
 }
 
-/** The way there and back, in milliseconds: drawn for each command. */
+/** The bounds of the round trip in milliseconds, which is random for each command. */
 export const shortestWay = 0.3
 export const longestWay = 1
 

@@ -2,8 +2,8 @@
 import { Clock, Duration, Effect, Exit, Logger, LogLevel, Random, type Scheduler } from "effect"
 
 /**
- * The platform's cryptography runs in threads, in a time that is not virtual. It stays what it is; while a simulation
- * runs, its results come in the order of the calls, and it can report when no call is open.
+ * The platform's cryptography runs in threads, in real time. During a simulation, its results come in the order of the
+ * calls, and `isBusy` reports open calls.
  */
 export interface Cryptography {
   /** Whether a result is awaited. */
@@ -34,7 +34,7 @@ export const inOrder = (): Cryptography => {
       last = inTurn.catch(() => undefined).then(() => {
         open -= 1
       })
-      // No other process sees a failure before its turn.
+      // Without a handler, a failure before its turn would be an unhandled rejection.
       answer.catch(() => undefined)
       return inTurn
     }
@@ -59,17 +59,17 @@ export const inOrder = (): Cryptography => {
   }
 }
 
-/** `order`: of those that wake together, the first to sleep is first. */
+/** `order`: of fibers that wake at the same time, the first to sleep wakes first. */
 export interface Sleeper {
   readonly at: number
   readonly order: number
-  /** Gone when it was interrupted. */
+  /** Removed by an interruption. */
   wake: (() => void) | undefined
 }
 
 /** The sleeping fibers, each with the time of its end. */
 export class Sleepers {
-  /** The last is the next to wake. */
+  /** The last element is the next to wake. */
   readonly #all: Array<Sleeper> = []
   #added = 0
 
@@ -85,7 +85,7 @@ export class Sleepers {
     return sleeper
   }
 
-  /** The next to wake; those that were interrupted are passed over. */
+  /** Removes and returns the next sleeper to wake. Skips interrupted ones. */
   take(): Sleeper | undefined {
     let next = this.#all.pop()
     while (next !== undefined && next.wake === undefined) next = this.#all.pop()
@@ -100,7 +100,7 @@ export interface VirtualTime {
 
 const epoch = Date.UTC(2026, 0, 15)
 
-/** One simulation after the other: the platform's cryptography is the same for all. */
+/** Runs a simulation. Only one may run at a time, because they share the platform's cryptography. */
 export const simulate = async <A>(seed: number, effect: (time: VirtualTime) => Effect.Effect<A>): Promise<A> => {
   let now = 0
   const sleepers = new Sleepers()

@@ -1,8 +1,8 @@
-/** A way to have a token, set up as its own documentation says. */
+/** A library that gets a token, set up as its documentation says. */
 import { clientId, clientSecret } from "../sample.js"
 import type { TokenServer } from "../tokenServer.js"
 
-/** `ahead`: how many seconds before its end a token of this server should be renewed, where that can be set. */
+/** `ahead`: how many seconds before expiry a token of this server should be renewed, if the library can set that. */
 export interface Setting {
   readonly server: TokenServer
   readonly ahead: number
@@ -16,7 +16,7 @@ export interface Client {
   readonly close: () => Promise<void>
 }
 
-/** `caches`: whether it keeps a token at all. `how`: how it was set up, in a sentence or two. */
+/** `caches`: whether it caches a token. `how`: describes the setup in one or two sentences. */
 export interface Peer {
   readonly name: string
   readonly module?: string
@@ -32,7 +32,7 @@ interface Granted {
   readonly expires_in: number
 }
 
-/** The grant, for libraries that leave the request to their user. */
+/** Sends the token request, for libraries that leave it to their user. */
 export const grant = async (tokenUrl: string): Promise<Granted> => {
   const response = await fetch(tokenUrl, {
     method: "POST",

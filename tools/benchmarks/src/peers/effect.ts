@@ -58,8 +58,8 @@ export const effectCache: Peer = {
   module: "effect",
   caches: true,
   how:
-    "`Cache.makeWith` over our `TokenEndpoint`; `timeToLive` from the exit: what is left of the token less the margin " +
-    "(5 minutes, or a quarter of a shorter lifetime), nothing for a failure.",
+    "`Cache.makeWith` over our `TokenEndpoint`; `timeToLive` from the exit: the remaining lifetime less the margin " +
+    "(5 minutes, or a quarter of a shorter lifetime), and zero for a failure.",
   make: (setting) =>
     overEndpoint(setting, (acquire) =>
       Effect.map(

@@ -9,7 +9,7 @@ import {
 } from "./libraries.js"
 import type { Peer } from "./Peer.js"
 
-/** Ours first. */
+/** Our library first. */
 export const peers: ReadonlyArray<Peer> = [
   store,
   effectCache,
@@ -22,5 +22,5 @@ export const peers: ReadonlyArray<Peer> = [
   openidClient
 ]
 
-/** The margin for tokens of this lifetime: the default of most peers, or a quarter of a shorter lifetime, as we do. */
+/** The margin for tokens of this lifetime: 5 minutes as in most libraries, or a quarter of a shorter lifetime. */
 export const aheadOf = (life: number): number => Math.min(300, life / 4)

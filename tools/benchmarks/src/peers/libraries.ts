@@ -16,7 +16,8 @@ export const openidClient: Peer = {
   name: "openid-client",
   module: "openid-client",
   caches: false,
-  how: "`clientCredentialsGrant(config)`, as its README shows. It keeps no token, by design: each call is a grant.",
+  how:
+    "`clientCredentialsGrant(config)`, as its README shows. It caches no token, by design: each call sends a token request.",
   make: ({ server }) => {
     const config = new openid.Configuration(
       { issuer: server.origin, token_endpoint: server.tokenUrl },
@@ -31,7 +32,7 @@ export const openidClient: Peer = {
   }
 }
 
-// The policy refuses plain http; nothing is sent there, the transport is a stub.
+// The policy refuses plain http. The transport is a stub, so nothing is sent there.
 const url = "https://api.store.example/"
 
 const stub: HttpClient = {
@@ -43,9 +44,10 @@ export const azureRestPipeline: Peer = {
   module: "@azure/core-rest-pipeline",
   caches: true,
   how:
-    "A pipeline of `bearerTokenAuthenticationPolicy` alone over a stub transport; the credential's `getToken` makes the " +
-    "grant by `fetch`. Its margins (renewal from 2 minutes, waiting from 1 second before the end) cannot be set and are made " +
-    "for longer lifetimes than those here. A call is one request through the pipeline: the token is not available otherwise.",
+    "A pipeline of `bearerTokenAuthenticationPolicy` alone over a stub transport; the credential's `getToken` sends " +
+    "the token request with `fetch`. Its margins (renewal 2 minutes before expiry, waiting 1 second before) cannot be set, " +
+    "and are meant for longer lifetimes than those here. A call is one request through the pipeline, because the token is " +
+    "not available in any other way.",
   make: ({ server }) => {
     let closed = false
     const pipeline = createEmptyPipeline()
@@ -57,7 +59,7 @@ export const azureRestPipeline: Peer = {
             const { access_token, expires_in } = await grant(server.tokenUrl)
             return { token: access_token, expiresOnTimestamp: Date.now() + expires_in * 1000 }
           } catch (error) {
-            // No caller awaits a renewal in the background: one that fails without the server would end the process.
+            // No caller awaits a background renewal, so a failure after the server has stopped would end the process.
             if (closed) return await new Promise<never>(() => undefined)
             throw error
           }
@@ -85,7 +87,7 @@ export const badgatewayOAuth2Fetch: Peer = {
   caches: true,
   how:
     "`OAuth2Fetch` with `getNewToken: () => client.clientCredentials()`, as its README shows. It has no margin before " +
-    "the end to set.",
+    "expiry.",
   make: ({ server }) => {
     const client = new OAuth2Client({
       server: server.origin,
@@ -107,8 +109,8 @@ export const googleIdentityPool: Peer = {
   module: "google-auth-library",
   caches: true,
   how:
-    "`IdentityPoolClient` (external account), the class whose `token_url` may be any endpoint and which shares one " +
-    "request; `eagerRefreshThresholdMillis` 5 minutes (its default), or a quarter of a shorter lifetime.",
+    "`IdentityPoolClient` (external account), whose `token_url` may be any endpoint, and which shares one request; " +
+    "`eagerRefreshThresholdMillis` 5 minutes (its default), or a quarter of a shorter lifetime.",
   make: ({ ahead, server }) => {
     const client = new IdentityPoolClient({
       type: "external_account",
@@ -132,7 +134,7 @@ export const googleRefreshHandler: Peer = {
   name: "google-auth-library OAuth2Client",
   module: "google-auth-library",
   caches: true,
-  how: "`OAuth2Client` with a `refreshHandler` that makes the grant by `fetch`, as its README shows; " +
+  how: "`OAuth2Client` with a `refreshHandler` that sends the token request with `fetch`, as its README shows; " +
     "`eagerRefreshThresholdMillis` 5 minutes (its default), or a quarter of a shorter lifetime.",
   make: ({ ahead, server }) => {
     const client = new GoogleClient({ eagerRefreshThresholdMillis: ahead * 1000 })
@@ -153,8 +155,8 @@ export const simpleOauth2: Peer = {
   module: "simple-oauth2",
   caches: true,
   how:
-    "`ClientCredentials` and the pattern of its README: `if (accessToken.expired(window))` a new one inside `try`, the " +
-    "old one kept if that fails; the window is its 300 seconds, or a quarter of a shorter lifetime.",
+    "`ClientCredentials` and the pattern of its README: `if (accessToken.expired(window))`, it requests a new one inside " +
+    "`try`, and keeps the old one if that fails; the window is the README's 300 seconds, or a quarter of a shorter lifetime.",
   make: ({ ahead, server }) => {
     const client = new ClientCredentials({
       client: { id: clientId, secret: clientSecret },

@@ -1,4 +1,4 @@
-/** Programs of Debian, run as processes of their own: in a folder of their own, and gone with the scope. */
+/** Runs programs of Debian as child processes in temporary folders. The end of the scope ends and removes both. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { chownSync, mkdtempSync, rmSync } from "node:fs"
 import * as Net from "node:net"
@@ -8,13 +8,13 @@ import { Data, Effect, Schedule, type Scope } from "effect"
 
 export interface Program {
   readonly command: string
-  /** The version that the program reports; none when it is not installed. */
+  /** The version that the program reports, or `undefined` if it is not installed. */
   readonly version: string | undefined
-  /** What to do when it is not installed. */
+  /** What to do if it is not installed. */
   readonly missing: string
 }
 
-/** Looks whether a program is there by asking for its version, the first group of the pattern. */
+/** Finds a program and its version, which is the first group of the pattern. */
 export const find = (options: {
   readonly command: string
   readonly parameters: ReadonlyArray<string>
@@ -24,15 +24,14 @@ export const find = (options: {
   const { stderr, stdout } = spawnSync(options.command, options.parameters, { encoding: "utf8", env: environment })
   return {
     command: options.command,
-    version: options.pattern.exec(`${stdout}${stderr}`)?.[1], // both are null when there is no such command
+    version: options.pattern.exec(`${stdout}${stderr}`)?.[1], // both are null without the command
     missing: `${options.debianPackage} is not installed: ` +
       `apt-get install --no-install-recommends ${options.debianPackage}`
   }
 }
 
 /**
- * Whether the tests of a program are left out; the reason is shown. Never when `CI=true`: there they run, and fail when
- * the program is missing.
+ * Whether to skip the tests of a missing program, with a message. With `CI=true` they are never skipped, and fail.
  */
 export const isLeftOut = ({ missing, version }: Program): boolean => {
   if (version !== undefined || process.env["CI"] === "true") return false
@@ -42,7 +41,7 @@ export const isLeftOut = ({ missing, version }: Program): boolean => {
 
 export const isRoot = process.getuid?.() === 0
 
-/** `nobody` of Debian: what servers are run as when the tests are run by root. */
+/** The user `nobody` of Debian, which runs the servers if root runs the tests. */
 const nobody = { uid: 65_534, gid: 65_534 }
 
 /** Passes nothing of the tests' environment, such as a proxy or another Python. */
@@ -63,7 +62,7 @@ export interface Running {
   /** The output so far. */
   readonly output: () => string
   readonly errors: () => string
-  /** Ends when the process has: with what it wrote to stderr. */
+  /** Completes when the process has exited, with its stderr. */
   readonly ended: Effect.Effect<string>
 }
 
@@ -77,7 +76,7 @@ export const run = (
     if (program.version === undefined) return yield* Effect.dieMessage(program.missing)
     return yield* Effect.acquireRelease(
       Effect.sync(() => {
-        // Killed with this process, should that be killed before the scope ends.
+        // The kernel kills the child if this process is killed before the scope ends.
         const child = spawn("setpriv", ["--pdeathsig", "KILL", program.command, ...parameters], {
           ...(isRoot && nobody),
           env: environment
@@ -88,7 +87,7 @@ export const run = (
         child.stderr.setEncoding("utf8").on("data", (chunk: string) => (errors += chunk))
         const closed = new Promise<void>((resolve) => child.once("close", () => resolve()))
         child.once("error", (error) => (errors += error.message))
-        // Its stdin stays open; a process that has ended no longer reads it.
+        // Its stdin stays open, and a write after its end is an error.
         child.stdin.on("error", () => undefined)
         if (input !== undefined) child.stdin.write(input)
         return {
@@ -112,7 +111,7 @@ export const run = (
 
 export class PortTaken extends Data.TaggedError("PortTaken") {}
 
-/** For programs that know no port 0: one that was free a moment ago. If it is taken by now, another is tried. */
+/** For programs that do not support port 0. Tries another port if the free one was taken in between. */
 export const onFreePort = <A, R>(start: (port: number) => Effect.Effect<A, PortTaken, R>): Effect.Effect<A, never, R> =>
   Effect.flatMap(freePort, start).pipe(Effect.retry({ times: 5 }), Effect.orDie)
 
@@ -126,9 +125,9 @@ const freePort: Effect.Effect<number> = Effect.async((resume) => {
 
 class NotYet extends Data.TaggedError("NotYet") {}
 
-/** Looks again and again, until what is seen is what was waited for. */
+/** Repeats `look` until its result is the wanted one. */
 export const eventually = <A, E>(look: Effect.Effect<A, E>, wanted: (seen: A) => boolean): Effect.Effect<A, E> =>
   Effect.filterOrFail(look, wanted, () => new NotYet()).pipe(
     Effect.retry({ while: (error) => error instanceof NotYet, schedule: Schedule.spaced("10 millis") }),
-    Effect.catchIf((error) => error instanceof NotYet, Effect.die) // it waits for ever, the caller has a time limit
+    Effect.catchIf((error) => error instanceof NotYet, Effect.die) // retries without a limit: the caller has a time limit
   )

@@ -13,19 +13,19 @@ import * as Program from "./Program.js"
 
 export const django = Program.find({
   command: "/usr/bin/python3",
-  // Neither variables nor packages of a user: Debian's Python sees Debian's packages.
+  // Ignores the variables and packages of the user, so that Debian's Python finds only Debian's packages.
   parameters: ["-E", "-s", "-c", "import oauth2_provider; print('is', oauth2_provider.__version__)"],
   pattern: /^is ([\d.]+)/,
   debianPackage: "python3-django-oauth-toolkit"
 })
 
-/** The credentials of a client, as the body carries them. */
+/** The body fields of a client's credentials. */
 const form = ({ clientId, clientSecret }: Credentials) => ({
   client_id: clientId,
   client_secret: Redacted.value(clientSecret)
 })
 
-/** Its secret holds what a form encodes and the specification sends raw. */
+/** Its secret holds characters that a form encodes and the specification sends raw. */
 export const rawClient: Credentials = {
   clientId: "interop-raw-client",
   clientSecret: Redacted.make("an+invented%20secret")
@@ -46,7 +46,7 @@ export const djangoOAuthToolkit: AuthorizationServer = {
       const credentials = { clientId: "interop-client", clientSecret: invented() }
       const resourceServer = { clientId: "interop-resource", clientSecret: invented() }
       const folder = yield* Program.folder
-      // Beside `src` and `dist` alike. Copied, since its user may not be allowed to read where the sources are.
+      // The path is the same from `src` and `dist`. The copy is for a user that may not read the sources.
       const script = join(folder, "server.py")
       yield* Effect.sync(() =>
         copyFileSync(fileURLToPath(new URL("../../src/debian/django_server.py", import.meta.url)), script)

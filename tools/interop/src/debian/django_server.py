@@ -32,7 +32,7 @@ settings.configure(
         "default": {
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": os.path.join(folder, "database.sqlite3"),
-            # A thread keeps its connection; many wait for one that writes.
+            # Each thread keeps its connection, and many wait while one writes.
             "CONN_MAX_AGE": None,
             "OPTIONS": {"timeout": 20},
         }
@@ -82,19 +82,19 @@ counter = os.open(os.path.join(folder, "token-requests"), os.O_WRONLY | os.O_CRE
 
 
 def counting_application(environ, start_response):
-    """Writes down each token request before it is answered: who has the answer finds it counted."""
+    """Records each token request before the response, so that a caller with a response finds it counted."""
     if environ["PATH_INFO"] == TOKEN_PATH:
         os.write(counter, b"%s\n" % environ["REQUEST_METHOD"].encode())
     return django_application(environ, start_response)
 
 
 class Server(ThreadedWSGIServer):
-    # Ten, the default, is less than a burst of first connections.
+    # The default of ten is too small for a burst of first connections.
     request_queue_size = 128
 
 
 class Handler(WSGIRequestHandler):
-    # Headers and body are written apart; on a connection that is kept the body would wait for the client's ACK.
+    # Headers and body are written separately: on a kept-alive connection, the body would wait for the client's ACK.
     disable_nagle_algorithm = True
 
 

@@ -1,6 +1,6 @@
 /**
- * Glewlwyd from Debian, in C, behind nginx, which gives its token endpoint the specification's path and the scope that
- * Glewlwyd wants to be asked for. Its tokens are JWT, but the resource introspects each of them.
+ * Glewlwyd from Debian, in C, behind nginx. nginx gives its token endpoint the specification's path, and adds the scope
+ * that Glewlwyd needs. Its tokens are JWTs, but the resource introspects each of them.
  */
 import { randomBytes } from "node:crypto"
 import { writeFileSync } from "node:fs"
@@ -19,7 +19,7 @@ export const program = Program.find({
   debianPackage: "glewlwyd"
 })
 
-/** Comes with Glewlwyd's package. */
+/** Part of Glewlwyd's package. */
 const sqlite = Program.find({
   command: "/usr/bin/sqlite3",
   parameters: ["--version"],
@@ -101,7 +101,7 @@ const client = ({ clientId, clientSecret }: Credentials) => ({
   client_secret: Redacted.value(clientSecret)
 })
 
-/** The credentials of a client, as the body carries them. */
+/** The body fields of a client's credentials. */
 const form = ({ clientId, clientSecret }: Credentials) => ({
   client_id: clientId,
   client_secret: Redacted.value(clientSecret)
@@ -121,7 +121,7 @@ const post = (url: string, body: unknown, cookie = ""): Effect.Effect<string> =>
     return response.headers.getSetCookie().map((cookie) => cookie.split(";", 1)[0]).join("; ")
   })
 
-/** Glewlwyd with an empty database: its own address. */
+/** Starts Glewlwyd with an empty database, and returns its address. */
 const startOn = (port: number): Effect.Effect<string, Program.PortTaken, Scope.Scope> =>
   Effect.gen(function*() {
     const folder = yield* Program.folder
@@ -154,7 +154,7 @@ const startOn = (port: number): Effect.Effect<string, Program.PortTaken, Scope.S
 const Introspection = Schema.parseJson(Schema.Struct({ active: Schema.Boolean }))
 
 export interface Options {
-  /** Whether nginx asks for the scope in the client's place. */
+  /** Whether nginx adds the scope to the request. */
   readonly addsScope: boolean
 }
 

@@ -1,4 +1,4 @@
-/** nginx before a server of the suite, the product before nginx, and what both sides say of a fault. */
+/** nginx in front of a server of the suite, and the library as its client. Reports how both see a fault. */
 import { assert } from "@effect/vitest"
 import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
@@ -10,7 +10,7 @@ import { shows } from "../renderings.js"
 import * as Nginx from "./Nginx.js"
 
 export interface Options extends Pick<Nginx.Options, "http" | "tls"> {
-  /** Directives of the location of the token endpoint, and of that of the API. */
+  /** Directives for the locations of the token endpoint and of the API. */
   readonly token?: string | undefined
   readonly api?: string | undefined
   /** The location of the token endpoint in the configuration; by default only the path. */
@@ -18,14 +18,14 @@ export interface Options extends Pick<Nginx.Options, "http" | "tls"> {
 }
 
 export interface Front extends Nginx.Running {
-  /** The server as it is seen through nginx. */
+  /** The server, through nginx. */
   readonly running: Running
-  /** The statuses that nginx gave to token requests and to all others, in their order. */
+  /** The statuses of nginx's responses to token requests and to all others, in order. */
   readonly tokens: Effect.Effect<ReadonlyArray<number>>
   readonly calls: Effect.Effect<ReadonlyArray<number>>
 }
 
-/** The token endpoint and the API of a server, both at one address of nginx. */
+/** The token endpoint and the API of a server, both at the same address of nginx. */
 export const before = (running: Running, options: Options): Effect.Effect<Front, never, Scope.Scope> =>
   Effect.map(
     Nginx.start({
@@ -54,7 +54,7 @@ export interface Client {
   readonly api: AuthorizedHttpClient.Service
 }
 
-/** The product as a user has it. */
+/** The library as an application uses it. */
 export const client = (
   { apiUrl, authUrl, credentials }: Running,
   http?: NodeStoreAuth.Options["http"]
@@ -71,7 +71,7 @@ export const client = (
 export const call = ({ api }: Client, path = "/v1/orders") =>
   Effect.flatMap(api.get(path), (response) => Effect.as(response.text, response.status))
 
-/** None of these is in anything that an error may be printed as; a secret in an error would be found. */
+/** Checks that no rendering of an error shows one of these, and that the search would find one. */
 export const assertHidden = (error: unknown, secrets: ReadonlyArray<Redacted.Redacted>) => {
   assert.isNotEmpty(secrets)
   for (const secret of secrets.map(Redacted.value)) {
@@ -87,7 +87,7 @@ export const inWords = (error: unknown): string => {
   return "reason" in error ? `\`${error._tag}\`, ${error.reason}${retryAt}` : `\`${error._tag}\`${retryAt}`
 }
 
-/** `200, 6 × 429, 200`; of many, how often each. */
+/** `200, 6 × 429, 200`; for many requests, a count per status. */
 const inShort = (statuses: ReadonlyArray<number>): string => {
   const runs: Array<{ readonly status: number; readonly times: number }> = []
   for (const status of statuses) {
@@ -99,12 +99,12 @@ const inShort = (statuses: ReadonlyArray<number>): string => {
   return runs.map(({ status, times }) => times === 1 ? String(status) : `${times} × ${status}`).join(", ") || "none"
 }
 
-/** A row of the page's table of nginx, the requests as its log has them. */
+/** Adds a row to the nginx table of the page, with the requests from nginx's log. */
 export const tell = (front: Front, what: { readonly fault: string; readonly outcome: string }): Effect.Effect<void> =>
   Effect.flatMap(Effect.all([front.tokens, front.calls]), ([tokens, calls]) =>
     report("nginx", {
-      "in front": what.fault,
-      "what the caller has": what.outcome,
+      "nginx": what.fault,
+      "result for the caller": what.outcome,
       "token requests in nginx's log": inShort(tokens),
       "calls in nginx's log": inShort(calls)
     }))

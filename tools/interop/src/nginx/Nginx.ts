@@ -1,4 +1,4 @@
-/** Debian's nginx on a free port of loopback, and what its own access log says of the requests. */
+/** Debian's nginx on a free port of loopback, with the requests from its access log. */
 import { readFileSync, writeFileSync } from "node:fs"
 import * as Http from "node:http"
 import { join } from "node:path"
@@ -25,14 +25,14 @@ export interface LoggedRequest {
   readonly status: number
   readonly method: string
   readonly path: string
-  /** nginx's number of the connection, and which request on it this was. */
+  /** nginx's number of the connection, and the number of the request on it. */
   readonly connection: number
   readonly onConnection: number
 }
 
 export interface Running {
   readonly url: string
-  /** All requests that were answered or given up so far, in that order. */
+  /** All requests that have ended so far, in that order, with or without a response. */
   readonly requests: Effect.Effect<ReadonlyArray<LoggedRequest>>
   /** The error log of nginx, at level `info`. */
   readonly errors: () => string
@@ -80,7 +80,7 @@ const isControl = (path: string) => path === "/ready" || path.startsWith("/mark/
 
 class NotYet extends Data.TaggedError("NotYet") {}
 
-/** A request to the socket that only the tests know: to see that nginx is up, and to leave a mark in its log. */
+/** Sends a request to a socket that only the tests know, to check that nginx is up and to mark a place in its log. */
 const ask = (socketPath: string, path: string): Effect.Effect<void, NotYet> =>
   Effect.async((resume) => {
     const request = Http.get({ socketPath, path, agent: false }, (response) => {

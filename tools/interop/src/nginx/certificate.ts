@@ -1,4 +1,4 @@
-/** Certificates by `openssl`, made anew for each test: an authority, and a server that it vouches for. */
+/** Certificates that `openssl` creates for each test: an authority, and a server certificate that it signs. */
 import { execFileSync } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"

@@ -1,4 +1,4 @@
-/** Every failed acquisition is a typed error, in time, and never a defect. */
+/** Every failed acquisition is a typed error within its time limit, never a defect. */
 import { AccessTokenProvider, type TokenEndpoint } from "@store-api/core"
 import { Context, Duration, Effect, Option, Redacted } from "effect"
 import { type Check, equal, errorOf, holds, named, nothingListens, options, storeAuth } from "../Check.js"
@@ -6,7 +6,7 @@ import { type Emulator, Laboratory } from "../Laboratory.js"
 
 type Timing = Pick<TokenEndpoint.Options, "attemptTimeout" | "deadline">
 
-/** One `get`, after the emulator was set to fail as the scenario says. */
+/** Calls `get` once, with the emulator failing as in the scenario. */
 const failing = (scenario: string, times?: number, endpoint?: Timing) =>
   Effect.gen(function*() {
     const emulator = yield* Effect.flatMap(Laboratory, (laboratory) => laboratory.emulator())
@@ -17,7 +17,7 @@ const failing = (scenario: string, times?: number, endpoint?: Timing) =>
 
 const redirects = [301, 302, 303, 307, 308]
 
-/** Scenario, error, and how many requests it takes at least and at most. */
+/** A scenario, its error, and the fewest and the most requests. */
 const ends: ReadonlyArray<readonly [scenario: string, error: string, fewest: number, most: number]> = [
   ["token/401-rfc", "TokenRefusedError, InvalidClient", 1, 1],
   ["token/400-gateway", "TokenRefusedError, InvalidRequest", 1, 1],
@@ -118,7 +118,7 @@ export const checks: ReadonlyArray<Check> = [
   }
 ]
 
-/** On a runtime that distinguishes a certificate error, and on one that hides it. */
+/** The error on a runtime that reports certificate errors, and on one that hides them. */
 export const certificate = (told: boolean): Check => {
   const [expected, attempts] = told ? ["TokenRequestError, Certificate", 1] : ["TokenRequestError, Transport", 6]
   return {

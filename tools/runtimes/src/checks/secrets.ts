@@ -1,4 +1,4 @@
-/** Where the token and the secret may go, and that no printing of an error shows them. */
+/** The token and the secret go only where they may, and no rendering of an error shows them. */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
 import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
@@ -14,7 +14,7 @@ interface Inspecting {
   }
 }
 
-/** The ways in which a value comes to be read: those of the language, of Effect, and of the runtime. */
+/** All ways to render a value: those of the language, of Effect, and of the runtime. */
 const renderings = (): ReadonlyArray<readonly [name: string, (value: unknown) => string]> => {
   const { Bun, Deno, process } = globalThis as unknown as Inspecting
   const node = process?.getBuiltinModule?.("node:util")

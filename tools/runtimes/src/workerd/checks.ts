@@ -1,11 +1,11 @@
-/** Checks for workerd alone: how a token is kept from one request of a worker to the next. */
+/** Checks for workerd only: how a worker keeps a token between requests. */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
 import { Array as Arr, Effect } from "effect"
 import { type Check, equal } from "../Check.js"
 import { type Emulator, Laboratory } from "../Laboratory.js"
 
-/** A request to this very worker; its status, which of a good one is that of the API. */
+/** Sends a request to this worker and returns the status, which after a success is that of the API. */
 const ask = (worker: string, way: "perRequest" | "shared", { clientId, clientSecret, url }: Emulator) =>
   Effect.provide(
     HttpClient.get(`${worker}/orders`, { urlParams: { way, url, clientId, clientSecret } }).pipe(

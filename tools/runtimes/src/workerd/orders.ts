@@ -13,7 +13,7 @@ import {
 } from "@store-api/core"
 import { DateTime, Effect, Layer, ManagedRuntime, Option, Redacted } from "effect"
 
-/** Where the store is, and who asks: in an application, bindings of the worker. */
+/** The address and credentials of the store. In an application, these are bindings of the worker. */
 export interface Store {
   readonly url: string
   readonly clientId: string
@@ -27,10 +27,10 @@ const orders = Effect.gen(function*() {
   return response.status
 })
 
-/** The last token of each store: a value, and nothing that is in flight. */
+/** The last token of each store. Only plain values, nothing in flight. */
 const kept = new Map<string, AccessToken.AccessToken>()
 
-/** Gives a kept token as long as it is good and better than the one to replace; asks the endpoint otherwise. */
+/** Returns the kept token if it is valid and later than the one to replace. Otherwise requests a token. */
 const keeping = ({ clientId, clientSecret, url }: Store) =>
   Effect.gen(function*() {
     const credentials = ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) })
@@ -55,7 +55,7 @@ const keeping = ({ clientId, clientSecret, url }: Store) =>
     )
   })
 
-/** A provider for each request, over the token that is kept. */
+/** One provider per request, over the kept token. */
 export const perRequest = (store: Store): Promise<number> =>
   orders.pipe(
     Effect.provide(StoreAuth.layerFromSource({ apiUrl: store.url })),
@@ -71,7 +71,7 @@ const sharedLayer = ({ clientId, clientSecret, url }: Store) =>
 
 const runtimes = new Map<string, ManagedRuntime.ManagedRuntime<AuthorizedHttpClient.AuthorizedHttpClient, unknown>>()
 
-/** One provider for all requests, as on any other runtime: what a worker must not do. */
+/** One provider for all requests, as on other runtimes. A worker must not do this. */
 export const shared = (store: Store): Promise<number> => {
   const runtime = runtimes.get(store.url) ?? ManagedRuntime.make(sharedLayer(store))
   runtimes.set(store.url, runtime)

@@ -1,6 +1,6 @@
 /**
- * The contract as a worker. workerd works only for a request: `GET /?laboratory=…&check=<number>` runs one check;
- * without a number, it returns the number of checks.
+ * The contract as a worker. workerd runs code only for a request: `GET /?laboratory=…&check=<number>` runs one check,
+ * and without a number returns the number of checks.
  */
 import { Effect } from "effect"
 import { run } from "../Check.js"

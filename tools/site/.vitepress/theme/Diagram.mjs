@@ -1,15 +1,15 @@
 /**
- * A Mermaid diagram, drawn in the browser in the colours of the moment. Mermaid is loaded only on pages that have one;
- * until it is drawn, and without JavaScript, its text is shown.
+ * A Mermaid diagram, drawn in the browser with the current colours. Mermaid is loaded only on pages with a diagram.
+ * Until it is drawn, and without JavaScript, its text is shown.
  */
 import { useData, withBase } from "vitepress"
 import { defineComponent, h, onMounted, ref, watch } from "vue"
 
-/** It shrinks with the page, but never so far that its letters could not be read. */
+/** The diagram shrinks with the page, as far as its text stays readable. */
 const readable = (svg) =>
   svg.replace(/max-width: ([\d.]+)px;/, (most, width) => `${most} min-width: ${Math.round(width * 0.7)}px;`)
 
-/** Each drawing has a name of its own: Mermaid takes away what has the same one, also another that is being shown. */
+/** Each drawing has a unique id, because Mermaid removes an element with the same id. */
 let drawings = 0
 
 export const Diagram = defineComponent({

@@ -1,7 +1,7 @@
 /**
- * The demo behind `npm start`: a token is acquired, used, cached, renewed and recovered.
+ * The demo of `npm start`: acquires a token, uses it, and shows its expiry and revocation.
  *
- * Without any `STORE_API_*` variable it starts the emulator on this machine; with them it talks to the real service.
+ * Without any `STORE_API_*` variable it starts the emulator on this machine; otherwise it uses the real service.
  */
 import { NodeRuntime } from "@effect/platform-node"
 import { Effect } from "effect"

@@ -17,7 +17,7 @@ const post = (path: string) =>
     const { status } = yield* client.post(path)
     yield* Console.log(`${path}: ${status}`)
   }).pipe(
-    // Within a finalizer nothing is interruptible; disconnected, the time limit holds there too.
+    // A finalizer is not interruptible. `disconnect` makes the time limit work there.
     Effect.disconnect,
     Effect.timeout("10 seconds"),
     Effect.catchAll((error) => Console.error(`${path}: ${error.message}`))

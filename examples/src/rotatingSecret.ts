@@ -8,7 +8,7 @@ import { AuthorizedHttpClient, ClientCredentials } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { Config, Console, Effect, Layer, Schedule } from "effect"
 
-/** Reads a variable from the folder, each time anew, if the environment does not set it. */
+/** Reads a variable that is not set from the folder, at each use. */
 const SecretsLive = Layer.unwrapEffect(
   Effect.map(
     Config.string("SECRETS_FOLDER"),
@@ -28,7 +28,7 @@ const call = Effect.gen(function*() {
   const { status } = yield* client.get("/orders")
   yield* Console.log(`GET /orders: ${status}`)
 }).pipe(
-  // A worker goes on: the next rotation may bring a secret that works.
+  // The worker goes on, because the next rotation may bring a valid secret.
   Effect.catchAll((error) => Console.error(`${error._tag}: ${error.message}`))
 )
 

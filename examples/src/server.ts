@@ -25,7 +25,7 @@ const order = Effect.gen(function*() {
   }
   return yield* HttpServerResponse.json(yield* response.json, { status: response.status })
 }).pipe(
-  // The caller may try again later. Other errors of the token need a person.
+  // The caller may try again later. Other token errors need a change by an operator.
   Effect.catchIf(AccessTokenError.isTransient, (error) =>
     Effect.zipRight(
       Effect.logWarning(error),

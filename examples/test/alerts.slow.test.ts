@@ -1,4 +1,4 @@
-/** The alerts, tried by Prometheus' own tool: when each fires, and that a mistake in one is noticed. */
+/** Tests the alerts with promtool: when each fires, and that a mistake in one is detected. */
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { read } from "./support/dashboard.js"
@@ -16,7 +16,7 @@ const passes = ({ passed, said }: Verdict) => {
   assert.isTrue(passed, said)
 }
 
-/** The rules, of these alerts with another text each. */
+/** The files, with a pattern in these alerts replaced. */
 const changed = (names: ReadonlyArray<string>, pattern: RegExp, by: string): typeof files => {
   const parts = files["alerts.yml"].split(/(?=- alert: )/).map((part) => {
     if (!names.some((name) => part.startsWith(`- alert: ${name}\n`))) return part
@@ -28,7 +28,7 @@ const changed = (names: ReadonlyArray<string>, pattern: RegExp, by: string): typ
 
 const tried = (rules: typeof files) => promtool(rules, "test", "rules", "alerts.test.yml")
 
-/** Alerts of which it was said that they were not as expected. */
+/** The alerts that promtool reported as failed. */
 const noticed = ({ passed, said }: Verdict) => {
   assert.isFalse(passed)
   return names.filter((name) => said.includes(`alertname: ${name}, `))
@@ -45,16 +45,16 @@ describe.skipIf(isLeftOut)("examples/prometheus", { timeout: 60_000 }, () => {
     assert.isFalse((await promtool(withoutRules, "check", "config", "prometheus.yml")).passed)
   })
 
-  it("alerts fire and stop as alerts.test.yml has it", async () => {
+  it("alerts fire and stop as in alerts.test.yml", async () => {
     passes(await tried(files))
   })
 
-  it("each alert would be missed if it never fired", async () => {
+  it("an alert that never fires is detected", async () => {
     const never = changed(names, /expr: (?:>-\n(?: {10}.*\n)+|.*\n)/, "expr: vector(0) > 1\n")
     deepStrictEqual(noticed(await tried(never)), names)
   })
 
-  it("each alert that waits would be noticed if it did not", async () => {
+  it("an alert without its waiting period is detected", async () => {
     const waiting = names.filter((name) =>
       new RegExp(`- alert: ${name}\n(?: {8}.*\n)*? {8}for: `).test(files["alerts.yml"])
     )

@@ -18,7 +18,7 @@ describe("examples/prometheus/dashboard.json", () => {
     const asked = targets.map(({ expr }) => expr).join("\n")
     const unasked = (names: ReadonlyArray<string>) =>
       names.filter((name) => !new RegExp(`\\b${name}(_total|_bucket)?\\b`).test(asked))
-    // No name is found in a longer one.
+    // Control: a part of a name is not found.
     deepStrictEqual(unasked([...documented, "store_api_token_store"]), ["store_api_token_store"])
   })
 
@@ -41,7 +41,7 @@ describe("examples/prometheus/dashboard.json", () => {
     )
   })
 
-  it("one token that is kept by chance looks like none, as no alert fires for it; two do not", () => {
+  it("shows one token that is kept by chance in the same colour as none, and two in another", () => {
     const kept = panels.filter(({ targets }) => targets.some(({ expr }) => expr.includes("outcome=\"Kept\"")))
     assert.lengthOf(kept, 1)
     const steps = kept.flatMap(({ fieldConfig }) => fieldConfig.defaults.thresholds?.steps ?? [])
@@ -50,13 +50,13 @@ describe("examples/prometheus/dashboard.json", () => {
     assert.notStrictEqual(colour(2), "green")
   })
 
-  it("its panels have numbers and titles of their own", () => {
+  it("has a different number and title for each panel", () => {
     for (const key of ["id", "title"] as const) {
       assert.strictEqual(new Set(panels.map((panel) => panel[key])).size, panels.length)
     }
   })
 
-  it("uses no variable that it does not have", () => {
+  it("uses only variables that it defines", () => {
     const unknown = (expression: string) => /\$(?!job\b|instance\b|store\b)/.test(expression)
     deepStrictEqual(targets.filter(({ expr }) => unknown(expr)), [])
     assert.isTrue(unknown("up{job=~\"$jobs\"}"))

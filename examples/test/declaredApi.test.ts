@@ -51,7 +51,7 @@ describe("a declared API: its server and its derived client", () => {
       }).pipe(Effect.provide(auth))
     }))
 
-  it.scopedLive("layerHttpClient: a client made of the plain tag, by code that knows nothing of tokens", () =>
+  it.scopedLive("layerHttpClient: code that knows no tokens derives its client from the plain tag", () =>
     Effect.gen(function*() {
       const { apiUrl, auth, emulator } = yield* setup
       const Plain = AuthorizedHttpClient.layerHttpClient({ apiUrl }).pipe(

@@ -3,7 +3,7 @@ import { Cache, Clock, Effect, Option, Ref } from "effect"
 
 export interface Token {
   readonly value: string
-  /** By the wall clock, in milliseconds. */
+  /** In milliseconds, by the wall clock. */
   readonly expiresAt: number
 }
 

@@ -22,14 +22,14 @@ import { inCache, inRef, type Token, withTtl } from "./handRolled.js"
 
 interface Endpoint {
   readonly takes?: Duration.DurationInput
-  /** Of the n-th token. */
+  /** The lifetime of the n-th token. */
   readonly life?: (n: number) => Duration.DurationInput
   readonly fails?: (n: number) => boolean
 }
 
 const down = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })
 
-/** An endpoint whose n-th answer is the token n; how often it was asked. */
+/** An endpoint that responds with token n to the n-th request, and counts the requests. */
 const endpoint = ({ fails = () => false, life = () => "60 minutes", takes = 0 }: Endpoint) =>
   Effect.map(Ref.make(0), (count) => ({
     requests: Ref.get(count),
@@ -87,7 +87,7 @@ const adjustable = Effect.map(Effect.clock, (clock) => {
   }
 })
 
-/** The same done with each of them, one after the other; what comes of it, by name. */
+/** Runs the same test with each cache, one after the other. Returns the results by name. */
 const each = <A>(settings: Endpoint, use: Use<A>) => {
   const one = (make: (request: Request) => Effect.Effect<Get, never, Scope.Scope>) =>
     Effect.scoped(Effect.gen(function*() {
@@ -99,7 +99,7 @@ const each = <A>(settings: Endpoint, use: Use<A>) => {
   return Effect.all({ inRef: one(inRef), withTtl: one(withTtl), inCache: one(inCache), provider: one(provider) })
 }
 
-/** Runs until it ends, and lets as much time pass as it needs, in steps. */
+/** Runs an effect to its end, and advances the clock in steps for as long as it needs. */
 const settled = <A, E>(fiber: Fiber.Fiber<A, E>, step: Duration.DurationInput = "100 millis") =>
   Effect.gen(function*() {
     while (Option.isNone(yield* Fiber.poll(fiber))) yield* TestClock.adjust(step)
@@ -114,8 +114,8 @@ const tag = <A>(exit: Exit.Exit<A, unknown>) =>
     onFailure: (cause) => cause._tag === "Interrupt" ? "interrupted" : "an error"
   })
 
-describe("what a cache of one's own does, and the provider does not", () => {
-  it.effect("a hundred concurrent callers send a token request each", () =>
+describe("the bugs of hand-written caches, which the provider does not have", () => {
+  it.effect("each of a hundred concurrent callers sends a token request", () =>
     Effect.gen(function*() {
       const found = yield* each({ takes: "200 millis" }, (get, requests) =>
         Effect.zipRight(
@@ -125,7 +125,7 @@ describe("what a cache of one's own does, and the provider does not", () => {
       deepStrictEqual(found, { inRef: 100, withTtl: 1, inCache: 1, provider: 1 })
     }))
 
-  it.effect("interrupting the caller who asked first interrupts the others, or sends a second request", () =>
+  it.effect("interrupting the first caller interrupts the others, or sends a second request", () =>
     Effect.gen(function*() {
       const found = yield* each({ takes: "1 second" }, (get, requests) =>
         Effect.gen(function*() {
@@ -145,7 +145,7 @@ describe("what a cache of one's own does, and the provider does not", () => {
       })
     }))
 
-  it.effect("a failure is kept as if it were a token", () =>
+  it.effect("a failure is cached like a token", () =>
     Effect.gen(function*() {
       const found = yield* each({ fails: (n) => n === 1 }, (get) =>
         Effect.gen(function*() {
@@ -156,14 +156,14 @@ describe("what a cache of one's own does, and the provider does not", () => {
       deepStrictEqual(found, { inRef: "a token", withTtl: "an error", inCache: "an error", provider: "a token" })
     }))
 
-  it.effect("in an outage each call sends a request", () =>
+  it.effect("during an outage each call sends a request", () =>
     Effect.gen(function*() {
       const found = yield* each({ fails: () => true }, (get, requests) =>
         Effect.gen(function*() {
           for (let call = 0; call < 1000; call++) yield* Effect.exit(get)
           return yield* requests
         }))
-      // The other two keep the failure.
+      // The other two cache the failure.
       deepStrictEqual(found, { inRef: 1000, withTtl: 1, inCache: 1, provider: 1 })
     }))
 
@@ -177,7 +177,7 @@ describe("what a cache of one's own does, and the provider does not", () => {
           yield* TestClock.adjust("1 second")
           return tag(yield* Effect.exit(get))
         }))
-      // The Ref does not renew before the end.
+      // The Ref does not renew before expiry.
       deepStrictEqual(found, { inRef: "a token", withTtl: "an error", inCache: "an error", provider: "a token" })
     }))
 
@@ -236,9 +236,9 @@ describe("what a cache of one's own does, and the provider does not", () => {
       deepStrictEqual(found, { inRef: "token-1", withTtl: "token-1", inCache: "token-1", provider: "token-2" })
     }))
 
-  it.effect("a token that the API no longer takes is sent until its end", () =>
+  it.effect("a revoked token is sent until it expires", () =>
     Effect.gen(function*() {
-      /** An API that takes the second token alone. */
+      /** An API that accepts only the second token. */
       const api = HttpClient.make((request) =>
         Effect.succeed(HttpClientResponse.fromWeb(
           request,
@@ -266,7 +266,7 @@ describe("what a cache of one's own does, and the provider does not", () => {
       assert.strictEqual(yield* requests, 2)
     }).pipe(Effect.scoped))
 
-  it.effect("a layer that is made at each use makes a cache each time: bind it to a constant", () =>
+  it.effect("a layer that is built at each use creates a cache each time: bind it to a constant", () =>
     Effect.gen(function*() {
       const { request, requests } = yield* endpoint({})
       const make = () => Layer.provide(AccessTokenProvider.layer(), sourceOf(request))

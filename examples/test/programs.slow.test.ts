@@ -178,7 +178,7 @@ describe("examples", { timeout: 60_000 }, () => {
       assert.strictEqual((yield* fetched(`${url}/health`)).status, 200, "a restart would not help")
       yield* emulator.clearFaults
       yield* eventually(fetched(`${url}/orders/1`), ({ status }) => status === 200)
-      // A request in flight when the signal comes gets its response.
+      // A request that is in flight at the signal gets its response.
       yield* emulator.clearRequests
       yield* emulator.fail(Fault.delay("1 second", { on: "api" }))
       const inFlight = yield* Effect.fork(fetched(`${url}/orders/2`))

@@ -1,4 +1,4 @@
-/** The example, the configuration, the alerts and the dashboard together: scraped, and in a Prometheus that runs. */
+/** Tests the example, the configuration, the alerts and the dashboard together, with a running Prometheus. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
@@ -14,8 +14,8 @@ import { eventually, fetched, labelsOf } from "./support/scrape.js"
 import { names, type TwoStores, twoStores } from "./support/stores.js"
 
 /**
- * The program `prometheus` with its emulator, and two stores in this process, which are used once. Each serves its
- * series on its port.
+ * The program `prometheus` with its emulator, and two stores in this process, which make some calls. Each serves its
+ * series on its own port.
  */
 class Scraped extends Context.Tag("Scraped")<Scraped, {
   readonly emulator: Emulator.Service
@@ -41,7 +41,7 @@ const metrics = (port: number, holds: (text: string) => boolean) =>
     ({ text }) => text
   )
 
-/** Prometheus itself adds these to whatever it scrapes. */
+/** Prometheus adds these to every scrape. */
 const ofPrometheus = ["job", "instance"]
 
 /** The series that an expression names and the program does not serve. */
@@ -62,7 +62,7 @@ const missing = (
   })
 }
 
-/** As a browser asks when all jobs and instances are chosen; one store, or all and what has no label. */
+/** The query of a browser with all jobs and instances selected, and one store, or all stores and series without one. */
 const asked = (expression: string, store = ".*") =>
   expression.replaceAll(/\$(job|instance)\b/g, ".*").replaceAll("$store", store)
 
@@ -77,7 +77,7 @@ describe("examples/prometheus", () => {
   afterAll(() => runtime.dispose(), timeout)
 
   it.live(
-    "the example serves what alerts and documentation name, and nothing secret",
+    "the example serves all series of the alerts and the documentation, and no secret",
     () =>
       withScraped(Effect.gen(function*() {
         const { emulator, port, program } = yield* Scraped
@@ -134,7 +134,7 @@ describe("examples/prometheus", () => {
         yield* emulator.revoke()
         yield* stores.use
         yield* prometheus.queryUntil(`count(increase(${acquired}[1m]) > 0) == ${names.length + 1}`)
-        /** A scrape that was late leaves a gap: as soon as all are there. */
+        /** Waits until all series are there, because a late scrape leaves a gap. */
         const answers = (expression: string, stores: ReadonlyArray<string | undefined>) =>
           eventually(
             prometheus.query(expression),
@@ -148,7 +148,7 @@ describe("examples/prometheus", () => {
             onTimeout: () => new Error(`not of ${stores.join(", ")}: ${expression}`)
           }))
         for (const { expr, legendFormat } of targets) {
-          // The example, whose store has no label and is not shared, and the two that share theirs.
+          // The example, whose store has no label and is not shared, and the two stores that share their tokens.
           const samples = yield* answers(asked(expr), /_store_/.test(expr) ? names : [undefined, ...names])
           const legends = samples.map(({ metric }) => named(legendFormat, metric))
           assert.lengthOf(
@@ -170,7 +170,7 @@ describe("examples/prometheus", () => {
         )
         assert.isAtLeast(alerts.length, 7)
         deepStrictEqual(alerts.filter(({ health }) => health !== "ok"), [])
-        // Those of the two stores, as their shared stores are down; nothing else is wrong.
+        // Only the alerts of the two stores whose shared stores are down.
         const firing = alerts.filter(({ state }) => state === "firing")
         deepStrictEqual(firing.map(({ name }) => name), ["StoreTokenStoreDown"])
         const broken = yield* Effect.exit(prometheus.query("sum by (outcome (up)"))

@@ -18,7 +18,7 @@ import {
   Scope,
   TestClock
 } from "effect"
-// The tests run what is shown in docs/guides/recipes.md.
+// The tests run the code of docs/guides/recipes.md.
 import { health } from "../src/recipes/health.js"
 import { KeepWarm } from "../src/recipes/keepWarm.js"
 import { atRetryAt } from "../src/recipes/retryAt.js"
@@ -36,7 +36,7 @@ const token = (value: string) =>
 
 const refused = new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", status: 401 })
 
-/** A provider over a source that answers the n-th call with a function of n. */
+/** A provider over a source that calls a function with the number of each acquisition. */
 const provider = (
   answer: (n: number) => Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
 ) =>
@@ -48,7 +48,7 @@ const provider = (
   }))
 
 describe("recipes", () => {
-  it.scopedLive("warm-up: a token is there when the layer is; wrong credentials fail its build", () =>
+  it.scopedLive("warm-up: building the layer acquires a token, and fails with wrong credentials", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make()
       const build = (secret: Redacted.Redacted) =>
@@ -145,7 +145,7 @@ describe("recipes", () => {
       is(yield* other.ask("/health"), 200, state("Empty", "TokenRefusedError"))
       is(yield* other.ask("/ready"), 503, "TokenRefusedError")
       assert.strictEqual(yield* bad.calls, 1, "nothing is sent in the cooldown")
-      // The cooldown is over, the endpoint is as it was.
+      // The cooldown is over, and the endpoint is unchanged.
       yield* TestClock.adjust("2 minutes")
       is(yield* other.ask("/health"), 200, state("Empty"))
       is(yield* other.ask("/ready"), 503, "TokenRefusedError")
@@ -156,7 +156,7 @@ describe("recipes", () => {
 })
 
 describe("several stores in one process", () => {
-  /** Two token services; the variables of two stores. */
+  /** Starts two token services, and returns the variables of the two stores. */
   const twoStores = Effect.gen(function*() {
     const north = yield* Emulator.make()
     const south = yield* Emulator.make()
@@ -197,7 +197,7 @@ describe("several stores in one process", () => {
         yield* Effect.provide(call, Stores.get("north"))
         assert.strictEqual(yield* tokenRequests(north), 1, "kept between uses")
         assert.strictEqual((yield* authorizations(south)).size, 0, "no call of the south went out without a token")
-        // Once its service is back and its cooldown over, the south has a token of its own.
+        // When its service is back and its cooldown is over, the south gets its own token.
         yield* south.clearFaults
         yield* Effect.retry(Effect.provide(call, Stores.get("south")), Schedule.spaced("100 millis"))
       }).pipe(Effect.provide(Layer.provide(Stores.Default, config)))

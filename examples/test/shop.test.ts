@@ -1,4 +1,4 @@
-/** Tests of an application, as its own project would have them: without a server, and against the emulator. */
+/** Tests of an application as in its own project: without a server, and with the emulator. */
 import { HttpClient, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { AccessToken, AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
@@ -17,7 +17,7 @@ const token = new AccessToken.AccessToken({
 
 const api = HttpClient.make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, new Response("{}"))))
 
-/** In five lines: the tokens are a script, and so is the API. */
+/** In five lines: scripted tokens and a scripted API. */
 const shopTest = (tokens: Parameters<typeof AccessTokenProvider.layerTest>[0]) =>
   AuthorizedHttpClient.layer({ apiUrl: "https://api.store.example" }).pipe(
     Layer.provide(AccessTokenProvider.layerTest(tokens)),
@@ -42,7 +42,7 @@ describe("the shop", () => {
       assert.isTrue(yield* isOpen)
     }).pipe(Effect.provide(shopTest(token))))
 
-  it.scopedLive("is open, also when the token service stumbles and a token is revoked", () =>
+  it.scopedLive("is open despite a failed token request and a revoked token", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.Emulator
       yield* emulator.fail(Fault.status(503))

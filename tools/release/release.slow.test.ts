@@ -99,14 +99,14 @@ describe.skipIf(!hasGit && process.env["CI"] !== "true")("npm run changeset -- v
     }
   )
 
-  it("fails for a package that is not there", async () => {
+  it("fails for an unknown package", async () => {
     const tree = await copy()
     change(tree, "@store-api/no-such-package", "minor")
     const { status } = await version(tree)
     assert.notStrictEqual(status, 0)
   })
 
-  it("can read what is pending here", async () => {
+  it("reads the pending changesets of this repository", async () => {
     const tree = await copy({ pending: true })
     const { status, stderr, stdout } = await version(tree)
     assert.strictEqual(status, 0, stdout + stderr)

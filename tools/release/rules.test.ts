@@ -153,7 +153,7 @@ describe("the rules for published packages", () => {
     assert.deepStrictEqual(problemsOf(packed(folder)), [])
   })
 
-  it.each(faults)("find %s in %s, and nothing else", (_, folder, change, ...found) => {
+  it.each(faults)("report %s in %s, and nothing else", (_, folder, change, ...found) => {
     const problems = problemsOf(change(packed(folder)))
     assert.strictEqual(problems.length, found.length, problems.join("\n"))
     for (const pattern of found) assert.isTrue(problems.some((problem) => pattern.test(problem)), problems.join("\n"))

@@ -37,14 +37,14 @@ describe("docs/evidence/behaviour.md", () => {
     assert.deepStrictEqual(wrong(told), [])
   })
 
-  it("leaves no scenario out, and names none twice", () => {
+  it("names each scenario exactly once", () => {
     assert.deepStrictEqual(
       told.flatMap(({ patterns }) => patterns.flatMap((pattern) => expand(pattern))).sort(),
       [...Scenario.names].sort()
     )
   })
 
-  it("would be found with an outcome that is not so, and with a scenario that is not there", () => {
+  it("is reported with a wrong outcome, and with an unknown scenario", () => {
     const outcome = "a token after one request"
     assert.deepStrictEqual(wrong([{ what: "", outcome, patterns: ["token/404", "token/none-*", "token/charset"] }]), [
       `token/404: not ${outcome}`,

@@ -255,16 +255,16 @@ describe("docs/explanation/comparison.md", () => {
     for (const [name = "", version] of named) assert.strictEqual(version, versionOf(name), name)
   })
 
-  it.each(evidence)("$of: read in a line that is there", (found) => {
+  it.each(evidence)("$of: the line that we read still exists", (found) => {
     assert.deepStrictEqual(changed(found, readFileSync(found.file, "utf8")), [])
   })
 
-  it("would be found to be wrong", () => {
+  it("are reported if the code differs", () => {
     const found: Evidence = { of: ["x", "y"], file: "", has: ["four"], hasNot: [/two/] }
     assert.deepStrictEqual(changed(found, "two"), ["x, y: no four", "x, y: /two/"])
   })
 
-  it("says something of a library only where a line is named, or it is the user's affair", () => {
+  it("has a source line for each statement about a library, unless it is left to the user", () => {
     const known = new Set(evidence.map(({ of }) => of.join(", ")))
     for (const heading of ["Caching a token", "Acquiring and sending it"]) {
       const [head = ""] = textOf(heading).split("\n").filter((line) => line.startsWith("|"))

@@ -112,7 +112,7 @@ describe("docs/reference/configuration.md", { timeout: 60_000 }, () => {
     }
   })
 
-  it("another type or default would be seen", () => {
+  it("a different type or default is reported", () => {
     const options = optionsOf("interface Options {\n/** A. */ a?: { readonly b: string | undefined } | undefined }")
     assert.deepStrictEqual([...options.values()], [
       { path: "a", type: "{…}", required: false, text: "A." },

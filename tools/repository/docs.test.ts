@@ -83,7 +83,7 @@ describe("the code in the documentation", { timeout: 120_000 }, () => {
     )
   })
 
-  it("compiles, and would not compile with a mistake in it", () => {
+  it("compiles, and does not compile with a mistake", () => {
     const broken = [
       `import { StoreAuth } from "@store-api/core"\nStoreAuth.layer({ authUrl: "https://auth.store.example" })`,
       `import { NodeStoreAuth } from "@store-api/platform-node"\nNodeStoreAuth.layers()`,
@@ -99,7 +99,7 @@ describe("the code in the documentation", { timeout: 120_000 }, () => {
     assert.deepStrictEqual([...new Set(found)], broken.map(({ file }) => file))
   })
 
-  it("has an end, or is not overlooked", () => {
+  it("must have an end", () => {
     assert.throws(() => fenced("some.md", ["```ts", "const a = 1"]), "some.md:2")
     assert.deepStrictEqual(fenced("some.md", ["text", "```ts", "a", "b", "```"]), [
       { file: "some.md", line: 3, language: "ts", code: "a\nb" }
@@ -128,7 +128,7 @@ const withoutImports = (code: string) =>
   code.split("\n").filter((line) => !line.startsWith("import ")).join("\n").trim()
 
 describe("docs/guides/migrating.md", () => {
-  it("shows the caches that the tests run, as they are", () => {
+  it("shows the caches that the tests run, unchanged", () => {
     const before = sections(read("docs/guides/migrating.md")).find(({ heading }) => heading === "Before")?.text ?? ""
     const shown = fenced("docs/guides/migrating.md", before.split("\n")).map(({ code }) => withoutImports(code))
       .flatMap((code) => code.split(/\n\n(?=export )/))

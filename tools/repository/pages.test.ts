@@ -5,12 +5,12 @@ import { deadLinks, missing, namedTests, read } from "./support/pages.js"
 
 const pages = trackedFiles("docs/*.md").filter((file) => !file.startsWith("docs/reference/api/"))
 
-describe("the tests that the documentation names", () => {
-  it.each(pages)("%s: are there, in the files that are named", (page) => {
+describe("the tests that the documentation cites", () => {
+  it.each(pages)("%s: exist in the named files", (page) => {
     assert.deepStrictEqual(missing(namedTests(read(page))), [])
   })
 
-  it("are found where there are any", () => {
+  it("are found on each page that cites tests", () => {
     for (const page of ["behaviour", "reported-problems", "standards"].map((name) => `docs/evidence/${name}.md`)) {
       assert.isAbove(namedTests(read(page)).length, 5, page)
     }
@@ -21,17 +21,17 @@ describe("the tests that the documentation names", () => {
     }
   })
 
-  it("are named on pages of evidence only", () => {
+  it("are cited on pages of evidence only", () => {
     const others = trackedFiles("*.md").filter((file) => !file.startsWith("docs/evidence/"))
     assert.includeMembers([...others], ["README.md", "docs/guides/migrating.md", "packages/core/README.md"])
     assert.deepStrictEqual(others.filter((file) => namedTests(read(file)).length > 0), [])
   })
 
-  it("would be missed if they were not", () => {
+  it("are reported if they do not exist", () => {
     const file = "tools/repository/pages.test.ts"
     // Assembled from parts, so that this file does not contain it.
     const absent = { title: ["no", "such", "test"].join(" "), file }
-    const there = { title: "would be missed if they were not", file }
+    const there = { title: "are reported if they do not exist", file }
     assert.deepStrictEqual(missing([absent, there, { title: "would be missed", file }]), [
       absent,
       { title: "would be missed", file }
@@ -48,7 +48,7 @@ describe("the links between Markdown files", () => {
     assert.deepStrictEqual(files.flatMap((file) => deadLinks(file, read(file))), [])
   })
 
-  it("are reported when they do not", () => {
+  it("are reported if they do not", () => {
     const dead = ["no.md", "../no/", "#no", "../../README.md#no", "redis.md#what-is-in-redis-1", "/LICENSE"]
     const alive = [
       "redis.md",

@@ -151,7 +151,7 @@ describe("docs/guides/runbook.md", () => {
       for (const tag of tags) assert.isTrue(names.some((name) => name.startsWith(tag)), tag)
     }))
 
-  it.effect("says of each what it means, how to confirm it, what to do, and whether it is transient", () =>
+  it.effect("has the meaning of each error, how to confirm it, what to do, and whether it is transient", () =>
     Effect.gen(function*() {
       for (const error of yield* errors) {
         const { text = "" } = all.find((section) => titleOf(section) === nameOf(error)) ?? {}

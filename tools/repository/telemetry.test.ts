@@ -42,7 +42,7 @@ describe("the words of docs/reference/glossary.md", () => {
   const words = rows(read("docs/reference/glossary.md"))
   const row = (word: string) => words.find(([name]) => name === word) ?? assert.fail(word)
 
-  it("are those of the metrics, each in one row", () => {
+  it("are the names of the metrics, each in one row", () => {
     const metrics = words.flatMap(([word = "", , , metrics = ""]) => codes(metrics).map((metric) => ({ metric, word })))
     assert.sameMembers(
       metrics.map(({ metric }) => metric),
@@ -51,7 +51,7 @@ describe("the words of docs/reference/glossary.md", () => {
     for (const { metric, word } of metrics) assert.include(metric, word)
   })
 
-  it("are those of the API", () => {
+  it("are the names of the API", () => {
     const source = [...packageSources()].filter(([path]) => path.startsWith("core/")).map(([, text]) => text).join()
     const names = words.flatMap(([, , api = ""]) => codes(api))
     assert.isAtLeast(names.length, 10)
@@ -63,7 +63,7 @@ describe("the words of docs/reference/glossary.md", () => {
     )
   })
 
-  it("have replaced others, which occur nowhere", () => {
+  it("have replaced former words, which occur nowhere", () => {
     const former = /[Cc]ool[-_ ]down|coolDown|\b(patience|zone)\b/
     for (const text of ["cool-down", "coolDowns", "with patience", "the zone"]) assert.match(text, former)
     const pages = trackedFiles("*.md").filter((file) => !file.startsWith("docs/evidence/mutation"))

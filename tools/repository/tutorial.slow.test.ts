@@ -194,7 +194,7 @@ const isLeftOut = ["redis-server", "curl"].some((command) => spawnSync(command, 
   process.env["CI"] !== "true"
 
 describe.skipIf(isLeftOut)("docs/tutorial", { timeout: 120_000 }, () => {
-  it.each(pages)("%s does what it says", async (page) => {
+  it.each(pages)("%s: each command and output works as described", async (page) => {
     assert.deepStrictEqual(await follow(page), shown.get(page) ?? [])
   })
 })

@@ -90,7 +90,7 @@ const problems = (text: string): ReadonlyArray<string> => {
 }
 
 describe("workflows", () => {
-  it("are those that there should be", () => {
+  it("have the expected files", () => {
     assert.deepStrictEqual(files, ["check.yml", "effect4.yml", "mutation.yml", "release.yml", "runtimes.yml"])
   })
 

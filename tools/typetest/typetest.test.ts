@@ -98,7 +98,7 @@ describe("type tests", () => {
     assert.deepStrictEqual(untested(values, testsOf(name)), [])
   })
 
-  it("a value without one is found", () => {
+  it("a value without a type test is reported", () => {
     assert.includeMembers([...publicValues("core")], [
       "AccessToken.ensureValid",
       "AccessTokenProvider.AccessTokenProvider",

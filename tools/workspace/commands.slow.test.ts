@@ -25,7 +25,7 @@ describe("on a Node that is too old", () => {
     }
   })
 
-  it("nothing is said on the oldest that will do, and on newer ones", async () => {
+  it("the oldest supported Node and newer ones get no message", async () => {
     for (const version of ["20.19.0", "22.0.0", "24.1.0"]) {
       const { status, stderr } = await pretending(version, "tools/workspace/require-node.mjs")
       assert.strictEqual(stderr, "")

@@ -5,7 +5,7 @@ import { Effect, Layer, Schedule } from "effect"
 export const KeepWarm = Layer.scopedDiscard(
   Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) =>
     provider.get.pipe(
-      Effect.exit, // a failure or defect of one renewal does not end the warming
+      Effect.exit, // a failure or defect of one renewal does not end the loop
       Effect.repeat(Schedule.spaced("1 minute")),
       Effect.forkScoped
     ))

@@ -1,7 +1,7 @@
 import { AccessTokenError } from "@store-api/core"
 import { Clock, Effect, Option, Schedule } from "effect"
 
-/** Up to `times` retries of what may heal, each at the moment that the error names, or after a second. */
+/** Up to `times` retries of transient errors, each at the error's `retryAt`, or after a second without one. */
 export const atRetryAt = (times: number) =>
   Schedule.identity<unknown>().pipe(
     Schedule.addDelayEffect((error) =>

@@ -3,9 +3,9 @@ import { NodeStoreAuth } from "@store-api/platform-node"
 import { Effect, Layer, LayerMap } from "effect"
 
 /**
- * One token, one acquisition and one cooldown for each store, made at its first use and kept for an hour after its
- * last. Without `idleTimeToLive` a store's layer would end, and its token be lost, with each use. Each store has
- * variables of its own: `NORTH_AUTH_URL`, `NORTH_URL`, `NORTH_CLIENT_ID`, `NORTH_CLIENT_SECRET`, and so on.
+ * One layer per store, created at the first use and kept for an hour after the last. Without `idleTimeToLive`, each use
+ * would end the layer and lose the token. Each store has its own variables: `NORTH_AUTH_URL`, `NORTH_URL`,
+ * `NORTH_CLIENT_ID`, `NORTH_CLIENT_SECRET`, and so on.
  */
 export class Stores extends LayerMap.Service<Stores>()("Stores", {
   lookup: (store: string) => labelled(store, NodeStoreAuth.layerConfig(StoreAuth.config(store.toUpperCase()))),

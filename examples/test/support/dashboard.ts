@@ -1,4 +1,4 @@
-/** The dashboard, as far as tests look at it. */
+/** The parts of the dashboard that tests check. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Schema } from "effect"
@@ -35,7 +35,7 @@ export { panels }
 
 export const targets = panels.flatMap((panel) => panel.targets)
 
-/** The values in the lists of its variables. */
+/** The values that the variables offer. */
 export const variables = templating.list.flatMap(({ query, type }) =>
   type === "query" && typeof query !== "string" ? query.query : []
 )
@@ -43,6 +43,6 @@ export const variables = templating.list.flatMap(({ query, type }) =>
 /** The labels that a legend shows. */
 export const shownIn = (legend: string) => [...legend.matchAll(/\{\{(\w+)\}\}/g)].map(([, label = ""]) => label)
 
-/** The legend as Grafana writes it: nothing for a label that is not there. */
+/** Renders a legend like Grafana, with nothing for a missing label. */
 export const named = (legend: string, labels: Readonly<Record<string, string>>) =>
   legend.replaceAll(/\{\{(\w+)\}\}/g, (_, label: string) => labels[label] ?? "")

@@ -1,4 +1,4 @@
-/** An example as a user runs it: a process of its own, with variables, whose lines are read. */
+/** Runs an example as a user does: in a process, with variables. Reads its lines. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { Emulator } from "@store-api/emulator"
@@ -7,19 +7,19 @@ import { Effect, Redacted, type Scope } from "effect"
 const dist = fileURLToPath(new URL("../../dist", import.meta.url))
 
 export interface Program {
-  /** The text that it has written to both of its outputs. */
+  /** The text that it has written to stdout and stderr. */
   readonly output: Effect.Effect<string>
   /**
-   * Waits for a line; fails with all that was written when the program ends first, or says nothing of it for 50
+   * Waits for a line. Fails with the whole output if the program exits first, or does not print the line within 50
    * seconds.
    */
   readonly says: (expected: string | RegExp) => Effect.Effect<string, string>
   readonly signal: (name: NodeJS.Signals) => Effect.Effect<void>
-  /** The exit code, and all that was written. */
+  /** The exit code and the whole output. */
   readonly ended: Effect.Effect<{ readonly status: number | null; readonly output: string }>
 }
 
-/** Neither a proxy nor a variable of the service shall come from where the tests run. */
+/** The environment of the tests without proxies and variables of the service. */
 const cleanEnvironment = () =>
   Object.fromEntries(
     Object.entries(process.env).filter(([name]) =>
@@ -27,7 +27,7 @@ const cleanEnvironment = () =>
     )
   )
 
-/** Starts `dist/<name>.js`; killed with the scope if it is still running. */
+/** Starts `dist/<name>.js`. The end of the scope kills it if it still runs. */
 export const start = (
   name: string,
   variables: Readonly<Record<string, string>>
@@ -89,7 +89,7 @@ const closing = (child: ChildProcess) =>
     child.on("close", resolve)
   })
 
-/** Starts it and waits for its end. */
+/** Starts a program and waits until it exits. */
 export const run = (name: string, variables: Readonly<Record<string, string>>) =>
   Effect.scoped(Effect.flatMap(start(name, variables), ({ ended }) => ended))
 
@@ -104,7 +104,7 @@ export const variablesOf = (emulator: Emulator.Service, prefix = "STORE_API"): R
 export const tokenRequests = (emulator: Emulator.Service) =>
   Effect.map(emulator.requests, (all) => all.filter(({ kind }) => kind === "token").length)
 
-/** Secret and tokens, each of which is in none of these texts. */
+/** Asserts that none of these texts contains the secret or a token. */
 export const secretsIn = (emulator: Emulator.Service, ...texts: ReadonlyArray<string>) =>
   Effect.map(emulator.tokens, (tokens) =>
     [...tokens.map(({ value }) => value), Emulator.demoClient.clientSecret]

@@ -1,4 +1,4 @@
-/** A Prometheus on this machine, of the same package as promtool. */
+/** Runs Prometheus and promtool on this machine. Both come from the same package. */
 import { execFile, spawn, spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -13,11 +13,11 @@ export interface Sample {
 }
 
 export interface Prometheus {
-  /** Evaluates an expression now; an expression that Prometheus rejects is a defect. */
+  /** Evaluates an expression now. An expression that Prometheus rejects is a defect. */
   readonly query: (expression: string) => Effect.Effect<ReadonlyArray<Sample>>
-  /** The same, as soon as there is anything. */
+  /** Evaluates an expression until it has a result. */
   readonly queryUntil: (expression: string) => Effect.Effect<ReadonlyArray<Sample>>
-  /** The alerts that it evaluates. */
+  /** The alerts that Prometheus evaluates. */
   readonly alerts: Effect.Effect<
     ReadonlyArray<{ readonly name: string; readonly health: string; readonly state: string }>
   >
@@ -41,7 +41,7 @@ const Rules = Schema.parseJson(Schema.Struct({
   })
 }))
 
-/** Starts it in a folder of these files, with `prometheus.yml` among them; ended with the scope. */
+/** Starts Prometheus in a folder with these files, one of them `prometheus.yml`. It stops with the scope. */
 export const start = (files: Readonly<Record<string, string>>): Effect.Effect<Prometheus, never, Scope.Scope> =>
   Effect.gen(function*() {
     const port = yield* freePort
@@ -93,7 +93,7 @@ const isMissing = (command: string) => {
 
 export const isLeftOut: boolean = isMissing("promtool")
 
-/** The server: not every package of the tool brings it. */
+/** The server, which some packages of promtool lack. */
 export const isServerLeftOut: boolean = isMissing("prometheus")
 
 export interface Verdict {
@@ -102,7 +102,7 @@ export interface Verdict {
   readonly said: string
 }
 
-/** Runs promtool in a folder of these files and no others. Asynchronous, since it takes seconds. */
+/** Runs promtool in a folder with only these files. Asynchronous, because it takes seconds. */
 export const promtool = async (
   files: Readonly<Record<string, string>>,
   ...args: ReadonlyArray<string>

@@ -7,7 +7,7 @@ export const fetched = (url: string) =>
     return { status: response.status, text: await response.text() }
   })
 
-/** Looks until it holds; its test's timeout is the end. */
+/** Repeats the check until it holds, or the test times out. */
 export const eventually = <A, E>(effect: Effect.Effect<A, E>, holds: (value: A) => boolean): Effect.Effect<A> =>
   Effect.retry(Effect.filterOrFail(effect, holds), Schedule.spaced("50 millis")).pipe(Effect.orDie)
 

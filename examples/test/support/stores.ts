@@ -1,4 +1,4 @@
-/** Two stores in this process, with a shared token store each, and what they serve to Prometheus. */
+/** Two stores in this process, each with its own shared token store, that serve metrics to Prometheus. */
 import { NodeSdk } from "@effect/opentelemetry"
 import { PrometheusExporter } from "@opentelemetry/exporter-prometheus"
 import {
@@ -16,11 +16,11 @@ import { freePort } from "../../../packages/platform-node/test/support/freePort.
 export const names = ["north", "south"] as const
 
 export interface TwoStores {
-  /** Where their series are scraped. */
+  /** The addresses at which their series are scraped. */
   readonly port: number
   /**
-   * Changes series of both stores: tokens acquired, awaited, refused and found in the shared store; a store that is
-   * down.
+   * Changes the series of both stores: tokens are acquired, awaited, refused and found in the shared store, which then
+   * fails.
    */
   readonly use: Effect.Effect<void>
 }
@@ -32,7 +32,7 @@ const bought = Effect.map(DateTime.now, (acquiredAt) =>
     expiresAt: DateTime.add(acquiredAt, { hours: 1 })
   }))
 
-/** Labelled as docs/guides/telemetry.md has it. */
+/** Adds labels as in docs/guides/telemetry.md. */
 const provider = (name: string, store: TokenStore.Service) =>
   Effect.gen(function*() {
     const credentials = ClientCredentials.make(Emulator.demoClient)

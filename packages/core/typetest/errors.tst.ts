@@ -1,4 +1,4 @@
-/** Each error leaves the channel when it is caught by its tag, and no other does. */
+/** Catching a tag removes exactly that error from the error channel. */
 import { type HttpClient, HttpClientRequest } from "@effect/platform"
 import type { AccessToken } from "@store-api/core"
 import {

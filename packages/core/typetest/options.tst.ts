@@ -1,4 +1,4 @@
-/** A wrong option does not compile. Each wrong one stands beside a right one that differs in nothing else. */
+/** A wrong option does not compile. Each wrong one is next to a correct one that differs only in that option. */
 import { FetchHttpClient, type HttpClient } from "@effect/platform"
 import {
   AccessTokenError,

@@ -1,4 +1,4 @@
-/** The types of what processes share: the port of a store, and the source that decorates another with it. */
+/** The types of `TokenStore`, and of the source that shares tokens through it. */
 import {
   type AccessTokenError,
   ClientCredentials,

@@ -1,4 +1,4 @@
-/** The type of each public value of core, to the letter: what it needs, what it gives, how it can fail. */
+/** The exact type of each public value of core: requirements, result and errors. */
 
 import type { HttpClient, HttpClientError } from "@effect/platform"
 import {
@@ -216,7 +216,7 @@ test("ClientCredentials", () => {
   expect(ClientCredentials.fromConfig).type.toBe<
     (prefix?: string) => Effect.Effect<ClientCredentials.ClientCredentials, AccessTokenError.CredentialsError>
   >()
-  // Only `make` makes them: they have been checked.
+  // Only `make` creates them, after checking the values.
   expect<ClientCredentials.ClientCredentials>().type.not.toBeAssignableFrom<ClientCredentials.Options>()
 })
 

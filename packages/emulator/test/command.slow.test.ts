@@ -1,4 +1,4 @@
-/** The command as it is installed: its processes, their output, signals and exit codes. */
+/** Tests the installed command: its output, signals and exit codes. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { createRequire } from "node:module"
 import { fileURLToPath } from "node:url"
@@ -8,7 +8,7 @@ import { askToken, connect, demoBody } from "./utils.js"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 
-// The command is what is installed: the file in bin/, on the build of these sources.
+// The command is the file in bin/, which runs the build of these sources.
 beforeAll(() => {
   const tsc = createRequire(import.meta.url).resolve("typescript/bin/tsc")
   const built = spawnSync(process.execPath, [tsc, "-b", "tsconfig.src.json"], { cwd: root, encoding: "utf8" })

@@ -1,4 +1,4 @@
-/** The command in this process: its flags and variables, what it prints, and the sentence it fails with. */
+/** Tests the command in this process: its flags, variables, output and error messages. */
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -12,7 +12,7 @@ import { askToken, callApi, connect, demoSecret, json, send } from "./utils.js"
 
 type Variables = Readonly<Record<string, string>>
 
-/** Runs the command, which offers what it prints to this queue. */
+/** Runs the command, which offers its output to this queue. */
 const run = (printed: Queue.Enqueue<string>, args: ReadonlyArray<string>, variables: Variables) =>
   Effect.flatMap(Effect.console, (console) =>
     command.run(args).pipe(
@@ -20,7 +20,7 @@ const run = (printed: Queue.Enqueue<string>, args: ReadonlyArray<string>, variab
       Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(variables))))
     ))
 
-/** Starts the command and waits for its greeting; `next` takes what it prints after that. */
+/** Starts the command and waits for its greeting. `next` takes the output after that. */
 const start = (args: ReadonlyArray<string>, variables: Variables = {}) =>
   Effect.gen(function*() {
     const printed = yield* Queue.unbounded<string>()
@@ -206,7 +206,7 @@ describe("store-api-emulator", () => {
     }))
 })
 
-/** The one sentence with which the command fails; it prints nothing else. */
+/** The one sentence with which the command fails. Asserts that it prints nothing else. */
 const fails = (args: ReadonlyArray<string>, variables: Variables = {}) =>
   Effect.gen(function*() {
     const printed = yield* Queue.unbounded<string>()

@@ -1,4 +1,4 @@
-/** The types of the emulator: its layer, its script of faults, its options. */
+/** The types of the emulator: its layer, faults and options. */
 import type { EmulatorOptions, FaultModel, IssuedToken, RecordedRequest } from "@store-api/emulator"
 import { Client, Emulator, EmulatorCommand, EmulatorError, Fault, Scenario } from "@store-api/emulator"
 import type { Context, Duration, Layer, Option, Scope } from "effect"

@@ -1,4 +1,4 @@
-/** The types of the store in a folder: it fails only when it is used. */
+/** The types of `FileTokenStore`, which fails only when it is used. */
 import type { FileSystem, Path } from "@effect/platform"
 import type { TokenStore } from "@store-api/core"
 import { FileTokenStore } from "@store-api/platform-node"

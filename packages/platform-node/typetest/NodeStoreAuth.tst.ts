@@ -1,4 +1,4 @@
-/** The types of platform-node: nothing is left to provide, and what fails is said. */
+/** The types of platform-node: no layer has requirements, and each declares its errors. */
 import type { HttpClient } from "@effect/platform"
 import type { NodeHttpClient } from "@effect/platform-node"
 import {

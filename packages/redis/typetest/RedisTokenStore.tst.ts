@@ -1,4 +1,4 @@
-/** The types of the store on Redis: what it is made of, and how that fails. */
+/** The types of the store on Redis: its constructors and their errors. */
 import { createClient, createClientPool, createCluster, createSentinel } from "@redis/client"
 import type { AccessTokenError, TokenStore } from "@store-api/core"
 import { RedisTokenStore } from "@store-api/redis"

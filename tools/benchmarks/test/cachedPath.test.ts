@@ -28,7 +28,7 @@ describe("the goals of a cached token", () => {
     assert.deepStrictEqual(verdicts(2, 2, 1, 1.31), [met, met, met, missed])
   })
 
-  it("are missed where nothing was measured", () => {
+  it("are missed without a measurement", () => {
     assert.deepStrictEqual(verdicts(Number.NaN, 2, 1, Number.NaN), [missed, met, met, missed])
     assert.throws(() => cachedPathGoals({ ...path([2, 2, 1, 1]), calls: [] }), /was not measured/)
   })

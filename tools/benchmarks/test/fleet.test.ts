@@ -96,7 +96,7 @@ describe("a simulated fleet", { timeout: 60_000 }, () => {
 
 const read = (path: string) => readFileSync(fileURLToPath(new URL(`../../../${path}`, import.meta.url)), "utf8")
 
-describe("what a shared token source does by default", () => {
+describe("the default behaviour of a shared token source", () => {
   const source = read("packages/core/src/SharedTokenSource.ts")
 
   const numbersOf = (text: string, pattern: RegExp) => {
@@ -108,7 +108,7 @@ describe("what a shared token source does by default", () => {
 
   const [least = 0, more = 0] = numbersOf(source, /millis \* \(([\d.]+) \+ ([\d.]+) \* chance\)/)
 
-  it("is what the formulas take for it", () => {
+  it("is as the formulas assume it", () => {
     assert.deepStrictEqual(seconds("lease"), [formulas.lease / 1000])
     assert.deepStrictEqual(seconds("storeTimeout"), [formulas.storeTimeout / 1000])
     const [first] = numbersOf(source, /const firstPause = (\d+)/)
@@ -116,7 +116,7 @@ describe("what a shared token source does by default", () => {
     assert.deepStrictEqual({ first, longest, jitter: least + more / 2 }, formulas.pauses)
   })
 
-  it("is what docs/evidence/fleets.md says of it", () => {
+  it("is as docs/evidence/fleets.md describes it", () => {
     const page = read("docs/evidence/fleets.md")
     const [maxWait = 0] = seconds("maxWait")
     assert.deepStrictEqual(numbersOf(page, /token for (\d+) to (\d+) seconds\s+\(`maxWait`\)/), [

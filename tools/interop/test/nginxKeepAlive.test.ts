@@ -75,7 +75,7 @@ describe.skipIf(isLeftOut(nginx))("connections that nginx ends", () => {
       yield* Front.tell(front, { fault: "a pooled connection closed during a token request", outcome: "a token" })
     }), timeout)
 
-  it.scopedLive("all of them die under token requests: Transport, after six attempts", () =>
+  it.scopedLive("all of them break during token requests: Transport, after six attempts", () =>
     Effect.gen(function*() {
       const { client, front } = yield* start({ token: "return 444;" })
       const error = yield* Effect.flip(client.provider.get)

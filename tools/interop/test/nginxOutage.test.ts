@@ -101,7 +101,7 @@ describe.skipIf(isLeftOut(nginx))("502", () => {
     timeout
   )
 
-  it.scopedLive("to a call is the caller's, and sent once", () =>
+  it.scopedLive("to a call reaches the caller, and the call is sent once", () =>
     Effect.gen(function*() {
       const front = yield* Front.before({ ...yield* start, apiUrl: down }, {})
       assert.strictEqual(yield* Front.call(yield* Front.client(front.running)), 502)
@@ -128,7 +128,7 @@ describe.skipIf(isLeftOut(nginx))("504, after proxy_read_timeout 1s", () => {
       yield* Front.tell(front, { fault: "504, the token endpoint is silent", outcome: Front.inWords(error) })
     }), timeout)
 
-  it.scopedLive("to a call is the caller's, and sent once", () =>
+  it.scopedLive("to a call reaches the caller, and the call is sent once", () =>
     Effect.gen(function*() {
       const { requests, url } = yield* silent
       const front = yield* Front.before({ ...yield* start, apiUrl: url }, { http })

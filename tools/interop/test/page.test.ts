@@ -29,7 +29,7 @@ describe("the page", () => {
     assert.strictEqual(write(written, results), written)
   })
 
-  it("is not written when something has no place, or a place nothing", () => {
+  it("is not written if a result has no table, or a table no result", () => {
     assert.deepStrictEqual(misfits(written, results), [])
     assert.deepStrictEqual(misfits(page(place("servers"), place("nginx")), results), [
       "The run reported no row for nginx.",
@@ -37,7 +37,7 @@ describe("the page", () => {
     ])
   })
 
-  it("says what was found, whatever the figures", () => {
+  it("must have the results of a run, except for the figures", () => {
     const slower = results.map(({ row, table }) => ({ table, row: table === "load" ? { ...row, calls: "9" } : row }))
     assert.deepStrictEqual(differences(written, slower, true), [])
     const newer = results.map(({ row, table }) => ({ table, row: row["version"] ? { ...row, version: "3.0" } : row }))
@@ -59,14 +59,14 @@ describe("the page", () => {
     ])
   })
 
-  it("a run of a part compares only its servers and versions", () => {
+  it("is compared with a partial run only in servers and versions", () => {
     assert.deepStrictEqual(differences(written, results.slice(0, 1), false), [])
     assert.deepStrictEqual(differences(page(place("servers")), results.slice(0, 1), false), [
       "The page does not say: servers: b | 2.0"
     ])
   })
 
-  it("takes the results as they were kept: a line each", () => {
+  it("is written from results in a file with one line each", () => {
     assert.deepStrictEqual(parse(results.map((result) => `${JSON.stringify(result)}\n`).join("")), results)
   })
 })

@@ -2,8 +2,8 @@ import { createServer } from "node:net"
 import { Effect, Random } from "effect"
 
 /**
- * A port without a listener, for a process that takes a while to start. It is below the ports that a system gives to
- * outgoing connections and to listeners on port 0, so that none of these takes it before then.
+ * A port without a listener, for a process that takes a while to start. It is below the ports that a system assigns to
+ * outgoing connections and to port 0, so none of these takes it in between.
  */
 export const freePort: Effect.Effect<number> = Effect.flatMap(
   Random.nextIntBetween(20_000, 32_000),

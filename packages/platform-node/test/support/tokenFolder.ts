@@ -75,8 +75,7 @@ export const beforeEachStep =
     })
 
 /**
- * Runs the test again and again, the effect before another step of the file system each time. Returns how many steps it
- * has.
+ * Runs the test once for each step of the file system, with the effect before that step. Returns the number of steps.
  */
 export const atEachStep = <A, E, R>(
   test: (

@@ -103,7 +103,7 @@ export const make = (
         Layer.provide(source),
         Layer.provide(NodeHttp.layer()),
         Layer.merge(store),
-        // Those who ask for a token run with it too.
+        // The fibers that ask for a token use it too.
         Layer.provideMerge(Logger.replace(Logger.defaultLogger, logger))
       )
     )

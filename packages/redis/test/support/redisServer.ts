@@ -9,7 +9,7 @@ import { filesOf, selfSigned } from "../../../platform-node/test/support/certifi
 import { freePort } from "../../../platform-node/test/support/freePort.js"
 import { shared } from "../../../platform-node/test/support/shared.js"
 
-/** Another server with the same commands, such as Valkey, takes the place of `redis-server` by this variable. */
+/** This variable replaces `redis-server` with another server with the same commands, such as Valkey. */
 const program = process.env["REDIS_SERVER"] ?? "redis-server"
 
 /** Without Debian's `redis-server`, its tests are skipped, except with `CI=true`. */
@@ -48,7 +48,7 @@ const responds = (port: number): Effect.Effect<boolean> =>
 type Words = ReadonlyArray<string>
 
 // `createClient` defines a class with all commands unless its options equal those of the last call, which takes 15 ms.
-// The store's options are others, so that the commands of the tests use duplicates of one client.
+// The store has other options, so the commands of the tests use duplicates of one client.
 const template = createClient()
 
 /** A client that is connected to this URL until its scope closes. */

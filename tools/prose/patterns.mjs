@@ -139,5 +139,31 @@ export const phrases = [
     "A clause that defines takes no comma: “a token that is …”.",
     "a token, that is expired"
   ),
-  phrase("cool[- ]downs?", "Write “cooldown”.", "the cool-down ends")
+  phrase("cool[- ]downs?", "Write “cooldown”.", "the cool-down ends"),
+  phrase("those who", "Name the actor: “callers that wait”.", "a lease and a look of those who wait for it"),
+  phrase(
+    "(?:after|for|from|in|of|with) so (?:long|many|often)(?! (?:as|that))",
+    "Write the number, “this many”, “this long”.",
+    "from so many fibers on",
+    "how long after its expiry, for so many hours"
+  ),
+  phrase(
+    "where nothing else is said|where there (?:is|are) (?:any|none)",
+    "Write “unless a section says otherwise”, “if there is one”.",
+    "tokens of an hour where nothing else is said",
+    "are found where there are any"
+  ),
+  phrase(
+    "as (?:the )?[\\w./-]+ has it",
+    "Write “as in …”.",
+    "labelled as the page has it",
+    "as alerts.test.yml has it"
+  ),
+  phrase("(?:comes?|came) of (?:it|them|this)", "Name the result.", "what is said to come of them"),
+  phrase("(?:is|are|was|were|be|been) answered", "Write “gets a response”.", "the next call is answered"),
+  phrase("anew", "Write “again”.", "the tables are made anew"),
+  phrase("for ever", "Write “forever”, “without end”, “hangs”.", "a test that waits for ever"),
+  phrase("to the letter", "Write “exactly”.", "each page is followed to the letter"),
+  phrase("only just", "Write “a moment before”.", "tokens that were acquired only just"),
+  phrase("at the soonest", "Write “at least”.", "over after 2.5 s at the soonest")
 ]

@@ -252,7 +252,7 @@ describe("SharedTokenSource, when Web Crypto fails", () => {
       Effect.gen(function*() {
         const { requests, source } = yield* endpoint()
         const store = yield* TokenStore.makeMemory
-        // A stored token, which has to be opened and replaced.
+        // A stored token, which must be opened and replaced.
         const cached = yield* (yield* member(source, store)).acquire(Option.none())
         const { result, text } = yield* Effect.zipRight(
           replaceCrypto(broken()),

@@ -75,14 +75,14 @@ const go = async (tab, { source }, click) => {
 export const follow = (tab, page) =>
   go(tab, page, () => tab.page.locator(`.VPSidebar a[href="${page.path}"]`).evaluate((link) => link.click()))
 
-/** Switches between light and dark, which draws the diagrams anew. */
+/** Switches between light and dark, which redraws the diagrams. */
 export const switchColours = async ({ page, say }, { source: { diagrams } }, timeout = patience) => {
   const ground = () => getComputedStyle(document.body).backgroundColor
   const before = await page.evaluate(ground)
   await page.locator(".diagram > svg").evaluateAll((all) => all.forEach((svg) => svg.toggleAttribute("data-old", true)))
   await page.locator(".VPSwitchAppearance").first().click()
   await page.locator(".diagram > svg:not([data-old])").nth(diagrams - 1).waitFor({ timeout })
-    .catch(() => say("dark: not all diagrams are drawn anew"))
+    .catch(() => say("dark: not all diagrams are redrawn"))
   if (await page.evaluate(ground) === before) say("dark: the page keeps its colours")
 }
 

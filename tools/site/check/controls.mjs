@@ -42,7 +42,7 @@ export const controlProblems = async (inTab, { base, desktop, listed, phone }) =
   const [{ path }, other] = listed
   const drawn = listed.find(({ source }) => source.diagrams > 0)
   const badDiagram = (svg) => ({
-    finds: ["dark: not all diagrams are drawn anew"],
+    finds: ["dark: not all diagrams are redrawn"],
     path: drawn.path,
     routes: { "**/mermaid.js": fulfill("text/javascript", mermaid(svg)) },
     use: (tab) => switchColours(tab, drawn, 500)

@@ -83,7 +83,7 @@ const serversOf = ({ database, hosts, kind, name, tls, user }: Parts): Servers =
   if (kind === "+cluster") {
     const newClient = Effect.sync(() =>
       createCluster({
-        // Only the search for nodes uses this limit. Otherwise a node that does not respond would hold it up for ever.
+        // Only the search for nodes uses this limit. Otherwise a node that does not respond would block it.
         rootNodes: hosts.map((host) => ({ socket: { ...host, socketTimeout: serverTimeout } })),
         defaults: { ...options, ...user, socket },
         // Connects only to the nodes that have the keys.

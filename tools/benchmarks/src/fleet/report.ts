@@ -36,8 +36,10 @@ export const document = (digests: Digests): string => {
   return `# Fleets
 
 How many token requests a fleet of processes sends with \`SharedTokenSource\`, and how many commands its store receives.
-\`npm run bench -- fleet\` writes this page. It simulates up to ${number(large)} processes with the real provider
-and the real shared source, on virtual time. See [Methodology](#methodology).
+\`npm run bench -- fleet\` writes this page. It simulates up to ${
+    number(large)
+  } processes with the real provider and the real shared
+source, on virtual time. See [Methodology](#methodology).
 
 ## Summary
 
@@ -47,15 +49,23 @@ ${markdown(perHour(digests))}
 
 ![Token requests an hour by number of processes](fleets/requests.svg)
 
-- **A fleet of any size sends about ${number(one, 2)} token requests an hour.** Without sharing, each process
-  sends ${number(each, 2)}.
+- **A fleet of any size sends about ${number(one, 2)} token requests an hour.** Without sharing, each process sends ${
+    number(each, 2)
+  }.
 - **A renewal costs one store command per process**, spread over two minutes. No caller waits for it.
-- **The load is highest when all processes start at once**: ${number(commands / large, 0)} commands per process, most
-  of them in the first 100 ms. If the store executes no more than ${number(1000 / formulas.storeTimeout)} command a
-  second per process, the processes stop waiting for it and send their own token requests.
-- **While the store is down, the fleet sends as many token requests as without sharing**: ${number(large)}
-  processes send ${number(large)} within two minutes, at most ${number(mostRequestsInASecond)} in one
-  second. No call fails if the endpoint can handle that rate.
+- **The load is highest when all processes start at once**: ${
+    number(commands / large, 0)
+  } commands per process, most of them in the first 100 ms. If
+  the store executes no more than ${
+    number(1000 / formulas.storeTimeout)
+  } command a second per process, the processes stop waiting for it and send their own
+  token requests.
+- **While the store is down, the fleet sends as many token requests as without sharing**: ${
+    number(large)
+  } processes send ${number(large)}
+  within two minutes, at most ${
+    number(mostRequestsInASecond)
+  } in one second. No call fails if the endpoint can handle that rate.
 
 ## Two kinds of endpoint
 
@@ -66,17 +76,18 @@ ${markdown(kinds(digests))}
 
 ![Token requests an hour by kind of endpoint](fleets/kinds.svg)
 
-- **If the endpoint repeats its token, a fleet sends at most ${mostOfRepeated} token requests per lifetime of a
-  token**, as a single process does. The process that gets the same token stores it again. The other processes find it
-  at their next look, and send no request until three quarters of its remaining lifetime have passed.
+- **If the endpoint repeats its token, a fleet sends at most ${mostOfRepeated} token requests per lifetime of a token**, as a single
+  process does. The process that gets the same token stores it again. The other processes find it at their next look,
+  and send no request until three quarters of its remaining lifetime have passed.
 - Each process looks into the store in the last 5 minutes of the token, and again each time the remaining lifetime has
   shrunk to 20 to 25 %: three or four times in all.
 - Callers wait only after the token has expired, because the endpoint returns no new token before. Then the first caller
   of each process waits for the endpoint or the store, as after a start.
-- Without sharing, ${number(of(digests, `${middling} repeated alone`).failed)} of
-  ${number(of(digests, `${middling} repeated alone`).calls)} calls of ${number(middling)} processes
-  failed with \`DeadOnArrival\`. \`expires_in\` is in whole seconds, so a process that starts with a token that is already
-  in use may treat it as expired up to a second early. In that second the endpoint still returns the same token.
+- Without sharing, ${number(of(digests, `${middling} repeated alone`).failed)} of ${
+    number(of(digests, `${middling} repeated alone`).calls)
+  } calls of ${number(middling)} processes failed with \`DeadOnArrival\`. \`expires_in\` is in whole seconds,
+  so a process that starts with a token that is already in use may treat it as expired up to a second early. In that
+  second the endpoint still returns the same token.
 
 ![The last minutes of a token](fleets/repeated.svg)
 
@@ -102,18 +113,22 @@ ${markdown(colds(digests))}
 
 All processes look into the store, and one of them gets the lease. The others look again after the pauses above, and
 their callers wait. The formula uses the mean of each pause. The longest pause is half a second, so a process that waits
-longer sends ${number(2 * formulas.looksASecond, 1)} commands a second. A fleet that starts within a minute needs no
-more commands than a renewal.
+longer sends ${
+    number(2 * formulas.looksASecond, 1)
+  } commands a second. A fleet that starts within a minute needs no more commands than a renewal.
 
-With the store down, each process sends its own token request:
-${number(of(digests, "cold, store down").requestsInView)} token requests from ${number(large)} processes,
-${number(of(digests, "cold, store down").mostRequestsInASecond)} of them in the first second. Nothing spreads
-these requests, so start a large fleet gradually.
+With the store down, each process sends its own token request: ${
+    number(of(digests, "cold, store down").requestsInView)
+  } token requests from ${number(large)} processes, ${
+    number(of(digests, "cold, store down").mostRequestsInASecond)
+  } of them
+in the first second. Nothing spreads these requests, so start a large fleet gradually.
 
 ## Short-lived tokens
 
-Tokens of 60 seconds, ${number(middling)} processes, an endpoint that takes 200 ms, for
-${number((15 * minute - minute) / minute)} minutes:
+Tokens of 60 seconds, ${number(middling)} processes, an endpoint that takes 200 ms, for ${
+    number((15 * minute - minute) / minute)
+  } minutes:
 
 ${markdown(shortLives(digests))}
 
@@ -137,16 +152,15 @@ ${markdown(outages(digests))}
 
 ## When sharing is not enough
 
-**The store is too slow.** ${number(middling)} processes start at once with a store that executes one command at
-a time:
+**The store is too slow.** ${number(middling)} processes start at once with a store that executes one command at a time:
 
 ${markdown(capacityTable(digests))}
 
 A process gives a command 1 second. All processes send their first command at the same moment, so the last one gets its
 response after N ÷ S seconds (N processes, S commands a second). If that is less than a second, there is one token
 request: a slow store only delays the others, and each process has one command in progress at a time. If it is longer,
-the processes give up and send their own token requests within seconds. ${enough} × N commands a second leave some
-room. So one store is enough for one client id with
+the processes give up and send their own token requests within seconds. ${enough} × N commands a second leave some room. So one
+store is enough for one client id with
 
 ${
     markdown([
@@ -163,20 +177,24 @@ ${
     ])
   }
 
-These rows are divisions, S ÷ ${enough} and 60 × S ÷ ${enough}. Measure how many commands your store executes
-over your network. For a larger fleet, start in groups, raise \`storeTimeout\`, or use several client ids. A Redis Cluster
-does not spread the load of one client id. Several ids have separate keys, and each renews at its own time. Each id costs
-${number(one, 2)} token requests an hour.
+These rows are divisions, S ÷ ${enough} and 60 × S ÷ ${enough}. Measure how many commands your store executes over your network. For a
+larger fleet, start in groups, raise \`storeTimeout\`, or use several client ids. A Redis Cluster does not spread the load
+of one client id. Several ids have separate keys, and each renews at its own time. Each id costs ${
+    number(one, 2)
+  } token requests an
+hour.
 
 **The endpoint is too slow.** A process waits for another's token for 34 to 45 seconds (\`maxWait\`), then sends its own
-request. With an endpoint that takes a minute, ${number(middling)} processes that start at once send
-${number(of(digests, "slow endpoint").requestsInView)} token requests. At a renewal, only the processes that look
-during that minute do so.
+request. With an endpoint that takes a minute, ${number(middling)} processes that start at once send ${
+    number(of(digests, "slow endpoint").requestsInView)
+  } token requests. At a
+renewal, only the processes that look during that minute do so.
 
 **The endpoint's rate limit is too low.** Sharing is not guaranteed: with the store down, the fleet needs N token
-requests within two minutes. If the limit is lower, the rest get \`RateLimited\` and try again after a cooldown. Until then
-they serve their old token, which is valid for ${number((ahead - window) / 60)} to ${number(ahead / 60)} more
-minutes.
+requests within two minutes. If the limit is lower, the rest get \`RateLimited\` and try again after a cooldown. Until
+then they serve their old token, which is valid for ${number((ahead - window) / 60)} to ${
+    number(ahead / 60)
+  } more minutes.
 
 ## Your own fleet
 
@@ -220,15 +238,19 @@ little. Add up the commands of all client ids that use one store.
 - Real: \`AccessTokenProvider\`, \`SharedTokenSource\` with its sealing, and \`TokenStore.makeMemory\`, as built, with the
   defaults. Each simulated process has its own provider and source. All of them run in one Node process.
 - Simulated: the clock, which jumps from one wake-up to the next and is the same for all processes; the network to the
-  store, ${shortestWay} to ${longestWay} ms for each command; the endpoint, with \`expires_in\` in whole seconds;
-  the calls, with pauses of 0 to 60 s.
+  store, ${shortestWay} to ${longestWay} ms for each command; the endpoint, with \`expires_in\` in whole seconds; the calls, with pauses of 0 to
+  60 s.
 - Unless a section says otherwise, the endpoint responds after 200 ms with a new token of 60 minutes, and the processes
   start within a minute.
-- The formulas are in \`tools/benchmarks/src/fleet/formulas.ts\`, and follow from the rules alone. Where the page has both,
-  the run fails if formula and simulation differ by more than ${number(tolerance * 100)} %. Two figures depend on
-  chance and are exempt: the highest count in a second, and the commands of a renewal whose lease holder crashes. For
-  the second, the mean of ${deaths.length} fleets of ${number(middling)} is compared. The run also fails if
-  a number of token requests is wrong, or if a call fails other than the \`DeadOnArrival\` above.
+- The formulas are in \`tools/benchmarks/src/fleet/formulas.ts\`, and follow from the rules alone. Where the page has
+  both, the run fails if formula and simulation differ by more than ${
+    number(tolerance * 100)
+  } %. Two figures depend on chance and are exempt:
+  the highest count in a second, and the commands of a renewal whose lease holder crashes. For the second, the mean of
+  ${deaths.length} fleets of ${
+    number(middling)
+  } is compared. The run also fails if a number of token requests is wrong, or if a call fails other
+  than the \`DeadOnArrival\` above.
 - Randomness comes from a seed, so each run gives the same figures. \`npm run bench -- fleet --check\` repeats the run and
   compares. The highest counts in 100 ms and in a second are those of one run; another seed gives others.
 - A command is an operation of \`TokenStore\`. On Redis each is one command or one script; connections, handshakes and

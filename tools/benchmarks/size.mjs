@@ -49,7 +49,7 @@ if (process.argv.includes("--update")) {
 const budget = JSON.parse(readFileSync(budgetFile, "utf8"))
 const names = Object.keys(imports)
 if (JSON.stringify(Object.keys(budget)) !== JSON.stringify(names)) {
-  fail(`size-budget.json should be about: ${names.join("; ")}`)
+  fail(`size-budget.json must have these names: ${names.join("; ")}`)
 }
 for (const [what, bytes] of Object.entries(measured)) {
   const limit = budget[what]
@@ -84,9 +84,9 @@ const effectful = await copyOfCore("effectful-copy", (folder, manifest) => {
   return { ...manifest, sideEffects: ["./dist/index.js"] }
 })
 
-if (silent.gzipped !== 0) fail("A copy of core is not dropped as core is: the controls show nothing.")
-if (undeclared.gzipped === 0) fail("Core is dropped even when it does not say that it may be.")
-if (effectful.gzipped === 0) fail("A module that does something is dropped too.")
+if (silent.gzipped !== 0) fail("The bundler keeps an unused copy of core, so the controls prove nothing.")
+if (undeclared.gzipped === 0) fail("The bundler drops core even without sideEffects in its manifest.")
+if (effectful.gzipped === 0) fail("The bundler drops a module with a side effect.")
 process.stdout.write(
-  `controls: ${undeclared.gzipped} bytes stay without sideEffects, ${effectful.gzipped} of a module that does something\n`
+  `controls: ${undeclared.gzipped} bytes without sideEffects, ${effectful.gzipped} bytes of a module with a side effect\n`
 )

@@ -131,7 +131,7 @@ const startEmulator = (name: string, ...args: ReadonlyArray<string>) =>
     }
     child.stdout.on("data", read)
     child.stderr.on("data", (chunk: Buffer) => text += chunk.toString())
-    child.on("close", (status) => reject(new Error(`The emulator ended with ${String(status)}: ${text}`)))
+    child.on("close", (status) => reject(new Error(`The emulator exited with ${String(status)}: ${text}`)))
   })
 
 const flaws: ReadonlyArray<[what: string, path: string, from: string | RegExp, to: string, ...found: Array<RegExp>]> = [

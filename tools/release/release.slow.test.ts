@@ -71,7 +71,7 @@ const next = (version: string, bump: string) => {
 }
 
 const hasGit = spawnSync("git", ["--version"]).status === 0
-if (!hasGit) console.warn("There is no command git: tests of the versions are skipped.")
+if (!hasGit) console.warn("Tests of the versions are skipped: git is not installed.")
 
 describe.skipIf(!hasGit && process.env["CI"] !== "true")("npm run changeset -- version", { timeout: 60_000 }, () => {
   const published = manifests(root).filter((manifest) => manifest.private !== true)

@@ -46,7 +46,7 @@ const open = async (name: string, command: string, args: ReadonlyArray<string>, 
   child.stdout.on("data", read)
   child.stderr.on("data", read)
   while (!terminal.output.includes(isUp)) {
-    if (child.exitCode !== null) assert.fail(`${name} ended:\n${terminal.output}`)
+    if (child.exitCode !== null) assert.fail(`${name} exited:\n${terminal.output}`)
     await Promise.race([once(child.stdout, "data"), once(child.stderr, "data"), once(child, "exit")])
   }
 }

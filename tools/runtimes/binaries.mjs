@@ -34,11 +34,11 @@ const download = (name, folder) => {
       cwd: work,
       deadline: 300_000
     })
-    if (status !== 0) throw new Error(`${what}: npm ended with ${problem ?? status}\n${stderr}`)
-    // npm refuses a tarball with another integrity than the one that it writes here.
+    if (status !== 0) throw new Error(`${what}: npm exited with ${problem ?? status}\n${stderr}`)
+    // npm refuses a tarball whose integrity differs from the one that it writes here.
     const { packages } = JSON.parse(readFileSync(join(work, "node_modules", ".package-lock.json"), "utf8"))
     const found = packages[`node_modules/${id}`]?.integrity
-    if (found !== integrity) throw new Error(`${what} is not what is pinned: ${found}, not ${integrity}`)
+    if (found !== integrity) throw new Error(`${what} has the integrity ${found}, but ${integrity} is pinned`)
     // If another run was faster, its binary is used.
     if (!existsSync(folder)) renameSync(work, folder)
   })
@@ -57,6 +57,6 @@ export const binaryOf = async (name) => {
   // workerd reports the date alone: "workerd 2026-11-17" is 1.20261117.1.
   const told = name === "workerd" ? stdout.replaceAll("-", "") : stdout
   const wanted = name === "workerd" ? version.split(".")[1] : version
-  if (!told.split(/[\s,v]+/).includes(wanted)) throw new Error(`${path} says: ${stdout.trim()}, and not ${version}`)
+  if (!told.split(/[\s,v]+/).includes(wanted)) throw new Error(`${path} reports ${stdout.trim()} instead of ${version}`)
   return path
 }

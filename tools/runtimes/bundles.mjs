@@ -67,7 +67,7 @@ export const withBundles = (use) =>
     }
     for (const name of ["core", "emulator"]) link(folder, `@store-api/${name}`, join("packages", name))
     const found = await nodeInCore(folder)
-    if (found.length > 0) throw new Error(`core takes from Node: ${found.join(", ")}`)
+    if (found.length > 0) throw new Error(`core imports Node modules: ${found.join(", ")}`)
     process.stdout.write("core and all that it imports take nothing from Node.\n")
     await build({
       ...options,

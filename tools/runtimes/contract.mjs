@@ -17,7 +17,7 @@ const firstLine = (stream, what) =>
       resolve(text.split("\n")[0])
     }).once("close", () => {
       clearTimeout(timer)
-      reject(new Error(`${what} ended before it was there`))
+      reject(new Error(`${what} exited before it was ready`))
     })
   })
 

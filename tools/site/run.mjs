@@ -44,7 +44,7 @@ const browser = (process.env.PATH ?? "").split(delimiter)
 if (check && browser !== undefined) {
   problems.push(...await (await import("./check/browser.mjs")).check(browser, dist, base))
 } else if (check && process.env.CI === "true") {
-  fail("There is no Chromium on this machine. On Debian, install chromium.")
+  fail("Chromium is not installed. On Debian, install chromium.")
 } else if (check) {
   process.stdout.write("There is no Chromium on this machine: the pages are not checked in a browser.\n")
 }

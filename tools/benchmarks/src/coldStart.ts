@@ -45,7 +45,7 @@ const settingsOf = (emulator: ChildProcessByStdio<null, Readable, null>) =>
       resolve(Object.fromEntries(lines.map(([, name = "", value = ""]) => [name, value])))
     })
     emulator.once("error", reject)
-    emulator.once("exit", (code) => reject(new Error(`store-api emulator ended with ${code ?? "a signal"}`)))
+    emulator.once("exit", (code) => reject(new Error(`store-api emulator exited with ${code ?? "a signal"}`)))
   })
 
 /** Runs each program once per round, in a different order each time, so that other load affects all alike. */
@@ -62,8 +62,10 @@ const inRounds = (rounds: number, env: Readonly<Record<string, string | undefine
     for (const [name, args] of shuffled(programs)) {
       const { millis, stdout } = run(args)
       times[name]?.push(millis)
-      if (name === stored && stdout !== token) throw new Error("The token was not the stored one.")
-      if (name === unstored && stdout === token) throw new Error("A stored token looks like a new one.")
+      if (name === stored && stdout !== token) throw new Error("The command did not print the stored token.")
+      if (name === unstored && stdout === token) {
+        throw new Error("The command printed the stored token instead of a new one.")
+      }
     }
   }
   return programs.map(([name]) => ({ name, millis: spread(times[name] ?? []), ratio: ratio(times, name, baseline) }))

@@ -78,7 +78,7 @@ export const traced = async <A>(
   for (const name of [acquisition, ...expected]) {
     if (spans.count(name) === 0) throw new Error(`Not traced: no span ${name} was exported.`)
   }
-  if (!acquired.includes(1)) throw new Error("Not traced: the metrics that were collected show no acquisition.")
+  if (!acquired.includes(1)) throw new Error("Not traced: the collected metrics show no acquisition.")
   return measured
 }
 

@@ -129,7 +129,7 @@ export const openMenu = async ({ page, say }, listed) => {
   await page.locator(".VPSidebar.open").waitFor()
   for (const { path } of listed) {
     const count = await page.locator(`.VPSidebar a[href="${path}"]`).count()
-    if (count !== 1) say(`menu: ${path} is in it ${count} times`)
+    if (count !== 1) say(`menu: lists ${path} ${count} times`)
   }
 }
 

@@ -72,7 +72,7 @@ export const controlProblems = async (inTab, { base, desktop, listed, phone }) =
       use: (tab) => searchFirst(tab, [["serverless", "/nowhere"]], 500)
     },
     {
-      finds: ["menu: /nowhere is in it 0 times"],
+      finds: ["menu: lists /nowhere 0 times"],
       viewport: phone,
       use: (tab) => openMenu(tab, [{ path: "/nowhere" }])
     },

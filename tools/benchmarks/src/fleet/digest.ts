@@ -46,7 +46,7 @@ export type Digests = Readonly<Record<string, Digest>>
 
 export const of = (digests: Digests, name: string): Digest => {
   const found = digests[name]
-  if (found === undefined) throw new Error(`There is no outcome of "${name}"`)
+  if (found === undefined) throw new Error(`No outcome of the scenario "${name}"`)
   return found
 }
 

@@ -37,7 +37,7 @@ const problems = problemsOf(digests)
 
 if (process.argv.includes("--check")) {
   for (const [path, text] of written) {
-    if (readFileSync(file(path), "utf8") !== text) problems.push(`docs/evidence/${path} is not what this run gives`)
+    if (readFileSync(file(path), "utf8") !== text) problems.push(`docs/evidence/${path} differs from this run`)
   }
 } else {
   mkdirSync(file("fleets"), { recursive: true })

@@ -3,6 +3,6 @@ import { run, scenarios } from "./scenarios.js"
 
 const [, , name = ""] = process.argv
 const scenario = scenarios[name]
-if (scenario === undefined) throw new Error(`There is no scenario ${name}`)
+if (scenario === undefined) throw new Error(`Unknown scenario ${name}`)
 
 process.stdout.write(JSON.stringify(await run(scenario)))

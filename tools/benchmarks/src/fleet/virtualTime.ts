@@ -160,7 +160,7 @@ export const simulate = async <A>(seed: number, effect: (time: VirtualTime) => E
         })
       }
       const next = sleepers.take()
-      if (next === undefined) throw new Error("No fiber sleeps, and the simulation has not ended")
+      if (next === undefined) throw new Error("The simulation has not ended, but no fiber will wake up")
       now = next.at
       next.wake?.()
     }

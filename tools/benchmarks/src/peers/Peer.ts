@@ -39,6 +39,6 @@ export const grant = async (tokenUrl: string): Promise<Granted> => {
     headers: { "content-type": "application/x-www-form-urlencoded" },
     body: `grant_type=client_credentials&client_id=${clientId}&client_secret=${clientSecret}`
   })
-  if (!response.ok) throw new Error(`The token endpoint answered ${response.status}.`)
+  if (!response.ok) throw new Error(`The token endpoint responded with ${response.status}.`)
   return await response.json() as Granted
 }

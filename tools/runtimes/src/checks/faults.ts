@@ -109,7 +109,7 @@ export const checks: ReadonlyArray<Check> = [
     })
   })),
   {
-    name: "an attempt that is silent is given up, and the next one brings the token",
+    name: "a silent attempt times out, and the next one gets the token",
     run: Effect.gen(function*() {
       const { emulator, get } = yield* failing("token/silence", 1, { attemptTimeout: "300 millis" })
       yield* get

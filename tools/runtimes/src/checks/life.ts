@@ -31,7 +31,7 @@ export const checks: ReadonlyArray<Check> = [
     })
   },
   {
-    name: "the body goes raw, and the content type is exact",
+    name: "the body is sent raw, with the exact content type",
     run: Effect.gen(function*() {
       const { emulator, provider } = yield* prepared()
       yield* provider.get
@@ -47,7 +47,7 @@ export const checks: ReadonlyArray<Check> = [
     })
   },
   {
-    name: "a second call finds the token kept: 1 token request",
+    name: "a second call uses the cached token: 1 token request",
     run: Effect.gen(function*() {
       const { client, emulator } = yield* prepared()
       yield* equal("the responses", [yield* statusOf(client), yield* statusOf(client)], [200, 200])
@@ -77,7 +77,7 @@ export const checks: ReadonlyArray<Check> = [
     })
   },
   {
-    name: "calls through two lifetimes of 2 s: each answered with 200",
+    name: "calls during two lifetimes of 2 s: each gets a 200",
     run: Effect.gen(function*() {
       const { client, emulator } = yield* prepared({ tokenLife: "2000" })
       const began = performance.now()
@@ -121,7 +121,7 @@ export const checks: ReadonlyArray<Check> = [
     })
   },
   {
-    name: "a caller that is interrupted disturbs no other",
+    name: "an interrupted caller does not affect the others",
     run: Effect.gen(function*() {
       const { emulator, provider } = yield* prepared()
       yield* emulator.fail("token/slow-answer")
@@ -134,7 +134,7 @@ export const checks: ReadonlyArray<Check> = [
     })
   },
   {
-    name: "the end of the layer is reported: Closed",
+    name: "after the end of the layer: Closed",
     run: Effect.gen(function*() {
       const emulator = yield* Effect.flatMap(Laboratory, (laboratory) => laboratory.emulator())
       const context = yield* Effect.scoped(storeAuth(options(emulator)))
@@ -143,7 +143,7 @@ export const checks: ReadonlyArray<Check> = [
     })
   },
   {
-    name: "acquires a token from a response that was compressed unasked",
+    name: "acquires a token from a response that is compressed although the request did not ask for it",
     run: Effect.gen(function*() {
       const { emulator, provider } = yield* prepared()
       yield* emulator.fail("token/unasked-gzip")
@@ -152,7 +152,7 @@ export const checks: ReadonlyArray<Check> = [
     })
   },
   {
-    name: "a provider closed in mid-flight ends its waiters",
+    name: "closing the provider during an acquisition ends waiting callers with Closed",
     run: Effect.gen(function*() {
       const emulator = yield* Effect.flatMap(Laboratory, (laboratory) => laboratory.emulator())
       yield* emulator.fail("token/silence")

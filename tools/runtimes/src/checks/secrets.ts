@@ -136,7 +136,7 @@ export const checks: ReadonlyArray<Check> = [
       }), { discard: true })
   },
   {
-    name: "the same with a header of another name: the redirect is the caller's",
+    name: "the same with a header of another name: the caller gets the redirect",
     run: Effect.forEach(redirects, (status) =>
       Effect.gen(function*() {
         const emulator = yield* Effect.flatMap(Laboratory, (laboratory) => laboratory.emulator())

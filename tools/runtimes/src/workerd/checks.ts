@@ -42,7 +42,7 @@ export const checks = (worker: string): ReadonlyArray<Check> => [
     })
   },
   {
-    name: "workerd: one provider for all requests fails those that wait for another's acquisition, as the page says",
+    name: "workerd: one provider for all requests fails those that wait for another's acquisition, as documented",
     run: Effect.gen(function*() {
       const emulator = yield* Effect.flatMap(Laboratory, (laboratory) => laboratory.emulator())
       yield* emulator.fail("token/slow-answer")
@@ -52,7 +52,7 @@ export const checks = (worker: string): ReadonlyArray<Check> => [
   },
   {
     name:
-      "workerd: … and delays the next caller when a request ends before the renewal that it started, as the page says",
+      "workerd: … and delays the next caller when a request ends before the renewal that it started, as documented",
     run: Effect.gen(function*() {
       const emulator = yield* Effect.flatMap(Laboratory, (laboratory) => laboratory.emulator({ tokenLife: "12000" }))
       const one = ask(worker, "shared", emulator)

@@ -116,7 +116,7 @@ describe.skipIf(isLeftOut(nginx))("connections that nginx ends", () => {
   )
 
   it.scopedLive(
-    "some die under load: as many calls fail as nginx dropped, and each was sent once",
+    "some break under load: as many calls fail as nginx dropped, and each was sent once",
     () =>
       Effect.gen(function*() {
         const { client, front } = yield* start({ api: hangUp(3) })

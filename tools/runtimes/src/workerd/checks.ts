@@ -51,8 +51,7 @@ export const checks = (worker: string): ReadonlyArray<Check> => [
     })
   },
   {
-    name:
-      "workerd: … and delays the next caller when a request ends before the renewal that it started, as documented",
+    name: "workerd: … and delays the next caller when a request ends before the renewal that it started, as documented",
     run: Effect.gen(function*() {
       const emulator = yield* Effect.flatMap(Laboratory, (laboratory) => laboratory.emulator({ tokenLife: "12000" }))
       const one = ask(worker, "shared", emulator)

@@ -1,8 +1,8 @@
 /** Tests that every server must pass. Each server runs them in a test file of its own. */
-import { afterAll, assert, describe, it, layer, type Vitest } from "@effect/vitest"
+import { afterAll, assert, describe, it, layer } from "@effect/vitest"
 import { type AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
-import { Context, DateTime, Effect, Layer, Option, Redacted, type Scope } from "effect"
+import { Context, DateTime, Duration, Effect, Layer, Option, Redacted, type Scope } from "effect"
 import type { AuthorizationServer, Credentials, Running } from "./AuthorizationServer.js"
 import { callers, leastCalls, load } from "./load.js"
 import { report } from "./page.js"
@@ -91,7 +91,10 @@ const kindOf = (value: string) => value.split(".").length === 3 && value.startsW
 
 type Facts = Record<"token" | "answer" | "wrong secret" | "unknown client", string>
 
-type Shared = Vitest.MethodsNonLive<Server, true>
+/** Tests that share one server. */
+interface Shared {
+  readonly effect: (title: string, test: () => Effect.Effect<void, unknown, Server>) => void
+}
 
 const grant = (it: Shared, facts: Partial<Facts>) => {
   it.effect("grants a token, and the call with it goes through; without, and with another, it does not", () =>
@@ -112,7 +115,7 @@ const grant = (it: Shared, facts: Partial<Facts>) => {
         assert.strictEqual(held.tokenType, "Bearer")
         assert.strictEqual(wire.tokenType.toLowerCase(), "bearer")
         assert.strictEqual(held.scope, wire.scope)
-        const told = DateTime.distance(held.acquiredAt, held.expiresAt) / 1000
+        const told = Duration.toSeconds(DateTime.distanceDuration(held.acquiredAt, held.expiresAt))
         // Some servers send the remaining lifetime of a token that was issued a moment before.
         assert.closeTo(told, longLife, 1)
         assert.closeTo(wire.expiresIn, longLife, 1)

@@ -2,8 +2,10 @@
 import { createPublicKey, type JsonWebKey, type KeyObject, verify } from "node:crypto"
 import { Clock, Effect, Option, Schema } from "effect"
 
-const decodePart = <A, I>(schema: Schema.Schema<A, I>) =>
-  Schema.decodeUnknownOption(Schema.compose(Schema.StringFromBase64Url, Schema.parseJson(schema)))
+const decodePart = <A, I>(schema: Schema.Schema<A, I>) => {
+  const decode = Schema.decodeUnknownOption(Schema.parseJson(schema))
+  return (part: string) => decode(Buffer.from(part, "base64url").toString("utf8"))
+}
 
 const decodeHeader = decodePart(Schema.Struct({ alg: Schema.Literal("RS256"), kid: Schema.String }))
 

@@ -53,7 +53,7 @@ export const load = Effect.gen(function*() {
   })
   const watch = provider.current.pipe(
     Effect.map(Option.map((token) => {
-      const life = DateTime.distance(token.acquiredAt, token.expiresAt) / 1000
+      const life = Duration.toSeconds(DateTime.distanceDuration(token.acquiredAt, token.expiresAt))
       lives.set(Redacted.value(token.value), life)
     })),
     Effect.ignore,

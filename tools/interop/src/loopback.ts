@@ -1,7 +1,7 @@
 /** Real HTTP servers on loopback: the handler of a package, and the protected resource. */
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
-import { Effect, Option, Runtime, type Scope } from "effect"
+import { Effect, Option, type Scope } from "effect"
 
 /**
  * As for servers behind a balancer. Node accepts one connection per turn of its event loop: if many callers opened new
@@ -72,7 +72,6 @@ export const guardedResource = (
   Effect.gen(function*() {
     let calls = 0
     let unauthorized = 0
-    const fork = Runtime.runFork(yield* Effect.runtime())
     const answer = (request: IncomingMessage, response: ServerResponse) =>
       guard(request).pipe(
         Effect.catchAllCause((cause) => Effect.as(Effect.logError(cause), { status: 500, challenge: "" })),
@@ -89,7 +88,7 @@ export const guardedResource = (
       Effect.succeed<RequestListener>((request, response) => {
         calls++
         request.resume()
-        fork(answer(request, response))
+        Effect.runFork(answer(request, response))
       })
     )
     return { apiUrl, calls: Effect.sync(() => calls), unauthorized: Effect.sync(() => unauthorized) }

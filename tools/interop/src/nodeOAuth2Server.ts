@@ -63,8 +63,8 @@ const guard = (server: OAuth2Server) => (request: IncomingMessage) =>
     const answer = new OAuth2Server.Response()
     return Effect.tryPromise(() => server.authenticate(toOAuth(request, {}), answer)).pipe(
       Effect.match({
-        onFailure: ({ error }) => ({
-          status: error instanceof OAuth2Server.OAuthError ? error.code : 500,
+        onFailure: ({ cause }) => ({
+          status: cause instanceof OAuth2Server.OAuthError ? cause.code : 500,
           challenge: String(answer.get("WWW-Authenticate") ?? "")
         }),
         onSuccess: () => ({ status: 200, challenge: "" })

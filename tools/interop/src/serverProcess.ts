@@ -17,7 +17,8 @@ const send = (message: unknown) => process.send?.(message)
 
 const main = Effect.gen(function*() {
   const servers = yield* Effect.promise(() => import(module) as Promise<Record<string, AuthorizationServer>>)
-  const server = yield* Effect.fromNullable(servers[name])
+  const server = servers[name]
+  if (server === undefined) return yield* Effect.dieMessage(`${module} has no server ${name}.`)
   const running = yield* server.start({ life: Number(life) })
   const { apiUrl, authUrl, credentials: { clientId, clientSecret }, revoke } = running
   const revokes = revoke !== undefined

@@ -37,7 +37,8 @@ describe.skipIf(isLeftOut(nginx))("connections that nginx ends", () => {
         const numbers = Array.from({ length: calls }, (_, index) => index)
         const statuses = yield* Effect.forEach(
           numbers,
-          (number) => Effect.zipRight(number % 100 === 0 ? client.provider.refresh : Effect.void, Front.call(client)),
+          (number) =>
+            number % 100 === 0 ? Effect.zipRight(client.provider.refresh, Front.call(client)) : Front.call(client),
           { concurrency: 16 }
         )
         assert.strictEqual(count(statuses, (status) => status === 200), calls)
@@ -100,7 +101,7 @@ describe.skipIf(isLeftOut(nginx))("connections that nginx ends", () => {
           const before = yield* front.requests // the connection of the last of them is in the pool
           const error = yield* Effect.flip(client.api[method]("/v1/orders"))
           assert(error._tag === "RequestError")
-          assert.strictEqual(error.reason, "Transport")
+          assert.match(error.message, /^Transport/)
           Front.assertHidden(error, [front.running.credentials.clientSecret, token.value])
           assert.strictEqual(yield* Front.call(client), 200)
           const after = (yield* front.requests).slice(before.length)

@@ -98,14 +98,11 @@ export const run = (
         }
       }),
       ({ child, ended }) =>
-        Effect.sync(() => child.kill("SIGTERM")).pipe(
-          Effect.zipRight(Effect.timeoutTo(Effect.interruptible(ended), {
-            duration: "5 seconds",
-            onSuccess: () => Effect.void,
-            onTimeout: () => Effect.sync(() => child.kill("SIGKILL")).pipe(Effect.zipRight(ended))
-          })),
-          Effect.flatten
-        )
+        Effect.suspend(() => {
+          child.kill("SIGTERM")
+          const killing = setTimeout(() => child.kill("SIGKILL"), 5000)
+          return Effect.ensuring(ended, Effect.sync(() => clearTimeout(killing)))
+        })
     )
   })
 

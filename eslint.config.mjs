@@ -53,7 +53,7 @@ export default defineConfig(
     "coverage/",
     "**/.vitepress/.temp/",
     // They import Effect 4, which only the workspace of that line has.
-    "tools/effect4/line/packages/",
+    "tools/effect4/line/",
     "tools/effect4/overlay/",
     // Generated from docstrings, which are checked in the sources.
     "docs/reference/api/"

@@ -25,7 +25,7 @@ export default defineConfig({
   test: {
     include: ["{examples,packages,tools}/**/*.test.ts"],
     // The first needs authorization servers (`npm run interop`), the second Effect 4 (`npm run effect4`).
-    exclude: [...configDefaults.exclude, "tools/interop/**", "tools/effect4/line/**"],
+    exclude: [...configDefaults.exclude, "**/interop/**", "tools/effect4/line/**"],
     // Files of a worker share their modules: loading Effect again for each file would take longer than the tests.
     isolate: false,
     minWorkers: workers,

@@ -1,4 +1,4 @@
-/** The rules of the Effect 4 line, on small sources. What they make of the packages is checked by `npm run effect4`. */
+/** Tests the rules of the Effect 4 line on small sources. `npm run effect4` tests the packages that they generate. */
 import { assert, describe, it } from "vitest"
 import { forbidden, members, patterns } from "./rules.mjs"
 import { transform } from "./transform.mjs"

@@ -88,7 +88,7 @@ const examplesOf = (text) =>
 const checkedProject = {
   extends: "../tsconfig.base.json",
   include: ["examples", "*/test"],
-  references: packages.map((name) => ({ path: `${name}/tsconfig.src.json` })),
+  references: [...packages.map((name) => ({ path: `${name}/tsconfig.src.json` })), { path: "interop" }],
   compilerOptions: {
     ...{ noEmit: true, composite: false, declaration: false, declarationMap: false },
     ...{
@@ -122,15 +122,16 @@ export const generate = (repository) => {
   ])
   const problems = []
   const written = new Map()
-  for (const name of packages) {
-    const base = join(root, "packages", name)
+  for (const name of [...packages, "interop"]) {
+    const isPackage = packages.includes(name)
+    const base = join(root, isPackage ? "packages" : "tools", name)
     const overlaid = filesIn(join(overlay, name))
     const sources = [...partsOf(name), "bin"].flatMap((part) =>
       filesIn(join(base, part)).map((file) => join(part, file))
     )
     for (const file of new Set([...sources, ...overlaid])) {
       const isOverlay = overlaid.includes(file)
-      const isPublished = file.startsWith("src")
+      const isPublished = isPackage && file.startsWith("src")
       const path = join(isOverlay ? join(overlay, name) : base, file)
       const report = (row, problem) => problems.push(`${relative(root, path)}:${row}: ${problem}`)
       const text = read(path)
@@ -145,7 +146,10 @@ export const generate = (repository) => {
         written.set(join("packages", "examples", `${name}-${basename(file, ".ts")}-${index}.ts`), example)
       )
     }
-    written.set(join("packages", name, "tsconfig.src.json"), read(join(base, "tsconfig.src.json")))
+    for (const file of isPackage ? ["tsconfig.src.json"] : ["tsconfig.json", "vitest.config.ts"]) {
+      written.set(join("packages", name, file), read(join(base, file)))
+    }
+    if (!isPackage) continue
     const report = (row, problem) => problems.push(`packages/${name}/README.md: in line ${row} of a block: ${problem}`)
     written.set(join("packages", name, "README.md"), transformPage(read(join(base, "README.md")), contextOf(report)))
     written.set(join("packages", name, "LICENSE"), read(join(root, "LICENSE")))
@@ -164,9 +168,15 @@ export const generate = (repository) => {
       written.set(join("packages", "examples", `${name}.ts`), code)
     }
   }
+  // bench.mjs runs this measurement.
+  for (const file of ["harness.ts", "hit.ts", "sample.ts"]) {
+    const path = join("tools", "benchmarks", "src", file)
+    const report = (row, problem) => problems.push(`${path}:${row}: ${problem}`)
+    written.set(join("packages", "examples", file), transform(read(join(root, path)), contextOf(report)))
+  }
   written.set(join("packages", "tsconfig.json"), JSON.stringify(checkedProject))
-  // A test reads it.
-  written.set(join("docs", "guides", "redis.md"), read(join(root, "docs", "guides", "redis.md")))
+  // A test reads the guide.
+  for (const file of ["vitest.config.ts", join("docs", "guides", "redis.md")]) written.set(file, read(join(root, file)))
   problems.push(...unused())
   if (problems.length === 0 || process.env.EFFECT4_KEEP) write(written)
   return [...new Set(problems)]

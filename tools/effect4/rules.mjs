@@ -22,12 +22,12 @@ const renamed = {
   Context: { unsafeGet: "getUnsafe" },
   DateTime: {
     ...{ distanceDuration: "distance", lessThanOrEqualTo: "isLessThanOrEqualTo", unsafeMake: "makeUnsafe" },
-    ...{ unsafeNow: "nowUnsafe" }
+    ...{ greaterThan: "isGreaterThan", unsafeNow: "nowUnsafe" }
   },
   Deferred: { unsafeDone: "doneUnsafe" },
   Duration: {
     ...{ decode: "fromInputUnsafe", DurationInput: "Input", greaterThan: "isGreaterThan" },
-    ...{ lessThanOrEqualTo: "isLessThanOrEqualTo" }
+    ...{ lessThan: "isLessThan", lessThanOrEqualTo: "isLessThanOrEqualTo" }
   },
   Effect: {
     ...{ async: "callback", catchAll: "catch", catchAllCause: "catchCause", catchAllDefect: "catchDefect" },
@@ -105,6 +105,8 @@ export const patterns = {
   "type Metric.Metric.Gauge<$T>": "Metric.Gauge<$T>",
   "type Metric.Metric.Histogram<$T>": "Metric.Histogram<$T>",
   "type Schema.Schema<$$T>": "Schema.Codec<$$T>",
+  "type HttpClientResponse.TypeId": "typeof HttpClientResponse.TypeId",
+  "type HttpIncomingMessage.TypeId": "typeof HttpIncomingMessage.TypeId",
   "Context.Tag($id)<$$T>()": "Context.Service<$$T>()($id)",
   "Deferred.unsafeMake(FiberId.none)": "Deferred.makeUnsafe()",
   "Config.string($name).pipe(Config.validate($v), $$more)": "Config.NonEmptyString($name).pipe($$more)",
@@ -112,13 +114,15 @@ export const patterns = {
     `Context.Reference<${initializer.type.getText()}>($id, $options)`,
   "Clock.make()": "Clock.Clock.defaultValue()",
   "Duration.decodeUnknown($x)": "Duration.fromInput($x as Duration.Input)",
+  "cache.get($key)": "Cache.get(cache, $key)",
+  "Cause.pretty($cause, { renderErrorCause: true })": "Cause.pretty($cause)",
   "Data.struct($fields)": "$fields",
   "Effect.fiberIdWith((id) => Fiber.interruptAsFork($fiber, id))": "Effect.sync(() => $fiber.interruptUnsafe())",
   "Effect.getFiberRefs": "Effect.context<never>()",
   "Effect.intoDeferred($deferred)": "Deferred.into($deferred)",
   "FiberRef.get(FiberRef.currentMetricLabels)": "Effect.context<never>()",
   "Effect.dieMessage($message)": "Effect.die(new Error($message))",
-  "Effect.withClock($effect, $clock)": "Effect.provideService($effect, Clock.Clock, $clock)",
+  "Effect.withClock($$effect, $clock)": "Effect.provideService($$effect, Clock.Clock, $clock)",
   "Effect.withUnhandledErrorLogLevel(Option.some($level))":
     "Effect.provideService(References.UnhandledLogLevel, $level)",
   "Effect.withUnhandledErrorLogLevel(Option.none())": "Effect.provideService(References.UnhandledLogLevel, undefined)",
@@ -129,10 +133,8 @@ export const patterns = {
   "Effect.unless(() => $x)": "Effect.when(Effect.sync(() => !$x))",
   "Effect.when($effect, () => $x)": "Effect.when($effect, Effect.sync(() => $x))",
   "Effect.whenEffect($effect, $condition)": "Effect.when($effect, $condition)",
-  "Effect.withSpan($name, { captureStackTrace: false })":
-    "Effect.withSpan($name, undefined, { captureStackTrace: false })",
-  "Effect.withSpan($name, { root: true, captureStackTrace: false })":
-    "Effect.withSpan($name, { root: true }, { captureStackTrace: false })",
+  "Effect.withSpan($name, { captureStackTrace: false, ...$rest })":
+    "Effect.withSpan($name, { $rest }, { captureStackTrace: false })",
   // An `Either` is an effect, and a `Result` is not.
   "Encoding.decodeBase64Url(entry)": "Effect.fromResult(Base64Url.decode(entry))",
   "Exit.interrupt(FiberId.none)": "Exit.interrupt()",
@@ -141,8 +143,7 @@ export const patterns = {
   "Metric.histogram($name, MetricBoundaries.fromIterable($boundaries), $description)":
     "Metric.histogram($name, {\ndescription: $description,\nboundaries: $boundaries\n})",
   "Metric.increment($metric)": "Metric.update($metric, 1)",
-  "Metric.tagged($metric, $key, $value)": "Metric.withAttributes($metric, { [$key]: $value })",
-  "Metric.tagged($key, $value)": "Metric.withAttributes({ [$key]: $value })",
+  "Metric.tagged($$metric, $key, $value)": "Metric.withAttributes($$metric, { [$key]: $value })",
   "NodeHttpServer.make($server, { host: $host, port: $port })":
     "NodeHttpServer.make($server, { host: $host, port: $port, disablePreemptiveShutdown: true })",
   "NodeHttpServerRequest.toIncomingMessage($r)": "NodeHttpServerRequest.toIncomingMessage($r) as IncomingMessage",
@@ -170,23 +171,17 @@ export const patterns = {
   "DateTime.subtract($x, { millis: $n })": "DateTime.subtract($x, { milliseconds: $n })",
   "Effect.forkAll($effects)": "Effect.forkChild(Effect.all($effects, { concurrency: \"unbounded\" }))",
   "Effect.repeatN($effect, $n)": "Effect.repeat($effect, { times: $n })",
-  "Effect.tagMetrics($effect, $key, $value)":
-    "Effect.updateService($effect, Metric.CurrentMetricAttributes, (all) => ({ ...all, [$key]: $value }))",
-  "Effect.tagMetrics($key, $value)":
-    "Effect.updateService(Metric.CurrentMetricAttributes, (all) => ({ ...all, [$key]: $value }))",
-  "Effect.withClock($clock)": "Effect.provideService(Clock.Clock, $clock)",
+  "Effect.tagMetrics($$effect, $key, $value)":
+    "Effect.updateService($$effect, Metric.CurrentMetricAttributes, (all) => ({ ...all, [$key]: $value }))",
   "Effect.withConfigProvider($provider)": "Effect.provideService(ConfigProvider.ConfigProvider, $provider)",
-  "Effect.withRandom($effect, $random)": "Effect.provideService($effect, Random.Random, $random)",
   "Effect.withRandom(Random.make($seed))": "Random.withSeed($seed)",
-  "Effect.withRandom($random)": "Effect.provideService(Random.Random, $random)",
+  "Effect.withRandom($$effect, $random)": "Effect.provideService($$effect, Random.Random, $random)",
   "Effect.yieldNow()": "Effect.yieldNow",
   "ConfigError.isConfigError($error)": "$error instanceof Config.ConfigError",
-  "Effect.timeoutFailCause({ duration: $d, onTimeout: () => $cause })":
-    "Effect.timeoutOrElse({\nduration: $d,\norElse: () => Effect.failCause($cause)\n})",
-  "Fiber.join(Fiber.all($fibers))": "Fiber.joinAll($fibers)",
   "Layer.toRuntime($layer)": "Layer.build($layer)",
   "Object.assign(Clock.make(), $other)":
     "Object.assign(Object.create(Clock.Clock.defaultValue()) as Clock.Clock, $other)",
+  "Tracer.make({ span: $span, context: $context })": "Tracer.make({ span: $span })",
   "new Error.BadArgument($options)": "PlatformError.badArgument($options)",
   "new Error.SystemError({ reason: $reason, ...$rest })": "PlatformError.systemError({ _tag: $reason, $rest })",
   "Fiber.interruptFork($fiber)": "Effect.sync(() => $fiber.interruptUnsafe())",
@@ -212,10 +207,8 @@ export const patterns = {
   "Logger.remove(Logger.defaultLogger)": "Logger.layer([])",
   "Logger.replace(Logger.defaultLogger, $logger)": "Logger.layer([$logger])",
   "Logger.withMinimumLogLevel($level)": "Effect.provideService(References.MinimumLogLevel, $level)",
-  "Random.fixed([$x])": "{ nextIntUnsafe: () => $x, nextDoubleUnsafe: () => $x }",
-  "Random.fixed([$x, $$more])":
-    "((values: Array<number>) => {\nconst next = () => {\nconst value = values.shift() ?? 0\n" +
-    "values.push(value)\nreturn value\n}\nreturn { nextIntUnsafe: next, nextDoubleUnsafe: next }\n})([$x, $$more])",
+  "Random.fixed($values)": "((values: Array<number>) => {\nconst next = () => {\nconst value = values.shift() ?? 0\n" +
+    "values.push(value)\nreturn value\n}\nreturn { nextIntUnsafe: next, nextDoubleUnsafe: next }\n})($values)",
   "Schedule.intersect($a, $b)": "Schedule.max([$a, $b])",
   "Schedule.upTo($duration)": "Schedule.upTo({ duration: $duration })",
   "Schema.Record({ key: $key, value: $value })": "Schema.Record($key, $value)",
@@ -264,6 +257,13 @@ export const texts = [
   [
     "fetch(input, { ...init, dispatcher } as RequestInit)",
     "Undici.fetch(input as string, { ...init, dispatcher } as Undici.RequestInit) as unknown as Promise<Response>"
+  ],
+  // Members of a response that Effect 3 does not have.
+  [
+    "  get json() {\n    return Effect.mapError(this.#readable.json,",
+    "  get url() {\n    return this.#original.url\n  }\n\n  get pipe() {\n    return this.#original.pipe\n  }\n\n" +
+    "  get upgrade() {\n    return Effect.mapError(this.#original.upgrade, (error) => this.hidden(error))\n  }\n\n" +
+    "  get json() {\n    return Effect.mapError(this.#readable.json,"
   ],
   ["\"ParseError\"", "\"SchemaError\""],
   ["`ParseError`", "`SchemaError`"],

@@ -18,12 +18,31 @@ import {
   TestClock,
   type Tracer
 } from "effect"
-import { observed, runParked } from "./support/effectLine.js"
+import { schedulerOf } from "./support/effectLine.js"
 import { interruption } from "./support/interruption.js"
 import { answering, layer as scripted, ScriptedSource, settle, token } from "./support/scriptedSource.js"
+import { observed } from "./support/tracer.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
 const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
+
+/** Runs an effect and parks its fiber after this many operations, until `release` is called. */
+const runParked = <A, E>(effect: Effect.Effect<A, E>, operations: number) => {
+  let parked: (() => void) | undefined
+  let released = false
+  const scheduler = schedulerOf((done) => !released && done >= operations, (task, asUsual) => {
+    if (released) asUsual()
+    else parked = task
+  })
+  return {
+    fiber: Effect.runFork(effect, { scheduler }),
+    isParked: () => parked !== undefined,
+    release: () => {
+      released = true
+      parked?.()
+    }
+  }
+}
 
 describe("AccessTokenProvider, in-flight acquisition", () => {
   describe("interruption", () => {

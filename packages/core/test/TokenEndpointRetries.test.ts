@@ -3,9 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, ClientCredentials, type TokenEndpoint } from "@store-api/core"
 import { Clock, Duration, Effect, Exit, Fiber, Layer, Option, Random, Redacted, TestClock, type Tracer } from "effect"
-import { observed, withHeadersOnSpans } from "./support/effectLine.js"
+import { withHeadersOnSpans } from "./support/effectLine.js"
 import * as FakeClient from "./support/fakeClient.js"
 import { renderings } from "./support/renderings.js"
+import { observed } from "./support/tracer.js"
 import { clientId, clientSecret, credentialsOf, tokenBody } from "./support/wire.js"
 
 /** Runs an acquisition. Returns its exit, and its duration and request times in milliseconds since it began. */

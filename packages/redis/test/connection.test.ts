@@ -191,7 +191,7 @@ describe.skipIf(isLeftOut)("a Redis that does not respond", () => {
           new Set(["Error"])
         )
         yield* redis.resume
-        const entries = yield* Fiber.join(Fiber.all(waiting))
+        const entries = yield* Effect.forEach(waiting, Fiber.join)
         deepStrictEqual(entries, Array.from({ length: 1000 }, () => Option.some("entry")))
         deepStrictEqual(yield* store.get("key"), Option.some("entry"))
       })

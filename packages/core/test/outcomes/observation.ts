@@ -3,6 +3,7 @@ import { inspect } from "node:util"
 import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
 import { Emulator, type RecordedRequest, type Scenario } from "@store-api/emulator"
 import {
+  Cause,
   Context,
   Duration,
   Effect,
@@ -17,8 +18,9 @@ import {
   type Tracer
 } from "effect"
 import { disconnected } from "../../src/internal/disconnected.js"
-import { isFailure, observed, prettyCause } from "../support/effectLine.js"
+import { isFailure } from "../support/effectLine.js"
 import { renderings } from "../support/renderings.js"
+import { observed } from "../support/tracer.js"
 import type { Client } from "./clients.js"
 
 interface Traces {
@@ -30,7 +32,7 @@ interface Traces {
 const line = (span: Tracer.Span) =>
   inspect([span.name, [...span.attributes]], { depth: 10 }) +
   (span.status._tag === "Ended" && Exit.isFailure(span.status.exit)
-    ? prettyCause(span.status.exit.cause)
+    ? Cause.pretty(span.status.exit.cause, { renderErrorCause: true })
     : "")
 
 const makeTraces: Effect.Effect<Traces> = Effect.map(Effect.tracer, (native) => {

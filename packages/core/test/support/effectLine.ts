@@ -12,8 +12,7 @@ import {
   MetricState,
   Option,
   Scheduler,
-  TestClock,
-  Tracer
+  TestClock
 } from "effect"
 
 /** Creates a clock from a wall clock and a monotonic clock, both in milliseconds. */
@@ -102,44 +101,21 @@ export const failuresOf = (cause: Cause.Cause<unknown>): ReadonlyArray<unknown> 
   ...Cause.defects(cause)
 ]
 
-/** Renders a cause, including the `cause` of its errors. */
-export const prettyCause = (cause: Cause.Cause<unknown>): string => Cause.pretty(cause, { renderErrorCause: true })
-
 /** Creates a cause from a failure and a defect. */
 export const failureAndDefect = (failure: unknown, defect: unknown): Cause.Cause<unknown> =>
   Cause.sequential(Cause.fail(failure), Cause.die(defect))
 
-/** Runs an effect and parks its fiber after this many operations, until `release` is called. */
-export const runParked = <A, E>(effect: Effect.Effect<A, E>, operations: number) => {
-  let parked: (() => void) | undefined
-  let released = false
-  const scheduler: Scheduler.Scheduler = {
-    shouldYield: (fiber) => !released && fiber.currentOpCount >= operations ? 0 : false,
-    scheduleTask: (task, priority) => {
-      if (released) Scheduler.defaultScheduler.scheduleTask(task, priority)
-      else parked = task
-    }
-  }
-  return {
-    fiber: Effect.runFork(effect, { scheduler }),
-    isParked: () => parked !== undefined,
-    release: () => {
-      released = true
-      parked?.()
-    }
-  }
-}
-
-/** Wraps a tracer, passes each new span to `see`, and enters no tracing context. */
-export const observed = (tracer: Tracer.Tracer, see: (span: Tracer.Span) => void = () => undefined): Tracer.Tracer =>
-  Tracer.make({
-    span: (...options) => {
-      const span = tracer.span(...options)
-      see(span)
-      return span
-    },
-    context: (step) => step()
-  })
+/**
+ * Creates a scheduler. `yields` decides by the number of operations whether a fiber yields. `schedule` gets its task,
+ * and a function that schedules the task as usual.
+ */
+export const schedulerOf = (
+  yields: (operations: number) => boolean,
+  schedule: (task: () => void, asUsual: () => void) => void
+): Scheduler.Scheduler => ({
+  shouldYield: (fiber) => yields(fiber.currentOpCount) ? 0 : false,
+  scheduleTask: (task, priority) => schedule(task, () => Scheduler.defaultScheduler.scheduleTask(task, priority))
+})
 
 /** Passes every call of the console to `see`. */
 export const withConsole = (see: (method: string, args: ReadonlyArray<unknown>) => void) =>

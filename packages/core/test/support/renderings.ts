@@ -1,7 +1,6 @@
 /** Renders a value in every way in which it may be printed, logged or encoded. */
 import { inspect } from "node:util"
 import { Cause, Exit, Inspectable } from "effect"
-import { prettyCause } from "./effectLine.js"
 
 export const renderings = (value: unknown): string =>
   [
@@ -13,7 +12,7 @@ export const renderings = (value: unknown): string =>
     inspect(value, { depth: 20, customInspect: false, showHidden: true }),
     Inspectable.toStringUnknown(value),
     Cause.pretty(Cause.fail(value)),
-    prettyCause(Cause.die(value))
+    Cause.pretty(Cause.die(value), { renderErrorCause: true })
   ].join("\n")
 
 /** Whether a rendering contains a text: as it is, or escaped as in JSON or JavaScript. */

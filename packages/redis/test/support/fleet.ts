@@ -1,6 +1,6 @@
 /** A fleet of members over one endpoint and one Redis. */
 import { Emulator } from "@store-api/emulator"
-import { Cause, Clock, Effect, Redacted, type Scope } from "effect"
+import { Clock, Effect, Option, Redacted, type Scope } from "effect"
 import * as VirtualClock from "../../../core/test/support/virtualClock.js"
 import * as Member from "./member.js"
 import { proxyTo } from "./proxy.js"
@@ -89,12 +89,12 @@ export const until = <E, R>(description: string, condition: Effect.Effect<boolea
     Effect.withClock(condition, clock).pipe(
       Effect.zipLeft(Effect.sleep("10 millis")),
       Effect.repeat({ until: (is) => is }),
-      Effect.timeoutFailCause({
-        duration: "1 minute",
-        onTimeout: () => Cause.die(new Error(`The condition did not hold within a minute: ${description}`))
-      }),
-      Effect.withClock(Clock.make()),
-      Effect.asVoid
+      Effect.timeoutOption("1 minute"),
+      Effect.flatMap(Option.match({
+        onNone: () => Effect.dieMessage(`The condition did not hold within a minute: ${description}`),
+        onSome: () => Effect.void
+      })),
+      Effect.withClock(Clock.make())
     )
   )
 

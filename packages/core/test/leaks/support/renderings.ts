@@ -1,7 +1,7 @@
 /** Every way in which a program can print a value. */
 import { format, inspect } from "node:util"
 import { Cause, Effect, Either, Exit, Inspectable, Option } from "effect"
-import { failureAndDefect, prettyCause } from "../../support/effectLine.js"
+import { failureAndDefect } from "../../support/effectLine.js"
 
 export interface Output {
   readonly name: string
@@ -34,8 +34,8 @@ export const renderings: Readonly<Record<string, (value: unknown) => string>> = 
     inspect(value, { ...whole, customInspect: false, showHidden: true }),
   "format %s %o %O %j": (value) => format("%s %o %O %j", value, value, value, value),
   "toStringUnknown": (value) => Inspectable.toStringUnknown(value),
-  "Cause.pretty of a failure": (value) => prettyCause(Cause.fail(value)),
-  "Cause.pretty of a defect": (value) => prettyCause(Cause.die(value)),
+  "Cause.pretty of a failure": (value) => Cause.pretty(Cause.fail(value), { renderErrorCause: true }),
+  "Cause.pretty of a defect": (value) => Cause.pretty(Cause.die(value), { renderErrorCause: true }),
   "JSON of a Cause": (value) => JSON.stringify(failureAndDefect(value, value)),
   "inspect of a Cause": (value) => inspect(Cause.fail(value), whole),
   "JSON of an Exit": (value) => JSON.stringify([Exit.fail(value), Exit.succeed(value)]),

@@ -4,7 +4,8 @@ import { NodeSdk } from "@effect/opentelemetry"
 import { InMemoryLogRecordExporter, SimpleLogRecordProcessor } from "@opentelemetry/sdk-logs"
 import { InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base"
 import { Effect, type Exit, Layer, Logger, LogLevel } from "effect"
-import { observed, withConsole } from "../../support/effectLine.js"
+import { withConsole } from "../../support/effectLine.js"
+import { observed } from "../../support/tracer.js"
 import type { Output } from "./renderings.js"
 
 /**

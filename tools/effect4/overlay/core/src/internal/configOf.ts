@@ -5,7 +5,7 @@ import * as Record from "effect/Record"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 
-/** Reads all configurations. The error names every one that is missing: that of `Config.all` names the first. */
+/** Combines configurations. The error names every one that is missing. `Config.all` would name only the first. */
 export const configOf = <A extends Readonly<Record<string, unknown>>>(
   configs: { readonly [K in keyof A]: Config.Config<A[K]> }
 ): Config.Config<A> =>

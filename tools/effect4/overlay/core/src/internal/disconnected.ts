@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 
-/** An interruption of the result does not wait until the effect, which runs in a fiber of its own, has ended. */
+/** Runs the effect in a new fiber. An interruption does not wait until that fiber has ended. */
 export const disconnected = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(

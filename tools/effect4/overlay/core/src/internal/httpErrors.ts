@@ -1,14 +1,14 @@
-/** The errors of the HTTP client: what this package reads from them, and how it makes and copies them. */
+/** Reads, creates and copies the errors of the HTTP client. */
 import * as HttpClientError from "effect/http/HttpClientError"
 import type * as HttpClientRequest from "effect/http/HttpClientRequest"
 import type * as HttpClientResponse from "effect/http/HttpClientResponse"
 
-/** What reading a body fails with. */
+/** The error of reading a body. */
 export type BodyError = HttpClientError.HttpClientError
 
 export const isEmptyBody = ({ reason }: BodyError): boolean => reason._tag === "EmptyBodyError"
 
-/** The response, if the error comes from a client that fails on a status, such as `filterStatusOk`. */
+/** The response in the error of a client that fails because of a status, such as `filterStatusOk`. */
 export const statusResponse = (error: unknown): HttpClientResponse.HttpClientResponse | undefined =>
   HttpClientError.isHttpClientError(error) && error.reason._tag === "StatusCodeError" ? error.reason.response : undefined
 
@@ -25,7 +25,7 @@ export const make = (
 export const withResponse = (error: BodyError, response: HttpClientResponse.HttpClientResponse): BodyError =>
   replace(error, () => response.request, () => response)
 
-/** Copies an error, its request and response replaced. */
+/** Copies an error with another request and response. */
 export const replace = (
   { reason }: HttpClientError.HttpClientError,
   request: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest,

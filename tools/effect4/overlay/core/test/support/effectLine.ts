@@ -1,5 +1,5 @@
 /** The parts of Effect 4 that differ from Effect 3 in tests. `packages/core/test/support/effectLine.ts` describes them. */
-import { Cause, Clock, Console, Duration, Effect, Metric, Scheduler, Tracer } from "effect"
+import { Cause, Clock, Console, Duration, Effect, Metric, Scheduler } from "effect"
 import { HttpClient, type HttpClientError } from "effect/http"
 
 export const clockOf = ({ monotonic, sleep, wall }: {
@@ -63,15 +63,7 @@ export const countingFibers = <A, E, R>(
     )
   })
 
-export interface Series {
-  readonly name: string
-  readonly labels: Readonly<Record<string, string>>
-  readonly description: string | undefined
-  readonly kind: "counts up" | "gauge" | ReadonlyArray<number>
-  readonly value: number | readonly [count: number, sum: number] | undefined
-}
-
-export const allSeries: Effect.Effect<ReadonlyArray<Series>> = Effect.map(Metric.snapshot, (all) =>
+export const allSeries = Effect.map(Metric.snapshot, (all) =>
   all.map(({ attributes = {}, description, id, state }) => ({
     name: id,
     labels: { ...attributes },
@@ -90,6 +82,8 @@ export const allSeries: Effect.Effect<ReadonlyArray<Series>> = Effect.map(Metric
       : undefined
   })))
 
+export type Series = Effect.Success<typeof allSeries>[number]
+
 export const httpReason = ({ reason }: HttpClientError.HttpClientError): string => reason._tag.replace(/Error$/, "")
 
 export const isFailure = ({ reasons }: Cause.Cause<unknown>): boolean =>
@@ -100,44 +94,23 @@ export const failuresOf = ({ reasons }: Cause.Cause<unknown>): ReadonlyArray<unk
     Cause.isFailReason(reason) ? [reason.error] : Cause.isDieReason(reason) ? [reason.defect] : []
   )
 
-export const prettyCause = (cause: Cause.Cause<unknown>): string => Cause.pretty(cause)
-
 export const failureAndDefect = (failure: unknown, defect: unknown): Cause.Cause<unknown> =>
   Cause.combine(Cause.fail(failure), Cause.die(defect))
 
-export const runParked = <A, E>(effect: Effect.Effect<A, E>, operations: number) => {
-  let parked: (() => void) | undefined
-  let released = false
+export const schedulerOf = (
+  yields: (operations: number) => boolean,
+  schedule: (task: () => void, asUsual: () => void) => void
+): Scheduler.Scheduler => {
   const dispatcher = new Scheduler.MixedScheduler().makeDispatcher()
-  const scheduler: Scheduler.Scheduler = {
+  return {
     executionMode: "async",
-    shouldYield: (fiber) => !released && fiber.currentOpCount >= operations,
+    shouldYield: (fiber) => yields(fiber.currentOpCount),
     makeDispatcher: () => ({
-      scheduleTask: (task, priority) => {
-        if (released) dispatcher.scheduleTask(task, priority)
-        else parked = task
-      },
+      scheduleTask: (task, priority) => schedule(task, () => dispatcher.scheduleTask(task, priority)),
       flush: () => dispatcher.flush()
     })
   }
-  return {
-    fiber: Effect.runFork(effect, { scheduler }),
-    isParked: () => parked !== undefined,
-    release: () => {
-      released = true
-      parked?.()
-    }
-  }
 }
-
-export const observed = (tracer: Tracer.Tracer, see: (span: Tracer.Span) => void = () => undefined): Tracer.Tracer =>
-  Tracer.make({
-    span: (options) => {
-      const span = tracer.span(options)
-      see(span)
-      return span
-    }
-  })
 
 export const withConsole = (see: (method: string, args: ReadonlyArray<unknown>) => void) =>
 <A, E, R>(

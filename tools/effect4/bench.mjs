@@ -1,63 +1,61 @@
 /**
- * `node tools/effect4/bench.mjs`: prints the speed and size of the Effect 4 line as a table for docs/guides/effect4.md.
- * Needs `npm run effect4` before. Each design is one loop in one fiber, in rounds that alternate in one process; the
- * ratio is the median over five processes.
+ * `npm run bench -- effect4`: measures a cached token and the sizes on Effect 4, and writes the section "Effect 4" of
+ * docs/evidence/benchmarks.md. Runs the same measurement as on Effect 3.
  */
 import { spawnSync } from "node:child_process"
-import { build } from "../workspace/workspace.mjs"
-import { nodeOf } from "./build.mjs"
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { buildSync } from "esbuild"
+import { build, root } from "../workspace/workspace.mjs"
+import { buildLine, nodeOf } from "./build.mjs"
 import { line } from "./generate.mjs"
+import { effect4 } from "./manifest.mjs"
 
-const measured = `
-import { AccessTokenProvider, TokenSource, AccessToken } from "@store-api/core"
-import { Cache, DateTime, Effect, Layer, Redacted, Ref } from "effect"
-const now = DateTime.makeUnsafe(Date.now())
-const token = new AccessToken.AccessToken({ value: Redacted.make("a"), acquiredAt: now, expiresAt: DateTime.add(now, { hours: 1 }) })
-const source = TokenSource.layer(() => Effect.succeed(token))
-const median = (values) => values.sort((a, b) => a - b)[values.length >> 1]
-const program = Effect.gen(function*() {
-  const provider = yield* AccessTokenProvider.AccessTokenProvider
-  const ref = yield* Ref.make(token)
-  const cache = yield* Cache.make({ capacity: 1, timeToLive: "1 hour", lookup: () => Effect.succeed(token) })
-  const designs = {
-    "Ref.get": Ref.get(ref),
-    "provider.get": provider.get,
-    "Cache.get": Cache.get(cache, "token"),
-    "Effect.cachedWithTTL": yield* Effect.cachedWithTTL(Effect.succeed(token), "1 hour")
-  }
-  const times = Object.fromEntries(Object.keys(designs).map((name) => [name, []]))
-  for (let round = 0; round < 600; round++) {
-    for (const [name, effect] of Object.entries(designs).sort(() => Math.random() - 0.5)) {
-      const started = performance.now()
-      for (let index = 0; index < 1000; index++) yield* effect
-      if (round >= 100) times[name].push(performance.now() - started)
-    }
-  }
-  return Object.fromEntries(Object.entries(times).map(([name, values]) => [name, median(values)]))
-})
-console.log(JSON.stringify(await Effect.runPromise(Effect.provide(program, Layer.provide(AccessTokenProvider.layer(), source)))))
-`
-
-const node = await nodeOf()
-const runs = Array.from({ length: 5 }, () => {
-  const { stdout } = spawnSync(node, ["--input-type=module", "-e", measured], { cwd: line, encoding: "utf8" })
-  return JSON.parse(stdout)
-})
-const row = (...cells) => process.stdout.write(`| ${cells.join(" | ")} |\n`)
-const middle = (values) => values.sort((a, b) => a - b)[values.length >> 1]
-for (const name of Object.keys(runs[0])) {
-  const ratios = runs.map((run) => run[name] / run["Ref.get"])
-  row(name, `${Math.round(1000 * middle(runs.map((run) => run[name])))} ns`, `${middle(ratios).toFixed(2)} ×`)
-}
-
+await buildLine({})
 build("tools/benchmarks")
-const { measureSize } = await import("../benchmarks/dist/size.js")
-const sizes = {
-  "whole core": `export * from "@store-api/core"`,
-  "`StoreAuth.layer`": `export { layer } from "@store-api/core/StoreAuth"`,
-  "`AccessTokenProvider`": `export * from "@store-api/core/AccessTokenProvider"`
-}
-for (const [name, code] of Object.entries(sizes)) {
-  const { gzipped } = await measureSize(code, line)
-  row(name, `${(gzipped / 1000).toFixed(1)} kB`)
-}
+const { merged } = await import("../benchmarks/dist/harness.js")
+const { machine } = await import("../benchmarks/dist/machine.js")
+const { hitTable, split } = await import("../benchmarks/dist/report.js")
+const { measureSizes } = await import("../benchmarks/dist/size.js")
+const { markdown, number } = await import("../benchmarks/dist/table.js")
+
+const measured = buildSync({
+  stdin: {
+    contents: `import { measureHit } from "./hit.js"\nconsole.log(JSON.stringify(await measureHit(1200)))`,
+    resolveDir: join(line, "packages", "examples")
+  },
+  ...{ bundle: true, write: false, format: "esm", platform: "node", packages: "external" }
+}).outputFiles[0].text
+const node = await nodeOf()
+const run = (...args) => spawnSync(node, args, { cwd: line, encoding: "utf8" }).stdout
+const hits = merged(
+  Array.from({ length: 5 }, () => JSON.parse(run("--expose-gc", "--input-type=module", "-e", measured)))
+)
+// Effect 4 has no `repeatN`.
+const yielded = hits.filter(({ name }) => !name.includes("repeatN"))
+const { cores, cpu, date } = machine()
+const [sizes3, sizes4] = [await measureSizes(), await measureSizes(line)]
+const kilobytes = ({ gzipped }) => `${number(gzipped / 1000, 1)} kB`
+const sizes = [
+  ["code of ours, minified and compressed, without Effect", "Effect 3", "Effect 4"],
+  ...Object.entries({ core: "core", layer: "`StoreAuth.layer`", provider: "`AccessTokenProvider`" })
+    .map(([part, name]) => [name, kilobytes(sizes3[part]), kilobytes(sizes4[part])])
+]
+const path = join(root, "docs", "evidence", "benchmarks.md")
+const [others] = split(readFileSync(path, "utf8"))
+writeFileSync(
+  path,
+  `${others}
+## Effect 4
+
+Measured by \`npm run bench -- effect4\` on ${date} with Node ${run("--version").trim()} and Effect ${
+    effect4.ranges.effect.replace("^", "")
+  } on ${cpu}, ${cores} cores. The
+[guide](../guides/effect4.md) describes this line. The code that measures is that of
+[a cached token in one fiber](#a-cached-token-in-one-fiber).
+
+${markdown(hitTable(yielded))}
+
+${markdown(sizes)}
+`
+)

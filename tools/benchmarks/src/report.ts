@@ -86,6 +86,12 @@ export const peerTable = (results: Results): Table => [
   })
 ]
 
+/** Splits the page into its own sections and that of Effect 4, which is the last and has its own command. */
+export const split = (page: string): readonly [own: string, effect4: string] => {
+  const [own = ""] = page.split(/\n## Effect 4$/m)
+  return [own, page.slice(own.length)]
+}
+
 export const document = (
   results: Results,
   goals: ReadonlyArray<Goal>,

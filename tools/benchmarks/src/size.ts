@@ -29,8 +29,11 @@ export const measureSize = async (
   return { minified: bundled.length, gzipped: bundled.length === 0 ? 0 : gzipSync(bundled, { level: 9 }).length }
 }
 
-export const measureSizes = async (): Promise<Readonly<Record<"core" | "layer" | "provider", Size>>> => ({
-  core: await measureSize(`export * from "@store-api/core"`),
-  layer: await measureSize(`export { layer } from "@store-api/core/StoreAuth"`),
-  provider: await measureSize(`export * from "@store-api/core/AccessTokenProvider"`)
+/** Of the core that is installed for a folder. */
+export const measureSizes = async (
+  folder?: string
+): Promise<Readonly<Record<"core" | "layer" | "provider", Size>>> => ({
+  core: await measureSize(`export * from "@store-api/core"`, folder),
+  layer: await measureSize(`export { layer } from "@store-api/core/StoreAuth"`, folder),
+  provider: await measureSize(`export * from "@store-api/core/AccessTokenProvider"`, folder)
 })

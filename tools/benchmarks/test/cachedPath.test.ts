@@ -1,7 +1,9 @@
+import { readFileSync } from "node:fs"
 import { assert, describe, it } from "vitest"
 import { type CachedPath, cachedPathGoals } from "../src/cachedPath.js"
 import * as calls from "../src/calls.js"
 import * as hit from "../src/hit.js"
+import { split } from "../src/report.js"
 
 const always = (value: number) => ({ median: value, low: value, high: value })
 
@@ -31,5 +33,16 @@ describe("the goals of a cached token", () => {
   it("are missed without a measurement", () => {
     assert.deepStrictEqual(verdicts(Number.NaN, 2, 1, Number.NaN), [missed, met, met, missed])
     assert.throws(() => cachedPathGoals({ ...path([2, 2, 1, 1]), calls: [] }), /was not measured/)
+  })
+})
+
+describe("the page", () => {
+  it("has a section of Effect 4, which `npm run bench` keeps", () => {
+    const page = readFileSync(new URL("../../../docs/evidence/benchmarks.md", import.meta.url), "utf8")
+    const [own, effect4] = split(page)
+    assert.strictEqual(own + effect4, page)
+    assert.match(effect4, /^\n## Effect 4\n[^]*\| provider\.get \|/)
+    assert.notInclude(own, "Effect 4")
+    assert.deepStrictEqual(split(own), [own, ""])
   })
 })

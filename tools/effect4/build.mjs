@@ -23,8 +23,8 @@ export const nodeOf = () => {
  */
 export const buildLine = async ({ checked = false, newest = false, repository }) => {
   install(folder)
-  const ours = ["effect", "@effect/platform-node", "@effect/opentelemetry"]
-  if (newest) pnpm(["--dir", folder, "update", ...ours.map((name) => `${name}@^4`)])
+  // A range in its manifest limits the update to this major.
+  if (newest) pnpm(["--dir", folder, "update", "effect", "@effect/platform-node", "@effect/opentelemetry"])
   const problems = await generate(repository)
   for (const problem of problems) process.stderr.write(`${problem}\n`)
   if (problems.length > 0) process.exit(1)

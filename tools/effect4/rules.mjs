@@ -98,12 +98,6 @@ const httpError = ({ r, reason: [reason], response, rest }) =>
 /** Another shape: a pattern and what is written in its place. */
 export const patterns = {
   "$e._tag === \"SystemError\" ? $e.reason : $e._tag": "$e.reason._tag",
-  "type Config.Config.Wrap<$T>": "Config.Wrap<$T>",
-  "type Effect.Effect.Error<$T>": "Effect.Error<$T>",
-  "type Effect.Effect.Success<$T>": "Effect.Success<$T>",
-  "type Metric.Metric.Counter<$T>": "Metric.Counter<$T>",
-  "type Metric.Metric.Gauge<$T>": "Metric.Gauge<$T>",
-  "type Metric.Metric.Histogram<$T>": "Metric.Histogram<$T>",
   "type Schema.Schema<$$T>": "Schema.Codec<$$T>",
   "type HttpClientResponse.TypeId": "typeof HttpClientResponse.TypeId",
   "type HttpIncomingMessage.TypeId": "typeof HttpIncomingMessage.TypeId",
@@ -209,7 +203,6 @@ export const patterns = {
   "Logger.withMinimumLogLevel($level)": "Effect.provideService(References.MinimumLogLevel, $level)",
   "Random.fixed($values)": "((values: Array<number>) => {\nconst next = () => {\nconst value = values.shift() ?? 0\n" +
     "values.push(value)\nreturn value\n}\nreturn { nextIntUnsafe: next, nextDoubleUnsafe: next }\n})($values)",
-  "Schedule.intersect($a, $b)": "Schedule.max([$a, $b])",
   "Schedule.upTo($duration)": "Schedule.upTo({ duration: $duration })",
   "Schema.Record({ key: $key, value: $value })": "Schema.Record($key, $value)",
   "it.scoped": "it.effect",

@@ -1,5 +1,6 @@
 /** Rewrites a source for Effect 3 into one for Effect 4, by the rules of rules.mjs. */
 import ts from "typescript"
+import { effect4 } from "./manifest.mjs"
 import { forbidden, members, modules, omitted, patterns, properties, texts } from "./rules.mjs"
 
 /** How often each rule was applied. */
@@ -217,6 +218,9 @@ export const transform = (text, line, isBlock = false) => {
       needed.add(to)
       return to
     }
+    // The types in these namespaces are in the module itself.
+    const isMerged = ts.isQualifiedName(node) && /^(Config|Effect|Metric)\.\1$/.test(memberOf(node.left) ?? "")
+    if (isMerged) return `${emit(node.left.left)}.${node.right.text}`
     return renamed(node) ?? renamedProperty(node)
   }
 
@@ -254,7 +258,7 @@ export const transformPage = (text, line) =>
   text
     .replace(/^```ts\n([\s\S]*?)^```$/gm, (_, code) => `\`\`\`ts\n${transform(code, line, true)}\`\`\``)
     .replace(/ @effect\/platform@\S+|@effect3/g, "")
-    .replace(/(effect|@effect\/platform-node)@\^\S+/g, "$1@^4.1.0")
+    .replace(/(effect|@effect\/platform-node)@\^\S+/g, (_, name) => `${name}@${effect4.ranges[name]}`)
     .replaceAll("`@effect/platform`", "`effect/http`")
 
 /** The order of imports: of Node, of packages, of files. */

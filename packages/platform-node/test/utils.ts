@@ -147,7 +147,7 @@ export const startTlsStore = (identity: Identity, options: Https.ServerOptions =
 export const until = (condition: () => boolean) =>
   Effect.sync(condition).pipe(
     Effect.filterOrFail((holds) => holds, () => new Error("the condition did not hold within two seconds")),
-    Effect.retry(Schedule.intersect(Schedule.spaced("10 millis"), Schedule.recurs(200)))
+    Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 200 })
   )
 
 const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()])

@@ -17,7 +17,7 @@ const storeAuth = (emulator: Emulator.Service) =>
 const eventually = <A>(read: Effect.Effect<A>, holds: (value: A) => boolean) =>
   read.pipe(
     Effect.filterOrFail(holds, (value) => `still ${String(value)}`),
-    Effect.retry(Schedule.intersect(Schedule.spaced("10 millis"), Schedule.recurs(500)))
+    Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 500 })
   )
 
 const tokenRequests = (emulator: Emulator.Service) =>

@@ -4,8 +4,8 @@
  *   node tools/effect4/run.mjs [--quick] [--out FOLDER] [--newest] [TESTS…]
  *
  * `--out` also packs them into FOLDER, installs the tarballs and runs programs with them. TESTS are parts of the paths
- * of test files; the default is all. `--quick` leaves out slow tests that repeat others with more data or processes, and
- * all but one server of the interoperability suite.
+ * of test files; the default is all. `--quick` leaves out slow tests that repeat others with more data or processes,
+ * and all but one server of the interoperability suite.
  * `--newest` first installs the newest minor of Effect 4 instead of the lockfile's.
  */
 import "../workspace/require-node.mjs"

@@ -34,7 +34,8 @@ const command = <F extends flags.Flags>(
   run: (given, [argument = ""]) => run(given as flags.Values<F>, argument)
 })
 
-const load = <M>(module: () => Promise<M>, run: (module: M) => Run): Run => Effect.flatMap(Effect.promise(module), run)
+export const load = <M>(module: () => Promise<M>, run: (module: M) => Run): Run =>
+  Effect.flatMap(Effect.promise(module), run)
 
 export const commands: Readonly<Record<string, Command>> = {
   token: command(flags.token, {

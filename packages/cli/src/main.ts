@@ -1,9 +1,8 @@
 /** From a command line to an exit code. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import { parse } from "./commandLine.js"
-import { commands } from "./commands.js"
+import { commands, load } from "./commands.js"
 import { type Fault, usage } from "./Fault.js"
 import { Host } from "./Host.js"
 import * as output from "./output.js"
@@ -20,10 +19,7 @@ const run = (args: ReadonlyArray<string>) => {
   }
   // Hidden: the completion scripts run it.
   return args[0] === "__complete"
-    ? Effect.flatMap(
-      Effect.promise(() => import("./commands/completion.js")),
-      ({ complete }) => complete(commands, args.slice(1))
-    )
+    ? load(() => import("./commands/completion.js"), ({ complete }) => complete(commands, args.slice(1)))
     : Effect.flatMap(Host, ({ process }) => parse(args, Math.min(process.stdout.columns ?? 80, 80)))
 }
 
@@ -34,5 +30,6 @@ export const main = (args: ReadonlyArray<string>): Effect.Effect<number> =>
   Effect.suspend(() => run(args)).pipe(
     Effect.as(0),
     Effect.catchTag("Fault", report),
-    Effect.provide(Layer.merge(NodeFileSystem.layer, output.layerLogger))
+    Effect.provide(NodeFileSystem.layer),
+    output.withLogger
   )

@@ -1,7 +1,8 @@
 /** Writes to standard output and standard error. Colours are for terminals that have them. */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
+import * as FiberRef from "effect/FiberRef"
+import * as HashSet from "effect/HashSet"
 import * as Logger from "effect/Logger"
 import { type Fault, unexpected } from "./Fault.js"
 import { Host, type Service } from "./Host.js"
@@ -43,14 +44,14 @@ export const whileWaiting = <A, E, R>(what: string, effect: Effect.Effect<A, E, 
   return Effect.flatMap(Host, ({ process }) => process.stderr.isTTY === true ? noted : effect)
 }
 
-/** Warnings, such as those of the library. */
-export const layerLogger = Layer.unwrapEffect(Effect.map(Host, (host) =>
-  Logger.replace(
-    Logger.defaultLogger,
-    Logger.make(({ annotations, logLevel, message }) => {
+/** Logs to standard error, such as the warnings of the library. Without a layer, the command starts sooner. */
+export const withLogger = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Host, (host) => {
+    const logger = Logger.make<unknown, void>(({ annotations, logLevel, message }) => {
       const details = [...annotations].map(([name, value]) => `${name}=${String(value)}`).join(" ")
       const words = (Array.isArray(message) ? message : [message]).map(String).join(" ")
       const level = painted(host, "stderr", 33, logLevel.label.toLowerCase())
       host.process.stderr.write(`store-api: ${level}: ${[words, details].filter((part) => part !== "").join(" ")}\n`)
     })
-  )))
+    return Effect.locally(effect, FiberRef.currentLoggers, HashSet.make<[Logger.Logger<unknown, unknown>]>(logger))
+  })

@@ -5,7 +5,7 @@ import { AccessTokenError, withRetryAt } from "@store-api/core/AccessTokenError"
 import * as AccessTokenProvider from "@store-api/core/AccessTokenProvider"
 import * as TokenEndpoint from "@store-api/core/TokenEndpoint"
 import * as TokenSource from "@store-api/core/TokenSource"
-import { type Service as Store, TokenStore } from "@store-api/core/TokenStore"
+import { TokenStore } from "@store-api/core/TokenStore"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
@@ -20,7 +20,7 @@ import type * as flags from "./flags.js"
 import { layerHttp } from "./http.js"
 import * as output from "./output.js"
 import type { Settings } from "./settings.js"
-import { cached, forget, noToken, shared, storeOf, storeTimeout } from "./tokens.js"
+import { cached, forget, noToken, shared, storeTimeout } from "./tokens.js"
 
 type Caching = Pick<flags.Values<typeof flags.token>, "force-refresh" | "no-cache">
 
@@ -68,14 +68,13 @@ export const acquireToken = (settings: Settings, caching: Caching) =>
 /** The cached token, or another one. A loop of runs sends no more token requests than one process. */
 const cachedSource = (settings: Settings, endpoint: TokenSource.Service, force: boolean) =>
   Effect.gen(function*() {
-    const store = yield* storeOf(settings)
     const { acquire } = yield* shared(settings).pipe(
       // A token that is to be replaced stays until another one comes, for a run that finds no other.
-      Effect.provideService(TokenStore, { ...store, remove: () => Effect.succeed(true) }),
-      Effect.provideService(TokenSource.TokenSource, withCooldown(settings, endpoint, store, force))
+      Effect.provideService(TokenStore, { ...settings.store, remove: () => Effect.succeed(true) }),
+      Effect.provideService(TokenSource.TokenSource, withCooldown(settings, endpoint, force))
     )
     const stored = Effect.map(Effect.option(cached(settings)), Option.flatten)
-    const { get, put } = remembered(settings, store, "rejection")
+    const { get, put } = remembered(settings, "rejection")
     return {
       // A rejected token is not stored any more. If the endpoint issues it again, it is stored again.
       acquire: (replacing: Option.Option<AccessToken>) =>
@@ -112,8 +111,8 @@ const pauseJson = Schema.parseJson(Pause)
 const nextPause = (last: Pause | undefined) => last === undefined ? 1000 : Math.min(2 * last.pause, longestPause)
 
 /** What a run leaves to the next ones. The key shows neither client nor endpoint; another secret gives another key. */
-const remembered = (settings: Settings, store: Store, kind: "cooldown" | "rejection") => {
-  const { authUrl, credentials: { clientId, clientSecret } } = settings
+const remembered = (settings: Settings, kind: "cooldown" | "rejection") => {
+  const { authUrl, credentials: { clientId, clientSecret }, store } = settings
   const text = JSON.stringify([kind, authUrl, clientId])
   const key = createHmac("sha256", Redacted.value(clientSecret)).update(text).digest("hex")
   // A folder that does not respond counts as empty, although a write cannot be interrupted.
@@ -130,11 +129,10 @@ const remembered = (settings: Settings, store: Store, kind: "cooldown" | "reject
 }
 
 /** The endpoint has just issued a token. */
-export const endCooldown = (settings: Settings) =>
-  Effect.gen(function*() {
-    const { get, put } = remembered(settings, yield* storeOf(settings), "cooldown")
-    yield* Effect.transposeMapOption(yield* get, (last) => put(last, 0))
-  })
+export const endCooldown = (settings: Settings) => {
+  const { get, put } = remembered(settings, "cooldown")
+  return Effect.flatMap(get, Effect.transposeMapOption((last) => put(last, 0)))
+}
 
 /** A run without a valid token waits at most 5 seconds, unless the endpoint refused the request. */
 const endOf = ({ error, from, pause }: Pause, isRenewal: boolean): number => {
@@ -148,10 +146,10 @@ const endOf = ({ error, from, pause }: Pause, isRenewal: boolean): number => {
   )
 }
 
-const withCooldown = (settings: Settings, endpoint: TokenSource.Service, store: Store, force: boolean) =>
+const withCooldown = (settings: Settings, endpoint: TokenSource.Service, force: boolean) =>
   TokenSource.make((replacing) =>
     Effect.gen(function*() {
-      const { get, put } = remembered(settings, store, "cooldown")
+      const { get, put } = remembered(settings, "cooldown")
       const isRenewal = Option.isSome(replacing)
       const last = Option.getOrUndefined(yield* get)
       const at = (cooldown: Pause) => DateTime.unsafeMake(endOf(cooldown, isRenewal))

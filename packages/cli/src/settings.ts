@@ -1,6 +1,9 @@
 /** The settings by flags and variables, in this order. */
 import type * as FileSystem from "@effect/platform/FileSystem"
+import * as NodePath from "@effect/platform-node/NodePath"
 import { type ClientCredentials, make as credentialsOf } from "@store-api/core/ClientCredentials"
+import type { Service as TokenStore } from "@store-api/core/TokenStore"
+import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
 import * as Effect from "effect/Effect"
 import { configuration, type Fault, fromLibrary, type LibraryError, listed } from "./Fault.js"
 import * as flags from "./flags.js"
@@ -12,6 +15,8 @@ export interface Settings {
   readonly apiUrl: string | undefined
   readonly credentials: ClientCredentials
   readonly cacheDir: string | undefined
+  /** The cache. */
+  readonly store: TokenStore
   readonly allowInsecure: boolean
   readonly verbose: boolean
   readonly profile: string | undefined
@@ -74,6 +79,7 @@ export const read = (
       apiUrl: apiUrl?.value,
       credentials: yield* Effect.mapError(credentialsOf({ clientId: clientId.value, clientSecret }), explain),
       cacheDir: cacheDir?.value,
+      store: yield* Effect.provide(FileTokenStore.make({ folder: cacheDir?.value }), NodePath.layer),
       allowInsecure: given["allow-insecure"],
       verbose: given.verbose,
       profile: known.profile,

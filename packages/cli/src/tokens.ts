@@ -4,7 +4,6 @@ import { TokenRequestError } from "@store-api/core/AccessTokenError"
 import * as SharedTokenSource from "@store-api/core/SharedTokenSource"
 import * as TokenSource from "@store-api/core/TokenSource"
 import { TokenStore } from "@store-api/core/TokenStore"
-import * as FileTokenStore from "@store-api/platform-node/FileTokenStore"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as LogLevel from "effect/LogLevel"
@@ -21,9 +20,6 @@ export const shared = ({ authUrl, credentials, explain }: Settings) =>
     explain
   )
 
-export const storeOf = ({ cacheDir }: Settings) =>
-  Effect.provide(TokenStore, FileTokenStore.layer({ folder: cacheDir }))
-
 /** Callers do not see it. */
 export const noToken = new TokenRequestError({ reason: "Closed", attempts: 0 })
 
@@ -38,13 +34,10 @@ const readCached = (settings: Settings, replacing: Option.Option<AccessToken>) =
   Effect.gen(function*() {
     const { acquire } = yield* shared(settings).pipe(
       Effect.provideService(TokenStore, {
-        ...yield* storeOf(settings),
+        ...settings.store,
         lease: () => Effect.succeedSome({ extend: Effect.succeed(true), release: Effect.void })
       }),
-      Effect.provideService(
-        TokenSource.TokenSource,
-        TokenSource.make(() => noToken)
-      )
+      Effect.provideService(TokenSource.TokenSource, TokenSource.make(() => noToken))
     )
     // The acquisition warns about an unusable cache.
     return yield* Logger.withMinimumLogLevel(Effect.option(acquire(replacing)), LogLevel.None)

@@ -6,6 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { ClientCredentials } from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
+import { FileTokenStore } from "@store-api/platform-node"
 import { Effect, Redacted } from "effect"
 import { fromLibrary } from "../src/Fault.js"
 import { Host } from "../src/Host.js"
@@ -16,11 +17,13 @@ import { frozenAt } from "./support/cli.js"
 const started = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
   const emulator = yield* Emulator.make({ tokenLife: "400 seconds" })
+  const cacheDir = join(yield* fs.makeTempDirectoryScoped(), "tokens")
   const settings = {
     authUrl: emulator.url,
     apiUrl: undefined,
     credentials: yield* ClientCredentials.make(Emulator.demoClient),
-    cacheDir: join(yield* fs.makeTempDirectoryScoped(), "tokens"),
+    cacheDir,
+    store: yield* FileTokenStore.make({ folder: cacheDir }),
     allowInsecure: false,
     verbose: false,
     profile: undefined,
@@ -30,19 +33,23 @@ const started = Effect.gen(function*() {
   }
   const now = Date.now()
   const silent = new PassThrough().resume()
-  /** A run that many seconds later. */
-  const later = (seconds: number, forced = false) =>
-    make(settings, { "force-refresh": forced, "no-cache": false }).pipe(
+  const run = (store = settings.store, forced = false) =>
+    make({ ...settings, store }, { "force-refresh": forced, "no-cache": false }).pipe(
       Effect.flatMap(({ provider }) => provider.get),
       Effect.scoped,
       Effect.map(({ value }) => Redacted.value(value)),
       Effect.provideServiceEffect(
         Host,
         Effect.map(Host, (host) => ({ ...host, process: { env: {}, stdin: silent, stdout: silent, stderr: silent } }))
-      ),
-      frozenAt(now + seconds * 1000)
+      )
     )
-  return { emulator, folder: settings.cacheDir, later }
+  /** A run that many seconds later. */
+  const later = (seconds: number, forced = false) => frozenAt(now + seconds * 1000)(run(undefined, forced))
+  const entry = Effect.map(
+    fs.readDirectory(cacheDir, { recursive: true }),
+    (names) => join(cacheDir, names.find((name) => name.endsWith(".entry")) ?? "")
+  )
+  return { emulator, entry, later, run }
 }).pipe(Effect.provide(NodeContext.layer))
 
 describe("a cached token", () => {
@@ -140,14 +147,11 @@ describe("a cooldown between runs", () => {
 
   it.scopedLive("lasts at most an hour if a clock that jumped left a later end", () =>
     Effect.gen(function*() {
-      const { emulator, folder, later } = yield* started
+      const { emulator, entry, later } = yield* started
       yield* emulator.fail(Fault.status(429, { headers: { "Retry-After": "900" }, times: Infinity }))
       yield* Effect.flip(later(0))
       const fs = yield* FileSystem.FileSystem
-      const [file = ""] = (yield* fs.readDirectory(folder, { recursive: true })).filter((name) =>
-        name.endsWith(".entry")
-      )
-      const path = join(folder, file)
+      const path = yield* entry
       const text = yield* fs.readFileString(path)
       const later1000Years = text.replace(/20(?=\d\d-\d\d-\d\dT)/g, "30")
       assert.notStrictEqual(later1000Years, text)

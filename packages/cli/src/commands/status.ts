@@ -53,7 +53,7 @@ const usableFolder = (settings: Settings) =>
   Effect.gen(function*() {
     const folder = settings.cacheDir ?? (yield* FileTokenStore.defaultFolder)
     yield* Effect.mapError(
-      (yield* tokens.storeOf(settings)).get(""),
+      settings.store.get(""),
       ({ reason }) => configuration(`Cannot use the cache in ${folder} (${reason}).`)
     )
     return folder

@@ -18,12 +18,10 @@ export const run = (given: Given) =>
   Effect.gen(function*() {
     const found = yield* settings.read(given)
     const cached = given["force-refresh"] || given["no-cache"] ? Option.none() : yield* tokens.cached(found)
-    const left = Option.match(cached, { onNone: () => Effect.succeed(Duration.zero), onSome: remaining })
     // Another program waits for this one: the provider and its HTTP client are loaded only if they may be needed.
-    const token = Option.isSome(cached) && Duration.greaterThan(yield* left, longestLeeway)
+    const token = Option.isSome(cached) && Duration.greaterThan(yield* remaining(cached.value), longestLeeway)
       ? cached.value
-      : yield* Effect.flatMap(Effect.promise(() => import("../provider.js")), ({ acquireToken }) =>
-        acquireToken(found, given))
+      : yield* (yield* Effect.promise(() => import("../provider.js"))).acquireToken(found, given)
     if ((yield* Host).process.stdout.isTTY === true) {
       yield* Effect.logWarning("The token is on the screen, where other people may see it. A pipe is safer.")
     }

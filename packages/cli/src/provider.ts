@@ -101,12 +101,13 @@ const longestRetryAfter = 3_600_000
 
 /** After an error, the same token again, or a rejection. */
 const Pause = Schema.Struct({
-  from: Schema.Number.pipe(Schema.between(0, 8e15)),
+  from: Schema.NonNegative,
   pause: Schema.Number.pipe(Schema.between(1000, longestPause)),
   error: Schema.OptionFromNullOr(AccessTokenError)
 })
 type Pause = typeof Pause.Type
 const pauseJson = Schema.parseJson(Pause)
+const decodePause = Schema.decodeOption(pauseJson)
 
 const nextPause = (last: Pause | undefined) => last === undefined ? 1000 : Math.min(2 * last.pause, longestPause)
 
@@ -119,9 +120,12 @@ const remembered = (settings: Settings, kind: "cooldown" | "rejection") => {
   const bounded = <A, E>(operation: Effect.Effect<A, E>) =>
     operation.pipe(Effect.disconnect, Effect.timeout(storeTimeout), Effect.interruptible)
   return {
-    get: Effect.map(
+    // A cooldown that begins in the future, beyond the tolerance of the store, would end too late.
+    get: Effect.zipWith(
       Effect.option(bounded(store.get(key))),
-      (entry) => Option.flatMap(Option.flatten(entry), Schema.decodeOption(pauseJson))
+      Clock.currentTimeMillis,
+      (entry, now) =>
+        Option.filter(Option.flatMap(Option.flatten(entry), decodePause), ({ from }) => from <= now + 1000)
     ),
     put: (pause: Pause, millis: number) =>
       Effect.ignore(bounded(store.put(key, Schema.encodeSync(pauseJson)(pause), millis)))

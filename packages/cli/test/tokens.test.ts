@@ -7,7 +7,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { ClientCredentials } from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
 import { FileTokenStore } from "@store-api/platform-node"
-import { Effect, Redacted } from "effect"
+import { Effect, Fiber, Option, Redacted, TestClock, TestServices } from "effect"
 import { fromLibrary } from "../src/Fault.js"
 import { Host } from "../src/Host.js"
 import { make } from "../src/provider.js"
@@ -161,6 +161,49 @@ describe("a cooldown between runs", () => {
       yield* Effect.flip(later(3610))
       assert.lengthOf(yield* emulator.requests, 2)
     }).pipe(Effect.provide(NodeContext.layer)))
+
+  it.scopedLive("is ignored if its file was damaged or holds other values", () =>
+    Effect.gen(function*() {
+      const { emulator, entry, later } = yield* started
+      yield* emulator.fail(Fault.status(401, { times: Infinity }))
+      yield* Effect.flip(later(0))
+      const fs = yield* FileSystem.FileSystem
+      const path = yield* entry
+      const file = yield* fs.readFileString(path)
+      const content = JSON.parse(file) as { readonly value: string }
+      const holding = (value: string) => JSON.stringify({ ...content, value })
+      /** The number of token requests of a run that finds this file. */
+      const requestsWith = (text: string) =>
+        Effect.gen(function*() {
+          yield* fs.writeFileString(path, text)
+          yield* emulator.clearRequests
+          yield* Effect.flip(later(0.5))
+          return [text, (yield* emulator.requests).length]
+        })
+      deepStrictEqual(yield* requestsWith(holding(content.value)), [file, 0])
+      const pause = JSON.parse(content.value) as Readonly<Record<string, unknown>>
+      const values = ["", "no JSON", "[]", "{}", "null"]
+      const numbers = [-1, -1e300, 8e15, 1e300, null, "1"].flatMap((odd) => [{ from: odd }, { pause: odd }])
+      const pauses = [...numbers, { pause: 0 }, { error: {} }, { error: "no error" }, { error: { _tag: "Fault" } }]
+      const odd = [...values, ...pauses.map((other) => JSON.stringify({ ...pause, ...other }))].map(holding)
+      for (const text of [...values, ...odd]) deepStrictEqual(yield* requestsWith(text), [text, 1])
+    }).pipe(Effect.provide(NodeContext.layer)))
+
+  it.scoped("is ignored if the store does not respond", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(Date.now())
+      const { emulator, run } = yield* started
+      const hangs = () => Effect.uninterruptible(Effect.never)
+      const running = yield* Effect.fork(run({ get: hangs, put: hangs, remove: hangs, lease: hangs }))
+      while (Option.isNone(yield* Fiber.poll(running))) {
+        yield* TestClock.adjust("1 second")
+        yield* TestServices.provideLive(Effect.sleep("10 millis"))
+      }
+      assert.strictEqual(
+        yield* Fiber.join(running),
+        Redacted.value((yield* emulator.tokens)[0]?.value ?? Redacted.make(""))
+      )
+    }))
 
   it.scopedLive("ends when the clock is set back", () =>
     Effect.gen(function*() {

@@ -1,7 +1,7 @@
 /** Features that only a process has: signals, exit codes, closed pipes, process variables and trusted certificates. */
 import { spawnSync } from "node:child_process"
 import { once } from "node:events"
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import * as Net from "node:net"
 import { join } from "node:path"
 import { assert, beforeAll, describe, it } from "@effect/vitest"
@@ -201,6 +201,25 @@ describe("pipes", { timeout: processTimeout }, () => {
       assert.strictEqual(spawnSync("mkfifo", [join(user.cwd, ".env")]).status, 0)
       const { code, stderr } = yield* runProcess(user, ["token", "--no-cache"], shows)
       deepStrictEqual([code, stderr], [0, ""])
+    }))
+
+  it.scopedLive("a cached token or cooldown that is a pipe without a writer is ignored, and replaced", () =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      for (
+        const [fault, code] of [[Option.none(), 0], [Option.some(Fault.status(401, { times: Infinity })), 4]] as const
+      ) {
+        yield* Effect.transposeMapOption(fault, emulator.fail)
+        const line = ["token", "--cache-dir", join(user.cwd, String(code))]
+        const first = yield* runProcess(user, line, shows)
+        const folder = join(user.cwd, String(code), "store-api-v1")
+        const entry = join(folder, ...readdirSync(folder))
+        rmSync(entry)
+        assert.strictEqual(spawnSync("mkfifo", [entry]).status, 0)
+        const second = yield* runProcess(user, line, shows)
+        deepStrictEqual([second.code, second.stderr], [code, first.stderr])
+        assert.isTrue(statSync(entry).isFile())
+      }
     }))
 })
 

@@ -147,10 +147,20 @@ export const make = (
 
     const createFolder = Effect.zipRight(fs.makeDirectory(folder, { recursive: true, mode: 0o700 }), inspect)
 
+    /**
+     * A pipe counts as damaged: a read would never end, nor let the process exit. Another `stat` follows, because Node
+     * 20 finds no modules after that of a pipe.
+     */
+    const readFile = (file: string) =>
+      Effect.flatMap(Effect.option(fs.stat(file)), (info) =>
+        Option.exists(info, ({ type }) => type === "FIFO")
+          ? Effect.as(fs.stat(folder), "")
+          : fs.readFileString(file))
+
     /** None if there is no such file. Its value is none if it is not valid now, was cut off, or is not the store's. */
     const read = (file: string) =>
       Effect.zipWith(
-        unless("NotFound", fs.readFileString(file)),
+        unless("NotFound", readFile(file)),
         Clock.currentTimeMillis,
         (text, now) => Option.map(text, (text) => valueOf(text, now))
       )

@@ -105,11 +105,17 @@ describe("store-api call", () => {
       yield* beyond(tooMuch)
     }))
 
+  /** The cached token is revoked. */
+  const revoked = Effect.gen(function*() {
+    const { emulator, user } = yield* started
+    yield* run(user, ["call", "/orders"])
+    yield* emulator.revoke()
+    return { emulator, user }
+  })
+
   it.scopedLive("a token that was revoked is replaced, in the store too", () =>
     Effect.gen(function*() {
-      const { emulator, user } = yield* started
-      yield* run(user, ["call", "/orders"])
-      yield* emulator.revoke()
+      const { emulator, user } = yield* revoked
       const after = yield* run(user, ["call", "/orders", "--data", "{}", "--fail"])
       deepStrictEqual([after.code, after.stderr], [0, ""])
       yield* run(user, ["call", "/orders", "--fail"])
@@ -118,9 +124,7 @@ describe("store-api call", () => {
 
   it.scopedLive("a streamed body is not repeated after a 401, and the next run has another token", () =>
     Effect.gen(function*() {
-      const { emulator, user } = yield* started
-      yield* run(user, ["call", "/orders"])
-      yield* emulator.revoke()
+      const { emulator, user } = yield* revoked
       const streamed = run(user, ["call", "/orders", "--data", "-", "--fail"], { stdin: "{}" })
       assert.strictEqual((yield* streamed).code, 7)
       assert.strictEqual(yield* tokenRequests(emulator), 1)
@@ -130,9 +134,7 @@ describe("store-api call", () => {
 
   it.scopedLive("calls at once replace a revoked token with one token request", () =>
     Effect.gen(function*() {
-      const { emulator, user } = yield* started
-      yield* run(user, ["call", "/orders"])
-      yield* emulator.revoke()
+      const { emulator, user } = yield* revoked
       const calls = Effect.replicate(run(user, ["call", "/orders", "--fail"]), 6)
       const outcomes = yield* Effect.all(calls, { concurrency: "unbounded" })
       deepStrictEqual(outcomes.map(({ code }) => code), [0, 0, 0, 0, 0, 0])

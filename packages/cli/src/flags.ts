@@ -26,7 +26,7 @@ export const common = {
   "auth-url": { value: "URL", text: "Base of the token service (STORE_API_AUTH_URL)" },
   "api-url": { value: "URL", text: "Base of the API (STORE_API_URL)" },
   "client-id": { value: "ID", text: "Id of the client (STORE_API_CLIENT_ID)" },
-  "secret-file": { value: "PATH", text: "File that holds the client secret; - is stdin" },
+  "secret-file": { value: "PATH", text: "File in place of STORE_API_CLIENT_SECRET; - is stdin" },
   // Node 20 takes `--env-file` for itself, wherever it stands.
   "dotenv": { value: "PATH", text: "File of variables. Default: .env" },
   "profile": { value: "NAME", text: "Use a saved profile (STORE_API_PROFILE)" },

@@ -197,6 +197,9 @@ describe("store-api profile", () => {
       deepStrictEqual((yield* run(user, ["profile", "list"])).stdout, "blue\ngreen\n")
       const gone = yield* run(user, ["profile", "remove", "mine"])
       deepStrictEqual([gone.code, gone.stderr], [3, "store-api: There is no profile mine. Known: blue and green.\n"])
+      for (const name of ["blue", "green"]) yield* run(user, ["profile", "remove", name])
+      const none = { code: 0, stdout: "", stderr: "store-api: No profile is saved.\n" }
+      deepStrictEqual(yield* run(user, ["profile", "list"]), none)
       deepStrictEqual(yield* clientsAt(blue), [])
     }))
 

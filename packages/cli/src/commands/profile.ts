@@ -53,7 +53,10 @@ const assignment = (variable: string, value: string | undefined) => {
     : Effect.succeed(line)
 }
 
-export const list = Effect.flatMap(profiles.names, (names) => Effect.forEach(names, output.line, { discard: true }))
+export const list = Effect.flatMap(
+  profiles.names,
+  (names) => names.length === 0 ? output.note("No profile is saved.") : output.line(names.join("\n"))
+)
 
 export const remove = (name: string) =>
   Effect.gen(function*() {

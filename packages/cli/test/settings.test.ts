@@ -187,7 +187,7 @@ describe("settings", () => {
         [["--auth-url", "canary"], /^store-api: --auth-url is not a URL/],
         [["--auth-url", "http://canary.example"], /^store-api: --auth-url must be an https URL.*--allow-insecure/],
         [["--auth-url", "http://canary.example?x"], /^store-api: --auth-url must not have a query\.\n$/],
-        [["--secret-file", "bad"], /^store-api: The --secret-file /],
+        [["--secret-file", "bad"], /^store-api: --secret-file /],
         [["--auth-url", "http://127.0.0.1:9"], /check --auth-url, /]
       ]
       for (const [args, sentence] of given) {

@@ -130,7 +130,7 @@ export class CredentialsError extends Schema.TaggedError<CredentialsError>("@sto
 
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
-    return `The ${nameOf(this.field, names)} ${this.reason}: correct the client credentials.`
+    return `${names[this.field] ?? `The ${this.field}`} ${this.reason}: correct the client credentials.`
   }
 }
 
@@ -262,7 +262,7 @@ export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@s
         ? `check ${authUrl}, which leads to a protected API instead of the access-token service.`
         : `check ${authUrl} and what the client is allowed to do.`
     }
-    return `The token endpoint refused the request (${details.join(", ")}): ${advice[this.reason]}` +
+    return `The token endpoint refused the request (${details.join(", ").replace(/\.$/, "")}): ${advice[this.reason]}` +
       retryAfter(this.retryAt)
   }
 }

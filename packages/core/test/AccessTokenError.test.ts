@@ -97,6 +97,8 @@ describe("AccessTokenError", () => {
       new AccessTokenError.TokenRefusedError({ reason: "Other", status: 404 }).message,
       "(status 404)"
     )
+    const sentence = { reason: "Other", status: 418, description: Option.some("It is a teapot.") } as const
+    assert.include(new AccessTokenError.TokenRefusedError(sentence).message, "(status 418, It is a teapot): check")
     assert.include(response.message, "access_token must be a bearer token; the body must be a JSON object")
     assert.include(credentials("clientSecret", "is empty").message, "The clientSecret is empty")
     assert.include(configuration.message, "The option authUrl is empty")
@@ -117,7 +119,7 @@ describe("AccessTokenError", () => {
       "--auth-url must be an https URL, unless --allow-insecure is set."
     )
     assert.strictEqual(insecure.message, "The option authUrl must be an https URL, unless allowInsecure is set.")
-    assert.include(credentials("clientSecret", "is empty").describe(names), "The STORE_API_CLIENT_SECRET is empty")
+    assert.match(credentials("clientSecret", "is empty").describe(names), /^STORE_API_CLIENT_SECRET is empty:/)
     assert.include(untrusted.describe(names), "add the origin to --trust.")
     for (const error of [request("Transport"), request("Redirect"), refused("InvalidRequest"), response]) {
       assert.strictEqual(error.describe(names), error.message.replaceAll("authUrl", "--auth-url"))

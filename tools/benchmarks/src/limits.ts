@@ -3,11 +3,11 @@
  * fails above a limit.
  */
 import { cachedPathGoals, measureCachedPath } from "./cachedPath.js"
-import { coldStartGoal, coldStartTable, measureColdStart } from "./coldStart.js"
+import { coldStartGoal, coldStartTable, compared, measureColdStart } from "./coldStart.js"
 import { plain } from "./table.js"
 
 const coldStart = async () => {
-  const measured = await measureColdStart(15)
+  const measured = await measureColdStart(30, compared)
   process.stdout.write(`${plain(coldStartTable(measured))}\n\n`)
   return [coldStartGoal(measured)]
 }

@@ -8,7 +8,7 @@ import { Terminal } from "@effect/platform"
 import { Clock, ConfigProvider, Effect, Fiber, Layer, Mailbox, Option, type Scope } from "effect"
 import { Host } from "../../src/Host.js"
 import { main } from "../../src/main.js"
-import { nothingPrivateIn, type Options, type Outcome, type User } from "./user.js"
+import { nothingPrivateIn, type Options, type Outcome, type User, waitingNotes } from "./user.js"
 
 export * from "./user.js"
 
@@ -149,7 +149,7 @@ export const onTerminal = (
     const stdin = Object.assign(new PassThrough(), { isTTY: true })
     const { end } = yield* startIn({ stdin, stdout, stderr: screen, typed: options.typed }, user, args, options)
     const { code } = yield* end
-    return { code, screen: screen.text, stdout: stdout === screen ? "" : stdout.text }
+    return { code, screen: screen.text.replace(waitingNotes, ""), stdout: stdout === screen ? "" : stdout.text }
   }).pipe(Effect.scoped)
 
 /** Runs at this moment of the wall clock, in milliseconds, however long it takes. */

@@ -4,7 +4,7 @@ import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { Deferred, Effect, type Scope } from "effect"
 import { bin } from "./process.js"
-import { nothingPrivateIn, type Options, type User } from "./user.js"
+import { nothingPrivateIn, type Options, type User, waitingNotes } from "./user.js"
 
 const python = fileURLToPath(new URL("terminal.py", import.meta.url))
 
@@ -33,9 +33,6 @@ export interface RunningOnTerminal {
   /** The end, when nothing private was shown. */
   readonly end: Effect.Effect<Screen>
 }
-
-/** On a slow machine, the screen also shows what a run waits for. */
-const notes = /store-api: Waiting for .* Press Ctrl\+C to stop\.\r\n/g
 
 type Told = readonly ["screen" | "stdout", string] | readonly ["end", number]
 
@@ -91,7 +88,7 @@ export const startOnTerminal = (
       end: Effect.gen(function*() {
         const code = yield* Deferred.await(done)
         yield* nothingPrivateIn(user, options.shows === true ? "" : `${shown.screen}${shown.stdout}`)
-        return { code, ...shown, screen: shown.screen.replace(notes, "") }
+        return { code, ...shown, screen: shown.screen.replace(waitingNotes, "") }
       })
     }
   })

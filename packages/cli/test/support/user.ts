@@ -56,6 +56,9 @@ export const userOf = (emulator: Emulator.Service, env: Readonly<Record<string, 
     secretsOf(emulator)
   )
 
+/** On a slow machine, the screen also shows what a run waits for. */
+export const waitingNotes = /store-api: Waiting for .* Press Ctrl\+C to stop\.\r\n/g
+
 /** Where the profiles of a user are. */
 export const profilesOf = ({ cwd }: User): string =>
   process.platform === "win32"

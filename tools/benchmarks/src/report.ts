@@ -107,9 +107,9 @@ export const document = (
 
 ## Goals
 
-The goal is what we aim at, the limit what none should exceed; the verdict says where one does. Ratios are to something measured in the same run, so that
-they hold on any machine. In brackets: of times in one fiber, of promises and of attaching, the lowest and the highest of
-several processes; of the cold start, the middle half of the repetitions.
+We aim at the goal, and no figure should exceed the limit; the verdict shows which do. Each ratio compares two
+measurements of the same run, so that it holds on any machine. The brackets hold the lowest and highest of several
+processes, and for the cold start the middle half of the repetitions.
 
 ${markdown(goalTable(goals))}
 
@@ -147,9 +147,10 @@ ${markdown(stampedeTable(results))}
 
 ## The command line
 
-Each program from the start of its process to its end, in rounds that each have another order: the median, in brackets the
-middle half, and the ratio of the means of the faster half, because other work on the machine only adds time. Stored: the
-token is in the folder of \`FileTokenStore\`. With \`--no-cache\` it is acquired from the emulator each time.
+The time from the start of each process to its exit. The programs run in rounds, each in a different order. The times are
+medians, with the middle half of the rounds in brackets. The ratios compare the means of the faster half, because other
+load only adds time. A stored token is in the folder of \`FileTokenStore\`. With \`--no-cache\`, each run acquires a
+token from the emulator.
 
 ${markdown(coldStartTable(results.coldStart))}
 

@@ -27,7 +27,7 @@ export const common = {
   "api-url": { value: "URL", text: "Base of the API (STORE_API_URL)" },
   "client-id": { value: "ID", text: "Id of the client (STORE_API_CLIENT_ID)" },
   "secret-file": { value: "PATH", text: "File in place of STORE_API_CLIENT_SECRET; - is stdin" },
-  // Node 20 takes `--env-file` for itself, wherever it stands.
+  // Not `--env-file`, which Node also takes for itself, wherever it stands.
   "dotenv": { value: "PATH", text: "File of variables. Default: .env" },
   "profile": { value: "NAME", text: "Use a saved profile (STORE_API_PROFILE)" },
   "cache-dir": { value: "PATH", text: "Folder of the cache (STORE_API_TOKEN_FOLDER)" },

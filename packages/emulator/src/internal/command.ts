@@ -27,7 +27,7 @@ can read flags.
 
 Examples:
   $ store-api-emulator --port 4010 --token-life 2m
-  $ store-api-emulator --scenario token/401-rfc --env-file emulator.env`
+  $ store-api-emulator --scenario token/401-rfc --lenient`
 
 export const flags = {
   port: { type: "string" },

@@ -124,7 +124,8 @@ interface Ended {
   /** The cached token was valid when the acquisition began, and a `get` began it. */
   readonly renewal: boolean
   readonly failures: number
-  readonly stalls: number
+  /** The remaining lifetime of a token that the endpoint returned again, or that expires no later. Otherwise 0. */
+  readonly leftOfRepeated: number
   readonly fault: Option.Option<Fault | "DeadOnArrival" | "Timeout">
 }
 
@@ -146,6 +147,7 @@ const check = (steps: ReadonlyArray<Step>) =>
     const violations: Array<unknown> = []
     // A clock jump or a rejection may invalidate the cached token while a caller waits for its renewal.
     let disturbances = 0
+    let clocksMoved = false
     let frozen = 0
     let droppedTokens = 0
     let inFlight = 0
@@ -156,7 +158,7 @@ const check = (steps: ReadonlyArray<Step>) =>
       wall: -Infinity,
       renewal: false,
       failures: 0,
-      stalls: 0,
+      leftOfRepeated: 0,
       fault: Option.none()
     }
     let stateNow: Effect.Effect<AccessTokenProvider.ProviderStatus["state"]> = Effect.succeed("Empty")
@@ -240,21 +242,23 @@ const check = (steps: ReadonlyArray<Step>) =>
         const refused = ["InvalidClient", "RateLimited", "RetryAfter"].includes(fault)
         const max = isValid || refused ? 60 * second : 5 * second
         assert.isAtLeast(since, shortest(ended.failures, max), `a request within the cooldown (${state})`)
-      } else if (isValid && ended.stalls > 0) {
-        assert.isAtLeast(since, shortest(ended.stalls, 60 * second), "a request after a renewal without progress")
+      } else if (isValid && ended.leftOfRepeated > 0) {
+        // The provider knows the expiry by each clock. The model does not, once the clocks have disagreed.
+        const least = clocksMoved ? second : Math.max(second, 0.75 * ended.leftOfRepeated)
+        assert.isAtLeast(since, least, "a request after a renewal without progress")
       }
     }
 
     let current: Attempt = { started: -Infinity, renewal: false, isOver: true }
 
-    const finish = (attempt: Attempt, result: Pick<Ended, "failures" | "stalls" | "fault">, ago = 0) => {
+    const finish = (attempt: Attempt, result: Pick<Ended, "failures" | "leftOfRepeated" | "fault">, ago = 0) => {
       inFlight--
       attempt.isOver = true
       ended = { at: virtual.monotonic() - ago, wall: virtual.wall() - ago, renewal: attempt.renewal, ...result }
     }
 
     const fail = (attempt: Attempt, fault: Fault | "DeadOnArrival" | "Timeout", ago = 0) =>
-      finish(attempt, { failures: ended.failures + 1, stalls: ended.stalls, fault: Option.some(fault) }, ago)
+      finish(attempt, { failures: ended.failures + 1, leftOfRepeated: 0, fault: Option.some(fault) }, ago)
 
     const source = TokenSource.layer((replacing) =>
       Effect.gen(function*() {
@@ -264,7 +268,7 @@ const check = (steps: ReadonlyArray<Step>) =>
         const state = yield* stateNow
         expect(() => assertNotCoolingDown(state))
         const renewal = !refreshing && state !== "Empty" && state !== "Expired"
-        if (refreshing) ended = { ...ended, failures: 0, stalls: 0 }
+        if (refreshing) ended = { ...ended, failures: 0, leftOfRepeated: 0 }
         refreshing = false
         requests++
         inFlight++
@@ -289,10 +293,11 @@ const check = (steps: ReadonlyArray<Step>) =>
         if (attempt.isOver) return yield* exit
         if (Exit.isSuccess(exit) && isLive(exit.value)) {
           const { value: token } = exit
-          const stalled = Option.exists(replacing, (old) =>
+          const repeated = Option.exists(replacing, (old) =>
             isLive(old) && (Redacted.value(old.value) === Redacted.value(token.value) ||
               token.expiresAt.epochMillis <= old.expiresAt.epochMillis))
-          finish(attempt, { failures: 0, stalls: stalled ? ended.stalls + 1 : 0, fault: Option.none() })
+          const left = token.expiresAt.epochMillis - virtual.wall()
+          finish(attempt, { failures: 0, leftOfRepeated: repeated ? left : 0, fault: Option.none() })
           last = token
         } else {
           fail(attempt, Exit.isSuccess(exit) || endpointMode._tag !== "Down" ? "DeadOnArrival" : endpointMode.fault)
@@ -396,9 +401,11 @@ const check = (steps: ReadonlyArray<Step>) =>
         }
         case "Jump":
           disturbances++
+          clocksMoved = true
           return Effect.sync(() => virtual.jump(step.millis))
         case "Freeze":
           disturbances++
+          clocksMoved = true
           frozen++
           return Effect.sync(() => virtual.freeze(step.millis))
         case "Loop":

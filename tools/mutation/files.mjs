@@ -61,15 +61,13 @@ export const explanations = {
   "export const neverFresh": "without bounds, no moment is within the window either",
   "for (let pause = firstPause": "one more look, exactly at the end, has the same result",
   "const homeFolder": "matters only for a user without an entry in the user database",
-  "const idle: Activity": "an activity that is neither Acquiring nor CoolingDown counts as idle",
   "if (!(socket instanceof Net.Socket))": "undici always passes a socket",
   "if (named.length === 0)": "a shortcut: without it each request is examined, with the same result",
   "if (request.url.startsWith": "a shortcut: the lines below have the same result",
   "if (yield* exists(file, Option.isSome))": "a shortcut: the exclusive creation below fails too",
-  "mustBeNew: false": "a caller of get waits only if the cached token is not served",
   "Predicate.isReadonlyRecord(error)": "a string in the chain of causes has neither a code nor a message",
   "Ref.modify(state, (now) => now.isOut": "a missing isOut counts as false",
-  "state._tag !== \"Closed\" &&": "a provider is closed only once"
+  "since: { wall: 0": "a cooldown of no length is over whenever it started"
 }
 
 const modules = {

@@ -37,7 +37,10 @@ const provider = (name: string, store: TokenStore.Service) =>
   Effect.gen(function*() {
     const credentials = ClientCredentials.make(Emulator.demoClient)
     const layer = AccessTokenProvider.layer().pipe(
-      Layer.provide(SharedTokenSource.layer({ authUrl: "https://auth.store.example", credentials })),
+      // A busy machine must not look like a store that fails.
+      Layer.provide(
+        SharedTokenSource.layer({ authUrl: "https://auth.store.example", credentials, storeTimeout: "30 seconds" })
+      ),
       Layer.provide([TokenSource.layer(() => bought), Layer.succeed(TokenStore.TokenStore, store)])
     )
     const context = yield* Effect.tagMetrics(Layer.build(layer), "store", name)

@@ -54,12 +54,15 @@ export const slow = [
 
 /** Why no test finds a survivor, by the first words of its line. */
 export const explanations = {
+  "/^(rediss?)": "without a scheme, no URL can be read",
   "captureStackTrace: false": "capturing a stack trace only costs time",
   "error._tag === \"TokenRefusedError\" &&": "no other error has one of these reasons or a status",
   "Effect.map(Ref.make({ isOut: false })": "a missing isOut counts as false",
   "export class AccessToken ": "the identifier of the schema is not part of the API",
   "export const neverFresh": "without bounds, no moment is within the window either",
   "for (let pause = firstPause": "one more look, exactly at the end, has the same result",
+  "const [, scheme": "without a scheme, no URL can be read",
+  "const [name =": "always present; only a URL of sentinels uses it",
   "const homeFolder": "matters only for a user without an entry in the user database",
   "if (!(socket instanceof Net.Socket))": "undici always passes a socket",
   "if (named.length === 0)": "a shortcut: without it each request is examined, with the same result",
@@ -118,8 +121,9 @@ const modules = {
   },
   redis: {
     RedisTokenStore: ["RedisTokenStore"],
-    // `connection` and `servers` are not measured: most of their mutants need tests with a failover.
-    "internal/reason": ["RedisTokenStore"]
+    "internal/connection": ["takeover", "connection", "RedisTokenStore"],
+    "internal/reason": ["RedisTokenStore"],
+    "internal/servers": ["url"]
   }
 }
 

@@ -187,46 +187,6 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
       assert.strictEqual((empty as { readonly _tag?: string })._tag, "ConfigurationError")
     }))
 
-  it.scopedLive.each([
-    "",
-    "an-invented-password",
-    "127.0.0.1:6379/an-invented-password",
-    "http://:an-invented-password@127.0.0.1",
-    "redis://",
-    "redis://:an-invented-password@",
-    "redis://:an-invented-password@127.0.0.1:65536",
-    "redis://:an-invented-password@127.0.0.1/database",
-    "redis://:an-invented-password%zz@127.0.0.1",
-    "unix:///tmp/an-invented-password",
-    "redis://:an-invented-password@127.0.0.1,127.0.0.2",
-    "redis+cluster://",
-    "redis+cluster://127.0.0.1,",
-    "redis+cluster://127.0.0.1?b,127.0.0.2",
-    "redis+sentinel://127.0.0.1,/name",
-    "redis+sentinel://127.0.0.1/name/0/1",
-    "redis://127.0.0.1/1?x",
-    "redis+cluster://:an-invented-password@127.0.0.1,,127.0.0.2",
-    "redis+cluster://:an-invented-password@127.0.0.1/0",
-    "redis+sentinel://:an-invented-password@127.0.0.1",
-    "redis+sentinel://:an-invented-password@127.0.0.1/",
-    "redis+sentinel://:an-invented-password@127.0.0.1/name/database",
-    "redis+sentinel://:an-invented-password@127.0.0.1/name%zz",
-    "redis+pool://:an-invented-password@127.0.0.1"
-  ])("does not accept %s as a URL, and the error shows no part of it", (url) =>
-    Effect.gen(function*() {
-      const error = yield* Effect.flip(made(url))
-      assert.strictEqual(error._tag, "ConfigurationError")
-      assert.strictEqual(error.option, "RedisTokenStore.url")
-      assert.strictEqual(
-        error.reason,
-        "must be redis://host, redis+cluster://host,host or redis+sentinel://host,host/name, with rediss in place of " +
-          "redis over TLS, user:password@ before the hosts, a port after each, and a /database at the end where " +
-          "needed, all percent-encoded"
-      )
-      assert.notInclude(renderings(error), "invented")
-      assert.include(renderings(url), url, "control")
-    }))
-
   it.scopedLive("fails for a reason that holds no part of the URL, the password or the command", () =>
     Effect.gen(function*() {
       const { port, stop } = yield* redisServer([], "an-invented-password")

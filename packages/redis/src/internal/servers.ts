@@ -40,25 +40,26 @@ type Parts = ReturnType<typeof parse>
 const parse = (text: string) => {
   const [, scheme = "", kind = "", user = "", list = "", path = ""] =
     /^(rediss?)(\+cluster|\+sentinel)?:\/\/(.*@)?([^@/?#]+)(?:\/([^?#]*))?$/.exec(text.trim()) ?? []
-  const [name = "", ...database] = kind === "+sentinel" ? path.split("/") : ["", path]
+  const [name = "", ...rest] = kind === "+sentinel" ? path.split("/") : ["", path]
+  const database = rest.join("/")
   const urls = list.split(",").map((host) => new URL(`${scheme}://${user}${host}`))
   const { password, username } = new URL(`${scheme}://${user}host`)
   return {
     isUsable:
       urls.every(({ hash, hostname, pathname, search }) => hostname !== "" && pathname + search + hash === "") &&
       (kind === "" ? urls.length === 1 : kind === "+cluster" ? path === "" : name !== "") &&
-      /^\d*$/.test(database.join("/")),
+      /^\d*$/.test(database),
     kind,
     name: decodeURIComponent(name),
     hosts: urls.map(({ hostname, port }) => ({
-      host: hostname.replace(/^\[(.*)\]$/, "$1"),
+      host: hostname.replace(/[[\]]/g, ""),
       port: Number(port || (kind === "+sentinel" ? 26_379 : 6379))
     })),
     user: {
       ...(username !== "" && { username: decodeURIComponent(username) }),
       ...(password !== "" && { password: decodeURIComponent(password) })
     },
-    database: database.join("") === "" ? {} : { database: Number(database) },
+    database: database === "" ? {} : { database: Number(database) },
     // Set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED=0 has no effect.
     tls: scheme === "rediss" ? { tls: true, rejectUnauthorized: true } as const : {}
   }

@@ -1,0 +1,272 @@
+/** What each part of the URL of a store becomes, without a server of Redis. */
+import { subscribe, unsubscribe } from "node:diagnostics_channel"
+import { createServer } from "node:net"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { destroy, fromUrl } from "@store-api/redis/internal/servers"
+import { Effect, Exit, Fiber, Random } from "effect"
+import { renderings } from "../../core/test/support/renderings.js"
+import { listen } from "../../platform-node/test/utils.js"
+import { onVirtualTime, until } from "./support/fleet.js"
+import { type Played, playedServer, type Reply } from "./support/playedServer.js"
+
+/** The options of each client. */
+const shared = { disableOfflineQueue: true, commandsQueueMaxLength: 1000, maintNotifications: "disabled" }
+
+const overTls = { tls: true, rejectUnauthorized: true }
+
+/** Another server takes over from one that does not accept a connection in time. */
+const failover = { connectTimeout: 500, reconnectStrategy: false }
+
+/** On a clock that stands still: a busy machine reaches no time limit. */
+const created = (url: string) => onVirtualTime(() => Effect.flatMap(fromUrl(url), ({ newClient }) => newClient))
+
+/** The options without those that the client library adds. */
+const optionsOf = (client: Effect.Effect.Success<ReturnType<typeof created>>) => {
+  assert("options" in client)
+  const { commandOptions: _, credentialsProvider: _1, himportRegistry: _2, ...options } = client.options
+  return options
+}
+
+describe("the URL of one server", () => {
+  it.effect.each<[string, object]>([
+    ["redis://127.0.0.1", { socket: { host: "127.0.0.1", port: 6379 } }],
+    [" redis://Cache.Store.Example:7000 ", { socket: { host: "Cache.Store.Example", port: 7000 } }],
+    ["redis://cache/", { socket: { host: "cache", port: 6379 } }],
+    ["redis://cache/15", { database: 15, socket: { host: "cache", port: 6379 } }],
+    ["rediss://cache/0", { database: 0, socket: { ...overTls, host: "cache", port: 6379 } }],
+    ["redis://[::1]", { socket: { host: "::1", port: 6379 } }],
+    ["redis://[2001:db8::2]:7000/1", { database: 1, socket: { host: "2001:db8::2", port: 7000 } }],
+    ["redis://:pass%40%2F@cache", { password: "pass@/", socket: { host: "cache", port: 6379 } }],
+    ["redis://a%3Auser@cache", { username: "a:user", socket: { host: "cache", port: 6379 } }],
+    ["rediss://user:a@b@cache:1/2", {
+      username: "user",
+      password: "a@b",
+      database: 2,
+      socket: { ...overTls, host: "cache", port: 1 }
+    }]
+  ])("%s", ([url, expected]) =>
+    Effect.gen(function*() {
+      const { canFailOver, newClient } = yield* fromUrl(url)
+      assert.isFalse(canFailOver)
+      deepStrictEqual<unknown>(optionsOf(yield* newClient), { ...shared, ...expected })
+    }))
+})
+
+describe("the URL of a cluster", () => {
+  const rootNode = (host: string, port: number) => ({ socket: { host, port, socketTimeout: 500 } })
+
+  it.effect.each<[string, object]>([
+    ["redis+cluster://one", { rootNodes: [rootNode("one", 6379)], defaults: { ...shared, socket: failover } }],
+    ["rediss+cluster://user:pass%3F@one:1,[::1],two", {
+      rootNodes: [rootNode("one", 1), rootNode("::1", 6379), rootNode("two", 6379)],
+      defaults: { ...shared, username: "user", password: "pass?", socket: { ...overTls, ...failover } }
+    }],
+    ["redis+cluster://one,two/", {
+      rootNodes: [rootNode("one", 6379), rootNode("two", 6379)],
+      defaults: { ...shared, socket: failover }
+    }]
+  ])("%s", ([url, expected]) =>
+    Effect.gen(function*() {
+      const { canFailOver, newClient } = yield* fromUrl(url)
+      const client = yield* newClient
+      assert("_options" in client)
+      assert.isTrue(canFailOver)
+      deepStrictEqual<unknown>(client._options, { ...expected, minimizeConnections: true })
+    }))
+})
+
+/** A sentinel with these replies, by the number of the connection and the first word of the command. */
+const sentinel = (...replies: ReadonlyArray<Readonly<Record<string, Reply>>>) =>
+  playedServer(([word = ""], connection) => replies[connection - 1]?.[word])
+
+const primary = { SENTINEL: ["primary", "7000"] }
+
+/** The commands of each connection, without those that name the client library. */
+const received = ({ commands, opened }: Played) =>
+  Array.from(
+    { length: opened() },
+    (_, index) =>
+      commands.flatMap(({ connection, words }) =>
+        connection === index + 1 && words[0] !== "CLIENT" ? [words.join(" ")] : []
+      )
+  )
+
+const isClosed = ({ open }: Played) => until("the sentinel has no connection", Effect.sync(() => open() === 0))
+
+const question = "SENTINEL GET-MASTER-ADDR-BY-NAME"
+
+describe("the URL of sentinels", () => {
+  it.scopedLive.each<[string, string, object]>([
+    ["", "/tokens", {}],
+    ["", "/my%20name/", {}],
+    ["user:pass%40@", "/tokens/3", { username: "user", password: "pass@", database: 3 }]
+  ])("%s(hosts)%s: the client is of the server that they name", ([user, path, expected]) =>
+    Effect.gen(function*() {
+      const played = yield* sentinel(primary)
+      const url = `redis+sentinel://${user}127.0.0.1:${played.port}${path}`
+      assert.isTrue((yield* fromUrl(url)).canFailOver)
+      const socket = { ...failover, host: "primary", port: 7000 }
+      deepStrictEqual<unknown>(optionsOf(yield* created(url)), { ...shared, ...expected, socket })
+      const name = path.includes("my") ? "my name" : "tokens"
+      deepStrictEqual(received(played), [["HELLO 3", `${question} ${name}`]])
+      yield* isClosed(played)
+    }))
+
+  it.effect("has the port 26379 for each sentinel without a port", () =>
+    Effect.gen(function*() {
+      const asked: Array<unknown> = []
+      const note = (message: unknown) => void asked.push(message)
+      const channel = "tracing:node-redis:connect:start"
+      yield* Effect.acquireUseRelease(
+        Effect.sync(() => subscribe(channel, note)),
+        () => Effect.exit(created("redis+sentinel://127.0.0.1/name")),
+        () => Effect.sync(() => unsubscribe(channel, note))
+      )
+      deepStrictEqual(asked.map((message) => (message as { readonly serverPort: number }).serverPort), [26_379])
+    }))
+
+  it.scopedLive("are asked again with the user and password if they need them", () =>
+    Effect.gen(function*() {
+      const noauth = new Error("NOAUTH Authentication required.")
+      const noperm = new Error("NOPERM User default has no permissions")
+      for (const refusal of [{ HELLO: noauth }, { SENTINEL: noauth }, { SENTINEL: noperm }]) {
+        const played = yield* sentinel(refusal, primary)
+        const client = yield* created(`redis+sentinel://user:password@127.0.0.1:${played.port}/name`)
+        assert.strictEqual(optionsOf(client).socket?.["port" as never], 7000)
+        const [first, ...others] = received(played)
+        assert.notInclude(String(first), "password")
+        deepStrictEqual(others, [["HELLO 3 AUTH user password", `${question} name`]])
+        yield* isClosed(played)
+      }
+    }))
+
+  it.scopedLive.each<[string, Reply, string]>([
+    ["refuse the password", new Error("WRONGPASS invalid"), "WRONGPASS"],
+    ["fail", new Error("ERR any"), "ERR"],
+    ["do not know the name", null, "unknown name"]
+  ])("%s: they are asked once, and the reason is that of the last", ([_, reply, reason]) =>
+    Effect.gen(function*() {
+      const played = yield* playedServer(([word]) => word === "SENTINEL" ? reply : undefined)
+      const host = `127.0.0.1:${played.port}`
+      assert.strictEqual(yield* Effect.flip(created(`redis+sentinel://user:a@${host},${host}/name`)), reason)
+      assert.strictEqual(played.opened(), 2)
+      yield* isClosed(played)
+    }))
+
+  it.scopedLive("do not connect: the reason is the error of the connection", () =>
+    Effect.gen(function*() {
+      // No server listens on port 1.
+      assert.strictEqual(yield* Effect.flip(created("redis+sentinel://127.0.0.1:1/name")), "ECONNREFUSED")
+    }))
+
+  it.scopedLive.each<[string, Readonly<Record<string, Reply>> | undefined]>([
+    ["to a connection", undefined],
+    ["to the question", {}]
+  ])("do not respond %s: the next one is asked after half a second", ([_, replies]) =>
+    Effect.gen(function*() {
+      const silent = replies === undefined
+        ? yield* listen(createServer((socket) => socket.resume()))
+        : yield* sentinel(replies)
+      yield* onVirtualTime((virtual) =>
+        Effect.gen(function*() {
+          const asking = yield* Effect.fork(
+            Effect.flip(
+              Effect.flatMap(fromUrl(`redis+sentinel://127.0.0.1:${silent.port}/name`), ({ newClient }) => newClient)
+            )
+          )
+          yield* until("it is asked", Effect.sync(() => silent.opened() === 1))
+          yield* virtual.advance(499)
+          assert.isNull(asking.unsafePoll())
+          yield* virtual.advance(1)
+          assert.strictEqual(yield* Fiber.join(asking), "no response in time")
+          yield* until("the connection is closed", Effect.sync(() => silent.open() === 0))
+        })
+      )
+    }))
+
+  it.scopedLive("are asked in another order each time", () =>
+    Effect.gen(function*() {
+      const all = yield* Effect.all(
+        [0, 1].map(() => playedServer(([word]) => word === "SENTINEL" ? ["a", "1"] : undefined))
+      )
+      const url = `redis+sentinel://${all.map(({ port }) => `127.0.0.1:${port}`).join()}/name`
+      yield* Effect.withRandom(Effect.replicateEffect(created(url), 8), Random.make("any seed"))
+      for (const { opened } of all) assert.isAbove(opened(), 0)
+      assert.strictEqual(all.reduce((sum, { opened }) => sum + opened(), 0), 8)
+    }))
+})
+
+describe("a client that is destroyed", () => {
+  it.scopedLive("closes the connection that it was opening", () =>
+    Effect.gen(function*() {
+      const silent = yield* listen(createServer((socket) => socket.resume()))
+      const client = yield* created(`redis://127.0.0.1:${silent.port}`)
+      const connecting = yield* Effect.fork(Effect.exit(Effect.tryPromise((): Promise<unknown> => client.connect())))
+      yield* Effect.yieldNow()
+      destroy(client)
+      yield* Fiber.join(connecting)
+      yield* until("it is closed", Effect.sync(() => silent.opened() === 1 && silent.open() === 0))
+    }))
+
+  it.scopedLive("closes the connection that it was opening to a node of a cluster", () =>
+    Effect.gen(function*() {
+      const silent = yield* listen(createServer((socket) => socket.resume()))
+      // The key belongs to the second half. The client has no connection to the first.
+      const slots = [[0, 8191, ["127.0.0.1", 1, "first"]], [8192, 16_383, ["127.0.0.1", silent.port, "second"]]]
+      const root = yield* playedServer(([word]) => word === "CLUSTER" ? slots : undefined)
+      const client = yield* created(`redis+cluster://127.0.0.1:${root.port}`)
+      yield* Effect.promise((): Promise<unknown> => client.connect())
+      const getting = yield* Effect.fork(Effect.exit(Effect.tryPromise(() => client.get("key"))))
+      yield* Effect.yieldNow()
+      destroy(client)
+      yield* until("it is closed", Effect.sync(() => silent.opened() === 1 && silent.open() === 0))
+      assert.isTrue(Exit.isFailure(yield* Fiber.join(getting)))
+    }))
+})
+
+describe("an unusable URL", () => {
+  it.effect.each([
+    "",
+    "an-invented-password",
+    "127.0.0.1:6379/an-invented-password",
+    "http://:an-invented-password@127.0.0.1",
+    "redis://",
+    "redis://:an-invented-password@",
+    "redis://:an-invented-password@127.0.0.1:65536",
+    "redis://:an-invented-password@127.0.0.1/database",
+    "redis://:an-invented-password%zz@127.0.0.1",
+    "unix:///tmp/an-invented-password",
+    "redis://:an-invented-password@127.0.0.1,127.0.0.2",
+    "redis+cluster://",
+    "redis+cluster://127.0.0.1,",
+    "redis+cluster://127.0.0.1?b,127.0.0.2",
+    "redis+sentinel://127.0.0.1,/name",
+    "redis+sentinel://127.0.0.1/name/0/1",
+    "redis://127.0.0.1/1?x",
+    "redis+cluster://:an-invented-password@127.0.0.1,,127.0.0.2",
+    "redis+cluster://:an-invented-password@127.0.0.1/0",
+    "redis+sentinel://:an-invented-password@127.0.0.1",
+    "redis+sentinel://:an-invented-password@127.0.0.1/",
+    "redis+sentinel://:an-invented-password@127.0.0.1/name/database",
+    "redis+sentinel://:an-invented-password@127.0.0.1/name%zz",
+    "redis+pool://:an-invented-password@127.0.0.1",
+    "an-invented-redis://127.0.0.1",
+    "redis://an/invented-user@127.0.0.1",
+    "redis://an?invented-user@127.0.0.1",
+    "redis://an#invented-user@127.0.0.1"
+  ])("does not accept %s as a URL, and the error shows no part of it", (url) =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(fromUrl(url))
+      assert.strictEqual(error._tag, "ConfigurationError")
+      assert.strictEqual(error.option, "RedisTokenStore.url")
+      assert.strictEqual(
+        error.reason,
+        "must be redis://host, redis+cluster://host,host or redis+sentinel://host,host/name, with rediss in place of " +
+          "redis over TLS, user:password@ before the hosts, a port after each, and a /database at the end where " +
+          "needed, all percent-encoded"
+      )
+      assert.notInclude(renderings(error), "invented")
+      assert.include(renderings(url), url, "control")
+    }))
+})

@@ -121,7 +121,7 @@ const modules = {
   },
   redis: {
     RedisTokenStore: ["RedisTokenStore"],
-    "internal/connection": ["takeover", "connection", "RedisTokenStore"],
+    "internal/connection": ["takeover", "connection"],
     "internal/reason": ["RedisTokenStore"],
     "internal/servers": ["url"]
   }

@@ -2,9 +2,9 @@
 import { connect } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { make, retrying, type Run } from "@store-api/redis/internal/connection"
 import { Effect, Exit, Fiber, Redacted, Scope, TestClock } from "effect"
 import type { VirtualClock } from "../../core/test/support/virtualClock.js"
+import { make, retrying, type Run } from "../src/internal/connection.js"
 import { onVirtualTime, until } from "./support/fleet.js"
 import { type Played, playedServer, type Reply } from "./support/playedServer.js"
 
@@ -49,7 +49,7 @@ const naming = (...servers: ReadonlyArray<Played>) => {
 
 const get = (run: Run) => run((client) => client.get("key"))
 
-/** Connects through this sentinel, which is listed as often. */
+/** Connects through this sentinel, which the URL lists this number of times. */
 const through = (sentinel: Played, times = 1) => {
   const hosts = Array.from({ length: times }, () => `127.0.0.1:${sentinel.port}`)
   return make(Redacted.make(`redis+sentinel://${hosts.join()}/name`))

@@ -1,12 +1,12 @@
-/** What each part of the URL of a store becomes, without a server of Redis. */
+/** The clients that the URL of a store creates, without a server of Redis. */
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import { createServer } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { destroy, fromUrl } from "@store-api/redis/internal/servers"
 import { Effect, Exit, Fiber, Random } from "effect"
 import { renderings } from "../../core/test/support/renderings.js"
 import { listen } from "../../platform-node/test/utils.js"
+import { destroy, fromUrl } from "../src/internal/servers.js"
 import { onVirtualTime, until } from "./support/fleet.js"
 import { type Played, playedServer, type Reply } from "./support/playedServer.js"
 
@@ -101,17 +101,20 @@ describe("the URL of sentinels", () => {
     ["", "/tokens", {}],
     ["", "/my%20name/", {}],
     ["user:pass%40@", "/tokens/3", { username: "user", password: "pass@", database: 3 }]
-  ])("%s(hosts)%s: the client is of the server that they name", ([user, path, expected]) =>
-    Effect.gen(function*() {
-      const played = yield* sentinel(primary)
-      const url = `redis+sentinel://${user}127.0.0.1:${played.port}${path}`
-      assert.isTrue((yield* fromUrl(url)).canFailOver)
-      const socket = { ...failover, host: "primary", port: 7000 }
-      deepStrictEqual<unknown>(optionsOf(yield* created(url)), { ...shared, ...expected, socket })
-      const name = path.includes("my") ? "my name" : "tokens"
-      deepStrictEqual(received(played), [["HELLO 3", `${question} ${name}`]])
-      yield* isClosed(played)
-    }))
+  ])(
+    "%s(hosts)%s: the client is for the server that the sentinels name",
+    ([user, path, expected]) =>
+      Effect.gen(function*() {
+        const played = yield* sentinel(primary)
+        const url = `redis+sentinel://${user}127.0.0.1:${played.port}${path}`
+        assert.isTrue((yield* fromUrl(url)).canFailOver)
+        const socket = { ...failover, host: "primary", port: 7000 }
+        deepStrictEqual<unknown>(optionsOf(yield* created(url)), { ...shared, ...expected, socket })
+        const name = path.includes("my") ? "my name" : "tokens"
+        deepStrictEqual(received(played), [["HELLO 3", `${question} ${name}`]])
+        yield* isClosed(played)
+      })
+  )
 
   it.effect("has the port 26379 for each sentinel without a port", () =>
     Effect.gen(function*() {
@@ -123,9 +126,12 @@ describe("the URL of sentinels", () => {
         () => Effect.exit(created("redis+sentinel://127.0.0.1/name")),
         () => Effect.sync(() => unsubscribe(channel, note))
       )
+      // The messages of a channel have no type.
       deepStrictEqual(asked.map((message) => (message as { readonly serverPort: number }).serverPort), [26_379])
     }))
+})
 
+describe("sentinels", () => {
   it.scopedLive("are asked again with the user and password if they need them", () =>
     Effect.gen(function*() {
       const noauth = new Error("NOAUTH Authentication required.")
@@ -133,7 +139,7 @@ describe("the URL of sentinels", () => {
       for (const refusal of [{ HELLO: noauth }, { SENTINEL: noauth }, { SENTINEL: noperm }]) {
         const played = yield* sentinel(refusal, primary)
         const client = yield* created(`redis+sentinel://user:password@127.0.0.1:${played.port}/name`)
-        assert.strictEqual(optionsOf(client).socket?.["port" as never], 7000)
+        deepStrictEqual<unknown>(optionsOf(client).socket, { ...failover, host: "primary", port: 7000 })
         const [first, ...others] = received(played)
         assert.notInclude(String(first), "password")
         deepStrictEqual(others, [["HELLO 3 AUTH user password", `${question} name`]])
@@ -145,7 +151,7 @@ describe("the URL of sentinels", () => {
     ["refuse the password", new Error("WRONGPASS invalid"), "WRONGPASS"],
     ["fail", new Error("ERR any"), "ERR"],
     ["do not know the name", null, "unknown name"]
-  ])("%s: they are asked once, and the reason is that of the last", ([_, reply, reason]) =>
+  ])("that %s are asked once each, and the last one gives the reason", ([_, reply, reason]) =>
     Effect.gen(function*() {
       const played = yield* playedServer(([word]) => word === "SENTINEL" ? reply : undefined)
       const host = `127.0.0.1:${played.port}`
@@ -154,7 +160,7 @@ describe("the URL of sentinels", () => {
       yield* isClosed(played)
     }))
 
-  it.scopedLive("do not connect: the reason is the error of the connection", () =>
+  it.scopedLive("that do not accept a connection: its error is the reason", () =>
     Effect.gen(function*() {
       // No server listens on port 1.
       assert.strictEqual(yield* Effect.flip(created("redis+sentinel://127.0.0.1:1/name")), "ECONNREFUSED")
@@ -163,7 +169,7 @@ describe("the URL of sentinels", () => {
   it.scopedLive.each<[string, Readonly<Record<string, Reply>> | undefined]>([
     ["to a connection", undefined],
     ["to the question", {}]
-  ])("do not respond %s: the next one is asked after half a second", ([_, replies]) =>
+  ])("that do not respond %s are given up after half a second", ([_, replies]) =>
     Effect.gen(function*() {
       const silent = replies === undefined
         ? yield* listen(createServer((socket) => socket.resume()))

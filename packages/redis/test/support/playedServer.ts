@@ -1,5 +1,5 @@
 /** A server of Redis whose replies a test decides: a sentinel, a node of a cluster, or one that falls silent. */
-import { createServer, type Socket } from "node:net"
+import { createServer } from "node:net"
 import { Effect, type Scope } from "effect"
 import { listen } from "../../../platform-node/test/utils.js"
 
@@ -11,8 +11,6 @@ export interface Played {
   /** The number of connections so far, and of open ones. */
   readonly opened: () => number
   readonly open: () => number
-  /** Closes all connections. */
-  readonly cut: () => void
   /** The commands so far, each with the number of its connection. */
   readonly commands: ReadonlyArray<{ readonly words: ReadonlyArray<string>; readonly connection: number }>
 }
@@ -28,9 +26,7 @@ const encoded = (reply: Reply): string =>
     ? `-${reply.message}\r\n`
     : `*${reply.length}\r\n${reply.map(encoded).join("")}`
 
-/**
- * Starts a server. It does not respond to a command without a reply, except to those with which a client starts.
- */
+/** Starts a server. It does not respond to a command without a reply, except to those with which a client starts. */
 export const playedServer = (
   replyTo: (
     words: ReadonlyArray<string>,
@@ -39,9 +35,9 @@ export const playedServer = (
 ): Effect.Effect<Played, never, Scope.Scope> =>
   Effect.suspend(() => {
     const commands: Array<Played["commands"][number]> = []
-    const sockets: Array<Socket> = []
+    let count = 0
     const server = createServer((socket) => {
-      const connection = sockets.push(socket)
+      const connection = ++count
       let words: Array<string> = []
       let missing = 0
       let rest = ""
@@ -62,8 +58,5 @@ export const playedServer = (
         }
       })
     })
-    return Effect.map(listen(server), ({ open, opened, port }) => {
-      const cut = () => sockets.forEach((socket) => socket.destroy())
-      return { commands, cut, open, opened, port }
-    })
+    return Effect.map(listen(server), ({ open, opened, port }) => ({ commands, open, opened, port }))
   })

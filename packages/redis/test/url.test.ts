@@ -166,6 +166,16 @@ describe("sentinels", () => {
       assert.strictEqual(yield* Effect.flip(created("redis+sentinel://127.0.0.1:1/name")), "ECONNREFUSED")
     }))
 
+  it.scopedLive("that close the connection: its error is the reason", () =>
+    Effect.gen(function*() {
+      const { port } = yield* playedServer(([word], _, close) => {
+        if (word === "SENTINEL") close()
+        return undefined
+      })
+      const failing = Effect.flip(created(`redis+sentinel://127.0.0.1:${port}/name`))
+      assert.strictEqual(yield* failing, "SocketClosedUnexpectedlyError")
+    }))
+
   it.scopedLive.each<[string, Readonly<Record<string, Reply>> | undefined]>([
     ["to a connection", undefined],
     ["to the question", {}]
@@ -204,6 +214,10 @@ describe("sentinels", () => {
 })
 
 describe("a client that is destroyed", () => {
+  it("may not exist yet", () => {
+    destroy(undefined)
+  })
+
   it.scopedLive("closes the connection that it was opening", () =>
     Effect.gen(function*() {
       const silent = yield* listen(createServer((socket) => socket.resume()))

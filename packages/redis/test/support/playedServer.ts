@@ -30,7 +30,8 @@ const encoded = (reply: Reply): string =>
 export const playedServer = (
   replyTo: (
     words: ReadonlyArray<string>,
-    connection: number
+    connection: number,
+    close: () => void
   ) => Reply | undefined | Promise<Reply | undefined>
 ): Effect.Effect<Played, never, Scope.Scope> =>
   Effect.suspend(() => {
@@ -51,7 +52,7 @@ export const playedServer = (
           if (words.length < missing) continue
           commands.push({ words, connection })
           const greeting = words[0] === "HELLO" || words[0] === "CLIENT" ? "OK" : undefined
-          void Promise.resolve(replyTo(words, connection)).then((reply = greeting) => {
+          void Promise.resolve(replyTo(words, connection, () => socket.destroy())).then((reply = greeting) => {
             if (reply !== undefined) socket.write(encoded(reply))
           })
           words = []

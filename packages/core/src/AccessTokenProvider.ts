@@ -179,7 +179,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
     const policy = tokenPolicy.make(options)
     const state = yield* Ref.make(tokenState.initial)
     const acquisitions = yield* Scope.make()
-    const launch = yield* flightRuntime.make(acquisitions)
+    const launch = yield* flightRuntime.make
 
     const now = (): Instant => ({
       wall: clock.unsafeCurrentTimeMillis(),
@@ -192,7 +192,11 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       Effect.gen(function*() {
         const acquisition = yield* Ref.modify(state, tokenState.close)
         yield* Effect.sync(measure.forget)
-        if (Option.isSome(acquisition)) yield* Deferred.fail(acquisition.value.completion, tokenState.closedError)
+        if (Option.isSome(acquisition)) {
+          yield* Deferred.fail(acquisition.value.completion, tokenState.closedError)
+          // Ends the time limit too.
+          yield* Deferred.fail(acquisition.value.outcome, tokenState.closedError)
+        }
         yield* Scope.close(acquisitions, Exit.void).pipe(
           disconnected,
           Effect.interruptible,

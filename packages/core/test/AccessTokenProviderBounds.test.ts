@@ -138,6 +138,7 @@ describe("AccessTokenProvider, limits", () => {
           assert.isTrue(Option.isNone(yield* Fiber.poll(closing)))
           yield* virtual.advance("10 seconds")
           yield* Fiber.join(closing)
+          assert.strictEqual(virtual.sleepers(), 0, "no time limit goes on")
         }).pipe(Effect.withClock(virtual.clock))
       }))
   })

@@ -2,7 +2,7 @@
 import { connect } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Effect, Exit, Fiber, Redacted, Scope, TestClock } from "effect"
+import { Effect, Exit, Fiber, Option, Redacted, Scope, TestClock } from "effect"
 import type { VirtualClock } from "../../core/test/support/virtualClock.js"
 import { make, retrying, type Run } from "../src/internal/connection.js"
 import { onVirtualTime, until } from "./support/fleet.js"
@@ -15,7 +15,7 @@ describe("a command that fails", () => {
     Effect.gen(function*() {
       const failing = yield* Effect.fork(Effect.exit(retrying(Effect.fail(reason))))
       yield* TestClock.adjust(0)
-      deepStrictEqual(failing.unsafePoll(), Exit.succeed(Exit.fail(reason)))
+      deepStrictEqual(yield* Fiber.poll(failing), Option.some(Exit.succeed(Exit.fail(reason))))
     }))
 
   it.effect("with another reason is tried again about every 200 ms, for 30 seconds", () =>
@@ -24,7 +24,7 @@ describe("a command that fails", () => {
         let attempts = 0
         const trying = yield* Effect.fork(Effect.flip(retrying(Effect.suspend(() => Effect.fail(`${++attempts}`)))))
         yield* virtual.advance("29700 millis")
-        assert.isNull(trying.unsafePoll())
+        assert.isTrue(Option.isNone(yield* Fiber.poll(trying)))
         assert.isAbove(attempts, 120)
         assert.isBelow(attempts, 190)
         yield* virtual.advance("600 millis")
@@ -74,7 +74,7 @@ const connections = (played: Played) =>
 const inTime = <A, E>(virtual: VirtualClock, effect: Effect.Effect<A, E>) =>
   Effect.gen(function*() {
     const running = yield* Effect.fork(effect)
-    yield* until("it ends", Effect.map(virtual.advance(20), () => running.unsafePoll() !== null))
+    yield* until("it ends", Effect.zipRight(virtual.advance(20), Effect.map(Fiber.poll(running), Option.isSome)))
     return yield* Fiber.join(running)
   })
 
@@ -153,7 +153,7 @@ describe("a connection through sentinels", () => {
             yield* until("it is sent", Effect.zipRight(virtual.advance(20), isSent))
             if (count === 1) yield* virtual.advance(1000)
           }
-          assert.isNull(getting.unsafePoll())
+          assert.isTrue(Option.isNone(yield* Fiber.poll(getting)))
           virtual.freeze(30_000)
           yield* virtual.advance(0)
           assert.strictEqual(yield* Fiber.join(getting), "no response in time")
@@ -171,7 +171,7 @@ describe("a connection through sentinels", () => {
           const making = yield* Effect.fork(through(sentinel))
           yield* until("it connects", Effect.sync(() => mute.commands.length > 0))
           yield* virtual.advance(999)
-          assert.isNull(making.unsafePoll())
+          assert.isTrue(Option.isNone(yield* Fiber.poll(making)))
           yield* virtual.advance(1)
           const run = yield* Fiber.join(making)
           yield* virtual.advance(1)

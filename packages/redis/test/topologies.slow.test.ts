@@ -59,13 +59,17 @@ const acquisition = (
 ) =>
   Effect.gen(function*() {
     const { tokenRequests, hold, release, settings } = yield* heldShop
-    const patient = { ...settings, storeTimeout: "30 seconds", lease: "20 seconds" } as const
+    // Longer than any failover, even on a busy machine.
+    const minute = { lease: "1 minute", attemptTimeout: "1 minute", deadline: "1 minute" } as const
+    const patient = { ...settings, ...minute, storeTimeout: "30 seconds" } as const
     const members = yield* share(fleet, 4, topology, patient)
     yield* hold
     yield* all(members, ({ begin }) => begin(100))
     yield* until("a member sends a token request", Effect.map(tokenRequests, (count) => count === 1))
     const [lease = "", ...others] = yield* keysOf(topology, "*:lease")
     assert.isEmpty(others)
+    const holders = Effect.forEach(topology.servers, ({ command }) => command("KEYS", lease))
+    yield* until("a replica has the lease", Effect.map(holders, (keys) => keys.flat().length > 1))
     const primary = yield* topology.primaryOf(lease)
     yield* topology.failOver(primary, fault(lease, primary))
     yield* release

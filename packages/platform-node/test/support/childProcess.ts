@@ -4,7 +4,11 @@ import { Data, Effect, type Scope } from "effect"
 import type { Reply } from "./serve.js"
 
 /** The child failed to perform an order; `tag` is the tag of its error. */
-export class ChildError extends Data.TaggedError("ChildError")<{ readonly tag: string }> {}
+export class ChildError extends Data.TaggedError("ChildError")<{ readonly tag: string }> {
+  override get message() {
+    return this.tag
+  }
+}
 
 export interface ChildProcess {
   /** Sends an order and waits for its result. A process that ends before it replies is a defect. */

@@ -38,7 +38,7 @@ export default defineConfig({
   description: title("README.md"),
   lang: "en-GB",
   srcDir: "../..",
-  srcExclude: ["**/.*/**"],
+  srcExclude: ["**/.*/**", "tools/effect4/line/**"],
   outDir: "dist",
   cacheDir: "node_modules/.vitepress",
   rewrites: placeOf,

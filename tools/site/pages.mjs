@@ -30,7 +30,7 @@ const groups = {
 }
 
 /** Folders without pages, which are not searched. */
-const skipped = /^(\..*|node_modules|dist|src|test|files)$/
+const skipped = /^(\..*|node_modules|dist|src|test|files|line)$/
 
 export const text = (page) => readFileSync(posix.join(root, page), "utf8")
 

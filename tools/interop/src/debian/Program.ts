@@ -41,7 +41,7 @@ export const isLeftOut = ({ missing, version }: Program): boolean => {
 
 export const isRoot = process.getuid?.() === 0
 
-/** The user `nobody` of Debian, which runs the servers if root runs the tests. */
+/** The unprivileged user of Debian, which runs the servers if root runs the tests. */
 const nobody = { uid: 65_534, gid: 65_534 }
 
 /** Passes nothing of the tests' environment, such as a proxy or another Python. */

@@ -1,4 +1,4 @@
-/** Runs each example as a user does, and checks its output and the requests that it sends. */
+/** Runs each example in a process of its own, and checks its output and the requests that it sends. */
 import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -7,8 +7,10 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Effect, Redacted, TestClock, TestServices } from "effect"
 import { freePort } from "../../packages/platform-node/test/support/freePort.js"
+import { shared } from "../../packages/platform-node/test/support/shared.js"
 import { isLeftOut, redisServer } from "../../packages/redis/test/support/redisServer.js"
-import { run, secretsIn, start, tokenRequests, variablesOf } from "./support/program.js"
+import * as Program from "./support/program.js"
+import { secretsIn, tokenRequests, variablesOf } from "./support/program.js"
 import { eventually, fetched } from "./support/scrape.js"
 
 const root = join(import.meta.dirname, "..", "..")
@@ -21,6 +23,12 @@ const secretsUsed = (emulator: Emulator.Service) =>
       .filter((secret, index, secrets) => secret !== secrets[index - 1]))
 
 describe("examples", { timeout: 60_000 }, () => {
+  const folder = shared(Program.bundled)
+  const start = (name: string, variables: Readonly<Record<string, string>>) =>
+    Effect.flatMap(folder, (folder) => Program.start(folder, name, variables))
+  const run = (name: string, variables: Readonly<Record<string, string>>) =>
+    Effect.flatMap(folder, (folder) => Program.run(folder, name, variables))
+
   it("quick start: the first example of the README", () => {
     const [, block = "none"] = /^```ts\n(.*?)^```$/ms.exec(readFileSync(join(root, "README.md"), "utf8")) ?? []
     assert.strictEqual(readFileSync(join(root, "examples", "src", "quickStart.ts"), "utf8"), block)

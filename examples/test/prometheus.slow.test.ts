@@ -7,7 +7,7 @@ import { Emulator } from "@store-api/emulator"
 import { Context, Effect, Exit, Layer, ManagedRuntime } from "effect"
 import { freePort } from "../../packages/platform-node/test/support/freePort.js"
 import { named, read, shownIn, targets, variables } from "./support/dashboard.js"
-import { type Program, secretsIn, start, variablesOf } from "./support/program.js"
+import { bundled, type Program, secretsIn, start, variablesOf } from "./support/program.js"
 import * as Prometheus from "./support/prometheus.js"
 import { isServerLeftOut } from "./support/prometheus.js"
 import { eventually, fetched, labelsOf } from "./support/scrape.js"
@@ -28,7 +28,10 @@ class Scraped extends Context.Tag("Scraped")<Scraped, {
     Effect.gen(function*() {
       const emulator = yield* Emulator.make()
       const port = yield* freePort
-      const program = yield* start("prometheus", { ...variablesOf(emulator), METRICS_PORT: String(port) })
+      const program = yield* start(yield* bundled, "prometheus", {
+        ...variablesOf(emulator),
+        METRICS_PORT: String(port)
+      })
       const stores = yield* twoStores
       return { emulator, program, port, stores: { ...stores, use: yield* Effect.cached(stores.use) } }
     })

@@ -1,10 +1,18 @@
-/** Runs an example as a user does: in a process, with variables. Reads its lines. */
+/** Runs an example in a process, with variables. Reads its lines. */
 import { type ChildProcess, spawn } from "node:child_process"
-import { fileURLToPath } from "node:url"
+import { readdirSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { Emulator } from "@store-api/emulator"
 import { Effect, Redacted, type Scope } from "effect"
+import { bundles } from "../../../packages/platform-node/test/support/bundle.js"
 
-const dist = fileURLToPath(new URL("../../dist", import.meta.url))
+const source = new URL("../../src/", import.meta.url)
+
+/** Bundles the examples, and returns the folder of the bundles. */
+export const bundled: Effect.Effect<string, never, Scope.Scope> = Effect.map(
+  bundles(readdirSync(source).filter((file) => file.endsWith(".ts")).map((file) => new URL(file, source))),
+  ([path = ""]) => dirname(path)
+)
 
 export interface Program {
   /** The text that it has written to stdout and stderr. */
@@ -27,15 +35,16 @@ const cleanEnvironment = () =>
     )
   )
 
-/** Starts `dist/<name>.js`. The end of the scope kills it if it still runs. */
+/** Starts a program of the folder. The end of the scope kills it if it still runs. */
 export const start = (
+  folder: string,
   name: string,
   variables: Readonly<Record<string, string>>
 ): Effect.Effect<Program, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
       Effect.sync(() => {
-        const child = spawn(process.execPath, [`${dist}/${name}.js`], {
+        const child = spawn(process.execPath, [join(folder, `${name}.mjs`)], {
           env: { ...cleanEnvironment(), NO_COLOR: "1", ...variables },
           stdio: ["ignore", "pipe", "pipe"]
         })
@@ -90,8 +99,8 @@ const closing = (child: ChildProcess) =>
   })
 
 /** Starts a program and waits until it exits. */
-export const run = (name: string, variables: Readonly<Record<string, string>>) =>
-  Effect.scoped(Effect.flatMap(start(name, variables), ({ ended }) => ended))
+export const run = (...line: Parameters<typeof start>) =>
+  Effect.scoped(Effect.flatMap(start(...line), ({ ended }) => ended))
 
 /** The variables that the emulator's command prints. */
 export const variablesOf = (emulator: Emulator.Service, prefix = "STORE_API"): Readonly<Record<string, string>> => ({

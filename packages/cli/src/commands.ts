@@ -98,7 +98,7 @@ export const commands: Readonly<Record<string, Command>> = {
   emulator: command(flags.emulator, {
     text: "Start the token service and an API on this machine",
     more: "Only with --client-id it reads STORE_API_CLIENT_SECRET.",
-    examples: ["emulator --port 4010 --token-life 2m", "emulator --scenario token/401-rfc --lenient"],
+    examples: ["emulator --port 4010 --token-life 2m", "emulator --dotenv .env --scenario token/401-rfc"],
     run: (given) => load(() => import("./commands/emulator.js"), ({ run }) => run(given))
   }),
   completion: command(flags.none, {

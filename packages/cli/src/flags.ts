@@ -77,7 +77,8 @@ export const emulator = {
   "token-life": { value: "TIME", text: "Lifetime of a token, such as 2s. Default: 60m" },
   "client-id": { value: "ID", text: "Client of your own. Default: demo-client" },
   "scenario": { value: "SCENARIO", many: true, text: "Faults for the next requests" },
-  "env-file": { value: "PATH", text: "Write the variables to this file" },
+  "dotenv": { value: "PATH", text: "Write the variables to this file" },
+  "env-file": { value: "PATH", text: "The same, for a file that exists" },
   "lenient": { text: "Accept a charset and fields in any order" },
   "list": { text: "List the scenarios" },
   "tls": { text: "Use https, with a certificate for this run" }

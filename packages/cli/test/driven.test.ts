@@ -209,7 +209,7 @@ const assertColours = (text: string, expected: ReadonlyArray<keyof typeof codes>
 
 const prompt = "Client secret (not shown): "
 
-/** The run, and what is to be seen of it but for the prompt. */
+/** Runs a case, and returns its outcome and what the user saw, without the prompt. */
 const drive = (server: Server, user: User, place: Place, { args, colours = [], to, ...one }: Case) =>
   Effect.gen(function*() {
     const shows = one.shows === true
@@ -237,7 +237,7 @@ const drive = (server: Server, user: User, place: Place, { args, colours = [], t
 
 for (const [serverName, startServer] of Object.entries(servers)) {
   for (const place of places) {
-    // Colours are the same, whoever answers.
+    // Colours do not depend on the server.
     if (serverName === "oidc-provider" && place === "a terminal without colours") continue
     describe(`store-api against ${serverName}, in ${place}`, () => {
       const started = Effect.gen(function*() {

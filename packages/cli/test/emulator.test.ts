@@ -36,7 +36,7 @@ describe("store-api emulator", () => {
       )
     }))
 
-  it.scopedLive("takes a client of one's own with its secret, and the scenarios", () =>
+  it.scopedLive("accepts the client id of the user with its secret, and plays the scenarios", () =>
     Effect.gen(function*() {
       const { variables } = yield* emulatorWith([
         ...["--client-id", "real-client", "--scenario", "token/401-rfc", "--scenario", "api/403"]
@@ -52,12 +52,20 @@ describe("store-api emulator", () => {
       deepStrictEqual([call.code, call.stderr], [7, "store-api: The API responded with 403 Forbidden.\n"])
     }))
 
-  it.scopedLive("writes an env file that other commands read, and is lenient on request", () =>
+  it.scopedLive.each(["--dotenv", "--env-file"])(
+    "%s writes a file that other commands read",
+    (flag) =>
+      Effect.gen(function*() {
+        const folder = yield* newUser({})
+        const file = join(folder.cwd, "emulator.env")
+        yield* emulatorWith([flag, file])
+        deepStrictEqual((yield* run(folder, ["token", "--dotenv", file], shows)).code, 0)
+      })
+  )
+
+  it.scopedLive("is lenient on request", () =>
     Effect.gen(function*() {
-      const folder = yield* newUser({})
-      const file = join(folder.cwd, "emulator.env")
-      const { variables } = yield* emulatorWith(["--env-file", file, "--lenient"])
-      deepStrictEqual((yield* run(folder, ["token", "--dotenv", file], shows)).code, 0)
+      const { variables } = yield* emulatorWith(["--lenient"])
       const reordered = new URLSearchParams({ client_id: "demo-client", grant_type: "client_credentials" })
       const response = yield* Effect.promise(() =>
         fetch(`${variables["STORE_API_AUTH_URL"] ?? ""}/v1/oauth/accesstoken`, {

@@ -36,7 +36,7 @@ describe("settings", () => {
       deepStrictEqual((yield* run(user, json(), shows)).code, 0)
     }))
 
-  it.scopedLive("from another file, which has to be there", () =>
+  it.scopedLive("from another file, and fails if it does not exist", () =>
     Effect.gen(function*() {
       const { lines, user, write } = yield* started
       write("my.env", [...lines, `export STORE_API_CLIENT_SECRET="${secret}"`].join("\r\n"))

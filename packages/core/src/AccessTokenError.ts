@@ -203,7 +203,7 @@ export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@s
  * - `InvalidRequest`: it does not accept the request. Check that `authUrl` is the base of the access-token service.
  * - `RateLimited`: too many requests. Send fewer, and none before `retryAt`.
  * - `Unavailable`: it cannot respond now (408, 5xx). Retry.
- * - `Other`: any other status, or a 401 of an API. Check `authUrl`, and what the client is allowed to do.
+ * - `Other`: any other status, or a 401 that comes from an API. Check `authUrl`, and what the client is allowed to do.
  *
  * `code` and `description` come from the response. They are sanitised, and dropped if they contain a credential or a
  * token.

@@ -109,8 +109,12 @@ const maxStoreTimeout = 30_000
 const shortestLease = 100
 const longestLease = 60 * 60_000
 
-/** Milliseconds between two reads of the store during the acquisition of another process, times 0.75 to 1 at random. */
+/**
+ * Milliseconds between two reads of the store during the acquisition of another process, times 0.75 to 1 at random.
+ * Slow growth, because the last pause is what a caller here waits longer than one there.
+ */
 const firstPause = 50
+const growth = 1.25
 const longestPause = 500
 
 /**
@@ -211,7 +215,7 @@ export const make = (
 
       return Effect.gen(function*() {
         const end = (yield* monotonicMillis) + (yield* jittered(maxWait))
-        for (let pause = firstPause; (yield* monotonicMillis) < end; pause = Math.min(2 * pause, longestPause)) {
+        for (let pause = firstPause; (yield* monotonicMillis) < end; pause = Math.min(growth * pause, longestPause)) {
           const found = yield* findToken
           if (Option.isSome(found)) return found.value
           const acquired = yield* tryAcquire

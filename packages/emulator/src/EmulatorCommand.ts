@@ -39,6 +39,8 @@ export interface Flags {
   /** Whether to print the names of all scenarios and stop; default false. */
   readonly list?: boolean | undefined
   /** The file to write the variables to, which only this user can read; default: none. */
+  readonly dotenv?: string | undefined
+  /** The same as `dotenv`. Node also takes a flag of this name for itself, and exits if the file does not exist. */
   readonly "env-file"?: string | undefined
   /** Whether to accept a charset and fields in any order at the token endpoint; default false. */
   readonly lenient?: boolean | undefined
@@ -79,7 +81,10 @@ export const run = (flags: Flags): Effect.Effect<void, EmulatorError> =>
     }).pipe(Effect.provideService(Emulator.Observer, printing))
     yield* Effect.forEach(scripts, emulator.fail)
     const variables = variablesOf(emulator.url, client, yield* Effect.forEach(Option.toArray(emulator.ca), caFile))
-    if (flags["env-file"] !== undefined) yield* writeVariables(flags["env-file"], variables)
+    for (const flag of ["dotenv", "env-file"] as const) {
+      const path = flags[flag]
+      if (path !== undefined) yield* writeVariables(`--${flag}`, path, variables)
+    }
     yield* Console.log(greeting(emulator.url, client, variables))
     yield* Console.log("")
     return yield* Effect.never
@@ -173,7 +178,7 @@ const greeting = (url: string, { clientSecret }: Client, variables: ReadonlyArra
 /** In a new file, so that its mode counts. */
 const envFileMark = "# Written by store-api-emulator"
 
-const writeVariables = (path: string, variables: ReadonlyArray<ReadonlyArray<string>>) =>
+const writeVariables = (option: string, path: string, variables: ReadonlyArray<ReadonlyArray<string>>) =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     // Replaces only an empty file, or one that an emulator wrote: a .env may hold real credentials.
@@ -185,7 +190,7 @@ const writeVariables = (path: string, variables: ReadonlyArray<ReadonlyArray<str
   }).pipe(Effect.mapError(() =>
     new EmulatorError({
       reason: "InvalidOption",
-      option: "--env-file",
+      option,
       problem: "must be a new file, an empty one, or one that an emulator wrote"
     })
   ))

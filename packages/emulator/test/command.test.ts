@@ -170,28 +170,31 @@ describe("store-api-emulator", () => {
       assert.strictEqual(yield* next, "GET <redacted> 200")
     }))
 
-  it.scopedLive("--env-file writes the variables for this user alone, without a secret of the user", () =>
-    Effect.gen(function*() {
-      const folder = yield* Effect.acquireRelease(
-        Effect.sync(() => mkdtempSync(join(tmpdir(), "store-api-emulator-"))),
-        (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-      )
-      const file = join(folder, "my.env")
-      writeFileSync(file, "# Written by store-api-emulator\nOLD=1", { mode: 0o644 })
-      const { url } = yield* start(["--env-file", file])
-      deepStrictEqual(parseEnv(readFileSync(file, "utf8")), {
-        STORE_API_AUTH_URL: url,
-        STORE_API_URL: url,
-        STORE_API_CLIENT_ID: "demo-client",
-        STORE_API_CLIENT_SECRET: demoSecret
+  it.scopedLive.each(["--dotenv", "--env-file"])(
+    "%s writes the variables for this user alone, without a secret of the user",
+    (flag) =>
+      Effect.gen(function*() {
+        const folder = yield* Effect.acquireRelease(
+          Effect.sync(() => mkdtempSync(join(tmpdir(), "store-api-emulator-"))),
+          (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+        )
+        const file = join(folder, "my.env")
+        writeFileSync(file, "# Written by store-api-emulator\nOLD=1", { mode: 0o644 })
+        const { url } = yield* start([flag, file])
+        deepStrictEqual(parseEnv(readFileSync(file, "utf8")), {
+          STORE_API_AUTH_URL: url,
+          STORE_API_URL: url,
+          STORE_API_CLIENT_ID: "demo-client",
+          STORE_API_CLIENT_SECRET: demoSecret
+        })
+        assert.strictEqual(statSync(file).mode & 0o777, 0o600)
+        const another = join(folder, ".env")
+        writeFileSync(another, "STORE_API_CLIENT_SECRET=invented")
+        const error = yield* Effect.flip(start([flag, another]))
+        assert.include(error.message, `${flag} must be a new file, an empty one, or one that an emulator wrote`)
+        assert.strictEqual(readFileSync(another, "utf8"), "STORE_API_CLIENT_SECRET=invented")
       })
-      assert.strictEqual(statSync(file).mode & 0o777, 0o600)
-      const another = join(folder, ".env")
-      writeFileSync(another, "STORE_API_CLIENT_SECRET=invented")
-      const error = yield* Effect.flip(start(["--env-file", another]))
-      assert.match(error.message, /--env-file must be a new file, an empty one, or one that an emulator wrote/)
-      assert.strictEqual(readFileSync(another, "utf8"), "STORE_API_CLIENT_SECRET=invented")
-    }))
+  )
 
   it.effect("--help prints the flags in 80 columns, and two examples", () =>
     Effect.gen(function*() {

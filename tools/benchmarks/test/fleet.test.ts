@@ -112,8 +112,9 @@ describe("the default behaviour of a shared token source", () => {
     assert.deepStrictEqual(seconds("lease"), [formulas.lease / 1000])
     assert.deepStrictEqual(seconds("storeTimeout"), [formulas.storeTimeout / 1000])
     const [first] = numbersOf(source, /const firstPause = (\d+)/)
+    const [growth] = numbersOf(source, /const growth = ([\d.]+)/)
     const [longest] = numbersOf(source, /const longestPause = (\d+)/)
-    assert.deepStrictEqual({ first, longest, jitter: least + more / 2 }, formulas.pauses)
+    assert.deepStrictEqual({ first, growth, longest, jitter: least + more / 2 }, formulas.pauses)
   })
 
   it("is as docs/evidence/fleets.md describes it", () => {
@@ -125,13 +126,13 @@ describe("the default behaviour of a shared token source", () => {
     ])
     assert.deepStrictEqual(numbersOf(page, /the lease ends after (\d+) seconds/), seconds("lease"))
     assert.deepStrictEqual(numbersOf(page, /A process gives a command (\d+) second/), seconds("storeTimeout"))
-    const pauses = /looks again after (.*) ms \(× ([\d.]+) to ([\d.]+)\)/.exec(page) ?? assert.fail("no pauses")
-    const doubled = [formulas.pauses.first]
-    while ((doubled.at(-1) ?? 0) < formulas.pauses.longest) {
-      doubled.push(Math.min(2 * (doubled.at(-1) ?? 0), formulas.pauses.longest))
-    }
-    assert.deepStrictEqual(pauses[1]?.match(/\d+/g)?.map(Number), doubled)
-    assert.deepStrictEqual([Number(pauses[2]), Number(pauses[3])], [least, least + more])
+    const { first, growth, longest } = formulas.pauses
+    assert.strictEqual(growth, 1.25, "a quarter longer")
+    assert.deepStrictEqual(
+      numbersOf(page, /again\s+after (\d+) ms, and then after pauses that are each a quarter longer, up to (\d+) ms/),
+      [first, longest]
+    )
+    assert.deepStrictEqual(numbersOf(page, /\(× ([\d.]+) to ([\d.]+)\), with two commands/), [least, least + more])
   })
 })
 

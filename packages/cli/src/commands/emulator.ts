@@ -10,9 +10,10 @@ export const run = (given: flags.Values<typeof flags.emulator>) =>
   Effect.gen(function*() {
     const console = yield* Effect.console
     const { pathOf } = yield* Host
-    const envFile = given["env-file"]
+    const path = (text: string | undefined) => text === undefined ? undefined : pathOf(text)
     const toHost = { ...console, log: (text: unknown) => Effect.ignore(output.line(String(text))) }
-    yield* EmulatorCommand.run({ ...given, "env-file": envFile === undefined ? undefined : pathOf(envFile) }).pipe(
+    const files = { dotenv: path(given.dotenv), "env-file": path(given["env-file"]) }
+    yield* EmulatorCommand.run({ ...given, ...files }).pipe(
       Effect.withConsole(toHost),
       Effect.mapError(({ message, option, reason }) =>
         reason === "InvalidOption" && option.startsWith("--") ? usage(message) : configuration(message)

@@ -7,10 +7,10 @@ import { listening } from "./listening.js"
 
 export const client = { clientId: "interop-client", clientSecret: "an-invented-secret-of-the-client" } as const
 
-/** What the API answers to who has a token of the server. */
+/** The response of the API to a request with a token. */
 export const orders = "{\"orders\":[]}"
 
-/** Made once, since that takes long; it signs nothing, as the tokens are opaque. */
+/** Made once, because that takes long. The tokens are opaque, so it signs nothing. */
 const jwks = { keys: [generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ format: "jwk" })] }
 
 /** What the server keeps. It has such a thing itself, and warns of it each time. */

@@ -15,7 +15,8 @@ Options:
   --token-life <time>   Lifetime of a token: 500ms, 2s, 5m. Default: 60m
   --client-id <id>      Client of your own. Default: ${demoClient.clientId}
   --scenario <name>     Faults for the next requests; may be repeated
-  --env-file <path>     Write the variables to this file
+  --dotenv <path>       Write the variables to this file
+  --env-file <path>     The same, for a file that exists
   --lenient             Accept a charset and fields in any order
   --list                List the scenarios
   --tls                 Use https, with a certificate for this run
@@ -34,6 +35,7 @@ export const flags = {
   "token-life": { type: "string" },
   "client-id": { type: "string" },
   scenario: { type: "string", multiple: true },
+  dotenv: { type: "string" },
   "env-file": { type: "string" },
   lenient: { type: "boolean" },
   list: { type: "boolean" },

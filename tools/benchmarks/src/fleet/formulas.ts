@@ -12,7 +12,7 @@ export interface Habit {
 /** The library's defaults. The test compares them with the source. */
 export const lease = 5000
 export const storeTimeout = 1000
-export const pauses = { first: 50, longest: 500, jitter: 0.875 }
+export const pauses = { first: 50, growth: 1.25, longest: 500, jitter: 0.875 }
 
 /** How long before expiry the first process may renew, and over which time the random draw spreads the renewals. */
 export const ahead = (life: number) => Math.min(5 * 60_000, life / 4)
@@ -57,7 +57,7 @@ export const alonePerHour = (processes: number, habit: Habit): number => process
 /** How often a process finds no token while it waits for another's, and when its next look ends. */
 export const looks = (wait: number): { readonly count: number; readonly ready: number } => {
   let [count, ready] = [0, 0]
-  for (let pause = pauses.first; ready < wait; pause = Math.min(2 * pause, pauses.longest)) {
+  for (let pause = pauses.first; ready < wait; pause = Math.min(pauses.growth * pause, pauses.longest)) {
     count += 1
     ready += 2 * meanWay + pause * pauses.jitter
   }
@@ -72,11 +72,20 @@ export const published = (answer: number): number => answer + 4 * meanWay
 
 const extensions = (answer: number): number => Math.floor(answer / Math.ceil(lease / 3))
 
-/** The commands when all processes start at once, and those of the first 100 ms. */
+/** The commands when all processes start at once. */
 export const cold = (processes: number, answer: number): number =>
   (processes - 1) * (2 * looks(published(answer)).count + 1) + 5 + extensions(answer)
 
-export const coldPeak = (processes: number): number => processes * 2 * looks(100).count
+/** The share of processes whose third look is in the first 100 ms: after two looks and two pauses of random length. */
+const thirdLook = (): number => {
+  const shortest = 2 * pauses.jitter - 1
+  const drawn = (chance: number) => shortest + (1 - shortest) * chance
+  const rest = (chance: number) => 100 - 4 * meanWay - pauses.first * drawn(chance)
+  const inTime = (chance: number) => (rest(chance) / (pauses.growth * pauses.first) - shortest) / (1 - shortest)
+  return integral((chance) => Math.max(0, Math.min(1, inTime(chance))), 1)
+}
+
+export const coldPeak = (processes: number): number => processes * 2 * (2 + thirdLook())
 
 /** How many other processes find no token while one renews. */
 export const joining = (processes: number, answer: number, habit: Habit): number => {

@@ -55,7 +55,7 @@ ${markdown(perHour(digests))}
 - **A renewal costs one store command per process**, spread over two minutes. No caller waits for it.
 - **The load is highest when all processes start at once**: ${
     number(commands / large, 0)
-  } commands per process, most of them in the first 100 ms. If
+  } commands per process, half of them in the first 100 ms. If
   the store executes no more than ${
     number(1000 / formulas.storeTimeout)
   } command a second per process, the processes stop waiting for it and send their own
@@ -99,9 +99,9 @@ ${markdown(renewals(digests))}
 
 Each process draws a random moment, when 5 minutes × 0.8 to 1 are left of the token. At its next call after that, it
 looks into the store. The first process renews the token for all. The others look once, find the new token and are done.
-If a process finds no new token, because the first process still waits for the endpoint, it
-looks again after 50 ms, then 100, 200, 400 and 500 ms (× 0.75 to 1), with two commands each time. Until it finds one,
-it serves the old token.
+If a process finds no new token, because the first process still waits for the endpoint, it looks again
+after 50 ms, and then after pauses that are each a quarter longer, up to 500 ms (× 0.75 to 1), with two commands each
+time. Until it finds one, it serves the old token.
 
 If the lease holder crashes, the lease ends after 5 seconds, and then another process renews: two token requests.
 
@@ -224,7 +224,7 @@ k client ids.
 | commands of a cold start at once | N × (2 × looks that find no token + 1) | ${
     number(formulas.cold(large, common.answer))
   } |
-| of these in the first 100 ms | N × ${2 * formulas.looks(100).count} | ${number(formulas.coldPeak(large))} |
+| of these in the first 100 ms | N × ${number(formulas.coldPeak(1), 1)} | ${number(formulas.coldPeak(large))} |
 | store down at a renewal: token requests | N, on average at most N ÷ draw in a second | ${
     number(formulas.alonePeak(large, common))
   } |

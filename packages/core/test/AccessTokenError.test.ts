@@ -178,7 +178,7 @@ describe("AccessTokenError", () => {
       deepStrictEqual(error.retryAt, Option.none(), "the first is as it was")
       assert.strictEqual(waiting.constructor, error.constructor)
       assert.strictEqual(waiting.message, `${error.message} Retry after 2026-01-01T00:05:00.000Z.`)
-      deepStrictEqual({ ...AccessTokenError.withRetryAt(waiting, Option.none()) }, { ...error })
+      deepStrictEqual({ ...AccessTokenError.withRetryAt(Option.none())(waiting) }, { ...error })
     }
   )
 

@@ -34,7 +34,7 @@ export const slow = [
   "calls before and after its timers fire",
   "gets few requests in",
   "lifetimes of 1 s and less",
-  "1 000 concurrent first callers",
+  "10 000 concurrent first callers",
   "at most once a second",
   "accepts all printable ASCII",
   "accepts no other character",

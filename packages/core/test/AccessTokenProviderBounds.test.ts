@@ -428,6 +428,57 @@ describe("AccessTokenProvider, limits", () => {
         })))
   })
 
+  it.effect.each([-4, -3.5, -3, -2.5, -2])(
+    "an endpoint that fails for 3 s, from %s s around the expiry: at most 8 requests, and a token 1.5 s after it is back",
+    (from) =>
+      Effect.gen(function*() {
+        const [life, step] = [8000, 20]
+        const virtual = VirtualClock.make()
+        const [fails, works] = [life + from * 1000, life + from * 1000 + 3000]
+        const isDown = () => virtual.monotonic() >= fails && virtual.monotonic() < works
+        let [requests, lost, recovered] = [0, 0, Infinity]
+        const client = HttpClient.make((request) =>
+          Effect.gen(function*() {
+            yield* Effect.sleep(step)
+            if (!isDown()) {
+              return HttpClientResponse.fromWeb(request, new Response(tokenBody({ expires_in: life / 1000 })))
+            }
+            requests++
+            return HttpClientResponse.fromWeb(request, new Response("", { status: 503 }))
+          })
+        )
+        const source = TokenEndpoint.layer({ authUrl, credentials: Effect.succeed(credentials) }).pipe(
+          Layer.provide(Layer.succeed(HttpClient.HttpClient, client))
+        )
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          const caller = yield* Effect.fork(provider.get)
+          yield* virtual.advance(step)
+          const first = yield* Fiber.join(caller)
+          const call = Effect.gen(function*() {
+            const called = virtual.monotonic()
+            const exit = yield* Effect.exit(provider.get)
+            if (Exit.isFailure(exit) && called < life) lost++
+            const isNew = Exit.isSuccess(exit) && exit.value !== first
+            if (isNew) recovered = Math.min(recovered, virtual.monotonic() - works)
+          })
+          while (virtual.monotonic() < works + 3000) {
+            yield* Effect.fork(call)
+            yield* virtual.advance(step)
+          }
+        }).pipe(
+          Effect.provide(Layer.provide(AccessTokenProvider.layer(), source)),
+          Effect.provide(Logger.minimumLogLevel(LogLevel.None)),
+          Effect.withClock(virtual.clock),
+          Effect.withRandom(Random.make(from))
+        )
+        assert.isAbove(requests, 0, "control: it fails")
+        assert.isAtMost(requests, 8)
+        assert.isAtMost(recovered, 1500)
+        assert.strictEqual(lost, 0, "a caller fails only after the token has expired")
+      })
+  )
+
   describe("a process that is stopped during a renewal", () => {
     type Outcome = "a response" | "no response" | "a broken connection"
 

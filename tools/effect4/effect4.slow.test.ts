@@ -7,7 +7,6 @@ import { join } from "node:path"
 import { assert, beforeAll, describe, it } from "vitest"
 import { install, root } from "../workspace/workspace.mjs"
 import { generate, line } from "./generate.mjs"
-import { omitted } from "./rules.mjs"
 
 const generated = () => {
   const written = new Map<string, string>()
@@ -28,19 +27,6 @@ describe("the generated Effect 4 line", () => {
     assert.isAbove(first.written.size, 300)
     assert.deepStrictEqual([...second.written.keys()], [...first.written.keys()])
     for (const [path, text] of first.written) assert.isTrue(second.written.get(path) === text, path)
-  })
-
-  it("is not written if a rule matches nothing", { timeout: 120_000 }, () => {
-    const rules: Record<string, string> = omitted
-    rules["no such test"] = "invented"
-    try {
-      const { problems, written } = generated()
-      assert.lengthOf(problems, 1)
-      assert.include(problems[0], `nothing in the sources is "no such test"`)
-      assert.strictEqual(written.size, 0)
-    } finally {
-      delete rules["no such test"]
-    }
   })
 })
 

@@ -62,20 +62,23 @@ export const blocksOf = (text, report = () => undefined) =>
     .map(([, code]) => transform(code, contextOf(report), true))
 
 /** Imports of packages that this line does not install: the compiler might find them at the root of the repository. */
-const strangers = (text, installed) =>
-  [...text.matchAll(/^(?:import|export|\}) (?:[^"\n]* )?from "((?:@[\w-]+\/)?[\w-]+)(?:\/[^"]*)?"$/gm)]
-    .map(([, name]) => name)
-    .filter((name) => !installed.has(name))
-    .map((name) => `"${name}" is not installed for Effect 4`)
+export const strangers = (text, source, installed) =>
+  [...text.matchAll(/^(?:import|export|\}) (?:[^"\n]* )?(from "((?:@[\w-]+\/)?[\w-]+)(?:\/[^"]*)?")$/gm)]
+    .filter(([, , name]) => !installed.has(name))
+    .map(([, from, name]) => [lineOf(source, from), `"${name}" is not installed for Effect 4`])
+
+const lineOf = (text, part) => text.split("\n").findIndex((row) => row.includes(part)) + 1
 
 /** The line of rules.mjs on which a rule stands, and what is wrong with it. */
-const unused = () => {
-  const text = read(fileURLToPath(new URL("./rules.mjs", import.meta.url)))
-  const all = ["members", "patterns", "properties", "omitted"].flatMap((kind) => Object.keys(rules[kind]))
-  return [...all, ...rules.texts.map(([from]) => from)].filter((rule) => !applied.has(rule)).map((rule) => {
-    const at = text.split("\n").findIndex((row) =>
-      [rule, JSON.stringify(rule), `${rule.split(".").pop()}: "`].some((text) => row.includes(text))
-    )
+export const unused = (used = applied) => {
+  const rows = read(fileURLToPath(new URL("./rules.mjs", import.meta.url))).split("\n")
+  const all = ["members", "patterns", "properties", "omitted", "allowed"].flatMap((kind) => Object.keys(rules[kind]))
+  return [...all, ...rules.texts.map(([from]) => from)].filter((rule) => !used.has(rule)).map((rule) => {
+    const [module, name] = rule.split(".")
+    // A member comes after its module.
+    const from = rows.findIndex((row) => rule in rules.members && row.startsWith(`  ${module}: {`))
+    const keys = from < 0 ? [`  ${rule}:`, JSON.stringify(rule)] : [` ${name}: "`]
+    const at = rows.findIndex((row, index) => index >= from && keys.some((key) => row.includes(key)))
     return `tools/effect4/rules.mjs:${at + 1}: nothing in the sources is "${rule}", so that this rule is dead`
   })
 }
@@ -115,7 +118,7 @@ const write = (written) => {
 }
 
 /** Generates all packages. In a release they name the repository. Returns the problems. */
-export const generate = (repository) => {
+export const generate = (repository, output = write) => {
   const installed = new Set([
     "@effect/vitest",
     ...Object.keys(JSON.parse(read(join(line, "package.json"))).devDependencies)
@@ -139,8 +142,9 @@ export const generate = (repository) => {
         written.set(join("packages", name, file), text)
         continue
       }
-      const transformed = isOverlay ? text : transform(text, contextOf(report, isPublished))
-      for (const problem of strangers(transformed, installed)) report(1, problem)
+      const overlaying = isOverlay ? `${name}/${file.replaceAll("\\", "/")}` : undefined
+      const transformed = transform(text, { ...contextOf(report, isPublished), overlay: overlaying })
+      for (const [row, problem] of strangers(transformed, text, installed)) report(row, problem)
       written.set(join("packages", name, file), isPublished ? format(transformed) : transformed)
       examplesOf(isPublished ? transformed : "").forEach((example, index) =>
         written.set(join("packages", "examples", `${name}-${basename(file, ".ts")}-${index}.ts`), example)
@@ -178,6 +182,6 @@ export const generate = (repository) => {
   // A test reads the guide.
   for (const file of ["vitest.config.ts", join("docs", "guides", "redis.md")]) written.set(file, read(join(root, file)))
   problems.push(...unused())
-  if (problems.length === 0 || process.env.EFFECT4_KEEP) write(written)
+  if (problems.length === 0 || process.env.EFFECT4_KEEP) output(written)
   return [...new Set(problems)]
 }

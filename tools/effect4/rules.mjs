@@ -228,7 +228,7 @@ export const omitted = {
 
 /**
  * Members that both majors have with different meanings, which the compiler does not report. No source of the library
- * may use them, and no rule may produce them.
+ * and no overlay may use them, and no rule may produce them. A source for Effect 3 may use one that has a new name.
  */
 export const forbidden = {
   "Array.partition": "Effect 4 returns the passing elements first",
@@ -239,6 +239,11 @@ export const forbidden = {
   "HttpBody.text": "Effect 4 keeps the text and prints it. Use HttpBody.uint8Array",
   "HttpClientRequest.prependUrl": "Effect 4 puts a slash before a query. Use HttpClientRequest.setUrl",
   "Schema.Date": "Effect 4 does not decode it from a string"
+}
+
+/** Overlays that may use one, and why. */
+export const allowed = {
+  "core/src/internal/configOf.ts: Config.all": "it combines options, of which none is missing"
 }
 
 /** Modules that Effect 4 has in another form. Code in the docs that imports them is for Effect 3 only. */

@@ -4,8 +4,7 @@
  *   node tools/effect4/run.mjs [--quick] [--out FOLDER] [--newest] [TESTS…]
  *
  * `--out` also packs them into FOLDER, installs the tarballs and runs programs with them. TESTS are parts of the paths
- * of test files; the default is all. `--quick` leaves out slow tests that repeat others with more data or processes,
- * and all but one server of the interoperability suite.
+ * of test files; the default is all. `--quick` leaves out all but one server of the interoperability suite.
  * `--newest` first installs the newest minor of Effect 4 instead of the lockfile's.
  */
 import "../workspace/require-node.mjs"
@@ -32,15 +31,8 @@ await buildLine({ newest, checked: true })
 
 const node = await nodeOf()
 
-const repeating = [
-  ...["core/test/AccessTokenProvider", "core/test/leaks/clients", "core/test/outcomes/outcomes"],
-  ...["platform-node/test/FileTokenStoreProcesses", "redis/test/fleet", "redis/test/topologies"]
-]
-const left = [
-  // They are about files of the repository that this line does not have.
-  ...["packages/core/test/leaks/sources.test.ts", "packages/core/test/leaks/standards.test.ts"],
-  ...quick ? repeating.map((name) => `packages/${name}.slow.test.ts`) : []
-].flatMap((file) => ["--exclude", file])
+// They are about files of the repository that this line does not have.
+const left = ["sources", "standards"].flatMap((name) => ["--exclude", `packages/core/test/leaks/${name}.test.ts`])
 const filter = positionals.length === 0 ? [] : [...positionals, "--passWithNoTests"]
 // One server that no Debian package provides, without its load.
 const oneServer = ["oidcProvider", "-t", "^(?!.*callers, at least)"]

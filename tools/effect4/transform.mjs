@@ -1,7 +1,7 @@
 /** Rewrites a source for Effect 3 into one for Effect 4, by the rules of rules.mjs. */
 import ts from "typescript"
 import { effect4 } from "./manifest.mjs"
-import { forbidden, members, modules, omitted, patterns, properties, texts } from "./rules.mjs"
+import { allowed, forbidden, members, modules, omitted, patterns, properties, texts } from "./rules.mjs"
 
 /** How often each rule was applied. */
 export const applied = new Map()
@@ -33,19 +33,21 @@ const childrenOf = (node) => {
   return children
 }
 
+const rowOf = (node) => node.getSourceFile().getLineAndCharacterOfPosition(node.getStart()).line + 1
+
 const isIn = (member, known) => Object.hasOwn(known, member)
 
 /**
  * @param {string} text
  * @param {{
- *   isLibrary?: boolean,
+ *   isLibrary?: boolean, overlay?: string,
  *   moduleOf: (name: string) => { specifier: string, barrel?: string } | undefined,
  *   problem: (row: number, problem: string) => void
  * }} line
  * @returns {string}
  */
 export const transform = (text, line, isBlock = false) => {
-  const source = isBlock ? text : texts.reduce((text, [from, to]) => {
+  const source = isBlock || line.overlay !== undefined ? text : texts.reduce((text, [from, to]) => {
     if (text.includes(from)) count(from)
     return text.replaceAll(from, to)
   }, text)
@@ -60,12 +62,14 @@ export const transform = (text, line, isBlock = false) => {
     else {
       for (const { name, propertyName } of bindings.elements) {
         const imported = (propertyName ?? name).text
-        const isModule = /^(effect|@effect\/[\w-]+)$/.test(from) && /^[A-Z]/.test(imported)
+        const isModule = /^(effect(\/[a-z-]+)?|@effect\/[\w-]+)$/.test(from) && /^[A-Z]/.test(imported)
         locals.set(name.text, isModule ? { module: imported } : { module: nameOf(from), name: imported })
       }
     }
   }
-  const needed = new Set()
+  /** Modules that rules need, each with the first line that needs it. */
+  const needed = new Map()
+  const need = (name, node) => needed.has(name) || needed.set(name, rowOf(node))
   const textOf = (node) => source.slice(node.getStart(ast), node.end)
 
   /** `Effect.map` for a member of a module of Effect, whatever the module is called here. */
@@ -79,6 +83,21 @@ export const transform = (text, line, isBlock = false) => {
     const found = locals.get(left.text)
     return found === undefined || found.name !== undefined ? undefined : `${found.module}.${right.text}`
   }
+
+  /** Reports forbidden members. Those with a new name are correct, except in an import, which is not renamed. */
+  const check = (node) => {
+    const { module, name } = (ts.isImportSpecifier(node) && locals.get(node.name.text)) || {}
+    const member = name === undefined ? memberOf(node) : `${module}.${name}`
+    const isRenamed = line.overlay === undefined && isIn(member, members)
+    const problem = isRenamed ? name && "import the module, so that it is renamed" : forbidden[member]
+    const exception = `${line.overlay}: ${member}`
+    if (isIn(exception, allowed)) count(exception)
+    else if (problem !== undefined) line.problem(rowOf(node), `${member}: ${problem}`)
+    node.forEachChild(check)
+  }
+  if (line.isLibrary && !isBlock) check(parse(text))
+  // It is written for Effect 4.
+  if (line.overlay !== undefined) return text
 
   /** Whether a node is of the pattern; then `found` has what its variables stand for. */
   const matches = (pattern, node, found) => {
@@ -130,9 +149,9 @@ export const transform = (text, line, isBlock = false) => {
     return trivia.includes("//") ? trivia : ""
   }
 
-  const filled = (template, found) => {
+  const filled = (template, found, node) => {
     for (const [, name] of template.matchAll(/(?<![\w.$"`/])([A-Z]\w*)\.\w/g)) {
-      if (!(name in globalThis)) needed.add(name)
+      if (!(name in globalThis)) need(name, node)
     }
     return template.replace(/(, )?(\$\$?\w+)(, )?/g, (_, before = "", variable, after = "") => {
       const nodes = found.get(variable)
@@ -150,14 +169,11 @@ export const transform = (text, line, isBlock = false) => {
     if (isIn(member, members)) {
       count(member)
       const [to, toName] = members[member].split(".")
-      if (!alias) needed.add(to)
+      if (!alias) need(to, node)
       return `${alias ? left.text : to}.${toName}`
     }
-    if (line.isLibrary && !isBlock && isIn(member, forbidden)) {
-      line.problem(ast.getLineAndCharacterOfPosition(node.getStart(ast)).line + 1, `${member}: ${forbidden[member]}`)
-    }
     if (!isIn(module, modules) || alias) return undefined
-    needed.add(modules[module])
+    need(modules[module], node)
     return `${modules[module]}.${name}`
   }
 
@@ -208,14 +224,14 @@ export const transform = (text, line, isBlock = false) => {
         : template(Object.fromEntries([...found].map(([name, nodes]) => [name.replace(/^\$+/, ""), nodes])))
       if (filling === undefined) continue
       count(rule)
-      return filled(filling, found)
+      return filled(filling, found, node)
     }
     const local = ts.isIdentifier(node) ? locals.get(node.text) : undefined
     if (local !== undefined) {
       const { module, name } = local
       const to = name === undefined ? modules[module] : undefined
       if (to === undefined || node.text !== module) return undefined
-      needed.add(to)
+      need(to, node)
       return to
     }
     // The types in these namespaces are in the module itself.
@@ -242,16 +258,22 @@ export const transform = (text, line, isBlock = false) => {
   const body = emitAll(ast.statements.slice(imports.length), imports.at(-1)?.end ?? 0, source.length)
   const head = source.slice(0, imports[0]?.getStart(ast) ?? 0)
   const written = head + importsOf(imports, locals, needed, body, line, isBlock) + body
-  return isBlock ? written : documented(written, line)
+  return isBlock ? written : documented(written, text, line)
 }
 
-/** The code in doc comments is like any source. */
-const documented = (text, line) =>
-  text.replace(/^( *\*) ```ts\n([\s\S]*?)^ *\* ```$/gm, (_, star, block) => {
+const examples = /^( *\*) ```ts\n([\s\S]*?)^ *\* ```$/gm
+
+/** The code in doc comments is like any source. Its lines are counted in the text as it was read. */
+const documented = (written, text, line) => {
+  const starts = [...text.matchAll(examples)].map(({ index }) => text.slice(0, index).split("\n").length)
+  return written.replace(examples, (_, star, block) => {
+    const start = starts.shift()
     const code = block.split("\n").map((row) => row.slice(star.length + 1)).join("\n")
-    const rows = transform(code, line, true).trimEnd().split("\n")
+    const problem = (row, message) => line.problem(start + row, message)
+    const rows = transform(code, { ...line, problem }, true).trimEnd().split("\n")
     return [" ```ts", ...rows.map((row) => row === "" ? "" : ` ${row}`), " ```"].map((row) => star + row).join("\n")
   })
+}
 
 /** A page in Markdown: its code like any source, and its install lines. */
 export const transformPage = (text, line) =>
@@ -299,10 +321,10 @@ const importsOf = (imports, locals, needed, body, line, isBlock) => {
     lines.get(from).set(what, uses.get(local))
   }
   /** A module, by its name in Effect 4. */
-  const addModule = (name, local = name) => {
+  const addModule = (row, name, local = name) => {
     const found = line.moduleOf(name)
     if (found === undefined) {
-      if (uses.has(local)) line.problem(1, `Effect 4 has no module ${name}`)
+      if (uses.has(local)) line.problem(row, `Effect 4 has no module ${name}`)
       return
     }
     if (isBarrel && found.barrel !== undefined) add(found.barrel, name, local)
@@ -317,18 +339,18 @@ const importsOf = (imports, locals, needed, body, line, isBlock) => {
       continue
     }
     const elements = ts.isNamespaceImport(bindings) ? [bindings] : bindings.elements
-    for (const { name: { text: local } } of elements) {
-      const { module, name } = locals.get(local)
+    for (const { name: local } of elements) {
+      const { module, name } = locals.get(local.text)
       const to = modules[module] ?? module
-      if (name === undefined) addModule(to, local === module ? to : local)
+      if (name === undefined) addModule(rowOf(local), to, local.text === module ? to : local.text)
       else {
         const specifier = /^[A-Z]/.test(to) ? line.moduleOf(to)?.specifier : from
-        if (specifier === undefined) line.problem(1, `Effect 4 has no module ${to}, from which ${name} is imported`)
-        else add(specifier, name, local)
+        if (specifier !== undefined) add(specifier, name, local.text)
+        else line.problem(rowOf(local), `Effect 4 has no module ${to}, from which ${name} is imported`)
       }
     }
   }
-  for (const name of needed) if (!locals.has(name) || modules[locals.get(name).module]) addModule(name)
+  for (const [name, row] of needed) if (!locals.has(name) || modules[locals.get(name).module]) addModule(row, name)
   const written = [...lines].flatMap(([from, found]) => {
     const entries = [...found].filter(([what]) => !what.startsWith("* as") && what !== "*")
     const namespaces = [...found].filter(([what]) => what.startsWith("* as"))

@@ -14,12 +14,15 @@ export const problemsOf = (report, text = textOf) =>
   files.flatMap(({ path }) => {
     const measured = report.files?.[path]
     if (measured === undefined) return [`${path}: not in the report`]
-    const { killed, noCoverage, score, survived, timeout } = measured
+    const { killed, noCoverage, score, survived, survivors, timeout } = measured
     const mutants = killed + timeout + survived + noCoverage
     return [
       ...text(path).includes("Stryker") ? ["a comment for Stryker: explain the survivor in files.mjs"] : [],
       ...mutants > 0 && score === scoreOf(measured) ? [] : ["its score does not match its counts"],
-      ...score >= least ? [] : [`${score} %, less than ${least} %`]
+      ...score >= least ? [] : [`${score} %, less than ${least} %`],
+      ...survivors.filter(({ at }) => explanationOf(at) === "").map(({ at }) =>
+        `explain in files.mjs why this survived: ${at}`
+      )
     ].map((problem) => `${path}: ${problem}`)
   })
 

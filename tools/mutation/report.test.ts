@@ -31,5 +31,6 @@ describe("the mutation report", () => {
     assert.include(problemsOf({ ...report, files: {} }).join(), `${path}: not in the report`)
     assert.include(problemsOfResult({ killed: 89, survived: 11, timeout: 0, noCoverage: 0, score: 89 }), "less than")
     assert.include(problemsOfResult({ survived: 1000 }), "does not match its counts")
+    assert.include(problemsOfResult({ survivors: [{ at: "invented()" }] }), "why this survived: invented()")
   })
 })

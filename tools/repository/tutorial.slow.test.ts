@@ -29,8 +29,8 @@ symlinkSync(join(root, "examples", "node_modules"), inShop("node_modules"))
 
 /** The ports that the pages name may be in use. */
 const ports = new Map<string, string>()
-for (const port of ["4010", "6379", "8080", "9464"]) ports.set(port, `${await Effect.runPromise(freePort)}`)
-const withFreePorts = (text: string) => text.replace(/\b(4010|6379|8080|9464)\b/g, (port) => ports.get(port) ?? port)
+for (const port of ["4010", "6390", "8080", "9464"]) ports.set(port, `${await Effect.runPromise(freePort)}`)
+const withFreePorts = (text: string) => text.replace(/\b(4010|6390|8080|9464)\b/g, (port) => ports.get(port) ?? port)
 
 /** The variables that the reader sets in the first terminal. */
 const variables: Record<string, string> = { PORT: ports.get("8080") ?? "", NO_COLOR: "1" }
@@ -118,7 +118,7 @@ const type = async (line: string): Promise<{ readonly output: string; readonly s
     variables[exported] = value
     // The page does not say how to start the server.
     if (exported === "STORE_API_REDIS_URL") {
-      const args = ["--port", ports.get("6379") ?? "", "--save", "", "--dir", shop]
+      const args = ["--port", ports.get("6390") ?? "", "--save", "", "--dir", shop]
       await open("redis", "redis-server", args, "Ready to accept connections")
     }
     return done
@@ -141,7 +141,6 @@ const type = async (line: string): Promise<{ readonly output: string; readonly s
     .replace(/node (\w+)\.ts$/, `"${process.execPath}" $1.js`)
     .replace(/^npx vitest/, `"${join(root, "node_modules", ".bin", "vitest")}" --root .`)
     .replace(/^npx tsc/, `"${join(root, "node_modules", ".bin", "tsc")}"`)
-    .replace(/^redis-cli/, `redis-cli -p ${ports.get("6379") ?? ""}`)
   const { status, stderr, stdout } = await bash(command)
   return { output: stdout + stderr, status }
 }

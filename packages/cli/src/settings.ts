@@ -111,6 +111,8 @@ const isMissing = (missing: ReadonlyArray<Source>, place: string): Fault => {
 /** A `.env` in a folder of another person must not lead the user's secret to its address. */
 const isUntrusted = (names: ReadonlyArray<string>, secret: string): Fault =>
   configuration(
-    `${listed(names)} of a .env that you did not name is not used with the secret from ${secret}. ` +
-      "If the file is right, use --dotenv .env; if not, give the address by flag or in the environment."
+    `${listed(names)} of a .env that you did not name ${
+      names.length === 1 ? "is" : "are"
+    } not used with the secret from ` +
+      `${secret}. If the file is right, use --dotenv .env; if not, give the address by flag or in the environment.`
   )

@@ -188,7 +188,10 @@ describe("store-api profile", () => {
       const add = ["profile", "add", "mine", "--auth-url", emulator.url, "--client-id", "me", "--secret-file", "-"]
       const saved = yield* run(owner, add, { stdin: `${secret}\n` })
       deepStrictEqual([saved.code, saved.stdout], [0, ""])
-      assert.match(saved.stderr, /^store-api: The profile mine is saved in .*mine\.env\.\n$/)
+      assert.match(
+        saved.stderr,
+        /^store-api: The profile mine is saved in .*mine\.env: --auth-url; --client-id; --secret-file from standard input\.\n$/
+      )
       deepStrictEqual((yield* run(owner, ["token", "--profile", "mine"], shows)).code, 0)
       deepStrictEqual((yield* run(user, ["profile", "list"])).stdout, "blue\ngreen\nmine\n")
       writeFileSync(join(profilesOf(user), "mine.env.part"), secret)

@@ -92,7 +92,9 @@ describe("settings", () => {
         deepStrictEqual([code, stdout], [3, ""])
         assert.include(
           stderr,
-          `${names} of a .env that you did not name is not used with the secret from ${from}.`
+          `${names} of a .env that you did not name ${
+            names.includes(" and ") ? "are" : "is"
+          } not used with the secret from ${from}.`
         )
         assert.match(stderr, /^store-api: [^\n]*--dotenv \.env; if not, give the address by flag [^\n]*[.]\n$/)
       }

@@ -9,6 +9,7 @@
  */
 import * as DateTime from "effect/DateTime"
 import * as Equal from "effect/Equal"
+import { dual } from "effect/Function"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 
@@ -506,22 +507,24 @@ export const retryAt = (error: unknown): Option.Option<DateTime.Utc> =>
  * @example
  * ```ts
  * import { AccessTokenError } from "@store-api/core"
- * import { DateTime, Option } from "effect"
+ * import { DateTime, Effect, Option } from "effect"
  *
- * const notBefore = (error: AccessTokenError.AccessTokenError, at: DateTime.Utc) =>
- *   AccessTokenError.withRetryAt(error, Option.some(at))
+ * const notBefore = (at: DateTime.Utc) => Effect.mapError(AccessTokenError.withRetryAt(Option.some(at)))
  * ```
  *
  * @since 1.0.0
  * @category combinators
  */
-export const withRetryAt = (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
+export const withRetryAt: {
+  (retryAt: Option.Option<DateTime.Utc>): (error: AccessTokenError) => AccessTokenError
+  (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError
+} = dual(2, (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
   const allowed = isPermanent(error) ? Option.none() : retryAt
   return Equal.equals(allowed, error.retryAt)
     ? error
     // The class fits the error, because its tag selects it. The compiler does not infer this for a union.
     : new classes[error._tag]({ ...error, retryAt: allowed } as never)
-}
+})
 
 const permanent: ReadonlyArray<string> = ["Certificate", "Redirect", "Closed", "InvalidClient", "InvalidRequest"]
 

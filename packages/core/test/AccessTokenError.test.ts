@@ -17,7 +17,7 @@ const refused = (reason: AccessTokenError.TokenRefusedError["reason"], changedBy
     reason,
     status,
     code: Option.some("invented_code"),
-    description: Option.some("what the endpoint said"),
+    description: Option.some("what the endpoint of version 2.1 said."),
     changedByFormDecoding
   })
 const response = new AccessTokenError.TokenResponseError({
@@ -92,7 +92,7 @@ describe("AccessTokenError", () => {
       new AccessTokenError.TokenRequestError({ reason: "Timeout", attempts: 0 }).message,
       "(0 attempts)"
     )
-    assert.include(refused("Other").message, "(status 418, invented_code, what the endpoint said)")
+    assert.include(refused("Other").message, "(status 418, invented_code, what the endpoint of version 2.1 said)")
     assert.include(
       new AccessTokenError.TokenRefusedError({ reason: "Other", status: 404 }).message,
       "(status 404)"
@@ -119,6 +119,11 @@ describe("AccessTokenError", () => {
       "--auth-url must be an https URL, unless --allow-insecure is set."
     )
     assert.strictEqual(insecure.message, "The option authUrl must be an https URL, unless allowInsecure is set.")
+    assert.strictEqual(configuration.message, "The option authUrl is empty; give it the URL of the service.")
+    assert.include(
+      refused("Other").message,
+      "(status 418, invented_code, what the endpoint of version 2.1 said): check"
+    )
     assert.match(credentials("clientSecret", "is empty").describe(names), /^STORE_API_CLIENT_SECRET is empty:/)
     assert.include(untrusted.describe(names), "add the origin to --trust.")
     for (const error of [request("Transport"), request("Redirect"), refused("InvalidRequest"), response]) {
@@ -178,7 +183,7 @@ describe("AccessTokenError", () => {
       deepStrictEqual(error.retryAt, Option.none(), "the first is as it was")
       assert.strictEqual(waiting.constructor, error.constructor)
       assert.strictEqual(waiting.message, `${error.message} Retry after 2026-01-01T00:05:00.000Z.`)
-      deepStrictEqual({ ...AccessTokenError.withRetryAt(waiting, Option.none()) }, { ...error })
+      deepStrictEqual({ ...AccessTokenError.withRetryAt(Option.none())(waiting) }, { ...error })
     }
   )
 

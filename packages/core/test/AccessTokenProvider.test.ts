@@ -74,18 +74,18 @@ describe("AccessTokenProvider", () => {
   })
 
   describe("shares one acquisition", () => {
-    it.effect("1 000 concurrent first callers make one request and get the same token", () =>
+    it.effect("10 000 concurrent first callers make one request and get the same token", () =>
       Effect.gen(function*() {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
         const source = yield* ScriptedSource
         const callers = yield* Effect.fork(
-          Effect.all(Array.from({ length: 1000 }, () => provider.get), { concurrency: "unbounded" })
+          Effect.all(Array.from({ length: 10_000 }, () => provider.get), { concurrency: "unbounded" })
         )
         const call = yield* source.next
         yield* settle
         yield* call.complete(token("shared"))
         const tokens = yield* Fiber.join(callers)
-        assert.strictEqual(tokens.length, 1000)
+        assert.strictEqual(tokens.length, 10_000)
         assert.strictEqual(new Set(tokens).size, 1)
         assert.strictEqual(yield* source.calls, 1)
       }).pipe(Effect.provide(Scripted)))

@@ -1,8 +1,29 @@
 import { HttpClient, HttpClientError, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenError, AccessTokenProvider, TokenEndpoint, TokenSource } from "@store-api/core"
-import { DateTime, Deferred, Effect, Exit, Fiber, FiberId, Layer, Logger, Option, Random, Scope } from "effect"
+import {
+  AccessTokenError,
+  AccessTokenProvider,
+  SharedTokenSource,
+  TokenEndpoint,
+  TokenSource,
+  TokenStore
+} from "@store-api/core"
+import {
+  DateTime,
+  Deferred,
+  Effect,
+  Exit,
+  Fiber,
+  FiberId,
+  Layer,
+  Logger,
+  LogLevel,
+  Option,
+  Random,
+  Scope
+} from "effect"
+import { authUrl, credentials, settled } from "./support/fleet.js"
 import { type Acquisition, down, hour, minute, run, valueOf } from "./support/pinnedProvider.js"
 import { settle, token } from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
@@ -141,6 +162,69 @@ describe("AccessTokenProvider, limits", () => {
           assert.strictEqual(virtual.sleepers(), 0, "no time limit goes on")
         }).pipe(Effect.withClock(virtual.clock))
       }))
+  })
+
+  describe("Effect.never", () => {
+    it.live.each(
+      [
+        ["the credentials", false],
+        ["the credentials", true],
+        ["get", true],
+        ["lease", true],
+        ["put", true],
+        ["the body of a response", false],
+        ["the body of a response", true]
+      ] as const
+    )(
+      "in %s (shared: %s): callers end within 2 minutes and 30 seconds, and later ones get a token",
+      ([place, shared]) =>
+        Effect.gen(function*() {
+          const virtual = VirtualClock.make(undefined, settled)
+          let [hangs, cancelled] = [true, 0]
+          const at = <A, E>(name: typeof place, effect: Effect.Effect<A, E>) =>
+            Effect.suspend(() => hangs && name === place ? Effect.never : effect)
+          const cancel = () => {
+            cancelled++
+          }
+
+          const client = HttpClient.make((request) =>
+            Effect.sync(() => {
+              const body = hangs && place === "the body of a response" ? new ReadableStream({ cancel }) : tokenBody()
+              return HttpClientResponse.fromWeb(request, new Response(body))
+            })
+          )
+          const memory = yield* TokenStore.makeMemory
+          const store = TokenStore.TokenStore.of({
+            ...memory,
+            get: (key) => at("get", memory.get(key)),
+            lease: (key, duration) => at("lease", memory.lease(key, duration)),
+            put: (key, entry, lifetime) => at("put", memory.put(key, entry, lifetime))
+          })
+          const options = { authUrl, credentials: at("the credentials", Effect.succeed(credentials)) }
+          const endpoint = TokenEndpoint.layer(options)
+          const live = AccessTokenProvider.layer().pipe(
+            Layer.provide(shared ? SharedTokenSource.layer(options).pipe(Layer.provide(endpoint)) : endpoint),
+            Layer.provide(Layer.succeed(TokenStore.TokenStore, store)),
+            Layer.provide(Layer.succeed(HttpClient.HttpClient, client))
+          )
+          yield* Effect.gen(function*() {
+            const provider = yield* AccessTokenProvider.AccessTokenProvider
+            const callers = yield* Effect.forkAll([provider.get, provider.refresh].map(Effect.exit))
+            yield* virtual.advance(2.5 * minute)
+            assert.isTrue(Option.isSome(yield* Fiber.poll(callers)), "the callers have ended")
+            hangs = false
+            yield* virtual.advance("5 seconds")
+            assert.isTrue(Exit.isSuccess(yield* Effect.exit(provider.get)))
+          }).pipe(
+            Effect.provide(live),
+            Effect.provide(Logger.minimumLogLevel(LogLevel.None)),
+            Effect.withClock(virtual.clock)
+          )
+          yield* settled
+          assert.strictEqual(virtual.sleepers(), 0, "nothing is left running")
+          if (place === "the body of a response") assert.isAbove(cancelled, 0, "its socket is free")
+        })
+    )
   })
 
   it.effect("a source with a long computation does not delay a caller with a valid token", () =>
@@ -344,6 +428,57 @@ describe("AccessTokenProvider, limits", () => {
         })))
   })
 
+  it.effect.each([-4, -3.5, -3, -2.5, -2])(
+    "an endpoint that fails for 3 s, from %s s around the expiry: at most 8 requests, and a token 1.5 s after it is back",
+    (from) =>
+      Effect.gen(function*() {
+        const [life, step] = [8000, 20]
+        const virtual = VirtualClock.make()
+        const [fails, works] = [life + from * 1000, life + from * 1000 + 3000]
+        const isDown = () => virtual.monotonic() >= fails && virtual.monotonic() < works
+        let [requests, lost, recovered] = [0, 0, Infinity]
+        const client = HttpClient.make((request) =>
+          Effect.gen(function*() {
+            yield* Effect.sleep(step)
+            if (!isDown()) {
+              return HttpClientResponse.fromWeb(request, new Response(tokenBody({ expires_in: life / 1000 })))
+            }
+            requests++
+            return HttpClientResponse.fromWeb(request, new Response("", { status: 503 }))
+          })
+        )
+        const source = TokenEndpoint.layer({ authUrl, credentials: Effect.succeed(credentials) }).pipe(
+          Layer.provide(Layer.succeed(HttpClient.HttpClient, client))
+        )
+        yield* Effect.gen(function*() {
+          const provider = yield* AccessTokenProvider.AccessTokenProvider
+          const caller = yield* Effect.fork(provider.get)
+          yield* virtual.advance(step)
+          const first = yield* Fiber.join(caller)
+          const call = Effect.gen(function*() {
+            const called = virtual.monotonic()
+            const exit = yield* Effect.exit(provider.get)
+            if (Exit.isFailure(exit) && called < life) lost++
+            const isNew = Exit.isSuccess(exit) && exit.value !== first
+            if (isNew) recovered = Math.min(recovered, virtual.monotonic() - works)
+          })
+          while (virtual.monotonic() < works + 3000) {
+            yield* Effect.fork(call)
+            yield* virtual.advance(step)
+          }
+        }).pipe(
+          Effect.provide(Layer.provide(AccessTokenProvider.layer(), source)),
+          Effect.provide(Logger.minimumLogLevel(LogLevel.None)),
+          Effect.withClock(virtual.clock),
+          Effect.withRandom(Random.make(from))
+        )
+        assert.isAbove(requests, 0, "control: it fails")
+        assert.isAtMost(requests, 8)
+        assert.isAtMost(recovered, 1500)
+        assert.strictEqual(lost, 0, "a caller fails only after the token has expired")
+      })
+  )
+
   describe("a process that is stopped during a renewal", () => {
     type Outcome = "a response" | "no response" | "a broken connection"
 
@@ -380,6 +515,8 @@ describe("AccessTokenProvider, limits", () => {
       "for %s s, and then %s: calls before and after its timers fire succeed",
       ([seconds, outcome]) =>
         Effect.gen(function*() {
+          // Without the stop, a renewal that gets no response sends its request once more.
+          const undisturbed = outcome === "a response" ? 2 : 3
           for (let moment = 0; moment <= 4000; moment += 100) {
             const { requests, source } = endpoint(outcome)
             const virtual = VirtualClock.make()
@@ -391,7 +528,6 @@ describe("AccessTokenProvider, limits", () => {
               yield* virtual.advance(5500)
               yield* provider.get
               yield* virtual.advance(moment)
-              const before = requests()
               virtual.freeze(seconds * 1000)
               // These callers join the in-flight renewal. The later ones arrive after its timers fired.
               const earlier = yield* Effect.forkAll([provider.get, provider.get])
@@ -400,7 +536,7 @@ describe("AccessTokenProvider, limits", () => {
               yield* virtual.advance(5000)
               yield* Fiber.join(earlier)
               yield* Fiber.join(later)
-              assert.isAtMost(requests(), before + 2, `stopped after ${moment} ms`)
+              assert.isAtMost(requests(), undisturbed + 1, `stopped after ${moment} ms`)
             }).pipe(
               Effect.provide(Layer.provide(AccessTokenProvider.layer(), source)),
               Effect.withClock(virtual.clock),

@@ -58,9 +58,11 @@ describe("AuthorizedHttpClient", () => {
           const { client, sent } = yield* make({ apiUrl: base })
           yield* client.get("/orders")
           yield* client.get("orders")
+          yield* client.get("orders/7")
           deepStrictEqual((yield* sent).map(({ url }) => url), [
             "https://api.store.example/v1/orders",
-            "https://api.store.example/v1/orders"
+            "https://api.store.example/v1/orders",
+            "https://api.store.example/v1/orders/7"
           ])
         }
       }))

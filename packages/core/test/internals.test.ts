@@ -2,6 +2,7 @@ import { FetchHttpClient, HttpClientError, HttpClientRequest, HttpClientResponse
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Effect, Either, Exit, FastCheck as FC, Fiber, Option, Redacted, TestClock } from "effect"
+import { UntrustedOriginError } from "../src/AccessTokenError.js"
 import { baseUrl, isLoopback, withoutTrailingSlash } from "../src/internal/baseUrl.js"
 import * as boundedBody from "../src/internal/boundedBody.js"
 import * as manualRedirect from "../src/internal/manualRedirect.js"
@@ -256,6 +257,11 @@ describe("transportError", () => {
     assert.strictEqual(error.reason, "Transport")
     assert.strictEqual(error.attempts, 1)
     deepStrictEqual(error.code, Option.fromNullable(code))
+  })
+
+  it("is a redirect if the request would have left for another origin", () => {
+    const error = errorOf(new UntrustedOriginError({ origin: "https://elsewhere.example", trusted: [] }))
+    assert.strictEqual(error.reason, "Redirect")
   })
 
   it("ends at a cause that is its own cause", () => {

@@ -191,7 +191,7 @@ const writeVariables = (option: string, path: string, variables: ReadonlyArray<R
     new EmulatorError({
       reason: "InvalidOption",
       option,
-      problem: "must be a new file, an empty one, or one that an emulator wrote"
+      problem: "must be a new file in a folder that exists, an empty file, or one that an emulator wrote"
     })
   ))
 

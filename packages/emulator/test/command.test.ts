@@ -191,7 +191,10 @@ describe("store-api-emulator", () => {
         const another = join(folder, ".env")
         writeFileSync(another, "STORE_API_CLIENT_SECRET=invented")
         const error = yield* Effect.flip(start([flag, another]))
-        assert.include(error.message, `${flag} must be a new file, an empty one, or one that an emulator wrote`)
+        assert.include(
+          error.message,
+          `${flag} must be a new file in a folder that exists, an empty file, or one that an emulator wrote`
+        )
         assert.strictEqual(readFileSync(another, "utf8"), "STORE_API_CLIENT_SECRET=invented")
       })
   )

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { homedir } from "node:os"
@@ -134,6 +135,12 @@ describe.concurrent("FileTokenStore with a file that was", () => {
     "emptied": (file) => writeFileSync(file, ""),
     "overwritten": (file) => writeFileSync(file, Buffer.from([0xff, 0, 0xfe])),
     "overwritten by other JSON": (file) => writeFileSync(file, JSON.stringify({ value: 7, from: 0, until: 1e15 })),
+    ...process.platform === "win32" ? {} : {
+      "replaced by a pipe": (file: string) => {
+        rmSync(file)
+        assert.strictEqual(spawnSync("mkfifo", [file]).status, 0)
+      }
+    },
     "deleted": (file) => rmSync(file),
     "deleted with their folder": (file) => rmSync(dirname(file), { recursive: true, force: true })
   }

@@ -1,3 +1,4 @@
+import { createSecureServer } from "node:http2"
 import Tls, { TLSSocket } from "node:tls"
 import { NodeHttpClient } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
@@ -5,7 +6,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { Effect, Redacted } from "effect"
 import { canMakeCertificates, filesOf, selfSigned } from "./support/certificates.js"
-import { at, authorized, call, get, onThisMachine, startTlsStore, withVariables } from "./utils.js"
+import { at, authorized, call, get, listen, onThisMachine, startTlsStore, withVariables } from "./utils.js"
 
 onThisMachine()
 
@@ -43,6 +44,19 @@ describe.runIf(canMakeCertificates)("ca", () => {
         const live = NodeStoreAuth.layer({ ...at(server.url), http: { ca } })
         deepStrictEqual(yield* Effect.provide(call(), live), authorized)
       }
+    }))
+
+  it.scopedLive("uses HTTP/1.1, even if the server offers HTTP/2", () =>
+    Effect.gen(function*() {
+      const identity = yield* selfSigned()
+      const versions: Array<string> = []
+      const server = createSecureServer({ ...identity, allowHTTP1: true }, (request, response) => {
+        versions.push(request.httpVersion)
+        response.end()
+      })
+      const { url } = yield* listen(server, { host: "localhost", protocol: "https" })
+      yield* Effect.provide(get(url), NodeHttp.layer({ ca: identity.cert }))
+      deepStrictEqual(versions, ["1.1"])
     }))
 
   it.scopedLive("does not accept a trusted certificate for another name", () =>

@@ -22,7 +22,10 @@ export const add = (given: flags.Values<typeof flags.profileAdd>, name: string) 
     if (!given.force && (yield* Effect.orElseSucceed(fs.exists(path), () => false))) {
       return yield* usage(`The profile ${name} exists. Use --force to replace it.`)
     }
-    const { apiUrl, authUrl, cacheDir, credentials } = yield* Effect.tap(read(given, "optional"), checkSettings)
+    const { apiUrl, authUrl, cacheDir, credentials, origins } = yield* Effect.tap(
+      read(given, "optional"),
+      checkSettings
+    )
     const lines = yield* Effect.all([
       assignment("STORE_API_AUTH_URL", authUrl),
       assignment("STORE_API_URL", apiUrl),
@@ -40,7 +43,7 @@ export const add = (given: flags.Values<typeof flags.profileAdd>, name: string) 
       Effect.mapError(() => configuration(`Cannot write ${path}.`)),
       Effect.ensuring(Effect.ignore(fs.remove(part)))
     )
-    yield* output.note(`The profile ${name} is saved in ${path}.`)
+    yield* output.note(`The profile ${name} is saved in ${path}: ${origins}.`)
   })
 
 /** In the quotes that keep the value as it is. */

@@ -1,4 +1,4 @@
-import * as Net from "node:net"
+import type * as Net from "node:net"
 import * as Undici from "@effect/platform-node/Undici"
 import { ConfigurationError } from "@store-api/core/AccessTokenError"
 import * as Effect from "effect/Effect"
@@ -45,12 +45,11 @@ const checkConnections = ({ connections }: Options): Effect.Effect<void, Configu
  * running for undici's connect timeout of 10 seconds.
  */
 const tracked = (
-  connect: (...parameters: Parameters<Undici.buildConnector.connector>) => unknown, // returns the socket; undici's type says void
+  connect: (...parameters: Parameters<Undici.buildConnector.connector>) => unknown,
   sockets: Set<Net.Socket>
 ): Undici.buildConnector.connector =>
 (options, callback) => {
-  const socket = connect(options, callback)
-  if (!(socket instanceof Net.Socket)) return
+  const socket = connect(options, callback) as Net.Socket // undici's type says void
   sockets.add(socket)
   socket.once("close", () => sockets.delete(socket))
 }

@@ -129,7 +129,7 @@ const play = (emulator: Emulator.Service, name: Scenario.Name) =>
     const path = name === "api/pointed-elsewhere" ? `${emulator.elsewhere.url}/orders` : "/orders"
     const outcome = yield* check(yield* userOf(emulator), kind === "api" ? [path] : [])
     const cause = outcome.steps.find(({ failed, name }) => failed || name === step)
-    assert.include(step, cause?.name, name)
+    assert.include(step, cause?.name ?? "no such step", name)
     assert.match(cause?.said ?? "", said, name)
     assert.match(cause?.remedy ?? "", remedy ?? /^$/, name)
     deepStrictEqual([outcome.code, outcome.failed], [code, code === 0 ? [] : [cause]], name)

@@ -83,6 +83,8 @@ export const explanations = {
   "Predicate.isReadonlyRecord(error)": "a string in the chain of causes has neither a code nor a message",
   "Ref.modify(state, (now) => now.isOut": "a missing isOut counts as false",
   "return activity._tag === \"Cooldown\"": "no other activity has a moment of its own",
+  "return exit !== undefined": "without an exit, either the cached token is served or the caller starts again",
+  "? Effect.as(fs.stat(folder)": "a text that is not JSON counts as damaged too",
   "scope: Option.getOrElse": "the default of the schema is the same",
   "since: { wall: 0": "a cooldown of no length is over whenever it started",
   "subtle.deriveKey(": "a key that can be exported encrypts the same"

@@ -1,4 +1,4 @@
-/** How a run fails: one sentence, and an exit code for scripts. */
+/** How a run fails: one line, and an exit code for scripts. */
 import {
   type AccessTokenError,
   type ConfigurationError,

@@ -104,7 +104,6 @@ const valuesOf = (given: Texts, args: ReadonlyArray<string>, name: string, table
 
 /** The lines of commander as sentences, without the value of a flag. */
 const sentenceOf = (text: string): string =>
-  text.replace(/^error: /, "").replace(/=[^\n]*'/, "'").trim().split("\n")
-    .map((line) => line.replace(/^\((.*)\)$/, "$1"))
+  text.replace(/^error: /, "").replace(/=[^\n]*'/, "'").replace(/^\((.*)\)$/gm, "$1").trim().split("\n")
     .map((line) => `${line.charAt(0).toUpperCase()}${line.slice(1)}${/[.?]$/.test(line) ? "" : "."}`)
     .join(" ")

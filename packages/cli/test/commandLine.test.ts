@@ -3,11 +3,11 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Scenario } from "@store-api/emulator"
 import { Effect } from "effect"
 import { exitCodes } from "../src/Fault.js"
-import { newUser, onTerminal, run, userOf, withEnv } from "./support/cli.js"
+import { demoSecret, newUser, onTerminal, run, type User, userOf, withEnv } from "./support/cli.js"
 import { hasColours } from "./support/screen.js"
 
-/** Lines that are wrong, and the sentence for each. */
-const refused: ReadonlyArray<readonly [line: string, sentence: string]> = [
+/** Lines that are wrong, and the message for each. */
+const refused: ReadonlyArray<readonly [line: string, message: string]> = [
   ["token --Profile books", "Unknown option '--Profile'. Did you mean --profile? See store-api token --help."],
   ["token --Client-Id=canary", "Unknown option '--Client-Id'. See store-api token --help."],
   ["token --no-cach", "Unknown option '--no-cach'. Did you mean --no-cache? See store-api token --help."],
@@ -41,13 +41,16 @@ const refused: ReadonlyArray<readonly [line: string, sentence: string]> = [
 ]
 
 describe("a line that cannot be used", () => {
-  it.live.each(refused)("%s: fails with one sentence, and sends nothing", ([line, sentence]) =>
-    Effect.gen(function*() {
-      const emulator = yield* Emulator.make()
-      const user = yield* userOf(emulator)
-      deepStrictEqual(yield* run(user, line.split(" ")), { code: 2, stdout: "", stderr: `store-api: ${sentence}\n` })
-      deepStrictEqual(yield* emulator.requests, [])
-    }).pipe(Effect.scoped))
+  it.live.each(refused)(
+    "%s: fails with one line that says what to do, and sends nothing",
+    ([line, message]) =>
+      Effect.gen(function*() {
+        const emulator = yield* Emulator.make()
+        const user = yield* userOf(emulator)
+        deepStrictEqual(yield* run(user, line.split(" ")), { code: 2, stdout: "", stderr: `store-api: ${message}\n` })
+        deepStrictEqual(yield* emulator.requests, [])
+      }).pipe(Effect.scoped)
+  )
 
   it.live("control: similar lines work", () =>
     Effect.gen(function*() {
@@ -171,6 +174,40 @@ describe("completion", () => {
     Effect.gen(function*() {
       deepStrictEqual(yield* completed("token", "--secret-file", ""), [])
       deepStrictEqual(yield* completed("call", ""), [])
+    }))
+})
+
+describe("60 columns", () => {
+  /** The lines on a terminal of 60 columns, and the output to a pipe. */
+  const outputs = (user: User, args: ReadonlyArray<string>) =>
+    Effect.gen(function*() {
+      const { screen } = yield* onTerminal(withEnv(user, { NO_COLOR: "1" }), args, { columns: 60 })
+      return { lines: screen.trimEnd().split("\r\n"), stdout: (yield* run(user, args)).stdout }
+    })
+
+  it.scopedLive("suffice for the steps of check, which are indented from their second line", () =>
+    Effect.gen(function*() {
+      const user = yield* userOf(yield* Emulator.make())
+      for (const secret of [demoSecret, "another-invented-secret"]) {
+        const { lines, stdout } = yield* outputs(withEnv(user, { STORE_API_CLIENT_SECRET: secret }), ["check"])
+        assert.isAtMost(Math.max(...lines.map((line) => line.length)), 60, lines.join("\n"))
+        const steps = lines.filter((line) => !/^ {5}\S/.test(line))
+        for (const line of steps) assert.match(line, /^(ok {2}|FAIL) \w/)
+        assert.isBelow(steps.length, lines.length)
+        const words = (text: string) => text.replace(/\d+ ms/g, "").split(/\s+/).filter(Boolean)
+        deepStrictEqual(words(lines.join("\n")), words(stdout))
+        // A pipe gets each step and each remedy on one line, for grep.
+        assert.lengthOf(stdout.split("\n"), steps.length + (secret === demoSecret ? 1 : 2))
+      }
+    }))
+
+  it.scopedLive("suffice for the time of status", () =>
+    Effect.gen(function*() {
+      const user = yield* userOf(yield* Emulator.make())
+      yield* run(user, ["token"], { shows: true })
+      const { lines } = yield* outputs(user, ["status"])
+      assert.match(lines[1] ?? "", /^token {4}valid for .{1,50}$/)
+      assert.isAtMost(lines[1]?.length ?? 0, 60)
     }))
 })
 

@@ -1,7 +1,7 @@
 /** Features that only a process has: signals, exit codes, closed pipes, process variables and trusted certificates. */
 import { spawnSync } from "node:child_process"
 import { once } from "node:events"
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import * as Http from "node:http"
 import * as Net from "node:net"
 import { join } from "node:path"
@@ -264,20 +264,23 @@ describe("signals", { timeout: processTimeout }, () => {
       })
   )
 
-  it.scopedLive("SIGINT ends an emulator with code 130; Node has left its file of variables alone", () =>
+  it.scopedLive("SIGINT ends an emulator with code 130; Node accepts its files, new and empty", () =>
     Effect.gen(function*() {
-      const { end, running, user } = yield* emulatorWith(["--dotenv", "new.env"])
-      assert.isTrue(existsSync(join(user.cwd, "new.env")))
+      const { end, running, user } = yield* emulatorWith(["--dotenv", "new.env", "--env-file", "empty.env"])
+      for (const name of ["new.env", "empty.env"]) {
+        assert.include(readFileSync(join(user.cwd, name), "utf8"), "STORE_API_AUTH_URL=")
+      }
       running.child.kill("SIGINT")
       const { code, stderr } = yield* end
       deepStrictEqual([code, stderr], [130, ""])
     }))
 })
 
-/** Starts an emulator; `variables` are those that it prints. */
+/** Starts an emulator in a folder with an empty file; `variables` are those that it prints. */
 const emulatorWith = (args: ReadonlyArray<string>) =>
   Effect.gen(function*() {
     const user = yield* newUser({})
+    writeFileSync(join(user.cwd, "empty.env"), "")
     const running = yield* startProcess(user, ["emulator", ...args], shows)
     yield* shown(running, /\n\n.*\n\n/s)
     return { running, user, end: running.end, variables: variablesIn(running.stdout()) }

@@ -33,13 +33,16 @@ const printing = `
 /** Completes the line in a shell that has read the script; prints a candidate per line. */
 const drivers = {
   bash: {
-    start: "source <(store-api completion bash)",
+    start: `source <(store-api completion bash)
+      registered=$(complete -p store-api)
+      [[ $registered =~ -F\\ ([^ ]+) ]] && function=\${BASH_REMATCH[1]}`,
     // As readline does it, for which = is a word.
     complete: (line: string) => `
       line=${JSON.stringify(line)}
-      COMP_WORDS=(\${line//=/ = }); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1))
-      _store_api
-      if [ \${#COMPREPLY[@]} = 0 ]; then compgen -f -- "\${COMP_WORDS[COMP_CWORD]}"; else printf '%s\\n' "\${COMPREPLY[@]}"; fi`
+      COMP_WORDS=(\${line//=/ = }); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); COMPREPLY=()
+      $function
+      if [ \${#COMPREPLY[@]} -gt 0 ]; then printf '%s\\n' "\${COMPREPLY[@]}"
+      elif [[ $registered = *"-o default"* ]]; then compgen -f -- "\${COMP_WORDS[COMP_CWORD]}"; fi`
   },
   zsh: {
     start: `autoload -Uz compinit && compinit -u -d "$HOME/.zcompdump"

@@ -1,10 +1,22 @@
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { setImmediate } from "node:timers/promises"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Emulator, Fault } from "@store-api/emulator"
-import { Effect, Redacted, TestClock, TestServices } from "effect"
-import { demoSecret, lastToken, onTerminal, run, startOnTerminal, userOf, withEnv, without } from "./support/cli.js"
+import { Emulator, type EmulatorError, Fault } from "@store-api/emulator"
+import { Effect, Fiber, Option, Redacted, type Scope, TestClock, TestServices } from "effect"
+import {
+  demoSecret,
+  lastToken,
+  onTerminal,
+  type Outcome,
+  run,
+  startOnTerminal,
+  type User,
+  userOf,
+  withEnv,
+  without
+} from "./support/cli.js"
 import { leaksIn } from "./support/leaks.js"
 
 const started = Effect.gen(function*() {
@@ -340,23 +352,6 @@ describe("a refusal survives the run", () => {
       assert.strictEqual(yield* requestsAt(emulator), 4)
     }))
 
-  it.scopedLive("reads the same in token, call and check", () =>
-    Effect.gen(function*() {
-      for (const headers of [{ "Retry-After": "900" }, undefined]) {
-        const sentences: Array<string> = []
-        for (const command of ["token", "call", "check"]) {
-          const { emulator, user } = yield* started
-          yield* emulator.fail(Fault.status(429, headers && { headers }))
-          const { code, stderr, stdout } = yield* run(user, [command, ...command === "token" ? [] : ["/orders"]])
-          assert.strictEqual(code, 5)
-          const [, sentence = ""] = /(The token endpoint refused.*)/.exec(stderr + stdout) ?? []
-          sentences.push(sentence.replace(/[-\d]+T[\d:.]+Z/, "THEN"))
-        }
-        assert.match(sentences[0] ?? "", /\(status 429.*\): send fewer requests\. Retry after THEN\.$/)
-        assert.strictEqual(new Set(sentences).size, 1, sentences.join("\n"))
-      }
-    }))
-
   it.scopedLive("a valid cached token is used during a cooldown; a check that succeeds ends it", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* started
@@ -369,6 +364,111 @@ describe("a refusal survives the run", () => {
       deepStrictEqual((yield* run(user, ["check"])).code, 0)
       deepStrictEqual((yield* run(user, ["token"], shows)).code, 0)
     }))
+})
+
+describe("the same failure", () => {
+  const commands = [["token"], ["call", "/orders"], ["check", "/orders"]] as const
+
+  /** What a command says to do: the last line of standard error, or in a check the line below the step that failed. */
+  const adviceOf = ({ stderr, stdout }: Outcome) =>
+    [...(stderr || stdout).matchAll(/^(?:store-api: | {5})(.*)$/gm)].at(-1)?.[1] ?? ""
+
+  /** Without numbers that each run counts. */
+  const plain = (advice: string) => advice.replace(/[-\d]+T[\d:.]+Z/, "THEN").replace(/\d attempts?/, "N attempts")
+
+  const inEachCommand = (user: Effect.Effect<User, EmulatorError.EmulatorError, Scope.Scope>) =>
+    Effect.forEach(commands, (line) => Effect.flatMap(user, (user) => run(user, line)), { concurrency: "unbounded" })
+
+  const failing = (script: Fault.Script) =>
+    Effect.tap(started, ({ emulator }) => emulator.fail(script)).pipe(Effect.map(({ user }) => user))
+
+  const wrongSecret = Effect.map(
+    started,
+    ({ user }) => withEnv(user, { STORE_API_CLIENT_SECRET: "another-invented-secret" })
+  )
+
+  const limited = /\(status 429.*\): send fewer requests\. Retry after THEN\.$/
+
+  it.live.each(
+    [
+      ["a rate limit", failing(Fault.status(429)), 5, limited],
+      ["a Retry-After", failing(Fault.status(429, { headers: { "Retry-After": "900" } })), 5, limited],
+      [
+        "a wrong secret",
+        wrongSecret,
+        4,
+        /^The token endpoint refused .*\(status 401.*\): check the client id and secret/
+      ],
+      [
+        "a missing secret",
+        Effect.map(startedWithoutSecret, ({ user }) => user),
+        3,
+        /^STORE_API_CLIENT_SECRET is not set\./
+      ],
+      [
+        "an unusable URL",
+        Effect.map(started, ({ user }) => withEnv(user, { STORE_API_AUTH_URL: "no" })),
+        3,
+        /^STORE_API_AUTH_URL is/
+      ],
+      [
+        "another error",
+        failing(Fault.status(403)),
+        4,
+        /: check STORE_API_AUTH_URL and what the client is allowed to do\./
+      ],
+      ["a redirect", failing(Fault.redirect(302, "elsewhere")), 4, /: set STORE_API_AUTH_URL to its target\.$/],
+      ["a response without a token", failing(Fault.body("[]")), 4, /^The token endpoint returned no usable token/]
+    ] as const
+  )("reads the same in token, call and check: %s", ([, user, code, advice]) =>
+    Effect.gen(function*() {
+      const outcomes = yield* inEachCommand(user)
+      deepStrictEqual(outcomes.map(({ code }) => code), [code, code, code])
+      const [first = "", ...others] = outcomes.map((outcome) => plain(adviceOf(outcome)))
+      assert.match(first, advice)
+      deepStrictEqual(others, [first, first])
+    }).pipe(Effect.scoped))
+
+  it.scoped("reads the same in token, call and check: a silent endpoint", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(Date.now())
+      const { emulator, user } = yield* started
+      yield* emulator.fail(Fault.hang({ times: Infinity }))
+      for (const [index, line] of commands.entries()) {
+        const before = yield* requestsAt(emulator)
+        const running = yield* Effect.fork(run(user, [...line, ...index < 2 ? ["--no-cache"] : []]))
+        while ((yield* requestsAt(emulator)) === before) yield* TestServices.provideLive(Effect.sleep("10 millis"))
+        while (Option.isNone(yield* Fiber.poll(running))) {
+          yield* TestClock.adjust("1 second")
+          yield* Effect.promise(() => setImmediate())
+        }
+        const outcome = yield* Fiber.join(running)
+        assert.strictEqual(outcome.code, 5)
+        assert.match(
+          plain(adviceOf(outcome)),
+          /^The token endpoint did not respond in time \(N attempts\): try again later\. Retry after THEN\.$/
+        )
+      }
+    }))
+
+  it.live.each(
+    [
+      ["a refused connection", { STORE_API_AUTH_URL: "http://127.0.0.1:9" }, 5, "ECONNREFUSED"],
+      ["a certificate of an unknown authority", {}, 4, "DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_\\w+|SELF_SIGNED_\\w+"]
+    ] as const
+  )(
+    "is a step of check before the request, with the same reason and exit code: %s",
+    ([, env, code, reason]) =>
+      Effect.gen(function*() {
+        const user = Effect.flatMap(Emulator.make({ tls: true }), (emulator) => userOf(emulator, env))
+        const outcomes = yield* inEachCommand(user)
+        deepStrictEqual(outcomes.map(({ code }) => code), [code, code, code])
+        const [token = "", call, check = ""] = outcomes.map(({ stderr, stdout }) => plain(stderr + stdout))
+        assert.match(token, new RegExp(`token endpoint.* \\(N attempts, (${reason})\\): check STORE_API_AUTH_URL`))
+        assert.strictEqual(call, token)
+        assert.match(check, new RegExp(`\\nFAIL .* \\((${reason})\\)\n`))
+      }).pipe(Effect.scoped)
+  )
 })
 
 describe("store-api token --verbose", () => {

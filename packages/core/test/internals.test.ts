@@ -373,6 +373,7 @@ describe("baseUrl", () => {
     for (const value of URL.canParse(text) ? [text, new URL(text)] : [text]) {
       const error = Effect.runSync(Effect.flip(baseUrl("authUrl", value, false)))
       deepStrictEqual([error._tag, error.option, error.reason], ["ConfigurationError", "authUrl", reason])
+      deepStrictEqual(error.permittedBy, Option.liftPredicate("allowInsecure", () => reason === elsewhere))
       assert.isFalse(shows(error, "canary"))
     }
     if (text.includes("canary")) assert.isTrue(shows({ text }, "canary"), "control: the search finds the canary")

@@ -3,7 +3,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { exitCodes } from "../Fault.js"
 
-/** The problem, and one sentence that says what to do. */
+/** The problem, and one line that says what to do. */
 export class Failed extends Data.TaggedError("Failed")<{
   readonly what: string
   readonly remedy: string

@@ -74,10 +74,8 @@ export const connect = (url: URL, setting: string): Step<Connected> => {
 export const tunnel = (proxy: Proxy, url: URL): Step<Connected> => {
   const path = `${url.hostname}:${portOf(url)}`
   const { hostname, password, protocol, username } = proxy.url
-  const user = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
-  const authorization = username === "" || password === ""
-    ? {}
-    : { "Proxy-Authorization": `Basic ${Buffer.from(user).toString("base64")}` }
+  const user = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString("base64")
+  const authorization = username !== "" && password !== "" && { "Proxy-Authorization": `Basic ${user}` }
   const open = () =>
     (protocol === "https:" ? Https : Http).request({
       host: hostOf(proxy.url),
@@ -87,14 +85,13 @@ export const tunnel = (proxy: Proxy, url: URL): Step<Connected> => {
       headers: { Host: path, ...authorization },
       agent: false
     })
+  const because = (what: string, remedy = `Check that ${proxy.variable} names a proxy that runs.`) =>
+    unavailable(`the proxy ${hostname} ${what}`, remedy)
   const whyNot = (status: number) =>
     status === 407
-      ? unavailable(
-        `the proxy ${hostname} needs a user name and a password (407)`,
-        `Put them into ${proxy.variable}, as in http://user:password@host:port.`
-      )
-      : unavailable(
-        `the proxy ${hostname} refuses a tunnel to ${path} (${status})`,
+      ? because("needs a user name and a password (407)", `Add them: ${proxy.variable}=http://user:password@host:port.`)
+      : because(
+        `refuses a tunnel to ${path} (${status})`,
         `Have the proxy allow ${path}, or list the host in NO_PROXY if a direct connection works.`
       )
   const close = (request: Http.ClientRequest) =>
@@ -103,8 +100,6 @@ export const tunnel = (proxy: Proxy, url: URL): Step<Connected> => {
       // The request does not own the socket of an open tunnel.
       request.socket?.destroy()
     })
-  const unusable = (what: string) =>
-    unavailable(`the proxy ${hostname} ${what}`, `Check that ${proxy.variable} names a proxy that runs.`)
   return Effect.acquireRelease(Effect.sync(open), close).pipe(
     Effect.flatMap((request) =>
       Effect.async<Connected, Failed>((resume) => {
@@ -112,11 +107,11 @@ export const tunnel = (proxy: Proxy, url: URL): Step<Connected> => {
           resume(statusCode === 200 ? Effect.succeed({ socket, detail: `to ${url.host}` }) : whyNot(statusCode))
         request.once("connect", end)
         request.once("response", (response) => end(response, response.socket))
-        request.on("error", (error) => resume(unusable(`closed the connection (${codeOf(error)})`)))
+        request.on("error", (error) => resume(because(`closed the connection (${codeOf(error)})`)))
         request.end()
       })
     ),
-    (tunnel) => inTime(tunnel, () => unusable("does not respond"))
+    (tunnel) => inTime(tunnel, () => because("does not respond"))
   )
 }
 
@@ -138,7 +133,7 @@ const whyNoHandshake = (code: string, host: string, setting: string): Failed => 
     [/^CERT_NOT_YET_VALID$/, "is not valid yet", "Check the system clock."],
     [/^ERR_TLS_CERT_ALTNAME_INVALID$/, `is not valid for ${host}`, `Check the host in ${setting}.`],
     [
-      /SELF_SIGNED_CERT|^UNABLE_TO_(GET_ISSUER_CERT|VERIFY_LEAF_SIGNATURE)/,
+      /SELF_SIGNED_CERT|^CERT_SIGNATURE_FAILURE$|^UNABLE_TO_(GET_ISSUER_CERT|VERIFY_LEAF_SIGNATURE)/,
       "is from an authority that this machine does not trust",
       authority
     ],

@@ -38,14 +38,14 @@ export const noAttempts: Effect.Effect<Attempts> = Ref.make<ReadonlyArray<Seen |
 export const lastResponse = (attempts: Attempts): Effect.Effect<Seen | undefined> =>
   Effect.map(Ref.get(attempts), (all) => all.filter((seen) => seen !== undefined).at(-1))
 
-/** How the attempts before the last one ended, unless it ended in the same way. */
-export const earlierAttempts = (attempts: Attempts): Effect.Effect<string> =>
+/** How the attempts before the last one ended, unless it ended in the same way. `error`: that of the last one. */
+export const earlierAttempts = (attempts: Attempts, error?: LibraryError): Effect.Effect<string> =>
   Effect.map(Ref.get(attempts), (all) => {
     const names = all.map((seen) =>
       seen === undefined ? "no response" : seen.status < 400 ? "a response that broke off" : String(seen.status)
     )
-    const isSuccess = (all.at(-1)?.status ?? 400) < 400
-    const others = [...new Set(names.slice(0, -1))].filter((name) => isSuccess || name !== names.at(-1))
+    const isWhole = error?._tag !== "TokenRequestError" && (all.at(-1)?.status ?? 400) < 400
+    const others = [...new Set(names.slice(0, -1))].filter((name) => isWhole || name !== names.at(-1))
     return others.length === 0 ? "" : `, after ${listed(others)}`
   })
 
@@ -72,8 +72,8 @@ export const requestToken = (settings: Settings, attempts: Attempts): Effect.Eff
     Effect.provide(Layer.provide(recording(attempts), layerHttp(settings))),
     Effect.catchAll((error) =>
       Effect.gen(function*() {
-        const { what, ...rest } = ofToken(error, yield* lastResponse(attempts), settings)
-        return yield* new Failed({ ...rest, what: what + (yield* earlierAttempts(attempts)) })
+        const { what, ...rest } = ofToken(error, (yield* Ref.get(attempts)).at(-1), settings)
+        return yield* new Failed({ ...rest, what: what + (yield* earlierAttempts(attempts, error)) })
       })
     )
   )
@@ -111,7 +111,9 @@ const ofToken = (error: LibraryError, last: Seen | undefined, settings: Settings
   const { code, message } = settings.explain(error)
   const because = (what: string) => new Failed({ what, remedy: message, code })
   if (error._tag === "TokenRequestError") {
-    if (error.reason !== "Redirect") return because(`there was no response (${error.reason})`)
+    if (error.reason === "TooLarge") return because("the response is too large")
+    const expected = last === undefined ? "HTTP" : "complete"
+    if (error.reason !== "Redirect") return because(`there was no ${expected} response (${error.reason})`)
     const target = last?.target ?? ""
     const isShown = target !== "" && !target.includes(Redacted.value(settings.credentials.clientSecret))
     return because(`it was redirected${isShown ? ` to ${target}` : ""}`)
@@ -186,12 +188,14 @@ const ofApi = (
     404: `Check the path, and the path in ${apiUrl}.`,
     429: "Wait: the client has called too often."
   }
+  // As in the library: the API would reject another token too.
+  const isDenied = /insufficient_scope|NoApiProductMatch|no api ?product match/i.test(headers["www-authenticate"] ?? "")
   if (status >= 300 && status < 400) {
     return failed("status", `it was redirected (${status})`, `Set ${apiUrl} to the API: the token follows no redirect.`)
   }
   if (status >= 400) {
     const remedy = status >= 500 ? "Try again later: the API does not work." : "Check the path and its query."
-    return failed("status", `the API responded with ${status}`, remedies[status] ?? remedy)
+    return failed("status", `the API responded with ${status}`, remedies[isDenied ? 403 : status] ?? remedy)
   }
   return isHtml(headers["content-type"])
     ? failed("status", `the response is a web page, not JSON (${status})`, `Check ${apiUrl}: it leads to a web site.`)

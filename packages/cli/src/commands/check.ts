@@ -1,4 +1,5 @@
 /** `store-api check`: the steps to a token and to the API, up to the first fault. */
+import { Help } from "commander"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
@@ -104,9 +105,11 @@ const step = <A extends Result, R>(report: Report, name: string, effect: Effect.
     return yield* new Fault({ code, message: "" })
   })
 
+/** On a terminal, each line of a step but the first is indented. A pipe has no columns. */
 const print: Report = ({ detail, millis, ok, remedy, step }) =>
   Effect.gen(function*() {
+    const { columns = Infinity } = (yield* Host).process.stdout
     const word = yield* ok ? output.green("stdout", "ok  ") : output.red("stdout", "FAIL")
-    yield* output.line(`${word} ${step.padEnd(17)}${`${millis} ms`.padStart(8)}   ${detail}`)
-    if (remedy !== undefined) yield* output.line(`     ${remedy}`)
+    const text = `${word} ${step.padEnd(17)}${`${millis} ms`.padStart(8)}   ${detail}\n${remedy ?? ""}`.trimEnd()
+    yield* output.line(new Help().boxWrap(text, columns - 5).replaceAll("\n", "\n     "))
   })

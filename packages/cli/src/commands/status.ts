@@ -29,9 +29,8 @@ export const run = (given: flags.Values<typeof flags.status>) =>
     } else {
       if (settings.profile !== undefined) yield* output.line(`profile  ${settings.profile}`)
       yield* output.line(`folder   ${folder}`)
-      if (token !== undefined) {
-        yield* output.line(`token    valid for ${inWords(left)}, until ${DateTime.formatIso(token.expiresAt)}`)
-      }
+      const until = token && DateTime.formatIso(token.expiresAt).slice(0, 19)
+      if (until !== undefined) yield* output.line(`token    valid for ${inWords(left)}, until ${until}Z`)
     }
     if (token === undefined) return yield* unavailable(none)
   })

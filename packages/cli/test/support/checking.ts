@@ -23,7 +23,7 @@ export const check = (user: User, args: ReadonlyArray<string> = [], runs: typeof
   Effect.gen(function*() {
     const outcome = yield* runs(user, ["check", ...args])
     const steps = stepsOf(outcome.stdout)
-    // Each line is a step or its remedy, and a remedy is one sentence.
+    // Each line is a step or its remedy.
     const lines = steps.map(({ remedy }) => remedy === undefined ? 1 : 2).reduce((sum, n) => sum + n, 0)
     assert.lengthOf(outcome.stdout.trimEnd().split("\n"), lines, outcome.stdout)
     for (const { failed, remedy } of steps) {

@@ -14,14 +14,14 @@ export * from "./user.js"
 
 /** Keeps what is written to it. While it is corked, it acts as a pipe without a reader. */
 class Output extends Writable {
-  readonly columns: number
+  readonly columns?: number
   readonly rows = 24
   readonly isTTY: boolean
   private readonly chunks: Array<Buffer> = []
   constructor(isTTY: boolean, columns = 80) {
     super()
     this.isTTY = isTTY
-    this.columns = columns
+    if (isTTY) this.columns = columns
   }
   override _write(chunk: Buffer, _encoding: string, done: () => void) {
     this.chunks.push(chunk)

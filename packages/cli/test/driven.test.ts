@@ -209,6 +209,9 @@ const assertColours = (text: string, expected: ReadonlyArray<keyof typeof codes>
 
 const prompt = "Client secret (not shown): "
 
+/** So wide that no line wraps. */
+const columns = 300
+
 /** Runs a case, and returns its outcome and what the user saw, without the prompt. */
 const drive = (server: Server, user: User, place: Place, { args, colours = [], to, ...one }: Case) =>
   Effect.gen(function*() {
@@ -220,12 +223,13 @@ const drive = (server: Server, user: User, place: Place, { args, colours = [], t
       return { code, lines: printed[to].replace(/\n$/, "").split("\n") }
     }
     if (place !== withTypedSecret) {
-      const { code, screen } = yield* onTerminal(user, args, { shows })
+      const { code, screen } = yield* onTerminal(user, args, { columns, shows })
       if (place === "a terminal") assertColours(screen, colours)
       else assert.isFalse(hasColours(screen))
       return { code, lines: linesOf(screen) }
     }
     const { code, screen } = yield* onTerminal(without(user, "STORE_API_CLIENT_SECRET"), args, {
+      columns,
       shows,
       typed: `${server.clientSecret}\r`
     })

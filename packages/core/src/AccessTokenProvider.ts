@@ -218,24 +218,35 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
     const withState = <A, E>(use: (current: tokenState.State, instant: Instant) => Effect.Effect<A, E>) =>
       Effect.flatMap(Ref.get(state), (current) => use(current, now()))
 
-    /** Uninterruptible: the state changes if and only if the acquisition starts. */
+    /** First without a change of state, because most callers wait for an acquisition that another one has started. */
     const startOrJoin = (
       event: typeof tokenState.get | typeof tokenState.refresh
     ): Effect.Effect<AccessToken, AccessTokenError> =>
+      withState((current, instant) => {
+        const [outcome] = event(current, instant)
+        return outcome._tag === "Start" ? start(event) : join(outcome, event === tokenState.refresh)
+      })
+
+    /** Uninterruptible: the state changes if and only if the acquisition starts. */
+    const start = (event: typeof tokenState.get | typeof tokenState.refresh) =>
       Effect.uninterruptibleMask((restore) =>
         Effect.flatMap(
           Effect.getFiberRefs,
           (caller) =>
             Effect.flatMap(Ref.modify(state, (current) => event(current, now())), (outcome) => {
-              if (outcome._tag === "Fail") return Effect.fail(outcome.error)
-              if (outcome._tag === "Start") launch(acquire(outcome.acquisition), caller)
-              if (outcome._tag === "Wait") measure.joined()
-              return restore(
-                serveOrWait(outcome._tag === "Start" ? outcome.then : outcome, event === tokenState.refresh)
-              )
+              const mustBeNew = event === tokenState.refresh
+              if (outcome._tag !== "Start") return restore(join(outcome, mustBeNew))
+              launch(acquire(outcome.acquisition), caller)
+              return restore(serveOrWait(outcome.then, mustBeNew))
             })
         )
       )
+
+    const join = (outcome: tokenState.Serve | tokenState.Wait | tokenState.Fail, mustBeNew: boolean) => {
+      if (outcome._tag === "Fail") return Effect.fail(outcome.error)
+      if (outcome._tag === "Wait") measure.joined()
+      return serveOrWait(outcome, mustBeNew)
+    }
 
     const getNotFresh = startOrJoin(tokenState.get)
 
@@ -247,17 +258,23 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
      * A caller of `get` never gets the failure of a renewal, which may be old, as in a process that was frozen. It
      * starts another acquisition instead. A caller of `refresh` gets it while the cached token is valid.
      */
-    const wait = (
-      { acquisition, fallback }: tokenState.Wait,
-      mustBeNew: boolean
-    ): Effect.Effect<AccessToken, AccessTokenError> =>
+    const wait = (outcome: tokenState.Wait, mustBeNew: boolean): Effect.Effect<AccessToken, AccessTokenError> => {
+      const { acquisition, fallback } = outcome
+      return Option.isNone(fallback) && Option.isNone(acquisition.renewalOf)
+        ? Effect.flatMap(Deferred.await(acquisition.completion), received)
+        : waitForRenewal(outcome, mustBeNew)
+    }
+
+    const received = (held: Held) => {
+      const instant = now()
+      return isValid(held, instant) ? held.window.result : Effect.fail(expiredError(held, instant, "Elapsed"))
+    }
+
+    const waitForRenewal = ({ acquisition, fallback }: tokenState.Wait, mustBeNew: boolean) =>
       Effect.flatMap(resultWithin(acquisition, fallback), (exit) =>
         withState((current, instant) => {
+          if (exit !== undefined && Exit.isSuccess(exit)) return received(exit.value)
           const isServed = (held: Held) => tokenState.isServed(current, held, instant)
-          if (exit !== undefined && Exit.isSuccess(exit)) {
-            const held = exit.value
-            return isValid(held, instant) ? held.window.result : Effect.fail(expiredError(held, instant, "Elapsed"))
-          }
           const served = Option.filter(fallback, isServed)
           if (Option.isSome(served)) return served.value.window.result
           const mayFail = Option.isNone(acquisition.renewalOf) ||
@@ -275,7 +292,6 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
         if (Option.isSome(fallback)) {
           return within(Duration.millis(halfOfRemaining(fallback.value, instant)), completion, Effect.void)
         }
-        if (Option.isNone(acquisition.renewalOf)) return completion
         const { withToken, withoutToken } = longestWaitForRenewal
         const longest = tokenState.hasValidToken(current, instant) ? withToken : withoutToken
         return within(longest, completion, Effect.zipRight(cancel(acquisition), completion))

@@ -88,7 +88,10 @@ test("AccessTokenError", () => {
   expect(AccessTokenError.isAccessTokenError).type.toBe<(error: unknown) => error is Failure>()
   expect(AccessTokenError.isTransient).type.toBe<(error: unknown) => boolean>()
   expect(AccessTokenError.retryAt).type.toBe<(error: unknown) => Option.Option<DateTime.Utc>>()
-  expect(AccessTokenError.withRetryAt).type.toBe<(error: Failure, retryAt: Option.Option<DateTime.Utc>) => Failure>()
+  expect(AccessTokenError.withRetryAt).type.toBe<{
+    (retryAt: Option.Option<DateTime.Utc>): (error: Failure) => Failure
+    (error: Failure, retryAt: Option.Option<DateTime.Utc>): Failure
+  }>()
 })
 
 test("what each error carries", () => {

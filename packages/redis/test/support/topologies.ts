@@ -176,6 +176,8 @@ export const sentinel: Start = (options = {}) =>
         configuration: configuration(port)
       }), { concurrency: 3 })
     yield* all(sentinels, `"num-slaves":"2","num-other-sentinels":"2"`, "SENTINEL", "MASTER", name)
+    // A sentinel that a busy machine has stopped for 2 seconds (Redis calls it TILT) would do nothing for the next 30.
+    yield* all(sentinels, "OK", "SENTINEL", "DEBUG", "tilt-trigger", "60000")
     const servers = [primary, ...replicas]
     const current = Effect.map(
       ask(sentinels, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", name),

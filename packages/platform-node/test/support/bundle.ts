@@ -23,7 +23,7 @@ export const bundles = (programs: ReadonlyArray<URL>): Effect.Effect<ReadonlyArr
           outdir,
           outExtension: { ".js": ".mjs" },
           bundle: true,
-          splitting: true,
+          splitting: programs.length > 1,
           minify: true,
           platform: "node",
           format: "esm",

@@ -13,7 +13,7 @@ export const exitCodes = {
   done: { code: 0, text: "Done" },
   unexpected: { code: 1, text: "A bug in store-api" },
   usage: { code: 2, text: "The command line cannot be used" },
-  configuration: { code: 3, text: "The settings cannot be used; check: or the clock" },
+  configuration: { code: 3, text: "The settings cannot be used, or (check) the clock" },
   refused: { code: 4, text: "No token, and a later attempt will not help" },
   unavailable: { code: 5, text: "No token now; status: no valid token is cached" },
   noResponse: { code: 6, text: "The API did not respond" },

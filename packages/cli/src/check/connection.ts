@@ -74,8 +74,10 @@ export const connect = (url: URL, setting: string): Step<Connected> => {
 export const tunnel = (proxy: Proxy, url: URL): Step<Connected> => {
   const path = `${url.hostname}:${portOf(url)}`
   const { hostname, password, protocol, username } = proxy.url
-  const user = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString("base64")
-  const authorization = username !== "" && password !== "" && { "Proxy-Authorization": `Basic ${user}` }
+  const user = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+  const authorization = username === "" || password === ""
+    ? {}
+    : { "Proxy-Authorization": `Basic ${Buffer.from(user).toString("base64")}` }
   const open = () =>
     (protocol === "https:" ? Https : Http).request({
       host: hostOf(proxy.url),

@@ -212,7 +212,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       const wall = clock.unsafeCurrentTimeMillis()
       return wall >= window.from && wall < window.until && clock.unsafeCurrentTimeNanos() < window.untilNanos
         ? window.result
-        : getNotFresh
+        : startOrJoin(tokenState.get, current)
     })
 
     const withState = <A, E>(use: (current: tokenState.State, instant: Instant) => Effect.Effect<A, E>) =>
@@ -220,12 +220,12 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
 
     /** First without a change of state, because most callers wait for an acquisition that another one has started. */
     const startOrJoin = (
-      event: typeof tokenState.get | typeof tokenState.refresh
-    ): Effect.Effect<AccessToken, AccessTokenError> =>
-      withState((current, instant) => {
-        const [outcome] = event(current, instant)
-        return outcome._tag === "Start" ? start(event) : join(outcome, event === tokenState.refresh)
-      })
+      event: typeof tokenState.get | typeof tokenState.refresh,
+      current: tokenState.State
+    ): Effect.Effect<AccessToken, AccessTokenError> => {
+      const [outcome] = event(current, now())
+      return outcome._tag === "Start" ? start(event) : join(outcome, event === tokenState.refresh)
+    }
 
     /** Uninterruptible: the state changes if and only if the acquisition starts. */
     const start = (event: typeof tokenState.get | typeof tokenState.refresh) =>
@@ -247,8 +247,6 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       if (outcome._tag === "Wait") measure.joined()
       return serveOrWait(outcome, mustBeNew)
     }
-
-    const getNotFresh = startOrJoin(tokenState.get)
 
     const serveOrWait = (outcome: tokenState.Serve | tokenState.Wait, mustBeNew: boolean) =>
       outcome._tag === "Serve" ? outcome.held.window.result : wait(outcome, mustBeNew)
@@ -359,7 +357,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
         const retryAt = Option.map(tokenState.cooldown(current, instant), ({ until }) => until)
         return Effect.fail(expiredError(held, instant, "Elapsed", retryAt))
       }),
-      refresh: startOrJoin(tokenState.refresh),
+      refresh: Effect.flatMap(Ref.get(state), (current) => startOrJoin(tokenState.refresh, current)),
       invalidate: (token) =>
         Effect.uninterruptible(
           Effect.map(Ref.modify(state, (current) => tokenState.reject(current, now(), token)), (outcome) => {

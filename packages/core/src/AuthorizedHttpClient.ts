@@ -18,11 +18,10 @@ import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import { dual, identity } from "effect/Function"
 import * as Layer from "effect/Layer"
-import * as MutableRef from "effect/MutableRef"
 import * as Option from "effect/Option"
 import type { AccessToken } from "./AccessToken.js"
 import { type AccessTokenError, ConfigurationError, isTransient, UntrustedOriginError } from "./AccessTokenError.js"
-import { AccessTokenProvider, type Service as Provider } from "./AccessTokenProvider.js"
+import { AccessTokenProvider } from "./AccessTokenProvider.js"
 import * as baseUrl from "./internal/baseUrl.js"
 import * as boundedBody from "./internal/boundedBody.js"
 import * as headerValue from "./internal/headerValue.js"
@@ -182,48 +181,105 @@ export const withAccessToken: {
   >
 } = dual(2, <E, R>(client: HttpClient.HttpClient.With<E, R>, options: Options) =>
   Effect.gen(function*() {
+    type Failure = E | AccessTokenError | UntrustedOriginError
+
     const headerName = yield* customHeader(options)
-    const trustedOrigins = yield* trusted.make(options)
+    const { origins, resolve } = yield* trusted.make(options)
     const provider = yield* AccessTokenProvider
-    const setup: Setup = {
-      provider,
-      attach: makeAttach(provider, trustedOrigins, headerName, options),
-      hidden: hiddenHeader.make(headerName),
-      retryUnauthorized: options.retryUnauthorized ?? true
-    }
+    const headerValueOf = headerValue.make(options.header?.format)
+    const hidden = hiddenHeader.make(headerName)
     const protect = headerName === "authorization" ? identity : yield* protectCustomHeader(headerName)
 
-    const execute = (request: HttpClientRequest.HttpClientRequest) =>
-      send(client, setup, request, (attempt) => {
-        const rejected = rejectedOf(attempt)
-        return rejected === undefined
-          ? resultOf(setup, attempt)
-          : recover(setup, attempt, rejected, send(client, setup, request, Effect.succeed))
+    /** Adds the token to a request, and passes what is sent to `sending`: undefined if the caller set the header. */
+    const attach = (
+      original: HttpClientRequest.HttpClientRequest,
+      sending: (sent: Sent | undefined) => void
+    ): Effect.Effect<HttpClientRequest.HttpClientRequest, AccessTokenError | UntrustedOriginError> => {
+      const request = resolve(original)
+      if (request === undefined) {
+        return Effect.fail(new UntrustedOriginError({ origin: trusted.originOf(original.url), trusted: origins }))
+      }
+      if (request.headers[headerName] !== undefined) {
+        sending(undefined)
+        return Effect.succeed(request)
+      }
+      return Effect.flatMap(provider.get, (token) => {
+        const value = headerValueOf(token)
+        if (Either.isLeft(value)) return Effect.fail(value.left)
+        sending({ token, body: request.body })
+        return Effect.succeed(HttpClientRequest.setHeader(request, headerName, value.right))
+      })
+    }
+
+    /**
+     * Sends a request and passes the attempt to `next`. The token is attached last, after the `mapRequest` of the given
+     * client, and again for each retry of that client. The last token belongs to the response.
+     */
+    const send = <A>(
+      request: HttpClientRequest.HttpClientRequest,
+      next: (attempt: Attempt<Failure>) => Effect.Effect<A, Failure, R>
+    ): Effect.Effect<A, Failure, R> => {
+      let sent: Sent | undefined
+      const authorized = HttpClient.mapRequestEffect(
+        client,
+        (original) => attach(original, (latest) => sent = latest)
+      )
+      return Effect.matchEffect(authorized.execute(request), {
+        onFailure: (error): Effect.Effect<A, Failure, R> => {
+          const response = httpErrors.statusResponse(error)
+          if (response !== undefined) return next({ response, error, sent })
+          // The given client followed a redirect to another origin, and `boundClient` did not send the token there.
+          if (HttpClientError.isHttpClientError(error) && error.cause instanceof UntrustedOriginError) {
+            return Effect.fail(error.cause)
+          }
+          return Effect.fail(sent === undefined ? error : hidden.error(error, Option.none()))
+        },
+        onSuccess: (response) => next({ response, error: undefined, sent })
+      })
+    }
+
+    /** Returns the response or fails with the error. Neither contains the header, unless the caller had set it. */
+    const resultOf = ({ error, response, sent }: Attempt<Failure>, body: Option.Option<Blob> = Option.none()) => {
+      if (error === undefined) return Effect.succeed(sent === undefined ? response : hidden.response(response, body))
+      return Effect.fail(sent === undefined ? error : hidden.error(error, body))
+    }
+
+    /** Invalidates the token, then repeats the request with another one. Returns the 401 if that is not possible. */
+    const recover = (
+      attempt: Attempt<Failure>,
+      { body, token }: Sent,
+      repeat: Effect.Effect<Attempt<Failure>, Failure, R>
+    ) =>
+      Effect.gen(function*() {
+        yield* provider.invalidate(token)
+        const mayRepeat = (yield* RetryUnauthorized) ?? options.retryUnauthorized ?? true
+        if (!mayRepeat || !isReplayable(body)) return yield* resultOf(attempt)
+        // The provider keeps a rejected token if that token has just replaced another rejected token.
+        const cached = Option.flatten(yield* Effect.option(provider.current))
+        if (Option.exists(cached, (cached) => sameValue(cached, token))) return yield* resultOf(attempt)
+        // The token request may need the connection that the unread 401 occupies.
+        const responseBody = yield* boundedBody.hold(attempt.response)
+        const other = yield* Effect.exit(provider.get)
+        if (Exit.isFailure(other) || sameValue(other.value, token)) return yield* resultOf(attempt, responseBody)
+        const repeated = yield* repeat
+        const rejected = rejectedOf(repeated)
+        if (rejected !== undefined) yield* provider.invalidate(rejected.token)
+        return yield* resultOf(repeated)
       })
 
-    return HttpClient.makeWith<Failure<E>, R, Failure<E>, R>(
+    const execute = (request: HttpClientRequest.HttpClientRequest) =>
+      send(request, (attempt): Effect.Effect<HttpClientResponse.HttpClientResponse, Failure, R> => {
+        const rejected = rejectedOf(attempt)
+        return rejected === undefined
+          ? resultOf(attempt)
+          : recover(attempt, rejected, send(request, Effect.succeed))
+      })
+
+    return HttpClient.makeWith<Failure, R, Failure, R>(
       Effect.flatMap((request) => protect(execute(request))),
       Effect.succeed
     )
   }))
-
-type Failure<E> = E | AccessTokenError | UntrustedOriginError
-
-/** Created once for each client. */
-interface Setup {
-  readonly provider: Provider
-  readonly attach: (
-    request: HttpClientRequest.HttpClientRequest
-  ) => Effect.Effect<Outgoing, AccessTokenError | UntrustedOriginError>
-  readonly hidden: hiddenHeader.HiddenHeader
-  readonly retryUnauthorized: boolean
-}
-
-/** A request with the token. `sent` is undefined if the caller had set the header. */
-interface Outgoing {
-  readonly request: HttpClientRequest.HttpClientRequest
-  readonly sent: Sent | undefined
-}
 
 /** The token and the body of a request that was sent. */
 interface Sent {
@@ -231,108 +287,19 @@ interface Sent {
   readonly body: HttpBody.HttpBody
 }
 
-/** A response. `error` is set if the given client failed because of the status, as `filterStatusOk` does. */
+/**
+ * A response. `error` is set if the given client failed because of the status, as `filterStatusOk` does. `sent` is
+ * undefined if the caller had set the header.
+ */
 interface Attempt<E> {
   readonly response: HttpClientResponse.HttpClientResponse
   readonly error: E | undefined
   readonly sent: Sent | undefined
 }
 
-const makeAttach = (
-  provider: Setup["provider"],
-  { origins, resolve }: trusted.TrustedOrigins,
-  headerName: string,
-  options: Options
-): Setup["attach"] => {
-  const headerValueOf = headerValue.make(options.header?.format)
-  return (original) => {
-    const request = resolve(original)
-    if (request === undefined) {
-      return Effect.fail(new UntrustedOriginError({ origin: trusted.originOf(original.url), trusted: origins }))
-    }
-    if (request.headers[headerName] !== undefined) return Effect.succeed({ request, sent: undefined })
-    return Effect.flatMap(provider.get, (token) => {
-      const value = headerValueOf(token)
-      return Either.isLeft(value) ? Effect.fail(value.left) : Effect.succeed({
-        request: HttpClientRequest.setHeader(request, headerName, value.right),
-        sent: { token, body: request.body }
-      })
-    })
-  }
-}
-
-/**
- * Sends a request and passes the attempt to `next`. The token is attached last, after the `mapRequest` of the given
- * client, and again for each retry of that client. The last token belongs to the response.
- */
-const send = <E, R, A, E2, R2>(
-  client: HttpClient.HttpClient.With<E, R>,
-  { attach, hidden }: Setup,
-  request: HttpClientRequest.HttpClientRequest,
-  next: (attempt: Attempt<Failure<E>>) => Effect.Effect<A, E2, R2>
-): Effect.Effect<A, Failure<E> | E2, R | R2> => {
-  const lastSent = MutableRef.make<Sent | undefined>(undefined)
-  const authorized = HttpClient.mapRequestEffect(
-    client,
-    (original) =>
-      Effect.map(attach(original), ({ request, sent }) => {
-        MutableRef.set(lastSent, sent)
-        return request
-      })
-  )
-  return Effect.matchEffect(authorized.execute(request), {
-    onFailure: (error): Effect.Effect<A, Failure<E> | E2, R2> => {
-      const sent = MutableRef.get(lastSent)
-      const response = httpErrors.statusResponse(error)
-      if (response !== undefined) return next({ response, error, sent })
-      // The given client followed a redirect to another origin, and `boundClient` did not send the token there.
-      if (HttpClientError.isHttpClientError(error) && error.cause instanceof UntrustedOriginError) {
-        return Effect.fail(error.cause)
-      }
-      return Effect.fail(sent === undefined ? error : hidden.error(error, Option.none()))
-    },
-    onSuccess: (response) => next({ response, error: undefined, sent: MutableRef.get(lastSent) })
-  })
-}
-
 /** Returns what was sent, if the API rejected its token and may accept another one. */
 const rejectedOf = <E>({ response, sent }: Attempt<E>): Sent | undefined =>
   response.status === 401 && !deniesEveryToken(response) ? sent : undefined
-
-/** Invalidates the token, then repeats the request with another one. Returns the 401 if that is not possible. */
-const recover = <E, R>(
-  setup: Setup,
-  attempt: Attempt<E>,
-  { body, token }: Sent,
-  repeat: Effect.Effect<Attempt<E>, E, R>
-): Effect.Effect<HttpClientResponse.HttpClientResponse, E, R> =>
-  Effect.gen(function*() {
-    const { provider, retryUnauthorized } = setup
-    yield* provider.invalidate(token)
-    const mayRepeat = (yield* RetryUnauthorized) ?? retryUnauthorized
-    if (!mayRepeat || !isReplayable(body)) return yield* resultOf(setup, attempt)
-    // The provider keeps a rejected token if that token has just replaced another rejected token.
-    const cached = Option.flatten(yield* Effect.option(provider.current))
-    if (Option.exists(cached, (cached) => sameValue(cached, token))) return yield* resultOf(setup, attempt)
-    // The token request may need the connection that the unread 401 occupies.
-    const responseBody = yield* boundedBody.hold(attempt.response)
-    const other = yield* Effect.exit(provider.get)
-    if (Exit.isFailure(other) || sameValue(other.value, token)) return yield* resultOf(setup, attempt, responseBody)
-    const repeated = yield* repeat
-    const rejected = rejectedOf(repeated)
-    if (rejected !== undefined) yield* provider.invalidate(rejected.token)
-    return yield* resultOf(setup, repeated)
-  })
-
-/** Returns the response or fails with the error. Neither contains the header, unless the caller had set it. */
-const resultOf = <E>(
-  { hidden }: Setup,
-  { error, response, sent }: Attempt<E>,
-  body: Option.Option<Blob> = Option.none()
-): Effect.Effect<HttpClientResponse.HttpClientResponse, E> => {
-  if (error === undefined) return Effect.succeed(sent === undefined ? response : hidden.response(response, body))
-  return Effect.fail(sent === undefined ? error : hidden.error(error, body))
-}
 
 /**
  * Applies `withAccessToken` to the `HttpClient` in the context. Fails with `ConfigurationError` if an option is

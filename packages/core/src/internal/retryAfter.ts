@@ -1,15 +1,13 @@
 import * as Option from "effect/Option"
+import { within } from "./tokenPolicy.js"
 
 /** The three forms of an HTTP date (RFC 9110 §5.6.7). asctime has no time zone. */
 const httpDate = /^[A-Za-z]{3,9}, \d{2}[ -][A-Za-z]{3}[ -](\d{4}|\d{2}) \d{2}:\d{2}:\d{2} GMT$/
 const asctime = /^[A-Za-z]{3} [A-Za-z]{3} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/
 
-/** `DateTime.make` does not accept `GMT` as a time zone. */
-const parseDate = (text: string): Option.Option<number> =>
-  Option.liftPredicate(
-    httpDate.test(text) ? Date.parse(text) : asctime.test(text) ? Date.parse(`${text} GMT`) : NaN,
-    Number.isFinite
-  )
+/** NaN without a date. `DateTime.make` does not accept `GMT` as a time zone. */
+const parseDate = (text: string): number =>
+  httpDate.test(text) ? Date.parse(text) : asctime.test(text) ? Date.parse(`${text} GMT`) : NaN
 
 /**
  * The delay of a `Retry-After` header in milliseconds (RFC 9110 §10.2.3): seconds or a date, at most `max`. A past date
@@ -21,15 +19,11 @@ export const milliseconds = (
   now: number,
   max: number
 ): Option.Option<number> => {
-  const { date: sent, "retry-after": requested } = headers
-  const answeredAt = Option.getOrElse(Option.flatMap(Option.fromNullable(sent), parseDate), () => now)
-  return Option.fromNullable(requested).pipe(
-    Option.map((value) => value.trim()),
-    Option.flatMap((value) =>
-      /^\d+(\s*,\s*\d+)*$/.test(value)
-        ? Option.some(Math.max(...value.split(",").map(Number)) * 1000)
-        : Option.map(parseDate(value), (date) => date - answeredAt)
-    ),
-    Option.map((wait) => Math.min(Math.max(wait, 0), max))
-  )
+  const { date = "", "retry-after": requested = "" } = headers
+  const value = requested.trim()
+  const sentAt = parseDate(date)
+  const wait = /^\d+(\s*,\s*\d+)*$/.test(value)
+    ? Math.max(...value.split(",").map(Number)) * 1000
+    : parseDate(value) - (Number.isNaN(sentAt) ? now : sentAt)
+  return Number.isNaN(wait) ? Option.none() : Option.some(within(0, wait, max))
 }

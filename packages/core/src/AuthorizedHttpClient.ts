@@ -14,7 +14,6 @@ import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import { dual, identity } from "effect/Function"
 import * as Layer from "effect/Layer"
@@ -205,9 +204,9 @@ export const withAccessToken: {
       }
       return Effect.flatMap(provider.get, (token) => {
         const value = headerValueOf(token)
-        if (Either.isLeft(value)) return Effect.fail(value.left)
+        if (Exit.isFailure(value)) return Effect.failCause(value.cause)
         sending({ token, body: request.body })
-        return Effect.succeed(HttpClientRequest.setHeader(request, headerName, value.right))
+        return Effect.succeed(HttpClientRequest.setHeader(request, headerName, value.value))
       })
     }
 

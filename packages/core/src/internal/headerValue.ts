@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { AccessToken } from "../AccessToken.js"
@@ -10,16 +10,16 @@ import { TokenResponseError } from "../AccessTokenError.js"
  */
 export const make = (
   format: (accessToken: string) => string = (accessToken) => `Bearer ${accessToken}`
-): (token: AccessToken) => Either.Either<string, TokenResponseError> => {
-  const values = new WeakMap<AccessToken, Either.Either<string, TokenResponseError>>()
+): (token: AccessToken) => Exit.Exit<string, TokenResponseError> => {
+  const values = new WeakMap<AccessToken, Exit.Exit<string, TokenResponseError>>()
   return (token) => {
     const cached = values.get(token)
     if (cached !== undefined) return cached
     const accessToken = Redacted.value(token.value)
     const text = Option.filter(Option.liftThrowable(format)(accessToken), isSendable)
     const value = isSendable(accessToken)
-      ? Option.match(text, { onNone: () => Either.left(unsendable("header.format")), onSome: Either.right })
-      : Either.left(unsendable("access_token"))
+      ? Option.match(text, { onNone: () => unsendable("header.format"), onSome: Exit.succeed })
+      : unsendable("access_token")
     values.set(token, value)
     return value
   }
@@ -30,4 +30,4 @@ const isSendable = (text: unknown): boolean =>
   typeof text === "string" && /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text)
 
 const unsendable = (path: string) =>
-  new TokenResponseError({ problems: [{ path, expected: "printable ASCII, to be sent in a header" }] })
+  Exit.fail(new TokenResponseError({ problems: [{ path, expected: "printable ASCII, to be sent in a header" }] }))

@@ -9,15 +9,20 @@ import { TokenRequestError, UntrustedOriginError } from "../AccessTokenError.js"
  */
 export const fromHttpClientError = (error: HttpClientError.HttpClientError): TokenRequestError => {
   const causes = chain(error.cause)
-  const code = Option.firstSomeOf(causes.map(systemCode))
+  const codes = causes.map(({ code }) => code).filter(isSystemCode)
   // `boundClient` stopped a redirect to another origin.
   const isRedirect = error.cause instanceof UntrustedOriginError
+  // By the codes of OpenSSL, or by the message in runtimes without codes.
+  const isCertificateFault = codes.some((code) => certificateCode.test(code)) ||
+    causes.some(({ message }) => Predicate.isString(message) && /certificate/i.test(message))
   return new TokenRequestError({
-    reason: isRedirect ? "Redirect" : causes.some(isCertificateFault) ? "Certificate" : "Transport",
+    reason: isRedirect ? "Redirect" : isCertificateFault ? "Certificate" : "Transport",
     attempts: 1,
-    code
+    code: Option.fromNullable(codes[0])
   })
 }
+
+const certificateCode = /CERT|ISSUER|CRL_|INVALID_CA|INVALID_PURPOSE|HOSTNAME_MISMATCH|UNABLE_TO_VERIFY/
 
 interface Fault {
   readonly [property: string]: unknown
@@ -27,13 +32,4 @@ interface Fault {
 const chain = (error: unknown, depth = 0): ReadonlyArray<Fault> =>
   Predicate.isReadonlyRecord(error) && depth < 5 ? [error, ...chain(error["cause"], depth + 1)] : []
 
-const systemCode = ({ code }: Fault): Option.Option<string> =>
-  Option.filter(Option.liftPredicate(code, Predicate.isString), (code) => /^[A-Z][A-Z0-9_]{1,63}$/.test(code))
-
-/** By the codes of OpenSSL, or by the message in runtimes without codes. */
-const isCertificateFault = (error: Fault): boolean =>
-  Option.exists(
-    systemCode(error),
-    (code) => /CERT|ISSUER|CRL_|INVALID_CA|INVALID_PURPOSE|HOSTNAME_MISMATCH|UNABLE_TO_VERIFY/.test(code)
-  ) ||
-  Predicate.isString(error["message"]) && /certificate/i.test(error["message"])
+const isSystemCode = (code: unknown): code is string => Predicate.isString(code) && /^[A-Z][A-Z0-9_]{1,63}$/.test(code)

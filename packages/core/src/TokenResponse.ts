@@ -31,21 +31,16 @@ const BearerValue = Schema.String.pipe(Schema.maxLength(16 * 1024), Schema.patte
 const TokenType = Schema.String.pipe(Schema.pattern(/^bearer(token)?$/i))
 
 /** Seconds (RFC 6749 §5.1). Gateways send them as a string of digits. */
-const Seconds = Schema.Union(
+const Seconds = Schema.transform(
+  Schema.Union(Schema.Number, Schema.String.pipe(Schema.pattern(/^-?\d+(\.\d+)?$/))),
   Schema.JsonNumber,
-  Schema.String.pipe(
-    Schema.pattern(/^-?\d+(\.\d+)?$/),
-    Schema.compose(Schema.NumberFromString),
-    Schema.filter(Number.isFinite)
-  )
+  { decode: Number, encode: identity }
 )
 
-const Digits = Schema.Union(
+const Digits = Schema.transform(
+  Schema.Union(Schema.Number, Schema.String),
   Schema.String.pipe(Schema.pattern(/^\d+$/)),
-  Schema.transform(Schema.Number.pipe(Schema.nonNegative(), Schema.int()), Schema.String, {
-    decode: String,
-    encode: Number
-  })
+  { decode: String, encode: identity }
 )
 
 /**

@@ -258,10 +258,9 @@ export const texts = [
   ],
   // Members of a response that Effect 3 does not have.
   [
-    "  get json() {\n    return Effect.mapError(this.#readable.json,",
+    "  get json() {\n",
     "  get url() {\n    return this.#original.url\n  }\n\n  get pipe() {\n    return this.#original.pipe\n  }\n\n" +
-    "  get upgrade() {\n    return Effect.mapError(this.#original.upgrade, (error) => this.hidden(error))\n  }\n\n" +
-    "  get json() {\n    return Effect.mapError(this.#readable.json,"
+    "  get upgrade() {\n    return this.#hiding(this.#original.upgrade)\n  }\n\n  get json() {\n"
   ],
   ["\"ParseError\"", "\"SchemaError\""],
   ["`ParseError`", "`SchemaError`"],

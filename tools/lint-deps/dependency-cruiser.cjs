@@ -16,7 +16,6 @@ const layers = [
     "internal/monotonicMillis",
     "internal/refusal",
     "internal/renewal",
-    "internal/responseBase",
     "internal/retryAfter",
     "internal/sanitise",
     "internal/transportError",

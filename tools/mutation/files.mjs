@@ -118,7 +118,6 @@ const modules = {
     "internal/monotonicMillis": ["TokenStore"],
     "internal/refusal": ["TokenResponse"],
     "internal/reliableStore": ["SharedTokenSourceOutage", "SharedTokenSourceLease"],
-    "internal/responseBase": ["leaks/hiddenHeader"],
     "internal/retryAfter": ["internals"],
     "internal/sanitise": ["internals", "TokenResponse"],
     "internal/seal": ["SharedTokenSourceSealing"],

@@ -4,10 +4,10 @@ import type * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as HttpIncomingMessage from "@effect/platform/HttpIncomingMessage"
 import * as Effect from "effect/Effect"
+import * as Inspectable from "effect/Inspectable"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as httpErrors from "./httpErrors.js"
-import { ResponseBase } from "./responseBase.js"
 
 /**
  * Removes the header with the token from the request inside responses and errors. Effect's loggers redact it there, but
@@ -22,14 +22,16 @@ export interface HiddenHeader {
 }
 
 export const make = (name: string): HiddenHeader => {
-  const hide = (request: HttpClientRequest.HttpClientRequest): HttpClientRequest.HttpClientRequest =>
-    name in request.headers ? withoutHeader(request, name) : request
-  const response: HiddenHeader["response"] = (original, body) => new ResponseWithoutHeader(original, hide, body)
+  const response: HiddenHeader["response"] = (original, body) => new ResponseWithoutHeader(original, name, body)
   return {
     response,
     error: <E>(failure: E, body: Option.Option<Blob>) =>
       HttpClientError.isHttpClientError(failure)
-        ? httpErrors.replace(failure, hide, (original) => response(original, body)) as E & typeof failure
+        ? httpErrors.replace(
+          failure,
+          (request) => withoutHeader(request, name),
+          (original) => response(original, body)
+        ) as E & typeof failure
         : failure
   }
 }
@@ -39,56 +41,78 @@ const withoutHeader = (
   request: HttpClientRequest.HttpClientRequest,
   name: string
 ): HttpClientRequest.HttpClientRequest =>
-  Object.assign(Object.create(Object.getPrototypeOf(request) as object) as typeof request, request, {
-    headers: Headers.remove(request.headers, name)
-  })
+  name in request.headers
+    ? Object.assign(Object.create(Object.getPrototypeOf(request) as object) as typeof request, request, {
+      headers: Headers.remove(request.headers, name)
+    })
+    : request
 
 /**
  * A response whose request, output and errors lack the header. Its fields are private because `inspect` prints others.
  */
-class ResponseWithoutHeader extends ResponseBase implements HttpClientResponse.HttpClientResponse {
+class ResponseWithoutHeader extends Inspectable.Class implements HttpClientResponse.HttpClientResponse {
   readonly #original: HttpClientResponse.HttpClientResponse
-  readonly #hide: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest
+  readonly #name: string
   readonly #body: Option.Option<Blob>
   #request: HttpClientRequest.HttpClientRequest | undefined
 
-  constructor(
-    original: HttpClientResponse.HttpClientResponse,
-    hide: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest,
-    body: Option.Option<Blob>
-  ) {
-    super(original)
+  constructor(original: HttpClientResponse.HttpClientResponse, name: string, body: Option.Option<Blob>) {
+    super()
     this.#original = original
-    this.#hide = hide
+    this.#name = name
     this.#body = body
   }
 
+  get [HttpClientResponse.TypeId](): HttpClientResponse.TypeId {
+    return HttpClientResponse.TypeId
+  }
+
+  get [HttpIncomingMessage.TypeId](): HttpIncomingMessage.TypeId {
+    return HttpIncomingMessage.TypeId
+  }
+
+  get status() {
+    return this.#original.status
+  }
+
+  get headers() {
+    return this.#original.headers
+  }
+
+  get cookies() {
+    return this.#original.cookies
+  }
+
+  get remoteAddress() {
+    return this.#original.remoteAddress
+  }
+
   get request() {
-    return this.#request ??= this.#hide(this.#original.request)
+    return this.#request ??= withoutHeader(this.#original.request, this.#name)
   }
 
   get json() {
-    return Effect.mapError(this.#readable.json, (error) => this.hidden(error))
+    return this.#hiding(this.#readable.json)
   }
 
   get text() {
-    return Effect.mapError(this.#readable.text, (error) => this.hidden(error))
+    return this.#hiding(this.#readable.text)
   }
 
   get urlParamsBody() {
-    return Effect.mapError(this.#readable.urlParamsBody, (error) => this.hidden(error))
+    return this.#hiding(this.#readable.urlParamsBody)
   }
 
   get formData() {
-    return Effect.mapError(this.#readable.formData, (error) => this.hidden(error))
+    return this.#hiding(this.#readable.formData)
   }
 
   get arrayBuffer() {
-    return Effect.mapError(this.#readable.arrayBuffer, (error) => this.hidden(error))
+    return this.#hiding(this.#readable.arrayBuffer)
   }
 
-  get stream() {
-    return Stream.mapError(this.#readable.stream, (error) => this.hidden(error))
+  get stream(): HttpClientResponse.HttpClientResponse["stream"] {
+    return Stream.mapError(this.#readable.stream, (error) => httpErrors.withResponse(error, this))
   }
 
   toJSON(): unknown {
@@ -97,6 +121,10 @@ class ResponseWithoutHeader extends ResponseBase implements HttpClientResponse.H
       request: this.request.toJSON(),
       status: this.status
     })
+  }
+
+  #hiding<A>(body: Effect.Effect<A, httpErrors.BodyError>): Effect.Effect<A, httpErrors.BodyError> {
+    return Effect.mapError(body, (error) => httpErrors.withResponse(error, this))
   }
 
   /** The response whose body is read. A body in memory can be read more than once. */
@@ -112,9 +140,5 @@ class ResponseWithoutHeader extends ResponseBase implements HttpClientResponse.H
         return HttpClientResponse.fromWeb(this.request, Option.getOrElse(response, () => new Response(body)))
       }
     })
-  }
-
-  protected hidden(error: httpErrors.BodyError): httpErrors.BodyError {
-    return httpErrors.withResponse(error, this)
   }
 }

@@ -25,7 +25,7 @@ import * as baseUrl from "./internal/baseUrl.js"
 import * as boundedBody from "./internal/boundedBody.js"
 import * as headerValue from "./internal/headerValue.js"
 import { sameValue } from "./internal/heldToken.js"
-import * as hiddenHeader from "./internal/hiddenHeader.js"
+import { errorWithoutHeader, ResponseWithoutHeader } from "./internal/hiddenHeader.js"
 import * as httpErrors from "./internal/httpErrors.js"
 import * as manualRedirect from "./internal/manualRedirect.js"
 import * as trusted from "./internal/trustedOrigins.js"
@@ -186,7 +186,6 @@ export const withAccessToken: {
     const { origins, resolve } = yield* trusted.make(options)
     const provider = yield* AccessTokenProvider
     const headerValueOf = headerValue.make(options.header?.format)
-    const hidden = hiddenHeader.make(headerName)
     const protect = headerName === "authorization" ? identity : yield* protectCustomHeader(headerName)
 
     /** Adds the token to a request, and passes what is sent to `sending`: undefined if the caller set the header. */
@@ -231,7 +230,7 @@ export const withAccessToken: {
           if (HttpClientError.isHttpClientError(error) && error.cause instanceof UntrustedOriginError) {
             return Effect.fail(error.cause)
           }
-          return Effect.fail(sent === undefined ? error : hidden.error(error, Option.none()))
+          return Effect.fail(sent === undefined ? error : errorWithoutHeader(error, headerName, Option.none()))
         },
         onSuccess: (response) => next({ response, error: undefined, sent })
       })
@@ -239,8 +238,10 @@ export const withAccessToken: {
 
     /** Returns the response or fails with the error. Neither contains the header, unless the caller had set it. */
     const resultOf = ({ error, response, sent }: Attempt<Failure>, body: Option.Option<Blob> = Option.none()) => {
-      if (error === undefined) return Effect.succeed(sent === undefined ? response : hidden.response(response, body))
-      return Effect.fail(sent === undefined ? error : hidden.error(error, body))
+      if (error === undefined) {
+        return Effect.succeed(sent === undefined ? response : new ResponseWithoutHeader(response, headerName, body))
+      }
+      return Effect.fail(sent === undefined ? error : errorWithoutHeader(error, headerName, body))
     }
 
     /** Invalidates the token, then repeats the request with another one. Returns the 401 if that is not possible. */

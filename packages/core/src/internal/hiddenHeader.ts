@@ -10,31 +10,18 @@ import * as Stream from "effect/Stream"
 import * as httpErrors from "./httpErrors.js"
 
 /**
- * Removes the header with the token from the request inside responses and errors. Effect's loggers redact it there, but
- * `console.error`, `JSON.stringify` and `inspect` print it. A `body` in memory replaces the body of the response.
+ * Removes the header with the token from the request and the response inside an error of the HTTP client. Effect's
+ * loggers redact it there, but `console.error`, `JSON.stringify` and `inspect` print it. A `body` in memory replaces
+ * the body of the response.
  */
-export interface HiddenHeader {
-  readonly response: (
-    response: HttpClientResponse.HttpClientResponse,
-    body: Option.Option<Blob>
-  ) => HttpClientResponse.HttpClientResponse
-  readonly error: <E>(error: E, body: Option.Option<Blob>) => E
-}
-
-export const make = (name: string): HiddenHeader => {
-  const response: HiddenHeader["response"] = (original, body) => new ResponseWithoutHeader(original, name, body)
-  return {
-    response,
-    error: <E>(failure: E, body: Option.Option<Blob>) =>
-      HttpClientError.isHttpClientError(failure)
-        ? httpErrors.replace(
-          failure,
-          (request) => withoutHeader(request, name),
-          (original) => response(original, body)
-        ) as E & typeof failure
-        : failure
-  }
-}
+export const errorWithoutHeader = <E>(error: E, name: string, body: Option.Option<Blob>): E =>
+  HttpClientError.isHttpClientError(error)
+    ? httpErrors.replace(
+      error,
+      (request) => withoutHeader(request, name),
+      (response) => new ResponseWithoutHeader(response, name, body)
+    ) as E & typeof error
+    : error
 
 /** Returns a copy of the request with its class and all its properties, but without the header. */
 const withoutHeader = (
@@ -50,7 +37,7 @@ const withoutHeader = (
 /**
  * A response whose request, output and errors lack the header. Its fields are private because `inspect` prints others.
  */
-class ResponseWithoutHeader extends Inspectable.Class implements HttpClientResponse.HttpClientResponse {
+export class ResponseWithoutHeader extends Inspectable.Class implements HttpClientResponse.HttpClientResponse {
   readonly #original: HttpClientResponse.HttpClientResponse
   readonly #name: string
   readonly #body: Option.Option<Blob>

@@ -5,11 +5,18 @@
 import { randomBytes } from "node:crypto"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect, Redacted, Schedule, Schema, type Scope } from "effect"
-import type { AuthorizationServer, Credentials } from "../AuthorizationServer.js"
-import { protectedResource, tokenPath } from "../loopback.js"
-import * as Nginx from "../nginx/Nginx.js"
-import { postFormOk } from "../wire.js"
+import { Effect, type Scope } from "effect"
+import {
+  type AuthorizationServer,
+  type Credentials,
+  credentials,
+  form,
+  introspecting,
+  resourceServer,
+  standardEndpoints,
+  tokenPath
+} from "./AuthorizationServer.js"
+import * as Nginx from "./Nginx.js"
 import * as Program from "./Program.js"
 
 export const program = Program.find({
@@ -33,8 +40,6 @@ const emptyDatabase = "/usr/share/dbconfig-common/data/glewlwyd/install/sqlite3"
 const administrator = { username: "admin", password: "password" }
 
 const scope = "read"
-
-const invented = () => Redacted.make(randomBytes(24).toString("hex"))
 
 const configuration = (folder: string, port: number): string => `
 port = ${port}
@@ -68,7 +73,7 @@ const plugin = (url: string, life: number) => ({
     "iss": `${url}/api/oidc`,
     "jwt-type": "sha",
     "jwt-key-size": "256",
-    "key": Redacted.value(invented()),
+    "key": randomBytes(24).toString("hex"),
     "access-token-duration": life,
     "refresh-token-duration": 3600,
     "code-duration": 600,
@@ -90,111 +95,70 @@ const plugin = (url: string, life: number) => ({
   }
 })
 
-const client = ({ clientId, clientSecret }: Credentials) => ({
-  client_id: clientId,
-  name: clientId,
+const client = (given: Credentials) => ({
+  ...form(given),
+  name: given.clientId,
   enabled: true,
   confidential: true,
   scope: [scope],
   authorization_type: ["client_credentials"],
-  token_endpoint_auth_method: ["client_secret_post"],
-  client_secret: Redacted.value(clientSecret)
+  token_endpoint_auth_method: ["client_secret_post"]
 })
 
-/** The body fields of a client's credentials. */
-const form = ({ clientId, clientSecret }: Credentials) => ({
-  client_id: clientId,
-  client_secret: Redacted.value(clientSecret)
-})
-
+/** Sends an order of the administrator. Returns the cookies of the response. */
 const post = (url: string, body: unknown, cookie = ""): Effect.Effect<string> =>
-  Effect.gen(function*() {
-    const response = yield* Effect.promise(() =>
-      fetch(url, {
-        method: "POST",
-        headers: { "content-type": "application/json", cookie },
-        body: JSON.stringify(body)
-      })
-    )
-    const text = yield* Effect.promise(() => response.text())
-    if (response.status !== 200) yield* Effect.dieMessage(`${url} answered ${response.status}: ${text}`)
+  Effect.promise(async () => {
+    const headers = { "content-type": "application/json", cookie }
+    const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) })
+    const text = await response.text()
+    if (response.status !== 200) throw new Error(`${url} answered ${response.status}: ${text}`)
     return response.headers.getSetCookie().map((cookie) => cookie.split(";", 1)[0]).join("; ")
   })
 
-/** Starts Glewlwyd with an empty database, and returns its address. */
-const startOn = (port: number): Effect.Effect<string, Program.PortTaken, Scope.Scope> =>
+/** Starts Glewlwyd with these clients, and returns its address. */
+const startGlewlwyd = (life: number): Effect.Effect<string, never, Scope.Scope> =>
   Effect.gen(function*() {
     const folder = yield* Program.folder
+    const port = yield* Program.freePort
+    const url = `http://127.0.0.1:${port}`
     const config = join(folder, "glewlwyd.conf")
-    yield* Effect.sync(() => writeFileSync(config, configuration(folder, port), { mode: 0o644 }))
+    writeFileSync(config, configuration(folder, port), { mode: 0o644 })
     const database = yield* Program.run(
       sqlite,
       ["-bail", "-cmd", "PRAGMA synchronous = OFF", join(folder, "database"), `.read ${emptyDatabase}`]
     )
     const problems = yield* database.ended
     if (problems !== "") return yield* Effect.dieMessage(`The database could not be made: ${problems}`)
-    const server = yield* Program.run(program, [`--config-file=${config}`])
-    const url = `http://127.0.0.1:${port}`
-    yield* Effect.raceFirst(
-      Effect.tryPromise(() => fetch(`${url}/api/profile_list`)).pipe(
-        Effect.andThen((response) => Effect.promise(() => response.text())),
-        Effect.retry(Schedule.spaced("20 millis")),
-        Effect.orDie
-      ),
-      Effect.flatMap(server.ended, (errors) => {
-        const said = `${server.output()}${errors}`
-        return /address already in use/i.test(said)
-          ? Effect.fail(new Program.PortTaken())
-          : Effect.dieMessage(`Glewlwyd ended at once: ${said}`)
-      })
-    )
+    yield* Program.startServer(program, [`--config-file=${config}`], Program.responds(`${url}/api/profile_list`))
+    const cookie = yield* post(`${url}/api/auth/`, administrator)
+    yield* post(`${url}/api/mod/plugin/`, plugin(url, life), cookie)
+    yield* post(`${url}/api/scope/`, { name: scope, display_name: scope, password_required: false }, cookie)
+    for (const each of [credentials, resourceServer]) yield* post(`${url}/api/client/`, client(each), cookie)
     return url
   })
 
-const Introspection = Schema.parseJson(Schema.Struct({ active: Schema.Boolean }))
-
-export interface Options {
-  /** Whether nginx adds the scope to the request. */
-  readonly addsScope: boolean
-}
-
-export const make = ({ addsScope }: Options): AuthorizationServer => ({
+const make = (addsScope: boolean): AuthorizationServer => ({
   name: "Glewlwyd",
   version: program.version ?? "not installed",
-  checks: "introspects each token over HTTP (RFC 7662)",
-  revocation: { offered: true, how: "revocation endpoint (RFC 7009)" },
+  ...standardEndpoints,
   start: ({ life }) =>
     Effect.gen(function*() {
-      const credentials = { clientId: "interop-client", clientSecret: invented() }
-      const resourceServer = { clientId: "interop-resource", clientSecret: invented() }
-      const url = yield* Program.onFreePort(startOn)
-      const cookie = yield* post(`${url}/api/auth/`, administrator)
-      yield* post(`${url}/api/mod/plugin/`, plugin(url, life), cookie)
-      yield* post(`${url}/api/scope/`, { name: scope, display_name: scope, password_required: false }, cookie)
-      for (const each of [credentials, resourceServer]) yield* post(`${url}/api/client/`, client(each), cookie)
-
+      const url = yield* startGlewlwyd(life)
       const nginx = yield* Nginx.start({
         server: `location = ${tokenPath} {
           ${addsScope ? `proxy_set_body "$request_body&scope=${scope}";` : ""}
           proxy_pass ${url}/api/oidc/token;
         }`
       })
-      const resource = yield* protectedResource((token) =>
-        postFormOk(`${url}/api/oidc/introspect`, { ...form(resourceServer), token }).pipe(
-          Effect.andThen(Schema.decode(Introspection)),
-          Effect.orDie,
-          Effect.map(({ active }) => active)
-        )
-      )
       return {
+        ...yield* introspecting(`${url}/api/oidc/introspect`, `${url}/api/oidc/revoke`),
         authUrl: nginx.url,
-        ...resource,
-        credentials,
-        tokenRequests: Effect.map(nginx.requests, ({ length }) => length),
-        revoke: (token) =>
-          Effect.asVoid(postFormOk(`${url}/api/oidc/revoke`, { ...form(credentials), token: Redacted.value(token) }))
+        tokenRequests: Effect.map(nginx.requests, ({ length }) => length)
       }
     })
 })
 
-export const glewlwyd = make({ addsScope: true })
+export const glewlwyd = make(true)
+
+/** Without the scope that nginx adds. */
+export const withoutScope = make(false)

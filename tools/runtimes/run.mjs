@@ -46,9 +46,8 @@ build("tools/runtimes")
 
 // Imported here because they need the installation above.
 const { withBundles } = await import("./bundles.mjs")
-const { contract } = await import("./contract.mjs")
+const { contract, suite } = await import("./measure.mjs")
 const { endLeftovers } = await import("./processes.mjs")
-const { suite } = await import("./suite.mjs")
 
 const measure = async (name, folder) => {
   const binary = await binaryOf(name)
@@ -79,9 +78,10 @@ const results = await withBundles(async (folder) => {
   await Promise.all(chosen.map(binaryOf))
   const results = []
   for (const name of chosen) {
-    results.push(await measure(name, folder))
+    const result = await measure(name, folder)
+    results.push(result)
     // After each runtime, so that a failure of a later one does not lose the figures.
-    if (flags.includes("--write")) page.write(results.slice(-1))
+    if (flags.includes("--write")) page.writeResult(result)
   }
   return results
 }).catch(({ message }) => end(message))

@@ -7,7 +7,6 @@ import * as secrets from "./checks/secrets.js"
 /** `certificates`: whether the runtime reports that a certificate caused a failure. */
 export const checks = ({ certificates }: { readonly certificates: boolean }): ReadonlyArray<Check> => [
   ...life.checks,
-  ...faults.checks,
-  faults.certificate(certificates),
+  ...faults.checks(certificates),
   ...secrets.checks
 ]

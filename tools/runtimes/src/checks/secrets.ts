@@ -1,10 +1,6 @@
 /** The token and the secret go only where they may, and no rendering of an error shows them. */
-import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
-import * as HttpClient from "@effect/platform/HttpClient"
-import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
-import { Cause, Context, Effect, Inspectable, Redacted } from "effect"
-import { type Check, equal, errorOf, holds, nothingListens, options, storeAuth } from "../Check.js"
-import { Laboratory } from "../Laboratory.js"
+import { Cause, Effect, Inspectable } from "effect"
+import { type Check, check, equal, errorOf, holds, nothingListens, store, storeAuth } from "../Check.js"
 
 interface Inspecting {
   readonly Bun?: { readonly inspect: (value: unknown) => string }
@@ -56,96 +52,72 @@ const redirects = [301, 302, 303, 307, 308]
 export const checks: ReadonlyArray<Check> = [
   {
     name: "each rendering of an error that holds a secret would be found",
-    run: Effect.gen(function*() {
+    run: Effect.sync(() => {
       const all = renderings().map(([name]) => name)
-      yield* holds("renderings", all.length >= 6)
+      holds("renderings", all.length >= 6)
       for (const form of formsOf("an+invented/secret%")) {
-        yield* equal("found", leaks(careless(form), ["an+invented/secret%"]), all)
+        equal("found", leaks(careless(form), ["an+invented/secret%"]), all)
       }
     })
   },
-  ...scenarios.map((scenario): Check => ({
-    name: `${scenario}: no rendering of the error shows the secret`,
-    run: Effect.gen(function*() {
-      const emulator = yield* Effect.flatMap(Laboratory, (laboratory) => laboratory.emulator())
+
+  ...scenarios.map((scenario) =>
+    check(`${scenario}: no rendering of the error shows the secret`, function*() {
+      const { emulator, provider } = yield* store()
       yield* emulator.fail(scenario)
-      const context = yield* storeAuth(options(emulator))
-      const error = yield* errorOf(Context.get(context, AccessTokenProvider.AccessTokenProvider).get)
-      yield* equal("shown by", leaks(error, [emulator.clientSecret]), [])
+      equal("shown by", leaks(yield* errorOf(provider.get), [emulator.clientSecret]), [])
     })
-  })),
-  {
-    name: "nothing listens, at the endpoint or at the API: no rendering shows the secret or the token",
-    run: Effect.gen(function*() {
-      const emulator = yield* Effect.flatMap(Laboratory, (laboratory) => laboratory.emulator())
-      const down = yield* storeAuth({
-        ...options(emulator),
-        authUrl: nothingListens,
-        endpoint: { deadline: "500 millis" }
-      })
-      const noToken = yield* errorOf(Context.get(down, AccessTokenProvider.AccessTokenProvider).get)
-      const noApi = yield* storeAuth({ ...options(emulator), apiUrl: nothingListens })
-      const noAnswer = yield* errorOf(Context.get(noApi, AuthorizedHttpClient.AuthorizedHttpClient).get("/orders"))
-      yield* equal("the errors", [noToken._tag, noAnswer._tag], ["TokenRequestError", "RequestError"])
-      const { tokens } = yield* emulator.view
-      yield* equal("tokens", tokens.length, 1)
-      for (const error of [noToken, noAnswer]) {
-        yield* equal("shown by", leaks(error, [emulator.clientSecret, ...tokens]), [])
-      }
-    })
-  },
-  {
-    name: "a request to another origin: UntrustedOriginError, and nothing is sent",
-    run: Effect.gen(function*() {
-      const emulator = yield* Effect.flatMap(Laboratory, (laboratory) => laboratory.emulator())
-      const context = yield* storeAuth(options(emulator))
-      const client = Context.get(context, AuthorizedHttpClient.AuthorizedHttpClient)
-      const error = yield* errorOf(client.get(`${emulator.elsewhere}/orders`))
-      yield* equal("the error", error._tag, "UntrustedOriginError")
-      const { elsewhere, requests } = yield* emulator.view
-      yield* equal("requests", [requests.length, elsewhere.length], [0, 0])
-      yield* Effect.provide(HttpClient.get(emulator.elsewhere), FetchHttpClient.layer)
-      yield* equal("one that is sent is seen", (yield* emulator.view).elsewhere.length, 1)
-    })
-  },
-  {
-    name: "http beyond this machine: ConfigurationError",
-    run: Effect.gen(function*() {
-      const build = storeAuth({
-        authUrl: "http://auth.store.example",
-        apiUrl: "http://api.store.example",
-        clientId: "invented",
-        clientSecret: Redacted.make("invented")
-      })
-      yield* equal("the error", (yield* errorOf(build))._tag, "ConfigurationError")
-    })
-  },
-  {
-    name: "the API redirects to another origin: the token does not go there",
-    run: Effect.forEach(redirects, (status) =>
-      Effect.gen(function*() {
-        const emulator = yield* Effect.flatMap(Laboratory, (laboratory) => laboratory.emulator())
-        yield* emulator.fail(`api/redirect-${status}`)
-        const context = yield* storeAuth(options(emulator))
-        const response = yield* Context.get(context, AuthorizedHttpClient.AuthorizedHttpClient).get("/orders")
-        yield* response.text
-        const { elsewhere, requests, tokens } = yield* emulator.view
-        yield* equal(`${status}, sent with the token`, requests.filter(({ authorized }) => authorized).length, 1)
-        yield* equal("tokens", tokens.length, 1)
-        yield* equal(`${status}, with the token elsewhere`, elsewhere.filter(({ authorized }) => authorized).length, 0)
-      }), { discard: true })
-  },
-  {
-    name: "the same with a header of another name: the caller gets the redirect",
-    run: Effect.forEach(redirects, (status) =>
-      Effect.gen(function*() {
-        const emulator = yield* Effect.flatMap(Laboratory, (laboratory) => laboratory.emulator())
-        yield* emulator.fail(`api/redirect-${status}`)
-        const context = yield* storeAuth({ ...options(emulator), client: { header: { name: "X-Store-Token" } } })
-        const response = yield* Context.get(context, AuthorizedHttpClient.AuthorizedHttpClient).get("/orders")
-        yield* response.text
-        yield* equal("the status", response.status, status)
-        yield* equal("requests elsewhere", (yield* emulator.view).elsewhere.length, 0)
-      }), { discard: true })
-  }
+  ),
+
+  check("nothing listens, at the endpoint or at the API: no rendering shows the secret or the token", function*() {
+    const { emulator, options } = yield* store()
+    const noEndpoint = { ...options, authUrl: nothingListens, endpoint: { deadline: "500 millis" } } as const
+    const noToken = yield* errorOf((yield* storeAuth(noEndpoint)).provider.get)
+    const noApi = { ...options, apiUrl: nothingListens }
+    const noAnswer = yield* errorOf((yield* storeAuth(noApi)).client.get("/orders"))
+    equal("the errors", [noToken._tag, noAnswer._tag], ["TokenRequestError", "RequestError"])
+    const { tokens } = yield* emulator.view
+    equal("tokens", tokens.length, 1)
+    for (const error of [noToken, noAnswer]) {
+      equal("shown by", leaks(error, [emulator.clientSecret, ...tokens]), [])
+    }
+  }),
+
+  check("a request to another origin: UntrustedOriginError, and nothing is sent", function*() {
+    const { client, emulator } = yield* store()
+    const error = yield* errorOf(client.get(`${emulator.elsewhere}/orders`))
+    equal("the error", error._tag, "UntrustedOriginError")
+    const { elsewhere, requests } = yield* emulator.view
+    equal("requests", [requests.length, elsewhere.length], [0, 0])
+    yield* Effect.promise(() => fetch(emulator.elsewhere))
+    equal("one that is sent is seen", (yield* emulator.view).elsewhere.length, 1)
+  }),
+
+  check("http beyond this machine: ConfigurationError", function*() {
+    const beyond = store({ authUrl: "http://auth.store.example", apiUrl: "http://api.store.example" })
+    equal("the error", (yield* errorOf(beyond))._tag, "ConfigurationError")
+  }),
+
+  check("the API redirects to another origin: the token does not go there", function*() {
+    for (const status of redirects) {
+      const { client, emulator } = yield* store()
+      yield* emulator.fail(`api/redirect-${status}`)
+      yield* (yield* client.get("/orders")).text
+      const { elsewhere, requests, tokens } = yield* emulator.view
+      equal(`${status}, sent with the token`, requests.filter(({ authorized }) => authorized).length, 1)
+      equal("tokens", tokens.length, 1)
+      equal(`${status}, with the token elsewhere`, elsewhere.filter(({ authorized }) => authorized).length, 0)
+    }
+  }),
+
+  check("the same with a header of another name: the caller gets the redirect", function*() {
+    for (const status of redirects) {
+      const { client, emulator } = yield* store({ client: { header: { name: "X-Store-Token" } } })
+      yield* emulator.fail(`api/redirect-${status}`)
+      const response = yield* client.get("/orders")
+      yield* response.text
+      equal("the status", response.status, status)
+      equal("requests elsewhere", (yield* emulator.view).elsewhere.length, 0)
+    }
+  })
 ]

@@ -36,12 +36,7 @@ settings.configure(
             "OPTIONS": {"timeout": 20},
         }
     },
-    LOGGING={
-        "version": 1,
-        "disable_existing_loggers": True,
-        "handlers": {"stderr": {"class": "logging.StreamHandler"}},
-        "root": {"handlers": ["stderr"], "level": "ERROR"},
-    },
+    LOGGING_CONFIG=None,
     OAUTH2_PROVIDER={
         "ACCESS_TOKEN_EXPIRE_SECONDS": given["life"],
         "SCOPES": {"read": "Reading", "introspection": "Introspection"},

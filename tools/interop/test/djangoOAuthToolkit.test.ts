@@ -2,9 +2,8 @@
 import { describe } from "@effect/vitest"
 import { djangoOAuthToolkit, program } from "../src/djangoOAuthToolkit.js"
 import { isLeftOut } from "../src/Program.js"
-import { contract } from "./support/contract.js"
+import { contract, decodesTheForm } from "./support/contract.js"
 import { inOwnProcess } from "./support/ownProcess.js"
-import { decodesTheForm } from "./support/quirks.js"
 
 describe.skipIf(isLeftOut(program))(
   "of Debian",

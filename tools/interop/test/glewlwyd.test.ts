@@ -5,9 +5,8 @@ import { glewlwyd, program, withoutScope } from "../src/glewlwyd.js"
 import { nginx } from "../src/Nginx.js"
 import { isLeftOut } from "../src/Program.js"
 import { client } from "./support/client.js"
-import { contract, type Quirk } from "./support/contract.js"
+import { contract, countsWholeSeconds, type Quirk } from "./support/contract.js"
 import { inOwnProcess } from "./support/ownProcess.js"
-import { countsWholeSeconds } from "./support/quirks.js"
 
 const refusal = { reason: "Other", status: 403, code: "" } as const
 

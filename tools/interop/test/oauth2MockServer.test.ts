@@ -3,9 +3,8 @@ import { Effect } from "effect"
 import { postForm } from "../src/AuthorizationServer.js"
 import { oauth2MockServer } from "../src/oauth2MockServer.js"
 import { callApi, requestToken } from "./support/client.js"
-import { contract, type Quirk } from "./support/contract.js"
+import { contract, countsWholeSeconds, type Quirk } from "./support/contract.js"
 import { inOwnProcess } from "./support/ownProcess.js"
-import { countsWholeSeconds } from "./support/quirks.js"
 
 const revokesNothing: Quirk = {
   says: "responds with 200 to a revocation, but the token stays valid",

@@ -3,6 +3,7 @@ import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
 import { Cause, Context, Effect, Exit, Layer, Redacted, type Scope } from "effect"
 import type { YieldWrap } from "effect/Utils"
+import type { Started, View } from "./laboratoryServer.js"
 
 /** No program listens on this port, and the system does not assign it. `fetch` allows it. */
 export const nothingListens = "http://127.0.0.1:2"
@@ -41,31 +42,6 @@ export type Order =
   | { readonly name: "start"; readonly tls: boolean; readonly tokenLife: number | undefined }
   | { readonly name: "view" | "revoke" | "stop"; readonly id: number }
   | { readonly name: "fail"; readonly id: number; readonly scenario: string; readonly times: number | undefined }
-
-/** A started emulator. Its secrets are invented. */
-export interface Started {
-  readonly id: number
-  readonly url: string
-  readonly elsewhere: string
-  readonly clientId: string
-  readonly clientSecret: string
-}
-
-/** A request as the emulator received it. */
-export interface Seen {
-  readonly kind: "token" | "api" | "other"
-  readonly status: number | null
-  readonly contentType: string | null
-  readonly authorized: boolean
-  readonly body: string
-}
-
-/** The observable state of an emulator. */
-export interface View {
-  readonly requests: ReadonlyArray<Seen>
-  readonly elsewhere: ReadonlyArray<Seen>
-  readonly tokens: ReadonlyArray<string>
-}
 
 /** An error of the laboratory is a defect, because it is not the result of a check. */
 const ask = <A>(order: Order): Effect.Effect<A, never, Laboratory> =>

@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net"
 import { text } from "node:stream/consumers"
 import { Emulator, type RecordedRequest, Scenario } from "@store-api/emulator"
 import { Array as Arr, Effect, Exit, Option, Redacted, Scope } from "effect"
-import type { Order, Seen, Started, View } from "./Check.js"
+import type { Order } from "./Check.js"
 
 interface Running {
   readonly emulator: Emulator.Service
@@ -16,16 +16,17 @@ interface Running {
 
 const running: Array<Running> = []
 
-const seen = ({ authorization, body, headers, kind, status }: RecordedRequest.RecordedRequest): Seen => {
-  const contentType = headers["content-type"]
-  return {
-    kind,
-    status: Option.getOrNull(status),
-    contentType: typeof contentType === "string" ? contentType : null,
-    authorized: Option.isSome(authorization),
-    body: Redacted.value(body)
-  }
-}
+/** A request as the emulator received it. Its secrets are invented. */
+const seen = ({ authorization, body, headers, kind, status }: RecordedRequest.RecordedRequest) => ({
+  kind,
+  status: Option.getOrNull(status),
+  contentType: headers["content-type"],
+  authorized: Option.isSome(authorization),
+  body: Redacted.value(body)
+})
+
+/** A started emulator. */
+export type Started = Effect.Effect.Success<ReturnType<typeof start>>
 
 const start = (tls: boolean, tokenLife: number | undefined) =>
   Effect.gen(function*() {
@@ -38,8 +39,11 @@ const start = (tls: boolean, tokenLife: number | undefined) =>
       elsewhere: emulator.elsewhere.url,
       clientId,
       clientSecret: Redacted.value(clientSecret)
-    } satisfies Started
+    }
   })
+
+/** The observable state of an emulator. */
+export type View = Effect.Effect.Success<ReturnType<typeof view>>
 
 const view = (emulator: Emulator.Service) =>
   Effect.gen(function*() {
@@ -47,7 +51,7 @@ const view = (emulator: Emulator.Service) =>
       requests: (yield* emulator.requests).map(seen),
       elsewhere: (yield* emulator.elsewhere.requests).map(seen),
       tokens: (yield* emulator.tokens).map(({ value }) => Redacted.value(value))
-    } satisfies View
+    }
   })
 
 const fail = (emulator: Emulator.Service, scenario: string, times: number | undefined) =>

@@ -1,6 +1,6 @@
 /** The token and the secret go only where they may, and no rendering of an error shows them. */
 import { Cause, Effect, Inspectable } from "effect"
-import { type Check, check, equal, errorOf, holds, nothingListens, store, storeAuth } from "../Check.js"
+import { type Check, check, equal, errorOf, holds, nothingListens, store, storeAuth } from "./Check.js"
 
 interface Inspecting {
   readonly Bun?: { readonly inspect: (value: unknown) => string }

@@ -60,7 +60,7 @@ const renamed = {
   Predicate: { isReadonlyRecord: "isReadonlyObject" },
   Schema: {
     ...{ compose: "decodeTo", DateTimeUtc: "DateTimeUtcFromString", DateTimeUtcFromNumber: "DateTimeUtcFromMillis" },
-    ...{ DateTimeUtcFromSelf: "DateTimeUtc", decode: "decodeEffect", decodeUnknown: "decodeUnknownEffect" },
+    ...{ DateTimeUtcFromSelf: "DateTimeUtc", decode: "decodeEffect" },
     ...{ decodeUnknownEither: "decodeUnknownResult", encode: "encodeEffect", JsonNumber: "Finite" },
     ...{ NumberFromString: "FiniteFromString", OptionFromSelf: "Option", parseJson: "fromJsonString" },
     ...{ Redacted: "RedactedFromValue", RedactedFromSelf: "Redacted", typeSchema: "toType" }

@@ -5,7 +5,7 @@ const source = (name: string) => new URL(`../../packages/${name}/src`, import.me
 export default defineConfig({
   test: {
     root: import.meta.dirname,
-    include: ["test/**/*.test.ts"],
+    include: ["**/*.test.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // Published figures are measured with one server at a time.

@@ -29,7 +29,7 @@ const download = (name, folder) => {
   const { integrity, package: id, version } = pins[name]
   const what = `${id}@${version}`
   mkdirSync(cache, { recursive: true })
-  return withFolder(cache, `${name}-`, async (work) => {
+  return withFolder(async (work) => {
     const { problem, status, stderr } = await run("npm", ["install", what, "--prefix", work, ...flags], {
       cwd: work,
       deadline: 300_000
@@ -41,7 +41,7 @@ const download = (name, folder) => {
     if (found !== integrity) throw new Error(`${what} has the integrity ${found}, but ${integrity} is pinned`)
     // If another run was faster, its binary is used.
     if (!existsSync(folder)) renameSync(work, folder)
-  })
+  }, cache)
 }
 
 /** Downloads the binary if needed, checks that it reports the pinned version, and returns its path. */

@@ -7,7 +7,7 @@ import { builtinModules } from "node:module"
 import { join } from "node:path"
 import { build } from "esbuild"
 import { root } from "../workspace/workspace.mjs"
-import { withTemporaryFolder } from "./processes.mjs"
+import { withFolder } from "./processes.mjs"
 
 const source = (path) => join(root, "tools", "runtimes", "src", path)
 
@@ -60,11 +60,8 @@ const nodeInCore = async (folder) => {
 
 /** Runs `use` with the folder, and removes it afterwards. */
 export const withBundles = (use) =>
-  withTemporaryFolder(async (folder) => {
-    const ofEmulator = "packages/emulator/node_modules"
-    for (const name of ["effect", "@effect/platform", "@effect/platform-node"]) {
-      link(folder, name, join(ofEmulator, name))
-    }
+  withFolder(async (folder) => {
+    for (const name of ["effect", "@effect/platform"]) link(folder, name, join("packages/core/node_modules", name))
     for (const name of ["core", "emulator"]) link(folder, `@store-api/${name}`, join("packages", name))
     const found = await nodeInCore(folder)
     if (found.length > 0) throw new Error(`core imports Node modules: ${found.join(", ")}`)

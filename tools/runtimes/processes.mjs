@@ -9,7 +9,6 @@ import { setTimeout as sleep } from "node:timers/promises"
 /** An environment variable that marks all descendants, including those in other process groups. */
 const mark = { name: "RUNTIMES_RUN", value: randomUUID() }
 
-const living = new Set()
 const folders = new Set()
 
 const signal = (pid, name) => {
@@ -20,15 +19,9 @@ const signal = (pid, name) => {
   }
 }
 
-const endAll = () => {
-  for (const pid of living) signal(-pid, "SIGKILL")
-  for (const pid of marked()) signal(pid, "SIGKILL")
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
-}
-
 /** Runs `use` with a folder that is removed afterwards, even if this process gets a signal. */
-export const withFolder = async (parent, prefix, use) => {
-  const folder = mkdtempSync(join(parent, prefix))
+export const withFolder = async (use, parent = tmpdir()) => {
+  const folder = mkdtempSync(join(parent, "runtimes-"))
   folders.add(folder)
   try {
     return await use(folder)
@@ -37,11 +30,6 @@ export const withFolder = async (parent, prefix, use) => {
     folders.delete(folder)
   }
 }
-
-export const withTemporaryFolder = (use) => withFolder(tmpdir(), "runtimes-", use)
-
-process.once("exit", endAll)
-for (const name of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(name, () => process.exit(1))
 
 const environmentOf = (pid) => {
   try {
@@ -58,6 +46,12 @@ const marked = () =>
     .map(Number)
     .filter((pid) => pid !== process.pid && environmentOf(pid).includes(`${mark.name}=${mark.value}`))
 
+process.once("exit", () => {
+  for (const pid of marked()) signal(pid, "SIGKILL")
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+for (const name of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(name, () => process.exit(1))
+
 /** Ends the processes that a run left behind, and returns their number. A process has five seconds to exit. */
 export const endLeftovers = async () => {
   for (let tries = 0; tries < 50 && marked().length > 0; tries++) await sleep(100)
@@ -73,20 +67,18 @@ export const start = (command, args, { cwd, env = {}, stdio }) => {
     env: { ...process.env, ...env, [mark.name]: mark.value },
     stdio
   })
-  const { pid } = child
-  if (pid !== undefined) living.add(pid)
   const ended = new Promise((resolve) => {
     child.once("error", (error) => resolve({ status: null, problem: error.message }))
     const is = (status, signal) => resolve({ status, problem: signal ?? undefined })
     child.once("close", is)
     // A process that was left behind may keep the output open.
     child.once("exit", (...how) => setTimeout(is, 2000, ...how).unref())
-  }).finally(() => living.delete(pid))
-  return { child, ended, end: (name = "SIGKILL") => signal(-pid, name) }
+  })
+  return { child, ended, end: (name = "SIGKILL") => signal(-child.pid, name) }
 }
 
 /** Runs a command until it exits or reaches its deadline. `onLine` gets each line of output at once. */
-export const run = async (command, args, { cwd, deadline, env, onLine, show = false }) => {
+export const run = async (command, args, { cwd, deadline, env, onLine = () => undefined, show = false }) => {
   const stdio = ["ignore", show ? "inherit" : "pipe", show ? "inherit" : "pipe"]
   const { child, end, ended } = start(command, args, { cwd, env, stdio })
   const output = { stdout: "", stderr: "" }
@@ -95,7 +87,7 @@ export const run = async (command, args, { cwd, deadline, env, onLine, show = fa
     output.stdout += text
     const lines = (rest + text).split("\n")
     rest = lines.pop()
-    if (onLine !== undefined) lines.forEach(onLine)
+    lines.forEach(onLine)
   })
   child.stderr?.setEncoding("utf8").on("data", (text) => output.stderr += text)
   let late = false

@@ -4,6 +4,7 @@
  * figures into docs/evidence/runtimes.md. `--check` runs nothing, and compares that page with the pins.
  */
 import "../workspace/require-node.mjs"
+import { parseArgs } from "node:util"
 import { build, install } from "../workspace/workspace.mjs"
 import { binaryOf, isNode, names, pins, unsupported } from "./binaries.mjs"
 import * as page from "./page.mjs"
@@ -15,18 +16,14 @@ const end = (...sentences) => {
   process.exit(1)
 }
 
-const args = process.argv.slice(2)
-const flags = args.filter((arg) => arg.startsWith("-"))
-const named = args.filter((arg) => !arg.startsWith("-"))
-const unknown = [
-  ...flags.filter((flag) => !["--ci", "--write", "--check"].includes(flag)),
-  ...named.filter((name) => !names.includes(name))
-]
-if (unknown.length > 0) {
-  end(`Unknown argument ${unknown.join(", ")}. Available: ${names.join(", ")}, --ci, --write, --check.`)
-}
+const { positionals: named, values: { check, ci, write } } = parseArgs({
+  allowPositionals: true,
+  options: { check: { type: "boolean" }, ci: { type: "boolean" }, write: { type: "boolean" } }
+})
+const unknown = named.filter((name) => !names.includes(name))
+if (unknown.length > 0) end(`Unknown runtime ${unknown.join(", ")}. Available: ${names.join(", ")}.`)
 
-if (flags.includes("--check")) {
+if (check) {
   const problems = page.problems()
   if (problems.length > 0) {
     end("docs/evidence/runtimes.md does not match the pinned versions; run npm run runtimes -- --write:", ...problems)
@@ -46,9 +43,8 @@ build("tools/runtimes")
 
 // Imported here because they need the installation above.
 const { withBundles } = await import("./bundles.mjs")
-const { contract } = await import("./contract.mjs")
+const { contract, suite } = await import("./measure.mjs")
 const { endLeftovers } = await import("./processes.mjs")
-const { suite } = await import("./suite.mjs")
 
 const measure = async (name, folder) => {
   const binary = await binaryOf(name)
@@ -56,7 +52,7 @@ const measure = async (name, folder) => {
   say(`\n=== ${name}, ${pins[name].version}`)
   const checks = await contract(isNode(name) ? "node" : name, binary, folder)
   // In CI the suite has already run on the machine's Node.
-  const tests = isNode(name) && !flags.includes("--ci") ? await suite(binary, pins[name].version) : undefined
+  const tests = isNode(name) && !ci ? await suite(binary, pins[name].version) : undefined
   const seconds = Math.round((performance.now() - started) / 1000)
   const left = await endLeftovers()
   const problems = [
@@ -79,9 +75,10 @@ const results = await withBundles(async (folder) => {
   await Promise.all(chosen.map(binaryOf))
   const results = []
   for (const name of chosen) {
-    results.push(await measure(name, folder))
+    const result = await measure(name, folder)
+    results.push(result)
     // After each runtime, so that a failure of a later one does not lose the figures.
-    if (flags.includes("--write")) page.write(results.slice(-1))
+    if (write) page.writeResult(result)
   }
   return results
 }).catch(({ message }) => end(message))

@@ -1,15 +1,16 @@
 /** `@node-oauth/oauth2-server`: the framework issues and checks tokens, and a model in memory keeps them. */
-import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
+import type { IncomingMessage, RequestListener } from "node:http"
+import { text } from "node:stream/consumers"
 import OAuth2Server from "@node-oauth/oauth2-server"
-import { Effect, Redacted } from "effect"
-import type { AuthorizationServer, Credentials } from "./AuthorizationServer.js"
-import { guardedResource, serveTokens, tokenPath } from "./loopback.js"
-import { packageVersion } from "./packageVersion.js"
-
-const credentials: Credentials = {
-  clientId: "interop-client",
-  clientSecret: Redacted.make("an-invented-secret-of-the-client")
-}
+import { Effect, Option, Redacted } from "effect"
+import {
+  type AuthorizationServer,
+  credentials,
+  guardedResource,
+  packageVersion,
+  serve,
+  tokenPath
+} from "./AuthorizationServer.js"
 
 const client: OAuth2Server.Client = { id: credentials.clientId, grants: ["client_credentials"] }
 
@@ -25,19 +26,13 @@ const model = (tokens: Map<string, OAuth2Server.Token>): OAuth2Server.ClientCred
   getAccessToken: (value) => Promise.resolve(tokens.get(value))
 })
 
-const bodyOf = async (request: IncomingMessage) => {
-  const chunks: Array<Buffer> = []
-  for await (const chunk of request) chunks.push(chunk as Buffer)
-  return Object.fromEntries(new URLSearchParams(Buffer.concat(chunks).toString("utf8")))
-}
-
 /** The framework reads the request and writes the headers and the response, errors included. */
-const toOAuth = (request: IncomingMessage, body: object) =>
+const toOAuth = (request: IncomingMessage, body = "") =>
   new OAuth2Server.Request({
     headers: request.headers as Record<string, string>,
     method: request.method ?? "",
     query: {},
-    body
+    body: Object.fromEntries(new URLSearchParams(body))
   })
 
 const refusal = (error: unknown) =>
@@ -45,31 +40,26 @@ const refusal = (error: unknown) =>
     ? { status: error.code, body: { error: error.name, error_description: error.message } }
     : { status: 500, body: { error: "server_error" } }
 
-const grant = (server: OAuth2Server) => async (request: IncomingMessage, response: ServerResponse) => {
+const tokenEndpoint = (server: OAuth2Server): RequestListener => async (request, response) => {
   const answer = new OAuth2Server.Response()
-  const { body, status } = await server.token(toOAuth(request, await bodyOf(request)), answer)
+  const { body, status } = await server.token(toOAuth(request, await text(request)), answer)
     .then(() => ({ status: answer.status ?? 500, body: answer.body as unknown }), refusal)
   response.writeHead(status, { ...answer.headers, "content-type": "application/json" })
   response.end(JSON.stringify(body))
 }
 
-const tokenEndpoint = (server: OAuth2Server): RequestListener => (request, response) => {
-  if (request.url === tokenPath) void grant(server)(request, response)
-  else response.writeHead(404).end()
-}
-
 const guard = (server: OAuth2Server) => (request: IncomingMessage) =>
-  Effect.suspend(() => {
+  Effect.promise(async () => {
     const answer = new OAuth2Server.Response()
-    return Effect.tryPromise(() => server.authenticate(toOAuth(request, {}), answer)).pipe(
-      Effect.match({
-        onFailure: ({ cause }) => ({
-          status: cause instanceof OAuth2Server.OAuthError ? cause.code : 500,
-          challenge: String(answer.get("WWW-Authenticate") ?? "")
-        }),
-        onSuccess: () => ({ status: 200, challenge: "" })
-      })
-    )
+    try {
+      await server.authenticate(toOAuth(request), answer)
+      return Option.none()
+    } catch (error) {
+      if (error instanceof OAuth2Server.OAuthError && error.code === 401) {
+        return Option.some(String(answer.get("WWW-Authenticate") ?? ""))
+      }
+      throw error
+    }
   })
 
 export const nodeOAuth2Server: AuthorizationServer = {
@@ -81,14 +71,12 @@ export const nodeOAuth2Server: AuthorizationServer = {
     Effect.gen(function*() {
       const tokens = new Map<string, OAuth2Server.Token>()
       const server = new OAuth2Server({ model: model(tokens), accessTokenLifetime: life })
-      const { tokenRequests, url } = yield* serveTokens(() => Effect.succeed(tokenEndpoint(server)))
-      const resource = yield* guardedResource(guard(server))
+      const { requests, url } = yield* serve(() => tokenEndpoint(server), tokenPath)
       return {
-        ...resource,
+        ...yield* guardedResource(guard(server)),
         authUrl: url,
-        credentials,
-        tokenRequests,
-        revoke: (token) => Effect.sync(() => void tokens.delete(Redacted.value(token)))
+        tokenRequests: requests,
+        revoke: (token) => Effect.sync(() => void tokens.delete(token))
       }
     })
 }

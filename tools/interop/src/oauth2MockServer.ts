@@ -1,16 +1,8 @@
 /** `oauth2-mock-server`: JWTs, which the resource verifies with the server's published keys. */
-import { Effect, Redacted } from "effect"
+import { createPublicKey, type JsonWebKey, verify } from "node:crypto"
+import { Effect } from "effect"
 import { type MutableResponse, type MutableToken, OAuth2Server } from "oauth2-mock-server"
-import type { AuthorizationServer, Credentials } from "./AuthorizationServer.js"
-import { jwtVerifier } from "./jwtVerifier.js"
-import { protectedResource, serveTokens, tokenPath } from "./loopback.js"
-import { packageVersion } from "./packageVersion.js"
-
-/** The server does not check credentials; a user would have to configure these. */
-const credentials: Credentials = {
-  clientId: "interop-client",
-  clientSecret: Redacted.make("an-invented-secret-of-the-client")
-}
+import { type AuthorizationServer, packageVersion, protectedResource, serve, tokenPath } from "./AuthorizationServer.js"
 
 /** Its tokens are valid for an hour, which only its events can change. */
 const withLife = (life: number) => {
@@ -24,6 +16,19 @@ const withLife = (life: number) => {
   return server
 }
 
+/** Fetches the only published key. Returns a check of the signature of a JWT, its issuer and its end. */
+const jwtVerifier = (issuer: string) =>
+  Effect.promise(async () => {
+    const { keys: [jwk] } = await (await fetch(`${issuer}/jwks`)).json() as { readonly keys: readonly [JsonWebKey] }
+    const key = createPublicKey({ key: jwk, format: "jwk" })
+    return (token: string) => {
+      const [header = "", payload = "", signature = ""] = token.split(".")
+      if (!verify("sha256", Buffer.from(`${header}.${payload}`), key, Buffer.from(signature, "base64url"))) return false
+      const { exp, iss } = JSON.parse(Buffer.from(payload, "base64url").toString("utf8")) as Record<string, unknown>
+      return iss === issuer && Date.now() < Number(exp) * 1000
+    }
+  })
+
 export const oauth2MockServer: AuthorizationServer = {
   name: "oauth2-mock-server",
   version: packageVersion("oauth2-mock-server"),
@@ -33,13 +38,12 @@ export const oauth2MockServer: AuthorizationServer = {
     Effect.gen(function*() {
       const server = withLife(life)
       yield* Effect.promise(() => server.issuer.keys.generate("RS256"))
-      const { tokenRequests, url } = yield* serveTokens((url) =>
-        Effect.sync(() => {
-          server.issuer.url = url
-          return server.service.requestHandler
-        })
-      )
-      const accepts = yield* jwtVerifier(`${url}/jwks`, url)
-      return { ...yield* protectedResource(accepts), authUrl: url, credentials, tokenRequests }
+      const { requests, url } = yield* serve((url) => {
+        server.issuer.url = url
+        return server.service.requestHandler
+      }, tokenPath)
+      const accepts = yield* jwtVerifier(url)
+      const resource = yield* protectedResource((token) => Effect.sync(() => accepts(token)))
+      return { ...resource, authUrl: url, tokenRequests: requests }
     })
 }

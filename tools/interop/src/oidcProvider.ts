@@ -1,46 +1,29 @@
 /** `oidc-provider`: opaque tokens, and a resource that introspects each of them over HTTP. */
 import { generateKeyPairSync } from "node:crypto"
-import { Effect, Redacted } from "effect"
-import type { ClientMetadata, Configuration } from "oidc-provider"
+import { Effect } from "effect"
+import type { Configuration } from "oidc-provider"
 import Provider from "oidc-provider"
-import type { AuthorizationServer, Credentials } from "./AuthorizationServer.js"
-import { protectedResource, serveTokens, tokenPath } from "./loopback.js"
-import { packageVersion } from "./packageVersion.js"
-import { postFormOk } from "./wire.js"
-
-const credentials: Credentials = {
-  clientId: "interop-client",
-  clientSecret: Redacted.make("an-invented-secret-of-the-client")
-}
-
-/** The resource's own client. It introspects tokens and uses none. */
-const resourceServer: Credentials = {
-  clientId: "interop-resource",
-  clientSecret: Redacted.make("an-invented-secret-of-the-resource")
-}
-
-/** Its secret holds characters that a form encodes and the specification sends raw. */
-export const rawClient: Credentials = {
-  clientId: "interop-raw-client",
-  clientSecret: Redacted.make("an+invented%20secret")
-}
-
-const metadata = ({ clientId, clientSecret }: Credentials): ClientMetadata => ({
-  client_id: clientId,
-  client_secret: Redacted.value(clientSecret),
-  token_endpoint_auth_method: "client_secret_post",
-  grant_types: ["client_credentials"],
-  redirect_uris: [],
-  response_types: []
-})
-
-const form = ({ clientId, clientSecret }: Credentials) => ({
-  client_id: clientId,
-  client_secret: Redacted.value(clientSecret)
-})
+import {
+  type AuthorizationServer,
+  credentials,
+  form,
+  introspecting,
+  packageVersion,
+  rawClient,
+  resourceServer,
+  serve,
+  standardEndpoints,
+  tokenPath
+} from "./AuthorizationServer.js"
 
 const configuration = (life: number): Configuration => ({
-  clients: [credentials, resourceServer, rawClient].map(metadata),
+  clients: [credentials, resourceServer, rawClient].map((client) => ({
+    ...form(client),
+    token_endpoint_auth_method: "client_secret_post",
+    grant_types: ["client_credentials"],
+    redirect_uris: [],
+    response_types: []
+  })),
   routes: { token: tokenPath, introspection: "/introspection", revocation: "/revocation" },
   ttl: { ClientCredentials: life },
   features: {
@@ -56,29 +39,14 @@ const configuration = (life: number): Configuration => ({
 export const oidcProvider: AuthorizationServer = {
   name: "oidc-provider",
   version: packageVersion("oidc-provider"),
-  checks: "introspects each token over HTTP (RFC 7662)",
-  revocation: { offered: true, how: "revocation endpoint (RFC 7009)" },
+  ...standardEndpoints,
   start: ({ life }) =>
     Effect.gen(function*() {
-      const { tokenRequests, url } = yield* serveTokens((url) =>
-        Effect.sync(() => {
-          const handle = new Provider(url, configuration(life)).callback()
-          return (request, response) => void handle(request, response)
-        })
-      )
-      const resource = yield* protectedResource((token) =>
-        Effect.map(
-          postFormOk(`${url}/introspection`, { ...form(resourceServer), token }),
-          (body) => (JSON.parse(body) as { readonly active: boolean }).active
-        )
-      )
-      return {
-        ...resource,
-        authUrl: url,
-        credentials,
-        tokenRequests,
-        revoke: (token) =>
-          Effect.asVoid(postFormOk(`${url}/revocation`, { ...form(credentials), token: Redacted.value(token) }))
-      }
+      const { requests, url } = yield* serve((url) => {
+        const handle = new Provider(url, configuration(life)).callback()
+        return (request, response) => void handle(request, response)
+      }, tokenPath)
+      const resource = yield* introspecting(`${url}/introspection`, `${url}/revocation`)
+      return { ...resource, authUrl: url, tokenRequests: requests }
     })
 }

@@ -1,34 +1,54 @@
-/** The process of one server. `ownProcess.ts` starts it, and it exits when its parent does. */
-import { Cause, Effect, Redacted } from "effect"
+/** The process of one server: the child's side of `test/support/ownProcess.ts`. It ends when its parent does. */
+import { Effect, Exit, Scope } from "effect"
 import type { AuthorizationServer, Running } from "./AuthorizationServer.js"
-import type { Answer, Question } from "./ownProcess.js"
 
-const [module = "", name = "", life = ""] = process.argv.slice(2)
+/** Each module exports a server of its own name. `start` comes first, and `stop` last. */
+export type Order =
+  | { readonly name: "start"; readonly server: string; readonly life: number }
+  | { readonly name: "counts" | "stop" }
+  | { readonly name: "revoke"; readonly token: string }
 
-const answers = ({ calls, revoke, tokenRequests, unauthorized }: Running, { ask, id, token }: Question) => {
-  const counts = Effect.all({ calls, tokenRequests, unauthorized })
-  const revoked = Effect.suspend(() => revoke?.(Redacted.make(token)) ?? Effect.dieMessage("No revocation is offered."))
-  return ask === "counts"
-    ? Effect.map(counts, (counts): Answer => ({ id, counts }))
-    : Effect.as(revoked, { id } satisfies Answer)
+export interface Started {
+  readonly authUrl: string
+  readonly apiUrl: string
 }
 
-const send = (message: unknown) => process.send?.(message)
+export type Counts = Record<"calls" | "tokenRequests" | "unauthorized", number>
 
-const main = Effect.gen(function*() {
-  const servers = yield* Effect.promise(() => import(module) as Promise<Record<string, AuthorizationServer>>)
-  const server = servers[name]
-  if (server === undefined) return yield* Effect.dieMessage(`${module} has no server ${name}.`)
-  const running = yield* server.start({ life: Number(life) })
-  const { apiUrl, authUrl, credentials: { clientId, clientSecret }, revoke } = running
-  const revokes = revoke !== undefined
-  process.on("message", (question: Question) => void Effect.runPromise(answers(running, question)).then(send))
-  send({ apiUrl, authUrl, clientId, clientSecret: Redacted.value(clientSecret), revokes })
-  return yield* Effect.async<never>((resume) => void process.once("disconnect", () => resume(Effect.interrupt)))
+const scope = Effect.runSync(Scope.make())
+
+let running: Running
+
+const perform = async (order: Order): Promise<unknown> => {
+  switch (order.name) {
+    case "start": {
+      const module = await import(`./${order.server}.js`) as Record<string, AuthorizationServer | undefined>
+      const server = module[order.server]
+      if (server === undefined) throw new Error(`The module does not export ${order.server}.`)
+      running = await Effect.runPromise(Scope.extend(server.start(order), scope))
+      return { authUrl: running.authUrl, apiUrl: running.apiUrl } satisfies Started
+    }
+    case "counts": {
+      const { calls, tokenRequests, unauthorized } = running
+      return await Effect.runPromise(Effect.all({ calls, tokenRequests, unauthorized })) satisfies Counts
+    }
+    case "revoke": {
+      await Effect.runPromise(running.revoke?.(order.token) ?? Effect.dieMessage("No revocation is offered."))
+      return
+    }
+    case "stop": {
+      await Effect.runPromise(Scope.close(scope, Exit.void))
+      return
+    }
+  }
+}
+
+const stop = () => void perform({ name: "stop" }).finally(() => process.exit())
+
+process.once("disconnect", stop)
+process.on("message", ({ id, order }: { readonly id: number; readonly order: Order }) => {
+  void perform(order).then(
+    (value) => process.send?.({ id, value }),
+    (error: unknown) => process.send?.({ id, error: String(error) })
+  )
 })
-
-void main.pipe(
-  Effect.scoped,
-  Effect.tapErrorCause((cause) => Cause.isInterruptedOnly(cause) ? Effect.void : Effect.logError(cause)),
-  Effect.runPromiseExit
-).then(() => process.exit())

@@ -1,20 +1,16 @@
 import { assert } from "@effect/vitest"
-import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { DateTime, Duration, Effect, Redacted } from "effect"
-import { contract, type Quirk, type Refusal, storeAuth } from "../src/contract.js"
 import { nodeOAuth2Server } from "../src/nodeOAuth2Server.js"
-import { inOwnProcess } from "../src/ownProcess.js"
-import { callApi, requestToken } from "../src/wire.js"
-
-// It responds with 401 only to credentials in a header, as RFC 6749 §5.2 allows.
-const refused: Refusal = { reason: "InvalidClient", status: 400, code: "invalid_client" }
+import { call, callApi, client, requestToken } from "./support/client.js"
+import { contract, type Quirk } from "./support/contract.js"
+import { inOwnProcess } from "./support/ownProcess.js"
 
 const roundsDown: Quirk = {
   says: "sends the remaining lifetime in `expires_in`, rounded down: 2 for a token of 2.5 s",
   holds: () =>
     Effect.gen(function*() {
       const running = yield* nodeOAuth2Server.start({ life: 2.5 })
-      assert.strictEqual((yield* requestToken(running)).expiresIn, 2)
+      assert.strictEqual((yield* requestToken(running)).expires_in, 2)
     })
 }
 
@@ -24,21 +20,18 @@ const tellsNoLife: Quirk = {
   holds: () =>
     Effect.gen(function*() {
       const running = yield* nodeOAuth2Server.start({ life: 0.9 })
-      yield* Effect.gen(function*() {
-        const client = yield* AuthorizedHttpClient.AuthorizedHttpClient
-        const { get } = yield* AccessTokenProvider.AccessTokenProvider
-        const held = yield* get
-        assert.strictEqual(Duration.toHours(DateTime.distanceDuration(held.acquiredAt, held.expiresAt)), 1)
-        yield* Effect.sleep("1 second")
-        assert.strictEqual((yield* callApi(running, held.value)).status, 401)
-        assert.strictEqual((yield* client.get("/v1/orders")).status, 200)
-        assert.notStrictEqual(Redacted.value((yield* get).value), Redacted.value(held.value))
-      }).pipe(Effect.provide(storeAuth(running, running.credentials)))
+      const store = yield* client(running)
+      const { acquiredAt, expiresAt, value } = yield* store.provider.get
+      assert.strictEqual(Duration.toHours(DateTime.distanceDuration(acquiredAt, expiresAt)), 1)
+      yield* Effect.sleep("1 second")
+      assert.strictEqual((yield* callApi(running, Redacted.value(value))).status, 401)
+      assert.strictEqual(yield* call(store), 200)
+      assert.notStrictEqual(Redacted.value((yield* store.provider.get).value), Redacted.value(value))
     })
 }
 
-contract(inOwnProcess(nodeOAuth2Server, "nodeOAuth2Server.js", "nodeOAuth2Server"), {
-  wrongSecret: refused,
-  unknownClient: refused,
+contract(inOwnProcess(nodeOAuth2Server, "nodeOAuth2Server"), {
+  // It responds with 401 only to credentials in a header, as RFC 6749 §5.2 allows.
+  refusal: { reason: "InvalidClient", status: 400, code: "invalid_client" },
   quirks: [roundsDown, tellsNoLife]
 })

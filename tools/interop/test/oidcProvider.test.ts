@@ -1,8 +1,7 @@
-import { contract } from "../src/contract.js"
-import { oidcProvider, rawClient } from "../src/oidcProvider.js"
-import { inOwnProcess } from "../src/ownProcess.js"
-import { countsWholeSeconds, decodesTheForm } from "../src/quirks.js"
+import { oidcProvider } from "../src/oidcProvider.js"
+import { contract, countsWholeSeconds, decodesTheForm } from "./support/contract.js"
+import { inOwnProcess } from "./support/ownProcess.js"
 
-contract(inOwnProcess(oidcProvider, "oidcProvider.js", "oidcProvider"), {
-  quirks: [decodesTheForm(rawClient), countsWholeSeconds(oidcProvider)]
+contract(inOwnProcess(oidcProvider, "oidcProvider"), {
+  quirks: [decodesTheForm, countsWholeSeconds(oidcProvider)]
 })

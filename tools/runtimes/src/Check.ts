@@ -1,8 +1,9 @@
 /** A check: a statement, and an effect that fails, or ends with a defect, if the statement is false. */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
-import { StoreAuth } from "@store-api/core"
-import { Cause, Data, Effect, Exit, Layer, Redacted, type Scope } from "effect"
-import { type Emulator, Laboratory, make } from "./Laboratory.js"
+import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
+import { Cause, Context, Effect, Exit, Layer, Redacted, type Scope } from "effect"
+import type { YieldWrap } from "effect/Utils"
+import type { Started, View } from "./laboratoryServer.js"
 
 /** No program listens on this port, and the system does not assign it. `fetch` allows it. */
 export const nothingListens = "http://127.0.0.1:2"
@@ -12,53 +13,103 @@ export interface Check {
   readonly run: Effect.Effect<void, unknown, Laboratory | Scope.Scope>
 }
 
+export const check = (
+  name: string,
+  body: () => Generator<YieldWrap<Effect.Effect<unknown, unknown, Laboratory | Scope.Scope>>, void, never>
+): Check => ({ name, run: Effect.gen(body) })
+
+const shown = (value: unknown) => value instanceof Error ? String(value) : JSON.stringify(value)
+
+export const equal = (what: string, actual: unknown, expected: unknown): void => {
+  if (shown(actual) !== shown(expected)) throw new Error(`${what}: ${shown(actual)}, not ${shown(expected)}`)
+}
+
+export const holds = (what: string, condition: boolean): void => equal(what, condition, true)
+
+/** The error of an effect, whose success is a defect. */
+export const errorOf = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<E, never, R> =>
+  Effect.flip(effect).pipe(Effect.catchAll(() => Effect.dieMessage("it succeeded where it had to fail")))
+
+/** An error as `Tag` or `Tag, reason`. */
+export const named = (error: { readonly _tag: string }) =>
+  "reason" in error ? `${error._tag}, ${String(error.reason)}` : error._tag
+
+/** The URL of the laboratory: a process that runs an emulator for each check, controlled with `fetch`. */
+export class Laboratory extends Context.Tag("runtimes/Laboratory")<Laboratory, string>() {}
+
+/** An order to the laboratory. All but the first are for a started emulator. */
+export type Order =
+  | { readonly name: "start"; readonly tls: boolean; readonly tokenLife: number | undefined }
+  | { readonly name: "view" | "revoke" | "stop"; readonly id: number }
+  | { readonly name: "fail"; readonly id: number; readonly scenario: string; readonly times: number | undefined }
+
+/** An error of the laboratory is a defect, because it is not the result of a check. */
+const ask = <A>(order: Order): Effect.Effect<A, never, Laboratory> =>
+  Effect.flatMap(Laboratory, (url) =>
+    Effect.promise(async () => {
+      const signal = AbortSignal.timeout(10_000)
+      const response = await fetch(url, { method: "POST", body: JSON.stringify(order), signal })
+      if (!response.ok) throw new Error(`The laboratory cannot ${order.name}: status ${response.status}`)
+      return await response.json() as A
+    }))
+
+export interface Setup {
+  readonly tls?: boolean | undefined
+  /** In milliseconds. Default: an hour. */
+  readonly tokenLife?: number | undefined
+}
+
+/** Starts an emulator for one check, until its scope closes. */
+export const startEmulator = ({ tls = false, tokenLife }: Setup = {}) =>
+  Effect.gen(function*() {
+    const started = yield* Effect.acquireRelease(
+      ask<Started>({ name: "start", tls, tokenLife }),
+      ({ id }) => ask({ name: "stop", id })
+    )
+    const { id } = started
+    const view = ask<View>({ name: "view", id })
+    return {
+      ...started,
+      view,
+      tokenRequests: Effect.map(view, ({ requests }) => requests.filter(({ kind }) => kind === "token").length),
+      revoke: ask({ name: "revoke", id }),
+      /** Applies the steps of a scenario, each as often as the scenario says or `times` times. */
+      fail: (scenario: string, times?: number) => ask({ name: "fail", id, scenario, times })
+    }
+  })
+
+/** The layer over the runtime's own `fetch`, as in an application. */
+export const storeAuth = (options: StoreAuth.Options) =>
+  Effect.map(Layer.build(Layer.provide(StoreAuth.layer(options), FetchHttpClient.layer)), (context) => ({
+    provider: Context.get(context, AccessTokenProvider.AccessTokenProvider),
+    client: Context.get(context, AuthorizedHttpClient.AuthorizedHttpClient)
+  }))
+
+type Options = Pick<StoreAuth.Options, "authUrl" | "apiUrl" | "endpoint" | "client"> & {
+  readonly clientSecret: Redacted.Redacted
+}
+
+/** An emulator and its client. */
+export const store = ({ tls, tokenLife, ...given }: Setup & Partial<Options> = {}) =>
+  Effect.gen(function*() {
+    const emulator = yield* startEmulator({ tls, tokenLife })
+    const { clientId, clientSecret, url } = emulator
+    const options = { authUrl: url, apiUrl: url, clientId, clientSecret: Redacted.make(clientSecret), ...given }
+    return { emulator, options, ...yield* storeAuth(options) }
+  })
+
 /** The result of a check, with a `problem` if it failed. */
 export interface Outcome {
   readonly name: string
   readonly problem?: string
 }
 
-export class Wrong extends Data.TaggedError("Wrong")<{ readonly message: string }> {}
-
-const shown = (value: unknown) => value instanceof Error ? String(value) : JSON.stringify(value)
-
-export const equal = (what: string, actual: unknown, expected: unknown): Effect.Effect<void, Wrong> =>
-  shown(actual) === shown(expected)
-    ? Effect.void
-    : Effect.fail(new Wrong({ message: `${what}: ${shown(actual)}, not ${shown(expected)}` }))
-
-export const holds = (what: string, condition: boolean): Effect.Effect<void, Wrong> => equal(what, condition, true)
-
-/** The error as `Tag` or `Tag, reason`. Fails if the effect succeeds. A defect stays a defect. */
-export const errorOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.flip(effect).pipe(
-    Effect.catchAll(() => Effect.fail(new Wrong({ message: "it succeeded where it had to fail" })))
-  )
-
-export const named = (error: { readonly _tag: string }) =>
-  "reason" in error ? `${error._tag}, ${String(error.reason)}` : error._tag
-
-/** The options of most checks. */
-export const options = ({ clientId, clientSecret, url }: Emulator) => ({
-  authUrl: url,
-  apiUrl: url,
-  clientId,
-  clientSecret: Redacted.make(clientSecret)
-})
-
-/** The full layer over the runtime's own `fetch`, as in an application. */
-export const storeAuth = (given: StoreAuth.Options) =>
-  Layer.build(Layer.provide(StoreAuth.layer(given), FetchHttpClient.layer))
-
-/** Longer than any check needs, so that a check that hangs fails. */
-const patience = "30 seconds"
-
-/** Runs one check with the laboratory at this URL. */
+/** Runs one check with the laboratory at this URL. A check that hangs fails. */
 export const run = ({ name, run }: Check, laboratory: string): Effect.Effect<Outcome> =>
   run.pipe(
     Effect.scoped,
-    Effect.timeoutFail({ duration: patience, onTimeout: () => new Wrong({ message: `no end within ${patience}` }) }),
-    Effect.provide(Layer.effect(Laboratory, make(laboratory)).pipe(Layer.provide(FetchHttpClient.layer))),
+    Effect.timeout("30 seconds"),
+    Effect.provideService(Laboratory, laboratory),
     Effect.exit,
     Effect.map(Exit.match({
       onSuccess: (): Outcome => ({ name }),

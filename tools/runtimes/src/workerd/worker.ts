@@ -1,12 +1,72 @@
 /**
- * The contract as a worker. workerd runs code only for a request: `GET /?laboratory=…&check=<number>` runs one check,
- * and without a number returns the number of checks.
+ * The contract as a worker, and how a worker keeps a token between requests. workerd runs code only for a request:
+ * `GET /?laboratory=…&check=<number>` runs one check, and without a number returns the number of checks.
  */
-import { Effect } from "effect"
-import { run } from "../Check.js"
+import { Array as Arr, Effect } from "effect"
+import { type Check, check, equal, run, startEmulator } from "../Check.js"
 import * as contract from "../contract.js"
-import * as own from "./checks.js"
+import type { Started } from "../laboratoryServer.js"
 import * as orders from "./orders.js"
+
+/** Sends a request to this worker and returns the status, which after a success is that of the API. */
+const ask = (worker: string, way: "perRequest" | "shared", { clientId, clientSecret, url }: Started) =>
+  Effect.promise(async () => {
+    const response = await fetch(`${worker}/orders?${new URLSearchParams({ way, url, clientId, clientSecret })}`)
+    await response.text()
+    return response.status
+  })
+
+const own = (worker: string): ReadonlyArray<Check> => [
+  check("workerd: a token is kept from request to request by a provider for each", function*() {
+    const emulator = yield* startEmulator()
+    const one = ask(worker, "perRequest", emulator)
+    equal("one after the other", yield* Effect.all(Arr.replicate(one, 3)), [200, 200, 200])
+    equal("token requests", yield* emulator.tokenRequests, 1)
+    const atOnce = yield* Effect.all(Arr.replicate(one, 20), { concurrency: "unbounded" })
+    equal("20 at once", Arr.dedupe(atOnce), [200])
+    equal("token requests", yield* emulator.tokenRequests, 1)
+  }),
+
+  check("workerd: a kept token that is revoked, or expires, is replaced", function*() {
+    const emulator = yield* startEmulator({ tokenLife: 2000 })
+    const one = ask(worker, "perRequest", emulator)
+    yield* one
+    yield* emulator.revoke
+    equal("revoked", yield* one, 200)
+    equal("token requests", yield* emulator.tokenRequests, 2)
+    yield* Effect.sleep("2100 millis")
+    equal("expired", yield* one, 200)
+    equal("token requests", yield* emulator.tokenRequests, 3)
+  }),
+
+  check(
+    "workerd: one provider for all requests fails those that wait for another's acquisition, as documented",
+    function*() {
+      const emulator = yield* startEmulator()
+      yield* emulator.fail("token/slow-answer")
+      const atOnce = yield* Effect.all(Arr.replicate(ask(worker, "shared", emulator), 2), { concurrency: "unbounded" })
+      equal("two at once", atOnce.sort(), [200, 500])
+    }
+  ),
+
+  check(
+    "workerd: … and delays the next caller when a request ends before the renewal that it started, as documented",
+    function*() {
+      const emulator = yield* startEmulator({ tokenLife: 12_000 })
+      const one = ask(worker, "shared", emulator)
+      equal("the first", yield* one, 200)
+      yield* emulator.fail("token/slow-answer")
+      // 2.2 s before the end: renewed in the background, from 2.4 s at the latest; no caller waits until 0.6 s.
+      yield* Effect.sleep("9800 millis")
+      equal("the one that starts the renewal", yield* one, 200)
+      yield* Effect.sleep("2500 millis")
+      // The renewal never ends. The first caller without a valid token gives it up after 10 s and acquires a token
+      // itself.
+      equal("the others", yield* Effect.all([one, one]), [200, 200])
+      equal("token requests", yield* emulator.tokenRequests, 3)
+    }
+  )
+]
 
 export default {
   fetch: async (request: Request): Promise<Response> => {
@@ -19,12 +79,12 @@ export default {
       return new Response(null, { status: await way({ url, clientId, clientSecret }) })
     }
 
-    const checks = [...contract.checks({ certificates: false }), ...own.checks(origin)]
-    const check = searchParams.has("check") ? checks[Number(parameter("check"))] : undefined
+    const checks = [...contract.checks({ certificates: false }), ...own(origin)]
+    const chosen = searchParams.has("check") ? checks[Number(parameter("check"))] : undefined
     return Response.json(
-      check === undefined
+      chosen === undefined
         ? { declared: checks.length }
-        : await Effect.runPromise(run(check, parameter("laboratory")))
+        : await Effect.runPromise(run(chosen, parameter("laboratory")))
     )
   }
 }

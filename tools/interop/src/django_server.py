@@ -1,8 +1,7 @@
-"""django-oauth-toolkit as an authorization server on a free port of loopback.
+"""django-oauth-toolkit as an authorization server on loopback.
 
-The first line of stdin is a JSON object: `folder` for the database, `life` for the lifetime of a token in seconds, and
-`clients` as pairs of id and secret. The first line of stdout is another: the `port`. The server ends when stdin does, so
-that no server remains after a test.
+The first line of stdin is a JSON object: the `port`, `folder` for the database, `life` for the lifetime of a token in
+seconds, and `clients` with id and secret. The server ends when stdin does, so that no server remains after a test.
 """
 
 import json
@@ -37,12 +36,7 @@ settings.configure(
             "OPTIONS": {"timeout": 20},
         }
     },
-    LOGGING={
-        "version": 1,
-        "disable_existing_loggers": True,
-        "handlers": {"stderr": {"class": "logging.StreamHandler"}},
-        "root": {"handlers": ["stderr"], "level": "ERROR"},
-    },
+    LOGGING_CONFIG=None,
     OAUTH2_PROVIDER={
         "ACCESS_TOKEN_EXPIRE_SECONDS": given["life"],
         "SCOPES": {"read": "Reading", "introspection": "Introspection"},
@@ -69,10 +63,9 @@ urlpatterns = [
 
 call_command("migrate", verbosity=0)
 Application = get_application_model()
-for client_id, client_secret in given["clients"]:
+for client in given["clients"]:
     Application.objects.create(
-        client_id=client_id,
-        client_secret=client_secret,
+        **client,
         client_type=Application.CLIENT_CONFIDENTIAL,
         authorization_grant_type=Application.GRANT_CLIENT_CREDENTIALS,
     )
@@ -83,8 +76,8 @@ counter = os.open(os.path.join(folder, "token-requests"), os.O_WRONLY | os.O_CRE
 
 def counting_application(environ, start_response):
     """Records each token request before the response, so that a caller with a response finds it counted."""
-    if environ["PATH_INFO"] == TOKEN_PATH:
-        os.write(counter, b"%s\n" % environ["REQUEST_METHOD"].encode())
+    if environ["PATH_INFO"] == TOKEN_PATH and environ["REQUEST_METHOD"] == "POST":
+        os.write(counter, b".")
     return django_application(environ, start_response)
 
 
@@ -103,8 +96,7 @@ def end_with_stdin():
     os._exit(0)
 
 
-server = Server(("127.0.0.1", 0), Handler)
+server = Server(("127.0.0.1", given["port"]), Handler)
 server.set_app(counting_application)
 threading.Thread(target=end_with_stdin, daemon=True).start()
-print(json.dumps({"port": server.server_port}), flush=True)
 server.serve_forever()

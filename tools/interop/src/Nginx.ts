@@ -2,8 +2,8 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import * as Http from "node:http"
 import { join } from "node:path"
-import { Data, Effect, Schedule, type Scope } from "effect"
-import * as Program from "../debian/Program.js"
+import { Effect, type Scope } from "effect"
+import * as Program from "./Program.js"
 
 export const nginx = Program.find({
   command: "/usr/sbin/nginx",
@@ -23,7 +23,6 @@ export interface Options {
 
 export interface LoggedRequest {
   readonly status: number
-  readonly method: string
   readonly path: string
   /** nginx's number of the connection, and the number of the request on it. */
   readonly connection: number
@@ -39,56 +38,43 @@ export interface Running {
 }
 
 export const start = (options: Options): Effect.Effect<Running, never, Scope.Scope> =>
-  Program.onFreePort((port) => startOn(port, options))
-
-const startOn = (port: number, options: Options): Effect.Effect<Running, Program.PortTaken, Scope.Scope> =>
   Effect.gen(function*() {
     const folder = yield* Program.folder
+    const port = yield* Program.freePort
     const socket = join(folder, "control.sock")
-    const inFolder = (name: string, content: string) => writeFileSync(join(folder, name), content, { mode: 0o644 })
-    inFolder("nginx.conf", configuration(options, port, socket))
-    if (options.tls !== undefined) {
-      inFolder("cert.pem", options.tls.cert)
-      inFolder("key.pem", options.tls.key)
-    }
-    const { ended, errors } = yield* Program.run(nginx, ["-p", folder, "-e", "stderr", "-c", "nginx.conf"])
-    yield* Effect.raceFirst(
-      Effect.orDie(Effect.retry(ask(socket, "/ready"), Schedule.spaced("10 millis"))),
-      Effect.flatMap(ended, (errors) =>
-        errors.includes("Address already in use")
-          ? Effect.fail(new Program.PortTaken())
-          : Effect.dieMessage(`nginx ended at once: ${errors}`))
+    const files = { "nginx.conf": configuration(options, port, socket), ...tlsFiles(options) }
+    for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content, { mode: 0o644 })
+    const { output } = yield* Program.startServer(
+      nginx,
+      ["-p", folder, "-e", "stderr", "-c", "nginx.conf"],
+      ask(socket, "/ready")
     )
     let marks = 0
     return {
       url: `${options.tls === undefined ? "http" : "https"}://127.0.0.1:${port}`,
-      errors,
+      errors: output,
       // The only worker logs in the order of the responses: earlier requests are in the log before the mark.
       requests: Effect.gen(function*() {
         const mark = `/mark/${++marks}`
-        yield* Effect.orDie(ask(socket, mark))
+        yield* ask(socket, mark)
         const all = yield* Program.eventually(
           Effect.sync(() => logged(readFileSync(join(folder, "access.log"), "utf8"))),
           (all) => all.some(({ path }) => path === mark)
         )
-        return all.filter(({ path }) => !isControl(path))
+        return all.filter(({ path }) => path !== "/ready" && !path.startsWith("/mark/"))
       })
     }
   })
 
-const isControl = (path: string) => path === "/ready" || path.startsWith("/mark/")
-
-class NotYet extends Data.TaggedError("NotYet") {}
-
 /** Sends a request to a socket that only the tests know, to check that nginx is up and to mark a place in its log. */
-const ask = (socketPath: string, path: string): Effect.Effect<void, NotYet> =>
+const ask = (socketPath: string, path: string): Effect.Effect<boolean> =>
   Effect.async((resume) => {
-    const request = Http.get({ socketPath, path, agent: false }, (response) => {
-      response.resume().on("end", () => resume(Effect.void))
-    })
-    request.on("error", () => resume(Effect.fail(new NotYet())))
-    return Effect.sync(() => request.destroy())
+    Http.get({ socketPath, path, agent: false }, (response) => {
+      response.resume().on("end", () => resume(Effect.succeed(true)))
+    }).on("error", () => resume(Effect.succeed(false)))
   })
+
+const tlsFiles = ({ tls }: Options) => tls === undefined ? {} : { "cert.pem": tls.cert, "key.pem": tls.key }
 
 const configuration = ({ http = "", server, tls }: Options, port: number, socket: string): string => `
 daemon off;
@@ -97,7 +83,7 @@ pid nginx.pid;
 error_log stderr info;
 events { worker_connections 1024; }
 http {
-  log_format counted '$status $request_method $request_uri $connection $connection_requests';
+  log_format counted '$status $request_uri $connection $connection_requests';
   access_log access.log counted;
   client_body_temp_path body;
   proxy_temp_path proxy;
@@ -120,6 +106,6 @@ http {
 
 const logged = (log: string): ReadonlyArray<LoggedRequest> =>
   log.split("\n").slice(0, -1).map((line) => {
-    const [status = "", method = "", path = "", connection = "", onConnection = ""] = line.split(" ")
-    return { status: Number(status), method, path, connection: Number(connection), onConnection: Number(onConnection) }
+    const [status, path = "", connection, onConnection] = line.split(" ")
+    return { status: Number(status), path, connection: Number(connection), onConnection: Number(onConnection) }
   })

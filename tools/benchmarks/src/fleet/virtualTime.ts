@@ -1,97 +1,6 @@
 /** Runs effects on virtual time, which passes from one awakening to the next, with chance from a seed. */
+import { setImmediate as turn } from "node:timers/promises"
 import { Clock, Duration, Effect, Exit, Logger, LogLevel, Random, type Scheduler } from "effect"
-
-/**
- * The platform's cryptography runs in threads, in real time. During a simulation, its results come in the order of the
- * calls, and `isBusy` reports open calls.
- */
-export interface Cryptography {
-  /** Whether a result is awaited. */
-  readonly isBusy: () => boolean
-  /** Resolves when no result is awaited any more, and every awaiting fiber has its result. */
-  readonly idle: () => Promise<void>
-  readonly restore: () => void
-}
-
-const operations = ["decrypt", "deriveBits", "deriveKey", "encrypt", "importKey"] as const
-
-type Operation = (...parameters: ReadonlyArray<unknown>) => Promise<unknown>
-
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
-
-export const inOrder = (): Cryptography => {
-  const { subtle } = globalThis.crypto
-  let open = 0
-  let last: Promise<unknown> = Promise.resolve()
-
-  const before = operations.map((name) => Object.getOwnPropertyDescriptor(subtle, name))
-  for (const name of operations) {
-    const original = subtle[name].bind(subtle) as Operation
-    const value: Operation = (...parameters) => {
-      open += 1
-      const answer = original(...parameters)
-      const inTurn = last.then(() => answer)
-      last = inTurn.catch(() => undefined).then(() => {
-        open -= 1
-      })
-      // Without a handler, a failure before its turn would be an unhandled rejection.
-      answer.catch(() => undefined)
-      return inTurn
-    }
-    Object.defineProperty(subtle, name, { configurable: true, value })
-  }
-
-  return {
-    isBusy: () => open > 0,
-    idle: async () => {
-      while (open > 0) {
-        await last
-        await turn()
-      }
-    },
-    restore: () => {
-      for (const [index, name] of operations.entries()) {
-        const descriptor = before[index]
-        if (descriptor === undefined) Reflect.deleteProperty(subtle, name)
-        else Object.defineProperty(subtle, name, descriptor)
-      }
-    }
-  }
-}
-
-/** `order`: of fibers that wake at the same time, the first to sleep wakes first. */
-export interface Sleeper {
-  readonly at: number
-  readonly order: number
-  /** Removed by an interruption. */
-  wake: (() => void) | undefined
-}
-
-/** The sleeping fibers, each with the time of its end. */
-export class Sleepers {
-  /** The last element is the next to wake. */
-  readonly #all: Array<Sleeper> = []
-  #added = 0
-
-  add(at: number, wake: () => void): Sleeper {
-    const sleeper: Sleeper = { at, order: this.#added++, wake }
-    let [low, high] = [0, this.#all.length]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if ((this.#all[middle]?.at ?? at) > at) low = middle + 1
-      else high = middle
-    }
-    this.#all.splice(low, 0, sleeper)
-    return sleeper
-  }
-
-  /** Removes and returns the next sleeper to wake. Skips interrupted ones. */
-  take(): Sleeper | undefined {
-    let next = this.#all.pop()
-    while (next !== undefined && next.wake === undefined) next = this.#all.pop()
-    return next
-  }
-}
 
 export interface VirtualTime {
   /** Milliseconds since the simulation began. */
@@ -137,7 +46,7 @@ export const simulate = async <A>(seed: number, effect: (time: VirtualTime) => E
     }
   }
 
-  const platform = inOrder()
+  const cryptography = inOrder()
   try {
     const fiber = Effect.runFork(
       effect({ now: () => now }).pipe(
@@ -149,8 +58,8 @@ export const simulate = async <A>(seed: number, effect: (time: VirtualTime) => E
     )
     while (true) {
       runReady()
-      if (platform.isBusy()) {
-        await platform.idle()
+      if (cryptography.isBusy()) {
+        await cryptography.idle()
         continue
       }
       const exit = fiber.unsafePoll()
@@ -165,6 +74,78 @@ export const simulate = async <A>(seed: number, effect: (time: VirtualTime) => E
       next.wake?.()
     }
   } finally {
-    platform.restore()
+    cryptography.restore()
+  }
+}
+
+export interface Sleeper {
+  readonly at: number
+  /** Removed by an interruption. */
+  wake: (() => void) | undefined
+}
+
+/** The sleeping fibers. Of those that wake at the same time, the first to sleep wakes first. */
+export class Sleepers {
+  /** The last element is the next to wake. */
+  readonly #all: Array<Sleeper> = []
+
+  add(at: number, wake: () => void): Sleeper {
+    const sleeper: Sleeper = { at, wake }
+    let [low, high] = [0, this.#all.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((this.#all[middle]?.at ?? at) > at) low = middle + 1
+      else high = middle
+    }
+    this.#all.splice(low, 0, sleeper)
+    return sleeper
+  }
+
+  /** Removes and returns the next sleeper to wake. Skips interrupted ones. */
+  take(): Sleeper | undefined {
+    let next = this.#all.pop()
+    while (next !== undefined && next.wake === undefined) next = this.#all.pop()
+    return next
+  }
+}
+
+const operations = ["decrypt", "deriveBits", "deriveKey", "encrypt", "importKey"] as const
+
+type Operation = (...parameters: ReadonlyArray<unknown>) => Promise<unknown>
+
+/** The platform's cryptography runs in threads, in real time. Here its results come in the order of the calls. */
+const inOrder = () => {
+  const { subtle } = globalThis.crypto
+  let open = 0
+  let last: Promise<unknown> = Promise.resolve()
+  for (const name of operations) {
+    const original = subtle[name].bind(subtle) as Operation
+    const value: Operation = (...parameters) => {
+      open += 1
+      const answer = original(...parameters)
+      const inTurn = last.then(() => answer)
+      last = inTurn.catch(() => undefined).then(() => {
+        open -= 1
+      })
+      // Without a handler, a failure before its turn would be an unhandled rejection.
+      answer.catch(() => undefined)
+      return inTurn
+    }
+    Object.defineProperty(subtle, name, { configurable: true, value })
+  }
+  return {
+    /** Whether a result is awaited. */
+    isBusy: () => open > 0,
+    /** Resolves when no result is awaited any more, and every awaiting fiber has its result. */
+    idle: async () => {
+      while (open > 0) {
+        await last
+        await turn()
+      }
+    },
+    /** Uncovers the methods of the prototype. */
+    restore: () => {
+      for (const name of operations) Reflect.deleteProperty(subtle, name)
+    }
   }
 }

@@ -1,12 +1,18 @@
 /** Runs all measurements, one after the other. */
 import { measureColdStart } from "./coldStart.js"
 import { measureOutages, measurePeerFailure, measureRevoked } from "./failures.js"
-import { acrossProcesses, inOwnProcess, merged, type Timed } from "./harness.js"
+import { acrossProcesses, inOwnProcess, merged } from "./harness.js"
 import { measureFibers, measureLoad } from "./load.js"
 import { peers, store } from "./peers.js"
 import { measureSizes } from "./size.js"
 import { measurePeerStampede, measureStampede } from "./stampede.js"
 import type * as rounds from "./traced.js"
+
+const inTurn = async <A, B>(values: ReadonlyArray<A>, measure: (value: A) => Promise<B>): Promise<ReadonlyArray<B>> => {
+  const measured = []
+  for (const value of values) measured.push(await measure(value))
+  return measured
+}
 
 /** Compiled code differs more between processes than within one, so that each measurement runs in several. */
 interface Processes {
@@ -14,55 +20,32 @@ interface Processes {
   readonly millis: number
 }
 
-interface Hits {
-  readonly hits: ReadonlyArray<Timed>
-  readonly calls: ReadonlyArray<Timed>
-}
-
-export interface CachedPath extends Hits {
-  readonly traced: Hits
-}
+export type CachedPath = Awaited<ReturnType<typeof measureCachedPath>>
 
 /** `others`: whether the calls are also those of the other libraries. */
-export const measureCachedPath = async ({ millis, processes }: Processes, others: boolean): Promise<CachedPath> => {
-  const once = (name: "calls" | "hit" | "ownCalls" | "tracedCalls" | "tracedHit") =>
-    inOwnProcess<typeof rounds[typeof name]>("traced.js", name, [millis])
-  const paths: Array<CachedPath> = []
+export const measureCachedPath = async ({ millis, processes }: Processes, others: boolean) => {
+  const names = ["hit", others ? "calls" : "ownCalls", "tracedHit", "tracedCalls"] as const
   // The measurements take turns, so that other load on the machine affects all alike.
-  for (let i = 0; i < processes; i++) {
-    paths.push({
-      hits: await once("hit"),
-      calls: await once(others ? "calls" : "ownCalls"),
-      traced: { hits: await once("tracedHit"), calls: await once("tracedCalls") }
-    })
-  }
-  const hitsOf = (hits: ReadonlyArray<Hits>): Hits => ({
-    hits: merged(hits.map(({ hits }) => hits)),
-    calls: merged(hits.map(({ calls }) => calls))
-  })
-  return { ...hitsOf(paths), traced: hitsOf(paths.map(({ traced }) => traced)) }
+  const measured = await inTurn(
+    Array.from({ length: processes }),
+    () => inTurn(names, (name) => inOwnProcess<typeof rounds[typeof name]>("traced.js", name, [millis]))
+  )
+  const across = (index: number) => merged(measured.map((each) => each[index] ?? []))
+  return { hits: across(0), calls: across(1), traced: { hits: across(2), calls: across(3) } }
 }
 
 const measureAttached = async ({ millis, processes }: Processes) => {
-  const attached = async (name: "attach" | "tracedAttach" | "tracedRequest", factor = 1) => {
-    const spreads = []
-    for (let i = 0; i < processes; i++) {
-      spreads.push(await inOwnProcess<typeof rounds[typeof name]>("traced.js", name, [millis * factor]))
-    }
-    return acrossProcesses(spreads)
-  }
+  const attached = async (name: "attach" | "tracedAttach" | "tracedRequest", factor = 1) =>
+    acrossProcesses(
+      await inTurn(Array.from({ length: processes }), () =>
+        inOwnProcess<typeof rounds[typeof name]>("traced.js", name, [millis * factor]))
+    )
   return {
     plain: await attached("attach"),
     traced: await attached("tracedAttach"),
     // The span of each request costs several times the added work, so the measurement takes longer.
     request: await attached("tracedRequest", 2.5)
   }
-}
-
-const inTurn = async <A, B>(values: ReadonlyArray<A>, measure: (value: A) => Promise<B>): Promise<ReadonlyArray<B>> => {
-  const measured = []
-  for (const value of values) measured.push(await measure(value))
-  return measured
 }
 
 export type Results = Awaited<ReturnType<typeof measureAll>>

@@ -8,7 +8,7 @@ import {
   TokenStore
 } from "@store-api/core"
 import { DateTime, Effect, Exit, Option, Random, Redacted } from "effect"
-import { simulate, type VirtualTime } from "./virtualTime.js"
+import { type Now, simulate } from "./virtualTime.js"
 
 /** All times in milliseconds. */
 export interface Setup {
@@ -58,18 +58,17 @@ interface Acquisition {
 export type Outcome = Awaited<ReturnType<typeof outcomeOf>>
 
 /** Simulates a fleet. The same setup always has the same outcome. */
-export const outcomeOf = (setup: Setup) => simulate(setup.seed ?? 20_260_115, (time) => simulated(setup, time))
+export const outcomeOf = (setup: Setup) => simulate(setup.seed ?? 20_260_115, (now) => simulated(setup, now))
 
 const authUrl = "https://auth.store.example"
 
-const credentials = ClientCredentials.make({
-  clientId: "an-invented-client",
-  clientSecret: Redacted.make("an-invented-secret")
-})
+const credentials = Effect.runSync(
+  ClientCredentials.make({ clientId: "an-invented-client", clientSecret: Redacted.make("an-invented-secret") })
+)
 
-const simulated = (setup: Setup, time: VirtualTime) =>
+const simulated = (setup: Setup, now: Now) =>
   Effect.gen(function*() {
-    const store = storeOf(setup, time)
+    const store = storeOf(setup, now)
     const issue = issuing(setup)
     const requests: Array<number> = []
     const requestsOf: Array<Array<number>> = []
@@ -86,8 +85,8 @@ const simulated = (setup: Setup, time: VirtualTime) =>
       const endpoint = TokenSource.make(() =>
         Effect.gen(function*() {
           const acquiredAt = yield* DateTime.now
-          const number = requests.push(time.now())
-          own.push(time.now())
+          const number = requests.push(now())
+          own.push(now())
           if (number === setup.dies) {
             isDead = true
             return yield* Effect.never
@@ -105,7 +104,7 @@ const simulated = (setup: Setup, time: VirtualTime) =>
         }))
 
       const source = setup.shared
-        ? yield* SharedTokenSource.make({ authUrl, credentials }).pipe(
+        ? yield* SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials) }).pipe(
           Effect.provideService(TokenSource.TokenSource, endpoint),
           Effect.provideService(TokenStore.TokenStore, ownStore),
           Effect.orDie
@@ -114,11 +113,11 @@ const simulated = (setup: Setup, time: VirtualTime) =>
 
       const observed = TokenSource.make((replacing) =>
         Effect.suspend(() => {
-          const from = time.now()
+          const from = now()
           const [requestsBefore, commandsBefore] = [own.length, commands]
           const observe = Effect.sync(() => {
             const asked = own.length > requestsBefore
-            acquisitions.push({ from, to: time.now(), asked, commands: commands - commandsBefore })
+            acquisitions.push({ from, to: now(), asked, commands: commands - commandsBefore })
           })
           return Effect.ensuring(source.acquire(replacing), observe)
         })
@@ -127,9 +126,9 @@ const simulated = (setup: Setup, time: VirtualTime) =>
       const provider = yield* Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, observed)
 
       const call = Effect.gen(function*() {
-        const from = time.now()
+        const from = now()
         const exit = yield* Effect.exit(provider.get)
-        const wait = time.now() - from
+        const wait = now() - from
         calls += 1
         if (wait > 0) waited += 1
         if (wait > longestWait) longestWait = wait
@@ -181,7 +180,7 @@ export const shortestWay = 0.3
 export const longestWay = 1
 
 /** The memory store with delays, a count of commands, and outages. */
-const storeOf = ({ capacity, outage }: Setup, time: VirtualTime) => {
+const storeOf = ({ capacity, outage }: Setup, now: Now) => {
   const commands: Array<Command> = []
   let memory = Effect.runSync(TokenStore.makeMemory)
   let isEmptied = false
@@ -189,7 +188,7 @@ const storeOf = ({ capacity, outage }: Setup, time: VirtualTime) => {
 
   const service = mapCommands(() => memory, (operation, command) =>
     Effect.gen(function*() {
-      const sent = time.now()
+      const sent = now()
       if (outage !== undefined && sent >= outage.from && sent < outage.to) {
         return outage.how === "hangs"
           ? yield* Effect.never

@@ -64,7 +64,8 @@ const fleet = (processes: number, view: View, setup: Partial<Setup> = {}): Scena
 /** From shortly before the renewal's token request until the last process has looked. */
 export const renewal = { afterRequest: 2, from: -5 * second, to: 130 * second, bin: second } as const satisfies View
 
-const renewalOf = (processes: number, setup: Partial<Setup> = {}) => fleet(processes, renewal, { lasts: hour, ...setup })
+const renewalOf = (processes: number, setup: Partial<Setup> = {}) =>
+  fleet(processes, renewal, { lasts: hour, ...setup })
 
 export const coldView = { from: 0, to: 10 * second, bin: 100 } as const satisfies View
 
@@ -92,12 +93,19 @@ const named = <A>(values: ReadonlyArray<A>, name: (value: A) => string, scenario
   Object.fromEntries(values.map((value) => [name(value), scenario(value)]))
 
 const sized = (kind: string, setup: Partial<Setup>) =>
-  named(sizes, ({ processes }) => `${processes} ${kind}`, ({ hours, processes }) =>
-    fleet(processes, { from: 0, to: 65 * second, bin: second }, { ...setup, lasts: hours * hour }))
+  named(
+    sizes,
+    ({ processes }) => `${processes} ${kind}`,
+    ({ hours, processes }) =>
+      fleet(processes, { from: 0, to: 65 * second, bin: second }, { ...setup, lasts: hours * hour })
+  )
 
 const ofKind = (kind: string, setup: Partial<Setup>) =>
-  named(kindSizes, ({ processes }) => `${processes} ${kind}`, ({ hours, processes }) =>
-    fleet(processes, { ...kindView, to: kindView.from + hours * hour }, setup))
+  named(
+    kindSizes,
+    ({ processes }) => `${processes} ${kind}`,
+    ({ hours, processes }) => fleet(processes, { ...kindView, to: kindView.from + hours * hour }, setup)
+  )
 
 export const scenarios: Readonly<Record<string, Scenario>> = {
   ...sized("shared", {}),
@@ -120,13 +128,19 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     { from: 0, to: minute, bin: second },
     { start: "together", answer: minute, lasts: 3 * minute }
   ),
-  ...named(capacities, (each) => `capacity ${each}`, (each) =>
-    fleet(middling, { ...coldView, to: minute }, { start: "together", capacity: each * middling })),
+  ...named(
+    capacities,
+    (each) => `capacity ${each}`,
+    (each) => fleet(middling, { ...coldView, to: minute }, { start: "together", capacity: each * middling })
+  ),
   "outage": outageOf(large, "fails"),
   "outage, small": outageOf(middling, "fails"),
   "outage, hangs": outageOf(middling, "hangs"),
-  ...named(shortPauses, (pause) => `short ${pause}`, (longestPause) =>
-    fleet(middling, shortView, { life: minute, longestPause }))
+  ...named(
+    shortPauses,
+    (pause) => `short ${pause}`,
+    (longestPause) => fleet(middling, shortView, { life: minute, longestPause })
+  )
 }
 
 /** A scenario, how long it is without the new token, and its token requests, with that of a crashed process. */

@@ -2,19 +2,17 @@
 import { setImmediate as turn } from "node:timers/promises"
 import { Clock, Duration, Effect, Exit, Logger, LogLevel, Random, type Scheduler } from "effect"
 
-export interface VirtualTime {
-  /** Milliseconds since the simulation began. */
-  readonly now: () => number
-}
-
 const epoch = Date.UTC(2026, 0, 15)
 
+/** Returns the milliseconds since the simulation began. */
+export type Now = () => number
+
 /** Runs a simulation. Only one may run at a time, because they share the platform's cryptography. */
-export const simulate = async <A>(seed: number, effect: (time: VirtualTime) => Effect.Effect<A>): Promise<A> => {
-  let now = 0
+export const simulate = async <A>(seed: number, effect: (now: Now) => Effect.Effect<A>): Promise<A> => {
+  let time = 0
   const sleepers = new Sleepers()
-  const wall = () => epoch + Math.floor(now)
-  const nanos = () => BigInt(Math.round(now * 1e6))
+  const wall = () => epoch + Math.floor(time)
+  const nanos = () => BigInt(Math.round(time * 1e6))
   const clock: Clock.Clock = {
     [Clock.ClockTypeId]: Clock.ClockTypeId,
     unsafeCurrentTimeMillis: wall,
@@ -23,7 +21,7 @@ export const simulate = async <A>(seed: number, effect: (time: VirtualTime) => E
     currentTimeNanos: Effect.sync(nanos),
     sleep: (duration) =>
       Effect.async<void>((resume) => {
-        const sleeper = sleepers.add(now + Duration.toMillis(duration), () => resume(Effect.void))
+        const sleeper = sleepers.add(time + Duration.toMillis(duration), () => resume(Effect.void))
         return Effect.sync(() => {
           sleeper.wake = undefined
         })
@@ -49,7 +47,7 @@ export const simulate = async <A>(seed: number, effect: (time: VirtualTime) => E
   const cryptography = inOrder()
   try {
     const fiber = Effect.runFork(
-      effect({ now: () => now }).pipe(
+      effect(() => time).pipe(
         Effect.withClock(clock),
         Effect.withRandom(Random.make(seed)),
         Logger.withMinimumLogLevel(LogLevel.None)
@@ -70,7 +68,7 @@ export const simulate = async <A>(seed: number, effect: (time: VirtualTime) => E
       }
       const next = sleepers.take()
       if (next === undefined) throw new Error("The simulation has not ended, but no fiber will wake up")
-      now = next.at
+      time = next.at
       next.wake?.()
     }
   } finally {

@@ -139,9 +139,13 @@ export default defineConfig(
   },
   // These files quote the banned phrases.
   { files: ["tools/prose/patterns.mjs", "tools/prose/prose.test.ts"], rules: { "prose/english": "off" } },
-  // Generated pages.
+  // Generated pages and their templates.
   {
-    files: ["docs/evidence/{benchmarks,fleets,interop,mutation}.md", "packages/*/CHANGELOG.md"],
+    files: [
+      "docs/evidence/{benchmarks,fleets,interop,mutation}.md",
+      "tools/benchmarks/*.template.md",
+      "packages/*/CHANGELOG.md"
+    ],
     rules: { "prose/markdown-format": "off" }
   }
 )

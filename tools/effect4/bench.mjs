@@ -3,10 +3,9 @@
  * docs/evidence/benchmarks.md. Runs the same measurement as on Effect 3.
  */
 import { spawnSync } from "node:child_process"
-import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { buildSync } from "esbuild"
-import { build, root } from "../workspace/workspace.mjs"
+import { build } from "../workspace/workspace.mjs"
 import { buildLine, nodeOf } from "./build.mjs"
 import { line } from "./generate.mjs"
 import { effect4 } from "./manifest.mjs"
@@ -14,10 +13,9 @@ import { effect4 } from "./manifest.mjs"
 await buildLine({})
 build("tools/benchmarks")
 const { merged } = await import("../benchmarks/dist/harness.js")
-const { machine } = await import("../benchmarks/dist/machine.js")
+const { machine, number, read, table, write } = await import("../benchmarks/dist/page.js")
 const { hitTable, split } = await import("../benchmarks/dist/report.js")
 const { measureSizes } = await import("../benchmarks/dist/size.js")
-const { markdown, number } = await import("../benchmarks/dist/table.js")
 
 const measured = buildSync({
   stdin: {
@@ -36,16 +34,14 @@ const yielded = hits.filter(({ name }) => !name.includes("repeatN"))
 const { cores, cpu, date } = machine()
 const [sizes3, sizes4] = [await measureSizes(), await measureSizes(line)]
 const kilobytes = ({ gzipped }) => `${number(gzipped / 1000, 1)} kB`
-const sizes = [
-  ["code of ours, minified and compressed, without Effect", "Effect 3", "Effect 4"],
-  ...Object.entries({ core: "core", layer: "`StoreAuth.layer`", provider: "`AccessTokenProvider`" })
-    .map(([part, name]) => [name, kilobytes(sizes3[part]), kilobytes(sizes4[part])])
-]
-const path = join(root, "docs", "evidence", "benchmarks.md")
-const [others] = split(readFileSync(path, "utf8"))
-writeFileSync(
-  path,
-  `${others}
+const sizes = table(Object.entries({ core: "core", layer: "`StoreAuth.layer`", provider: "`AccessTokenProvider`" }), [
+  ["code of ours, minified and compressed, without Effect", ([, name]) => name],
+  ["Effect 3", ([part]) => kilobytes(sizes3[part])],
+  ["Effect 4", ([part]) => kilobytes(sizes4[part])]
+])
+const [others] = split(read("benchmarks.md"))
+write({
+  "benchmarks.md": `${others}
 ## Effect 4
 
 Measured by \`npm run bench -- effect4\` on ${date} with Node ${run("--version").trim()} and Effect ${
@@ -54,8 +50,8 @@ Measured by \`npm run bench -- effect4\` on ${date} with Node ${run("--version")
 [guide](../guides/effect4.md) describes this line. The code that measures is that of
 [a cached token in one fiber](#a-cached-token-in-one-fiber).
 
-${markdown(hitTable(yielded))}
+${hitTable(yielded)}
 
-${markdown(sizes)}
+${sizes}
 `
-)
+})

@@ -173,7 +173,7 @@ export const generate = (repository, output = write) => {
     }
   }
   // bench.mjs runs this measurement.
-  for (const file of ["harness.ts", "hit.ts", "sample.ts"]) {
+  for (const file of ["harness.ts", "hit.ts"]) {
     const path = join("tools", "benchmarks", "src", file)
     const report = (row, problem) => problems.push(`${path}:${row}: ${problem}`)
     written.set(join("packages", "examples", file), transform(read(join(root, path)), contextOf(report)))

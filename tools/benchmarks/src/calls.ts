@@ -1,70 +1,30 @@
 /** One cached call as a promise: `Effect.runPromise(get)`, and each other library in its own form. */
 import { AccessTokenProvider, TokenSource } from "@store-api/core"
-import { Effect, Exit, Runtime, Scope } from "effect"
-import {
-  alternate,
-  awaiting,
-  type Candidate,
-  nanoseconds,
-  plainly,
-  ratio,
-  type Rounds,
-  type Run,
-  type Spread
-} from "./harness.js"
-import { token } from "./sample.js"
-import { withTokenServer } from "./tokenServer.js"
+import { Effect, Runtime } from "effect"
+import { alternate, type Candidate, plainly, type Run, type Timed, timed, token } from "./harness.js"
+import { aheadOf, withTokenServer } from "./tokenServer.js"
 
-export interface Call {
-  readonly name: string
-  readonly ns: Spread
-  /** The ratio to `Effect.runPromise(Effect.succeed(x))`. */
-  readonly ratio: Spread
-}
-
-export const baseline = "Effect.runPromise(Effect.succeed(x))"
 export const ours = "Effect.runPromise(provider.get)"
+const baseline = "Effect.runPromise(Effect.succeed(x))"
 
 const hour = 3600
 
-const callsOf = (rounds: Rounds): ReadonlyArray<Call> =>
-  Object.keys(rounds).map((name) => ({
-    name,
-    ns: nanoseconds(rounds, name),
-    ratio: ratio(rounds, name, baseline)
-  }))
+/** Calls a function that returns a promise, one call after the other. */
+const awaiting = (name: string, call: () => Promise<unknown>): Candidate => ({
+  name,
+  run: async (times) => {
+    const start = performance.now()
+    for (let i = 0; i < times; i++) await call()
+    return performance.now() - start
+  }
+})
 
-export const measureCalls = (millis: number): Promise<ReadonlyArray<Call>> =>
-  withTokenServer({ life: hour, delay: 0, fault: "none" }, async (server) => {
-    // Imported here because they load slowly, and not every process needs them.
-    const { aheadOf, peers } = await import("./peers/index.js")
-    const scope = await Effect.runPromise(Scope.make())
-    const provider = await Effect.runPromise(
-      AccessTokenProvider.make().pipe(
-        Effect.provideService(TokenSource.TokenSource, TokenSource.make(() => token(hour * 1000))),
-        Scope.extend(scope)
-      )
-    )
-    const succeed = Effect.succeed(await Effect.runPromise(token(hour * 1000)))
-    const cached = peers.filter(({ caches, name }) => caches && name !== "@store-api/core")
-    const clients = await Promise.all(
-      cached.map(async (peer) => ({ peer, client: await peer.make({ server, ahead: aheadOf(hour) }) }))
-    )
-    for (const { client } of clients) await client.get()
-    const asked = server.arrivals.length
-    const rounds = await alternate([
-      awaiting(baseline, () => Effect.runPromise(succeed)),
-      awaiting(ours, () => Effect.runPromise(provider.get)),
-      ...clients.map(({ client, peer }) => awaiting(peer.name, client.get))
-    ], millis)
-    if (server.arrivals.length !== asked) throw new Error("A cached call sent a token request.")
-    for (const { client } of clients) await client.close()
-    await Effect.runPromise(Scope.close(scope, Exit.void))
-    return callsOf(rounds)
-  })
+type Awaited = (name: string, effect: Effect.Effect<unknown, unknown>) => Candidate
+
+const plainlyAwaited: Awaited = (name, effect) => awaiting(name, () => Effect.runPromise(effect))
 
 /** Uses the runtime of the calling fiber, so that each promise is within its span, as in a request handler. */
-const awaitingWithin = (run: Run) => (name: string, effect: Effect.Effect<unknown, unknown>): Candidate => ({
+const awaitedWithin = (run: Run): Awaited => (name, effect) => ({
   name,
   run: (times) =>
     run(Effect.gen(function*() {
@@ -75,27 +35,44 @@ const awaitingWithin = (run: Run) => (name: string, effect: Effect.Effect<unknow
     }))
 })
 
-/** The two candidates that use the given runtime. The other libraries do not know the application's tracer. */
-const measurePair = (
+const measure = (
   millis: number,
   run: Run,
-  awaited: (name: string, effect: Effect.Effect<unknown, unknown>) => Candidate
-): Promise<ReadonlyArray<Call>> =>
+  awaited: Awaited,
+  others: ReadonlyArray<Candidate> = []
+): Promise<ReadonlyArray<Timed>> =>
   Effect.gen(function*() {
     const provider = yield* AccessTokenProvider.make()
     const succeed = Effect.succeed(yield* provider.get)
     const rounds = yield* Effect.promise(() =>
-      alternate([awaited(baseline, succeed), awaited(ours, provider.get)], millis)
+      alternate([awaited(baseline, succeed), awaited(ours, provider.get), ...others], millis)
     )
-    return callsOf(rounds)
+    return timed(rounds, () => baseline)
   }).pipe(
     Effect.provideService(TokenSource.TokenSource, TokenSource.make(() => token(hour * 1000))),
     Effect.scoped,
     run
   )
 
-export const measureCallsWithin = (millis: number, run: Run): Promise<ReadonlyArray<Call>> =>
-  measurePair(millis, run, awaitingWithin(run))
+/** Without the other libraries, which do not know the application's tracer. */
+export const measureCallsWithin = (millis: number, run: Run) => measure(millis, run, awaitedWithin(run))
 
-export const measureOwnCalls = (millis: number): Promise<ReadonlyArray<Call>> =>
-  measurePair(millis, plainly, (name, effect) => awaiting(name, () => Effect.runPromise(effect)))
+export const measureOwnCalls = (millis: number) => measure(millis, plainly, plainlyAwaited)
+
+export const measureCalls = (millis: number): Promise<ReadonlyArray<Timed>> =>
+  withTokenServer({ life: hour, delay: 0 }, async (server) => {
+    // Imported here because they load slowly, and not every process needs them.
+    const { peers } = await import("./peers.js")
+    const others = []
+    for (const { keepsNoToken, make, name } of peers) {
+      if (keepsNoToken || name === "@store-api/core") continue
+      const client = await make({ server, ahead: aheadOf(hour) })
+      await client.get()
+      others.push({ client, candidate: awaiting(name, client.get) })
+    }
+    const asked = server.arrivals.length
+    const measured = await measure(millis, plainly, plainlyAwaited, others.map(({ candidate }) => candidate))
+    if (server.arrivals.length !== asked) throw new Error("A cached call sent a token request.")
+    for (const { client } of others) await client.close?.()
+    return measured
+  })

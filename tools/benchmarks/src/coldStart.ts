@@ -3,29 +3,18 @@ import { type ChildProcessByStdio, spawn, spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { createInterface } from "node:readline"
 import type { Readable } from "node:stream"
 import { fileURLToPath } from "node:url"
-import { shuffled, type Spread, spread } from "./harness.js"
-import { type Goal, number, type Table, verdict } from "./table.js"
+import { shuffled, spread } from "./harness.js"
+import { number, table } from "./page.js"
 
-export interface Program {
-  readonly name: string
-  readonly millis: Spread
-  /** The ratio to `node -e 'import("effect")'`, by the means of the faster half of the rounds. */
-  readonly ratio: number
-  /** The ratio of processor times, which other load affects less. `NaN` on systems other than Linux. */
-  readonly processorRatio: number
-}
-
-const goal = 1.15
-const limit = 1.25
+export const baseline = "`node -e 'import(\"effect\")'`"
+export const stored = "`store-api token`, the token stored"
+const unstored = "`store-api token --no-cache`"
 
 const cli = fileURLToPath(new URL("../../../packages/cli", import.meta.url))
 const bin = join(cli, "bin", "store-api.js")
-
-const baseline = "`node -e 'import(\"effect\")'`"
-const stored = "`store-api token`, the token stored"
-const unstored = "`store-api token --no-cache`"
 
 const programs: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
   ["`node -e 0`", ["-e", "0"]],
@@ -55,25 +44,22 @@ const processorMillis = (): number => {
 }
 
 /** The variables that `store-api emulator` prints. */
-const settingsOf = (emulator: ChildProcessByStdio<null, Readable, null>) =>
-  new Promise<Readonly<Record<string, string>>>((resolve, reject) => {
-    let text = ""
-    emulator.stdout.on("data", (chunk: Buffer) => {
-      text += chunk.toString("utf8")
-      if (!/STORE_API_CLIENT_SECRET='.*'\n/.test(text)) return
-      const lines = [...text.matchAll(/^export (\w+)='(.*)'$/gm)]
-      resolve(Object.fromEntries(lines.map(([, name = "", value = ""]) => [name, value])))
-    })
-    emulator.once("error", reject)
-    emulator.once("exit", (code) => reject(new Error(`store-api emulator exited with ${code ?? "a signal"}`)))
-  })
+const settingsOf = async (emulator: ChildProcessByStdio<null, Readable, null>) => {
+  const settings: Record<string, string> = {}
+  for await (const line of createInterface({ input: emulator.stdout })) {
+    const [, name = "", value = ""] = /^export (\w+)='(.*)'$/.exec(line) ?? []
+    if (name !== "") settings[name] = value
+    if (name === "STORE_API_CLIENT_SECRET") return settings
+  }
+  throw new Error("store-api emulator exited")
+}
 
 /** Runs each program once per round, in a different order each time, so that other load affects all alike. */
 const inRounds = (
   rounds: number,
   selected: typeof programs,
   env: Readonly<Record<string, string | undefined>>
-): ReadonlyArray<Program> => {
+) => {
   const run = (args: ReadonlyArray<string>) => {
     const [startedAt, processorsAt] = [performance.now(), processorMillis()]
     const { error, status, stderr, stdout } = spawnSync(process.execPath, args, { cwd: cli, env, encoding: "utf8" })
@@ -98,12 +84,16 @@ const inRounds = (
   return selected.map(([name]) => ({
     name,
     millis: spread(times[name] ?? []),
+    /** The ratio to `node -e 'import("effect")'`, by the means of the faster half of the rounds. */
     ratio: fasterHalf(times[name]) / base,
+    /** The ratio of processor times, which other load affects less. `NaN` on systems other than Linux. */
     processorRatio: (processors[name] ?? 0) / (processors[baseline] ?? 0)
   }))
 }
 
-export const measureColdStart = async (rounds: number, selected = programs): Promise<ReadonlyArray<Program>> => {
+export type Program = Awaited<ReturnType<typeof measureColdStart>>[number]
+
+export const measureColdStart = async (rounds: number, selected = programs) => {
   const folder = mkdtempSync(join(tmpdir(), "store-api-cold-start-"))
   // Without the settings and the token folder of the user who measures.
   const env = { PATH: process.env["PATH"], HOME: folder, STORE_API_TOKEN_FOLDER: join(folder, "tokens") }
@@ -111,29 +101,16 @@ export const measureColdStart = async (rounds: number, selected = programs): Pro
   try {
     return inRounds(rounds, selected, { ...env, ...await settingsOf(emulator) })
   } finally {
-    emulator.removeAllListeners("exit").kill()
+    emulator.kill()
     rmSync(folder, { recursive: true })
   }
 }
 
-export const coldStartGoal = (measured: ReadonlyArray<Program>): Goal => {
-  const own = measured.find(({ name }) => name === stored)
-  if (own === undefined) throw new Error(`${stored} was not measured`)
-  const { millis, processorRatio, ratio } = own
-  return {
-    what: "`store-api token` with a stored token, from start to end",
-    goal: `≤ ${goal} × ${baseline}`,
-    limit: `${limit} ×`,
-    measured: `${number(ratio, 2)} ×, ${number(millis.median)} ms; ${number(processorRatio, 2)} × by processor time`,
-    verdict: verdict(processorRatio > ratio ? processorRatio : ratio, goal, limit)
-  }
-}
-
-export const coldStartTable = (measured: ReadonlyArray<Program>): Table => [
-  ["program", "from start to end", `multiple of ${baseline}`],
-  ...measured.map(({ millis, name, ratio }) => [
-    name,
-    `${number(millis.median)} ms (${number(millis.low)} to ${number(millis.high)})`,
-    `${number(ratio, 2)} ×`
+export const coldStartTable = (measured: ReadonlyArray<Program>): string =>
+  table(measured, [
+    ["program", ({ name }) => name],
+    ["from start to end", ({ millis }) =>
+      `${number(millis.median)} ms (${number(millis.low)} to ${number(millis.high)})`],
+    [`multiple of ${baseline}`, ({ ratio }) =>
+      `${number(ratio, 2)} ×`]
   ])
-]

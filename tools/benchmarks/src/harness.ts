@@ -1,8 +1,8 @@
-/** Shared code of the benchmarks: statistics, alternating rounds, child processes. */
+/** Shared code of the measurements: statistics, alternating rounds, child processes, invented tokens. */
 import { execFile } from "node:child_process"
-import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import { Effect } from "effect"
+import { AccessToken } from "@store-api/core"
+import { DateTime, Effect, Redacted } from "effect"
 
 /** The median of some measurements, and their quartiles. */
 export interface Spread {
@@ -23,9 +23,22 @@ export const spread = (values: ReadonlyArray<number>): Spread => {
   return { median: quantile(sorted, 0.5), low: quantile(sorted, 0.25), high: quantile(sorted, 0.75) }
 }
 
-export const max = (values: ReadonlyArray<number>): number => values.reduce((a, b) => Math.max(a, b), -Infinity)
+/** The largest of any number of values, and at least 0. */
+export const max = (values: ReadonlyArray<number>): number => values.reduce((a, b) => Math.max(a, b), 0)
 
-export const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
+export const shuffled = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> =>
+  values.map((value) => ({ value, at: Math.random() })).sort((a, b) => a.at - b.at).map(({ value }) => value)
+
+let made = 0
+
+/** A new token that expires in the given number of milliseconds. */
+export const token = (life: number): Effect.Effect<AccessToken.AccessToken> =>
+  Effect.map(DateTime.now, (acquiredAt) =>
+    new AccessToken.AccessToken({
+      value: Redacted.make(`invented-token-${++made}`),
+      acquiredAt,
+      expiresAt: DateTime.addDuration(acquiredAt, life)
+    }))
 
 /** How a measurement runs its effects: plainly, or within a traced application. */
 export type Run = <A, E>(effect: Effect.Effect<A, E>) => Promise<A>
@@ -38,13 +51,21 @@ export interface Candidate {
   readonly run: (times: number) => Promise<number>
 }
 
+/** One fiber that yields the same effect repeatedly, as in an application. */
+export const yielding = (run: Run) => (name: string, effect: Effect.Effect<unknown, unknown>): Candidate => ({
+  name,
+  run: (times) =>
+    run(Effect.gen(function*() {
+      const start = performance.now()
+      for (let i = 0; i < times; i++) yield* effect
+      return performance.now() - start
+    }))
+})
+
 /** Nanoseconds per call, one figure per round. The rounds of all candidates alternate. */
 export type Rounds = Readonly<Record<string, ReadonlyArray<number>>>
 
 const roundMillis = 0.25
-
-export const shuffled = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> =>
-  values.map((value) => ({ value, at: Math.random() })).sort((a, b) => a.at - b.at).map(({ value }) => value)
 
 /**
  * The processor time of this process in milliseconds. It limits warm-up and rounds, instead of the wall clock, so that
@@ -78,66 +99,52 @@ export const alternate = async (candidates: ReadonlyArray<Candidate>, millis: nu
   return Object.fromEntries(lanes.map(({ name, rounds }) => [name, rounds]))
 }
 
-const roundsOf = (rounds: Rounds, name: string): ReadonlyArray<number> => rounds[name] ?? []
+/** Combines each round of one candidate with the adjacent round of another. */
+export const paired = (
+  rounds: Rounds,
+  [name, other]: readonly [string, string],
+  combine: (a: number, b: number) => number
+): Spread => spread((rounds[name] ?? []).map((value, round) => combine(value, rounds[other]?.[round] ?? Number.NaN)))
 
-/** The ratio of each round of one candidate to the adjacent round of another. */
-const paired = (rounds: Rounds, name: string, other: string, combine: (a: number, b: number) => number): Spread => {
-  const others = roundsOf(rounds, other)
-  return spread(roundsOf(rounds, name).map((value, round) => combine(value, others[round] ?? Number.NaN)))
+/** The time of a candidate, and its ratio to a baseline. */
+export interface Timed {
+  readonly name: string
+  readonly ns: Spread
+  readonly ratio: Spread
 }
 
-export const nanoseconds = (rounds: Rounds, name: string): Spread => spread(roundsOf(rounds, name))
+export const timed = (rounds: Rounds, baselineOf: (name: string) => string): ReadonlyArray<Timed> =>
+  Object.entries(rounds).map(([name, values]) => ({
+    name,
+    ns: spread(values),
+    ratio: paired(rounds, [name, baselineOf(name)], (a, b) => a / b)
+  }))
 
-export const ratio = (rounds: Rounds, name: string, to: string): Spread => paired(rounds, name, to, (a, b) => a / b)
+const calling = `
+  const [module, name, values] = process.argv.slice(1)
+  const { [name]: measure } = await import(module)
+  process.stdout.write(JSON.stringify(await measure(...JSON.parse(values))))`
 
-export const difference = (rounds: Rounds, name: string, from: string): Spread =>
-  paired(rounds, name, from, (a, b) => a - b)
-
-/** Calls a function that returns a promise, one call after the other. */
-export const awaiting = (name: string, call: () => Promise<unknown>): Candidate => ({
-  name,
-  run: async (times) => {
-    const start = performance.now()
-    for (let i = 0; i < times; i++) await call()
-    return performance.now() - start
-  }
-})
-
-/** Runs a module of this folder in a child process, with `gc`, and reads the JSON that it prints. */
-export const inOwnProcess = async <A>(
+/** Calls an exported function of a module of this folder in a child process with `gc`. Its values are sent as JSON. */
+export const inOwnProcess = async <F extends (...values: ReadonlyArray<never>) => Promise<unknown>>(
   module: string,
-  args: ReadonlyArray<string>,
+  name: string,
+  values: Parameters<F>,
   { flags = [], timeout = 120_000 }: { readonly flags?: ReadonlyArray<string>; readonly timeout?: number } = {}
-): Promise<A> => {
-  const path = fileURLToPath(new URL(module, import.meta.url))
-  const options = { timeout, maxBuffer: 2 ** 26 }
-  const { stdout } = await promisify(execFile)(process.execPath, ["--expose-gc", ...flags, path, ...args], options)
-  return JSON.parse(stdout) as A
-}
-
-/**
- * Runs the module in several processes, because compiled code differs more between processes than within one.
- */
-export const inProcesses = async <A>(
-  module: string,
-  args: ReadonlyArray<string>,
-  times: number
-): Promise<ReadonlyArray<A>> => {
-  const results = []
-  for (let i = 0; i < times; i++) results.push(await inOwnProcess<A>(module, args))
-  return results
+): Promise<Awaited<ReturnType<F>>> => {
+  const args = [new URL(module, import.meta.url).href, name, JSON.stringify(values)]
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ["--expose-gc", ...flags, "--input-type=module", "--eval", calling, ...args],
+    { timeout, maxBuffer: 2 ** 26 }
+  )
+  return JSON.parse(stdout) as Awaited<ReturnType<F>>
 }
 
 /** The median of the medians of several processes, with the lowest and the highest. */
 export const acrossProcesses = (spreads: ReadonlyArray<Spread>): Spread => {
   const medians = spreads.map(({ median }) => median)
   return { median: spread(medians).median, low: Math.min(...medians), high: Math.max(...medians) }
-}
-
-interface Timed {
-  readonly name: string
-  readonly ns: Spread
-  readonly ratio: Spread
 }
 
 export const merged = (processes: ReadonlyArray<ReadonlyArray<Timed>>): ReadonlyArray<Timed> =>

@@ -1,25 +1,14 @@
 /** A cached token in one fiber, compared with `Ref.get` and Effect's own caches. */
 import { AccessTokenProvider, TokenSource } from "@store-api/core"
 import { Cache, Deferred, Effect, Ref } from "effect"
-import { alternate, type Candidate, nanoseconds, plainly, ratio, type Run, type Spread } from "./harness.js"
-import { token } from "./sample.js"
+import { alternate, type Candidate, plainly, type Run, type Timed, timed, token, yielding } from "./harness.js"
 
-export interface Hit {
-  readonly name: string
-  readonly ns: Spread
-  readonly ratio: Spread
-}
+export const ours = "provider.get"
+export const repeated = "provider.get, Effect.repeatN"
+const baseline = "Ref.get"
+const repeatedBaseline = "Ref.get, Effect.repeatN"
 
-/** One fiber that yields the same effect repeatedly, as in an application. */
-const yielding = (run: Run) => (name: string, effect: Effect.Effect<unknown, unknown>): Candidate => ({
-  name,
-  run: (times) =>
-    run(Effect.gen(function*() {
-      const start = performance.now()
-      for (let i = 0; i < times; i++) yield* effect
-      return performance.now() - start
-    }))
-})
+const hour = 3_600_000
 
 const repeating = (run: Run) => (name: string, effect: Effect.Effect<unknown, unknown>): Candidate => ({
   name,
@@ -30,14 +19,7 @@ const repeating = (run: Run) => (name: string, effect: Effect.Effect<unknown, un
     }))
 })
 
-export const baseline = "Ref.get"
-export const ours = "provider.get"
-export const repeated = "provider.get, Effect.repeatN"
-const repeatedBaseline = "Ref.get, Effect.repeatN"
-
-const hour = 3_600_000
-
-export const measureHit = (millis: number, run: Run = plainly): Promise<ReadonlyArray<Hit>> =>
+export const measureHit = (millis: number, run: Run = plainly): Promise<ReadonlyArray<Timed>> =>
   run(Effect.scoped(Effect.gen(function*() {
     const [yielded, repeatedly] = [yielding(run), repeating(run)]
     const source = TokenSource.make(() => token(hour))
@@ -59,9 +41,5 @@ export const measureHit = (millis: number, run: Run = plainly): Promise<Readonly
         repeatedly(repeated, provider.get)
       ], millis)
     )
-    return Object.keys(rounds).map((name) => ({
-      name,
-      ns: nanoseconds(rounds, name),
-      ratio: ratio(rounds, name, name.includes("repeatN") ? repeatedBaseline : baseline)
-    }))
+    return timed(rounds, (name) => name.includes("repeatN") ? repeatedBaseline : baseline)
   })))

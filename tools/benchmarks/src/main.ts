@@ -1,65 +1,44 @@
 /**
- * `node benchmarks/dist/main.js [--quick]`: measures, prints, and writes `docs/evidence/benchmarks.md` and its plots.
- * `--quick` takes less time and writes nothing. Exits with code 1 only when counts are wrong: token requests, failed
- * calls, expired tokens.
+ * `npm run bench`: measures, and writes docs/evidence/benchmarks.md. With `--quick` it takes less time and prints the
+ * page instead. Fails only when counts are wrong: token requests, failed calls, expired tokens.
+ *
+ * `hit` and `cli` measure only a cached token or the start of the command line. With `--check` they fail above a limit.
  */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
-import { fileURLToPath } from "node:url"
-import { coldStartTable } from "./coldStart.js"
-import { broken, goals } from "./goals.js"
-import { machine } from "./machine.js"
-import { measureAll } from "./measure.js"
-import { hitPlot, loadPlot, stampedePlot } from "./plots.js"
-import { document, goalTable, hitTable, peerTable, split, stampedeTable } from "./report.js"
-import { plain } from "./table.js"
+import { coldStartTable, compared, measureColdStart } from "./coldStart.js"
+import { broken, cachedPathGoals, coldStartGoal, type Goal } from "./goals.js"
+import { measureAll, measureCachedPath } from "./measure.js"
+import { machine, read, report, tell, write } from "./page.js"
+import { document, split } from "./report.js"
 
-const quick = process.argv.includes("--quick")
-const began = performance.now()
-const seconds = () => Math.round((performance.now() - began) / 1000)
+const print = (text: string) => process.stdout.write(`${text}\n`)
 
-// Everything is on this machine, but some libraries would use a proxy.
-for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]) {
-  process.env[name] = ""
-  process.env[name.toLowerCase()] = ""
+const all = async (): Promise<void> => {
+  const quick = process.argv.includes("--quick")
+  // Everything is on this machine, but some libraries would use a proxy.
+  for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]) {
+    process.env[name] = ""
+    process.env[name.toLowerCase()] = ""
+  }
+  const results = await measureAll(quick, tell)
+  const page = document(results, machine())
+  print(page)
+  if (!quick) {
+    const [, effect4] = split(read("benchmarks.md"))
+    write({ "benchmarks.md": page + effect4 })
+  }
+  tell("in all")
+  report(broken(results))
 }
 
-const print = (value: string) => process.stdout.write(`${value}\n`)
-
-const results = await measureAll(quick, (what) => process.stderr.write(`${`${seconds()}`.padStart(4)} s  ${what}\n`))
-const environment = machine()
-const reached = goals(results)
-
-print(`\n${environment.cpu}, ${environment.cores} cores, ${environment.memory}, Node ${environment.node}\n`)
-// One block per goal, because its cells are too long for columns.
-for (const [what, goal, limit, measured, verdict] of goalTable(reached).slice(1)) {
-  print(`${what ?? ""}\n    goal ${goal ?? ""}; limit ${limit ?? ""}\n    ${measured ?? ""}\n    -> ${verdict ?? ""}`)
+const part = (goals: ReadonlyArray<Goal>): void => {
+  for (const { limit, measured, verdict, what } of goals) print(`${what}: ${measured}; limit ${limit}: ${verdict}`)
+  const missed = goals.filter(({ verdict }) => verdict.startsWith("LIMIT")).map(({ what }) => what)
+  if (process.argv.includes("--check")) report(missed)
 }
-print("")
-for (
-  const table of [
-    hitTable(results.hits),
-    hitTable(results.traced.hits, "traced"),
-    stampedeTable(results),
-    coldStartTable(results.coldStart),
-    peerTable(results)
-  ]
-) print(`${plain(table)}\n`)
 
-if (!quick) {
-  const docs = (path: string) => fileURLToPath(new URL(`../../../docs/evidence/${path}`, import.meta.url))
-  mkdirSync(docs("benchmarks"), { recursive: true })
-  const [, effect4] = split(readFileSync(docs("benchmarks.md"), "utf8"))
-  writeFileSync(docs("benchmarks.md"), document(results, reached, environment) + effect4)
-  writeFileSync(docs("benchmarks/hit.svg"), await hitPlot(results))
-  writeFileSync(docs("benchmarks/stampede.svg"), await stampedePlot(results))
-  writeFileSync(
-    docs("benchmarks/load.svg"),
-    await loadPlot({ ...results, loads: results.loads.filter(({ name }) => name !== "openid-client") })
-  )
-  print("Written: docs/evidence/benchmarks.md, docs/evidence/benchmarks/*.svg")
-}
-print(`${seconds()} s in all`)
-
-const wrong = broken(results)
-for (const what of wrong) process.stderr.write(`Broken: ${what}\n`)
-process.exitCode = wrong.length === 0 ? 0 : 1
+if (process.argv.includes("hit")) part(cachedPathGoals(await measureCachedPath({ processes: 3, millis: 600 }, false)))
+else if (process.argv.includes("cli")) {
+  const measured = await measureColdStart(30, compared)
+  print(`${coldStartTable(measured)}\n`)
+  part([coldStartGoal(measured)])
+} else await all()

@@ -1,88 +1,77 @@
 /** Runs all measurements, one after the other. */
-import type { Attach } from "./attach.js"
-import type { CachedPath, Hits } from "./cachedPath.js"
-import type { Call } from "./calls.js"
-import { measureColdStart, type Program } from "./coldStart.js"
-import { acrossProcesses, inProcesses, merged } from "./harness.js"
-import type { Hit } from "./hit.js"
-import { type Load, measureFibers, measureLoad } from "./load.js"
-import { measureOutages, type Outages } from "./outage.js"
-import { measurePeerFailure, measurePeerStampede, type PeerFailure, type PeerStampede, sizes } from "./peerCalls.js"
-import { store } from "./peers/effect.js"
-import { peers } from "./peers/index.js"
-import { measureRevoked, type Revoked } from "./revoked.js"
-import type { Measurement } from "./roundsProcess.js"
+import { measureColdStart } from "./coldStart.js"
+import { measureOutages, measurePeerFailure, measureRevoked } from "./failures.js"
+import { acrossProcesses, inOwnProcess, merged } from "./harness.js"
+import { measureFibers, measureLoad } from "./load.js"
+import { peers, store } from "./peers.js"
 import { measureSizes } from "./size.js"
-import { measureStampede, type Stampede } from "./stampede.js"
+import { measurePeerStampede, measureStampede } from "./stampede.js"
+import type * as rounds from "./traced.js"
 
-/** In an application that is traced. */
-export interface Traced extends Hits {
-  readonly attach: Attach
-  /** Attaching, where each request also has a span of its own. */
-  readonly request: Attach
+const inTurn = async <A, B>(values: ReadonlyArray<A>, measure: (value: A) => Promise<B>): Promise<ReadonlyArray<B>> => {
+  const measured = []
+  for (const value of values) measured.push(await measure(value))
+  return measured
 }
 
-export interface Results extends CachedPath {
-  readonly seconds: number
-  readonly attach: Attach
-  readonly traced: Traced
-  readonly coldStart: ReadonlyArray<Program>
-  readonly stampedes: ReadonlyArray<Stampede>
-  readonly fibers: Load
-  /** Our library first, and with `--quick` no other. */
-  readonly loads: ReadonlyArray<Load>
-  readonly outages: Outages
-  readonly revoked: Revoked
-  readonly sizes: Awaited<ReturnType<typeof measureSizes>>
-  readonly peerStampedes: ReadonlyArray<PeerStampede>
-  readonly peerFailures: ReadonlyArray<PeerFailure>
+/** Compiled code differs more between processes than within one, so that each measurement runs in several. */
+interface Processes {
+  readonly processes: number
+  readonly millis: number
 }
 
-export const measureAll = async (quick: boolean, tell: (what: string) => void): Promise<Results> => {
+export type CachedPath = Awaited<ReturnType<typeof measureCachedPath>>
+
+/** `others`: whether the calls are also those of the other libraries. */
+export const measureCachedPath = async ({ millis, processes }: Processes, others: boolean) => {
+  const names = ["hit", others ? "calls" : "ownCalls", "tracedHit", "tracedCalls"] as const
+  // The measurements take turns, so that other load on the machine affects all alike.
+  const measured = await inTurn(
+    Array.from({ length: processes }),
+    () => inTurn(names, (name) => inOwnProcess<typeof rounds[typeof name]>("traced.js", name, [millis]))
+  )
+  const across = (index: number) => merged(measured.map((each) => each[index] ?? []))
+  return { hits: across(0), calls: across(1), traced: { hits: across(2), calls: across(3) } }
+}
+
+const measureAttached = async ({ millis, processes }: Processes) => {
+  const attached = async (name: "attach" | "tracedAttach" | "tracedRequest", factor = 1) =>
+    acrossProcesses(
+      await inTurn(Array.from({ length: processes }), () =>
+        inOwnProcess<typeof rounds[typeof name]>("traced.js", name, [millis * factor]))
+    )
+  return {
+    plain: await attached("attach"),
+    traced: await attached("tracedAttach"),
+    // The span of each request costs several times the added work, so the measurement takes longer.
+    request: await attached("tracedRequest", 2.5)
+  }
+}
+
+export type Results = Awaited<ReturnType<typeof measureAll>>
+
+/** With `quick`, it measures for a shorter time, and no other library under load. */
+export const measureAll = async (quick: boolean, tell: (what: string) => void) => {
   const step = <A>(what: string, run: () => Promise<A>): Promise<A> => {
     tell(what)
     return run()
   }
-  const inTurn = async <A, B>(
-    values: ReadonlyArray<A>,
-    measure: (value: A) => Promise<B>
-  ): Promise<ReadonlyArray<B>> => {
-    const measured = []
-    for (const value of values) measured.push(await measure(value))
-    return measured
-  }
-  const rounds = <A>(what: Measurement, millis: number) =>
-    inProcesses<A>("roundsProcess.js", [what, `${millis / (quick ? 2 : 1)}`], quick ? 3 : 5)
-  const hits = async (what: Measurement) => merged(await rounds<ReadonlyArray<Hit>>(what, 1200))
-  const calls = async (what: Measurement) => merged(await rounds<ReadonlyArray<Call>>(what, 1200))
-  const attach = async (what: Measurement, millis = 800): Promise<Attach> => {
-    const attached = await rounds<Attach>(what, millis)
-    const across = (part: keyof Attach) => acrossProcesses(attached.map((one) => one[part]))
-    return { bare: across("bare"), authorized: across("authorized"), added: across("added") }
-  }
+  const processes = quick ? 3 : 5
   const seconds = quick ? 4 : 10
+  const cold = peers.flatMap((peer) => [1, 10, 100, 1000].map((callers) => ({ peer, callers })))
   return {
     seconds,
-    hits: await step("cached token in one fiber", () => hits("hit")),
-    calls: await step("cached token as a promise", () => calls("calls")),
-    attach: await step("attaching the header", () => attach("attach")),
-    traced: await step("the same, traced", async () => ({
-      hits: await hits("tracedHit"),
-      calls: await calls("tracedCalls"),
-      attach: await attach("tracedAttach"),
-      // The span costs several times the added work, so the measurement takes longer.
-      request: await attach("tracedRequest", 2000)
-    })),
+    ...await step("cached token", () => measureCachedPath({ processes, millis: quick ? 600 : 1200 }, true)),
+    attach: await step("attaching the header", () => measureAttached({ processes, millis: quick ? 400 : 800 })),
     coldStart: await step("start of the command line", () => measureColdStart(quick ? 5 : 21)),
     sizes: await step("size", measureSizes),
-    stampedes: await step("cold start with fibers", () => measureStampede(quick)),
+    stampedes: await step(
+      "cold start with fibers",
+      () => inTurn([1, 10, 100, 1000, 10_000, ...(quick ? [] : [100_000])], (fibers) => measureStampede(fibers, quick))
+    ),
     peerStampedes: await step(
       "cold start with promises",
-      () =>
-        inTurn(
-          peers.flatMap((peer) => sizes.map((callers) => ({ peer, callers }))),
-          ({ callers, peer }) => measurePeerStampede(peer, callers)
-        )
+      () => inTurn(cold, ({ callers, peer }) => measurePeerStampede(peer, callers))
     ),
     revoked: await step("all tokens revoked", () => measureRevoked(quick ? 1 : 5)),
     outages: await step("outages around the end of a token", () => measureOutages(quick)),

@@ -30,9 +30,7 @@ export const measureSize = async (
 }
 
 /** Of the core that is installed for a folder. */
-export const measureSizes = async (
-  folder?: string
-): Promise<Readonly<Record<"core" | "layer" | "provider", Size>>> => ({
+export const measureSizes = async (folder?: string) => ({
   core: await measureSize(`export * from "@store-api/core"`, folder),
   layer: await measureSize(`export { layer } from "@store-api/core/StoreAuth"`, folder),
   provider: await measureSize(`export * from "@store-api/core/AccessTokenProvider"`, folder)

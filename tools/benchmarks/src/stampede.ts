@@ -1,48 +1,116 @@
-/** A cold start: many fibers call `get` at once, compared with as many that await one Deferred. */
-import { inOwnProcess, type Spread, spread } from "./harness.js"
-import type { Measured, Variant } from "./stampedeProcess.js"
+/** A cold start: many callers at once. Fibers that call `get` are compared with as many that await one Deferred. */
+import { type AccessToken, type AccessTokenError, AccessTokenProvider, TokenSource } from "@store-api/core"
+import { Deferred, Effect } from "effect"
+import { inOwnProcess, spread, token } from "./harness.js"
+import type { Peer } from "./peers.js"
+import { aheadOf, withTokenServer } from "./tokenServer.js"
 
-export interface Stampede {
-  readonly fibers: number
-  /** The most token requests that any repetition sent. */
-  readonly requests: number
-  /** Milliseconds from the first fork until the last fiber is done, with the response sent as soon as all wait. */
-  readonly wall: Readonly<Record<Variant, Spread>>
-  readonly wallRatio: Spread
-  /** Bytes of heap per fiber while all wait. */
-  readonly bytes: Readonly<Record<Variant, number>>
-  /** The ratio of the bytes of all fibers together. */
-  readonly memoryRatio: number
-}
-
-const sizes = [1, 10, 100, 1000, 10_000, 100_000]
+type Variant = "provider" | "deferred"
 
 const repetitions = (fibers: number, quick: boolean): number =>
   Math.ceil((fibers >= 100_000 ? 3 : fibers >= 10_000 ? 8 : 120) / (quick ? 4 : 1))
 
-const measureSize = async (fibers: number, quick: boolean): Promise<Stampede> => {
-  const measure = (what: "wall" | Variant, times: number) =>
-    inOwnProcess<ReadonlyArray<Measured>>("stampedeProcess.js", [what, `${fibers}`, `${times}`])
+export type Stampede = Awaited<ReturnType<typeof measureStampede>>
+
+export const measureStampede = async (fibers: number, quick: boolean) => {
+  const measured = (variants: ReadonlyArray<Variant>, times: number, weigh: boolean) =>
+    inOwnProcess<typeof stampedes>("stampede.js", "stampedes", [variants, fibers, times, weigh])
   const weighings = fibers >= 100_000 || quick ? 1 : 3
-  const walls = await measure("wall", repetitions(fibers, quick))
-  const ownMemory = await measure("provider", weighings)
-  const plainMemory = await measure("deferred", weighings)
+  const walls = await measured(["provider", "deferred"], repetitions(fibers, quick), false)
+  const ownMemory = await measured(["provider"], weighings, true)
+  const plainMemory = await measured(["deferred"], weighings, true)
   const wallOf = (variant: Variant) => walls.filter((one) => one.variant === variant).map(({ wall }) => wall)
-  const own = wallOf("provider")
-  const plain = wallOf("deferred")
-  const heapOf = (measured: ReadonlyArray<Measured>) => spread(measured.map(({ heap }) => heap)).median
+  const [own, plain] = [wallOf("provider"), wallOf("deferred")]
+  const heapOf = (memory: typeof ownMemory) => spread(memory.map(({ heap }) => heap)).median
+  const [ownHeap, plainHeap] = [heapOf(ownMemory), heapOf(plainMemory)]
   return {
     fibers,
+    /** The most token requests that any repetition sent. */
     requests: Math.max(...[...walls, ...ownMemory].map(({ requests }) => requests)),
-    wall: { provider: spread(own), deferred: spread(plain) },
+    /** Milliseconds from the first fork until the last fiber is done, with the response sent as soon as all wait. */
+    wall: { provider: spread(own).median, deferred: spread(plain).median },
     wallRatio: spread(own.map((wall, round) => wall / (plain[round] ?? Number.NaN))),
-    bytes: { provider: heapOf(ownMemory) / fibers, deferred: heapOf(plainMemory) / fibers },
-    memoryRatio: heapOf(ownMemory) / heapOf(plainMemory)
+    /** Bytes of heap per fiber while all wait, and the ratio of those of all fibers together. */
+    bytes: { provider: ownHeap / fibers, deferred: plainHeap / fibers },
+    memoryRatio: ownHeap / plainHeap
   }
 }
 
-export const measureStampede = async (quick: boolean): Promise<ReadonlyArray<Stampede>> => {
-  const measured = []
-  for (const fibers of sizes.slice(0, quick ? 5 : 6)) measured.push(await measureSize(fibers, quick))
-  return measured
-}
+/** Runs in a process of its own, because it weighs the heap. */
+export const stampedes = (variants: ReadonlyArray<Variant>, fibers: number, times: number, weigh: boolean) =>
+  Effect.runPromise(Effect.gen(function*() {
+    const few = Math.min(fibers, 1000)
+    for (let left = 20_000; left > 0; left -= few + 50) {
+      for (const variant of variants) yield* stampede(variant, few, false)
+    }
+    // The first measurement still contains garbage of the warm-up.
+    if (weigh) { for (const variant of variants) yield* stampede(variant, few, weigh) }
+    const measured = []
+    for (let i = 0; i < times; i++) {
+      for (const variant of i % 2 === 0 ? variants : [...variants].reverse()) {
+        measured.push(yield* stampede(variant, fibers, weigh))
+      }
+    }
+    return measured
+  }))
+
+const stampede = (variant: Variant, fibers: number, weigh: boolean) =>
+  Effect.gen(function*() {
+    const gate = yield* Deferred.make<void>()
+    const done = yield* Deferred.make<void>()
+    let [requests, begun, ended] = [0, 0, 0]
+    const acquire = Effect.suspend(() => {
+      requests++
+      return Effect.zipRight(Deferred.await(gate), token(3_600_000))
+    })
+    const get = yield* waiting(variant, acquire)
+    const one = Effect.suspend(() => {
+      begun++
+      return get
+    }).pipe(Effect.flatMap(() => ++ended === fibers ? Deferred.succeed(done, undefined) : Effect.void))
+
+    const before = weigh ? yield* collected : 0
+    const start = performance.now()
+    for (let i = 0; i < fibers; i++) yield* Effect.forkDaemon(one)
+    while (begun < fibers) yield* Effect.yieldNow()
+    yield* Effect.yieldNow()
+    const parked = performance.now()
+    const heap = weigh ? (yield* collected) - before : 0
+    const opened = performance.now()
+    yield* Deferred.succeed(gate, undefined)
+    yield* Deferred.await(done)
+    return { variant, requests, wall: parked - start + performance.now() - opened, heap }
+  }).pipe(Effect.scoped)
+
+/** The heap in bytes after a collection. */
+const collected = Effect.sync(() => {
+  globalThis.gc?.()
+  globalThis.gc?.()
+  return process.memoryUsage().heapUsed
+})
+
+type Get = Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
+
+/** The work of each fiber: `get` on a cold provider, or await a Deferred that one more fiber completes. */
+const waiting = (variant: Variant, acquire: Get) =>
+  Effect.gen(function*() {
+    if (variant === "provider") {
+      const source = TokenSource.make(() => acquire)
+      const provider = yield* Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, source)
+      return provider.get
+    }
+    const landing = yield* Deferred.make<AccessToken.AccessToken, AccessTokenError.AccessTokenError>()
+    yield* Effect.forkScoped(Effect.intoDeferred(acquire, landing))
+    return Deferred.await(landing)
+  })
+
+/** Counts the token requests of callers that use promises. */
+export const measurePeerStampede = (peer: Peer, callers: number) =>
+  withTokenServer({ life: 3600, delay: 100 }, async (server) => {
+    const client = await peer.make({ server, ahead: aheadOf(3600) })
+    const outcomes = await Promise.allSettled(Array.from({ length: callers }, () => client.token()))
+    const failed = outcomes.filter(({ status }) => status === "rejected").length
+    const requests = server.arrivals.length
+    await client.close?.()
+    return { name: peer.name, callers, requests, failed }
+  })

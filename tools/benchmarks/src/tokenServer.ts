@@ -1,101 +1,81 @@
 /** A token endpoint on loopback that accepts any client and any grant, with delays and faults on demand. */
+import { once } from "node:events"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
-import { pause } from "./harness.js"
+import { setTimeout as pause } from "node:timers/promises"
 
 /**
  * - `life`: the lifetime of the tokens in whole seconds. It counts from the middle of `delay`, as if each direction
  *   took half of it.
  * - `delay`: the milliseconds between a request and its response.
- * - `fault`: the response to a request instead of a token.
  */
 export interface Settings {
-  life: number
-  delay: number
-  fault: "none" | "status 503" | "reset"
+  readonly life: number
+  readonly delay: number
 }
 
-/** Times are milliseconds of `Date.now()`. */
-export interface Arrival {
-  readonly at: number
-  answeredAt: number
-  ok: boolean
-}
+/** The response to a request instead of a token. */
+export type Fault = "status 503" | "reset"
 
 export interface TokenServer {
   readonly origin: string
   readonly tokenUrl: string
-  readonly settings: Settings
-  readonly arrivals: ReadonlyArray<Arrival>
+  readonly life: number
+  fault: Fault | undefined
+  /** The token requests, in milliseconds of `Date.now()`. */
+  readonly arrivals: ReadonlyArray<number>
   /** When the token with this value expires, by `Date.now()`. */
   readonly expiresAt: (token: string) => number
-  readonly close: () => Promise<void>
 }
 
-const path = "/v1/oauth/accesstoken"
+/** The margin for tokens of this lifetime: 5 minutes as in most libraries, or a quarter of a shorter lifetime. */
+export const aheadOf = (life: number): number => Math.min(300, life / 4)
 
-export const startTokenServer = (initial: Settings): Promise<TokenServer> => {
-  const settings = { ...initial }
-  const arrivals: Array<Arrival> = []
+/** Starts a server for as long as `use` runs. */
+export const withTokenServer = async <A>(
+  { delay, life }: Settings,
+  use: (server: TokenServer) => Promise<A>
+): Promise<A> => {
+  const arrivals: Array<number> = []
   const expiries = new Map<string, number>()
 
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
-    const arrival = { at: Date.now(), answeredAt: Number.NaN, ok: false }
-    arrivals.push(arrival)
+    arrivals.push(Date.now())
     request.resume()
-    const { fault } = settings
+    const { fault } = server
     if (fault === "reset") {
       request.socket.destroy()
       return
     }
-    await pause(settings.delay / 2)
+    await pause(delay / 2)
     const value = `invented-token-${expiries.size + 1}`
-    if (fault === "none") expiries.set(value, Date.now() + settings.life * 1000)
-    await pause(settings.delay / 2)
-    arrival.answeredAt = Date.now()
-    arrival.ok = fault === "none"
-    response.writeHead(arrival.ok ? 200 : 503, { "content-type": "application/json" })
+    if (fault === undefined) expiries.set(value, Date.now() + life * 1000)
+    await pause(delay / 2)
+    response.writeHead(fault === undefined ? 200 : 503, { "content-type": "application/json" })
     response.end(JSON.stringify(
-      arrival.ok
-        ? { access_token: value, token_type: "bearer", expires_in: settings.life, issued_token_type: "access_token" }
+      fault === undefined
+        ? { access_token: value, token_type: "bearer", expires_in: life, issued_token_type: "access_token" }
         : { error: "temporarily_unavailable" }
     ))
   }
 
-  const server = createServer((request, response) => {
+  const listener = createServer((request, response) => {
     void answer(request, response)
   })
-  return new Promise((resolve, reject) => {
-    server.once("error", reject)
-    server.listen({ host: "127.0.0.1", port: 0, backlog: 4096 }, () => {
-      const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-      resolve({
-        origin,
-        tokenUrl: `${origin}${path}`,
-        settings,
-        arrivals,
-        expiresAt: (token) => expiries.get(token) ?? Number.NaN,
-        close: () =>
-          new Promise((resolve) => {
-            server.close(() => {
-              resolve()
-            })
-            server.closeAllConnections()
-          })
-      })
-    })
-  })
-}
-
-/** Starts a server for as long as `use` runs. */
-export const withTokenServer = async <A>(
-  settings: Settings,
-  use: (server: TokenServer) => Promise<A>
-): Promise<A> => {
-  const server = await startTokenServer(settings)
+  await once(listener.listen({ host: "127.0.0.1", port: 0, backlog: 4096 }), "listening")
+  const origin = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`
+  const server: TokenServer = {
+    origin,
+    tokenUrl: `${origin}/v1/oauth/accesstoken`,
+    life,
+    fault: undefined,
+    arrivals,
+    expiresAt: (token) => expiries.get(token) ?? Number.NaN
+  }
   try {
     return await use(server)
   } finally {
-    await server.close()
+    listener.close()
+    listener.closeAllConnections()
   }
 }

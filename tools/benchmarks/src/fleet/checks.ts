@@ -1,14 +1,7 @@
 /** Checks the figures of the page against its sentences and its formulas. */
-import { type Digests, of } from "./digest.js"
 import * as formulas from "./formulas.js"
-import { capacities, common, deaths, kindSizes, large, middling, shortPauses, sizes } from "./scenarios.js"
-import { afterDeath, coldRows, kindPerHour, renewalRows, shortRequests } from "./tables.js"
-
-/** How far a figure may be from its formula. */
-export const tolerance = 0.08
-
-/** Token requests of a fleet in the lifetime of a token of 60 minutes that the endpoint repeats. */
-export const mostOfRepeated = 5
+import * as scenarios from "./scenarios.js"
+import { common, type Digests, kindSizes, large, middling, of, sizes } from "./scenarios.js"
 
 /** The statements of the page that are wrong. */
 export const problemsOf = (digests: Digests): Array<string> => {
@@ -17,37 +10,39 @@ export const problemsOf = (digests: Digests): Array<string> => {
     if (!holds) problems.push(what)
   }
   const expectClose = (value: number, expected: number, what: string) =>
-    must(Math.abs(value / expected - 1) <= tolerance, `${what}: ${value}, by the formula ${expected}`)
+    must(Math.abs(value / expected - 1) <= formulas.tolerance, `${what}: ${value}, by the formula ${expected}`)
 
   for (const { processes } of sizes) {
     expectClose(of(digests, `${processes} alone`).requestsPerHour, formulas.alonePerHour(processes, common), "alone")
     expectClose(of(digests, `${processes} shared`).requestsPerHour, formulas.sharedPerHour(processes, common), "shared")
   }
-  for (const { hours, processes } of kindSizes) {
-    const perHour = kindPerHour(digests, `${processes} repeated`, hours)
-    must(
-      perHour <= mostOfRepeated,
-      `${processes} repeated: at most ${mostOfRepeated} token requests an hour, ${perHour}`
-    )
+  for (const size of kindSizes) {
+    const perHour = scenarios.kindPerHour(digests, size, "repeated")
+    const what = `${size.processes} repeated: at most ${scenarios.mostOfRepeated} token requests an hour, ${perHour}`
+    must(perHour <= scenarios.mostOfRepeated, what)
   }
-  for (const [name, takes, sent] of renewalRows) {
+  for (const { name, requests, takes } of scenarios.renewalRows) {
     const { commands, processes, requestsInView } = of(digests, name)
-    must(requestsInView === sent, `${name}: ${sent} token requests`)
-    if (sent === 1) expectClose(commands, formulas.renewal(processes, takes, common), `${name}: commands`)
+    must(requestsInView === requests, `${name}: ${requests} token requests`)
+    if (requests === 1) expectClose(commands, formulas.renewal(processes, takes, common), `${name}: commands`)
   }
-  const commandsAtDeath = deaths.map((name) => of(digests, name).commands)
+  const commandsAtDeath = scenarios.deaths.map((name) => of(digests, name).commands)
   expectClose(
-    commandsAtDeath.reduce((sum, commands) => sum + commands, 0) / deaths.length,
-    formulas.renewal(middling, afterDeath, common),
+    commandsAtDeath.reduce((sum, commands) => sum + commands, 0) / scenarios.deaths.length,
+    formulas.renewal(middling, scenarios.afterDeath, common),
     "renewals, holder crashes: commands, their mean"
   )
-  for (const [name, takes, sent] of coldRows) {
-    must(of(digests, name).requestsInView === sent, `${name}: ${sent} token requests`)
+  for (const { name, requests, takes } of scenarios.coldRows) {
+    must(of(digests, name).requestsInView === requests, `${name}: ${requests} token requests`)
     expectClose(of(digests, name).commands, formulas.cold(large, takes), `${name}: commands`)
   }
   expectClose(of(digests, "cold").mostCommands, formulas.coldPeak(large), "cold: most commands")
-  for (const longestPause of shortPauses) {
-    expectClose(of(digests, `short ${longestPause}`).requestsInView, shortRequests(longestPause), "short-lived tokens")
+  for (const longestPause of scenarios.shortPauses) {
+    expectClose(
+      of(digests, `short ${longestPause}`).requestsInView,
+      scenarios.shortRequests(longestPause),
+      "short-lived tokens"
+    )
   }
   must(of(digests, "revoked").requestsInView === 1, "revoked: one token request")
   for (const name of ["outage", "outage, small", "outage, hangs"]) {
@@ -56,7 +51,7 @@ export const problemsOf = (digests: Digests): Array<string> => {
   }
   must(of(digests, "cold, store down").requestsInView === large, "cold, store down: one token request each")
   must(of(digests, "slow endpoint").requestsInView === middling, "slow endpoint: one token request each")
-  for (const each of capacities) {
+  for (const each of scenarios.capacities) {
     const isInTime = 1000 / each < formulas.storeTimeout
     must((of(digests, `capacity ${each}`).requestsInView === 1) === isInTime, `capacity ${each}`)
   }

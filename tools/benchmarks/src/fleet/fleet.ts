@@ -7,11 +7,8 @@ import {
   TokenSource,
   TokenStore
 } from "@store-api/core"
-import { DateTime, Effect, Exit, Random, Redacted } from "effect"
-import * as store from "./store.js"
-import { simulate, type VirtualTime } from "./virtualTime.js"
-
-const usualSeed = 20_260_115
+import { DateTime, Effect, Exit, Option, Random, Redacted } from "effect"
+import { type Now, simulate } from "./virtualTime.js"
 
 /** All times in milliseconds. */
 export interface Setup {
@@ -28,9 +25,10 @@ export interface Setup {
   readonly longestPause: number
   /** Whether the first calls of all processes are at the same moment, or after such a pause. */
   readonly start: "together" | "spread"
-  /** The commands that the store executes in a second. Default: no limit. */
+  /** The commands that the store executes in a second, one after the other. Without it, any number at once. */
   readonly capacity?: number
-  readonly outage?: store.Outage
+  /** `fails`: at once, as a refused connection does. `hangs`: never responds. The entries of the store are lost. */
+  readonly outage?: { readonly from: number; readonly to: number; readonly how: "fails" | "hangs" }
   /**
    * The process that sends this token request, counted from 1, crashes before the response, while it holds the lease.
    */
@@ -41,8 +39,14 @@ export interface Setup {
   readonly seed?: number
 }
 
+/** When commands were sent to the store, in milliseconds, and which. */
+interface Command {
+  readonly at: number
+  readonly operation: TokenStore.TokenStoreError["operation"]
+}
+
 /** One acquisition of a process, from the provider's call to its result. */
-export interface Acquisition {
+interface Acquisition {
   readonly from: number
   readonly to: number
   /** Whether it asked the token endpoint. */
@@ -51,18 +55,10 @@ export interface Acquisition {
   readonly commands: number
 }
 
-export interface Outcome {
-  /** When token requests were sent, in milliseconds since the start: all of them, and those of each process. */
-  readonly requests: ReadonlyArray<number>
-  readonly requestsOf: ReadonlyArray<ReadonlyArray<number>>
-  readonly commands: ReadonlyArray<store.Command>
-  readonly acquisitions: ReadonlyArray<Acquisition>
-  readonly calls: number
-  /** The calls that waited, and the longest wait. */
-  readonly waited: number
-  readonly longestWait: number
-  readonly failed: number
-}
+export type Outcome = Awaited<ReturnType<typeof outcomeOf>>
+
+/** Simulates a fleet. The same setup always has the same outcome. */
+export const outcomeOf = (setup: Setup) => simulate(setup.seed ?? 20_260_115, (now) => simulated(setup, now))
 
 const authUrl = "https://auth.store.example"
 
@@ -70,29 +66,14 @@ const credentials = Effect.runSync(
   ClientCredentials.make({ clientId: "an-invented-client", clientSecret: Redacted.make("an-invented-secret") })
 )
 
-const describe = (setup: Setup, time: VirtualTime): Effect.Effect<Outcome> =>
+const simulated = (setup: Setup, now: Now) =>
   Effect.gen(function*() {
-    const shared = store.make({ capacity: setup.capacity, outage: setup.outage }, time)
+    const store = storeOf(setup, now)
+    const issue = issuing(setup)
     const requests: Array<number> = []
     const requestsOf: Array<Array<number>> = []
     const acquisitions: Array<Acquisition> = []
     let [calls, failed, longestWait, waited] = [0, 0, 0, 0]
-
-    let last: Pick<AccessToken.AccessToken, "expiresAt" | "value"> | undefined
-
-    /** The token of a response, from the time at which the request was sent. */
-    const issue = (number: number, acquiredAt: DateTime.Utc) => {
-      if (setup.repeats !== true || last === undefined || DateTime.lessThanOrEqualTo(last.expiresAt, acquiredAt)) {
-        const expiresAt = DateTime.add(acquiredAt, { millis: setup.life })
-        last = { value: Redacted.make(`token-${number}`), expiresAt }
-      }
-      const seconds = Math.floor(DateTime.distance(acquiredAt, last.expiresAt) / 1000)
-      return new AccessToken.AccessToken({
-        value: last.value,
-        acquiredAt,
-        expiresAt: DateTime.add(acquiredAt, { seconds })
-      })
-    }
 
     const pause = Effect.map(Random.next, (chance) => chance * setup.longestPause)
 
@@ -104,8 +85,8 @@ const describe = (setup: Setup, time: VirtualTime): Effect.Effect<Outcome> =>
       const endpoint = TokenSource.make(() =>
         Effect.gen(function*() {
           const acquiredAt = yield* DateTime.now
-          const number = requests.push(time.now())
-          own.push(time.now())
+          const number = requests.push(now())
+          own.push(now())
           if (number === setup.dies) {
             isDead = true
             return yield* Effect.never
@@ -116,58 +97,38 @@ const describe = (setup: Setup, time: VirtualTime): Effect.Effect<Outcome> =>
         })
       )
 
-      const counted = <A>(command: Effect.Effect<A, TokenStore.TokenStoreError>) =>
+      const ownStore = mapCommands(() => store.service, (_, command) =>
         Effect.suspend(() => {
           commands += 1
           return isDead ? Effect.never : command
-        })
-
-      const toStore = TokenStore.TokenStore.of({
-        get: (key) => counted(shared.service.get(key)),
-        put: (key, entry, life) => counted(shared.service.put(key, entry, life)),
-        remove: (key, entry) => counted(shared.service.remove(key, entry)),
-        lease: (key, duration) =>
-          Effect.map(counted(shared.service.lease(key, duration)), (lease) =>
-            lease._tag === "None" ? lease : {
-              ...lease,
-              value: { extend: counted(lease.value.extend), release: counted(lease.value.release) }
-            })
-      })
+        }))
 
       const source = setup.shared
         ? yield* SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials) }).pipe(
           Effect.provideService(TokenSource.TokenSource, endpoint),
-          Effect.provideService(TokenStore.TokenStore, toStore),
+          Effect.provideService(TokenStore.TokenStore, ownStore),
           Effect.orDie
         )
         : endpoint
 
       const observed = TokenSource.make((replacing) =>
         Effect.suspend(() => {
-          const from = time.now()
+          const from = now()
           const [requestsBefore, commandsBefore] = [own.length, commands]
-          return Effect.ensuring(
-            source.acquire(replacing),
-            Effect.sync(() =>
-              acquisitions.push({
-                from,
-                to: time.now(),
-                asked: own.length > requestsBefore,
-                commands: commands - commandsBefore
-              })
-            )
-          )
+          const observe = Effect.sync(() => {
+            const asked = own.length > requestsBefore
+            acquisitions.push({ from, to: now(), asked, commands: commands - commandsBefore })
+          })
+          return Effect.ensuring(source.acquire(replacing), observe)
         })
       )
 
-      const provider = yield* AccessTokenProvider.make().pipe(
-        Effect.provideService(TokenSource.TokenSource, observed)
-      )
+      const provider = yield* Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, observed)
 
       const call = Effect.gen(function*() {
-        const from = time.now()
+        const from = now()
         const exit = yield* Effect.exit(provider.get)
-        const wait = time.now() - from
+        const wait = now() - from
         calls += 1
         if (wait > 0) waited += 1
         if (wait > longestWait) longestWait = wait
@@ -193,13 +154,81 @@ const describe = (setup: Setup, time: VirtualTime): Effect.Effect<Outcome> =>
 
     for (let number = 0; number < setup.processes; number++) yield* Effect.fork(Effect.scoped(process))
     yield* Effect.sleep(setup.lasts)
-    // Copies, because interrupted processes may still add to the originals.
-    return {
-      ...{ requests: [...requests], requestsOf: requestsOf.map((own) => [...own]), commands: [...shared.commands] },
-      ...{ acquisitions: [...acquisitions], calls, waited, longestWait, failed }
-    }
+    // A copy, because interrupted processes may still add to the original.
+    return structuredClone({
+      ...{ requestsOf, requests, commands: store.commands, acquisitions },
+      ...{ calls, waited, longestWait, failed }
+    })
   })
 
-/** Simulates a fleet. The same setup always has the same outcome. */
-export const outcomeOf = (setup: Setup): Promise<Outcome> =>
-  simulate(setup.seed ?? usualSeed, (time) => describe(setup, time))
+/** Returns the token of a response, from the time at which the request was sent. */
+const issuing = ({ life, repeats = false }: Setup) => {
+  let last: Pick<AccessToken.AccessToken, "expiresAt" | "value"> | undefined
+  return (number: number, acquiredAt: DateTime.Utc) => {
+    if (!repeats || last === undefined || DateTime.lessThanOrEqualTo(last.expiresAt, acquiredAt)) {
+      const expiresAt = DateTime.add(acquiredAt, { millis: life })
+      last = { value: Redacted.make(`token-${number}`), expiresAt }
+    }
+    const seconds = Math.floor(DateTime.distance(acquiredAt, last.expiresAt) / 1000)
+    const expiresAt = DateTime.add(acquiredAt, { seconds })
+    return new AccessToken.AccessToken({ value: last.value, acquiredAt, expiresAt })
+  }
+}
+
+/** The bounds of the round trip to the store in milliseconds, which is random for each command. */
+export const shortestWay = 0.3
+export const longestWay = 1
+
+/** The memory store with delays, a count of commands, and outages. */
+const storeOf = ({ capacity, outage }: Setup, now: Now) => {
+  const commands: Array<Command> = []
+  let memory = Effect.runSync(TokenStore.makeMemory)
+  let isEmptied = false
+  let busyUntil = 0
+
+  const service = mapCommands(() => memory, (operation, command) =>
+    Effect.gen(function*() {
+      const sent = now()
+      if (outage !== undefined && sent >= outage.from && sent < outage.to) {
+        return outage.how === "hangs"
+          ? yield* Effect.never
+          : yield* new TokenStore.TokenStoreError({ operation, reason: "ECONNREFUSED" })
+      }
+      if (outage !== undefined && sent >= outage.to && !isEmptied) {
+        memory = Effect.runSync(TokenStore.makeMemory)
+        isEmptied = true
+      }
+      commands.push({ at: sent, operation })
+      const way = shortestWay + (longestWay - shortestWay) * (yield* Random.next)
+      if (capacity === undefined) yield* Effect.sleep(way)
+      else {
+        // In the order of arrival, also when the caller no longer waits for the response.
+        busyUntil = Math.max(busyUntil, sent + way / 2) + 1000 / capacity
+        yield* Effect.sleep(busyUntil - sent + way / 2)
+      }
+      return yield* command
+    }))
+
+  return { commands, service }
+}
+
+/** A store whose commands, with those of its leases, are changed alike. */
+const mapCommands = (
+  store: () => TokenStore.Service,
+  change: <A>(
+    operation: Command["operation"],
+    command: Effect.Effect<A, TokenStore.TokenStoreError>
+  ) => Effect.Effect<A, TokenStore.TokenStoreError>
+): TokenStore.Service => ({
+  get: (key) => change("get", Effect.suspend(() => store().get(key))),
+  put: (key, entry, life) => change("put", Effect.suspend(() => store().put(key, entry, life))),
+  remove: (key, entry) => change("remove", Effect.suspend(() => store().remove(key, entry))),
+  lease: (key, duration) =>
+    Effect.map(
+      change("lease", Effect.suspend(() => store().lease(key, duration))),
+      Option.map(({ extend, release }) => ({
+        extend: change("extend", extend),
+        release: change("release", release)
+      }))
+    )
+})

@@ -1,5 +1,8 @@
 /** The formulas of the page, which check the simulation. All times are in milliseconds. */
-import { longestWay, shortestWay } from "./store.js"
+import { longestWay, shortestWay } from "./fleet.js"
+
+/** How far a figure may be from its formula. */
+export const tolerance = 0.08
 
 /**
  * The behaviour of a process: the lifetime of its tokens, and its longest pause between calls (uniform distribution).
@@ -86,12 +89,6 @@ const thirdLook = (): number => {
 }
 
 export const coldPeak = (processes: number): number => processes * 2 * (2 + thirdLook())
-
-/** How many other processes find no token while one renews. */
-export const joining = (processes: number, answer: number, habit: Habit): number => {
-  const first = firstTurn(processes, habit)
-  return integral((time) => turns(processes, first + time, habit), published(answer))
-}
 
 /** The commands of a renewal: one look per process, five more of the renewing one, and those of waiting processes. */
 export const renewal = (processes: number, answer: number, habit: Habit): number => {

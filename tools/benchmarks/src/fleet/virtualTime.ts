@@ -1,111 +1,18 @@
 /** Runs effects on virtual time, which passes from one awakening to the next, with chance from a seed. */
+import { setImmediate as turn } from "node:timers/promises"
 import { Clock, Duration, Effect, Exit, Logger, LogLevel, Random, type Scheduler } from "effect"
-
-/**
- * The platform's cryptography runs in threads, in real time. During a simulation, its results come in the order of the
- * calls, and `isBusy` reports open calls.
- */
-export interface Cryptography {
-  /** Whether a result is awaited. */
-  readonly isBusy: () => boolean
-  /** Resolves when no result is awaited any more, and every awaiting fiber has its result. */
-  readonly idle: () => Promise<void>
-  readonly restore: () => void
-}
-
-const operations = ["decrypt", "deriveBits", "deriveKey", "encrypt", "importKey"] as const
-
-type Operation = (...parameters: ReadonlyArray<unknown>) => Promise<unknown>
-
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
-
-export const inOrder = (): Cryptography => {
-  const { subtle } = globalThis.crypto
-  let open = 0
-  let last: Promise<unknown> = Promise.resolve()
-
-  const before = operations.map((name) => Object.getOwnPropertyDescriptor(subtle, name))
-  for (const name of operations) {
-    const original = subtle[name].bind(subtle) as Operation
-    const value: Operation = (...parameters) => {
-      open += 1
-      const answer = original(...parameters)
-      const inTurn = last.then(() => answer)
-      last = inTurn.catch(() => undefined).then(() => {
-        open -= 1
-      })
-      // Without a handler, a failure before its turn would be an unhandled rejection.
-      answer.catch(() => undefined)
-      return inTurn
-    }
-    Object.defineProperty(subtle, name, { configurable: true, value })
-  }
-
-  return {
-    isBusy: () => open > 0,
-    idle: async () => {
-      while (open > 0) {
-        await last
-        await turn()
-      }
-    },
-    restore: () => {
-      for (const [index, name] of operations.entries()) {
-        const descriptor = before[index]
-        if (descriptor === undefined) Reflect.deleteProperty(subtle, name)
-        else Object.defineProperty(subtle, name, descriptor)
-      }
-    }
-  }
-}
-
-/** `order`: of fibers that wake at the same time, the first to sleep wakes first. */
-export interface Sleeper {
-  readonly at: number
-  readonly order: number
-  /** Removed by an interruption. */
-  wake: (() => void) | undefined
-}
-
-/** The sleeping fibers, each with the time of its end. */
-export class Sleepers {
-  /** The last element is the next to wake. */
-  readonly #all: Array<Sleeper> = []
-  #added = 0
-
-  add(at: number, wake: () => void): Sleeper {
-    const sleeper: Sleeper = { at, order: this.#added++, wake }
-    let [low, high] = [0, this.#all.length]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if ((this.#all[middle]?.at ?? at) > at) low = middle + 1
-      else high = middle
-    }
-    this.#all.splice(low, 0, sleeper)
-    return sleeper
-  }
-
-  /** Removes and returns the next sleeper to wake. Skips interrupted ones. */
-  take(): Sleeper | undefined {
-    let next = this.#all.pop()
-    while (next !== undefined && next.wake === undefined) next = this.#all.pop()
-    return next
-  }
-}
-
-export interface VirtualTime {
-  /** Milliseconds since the simulation began. */
-  readonly now: () => number
-}
 
 const epoch = Date.UTC(2026, 0, 15)
 
+/** Returns the milliseconds since the simulation began. */
+export type Now = () => number
+
 /** Runs a simulation. Only one may run at a time, because they share the platform's cryptography. */
-export const simulate = async <A>(seed: number, effect: (time: VirtualTime) => Effect.Effect<A>): Promise<A> => {
-  let now = 0
+export const simulate = async <A>(seed: number, effect: (now: Now) => Effect.Effect<A>): Promise<A> => {
+  let time = 0
   const sleepers = new Sleepers()
-  const wall = () => epoch + Math.floor(now)
-  const nanos = () => BigInt(Math.round(now * 1e6))
+  const wall = () => epoch + Math.floor(time)
+  const nanos = () => BigInt(Math.round(time * 1e6))
   const clock: Clock.Clock = {
     [Clock.ClockTypeId]: Clock.ClockTypeId,
     unsafeCurrentTimeMillis: wall,
@@ -114,7 +21,7 @@ export const simulate = async <A>(seed: number, effect: (time: VirtualTime) => E
     currentTimeNanos: Effect.sync(nanos),
     sleep: (duration) =>
       Effect.async<void>((resume) => {
-        const sleeper = sleepers.add(now + Duration.toMillis(duration), () => resume(Effect.void))
+        const sleeper = sleepers.add(time + Duration.toMillis(duration), () => resume(Effect.void))
         return Effect.sync(() => {
           sleeper.wake = undefined
         })
@@ -137,10 +44,10 @@ export const simulate = async <A>(seed: number, effect: (time: VirtualTime) => E
     }
   }
 
-  const platform = inOrder()
+  const cryptography = inOrder()
   try {
     const fiber = Effect.runFork(
-      effect({ now: () => now }).pipe(
+      effect(() => time).pipe(
         Effect.withClock(clock),
         Effect.withRandom(Random.make(seed)),
         Logger.withMinimumLogLevel(LogLevel.None)
@@ -149,8 +56,8 @@ export const simulate = async <A>(seed: number, effect: (time: VirtualTime) => E
     )
     while (true) {
       runReady()
-      if (platform.isBusy()) {
-        await platform.idle()
+      if (cryptography.isBusy()) {
+        await cryptography.idle()
         continue
       }
       const exit = fiber.unsafePoll()
@@ -161,10 +68,82 @@ export const simulate = async <A>(seed: number, effect: (time: VirtualTime) => E
       }
       const next = sleepers.take()
       if (next === undefined) throw new Error("The simulation has not ended, but no fiber will wake up")
-      now = next.at
+      time = next.at
       next.wake?.()
     }
   } finally {
-    platform.restore()
+    cryptography.restore()
+  }
+}
+
+export interface Sleeper {
+  readonly at: number
+  /** Removed by an interruption. */
+  wake: (() => void) | undefined
+}
+
+/** The sleeping fibers. Of those that wake at the same time, the first to sleep wakes first. */
+export class Sleepers {
+  /** The last element is the next to wake. */
+  readonly #all: Array<Sleeper> = []
+
+  add(at: number, wake: () => void): Sleeper {
+    const sleeper: Sleeper = { at, wake }
+    let [low, high] = [0, this.#all.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((this.#all[middle]?.at ?? at) > at) low = middle + 1
+      else high = middle
+    }
+    this.#all.splice(low, 0, sleeper)
+    return sleeper
+  }
+
+  /** Removes and returns the next sleeper to wake. Skips interrupted ones. */
+  take(): Sleeper | undefined {
+    let next = this.#all.pop()
+    while (next !== undefined && next.wake === undefined) next = this.#all.pop()
+    return next
+  }
+}
+
+const operations = ["decrypt", "deriveBits", "deriveKey", "encrypt", "importKey"] as const
+
+type Operation = (...parameters: ReadonlyArray<unknown>) => Promise<unknown>
+
+/** The platform's cryptography runs in threads, in real time. Here its results come in the order of the calls. */
+const inOrder = () => {
+  const { subtle } = globalThis.crypto
+  let open = 0
+  let last: Promise<unknown> = Promise.resolve()
+  for (const name of operations) {
+    const original = subtle[name].bind(subtle) as Operation
+    const value: Operation = (...parameters) => {
+      open += 1
+      const answer = original(...parameters)
+      const inTurn = last.then(() => answer)
+      last = inTurn.catch(() => undefined).then(() => {
+        open -= 1
+      })
+      // Without a handler, a failure before its turn would be an unhandled rejection.
+      answer.catch(() => undefined)
+      return inTurn
+    }
+    Object.defineProperty(subtle, name, { configurable: true, value })
+  }
+  return {
+    /** Whether a result is awaited. */
+    isBusy: () => open > 0,
+    /** Resolves when no result is awaited any more, and every awaiting fiber has its result. */
+    idle: async () => {
+      while (open > 0) {
+        await last
+        await turn()
+      }
+    },
+    /** Uncovers the methods of the prototype. */
+    restore: () => {
+      for (const name of operations) Reflect.deleteProperty(subtle, name)
+    }
   }
 }

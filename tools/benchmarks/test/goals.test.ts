@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "vitest"
-import { type CachedPath, cachedPathGoals } from "../src/cachedPath.js"
 import * as calls from "../src/calls.js"
+import { cachedPathGoals } from "../src/goals.js"
 import * as hit from "../src/hit.js"
+import type { CachedPath } from "../src/measure.js"
 import { split } from "../src/report.js"
 
 const always = (value: number) => ({ median: value, low: value, high: value })

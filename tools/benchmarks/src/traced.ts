@@ -1,4 +1,4 @@
-/** The process of one measurement in alternating rounds. Its arguments are the name and the milliseconds. */
+/** The measurements in alternating rounds, plain and in a traced application. Each runs in its own process. */
 import { NodeSdk } from "@effect/opentelemetry"
 import {
   AggregationTemporality,
@@ -14,7 +14,6 @@ import { measureHit } from "./hit.js"
 
 const application = "the application"
 const acquisition = "AccessTokenProvider.acquire"
-export const apiRequest = "http.client GET"
 
 /** Counts the spans by name and keeps none. A collector in another process would use the same processors. */
 class SpanCounter extends InMemorySpanExporter {
@@ -46,7 +45,7 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
  * Runs a measurement whose effects are within spans of the application. Fails unless the exporters received these
  * spans, the provider's, the `expected` ones, and the provider's metrics during the run.
  */
-export const traced = async <A>(
+const traced = async <A>(
   measure: (run: Run) => Promise<A>,
   expected: ReadonlyArray<string> = []
 ): Promise<A> => {
@@ -82,19 +81,11 @@ export const traced = async <A>(
   return measured
 }
 
-const measurements = {
-  hit: (millis: number) => measureHit(millis),
-  calls: measureCalls,
-  ownCalls: measureOwnCalls,
-  attach: (millis: number) => measureAttach(millis),
-  tracedHit: (millis: number) => traced((run) => measureHit(millis, run)),
-  tracedCalls: (millis: number) => traced((run) => measureCallsWithin(millis, run)),
-  tracedAttach: (millis: number) => traced((run) => measureAttach(millis, run)),
-  tracedRequest: (millis: number) => traced((run) => measureAttach(millis, run, withSpans), [apiRequest])
-}
-
-export type Measurement = keyof typeof measurements
-
-const [what = "hit", millis = "1000"] = process.argv.slice(2)
-
-process.stdout.write(JSON.stringify(await measurements[what as Measurement](Number(millis))))
+export const hit = (millis: number) => measureHit(millis)
+export const attach = (millis: number) => measureAttach(millis)
+export const tracedHit = (millis: number) => traced((run) => measureHit(millis, run))
+export const tracedCalls = (millis: number) => traced((run) => measureCallsWithin(millis, run))
+export const tracedAttach = (millis: number) => traced((run) => measureAttach(millis, run))
+export const tracedRequest = (millis: number) =>
+  traced((run) => measureAttach(millis, run, withSpans), ["http.client GET"])
+export { measureCalls as calls, measureOwnCalls as ownCalls }

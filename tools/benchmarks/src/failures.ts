@@ -1,0 +1,144 @@
+/** Failures: the endpoint fails around the end of a token, or while callers have one, or all tokens are revoked. */
+import { setTimeout as pause } from "node:timers/promises"
+import { AuthorizedHttpClient } from "@store-api/core"
+import { Emulator, Fault } from "@store-api/emulator"
+import { NodeStoreAuth } from "@store-api/platform-node"
+import { Context, Effect, Layer } from "effect"
+import { spread } from "./harness.js"
+import { type Peer, store } from "./peers.js"
+import { aheadOf, type Fault as EndpointFault, withTokenServer } from "./tokenServer.js"
+
+const outageMillis = 3000
+const outageCallers = 10
+
+/** `from`: seconds from the end of the token to the beginning of the outage. */
+const measureOutage = (life: number, from: number, fault: EndpointFault) =>
+  withTokenServer({ life, delay: 20 }, async (server) => {
+    const client = await store.make({ server, ahead: aheadOf(life) })
+    const first = await client.token()
+    const dies = server.expiresAt(first)
+    const begins = dies + from * 1000
+    const ends = begins + outageMillis
+    let recovered = Infinity
+    let lost = 0
+    const calling = Promise.all(Array.from({ length: outageCallers }, async () => {
+      while (recovered === Infinity && Date.now() < ends + 10_000) {
+        const value = await client.token().catch(() => undefined)
+        const now = Date.now()
+        if (value === undefined && now < dies) lost++
+        if (value !== undefined && value !== first && now >= ends) recovered = Math.min(recovered, now)
+        await pause(10)
+      }
+    }))
+    await pause(begins - Date.now())
+    server.fault = fault
+    await pause(ends - Date.now())
+    server.fault = undefined
+    const requests = server.arrivals.filter((at) => at >= begins && at < ends).length
+    await calling
+    await client.close?.()
+    return {
+      fault,
+      from,
+      /** Token requests while the endpoint failed. */
+      requests,
+      /** Milliseconds from the end of the outage until a caller has the first new token. */
+      recovery: recovered - ends,
+      /** Calls that failed although the old token was valid. */
+      lost
+    }
+  })
+
+export const measureOutages = async (quick: boolean) => {
+  const life = quick ? 4 : 8
+  // The first outage ends when the renewal has just begun; the last begins with the last attempt.
+  const phases = quick ? [-2, -0.5] : [-3.5, -3, -2.5, -2, -1.5, -1, -0.5]
+  const faults = quick ? ["status 503"] as const : ["status 503", "reset", "status 503", "reset"] as const
+  const outages = await Promise.all(
+    phases.flatMap((from) => faults.map((fault) => measureOutage(life, from, fault)))
+  )
+  const slowest = outages.reduce((a, b) => a.recovery >= b.recovery ? a : b)
+  const requests = outages.map(({ requests }) => requests)
+  return {
+    count: outages.length,
+    requests: { median: spread(requests).median, worst: Math.max(...requests) },
+    recovery: spread(outages.map(({ recovery }) => recovery)).median,
+    lost: outages.reduce((sum, { lost }) => sum + lost, 0),
+    slowest
+  }
+}
+
+/** The last calls begin this long before the token expires. */
+const spare = 200
+
+/** The endpoint begins to fail while callers have a valid token: do they lose it? */
+export const measurePeerFailure = (peer: Peer) =>
+  withTokenServer({ life: 3, delay: 20 }, async (server) => {
+    const client = await peer.make({ server, ahead: aheadOf(server.life) })
+    const dies = server.expiresAt(await client.token())
+    server.fault = "status 503"
+    const asked = server.arrivals.length
+    const calls = []
+    while (Date.now() < dies - spare) {
+      calls.push(client.token().then(() => Date.now() < dies, () => false))
+      await pause(20)
+    }
+    await pause(dies - Date.now())
+    const requests = server.arrivals.length - asked
+    server.fault = undefined
+    const lost = (await Promise.all(calls)).filter((succeeded) => !succeeded).length
+    await client.close?.()
+    /** `lost`: calls that failed, or had no result before the token expired. */
+    return { name: peer.name, calls: calls.length, lost, requests }
+  })
+
+export const inFlight = 200
+const apiDelay = 300
+
+const revocation = Effect.gen(function*() {
+  const emulator = yield* Emulator.Emulator
+  const context = yield* Layer.build(NodeStoreAuth.layer({
+    authUrl: emulator.url,
+    apiUrl: emulator.url,
+    clientId: Emulator.demoClient.clientId,
+    clientSecret: Emulator.demoClient.clientSecret,
+    http: { proxy: "none" }
+  }))
+  const client = Context.get(context, AuthorizedHttpClient.AuthorizedHttpClient)
+  const call = Effect.flatMap(client.get("/v1/orders"), (response) => Effect.as(response.text, response.status))
+  yield* call
+  yield* emulator.clearRequests
+  yield* emulator.fail(Fault.delay(apiDelay, { on: "api", times: inFlight }))
+  const calls = yield* Effect.fork(
+    Effect.forEach(Array.from({ length: inFlight }), () => Effect.option(call), { concurrency: "unbounded" })
+  )
+  yield* Effect.sleep(apiDelay / 3)
+  yield* emulator.revoke()
+  const start = performance.now()
+  const statuses = yield* Effect.flatten(calls.await)
+  const wall = performance.now() - start
+  const requests = yield* emulator.requests
+  return {
+    failed: statuses.filter((status) => status._tag === "None" || status.value !== 200).length,
+    tokenRequests: requests.filter(({ kind }) => kind === "token").length,
+    rejected: requests.filter(({ kind, status }) => kind === "api" && status._tag === "Some" && status.value === 401)
+      .length,
+    wall
+  }
+}).pipe(Effect.provide(Emulator.layer()), Effect.scoped)
+
+/** All tokens are revoked while 200 requests are in flight. */
+export const measureRevoked = async (repetitions: number) => {
+  const runs = []
+  for (let i = 0; i < repetitions; i++) runs.push(await Effect.runPromise(revocation))
+  return {
+    repetitions,
+    /** The most in any repetition, without the request for the first token. */
+    failed: Math.max(...runs.map(({ failed }) => failed)),
+    tokenRequests: Math.max(...runs.map(({ tokenRequests }) => tokenRequests)),
+    /** The fewest 401 responses in any repetition: the requests that were in flight at the revocation. */
+    rejected: Math.min(...runs.map(({ rejected }) => rejected)),
+    /** Milliseconds from the revocation until the last call had its response. */
+    wall: spread(runs.map(({ wall }) => wall)).median
+  }
+}

@@ -1,0 +1,240 @@
+/** Our library and others that get a token, each set up as its documentation says. */
+import * as azure from "@azure/core-rest-pipeline"
+import { OAuth2Client, OAuth2Fetch } from "@badgateway/oauth2-client"
+import {
+  type AccessToken,
+  type AccessTokenError,
+  AccessTokenProvider,
+  ClientCredentials,
+  TokenEndpoint,
+  TokenSource
+} from "@store-api/core"
+import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
+import { Cache, Effect, Exit, Layer, ManagedRuntime, Option, Redacted } from "effect"
+import { IdentityPoolClient, OAuth2Client as GoogleClient } from "google-auth-library"
+import * as openid from "openid-client"
+import * as simple from "simple-oauth2"
+import type { TokenServer } from "./tokenServer.js"
+
+/** `ahead`: how many seconds before expiry a token of this server should be renewed, if the library can set that. */
+interface Setting {
+  readonly server: TokenServer
+  readonly ahead: number
+}
+
+interface Client {
+  /** One call in the form that is natural to the library. */
+  readonly get: () => Promise<unknown>
+  /** One call, and the token that a request would have carried. */
+  readonly token: () => Promise<string>
+  readonly close?: () => Promise<void> | void
+}
+
+/** The template of the page describes each setup. */
+export interface Peer {
+  readonly name: string
+  readonly keepsNoToken?: true
+  readonly make: (setting: Setting) => Client | Promise<Client>
+}
+
+const clientId = "invented-client"
+const clientSecret = "invented-secret"
+
+type Get = Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
+
+const clientOf = (get: Get, close: () => Promise<void>): Client => ({
+  get: () => Effect.runPromise(get),
+  token: async () => Redacted.value((await Effect.runPromise(get)).value),
+  close
+})
+
+export const store: Peer = {
+  name: "@store-api/core",
+  make: async ({ server }) => {
+    const runtime = ManagedRuntime.make(NodeStoreAuth.layer({
+      authUrl: server.origin,
+      apiUrl: server.origin,
+      clientId,
+      clientSecret: Redacted.make(clientSecret),
+      http: { proxy: "none" }
+    }))
+    const provider = await runtime.runPromise(AccessTokenProvider.AccessTokenProvider)
+    return clientOf(provider.get, () => runtime.dispose())
+  }
+}
+
+/** Our library first. */
+export const peers: ReadonlyArray<Peer> = [
+  store,
+  {
+    name: "Effect Cache",
+    make: (setting) =>
+      overEndpoint(setting, (acquire) =>
+        Effect.map(
+          Cache.makeWith({
+            capacity: 1,
+            lookup: (_: "token") => acquire,
+            timeToLive: Exit.match({
+              onFailure: () => 0,
+              onSuccess: (token) => Math.max(token.expiresAt.epochMillis - Date.now() - setting.ahead * 1000, 0)
+            })
+          }),
+          (cache) => cache.get("token")
+        ))
+  },
+  {
+    name: "Effect.cachedWithTTL",
+    make: (setting) =>
+      overEndpoint(
+        setting,
+        (acquire) => Effect.cachedWithTTL(acquire, `${setting.server.life - setting.ahead} seconds`)
+      )
+  },
+  {
+    name: "@azure/core-rest-pipeline",
+    make: ({ server }) => {
+      let closed = false
+      const getToken = async () => {
+        try {
+          const { expiresAt, token } = await grant(server.tokenUrl)
+          return { token, expiresOnTimestamp: expiresAt }
+        } catch (error) {
+          // No caller awaits a background renewal, so a failure after the server has stopped would end the process.
+          if (closed) return await new Promise<never>(() => undefined)
+          throw error
+        }
+      }
+      const pipeline = azure.createEmptyPipeline()
+      pipeline.addPolicy(azure.bearerTokenAuthenticationPolicy({ scopes: "invented-scope", credential: { getToken } }))
+      const request = azure.createPipelineRequest({ url })
+      return {
+        get: () => pipeline.sendRequest(stub, request),
+        token: async () => {
+          const { request } = await pipeline.sendRequest(stub, azure.createPipelineRequest({ url }))
+          return (request.headers.get("authorization") ?? "").replace("Bearer ", "")
+        },
+        close: () => {
+          closed = true
+        }
+      }
+    }
+  },
+  {
+    name: "@badgateway/oauth2-client",
+    make: ({ server }) => {
+      const client = new OAuth2Client({
+        server: server.origin,
+        clientId,
+        clientSecret,
+        tokenEndpoint: server.tokenUrl,
+        authenticationMethod: "client_secret_post"
+      })
+      const wrapper = new OAuth2Fetch({ client, getNewToken: () => client.clientCredentials() })
+      const token = () => wrapper.getAccessToken()
+      return { get: token, token }
+    }
+  },
+  {
+    name: "google-auth-library IdentityPoolClient",
+    make: ({ ahead, server }) =>
+      googleClientOf(
+        new IdentityPoolClient({
+          type: "external_account",
+          audience:
+            "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/invented/providers/invented",
+          subject_token_type: "urn:ietf:params:oauth:token-type:id_token",
+          subject_token_supplier: { getSubjectToken: () => Promise.resolve("invented-subject-token") },
+          token_url: server.tokenUrl,
+          client_id: clientId,
+          client_secret: clientSecret,
+          eagerRefreshThresholdMillis: ahead * 1000
+        })
+      )
+  },
+  {
+    name: "google-auth-library OAuth2Client",
+    make: ({ ahead, server }) => {
+      const client = new GoogleClient({ eagerRefreshThresholdMillis: ahead * 1000 })
+      client.refreshHandler = async () => {
+        const { expiresAt, token } = await grant(server.tokenUrl)
+        return { access_token: token, expiry_date: expiresAt }
+      }
+      return googleClientOf(client)
+    }
+  },
+  {
+    name: "simple-oauth2",
+    make: ({ ahead, server }) => {
+      const client = new simple.ClientCredentials({
+        client: { id: clientId, secret: clientSecret },
+        auth: { tokenHost: server.origin, tokenPath: new URL(server.tokenUrl).pathname },
+        options: { authorizationMethod: "body" }
+      })
+      let accessToken: simple.AccessToken | undefined
+      const get = async () => {
+        if (accessToken === undefined || accessToken.expired()) {
+          accessToken = await client.getToken({})
+        } else if (accessToken.expired(ahead)) {
+          try {
+            accessToken = await client.getToken({})
+          } catch {
+            // As in its README: report the error and keep the token.
+          }
+        }
+        return accessToken
+      }
+      return { get, token: async () => String((await get()).token["access_token"]) }
+    }
+  },
+  {
+    name: "openid-client",
+    keepsNoToken: true,
+    make: ({ server }) => {
+      const metadata = { issuer: server.origin, token_endpoint: server.tokenUrl }
+      const config = new openid.Configuration(metadata, clientId, clientSecret)
+      // Deprecated to prevent accidental use; loopback has no https.
+      // eslint-disable-next-line @typescript-eslint/no-deprecated
+      openid.allowInsecureRequests(config)
+      const get = () => openid.clientCredentialsGrant(config)
+      return { get, token: async () => (await get()).access_token }
+    }
+  }
+]
+
+/** The same request as ours, `TokenEndpoint`, behind another cache. */
+const overEndpoint = async ({ server }: Setting, cached: (acquire: Get) => Effect.Effect<Get>): Promise<Client> => {
+  const credentials = ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) })
+  const runtime = ManagedRuntime.make(
+    Layer.provide(
+      TokenEndpoint.layer({ authUrl: server.origin, credentials }),
+      NodeHttp.layer({ proxy: "none" })
+    )
+  )
+  const source = await runtime.runPromise(TokenSource.TokenSource)
+  const get = await runtime.runPromise(cached(source.acquire(Option.none())))
+  return clientOf(get, () => runtime.dispose())
+}
+
+/** Sends the token request, for libraries that leave it to their user. */
+const grant = async (tokenUrl: string): Promise<{ readonly token: string; readonly expiresAt: number }> => {
+  const response = await fetch(tokenUrl, {
+    method: "POST",
+    headers: { "content-type": "application/x-www-form-urlencoded" },
+    body: `grant_type=client_credentials&client_id=${clientId}&client_secret=${clientSecret}`
+  })
+  if (!response.ok) throw new Error(`The token endpoint responded with ${response.status}.`)
+  const granted = await response.json() as { readonly access_token: string; readonly expires_in: number }
+  return { token: granted.access_token, expiresAt: Date.now() + granted.expires_in * 1000 }
+}
+
+// The policy refuses plain http. The transport is a stub, so nothing is sent there.
+const url = "https://api.store.example/"
+
+const stub: azure.HttpClient = {
+  sendRequest: (request) => Promise.resolve({ request, status: 200, headers: azure.createHttpHeaders() })
+}
+
+const googleClientOf = (client: GoogleClient | IdentityPoolClient): Client => ({
+  get: () => client.getAccessToken(),
+  token: async () => (await client.getAccessToken()).token ?? ""
+})

@@ -1,12 +1,17 @@
-/** Compares docs/reference/configuration.md and command-line.md with the sources: names, types, defaults, flags. */
-import { existsSync, readdirSync } from "node:fs"
-import { join } from "node:path"
+/**
+ * Compares the tables of the documentation with the sources: options, variables, flags, metrics, spans, log lines and
+ * the names in the glossary.
+ */
 import ts from "typescript"
 import { assert, describe, it } from "vitest"
 import { commands } from "../../packages/cli/src/commands.js"
 import { exitCodes } from "../../packages/cli/src/Fault.js"
-import { root } from "./support/command.js"
-import { codes, packageSources, read, rows, sections } from "./support/pages.js"
+import { codes, filesOf, packageSources, read, rows, sectionOf, sections } from "./support/pages.js"
+
+/** The first group of each match of a pattern in the sources of some packages. */
+const inSources = (pattern: RegExp, packages = /^/) =>
+  [...packageSources()].filter(([path]) => packages.test(path))
+    .flatMap(([, source]) => [...source.matchAll(pattern)].map(([, name = ""]) => name))
 
 interface Option {
   readonly path: string
@@ -56,47 +61,41 @@ const isDefault = (value: string, { required, text }: Pick<Option, "required" | 
     ? !/default(?!\.)/i.test(text)
     : /default/i.test(text) && plain(text).includes(plain(value))
 
-/** The public modules of a package; the command line has none. */
-const index = (name: string) => {
-  const path = `packages/${name}/src/index.ts`
-  return existsSync(join(root, path)) ? read(path) : ""
-}
+const configuration = "docs/reference/configuration.md"
 
-const page = read("docs/reference/configuration.md")
-const all = sections(page)
-const textOf = (heading: string) => all.find((section) => section.heading === heading)?.text ?? ""
-
-const modules = readdirSync(join(root, "packages")).flatMap((name) =>
-  [...index(name).matchAll(/^export \* as (\w+) /gm)].map(([, module = ""]) => ({
-    name: module,
-    options: optionsOf(read(`packages/${name}/src/${module}.ts`))
+/** The public modules that take options. */
+const modules = filesOf("packages/*/src/index.ts").flatMap((index) =>
+  [...read(index).matchAll(/^export \* as (\w+) /gm)].map(([, name = ""]) => ({
+    name,
+    options: optionsOf(read(index.replace("index", name)))
   }))
 ).filter(({ options }) => options.size > 0)
+
+/** Matches a variable where a source reads it. */
+const variable =
+  /(?:\bConfig\.\w+\(|process\.env\[|\babsolute\(|\b(?:from|in)Environment\()["`]((?:\$\{prefix\}|[A-Z]+)[A-Z_]*)["`]/g
 
 describe("docs/reference/configuration.md", { timeout: 60_000 }, () => {
   it("has a section for each module that takes options, and no other", () => {
     assert.isAbove(modules.length, 8)
     assert.sameMembers(
-      all.map(({ heading }) => heading).filter((heading) => /^`[A-Z]\w+`$/.test(heading)),
+      sections(read(configuration)).map(({ heading }) => heading).filter((heading) => /^`[A-Z]\w+`$/.test(heading)),
       modules.map(({ name }) => `\`${name}\``)
     )
   })
 
-  it.each(modules.map(({ name, options }) => [name, options] as const))(
-    "%s: each option with its type and default, and no other",
-    (name, taken) => {
-      const listed = rows(textOf(`\`${name}\``))
-      assert.deepStrictEqual(listed.map(([path = ""]) => codes(path)[0] ?? "").sort(), [...taken.keys()].sort())
-      for (const [path = "", type = "", value = ""] of listed) {
-        const option = taken.get(codes(path)[0] ?? "")
-        assert.strictEqual(codes(type)[0], option?.type, `the type of ${name}, ${path}`)
-        assert.isTrue(option !== undefined && isDefault(value, option), `the default of ${name}, ${path}`)
-      }
+  it.each(modules)("$name: each option with its type and default, and no other", ({ name, options }) => {
+    const listed = rows(sectionOf(configuration, `\`${name}\``))
+    assert.sameMembers(listed.map(([path = ""]) => codes(path)[0]), [...options.keys()])
+    for (const [path = "", type = "", value = ""] of listed) {
+      const option = options.get(codes(path)[0] ?? "")
+      assert.strictEqual(codes(type)[0], option?.type, `the type of ${name}, ${path}`)
+      assert.isTrue(option !== undefined && isDefault(value, option), `the default of ${name}, ${path}`)
     }
-  )
+  })
 
   it("has the defaults that the README shows", () => {
-    const shown = rows(sections(read("README.md")).find(({ heading }) => heading === "Options")?.text ?? "")
+    const shown = rows(sectionOf("README.md", "Options"))
     assert.isAbove(shown.length, 3)
     const moduleOf = new Map([
       ["provider", "AccessTokenProvider"],
@@ -107,48 +106,28 @@ describe("docs/reference/configuration.md", { timeout: 60_000 }, () => {
     for (const [cell = "", value] of shown) {
       const [first = "", second] = (codes(cell)[0] ?? "").split(".")
       const heading = second === undefined ? "StoreAuth" : moduleOf.get(first)
-      const row = rows(textOf(`\`${heading ?? ""}\``)).find(([name = ""]) => codes(name)[0] === (second ?? first))
+      const row = rows(sectionOf(configuration, `\`${heading ?? ""}\``)).find(([name = ""]) =>
+        codes(name)[0] === (second ?? first)
+      )
       assert.strictEqual(value, row?.[2], cell)
     }
   })
 
-  it("a different type or default is reported", () => {
-    const options = optionsOf("interface Options {\n/** A. */ a?: { readonly b: string | undefined } | undefined }")
-    assert.deepStrictEqual([...options.values()], [
-      { path: "a", type: "{…}", required: false, text: "A." },
-      { path: "a.b", type: "string", required: true, text: "" }
-    ])
-    const text = "How long. Default 10 seconds."
-    assert.isTrue(isDefault("10 seconds", { text, required: false }))
-    assert.isFalse(isDefault("20 seconds", { text, required: false }))
-    assert.isFalse(isDefault("", { text, required: false }))
-    assert.isFalse(isDefault("required", { text, required: false }))
-    assert.isFalse(isDefault("10 seconds", { text: "How long, at least 10 seconds.", required: false }))
-    assert.isFalse(isDefault("10 seconds", { text, required: true }))
-  })
-
   it("lists each variable that a source reads by its name, and no other", () => {
-    const found = new Set(
-      [...packageSources().values()].flatMap((source) =>
-        [...source.matchAll(variable)].map(([, name = ""]) => name.replace("${prefix}", "STORE_API"))
-      )
-    )
-    // undici and Node read these, as `NodeHttp.Options` documents.
-    const byOthers = ["NO_PROXY"]
+    const found = inSources(variable).map((name) => name.replace("${prefix}", "STORE_API"))
+    // undici and Node read it, as `NodeHttp.Options` documents.
+    const byOthers = "NO_PROXY"
     assert.sameMembers(
-      rows(textOf("Variables")).flatMap(([names = ""]) => codes(names)),
-      [...found, ...byOthers]
+      rows(sectionOf(configuration, "Variables")).flatMap(([names = ""]) => codes(names)),
+      [...new Set([...found, byOthers])]
     )
   })
 })
 
-const commandLine = sections(read("docs/reference/command-line.md"))
-const inCommandLine = (heading: string) =>
-  commandLine.find((section) => section.heading === heading)?.text ?? assert.fail(heading)
-
 describe("docs/reference/command-line.md", () => {
-  const flagsOf = (heading: string) => rows(inCommandLine(heading)).map(([flag = ""]) => codes(flag)[0] ?? "")
-  const [taking = ""] = inCommandLine("Common flags").split("|")
+  const textOf = (heading: string) => sectionOf("docs/reference/command-line.md", heading)
+  const flagsOf = (heading: string) => rows(textOf(heading)).map(([flag = ""]) => codes(flag)[0] ?? "")
+  const [taking = ""] = textOf("Common flags").split("|")
   const emulatorFlags = flagsOf("Flags of the emulator").map((flag) => flag.split(" ")[0] ?? "")
 
   it("lists the flags of store-api with the commands that take them", () => {
@@ -161,7 +140,7 @@ describe("docs/reference/command-line.md", () => {
     assert.sameMembers(
       [
         ...codes(taking).flatMap((command) => flagsOf("Common flags").map((flag) => `${command} ${flag}`)),
-        ...rows(inCommandLine("Flags of a command")).flatMap(([flag = "", of = ""]) =>
+        ...rows(textOf("Flags of a command")).flatMap(([flag = "", of = ""]) =>
           codes(of).map((command) => `${command} ${codes(flag)[0] ?? ""}`)
         )
       ],
@@ -179,7 +158,7 @@ describe("docs/reference/command-line.md", () => {
 
   it("lists each command", () => {
     assert.deepStrictEqual(
-      rows(inCommandLine("Commands")).map(([command = ""]) => codes(command)[0]?.split(" ")[1]),
+      rows(textOf("Commands")).map(([command = ""]) => codes(command)[0]?.split(" ")[1]),
       Object.keys(commands).filter((name) => !name.startsWith("profile "))
     )
   })
@@ -187,12 +166,54 @@ describe("docs/reference/command-line.md", () => {
   it("lists the exit codes as the help does", () => {
     const plainText = (text: string) => text.replaceAll("`", "").toLowerCase()
     assert.deepStrictEqual(
-      rows(inCommandLine("Exit codes")).map(([code = "", text = ""]) => `${code} ${plainText(text)}`),
+      rows(textOf("Exit codes")).map(([code = "", text = ""]) => `${code} ${plainText(text)}`),
       Object.values(exitCodes).map(({ code, text }) => `${code} ${plainText(text)}`)
     )
   })
 })
 
-/** Matches a variable where a source reads it. */
-const variable =
-  /(?:\bConfig\.\w+\(|process\.env\[|\babsolute\(|\b(?:from|in)Environment\()["`]((?:\$\{prefix\}|[A-Z]+)[A-Z_]*)["`]/g
+/** The packages that an application imports. */
+const libraries = /^(?!cli|emulator)/
+
+const metrics = inSources(/Metric\.(?:counter|gauge|histogram)\(\s*"([^"]+)"/g, libraries)
+
+describe("docs/guides/telemetry.md", () => {
+  const cells = (heading: string, column: number) =>
+    rows(sectionOf("docs/guides/telemetry.md", heading)).map((row) => codes(row[column] ?? ""))
+
+  it("has the metrics, spans and log lines of the sources, and no other", () => {
+    assert.isAtLeast(metrics.length, 8)
+    assert.sameMembers(cells("Metrics", 0).map(([name]) => name), metrics)
+    const spans = inSources(/Effect\.withSpan\(\s*"([^"]+)"/g, libraries)
+    assert.isAtLeast(spans.length, 2)
+    assert.sameMembers(cells("Spans", 0).map(([name]) => name), [...spans, "http.client POST"])
+    const lines = inSources(/Effect\.log\w+\(\s*"([^"]+)"/g, libraries)
+    assert.isAtLeast(lines.length, 4)
+    assert.sameMembers(cells("Log lines", 1).map(([line]) => line), lines)
+  })
+
+  it("has the alerts of examples/prometheus, and no other", () => {
+    const alerts = [...read("examples/prometheus/alerts.yml").matchAll(/- alert: (\w+)/g)].map(([, name = ""]) => name)
+    assert.isAtLeast(alerts.length, 7)
+    assert.sameMembers(cells("Metrics", 3).flat().filter((code) => code.startsWith("Store")), alerts)
+  })
+})
+
+describe("the words of docs/reference/glossary.md", () => {
+  const words = rows(read("docs/reference/glossary.md"))
+
+  it("are the names of the metrics, each in one row", () => {
+    assert.sameMembers(words.flatMap((row) => codes(row[3] ?? "")), metrics)
+    for (const [word = "", , , names = ""] of words) for (const name of codes(names)) assert.include(name, word)
+  })
+
+  it("are the names of the API", () => {
+    const source = [...packageSources()].filter(([path]) => path.startsWith("core/")).map(([, text]) => text).join()
+    const names = words.flatMap(([, , api = ""]) => codes(api))
+    assert.isAtLeast(names.length, 10)
+    for (const name of names) assert.match(source, new RegExp(`(\\breadonly |\\bclass |")${name}\\b`))
+    const [, states = ""] = /readonly state: ([^\n]+)/.exec(source) ?? []
+    const listed = codes(words.find(([word]) => word === "state")?.[1] ?? "")
+    assert.sameMembers([...listed], [...states.matchAll(/"(\w+)"/g)].map(([, state = ""]) => state))
+  })
+})

@@ -8,13 +8,14 @@ import { commands } from "../../packages/cli/src/commands.js"
 import { exitCodes } from "../../packages/cli/src/Fault.js"
 import { codes, filesOf, packageSources, read, rows, sectionOf, sections } from "./support/pages.js"
 
+const sources = packageSources()
+
 /** The first group of each match of a pattern in the sources of some packages. */
 const inSources = (pattern: RegExp, packages = /^/) =>
-  [...packageSources()].filter(([path]) => packages.test(path))
+  [...sources].filter(([path]) => packages.test(path))
     .flatMap(([, source]) => [...source.matchAll(pattern)].map(([, name = ""]) => name))
 
 interface Option {
-  readonly path: string
   readonly type: string
   readonly required: boolean
   /** The text of the doc comment. */
@@ -38,7 +39,7 @@ const optionsOf = (source: string): ReadonlyMap<string, Option> => {
     const isObject = (ts.isUnionTypeNode(node.type) ? node.type.types : [node.type]).some(ts.isTypeLiteralNode)
     const type = isObject ? "{…}" : shortened(node.type.getText())
     if (type !== "undefined") {
-      found.set(path, { path, type, required: node.questionToken === undefined, text: textOfDoc(node) })
+      found.set(path, { type, required: node.questionToken === undefined, text: textOfDoc(node) })
     }
     if (isObject) ts.forEachChild(node, visit(`${path}.`))
   }
@@ -50,16 +51,12 @@ const optionsOf = (source: string): ReadonlyMap<string, Option> => {
 
 const plain = (text: string) => text.replaceAll("`", "").replace(/\s+/g, " ")
 
-/**
- * Whether the page's default is that of the doc comment: `required` for a required option, nothing if the comment has
- * no default.
- */
-const isDefault = (value: string, { required, text }: Pick<Option, "required" | "text">): boolean =>
-  required || value.startsWith("required")
-    ? required && value.startsWith("required")
-    : value === ""
-    ? !/default(?!\.)/i.test(text)
-    : /default/i.test(text) && plain(text).includes(plain(value))
+/** Whether the page's default is that of the doc comment. An optional option may have none. */
+const isDefault = (value: string, { required, text }: Option): boolean => {
+  if (required || value.startsWith("required")) return required && value.startsWith("required")
+  if (value === "") return !/default(?!\.)/i.test(text)
+  return /default/i.test(text) && plain(text).includes(plain(value))
+}
 
 const configuration = "docs/reference/configuration.md"
 
@@ -208,7 +205,7 @@ describe("the words of docs/reference/glossary.md", () => {
   })
 
   it("are the names of the API", () => {
-    const source = [...packageSources()].filter(([path]) => path.startsWith("core/")).map(([, text]) => text).join()
+    const source = [...sources].filter(([path]) => path.startsWith("core/")).map(([, text]) => text).join()
     const names = words.flatMap(([, , api = ""]) => codes(api))
     assert.isAtLeast(names.length, 10)
     for (const name of names) assert.match(source, new RegExp(`(\\breadonly |\\bclass |")${name}\\b`))

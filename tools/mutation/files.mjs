@@ -2,19 +2,8 @@
  * The files to mutate, each with the tests that guard it. These tests run hundreds of times, so tests that start a
  * process or wait for the wall clock are left out. A mutant that only such a test would kill counts as survived.
  */
-const provider = [
-  "",
-  "Status",
-  "Edges",
-  "Pauses",
-  "Clocks",
-  "Rejection",
-  "Renewal",
-  "Failure",
-  "Flight",
-  "Metrics",
-  "Bounds"
-].map((name) => `AccessTokenProvider${name}`)
+const provider = ["", "Status", "Edges", "Pauses", "Clocks", "Rejection", "Renewal", "Failure", "Flight"]
+  .concat("Metrics", "Bounds").map((name) => `AccessTokenProvider${name}`)
 const sharing = ["", "Lease", "Waiting", "Outage", "Sealing", "Repeated"].map((name) => `SharedTokenSource${name}`)
 const fileStore = ["FileTokenStore"]
 

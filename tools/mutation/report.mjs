@@ -9,15 +9,15 @@ export const pagePath = "docs/evidence/mutation.md"
 
 export const textOf = (path) => readFileSync(join(root, path), "utf8")
 
-/** The problems of a report, as sentences. `text` returns the text of a file. */
-export const problemsOf = (report, text = textOf) =>
+/** The problems of a report, as sentences. */
+export const problemsOf = (report) =>
   files.flatMap(({ path }) => {
     const measured = report.files?.[path]
     if (measured === undefined) return [`${path}: not in the report`]
     const { killed, noCoverage, score, survived, survivors, timeout } = measured
     const mutants = killed + timeout + survived + noCoverage
     return [
-      ...text(path).includes("Stryker") ? ["a comment for Stryker: explain the survivor in files.mjs"] : [],
+      ...textOf(path).includes("Stryker") ? ["a comment for Stryker: explain the survivor in files.mjs"] : [],
       ...mutants > 0 && score === scoreOf(measured) ? [] : ["its score does not match its counts"],
       ...score >= least ? [] : [`${score} %, less than ${least} %`],
       ...survivors.filter(({ at }) => explanationOf(at) === "").map(({ at }) =>
@@ -27,41 +27,35 @@ export const problemsOf = (report, text = textOf) =>
   })
 
 /** The mutants that a test found, in percent of all that could run, rounded down to two digits. */
-export const scoreOf = ({ killed, noCoverage, survived, timeout }) =>
+const scoreOf = ({ killed, noCoverage, survived, timeout }) =>
   Math.floor((killed + timeout) / (killed + timeout + survived + noCoverage) * 10_000) / 100
 
 /**
  * Summarises the mutants of one file. Mutants that do not run are not counted. A mutant is identified by its code,
  * because a comment above it moves its line.
  */
-export const summaryOf = ({ mutants, source }) => {
-  const lines = source.split("\n")
-  const count = (status) => mutants.filter((mutant) => mutant.status === status).length
+export const summaryOf = (path, mutants) => {
+  const lines = textOf(path).split("\n")
+  // Vitest's own time limit ends a test that hangs. That counts as a timeout too.
+  const statusOf = ({ status, statusReason }) =>
+    status === "Killed" && /^Test timed out/.test(statusReason) ? "Timeout" : status
+  const having = (status) => mutants.filter((mutant) => statusOf(mutant) === status)
   const listed = (status) =>
-    mutants
-      .filter((mutant) => mutant.status === status)
+    having(status)
       .sort((one, other) => one.location.start.line - other.location.start.line)
       .map(({ location, mutatorName, replacement }) => ({
         at: lines[location.start.line - 1].trim(),
         mutator: mutatorName,
         replacement: replacement ?? ""
       }))
-  // Vitest's own time limit ends a test that hangs. That counts as a timeout too.
-  const waited = mutants.filter(({ status, statusReason }) =>
-    status === "Killed" && /^Test timed out/.test(statusReason)
-  )
   const counts = {
-    killed: count("Killed") - waited.length,
-    timeout: count("Timeout") + waited.length,
-    survived: count("Survived"),
-    noCoverage: count("NoCoverage"),
-    errors: count("RuntimeError") + count("CompileError")
+    killed: having("Killed").length,
+    timeout: having("Timeout").length,
+    survived: having("Survived").length,
+    noCoverage: having("NoCoverage").length,
+    errors: having("RuntimeError").length + having("CompileError").length
   }
-  return {
-    score: scoreOf(counts),
-    ...counts,
-    survivors: [...listed("Survived"), ...listed("NoCoverage")]
-  }
+  return { score: scoreOf(counts), ...counts, survivors: [...listed("Survived"), ...listed("NoCoverage")] }
 }
 
 /** @returns {{ files: Record<string, object>, versions: Record<string, string> } | undefined} */

@@ -5,8 +5,7 @@
  * of the others. Exits with code 1 when a file is below the threshold.
  */
 import "../workspace/require-node.mjs"
-import { spawnSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { basename, dirname, join } from "node:path"
@@ -14,6 +13,7 @@ import { install, root } from "../workspace/workspace.mjs"
 
 install()
 
+const { Stryker } = await import("@stryker-mutator/core")
 const { files } = await import("./files.mjs")
 const { pageOf, pagePath, problemsOf, readReport, reportPath, summaryOf } = await import("./report.mjs")
 
@@ -26,31 +26,36 @@ if (wanted.length < Math.max(names.length, 1)) {
   process.exit(1)
 }
 
-const require = createRequire(import.meta.url)
-const stryker = join(dirname(require.resolve("@stryker-mutator/core/package.json")), "bin", "stryker.js")
-const folder = mkdtempSync(join(tmpdir(), "store-api-mutation-"))
+const sandbox = mkdtempSync(join(tmpdir(), "mutation-"))
+process.on("exit", () => rmSync(sandbox, { recursive: true, force: true }))
 
-/** Runs Stryker on one file. Returns `undefined` if Stryker wrote no result. */
-const measure = (path) => {
-  const output = join(folder, "mutation.json")
-  const started = Date.now()
-  const { error, status } = spawnSync(process.execPath, [stryker, "run", "tools/mutation/stryker.config.mjs"], {
-    cwd: root,
-    stdio: "inherit",
-    env: { ...process.env, MUTATION_FILE: path, MUTATION_FOLDER: folder }
-  })
-  if (error !== undefined) process.stderr.write(`${error.message}\n`)
+/** Runs Stryker on one file, with all mutators. Returns `undefined` if Stryker fails. */
+const measure = async (path) => {
+  const started = new Date()
+  process.env.MUTATION_FILE = path
   try {
-    const result = JSON.parse(readFileSync(output, "utf8"))
-    rmSync(output)
-    const measured = new Date(started).toISOString().slice(0, 10)
-    return { measured, ...summaryOf(result.files[path]), seconds: Math.round((Date.now() - started) / 1000) }
-  } catch {
-    process.stderr.write(`${path}: Stryker exited with code ${status} and wrote no result.\n`)
+    const mutants = await new Stryker({
+      plugins: ["@stryker-mutator/vitest-runner"],
+      testRunner: "vitest",
+      vitest: { configFile: "tools/mutation/vitest.config.mjs", related: false },
+      mutate: [path],
+      tempDirName: sandbox,
+      ignorePatterns: ["**/dist", "**/.tsbuild", "docs"],
+      concurrency: 2,
+      // On a busy machine, a survivor must not look like an endless loop.
+      timeoutMS: 60_000,
+      reporters: ["progress-append-only", "clear-text"],
+      clearTextReporter: { allowColor: false, logTests: false, reportTests: false, reportScoreTable: false }
+    }).runMutationTest()
+    const seconds = Math.round((Date.now() - started) / 1000)
+    return { measured: started.toISOString().slice(0, 10), ...summaryOf(path, mutants), seconds }
+  } catch (error) {
+    process.stderr.write(`${path}: ${error.message}\n`)
     return undefined
   }
 }
 
+const require = createRequire(import.meta.url)
 const versionOf = (name) => require(`${name}/package.json`).version
 
 /** Writes the result of one file into the report and the page, or removes the file if it could not be measured. */
@@ -72,14 +77,10 @@ const write = (path, found) => {
 }
 
 const problems = []
-try {
-  for (const { path } of wanted) {
-    const report = write(path, measure(path))
-    process.stdout.write(`${path}: ${report.files[path]?.score ?? "-"} %\n`)
-    problems.push(...problemsOf(report).filter((problem) => problem.startsWith(path)))
-  }
-} finally {
-  rmSync(folder, { recursive: true, force: true })
+for (const { path } of wanted) {
+  const report = write(path, await measure(path))
+  process.stdout.write(`${path}: ${report.files[path]?.score ?? "-"} %\n`)
+  problems.push(...problemsOf(report).filter((problem) => problem.startsWith(path)))
 }
 
 for (const problem of problems) process.stderr.write(`${problem}\n`)

@@ -4,7 +4,7 @@ import { BaseSequencer } from "vitest/node"
 import base from "../../vitest.config.ts"
 import { files } from "./files.mjs"
 
-const { tests } = files.find(({ path }) => path === process.env.MUTATION_FILE.split(":")[0])
+const { tests } = files.find(({ path }) => path === process.env.MUTATION_FILE)
 
 /** Runs the tests in the order of the list, quick ones first: a run stops at the first failure. */
 class InOrder extends BaseSequencer {

@@ -14,9 +14,8 @@ import {
 } from "../../packages/core/src/index.js"
 import { unreadable } from "../../packages/core/test/support/config.js"
 import { Emulator, Fault } from "../../packages/emulator/src/index.js"
-import { fenced } from "./support/codeBlocks.js"
 import { run } from "./support/command.js"
-import { codes, packageSources, read, rows, type Section, sections } from "./support/pages.js"
+import { codes, fenced, packageSources, read, rows, type Section, sectionOf, sections } from "./support/pages.js"
 
 const page = read("docs/guides/runbook.md")
 const all = sections(page)
@@ -102,7 +101,7 @@ const nameOf = (error: Printed): string =>
 const titleOf = ({ heading, under }: Section): string => codes(`${under} ${heading}`).join(", ")
 
 const messagesOf = (section: Section): ReadonlyArray<string> =>
-  fenced("docs/guides/runbook.md", section.text.split("\n"))
+  fenced("docs/guides/runbook.md", section.text)
     .filter(({ language }) => language === "text").map(({ code }) => code)
 
 const cellsOf = (title: string) => rows(all.find((section) => titleOf(section) === title)?.text ?? "")
@@ -196,23 +195,23 @@ describe("docs/guides/runbook.md", () => {
     const steps = [...check.matchAll(/\bstep\(report, ["`](\$\{prefix\})?(?:\$\{server\})?([^"`]+)["`]/g)]
       .flatMap(([, prefix, name = ""]) => prefix === undefined ? [name] : [name, `proxy ${name}`])
     assert.lengthOf(steps, 10)
-    const { text = "" } = all.find(({ heading }) => heading === "Find the cause") ?? {}
-    assert.sameMembers(rows(text).map(([name = ""]) => codes(name)[0]), steps)
+    const listed = rows(sectionOf("docs/guides/runbook.md", "Find the cause"))
+    assert.sameMembers(listed.map(([name = ""]) => codes(name)[0]), steps)
   })
 
   it("has the warnings of the sources, and no other", () => {
     const lines = [...sources].filter(([path]) => !path.startsWith("emulator/") && !path.startsWith("cli/"))
       .flatMap(([, source]) => [...source.matchAll(/Effect\.logWarning\(\s*"([^"]+)"/g)].map(([, line = ""]) => line))
     assert.lengthOf(lines, 4)
-    const { text = "" } = all.find(({ heading }) => heading === "Log lines") ?? {}
-    assert.sameMembers(rows(text).map(([line = ""]) => codes(line)[0]), lines)
+    const listed = rows(sectionOf("docs/guides/runbook.md", "Log lines"))
+    assert.sameMembers(listed.map(([line = ""]) => codes(line)[0]), lines)
   })
 
   it.live.runIf(hasCurl || process.env["CI"] === "true")(
     "has a token request by hand that shows what the endpoint does, and neither the secret nor the token",
     () =>
       Effect.gen(function*() {
-        const [block] = fenced("docs/guides/runbook.md", page.split("\n")).filter(({ language }) => language === "sh")
+        const [block] = fenced("docs/guides/runbook.md", page).filter(({ language }) => language === "sh")
         const emulator = yield* Emulator.Emulator
         const secret = Redacted.value(Emulator.demoClient.clientSecret)
         const byHand = Effect.promise(() =>

@@ -1,15 +1,15 @@
 /** Follows each page of docs/tutorial literally, from an empty folder. Needs `npm run build`. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
 import ts from "typescript"
 import { afterAll, assert, describe, it } from "vitest"
 import { freePort } from "../../packages/platform-node/test/support/freePort.js"
-import { type CodeBlock, fenced } from "./support/codeBlocks.js"
 import { cleanEnvironment, root, run } from "./support/command.js"
+import { type CodeBlock, fenced, read } from "./support/pages.js"
 
 const pages = ["1-first-call", "2-testing", "3-several-instances", "4-production"].map((name) =>
   `docs/tutorial/${name}.md`
@@ -42,9 +42,9 @@ const open = async (name: string, command: string, args: ReadonlyArray<string>, 
   const child = spawn(command, args, { cwd: shop, env: { ...cleanEnvironment(), ...variables } })
   const terminal = { child, output: "" }
   terminals.set(name, terminal)
-  const read = (text: Buffer) => terminal.output += text.toString()
-  child.stdout.on("data", read)
-  child.stderr.on("data", read)
+  const append = (text: Buffer) => terminal.output += text.toString()
+  child.stdout.on("data", append)
+  child.stderr.on("data", append)
   while (!terminal.output.includes(isUp)) {
     if (child.exitCode !== null) assert.fail(`${name} exited:\n${terminal.output}`)
     await Promise.race([once(child.stdout, "data"), once(child.stderr, "data"), once(child, "exit")])
@@ -91,7 +91,7 @@ const saveAs = async ({ code }: CodeBlock) => {
   assert.strictEqual((await run(process.execPath, ["-e", other.replace("/health", "/none")])).status, 1, "no server")
 }
 
-const catalog = readFileSync(join(root, "pnpm-workspace.yaml"), "utf8")
+const catalog = read("pnpm-workspace.yaml")
 
 /** The packages of an install command, which are ours or have a version that the catalog allows. */
 const installs = (line: string) => {
@@ -161,7 +161,7 @@ const follow = async (page: string) => {
   const requests: Array<ReadonlyArray<number>> = []
   let output = ""
   let seen = terminals.get("emulator")?.output.length ?? 0
-  for (const block of fenced(page, readFileSync(join(root, page), "utf8").split("\n"))) {
+  for (const block of fenced(page, read(page))) {
     const lines = withFreePorts(block.code).split("\n")
     if (block.language === "ts") save(block)
     if (["json", "dockerfile"].includes(block.language)) await saveAs(block)

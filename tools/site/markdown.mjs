@@ -1,10 +1,7 @@
 /** Makes VitePress render Markdown as GitHub does, so that each page reads the same on both. */
 
-/**
- * The anchor that GitHub gives to a heading.
- * @param {string} heading
- */
-export const slugify = (heading) => heading.trim().toLowerCase().replace(/[^\p{L}\p{N}_\- ]/gu, "").replaceAll(" ", "-")
+/** The anchor that GitHub gives to a heading. */
+const slugify = (heading) => heading.trim().toLowerCase().replace(/[^\p{L}\p{N}_\- ]/gu, "").replaceAll(" ", "-")
 
 /** Converts a link of the repository to one of the site: a README is the index of its folder, and a file is a page. */
 const led = (link) => {
@@ -21,7 +18,7 @@ const links = (md) => {
   })
 }
 
-/** Diagrams are drawn in the browser: see theme/Diagram.mjs. */
+/** Diagrams are drawn in the browser: see .vitepress/theme/index.mjs. */
 const diagrams = (md) => {
   const fence = md.renderer.rules.fence
   md.renderer.rules.fence = (tokens, index, ...others) =>

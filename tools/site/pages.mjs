@@ -1,9 +1,7 @@
 /** The pages of the site are the Markdown files of the repository. */
 import { readdirSync, readFileSync } from "node:fs"
 import { posix } from "node:path"
-import { fileURLToPath } from "node:url"
-
-export const root = fileURLToPath(new URL("../..", import.meta.url))
+import { root } from "../workspace/workspace.mjs"
 
 /**
  * The navigation: groups of pages and folders, or one folder as a group. A folder stands for all Markdown files in it,

@@ -1,35 +1,51 @@
-import { readFileSync } from "node:fs"
+/** The commands of package.json, as processes. Needs `npm run build`. */
+import { ESLint } from "eslint"
+import tseslint from "typescript-eslint"
 import { assert, describe, it } from "vitest"
 import { root, run } from "../repository/support/command.js"
 
-interface Manifest {
-  readonly engines: { readonly node: string }
-}
+describe("npm start", { timeout: 60_000 }, () => {
+  const demo = (env: Record<string, string> = {}) => run(process.execPath, ["examples/dist/demo.js"], { env })
 
-const manifest = JSON.parse(readFileSync(`${root}/package.json`, "utf8")) as Manifest
-
-/** Node with a fake version. */
-const pretending = (version: string, script: string) => {
-  const preload = `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${version}" } })`
-  return run(process.execPath, ["--import", `data:text/javascript,${encodeURIComponent(preload)}`, script])
-}
-
-describe("on a Node that is too old", () => {
-  it("tools/workspace/run.mjs says so in one sentence", async () => {
-    for (const version of ["18.20.8", "20.18.3"]) {
-      const { status, stderr, stdout } = await pretending(version, "tools/workspace/run.mjs")
-      assert.strictEqual(status, 1)
-      assert.strictEqual(stdout, "")
-      const needed = manifest.engines.node.replace(">=", "")
-      assert.strictEqual(stderr, `This needs Node ${needed} or newer, and this is ${version}: install a newer Node.\n`)
-    }
+  it("exits with code 0 after the last line, without colours in a pipe", async () => {
+    const { status, stderr, stdout } = await demo()
+    assert.deepStrictEqual([status, stderr], [0, ""])
+    assert.match(stdout, /token 3 +━+╌*> in use\n[^]* a call\n$/)
+    assert.notInclude(stdout, "\u001b")
   })
 
-  it("the oldest supported Node and newer ones get no message", async () => {
-    for (const version of ["20.19.0", "22.0.0", "24.1.0"]) {
-      const { status, stderr } = await pretending(version, "tools/workspace/require-node.mjs")
-      assert.strictEqual(stderr, "")
-      assert.strictEqual(status, 0)
-    }
+  it("exits with code 1 and one sentence when variables are missing", async () => {
+    const { status, stderr, stdout } = await demo({ STORE_API_URL: "https://store.example" })
+    assert.deepStrictEqual([status, stdout], [1, ""])
+    assert.match(stderr, /^STORE_API_URL is set, [^\n]+\.\n$/)
+  })
+
+  it.each([
+    ["18.20.8", "This needs Node 20.19 or newer, and this is 18.20.8: install a newer Node.\n"],
+    ["20.18.3", "This needs Node 20.19 or newer, and this is 20.18.3: install a newer Node.\n"],
+    ["20.19.0", ""],
+    ["24.1.0", ""]
+  ])("on Node %s, says whether it is too old", async (version, sentence) => {
+    const fake = `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${version}" } })`
+    const preload = `data:text/javascript,${encodeURIComponent(fake)}`
+    const { status, stderr } = await run(process.execPath, ["--import", preload, "tools/workspace/require-node.mjs"])
+    assert.deepStrictEqual([status, stderr], [sentence === "" ? 0 : 1, sentence])
+  })
+})
+
+describe("npm run lint", { timeout: 60_000 }, () => {
+  // Without type information, which takes seconds to load.
+  const eslint = new ESLint({ cwd: root, overrideConfig: tseslint.configs.disableTypeChecked as never })
+
+  const banned = "Meanwhile"
+
+  it.each([
+    ["no-restricted-syntax", "packages/core/src/index.ts", "export const now = Date.now()\n"],
+    ["@effect/dprint", "tools/workspace/run.mjs", "export const a = 1;\n"],
+    ["prose/english", "tools/workspace/run.mjs", `/** ${banned} the callers wait. */\n`],
+    ["prose/markdown-format", "CONTRIBUTING.md", "* a\n"]
+  ])("finds a breach of %s in %s", async (rule, filePath, code) => {
+    const [result] = await eslint.lintText(code, { filePath })
+    assert.include(result?.messages.map(({ ruleId }) => ruleId) ?? [], rule)
   })
 })

@@ -1,13 +1,8 @@
 /** Runs child processes for tests, and returns their output and exit code. */
-import { execFileSync, spawn } from "node:child_process"
+import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 
 export const root = fileURLToPath(new URL("../../..", import.meta.url))
-
-/** The files of the repository that match a pattern. The checkout may belong to another user, as in a container. */
-export const trackedFiles = (...patterns: ReadonlyArray<string>): ReadonlyArray<string> =>
-  execFileSync("git", ["-c", "safe.directory=*", "ls-files", ...patterns], { cwd: root, encoding: "utf8" })
-    .trim().split("\n")
 
 export interface Finished {
   readonly status: number | null
@@ -20,20 +15,13 @@ export interface Options {
   readonly env?: Readonly<Record<string, string>>
 }
 
-/**
- * The environment for a child, without variables of the service, of proxies and colours, and those that npm sets for
- * the command that runs the tests.
- */
-export const cleanEnvironment = (): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(process.env).flatMap(([name, value]) =>
-      value === undefined ||
-        /^(STORE_API_|npm_(config|package|lifecycle)_|(https?|no|all)_proxy$|NO_COLOR$|FORCE_COLOR$|NODE_OPTIONS$|VITEST|NODE_ENV$)/i
-          .test(name)
-        ? []
-        : [[name, value]]
-    )
-  )
+/** Variables of the service, of proxies and colours, and those that npm sets for the command that runs the tests. */
+const left =
+  /^(STORE_API_|npm_(config|package|lifecycle)_|(https?|no|all)_proxy$|NO_COLOR$|FORCE_COLOR$|NODE_OPTIONS$|VITEST|NODE_ENV$)/i
+
+/** The environment for a child. */
+export const cleanEnvironment = () =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !left.test(name)))
 
 /** Runs a program to its end, without input. */
 export const run = (command: string, args: ReadonlyArray<string>, options: Options = {}): Promise<Finished> =>

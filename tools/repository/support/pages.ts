@@ -1,22 +1,30 @@
-/** Parses the pages of docs: their sections, tables, links, and the tests that they cite. */
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+/** Reads the repository for tests: its files, and the sections, tables, code blocks and cited tests of its pages. */
+import { execFileSync } from "node:child_process"
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { slugify } from "../../site/markdown.mjs"
 import { root } from "./command.js"
 
 export const read = (path: string): string => readFileSync(join(root, path), "utf8")
 
+/** The files that match a pattern of git, without those that git ignores. */
+export const filesOf = (...patterns: ReadonlyArray<string>): ReadonlyArray<string> =>
+  // The checkout may belong to another user, as in a container.
+  execFileSync(
+    "git",
+    ["-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard", ...patterns],
+    { cwd: root, encoding: "utf8" }
+  ).trim().split("\n").filter((path) => existsSync(join(root, path)))
+
+/** All pages but those of docs/reference/api, which are generated from the docstrings. */
+export const pages = filesOf("*.md", ":!docs/reference/api")
+
 /** The sources of the packages by their paths, `core/src/StoreAuth.ts`, without block comments. */
 export const packageSources = (): ReadonlyMap<string, string> =>
   new Map(
-    readdirSync(join(root, "packages")).map((name) => `${name}/src`)
-      .filter((folder) => existsSync(join(root, "packages", folder)))
-      .flatMap((folder) =>
-        readdirSync(join(root, "packages", folder), { recursive: true, encoding: "utf8" })
-          .filter((path) => path.endsWith(".ts"))
-          .map((path) => `${folder}/${path.replaceAll("\\", "/")}`)
-      )
-      .map((path) => [path, read(`packages/${path}`).replace(/\/\*[^]*?\*\//g, "")])
+    filesOf("packages/*/src/*.ts").map((path) => [
+      path.replace("packages/", ""),
+      read(path).replace(/\/\*[^]*?\*\//g, "")
+    ])
   )
 
 export interface Section {
@@ -45,62 +53,67 @@ export const sections = (page: string): ReadonlyArray<Section> => {
   return found
 }
 
-/** The cells of all table rows, without the header rows. A bar in a cell is written `\|`. */
-export const rows = (text: string): ReadonlyArray<ReadonlyArray<string>> => {
-  const lines = text.split("\n")
-  return lines
-    .filter((line, index) => line.startsWith("|") && !/^\|[\s|:-]+$/.test(lines[index + 1] ?? "") && !isRule(line))
-    .map((line) => line.split(/(?<!\\)\|/).slice(1, -1).map((cell) => cell.trim().replaceAll("\\|", "|")))
+/** The text under a heading of a page. */
+export const sectionOf = (page: string, heading: string): string => {
+  const section = sections(read(page)).find((section) => section.heading === heading)
+  if (section === undefined) throw new Error(`${page} has no heading ${heading}`)
+  return section.text
 }
 
-const isRule = (line: string) => /^\|[\s|:-]+$/.test(line)
+/** The cells of all table rows, without the header rows. A bar in a cell is written `\|`. */
+export const rows = (text: string): ReadonlyArray<ReadonlyArray<string>> => {
+  const isRule = (line = "") => /^\|[\s|:-]+$/.test(line)
+  return text.split("\n")
+    .filter((line, index, lines) => line.startsWith("|") && !isRule(line) && !isRule(lines[index + 1]))
+    .map((line) => line.split(/(?<!\\)\|/).slice(1, -1).map((cell) => cell.trim().replaceAll("\\|", "|")))
+}
 
 /** The texts between backticks. */
 export const codes = (text: string): ReadonlyArray<string> =>
   [...text.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code)
 
-export interface NamedTest {
+export interface CodeBlock {
+  readonly file: string
+  /** The line on which the code starts. */
+  readonly line: number
+  readonly language: string
+  readonly code: string
+}
+
+/** The fenced blocks in a text of a file. */
+export const fenced = (file: string, text: string): ReadonlyArray<CodeBlock> => {
+  const blocks: Array<CodeBlock> = []
+  let open: { readonly language: string; readonly line: number; readonly code: Array<string> } | undefined
+  for (const [index, line] of text.split("\n").entries()) {
+    const fence = /^\s*```(\S*)\s*$/.exec(line)
+    if (fence === null) open?.code.push(line)
+    else if (open === undefined) open = { language: fence[1] ?? "", line: index + 2, code: [] }
+    else {
+      blocks.push({ file, line: open.line, language: open.language, code: open.code.join("\n") })
+      open = undefined
+    }
+  }
+  if (open !== undefined) throw new Error(`${file}:${open.line}: a code block without an end`)
+  return blocks
+}
+
+/** The blocks of the pages. */
+export const blocksInPages = (): ReadonlyArray<CodeBlock> => pages.flatMap((page) => fenced(page, read(page)))
+
+/** The blocks in the doc comments of the packages. */
+export const blocksInSources = (): ReadonlyArray<CodeBlock> =>
+  filesOf("packages/*/src/*.ts").flatMap((path) =>
+    fenced(path, read(path).replace(/^(?:\s*\* ?(.*)|.*)$/gm, (_, comment = "") => String(comment)))
+  )
+
+export interface CitedTest {
   readonly title: string
   readonly file: string
 }
 
 /** `“title of the test” in `file``, as the pages write it. */
-export const namedTests = (text: string): ReadonlyArray<NamedTest> =>
+export const citedTests = (text: string): ReadonlyArray<CitedTest> =>
   [...text.matchAll(/“([^”]+)”\s+in\s+`([^`]+)`/g)].map(([, title = "", file = ""]) => ({
     title: title.replace(/\s+/g, " "),
     file
   }))
-
-/** Whether a source declares a test or group with exactly that title: the title is the first argument of a call. */
-const declares = (source: string, title: string): boolean =>
-  new RegExp(`\\(\\s*["\`]${title.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}["\`]`).test(source)
-
-/** The citations whose file is missing, or declares no test or group with that title. */
-export const missing = (all: ReadonlyArray<NamedTest>): ReadonlyArray<NamedTest> =>
-  all.filter(({ file, title }) => !existsSync(join(root, file)) || !declares(read(file), title))
-
-/** The anchors of a page as GitHub creates them: a repeated heading gets a number. */
-const anchors = (page: string): ReadonlyArray<string> => {
-  const slugs = [...page.replace(/^```[^]*?^```/gm, "").matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
-    slugify(heading)
-  )
-  return slugs.map((slug, index) => {
-    const before = slugs.slice(0, index).filter((other) => other === slug).length
-    return before === 0 ? slug : `${slug}-${before}`
-  })
-}
-
-/** The links of a page to a missing file or heading. Links with a scheme are not followed. */
-export const deadLinks = (file: string, text: string): ReadonlyArray<string> => {
-  const isDead = (link: string) => {
-    const [path = "", anchor] = link.split("#")
-    const target = path === "" ? file : path.startsWith("/") ? "" : join(file, "..", path)
-    if (target === "" || (path !== "" && !existsSync(join(root, target)))) return true
-    return anchor !== undefined && target.endsWith(".md") &&
-      !anchors(path === "" ? text : read(target)).includes(anchor)
-  }
-  return [...text.replace(/^```[^]*?^```|`[^`\n]*`/gm, "").matchAll(/\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)/gm)]
-    .map(([, inline, reference]) => inline ?? reference ?? "")
-    .filter((link) => !/^[a-z]+:/.test(link) && isDead(link))
-    .map((link) => `${file}: ${link}`)
-}

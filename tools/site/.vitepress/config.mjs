@@ -1,8 +1,10 @@
+import { createRequire } from "node:module"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { build } from "esbuild"
 import { defineConfig } from "vitepress"
 import { writeLlms } from "../llms.mjs"
 import { markdown } from "../markdown.mjs"
-import { bundleMermaid, mermaidAddress } from "../mermaid.mjs"
 import { pages, sidebar, text, title } from "../pages.mjs"
 
 const site = fileURLToPath(new URL("..", import.meta.url))
@@ -25,6 +27,25 @@ const { version } = JSON.parse(text("packages/core/package.json"))
 
 /** The sources do not name the repository. In a GitHub workflow, the environment does. */
 const repository = process.env.GITHUB_REPOSITORY
+
+const mermaid = `assets/mermaid-${createRequire(import.meta.url)("mermaid/package.json").version}`
+
+/**
+ * Bundles Mermaid in chunks, so that a page loads only the parts for its diagram. esbuild takes a second; in VitePress'
+ * own bundle, Mermaid takes longer than the rest of the site.
+ */
+const bundleMermaid = (out) =>
+  build({
+    absWorkingDir: site,
+    entryPoints: { mermaid: "mermaid" },
+    outdir: join(out, mermaid),
+    bundle: true,
+    splitting: true,
+    format: "esm",
+    target: "es2022",
+    minify: true,
+    logLevel: "error"
+  })
 
 /** The browser runs these functions, so they use no other value. Pages for users come before those for maintainers. */
 const searchOptions = {
@@ -49,7 +70,7 @@ export default defineConfig({
     writeLlms(outDir)
   },
   themeConfig: {
-    mermaid: mermaidAddress,
+    mermaid: `/${mermaid}/mermaid.js`,
     search: { provider: "local", options: { miniSearch: { searchOptions } } },
     outline: [2, 3],
     sidebar,

@@ -1,7 +1,8 @@
 /** The files that pages link to, such as the sources of the recipes. Each becomes a page. */
 import { statSync } from "node:fs"
 import { posix } from "node:path"
-import { pages, root, text } from "../pages.mjs"
+import { root } from "../../workspace/workspace.mjs"
+import { pages, text } from "../pages.mjs"
 
 const linked = pages.flatMap((page) =>
   [...text(page).matchAll(/\]\(([^)#\s]+)/g)].map(([, link]) => posix.join(posix.dirname(page), link))

@@ -1,10 +1,11 @@
 /**
- * Generates the whole Effect 4 line without writing it, and compares docs/explanation/comparison.md with the installed
- * Effect 4.
+ * Generates the whole Effect 4 line without writing it. Checks that the docs say what to write with Effect 4, and
+ * compares docs/explanation/comparison.md with the installed Effect 4.
  */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, beforeAll, describe, it } from "vitest"
+import { type CodeBlock, ofMarkdown, ofSources } from "../repository/support/codeBlocks.js"
 import { install, root } from "../workspace/workspace.mjs"
 import { generate, line } from "./generate.mjs"
 
@@ -27,6 +28,72 @@ describe("the generated Effect 4 line", () => {
     assert.isAbove(first.written.size, 300)
     assert.deepStrictEqual([...second.written.keys()], [...first.written.keys()])
     for (const [path, text] of first.written) assert.isTrue(second.written.get(path) === text, path)
+  })
+})
+
+/** The names that a text imports, each with its module. */
+const importsOf = (text: string) =>
+  [...text.matchAll(/^ *import (?:type )?\{ (.*) \} from "(.*)"/gm)].flatMap(([, names = "", from = ""]) =>
+    names.split(", ").map((name) => ({ from, name: name.replace(/^type /, "") }))
+  )
+
+/**
+ * What a reader on Effect 4 is not told. A line that differs has a comment `// Effect 4:` with what to write. The guide
+ * says that `effect/http` replaces `@effect/platform`.
+ */
+const untold = ({ code }: CodeBlock, generated: string): ReadonlyArray<string> => {
+  const told = [...code.matchAll(/\/\/ Effect 4: (.*)$/gm)].map(([, text = ""]) => text)
+  const shown = code.replaceAll(/ *\/\/ Effect 4: .*$/gm, "").replaceAll("\"@effect/platform\"", "\"effect/http\"")
+  // A block in a list is indented.
+  const lines = shown.split("\n").map((line) => line.trim())
+  const isTold = (part: string) => shown.includes(part) || told.some((text) => text.includes(part))
+  const changed = generated.split("\n").filter((line) => !line.startsWith("import ") && !lines.includes(line.trim()))
+  const imported = importsOf(shown).map(({ from, name }) => `${name} ${from}`)
+  return [
+    ...changed.filter((line) => {
+      const members = line.match(/\b[A-Z]\w*\.\w+/g) ?? []
+      return !told.some((text) => line.includes(text)) && (members.every((member) => shown.includes(member)) ||
+        !members.every(isTold))
+    }),
+    ...importsOf(generated).filter(({ from, name }) =>
+      !imported.includes(`${name} ${from}`) && !told.some((text) => text.includes(name) || text.includes(from))
+    ).map(({ from, name }) => `${name} from "${from}"`),
+    ...told.filter((text) => !generated.includes(text)).map((text) => `not in the code for Effect 4: ${text}`)
+  ]
+}
+
+describe("the TypeScript blocks of the docs", { timeout: 60_000 }, () => {
+  const blocks = [...ofMarkdown(), ...ofSources()].filter(({ language }) => language === "ts")
+
+  it("are all generated for Effect 4, and say what differs", () => {
+    const { written } = generated()
+    const problems = blocks.flatMap((block) => {
+      const place = `${block.file}:${block.line}`
+      const code = written.get(join("packages", "examples", `${block.file.replaceAll(/\W/g, "-")}-${block.line}.ts`))
+      return code === undefined
+        ? [`${place}: is not compiled with Effect 4`]
+        : untold(block, code).map((problem) => `${place}: ${problem}`)
+    })
+    assert.deepStrictEqual(problems, [])
+    assert.isAbove(blocks.length, 150)
+  })
+
+  it("control: a difference without a comment, and a wrong comment, are found", () => {
+    const block = (comment: string, from = "effect"): CodeBlock => ({
+      ...{ file: "some.md", line: 1, language: "ts" },
+      code: `import { Layer } from "${from}"\nconst x = Layer.unwrapEffect(y)${comment}\nconst z = 1\n`
+    })
+    const effect4 = `import { Layer } from "effect"\nconst x = Layer.unwrap(y)\nconst z = 1\n`
+    assert.deepStrictEqual(untold(block(" // Effect 4: Layer.unwrap"), effect4), [])
+    assert.deepStrictEqual(untold(block(""), effect4), ["const x = Layer.unwrap(y)"])
+    assert.deepStrictEqual(untold(block(" // Effect 4: Layer.wrap"), effect4), [
+      "const x = Layer.unwrap(y)",
+      "not in the code for Effect 4: Layer.wrap"
+    ])
+    assert.deepStrictEqual(untold(block(" // Effect 4: Layer.unwrap(", "@effect/platform"), effect4), [])
+    assert.deepStrictEqual(untold(block(" // Effect 4: unwrap(", "@effect/platform"), effect4), [
+      "Layer from \"effect\""
+    ])
   })
 })
 

@@ -7,6 +7,7 @@ export const modules = {
   ConfigError: "Config",
   Either: "Result",
   Error: "PlatformError",
+  HttpLayerRouter: "HttpRouter",
   NodeContext: "NodeServices",
   ParseResult: "SchemaIssue"
 }
@@ -46,7 +47,7 @@ const renamed = {
   HttpClientRequest: { del: "delete" },
   HttpMiddleware: { currentTracerDisabledWhen: "TracerDisabledWhen" },
   HttpServerResponse: { unsafeJson: "jsonUnsafe" },
-  Layer: { scoped: "effect", scopedContext: "effectContext", unwrapEffect: "unwrap", unwrapScoped: "unwrap" },
+  Layer: { scoped: "effect", unwrapEffect: "unwrap", unwrapScoped: "unwrap" },
   Logger: {
     ...{ jsonLogger: "formatJson", logfmtLogger: "formatLogFmt", stringLogger: "formatSimple" },
     ...{ structuredLogger: "formatStructured" }
@@ -132,12 +133,16 @@ export const patterns = {
   // An `Either` is an effect, and a `Result` is not.
   "Encoding.decodeBase64Url(entry)": "Effect.fromResult(Base64Url.decode(entry))",
   "Exit.interrupt(FiberId.none)": "Exit.interrupt()",
+  "HttpApiEndpoint.get($name, $path).addSuccess($schema)": "HttpApiEndpoint.get($name, $path, { success: $schema })",
   "HttpClient.withTracerPropagation($client, $enabled)":
     "HttpClient.transformResponse($client, Effect.provideService(HttpClient.TracerPropagationEnabled, $enabled))",
   "Metric.histogram($name, MetricBoundaries.fromIterable($boundaries), $description)":
     "Metric.histogram($name, {\ndescription: $description,\nboundaries: $boundaries\n})",
   "Metric.increment($metric)": "Metric.update($metric, 1)",
   "Metric.tagged($$metric, $key, $value)": "Metric.withAttributes($$metric, { [$key]: $value })",
+  "NodeRuntime.runMain($effect, { disablePrettyLogger: true })": "NodeRuntime.runMain($effect)",
+  "PlatformConfigProvider.layerFileTreeAdd({ rootDirectory: $folder })":
+    "ConfigProvider.layerAdd(ConfigProvider.fromDir({ rootPath: $folder }))",
   "NodeHttpServer.make($server, { host: $host, port: $port })":
     "NodeHttpServer.make($server, { host: $host, port: $port, disablePreemptiveShutdown: true })",
   "NodeHttpServerRequest.toIncomingMessage($r)": "NodeHttpServerRequest.toIncomingMessage($r) as IncomingMessage",
@@ -172,6 +177,8 @@ export const patterns = {
   "Effect.withRandom($$effect, $random)": "Effect.provideService($$effect, Random.Random, $random)",
   "Effect.yieldNow()": "Effect.yieldNow",
   "ConfigError.isConfigError($error)": "$error instanceof Config.ConfigError",
+  "Layer.scopedContext(Effect.tagMetrics(Layer.build($layer), $key, $value))":
+    "Layer.provide($layer, Layer.succeed(Metric.CurrentMetricAttributes, { [$key]: $value }))",
   "Layer.toRuntime($layer)": "Layer.build($layer)",
   "Object.assign(Clock.make(), $other)":
     "Object.assign(Object.create(Clock.Clock.defaultValue()) as Clock.Clock, $other)",
@@ -187,6 +194,7 @@ export const patterns = {
   "LogLevel.All": "\"All\"",
   "LogLevel.Debug": "\"Debug\"",
   "LogLevel.None": "\"None\"",
+  "Logger.json": "Logger.layer([Logger.consoleJson])",
   "Logger.make($f)": ({ f: [f] }) =>
     f.parameters?.[0] !== undefined && ts.isObjectBindingPattern(f.parameters[0].name)
       ? "Logger.make((line) => ($f)({\n...line,\nlogLevel: { label: line.logLevel.toUpperCase() },\n" +
@@ -245,9 +253,6 @@ export const forbidden = {
 export const allowed = {
   "core/src/internal/configOf.ts: Config.all": "it combines options, of which none is missing"
 }
-
-/** Modules that Effect 4 has in another form. Code in the docs that imports them is for Effect 3 only. */
-export const rewritten = ["Cache", "HttpApi", "HttpRouter", "PlatformConfigProvider"]
 
 /** Words in comments, and code that no pattern can say. */
 export const texts = [

@@ -38,27 +38,27 @@ const importsOf = (text: string) =>
   )
 
 /**
- * What a reader on Effect 4 is not told. A line that differs has a comment `// Effect 4:` with what to write. The guide
- * says that `effect/http` replaces `@effect/platform`.
+ * What a block does not explain to a reader on Effect 4. A line that differs has a comment `// Effect 4:` with what to
+ * write. The guide says that `effect/http` replaces `@effect/platform`.
  */
-const untold = ({ code }: CodeBlock, generated: string): ReadonlyArray<string> => {
-  const told = [...code.matchAll(/\/\/ Effect 4: (.*)$/gm)].map(([, text = ""]) => text)
+const unexplained = ({ code }: CodeBlock, generated: string): ReadonlyArray<string> => {
+  const noted = [...code.matchAll(/\/\/ Effect 4: (.*)$/gm)].map(([, text = ""]) => text)
   const shown = code.replaceAll(/ *\/\/ Effect 4: .*$/gm, "").replaceAll("\"@effect/platform\"", "\"effect/http\"")
   // A block in a list is indented.
   const lines = shown.split("\n").map((line) => line.trim())
-  const isTold = (part: string) => shown.includes(part) || told.some((text) => text.includes(part))
+  const isNoted = (part: string) => shown.includes(part) || noted.some((text) => text.includes(part))
   const changed = generated.split("\n").filter((line) => !line.startsWith("import ") && !lines.includes(line.trim()))
   const imported = importsOf(shown).map(({ from, name }) => `${name} ${from}`)
   return [
     ...changed.filter((line) => {
       const members = line.match(/\b[A-Z]\w*\.\w+/g) ?? []
-      return !told.some((text) => line.includes(text)) && (members.every((member) => shown.includes(member)) ||
-        !members.every(isTold))
+      return !noted.some((text) => line.includes(text)) && (members.every((member) => shown.includes(member)) ||
+        !members.every(isNoted))
     }),
     ...importsOf(generated).filter(({ from, name }) =>
-      !imported.includes(`${name} ${from}`) && !told.some((text) => text.includes(name) || text.includes(from))
+      !imported.includes(`${name} ${from}`) && !noted.some((text) => text.includes(name) || text.includes(from))
     ).map(({ from, name }) => `${name} from "${from}"`),
-    ...told.filter((text) => !generated.includes(text)).map((text) => `not in the code for Effect 4: ${text}`)
+    ...noted.filter((text) => !generated.includes(text)).map((text) => `not in the code for Effect 4: ${text}`)
   ]
 }
 
@@ -72,7 +72,7 @@ describe("the TypeScript blocks of the docs", { timeout: 60_000 }, () => {
       const code = written.get(join("packages", "examples", `${block.file.replaceAll(/\W/g, "-")}-${block.line}.ts`))
       return code === undefined
         ? [`${place}: is not compiled with Effect 4`]
-        : untold(block, code).map((problem) => `${place}: ${problem}`)
+        : unexplained(block, code).map((problem) => `${place}: ${problem}`)
     })
     assert.deepStrictEqual(problems, [])
     assert.isAbove(blocks.length, 150)
@@ -84,14 +84,14 @@ describe("the TypeScript blocks of the docs", { timeout: 60_000 }, () => {
       code: `import { Layer } from "${from}"\nconst x = Layer.unwrapEffect(y)${comment}\nconst z = 1\n`
     })
     const effect4 = `import { Layer } from "effect"\nconst x = Layer.unwrap(y)\nconst z = 1\n`
-    assert.deepStrictEqual(untold(block(" // Effect 4: Layer.unwrap"), effect4), [])
-    assert.deepStrictEqual(untold(block(""), effect4), ["const x = Layer.unwrap(y)"])
-    assert.deepStrictEqual(untold(block(" // Effect 4: Layer.wrap"), effect4), [
+    assert.deepStrictEqual(unexplained(block(" // Effect 4: Layer.unwrap"), effect4), [])
+    assert.deepStrictEqual(unexplained(block(""), effect4), ["const x = Layer.unwrap(y)"])
+    assert.deepStrictEqual(unexplained(block(" // Effect 4: Layer.wrap"), effect4), [
       "const x = Layer.unwrap(y)",
       "not in the code for Effect 4: Layer.wrap"
     ])
-    assert.deepStrictEqual(untold(block(" // Effect 4: Layer.unwrap(", "@effect/platform"), effect4), [])
-    assert.deepStrictEqual(untold(block(" // Effect 4: unwrap(", "@effect/platform"), effect4), [
+    assert.deepStrictEqual(unexplained(block(" // Effect 4: Layer.unwrap(", "@effect/platform"), effect4), [])
+    assert.deepStrictEqual(unexplained(block(" // Effect 4: unwrap(", "@effect/platform"), effect4), [
       "Layer from \"effect\""
     ])
   })

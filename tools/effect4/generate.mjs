@@ -156,8 +156,8 @@ export const generate = (repository, output = write) => {
     written.set(join("packages", name, "LICENSE"), read(join(root, "LICENSE")))
     written.set(join("packages", name, "package.json"), manifestOf(name, repository))
   }
-  const pages = [".", ...packages.map((name) => join("packages", name))].map((folder) => join(folder, "README.md"))
-  for (const file of [...pages, ...filesUnder("docs"), ...packages.flatMap((name) => filesUnder(`packages/${name}/src`))]) {
+  const documented = packages.flatMap((name) => [`packages/${name}/README.md`, ...filesUnder(`packages/${name}/src`)])
+  for (const file of ["README.md", ...filesUnder("docs"), ...documented]) {
     if (file.startsWith(join("docs", "reference", "api"))) continue
     const report = (row, problem) => problems.push(`${file}:${row}: ${problem}`)
     for (const { code, line } of blocksOf(read(join(root, file)), report)) {

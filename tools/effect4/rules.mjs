@@ -22,7 +22,7 @@ const renamed = {
   },
   Context: { unsafeGet: "getUnsafe" },
   DateTime: {
-    ...{ distanceDuration: "distance", lessThanOrEqualTo: "isLessThanOrEqualTo", unsafeMake: "makeUnsafe" },
+    ...{ lessThanOrEqualTo: "isLessThanOrEqualTo", unsafeMake: "makeUnsafe" },
     ...{ greaterThan: "isGreaterThan", unsafeNow: "nowUnsafe" }
   },
   Deferred: { unsafeDone: "doneUnsafe" },
@@ -167,6 +167,7 @@ export const patterns = {
   "ConfigProvider.fromMap($map)":
     "ConfigProvider.fromEnvRecord(Object.fromEntries($map), { preserveEmptyStrings: true })",
   "DateTime.add($x, { millis: $n })": "DateTime.add($x, { milliseconds: $n })",
+  "DateTime.distanceDuration($a, $b)": "Duration.abs(DateTime.distance($a, $b))",
   "DateTime.subtract($x, { millis: $n })": "DateTime.subtract($x, { milliseconds: $n })",
   "Effect.forkAll($effects)": "Effect.forkChild(Effect.all($effects, { concurrency: \"unbounded\" }))",
   "Effect.repeatN($effect, $n)": "Effect.repeat($effect, { times: $n })",
@@ -242,6 +243,7 @@ export const forbidden = {
   "Array.partition": "Effect 4 returns the passing elements first",
   "Clock.currentTimeNanos": "in Effect 4 it is the wall clock",
   "Config.all": "Effect 4 names only the first missing variable. Use internal/configOf",
+  "Duration.subtract": "Effect 4 returns a negative duration in place of zero",
   "Effect.contextWith": "Effect 4 expects an effect",
   "Effect.disconnect": "Effect 4 does not have it. Use internal/disconnected",
   "HttpBody.text": "Effect 4 keeps the text and prints it. Use HttpBody.uint8Array",

@@ -1,4 +1,4 @@
-/** Effect 3 turns a negative duration into zero, and Effect 4 keeps it. These tests run on both, with the same outcome. */
+/** Effect 3 turns a negative duration into zero, and Effect 4 keeps it. The outcome of these tests is the same. */
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, TokenSource, TokenStore } from "@store-api/core"

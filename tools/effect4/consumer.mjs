@@ -104,7 +104,7 @@ export const consume = async (node, tarballs) => {
       others: [...othersOf(3), "@types/ws@8.18.2"],
       code: /^```ts\n([\s\S]*?)^```$/m.exec(readme)[1]
     }
-    const effect4 = { line: "effect4", tarballs, others: othersOf(4), code: blocksOf(readme)[0] }
+    const effect4 = { line: "effect4", tarballs, others: othersOf(4), code: blocksOf(readme)[0].code }
     // The tests of the release install Effect 3 with npm.
     const folders = [{ ...effect3, installer: "pnpm" }, { ...effect4, installer: "pnpm" }, {
       ...effect4,

@@ -1,10 +1,12 @@
 /**
- * Generates the whole Effect 4 line without writing it, and compares docs/explanation/comparison.md with the installed
- * Effect 4.
+ * Generates the whole Effect 4 line without writing it. Checks that the docs say what to write with Effect 4, and
+ * compares docs/explanation/comparison.md with the installed Effect 4.
  */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { setImmediate } from "node:timers/promises"
 import { assert, beforeAll, describe, it } from "vitest"
+import { type CodeBlock, ofMarkdown, ofSources } from "../repository/support/codeBlocks.js"
 import { install, root } from "../workspace/workspace.mjs"
 import { generate, line } from "./generate.mjs"
 
@@ -17,16 +19,90 @@ const generated = () => {
   return { problems, written }
 }
 
-// The generator reads which modules Effect 4 has.
-beforeAll(() => install("tools/effect4/line"), 300_000)
+let first: ReturnType<typeof generated>
+
+// The generator reads which modules Effect 4 has. It blocks for seconds, so Vitest gets a turn before each call.
+beforeAll(async () => {
+  install("tools/effect4/line")
+  await setImmediate()
+  first = generated()
+}, 300_000)
 
 describe("the generated Effect 4 line", () => {
-  it("is the same, byte for byte, when it is generated again", { timeout: 120_000 }, () => {
-    const [first, second] = [generated(), generated()]
+  it("is the same, byte for byte, when it is generated again", { timeout: 120_000 }, async () => {
+    await setImmediate()
+    const second = generated()
     assert.deepStrictEqual([first.problems, second.problems], [[], []])
     assert.isAbove(first.written.size, 300)
     assert.deepStrictEqual([...second.written.keys()], [...first.written.keys()])
     for (const [path, text] of first.written) assert.isTrue(second.written.get(path) === text, path)
+  })
+})
+
+/** The names that a text imports, each with its module. */
+const importsOf = (text: string) =>
+  [...text.matchAll(/^ *import (?:type )?\{ (.*) \} from "(.*)"/gm)].flatMap(([, names = "", from = ""]) =>
+    names.split(", ").map((name) => ({ from, name: name.replace(/^type /, "") }))
+  )
+
+/**
+ * What a block does not explain to a reader on Effect 4. A line that differs has a comment `// Effect 4:` with what to
+ * write. The guide says that `effect/http` replaces `@effect/platform`.
+ */
+const unexplained = ({ code }: CodeBlock, generated: string): ReadonlyArray<string> => {
+  const noted = [...code.matchAll(/\/\/ Effect 4: (.*)$/gm)].map(([, text = ""]) => text)
+  const shown = code.replaceAll(/ *\/\/ Effect 4: .*$/gm, "").replaceAll("\"@effect/platform\"", "\"effect/http\"")
+  // A block in a list is indented.
+  const lines = shown.split("\n").map((line) => line.trim())
+  const isNoted = (part: string) => shown.includes(part) || noted.some((text) => text.includes(part))
+  const changed = generated.split("\n").filter((line) => !line.startsWith("import ") && !lines.includes(line.trim()))
+  const imported = importsOf(shown).map(({ from, name }) => `${name} ${from}`)
+  return [
+    ...changed.filter((line) => {
+      const members = line.match(/\b[A-Z]\w*\.\w+/g) ?? []
+      return !noted.some((text) => line.includes(text)) && (members.every((member) => shown.includes(member)) ||
+        !members.every(isNoted))
+    }),
+    ...importsOf(generated).filter(({ from, name }) =>
+      !imported.includes(`${name} ${from}`) && !noted.some((text) => text.includes(name) || text.includes(from))
+    ).map(({ from, name }) => `${name} from "${from}"`),
+    ...noted.filter((text) => !generated.includes(text)).map((text) => `not in the code for Effect 4: ${text}`)
+  ]
+}
+
+describe("the TypeScript blocks of the docs", () => {
+  const blocks = [...ofMarkdown(), ...ofSources()].filter(({ language }) => language === "ts")
+
+  it("are all generated for Effect 4, and say what differs", () => {
+    const problems = blocks.flatMap((block) => {
+      const place = `${block.file}:${block.line}`
+      const code = first.written.get(
+        join("packages", "examples", `${block.file.replaceAll(/\W/g, "-")}-${block.line}.ts`)
+      )
+      return code === undefined
+        ? [`${place}: is not compiled with Effect 4`]
+        : unexplained(block, code).map((problem) => `${place}: ${problem}`)
+    })
+    assert.deepStrictEqual(problems, [])
+    assert.isAbove(blocks.length, 150)
+  })
+
+  it("control: a difference without a comment, and a wrong comment, are found", () => {
+    const block = (comment: string, from = "effect"): CodeBlock => ({
+      ...{ file: "some.md", line: 1, language: "ts" },
+      code: `import { Layer } from "${from}"\nconst x = Layer.unwrapEffect(y)${comment}\nconst z = 1\n`
+    })
+    const effect4 = `import { Layer } from "effect"\nconst x = Layer.unwrap(y)\nconst z = 1\n`
+    assert.deepStrictEqual(unexplained(block(" // Effect 4: Layer.unwrap"), effect4), [])
+    assert.deepStrictEqual(unexplained(block(""), effect4), ["const x = Layer.unwrap(y)"])
+    assert.deepStrictEqual(unexplained(block(" // Effect 4: Layer.wrap"), effect4), [
+      "const x = Layer.unwrap(y)",
+      "not in the code for Effect 4: Layer.wrap"
+    ])
+    assert.deepStrictEqual(unexplained(block(" // Effect 4: Layer.unwrap(", "@effect/platform"), effect4), [])
+    assert.deepStrictEqual(unexplained(block(" // Effect 4: unwrap(", "@effect/platform"), effect4), [
+      "Layer from \"effect\""
+    ])
   })
 })
 

@@ -105,6 +105,15 @@ describe("the generator of the Effect 4 line", () => {
     assert.deepStrictEqual(transformed(source.replace("all as", "succeed as"), true).problems, [])
   })
 
+  it("reports a subtraction of durations, and does not return a negative distance", () => {
+    const difference = `import * as Duration from "effect/Duration"\nexport const x = Duration.subtract(a, b)\n`
+    assert.match(transformed(difference, true).problems.join(), /^2: Duration\.subtract: Effect 4 returns a negative/)
+    const { text } = transformed(
+      `import * as DateTime from "effect/DateTime"\nexport const x = DateTime.distanceDuration(a, b)\n`
+    )
+    assert.include(text, "x = Duration.abs(DateTime.distance(a, b))")
+  })
+
   it("renames a forbidden member that has a new name, and reports it where it is imported by name", () => {
     const renamed = transformed(
       `import * as Clock from "effect/Clock"\nexport const x = Clock.currentTimeNanos\n`,

@@ -1,6 +1,6 @@
 /** Generates the packages of the Effect 4 line from those of the Effect 3 line. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { basename, dirname, join, relative } from "node:path"
+import { dirname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 import { root } from "../workspace/workspace.mjs"
 import { format } from "./format.mjs"
@@ -26,6 +26,8 @@ const filesIn = (folder) =>
       .map(({ name, parentPath }) => relative(folder, join(parentPath, name)))
       .sort()
     : []
+
+const filesUnder = (folder) => filesIn(join(root, folder)).map((file) => join(folder, file))
 
 /** The modules of the installed Effect 4, by their names. */
 const installedModules = () => {
@@ -54,12 +56,13 @@ const contextOf = (problem, isLibrary = false) => ({
   problem
 })
 
-const only3 = new RegExp(`^import .*\\b(${rules.rewritten.join("|")})\\b`, "m")
-
-/** The code blocks of a page in Effect 4, without those that only Effect 3 can run. */
+/** The TypeScript blocks of a page or of doc comments in Effect 4, each with the line on which its code starts. */
 export const blocksOf = (text, report = () => undefined) =>
-  [...text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].filter(([, code]) => !only3.test(code))
-    .map(([, code]) => transform(code, contextOf(report), true))
+  [...text.matchAll(/^( *(?:\* )?)```ts\n([\s\S]*?)^\1```$/gm)].map(({ 1: margin, 2: code, index }) => {
+    const line = text.slice(0, index).split("\n").length + 1
+    const own = code.split("\n").map((row) => row.slice(margin.length)).join("\n")
+    return { line, code: transform(own, contextOf((row, problem) => report(line + row - 1, problem)), true) }
+  })
 
 /** Imports of packages that this line does not install: the compiler might find them at the root of the repository. */
 export const strangers = (text, source, installed) =>
@@ -82,10 +85,6 @@ export const unused = (used = applied) => {
     return `tools/effect4/rules.mjs:${at + 1}: nothing in the sources is "${rule}", so that this rule is dead`
   })
 }
-
-/** The examples in doc comments, as modules that the compiler checks. */
-const examplesOf = (text) =>
-  [...text.matchAll(/^ \* ```ts\n([\s\S]*?)^ \* ```$/gm)].map(([, block]) => block.replaceAll(/^ \* ?/gm, ""))
 
 /** Checks the types of tests and examples. */
 const checkedProject = {
@@ -146,30 +145,26 @@ export const generate = (repository, output = write) => {
       const transformed = transform(text, { ...contextOf(report, isPublished), overlay: overlaying })
       for (const [row, problem] of strangers(transformed, text, installed)) report(row, problem)
       written.set(join("packages", name, file), isPublished ? format(transformed) : transformed)
-      examplesOf(isPublished ? transformed : "").forEach((example, index) =>
-        written.set(join("packages", "examples", `${name}-${basename(file, ".ts")}-${index}.ts`), example)
-      )
     }
     for (const file of isPackage ? ["tsconfig.src.json"] : ["tsconfig.json", "vitest.config.ts"]) {
       written.set(join("packages", name, file), read(join(base, file)))
     }
     if (!isPackage) continue
-    const report = (row, problem) => problems.push(`packages/${name}/README.md: in line ${row} of a block: ${problem}`)
-    written.set(join("packages", name, "README.md"), transformPage(read(join(base, "README.md")), contextOf(report)))
+    // The problems of its blocks are reported below.
+    const page = transformPage(read(join(base, "README.md")), contextOf(() => undefined))
+    written.set(join("packages", name, "README.md"), page)
     written.set(join("packages", name, "LICENSE"), read(join(root, "LICENSE")))
     written.set(join("packages", name, "package.json"), manifestOf(name, repository))
   }
-  const guide = read(join(root, "docs/guides/effect4.md"))
-  for (const name of rules.rewritten.filter((name) => !guide.includes(`\`${name}\``))) {
-    problems.push(`docs/guides/effect4.md:1: does not name \`${name}\`, which rules.mjs does`)
-  }
-  for (const file of ["README.md", ...filesIn(join(root, "docs")).map((file) => join("docs", file))]) {
-    const report = (row, problem) => problems.push(`${file}: in line ${row} of a block: ${problem}`)
-    if (!file.endsWith(".md") || file.startsWith(join("docs", "reference", "api"))) continue
-    for (const [index, code] of blocksOf(read(join(root, file)), report).entries()) {
-      // The files of the tutorial import each other. Of several versions, the last is checked.
-      const [, name = `${basename(file, ".md")}-${index}`] = /^\/\/ (\w+)\.ts$/m.exec(code) ?? []
-      written.set(join("packages", "examples", `${name}.ts`), code)
+  const documented = packages.flatMap((name) => [`packages/${name}/README.md`, ...filesUnder(`packages/${name}/src`)])
+  for (const file of ["README.md", ...filesUnder("docs"), ...documented]) {
+    if (file.startsWith(join("docs", "reference", "api"))) continue
+    const report = (row, problem) => problems.push(`${file}:${row}: ${problem}`)
+    for (const { code, line } of blocksOf(read(join(root, file)), report)) {
+      written.set(join("packages", "examples", `${file.replaceAll(/\W/g, "-")}-${line}.ts`), code)
+      // The files of the tutorial import each other. Of several versions, the last is imported.
+      const [, saved] = /^\/\/ (\w+\.ts)$/m.exec(code) ?? []
+      if (saved !== undefined) written.set(join("packages", "examples", saved), code)
     }
   }
   // bench.mjs runs this measurement.

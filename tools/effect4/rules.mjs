@@ -7,6 +7,7 @@ export const modules = {
   ConfigError: "Config",
   Either: "Result",
   Error: "PlatformError",
+  HttpLayerRouter: "HttpRouter",
   NodeContext: "NodeServices",
   ParseResult: "SchemaIssue"
 }
@@ -21,7 +22,7 @@ const renamed = {
   },
   Context: { unsafeGet: "getUnsafe" },
   DateTime: {
-    ...{ distanceDuration: "distance", lessThanOrEqualTo: "isLessThanOrEqualTo", unsafeMake: "makeUnsafe" },
+    ...{ lessThanOrEqualTo: "isLessThanOrEqualTo", unsafeMake: "makeUnsafe" },
     ...{ greaterThan: "isGreaterThan", unsafeNow: "nowUnsafe" }
   },
   Deferred: { unsafeDone: "doneUnsafe" },
@@ -46,7 +47,7 @@ const renamed = {
   HttpClientRequest: { del: "delete" },
   HttpMiddleware: { currentTracerDisabledWhen: "TracerDisabledWhen" },
   HttpServerResponse: { unsafeJson: "jsonUnsafe" },
-  Layer: { scoped: "effect", scopedContext: "effectContext", unwrapEffect: "unwrap", unwrapScoped: "unwrap" },
+  Layer: { scoped: "effect", unwrapEffect: "unwrap", unwrapScoped: "unwrap" },
   Logger: {
     ...{ jsonLogger: "formatJson", logfmtLogger: "formatLogFmt", stringLogger: "formatSimple" },
     ...{ structuredLogger: "formatStructured" }
@@ -132,12 +133,16 @@ export const patterns = {
   // An `Either` is an effect, and a `Result` is not.
   "Encoding.decodeBase64Url(entry)": "Effect.fromResult(Base64Url.decode(entry))",
   "Exit.interrupt(FiberId.none)": "Exit.interrupt()",
+  "HttpApiEndpoint.get($name, $path).addSuccess($schema)": "HttpApiEndpoint.get($name, $path, { success: $schema })",
   "HttpClient.withTracerPropagation($client, $enabled)":
     "HttpClient.transformResponse($client, Effect.provideService(HttpClient.TracerPropagationEnabled, $enabled))",
   "Metric.histogram($name, MetricBoundaries.fromIterable($boundaries), $description)":
     "Metric.histogram($name, {\ndescription: $description,\nboundaries: $boundaries\n})",
   "Metric.increment($metric)": "Metric.update($metric, 1)",
   "Metric.tagged($$metric, $key, $value)": "Metric.withAttributes($$metric, { [$key]: $value })",
+  "NodeRuntime.runMain($effect, { disablePrettyLogger: true })": "NodeRuntime.runMain($effect)",
+  "PlatformConfigProvider.layerFileTreeAdd({ rootDirectory: $folder })":
+    "ConfigProvider.layerAdd(ConfigProvider.fromDir({ rootPath: $folder }))",
   "NodeHttpServer.make($server, { host: $host, port: $port })":
     "NodeHttpServer.make($server, { host: $host, port: $port, disablePreemptiveShutdown: true })",
   "NodeHttpServerRequest.toIncomingMessage($r)": "NodeHttpServerRequest.toIncomingMessage($r) as IncomingMessage",
@@ -162,6 +167,7 @@ export const patterns = {
   "ConfigProvider.fromMap($map)":
     "ConfigProvider.fromEnvRecord(Object.fromEntries($map), { preserveEmptyStrings: true })",
   "DateTime.add($x, { millis: $n })": "DateTime.add($x, { milliseconds: $n })",
+  "DateTime.distanceDuration($a, $b)": "Duration.abs(DateTime.distance($a, $b))",
   "DateTime.subtract($x, { millis: $n })": "DateTime.subtract($x, { milliseconds: $n })",
   "Effect.forkAll($effects)": "Effect.forkChild(Effect.all($effects, { concurrency: \"unbounded\" }))",
   "Effect.repeatN($effect, $n)": "Effect.repeat($effect, { times: $n })",
@@ -172,6 +178,8 @@ export const patterns = {
   "Effect.withRandom($$effect, $random)": "Effect.provideService($$effect, Random.Random, $random)",
   "Effect.yieldNow()": "Effect.yieldNow",
   "ConfigError.isConfigError($error)": "$error instanceof Config.ConfigError",
+  "Layer.scopedContext(Effect.tagMetrics(Layer.build($layer), $key, $value))":
+    "Layer.provide($layer, Layer.succeed(Metric.CurrentMetricAttributes, { [$key]: $value }))",
   "Layer.toRuntime($layer)": "Layer.build($layer)",
   "Object.assign(Clock.make(), $other)":
     "Object.assign(Object.create(Clock.Clock.defaultValue()) as Clock.Clock, $other)",
@@ -187,6 +195,7 @@ export const patterns = {
   "LogLevel.All": "\"All\"",
   "LogLevel.Debug": "\"Debug\"",
   "LogLevel.None": "\"None\"",
+  "Logger.json": "Logger.layer([Logger.consoleJson])",
   "Logger.make($f)": ({ f: [f] }) =>
     f.parameters?.[0] !== undefined && ts.isObjectBindingPattern(f.parameters[0].name)
       ? "Logger.make((line) => ($f)({\n...line,\nlogLevel: { label: line.logLevel.toUpperCase() },\n" +
@@ -234,6 +243,7 @@ export const forbidden = {
   "Array.partition": "Effect 4 returns the passing elements first",
   "Clock.currentTimeNanos": "in Effect 4 it is the wall clock",
   "Config.all": "Effect 4 names only the first missing variable. Use internal/configOf",
+  "Duration.subtract": "Effect 4 returns a negative duration in place of zero",
   "Effect.contextWith": "Effect 4 expects an effect",
   "Effect.disconnect": "Effect 4 does not have it. Use internal/disconnected",
   "HttpBody.text": "Effect 4 keeps the text and prints it. Use HttpBody.uint8Array",
@@ -245,9 +255,6 @@ export const forbidden = {
 export const allowed = {
   "core/src/internal/configOf.ts: Config.all": "it combines options, of which none is missing"
 }
-
-/** Modules that Effect 4 has in another form. Code in the docs that imports them is for Effect 3 only. */
-export const rewritten = ["Cache", "HttpApi", "HttpRouter", "PlatformConfigProvider"]
 
 /** Words in comments, and code that no pattern can say. */
 export const texts = [

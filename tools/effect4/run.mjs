@@ -36,20 +36,20 @@ const left = ["sources", "standards"].flatMap((name) => ["--exclude", `packages/
 const filter = positionals.length === 0 ? [] : [...positionals, "--passWithNoTests"]
 // One server that no Debian package provides, without its load.
 const oneServer = ["oidcProvider", "-t", "^(?!.*callers, at least)"]
-for (
-  const tests of [
-    [...left, ...filter],
-    ["--config", "packages/interop/vitest.config.ts", ...quick && positionals.length === 0 ? oneServer : filter]
-  ]
-) {
-  const { status } = spawnSync(node, [join(line, "node_modules/vitest/vitest.mjs"), "run", ...tests], {
-    cwd: line,
+const test = (folder, tests) => {
+  const { status } = spawnSync(node, [join(folder, "node_modules/vitest/vitest.mjs"), "run", ...tests], {
+    cwd: folder,
     stdio: "inherit",
     // Tests start `node` by its name.
-    env: { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ""}` }
+    env: { ...process.env, STORE_API_EFFECT4: line, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ""}` }
   })
   if (status !== 0) process.exit(status ?? 1)
 }
+
+test(line, [...left, ...filter])
+test(line, ["--config", "packages/interop/vitest.config.ts", ...quick && positionals.length === 0 ? oneServer : filter])
+const tutorial = "tools/repository/tutorial.slow.test.ts"
+if (positionals.every((name) => tutorial.includes(name))) test(root, [tutorial])
 
 if (out !== undefined) {
   const { packages, problems } = await packLine(resolve(root, out))

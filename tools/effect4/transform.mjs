@@ -157,7 +157,7 @@ export const transform = (text, line, isBlock = false) => {
       const nodes = found.get(variable)
       const text = nodes.map((node) => commentsBefore(node) + emit(node)).join(", ")
       return nodes.length > 0 ? before + text + after : before && after
-    })
+    }).replace(/\["(\w+)"\]: /g, "$1: ")
   }
 
   const renamed = (node) => {
@@ -258,8 +258,11 @@ export const transform = (text, line, isBlock = false) => {
   const body = emitAll(ast.statements.slice(imports.length), imports.at(-1)?.end ?? 0, source.length)
   const head = source.slice(0, imports[0]?.getStart(ast) ?? 0)
   const written = head + importsOf(imports, locals, needed, body, line, isBlock) + body
-  return isBlock ? written : documented(written, text, line)
+  return isBlock ? written.replace(forReaders, "") : documented(written, text, line)
 }
+
+/** Comments in the docs that say what to write in place of a line. */
+const forReaders = /^ *\/\/ Effect 4: .*\n| *\/\/ Effect 4: .*$/gm
 
 const examples = /^( *\*) ```ts\n([\s\S]*?)^ *\* ```$/gm
 

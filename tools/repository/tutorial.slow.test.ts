@@ -1,4 +1,7 @@
-/** Follows each page of docs/tutorial literally, from an empty folder. Needs `npm run build`. */
+/**
+ * Follows each page of docs/tutorial literally, from an empty folder. Needs `npm run build`. `npm run effect4` follows
+ * them with Effect 4.
+ */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
@@ -21,11 +24,14 @@ const shown = new Map([
   ["docs/tutorial/3-several-instances.md", [[1, 2], [1, 1]]]
 ])
 
+/** The folder in which `npm run effect4` has built the packages for Effect 4 and generated the files. */
+const effect4 = process.env["STORE_API_EFFECT4"]
+
 const shop = mkdtempSync(join(tmpdir(), "tutorial-"))
 const inShop = (name: string) => join(shop, name)
 writeFileSync(inShop("package.json"), JSON.stringify({ private: true, type: "module" }))
 // The versions that the pages install: those of the catalog, and our built packages.
-symlinkSync(join(root, "examples", "node_modules"), inShop("node_modules"))
+symlinkSync(join(effect4 ?? join(root, "examples"), "node_modules"), inShop("node_modules"))
 
 /** The ports that the pages name may be in use. */
 const ports = new Map<string, string>()
@@ -72,7 +78,11 @@ const compilerOptions: ts.CompilerOptions = {
 }
 
 /** Saves a file as the reader does, and its JavaScript beside it, since Node 20 does not run TypeScript. */
-const save = ({ code }: CodeBlock) => {
+const save = (block: CodeBlock) => {
+  const generated = `${block.file.replaceAll(/\W/g, "-")}-${block.line}.ts`
+  const code = effect4 === undefined
+    ? block.code
+    : readFileSync(join(effect4, "packages", "examples", generated), "utf8")
   const [, name = assert.fail(`no name of a file in\n${code}`)] = /^\/\/ (\S+)\.ts$/m.exec(code) ?? []
   writeFileSync(inShop(`${name}.ts`), withFreePorts(code))
   if (name.endsWith(".test")) return
@@ -91,16 +101,20 @@ const saveAs = async ({ code }: CodeBlock) => {
   assert.strictEqual((await run(process.execPath, ["-e", other.replace("/health", "/none")])).status, 1, "no server")
 }
 
-const catalog = read("pnpm-workspace.yaml")
+const catalogs = ["pnpm-workspace.yaml", "tools/effect4/line/package.json"].map((file) => read(file))
 
-/** The packages of an install command, which are ours or have a version that the catalog allows. */
+/** Whether a package is ours, or has a version that the catalog of a major allows. */
+const isIn = (catalog: string) => (word: string) => {
+  if (word.startsWith("@store-api/")) return true
+  const [, name = "", range = ""] = /^(@?[^@]+)@[\^~]?(.+)$/.exec(word) ?? assert.fail(`${word} has no version`)
+  const [, version = ""] = new RegExp(`^ +"?${name}"?: "?[\\^~]?([\\d.]*)"?,?$`, "m").exec(catalog) ?? []
+  return version === range || version.startsWith(`${range}.`)
+}
+
+/** An install command, for one of the two majors. */
 const installs = (line: string) => {
   const words = line.replace(/^npm install (-D )?/, "").split(" ")
-  for (const word of words.filter((word) => !word.startsWith("@store-api/"))) {
-    const [, name = "", range = ""] = /^(@?[^@]+)@[\^~]?(.+)$/.exec(word) ?? assert.fail(`${word} has no version`)
-    const [, version = ""] = new RegExp(`^ +"?${name}"?: [\\^~]?(.*)$`, "m").exec(catalog) ?? assert.fail(name)
-    assert.isTrue(version === range || version.startsWith(`${range}.`), `${word}, in the catalog ${version}`)
-  }
+  assert.isTrue(catalogs.some((catalog) => words.every(isIn(catalog))), `${line}: not the versions of the catalogs`)
 }
 
 const bash = (line: string) => run("bash", ["-c", line], { cwd: shop, env: variables })
@@ -128,7 +142,7 @@ const type = async (line: string): Promise<{ readonly output: string; readonly s
     return done
   }
   if (line.startsWith("npx --no-install store-api-emulator")) {
-    const command = join(root, "packages", "emulator", "bin", "store-api-emulator.js")
+    const command = join(effect4 ?? root, "packages", "emulator", "bin", "store-api-emulator.js")
     await open("emulator", process.execPath, [command, ...line.split(" ").slice(3)], "STORE_API_CLIENT_SECRET")
     return done
   }
@@ -139,7 +153,7 @@ const type = async (line: string): Promise<{ readonly output: string; readonly s
   }
   const command = line
     .replace(/node (\w+)\.ts$/, `"${process.execPath}" $1.js`)
-    .replace(/^npx vitest/, `"${join(root, "node_modules", ".bin", "vitest")}" --root .`)
+    .replace(/^npx vitest/, `"${join(effect4 ?? root, "node_modules", ".bin", "vitest")}" --root .`)
     .replace(/^npx tsc/, `"${join(root, "node_modules", ".bin", "tsc")}"`)
   const { status, stderr, stdout } = await bash(command)
   return { output: stdout + stderr, status }

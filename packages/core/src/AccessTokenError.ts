@@ -107,7 +107,7 @@ export class TokenExpiredError extends Schema.TaggedError<TokenExpiredError>("@s
  * import { Effect, Redacted } from "effect"
  *
  * const credentials = ClientCredentials.make({ clientId: "demo-client", clientSecret: Redacted.make("one&two") }).pipe(
- *   Effect.catchTag("CredentialsError", ({ field, reason }) => Effect.dieMessage(`${field} ${reason}`))
+ *   Effect.catchTag("CredentialsError", ({ field, reason }) => Effect.die(`${field} ${reason}`))
  * )
  * ```
  *
@@ -216,7 +216,7 @@ export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@s
  *
  * const token = Effect.flatMap(AccessTokenProvider.AccessTokenProvider, (provider) => provider.get).pipe(
  *   Effect.catchTag("TokenRefusedError", (error) =>
- *     error.reason === "InvalidClient" ? Effect.dieMessage(error.message) : Effect.fail(error))
+ *     error.reason === "InvalidClient" ? Effect.die(error.message) : Effect.fail(error))
  * )
  * ```
  *
@@ -275,11 +275,12 @@ export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@s
  * @example
  * ```ts
  * import { type AccessTokenError, TokenResponse } from "@store-api/core"
- * import { Either } from "effect"
+ * import { Either } from "effect" // Effect 4: Result
  *
  * const pathsOf = ({ problems }: AccessTokenError.TokenResponseError) => problems.map(({ path }) => path)
  *
- * const paths = Either.mapLeft(TokenResponse.decode(`{"token_type":"bearer"}`), pathsOf) // ["access_token"]
+ * // ["access_token"]
+ * const paths = Either.mapLeft(TokenResponse.decode(`{"token_type":"bearer"}`), pathsOf) // Effect 4: Result.mapError
  * ```
  *
  * @since 1.0.0
@@ -360,7 +361,7 @@ export class ConfigurationError extends Schema.TaggedError<ConfigurationError>("
  *
  * const image = Effect.flatMap(AuthorizedHttpClient.AuthorizedHttpClient, (client) =>
  *   client.get("https://images.example/1.png")).pipe(
- *     Effect.catchTag("UntrustedOriginError", ({ origin }) => Effect.dieMessage(`no token for ${origin}`))
+ *     Effect.catchTag("UntrustedOriginError", ({ origin }) => Effect.die(`no token for ${origin}`))
  *   )
  * ```
  *
@@ -423,7 +424,7 @@ export type AccessTokenError =
  * import { AccessTokenError } from "@store-api/core"
  * import { Schema } from "effect"
  *
- * const toJson = Schema.encode(Schema.parseJson(AccessTokenError.AccessTokenError))
+ * const encode = Schema.encodeSync(AccessTokenError.AccessTokenError)
  * ```
  *
  * @since 1.0.0
@@ -446,7 +447,7 @@ export const AccessTokenError = Schema.Union(
  * import { Effect } from "effect"
  *
  * const orders = Effect.flatMap(AuthorizedHttpClient.AuthorizedHttpClient, (client) => client.get("/orders")).pipe(
- *   Effect.catchIf(AccessTokenError.isAccessTokenError, (error) => Effect.dieMessage(error.message))
+ *   Effect.catchIf(AccessTokenError.isAccessTokenError, (error) => Effect.die(error.message))
  * )
  * ```
  *

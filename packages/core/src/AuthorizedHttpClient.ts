@@ -360,7 +360,9 @@ export const layer = (
  * import { AuthorizedHttpClient } from "@store-api/core"
  * import { Config } from "effect"
  *
- * const ClientLive = AuthorizedHttpClient.layerConfig({ apiUrl: Config.string("STORE_API_URL") })
+ * const ClientLive = AuthorizedHttpClient.layerConfig({
+ *   apiUrl: Config.string("STORE_API_URL") // Effect 4: Config.String
+ * })
  * ```
  *
  * @since 1.0.0

@@ -70,6 +70,7 @@ export interface Options {
  * import { SharedTokenSource } from "@store-api/core"
  * import { Metric } from "effect"
  *
+ * // Effect 4: Metric.withAttributes(SharedTokenSource.storeFailures, { operation: "get" })
  * const failedReads = Metric.value(Metric.tagged(SharedTokenSource.storeFailures, "operation", "get"))
  * ```
  *
@@ -189,7 +190,8 @@ export const make = (
         Effect.gen(function*() {
           if (!isRenewal && Option.exists(replacing, (replaced) => sameValue(replaced, received))) return
           const token = withKnownExpiry(replacing, received)
-          const lifetime = token.expiresAt.epochMillis - (yield* Clock.currentTimeMillis)
+          // A negative duration is zero only in Effect 3.
+          const lifetime = Math.max(token.expiresAt.epochMillis - (yield* Clock.currentTimeMillis), 0)
           yield* store.put(key, yield* seal(storedToken.encode(token)), lifetime)
         }).pipe(Effect.exit)
 

@@ -115,11 +115,13 @@ const leftoverMillis = 60_000
  *
  * @example
  * ```ts
- * import { NodeContext } from "@effect/platform-node"
+ * import { NodeContext } from "@effect/platform-node" // Effect 4: NodeServices
  * import { FileTokenStore } from "@store-api/platform-node"
  * import { Effect } from "effect"
  *
- * const store = FileTokenStore.make({ folder: "/var/lib/shop/tokens" }).pipe(Effect.provide(NodeContext.layer))
+ * const store = FileTokenStore.make({ folder: "/var/lib/shop/tokens" }).pipe(
+ *   Effect.provide(NodeContext.layer) // Effect 4: NodeServices.layer
+ * )
  * ```
  *
  * @since 1.0.0
@@ -282,7 +284,9 @@ export const layer = (options: Options = {}): Layer.Layer<TokenStore> =>
  * import { FileTokenStore } from "@store-api/platform-node"
  * import { Config } from "effect"
  *
- * const StoreLive = FileTokenStore.layerConfig({ folder: Config.nonEmptyString("SHOP_TOKENS") })
+ * const StoreLive = FileTokenStore.layerConfig({
+ *   folder: Config.nonEmptyString("SHOP_TOKENS") // Effect 4: Config.NonEmptyString
+ * })
  * ```
  *
  * @since 1.0.0

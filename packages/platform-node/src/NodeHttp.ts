@@ -61,7 +61,7 @@ export interface Options {
  * import { NodeHttp } from "@store-api/platform-node"
  * import { Layer } from "effect"
  *
- * const HttpLive = NodeHttpClient.layerUndiciWithoutDispatcher.pipe(
+ * const HttpLive = NodeHttpClient.layerUndiciWithoutDispatcher.pipe( // Effect 4: layerUndiciNoDispatcher
  *   Layer.provide(NodeHttp.layerDispatcher({ connections: 32 }))
  * )
  * ```
@@ -110,7 +110,7 @@ export const layer = (options: Options = {}): Layer.Layer<HttpClient.HttpClient,
  * import { Config } from "effect"
  *
  * const HttpLive = NodeHttp.layerConfig({
- *   connections: Config.integer("STORE_API_CONNECTIONS").pipe(Config.withDefault(32))
+ *   connections: Config.integer("STORE_API_CONNECTIONS").pipe(Config.withDefault(32)) // Effect 4: Config.Int
  * })
  * ```
  *

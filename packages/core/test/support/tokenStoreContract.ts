@@ -128,6 +128,16 @@ export const tokenStoreContract = <E>(name: string, layer: Layer.Layer<TokenStor
         })
     )
 
+    test("ends an entry and a lease with a negative duration at once", (store, key) =>
+      Effect.gen(function*() {
+        yield* store.put(key, "one", "1 minute")
+        yield* store.put(key, "two", -1000)
+        yield* until(store.get(key), Option.isNone)
+        const lost = yield* leased(store, key, -1000)
+        yield* until(store.lease(key, "1 minute"), Option.isSome)
+        assert.isFalse(yield* lost.extend)
+      }))
+
     test(
       "does not extend a lease that has ended, even if no other caller holds it",
       (store, key) =>

@@ -1,0 +1,102 @@
+/** Effect 3 turns a negative duration into zero, and Effect 4 keeps it. The outcome of these tests is the same. */
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { AccessToken, TokenSource, TokenStore } from "@store-api/core"
+import { DateTime, Duration, Effect, Exit, Option, Ref } from "effect"
+import * as tokenPolicy from "../src/internal/tokenPolicy.js"
+import * as FakeClient from "./support/fakeClient.js"
+import { drive, endpoint, fullToken, member, valueOf, watched } from "./support/fleet.js"
+
+const durations = {
+  "a number": -1000,
+  "a Duration": Duration.seconds(-1),
+  "a fraction of a millisecond": Duration.nanos(-1n),
+  "a text": "-1 seconds",
+  "minus infinity": -Infinity
+} satisfies Record<string, Duration.DurationInput>
+
+describe.each(Object.entries(durations))("a negative duration, given as %s,", (_, duration) => {
+  it.each(["refreshAhead", "leeway", "cooldown.base", "cooldown.max"] as const)("is zero in %s", (option) => {
+    const policyOf = (value: Duration.DurationInput) => {
+      const [name, part] = option.split(".")
+      return tokenPolicy.make({ [name ?? ""]: part === undefined ? value : { [part]: value } })
+    }
+    deepStrictEqual(policyOf(duration), policyOf(0))
+    assert.notDeepEqual(policyOf(duration), tokenPolicy.make())
+  })
+
+  it.effect.each(["attemptTimeout", "deadline"] as const)(
+    "is a ConfigurationError in %s",
+    (option) =>
+      Effect.gen(function*() {
+        const error = yield* Effect.flip(FakeClient.source(FakeClient.make(FakeClient.token), { [option]: duration }))
+        deepStrictEqual([error.option, error.reason], [option, "must be greater than zero"])
+      })
+  )
+
+  it.effect("is the shortest lease in lease, as zero", () =>
+    Effect.gen(function*() {
+      const leases = yield* Ref.make<ReadonlyArray<number>>([])
+      for (const lease of [duration, 0]) {
+        const { source } = yield* endpoint()
+        const memory = yield* TokenStore.makeMemory
+        const store = TokenStore.TokenStore.of({
+          ...memory,
+          lease: (key, duration) =>
+            Effect.zipRight(
+              Ref.update(leases, (all) => [...all, Duration.toMillis(duration)]),
+              memory.lease(key, duration)
+            )
+        })
+        const { acquire } = yield* member(source, store, { lease })
+        yield* (yield* drive(yield* Effect.fork(acquire(Option.none())))).exit
+      }
+      deepStrictEqual(yield* Ref.get(leases), [100, 100])
+    }))
+
+  it.effect("does not wait in maxWait", () =>
+    Effect.gen(function*() {
+      const { requests, source } = yield* endpoint()
+      const store = TokenStore.TokenStore.of({
+        ...yield* TokenStore.makeMemory,
+        lease: () => Effect.succeedNone
+      })
+      const { acquire } = yield* member(source, store, { maxWait: duration })
+      const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
+      deepStrictEqual([Exit.map(exit, valueOf), took, yield* requests], [Exit.succeed("token-1"), 0, 1])
+    }))
+
+  it.effect("does not wait for the store in storeTimeout", () =>
+    Effect.gen(function*() {
+      const { requests, source } = yield* endpoint()
+      const store = TokenStore.TokenStore.of({ ...yield* TokenStore.makeMemory, get: () => Effect.never })
+      const { acquire } = yield* member(source, store, { storeTimeout: duration })
+      const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
+      deepStrictEqual([Exit.map(exit, valueOf), took, yield* requests], [Exit.succeed("token-1"), 0, 1])
+    }))
+})
+
+describe("the remaining lifetime of an expired token", () => {
+  const expired = Effect.map(
+    Effect.all([fullToken("expired"), DateTime.now]),
+    ([token, now]) =>
+      new AccessToken.AccessToken({
+        ...token,
+        acquiredAt: DateTime.subtract(now, { minutes: 2 }),
+        expiresAt: DateTime.subtract(now, { minutes: 1 })
+      })
+  )
+
+  it.effect("is zero", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(Duration.toMillis(yield* AccessToken.remaining(yield* expired)), 0)
+    }))
+
+  it.effect("is zero for a store of your own", () =>
+    Effect.gen(function*() {
+      const { puts, store } = yield* watched
+      const { acquire } = yield* member(TokenSource.make(() => expired), store)
+      yield* (yield* drive(yield* Effect.fork(acquire(Option.none())))).exit
+      deepStrictEqual((yield* puts).map(([, , life]) => life), [0])
+    }))
+})

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { setImmediate } from "node:timers/promises"
 import { assert, beforeAll, describe, it } from "vitest"
-import { type CodeBlock, ofMarkdown, ofSources } from "../repository/support/codeBlocks.js"
+import { blocksInPages, blocksInSources, type CodeBlock } from "../repository/support/pages.js"
 import { install, root } from "../workspace/workspace.mjs"
 import { generate, line } from "./generate.mjs"
 
@@ -71,7 +71,7 @@ const unexplained = ({ code }: CodeBlock, generated: string): ReadonlyArray<stri
 }
 
 describe("the TypeScript blocks of the docs", () => {
-  const blocks = [...ofMarkdown(), ...ofSources()].filter(({ language }) => language === "ts")
+  const blocks = [...blocksInPages(), ...blocksInSources()].filter(({ language }) => language === "ts")
 
   it("are all generated for Effect 4, and say what differs", () => {
     const problems = blocks.flatMap((block) => {

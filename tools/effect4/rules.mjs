@@ -60,10 +60,10 @@ const renamed = {
   ParseResult: { ParseIssue: "SchemaIssue.Issue" },
   Predicate: { isReadonlyRecord: "isReadonlyObject" },
   Schema: {
-    ...{ DateTimeUtc: "DateTimeUtcFromString", DateTimeUtcFromNumber: "DateTimeUtcFromMillis" },
+    ...{ compose: "decodeTo", DateTimeUtc: "DateTimeUtcFromString", DateTimeUtcFromNumber: "DateTimeUtcFromMillis" },
     ...{ DateTimeUtcFromSelf: "DateTimeUtc", decode: "decodeEffect" },
     ...{ decodeUnknownEither: "decodeUnknownResult", encode: "encodeEffect", JsonNumber: "Finite" },
-    ...{ OptionFromSelf: "Option", parseJson: "fromJsonString" },
+    ...{ NumberFromString: "FiniteFromString", OptionFromSelf: "Option", parseJson: "fromJsonString" },
     ...{ Redacted: "RedactedFromValue", RedactedFromSelf: "Redacted", typeSchema: "toType" }
   },
   Scope: { extend: "provide" },
@@ -151,7 +151,10 @@ export const patterns = {
     more.length === 0 ? "Schema.Literal($a)" : "Schema.Literals([$a, $$more])",
   "Schema.NonNegativeInt": "Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))",
   "Schema.Union($$schemas)": "Schema.Union([$$schemas])",
+  "Schema.filter($f)": "Schema.check(Schema.makeFilter($f))",
+  "Schema.int()": "Schema.check(Schema.isInt())",
   "Schema.maxLength($n)": "Schema.check(Schema.isMaxLength($n))",
+  "Schema.nonNegative()": "Schema.check(Schema.isGreaterThanOrEqualTo(0))",
   "Schema.optionalWith($schema, { as: \"Option\" })": "Schema.OptionFromOptional($schema)",
   "Schema.optionalWith($schema, { default: () => $x })":
     "$schema.pipe(Schema.withDecodingDefaultType(Effect.succeed($x)))",

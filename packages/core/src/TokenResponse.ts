@@ -31,16 +31,21 @@ const BearerValue = Schema.String.pipe(Schema.maxLength(16 * 1024), Schema.patte
 const TokenType = Schema.String.pipe(Schema.pattern(/^bearer(token)?$/i))
 
 /** Seconds (RFC 6749 §5.1). Gateways send them as a string of digits. */
-const Seconds = Schema.transform(
-  Schema.Union(Schema.Number, Schema.String.pipe(Schema.pattern(/^-?\d+(\.\d+)?$/))),
+const Seconds = Schema.Union(
   Schema.JsonNumber,
-  { decode: Number, encode: identity }
+  Schema.String.pipe(
+    Schema.pattern(/^-?\d+(\.\d+)?$/),
+    Schema.compose(Schema.NumberFromString),
+    Schema.filter(Number.isFinite)
+  )
 )
 
-const Digits = Schema.transform(
-  Schema.Union(Schema.Number, Schema.String),
+const Digits = Schema.Union(
   Schema.String.pipe(Schema.pattern(/^\d+$/)),
-  { decode: String, encode: identity }
+  Schema.transform(Schema.Number.pipe(Schema.nonNegative(), Schema.int()), Schema.String, {
+    decode: String,
+    encode: Number
+  })
 )
 
 /**

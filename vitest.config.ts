@@ -29,8 +29,9 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     include: ["{examples,packages,tools}/**/*.test.ts"],
-    // The first needs authorization servers (`npm run interop`), the second Effect 4 (`npm run effect4`).
-    exclude: [...configDefaults.exclude, "**/interop/**", "tools/effect4/line/**"],
+    // The first needs authorization servers (`npm run interop`), the others Effect 4 (`npm run effect4`).
+    exclude: [...configDefaults.exclude, "**/interop/**", "tools/effect4/line/**"]
+      .concat(process.env["STORE_API_EFFECT4"] === undefined ? "tools/effect4/line.test.ts" : []),
     // Files of a worker share their modules: loading Effect again for each file would take longer than the tests.
     isolate: false,
     // A larger young generation: a tenth of the time went into collecting it.

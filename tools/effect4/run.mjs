@@ -48,8 +48,9 @@ const test = (folder, tests) => {
 
 test(line, [...left, ...filter])
 test(line, ["--config", "packages/interop/vitest.config.ts", ...quick && positionals.length === 0 ? oneServer : filter])
-const tutorial = "tools/repository/tutorial.slow.test.ts"
-if (positionals.every((name) => tutorial.includes(name))) test(root, [tutorial])
+const documentation = ["tools/effect4/line.test.ts", "tools/repository/tutorial.slow.test.ts"]
+  .filter((path) => positionals.every((name) => path.includes(name)))
+if (documentation.length > 0) test(root, documentation)
 
 if (out !== undefined) {
   const { packages, problems } = await packLine(resolve(root, out))

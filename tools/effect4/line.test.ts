@@ -1,6 +1,6 @@
 /**
  * Generates the whole Effect 4 line without writing it. Checks that the docs say what to write with Effect 4, and
- * compares docs/explanation/comparison.md with the installed Effect 4.
+ * compares docs/explanation/comparison.md with the installed Effect 4. `npm run effect4` runs it.
  */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"

@@ -212,32 +212,34 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       const wall = clock.unsafeCurrentTimeMillis()
       return wall >= window.from && wall < window.until && clock.unsafeCurrentTimeNanos() < window.untilNanos
         ? window.result
-        : startOrJoin(tokenState.get, current)
+        : startOrJoinFrom(current, tokenState.get)
     })
 
     const withState = <A, E>(use: (current: tokenState.State, instant: Instant) => Effect.Effect<A, E>) =>
       Effect.flatMap(Ref.get(state), (current) => use(current, now()))
 
+    const startOrJoin = (event: Event) => Effect.flatMap(Ref.get(state), (current) => startOrJoinFrom(current, event))
+
     /** First without a change of state, because most callers wait for an acquisition that another one has started. */
-    const startOrJoin = (
-      event: typeof tokenState.get | typeof tokenState.refresh,
-      current: tokenState.State
+    const startOrJoinFrom = (
+      current: tokenState.State,
+      event: Event
     ): Effect.Effect<AccessToken, AccessTokenError> => {
       const [outcome] = event(current, now())
       return outcome._tag === "Start" ? start(event) : join(outcome, event === tokenState.refresh)
     }
 
     /** Uninterruptible: the state changes if and only if the acquisition starts. */
-    const start = (event: typeof tokenState.get | typeof tokenState.refresh) =>
+    const start = (event: Event) =>
       Effect.uninterruptibleMask((restore) =>
         Effect.flatMap(
           Effect.getFiberRefs,
           (caller) =>
             Effect.flatMap(Ref.modify(state, (current) => event(current, now())), (outcome) => {
-              const mustBeNew = event === tokenState.refresh
-              if (outcome._tag !== "Start") return restore(join(outcome, mustBeNew))
+              // Another fiber ran since the first look.
+              if (outcome._tag !== "Start") return restore(startOrJoin(event))
               launch(acquire(outcome.acquisition), caller)
-              return restore(serveOrWait(outcome.then, mustBeNew))
+              return restore(serveOrWait(outcome.then))
             })
         )
       )
@@ -248,7 +250,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       return serveOrWait(outcome, mustBeNew)
     }
 
-    const serveOrWait = (outcome: tokenState.Serve | tokenState.Wait, mustBeNew: boolean) =>
+    const serveOrWait = (outcome: tokenState.Serve | tokenState.Wait, mustBeNew = false) =>
       outcome._tag === "Serve" ? outcome.held.window.result : wait(outcome, mustBeNew)
 
     /**
@@ -357,7 +359,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
         const retryAt = Option.map(tokenState.cooldown(current, instant), ({ until }) => until)
         return Effect.fail(expiredError(held, instant, "Elapsed", retryAt))
       }),
-      refresh: Effect.flatMap(Ref.get(state), (current) => startOrJoin(tokenState.refresh, current)),
+      refresh: startOrJoin(tokenState.refresh),
       invalidate: (token) =>
         Effect.uninterruptible(
           Effect.map(Ref.modify(state, (current) => tokenState.reject(current, now(), token)), (outcome) => {
@@ -367,6 +369,9 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       status: Effect.map(Ref.get(state), (current) => statusOf(current, now()))
     })
   })
+
+/** What a caller wants. */
+type Event = typeof tokenState.get | typeof tokenState.refresh
 
 /** The time limit of an acquisition, in case its source never ends. */
 const longestAcquisition = Duration.minutes(2)

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessToken, type AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import type { Clock } from "effect"
 import { Deferred, Duration, Effect, Fiber, Layer, Option } from "effect"
@@ -7,6 +8,25 @@ import { answering, settle, token } from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
 describe("AccessTokenProvider, at the exact boundaries", () => {
+  it.effect("a caller whose token is rejected while it waits gets the new token, although its wait was over first", () =>
+    Effect.gen(function*() {
+      const endpoint = yield* Deferred.make<AccessToken.AccessToken>()
+      const script = (n: number) => n === 1 ? aged("old", 59 * minute, 20_000) : Deferred.await(endpoint)
+      yield* run(script, ({ provider, virtual }) =>
+        Effect.gen(function*() {
+          const old = yield* provider.get
+          const refreshed = yield* Effect.fork(provider.refresh)
+          yield* settle
+          const waiting = yield* Effect.fork(provider.get)
+          yield* settle
+          yield* provider.invalidate(old)
+          yield* virtual.advance("11 seconds")
+          yield* Effect.flatMap(token("new"), (token) => Deferred.succeed(endpoint, token))
+          const tokens = [yield* Fiber.join(refreshed), yield* Fiber.join(waiting)]
+          deepStrictEqual(tokens.map(valueOf), ["new", "new"])
+        }))
+    }))
+
   describe("renewal", () => {
     it.effect("starts exactly 1 second after the last token arrived", () =>
       run((n) => aged(`token-${n}`, 58 * minute, 2 * minute), ({ calls, provider, virtual }) =>

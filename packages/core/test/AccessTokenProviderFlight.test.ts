@@ -92,6 +92,22 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
         assert.isAbove(parked, 10, "more than 10 callers were parked")
       }))
 
+    it.effect("shares the acquisition that another caller starts before it continues", () =>
+      Effect.gen(function*() {
+        for (const operations of moments) {
+          const { caller, parking, provider, scope, source } = yield* parkedAt(operations)
+          const other = yield* Effect.fork(provider.refresh)
+          yield* settle
+          parking.release()
+          yield* settle
+          yield* Effect.flatMap(source.next, (call) => call.complete(token("shared")))
+          const tokens = [yield* Fiber.join(caller), yield* Fiber.join(other)].map(valueOf)
+          deepStrictEqual(tokens, ["shared", "shared"], `parked after ${operations} operations`)
+          assert.strictEqual(yield* source.calls, 1)
+          yield* Scope.close(scope, Exit.void)
+        }
+      }))
+
     it.effect("does not block the next caller when it is interrupted", () =>
       Effect.gen(function*() {
         for (const operations of moments) {

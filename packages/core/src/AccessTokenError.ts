@@ -521,12 +521,15 @@ export const withRetryAt: {
   (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError
 } = dual(2, (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
   const allowed = isPermanent(error) ? Option.none() : retryAt
-  if (Equal.equals(allowed, error.retryAt)) return error
-  const SameError = error.constructor as new(fields: object) => AccessTokenError
-  return new SameError({ ...error, retryAt: allowed })
+  return Equal.equals(allowed, error.retryAt)
+    ? error
+    // The class fits the error, because its tag selects it. The compiler does not infer this for a union.
+    : new classes[error._tag]({ ...error, retryAt: allowed } as never)
 })
 
 const permanent: ReadonlyArray<string> = ["Certificate", "Redirect", "Closed", "InvalidClient", "InvalidRequest"]
 
 const isPermanent = (error: AccessTokenError): boolean =>
   error._tag === "CredentialsError" || hasReason(error, permanent)
+
+const classes = { TokenExpiredError, CredentialsError, TokenRequestError, TokenRefusedError, TokenResponseError }

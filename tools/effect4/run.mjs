@@ -49,7 +49,7 @@ const test = (folder, tests) => {
 test(line, [...left, ...filter])
 test(line, ["--config", "packages/interop/vitest.config.ts", ...quick && positionals.length === 0 ? oneServer : filter])
 const documentation = ["tools/effect4/line.test.ts", "tools/repository/tutorial.slow.test.ts"]
-  .filter((path) => positionals.every((name) => path.includes(name)))
+  .filter((path) => positionals.length === 0 || positionals.some((name) => path.includes(name)))
 if (documentation.length > 0) test(root, documentation)
 
 if (out !== undefined) {

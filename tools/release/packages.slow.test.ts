@@ -7,6 +7,7 @@ import { spawn } from "node:child_process"
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import ts from "typescript"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { cleanEnvironment, run, succeed } from "../repository/support/command.js"
 import { fenced, read } from "../repository/support/pages.js"
@@ -149,8 +150,9 @@ describe("a user outside the workspace", { timeout: 240_000 }, () => {
 
   it("runs the README's example against the emulator", () =>
     withEmulator("store-api-emulator", [], async (variables) => {
-      // The compiler wrote it, in the test above.
-      const { stderr, stdout } = await succeed(process.execPath, ["example.js"], { cwd: consumer, env: variables })
+      const { outputText } = ts.transpileModule(readmeExample, { compilerOptions: { module: ts.ModuleKind.ESNext } })
+      writeFileSync(join(consumer, "readme.mjs"), outputText)
+      const { stderr, stdout } = await succeed(process.execPath, ["readme.mjs"], { cwd: consumer, env: variables })
       assert.strictEqual(stderr, "")
       assert.match(stdout, /^200 \{[^]*path: '\/orders'/)
       assert.notInclude(stdout, variables["STORE_API_CLIENT_SECRET"] ?? "?")

@@ -186,6 +186,11 @@ describe("docs/explanation/comparison.md", () => {
     }
   })
 
+  it("names the version of Effect 4 that the tests use", () => {
+    const [, version] = /^ {2}effect@([\d.]+):$/m.exec(read("tools/effect4/line/pnpm-lock.yaml")) ?? []
+    assert.include(sectionOf(page, "On Effect 4"), `\`effect\` ${version ?? "of no version"}.`)
+  })
+
   it("has the counts of docs/evidence/benchmarks.md", () => {
     const measured = new Map(
       rows(sectionOf("docs/evidence/benchmarks.md", "Compared with other libraries"))

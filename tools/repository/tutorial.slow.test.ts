@@ -113,6 +113,8 @@ const isIn = (catalog: string) => (word: string) => {
 
 /** An install command, for one of the two majors. */
 const installs = (line: string) => {
+  // `npm run effect4 -- --newest` changes the second catalog.
+  if (effect4 !== undefined) return
   const words = line.replace(/^npm install (-D )?/, "").split(" ")
   assert.isTrue(catalogs.some((catalog) => words.every(isIn(catalog))), `${line}: not the versions of the catalogs`)
 }

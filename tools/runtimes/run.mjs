@@ -4,7 +4,6 @@
  * figures into docs/evidence/runtimes.md. `--check` runs nothing, and compares that page with the pins.
  */
 import "../workspace/require-node.mjs"
-import { parseArgs } from "node:util"
 import { build, install } from "../workspace/workspace.mjs"
 import { binaryOf, isNode, names, pins, unsupported } from "./binaries.mjs"
 import * as page from "./page.mjs"
@@ -16,12 +15,12 @@ const end = (...sentences) => {
   process.exit(1)
 }
 
-const { positionals: named, values: { check, ci, write } } = parseArgs({
-  allowPositionals: true,
-  options: { check: { type: "boolean" }, ci: { type: "boolean" }, write: { type: "boolean" } }
-})
+const flags = ["--check", "--ci", "--write"]
+const given = process.argv.slice(2)
+const [check, ci, write] = flags.map((flag) => given.includes(flag))
+const named = given.filter((argument) => !flags.includes(argument))
 const unknown = named.filter((name) => !names.includes(name))
-if (unknown.length > 0) end(`Unknown runtime ${unknown.join(", ")}. Available: ${names.join(", ")}.`)
+if (unknown.length > 0) end(`Unknown: ${unknown.join(", ")}. Available: ${[...names, ...flags].join(", ")}.`)
 
 if (check) {
   const problems = page.problems()

@@ -47,7 +47,7 @@ const entries = (path) => {
     return [{ text: path === "README.md" ? "Overview" : title(path), link: `/${path.replace(/README\.md$/, "")}` }]
   }
   const inside = readdirSync(posix.join(root, path), { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() ? !skipped.test(entry.name) : entry.name.endsWith(".md"))
+    .filter((entry) => entry.isDirectory() ? !skipped.test(entry.name) : /(?<!\.template)\.md$/.test(entry.name))
     .map(({ name }) => posix.join(path, name))
   const [own] = inside.includes(readme(path)) ? entries(readme(path)) : [{ text: posix.basename(path) }]
   const items = inside.filter((page) => page !== readme(path)).flatMap(entries)

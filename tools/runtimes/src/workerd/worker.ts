@@ -28,13 +28,13 @@ const own = (worker: string): ReadonlyArray<Check> => [
   }),
 
   check("workerd: a kept token that is revoked, or expires, is replaced", function*() {
-    const emulator = yield* startEmulator({ tokenLife: 2000 })
+    const emulator = yield* startEmulator({ tokenLife: 4000 })
     const one = ask(worker, "perRequest", emulator)
     yield* one
     yield* emulator.revoke
     equal("revoked", yield* one, 200)
     equal("token requests", yield* emulator.tokenRequests, 2)
-    yield* Effect.sleep("2100 millis")
+    yield* Effect.sleep("4100 millis")
     equal("expired", yield* one, 200)
     equal("token requests", yield* emulator.tokenRequests, 3)
   }),

@@ -41,8 +41,9 @@ describe("the generated Effect 4 line", () => {
 
 /** The names that a text imports, each with its module. */
 const importsOf = (text: string) =>
-  [...text.matchAll(/^ *import (?:type )?\{ (.*) \} from "(.*)"/gm)].flatMap(([, names = "", from = ""]) =>
-    names.split(", ").map((name) => ({ from, name: name.replace(/^type /, "") }))
+  [...text.matchAll(/^ *import (?:type )?(?:\{ (.*) \}|(\* as \w+)) from "(.*)"/gm)].flatMap(
+    ([, names, all = "", from = ""]) =>
+      (names ?? all).split(", ").map((name) => ({ from, name: name.replace(/^type /, "") }))
   )
 
 /**
@@ -110,6 +111,10 @@ describe("the TypeScript blocks of the docs", () => {
       "not in the code for Effect 4: Layer.wrap"
     ])
     assert.deepStrictEqual(unexplained(block(" // Effect 4: Layer.unwrap(", "@effect/platform"), effect4), [])
+    const whole = effect4.replace("{ Layer } from \"effect\"", "* as Layer from \"effect/Layer\"")
+    assert.deepStrictEqual(unexplained(block(" // Effect 4: Layer.unwrap"), whole), [
+      "* as Layer from \"effect/Layer\""
+    ])
     assert.deepStrictEqual(unexplained(block(" // Effect 4: unwrap(", "@effect/platform"), effect4), [
       "Layer from \"effect\""
     ])

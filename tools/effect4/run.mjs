@@ -29,6 +29,12 @@ const { line } = await import("./generate.mjs")
 
 await buildLine({ newest, checked: true })
 
+const packed = out === undefined ? undefined : await packLine(resolve(root, out))
+if (packed !== undefined && packed.problems.length > 0) {
+  for (const problem of packed.problems) process.stderr.write(`${problem}\n`)
+  process.exit(1)
+}
+
 const node = await nodeOf()
 
 // They are about files of the repository that this line does not have.
@@ -52,12 +58,9 @@ const documentation = ["tools/effect4/line.test.ts", "tools/repository/tutorial.
   .filter((path) => positionals.length === 0 || positionals.some((name) => path.includes(name)))
 if (documentation.length > 0) test(root, documentation)
 
-if (out !== undefined) {
-  const { packages, problems } = await packLine(resolve(root, out))
-  for (const problem of problems) process.stderr.write(`${problem}\n`)
-  if (problems.length > 0) process.exit(1)
+if (packed !== undefined) {
   const { consume } = await import("./consumer.mjs")
   build()
-  await consume(node, packages.map(({ tarball }) => tarball))
+  await consume(node, packed.packages.map(({ tarball }) => tarball))
 }
 process.exit(0)

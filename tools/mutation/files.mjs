@@ -63,6 +63,7 @@ export const explanations = {
   "const [, scheme": "without a scheme, no URL can be read",
   "const [name =": "always present; only a URL of sentinels uses it",
   "const isOfApi": "the text in place of a quoted one does not name the scheme",
+  "const serveOrWait": "the caller that starts a renewal has the renewed token to fall back on",
   "const { text } =": "a text that is not JSON has neither a code nor a description",
   "const http1 =": "the default of undici 7; the tests run with undici 8 too, where it is not",
   "const homeFolder": "matters only for a user without an entry in the user database",

@@ -6,12 +6,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Effect, Redacted, TestClock, TestServices } from "effect"
-import { freePort } from "../../packages/platform-node/test/support/freePort.js"
 import { shared } from "../../packages/platform-node/test/support/shared.js"
+import { freePort } from "../../packages/platform-node/test/utils.js"
 import { isLeftOut, redisServer } from "../../packages/redis/test/support/redisServer.js"
 import * as Program from "./support/program.js"
 import { secretsIn, tokenRequests, variablesOf } from "./support/program.js"
-import { eventually, fetched } from "./support/scrape.js"
+import { eventually, fetched } from "./support/prometheus.js"
 
 const root = join(import.meta.dirname, "..", "..")
 

@@ -10,7 +10,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import ts from "typescript"
 import { afterAll, assert, describe, it } from "vitest"
-import { freePort } from "../../packages/platform-node/test/support/freePort.js"
+import { freePort } from "../../packages/platform-node/test/utils.js"
 import { cleanEnvironment, root, run } from "./support/command.js"
 import { type CodeBlock, fenced, read } from "./support/pages.js"
 

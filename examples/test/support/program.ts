@@ -4,7 +4,7 @@ import { readdirSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Emulator } from "@store-api/emulator"
 import { Effect, Redacted, type Scope } from "effect"
-import { bundles } from "../../../packages/platform-node/test/support/bundle.js"
+import { bundles } from "../../../packages/platform-node/test/support/childProcess.js"
 
 const source = new URL("../../src/", import.meta.url)
 

@@ -1,11 +1,10 @@
-/** Runs Prometheus and promtool on this machine. Both come from the same package. */
+/** Runs Prometheus and promtool, which come from the same package, and parses what a program serves to Prometheus. */
 import { execFile, spawn, spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
-import { Effect, Schema, type Scope } from "effect"
-import { freePort } from "../../../packages/platform-node/test/support/freePort.js"
-import { eventually, fetched } from "./scrape.js"
+import { Effect, Schedule, Schema, type Scope } from "effect"
+import { freePort } from "../../../packages/platform-node/test/utils.js"
 
 export interface Sample {
   readonly metric: Readonly<Record<string, string>>
@@ -122,4 +121,25 @@ export const promtool = async (
   } finally {
     rmSync(folder, { recursive: true })
   }
+}
+
+export const fetched = (url: string) =>
+  Effect.tryPromise(async () => {
+    const response = await fetch(url)
+    return { status: response.status, text: await response.text() }
+  })
+
+/** Repeats the check until it holds, or the test times out. */
+export const eventually = <A, E>(effect: Effect.Effect<A, E>, holds: (value: A) => boolean): Effect.Effect<A> =>
+  Effect.retry(Effect.filterOrFail(effect, holds), Schedule.spaced("50 millis")).pipe(Effect.orDie)
+
+/** The names of the series and of their labels. */
+export const labelsOf = (text: string): ReadonlyMap<string, ReadonlySet<string>> => {
+  const found = new Map<string, Set<string>>()
+  for (const [, name = "", labels = ""] of text.matchAll(/^(\w+)(?:\{(.*)\})? \S+$/gm)) {
+    const known = found.get(name) ?? new Set()
+    for (const [, label = ""] of labels.matchAll(/(\w+)="/g)) known.add(label)
+    found.set(name, known)
+  }
+  return found
 }

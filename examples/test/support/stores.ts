@@ -11,7 +11,7 @@ import {
 } from "@store-api/core"
 import { Emulator } from "@store-api/emulator"
 import { Context, DateTime, Effect, Layer, Logger, Redacted, type Scope } from "effect"
-import { freePort } from "../../../packages/platform-node/test/support/freePort.js"
+import { freePort } from "../../../packages/platform-node/test/utils.js"
 
 export const names = ["north", "south"] as const
 

@@ -5,9 +5,8 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Effect } from "effect"
 import { leaksIn } from "./support/leaks.js"
-import { build, processTimeout, runProcess } from "./support/process.js"
+import { build, hasTerminals, onTerminal, processTimeout, runProcess, startOnTerminal } from "./support/process.js"
 import { hasColours, linesOf } from "./support/screen.js"
-import { hasTerminals, onTerminal, startOnTerminal } from "./support/terminal.js"
 import { demoSecret, lastToken, newUser, userOf, variablesIn, without } from "./support/user.js"
 
 beforeAll(build, 120_000)

@@ -1,12 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
-import { Effect, Exit, Fiber, Layer, Option, Redacted, TestClock } from "effect"
-import { answering, layer as scripted, ScriptedSource, settle, token } from "./support/scriptedSource.js"
+import { Effect, Exit, Fiber, Layer, Option, TestClock } from "effect"
+import { answering, layer as scripted, ScriptedSource, settle, token, valueOf } from "./support/scriptedSource.js"
 
 const Scripted = Layer.provideMerge(AccessTokenProvider.layer(), scripted)
-
-const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
 
 /** A provider whose source returns `token-1`, `token-2`, …, each valid for 60 minutes. */
 const numbered = Effect.map(

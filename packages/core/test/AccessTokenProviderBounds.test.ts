@@ -24,8 +24,7 @@ import {
   Scope
 } from "effect"
 import { authUrl, credentials, settled } from "./support/fleet.js"
-import { type Acquisition, down, hour, minute, run, valueOf } from "./support/pinnedProvider.js"
-import { settle, token } from "./support/scriptedSource.js"
+import { type Acquisition, hour, minute, outage, run, settle, token, valueOf } from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
 import { clientId, clientSecret, credentialsOf, tokenBody } from "./support/wire.js"
 
@@ -331,7 +330,7 @@ describe("AccessTokenProvider, limits", () => {
         )
       })
 
-    it.effect.each([["a failure", Effect.fail(down)], ["a defect", Effect.die("an invented defect")]] as const)(
+    it.effect.each([["a failure", Effect.fail(outage)], ["a defect", Effect.die("an invented defect")]] as const)(
       "with %s: callers that joined it share a new acquisition",
       ([, second]) =>
         withFailingRenewal(second, ({ calls, fail, provider, virtual }) =>
@@ -347,7 +346,7 @@ describe("AccessTokenProvider, limits", () => {
     )
 
     it.effect("a caller whose token was rejected during it gets a new token", () =>
-      withFailingRenewal(Effect.fail(down), ({ fail, provider }) =>
+      withFailingRenewal(Effect.fail(outage), ({ fail, provider }) =>
         Effect.gen(function*() {
           yield* provider.invalidate(yield* provider.get)
           const caller = yield* Effect.fork(provider.get)
@@ -357,7 +356,7 @@ describe("AccessTokenProvider, limits", () => {
         })))
 
     it.effect("a caller that waited for it gets the token that another caller has acquired", () =>
-      withFailingRenewal(Effect.fail(down), ({ fail, provider, virtual }) =>
+      withFailingRenewal(Effect.fail(outage), ({ fail, provider, virtual }) =>
         Effect.gen(function*() {
           yield* virtual.advance("1200 millis")
           const waiting = yield* Effect.fork(provider.get)
@@ -377,7 +376,7 @@ describe("AccessTokenProvider, limits", () => {
         const virtual = VirtualClock.make()
         const one = yield* Effect.withClock(token("one"), virtual.clock)
         yield* run(
-          (n) => n === 2 ? Effect.zipRight(Deferred.await(failed), Effect.fail(down)) : Effect.succeed(one),
+          (n) => n === 2 ? Effect.zipRight(Deferred.await(failed), Effect.fail(outage)) : Effect.succeed(one),
           ({ provider, virtual }) =>
             Effect.gen(function*() {
               yield* provider.get
@@ -394,7 +393,7 @@ describe("AccessTokenProvider, limits", () => {
       }))
 
     it.effect("starts no cooldown for later callers", () =>
-      withFailingRenewal(Effect.fail(down), ({ calls, fail, provider, virtual }) =>
+      withFailingRenewal(Effect.fail(outage), ({ calls, fail, provider, virtual }) =>
         Effect.gen(function*() {
           yield* virtual.advance("5 seconds")
           yield* fail
@@ -406,7 +405,7 @@ describe("AccessTokenProvider, limits", () => {
     it.effect("is logged with the state of the cached token", () => {
       const lines: Array<string> = []
       const logger = Logger.make(({ message }) => lines.push(String(message)))
-      return withFailingRenewal(Effect.fail(down), ({ fail, virtual }) =>
+      return withFailingRenewal(Effect.fail(outage), ({ fail, virtual }) =>
         Effect.gen(function*() {
           yield* virtual.advance("5 seconds")
           yield* fail
@@ -416,7 +415,7 @@ describe("AccessTokenProvider, limits", () => {
     })
 
     it.effect("a caller that started to wait while the token was valid gets a new token", () =>
-      withFailingRenewal(Effect.fail(down), ({ fail, provider, virtual }) =>
+      withFailingRenewal(Effect.fail(outage), ({ fail, provider, virtual }) =>
         Effect.gen(function*() {
           yield* virtual.advance("1200 millis")
           const caller = yield* Effect.fork(provider.get)

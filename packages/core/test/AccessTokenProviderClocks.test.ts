@@ -1,10 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
-import { Clock, DateTime, Effect, Fiber, Layer, Option, Redacted } from "effect"
-import { answering, settle, token } from "./support/scriptedSource.js"
+import { Clock, DateTime, Effect, Fiber, Layer, Option } from "effect"
+import { answering, settle, token, valueOf } from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
-
-const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
 
 const hour = 3_600_000
 

@@ -1,10 +1,19 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessToken, type AccessTokenError, AccessTokenProvider } from "@store-api/core"
-import type { Clock } from "effect"
-import { Deferred, Duration, Effect, Fiber, Layer, Option } from "effect"
-import { type Acquisition, aged, down, hour, minute, run, valueOf } from "./support/pinnedProvider.js"
-import { answering, settle, token } from "./support/scriptedSource.js"
+import { type Clock, Deferred, Duration, Effect, Fiber, Layer, Option } from "effect"
+import {
+  type Acquisition,
+  aged,
+  answering,
+  hour,
+  minute,
+  outage,
+  run,
+  settle,
+  token,
+  valueOf
+} from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
 describe("AccessTokenProvider, at the exact boundaries", () => {
@@ -43,19 +52,22 @@ describe("AccessTokenProvider, at the exact boundaries", () => {
         })))
 
     it.effect("starts again exactly when the cooldown after a failure ends", () =>
-      run((n) => n === 1 ? token("one") : Effect.fail(down), ({ calls, provider, virtual }) =>
-        Effect.gen(function*() {
-          yield* provider.get
-          yield* virtual.advance(57 * minute)
-          yield* provider.get
-          yield* settle
-          for (const [passed, expected] of [[749, 2], [1, 3], [1499, 3], [1, 4]] as const) {
-            yield* virtual.advance(passed)
-            assert.strictEqual(valueOf(yield* provider.get), "one")
+      run(
+        (n) => n === 1 ? token("one") : Effect.fail(outage),
+        ({ calls, provider, virtual }) =>
+          Effect.gen(function*() {
+            yield* provider.get
+            yield* virtual.advance(57 * minute)
+            yield* provider.get
             yield* settle
-            assert.strictEqual(yield* calls, expected)
-          }
-        })))
+            for (const [passed, expected] of [[749, 2], [1, 3], [1499, 3], [1, 4]] as const) {
+              yield* virtual.advance(passed)
+              assert.strictEqual(valueOf(yield* provider.get), "one")
+              yield* settle
+              assert.strictEqual(yield* calls, expected)
+            }
+          })
+      ))
 
     it.effect("counts the same value as progress after that token expired: the next renewal is not delayed", () =>
       run(() => token("again", "100 seconds"), ({ calls, provider, virtual }) =>
@@ -273,7 +285,7 @@ describe("AccessTokenProvider, at the exact boundaries", () => {
       )
 
     it.effect("gets the renewal's failure if the cached token expired while it waited", () =>
-      withWaitingCaller(Effect.fail(down), ({ caller, finishRenewal, virtual }) =>
+      withWaitingCaller(Effect.fail(outage), ({ caller, finishRenewal, virtual }) =>
         Effect.gen(function*() {
           virtual.jump(30_000)
           yield* finishRenewal

@@ -13,18 +13,15 @@ import {
   Logger,
   LogLevel,
   Option,
-  Redacted,
   Scope,
   TestClock,
   type Tracer
 } from "effect"
 import { schedulerOf } from "./support/effectLine.js"
 import { interruption } from "./support/interruption.js"
-import { answering, layer as scripted, ScriptedSource, settle, token } from "./support/scriptedSource.js"
-import { observed } from "./support/tracer.js"
+import { answering, layer as scripted, ScriptedSource, settle, token, valueOf } from "./support/scriptedSource.js"
+import { observed } from "./support/telemetry.js"
 import * as VirtualClock from "./support/virtualClock.js"
-
-const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
 
 /** Runs an effect and parks its fiber after this many operations, until `release` is called. */
 const runParked = <A, E>(effect: Effect.Effect<A, E>, operations: number) => {

@@ -3,8 +3,17 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenMetrics, AccessTokenProvider } from "@store-api/core"
 import { Array, Deferred, Effect, Fiber, Layer, Metric, Option, TestClock } from "effect"
 import { allSeries, type Series } from "./support/effectLine.js"
-import { type Acquisition, aged, down, hour, minute, run } from "./support/pinnedProvider.js"
-import { answering, settle, token } from "./support/scriptedSource.js"
+import {
+  type Acquisition,
+  aged,
+  answering,
+  hour,
+  minute,
+  outage,
+  run,
+  settle,
+  token
+} from "./support/scriptedSource.js"
 
 /** Shortens the name of a series: `acquisitions Success`, `duration`, … */
 const shortName = ({ labels, name }: Series) =>
@@ -145,7 +154,7 @@ describe("AccessTokenProvider, metrics", () => {
     TokenRefusedError: Effect.fail(
       new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", status: 401 })
     ),
-    TokenRequestError: Effect.fail(down),
+    TokenRequestError: Effect.fail(outage),
     TokenResponseError: Effect.fail(new AccessTokenError.TokenResponseError({ problems: [] })),
     TokenExpiredError: aged("expired", hour, -1),
     Defect: Effect.die("an invented defect")
@@ -171,7 +180,7 @@ describe("AccessTokenProvider, metrics", () => {
   it.effect("a failed renewal does not change the expiry of the cached token", () =>
     labelled(
       "renewal",
-      run((n) => n === 1 ? token("one") : Effect.fail(down), ({ provider, virtual }) =>
+      run((n) => n === 1 ? token("one") : Effect.fail(outage), ({ provider, virtual }) =>
         Effect.gen(function*() {
           const { expiresAt } = yield* provider.get
           yield* virtual.advance(57 * minute)
@@ -313,7 +322,7 @@ describe("AccessTokenProvider, metrics", () => {
       const build = (store: string) =>
         Effect.gen(function*() {
           const source = yield* answering((n) =>
-            Effect.zipRight(Effect.yieldNow(), n === 1 ? token(store) : Effect.fail(down))
+            Effect.zipRight(Effect.yieldNow(), n === 1 ? token(store) : Effect.fail(outage))
           )
           const provider = AccessTokenProvider.layer().pipe(Layer.provide(source.layer))
           // Everything that the layer builds has the label, its acquisitions too.
@@ -347,7 +356,7 @@ describe("AccessTokenProvider, metrics", () => {
   it.effect("an application can read the exported metrics", () =>
     labelled(
       "exported",
-      run((n) => n === 1 ? token("one") : Effect.fail(down), ({ provider }) =>
+      run((n) => n === 1 ? token("one") : Effect.fail(outage), ({ provider }) =>
         Effect.gen(function*() {
           const { expiresAt } = yield* provider.get
           yield* Effect.exit(provider.refresh)

@@ -4,8 +4,7 @@ import { AccessTokenError, type AccessTokenProvider } from "@store-api/core"
 import { Deferred, Effect, Fiber, Option, Ref } from "effect"
 import * as tokenPolicy from "../src/internal/tokenPolicy.js"
 import * as tokenState from "../src/internal/tokenState.js"
-import { aged, down, hour, run } from "./support/pinnedProvider.js"
-import { settle, token } from "./support/scriptedSource.js"
+import { aged, hour, outage, run, settle, token } from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
 describe("AccessTokenProvider, intervals and cooldowns", () => {
@@ -67,7 +66,7 @@ describe("AccessTokenProvider, intervals and cooldowns", () => {
 
   describe("failure", () => {
     it.effect("calls during a cooldown get the same error object while its retryAt is correct", () =>
-      run(() => Effect.fail(down), ({ provider, virtual }) =>
+      run(() => Effect.fail(outage), ({ provider, virtual }) =>
         Effect.gen(function*() {
           const first = yield* Effect.flip(provider.get)
           yield* virtual.advance(0.25)
@@ -113,7 +112,7 @@ describe("AccessTokenProvider, intervals and cooldowns", () => {
       Effect.gen(function*() {
         const wanted = yield* Ref.make<Effect.Effect<void>>(Effect.void)
         yield* run(
-          (n) => n === 1 ? token("one") : Effect.zipRight(Effect.flatten(Ref.get(wanted)), Effect.fail(down)),
+          (n) => n === 1 ? token("one") : Effect.zipRight(Effect.flatten(Ref.get(wanted)), Effect.fail(outage)),
           ({ provider, virtual }) =>
             Effect.gen(function*() {
               yield* provider.get

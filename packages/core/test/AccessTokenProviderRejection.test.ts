@@ -1,11 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
-import { Effect, Fiber, Layer, Option, Redacted, TestClock } from "effect"
-import { answering, layer as scripted, ScriptedSource, settle, token } from "./support/scriptedSource.js"
+import { Effect, Fiber, Layer, Option, TestClock } from "effect"
+import { answering, layer as scripted, ScriptedSource, settle, token, valueOf } from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
-
-const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
 
 const numbered = Effect.map(
   answering((n) => token(`token-${n}`)),

@@ -2,13 +2,19 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import { DateTime, Effect, Fiber, Layer, Logger, LogLevel, Option, Redacted, TestClock } from "effect"
-import { answering, layer as scripted, ScriptedSource, settle, token } from "./support/scriptedSource.js"
+import {
+  answering,
+  layer as scripted,
+  outage,
+  ScriptedSource,
+  settle,
+  token,
+  valueOf
+} from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
 const provided = (options: AccessTokenProvider.Options = {}) =>
   Effect.provide(Layer.provideMerge(AccessTokenProvider.layer(options), scripted))
-
-const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
 
 /** A token with a lifetime, in milliseconds, of zero or less. */
 const expiredOnArrival = (lifetime: number) =>
@@ -18,8 +24,6 @@ const expiredOnArrival = (lifetime: number) =>
       acquiredAt,
       expiresAt: DateTime.add(acquiredAt, { millis: lifetime })
     }))
-
-const outage = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 6 })
 
 /** A provider that has cached the token `one`, and its source. */
 const withCachedToken = (lifetime: Parameters<typeof token>[1] = "60 minutes") =>

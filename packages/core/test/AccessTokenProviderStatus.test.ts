@@ -1,10 +1,31 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessToken, AccessTokenProvider } from "@store-api/core"
-import type { Clock } from "effect"
-import { Config, DateTime, Deferred, Effect, Fiber, HashMap, Layer, Logger, LogLevel, Option, Random } from "effect"
-import { type Acquisition, aged, down, hour, minute, run } from "./support/pinnedProvider.js"
-import { answering, settle, token } from "./support/scriptedSource.js"
+import {
+  type Clock,
+  Config,
+  DateTime,
+  Deferred,
+  Effect,
+  Fiber,
+  HashMap,
+  Layer,
+  Logger,
+  LogLevel,
+  Option,
+  Random
+} from "effect"
+import {
+  type Acquisition,
+  aged,
+  answering,
+  hour,
+  minute,
+  outage,
+  run,
+  settle,
+  token
+} from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
 /** Records the level, message and annotations of each log line. */
@@ -91,7 +112,7 @@ describe("AccessTokenProvider, status and logs", () => {
       }))
 
     it.effect("reports the cooldown of renewals while a token is valid, and the cooldown of failing callers after it expired", () =>
-      run((n) => n === 1 ? token("one") : Effect.fail(down), ({ provider, virtual }) =>
+      run((n) => n === 1 ? token("one") : Effect.fail(outage), ({ provider, virtual }) =>
         Effect.gen(function*() {
           const { expiresAt } = yield* provider.get
           yield* virtual.advance(hour - 200_000)
@@ -106,7 +127,10 @@ describe("AccessTokenProvider, status and logs", () => {
           yield* provider.get
           yield* virtual.advance(0)
           const failedAt = virtual.wall()
-          deepStrictEqual(untilOf(yield* provider.status), Option.some({ error: down._tag, until: failedAt + 45_000 }))
+          deepStrictEqual(
+            untilOf(yield* provider.status),
+            Option.some({ error: outage._tag, until: failedAt + 45_000 })
+          )
           yield* virtual.advance(2000)
           assert.isTrue(
             Option.isNone((yield* provider.status).cooldown),
@@ -114,7 +138,7 @@ describe("AccessTokenProvider, status and logs", () => {
           )
           const error = yield* Effect.flip(provider.get)
           const until = virtual.wall() + 3750
-          deepStrictEqual(untilOf(yield* provider.status), Option.some({ error: down._tag, until }))
+          deepStrictEqual(untilOf(yield* provider.status), Option.some({ error: outage._tag, until }))
           assert.strictEqual(Option.getOrThrow(error.retryAt).epochMillis, until)
           yield* virtual.advance(3749)
           assert.isTrue(Option.isSome((yield* provider.status).cooldown))
@@ -220,7 +244,7 @@ describe("AccessTokenProvider, status and logs", () => {
   describe("log lines", () => {
     it.effect("are written for each acquisition and each failed renewal, with the token's expiry and the error message", () => {
       const { layer, lines } = recording()
-      return run((n) => n === 2 ? Effect.fail(down) : n === 3 ? Effect.die("an invented defect") : token("one"), ({
+      return run((n) => n === 2 ? Effect.fail(outage) : n === 3 ? Effect.die("an invented defect") : token("one"), ({
         provider,
         virtual
       }) =>
@@ -242,7 +266,7 @@ describe("AccessTokenProvider, status and logs", () => {
               {
                 ...at,
                 error: "TokenRequestError",
-                reason: `${down.message} Retry after 2026-01-15T00:57:00.750Z.`
+                reason: `${outage.message} Retry after 2026-01-15T00:57:00.750Z.`
               }
             ],
             ["WARN", [failed], { ...at, error: "Defect", reason: "the TokenSource failed with a defect" }]
@@ -252,15 +276,18 @@ describe("AccessTokenProvider, status and logs", () => {
 
     it.effect("are not written for an acquisition that fails without a valid cached token, since its callers get the error", () => {
       const { layer, lines } = recording()
-      return run((n) => n === 2 ? token("one") : Effect.fail(down), ({ provider, virtual }) =>
-        Effect.gen(function*() {
-          yield* Effect.flip(provider.get)
-          yield* virtual.advance("1 seconds")
-          yield* provider.get
-          yield* virtual.advance(hour)
-          yield* Effect.flip(provider.get)
-          deepStrictEqual(lines.map(([level]) => level), ["DEBUG"])
-        })).pipe(Effect.provide(layer))
+      return run(
+        (n) => n === 2 ? token("one") : Effect.fail(outage),
+        ({ provider, virtual }) =>
+          Effect.gen(function*() {
+            yield* Effect.flip(provider.get)
+            yield* virtual.advance("1 seconds")
+            yield* provider.get
+            yield* virtual.advance(hour)
+            yield* Effect.flip(provider.get)
+            deepStrictEqual(lines.map(([level]) => level), ["DEBUG"])
+          })
+      ).pipe(Effect.provide(layer))
     })
   })
 

@@ -4,8 +4,8 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { Effect, Exit, FiberRef, Layer, Option, Redacted, Stream } from "effect"
 import { httpReason } from "./support/effectLine.js"
+import { rejecting, stubApi } from "./support/fakeClient.js"
 import { answering, token } from "./support/scriptedSource.js"
-import { rejecting, stubApi } from "./support/stubApi.js"
 
 const apiUrl = "https://api.store.example/v1"
 

@@ -11,11 +11,10 @@ import {
   endpoint,
   fullToken,
   member,
-  outage,
-  valueOf,
   valuesOf,
   watched
 } from "./support/fleet.js"
+import { outage, valueOf } from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
 const minute = 60_000

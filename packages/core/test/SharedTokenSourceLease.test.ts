@@ -2,7 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { Deferred, Effect, Either, Exit, Fiber, Option, Ref } from "effect"
-import { drive, endpoint, fullToken, member, outage, valueOf, valuesOf, watched } from "./support/fleet.js"
+import { drive, endpoint, fullToken, member, valuesOf, watched } from "./support/fleet.js"
+import { outage, valueOf } from "./support/scriptedSource.js"
 
 /** An in-memory store that calls `extend` to extend a lease; `number` counts the calls from 1. */
 const extending = (extend: (lease: TokenStore.Lease, number: number) => TokenStore.Lease["extend"]) =>

@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import type { AccessToken } from "@store-api/core"
-import { AccessTokenError, SharedTokenSource, TokenStore } from "@store-api/core"
+import { type AccessToken, AccessTokenError, SharedTokenSource, TokenStore } from "@store-api/core"
 import { Effect, Exit, Logger, Metric, Option, Ref, TestClock } from "effect"
 import * as FakeClient from "./support/fakeClient.js"
-import { credentialsOf, drive, endpoint, member, outage, valueOf, watched } from "./support/fleet.js"
+import { credentialsOf, drive, endpoint, member, watched } from "./support/fleet.js"
+import { outage, valueOf } from "./support/scriptedSource.js"
 
 const unreadable = new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "cannot be read" })
 

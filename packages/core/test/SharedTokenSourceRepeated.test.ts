@@ -4,7 +4,8 @@ import { AccessToken, AccessTokenProvider, TokenSource, TokenStore } from "@stor
 import { Clock, DateTime, Effect, Exit, Option, Random, Redacted, TestClock } from "effect"
 import { Renewal } from "../src/internal/renewal.js"
 import * as seal from "../src/internal/seal.js"
-import { authUrl, credentials, endpoint, fullToken, member, settled, valueOf, watched } from "./support/fleet.js"
+import { authUrl, credentials, endpoint, fullToken, member, settled, watched } from "./support/fleet.js"
+import { valueOf } from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
 const life = 40_000

@@ -3,8 +3,9 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { type SharedTokenSource, TokenStore } from "@store-api/core"
 import { Cause, Effect, Encoding, Exit, Fiber, Logger, LogLevel, Option, Ref } from "effect"
 import * as seal from "../src/internal/seal.js"
-import { authUrl, credentials, credentialsOf, endpoint, member, valueOf } from "./support/fleet.js"
+import { authUrl, credentials, credentialsOf, endpoint, member } from "./support/fleet.js"
 import { renderings } from "./support/renderings.js"
+import { valueOf } from "./support/scriptedSource.js"
 
 /** A store whose contents a test can read and write, as an attacker could. */
 const exposedStore = Effect.map(Ref.make<ReadonlyMap<string, string>>(new Map()), (contents) => ({

@@ -20,8 +20,8 @@ import {
 import { UntrustedOriginError } from "@store-api/core/AccessTokenError"
 import { Config, Context, type Duration, Effect, Exit, Layer, Option, Redacted, Ref, TestClock } from "effect"
 import { httpReason } from "./support/effectLine.js"
+import { stubApi } from "./support/fakeClient.js"
 import { answering, settle, token } from "./support/scriptedSource.js"
-import { stubApi } from "./support/stubApi.js"
 
 /** A client that returns a token to token requests and an empty object to all others, and records both. */
 const store = Effect.gen(function*() {

@@ -6,7 +6,7 @@ import { Clock, Duration, Effect, Exit, Fiber, Layer, Option, Random, Redacted, 
 import { withHeadersOnSpans } from "./support/effectLine.js"
 import * as FakeClient from "./support/fakeClient.js"
 import { renderings } from "./support/renderings.js"
-import { observed } from "./support/tracer.js"
+import { observed } from "./support/telemetry.js"
 import { clientId, clientSecret, credentialsOf, tokenBody } from "./support/wire.js"
 
 /** Runs an acquisition. Returns its exit, and its duration and request times in milliseconds since it began. */

@@ -5,7 +5,8 @@ import { AccessToken, TokenSource, TokenStore } from "@store-api/core"
 import { DateTime, Duration, Effect, Exit, Option, Ref } from "effect"
 import * as tokenPolicy from "../src/internal/tokenPolicy.js"
 import * as FakeClient from "./support/fakeClient.js"
-import { drive, endpoint, fullToken, member, valueOf, watched } from "./support/fleet.js"
+import { drive, endpoint, fullToken, member, watched } from "./support/fleet.js"
+import { valueOf } from "./support/scriptedSource.js"
 
 const durations = {
   "a number": -1000,

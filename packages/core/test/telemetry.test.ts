@@ -17,7 +17,7 @@ import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api
 import { Emulator, Fault } from "@store-api/emulator"
 import { Effect, Layer, Logger, LogLevel, Redacted } from "effect"
 import * as Canary from "./leaks/support/canary.js"
-import { find } from "./leaks/support/search.js"
+import { find } from "./leaks/support/canary.js"
 import * as Collector from "./support/collector.js"
 import { withHeadersOnSpans } from "./support/effectLine.js"
 

@@ -10,9 +10,19 @@ import { TokenStore } from "@store-api/core"
 import { FileTokenStore } from "@store-api/platform-node"
 import { Clock, ConfigProvider, Deferred, Effect, Fiber, Layer, Option, type Scope, TestClock } from "effect"
 import { tokenStoreContract } from "../../core/test/support/tokenStoreContract.js"
-import { stillWorks, storeRaces } from "./support/storeRaces.js"
 import { perform } from "./support/storeWorker.js"
-import { age, atEachStep, beforeEachStep, newFolder, own, pathsIn, started, storeOver } from "./support/tokenFolder.js"
+import {
+  age,
+  atEachStep,
+  beforeEachStep,
+  newFolder,
+  own,
+  pathsIn,
+  started,
+  stillWorks,
+  storeOver,
+  storeRaces
+} from "./support/tokenFolder.js"
 import { withVariables } from "./utils.js"
 
 tokenStoreContract(

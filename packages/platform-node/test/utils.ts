@@ -1,12 +1,13 @@
-/** Servers and proxies on loopback for the tests. They stop when the scope closes. */
+/** Servers and proxies on loopback, and ports for them. They stop when the scope closes. */
 import Dns from "node:dns"
 import * as Http from "node:http"
 import * as Https from "node:https"
 import * as Net from "node:net"
+import { createServer } from "node:net"
 import { HttpClient } from "@effect/platform"
 import { afterAll, beforeAll } from "@effect/vitest"
 import { AuthorizedHttpClient } from "@store-api/core"
-import { Effect, Redacted, Schedule, type Scope } from "effect"
+import { Effect, Random, Redacted, Schedule, type Scope } from "effect"
 import type { Identity } from "./support/certificates.js"
 
 export interface Server {
@@ -181,3 +182,16 @@ export const withVariables = (changes: Readonly<Record<string, string>>) => <A, 
     () => effect,
     () => Effect.sync(() => Object.keys(changes).forEach((name) => Reflect.deleteProperty(process.env, name)))
   )
+
+/**
+ * A port without a listener, for a process that takes a while to start. It is below the ports that a system assigns to
+ * outgoing connections and to port 0, so none of these takes it in between.
+ */
+export const freePort: Effect.Effect<number> = Effect.flatMap(
+  Random.nextIntBetween(20_000, 32_000),
+  (port) =>
+    Effect.async<number, Error>((resume) => {
+      const server = createServer().once("error", (error) => resume(Effect.fail(error)))
+      server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(port))))
+    })
+).pipe(Effect.eventually)

@@ -3,12 +3,23 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Fault } from "@store-api/emulator"
 import { Effect, Fiber } from "effect"
-import { bundle } from "../../platform-node/test/support/bundle.js"
 import { canMakeCertificates } from "../../platform-node/test/support/certificates.js"
-import { connected, reasonsOf, renewal, share, shop, tokens, until, warningsOf } from "./support/fleet.js"
+import { bundle } from "../../platform-node/test/support/childProcess.js"
+import {
+  connected,
+  fleetOfProcesses,
+  open,
+  processes,
+  reasonsOf,
+  renewal,
+  share,
+  shop,
+  tokens,
+  until,
+  warningsOf
+} from "./support/fleet.js"
 import { fleetTests, realTime } from "./support/fleetTests.js"
 import type { Settings } from "./support/member.js"
-import { fleetOfProcesses, open, processes } from "./support/processes.js"
 import { isLeftOut, redisOverTls, redisServer } from "./support/redisServer.js"
 
 fleetTests({

@@ -10,8 +10,11 @@ import { shared } from "../../platform-node/test/support/shared.js"
 import {
   all,
   connected,
+  fleetOfProcesses,
   heldShop,
   inProcess,
+  open,
+  processes,
   renewal,
   share,
   shop,
@@ -22,7 +25,6 @@ import {
 } from "./support/fleet.js"
 import { fleetTests, othersIn, virtualTime } from "./support/fleetTests.js"
 import * as Member from "./support/member.js"
-import { fleetOfProcesses, open, processes } from "./support/processes.js"
 import { isLeftOut, type RedisServer } from "./support/redisServer.js"
 import { documented, storeTests, user } from "./support/storeTests.js"
 import { cluster, sentinel, type Topology } from "./support/topologies.js"

@@ -1,6 +1,6 @@
 /**
  * Runs the `main` of the binary in this process, with the variables, folder, streams and keyboard of a user.
- * `process.ts` and `terminal.ts` run the binary.
+ * `process.ts` runs the binary.
  */
 import { resolve } from "node:path"
 import { PassThrough, Writable } from "node:stream"

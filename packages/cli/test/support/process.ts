@@ -1,11 +1,12 @@
-/** Runs the binary as a process in a pipe; `terminal.ts` runs it on a terminal. */
+/** Runs the binary as a process, in a pipe or on a real terminal. */
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process"
 import { closeSync, openSync } from "node:fs"
 import { createRequire } from "node:module"
+import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { assert } from "@effect/vitest"
 import { Deferred, Effect, type Scope } from "effect"
-import { nothingPrivateIn, type Options, type Outcome, type User } from "./user.js"
+import { nothingPrivateIn, type Options, type Outcome, type User, waitingNotes } from "./user.js"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
@@ -89,3 +90,104 @@ export const runWithInput = (user: User, args: ReadonlyArray<string>, path: stri
     closeSync(stdin)
     return { code: status, stdout, stderr }
   }).pipe(Effect.tap(({ stderr, stdout }) => nothingPrivateIn(user, `${stdout}${stderr}`)))
+
+const python = fileURLToPath(new URL("terminal.py", import.meta.url))
+
+/** The terminals are Python's; CI has it, and fails without. */
+export const hasTerminals = spawnSync("python3", ["--version"]).status === 0 || process.env["CI"] === "true"
+
+if (!hasTerminals) console.warn("There is no python3: tests on a terminal are skipped.")
+
+export interface Screen {
+  readonly code: number
+  /** All that came to the screen, colours and all, but not what a slow run waits for. */
+  readonly screen: string
+  /** Apart from the screen, if it is a pipe. */
+  readonly stdout: string
+}
+
+export interface OnTerminal extends Options {
+  readonly stdout?: "terminal" | "pipe"
+}
+
+export interface RunningOnTerminal {
+  readonly screen: () => string
+  /** Waits until the screen shows it; false if the command ended without. */
+  readonly shows: (text: string | RegExp) => Effect.Effect<boolean>
+  readonly type: (keys: string) => Effect.Effect<void>
+  /** The end, when nothing private was shown. */
+  readonly end: Effect.Effect<Screen>
+}
+
+type Told = readonly ["screen" | "stdout", string] | readonly ["end", number]
+
+/** The command, started on a terminal. It ends with the scope. */
+export const startOnTerminal = (
+  user: User,
+  args: ReadonlyArray<string>,
+  options: OnTerminal = {}
+): Effect.Effect<RunningOnTerminal, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const done = yield* Deferred.make<number>()
+    const child = yield* Effect.acquireRelease(
+      Effect.sync(() => spawn("python3", [python], { stdio: ["pipe", "pipe", "inherit"] })),
+      // When the input ends, Python ends the command and exits.
+      (child) => Effect.sync(() => child.stdin.end())
+    )
+    child.stdin.on("error", () => undefined)
+    const send = (what: unknown) => Effect.sync(() => child.stdin.write(`${JSON.stringify(what)}\n`))
+    const shown = { screen: "", stdout: "" }
+    let waiting: ReadonlyArray<() => void> = []
+    const wake = () => {
+      waiting.forEach((look) => look())
+    }
+    let ended = false
+    createInterface(child.stdout).on("line", (line) => {
+      // Python writes nothing else.
+      const [kind, what] = JSON.parse(line) as Told
+      if (kind === "end") {
+        ended = true
+        Deferred.unsafeDone(done, Effect.succeed(what))
+      } else shown[kind] += what
+      wake()
+    })
+    child.on("close", () => Deferred.unsafeDone(done, Effect.dieMessage("the terminal ended before the command")))
+    yield* send({
+      command: [process.execPath, bin, ...args],
+      env: { TERM: "xterm-256color", ...user.env },
+      cwd: user.cwd,
+      stdout: options.stdout ?? "terminal"
+    })
+    return {
+      screen: () => shown.screen,
+      shows: (text) =>
+        Effect.async((resume) => {
+          const look = () => {
+            const isShown = typeof text === "string" ? shown.screen.includes(text) : text.test(shown.screen)
+            if (isShown || ended) resume(Effect.succeed(isShown))
+          }
+          waiting = [...waiting, look]
+          look()
+        }),
+      type: send,
+      end: Effect.gen(function*() {
+        const code = yield* Deferred.await(done)
+        yield* nothingPrivateIn(user, options.shows === true ? "" : `${shown.screen}${shown.stdout}`)
+        return { code, ...shown, screen: shown.screen.replace(waitingNotes, "") }
+      })
+    }
+  })
+
+/** The command on a terminal to its end, where it is typed what is to be typed once the screen shows something. */
+export const onTerminal = (
+  user: User,
+  args: ReadonlyArray<string>,
+  options: OnTerminal & { readonly typed?: ReadonlyArray<readonly [screen: string, keys: string]> } = {}
+): Effect.Effect<Screen> =>
+  Effect.gen(function*() {
+    const { end, shows, type } = yield* startOnTerminal(user, args, options)
+    for (const [text, keys] of options.typed ?? []) {
+      if (yield* shows(text)) yield* type(keys)
+    }
+    return yield* end
+  }).pipe(Effect.scoped)

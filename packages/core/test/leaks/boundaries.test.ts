@@ -3,10 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { Data, Effect, Redacted } from "effect"
+import { render } from "../support/renderings.js"
 import { token } from "../support/scriptedSource.js"
 import * as Canary from "./support/canary.js"
-import { render } from "./support/renderings.js"
-import { leaksIn } from "./support/search.js"
+import { leaksIn } from "./support/canary.js"
 
 const canary = Canary.token()
 const leaksOf = (value: unknown) => leaksIn(render("it", value), [canary])

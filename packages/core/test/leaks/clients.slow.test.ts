@@ -1,6 +1,7 @@
+import { fetched, node, undici } from "../support/clients.js"
 import { onEveryScenario } from "./support/onEveryScenario.js"
 
 // The clients differ in how they report each kind of failure.
-onEveryScenario("undici", "others")
-onEveryScenario("fetch", "first")
-onEveryScenario("node:http", "first")
+onEveryScenario(undici, "others")
+onEveryScenario(fetched, "first")
+onEveryScenario(node, "first")

@@ -4,12 +4,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Cause, Effect, Either, Option, Schema } from "effect"
 import { NodeInspectSymbol } from "effect/Inspectable"
+import { printers, render, renderDistinct } from "../support/renderings.js"
+import { capture } from "../support/telemetry.js"
+import { watchConsole } from "../support/watchProcess.js"
 import * as Canary from "./support/canary.js"
-import { encodings } from "./support/canary.js"
-import { render, renderDistinct, renderings } from "./support/renderings.js"
-import { find, leaksIn } from "./support/search.js"
-import { capture } from "./support/telemetry.js"
-import { watchProcess } from "./support/watchProcess.js"
+import { encodings, find, leaksIn } from "./support/canary.js"
 
 const secret = Canary.secret()
 const token = Canary.token()
@@ -153,7 +152,7 @@ describe("the leak of a naive program is found", () => {
   it.live("on the console of the process and in its warnings", () =>
     Effect.gen(function*() {
       const seen: Array<{ name: string; text: string }> = []
-      const stop = watchProcess((output) => seen.push(output))
+      const stop = watchConsole((output) => seen.push(output))
       for (const method of ["log", "info", "warn", "error", "debug", "trace"] as const) {
         console[method]({ a: secret.value })
       }
@@ -194,7 +193,7 @@ describe("the search", () => {
       assert.isTrue(found.every((finding) => finding.canary === canary.name))
     })
 
-    it.each(Object.keys(renderings))("in the rendering: %s", (rendering) => {
+    it.each(Object.keys(printers))("in the rendering: %s", (rendering) => {
       for (const canary of canaries) {
         const outputs = render("", new Carrier(encode(canary.value))).filter(({ name }) => name === `: ${rendering}`)
         assert.lengthOf(outputs, 1)

@@ -2,10 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Option, Redacted } from "effect"
 import { refusal } from "../../src/internal/refusal.js"
+import { renderDistinct } from "../support/renderings.js"
 import * as Canary from "./support/canary.js"
-import { encodings } from "./support/canary.js"
-import { renderDistinct } from "./support/renderings.js"
-import { find, leaksIn } from "./support/search.js"
+import { encodings, find, leaksIn } from "./support/canary.js"
 
 const formats: Readonly<Record<string, (echo: string) => unknown>> = {
   "RFC 6749": (echo) => ({ error: echo, error_description: `no such client: ${echo}` }),

@@ -11,10 +11,10 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { Effect, Layer, Schema, Stream } from "effect"
 import { httpReason } from "../support/effectLine.js"
+import { render } from "../support/renderings.js"
 import { token } from "../support/scriptedSource.js"
 import * as Canary from "./support/canary.js"
-import { render } from "./support/renderings.js"
-import { leaksIn } from "./support/search.js"
+import { leaksIn } from "./support/canary.js"
 
 const canary = Canary.token()
 

@@ -1,3 +1,4 @@
+import { undici } from "../support/clients.js"
 import { onEveryScenario } from "./support/onEveryScenario.js"
 
-onEveryScenario("undici", "first")
+onEveryScenario(undici, "first")

@@ -13,9 +13,9 @@ import {
 } from "@store-api/core"
 import { ConfigProvider, DateTime, Effect, Either, Layer, Option, Redacted, Schema } from "effect"
 import { unreadable } from "../support/config.js"
+import { render } from "../support/renderings.js"
 import * as Canary from "./support/canary.js"
-import { render } from "./support/renderings.js"
-import { leaksIn } from "./support/search.js"
+import { leaksIn } from "./support/canary.js"
 
 const secret = Canary.secret()
 const token = Canary.token()

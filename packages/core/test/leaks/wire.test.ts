@@ -4,9 +4,9 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { AuthorizedHttpClient, StoreAuth } from "@store-api/core"
 import { Effect, Layer, Option, Redacted } from "effect"
 import * as CaptureServer from "../support/captureServer.js"
+import { type Client, clients } from "../support/clients.js"
 import * as Canary from "./support/canary.js"
-import { type Client, clients } from "./support/clients.js"
-import { find } from "./support/search.js"
+import { find } from "./support/canary.js"
 
 const secret = Canary.secret()
 const token = Canary.token()
@@ -24,7 +24,7 @@ const call = (client: Client, answer: CaptureServer.Answer) =>
       apiUrl: `${server.url}/api`,
       clientId: "invented-client",
       clientSecret: Redacted.make(secret.value)
-    }).pipe(Layer.provide(client(Option.none())))
+    }).pipe(Layer.provide(client.layer(Option.none())))
     const exit = yield* Effect.flatMap(
       AuthorizedHttpClient.AuthorizedHttpClient,
       (client) => client.post("/orders", { urlParams: { page: "1" }, body: HttpBody.unsafeJson({ id: 1 }) })
@@ -35,7 +35,7 @@ const call = (client: Client, answer: CaptureServer.Answer) =>
 const containsSecret = (text: string) => find(text, [secret]).length > 0
 const containsToken = (text: string) => find(text, [token]).length > 0
 
-describe.each(Object.entries(clients))("requests of %s", (_name, client) => {
+describe.each(clients)("requests of $name", (client) => {
   it.scopedLive("the secret is in the body of the token request and nowhere else", () =>
     Effect.gen(function*() {
       const { requests } = yield* call(client, CaptureServer.answer(200, "{}"))

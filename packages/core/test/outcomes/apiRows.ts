@@ -5,10 +5,9 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import type { AuthorizedHttpClient } from "@store-api/core"
 import { type RecordedRequest, Scenario } from "@store-api/emulator"
 import { Array as Arr, Cause, Effect, Exit, Option, Redacted, Stream } from "effect"
+import type { Client } from "../support/clients.js"
 import { isFailure } from "../support/effectLine.js"
-import type { Client } from "./clients.js"
-import * as Expectation from "./expectation.js"
-import { type Actors, type Observation, observe, type Run } from "./observation.js"
+import { type Actors, describeError, type Observation, observe, type Run } from "./observation.js"
 
 type Result = Exit.Exit<number, AuthorizedHttpClient.Service extends HttpClient.HttpClient.With<infer E> ? E : never>
 export type Row = Observation<ReadonlyArray<Result>, never>
@@ -172,8 +171,7 @@ export const check = (row: ApiRow, seen: Row, client: Client): void => {
     outcomes: results.map((result) =>
       Exit.match(result, {
         onSuccess: (status) => status,
-        onFailure: (cause) =>
-          Option.match(Cause.failureOption(cause), { onNone: () => "", onSome: Expectation.describe })
+        onFailure: (cause) => Option.match(Cause.failureOption(cause), { onNone: () => "", onSome: describeError })
       })
     ),
     api: seen.requests.filter(({ kind }) => kind === "api"),

@@ -5,10 +5,10 @@ import { ClientCredentials } from "@store-api/core"
 import { Emulator, Fault, Scenario } from "@store-api/emulator"
 import { Deferred, Effect, Exit, Option, Redacted, Schedule } from "effect"
 import * as tokenRequest from "../../src/internal/tokenRequest.js"
-import { clients } from "./clients.js"
+import { clients } from "../support/clients.js"
+import { watchUnhandled } from "../support/watchProcess.js"
 import { isDefect, observe, type Run, socketsLeft } from "./observation.js"
 import * as TokenRows from "./tokenRows.js"
-import * as Watch from "./watch.js"
 
 const [client = assert.fail("no client")] = clients
 const secret = Redacted.value(Emulator.demoClient.clientSecret)
@@ -98,18 +98,18 @@ describe("the checks detect a naive client that", () => {
     Effect.gen(function*() {
       const listeners = process.listenerCount("unhandledRejection")
       yield* Effect.scoped(Effect.gen(function*() {
-        const watch = yield* Watch.make
-        assert.lengthOf(yield* watch.seen, 0)
+        const unhandled = yield* watchUnhandled
+        assert.lengthOf(yield* unhandled, 0)
         void Promise.reject(new Error("an invented rejection"))
         setImmediate(() => {
           throw new Error("an invented exception")
         })
-        const seen = yield* watch.seen.pipe(
+        const seen = yield* unhandled.pipe(
           Effect.repeat({ until: ({ length }) => length === 2, schedule: Schedule.spaced("10 millis") }),
           Effect.timeout("5 seconds")
         )
         assert.isDefined(seen)
-        assert.sameMembers((yield* watch.seen).map(String), [
+        assert.sameMembers((yield* unhandled).map(String), [
           "Error: an invented rejection",
           "Error: an invented exception"
         ])

@@ -18,10 +18,10 @@ import {
   type Tracer
 } from "effect"
 import { disconnected } from "../../src/internal/disconnected.js"
+import type { Client } from "../support/clients.js"
 import { isFailure } from "../support/effectLine.js"
 import { renderings } from "../support/renderings.js"
-import { observed } from "../support/tracer.js"
-import type { Client } from "./clients.js"
+import { observed } from "../support/telemetry.js"
 
 interface Traces {
   readonly record: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -125,6 +125,12 @@ const failuresOf = (exit: unknown): ReadonlyArray<unknown> => {
   if (Exit.isFailure(exit)) return [exit.cause]
   return Array.isArray(exit.value) ? exit.value.flatMap(failuresOf) : []
 }
+
+/** `Tag (Reason)`, or the tag alone for errors whose reason the scenarios do not name. */
+export const describeError = (error: { readonly _tag: string }): string =>
+  "reason" in error && error._tag !== "TokenExpiredError" && error._tag !== "CredentialsError"
+    ? `${error._tag} (${String(error.reason)})`
+    : error._tag
 
 /** Runs the calls of an application against a scenario, closes its layer, and records the outcome. */
 export const observe = <A, E>(

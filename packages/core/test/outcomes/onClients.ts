@@ -6,11 +6,11 @@ import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Scenario } from "@store-api/emulator"
 import { Effect, Option } from "effect"
+import type { Client } from "../support/clients.js"
+import { watchUnhandled } from "../support/watchProcess.js"
 import * as ApiRows from "./apiRows.js"
-import type { Client } from "./clients.js"
 import { isDefect, type Observation } from "./observation.js"
 import * as TokenRows from "./tokenRows.js"
-import * as Watch from "./watch.js"
 
 interface All {
   readonly token: ReadonlyMap<string, TokenRows.Row>
@@ -59,10 +59,10 @@ export const onClients = (clients: ReadonlyArray<Client>): void => {
     ApiRows.rows.map((row) => ({ key: `${row.scenario}, ${row.what}, ${client.name}`, row, client }))
   )
   const observations = Effect.gen(function*() {
-    const watch = yield* Watch.make
+    const unhandled = yield* watchUnhandled
     const token = yield* collect(tokenRuns, concurrency.token, ({ client, name }) => TokenRows.run(name, client))
     const api = yield* collect(apiRuns, concurrency.api, ({ client, row }) => ApiRows.run(row, client))
-    return { token, api, unhandled: yield* watch.seen }
+    return { token, api, unhandled: yield* unhandled }
   })
 
   describe("outcomes", () => {

@@ -1,4 +1,4 @@
-import { fetched, node } from "./clients.js"
+import { fetched, node } from "../support/clients.js"
 import { onClients } from "./onClients.js"
 
 onClients([node, fetched])

@@ -1,4 +1,4 @@
-import { undici } from "./clients.js"
+import { undici } from "../support/clients.js"
 import { onClients } from "./onClients.js"
 
 onClients([undici])

@@ -5,7 +5,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider, StoreAuth } from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Context, Effect, Layer, Option } from "effect"
-import { clients } from "./clients.js"
+import { clients } from "../support/clients.js"
 
 const pooling = [
   ...clients.filter(({ name }) => name !== "node:http").map(({ layer, name }) => ({

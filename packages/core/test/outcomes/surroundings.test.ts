@@ -5,7 +5,7 @@ import { AccessTokenProvider, ClientCredentials, StoreAuth } from "@store-api/co
 import { Emulator } from "@store-api/emulator"
 import { Context, Effect, Layer, Option, Redacted, Ref } from "effect"
 import * as CaptureServer from "../support/captureServer.js"
-import { clients } from "./clients.js"
+import { clients } from "../support/clients.js"
 import { socketsLeft } from "./observation.js"
 
 const clientId = "invented-client"

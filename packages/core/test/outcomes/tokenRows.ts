@@ -3,14 +3,42 @@ import { assert } from "@effect/vitest"
 import type { AccessToken, AccessTokenError } from "@store-api/core"
 import { Scenario } from "@store-api/emulator"
 import { Cause, DateTime, Exit, Option } from "effect"
+import type { Client } from "../support/clients.js"
 import { isFailure } from "../support/effectLine.js"
-import type { Client } from "./clients.js"
-import * as Expectation from "./expectation.js"
-import { margin, type Observation, observe, type Timing } from "./observation.js"
+import { describeError, margin, type Observation, observe, type Timing } from "./observation.js"
 
 export const names = Scenario.names.filter((name) => name.startsWith("token/"))
 
 export type Row = Observation<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
+
+/** The expected outcome of a scenario. */
+interface Expectation {
+  readonly outcomes: ReadonlyArray<string>
+  /** What `least` and `most` count. */
+  readonly unit: "request" | "attempt"
+  readonly least: number
+  readonly most: number
+}
+
+/** The first attempt and five retries. */
+const mostAttempts = 6
+
+/** Parses `X (Reason) or Y after N attempts`. */
+const parse = (expected: string): Expectation => {
+  const [, outcomes = expected, amount = "any", unit = "attempts"] =
+    / *(.+?) after (one|several|\d+) (requests?|attempts?)$/.exec(expected) ?? []
+  const bounds = {
+    one: [1, 1],
+    several: [2, mostAttempts],
+    any: [1, mostAttempts]
+  }[amount] ?? [Number(amount), Number(amount)]
+  return {
+    outcomes: outcomes.split(" or "),
+    unit: unit.startsWith("request") ? "request" : "attempt",
+    least: bounds[0] ?? 1,
+    most: bounds[1] ?? mostAttempts
+  }
+}
 
 /** Short limits where a timeout is expected, otherwise enough time for all attempts. */
 const timing = (expected: string): Timing =>
@@ -34,7 +62,7 @@ const mostBytes = 16 * 1024 * 1024
 
 export const check = (name: Scenario.Name, row: Row): void => {
   const { expected } = Scenario.all[name]
-  const expectation = Expectation.parse(expected)
+  const expectation = parse(expected)
   const { deadline } = timing(expected)
   assert.isTrue(Option.isSome(row.exit), "the run ended")
   if (Option.isNone(row.exit)) return
@@ -49,7 +77,7 @@ export const check = (name: Scenario.Name, row: Row): void => {
       // On a busy machine, a lifetime of one second may pass before the token arrives.
       ...name.endsWith("expires-in-one") && row.elapsed >= 1000 ? ["TokenExpiredError"] : []
     ],
-    Option.match(error, { onNone: () => "a token", onSome: Expectation.describe })
+    Option.match(error, { onNone: () => "a token", onSome: describeError })
   )
   assert.isBelow(row.elapsed, deadline + margin, "within the deadline")
   assert.isAtLeast(row.elapsed, leastMillis(name), "not before the delay")

@@ -1,7 +1,7 @@
-/** An HTTP client without a network. Responds by script and records the requests and their times. */
+/** HTTP clients without a network. They respond by script, and record the requests. */
 import { Headers, HttpClient, HttpClientError, type HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { AccessToken, type AccessTokenError, TokenEndpoint, type TokenSource } from "@store-api/core"
-import { Clock, DateTime, Duration, Effect, Layer, Option, Redacted } from "effect"
+import { Clock, DateTime, Duration, Effect, Layer, Option, Redacted, Ref } from "effect"
 import { clientId, clientSecret, credentialsOf, tokenBody } from "./wire.js"
 
 export type Reply = (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<
@@ -107,3 +107,27 @@ export const heldToken = (value: string): AccessToken.AccessToken =>
     acquiredAt: DateTime.unsafeMake(0),
     expiresAt: DateTime.unsafeMake(3_600_000)
   })
+
+export interface StubResponse {
+  readonly status: number
+  readonly headers?: Record<string, string>
+}
+
+/** An `HttpClient` without a network. Records the requests, and responds with the result of `respond`. */
+export const stubApi = (
+  respond: (request: HttpClientRequest.HttpClientRequest, number: number) => StubResponse = () => ({ status: 200 })
+) =>
+  Effect.map(Ref.make<ReadonlyArray<HttpClientRequest.HttpClientRequest>>([]), (sent) => ({
+    sent: Ref.get(sent),
+    client: HttpClient.make((request) =>
+      Effect.map(Ref.updateAndGet(sent, (all) => [...all, request]), (all) => {
+        const { headers, status } = respond(request, all.length)
+        return HttpClientResponse.fromWeb(request, new Response("{}", { status, ...(headers ? { headers } : {}) }))
+      })
+    )
+  }))
+
+/** Responds with 401 to the tokens in the list, and with 200 to all others. */
+export const rejecting = (...values: ReadonlyArray<string>) => (request: HttpClientRequest.HttpClientRequest) => ({
+  status: values.some((value) => request.headers["authorization"] === `Bearer ${value}`) ? 401 : 200
+})

@@ -1,6 +1,6 @@
 import {
   AccessToken,
-  AccessTokenError,
+  type AccessTokenError,
   ClientCredentials,
   SharedTokenSource,
   TokenSource,
@@ -8,7 +8,7 @@ import {
 } from "@store-api/core"
 import { DateTime, type Duration, Effect, Exit, Fiber, Option, Redacted, Ref, TestClock } from "effect"
 import { nextWakeUp, watchSleeps } from "./effectLine.js"
-import { settle } from "./scriptedSource.js"
+import { settle, valueOf } from "./scriptedSource.js"
 
 export const authUrl = "https://auth.shop.example/base"
 
@@ -30,8 +30,6 @@ export const fullToken = (value: string, minutes = 60) =>
       issuedAt: Option.some("1767225600000"),
       clientId: Option.some("invented-client-id")
     }))
-
-export const valueOf = ({ value }: AccessToken.AccessToken) => Redacted.value(value)
 
 /** The distinct token values of concurrent acquisitions. */
 export const valuesOf = (
@@ -125,5 +123,3 @@ export const drive = <A, E>(fiber: Fiber.Fiber<A, E>) =>
     }
     return { exit: yield* Fiber.await(fiber), took: (yield* TestClock.currentTimeMillis) - started }
   })
-
-export const outage = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 6 })

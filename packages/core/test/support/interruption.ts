@@ -3,8 +3,7 @@ import { HttpClient, HttpClientResponse } from "@effect/platform"
 import { assert, it } from "@effect/vitest"
 import { AccessTokenProvider, ClientCredentials, TokenEndpoint } from "@store-api/core"
 import { Effect, Exit, FastCheck as fc, Fiber, Layer, Redacted, Ref, Stream } from "effect"
-
-const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
+import { valueOf } from "./scriptedSource.js"
 
 const steps = (count: number) => Effect.repeatN(Effect.yieldNow(), count)
 

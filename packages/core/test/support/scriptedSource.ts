@@ -1,12 +1,28 @@
-import { AccessToken, type AccessTokenError, TokenSource } from "@store-api/core"
-import { Context, DateTime, Deferred, type Duration, Effect, Layer, type Option, Queue, Redacted, Ref } from "effect"
+/** Sources whose acquisitions the test completes, and a provider over such a source and a virtual clock. */
+import { AccessToken, AccessTokenError, AccessTokenProvider, TokenSource } from "@store-api/core"
+import {
+  Context,
+  DateTime,
+  Deferred,
+  type Duration,
+  Effect,
+  Layer,
+  type Option,
+  Queue,
+  Random,
+  Redacted,
+  Ref
+} from "effect"
+import * as VirtualClock from "./virtualClock.js"
+
+export type Acquisition = Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
 
 /** One call of a scripted source. The test ends it with `complete`. */
 export interface Call {
   readonly number: number
   readonly replacing: Option.Option<AccessToken.AccessToken>
   readonly complete: (
-    effect: Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
+    effect: Acquisition
   ) => Effect.Effect<void>
 }
 
@@ -30,9 +46,7 @@ export const layer: Layer.Layer<ScriptedSource | TokenSource.TokenSource> = Laye
     const source = TokenSource.make((replacing) =>
       Effect.gen(function*() {
         const number = yield* Ref.updateAndGet(count, (n) => n + 1)
-        const result = yield* Deferred.make<
-          Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
-        >()
+        const result = yield* Deferred.make<Acquisition>()
         yield* Queue.offer(open, {
           number,
           replacing,
@@ -66,7 +80,7 @@ export const answering = (
   acquire: (
     number: number,
     replacing: Option.Option<AccessToken.AccessToken>
-  ) => Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
+  ) => Acquisition
 ) =>
   Effect.map(Ref.make(0), (count) => ({
     calls: Ref.get(count),
@@ -74,5 +88,48 @@ export const answering = (
       Effect.flatMap(Ref.updateAndGet(count, (n) => n + 1), (n) => acquire(n, replacing))
     )
   }))
+
+export const valueOf = (token: { readonly value: Redacted.Redacted }) => Redacted.value(token.value)
+
+export const minute = 60_000
+export const hour = 60 * minute
+
+/** The error of an endpoint that cannot be reached. */
+export const outage = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 6 })
+
+/**
+ * Runs a test with a provider over a scripted source and a virtual clock. Random numbers are always 0: the renewal of
+ * a token of an hour starts when less than 4 minutes are left, and the first cooldown is 750 milliseconds.
+ */
+export const run = <A, E>(
+  script: (number: number, virtual: VirtualClock.VirtualClock) => Acquisition,
+  test: (tools: {
+    readonly virtual: VirtualClock.VirtualClock
+    readonly provider: AccessTokenProvider.Service
+    readonly calls: Effect.Effect<number>
+  }) => Effect.Effect<A, E>,
+  options: AccessTokenProvider.Options = {}
+) =>
+  Effect.gen(function*() {
+    const virtual = VirtualClock.make()
+    const source = yield* answering((n) => script(n, virtual))
+    return yield* Effect.flatMap(
+      AccessTokenProvider.AccessTokenProvider,
+      (provider) => test({ virtual, provider, calls: source.calls })
+    ).pipe(
+      Effect.provide(Layer.provide(AccessTokenProvider.layer(options), source.layer)),
+      Effect.withClock(virtual.clock),
+      Effect.withRandom(Random.fixed([0]))
+    )
+  })
+
+/** A token with this age and this remaining lifetime, in milliseconds. */
+export const aged = (value: string, age: number, remaining: number) =>
+  Effect.map(DateTime.now, (now) =>
+    new AccessToken.AccessToken({
+      value: Redacted.make(value),
+      acquiredAt: DateTime.subtract(now, { millis: age }),
+      expiresAt: DateTime.add(now, { millis: remaining })
+    }))
 
 export { settle } from "./effectLine.js"

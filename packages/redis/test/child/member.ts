@@ -1,8 +1,8 @@
-/** A process that is one member of a fleet. Its orders are those of `support/processes.ts`. */
+/** A process that is one member of a fleet. Its orders are those of `support/fleet.ts`. */
 import { Effect, Exit, Scope } from "effect"
 import { serve } from "../../../platform-node/test/support/serve.js"
+import type { Order } from "../support/fleet.js"
 import * as Member from "../support/member.js"
-import type { Order } from "../support/processes.js"
 
 let scope = Effect.runSync(Scope.make())
 let member: Member.Member | undefined

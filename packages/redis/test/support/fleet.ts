@@ -2,6 +2,7 @@
 import { Emulator } from "@store-api/emulator"
 import { Clock, Effect, Option, Redacted, type Scope } from "effect"
 import * as VirtualClock from "../../../core/test/support/virtualClock.js"
+import { bundle, type ChildProcess, start } from "../../../platform-node/test/support/childProcess.js"
 import * as Member from "./member.js"
 import { proxyTo } from "./proxy.js"
 
@@ -104,3 +105,43 @@ export const onVirtualTime = <A, E, R>(body: (virtual: VirtualClock.VirtualClock
     const virtual = VirtualClock.make()
     return Effect.withClock(body(virtual), virtual.clock)
   })
+
+/** An order to `child/member.ts`. */
+export type Order =
+  | { readonly name: "open"; readonly settings: Member.Settings }
+  | { readonly name: "begin"; readonly every: number }
+  | { readonly name: Exclude<keyof Member.Member, "begin"> }
+
+/** Starts this number of processes with these environment variables. */
+export const processes = (
+  count: number,
+  variables: Readonly<Record<string, string>> = {}
+): Effect.Effect<ReadonlyArray<ChildProcess>, never, Scope.Scope> =>
+  Effect.flatMap(
+    bundle(new URL("../child/member.ts", import.meta.url)),
+    (file) => Effect.all(Effect.replicate(start(file, variables), count))
+  )
+
+/** Starts a member with these settings in the process. */
+export const open = ({ ask }: ChildProcess, settings: Member.Settings): Effect.Effect<Member.Member> => {
+  const order = (order: Order) => ask(order) as Effect.Effect<never> // the result of the member's method of that name
+  return Effect.as(order({ name: "open", settings }), {
+    get: order({ name: "get" }),
+    refresh: order({ name: "refresh" }),
+    call: order({ name: "call" }),
+    isAcquiring: order({ name: "isAcquiring" }),
+    reaches: order({ name: "reaches" }),
+    acquired: order({ name: "acquired" }),
+    warnings: order({ name: "warnings" }),
+    begin: (every) => order({ name: "begin", every }),
+    end: order({ name: "end" })
+  })
+}
+
+/** A fleet of processes that the tests share, because the start of a process takes almost half a second of CPU time. */
+export const fleetOfProcesses = (count: number): Effect.Effect<Start, never, Scope.Scope> =>
+  Effect.map(
+    processes(count),
+    (all): Start => (count, settings) =>
+      Effect.forEach(all.slice(0, count), (process) => open(process, settings), { concurrency: "unbounded" })
+  )

@@ -6,8 +6,8 @@ import { join } from "node:path"
 import { createClient } from "@redis/client"
 import { Effect, type Scope } from "effect"
 import { filesOf, selfSigned } from "../../../platform-node/test/support/certificates.js"
-import { freePort } from "../../../platform-node/test/support/freePort.js"
 import { shared } from "../../../platform-node/test/support/shared.js"
+import { freePort } from "../../../platform-node/test/utils.js"
 
 /** This variable replaces `redis-server` with another server with the same commands, such as Valkey. */
 const program = process.env["REDIS_SERVER"] ?? "redis-server"

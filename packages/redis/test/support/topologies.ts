@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import { Effect, Option, type Scope } from "effect"
 import { filesOf, selfSigned } from "../../../platform-node/test/support/certificates.js"
-import { freePort } from "../../../platform-node/test/support/freePort.js"
+import { freePort } from "../../../platform-node/test/utils.js"
 import { until } from "./fleet.js"
 import { type RedisServer, redisServer } from "./redisServer.js"
 

@@ -6,11 +6,11 @@ import { HttpBody, HttpClient, HttpClientError, HttpClientResponse } from "@effe
 import { AccessTokenProvider, AuthorizedHttpClient, ClientCredentials, StoreAuth, TokenEndpoint } from "@store-api/core"
 import { Emulator, type FaultModel } from "@store-api/emulator"
 import { Array as Arr, Effect, Exit, Layer, Option, Redacted, Schema, type Scope } from "effect"
+import type { Client } from "../../support/clients.js"
 import { failuresOf, httpReason } from "../../support/effectLine.js"
+import { type Output, renderDistinct, renderOuter } from "../../support/renderings.js"
+import { capture } from "../../support/telemetry.js"
 import * as Canary from "./canary.js"
-import type { Client } from "./clients.js"
-import { type Output, renderDistinct, renderOuter } from "./renderings.js"
-import { capture } from "./telemetry.js"
 
 export interface Journey {
   readonly canaries: ReadonlyArray<Canary.Canary>
@@ -81,7 +81,7 @@ const travel = (
 ) =>
   Effect.gen(function*() {
     const { url } = emulator
-    const base = client(emulator.ca)
+    const base = client.layer(emulator.ca)
     const credentials = ClientCredentials.make({
       clientId: "invented-client",
       clientSecret: Redacted.make(secret.value)

@@ -3,9 +3,8 @@ import { format, inspect } from "node:util"
 import { NodeSdk } from "@effect/opentelemetry"
 import { InMemoryLogRecordExporter, SimpleLogRecordProcessor } from "@opentelemetry/sdk-logs"
 import { InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base"
-import { Effect, type Exit, Layer, Logger, LogLevel } from "effect"
-import { withConsole } from "../../support/effectLine.js"
-import { observed } from "../../support/tracer.js"
+import { Effect, type Exit, Layer, Logger, LogLevel, Tracer } from "effect"
+import { withConsole } from "./effectLine.js"
 import type { Output } from "./renderings.js"
 
 /**
@@ -70,3 +69,14 @@ export const capture = <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect
 /** Prevents the tracer from entering an OpenTelemetry context at every step, which takes longer than the program. */
 const withoutContext = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(Effect.tracer, (tracer) => Effect.withTracer(effect, observed(tracer)))
+
+/** Wraps a tracer, passes each new span to `see`, and enters no tracing context. */
+export const observed = (tracer: Tracer.Tracer, see: (span: Tracer.Span) => void = () => undefined): Tracer.Tracer =>
+  Tracer.make({
+    span: (...options) => {
+      const span = tracer.span(...options)
+      see(span)
+      return span
+    },
+    context: (step) => step()
+  })

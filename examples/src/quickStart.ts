@@ -1,4 +1,4 @@
-import { HttpClient } from "@effect/platform"
+import { HttpClient } from "@effect/platform" // Effect 4: "effect/http"
 import { NodeRuntime } from "@effect/platform-node"
 import { AccessTokenError, AuthorizedHttpClient } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"

@@ -38,7 +38,7 @@ const part = (goals: ReadonlyArray<Goal>): void => {
 
 if (process.argv.includes("hit")) part(cachedPathGoals(await measureCachedPath({ processes: 3, millis: 600 }, false)))
 else if (process.argv.includes("cli")) {
-  const measured = await measureColdStart(30, compared)
+  const measured = await measureColdStart(20, compared)
   print(`${coldStartTable(measured)}\n`)
   part([coldStartGoal(measured)])
 } else await all()

@@ -30,7 +30,11 @@ describe.skipIf(isLeftOut(nginx))("connections that nginx ends", () => {
       const calls = 1500
       const statuses = yield* Effect.forEach(
         Array.from({ length: calls }, (_, index) => index),
-        (index) => Effect.zipRight(index % 100 === 0 ? front.client.provider.refresh : Effect.void, call(front.client)),
+        (index) =>
+          Effect.zipRight(
+            index % 100 === 0 ? Effect.asVoid(front.client.provider.refresh) : Effect.void,
+            call(front.client)
+          ),
         { concurrency: 16 }
       )
       deepStrictEqual(statuses, times(200, calls))

@@ -108,7 +108,7 @@ export interface Outcome {
 export const run = ({ name, run }: Check, laboratory: string): Effect.Effect<Outcome> =>
   run.pipe(
     Effect.scoped,
-    Effect.timeout("30 seconds"),
+    Effect.timeout("60 seconds"),
     Effect.provideService(Laboratory, laboratory),
     Effect.exit,
     Effect.map(Exit.match({

@@ -59,8 +59,8 @@ const life = [
   check("calls during two lifetimes of 4 s: each gets a 200", function*() {
     const { client, emulator } = yield* store({ tokenLife: 4000 })
     const began = performance.now()
-    const timed = Effect.zipLeft(Effect.timed(statusOf(client)), Effect.sleep("100 millis"))
-    const calls = yield* Effect.replicateEffect(timed, 85)
+    const timed = Effect.zipLeft(Effect.timed(statusOf(client)), Effect.sleep("200 millis"))
+    const calls = yield* Effect.replicateEffect(timed, 43)
     equal("the responses", Arr.dedupe(calls.map(([, status]) => status)), [200])
     const { requests } = yield* emulator.view
     const rejected = requests.filter(({ status }) => status === 401).length

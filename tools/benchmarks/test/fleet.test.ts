@@ -81,6 +81,21 @@ describe("a simulated fleet", { timeout: 60_000 }, () => {
     assert.isAbove(first.commands.length, 10)
   })
 
+  it("leaves the platform's cryptography as it was", async () => {
+    const { subtle } = globalThis.crypto
+    const own = Object.getOwnPropertyDescriptors(subtle)
+    const encrypt = subtle.encrypt.bind(subtle)
+    Object.defineProperty(subtle, "encrypt", { configurable: true, value: encrypt })
+    try {
+      const before = Object.getOwnPropertyDescriptors(subtle)
+      await outcomeOf({ ...common, processes: 1, lasts: 1000 })
+      assert.deepStrictEqual(Object.getOwnPropertyDescriptors(subtle), before)
+    } finally {
+      Reflect.deleteProperty(subtle, "encrypt")
+      Object.defineProperties(subtle, own)
+    }
+  })
+
   it("wakes sleepers by time, then by arrival, and skips interrupted ones", () => {
     const sleepers = new Sleepers()
     const times = Array.from({ length: 500 }, (_, index) => (index * 7919) % 101)

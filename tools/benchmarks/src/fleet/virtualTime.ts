@@ -116,6 +116,8 @@ const inOrder = () => {
   const { subtle } = globalThis.crypto
   let open = 0
   let last: Promise<unknown> = Promise.resolve()
+  // The methods of the platform are those of the prototype. Tests that ran before may have put others over them.
+  const before = Object.getOwnPropertyDescriptors(subtle)
   for (const name of operations) {
     const original = subtle[name].bind(subtle) as Operation
     const value: Operation = (...parameters) => {
@@ -141,9 +143,9 @@ const inOrder = () => {
         await turn()
       }
     },
-    /** Uncovers the methods of the prototype. */
     restore: () => {
       for (const name of operations) Reflect.deleteProperty(subtle, name)
+      Object.defineProperties(subtle, before)
     }
   }
 }

@@ -80,7 +80,7 @@ for (const [name, driver] of Object.entries(drivers)) {
   const isInstalled = spawnSync(shell, ["-c", "exit 0"]).status === 0 || process.env["CI"] === "true"
   if (!isInstalled) console.warn(`There is no ${shell}: the test of its completion is skipped.`)
   describe.skipIf(!isInstalled)(`completion in ${name}`, { timeout: processTimeout }, () => {
-    // The first line loads the script of an autoloaded function. What differs then is seen in two lines.
+    // An autoloaded function differs in its first call, which loads the script, and in its second.
     const lines = name === shell ? offered : offered.slice(0, 2)
     it.scopedLive("offers commands, flags, profiles and scenarios, and leaves paths to the shell", () =>
       Effect.gen(function*() {

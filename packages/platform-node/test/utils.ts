@@ -7,7 +7,7 @@ import { createServer } from "node:net"
 import { HttpClient } from "@effect/platform"
 import { afterAll, beforeAll } from "@effect/vitest"
 import { AuthorizedHttpClient } from "@store-api/core"
-import { Effect, Random, Redacted, Schedule, type Scope } from "effect"
+import { Effect, Redacted, Schedule, type Scope } from "effect"
 import type { Identity } from "./support/certificates.js"
 
 export interface Server {
@@ -183,15 +183,17 @@ export const withVariables = (changes: Readonly<Record<string, string>>) => <A, 
     () => Effect.sync(() => Object.keys(changes).forEach((name) => Reflect.deleteProperty(process.env, name)))
   )
 
+/** The port that was given last. Processes that start one after the other begin in different thousands. */
+let lastPort = 20_000 + (process.pid % 12) * 1000
+
 /**
- * A port without a listener, for a process that takes a while to start. It is below the ports that a system assigns to
- * outgoing connections and to port 0, so none of these takes it in between.
+ * A port without a listener, for a process that takes a while to start, and the port after it. Both are below the ports
+ * that a system assigns to outgoing connections and to port 0, so none of these takes them in between. A port is not
+ * given again, since the process for which it is may not listen yet.
  */
-export const freePort: Effect.Effect<number> = Effect.flatMap(
-  Random.nextIntBetween(20_000, 32_000),
-  (port) =>
-    Effect.async<number, Error>((resume) => {
-      const server = createServer().once("error", (error) => resume(Effect.fail(error)))
-      server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(port))))
-    })
-).pipe(Effect.eventually)
+export const freePort: Effect.Effect<number> = Effect.async<number, Error>((resume) => {
+  lastPort = lastPort < 31_998 ? lastPort + 2 : 20_000
+  const port = lastPort
+  const server = createServer().once("error", (error) => resume(Effect.fail(error)))
+  server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(port))))
+}).pipe(Effect.eventually)

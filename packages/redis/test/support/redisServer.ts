@@ -39,7 +39,10 @@ const responds = (port: number): Effect.Effect<boolean> =>
       socket.destroy()
       resume(Effect.succeed(is))
     }
-    socket.once("error", () => end(false))
+    socket.on("error", () => end(false))
+    socket.once("close", () => end(false))
+    // Another program that has this port may not respond.
+    socket.setTimeout(1000, () => end(false))
     socket.once("connect", () => socket.write("PING\r\n"))
     // A server with a password responds with an error, which also shows that it runs.
     socket.once("data", () => end(true))

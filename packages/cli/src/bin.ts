@@ -8,8 +8,9 @@ import { exitCodes } from "./Fault.js"
 import { main } from "./main.js"
 
 // A closed pipe (`| head`) ends the run without an error. Without a reader of standard error the run continues.
+// Other failures of standard output are those of the command that writes.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  process.exit(error.code === "EPIPE" ? 0 : exitCodes.unexpected.code)
+  if (error.code === "EPIPE") process.exit(0)
 })
 process.stderr.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") process.exit(exitCodes.unexpected.code)

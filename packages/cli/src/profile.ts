@@ -1,6 +1,7 @@
 /** A profile: the variables of one service in a file of the user. Loaded when one is used. */
 import { isAbsolute, join } from "node:path"
 import { parseEnv } from "node:util"
+import type { PlatformError } from "@effect/platform/Error"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
@@ -43,10 +44,7 @@ export const read = (name: string, by: string): Effect.Effect<Profile, Fault, Fi
     const path = yield* fileOf(name, by)
     const unreadable = () => configuration(`Cannot read the profile ${name}, ${path}.`)
     const info = yield* fs.stat(path).pipe(
-      Effect.catchIf(
-        (error) => error._tag === "SystemError" && error.reason === "NotFound",
-        () => isUnknown(name)
-      ),
+      Effect.catchIf(isNotFound, () => isUnknown(name)),
       Effect.catchTags({ BadArgument: unreadable, SystemError: unreadable })
     )
     const values = parseEnv(yield* Effect.mapError(fs.readFileString(path), unreadable))
@@ -55,6 +53,8 @@ export const read = (name: string, by: string): Effect.Effect<Profile, Fault, Fi
       ? { path, values }
       : yield* configuration(`The profile ${name} is not used, because ${problem}. Make ${path} yours, with mode 600.`)
   })
+
+export const isNotFound = (error: PlatformError): boolean => error._tag === "SystemError" && error.reason === "NotFound"
 
 export const isUnknown = (name: string) =>
   Effect.flatMap(names, (known) => {

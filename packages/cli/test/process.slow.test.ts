@@ -1,18 +1,22 @@
 /** Features that only a process has: signals, exit codes, closed pipes, process variables and trusted certificates. */
 import { spawnSync } from "node:child_process"
 import { once } from "node:events"
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import * as Http from "node:http"
+import * as Https from "node:https"
 import * as Net from "node:net"
 import { join } from "node:path"
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault, Scenario } from "@store-api/emulator"
 import { Effect, Option } from "effect"
+import { selfSigned } from "../../platform-node/test/support/certificates.js"
+import { byName, startProxy, startTlsStore } from "../../platform-node/test/utils.js"
 import { check, fails } from "./support/checking.js"
 import { run } from "./support/cli.js"
 import { endless, listening, serving, tooMuch } from "./support/listening.js"
 import {
+  bin,
   build,
   processTimeout,
   type RunningProcess,
@@ -157,6 +161,22 @@ describe("pipes", { timeout: processTimeout }, () => {
       const { code, stderr } = yield* end
       deepStrictEqual([code, stderr], [0, ""])
     }))
+
+  it.scopedLive.runIf(process.platform === "linux")(
+    "a full disk behind standard output is one line, and code 1",
+    () =>
+      Effect.gen(function*() {
+        const full = openSync("/dev/full", "w")
+        const { env } = yield* newUser({})
+        const { status, stderr } = spawnSync(process.execPath, [bin, "completion", "bash"], {
+          env,
+          encoding: "utf8",
+          stdio: ["ignore", full, "pipe"]
+        })
+        closeSync(full)
+        deepStrictEqual([status, stderr], [1, "store-api: Cannot write to stdout.\n"])
+      })
+  )
 
   it.scopedLive("a slow reader slows the server down; one that goes away ends the run with code 0", () =>
     Effect.gen(function*() {
@@ -318,6 +338,30 @@ describe("NODE_EXTRA_CA_CERTS", { timeout: processTimeout }, () => {
         yield* fails(user, [], { step: "TLS", said, remedy, code: 4 }, runProcess)
         yield* emulator.clearFaults
       }
+    }))
+
+  it.scopedLive("is trusted for a proxy over TLS, whose certificate has the name of the proxy", () =>
+    Effect.gen(function*() {
+      const name = "auth.store.example"
+      const [ofProxy, ofStore] = [yield* selfSigned("localhost"), yield* selfSigned(name)]
+      const store = yield* startTlsStore(ofStore)
+      const proxy = yield* startProxy(Https.createServer(ofProxy), "https")
+      const user = yield* newUser({
+        STORE_API_AUTH_URL: byName(store, name),
+        STORE_API_CLIENT_ID: "demo-client",
+        STORE_API_CLIENT_SECRET: demoSecret,
+        HTTPS_PROXY: proxy.url
+      })
+      const caFile = join(user.cwd, "ca.pem")
+      writeFileSync(caFile, ofProxy.cert + ofStore.cert)
+      const trusting = withEnv(user, { NODE_EXTRA_CA_CERTS: caFile })
+      const { code, failed, steps } = yield* check(trusting, [], runProcess)
+      deepStrictEqual([code, failed], [0, []])
+      assert.includeMembers(steps.map(({ name }) => name), ["proxy tunnel", "TLS", "token request"])
+      writeFileSync(caFile, ofStore.cert)
+      const expected = { step: "proxy tunnel", said: /SELF_SIGNED/, remedy: /HTTPS_PROXY/, code: 5 }
+      const careless = withEnv(trusting, { NODE_TLS_REJECT_UNAUTHORIZED: "0", NODE_NO_WARNINGS: "1" })
+      yield* fails(careless, [], expected, runProcess)
     }))
 
   it.scopedLive("is printed by store-api emulator --tls, and a run with it trusts the emulator", () =>

@@ -228,6 +228,8 @@ describe("store-api profile", () => {
       mkdirSync(join(folder, "nest.env", "egg"), { recursive: true })
       const nest = yield* run(owner, ["profile", "add", "nest", "--force"])
       deepStrictEqual([nest.code, nest.stderr], [3, `store-api: Cannot write ${join(folder, "nest.env")}.\n`])
+      const kept = yield* run(owner, ["profile", "remove", "nest"])
+      deepStrictEqual([kept.code, kept.stderr], [3, `store-api: Cannot remove ${join(folder, "nest.env")}.\n`])
       deepStrictEqual(readdirSync(folder).sort(), ["blue.env", "green.env", "nest.env"])
     }))
 

@@ -185,7 +185,7 @@ const writeVariables = (option: string, path: string, variables: ReadonlyArray<R
     const former = yield* Effect.option(fs.readFileString(path))
     if (Option.exists(former, (text) => text === "" || text.startsWith(envFileMark))) yield* fs.remove(path)
     const text = `${envFileMark}, which replaces this file.\n` +
-      variables.map(([name, value]) => `${name ?? ""}="${value ?? ""}"\n`).join("")
+      variables.map(([name, value]) => `${name ?? ""}=${inDotenv(value)}\n`).join("")
     yield* fs.writeFileString(path, text, { mode: 0o600, flag: "wx" })
   }).pipe(Effect.mapError(() =>
     new EmulatorError({
@@ -194,6 +194,12 @@ const writeVariables = (option: string, path: string, variables: ReadonlyArray<R
       problem: "must be a new file in a folder that exists, an empty file, or one that an emulator wrote"
     })
   ))
+
+/** In quotes that the value does not contain. In double quotes, Node replaces `\n`. */
+const inDotenv = (value = "") => {
+  const quote = ["'", "`"].find((quote) => !value.includes(quote)) ?? "\""
+  return `${quote}${value}${quote}`
+}
 
 /** A process that runs for days prints requests, without their queries, and remembers none. */
 const printing = {

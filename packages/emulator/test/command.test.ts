@@ -199,6 +199,20 @@ describe("store-api-emulator", () => {
       })
   )
 
+  it.scopedLive.each(["shop\\new", "the shop's", "the \"shop\""])(
+    "--dotenv keeps the client id %s",
+    (clientId) =>
+      Effect.gen(function*() {
+        const folder = yield* Effect.acquireRelease(
+          Effect.sync(() => mkdtempSync(join(tmpdir(), "store-api-emulator-"))),
+          (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+        )
+        const file = join(folder, "my.env")
+        yield* start(["--dotenv", file, "--client-id", clientId])
+        assert.strictEqual(parseEnv(readFileSync(file, "utf8"))["STORE_API_CLIENT_ID"], clientId)
+      })
+  )
+
   it.effect("--help prints the flags in 80 columns, and two examples", () =>
     Effect.gen(function*() {
       const printed = yield* Queue.unbounded<string>()

@@ -12,8 +12,10 @@ import { TokenRequestError } from "@store-api/core/AccessTokenError"
 import { AccessTokenProvider } from "@store-api/core/AccessTokenProvider"
 import { AuthorizedHttpClient } from "@store-api/core/AuthorizedHttpClient"
 import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as FiberId from "effect/FiberId"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as MutableRef from "effect/MutableRef"
 import * as Stream from "effect/Stream"
@@ -75,6 +77,7 @@ export const make = (options?: NodeStoreAuth.Options): PromiseStoreAuth => {
   )
 
   const isDisposed = MutableRef.make(false)
+  const disposal: Deferred.Deferred<never, TokenRequestError> = Deferred.unsafeMake(FiberId.none)
 
   /** In Effect 3, `runPromise` would wrap the error in a `FiberFailure`, whose `_tag` is gone. */
   const run = <A, E>(effect: Effect.Effect<A, E, AccessTokenProvider | AuthorizedHttpClient>): Promise<A> =>
@@ -95,14 +98,17 @@ export const make = (options?: NodeStoreAuth.Options): PromiseStoreAuth => {
     fetch: (url, init = {}) =>
       run(Effect.gen(function*() {
         const client = yield* AuthorizedHttpClient
-        const request = yield* fromWeb(url, init)
+        // The body may be a stream that stops.
+        const request = Effect.raceFirst(fromWeb(url, init), Deferred.await(disposal))
+        const sent = Effect.flatMap(request, (request) => client.execute(request))
         const { signal } = init
-        if (!signal) return toWeb(yield* client.execute(request))
+        if (!signal) return toWeb(yield* sent)
         if (signal.aborted) return yield* Effect.fail(signal.reason as unknown)
-        return toWeb(yield* Effect.raceFirst(client.execute(request), aborted(signal)), signal)
+        return toWeb(yield* Effect.raceFirst(sent, aborted(signal)), signal)
       })),
     dispose: () => {
       MutableRef.set(isDisposed, true)
+      Deferred.unsafeDone(disposal, Effect.fail(closed))
       return runtime.dispose()
     }
   }

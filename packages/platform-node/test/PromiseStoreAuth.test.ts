@@ -89,6 +89,24 @@ describe("PromiseStoreAuth", () => {
       assert.include(String(method), "TypeError: method must be")
     }))
 
+  it.scopedLive("a signal ends a fetch whose body does not end, and so does dispose", () =>
+    Effect.gen(function*() {
+      const { store } = yield* setup()
+      const aborting = new AbortController()
+      const send = (signal?: AbortSignal) =>
+        Effect.fork(
+          rejection(() =>
+            store.fetch("/orders", { method: "POST", body: new ReadableStream(), ...signal && { signal } })
+          )
+        )
+      const [aborted, disposed] = [yield* send(aborting.signal), yield* send()]
+      yield* Effect.sleep("20 millis")
+      aborting.abort(new Error("no longer needed"))
+      assert.include(String(yield* Fiber.join(aborted)), "no longer needed")
+      yield* Effect.promise(() => store.dispose())
+      assert.strictEqual((yield* Fiber.join(disposed))._tag, "TokenRequestError")
+    }))
+
   it.scopedLive("a signal ends a fetch with its reason, and dispose ends in-flight requests", () =>
     Effect.gen(function*() {
       const silent = yield* listen(Net.createServer())

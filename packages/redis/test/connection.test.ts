@@ -1,8 +1,11 @@
 import { connect } from "node:net"
+import { createServer } from "node:tls"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { RedisTokenStore } from "@store-api/redis"
 import { type Duration, Effect, Either, Fiber, Option, Redacted } from "effect"
+import { canMakeCertificates, selfSigned } from "../../platform-node/test/support/certificates.js"
+import { listen } from "../../platform-node/test/utils.js"
 import { onVirtualTime, until } from "./support/fleet.js"
 import { proxyTo } from "./support/proxy.js"
 import { isLeftOut, redisServer } from "./support/redisServer.js"
@@ -194,6 +197,32 @@ describe.skipIf(isLeftOut)("a Redis that does not respond", () => {
         const entries = yield* Effect.forEach(waiting, Fiber.join)
         deepStrictEqual(entries, Array.from({ length: 1000 }, () => Option.some("entry")))
         deepStrictEqual(yield* store.get("key"), Option.some("entry"))
+      })
+  )
+})
+
+describe.runIf(canMakeCertificates)("a connection over TLS", () => {
+  it.scopedLive.each(["rediss", "rediss+cluster", "rediss+sentinel"])(
+    "by %s names the server (SNI), and not an address",
+    (scheme) =>
+      Effect.gen(function*() {
+        const names: Array<string> = []
+        const server = createServer({
+          ...yield* selfSigned(),
+          SNICallback: (name, done) => {
+            names.push(name)
+            done(null)
+          }
+        })
+        const { opened, port } = yield* listen(server)
+        const open = (host: string) =>
+          Effect.scoped(RedisTokenStore.make({ url: Redacted.make(`${scheme}://${host}:${port}${path}`) }))
+        const path = scheme.endsWith("sentinel") ? "/tokens" : ""
+        yield* open("127.0.0.1")
+        assert.isAbove(opened(), 0)
+        deepStrictEqual(names, [])
+        yield* open("localhost")
+        deepStrictEqual(new Set(names), new Set(["localhost"]))
       })
   )
 })

@@ -78,9 +78,13 @@ export const tunnel = (proxy: Proxy, url: URL): Step<Connected> => {
   const authorization = username === "" || password === ""
     ? {}
     : { "Proxy-Authorization": `Basic ${Buffer.from(user).toString("base64")}` }
+  const host = hostOf(proxy.url)
+  // Otherwise Node would check the certificate of the proxy for the name in the Host header.
+  const tls = { servername: Net.isIP(host) === 0 ? host : "", rejectUnauthorized: true }
   const open = () =>
     (protocol === "https:" ? Https : Http).request({
-      host: hostOf(proxy.url),
+      ...tls,
+      host,
       port: portOf(proxy.url),
       method: "CONNECT",
       path,
@@ -105,8 +109,11 @@ export const tunnel = (proxy: Proxy, url: URL): Step<Connected> => {
   return Effect.acquireRelease(Effect.sync(open), close).pipe(
     Effect.flatMap((request) =>
       Effect.async<Connected, Failed>((resume) => {
-        const end = ({ statusCode = 0 }: Http.IncomingMessage, socket: Net.Socket) =>
+        const end = ({ statusCode = 0 }: Http.IncomingMessage, socket: Net.Socket) => {
+          // The request listens to its errors no longer. The handshake notices a tunnel that is closed.
+          socket.on("error", () => undefined)
           resume(statusCode === 200 ? Effect.succeed({ socket, detail: `to ${url.host}` }) : whyNot(statusCode))
+        }
         request.once("connect", end)
         request.once("response", (response) => end(response, response.socket))
         request.on("error", (error) => resume(because(`closed the connection (${codeOf(error)})`)))

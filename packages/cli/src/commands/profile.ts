@@ -67,6 +67,9 @@ export const remove = (name: string) =>
     const path = yield* profiles.fileOf(name, "The name")
     // A run that was killed may have left it.
     yield* Effect.ignore(fs.remove(`${path}.part`))
-    yield* Effect.catchAll(fs.remove(path), () => profiles.isUnknown(name))
+    yield* Effect.catchAll(
+      fs.remove(path),
+      (error) => profiles.isNotFound(error) ? profiles.isUnknown(name) : configuration(`Cannot remove ${path}.`)
+    )
     yield* output.note(`The profile ${name} is removed.`)
   })

@@ -51,9 +51,9 @@ export const logout = (given: flags.Values<typeof flags.logout>) =>
 const usableFolder = (settings: Settings) =>
   Effect.gen(function*() {
     const folder = settings.cacheDir ?? (yield* FileTokenStore.defaultFolder)
-    yield* Effect.mapError(
-      settings.store.get(""),
-      ({ reason }) => configuration(`Cannot use the cache in ${folder} (${reason}).`)
+    yield* settings.store.get("").pipe(
+      Effect.timeoutFail({ duration: tokens.storeTimeout, onTimeout: () => ({ reason: "no response in time" }) }),
+      Effect.mapError(({ reason }) => configuration(`Cannot use the cache in ${folder} (${reason}).`))
     )
     return folder
   })

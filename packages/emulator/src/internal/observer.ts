@@ -4,6 +4,6 @@ import type { RecordedRequest } from "../RecordedRequest.js"
 export interface ObserverService {
   /** The number of requests to keep in `requests`. Default: all. */
   readonly keep: number
-  /** Runs when a request has ended, with or without a response. */
+  /** Runs before the response is sent, or when the client has gone. `sentBytes` is still 0. */
   readonly onEnd: (request: RecordedRequest) => Effect.Effect<void>
 }

@@ -58,16 +58,20 @@ export const current = (settings: Settings) =>
 
 /**
  * Keeps at most `limit` bytes, but reads the rest too: a client that is still sending would receive a reset instead of
- * the response. Stops reading after 16 times the limit.
+ * the response. After 16 times the limit, the rest is neither kept nor counted.
  */
 export const readBody = ({ incoming }: Request, limit: number) =>
   Effect.async<Body>((resume) => {
     const chunks: Array<Buffer> = []
     let received = 0
-    const finish = () => resume(Effect.succeed({ bytes: Buffer.concat(chunks).subarray(0, limit), received }))
-    incoming.on("close", () => resume(Effect.interrupt)).on("end", finish).on("data", (chunk: Buffer) => {
+    const finish = () => {
+      incoming.off("data", read).resume()
+      resume(Effect.succeed({ bytes: Buffer.concat(chunks).subarray(0, limit), received }))
+    }
+    const read = (chunk: Buffer) => {
       if (received <= limit) chunks.push(chunk)
       received += chunk.length
       if (received > limit * 16) finish()
-    })
+    }
+    incoming.on("close", () => resume(Effect.interrupt)).on("end", finish).on("data", read)
   })

@@ -1,3 +1,4 @@
+import { isIP } from "node:net"
 import { createClient, createCluster, type RedisClientType, type RedisClusterType } from "@redis/client"
 import { ConfigurationError } from "@store-api/core/AccessTokenError"
 import * as Effect from "effect/Effect"
@@ -44,6 +45,9 @@ const parse = (text: string) => {
   const database = rest.join("/")
   const urls = list.split(",").map((host) => new URL(`${scheme}://${user}${host}`))
   const { password, username } = new URL(`${scheme}://${user}host`)
+  const isSecure = scheme === "rediss"
+  /** Node sends the name of a server (SNI, RFC 6066 §3) only when it is given. It accepts no address there. */
+  const at = (host: string, port: number) => ({ host, port, ...(isSecure && isIP(host) === 0 && { servername: host }) })
   return {
     isUsable:
       urls.every(({ hash, hostname, pathname, search }) => hostname !== "" && pathname + search + hash === "") &&
@@ -51,21 +55,21 @@ const parse = (text: string) => {
       /^\d*$/.test(database),
     kind,
     name: decodeURIComponent(name),
-    hosts: urls.map(({ hostname, port }) => ({
-      host: hostname.replace(/[[\]]/g, ""),
-      port: Number(port || (kind === "+sentinel" ? 26_379 : 6379))
-    })),
+    at,
+    hosts: urls.map(({ hostname, port }) =>
+      at(hostname.replace(/[[\]]/g, ""), Number(port || (kind === "+sentinel" ? 26_379 : 6379)))
+    ),
     user: {
       ...(username !== "" && { username: decodeURIComponent(username) }),
       ...(password !== "" && { password: decodeURIComponent(password) })
     },
     database: database === "" ? {} : { database: Number(database) },
     // Set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED=0 has no effect.
-    tls: scheme === "rediss" ? { tls: true, rejectUnauthorized: true } as const : {}
+    tls: isSecure ? { tls: true, rejectUnauthorized: true } as const : {}
   }
 }
 
-const serversOf = ({ database, hosts, kind, name, tls, user }: Parts): Servers => {
+const serversOf = ({ at, database, hosts, kind, name, tls, user }: Parts): Servers => {
   const options = {
     // Without a connection a command fails at once, so that no command is sent late.
     disableOfflineQueue: true,
@@ -87,6 +91,10 @@ const serversOf = ({ database, hosts, kind, name, tls, user }: Parts): Servers =
         // Only the search for nodes uses this limit. Otherwise a node that does not respond would block it.
         rootNodes: hosts.map((host) => ({ socket: { ...host, socketTimeout: serverTimeout } })),
         defaults: { ...options, ...user, socket },
+        nodeAddressMap: (address) => {
+          const colon = address.lastIndexOf(":")
+          return at(address.slice(0, colon), Number(address.slice(colon + 1)))
+        },
         // Connects only to the nodes that have the keys.
         minimizeConnections: true
       })
@@ -109,7 +117,7 @@ const serversOf = ({ database, hosts, kind, name, tls, user }: Parts): Servers =
           })),
           Effect.timeoutFail({ duration: serverTimeout, onTimeout: () => "no response in time" }),
           Effect.filterOrFail((found) => found !== null, () => "unknown name"),
-          Effect.map(([host, port]) => ({ host, port: Number(port) }))
+          Effect.map(([host, port]) => at(host, Number(port)))
         ),
       (sentinel) => Effect.sync(() => destroy(sentinel))
     )

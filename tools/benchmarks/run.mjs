@@ -4,7 +4,7 @@ import { build, install, takesOnly } from "../workspace/workspace.mjs"
 
 const part = process.argv.slice(2, 3).find((name) => ["fleet", "cli", "hit", "effect4"].includes(name))
 
-takesOnly(...(part === undefined ? ["--quick"] : [part, "--check"]))
+takesOnly(...(part === undefined ? ["--quick"] : part === "effect4" ? [part] : [part, "--check"]))
 install()
 build("tools/benchmarks")
 

@@ -19,12 +19,10 @@ export const nodeOf = () => {
 /**
  * Exits with code 1 if a source cannot be generated or compiled. `checked` also checks the types of tests and examples.
  *
- * @param {{ newest?: boolean, checked?: boolean, repository?: string }} options
+ * @param {{ checked?: boolean, repository?: string }} options
  */
-export const buildLine = async ({ checked = false, newest = false, repository }) => {
+export const buildLine = async ({ checked = false, repository }) => {
   install(folder)
-  // A range in its manifest limits the update to this major.
-  if (newest) pnpm(["--dir", folder, "update", "effect", "@effect/platform-node", "@effect/opentelemetry"])
   const problems = await generate(repository)
   for (const problem of problems) process.stderr.write(`${problem}\n`)
   if (problems.length > 0) process.exit(1)

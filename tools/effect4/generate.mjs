@@ -180,6 +180,6 @@ export const generate = (repository, output = write) => {
   // A test reads the guide.
   written.set(join("docs", "guides", "redis.md"), read(join(root, "docs/guides/redis.md")))
   problems.push(...unused())
-  if (problems.length === 0 || process.env.EFFECT4_KEEP) output(written)
+  if (problems.length === 0) output(written)
   return [...new Set(problems)]
 }

@@ -11,7 +11,7 @@ import "../workspace/require-node.mjs"
 import { spawnSync } from "node:child_process"
 import { delimiter, dirname, join, resolve } from "node:path"
 import { parseArgs } from "node:util"
-import { build, install, root } from "../workspace/workspace.mjs"
+import { build, install, pnpm, root } from "../workspace/workspace.mjs"
 
 const { positionals, values: { newest, out, quick } } = parseArgs({
   allowPositionals: true,
@@ -23,11 +23,15 @@ const { positionals, values: { newest, out, quick } } = parseArgs({
 })
 
 install()
+// A range in its manifest limits the update to this major. The other modules read the manifest when they are loaded.
+if (newest) {
+  pnpm(["--dir", "tools/effect4/line", "update", "effect", "@effect/platform-node", "@effect/opentelemetry"])
+}
 // These need what was just installed.
 const { buildLine, nodeOf, packLine } = await import("./build.mjs")
 const { line } = await import("./generate.mjs")
 
-await buildLine({ newest, checked: true })
+await buildLine({ checked: true })
 
 const packed = out === undefined ? undefined : await packLine(resolve(root, out))
 if (packed !== undefined && packed.problems.length > 0) {

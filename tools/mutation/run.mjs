@@ -1,8 +1,8 @@
 /**
  * `npm run mutation`: changes each file of files.mjs in every way that Stryker knows, one change at a time, and counts
- * the changes that its tests find. Writes docs/evidence/mutation/report.json and docs/evidence/mutation.md. Takes about
- * an hour. With names, as in `npm run mutation -- TokenResponse`, it measures only these files, and keeps the results
- * of the others. Exits with code 1 when a file is below the threshold.
+ * the changes that its tests find. Writes docs/evidence/mutation/report.json and docs/evidence/mutation.md. Takes two
+ * to three hours. With names, as in `npm run mutation -- TokenResponse`, it measures only these files, and keeps the
+ * results of the others. Exits with code 1 when a file is below the threshold.
  */
 import "../workspace/require-node.mjs"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"

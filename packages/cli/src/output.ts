@@ -24,14 +24,13 @@ export const green = paint(32)
 /** Waits until the text was taken, so that a slow reader slows the server down. */
 export const write = (out: Out, text: string | Uint8Array): Effect.Effect<void, Fault> =>
   Effect.flatMap(Host, ({ process }) =>
-    Effect.async<void, Fault>((resume) => {
+    Effect.async((resume) => {
       process[out].write(text, (error?: NodeJS.ErrnoException | null) => {
         // A reader that has gone ends the program: see `bin.ts`.
         if (out === "stdout" && error?.code === "EPIPE") return
         resume(error === null || error === undefined ? Effect.void : unexpected(`Cannot write to ${out}.`))
       })
-      // Node throws when it cannot write to a file.
-    }).pipe(Effect.catchAllDefect(() => unexpected(`Cannot write to ${out}.`))))
+    }))
 
 export const line = (text: string): Effect.Effect<void, Fault> => write("stdout", `${text}\n`)
 

@@ -183,8 +183,8 @@ export const withVariables = (changes: Readonly<Record<string, string>>) => <A, 
     () => Effect.sync(() => Object.keys(changes).forEach((name) => Reflect.deleteProperty(process.env, name)))
   )
 
-/** The port that was given last. Processes that start one after the other begin in different thousands. */
-let lastPort = 20_000 + (process.pid % 12) * 1000
+/** The port that was given last. Processes that start one after the other begin far from each other. */
+let lastPort = 20_000 + 2 * ((process.pid * 1919) % 6000)
 
 /**
  * A port without a listener, for a process that takes a while to start, and the port after it. Both are below the ports

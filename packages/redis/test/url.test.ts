@@ -34,7 +34,8 @@ describe("the URL of one server", () => {
     [" redis://Cache.Store.Example:7000 ", { socket: { host: "Cache.Store.Example", port: 7000 } }],
     ["redis://cache/", { socket: { host: "cache", port: 6379 } }],
     ["redis://cache/15", { database: 15, socket: { host: "cache", port: 6379 } }],
-    ["rediss://cache/0", { database: 0, socket: { ...overTls, host: "cache", port: 6379 } }],
+    ["rediss://cache/0", { database: 0, socket: { ...overTls, host: "cache", port: 6379, servername: "cache" } }],
+    ["rediss://[::1]", { socket: { ...overTls, host: "::1", port: 6379 } }],
     ["redis://[::1]", { socket: { host: "::1", port: 6379 } }],
     ["redis://[2001:db8::2]:7000/1", { database: 1, socket: { host: "2001:db8::2", port: 7000 } }],
     ["redis://:pass%40%2F@cache", { password: "pass@/", socket: { host: "cache", port: 6379 } }],
@@ -43,7 +44,7 @@ describe("the URL of one server", () => {
       username: "user",
       password: "a@b",
       database: 2,
-      socket: { ...overTls, host: "cache", port: 1 }
+      socket: { ...overTls, host: "cache", port: 1, servername: "cache" }
     }]
   ])("%s", ([url, expected]) =>
     Effect.gen(function*() {
@@ -54,12 +55,16 @@ describe("the URL of one server", () => {
 })
 
 describe("the URL of a cluster", () => {
-  const rootNode = (host: string, port: number) => ({ socket: { host, port, socketTimeout: 500 } })
+  const rootNode = (host: string, port: number, name = {}) => ({ socket: { host, port, ...name, socketTimeout: 500 } })
 
   it.effect.each<[string, object]>([
     ["redis+cluster://one", { rootNodes: [rootNode("one", 6379)], defaults: { ...shared, socket: failover } }],
     ["rediss+cluster://user:pass%3F@one:1,[::1],two", {
-      rootNodes: [rootNode("one", 1), rootNode("::1", 6379), rootNode("two", 6379)],
+      rootNodes: [
+        rootNode("one", 1, { servername: "one" }),
+        rootNode("::1", 6379),
+        rootNode("two", 6379, { servername: "two" })
+      ],
       defaults: { ...shared, username: "user", password: "pass?", socket: { ...overTls, ...failover } }
     }],
     ["redis+cluster://one,two/", {
@@ -72,7 +77,12 @@ describe("the URL of a cluster", () => {
       const client = yield* newClient
       assert("_options" in client)
       assert.isTrue(canFailOver)
-      deepStrictEqual<unknown>(client._options, { ...expected, minimizeConnections: true })
+      const { nodeAddressMap, ...options } = client._options
+      deepStrictEqual<unknown>(options, { ...expected, minimizeConnections: true })
+      assert(typeof nodeAddressMap === "function")
+      const name = url.startsWith("rediss") ? { servername: "node.cache" } : {}
+      deepStrictEqual<unknown>(nodeAddressMap("node.cache:7000"), { host: "node.cache", port: 7000, ...name })
+      deepStrictEqual(nodeAddressMap("2001:db8::2:7000"), { host: "2001:db8::2", port: 7000 })
     }))
 })
 

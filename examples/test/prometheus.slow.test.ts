@@ -132,7 +132,9 @@ describe("examples/prometheus", () => {
         })
         const acquired = "store_api_token_acquisitions_total{outcome=\"Success\"}"
         yield* prometheus.queryUntil(`${acquired} >= 1`)
-        yield* prometheus.queryUntil(`count(${acquired.replace("}", ", store=~\".+\"}")} == 0) == ${names.length}`)
+        yield* prometheus.queryUntil(
+          `count(${acquired.replace("}", ", store=~\"scraped .*\"}")} == 0) == ${names.length}`
+        )
         yield* emulator.revoke()
         yield* stores.use
         yield* prometheus.queryUntil(`count(increase(${acquired}[1m]) > 0) == ${names.length + 1}`)

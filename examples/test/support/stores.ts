@@ -13,7 +13,8 @@ import { Emulator } from "@store-api/emulator"
 import { Context, DateTime, Effect, Layer, Logger, Redacted, type Scope } from "effect"
 import { freePort } from "../../../packages/platform-node/test/utils.js"
 
-export const names = ["north", "south"] as const
+/** No other test may use these: the series of a worker begin at zero here. */
+export const names = ["scraped one", "scraped two"] as const
 
 export interface TwoStores {
   /** The addresses at which their series are scraped. */

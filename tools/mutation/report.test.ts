@@ -1,4 +1,5 @@
 /** In the committed report of `npm run mutation`, each file is above its threshold and each survivor is explained. */
+import { readdirSync } from "node:fs"
 import { assert, describe, it } from "vitest"
 import { pageOf, pagePath, problemsOf, readReport, textOf } from "./report.mjs"
 
@@ -8,6 +9,17 @@ describe("the mutation report", () => {
   it("has every file above the threshold, and is shown in docs/evidence/mutation.md", () => {
     assert.deepStrictEqual(problemsOf(report), [])
     assert.strictEqual(textOf(pagePath), pageOf(report))
+  })
+
+  it("has every module of core, but those that only declare a value", () => {
+    const declarations = ["index.ts", "internal/configOf.ts", "internal/disconnected.ts", "internal/renewal.ts"]
+    const source = "packages/core/src/"
+    const modules = readdirSync(new URL(`../../${source}`, import.meta.url), { recursive: true, encoding: "utf8" })
+    const measured = Object.keys(report.files).filter((path) => path.startsWith(source))
+    assert.sameMembers(
+      modules.filter((path) => path.endsWith(".ts")),
+      [...measured.map((path) => path.slice(source.length)), ...declarations]
+    )
   })
 
   it("has no problem only if the file is measured, its score is high, and each survivor is explained", () => {

@@ -75,7 +75,8 @@ const lineOf = (text, part) => text.split("\n").findIndex((row) => row.includes(
 /** The line of rules.mjs on which a rule stands, and what is wrong with it. */
 export const unused = (used = applied) => {
   const rows = read(fileURLToPath(new URL("./rules.mjs", import.meta.url))).split("\n")
-  const all = ["members", "patterns", "properties", "omitted", "allowed"].flatMap((kind) => Object.keys(rules[kind]))
+  const kinds = ["modules", "members", "patterns", "properties", "omitted", "allowed"]
+  const all = kinds.flatMap((kind) => Object.keys(rules[kind]))
   return [...all, ...rules.texts.map(([from]) => from)].filter((rule) => !used.has(rule)).map((rule) => {
     const [module, name] = rule.split(".")
     // A member comes after its module.

@@ -1,5 +1,4 @@
 /** The differences between Effect 3.22 and Effect 4.1, as far as our sources meet them. */
-
 import ts from "typescript"
 
 /** Modules with another name. Where a module is, is seen from what is installed. */

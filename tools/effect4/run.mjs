@@ -24,9 +24,7 @@ const { positionals, values: { newest, out, quick } } = parseArgs({
 
 install()
 // A range in its manifest limits the update to this major. The other modules read the manifest when they are loaded.
-if (newest) {
-  pnpm(["--dir", "tools/effect4/line", "update", "effect", "@effect/platform-node", "@effect/opentelemetry"])
-}
+if (newest) pnpm(["--dir", "tools/effect4/line", "update", "effect", "@effect/platform-node", "@effect/opentelemetry"])
 // These need what was just installed.
 const { buildLine, nodeOf, packLine } = await import("./build.mjs")
 const { line } = await import("./generate.mjs")

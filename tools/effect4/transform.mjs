@@ -345,6 +345,7 @@ const importsOf = (imports, locals, needed, body, line, isBlock) => {
     for (const { name: local } of elements) {
       const { module, name } = locals.get(local.text)
       const to = modules[module] ?? module
+      if (isIn(module, modules)) count(module)
       if (name === undefined) addModule(rowOf(local), to, local.text === module ? to : local.text)
       else {
         const specifier = /^[A-Z]/.test(to) ? line.moduleOf(to)?.specifier : from

@@ -34,6 +34,11 @@ const start = (args: ReadonlyArray<string>, variables: Variables = {}) =>
 const userSecret = "canary-of-a-user+/="
 const userBody = `grant_type=client_credentials&client_id=my-id&client_secret=${userSecret}`
 
+const newFolder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "store-api-emulator-"))),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+)
+
 describe("store-api-emulator", () => {
   it.scopedLive("prints its URL and the variables of the demo client, which work as they are printed", () =>
     Effect.gen(function*() {
@@ -174,10 +179,7 @@ describe("store-api-emulator", () => {
     "%s writes the variables for this user alone, without a secret of the user",
     (flag) =>
       Effect.gen(function*() {
-        const folder = yield* Effect.acquireRelease(
-          Effect.sync(() => mkdtempSync(join(tmpdir(), "store-api-emulator-"))),
-          (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-        )
+        const folder = yield* newFolder
         const file = join(folder, "my.env")
         writeFileSync(file, "# Written by store-api-emulator\nOLD=1", { mode: 0o644 })
         const { url } = yield* start([flag, file])
@@ -203,10 +205,7 @@ describe("store-api-emulator", () => {
     "--dotenv keeps the client id %s",
     (clientId) =>
       Effect.gen(function*() {
-        const folder = yield* Effect.acquireRelease(
-          Effect.sync(() => mkdtempSync(join(tmpdir(), "store-api-emulator-"))),
-          (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-        )
+        const folder = yield* newFolder
         const file = join(folder, "my.env")
         yield* start(["--dotenv", file, "--client-id", clientId])
         assert.strictEqual(parseEnv(readFileSync(file, "utf8"))["STORE_API_CLIENT_ID"], clientId)

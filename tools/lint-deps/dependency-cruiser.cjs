@@ -1,43 +1,40 @@
 /** The rules on imports: modules import only from lower layers, and packages only from the packages listed here. */
 const layers = [
-  ["AccessTokenError", "AccessTokenMetrics", "internal/tokenPolicy"],
+  ["AccessTokenError", "AccessTokenMetrics", "internal/backoff", "internal/bounded", "internal/lifetime"],
   [
     "AccessToken",
     "ClientCredentials",
     "TokenResponse",
     "internal/baseUrl",
-    "internal/boundClient",
     "internal/boundedBody",
     "internal/configOf",
     "internal/disconnected",
-    "internal/hiddenHeader",
     "internal/httpErrors",
     "internal/manualRedirect",
     "internal/monotonicMillis",
-    "internal/refusal",
-    "internal/renewal",
-    "internal/retryAfter",
-    "internal/sanitise",
-    "internal/transportError",
-    "internal/trustedOrigins"
+    "internal/renewal"
   ],
   [
     "TokenSource",
     "TokenStore",
-    "internal/flightRuntime",
-    "internal/headerValue",
-    "internal/heldToken",
-    "internal/measure",
-    "internal/seal",
-    "internal/storedToken",
-    "internal/tokenRequest",
-    "internal/tokenState"
+    "internal/repeatedToken",
+    "internal/client/[^/]+",
+    "internal/endpoint/[^/]+",
+    "internal/provider/[^/]+"
   ],
-  ["TokenEndpoint", "SharedTokenSource", "AccessTokenProvider", "internal/reliableStore"],
+  ["TokenEndpoint", "SharedTokenSource", "AccessTokenProvider", "internal/sharing/[^/]+"],
   ["AuthorizedHttpClient"],
   ["StoreAuth"],
   ["index"]
 ]
+
+/** The public modules that each part of core consists of. Nothing else imports the internals of a part. */
+const parts = {
+  provider: ["AccessTokenProvider"],
+  endpoint: ["TokenEndpoint", "TokenResponse"],
+  client: ["AuthorizedHttpClient", "StoreAuth"],
+  sharing: ["SharedTokenSource"]
+}
 
 /** The packages that each package may import. */
 const packages = {
@@ -63,6 +60,11 @@ module.exports = {
       rule(`layer-${index + 1}-imports-from-below`, { path: modules(names) }, {
         path: sources("core"),
         pathNot: [...layers.slice(0, index), internals(names)].filter((names) => names.length > 0).map(modules)
+      })
+    ),
+    ...Object.entries(parts).map(([part, names]) =>
+      rule(`internals-of-${part}`, { path: sources("core"), pathNot: modules([...names, `internal/${part}/[^/]+`]) }, {
+        path: `${sources("core")}internal/${part}/`
       })
     ),
     rule("core-imports-no-node", { path: sources("core") }, { dependencyTypes: ["core"] }),

@@ -18,6 +18,10 @@ const offences = [
   ["layer-6-imports-from-below", `${core}/StoreAuth.ts`, `import "./index.js"`],
   ["no-circular", `${core}/AccessTokenError.ts`, `import type {} from "./TokenSource.js"`],
   ["every-module-has-a-layer", `${core}/internal/unlisted.ts`, `import "./sanitise.js"`],
+  ["internals-of-provider", `${core}/TokenEndpoint.ts`, `import "./internal/provider/heldToken.js"`],
+  ["internals-of-endpoint", `${core}/internal/provider/tokenState.ts`, `import "../endpoint/refusal.js"`],
+  ["internals-of-client", `${core}/SharedTokenSource.ts`, `import "./internal/client/headerValue.js"`],
+  ["internals-of-sharing", `${core}/internal/boundedBody.ts`, `import "./sharing/seal.js"`],
   ["core-imports-no-node", `${core}/AccessTokenProvider.ts`, `import "node:fs"`],
   ["core-imports-two-peers", `${core}/TokenResponse.ts`, `import "@effect/platform-node/NodeHttpClient"`],
   ["core-imports-from-below", `${core}/internal/manualRedirect.ts`, `import "@store-api/platform-node"`],
@@ -26,7 +30,7 @@ const offences = [
   ["redis-imports-from-below", "packages/redis/src/RedisTokenStore.ts", `import "@store-api/platform-node"`],
   ["cli-imports-from-below", "packages/cli/src/tokens.ts", `import "@store-api/redis"`],
   ["other-packages-by-name", "packages/cli/src/time.ts", `import "../../core/src/index.js"`],
-  ["other-packages-without-internals", "packages/redis/src/index.ts", `import "@store-api/core/internal/seal"`],
+  ["other-packages-without-internals", "packages/redis/src/index.ts", `import "@store-api/core/internal/sharing/seal"`],
   ["sources-import-no-tests", "packages/emulator/src/Fault.ts", `import "../test/utils.js"`],
   ["packages-and-examples-import-no-tools", "packages/redis/src/index.ts", `import "../../../tools/workspace/run.mjs"`],
   ["packages-and-examples-import-no-tools", "examples/src/shop.ts", `import "../../tools/release/pack.mjs"`]
@@ -43,7 +47,7 @@ const withOffences = () => {
     writeFileSync(join(tree, path), text, { flag: "a" })
   }
   write(`${core}/index.ts`, `import "./AccessTokenError.js"\n`)
-  write(`${core}/internal/seal.ts`, "")
+  write(`${core}/internal/sharing/seal.ts`, "")
   for (const name of ["platform-node", "emulator", "cli", "redis"]) write(`packages/${name}/src/index.ts`, "")
   for (const [, module, line] of offences) {
     write(module, `${line}\n`)

@@ -112,7 +112,7 @@ describe("a user outside the workspace", { timeout: 240_000 }, () => {
 
   it("imports every module by its path, and nothing internal", async () => {
     assert.includeMembers(open, ["@store-api/core/TokenResponse", "@store-api/platform-node/NodeHttp"])
-    assert.includeMembers(closed, ["@store-api/core/internal/tokenState", "@store-api/emulator/bin"])
+    assert.includeMembers(closed, ["@store-api/core/internal/provider/tokenState", "@store-api/emulator/bin"])
     writeFileSync(
       join(consumer, "paths.js"),
       `for (const path of ${JSON.stringify([...open, ...closed])}) {

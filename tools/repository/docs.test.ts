@@ -62,7 +62,7 @@ describe("the code in the documentation", { timeout: 120_000 }, () => {
     const broken = [
       `import { StoreAuth } from "@store-api/core"\nStoreAuth.layer({ authUrl: "https://auth.store.example" })`,
       `import { NodeStoreAuth } from "@store-api/platform-node"\nNodeStoreAuth.layers()`,
-      `import * as internal from "@store-api/core/internal/tokenState"`,
+      `import * as internal from "@store-api/core/internal/provider/tokenState"`,
       `const text = (`
     ].map((code, index): CodeBlock => ({ file: `broken-${index}`, line: 1, language: "ts", code }))
     const problems = check([...[...inPages, ...inSources].filter(isTypeScript), ...broken])

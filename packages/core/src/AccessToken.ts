@@ -11,7 +11,7 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import { TokenExpiredError } from "./AccessTokenError.js"
-import { expiredReason } from "./internal/tokenPolicy.js"
+import { expiredReason } from "./internal/lifetime.js"
 
 const optional = <A>(schema: Schema.Schema<A>) =>
   Schema.propertySignature(Schema.OptionFromSelf(schema)).pipe(Schema.withConstructorDefault(() => Option.none<A>()))
@@ -84,7 +84,7 @@ export class AccessToken extends Schema.Class<AccessToken>("@store-api/core/Acce
  * @category combinators
  */
 export const isExpired = (token: AccessToken): Effect.Effect<boolean> =>
-  Effect.map(Clock.currentTimeMillis, (now) => Option.isSome(expiredReason(token, now)))
+  Effect.map(Clock.currentTimeMillis, (now) => expiredReason(token, now) !== undefined)
 
 /**
  * Returns the remaining lifetime by the wall clock, which is zero for an expired token. Never fails.
@@ -105,7 +105,7 @@ export const remaining = (token: AccessToken): Effect.Effect<Duration.Duration> 
   Effect.map(
     Clock.currentTimeMillis,
     (now) =>
-      Option.isSome(expiredReason(token, now)) ? Duration.zero : Duration.millis(token.expiresAt.epochMillis - now)
+      expiredReason(token, now) !== undefined ? Duration.zero : Duration.millis(token.expiresAt.epochMillis - now)
   )
 
 /**
@@ -128,12 +128,14 @@ export const remaining = (token: AccessToken): Effect.Effect<Duration.Duration> 
  * @category combinators
  */
 export const ensureValid = (token: AccessToken): Effect.Effect<AccessToken, TokenExpiredError> =>
-  Effect.flatMap(Clock.currentTimeMillis, (now) =>
-    Option.match(expiredReason(token, now), {
-      onNone: () => Effect.succeed(token),
-      onSome: (reason) =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    const reason = expiredReason(token, now)
+    return reason === undefined
+      ? Effect.succeed(token)
+      : Effect.fail(
         new TokenExpiredError({ reason, expiredAt: token.expiresAt, checkedAt: DateTime.unsafeMake(now) })
-    }))
+      )
+  })
 
 /**
  * Returns the value of the `Authorization` header, `Bearer <token>` (RFC 6750 §2.1), for clients that are not an

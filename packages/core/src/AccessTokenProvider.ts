@@ -24,12 +24,14 @@ import type { AccessToken } from "./AccessToken.js"
 import { ensureValid } from "./AccessToken.js"
 import { type AccessTokenError, type TokenExpiredError, TokenRequestError } from "./AccessTokenError.js"
 import { disconnected } from "./internal/disconnected.js"
-import * as flightRuntime from "./internal/flightRuntime.js"
-import { expiredError, halfOfRemaining, type Held, type Instant, isValid, sameValue } from "./internal/heldToken.js"
-import * as measuring from "./internal/measure.js"
+import { expiredReason } from "./internal/lifetime.js"
+import * as flightRuntime from "./internal/provider/flightRuntime.js"
+import { expiredError, halfOfRemaining, type Held, type Instant, isValid } from "./internal/provider/heldToken.js"
+import * as measuring from "./internal/provider/measure.js"
+import * as tokenPolicy from "./internal/provider/tokenPolicy.js"
+import * as tokenState from "./internal/provider/tokenState.js"
 import { Renewal } from "./internal/renewal.js"
-import * as tokenPolicy from "./internal/tokenPolicy.js"
-import * as tokenState from "./internal/tokenState.js"
+import { sameValue } from "./internal/repeatedToken.js"
 import { TokenSource } from "./TokenSource.js"
 
 /**
@@ -475,7 +477,7 @@ export const layerTest = (
         status: Effect.map(Effect.all([Ref.get(last), Clock.currentTimeMillis]), ([last, now]) => ({
           state: Option.match(last, {
             onNone: () => "Empty",
-            onSome: (token) => Option.isSome(tokenPolicy.expiredReason(token, now)) ? "Expired" : "Fresh"
+            onSome: (token) => expiredReason(token, now) !== undefined ? "Expired" : "Fresh"
           }),
           expiresAt: Option.map(last, ({ expiresAt }) => expiresAt),
           acquiring: false,

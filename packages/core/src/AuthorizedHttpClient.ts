@@ -23,12 +23,12 @@ import { type AccessTokenError, ConfigurationError, isTransient, UntrustedOrigin
 import { AccessTokenProvider } from "./AccessTokenProvider.js"
 import * as baseUrl from "./internal/baseUrl.js"
 import * as boundedBody from "./internal/boundedBody.js"
-import * as headerValue from "./internal/headerValue.js"
-import { sameValue } from "./internal/heldToken.js"
-import { errorWithoutHeader, ResponseWithoutHeader } from "./internal/hiddenHeader.js"
+import * as headerValue from "./internal/client/headerValue.js"
+import { errorWithoutHeader, ResponseWithoutHeader } from "./internal/client/hiddenHeader.js"
+import * as trusted from "./internal/client/trustedOrigins.js"
 import * as httpErrors from "./internal/httpErrors.js"
 import * as manualRedirect from "./internal/manualRedirect.js"
-import * as trusted from "./internal/trustedOrigins.js"
+import { sameValue } from "./internal/repeatedToken.js"
 
 /**
  * The trusted origins, the header, and what to do after a 401. Only `apiUrl` is required.

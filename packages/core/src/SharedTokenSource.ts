@@ -16,13 +16,12 @@ import type { ConfigurationError, CredentialsError } from "./AccessTokenError.js
 import type { ClientCredentials } from "./ClientCredentials.js"
 import { baseUrl, withoutTrailingSlash } from "./internal/baseUrl.js"
 import { disconnected } from "./internal/disconnected.js"
-import { isRepeated, sameValue, withKnownExpiry } from "./internal/heldToken.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
-import * as reliableStore from "./internal/reliableStore.js"
 import { Renewal } from "./internal/renewal.js"
-import * as seals from "./internal/seal.js"
-import * as storedToken from "./internal/storedToken.js"
-import { isRepeatedDue, within } from "./internal/tokenPolicy.js"
+import { isRepeated, isRepeatedDue, sameValue, withKnownExpiry } from "./internal/repeatedToken.js"
+import * as reliableStore from "./internal/sharing/reliableStore.js"
+import * as seals from "./internal/sharing/seal.js"
+import * as storedToken from "./internal/sharing/storedToken.js"
 import * as TokenSource from "./TokenSource.js"
 import { type Lease, TokenStore } from "./TokenStore.js"
 
@@ -156,7 +155,7 @@ export const make = (
       storeFailures
     )
     const authUrl = withoutTrailingSlash(yield* baseUrl("authUrl", options.authUrl, true))
-    const leaseMillis = within(shortestLease, Duration.toMillis(options.lease ?? "5 seconds"), longestLease)
+    const leaseMillis = Math.min(Math.max(Duration.toMillis(options.lease ?? "5 seconds"), shortestLease), longestLease)
     const maxWait = Duration.toMillis(options.maxWait ?? "45 seconds")
 
     const shared = (
@@ -189,7 +188,7 @@ export const make = (
       const publish = (received: AccessToken) =>
         Effect.gen(function*() {
           if (!isRenewal && Option.exists(replacing, (replaced) => sameValue(replaced, received))) return
-          const token = withKnownExpiry(replacing, received)
+          const token = withKnownExpiry(Option.getOrUndefined(replacing), received)
           // A negative duration is zero only in Effect 3.
           const lifetime = Math.max(token.expiresAt.epochMillis - (yield* Clock.currentTimeMillis), 0)
           yield* store.put(key, yield* seal(storedToken.encode(token)), lifetime)

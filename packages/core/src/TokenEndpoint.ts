@@ -28,17 +28,18 @@ import {
   TokenRequestError
 } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
+import * as backoff from "./internal/backoff.js"
 import { baseUrl, withoutTrailingSlash } from "./internal/baseUrl.js"
 import * as boundedBody from "./internal/boundedBody.js"
 import { disconnected } from "./internal/disconnected.js"
+import { refusal } from "./internal/endpoint/refusal.js"
+import * as retryAfter from "./internal/endpoint/retryAfter.js"
+import * as tokenRequest from "./internal/endpoint/tokenRequest.js"
+import * as transportError from "./internal/endpoint/transportError.js"
 import * as httpErrors from "./internal/httpErrors.js"
+import * as lifetime from "./internal/lifetime.js"
 import * as manualRedirect from "./internal/manualRedirect.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
-import { refusal } from "./internal/refusal.js"
-import * as retryAfter from "./internal/retryAfter.js"
-import * as tokenPolicy from "./internal/tokenPolicy.js"
-import * as tokenRequest from "./internal/tokenRequest.js"
-import * as transportError from "./internal/transportError.js"
 import * as TokenResponse from "./TokenResponse.js"
 import * as TokenSource from "./TokenSource.js"
 
@@ -76,7 +77,7 @@ export interface Options {
 
 /** The attempts after the first, and the delays before them in milliseconds: doubling, times 75 % to 100 %. */
 const maxRetries = 5
-const retryDelays = { cooldownBase: 200, cooldownMax: 1000 }
+const retryDelays = { base: 200, max: 1000 }
 
 /** The time limit for reading the credentials again, after the endpoint refused the first ones. In milliseconds. */
 const longestRead = 10_000
@@ -164,7 +165,7 @@ export const make = (
             changedByFormDecoding: tokenRequest.changeWhenDecoded(credentials),
             challenge: response.headers["www-authenticate"],
             retryAt: Option.map(
-              retryAfter.milliseconds(response.headers, now, tokenPolicy.maxRetryAfter),
+              retryAfter.milliseconds(response.headers, now, backoff.maxRetryAfter),
               (wait) => DateTime.unsafeMake(now + wait)
             )
           })
@@ -294,7 +295,7 @@ const isWorthRetrying = (error: AccessTokenError): boolean =>
 const retryDelay = (attempts: number, error: AccessTokenError): Effect.Effect<number> =>
   Effect.zipWith(Random.next, Clock.currentTimeMillis, (chance, now) => {
     const retryAfter = Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now })
-    return Math.max(tokenPolicy.pause(retryDelays, attempts, chance), retryAfter)
+    return Math.max(backoff.pause(retryDelays, attempts, chance), retryAfter)
   })
 
 const decoded = (text: string) =>
@@ -306,7 +307,7 @@ const received = (
   requestedAt: number,
   now: number
 ): Effect.Effect<AccessToken, TokenExpiredError> => {
-  const expiresAt = requestedAt + Math.max(tokenPolicy.lifeOf(response.expires_in), 0)
+  const expiresAt = requestedAt + Math.max(lifetime.lifeOf(response.expires_in), 0)
   if (expiresAt <= Math.max(requestedAt, now)) {
     return Effect.fail(
       new TokenExpiredError({

@@ -10,7 +10,7 @@ import * as Option from "effect/Option"
 import type * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import { TokenResponseError } from "./AccessTokenError.js"
-import { maxLife } from "./internal/tokenPolicy.js"
+import { maxLife } from "./internal/lifetime.js"
 
 /** An optional field of little importance. It counts as missing if it has another type. */
 const lenient = <A, I>(schema: Schema.Schema<A, I>) => {

@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, TokenResponse } from "@store-api/core"
 import { DateTime, Either, FastCheck as FC, Option, Redacted, Schema } from "effect"
-import { refusal } from "../src/internal/refusal.js"
-import * as tokenPolicy from "../src/internal/tokenPolicy.js"
+import { refusal } from "../src/internal/endpoint/refusal.js"
+import { lifeOf } from "../src/internal/lifetime.js"
 import { prop } from "./support/property.js"
 import { renderings, shows } from "./support/renderings.js"
 import { character, specificationFields, tokenBody } from "./support/wire.js"
@@ -22,7 +22,7 @@ const problems = (body: string): ReadonlyArray<string> => {
   return result.left.problems.map(({ path }) => path)
 }
 
-const lifetimeOf = (expiresIn: unknown) => tokenPolicy.lifeOf(decoded(tokenBody({ expires_in: expiresIn })).expires_in)
+const lifetimeOf = (expiresIn: unknown) => lifeOf(decoded(tokenBody({ expires_in: expiresIn })).expires_in)
 
 /** A body in which the value of a field is this JSON text, valid or not. */
 const withRaw = (field: string, json: string) =>
@@ -50,7 +50,7 @@ describe("TokenResponse", () => {
     it("decodes a response that has only the required fields, with a lifetime of 60 minutes", () => {
       const response = decoded(`{"access_token":"t","token_type":"bearer"}`)
       assert.strictEqual(response.expires_in, 3600)
-      assert.strictEqual(tokenPolicy.lifeOf(response.expires_in), hour)
+      assert.strictEqual(lifeOf(response.expires_in), hour)
       deepStrictEqual(
         [
           response.scope,
@@ -104,7 +104,7 @@ describe("TokenResponse", () => {
       deepStrictEqual(problems(`{${hostile},${others}}`), ["access_token", "token_type"])
       const response = decoded(`{"access_token":"t","token_type":"bearer",${hostile},${others}}`)
       assert.isTrue(Option.isNone(response.scope))
-      assert.strictEqual(tokenPolicy.lifeOf(response.expires_in), hour)
+      assert.strictEqual(lifeOf(response.expires_in), hour)
       assert.isUndefined(({} as Record<string, unknown>)["scope"])
       assert.isUndefined(({} as Record<string, unknown>)["access_token"])
     })
@@ -179,7 +179,7 @@ describe("TokenResponse", () => {
       ["9007199254740993", hour],
       [`"${"9".repeat(300)}"`, hour]
     ])("%s is a lifetime of %d ms", (json, lifetime) => {
-      assert.strictEqual(tokenPolicy.lifeOf(decoded(withRaw("expires_in", json)).expires_in), lifetime)
+      assert.strictEqual(lifeOf(decoded(withRaw("expires_in", json)).expires_in), lifetime)
     })
 
     it("is 60 minutes when it is missing", () => {
@@ -189,7 +189,7 @@ describe("TokenResponse", () => {
     it.each(["0", "-0", "-1", "-3600", "0.9", "-0.1", "\"0\"", "\"-1\"", "\"-5.5\"", "-1e308", "5e-324"])(
       "%s leaves no lifetime",
       (json) => {
-        assert.isTrue(tokenPolicy.lifeOf(decoded(withRaw("expires_in", json)).expires_in) <= 0)
+        assert.isTrue(lifeOf(decoded(withRaw("expires_in", json)).expires_in) <= 0)
       }
     )
 
@@ -237,7 +237,7 @@ describe("TokenResponse", () => {
           deepStrictEqual(result.left.problems.map(({ path }) => path), ["expires_in"])
           return
         }
-        const lifetime = tokenPolicy.lifeOf(result.right.expires_in)
+        const lifetime = lifeOf(result.right.expires_in)
         if (lifetime <= 0) return
         assert.isTrue(Number.isSafeInteger(lifetime))
         assert.strictEqual(lifetime % 1000, 0)

@@ -1,14 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { DateTime, Duration, FastCheck as FC } from "effect"
-import * as tokenPolicy from "../src/internal/tokenPolicy.js"
+import { maxRetryAfter } from "../src/internal/backoff.js"
+import { maxLife } from "../src/internal/lifetime.js"
+import * as tokenPolicy from "../src/internal/provider/tokenPolicy.js"
+import { isRepeatedDue, lifeOfRepeated } from "../src/internal/repeatedToken.js"
 import { prop } from "./support/property.js"
 
 const hour = 3_600_000
 
 /** From 0 (inclusive) to 1 (exclusive). */
 const chance = FC.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
-const lifetime = FC.double({ min: 0, max: tokenPolicy.maxLife, noNaN: true })
+const lifetime = FC.double({ min: 0, max: maxLife, noNaN: true })
 
 /** Durations that a configuration may contain, including invalid ones. */
 const anyDuration: FC.Arbitrary<Duration.DurationInput | undefined> = FC.oneof(
@@ -52,8 +55,8 @@ const almostOne = 1 - Number.EPSILON / 2
 
 describe("tokenPolicy", () => {
   it("lifetimes and Retry-After are capped at 1 hour", () => {
-    assert.strictEqual(tokenPolicy.maxLife, hour)
-    assert.strictEqual(tokenPolicy.maxRetryAfter, hour)
+    assert.strictEqual(maxLife, hour)
+    assert.strictEqual(maxRetryAfter, hour)
   })
 
   describe("make", () => {
@@ -118,12 +121,12 @@ describe("tokenPolicy", () => {
   })
 
   it("a repeated token is renewed when a quarter of what was left is left, and not within the last 8 seconds", () => {
-    assert.strictEqual(tokenPolicy.lifeOfRepeated(8000), 8000)
-    assert.strictEqual(tokenPolicy.lifeOfRepeated(7999), 0)
+    assert.strictEqual(lifeOfRepeated(8000), 8000)
+    assert.strictEqual(lifeOfRepeated(7999), 0)
     const isDue = (left: number, remaining: number) => {
       const acquiredAt = DateTime.unsafeMake(1_000_000)
       const expiresAt = DateTime.add(acquiredAt, { millis: left })
-      return tokenPolicy.isRepeatedDue({ acquiredAt, expiresAt }, expiresAt.epochMillis - remaining)
+      return isRepeatedDue({ acquiredAt, expiresAt }, expiresAt.epochMillis - remaining)
     }
     assert.isFalse(isDue(40_000, 10_001))
     assert.isTrue(isDue(40_000, 10_000))

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Option, Redacted } from "effect"
-import { refusal } from "../../src/internal/refusal.js"
+import { refusal } from "../../src/internal/endpoint/refusal.js"
 import { renderDistinct } from "../support/renderings.js"
 import * as Canary from "./support/canary.js"
 import { encodings, find, leaksIn } from "./support/canary.js"

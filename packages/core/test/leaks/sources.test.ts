@@ -88,11 +88,11 @@ const allowed: Readonly<Record<string, number>> = {
   "packages/cli/src/provider.ts": 1,
   "packages/core/src/AccessToken.ts": 1,
   "packages/core/src/ClientCredentials.ts": 1,
-  "packages/core/src/internal/headerValue.ts": 1,
-  "packages/core/src/internal/sanitise.ts": 1,
-  "packages/core/src/internal/seal.ts": 1,
-  "packages/core/src/internal/storedToken.ts": 1,
-  "packages/core/src/internal/tokenRequest.ts": 2,
+  "packages/core/src/internal/client/headerValue.ts": 1,
+  "packages/core/src/internal/endpoint/sanitise.ts": 1,
+  "packages/core/src/internal/sharing/seal.ts": 1,
+  "packages/core/src/internal/sharing/storedToken.ts": 1,
+  "packages/core/src/internal/endpoint/tokenRequest.ts": 2,
   "packages/platform-node/src/internal/tls.ts": 1,
   "packages/redis/src/internal/connection.ts": 1
 }

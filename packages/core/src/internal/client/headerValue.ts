@@ -1,8 +1,8 @@
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import type { AccessToken } from "../AccessToken.js"
-import { TokenResponseError } from "../AccessTokenError.js"
+import type { AccessToken } from "../../AccessToken.js"
+import { TokenResponseError } from "../../AccessTokenError.js"
 
 /**
  * Returns a function that creates the header value, once for each token. It fails for text that is not valid in a

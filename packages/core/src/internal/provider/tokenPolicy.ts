@@ -2,9 +2,9 @@
  * The arithmetic of expiry, renewals and cooldowns: pure functions of milliseconds. The parameter `chance` is a random
  * number from 0 (inclusive) to 1 (exclusive).
  */
-import type * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
-import * as Option from "effect/Option"
+import * as backoff from "../backoff.js"
+import { longestAhead } from "../repeatedToken.js"
 
 /** The options of the provider in whole milliseconds, within their limits. */
 export interface TokenPolicy {
@@ -14,32 +14,8 @@ export interface TokenPolicy {
   readonly cooldownMax: number
 }
 
-/** The longest lifetime of a token (the specification, "Limits"). */
-export const maxLife = 60 * 60_000
-
-/** The lifetime for an `expires_in` in seconds. Zero or less means that the token has already expired. */
-export const lifeOf = (expiresIn: number): number => Math.min(Math.floor(expiresIn) * 1000, maxLife)
-
-/** If the wall clock is further before `acquiredAt` than this, the age of the token is unknown. */
-export const clockTolerance = 1000
-
-/** Why a token has expired by the wall clock, or none while it is valid. */
-export const expiredReason = (
-  { acquiredAt, expiresAt }: { readonly acquiredAt: DateTime.Utc; readonly expiresAt: DateTime.Utc },
-  now: number
-): Option.Option<"Elapsed" | "ClockMovedBack"> => {
-  if (now >= expiresAt.epochMillis) return Option.some("Elapsed")
-  return now < acquiredAt.epochMillis - clockTolerance ? Option.some("ClockMovedBack") : Option.none()
-}
-
-/** The limit of a `Retry-After` (RFC 9110 §10.2.3). */
-export const maxRetryAfter = 60 * 60_000
-
 /** The shortest time between a new token and its renewal, for tokens with a very short lifetime. */
 export const minRenewalInterval = 1000
-
-/** A token that brought no progress, and expires sooner than this, is not renewed again before it has expired. */
-const shortestLifeOfRepeated = 8000
 
 /** Without a minimum, failing callers could loop requests. */
 const shortestPause = 100
@@ -59,7 +35,7 @@ export const make = (options: {
     readonly max?: Duration.DurationInput | undefined
   } | undefined
 } = {}): TokenPolicy => {
-  const cooldownMax = within(shortestPause, wholeMillis(options.cooldown?.max ?? "60 seconds"), maxRetryAfter)
+  const cooldownMax = within(shortestPause, wholeMillis(options.cooldown?.max ?? "60 seconds"), backoff.maxRetryAfter)
   return {
     refreshAhead: wholeMillis(options.refreshAhead ?? "5 minutes"),
     leeway: wholeMillis(options.leeway ?? "30 seconds"),
@@ -82,41 +58,17 @@ export interface Margins {
   readonly leeway: number
 }
 
-const longestAhead = 0.25
-
 /** `refreshAhead` is at most 25 % of the lifetime, times 80 % to 100 % by `chance`. `leeway` is at most 5 %. */
 export const margins = (policy: TokenPolicy, life: number, chance: number): Margins => ({
   refreshAhead: Math.min(policy.refreshAhead, life * longestAhead) * (0.8 + 0.2 * chance),
   leeway: Math.min(policy.leeway, life * 0.05)
 })
 
-/**
- * The lifetime that counts for the margins of a token that brought no progress: what is `left` of it, so that its next
- * renewals are spread over that. If little is left, the next request is sent when it has expired.
- */
-export const lifeOfRepeated = (left: number): number => left < shortestLifeOfRepeated ? 0 : left
-
-/** Whether the first of many processes may renew a token that brought no progress when it was acquired. */
-export const isRepeatedDue = (
-  { acquiredAt, expiresAt }: { readonly acquiredAt: DateTime.Utc; readonly expiresAt: DateTime.Utc },
-  now: number
-): boolean =>
-  expiresAt.epochMillis - now <= lifeOfRepeated(expiresAt.epochMillis - acquiredAt.epochMillis) * longestAhead
-
 export const stateOf = (margins: Margins, remaining: number): TokenState => {
   if (remaining <= 0) return "Expired"
   if (remaining < margins.leeway) return "MustWait"
   return remaining < margins.refreshAhead ? "RefreshSoon" : "Fresh"
 }
-
-/**
- * The length of a cooldown: doubles with each failure in a row up to `cooldownMax`, times 75 % to 100 % by `chance`.
- */
-export const pause = (
-  { cooldownBase, cooldownMax }: Pick<TokenPolicy, "cooldownBase" | "cooldownMax">,
-  inARow: number,
-  chance: number
-): number => Math.ceil(Math.min(cooldownBase * 2 ** Math.min(inARow - 1, 30), cooldownMax) * (0.75 + 0.25 * chance))
 
 /**
  * The lengths of the cooldown after a failure: `holding` with a valid token, and `failing` without one. The latter is
@@ -134,12 +86,10 @@ export const pauses = (
   }
 ): { readonly holding: number; readonly failing: number } => {
   const failingMax = refused ? policy.cooldownMax : Math.max(policy.cooldownBase, maxPauseOfFailingCallers)
-  const failing = { ...policy, cooldownMax: Math.min(policy.cooldownMax, failingMax) }
-  const bounded = Math.min(retryAfter, maxRetryAfter)
-  return {
-    holding: Math.max(pause(policy, failures, chance), bounded),
-    failing: Math.max(pause(failing, failures, chance), bounded)
-  }
+  const base = policy.cooldownBase
+  const bounded = Math.min(retryAfter, backoff.maxRetryAfter)
+  const pause = (max: number) => Math.max(backoff.pause({ base, max }, failures, chance), bounded)
+  return { holding: pause(policy.cooldownMax), failing: pause(Math.min(policy.cooldownMax, failingMax)) }
 }
 
 /**

@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
-import { type Service as Store, TokenStore, TokenStoreError } from "../TokenStore.js"
-import { disconnected } from "./disconnected.js"
+import { type Service as Store, TokenStore, TokenStoreError } from "../../TokenStore.js"
+import { disconnected } from "../disconnected.js"
 
 type Operation = TokenStoreError["operation"]
 

@@ -1,8 +1,8 @@
 import * as DateTime from "effect/DateTime"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { AccessToken } from "../AccessToken.js"
-import { maxLife } from "./tokenPolicy.js"
+import { AccessToken } from "../../AccessToken.js"
+import { maxLife } from "../lifetime.js"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { as: "Option" })
 

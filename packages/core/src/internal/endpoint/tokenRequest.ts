@@ -1,7 +1,7 @@
 /** The body of the token request, and the secrets that errors must not contain. */
 import * as HttpBody from "@effect/platform/HttpBody"
 import * as Redacted from "effect/Redacted"
-import type { ClientCredentials } from "../ClientCredentials.js"
+import type { ClientCredentials } from "../../ClientCredentials.js"
 
 /** The body, unencoded (the specification, "Endpoints"; RFC 6749 §4.4.2). Contains the secret in clear text. */
 export const body = ({ clientId, clientSecret }: ClientCredentials): HttpBody.Uint8Array =>

@@ -10,8 +10,10 @@ import * as Deferred from "effect/Deferred"
 import * as Exit from "effect/Exit"
 import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
-import type { AccessToken } from "../AccessToken.js"
-import { type AccessTokenError, TokenRequestError, withRetryAt } from "../AccessTokenError.js"
+import type { AccessToken } from "../../AccessToken.js"
+import { type AccessTokenError, TokenRequestError, withRetryAt } from "../../AccessTokenError.js"
+import * as backoff from "../backoff.js"
+import { sameValue } from "../repeatedToken.js"
 import {
   expiredError,
   type FreshWindow,
@@ -20,7 +22,6 @@ import {
   type Instant,
   isValid,
   neverFresh,
-  sameValue,
   stateOf
 } from "./heldToken.js"
 import * as tokenPolicy from "./tokenPolicy.js"
@@ -273,7 +274,7 @@ const failed = (
   const retryAfter = Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now.wall })
   const pauses = tokenPolicy.pauses(policy, { failures, refused: isRefusal(error), retryAfter, chance })
   const failing = Option.isSome(acquisition.renewalOf)
-    ? Math.min(Math.max(retryAfter, 0), tokenPolicy.maxRetryAfter)
+    ? Math.min(Math.max(retryAfter, 0), backoff.maxRetryAfter)
     : pauses.failing
   const until = now.wall + (hasValidToken(state, now) ? pauses.holding : failing)
   const reported = withRetryAt(error, Option.some(DateTime.unsafeMake(until)))

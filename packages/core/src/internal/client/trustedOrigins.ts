@@ -1,8 +1,8 @@
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { ConfigurationError } from "../AccessTokenError.js"
-import { baseUrl } from "./baseUrl.js"
+import { ConfigurationError } from "../../AccessTokenError.js"
+import { baseUrl } from "../baseUrl.js"
 
 /** The origins that may receive the token. */
 export interface TrustedOrigins {

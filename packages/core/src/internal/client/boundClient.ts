@@ -1,8 +1,8 @@
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as Effect from "effect/Effect"
-import { UntrustedOriginError } from "../AccessTokenError.js"
-import * as httpErrors from "./httpErrors.js"
-import * as manualRedirect from "./manualRedirect.js"
+import { UntrustedOriginError } from "../../AccessTokenError.js"
+import * as httpErrors from "../httpErrors.js"
+import * as manualRedirect from "../manualRedirect.js"
 import { originOf } from "./trustedOrigins.js"
 
 /**

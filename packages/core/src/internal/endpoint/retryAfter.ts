@@ -1,5 +1,4 @@
 import * as Option from "effect/Option"
-import { within } from "./tokenPolicy.js"
 
 /** The three forms of an HTTP date (RFC 9110 §5.6.7). asctime has no time zone. */
 const httpDate = /^[A-Za-z]{3,9}, \d{2}[ -][A-Za-z]{3}[ -](\d{4}|\d{2}) \d{2}:\d{2}:\d{2} GMT$/
@@ -25,5 +24,5 @@ export const milliseconds = (
   const wait = /^\d+(\s*,\s*\d+)*$/.test(value)
     ? Math.max(...value.split(",").map(Number)) * 1000
     : parseDate(value) - (Number.isNaN(sentAt) ? now : sentAt)
-  return Number.isNaN(wait) ? Option.none() : Option.some(within(0, wait, max))
+  return Number.isNaN(wait) ? Option.none() : Option.some(Math.min(Math.max(wait, 0), max))
 }

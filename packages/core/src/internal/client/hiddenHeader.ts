@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Inspectable from "effect/Inspectable"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import * as httpErrors from "./httpErrors.js"
+import * as httpErrors from "../httpErrors.js"
 
 /**
  * Removes the header with the token from the request and the response inside an error of the HTTP client. Effect's

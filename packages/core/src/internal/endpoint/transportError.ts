@@ -1,7 +1,7 @@
 import type * as HttpClientError from "@effect/platform/HttpClientError"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
-import { TokenRequestError, UntrustedOriginError } from "../AccessTokenError.js"
+import { TokenRequestError, UntrustedOriginError } from "../../AccessTokenError.js"
 
 /**
  * Converts an error of the HTTP client, which contains the request with its body. Keeps only the error code of the

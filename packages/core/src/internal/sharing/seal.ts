@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Encoding from "effect/Encoding"
 import type * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import type { ClientCredentials } from "../ClientCredentials.js"
+import type { ClientCredentials } from "../../ClientCredentials.js"
 
 /**
  * Encrypts the entries of one client at one endpoint. The name and the cipher key are derived from the client secret

@@ -7,7 +7,7 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import { TokenRefusedError } from "../AccessTokenError.js"
+import { TokenRefusedError } from "../../AccessTokenError.js"
 import * as sanitise from "./sanitise.js"
 
 const decodeJson = Schema.decodeUnknownOption(Schema.parseJson())

@@ -1,11 +1,12 @@
 /** A cached token, and its expiry by both clocks. */
 import * as DateTime from "effect/DateTime"
-import * as Equal from "effect/Equal"
 import * as Exit from "effect/Exit"
 import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
-import { AccessToken } from "../AccessToken.js"
-import { TokenExpiredError } from "../AccessTokenError.js"
+import type { AccessToken } from "../../AccessToken.js"
+import { TokenExpiredError } from "../../AccessTokenError.js"
+import * as lifetime from "../lifetime.js"
+import { expiresLater, isRepeated, lifeOfRepeated, sameValue, withKnownExpiry } from "../repeatedToken.js"
 import * as tokenPolicy from "./tokenPolicy.js"
 
 /** Both clocks in milliseconds: the wall clock since the epoch, the monotonic clock since an arbitrary time. */
@@ -32,9 +33,6 @@ export interface Held {
   readonly window: FreshWindow
 }
 
-/** By how much the expiry of a repeated token may differ, in milliseconds: a second, and the time of the request. */
-const expiryTolerance = 2000
-
 /** A window that contains no time, so that its result is never used. */
 export const neverFresh: FreshWindow = {
   from: Infinity,
@@ -58,7 +56,7 @@ export const hold = (
   last: Option.Option<Held>
 ): Held => {
   const repeated = Option.filter(last, (last) => isValid(last, now) && isRepeated(last.token, received))
-  const token = withKnownExpiry(Option.map(repeated, ({ token }) => token), received)
+  const token = withKnownExpiry(Option.getOrUndefined(repeated)?.token, received)
   const expiresAt = token.expiresAt.epochMillis
   const life = expiresAt - token.acquiredAt.epochMillis
   const expiresAtMonotonic = Math.min(
@@ -72,7 +70,7 @@ export const hold = (
   const progress = Option.isNone(repeated)
   const margins = tokenPolicy.margins(
     policy,
-    progress ? life : tokenPolicy.lifeOfRepeated(expiresAtMonotonic - now.monotonic),
+    progress ? life : lifeOfRepeated(expiresAtMonotonic - now.monotonic),
     chance
   )
   const margin = Math.max(margins.refreshAhead, margins.leeway)
@@ -82,7 +80,7 @@ export const hold = (
     margins,
     expiresAtMonotonic,
     window: {
-      from: token.acquiredAt.epochMillis - tokenPolicy.clockTolerance,
+      from: token.acquiredAt.epochMillis - lifetime.clockTolerance,
       until: expiresAt - margin,
       untilNanos: BigInt(Math.floor((expiresAtMonotonic - margin) * 1e6)),
       result: Exit.succeed(token)
@@ -95,7 +93,7 @@ const remaining = ({ expiresAtMonotonic, token }: Held, now: Instant): number =>
 
 /** The state of a token by both clocks. */
 export const stateOf = (held: Held, now: Instant): tokenPolicy.TokenState =>
-  Option.isSome(tokenPolicy.expiredReason(held.token, now.wall))
+  lifetime.expiredReason(held.token, now.wall) !== undefined
     ? "Expired"
     : tokenPolicy.stateOf(held.margins, remaining(held, now))
 
@@ -112,33 +110,10 @@ export const expiredError = (
   elapsed: "Elapsed" | "DeadOnArrival",
   retryAt: Option.Option<DateTime.Utc> = Option.none()
 ): TokenExpiredError => {
-  const reason = Option.filter(tokenPolicy.expiredReason(token, now.wall), (reason) => reason === "ClockMovedBack")
   return new TokenExpiredError({
-    reason: Option.getOrElse(reason, () => elapsed),
+    reason: lifetime.expiredReason(token, now.wall) === "ClockMovedBack" ? "ClockMovedBack" : elapsed,
     expiredAt: token.expiresAt,
     checkedAt: DateTime.unsafeMake(now.wall),
     retryAt
   })
 }
-
-export const sameValue = (a: AccessToken, b: AccessToken): boolean => Equal.equals(a.value, b.value)
-
-/** Whether an acquisition brought no progress: the same token again, or one that expires no later. */
-export const isRepeated = (last: AccessToken, token: AccessToken): boolean =>
-  sameValue(last, token) || !expiresLater(token, last)
-
-/**
- * Keeps the known expiry of a token that the endpoint returned again. `expires_in` is in whole seconds, so that token
- * would expire up to a second too early, while the endpoint still returns it with an `expires_in` of zero.
- */
-export const withKnownExpiry = (last: Option.Option<AccessToken>, token: AccessToken): AccessToken => {
-  const known = Option.filter(
-    last,
-    (last) =>
-      sameValue(last, token) && Math.abs(last.expiresAt.epochMillis - token.expiresAt.epochMillis) < expiryTolerance
-  )
-  return Option.isSome(known) ? new AccessToken({ ...token, expiresAt: known.value.expiresAt }) : token
-}
-
-export const expiresLater = (a: AccessToken, b: AccessToken): boolean =>
-  a.expiresAt.epochMillis > b.expiresAt.epochMillis

@@ -1,0 +1,20 @@
+/** The lifetime of a token by the wall clock, in milliseconds. */
+import type * as DateTime from "effect/DateTime"
+
+/** The longest lifetime of a token (the specification, "Limits"). */
+export const maxLife = 60 * 60_000
+
+/** The lifetime for an `expires_in` in seconds. Zero or less means that the token has already expired. */
+export const lifeOf = (expiresIn: number): number => Math.min(Math.floor(expiresIn) * 1000, maxLife)
+
+/** If the wall clock is further before `acquiredAt` than this, the age of the token is unknown. */
+export const clockTolerance = 1000
+
+/** Why a token has expired by the wall clock, or undefined while it is valid. */
+export const expiredReason = (
+  { acquiredAt, expiresAt }: { readonly acquiredAt: DateTime.Utc; readonly expiresAt: DateTime.Utc },
+  now: number
+): "Elapsed" | "ClockMovedBack" | undefined => {
+  if (now >= expiresAt.epochMillis) return "Elapsed"
+  return now < acquiredAt.epochMillis - clockTolerance ? "ClockMovedBack" : undefined
+}

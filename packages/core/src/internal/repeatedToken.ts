@@ -1,0 +1,44 @@
+/** Compares the token of an acquisition with the token that it replaces. */
+import * as Equal from "effect/Equal"
+import { AccessToken } from "../AccessToken.js"
+
+export const sameValue = (a: AccessToken, b: AccessToken): boolean => Equal.equals(a.value, b.value)
+
+export const expiresLater = (a: AccessToken, b: AccessToken): boolean =>
+  a.expiresAt.epochMillis > b.expiresAt.epochMillis
+
+/** Whether an acquisition brought no progress: the same token again, or one that expires no later. */
+export const isRepeated = (last: AccessToken, token: AccessToken): boolean =>
+  sameValue(last, token) || !expiresLater(token, last)
+
+/** By how much the expiry of a repeated token may differ, in milliseconds: a second, and the time of the request. */
+const expiryTolerance = 2000
+
+/**
+ * Keeps the known expiry of a token that the endpoint returned again. `expires_in` is in whole seconds, so that token
+ * would expire up to a second too early, while the endpoint still returns it with an `expires_in` of zero.
+ */
+export const withKnownExpiry = (last: AccessToken | undefined, token: AccessToken): AccessToken =>
+  last !== undefined && sameValue(last, token) &&
+    Math.abs(last.expiresAt.epochMillis - token.expiresAt.epochMillis) < expiryTolerance
+    ? new AccessToken({ ...token, expiresAt: last.expiresAt })
+    : token
+
+/** A token that brought no progress, and expires sooner than this, is not renewed again before it has expired. */
+const shortestLife = 8000
+
+/**
+ * The lifetime that counts for the margins of a token that brought no progress: what is `left` of it, so that its next
+ * renewals are spread over that. If little is left, the next request is sent when it has expired.
+ */
+export const lifeOfRepeated = (left: number): number => left < shortestLife ? 0 : left
+
+/** Callers renew a token when less than this fraction of its lifetime is left, at most. */
+export const longestAhead = 0.25
+
+/** Whether the first of many processes may renew a token that brought no progress when it was acquired. */
+export const isRepeatedDue = (
+  { acquiredAt, expiresAt }: Pick<AccessToken, "acquiredAt" | "expiresAt">,
+  now: number
+): boolean =>
+  expiresAt.epochMillis - now <= lifeOfRepeated(expiresAt.epochMillis - acquiredAt.epochMillis) * longestAhead

@@ -11,26 +11,25 @@ import type * as ConfigError from "effect/ConfigError"
 import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
 import * as Deferred from "effect/Deferred"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import * as Ref from "effect/Ref"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import type { AccessToken } from "./AccessToken.js"
 import { ensureValid } from "./AccessToken.js"
-import { type AccessTokenError, type TokenExpiredError, TokenRequestError } from "./AccessTokenError.js"
-import { disconnected } from "./internal/disconnected.js"
+import type { AccessTokenError, TokenExpiredError } from "./AccessTokenError.js"
+import { bounded } from "./internal/bounded.js"
 import { expiredReason } from "./internal/lifetime.js"
-import * as flightRuntime from "./internal/provider/flightRuntime.js"
-import { expiredError, halfOfRemaining, type Held, type Instant, isValid } from "./internal/provider/heldToken.js"
+import * as running from "./internal/provider/acquisitions.js"
+import { expiredError, isValid, stateOf } from "./internal/provider/heldToken.js"
+import * as instant from "./internal/provider/instant.js"
 import * as measuring from "./internal/provider/measure.js"
 import * as tokenPolicy from "./internal/provider/tokenPolicy.js"
 import * as tokenState from "./internal/provider/tokenState.js"
-import { Renewal } from "./internal/renewal.js"
 import { sameValue } from "./internal/repeatedToken.js"
 import { TokenSource } from "./TokenSource.js"
 
@@ -178,215 +177,138 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
   Effect.gen(function*() {
     const source = yield* TokenSource
     const clock = yield* Clock.clockWith(Effect.succeed)
+    const now = instant.reader(clock)
     const policy = tokenPolicy.make(options)
     const state = yield* Ref.make(tokenState.initial)
-    const acquisitions = yield* Scope.make()
-    const launch = yield* flightRuntime.make
-
-    const now = (): Instant => ({
-      wall: clock.unsafeCurrentTimeMillis(),
-      monotonic: Number(clock.unsafeCurrentTimeNanos()) / 1e6
-    })
-
     const measure = yield* measuring.make(now)
+
+    const change = <A>(event: (current: tokenState.State, now: instant.Instant) => readonly [A, tokenState.State]) =>
+      Ref.modify(state, (current) => event(current, now()))
+
+    const acquisitions = yield* running.make(source, (acquisition, exit) => {
+      const land = (exit: Exit.Exit<AccessToken, AccessTokenError>) =>
+        Effect.gen(function*() {
+          const landed = yield* change(tokenState.land(policy, { acquisition, exit, chance: yield* Random.next }))
+          if (landed === undefined) return
+          // Updates the metrics first, so that callers see them updated. Completes the callers even if that throws.
+          yield* Effect.ensuring(
+            Effect.sync(() => measure.landed(landed)),
+            Deferred.done(acquisition.done, Exit.asVoid(landed.exit))
+          )
+          yield* report(landed)
+        })
+      // `land` throws if the source returned something else than a token. If a logger throws, the acquisition has
+      // already landed, and the second `land` has no effect.
+      return Effect.catchAllDefect(land(exit), (defect) => land(Exit.die(defect)))
+    })
 
     yield* Effect.addFinalizer(() =>
       Effect.gen(function*() {
-        const acquisition = yield* Ref.modify(state, tokenState.close)
+        const acquisition = yield* change(tokenState.close)
         yield* Effect.sync(measure.forget)
-        if (Option.isSome(acquisition)) {
-          yield* Deferred.fail(acquisition.value.completion, tokenState.closedError)
-          // Ends the time limit too.
-          yield* Deferred.fail(acquisition.value.outcome, tokenState.closedError)
-        }
-        yield* Scope.close(acquisitions, Exit.void).pipe(
-          disconnected,
-          Effect.interruptible,
-          Effect.timeoutOption(longestClosing)
-        )
+        if (acquisition !== undefined) yield* Deferred.fail(acquisition.done, tokenState.closedError)
+        yield* acquisitions.close
       })
     )
 
-    // Hot path. Reads the state once, compares both clocks, and returns an `Exit` that was created when the token
-    // arrived.
-    const get = Effect.flatMap(Ref.get(state), (current) => {
-      const { window } = current
-      const wall = clock.unsafeCurrentTimeMillis()
-      return wall >= window.from && wall < window.until && clock.unsafeCurrentTimeNanos() < window.untilNanos
-        ? window.result
-        : startOrJoinFrom(current, tokenState.get)
-    })
-
-    const withState = <A, E>(use: (current: tokenState.State, instant: Instant) => Effect.Effect<A, E>) =>
-      Effect.flatMap(Ref.get(state), (current) => use(current, now()))
-
-    const startOrJoin = (event: Event) => Effect.flatMap(Ref.get(state), (current) => startOrJoinFrom(current, event))
-
-    /** First without a change of state, because most callers wait for an acquisition that another one has started. */
-    const startOrJoinFrom = (
-      current: tokenState.State,
-      event: Event
-    ): Effect.Effect<AccessToken, AccessTokenError> => {
-      const [outcome] = event(current, now())
-      return outcome._tag === "Start" ? start(event) : join(outcome, event === tokenState.refresh)
-    }
-
     /** Uninterruptible: the state changes if and only if the acquisition starts. */
-    const start = (event: Event) =>
-      Effect.uninterruptibleMask((restore) =>
-        Effect.flatMap(
-          Effect.getFiberRefs,
-          (caller) =>
-            Effect.flatMap(Ref.modify(state, (current) => event(current, now())), (outcome) => {
-              // Another fiber ran since the first look.
-              if (outcome._tag !== "Start") return restore(startOrJoin(event))
-              launch(acquire(outcome.acquisition), caller)
-              return restore(serveOrWait(outcome.then))
-            })
-        )
-      )
+    const perform = (event: Event) =>
+      Effect.uninterruptible(Effect.flatMap(change(event), (action) => {
+        if (action._tag === "Start") return Effect.as(acquisitions.launch(action.acquisition), action.then)
+        if (action._tag === "Abandon") return Effect.as(acquisitions.abandon(action.then.acquisition), action.then)
+        if (action._tag === "Wait") measure.joined()
+        return Effect.succeed(action)
+      }))
 
-    const join = (outcome: tokenState.Serve | tokenState.Wait | tokenState.Fail, mustBeNew: boolean) => {
-      if (outcome._tag === "Fail") return Effect.fail(outcome.error)
-      if (outcome._tag === "Wait") measure.joined()
-      return serveOrWait(outcome, mustBeNew)
+    const waitFor = ({ acquisition, atMost }: tokenState.Wait) => {
+      const done = Effect.exit(Deferred.await(acquisition.done))
+      return atMost === undefined
+        ? done
+        : done.pipe(bounded(atMost, Effect.succeed(undefined)), Effect.withClock(clock))
     }
 
-    const serveOrWait = (outcome: tokenState.Serve | tokenState.Wait, mustBeNew = false) =>
-      outcome._tag === "Serve" ? outcome.held.window.result : wait(outcome, mustBeNew)
-
-    /**
-     * Waits for an acquisition. If a renewal fails or takes long, the caller gets the cached token while it is valid.
-     * A caller of `get` never gets the failure of a renewal, which may be old, as in a process that was frozen. It
-     * starts another acquisition instead. A caller of `refresh` gets it while the cached token is valid.
-     */
-    const wait = (outcome: tokenState.Wait, mustBeNew: boolean): Effect.Effect<AccessToken, AccessTokenError> => {
-      const { acquisition, fallback } = outcome
-      return Option.isNone(fallback) && Option.isNone(acquisition.renewalOf)
-        ? Effect.flatMap(Deferred.await(acquisition.completion), received)
-        : waitForRenewal(outcome, mustBeNew)
-    }
-
-    const received = (held: Held) => {
-      const instant = now()
-      return isValid(held, instant) ? held.window.result : Effect.fail(expiredError(held, instant, "Elapsed"))
-    }
-
-    const waitForRenewal = ({ acquisition, fallback }: tokenState.Wait, mustBeNew: boolean) =>
-      Effect.flatMap(resultWithin(acquisition, fallback), (exit) =>
-        withState((current, instant) => {
-          if (exit !== undefined && Exit.isSuccess(exit)) return received(exit.value)
-          const isServed = (held: Held) => tokenState.isServed(current, held, instant)
-          const served = Option.filter(fallback, isServed)
-          if (Option.isSome(served)) return served.value.window.result
-          const mayFail = Option.isNone(acquisition.renewalOf) ||
-            (mustBeNew && isServed(acquisition.renewalOf.value))
-          return exit !== undefined && mayFail ? Effect.failCause(exit.cause) : get
-        }))
-
-    /**
-     * The result of an acquisition, or `undefined` after half of the remaining lifetime of the cached token. A caller
-     * without a valid token cancels a renewal that hangs, so that it has the full time for another acquisition.
-     */
-    const resultWithin = (acquisition: tokenState.Acquisition, fallback: Option.Option<Held>) =>
-      withState((current, instant) => {
-        const completion = Effect.exit(Deferred.await(acquisition.completion))
-        if (Option.isSome(fallback)) {
-          return within(Duration.millis(halfOfRemaining(fallback.value, instant)), completion, Effect.void)
-        }
-        const { withToken, withoutToken } = longestWaitForRenewal
-        const longest = tokenState.hasValidToken(current, instant) ? withToken : withoutToken
-        return within(longest, completion, Effect.zipRight(cancel(acquisition), completion))
+    /** Does what the state says. A caller that has waited asks the state `again`. */
+    const ask = (
+      event: Event,
+      again: (waited: tokenState.Waited) => Event
+    ): Effect.Effect<AccessToken, AccessTokenError> =>
+      Effect.flatMap(perform(event), (action) => {
+        if (action._tag === "Serve") return action.held.exit
+        if (action._tag === "Fail") return Effect.failCause(action.cause)
+        return Effect.flatMap(waitFor(action), (exit) => ask(again({ acquisition: action.acquisition, exit }), again))
       })
 
-    /** Interruptible even in an uninterruptible caller, because a race waits until its loser has ended. */
-    const within = <A, B>(duration: Duration.Duration, effect: Effect.Effect<A>, otherwise: Effect.Effect<B>) =>
-      Effect.raceFirst(
-        Effect.interruptible(effect),
-        Effect.interruptible(Effect.zipRight(clock.sleep(duration), otherwise))
-      )
-
-    /** Runs an acquisition. The time limit, a caller that cancels it, or the closing scope can end it early. */
-    const acquire = (acquisition: tokenState.Acquisition): Effect.Effect<void> =>
-      Effect.suspend(() => source.acquire(acquisition.replacing)).pipe(
-        Effect.provideService(Renewal, Option.isSome(acquisition.renewalOf)),
-        Effect.withSpan("AccessTokenProvider.acquire", {
-          root: true,
-          captureStackTrace: false
-        }),
-        Effect.intoDeferred(acquisition.outcome),
-        Effect.interruptible,
-        // A separate fiber, so that a CPU-bound source does not delay the caller that starts it, and an uninterruptible
-        // source does not delay the time limit.
-        Effect.forkIn(acquisitions),
-        Effect.flatMap((fiber) =>
-          Deferred.await(acquisition.outcome).pipe(
-            Effect.timeoutFail({ duration: longestAcquisition, onTimeout: () => timeoutError }),
-            Effect.interruptible,
-            Effect.exit,
-            Effect.ensuring(Effect.fiberIdWith((id) => Fiber.interruptAsFork(fiber, id)))
-          )
-        ),
-        Effect.flatMap((exit) =>
-          // `land` throws if the source returned something else than a token. If a logger throws, the acquisition has
-          // already landed, and the second `land` has no effect.
-          Effect.catchAllDefect(land(acquisition, exit), (defect) => land(acquisition, Exit.die(defect)))
-        ),
-        Effect.uninterruptible
-      )
-
-    const land = (acquisition: tokenState.Acquisition, exit: Exit.Exit<AccessToken, AccessTokenError>) =>
-      Effect.gen(function*() {
-        const chance = yield* Random.next
-        const landed = yield* Ref.modify(
-          state,
-          (current) => tokenState.land(policy, current, { acquisition, exit, now: now(), chance })
-        )
-        if (Option.isNone(landed)) return
-        // Updates the metrics first, so that callers see them updated. Completes the callers even if that throws.
-        yield* Effect.ensuring(
-          Effect.sync(() => measure.landed(acquisition, landed.value)),
-          Deferred.done(acquisition.completion, landed.value.exit)
-        )
-        const isValid = tokenState.hasValidToken(yield* Ref.get(state), now())
-        yield* report(acquisition, landed.value, isValid)
-      })
+    const getSlowly = ask(tokenState.get, tokenState.getAgain)
 
     return AccessTokenProvider.of({
-      get,
-      current: withState((current, instant) => {
-        if (Option.isNone(current.held)) return Effect.succeedNone
-        const held = current.held.value
-        if (isValid(held, instant)) return Effect.succeedSome(held.token)
-        const retryAt = Option.map(tokenState.cooldown(current, instant), ({ until }) => until)
-        return Effect.fail(expiredError(held, instant, "Elapsed", retryAt))
+      // Hot path. Reads the state once, compares both clocks, and returns an `Exit` that was created when the token
+      // arrived.
+      get: Effect.flatMap(Ref.get(state), ({ held }) => {
+        if (held === undefined) return getSlowly
+        const wall = clock.unsafeCurrentTimeMillis()
+        return wall >= held.fresh.from && wall < held.fresh.until &&
+            clock.unsafeCurrentTimeNanos() < held.fresh.untilNanos
+          ? held.exit
+          : getSlowly
       }),
-      refresh: startOrJoin(tokenState.refresh),
+      current: Effect.flatMap(Ref.get(state), (current) => currentToken(current, now())),
+      refresh: ask(tokenState.refresh, tokenState.refreshAgain),
       invalidate: (token) =>
-        Effect.uninterruptible(
-          Effect.map(Ref.modify(state, (current) => tokenState.reject(current, now(), token)), (outcome) => {
-            if (outcome !== "NotCached") measure.rejected(outcome)
-          })
-        ),
+        Effect.uninterruptible(Effect.map(change(tokenState.reject(token)), (outcome) => {
+          if (outcome !== "NotCached") measure.rejected(outcome)
+        })),
       status: Effect.map(Ref.get(state), (current) => statusOf(current, now()))
     })
   })
 
 /** What a caller wants. */
-type Event = typeof tokenState.get | typeof tokenState.refresh
+type Event = typeof tokenState.get
 
-/** The time limit of an acquisition, in case its source never ends. */
-const longestAcquisition = Duration.minutes(2)
+const currentToken = (
+  state: tokenState.State,
+  now: instant.Instant
+): Effect.Effect<Option.Option<AccessToken>, TokenExpiredError> => {
+  const { held } = state
+  if (held === undefined) return Effect.succeedNone
+  return isValid(held, now)
+    ? Effect.succeedSome(held.token)
+    : Effect.fail(expiredError(held, now, { reason: "Elapsed", retryAt: tokenState.cooldown(state, now)?.until }))
+}
 
-const timeoutError = new TokenRequestError({ reason: "Timeout", attempts: 0 })
+const statusOf = (state: tokenState.State, now: instant.Instant): ProviderStatus => {
+  const { acquisition, held, isClosed } = state
+  const cooldown = tokenState.cooldown(state, now)
+  return {
+    state: isClosed ? "Closed" : held === undefined ? "Empty" : stateOf(held, now),
+    expiresAt: Option.map(Option.fromNullable(held), ({ token }) => token.expiresAt),
+    acquiring: acquisition !== undefined,
+    cooldown: Option.map(Option.fromNullable(cooldown), ({ error, until }) => ({ until, error: error._tag }))
+  }
+}
 
-const cancel = ({ outcome }: tokenState.Acquisition) => Deferred.fail(outcome, timeoutError)
-
-/** The default time of `TokenEndpoint` for an acquisition (with a valid token) and for one attempt (without). */
-const longestWaitForRenewal = { withToken: Duration.seconds(30), withoutToken: Duration.seconds(10) }
-
-/** How long closing the scope waits for the finalizers of an acquisition, such as the release of a lease. */
-const longestClosing = Duration.seconds(10)
+/** Logs the failure of a renewal, because callers never see it. Any other failure is returned to the callers. */
+const report = ({ acquisition, exit, hasValidToken }: tokenState.Landed): Effect.Effect<void> => {
+  if (Exit.isSuccess(exit)) {
+    return Effect.logDebug("Access token acquired").pipe(
+      Effect.annotateLogs("expiresAt", DateTime.formatIso(exit.value.token.expiresAt))
+    )
+  }
+  const { isRenewal, replacing } = acquisition
+  if (!isRenewal || replacing === undefined) return Effect.void
+  const warning = hasValidToken
+    ? "Access token renewal failed; the cached token is served until it expires"
+    : "Access token renewal failed, and the cached token is not valid any more"
+  return Effect.logWarning(warning).pipe(
+    Effect.annotateLogs({
+      expiresAt: DateTime.formatIso(replacing.expiresAt),
+      ...Option.match(Cause.failureOption(exit.cause), {
+        // The message of a defect comes from the source and may contain anything.
+        onNone: () => ({ error: "Defect", reason: "the TokenSource failed with a defect" }),
+        onSome: (error) => ({ error: error._tag, reason: error.message })
+      })
+    })
+  )
+}
 
 /**
  * Provides the provider over the `TokenSource` in the context. Bind the result to a constant: each call of `layer`
@@ -486,36 +408,3 @@ export const layerTest = (
       })
     })
   )
-
-/** Logs the failure of a renewal, because callers never see it. Any other failure is returned to the callers. */
-const report = (
-  { renewalOf }: tokenState.Acquisition,
-  { exit }: tokenState.Landed,
-  valid: boolean
-): Effect.Effect<void> => {
-  if (Exit.isSuccess(exit)) {
-    return Effect.logDebug("Access token acquired").pipe(
-      Effect.annotateLogs("expiresAt", DateTime.formatIso(exit.value.token.expiresAt))
-    )
-  }
-  return Effect.asVoid(Effect.transposeMapOption(renewalOf, ({ token }) =>
-    (valid
-      ? Effect.logWarning("Access token renewal failed; the cached token is served until it expires")
-      : Effect.logWarning("Access token renewal failed, and the cached token is not valid any more")).pipe(
-        Effect.annotateLogs({
-          expiresAt: DateTime.formatIso(token.expiresAt),
-          ...Option.match(Cause.failureOption(exit.cause), {
-            // The message of a defect comes from the source and may contain anything.
-            onNone: () => ({ error: "Defect", reason: "the TokenSource failed with a defect" }),
-            onSome: (error) => ({ error: error._tag, reason: error.message })
-          })
-        })
-      )))
-}
-
-const statusOf = (state: tokenState.State, now: Instant): ProviderStatus => ({
-  state: tokenState.tokenStateOf(state, now),
-  expiresAt: Option.map(state.held, ({ token }) => token.expiresAt),
-  acquiring: state.activity._tag === "Acquisition",
-  cooldown: Option.map(tokenState.cooldown(state, now), ({ error, until }) => ({ until, error: error._tag }))
-})

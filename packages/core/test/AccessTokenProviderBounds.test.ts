@@ -85,7 +85,9 @@ describe("AccessTokenProvider, limits", () => {
             yield* provider.get
             yield* virtual.advance("5 seconds")
             const caller = yield* Effect.fork(Effect.flip(provider.get))
-            yield* virtual.advance("10 seconds")
+            yield* virtual.advance("24 seconds")
+            assert.strictEqual(yield* calls, 2, "the caller waits until the renewal is 30 seconds old")
+            yield* virtual.advance("1 seconds")
             assert.strictEqual(yield* calls, 3, "the renewal was abandoned, and a new acquisition started")
             yield* virtual.advance(2 * minute)
             const error = yield* Fiber.join(caller)

@@ -81,14 +81,15 @@ describe("AccessTokenProvider, clocks", () => {
       yield* Effect.gen(function*() {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
         yield* provider.get
-        yield* virtual.advance("56 minutes")
-        yield* provider.get
+        yield* virtual.advance("3590 seconds")
+        yield* Effect.fork(provider.get)
         yield* settle
         assert.strictEqual(yield* source.calls, 2, "the renewal is in flight")
-        virtual.jump(10 * 60_000)
+        virtual.jump(20_000)
+        assert.strictEqual((yield* provider.status).state, "Expired")
         const caller = yield* Effect.fork(provider.get)
         yield* settle
-        virtual.jump(-10 * 60_000)
+        virtual.jump(-20_000)
         yield* virtual.advance("5 seconds")
         assert.strictEqual(valueOf(yield* Fiber.join(caller)), "token-1")
         assert.strictEqual(yield* source.calls, 2)

@@ -19,7 +19,18 @@ import {
 } from "effect"
 import { schedulerOf } from "./support/effectLine.js"
 import { interruption } from "./support/interruption.js"
-import { answering, layer as scripted, ScriptedSource, settle, token, valueOf } from "./support/scriptedSource.js"
+import {
+  answering,
+  hour,
+  layer as scripted,
+  minute,
+  run,
+  ScriptedSource,
+  settle,
+  token,
+  type Tools,
+  valueOf
+} from "./support/scriptedSource.js"
 import { observed } from "./support/telemetry.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
@@ -123,6 +134,70 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
       }))
   })
 
+  describe("an acquireRelease whose acquire asks for a token", () => {
+    /** The steps that lead to each state. All acquisitions but the first take 15 seconds. */
+    const states: Readonly<
+      Record<string, (tools: Tools) => Effect.Effect<unknown, AccessTokenError.AccessTokenError>>
+    > = {
+      Empty: () => Effect.void,
+      Fresh: ({ provider }) => provider.get,
+      RefreshSoon: ({ provider, virtual }) => Effect.zipRight(provider.get, virtual.advance(57 * minute)),
+      MustWait: ({ provider, virtual }) => Effect.zipRight(provider.get, virtual.advance(hour - 20_000)),
+      "MustWait, with a renewal in flight": ({ provider, virtual }) =>
+        Effect.zipRight(provider.get, virtual.advance(57 * minute)).pipe(
+          Effect.zipRight(provider.get),
+          Effect.zipRight(virtual.advance(3 * minute - 10_000))
+        ),
+      Expired: ({ provider, virtual }) => Effect.zipRight(provider.get, virtual.advance(hour)),
+      "Expired, with a renewal in flight": ({ provider, virtual }) =>
+        Effect.zipRight(provider.get, virtual.advance(hour - 5000)).pipe(
+          Effect.zipRight(Effect.fork(provider.get)),
+          Effect.zipRight(virtual.advance(6000))
+        ),
+      "Expired, with an old renewal in flight": ({ provider, virtual }) =>
+        Effect.zipRight(provider.get, virtual.advance(hour - 5000)).pipe(
+          Effect.zipRight(Effect.fork(provider.get)),
+          Effect.tap(() => virtual.jump(hour))
+        )
+    }
+
+    const slowly = (n: number) =>
+      n === 1 ? token("one") : Effect.zipRight(Effect.sleep("15 seconds"), token(`token-${n}`))
+
+    it.effect.each(Object.keys(states))(
+      "is never torn, interrupted after any step: %s",
+      (state) =>
+        Effect.gen(function*() {
+          let interrupted = 0
+          for (const call of ["get", "refresh"] as const) {
+            for (let steps = 0; steps < 30; steps++) {
+              const seen: Array<string> = []
+              yield* run(slowly, (tools) =>
+                Effect.gen(function*() {
+                  yield* states[state]?.(tools) ?? assert.fail()
+                  const acquire = Effect.sync(() => seen.push("acquire")).pipe(
+                    Effect.zipRight(Effect.exit(tools.provider[call])),
+                    Effect.tap((exit) => Effect.sync(() => seen.push(exit._tag)))
+                  )
+                  const release = Effect.sync(() => seen.push("release"))
+                  const caller = yield* Effect.fork(Effect.scoped(Effect.acquireRelease(acquire, () => release)))
+                  yield* Effect.repeatN(Effect.yieldNow(), steps)
+                  yield* Fiber.interruptFork(caller)
+                  yield* tools.virtual.advance(2 * minute)
+                  if (Exit.isInterrupted(yield* Fiber.await(caller))) interrupted++
+                }))
+              deepStrictEqual(
+                seen,
+                seen.length === 0 ? [] : ["acquire", "Success", "release"],
+                `${call}, ${steps} steps`
+              )
+            }
+          }
+          assert.isAbove(interrupted, 0, "control: callers were interrupted")
+        })
+    )
+  })
+
   // A TokenSource written in plain JavaScript may return a value that is not a token.
   const notAToken = JSON.parse("{}") as AccessToken.AccessToken
 
@@ -158,27 +233,25 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
       )
     }))
 
-  it.effect("a token that expires after it arrived but before a waiting caller resumes is not returned", () =>
+  it.effect("a caller whose token expires after it arrived but before the caller resumes acquires another one", () =>
     Effect.gen(function*() {
       const virtual = VirtualClock.make()
       const callerWaits = yield* Deferred.make<void>()
-      const source = yield* answering(() =>
-        Effect.zipRight(Deferred.await(callerWaits), Effect.withClock(token("short", "1 seconds"), virtual.clock))
+      const source = yield* answering((n) =>
+        Effect.zipRight(Deferred.await(callerWaits), Effect.withClock(token(`token-${n}`, "1 seconds"), virtual.clock))
       )
       yield* Effect.gen(function*() {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
-        const waiter = yield* Effect.fork(Effect.exit(provider.get))
+        const waiter = yield* Effect.fork(
+          Effect.all([provider.get, provider.refresh], { concurrency: "unbounded" })
+        )
         yield* settle
         yield* Deferred.succeed(callerWaits, undefined)
         // Yields until the token has arrived. The waiting caller has not read the clock yet.
         while ((yield* provider.status).state === "Empty") yield* Effect.yieldNow()
         virtual.jump(2000)
-        const exit = yield* Fiber.join(waiter)
-        assert.isTrue(
-          Exit.isFailure(exit)
-            ? Option.exists(Cause.failureOption(exit.cause), (error) => error._tag === "TokenExpiredError")
-            : false
-        )
+        deepStrictEqual((yield* Fiber.join(waiter)).map(valueOf), ["token-2", "token-2"])
+        assert.strictEqual(yield* source.calls, 2)
       }).pipe(
         Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
         Effect.withClock(virtual.clock)
@@ -262,10 +335,15 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
   describe("telemetry", () => {
     it.effect("a tracer and a logger in a merged layer record the acquisition without the caller's span and annotations", () => {
       const spans: Array<Tracer.Span> = []
+      const spanEvents: Array<readonly [span: string, event: string]> = []
+      const see = (span: Tracer.Span) => {
+        spans.push(span)
+        Object.assign(span, { event: (name: string) => spanEvents.push([span.name, name]) })
+      }
       const lines: Array<string> = []
       const Telemetry = Layer.mergeAll(
         Layer.unwrapEffect(
-          Effect.map(Effect.tracer, (tracer) => Layer.setTracer(observed(tracer, (span) => void spans.push(span))))
+          Effect.map(Effect.tracer, (tracer) => Layer.setTracer(observed(tracer, see)))
         ),
         Logger.replace(
           Logger.defaultLogger,
@@ -286,17 +364,22 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
             Effect.annotateLogs("tenant", "caller"),
             Effect.withLogSpan("caller")
           )
-          yield* Effect.logDebug("control").pipe(Effect.annotateLogs("tenant", "seen"), Effect.withLogSpan("seen"))
-        }).pipe(Effect.provide(Layer.merge(Provider, Telemetry)), Effect.withSpan("application start"))
+          yield* Effect.logDebug("control").pipe(
+            Effect.annotateLogs("tenant", "seen"),
+            Effect.withLogSpan("seen"),
+            Effect.withSpan("control")
+          )
+        }).pipe(Effect.provide(Layer.merge(Provider, Telemetry).pipe(Layer.withSpan("application start"))))
         const acquire = spans.find(({ name }) => name === "AccessTokenProvider.acquire")
         assert.isTrue(acquire !== undefined && Option.isNone(acquire.parent), "a root span")
+        deepStrictEqual(spanEvents, [["control", "control"]], "no line of the acquisition is an event of another span")
         assert.isTrue(spans.some(({ name }) => name === "caller"))
         // The acquisition logs in the background.
         deepStrictEqual(lines.sort(), [
           JSON.stringify([["Access token acquired"], ["expiresAt"], []]),
           JSON.stringify([["control"], ["tenant"], ["seen"]])
         ])
-      })
+      }).pipe((test) => Effect.flatMap(Effect.tracer, (tracer) => Effect.withTracer(test, observed(tracer, see))))
     })
   })
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenMetrics, AccessTokenProvider } from "@store-api/core"
-import { Array, Deferred, Effect, Fiber, Layer, Metric, Option, TestClock } from "effect"
+import { Array, Context, Deferred, Effect, Exit, Fiber, Layer, Metric, Option, Scope, TestClock } from "effect"
 import { allSeries, type Series } from "./support/effectLine.js"
 import {
   type Acquisition,
@@ -226,11 +226,11 @@ describe("AccessTokenProvider, metrics", () => {
               const joined = (callers_joined: number) =>
                 Effect.map(seriesOf("joined"), (series) => assert.strictEqual(series["callers_joined"], callers_joined))
               yield* provider.get
-              yield* virtual.advance(58 * minute)
+              yield* virtual.advance(59 * minute + 20_000)
               // The renewal runs in the background: all three callers get the cached token.
               yield* Effect.all([provider.get, provider.get, provider.get])
               yield* joined(0)
-              yield* virtual.advance(minute + 45_000)
+              yield* virtual.advance(20_000)
               const refreshing = yield* Effect.fork(provider.refresh)
               yield* settle
               yield* joined(1)
@@ -266,7 +266,7 @@ describe("AccessTokenProvider, metrics", () => {
         }))
     ))
 
-  it.effect("a rejection counts as Dropped, or as Kept within the interval; one of a token that is not cached does not count", () =>
+  it.effect("a rejection counts as Dropped, or as Kept without budget; one of a token that is not cached does not count", () =>
     labelled(
       "rejected",
       run((n) => token(`token-${n}`), ({ provider, virtual }) =>
@@ -278,16 +278,17 @@ describe("AccessTokenProvider, metrics", () => {
           yield* expectSeries("rejected", { ...one, "rejections Dropped": 1 })
           yield* provider.invalidate(first)
           yield* expectSeries("rejected", { ...one, "rejections Dropped": 1 })
-          const second = yield* provider.get
-          yield* provider.invalidate(second)
-          yield* provider.invalidate(second)
+          for (let rejection = 2; rejection <= 5; rejection++) yield* provider.invalidate(yield* provider.get)
+          const last = yield* provider.get
+          yield* provider.invalidate(last)
+          yield* provider.invalidate(last)
           yield* provider.invalidate(first)
           yield* expectSeries("rejected", {
-            "acquisitions Success": 2,
-            duration: [2, 0],
-            "rejections Dropped": 1,
+            "acquisitions Success": 6,
+            duration: [6, 0],
+            "rejections Dropped": 5,
             "rejections Kept": 2,
-            expiry: second.expiresAt.epochMillis / 1000
+            expiry: last.expiresAt.epochMillis / 1000
           })
         }))
     ))
@@ -314,6 +315,32 @@ describe("AccessTokenProvider, metrics", () => {
         yield* Effect.exit(provider.refresh)
         yield* provider.invalidate(yield* token("one"))
         yield* expectSeries("closed", acquired)
+      })
+    ))
+
+  it.effect("closing a provider does not reset the expiry of another one with the same labels", () =>
+    labelled(
+      "two providers",
+      Effect.gen(function*() {
+        const provider = Effect.gen(function*() {
+          const source = yield* answering((n) => token(`token-${n}`))
+          const scope = yield* Scope.make()
+          const context = yield* Layer.buildWithScope(
+            Layer.provide(AccessTokenProvider.layer(), source.layer),
+            scope
+          )
+          const { get } = Context.get(context, AccessTokenProvider.AccessTokenProvider)
+          return { get, close: Scope.close(scope, Exit.void) }
+        })
+        const expiry = Effect.map(seriesOf("two providers"), ({ expiry }) => expiry)
+        const [one, two] = [yield* provider, yield* provider]
+        yield* one.get
+        yield* TestClock.adjust("1 seconds")
+        const { expiresAt } = yield* two.get
+        yield* one.close
+        assert.strictEqual(yield* expiry, expiresAt.epochMillis / 1000)
+        yield* two.close
+        assert.strictEqual(yield* expiry, 0)
       })
     ))
 

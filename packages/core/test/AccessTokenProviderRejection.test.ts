@@ -1,138 +1,202 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
-import { Effect, Fiber, Layer, Option, TestClock } from "effect"
-import { answering, layer as scripted, ScriptedSource, settle, token, valueOf } from "./support/scriptedSource.js"
-import * as VirtualClock from "./support/virtualClock.js"
-
-const numbered = Effect.map(
-  answering((n) => token(`token-${n}`)),
-  ({ calls, layer }) => ({ calls, layer: Layer.provide(AccessTokenProvider.layer(), layer) })
-)
+import { Effect, FastCheck as fc, Fiber, Layer, Option, TestClock } from "effect"
+import {
+  aged,
+  answering,
+  hour,
+  layer as scripted,
+  minute,
+  run,
+  ScriptedSource,
+  settle,
+  token,
+  valueOf
+} from "./support/scriptedSource.js"
 
 describe("AccessTokenProvider, rejection", () => {
-  it.effect("the first rejection drops the token, and a further one within the interval has no effect", () =>
+  /** Invalidates the token that `get` returns. Returns whether the provider dropped it. */
+  const rejectToken = (provider: AccessTokenProvider.Service) =>
     Effect.gen(function*() {
-      const { calls, layer } = yield* numbered
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        yield* provider.invalidate(yield* provider.get)
-        const second = yield* provider.get
-        assert.strictEqual(valueOf(second), "token-2")
-        yield* TestClock.adjust("999 millis")
-        yield* provider.invalidate(second)
-        assert.strictEqual(yield* provider.get, second, "the token is kept: the caller gets the API's 401")
-        yield* TestClock.adjust("1 millis")
-        yield* provider.invalidate(second)
-        assert.strictEqual(valueOf(yield* provider.get), "token-3")
-        assert.strictEqual(yield* calls, 3)
-      }).pipe(Effect.provide(layer))
-    }))
+      yield* provider.invalidate(yield* provider.get)
+      return Option.isNone(yield* provider.current)
+    })
 
-  it.effect("when an API rejects every token under load, the interval doubles from 1 s to 60 s", () =>
-    Effect.gen(function*() {
-      const virtual = VirtualClock.make()
-      const { calls, layer } = yield* numbered
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        // For ten minutes, 20 calls per second are rejected with a 401.
-        for (let call = 0; call < 12_000; call++) {
-          yield* provider.invalidate(yield* provider.get)
-          yield* virtual.advance("50 millis")
-        }
-        // After 1, 1, 2, 4, … 32 s, then one per minute.
-        assert.isAtMost(yield* calls, 18)
-        assert.isAtLeast(yield* calls, 14)
-      }).pipe(Effect.provide(layer), Effect.withClock(virtual.clock))
-    }))
+  const rejectTokens = (provider: AccessTokenProvider.Service, count: number) =>
+    Effect.map(
+      Effect.forEach(Array.from({ length: count }), () => rejectToken(provider)),
+      (dropped) => dropped.filter((dropped) => dropped).length
+    )
 
-  it.effect.each([100, 400, 900, 1100, 2000, 5000, 30_000, 59_000, 61_000])(
-    "when an API rejects every token, calls every %s ms send at most 20 token requests in ten minutes",
-    (interval) =>
+  it.effect("does nothing when no token is cached", () =>
+    run(() => token("one"), ({ calls, provider }) =>
       Effect.gen(function*() {
-        const virtual = VirtualClock.make()
-        const { calls, layer } = yield* numbered
-        yield* Effect.gen(function*() {
-          const provider = yield* AccessTokenProvider.AccessTokenProvider
-          while (virtual.monotonic() < 600_000) {
-            const token = yield* provider.get
-            yield* provider.invalidate(token)
-            // AuthorizedHttpClient repeats the request with this token, and invalidates it if it is rejected, too.
-            const replacement = yield* provider.get
-            if (replacement !== token) yield* provider.invalidate(replacement)
-            yield* virtual.advance(interval)
+        yield* provider.invalidate(yield* token("one"))
+        assert.strictEqual((yield* provider.status).state, "Empty")
+        assert.strictEqual(yield* calls, 0)
+      })))
+
+  it.effect("five rejections take effect at once, and one more per minute, up to five again", () =>
+    run((n) => token(`token-${n}`), ({ provider, virtual }) =>
+      Effect.gen(function*() {
+        assert.strictEqual(yield* rejectTokens(provider, 20), 5)
+        const kept = yield* provider.get
+        assert.strictEqual(valueOf(kept), "token-6", "the token is kept: the caller gets the API's 401")
+        yield* virtual.advance(minute - 1)
+        assert.strictEqual(yield* rejectTokens(provider, 2), 0)
+        yield* virtual.advance(1)
+        assert.strictEqual(yield* rejectTokens(provider, 2), 1)
+        yield* provider.get
+        yield* virtual.advance(1.5 * minute)
+        assert.strictEqual(yield* rejectTokens(provider, 2), 1)
+        yield* provider.get
+        yield* virtual.advance(minute / 2)
+        assert.strictEqual(yield* rejectTokens(provider, 2), 1, "half a minute was left")
+        yield* provider.get
+        yield* virtual.advance(10 * minute)
+        assert.strictEqual(yield* rejectTokens(provider, 20), 5)
+      })))
+
+  it.effect("the first rejection after three hours of sleep takes effect, although the monotonic clock stood still", () =>
+    run((n) => token(`token-${n}`), ({ provider, virtual }) =>
+      Effect.gen(function*() {
+        assert.strictEqual(yield* rejectTokens(provider, 20), 5)
+        virtual.jump(3 * hour)
+        assert.strictEqual(yield* rejectTokens(provider, 20), 5)
+      })))
+
+  it.effect("a wall clock that moves back does not take away the budget", () =>
+    run((n) => token(`token-${n}`), ({ provider, virtual }) =>
+      Effect.gen(function*() {
+        assert.strictEqual(yield* rejectTokens(provider, 20), 5)
+        yield* virtual.advance(minute)
+        virtual.jump(-500)
+        assert.strictEqual(yield* rejectTokens(provider, 2), 1)
+      })))
+
+  it.effect("a refresh, a renewal or a token that the endpoint returns again does not change the budget", () =>
+    run(
+      (n) => n % 2 === 0 ? aged("same", 0, hour) : token(`token-${n}`),
+      ({ provider, virtual }) =>
+        Effect.gen(function*() {
+          assert.strictEqual(yield* rejectTokens(provider, 3), 3)
+          yield* virtual.advance(2000)
+          yield* provider.refresh
+          yield* provider.refresh
+          assert.strictEqual(yield* rejectTokens(provider, 20), 2)
+        })
+    ))
+
+  /** Calls at one moment, and then a pause: by both clocks, by the wall clock alone (sleep), or with it set back. */
+  interface Burst {
+    readonly calls: number
+    readonly pause: number
+    readonly asleep: number
+    readonly setBack: number
+  }
+
+  const steady = fc.record({ pause: fc.integer({ min: 1, max: 120_000 }), length: fc.integer({ min: 2, max: 25 }) })
+    .map((
+      { length, pause }
+    ) => Array.from({ length }, (): Burst => ({ calls: 1, pause, asleep: 0, setBack: 0 })))
+  const waves = fc.record({
+    calls: fc.integer({ min: 2, max: 8 }),
+    every: fc.integer({ min: 500, max: 8000 }),
+    pause: fc.integer({ min: 20_000, max: 120_000 }),
+    count: fc.integer({ min: 2, max: 8 })
+  }).map(({ calls, count, every, pause }) =>
+    Array.from({ length: calls * count }, (_, n): Burst => ({
+      calls: 1,
+      pause: n % calls === calls - 1 ? pause : every,
+      asleep: 0,
+      setBack: 0
+    }))
+  )
+  const random = fc.array(
+    fc.record<Burst>({
+      calls: fc.integer({ min: 0, max: 6 }),
+      pause: fc.oneof(fc.integer({ min: 0, max: 5000 }), fc.integer({ min: 0, max: 300_000 })),
+      asleep: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.integer({ min: 0, max: 20 * minute })),
+      setBack: fc.oneof({ weight: 6, arbitrary: fc.constant(0) }, fc.integer({ min: 0, max: 5000 }))
+    }),
+    { minLength: 2, maxLength: 10 }
+  )
+  const rhythm = fc.array(fc.oneof(steady, waves, random), { minLength: 1, maxLength: 2 }).map((parts) => parts.flat())
+
+  const everyMinute = Array.from({ length: 11 }, (): Burst => ({ calls: 6, pause: minute, asleep: 0, setBack: 0 }))
+
+  /** The times of the token requests, by the clock that advanced further. */
+  const tokenRequests = (
+    rhythm: ReadonlyArray<Burst>,
+    { lifetime, recovers, rejects }: {
+      readonly lifetime: number
+      readonly recovers: boolean
+      readonly rejects: boolean
+    }
+  ) => {
+    let passed = 0
+    const requests: Array<number> = []
+    return run((n) => {
+      requests.push(passed)
+      return token(`token-${n}`, lifetime)
+    }, ({ provider, virtual }) => {
+      const call = Effect.flatMap(provider.get, (token) => rejects ? provider.invalidate(token) : Effect.void)
+      return Effect.gen(function*() {
+        for (const { asleep, calls, pause, setBack } of rhythm) {
+          for (let n = 0; n < calls; n++) {
+            yield* call
+            // AuthorizedHttpClient repeats a request whose body it can send again.
+            if (recovers) yield* call
           }
-          assert.isAtMost(yield* calls, 20)
-          assert.isAtLeast(yield* calls, 10)
-        }).pipe(Effect.provide(layer), Effect.withClock(virtual.clock))
+          virtual.freeze(pause)
+          virtual.jump(asleep - setBack)
+          passed += pause + Math.max(asleep - setBack, 0)
+        }
+        return requests
       })
+    })
+  }
+
+  /** The greatest number of requests in any ten minutes. */
+  const mostInTenMinutes = (times: ReadonlyArray<number>) =>
+    Math.max(0, ...times.map((start) => times.filter((at) => at >= start && at <= start + 10 * minute).length))
+
+  it(
+    "in any ten minutes and at any rhythm of calls, an API that rejects everything costs at most 15 token requests more",
+    async () => {
+      let reached = 0
+      await fc.assert(
+        fc.asyncProperty(rhythm, fc.boolean(), async (rhythm, recovers) => {
+          // So long a lifetime that no token expires: each further request replaces a rejected token.
+          const requests = await Effect.runPromise(tokenRequests(rhythm, { lifetime: 1e9, recovers, rejects: true }))
+          const most = mostInTenMinutes(requests.slice(1))
+          assert.isAtMost(most, 15)
+          reached = Math.max(reached, most)
+        }),
+        { numRuns: 1000, examples: [[everyMinute, true]] }
+      )
+      assert.strictEqual(reached, 15, "control: a rhythm reaches the bound")
+    },
+    60_000
   )
 
-  it.effect("when a minute passes without a rejection, the next rejection drops the token immediately", () =>
-    Effect.gen(function*() {
-      const virtual = VirtualClock.make()
-      const { calls, layer } = yield* numbered
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        for (let call = 0; call < 600; call++) {
-          yield* provider.invalidate(yield* provider.get)
-          yield* virtual.advance("100 millis")
-        }
-        yield* virtual.advance("64 seconds")
-        yield* provider.invalidate(yield* provider.get)
-        const good = yield* provider.get
-        const before = yield* calls
-        yield* virtual.advance("64 seconds")
-        assert.strictEqual(yield* provider.get, good, "the same token while it is not rejected")
-        yield* provider.invalidate(good)
-        const next = yield* provider.get
-        assert.strictEqual(yield* calls, before + 1)
-        yield* virtual.advance("1 seconds")
-        yield* provider.invalidate(next)
-        yield* provider.get
-        assert.strictEqual(yield* calls, before + 2, "the interval is 1 s again after a minute without a rejection")
-      }).pipe(Effect.provide(layer), Effect.withClock(virtual.clock))
-    }))
-
-  it.effect("when the endpoint returns the rejected token again, one request per interval is sent", () =>
-    Effect.gen(function*() {
-      const virtual = VirtualClock.make()
-      const same = yield* Effect.withClock(token("same"), virtual.clock)
-      const source = yield* answering(() => Effect.succeed(same))
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        for (let call = 0; call < 100; call++) {
-          yield* provider.invalidate(yield* provider.get)
-          yield* virtual.advance("100 millis")
-        }
-        // In 10 seconds: two requests at the start, then one each after intervals of 1, 2 and 4 seconds.
-        assert.isAtMost(yield* source.calls, 5)
-      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)), Effect.withClock(virtual.clock))
-    }))
-
-  it.effect("the interval keeps doubling when refresh returns the rejected token again", () =>
-    Effect.gen(function*() {
-      const virtual = VirtualClock.make()
-      const same = yield* Effect.withClock(token("same"), virtual.clock)
-      const source = yield* answering(() => Effect.succeed(same))
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        yield* provider.invalidate(yield* provider.get)
-        yield* provider.invalidate(yield* provider.get)
-        yield* provider.refresh
-        yield* virtual.advance("1 seconds")
-        yield* provider.invalidate(same)
-        yield* provider.get
-        const calls = yield* source.calls
-        yield* virtual.advance("1500 millis")
-        yield* provider.invalidate(same)
-        yield* provider.get
-        assert.strictEqual(yield* source.calls, calls, "the interval is 2 s")
-      }).pipe(
-        Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
-        Effect.withClock(virtual.clock)
-      )
-    }))
+  it("with tokens that expire in between, it costs at most 5 more, and one more per minute", () =>
+    fc.assert(
+      fc.asyncProperty(rhythm, fc.integer({ min: 10_000, max: hour }), async (bursts, lifetime) => {
+        // A wall clock that is set back invalidates only tokens that were acquired after that time.
+        const rhythm = bursts.map((burst) => ({ ...burst, setBack: 0 }))
+        const run = (rejects: boolean) =>
+          Effect.runPromise(tokenRequests(rhythm, { lifetime, recovers: true, rejects }))
+        const passed = rhythm.reduce(
+          (sum, { asleep, pause, setBack }) => sum + pause + Math.max(asleep - setBack, 0),
+          0
+        )
+        const [works, rejects] = [await run(false), await run(true)]
+        assert.isAtMost(rejects.length, works.length + 5 + passed / minute)
+      }),
+      { numRuns: 300 }
+    ))
 
   it.effect("a rejection does not lengthen the cooldown after a failure", () =>
     Effect.gen(function*() {
@@ -171,12 +235,6 @@ describe("AccessTokenProvider, rejection", () => {
         valueOf(yield* provider.get),
         "two",
         "a late rejection of the old token does not drop the new one"
-      )
-      yield* provider.invalidate(yield* provider.get)
-      assert.strictEqual(
-        valueOf(yield* provider.get),
-        "two",
-        "the rejection is within the interval, which began when the renewal ended"
       )
     }).pipe(Effect.provide(Layer.provideMerge(AccessTokenProvider.layer(), scripted))))
 

@@ -3,6 +3,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { DateTime, Duration, FastCheck as FC } from "effect"
 import { maxRetryAfter } from "../src/internal/backoff.js"
 import { maxLife } from "../src/internal/lifetime.js"
+import * as heldToken from "../src/internal/provider/heldToken.js"
 import * as tokenPolicy from "../src/internal/provider/tokenPolicy.js"
 import { isRepeatedDue, lifeOfRepeated } from "../src/internal/repeatedToken.js"
 import { prop } from "./support/property.js"
@@ -47,8 +48,8 @@ const defaults: tokenPolicy.TokenPolicy = {
   cooldownMax: 60_000
 }
 
-const failing = (failures: number, options: Partial<Parameters<typeof tokenPolicy.pauses>[1]> = {}) =>
-  tokenPolicy.pauses(defaults, { failures, refused: false, retryAfter: 0, chance: 0, ...options })
+const failing = (failures: number, options: Partial<Parameters<typeof tokenPolicy.cooldowns>[1]> = {}) =>
+  tokenPolicy.cooldowns(defaults, { failures, refused: false, isRenewal: false, retryAfter: 0, chance: 0, ...options })
 
 /** The greatest value of `chance`. */
 const almostOne = 1 - Number.EPSILON / 2
@@ -136,6 +137,12 @@ describe("tokenPolicy", () => {
 
   describe("state", () => {
     const margins = { refreshAhead: 300, leeway: 30 }
+    const start = { wall: 0, monotonic: 0 }
+
+    /** The state of a token that starts now. */
+    const state = (margins: tokenPolicy.Margins, life: number) =>
+      // Only these fields count.
+      heldToken.stateOf({ margins, life, since: start } as heldToken.Held, start)
 
     it.each(
       [
@@ -150,65 +157,66 @@ describe("tokenPolicy", () => {
         [-1, "Expired"],
         [-Infinity, "Expired"]
       ] as const
-    )("with %d ms left: %s", (remaining, state) => {
-      assert.strictEqual(tokenPolicy.stateOf(margins, remaining), state)
+    )("with %d ms left: %s", (remaining, expected) => {
+      assert.strictEqual(state(margins, remaining), expected)
     })
 
     prop(
       "is never fresher when less time is left, and is Expired when none is left",
       [policies, lifetime, chance, FC.double({ noNaN: true }), FC.double({ noNaN: true })],
       ([policy, lifetime, chance, one, other]) => {
-        const order: ReadonlyArray<tokenPolicy.TokenState> = ["Expired", "MustWait", "RefreshSoon", "Fresh"]
+        const order: ReadonlyArray<string> = ["Expired", "MustWait", "RefreshSoon", "Fresh"]
         const margins = tokenPolicy.margins(policy, lifetime, chance)
-        const age = (remaining: number) => order.indexOf(tokenPolicy.stateOf(margins, remaining))
+        const age = (remaining: number) => order.indexOf(state(margins, remaining))
         assert.isAtMost(age(Math.min(one, other)), age(Math.max(one, other)))
-        assert.strictEqual(tokenPolicy.stateOf(margins, Math.min(one, 0)), "Expired")
-        if (lifetime > 0) assert.strictEqual(tokenPolicy.stateOf(margins, lifetime), "Fresh", "a new token is Fresh")
+        assert.strictEqual(state(margins, Math.min(one, 0)), "Expired")
+        if (lifetime > 0) assert.strictEqual(state(margins, lifetime), "Fresh", "a new token is Fresh")
       }
     )
   })
 
-  describe("pauses", () => {
+  describe("cooldowns", () => {
     it("double from 1 s to 60 s while a valid token is cached, and to 5 s without one", () => {
       const all = [1, 2, 3, 4, 5, 6, 7, 8, 10_000].map((failures) => failing(failures, { chance: almostOne }))
-      const rounded = (pauses: ReadonlyArray<number>) => pauses.map(Math.round)
+      const rounded = (cooldowns: ReadonlyArray<number>) => cooldowns.map(Math.round)
       deepStrictEqual(
-        rounded(all.map(({ holding }) => holding)),
+        rounded(all.map(({ withToken }) => withToken)),
         [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000]
       )
       deepStrictEqual(
-        rounded(all.map(({ failing }) => failing)),
+        rounded(all.map(({ withoutToken }) => withoutToken)),
         [1000, 2000, 4000, 5000, 5000, 5000, 5000, 5000, 5000]
       )
     })
 
     it("double to 60 s in both cases when the endpoint refused the credentials", () => {
       for (const failures of [1, 2, 5, 10, 100]) {
-        const { failing: whileFailing, holding } = failing(failures, { refused: true })
-        assert.strictEqual(whileFailing, holding)
+        const { withoutToken: whileFailing, withToken } = failing(failures, { refused: true })
+        assert.strictEqual(whileFailing, withToken)
       }
-      assert.strictEqual(failing(100, { refused: true }).failing, 45_000)
+      assert.strictEqual(failing(100, { refused: true }).withoutToken, 45_000)
     })
 
     it("are shortened by at most 25 % by jitter", () => {
-      deepStrictEqual(failing(3, { chance: 0 }), { holding: 3000, failing: 3000 })
-      deepStrictEqual(failing(3, { chance: 0.5 }), { holding: 3500, failing: 3500 })
+      deepStrictEqual(failing(3, { chance: 0 }), { withToken: 3000, withoutToken: 3000 })
+      deepStrictEqual(failing(3, { chance: 0.5 }), { withToken: 3500, withoutToken: 3500 })
     })
 
     it("without a valid token, are at most cooldown.base if that is longer than 5 s", () => {
       const policy = tokenPolicy.make({ cooldown: { base: "20 seconds" } })
-      const { failing, holding } = tokenPolicy.pauses(policy, {
+      const { withToken, withoutToken } = tokenPolicy.cooldowns(policy, {
         failures: 2,
         refused: false,
+        isRenewal: false,
         retryAfter: 0,
         chance: almostOne
       })
-      deepStrictEqual([Math.round(failing), Math.round(holding)], [20_000, 40_000])
+      deepStrictEqual([Math.round(withoutToken), Math.round(withToken)], [20_000, 40_000])
     })
 
     it("are lengthened by Retry-After, up to 1 hour, and never shortened", () => {
-      deepStrictEqual(failing(1, { retryAfter: 30_000 }), { holding: 30_000, failing: 30_000 })
-      deepStrictEqual(failing(1, { retryAfter: 10 * hour }), { holding: hour, failing: hour })
+      deepStrictEqual(failing(1, { retryAfter: 30_000 }), { withToken: 30_000, withoutToken: 30_000 })
+      deepStrictEqual(failing(1, { retryAfter: 10 * hour }), { withToken: hour, withoutToken: hour })
       deepStrictEqual(failing(10, { retryAfter: 100 }), failing(10))
       deepStrictEqual(failing(10, { retryAfter: -100 }), failing(10))
     })
@@ -217,18 +225,18 @@ describe("tokenPolicy", () => {
       "are finite, within bounds and not shorter after each failure, for any options and number of failures",
       [policies, FC.integer({ min: 1, max: 10_000 }), chance, FC.boolean(), FC.double({ noNaN: true })],
       ([policy, failures, chance, refused, retryAfter]) => {
-        const options = { failures, chance, refused, retryAfter }
-        const pauses = tokenPolicy.pauses(policy, options)
-        const withoutRetryAfter = tokenPolicy.pauses(policy, { ...options, retryAfter: 0 })
-        const next = tokenPolicy.pauses(policy, { ...options, failures: failures + 1 })
+        const options = { failures, chance, refused, retryAfter, isRenewal: false }
+        const cooldowns = tokenPolicy.cooldowns(policy, options)
+        const withoutRetryAfter = tokenPolicy.cooldowns(policy, { ...options, retryAfter: 0 })
+        const next = tokenPolicy.cooldowns(policy, { ...options, failures: failures + 1 })
         const capped = Math.min(Math.max(retryAfter, 0), hour)
         const doubled = policy.cooldownBase * 2 ** Math.min(failures - 1, 100)
-        for (const kind of ["holding", "failing"] as const) {
-          assert.isTrue(Number.isFinite(pauses[kind]))
-          assert.isTrue(pauses[kind] >= 0 && pauses[kind] <= hour)
-          assert.strictEqual(pauses[kind], Math.max(withoutRetryAfter[kind], capped), "the longer of the two")
-          assert.isAtLeast(next[kind], pauses[kind], "not shorter after the next failure")
-          const longest = kind === "holding" || refused
+        for (const kind of ["withToken", "withoutToken"] as const) {
+          assert.isTrue(Number.isFinite(cooldowns[kind]))
+          assert.isTrue(cooldowns[kind] >= 0 && cooldowns[kind] <= hour)
+          assert.strictEqual(cooldowns[kind], Math.max(withoutRetryAfter[kind], capped), "the longer of the two")
+          assert.isAtLeast(next[kind], cooldowns[kind], "not shorter after the next failure")
+          const longest = kind === "withToken" || refused
             ? policy.cooldownMax
             : Math.min(policy.cooldownMax, Math.max(policy.cooldownBase, 5000))
           const target = Math.min(doubled, longest)
@@ -236,28 +244,11 @@ describe("tokenPolicy", () => {
           assert.isAtMost(withoutRetryAfter[kind], Math.ceil(target))
           assert.isTrue(Number.isInteger(withoutRetryAfter[kind]), "whole milliseconds")
         }
-        assert.isAtMost(pauses.failing, pauses.holding)
+        assert.isAtMost(cooldowns.withoutToken, cooldowns.withToken)
+        const ofRenewal = tokenPolicy.cooldowns(policy, { ...options, isRenewal: true })
+        deepStrictEqual(ofRenewal, { withToken: cooldowns.withToken, withoutToken: capped }, "after a renewal")
       },
       { fastCheck: { numRuns: 1000 } }
-    )
-  })
-
-  describe("rejectionInterval", () => {
-    it("doubles from 1 s to 60 s, until 60 s pass without a rejection", () => {
-      let interval = tokenPolicy.rejectionInterval(0, Infinity)
-      assert.strictEqual(interval, 1000)
-      const seen = Array.from({ length: 8 }, () => interval = tokenPolicy.rejectionInterval(interval, 59_999))
-      deepStrictEqual(seen, [2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000])
-      assert.strictEqual(tokenPolicy.rejectionInterval(interval, 60_000), 1000)
-    })
-
-    prop(
-      "is always between 1 s and 60 s",
-      [FC.double({ min: 1000, max: 60_000, noNaN: true }), FC.double({ min: 0, noNaN: true })],
-      ([previous, sinceLast]) => {
-        const interval = tokenPolicy.rejectionInterval(previous, sinceLast)
-        assert.isTrue(interval >= 1000 && interval <= 60_000)
-      }
     )
   })
 })

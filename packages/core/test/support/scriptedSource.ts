@@ -97,17 +97,20 @@ export const hour = 60 * minute
 /** The error of an endpoint that cannot be reached. */
 export const outage = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 6 })
 
+/** What `run` passes to a test. */
+export interface Tools {
+  readonly virtual: VirtualClock.VirtualClock
+  readonly provider: AccessTokenProvider.Service
+  readonly calls: Effect.Effect<number>
+}
+
 /**
  * Runs a test with a provider over a scripted source and a virtual clock. Random numbers are always 0: the renewal of
  * a token of an hour starts when less than 4 minutes are left, and the first cooldown is 750 milliseconds.
  */
 export const run = <A, E>(
   script: (number: number, virtual: VirtualClock.VirtualClock) => Acquisition,
-  test: (tools: {
-    readonly virtual: VirtualClock.VirtualClock
-    readonly provider: AccessTokenProvider.Service
-    readonly calls: Effect.Effect<number>
-  }) => Effect.Effect<A, E>,
+  test: (tools: Tools) => Effect.Effect<A, E>,
   options: AccessTokenProvider.Options = {}
 ) =>
   Effect.gen(function*() {

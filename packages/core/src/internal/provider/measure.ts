@@ -3,11 +3,13 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberRef from "effect/FiberRef"
 import * as Metric from "effect/Metric"
+import * as MutableRef from "effect/MutableRef"
 import * as Option from "effect/Option"
 import type { AccessTokenError } from "../../AccessTokenError.js"
 import * as metrics from "../../AccessTokenMetrics.js"
-import type { Held, Instant } from "./heldToken.js"
-import type { Acquisition, Landed } from "./tokenState.js"
+import type { Held } from "./heldToken.js"
+import type { Instant } from "./instant.js"
+import type { Landed } from "./tokenState.js"
 
 type Outcome = "Success" | AccessTokenError["_tag"] | "Defect"
 
@@ -30,8 +32,12 @@ export const make = (now: () => Instant) =>
   Effect.map(FiberRef.get(FiberRef.currentMetricLabels), (labels) => {
     const count = (counter: Metric.Metric.Counter<number>, key: string, value: string, by = 1) =>
       Metric.tagged(counter, key, value).unsafeUpdate(by, labels)
-    /** There is no cached token. */
-    const forget = () => metrics.expiry.unsafeUpdate(0, labels)
+    const shown = MutableRef.make(0)
+    const show = (seconds: number) => metrics.expiry.unsafeUpdate(MutableRef.setAndGet(shown, seconds), labels)
+    /** There is no cached token. Another provider with the same labels may have set the gauge since. */
+    const forget = () => {
+      if (metrics.expiry.unsafeValue(labels).value === MutableRef.get(shown)) show(0)
+    }
 
     for (const outcome of outcomes) count(metrics.acquisitions, "outcome", outcome, 0)
     for (const outcome of ["Dropped", "Kept"]) count(metrics.rejections, "outcome", outcome, 0)
@@ -42,11 +48,15 @@ export const make = (now: () => Instant) =>
 
     return {
       forget,
-      landed: ({ startedAt }: Acquisition, { cooldown, exit }: Landed) => {
+      landed: ({ acquisition, exit }: Landed) => {
         count(metrics.acquisitions, "outcome", outcomeOf(exit))
-        metrics.acquisitionDuration.unsafeUpdate((now().monotonic - startedAt.monotonic) / 1000, labels)
-        if (Option.isSome(cooldown)) count(metrics.cooldowns, "cause", cooldown.value)
-        if (Exit.isSuccess(exit)) metrics.expiry.unsafeUpdate(exit.value.token.expiresAt.epochMillis / 1000, labels)
+        metrics.acquisitionDuration.unsafeUpdate((now().monotonic - acquisition.startedAt.monotonic) / 1000, labels)
+        if (Exit.isFailure(exit)) {
+          count(metrics.cooldowns, "cause", "Failure")
+          return
+        }
+        if (exit.value.repeated) count(metrics.cooldowns, "cause", "NoProgress")
+        show(exit.value.token.expiresAt.epochMillis / 1000)
       },
       /** A caller joins an acquisition that another caller started. */
       joined: () => metrics.callersJoined.unsafeUpdate(1, labels),

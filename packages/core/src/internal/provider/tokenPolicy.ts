@@ -1,7 +1,4 @@
-/**
- * The arithmetic of expiry, renewals and cooldowns: pure functions of milliseconds. The parameter `chance` is a random
- * number from 0 (inclusive) to 1 (exclusive).
- */
+/** The margins of a token and the lengths of cooldowns, in milliseconds. `chance` is a random number from 0 to 1. */
 import * as Duration from "effect/Duration"
 import * as backoff from "../backoff.js"
 import { longestAhead } from "../repeatedToken.js"
@@ -14,17 +11,11 @@ export interface TokenPolicy {
   readonly cooldownMax: number
 }
 
-/** The shortest time between a new token and its renewal, for tokens with a very short lifetime. */
-export const minRenewalInterval = 1000
-
 /** Without a minimum, failing callers could loop requests. */
-const shortestPause = 100
+const shortestCooldown = 100
 
 /** The longest cooldown without a valid token, so that callers soon notice the end of an outage. */
-const maxPauseOfFailingCallers = 5000
-
-const shortestRejectionInterval = 1000
-const longestRejectionInterval = 60_000
+const longestWithoutToken = 5000
 
 /** Adds the defaults, and clamps values outside their limits. */
 export const make = (options: {
@@ -35,24 +26,20 @@ export const make = (options: {
     readonly max?: Duration.DurationInput | undefined
   } | undefined
 } = {}): TokenPolicy => {
-  const cooldownMax = within(shortestPause, wholeMillis(options.cooldown?.max ?? "60 seconds"), backoff.maxRetryAfter)
+  const { base = "1 second", max = "60 seconds" } = options.cooldown ?? {}
+  const cooldownMax = Math.min(Math.max(wholeMillis(max), shortestCooldown), backoff.maxRetryAfter)
   return {
     refreshAhead: wholeMillis(options.refreshAhead ?? "5 minutes"),
     leeway: wholeMillis(options.leeway ?? "30 seconds"),
-    cooldownBase: within(shortestPause, wholeMillis(options.cooldown?.base ?? "1 second"), cooldownMax),
+    cooldownBase: Math.min(Math.max(wholeMillis(base), shortestCooldown), cooldownMax),
     cooldownMax
   }
 }
 
-export const within = (least: number, value: number, most: number): number => Math.min(Math.max(least, value), most)
-
 /** Whole milliseconds, as the wall clock counts. */
 const wholeMillis = (duration: Duration.DurationInput): number => Math.max(Math.ceil(Duration.toMillis(duration)), 0)
 
-/** The state of a cached token by its remaining lifetime (the specification, "States and transitions"). */
-export type TokenState = "Fresh" | "RefreshSoon" | "MustWait" | "Expired"
-
-/** When less than `refreshAhead` is left, a renewal starts. When less than `leeway` is left, callers wait. */
+/** When less than `refreshAhead` is left, a renewal starts. When less than `leeway` is left, callers wait for it. */
 export interface Margins {
   readonly refreshAhead: number
   readonly leeway: number
@@ -64,39 +51,29 @@ export const margins = (policy: TokenPolicy, life: number, chance: number): Marg
   leeway: Math.min(policy.leeway, life * 0.05)
 })
 
-export const stateOf = (margins: Margins, remaining: number): TokenState => {
-  if (remaining <= 0) return "Expired"
-  if (remaining < margins.leeway) return "MustWait"
-  return remaining < margins.refreshAhead ? "RefreshSoon" : "Fresh"
-}
-
 /**
- * The lengths of the cooldown after a failure: `holding` with a valid token, and `failing` without one. The latter is
- * at most 5 seconds, or `cooldownBase` if that is longer, unless the endpoint `refused` the request. `retryAfter`
- * lengthens both, up to an hour.
+ * The lengths of the cooldown after a failure, while a valid token is cached and without one. The latter is at most 5
+ * seconds, or `cooldownBase` if that is longer, unless the endpoint `refused` the request. `retryAfter` lengthens both.
+ *
+ * Callers without a valid token do not wait for the failure of a renewal, which may be old, as in a process that was
+ * frozen: only `retryAfter` delays them.
  */
-export const pauses = (
-  policy: TokenPolicy,
-  { chance, failures, refused, retryAfter }: {
+export const cooldowns = (
+  { cooldownBase, cooldownMax }: TokenPolicy,
+  { chance, failures, isRenewal, refused, retryAfter }: {
     /** The number of failures in a row, including this one. */
     readonly failures: number
+    readonly isRenewal: boolean
     readonly refused: boolean
     readonly retryAfter: number
     readonly chance: number
   }
-): { readonly holding: number; readonly failing: number } => {
-  const failingMax = refused ? policy.cooldownMax : Math.max(policy.cooldownBase, maxPauseOfFailingCallers)
-  const base = policy.cooldownBase
-  const bounded = Math.min(retryAfter, backoff.maxRetryAfter)
-  const pause = (max: number) => Math.max(backoff.pause({ base, max }, failures, chance), bounded)
-  return { holding: pause(policy.cooldownMax), failing: pause(Math.min(policy.cooldownMax, failingMax)) }
+): { readonly withToken: number; readonly withoutToken: number } => {
+  const pause = (max: number) => backoff.pause({ base: cooldownBase, max }, failures, chance)
+  const least = Math.min(Math.max(retryAfter, 0), backoff.maxRetryAfter)
+  const longest = refused ? cooldownMax : Math.min(cooldownMax, Math.max(cooldownBase, longestWithoutToken))
+  return {
+    withToken: Math.max(pause(cooldownMax), least),
+    withoutToken: isRenewal ? least : Math.max(pause(longest), least)
+  }
 }
-
-/**
- * The time after an acquisition caused by a rejection in which further rejections have no effect: 1 second if there was
- * no rejection for a minute, otherwise twice the `previous` interval, up to a minute.
- */
-export const rejectionInterval = (previous: number, sinceLast: number): number =>
-  sinceLast >= longestRejectionInterval
-    ? shortestRejectionInterval
-    : Math.min(previous * 2, longestRejectionInterval)

@@ -1,8 +1,7 @@
 /**
- * The provider's state machine: one pure function per event. The clocks and chance are inputs.
- *
- * The state has two parts: the cached token, and what is being done about it. That is an acquisition, or none while a
- * cooldown lasts and afterwards, or `Closed`, which is final.
+ * The provider's state machine. There is one pure function per event: a caller calls `get` or `refresh`, or asks once
+ * more after it has waited; an API rejects a token; an acquisition has landed; the scope closes. Each returns what to
+ * do and the next state. The clocks and chance are inputs.
  */
 import * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
@@ -12,78 +11,63 @@ import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
 import type { AccessToken } from "../../AccessToken.js"
 import { type AccessTokenError, TokenRequestError, withRetryAt } from "../../AccessTokenError.js"
-import * as backoff from "../backoff.js"
 import { sameValue } from "../repeatedToken.js"
-import {
-  expiredError,
-  type FreshWindow,
-  type Held,
-  hold,
-  type Instant,
-  isValid,
-  neverFresh,
-  stateOf
-} from "./heldToken.js"
+import { expiredError, type Held, hold, isValid, longestWait, stateOf } from "./heldToken.js"
+import { elapsed, type Instant } from "./instant.js"
+import * as rejectionBudget from "./rejectionBudget.js"
 import * as tokenPolicy from "./tokenPolicy.js"
 
-/** One acquisition, shared by all callers that wait for it. */
+/** One call of the source, shared by all callers that wait for it. */
 export interface Acquisition {
-  readonly _tag: "Acquisition"
-  readonly replacing: Option.Option<AccessToken>
   readonly startedAt: Instant
-  /** The cached token, if it was valid and a `get` started this acquisition to renew it. */
-  readonly renewalOf: Option.Option<Held>
-  /**
-   * The result of the source, or the error of the time limit or of a caller that cancelled it. The first one counts.
-   */
-  readonly outcome: Deferred.Deferred<AccessToken, AccessTokenError>
-  /** The result for callers. Completed after the state has changed. */
-  readonly completion: Deferred.Deferred<Held, AccessTokenError>
+  /** The token that it replaces: the cached one, or the one that an API rejected. */
+  readonly replacing: AccessToken | undefined
+  /** Whether a `get` started it while a valid token was cached. */
+  readonly isRenewal: boolean
+  /** Completed when the acquisition has ended, after the state has changed. */
+  readonly done: Deferred.Deferred<void, AccessTokenError>
 }
 
-/**
- * The time in which no request is sent, in milliseconds by the clock that advanced further: `holding` with a valid
- * token, `failing` without one. There is no error if no acquisition failed.
- */
+/** The time after a failure in which no request is sent, in milliseconds, by whether a valid token is cached. */
 interface Cooldown {
-  readonly _tag: "Cooldown"
   readonly since: Instant
-  readonly holding: number
-  readonly failing: number
-  readonly error: Option.Option<AccessTokenError>
+  readonly withToken: number
+  readonly withoutToken: number
+  readonly error: AccessTokenError
 }
 
-interface Closed {
-  readonly _tag: "Closed"
-}
-
-/** Times are those of the monotonic clock. */
 export interface State {
-  /** The window of the cached token, for the hot path. */
-  readonly window: FreshWindow
-  /** The cached token. */
-  readonly held: Option.Option<Held>
+  /** The cached token, which may have expired. */
+  readonly held: Held | undefined
   /** The token that an API rejected, until another one arrives. */
-  readonly rejected: Option.Option<Held>
-  readonly activity: Acquisition | Cooldown | Closed
+  readonly rejected: Held | undefined
+  /** The acquisition in flight. */
+  readonly acquisition: Acquisition | undefined
+  /** Never together with an acquisition in flight. */
+  readonly cooldown: Cooldown | undefined
   /** Failures in a row. */
   readonly failures: number
-  readonly rejectedAt: number
-  readonly rejectionInterval: number
-  /** A rejection before this time has no effect. */
-  readonly keepUntil: number
+  readonly rejections: rejectionBudget.RejectionBudget
+  /** Final. */
+  readonly isClosed: boolean
 }
 
+/** The caller gets the cached token. */
 export interface Serve {
   readonly _tag: "Serve"
   readonly held: Held
 }
 
-/** `fallback` is the valid token to return if waiting takes long or fails. A caller of `refresh` has none. */
+/** The caller waits until the acquisition has ended, or for `atMost` milliseconds, and then asks again. */
 export interface Wait {
   readonly _tag: "Wait"
   readonly acquisition: Acquisition
-  readonly fallback: Option.Option<Held>
+  readonly atMost: number | undefined
+}
+
+export interface Fail {
+  readonly _tag: "Fail"
+  readonly cause: Cause.Cause<AccessTokenError>
 }
 
 /** The caller starts the acquisition, and then acts like callers that find it in flight. */
@@ -93,198 +77,237 @@ export interface Start {
   readonly then: Serve | Wait
 }
 
-export interface Fail {
-  readonly _tag: "Fail"
-  readonly error: AccessTokenError
+/** The caller ends a renewal that takes too long, and asks again after that. */
+export interface Abandon {
+  readonly _tag: "Abandon"
+  readonly then: Wait
 }
 
-/** What a caller of `get` or `refresh` does. */
-export type Outcome = Serve | Wait | Start | Fail
-
-/** The result of an acquisition. */
-export interface Landed {
-  readonly exit: Exit.Exit<Held, AccessTokenError>
-  readonly cooldown: Option.Option<"Failure" | "NoProgress">
-}
+export type Action = Serve | Wait | Fail | Start | Abandon
 
 type Transition<Result> = readonly [Result, State]
 
-const noCooldown: Cooldown = {
-  _tag: "Cooldown",
-  since: { wall: 0, monotonic: 0 },
-  holding: 0,
-  failing: 0,
-  error: Option.none()
-}
-
 export const initial: State = {
-  window: neverFresh,
-  held: Option.none(),
-  rejected: Option.none(),
-  activity: noCooldown,
+  held: undefined,
+  rejected: undefined,
+  acquisition: undefined,
+  cooldown: undefined,
   failures: 0,
-  rejectedAt: -Infinity,
-  rejectionInterval: 0,
-  keepUntil: -Infinity
+  rejections: rejectionBudget.full,
+  isClosed: false
 }
 
 export const closedError = new TokenRequestError({ reason: "Closed", attempts: 0 })
 
-const failClosed: Fail = { _tag: "Fail", error: closedError }
+/** The shortest time between a new token and its renewal, for tokens with a very short lifetime. In milliseconds. */
+const shortestRenewalInterval = 1000
+
+/**
+ * How long callers without a valid token, and callers of `refresh`, wait for a renewal, in milliseconds from its start.
+ * `TokenEndpoint` needs no longer by default. A renewal that is older hangs, or the process was frozen.
+ */
+const longestRenewal = 30_000
 
 /** A caller wants a valid token. */
-export const get = (state: State, now: Instant): Transition<Outcome> => {
-  const { activity, held } = state
-  if (Option.isSome(held) && isValid(held.value, now)) return getWithToken(state, held.value, now)
-  if (activity._tag === "Closed") return [failClosed, state]
-  if (activity._tag === "Acquisition") return [waitFor(activity), state]
-  const current = cooldown(state, now)
-  return Option.isSome(current)
-    ? [{ _tag: "Fail", error: withRetryAt(current.value.error, Option.some(current.value.until)) }, state]
-    : start(state, now, Option.none(), waitFor)
+export const get = (state: State, now: Instant): Transition<Action> =>
+  state.held !== undefined && isValid(state.held, now)
+    ? getWithToken(state, state.held, now)
+    : getWithoutToken(state, now)
+
+const getWithToken = (state: State, held: Held, now: Instant): Transition<Action> => {
+  const cached = stateOf(held, now)
+  if (cached === "Fresh") return [serve(held), state]
+  const then = (acquisition: Acquisition) =>
+    cached === "MustWait" ? wait(acquisition, longestWait(held, now)) : serve(held)
+  if (state.acquisition !== undefined) return [then(state.acquisition), state]
+  const mayRenew = elapsed(held.arrivedAt, now) >= shortestRenewalInterval && cooldown(state, now) === undefined
+  return mayRenew ? start(state, now, { isRenewal: true, then }) : [serve(held), state]
 }
 
-const getWithToken = (state: State, held: Held, now: Instant): Transition<Serve | Wait | Start> => {
-  const { activity } = state
-  const tokenState = stateOf(held, now)
-  const serve: Serve = { _tag: "Serve", held }
-  const serveOrWait = (acquisition: Acquisition): Serve | Wait =>
-    tokenState === "MustWait" ? waitFor(acquisition, Option.some(held)) : serve
-  if (tokenState === "Fresh") return [serve, state]
-  if (activity._tag === "Acquisition") return [serveOrWait(activity), state]
-  return activity._tag === "Cooldown" && activity.holding <= elapsed(activity.since, now)
-    ? start(state, now, Option.some(held), serveOrWait)
-    : [serve, state]
+const getWithoutToken = (state: State, now: Instant): Transition<Action> => {
+  if (state.isClosed) return [fail(closedError), state]
+  if (state.acquisition === undefined) {
+    const current = cooldown(state, now)
+    return current === undefined ? startAndWait(state, now) : [fail(current.error), state]
+  }
+  return [join(state.acquisition, now), state]
 }
 
 /** A caller wants a new token. Joins an acquisition in flight, or starts one and ends the cooldown. */
-export const refresh = (state: State, now: Instant): Transition<Wait | Start | Fail> => {
-  if (state.activity._tag === "Closed") return [failClosed, state]
-  return state.activity._tag === "Acquisition"
-    ? [waitFor(state.activity), state]
-    : start({ ...state, failures: 0 }, now, Option.none(), waitFor)
+export const refresh = (state: State, now: Instant): Transition<Action> => {
+  if (state.isClosed) return [fail(closedError), state]
+  return state.acquisition === undefined
+    ? startAndWait({ ...state, failures: 0 }, now)
+    : [join(state.acquisition, now), state]
+}
+
+const join = (acquisition: Acquisition, now: Instant): Wait | Abandon => {
+  if (!acquisition.isRenewal) return wait(acquisition)
+  const left = longestRenewal - elapsed(acquisition.startedAt, now)
+  return left > 0 ? wait(acquisition, left) : { _tag: "Abandon", then: wait(acquisition) }
+}
+
+/** What a caller has waited for. There is no result if the acquisition is still in flight. */
+export interface Waited {
+  readonly acquisition: Acquisition
+  readonly exit: Exit.Exit<void, AccessTokenError> | undefined
 }
 
 /**
- * An API rejected a token. The first rejection drops the cached token. After the acquisition that replaces it, further
- * rejections have no effect for an interval, which doubles with each rejection that has an effect.
+ * A caller of `get` has waited. It does not wait again while a valid token is cached. It never gets the failure of a
+ * renewal, which may be old, as in a process that was frozen.
  */
-export const reject = (
-  state: State,
-  now: Instant,
-  token: AccessToken
-): Transition<"Dropped" | "Kept" | "NotCached"> => {
-  if (!Option.exists(state.held, (held) => sameValue(held.token, token))) return ["NotCached", state]
-  const rejectedAt = now.monotonic
-  if (rejectedAt < state.keepUntil) return ["Kept", { ...state, rejectedAt }]
-  const rejectionInterval = tokenPolicy.rejectionInterval(state.rejectionInterval, rejectedAt - state.rejectedAt)
-  return ["Dropped", {
-    ...state,
-    window: neverFresh,
-    held: Option.none(),
-    rejected: state.held,
-    rejectedAt,
-    rejectionInterval
-  }]
+export const getAgain = ({ acquisition, exit }: Waited) => (state: State, now: Instant): Transition<Action> => {
+  if (state.held !== undefined && isValid(state.held, now)) return [serve(state.held), state]
+  return exit !== undefined && Exit.isFailure(exit) && !acquisition.isRenewal
+    ? [failCause(exit.cause), state]
+    : get(state, now)
 }
 
-/** An acquisition has ended. Returns none if it is not in flight, because the provider was closed. */
+/** A caller of `refresh` has waited. It gets the failure of a renewal only while the cached token is valid. */
+export const refreshAgain = (waited: Waited) => (state: State, now: Instant): Transition<Action> => {
+  const { acquisition, exit } = waited
+  if (exit === undefined) return refresh(state, now)
+  if (Exit.isSuccess(exit)) return getAgain(waited)(state, now)
+  return acquisition.isRenewal && !hasValidToken(state, now) ? refresh(state, now) : [failCause(exit.cause), state]
+}
+
+/** An API rejected a token. Without budget, the rejection has no effect. */
+export const reject = (token: AccessToken) =>
+(
+  state: State,
+  now: Instant
+): Transition<"Dropped" | "Kept" | "NotCached"> => {
+  if (state.held === undefined || !sameValue(state.held.token, token)) return ["NotCached", state]
+  const rejections = rejectionBudget.spend(state.rejections, now)
+  return rejections === undefined
+    ? ["Kept", state]
+    : ["Dropped", { ...state, held: undefined, rejected: state.held, rejections }]
+}
+
+/** The end of an acquisition. */
+export interface Landed {
+  readonly acquisition: Acquisition
+  readonly exit: Exit.Exit<Held, AccessTokenError>
+  readonly hasValidToken: boolean
+}
+
+/** An acquisition has ended. Returns nothing if it is not in flight any more. */
 export const land = (
   policy: tokenPolicy.TokenPolicy,
-  before: State,
   ended: {
     readonly acquisition: Acquisition
     readonly exit: Exit.Exit<AccessToken, AccessTokenError>
-    readonly now: Instant
     readonly chance: number
   }
-): Transition<Option.Option<Landed>> => {
-  const { acquisition, chance, exit, now } = ended
-  if (before.activity !== acquisition) return [Option.none(), before]
-  const state = Option.isSome(before.rejected)
-    ? { ...before, keepUntil: now.monotonic + before.rejectionInterval }
-    : before
-  if (Exit.isFailure(exit)) return failed(policy, state, ended, exit.cause)
-  const held = hold(policy, exit.value, acquisition.startedAt, now, chance, lastHeld(state))
-  if (!isValid(held, now)) return failed(policy, state, ended, Cause.fail(expiredError(held, now, "DeadOnArrival")))
+) =>
+(state: State, now: Instant): Transition<Landed | undefined> => {
+  const { acquisition, chance, exit } = ended
+  if (state.acquisition !== acquisition) return [undefined, state]
+  if (Exit.isFailure(exit)) return failed(policy, { ...ended, cause: exit.cause })(state, now)
+  // Another token than the rejected one is always progress.
+  const last = state.held ?? (isRejected(state, exit.value) ? state.rejected : undefined)
+  const held = hold(policy, exit.value, { startedAt: acquisition.startedAt, now, chance, last })
+  if (!isValid(held, now)) {
+    const cause = Cause.fail(expiredError(held, now, { reason: "DeadOnArrival" }))
+    return failed(policy, { ...ended, cause })(state, now)
+  }
+  // The budget grows again when a rejected token has been replaced.
+  const rejections = state.rejected === undefined ? state.rejections : { ...state.rejections, at: now }
   return [
-    Option.some({ exit: Exit.succeed(held), cooldown: held.progress ? Option.none() : Option.some("NoProgress") }),
-    {
-      ...state,
-      window: held.window,
-      held: Option.some(held),
-      rejected: Option.none(),
-      activity: { ...noCooldown, since: now, holding: tokenPolicy.minRenewalInterval },
-      failures: 0
-    }
+    { acquisition, exit: Exit.succeed(held), hasValidToken: true },
+    { ...state, held, rejected: undefined, acquisition: undefined, failures: 0, rejections }
+  ]
+}
+
+const isRejected = ({ rejected }: State, token: AccessToken): boolean =>
+  rejected !== undefined && sameValue(rejected.token, token)
+
+/** Starts a cooldown. */
+const failed = (
+  policy: tokenPolicy.TokenPolicy,
+  { acquisition, cause, chance }: {
+    readonly acquisition: Acquisition
+    readonly cause: Cause.Cause<AccessTokenError>
+    readonly chance: number
+  }
+) =>
+(state: State, now: Instant): Transition<Landed> => {
+  const failure = failureOf(cause)
+  const error = failure ?? sourceFault("SOURCE_DEFECT")
+  const failures = state.failures + 1
+  const cooldowns = tokenPolicy.cooldowns(policy, {
+    failures,
+    isRenewal: acquisition.isRenewal,
+    refused: isRefusal(error),
+    retryAfter: Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now.wall }),
+    chance
+  })
+  const isHolding = hasValidToken(state, now)
+  const until = now.wall + (isHolding ? cooldowns.withToken : cooldowns.withoutToken)
+  const reported = withRetryAt(error, Option.some(DateTime.unsafeMake(until)))
+  const exit = failure === undefined ? Exit.failCause(cause) : Exit.fail(reported)
+  return [
+    { acquisition, exit, hasValidToken: isHolding },
+    { ...state, acquisition: undefined, cooldown: { ...cooldowns, since: now, error: reported }, failures }
   ]
 }
 
 /** The scope closes. Returns the acquisition in flight. */
-export const close = ({ activity }: State): Transition<Option.Option<Acquisition>> => [
-  activity._tag === "Acquisition" ? Option.some(activity) : Option.none(),
-  { ...initial, activity: { _tag: "Closed" } }
+export const close = (state: State): Transition<Acquisition | undefined> => [
+  state.acquisition,
+  { ...initial, isClosed: true }
 ]
+
+/** The end of the cooldown by the current wall clock, and the failure that caused it, or undefined without one. */
+export const cooldown = (
+  state: State,
+  now: Instant
+): { readonly until: DateTime.Utc; readonly error: AccessTokenError } | undefined => {
+  if (state.cooldown === undefined) return undefined
+  const { error, since, withToken, withoutToken } = state.cooldown
+  const left = (hasValidToken(state, now) ? withToken : withoutToken) - elapsed(since, now)
+  const until = DateTime.unsafeMake(Math.ceil(now.wall + left))
+  return left > 0 ? { until, error: withRetryAt(error, Option.some(until)) } : undefined
+}
+
+export const hasValidToken = ({ held }: State, now: Instant): boolean => held !== undefined && isValid(held, now)
+
+const serve = (held: Held): Serve => ({ _tag: "Serve", held })
+
+const wait = (acquisition: Acquisition, atMost?: number): Wait => ({ _tag: "Wait", acquisition, atMost })
+
+const failCause = (cause: Cause.Cause<AccessTokenError>): Fail => ({ _tag: "Fail", cause })
+
+const fail = (error: AccessTokenError): Fail => failCause(Cause.fail(error))
+
+const startAndWait = (state: State, now: Instant) => start(state, now, { isRenewal: false, then: wait })
 
 const start = (
   state: State,
   now: Instant,
-  renewalOf: Option.Option<Held>,
-  then: (acquisition: Acquisition) => Serve | Wait
+  { isRenewal, then }: { readonly isRenewal: boolean; readonly then: (acquisition: Acquisition) => Serve | Wait }
 ): Transition<Start> => {
   const acquisition: Acquisition = {
-    _tag: "Acquisition",
-    replacing: Option.map(lastHeld(state), ({ token }) => token),
     startedAt: now,
-    renewalOf,
-    completion: Deferred.unsafeMake(FiberId.none),
-    outcome: Deferred.unsafeMake(FiberId.none)
+    replacing: (state.held ?? state.rejected)?.token,
+    isRenewal,
+    done: Deferred.unsafeMake(FiberId.none)
   }
   return [
     { _tag: "Start", acquisition, then: then(acquisition) },
-    { ...state, activity: acquisition }
+    { ...state, acquisition, cooldown: undefined }
   ]
 }
 
-const waitFor = (acquisition: Acquisition, fallback: Option.Option<Held> = Option.none()): Wait => ({
-  _tag: "Wait",
-  acquisition,
-  fallback
-})
+/** The error of an acquisition, or undefined for a defect. A source that interrupts itself has failed. */
+const failureOf = (cause: Cause.Cause<AccessTokenError>): AccessTokenError | undefined =>
+  Cause.isInterruptedOnly(cause)
+    ? sourceFault("SOURCE_INTERRUPTED")
+    : Option.getOrUndefined(Cause.failureOption(cause))
 
-/** The token that an acquisition replaces: the cached one, or the one that an API rejected. */
-const lastHeld = ({ held, rejected }: State): Option.Option<Held> => Option.orElse(held, () => rejected)
-
-/**
- * Starts a cooldown. After a failed renewal, only `Retry-After` delays callers without a valid token, because the
- * failure may be old, as in a process that was frozen.
- */
-const failed = (
-  policy: tokenPolicy.TokenPolicy,
-  state: State,
-  { acquisition, chance, now }: { readonly acquisition: Acquisition; readonly chance: number; readonly now: Instant },
-  cause: Cause.Cause<AccessTokenError>
-): Transition<Option.Option<Landed>> => {
-  // A source that interrupts itself has failed.
-  const failure = Cause.isInterruptedOnly(cause)
-    ? Option.some(sourceFault("SOURCE_INTERRUPTED"))
-    : Cause.failureOption(cause)
-  const error = Option.getOrElse(failure, () => sourceFault("SOURCE_DEFECT"))
-  const failures = state.failures + 1
-  const retryAfter = Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now.wall })
-  const pauses = tokenPolicy.pauses(policy, { failures, refused: isRefusal(error), retryAfter, chance })
-  const failing = Option.isSome(acquisition.renewalOf)
-    ? Math.min(Math.max(retryAfter, 0), backoff.maxRetryAfter)
-    : pauses.failing
-  const until = now.wall + (hasValidToken(state, now) ? pauses.holding : failing)
-  const reported = withRetryAt(error, Option.some(DateTime.unsafeMake(until)))
-  const exit = Option.isSome(failure) ? Exit.fail(reported) : Exit.failCause(cause)
-  return [Option.some({ exit, cooldown: Option.some("Failure") }), {
-    ...state,
-    activity: { _tag: "Cooldown", since: now, holding: pauses.holding, failing, error: Option.some(reported) },
-    failures
-  }]
-}
+const sourceFault = (code: string) =>
+  new TokenRequestError({ reason: "Transport", attempts: 0, code: Option.some(code) })
 
 /**
  * The endpoint, or an API at its URL, refused the credentials, or limits the rate. Another attempt soon does not help.
@@ -292,32 +315,3 @@ const failed = (
 const isRefusal = (error: AccessTokenError): boolean =>
   error._tag === "TokenRefusedError" &&
   (error.reason === "InvalidClient" || error.reason === "RateLimited" || error.status === 401)
-
-const sourceFault = (code: string) =>
-  new TokenRequestError({ reason: "Transport", attempts: 0, code: Option.some(code) })
-
-/** By the clock that advanced further, because the monotonic clock may stop while the machine sleeps. */
-const elapsed = (since: Instant, now: Instant): number =>
-  Math.max(now.wall - since.wall, now.monotonic - since.monotonic)
-
-export const hasValidToken = ({ held }: State, now: Instant): boolean =>
-  Option.exists(held, (held) => isValid(held, now))
-
-/** Whether this token is still cached, and valid. */
-export const isServed = ({ held }: State, { token }: Held, now: Instant): boolean =>
-  Option.exists(held, (held) => sameValue(held.token, token) && isValid(held, now))
-
-export const tokenStateOf = ({ activity, held }: State, now: Instant): "Empty" | tokenPolicy.TokenState | "Closed" =>
-  activity._tag === "Closed"
-    ? "Closed"
-    : Option.match(held, { onNone: () => "Empty", onSome: (held) => stateOf(held, now) })
-
-/** The end of the cooldown after a failure, by the current wall clock, and that failure. */
-export const cooldown = (state: State, now: Instant) => {
-  if (state.activity._tag !== "Cooldown") return Option.none()
-  const { error, failing, holding, since } = state.activity
-  const left = (hasValidToken(state, now) ? holding : failing) - elapsed(since, now)
-  return left <= 0
-    ? Option.none()
-    : Option.map(error, (error) => ({ until: DateTime.unsafeMake(Math.ceil(now.wall + left)), error }))
-}

@@ -1,0 +1,77 @@
+/** Runs acquisitions, each in fibers of its own, so that no caller affects them. */
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import * as Ref from "effect/Ref"
+import * as Scope from "effect/Scope"
+import type { AccessToken } from "../../AccessToken.js"
+import { type AccessTokenError, TokenRequestError } from "../../AccessTokenError.js"
+import type { Service as Source } from "../../TokenSource.js"
+import { bounded } from "../bounded.js"
+import { Renewal } from "../renewal.js"
+import * as forkInLayer from "./forkInLayer.js"
+import type { Acquisition } from "./tokenState.js"
+
+export interface Acquisitions {
+  /** Starts an acquisition in the background. Ends the one before it, if that has not ended yet. */
+  readonly launch: (acquisition: Acquisition) => Effect.Effect<void>
+  /** Lets an acquisition fail, as if its time limit had passed. */
+  readonly abandon: (acquisition: Acquisition) => Effect.Effect<void>
+  /** Ends the acquisition in flight, and waits for its finalizers. */
+  readonly close: Effect.Effect<void>
+}
+
+/** The result of the source. `land` ignores every result but the first. */
+type Land = (acquisition: Acquisition, exit: Exit.Exit<AccessToken, AccessTokenError>) => Effect.Effect<void>
+
+/** The time limit of an acquisition, in case its source never ends. */
+const longestAcquisition = Duration.minutes(2)
+
+const timeoutError = new TokenRequestError({ reason: "Timeout", attempts: 0 })
+
+/** How long closing the scope waits for the finalizers of an acquisition, such as the release of a lease. */
+const longestClosing = Duration.seconds(10)
+
+export const make = (source: Source, land: Land): Effect.Effect<Acquisitions> =>
+  Effect.gen(function*() {
+    const scope = yield* Scope.make()
+    const fork = yield* Scope.extend(forkInLayer.make, scope)
+    const running = yield* Ref.make<Option.Option<Fiber.RuntimeFiber<void>>>(Option.none())
+
+    const acquire = (acquisition: Acquisition) =>
+      Effect.suspend(() => source.acquire(Option.fromNullable(acquisition.replacing))).pipe(
+        Effect.provideService(Renewal, acquisition.isRenewal),
+        Effect.withSpan("AccessTokenProvider.acquire", { root: true, captureStackTrace: false }),
+        Effect.interruptible,
+        Effect.exit,
+        Effect.flatMap((exit) => land(acquisition, exit)),
+        Effect.uninterruptible
+      )
+
+    /** Ends the fiber of an acquisition when the result is known. That is soon if the source cannot be interrupted. */
+    const watch = (acquisition: Acquisition, fiber: Fiber.RuntimeFiber<void>) =>
+      Deferred.await(acquisition.done).pipe(
+        Effect.timeoutFail({ duration: longestAcquisition, onTimeout: () => timeoutError }),
+        Effect.catchAllCause((cause) => land(acquisition, Exit.failCause(cause))),
+        Effect.ensuring(interrupt(fiber)),
+        Effect.interruptible
+      )
+
+    return {
+      launch: (acquisition) =>
+        Effect.gen(function*() {
+          yield* Effect.transposeMapOption(yield* Ref.get(running), interrupt)
+          const fiber = yield* fork(acquire(acquisition))
+          yield* Ref.set(running, Option.some(fiber))
+          yield* fork(watch(acquisition, fiber))
+        }),
+      abandon: (acquisition) => Effect.asVoid(fork(Effect.uninterruptible(land(acquisition, Exit.fail(timeoutError))))),
+      close: Scope.close(scope, Exit.void).pipe(bounded(longestClosing, Effect.void))
+    }
+  })
+
+/** Does not wait until the fiber has ended. */
+const interrupt = (fiber: Fiber.RuntimeFiber<void>) => Effect.fiberIdWith((id) => Fiber.interruptAsFork(fiber, id))

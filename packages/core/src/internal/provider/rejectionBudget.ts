@@ -1,0 +1,27 @@
+import { elapsed, type Instant } from "./instant.js"
+
+/**
+ * Limits how many rejections take effect. Each one costs a minute of the budget, which grows by a minute per minute up
+ * to five minutes, but only while a token is cached.
+ *
+ * So at most 15 token requests in any ten minutes replace a rejected token, at any rhythm of calls: after the first of
+ * them at most four minutes are left, ten are added until the end, and each further one costs a minute that grew before
+ * it. Time is that of the clock that advanced further: a machine that slept has its budget back, and a wall clock that
+ * is set forward adds to it.
+ */
+export interface RejectionBudget {
+  /** Milliseconds that were left at that time. */
+  readonly left: number
+  readonly at: Instant
+}
+
+const cost = 60_000
+const most = 5 * cost
+
+export const full: RejectionBudget = { left: most, at: { wall: 0, monotonic: 0 } }
+
+/** Returns the budget after one more rejection, or undefined if it does not suffice. */
+export const spend = ({ at, left }: RejectionBudget, now: Instant): RejectionBudget | undefined => {
+  const available = Math.min(left + elapsed(at, now), most)
+  return available < cost ? undefined : { left: available - cost, at: now }
+}

@@ -73,8 +73,8 @@ export const callersJoined: Metric.Metric.Counter<number> = Metric.counter("stor
 })
 
 /**
- * Counts rejections of the cached token, by `outcome`: `Dropped`, or `Kept` if the token had just replaced another
- * rejected token. Does not count the rejection of a token that is no longer cached.
+ * Counts rejections of the cached token, by `outcome`: `Dropped`, or `Kept` if too many tokens were rejected before.
+ * Does not count the rejection of a token that is no longer cached.
  *
  * @example
  * ```ts

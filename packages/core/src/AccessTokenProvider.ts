@@ -45,8 +45,13 @@ import { TokenSource } from "./TokenSource.js"
 export interface Service {
   /**
    * Returns a valid token, from the cache or newly acquired (the specification, "Authentication"). Waits only if no
-   * token is cached, or if the cached token expires within `leeway`. Without a valid token, fails with the error of the
-   * acquisition. During a cooldown it fails immediately, with the last error and its `retryAt`.
+   * token is cached, or if the cached token expires within `leeway`: then until the renewal ends, but at most half of
+   * the remaining lifetime and 20 seconds. Without a valid token it waits for an acquisition, which `TokenEndpoint`
+   * ends after 30 seconds by default, and the provider after 2 minutes; before that, it waits at most 30 seconds for a
+   * renewal that was already in flight.
+   *
+   * Without a valid token, fails with the error of the acquisition. During a cooldown it fails immediately, with the
+   * last error and its `retryAt`. After the scope of the layer has closed, it fails with `TokenRequestError`, `Closed`.
    */
   readonly get: Effect.Effect<AccessToken, AccessTokenError>
   /**
@@ -56,12 +61,13 @@ export interface Service {
   readonly current: Effect.Effect<Option.Option<AccessToken>, TokenExpiredError>
   /**
    * Acquires a new token, even if a valid token is cached. Joins an acquisition in flight, and ends a cooldown. Fails
-   * with the error of the acquisition.
+   * with the error of the acquisition. Ends a renewal that has been in flight for 30 seconds.
    */
   readonly refresh: Effect.Effect<AccessToken, AccessTokenError>
   /**
-   * Removes a token that an API rejected, if it is still the cached one (compared by value). Sends no request. After a
-   * replacement, further rejections have no effect for an interval of 1 to 60 seconds.
+   * Removes a token that an API rejected, if it is still the cached one (compared by value). Sends no request. Five
+   * rejections may take effect at once, and one more per minute. Any other has no effect, and `get` returns the token
+   * again, so that an API that rejects every token causes at most 15 more token requests in any 10 minutes.
    */
   readonly invalidate: (token: AccessToken) => Effect.Effect<void>
   /** Returns the current status, for a health check or a dashboard. Contains no secret, and sends no request. */
@@ -296,9 +302,9 @@ const report = ({ acquisition, exit, hasValidToken }: tokenState.Landed): Effect
   const { isRenewal, replacing } = acquisition
   if (!isRenewal || replacing === undefined) return Effect.void
   const warning = hasValidToken
-    ? "Access token renewal failed; the cached token is served until it expires"
-    : "Access token renewal failed, and the cached token is not valid any more"
-  return Effect.logWarning(warning).pipe(
+    ? Effect.logWarning("Access token renewal failed; the cached token is served until it expires")
+    : Effect.logWarning("Access token renewal failed, and the cached token is not valid any more")
+  return warning.pipe(
     Effect.annotateLogs({
       expiresAt: DateTime.formatIso(replacing.expiresAt),
       ...Option.match(Cause.failureOption(exit.cause), {

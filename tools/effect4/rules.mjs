@@ -32,7 +32,7 @@ const renamed = {
   Effect: {
     ...{ async: "callback", catchAll: "catch", catchAllCause: "catchCause", catchAllDefect: "catchDefect" },
     ...{ either: "result", fork: "forkChild", forkDaemon: "forkDetach", locally: "provideService" },
-    ...{ locallyWith: "updateService", tapErrorCause: "tapCause", zipLeft: "tap", zipRight: "andThen" }
+    ...{ locallyWith: "updateService", mapInputContext: "updateContext", tapErrorCause: "tapCause", zipLeft: "tap", zipRight: "andThen" }
   },
   Either: {
     ...{ Either: "Result.Result", isEither: "Result.isResult", isLeft: "Result.isFailure" },
@@ -41,6 +41,7 @@ const renamed = {
   Encoding: { encodeBase64: "Base64.encode", encodeBase64Url: "Base64Url.encode", encodeHex: "Hex.encode" },
   Exit: { isInterrupted: "hasInterrupts", matchEffect: "match" },
   Fiber: { RuntimeFiber: "Fiber" },
+  FiberRef: { currentLoggers: "References.CurrentLoggers", currentMinimumLogLevel: "References.MinimumLogLevel" },
   Headers: { currentRedactedNames: "CurrentRedactedNames" },
   HttpBody: { unsafeJson: "jsonUnsafe" },
   HttpClientRequest: { del: "delete" },
@@ -112,7 +113,6 @@ export const patterns = {
   "Cause.pretty($cause, { renderErrorCause: true })": "Cause.pretty($cause)",
   "Data.struct($fields)": "$fields",
   "Effect.fiberIdWith((id) => Fiber.interruptAsFork($fiber, id))": "Effect.sync(() => $fiber.interruptUnsafe())",
-  "Effect.getFiberRefs": "Effect.context<never>()",
   "Effect.intoDeferred($deferred)": "Deferred.into($deferred)",
   "FiberRef.get(FiberRef.currentMetricLabels)": "Effect.context<never>()",
   "Effect.dieMessage($message)": "Effect.die(new Error($message))",
@@ -131,7 +131,6 @@ export const patterns = {
     "Effect.withSpan($name, { $rest }, { captureStackTrace: false })",
   // An `Either` is an effect, and a `Result` is not.
   "Encoding.decodeBase64Url(entry)": "Effect.fromResult(Base64Url.decode(entry))",
-  "Exit.interrupt(FiberId.none)": "Exit.interrupt()",
   "HttpApiEndpoint.get($name, $path).addSuccess($schema)": "HttpApiEndpoint.get($name, $path, { success: $schema })",
   "HttpClient.withTracerPropagation($client, $enabled)":
     "HttpClient.transformResponse($client, Effect.provideService(HttpClient.TracerPropagationEnabled, $enabled))",
@@ -221,7 +220,7 @@ export const patterns = {
 
 /** Tests that cannot run on Effect 4, by their title, and why. */
 export const omitted = {
-  "a token that expires after it arrived but before a waiting caller resumes is not returned":
+  "a caller whose token expires after it arrived but before the caller resumes acquires another one":
     "Deferred.done of Effect 4 wakes the waiters within the call: there is no time between",
   "control: the log capture sees an unhandled defect of a fiber": "Effect 4 does not log the defects of fibers",
   "limitation of the security model: a given client that follows redirects sends the token with them":

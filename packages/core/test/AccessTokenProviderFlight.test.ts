@@ -157,7 +157,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
       "Expired, with an old renewal in flight": ({ provider, virtual }) =>
         Effect.zipRight(provider.get, virtual.advance(hour - 5000)).pipe(
           Effect.zipRight(Effect.fork(provider.get)),
-          Effect.tap(() => virtual.jump(hour))
+          Effect.tap(() => Effect.sync(() => virtual.jump(hour)))
         )
     }
 
@@ -341,16 +341,17 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
         Object.assign(span, { event: (name: string) => spanEvents.push([span.name, name]) })
       }
       const lines: Array<string> = []
+      const loggers = [
+        Logger.make(({ annotations, message, spans }) => {
+          lines.push(JSON.stringify([message, [...HashMap.keys(annotations)], [...spans].map(({ label }) => label)]))
+        })
+      ]
       const Telemetry = Layer.mergeAll(
         Layer.unwrapEffect(
           Effect.map(Effect.tracer, (tracer) => Layer.setTracer(observed(tracer, see)))
         ),
-        Logger.replace(
-          Logger.defaultLogger,
-          Logger.make(({ annotations, message, spans }) => {
-            lines.push(JSON.stringify([message, [...HashMap.keys(annotations)], [...spans].map(({ label }) => label)]))
-          })
-        ),
+        // Beside the logger that writes lines as events of the current span.
+        Layer.mergeAll(Logger.remove(Logger.defaultLogger), ...loggers.map((logger) => Logger.add(logger))),
         Logger.minimumLogLevel(LogLevel.Debug)
       )
       return Effect.gen(function*() {

@@ -3,6 +3,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { DateTime, Duration, FastCheck as FC } from "effect"
 import { maxRetryAfter } from "../src/internal/backoff.js"
 import { maxLife } from "../src/internal/lifetime.js"
+import * as cooldown from "../src/internal/provider/cooldown.js"
 import * as heldToken from "../src/internal/provider/heldToken.js"
 import * as tokenPolicy from "../src/internal/provider/tokenPolicy.js"
 import { isRepeatedDue, lifeOfRepeated } from "../src/internal/repeatedToken.js"
@@ -48,8 +49,8 @@ const defaults: tokenPolicy.TokenPolicy = {
   cooldownMax: 60_000
 }
 
-const failing = (failures: number, options: Partial<Parameters<typeof tokenPolicy.cooldowns>[1]> = {}) =>
-  tokenPolicy.cooldowns(defaults, { failures, refused: false, isRenewal: false, retryAfter: 0, chance: 0, ...options })
+const failing = (failures: number, options: Partial<Parameters<typeof cooldown.lengths>[1]> = {}) =>
+  cooldown.lengths(defaults, { failures, isRefusal: false, isRenewal: false, retryAfter: 0, chance: 0, ...options })
 
 /** The greatest value of `chance`. */
 const almostOne = 1 - Number.EPSILON / 2
@@ -191,10 +192,10 @@ describe("tokenPolicy", () => {
 
     it("double to 60 s in both cases when the endpoint refused the credentials", () => {
       for (const failures of [1, 2, 5, 10, 100]) {
-        const { withoutToken: whileFailing, withToken } = failing(failures, { refused: true })
+        const { withoutToken: whileFailing, withToken } = failing(failures, { isRefusal: true })
         assert.strictEqual(whileFailing, withToken)
       }
-      assert.strictEqual(failing(100, { refused: true }).withoutToken, 45_000)
+      assert.strictEqual(failing(100, { isRefusal: true }).withoutToken, 45_000)
     })
 
     it("are shortened by at most 25 % by jitter", () => {
@@ -204,9 +205,9 @@ describe("tokenPolicy", () => {
 
     it("without a valid token, are at most cooldown.base if that is longer than 5 s", () => {
       const policy = tokenPolicy.make({ cooldown: { base: "20 seconds" } })
-      const { withToken, withoutToken } = tokenPolicy.cooldowns(policy, {
+      const { withToken, withoutToken } = cooldown.lengths(policy, {
         failures: 2,
-        refused: false,
+        isRefusal: false,
         isRenewal: false,
         retryAfter: 0,
         chance: almostOne
@@ -224,11 +225,11 @@ describe("tokenPolicy", () => {
     prop(
       "are finite, within bounds and not shorter after each failure, for any options and number of failures",
       [policies, FC.integer({ min: 1, max: 10_000 }), chance, FC.boolean(), FC.double({ noNaN: true })],
-      ([policy, failures, chance, refused, retryAfter]) => {
-        const options = { failures, chance, refused, retryAfter, isRenewal: false }
-        const cooldowns = tokenPolicy.cooldowns(policy, options)
-        const withoutRetryAfter = tokenPolicy.cooldowns(policy, { ...options, retryAfter: 0 })
-        const next = tokenPolicy.cooldowns(policy, { ...options, failures: failures + 1 })
+      ([policy, failures, chance, isRefusal, retryAfter]) => {
+        const options = { failures, chance, isRefusal, retryAfter, isRenewal: false }
+        const cooldowns = cooldown.lengths(policy, options)
+        const withoutRetryAfter = cooldown.lengths(policy, { ...options, retryAfter: 0 })
+        const next = cooldown.lengths(policy, { ...options, failures: failures + 1 })
         const capped = Math.min(Math.max(retryAfter, 0), hour)
         const doubled = policy.cooldownBase * 2 ** Math.min(failures - 1, 100)
         for (const kind of ["withToken", "withoutToken"] as const) {
@@ -236,7 +237,7 @@ describe("tokenPolicy", () => {
           assert.isTrue(cooldowns[kind] >= 0 && cooldowns[kind] <= hour)
           assert.strictEqual(cooldowns[kind], Math.max(withoutRetryAfter[kind], capped), "the longer of the two")
           assert.isAtLeast(next[kind], cooldowns[kind], "not shorter after the next failure")
-          const longest = kind === "withToken" || refused
+          const longest = kind === "withToken" || isRefusal
             ? policy.cooldownMax
             : Math.min(policy.cooldownMax, Math.max(policy.cooldownBase, 5000))
           const target = Math.min(doubled, longest)
@@ -245,7 +246,7 @@ describe("tokenPolicy", () => {
           assert.isTrue(Number.isInteger(withoutRetryAfter[kind]), "whole milliseconds")
         }
         assert.isAtMost(cooldowns.withoutToken, cooldowns.withToken)
-        const ofRenewal = tokenPolicy.cooldowns(policy, { ...options, isRenewal: true })
+        const ofRenewal = cooldown.lengths(policy, { ...options, isRenewal: true })
         deepStrictEqual(ofRenewal, { withToken: cooldowns.withToken, withoutToken: capped }, "after a renewal")
       },
       { fastCheck: { numRuns: 1000 } }

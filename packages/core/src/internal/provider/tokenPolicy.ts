@@ -1,4 +1,4 @@
-/** The margins of a token and the lengths of cooldowns, in milliseconds. `chance` is a random number from 0 to 1. */
+/** The options of the provider, and the margins of a token, in milliseconds. */
 import * as Duration from "effect/Duration"
 import * as backoff from "../backoff.js"
 import { longestAhead } from "../repeatedToken.js"
@@ -13,9 +13,6 @@ export interface TokenPolicy {
 
 /** Without a minimum, failing callers could loop requests. */
 const shortestCooldown = 100
-
-/** The longest cooldown without a valid token, so that callers soon notice the end of an outage. */
-const longestWithoutToken = 5000
 
 /** Adds the defaults, and clamps values outside their limits. */
 export const make = (options: {
@@ -45,35 +42,11 @@ export interface Margins {
   readonly leeway: number
 }
 
-/** `refreshAhead` is at most 25 % of the lifetime, times 80 % to 100 % by `chance`. `leeway` is at most 5 %. */
+/**
+ * `refreshAhead` is at most 25 % of the lifetime, times 80 % to 100 % by `chance`, a random number from 0 to 1.
+ * `leeway` is at most 5 %.
+ */
 export const margins = (policy: TokenPolicy, life: number, chance: number): Margins => ({
   refreshAhead: Math.min(policy.refreshAhead, life * longestAhead) * (0.8 + 0.2 * chance),
   leeway: Math.min(policy.leeway, life * 0.05)
 })
-
-/**
- * The lengths of the cooldown after a failure, while a valid token is cached and without one. The latter is at most 5
- * seconds, or `cooldownBase` if that is longer, unless the endpoint `refused` the request. `retryAfter` lengthens both.
- *
- * Callers without a valid token do not wait for the failure of a renewal, which may be old, as in a process that was
- * frozen: only `retryAfter` delays them.
- */
-export const cooldowns = (
-  { cooldownBase, cooldownMax }: TokenPolicy,
-  { chance, failures, isRenewal, refused, retryAfter }: {
-    /** The number of failures in a row, including this one. */
-    readonly failures: number
-    readonly isRenewal: boolean
-    readonly refused: boolean
-    readonly retryAfter: number
-    readonly chance: number
-  }
-): { readonly withToken: number; readonly withoutToken: number } => {
-  const pause = (max: number) => backoff.pause({ base: cooldownBase, max }, failures, chance)
-  const least = Math.min(Math.max(retryAfter, 0), backoff.maxRetryAfter)
-  const longest = refused ? cooldownMax : Math.min(cooldownMax, Math.max(cooldownBase, longestWithoutToken))
-  return {
-    withToken: Math.max(pause(cooldownMax), least),
-    withoutToken: isRenewal ? least : Math.max(pause(longest), least)
-  }
-}

@@ -12,10 +12,11 @@ import * as Option from "effect/Option"
 import type { AccessToken } from "../../AccessToken.js"
 import { type AccessTokenError, TokenRequestError, withRetryAt } from "../../AccessTokenError.js"
 import { sameValue } from "../repeatedToken.js"
+import * as cooldowns from "./cooldown.js"
 import { expiredError, type Held, hold, isValid, longestWait, stateOf } from "./heldToken.js"
 import { elapsed, type Instant } from "./instant.js"
 import * as rejectionBudget from "./rejectionBudget.js"
-import * as tokenPolicy from "./tokenPolicy.js"
+import type * as tokenPolicy from "./tokenPolicy.js"
 
 /** One call of the source, shared by all callers that wait for it. */
 export interface Acquisition {
@@ -28,14 +29,6 @@ export interface Acquisition {
   readonly done: Deferred.Deferred<void, AccessTokenError>
 }
 
-/** The time after a failure in which no request is sent, in milliseconds, by whether a valid token is cached. */
-interface Cooldown {
-  readonly since: Instant
-  readonly withToken: number
-  readonly withoutToken: number
-  readonly error: AccessTokenError
-}
-
 export interface State {
   /** The cached token, which may have expired. */
   readonly held: Held | undefined
@@ -44,18 +37,12 @@ export interface State {
   /** The acquisition in flight. */
   readonly acquisition: Acquisition | undefined
   /** Never together with an acquisition in flight. */
-  readonly cooldown: Cooldown | undefined
+  readonly cooldown: cooldowns.Cooldown | undefined
   /** Failures in a row. */
   readonly failures: number
   readonly rejections: rejectionBudget.RejectionBudget
   /** Final. */
   readonly isClosed: boolean
-}
-
-/** The caller gets the cached token. */
-export interface Serve {
-  readonly _tag: "Serve"
-  readonly held: Held
 }
 
 /** The caller waits until the acquisition has ended, or for `atMost` milliseconds, and then asks again. */
@@ -65,25 +52,20 @@ export interface Wait {
   readonly atMost: number | undefined
 }
 
-export interface Fail {
-  readonly _tag: "Fail"
-  readonly cause: Cause.Cause<AccessTokenError>
+/** The caller gets the cached token. */
+interface Serve {
+  readonly _tag: "Serve"
+  readonly held: Held
 }
 
-/** The caller starts the acquisition, and then acts like callers that find it in flight. */
-export interface Start {
-  readonly _tag: "Start"
-  readonly acquisition: Acquisition
-  readonly then: Serve | Wait
-}
-
-/** The caller ends a renewal that takes too long, and asks again after that. */
-export interface Abandon {
-  readonly _tag: "Abandon"
-  readonly then: Wait
-}
-
-export type Action = Serve | Wait | Fail | Start | Abandon
+/** What a caller does: after `Start` and `Abandon`, it acts as `then` says, like callers that come later. */
+export type Action =
+  | Serve
+  | Wait
+  | { readonly _tag: "Fail"; readonly cause: Cause.Cause<AccessTokenError> }
+  | { readonly _tag: "Start"; readonly acquisition: Acquisition; readonly then: Serve | Wait }
+  /** Ends a renewal that takes too long. */
+  | { readonly _tag: "Abandon"; readonly then: Wait }
 
 type Transition<Result> = readonly [Result, State]
 
@@ -141,7 +123,7 @@ export const refresh = (state: State, now: Instant): Transition<Action> => {
     : [join(state.acquisition, now), state]
 }
 
-const join = (acquisition: Acquisition, now: Instant): Wait | Abandon => {
+const join = (acquisition: Acquisition, now: Instant): Action => {
   if (!acquisition.isRenewal) return wait(acquisition)
   const left = longestRenewal - elapsed(acquisition.startedAt, now)
   return left > 0 ? wait(acquisition, left) : { _tag: "Abandon", then: wait(acquisition) }
@@ -233,23 +215,24 @@ const failed = (
   }
 ) =>
 (state: State, now: Instant): Transition<Landed> => {
-  const failure = failureOf(cause)
-  const error = failure ?? sourceFault("SOURCE_DEFECT")
+  const error = cooldowns.errorOf(cause)
   const failures = state.failures + 1
-  const cooldowns = tokenPolicy.cooldowns(policy, {
+  const lengths = cooldowns.lengths(policy, {
     failures,
+    isRefusal: cooldowns.isRefusal(error),
     isRenewal: acquisition.isRenewal,
-    refused: isRefusal(error),
     retryAfter: Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now.wall }),
     chance
   })
-  const isHolding = hasValidToken(state, now)
-  const until = now.wall + (isHolding ? cooldowns.withToken : cooldowns.withoutToken)
-  const reported = withRetryAt(error, Option.some(DateTime.unsafeMake(until)))
-  const exit = failure === undefined ? Exit.failCause(cause) : Exit.fail(reported)
+  const begun = { ...lengths, since: now, error }
+  const reported = cooldown({ ...state, cooldown: begun }, now)?.error ?? error
   return [
-    { acquisition, exit, hasValidToken: isHolding },
-    { ...state, acquisition: undefined, cooldown: { ...cooldowns, since: now, error: reported }, failures }
+    {
+      acquisition,
+      exit: Cause.isDie(cause) ? Exit.failCause(cause) : Exit.fail(reported),
+      hasValidToken: hasValidToken(state, now)
+    },
+    { ...state, acquisition: undefined, cooldown: { ...begun, error: reported }, failures }
   ]
 }
 
@@ -277,9 +260,9 @@ const serve = (held: Held): Serve => ({ _tag: "Serve", held })
 
 const wait = (acquisition: Acquisition, atMost?: number): Wait => ({ _tag: "Wait", acquisition, atMost })
 
-const failCause = (cause: Cause.Cause<AccessTokenError>): Fail => ({ _tag: "Fail", cause })
+const failCause = (cause: Cause.Cause<AccessTokenError>): Action => ({ _tag: "Fail", cause })
 
-const fail = (error: AccessTokenError): Fail => failCause(Cause.fail(error))
+const fail = (error: AccessTokenError): Action => failCause(Cause.fail(error))
 
 const startAndWait = (state: State, now: Instant) => start(state, now, { isRenewal: false, then: wait })
 
@@ -287,7 +270,7 @@ const start = (
   state: State,
   now: Instant,
   { isRenewal, then }: { readonly isRenewal: boolean; readonly then: (acquisition: Acquisition) => Serve | Wait }
-): Transition<Start> => {
+): Transition<Action> => {
   const acquisition: Acquisition = {
     startedAt: now,
     replacing: (state.held ?? state.rejected)?.token,
@@ -299,19 +282,3 @@ const start = (
     { ...state, acquisition, cooldown: undefined }
   ]
 }
-
-/** The error of an acquisition, or undefined for a defect. A source that interrupts itself has failed. */
-const failureOf = (cause: Cause.Cause<AccessTokenError>): AccessTokenError | undefined =>
-  Cause.isInterruptedOnly(cause)
-    ? sourceFault("SOURCE_INTERRUPTED")
-    : Option.getOrUndefined(Cause.failureOption(cause))
-
-const sourceFault = (code: string) =>
-  new TokenRequestError({ reason: "Transport", attempts: 0, code: Option.some(code) })
-
-/**
- * The endpoint, or an API at its URL, refused the credentials, or limits the rate. Another attempt soon does not help.
- */
-const isRefusal = (error: AccessTokenError): boolean =>
-  error._tag === "TokenRefusedError" &&
-  (error.reason === "InvalidClient" || error.reason === "RateLimited" || error.status === 401)

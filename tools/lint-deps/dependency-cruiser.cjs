@@ -19,10 +19,15 @@ const layers = [
     "TokenStore",
     "internal/repeatedToken",
     "internal/client/[^/]+",
-    "internal/endpoint/[^/]+",
-    "internal/provider/[^/]+"
+    "internal/endpoint/[^/]+"
   ],
-  ["TokenEndpoint", "SharedTokenSource", "AccessTokenProvider", "internal/sharing/[^/]+"],
+  [
+    "TokenEndpoint",
+    "SharedTokenSource",
+    "AccessTokenProvider",
+    "internal/provider/[^/]+",
+    "internal/sharing/[^/]+"
+  ],
   ["AuthorizedHttpClient"],
   ["StoreAuth"],
   ["index"]

@@ -5,7 +5,6 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
-import * as Ref from "effect/Ref"
 import * as Scope from "effect/Scope"
 import type { AccessToken } from "../../AccessToken.js"
 import { type AccessTokenError, TokenRequestError } from "../../AccessTokenError.js"
@@ -16,10 +15,10 @@ import * as forkInLayer from "./forkInLayer.js"
 import type { Acquisition } from "./tokenState.js"
 
 export interface Acquisitions {
-  /** Starts an acquisition in the background. Ends the one before it, if that has not ended yet. */
-  readonly launch: (acquisition: Acquisition) => Effect.Effect<void>
+  /** Starts an acquisition in the background. */
+  readonly launch: (acquisition: Acquisition) => Effect.Effect<unknown>
   /** Lets an acquisition fail, as if its time limit had passed. */
-  readonly abandon: (acquisition: Acquisition) => Effect.Effect<void>
+  readonly abandon: (acquisition: Acquisition) => Effect.Effect<unknown>
   /** Ends the acquisition in flight, and waits for its finalizers. */
   readonly close: Effect.Effect<void>
 }
@@ -39,7 +38,6 @@ export const make = (source: Source, land: Land): Effect.Effect<Acquisitions> =>
   Effect.gen(function*() {
     const scope = yield* Scope.make()
     const fork = yield* Scope.extend(forkInLayer.make, scope)
-    const running = yield* Ref.make<Option.Option<Fiber.RuntimeFiber<void>>>(Option.none())
 
     const acquire = (acquisition: Acquisition) =>
       Effect.suspend(() => source.acquire(Option.fromNullable(acquisition.replacing))).pipe(
@@ -56,22 +54,15 @@ export const make = (source: Source, land: Land): Effect.Effect<Acquisitions> =>
       Deferred.await(acquisition.done).pipe(
         Effect.timeoutFail({ duration: longestAcquisition, onTimeout: () => timeoutError }),
         Effect.catchAllCause((cause) => land(acquisition, Exit.failCause(cause))),
-        Effect.ensuring(interrupt(fiber)),
+        // Does not wait until the fiber has ended.
+        Effect.ensuring(Effect.fiberIdWith((id) => Fiber.interruptAsFork(fiber, id))),
         Effect.interruptible
       )
 
     return {
       launch: (acquisition) =>
-        Effect.gen(function*() {
-          yield* Effect.transposeMapOption(yield* Ref.get(running), interrupt)
-          const fiber = yield* fork(acquire(acquisition))
-          yield* Ref.set(running, Option.some(fiber))
-          yield* fork(watch(acquisition, fiber))
-        }),
-      abandon: (acquisition) => Effect.asVoid(fork(Effect.uninterruptible(land(acquisition, Exit.fail(timeoutError))))),
+        Effect.flatMap(fork(acquire(acquisition)), (fiber) => fork(watch(acquisition, fiber))),
+      abandon: (acquisition) => fork(Effect.uninterruptible(land(acquisition, Exit.fail(timeoutError)))),
       close: Scope.close(scope, Exit.void).pipe(bounded(longestClosing, Effect.void))
     }
   })
-
-/** Does not wait until the fiber has ended. */
-const interrupt = (fiber: Fiber.RuntimeFiber<void>) => Effect.fiberIdWith((id) => Fiber.interruptAsFork(fiber, id))

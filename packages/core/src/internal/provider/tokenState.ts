@@ -150,8 +150,9 @@ export const getAgain = ({ acquisition, exit }: Waited) => (state: State, now: I
 export const refreshAgain = (waited: Waited) => (state: State, now: Instant): Transition<Action> => {
   const { acquisition, exit } = waited
   if (exit === undefined) return refresh(state, now)
-  if (Exit.isSuccess(exit)) return getAgain(waited)(state, now)
-  return acquisition.isRenewal && !hasValidToken(state, now) ? refresh(state, now) : [failCause(exit.cause), state]
+  return Exit.isFailure(exit) && (!acquisition.isRenewal || hasValidToken(state, now))
+    ? [failCause(exit.cause), state]
+    : getAgain(waited)(state, now)
 }
 
 /** An API rejected a token. Without budget, the rejection has no effect. */

@@ -100,8 +100,6 @@ const httpError = ({ r, reason: [reason], response, rest }) =>
 export const patterns = {
   "$e._tag === \"SystemError\" ? $e.reason : $e._tag": "$e.reason._tag",
   "type Schema.Schema<$$T>": "Schema.Codec<$$T>",
-  "type HttpClientResponse.TypeId": "typeof HttpClientResponse.TypeId",
-  "type HttpIncomingMessage.TypeId": "typeof HttpIncomingMessage.TypeId",
   "Context.Tag($id)<$$T>()": "Context.Service<$$T>()($id)",
   "Deferred.unsafeMake(FiberId.none)": "Deferred.makeUnsafe()",
   "Config.string($name).pipe(Config.validate($v), $$more)": "Config.NonEmptyString($name).pipe($$more)",
@@ -260,12 +258,6 @@ export const texts = [
   [
     "fetch(input, { ...init, dispatcher } as RequestInit)",
     "Undici.fetch(input as string, { ...init, dispatcher } as Undici.RequestInit) as unknown as Promise<Response>"
-  ],
-  // Members of a response that Effect 3 does not have.
-  [
-    "  get json() {\n",
-    "  get url() {\n    return this.#original.url\n  }\n\n  get pipe() {\n    return this.#original.pipe\n  }\n\n" +
-    "  get upgrade() {\n    return this.#hiding(this.#original.upgrade)\n  }\n\n  get json() {\n"
   ],
   ["\"ParseError\"", "\"SchemaError\""],
   ["`ParseError`", "`SchemaError`"],

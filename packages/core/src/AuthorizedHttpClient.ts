@@ -1,34 +1,29 @@
 /**
  * An `HttpClient` that adds the access token to every request, and sends it only to trusted origins. After a 401 it
- * repeats the request once, with another token.
+ * acquires another token and repeats the request once.
  *
  * @since 1.0.0
  */
 import * as Headers from "@effect/platform/Headers"
-import type * as HttpBody from "@effect/platform/HttpBody"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientError from "@effect/platform/HttpClientError"
-import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
-import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import type * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import { dual, identity } from "effect/Function"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
-import type { AccessToken } from "./AccessToken.js"
-import { type AccessTokenError, ConfigurationError, isTransient, UntrustedOriginError } from "./AccessTokenError.js"
+import type { UntrustedOriginError } from "./AccessTokenError.js"
+import { type AccessTokenError, ConfigurationError, isTransient } from "./AccessTokenError.js"
 import { AccessTokenProvider } from "./AccessTokenProvider.js"
 import * as baseUrl from "./internal/baseUrl.js"
-import * as boundedBody from "./internal/boundedBody.js"
+import * as attempt from "./internal/client/attempt.js"
 import * as headerValue from "./internal/client/headerValue.js"
-import { errorWithoutHeader, ResponseWithoutHeader } from "./internal/client/hiddenHeader.js"
-import * as trusted from "./internal/client/trustedOrigins.js"
+import * as recovery from "./internal/client/recovery.js"
+import * as trustedOrigins from "./internal/client/trustedOrigins.js"
 import * as httpErrors from "./internal/httpErrors.js"
 import * as manualRedirect from "./internal/manualRedirect.js"
-import { sameValue } from "./internal/repeatedToken.js"
 
 /**
  * The trusted origins, the header, and what to do after a 401. Only `apiUrl` is required.
@@ -58,10 +53,7 @@ export interface Options {
     /** Returns the header value for a token. It must be printable ASCII. Default `Bearer <token>`. */
     readonly format?: ((accessToken: string) => string) | undefined
   } | undefined
-  /**
-   * Whether a request is repeated once, with another token, after a 401. Default `true`. `RetryUnauthorized` overrides
-   * it for one request.
-   */
+  /** Whether a request is repeated once after a 401. Default `true`. `RetryUnauthorized` overrides it for a request. */
   readonly retryUnauthorized?: boolean | undefined
 }
 
@@ -132,11 +124,16 @@ export class RetryUnauthorized extends Context.Reference<RetryUnauthorized>()(
  * origin is not sent and fails with `UntrustedOriginError`. A request that already has the header keeps it, and is not
  * repeated after a 401.
  *
- * After a 401 the client invalidates the token at the provider, waits for another token and repeats the request once.
- * Before it waits, it reads the body of the 401 into memory and frees the connection. If no other token is available,
- * you receive the 401. Its body is then at most the first 64 KiB that arrived within a second, and can be read more
- * than once. If the repeated request also gets a 401, the client invalidates that token too, and you receive the second
- * 401.
+ * After a 401 the client invalidates the token at the provider, waits for another one and repeats the request once. You
+ * receive the response to the repeated request, whatever it is. If that is a 401 too, the client invalidates its token
+ * as well. If no other token can be acquired, the request fails with the error of that acquisition, as the next request
+ * would.
+ *
+ * You receive the first 401, with its body unread, if
+ * - the body of the request cannot be sent again, because it is a stream or raw,
+ * - `retryUnauthorized` or `RetryUnauthorized` is `false`,
+ * - its `WWW-Authenticate` says that another token would not help, such as `insufficient_scope`, or
+ * - the provider keeps the token, because too many tokens were rejected before (see `AccessTokenProvider.Service`).
  *
  * Responses and `HttpClientError`s contain the request without the header, so that printing them shows no token.
  *
@@ -180,126 +177,27 @@ export const withAccessToken: {
   >
 } = dual(2, <E, R>(client: HttpClient.HttpClient.With<E, R>, options: Options) =>
   Effect.gen(function*() {
-    type Failure = E | AccessTokenError | UntrustedOriginError
-
-    const headerName = yield* customHeader(options)
-    const { origins, resolve } = yield* trusted.make(options)
-    const provider = yield* AccessTokenProvider
-    const headerValueOf = headerValue.make(options.header?.format)
-    const protect = headerName === "authorization" ? identity : yield* protectCustomHeader(headerName)
-
-    /** Adds the token to a request, and passes what is sent to `sending`: undefined if the caller set the header. */
-    const attach = (
-      original: HttpClientRequest.HttpClientRequest,
-      sending: (sent: Sent | undefined) => void
-    ): Effect.Effect<HttpClientRequest.HttpClientRequest, AccessTokenError | UntrustedOriginError> => {
-      const request = resolve(original)
-      if (request === undefined) {
-        return Effect.fail(new UntrustedOriginError({ origin: trusted.originOf(original.url), trusted: origins }))
-      }
-      if (request.headers[headerName] !== undefined) {
-        sending(undefined)
-        return Effect.succeed(request)
-      }
-      return Effect.flatMap(provider.get, (token) => {
-        const value = headerValueOf(token)
-        if (Exit.isFailure(value)) return Effect.failCause(value.cause)
-        sending({ token, body: request.body })
-        return Effect.succeed(HttpClientRequest.setHeader(request, headerName, value.value))
-      })
-    }
-
-    /**
-     * Sends a request and passes the attempt to `next`. The token is attached last, after the `mapRequest` of the given
-     * client, and again for each retry of that client. The last token belongs to the response.
-     */
-    const send = <A>(
-      request: HttpClientRequest.HttpClientRequest,
-      next: (attempt: Attempt<Failure>) => Effect.Effect<A, Failure, R>
-    ): Effect.Effect<A, Failure, R> => {
-      let sent: Sent | undefined
-      const authorized = HttpClient.mapRequestEffect(
-        client,
-        (original) => attach(original, (latest) => sent = latest)
-      )
-      return Effect.matchEffect(authorized.execute(request), {
-        onFailure: (error): Effect.Effect<A, Failure, R> => {
-          const response = httpErrors.statusResponse(error)
-          if (response !== undefined) return next({ response, error, sent })
-          // The given client followed a redirect to another origin, and `boundClient` did not send the token there.
-          if (HttpClientError.isHttpClientError(error) && error.cause instanceof UntrustedOriginError) {
-            return Effect.fail(error.cause)
-          }
-          return Effect.fail(sent === undefined ? error : errorWithoutHeader(error, headerName, Option.none()))
-        },
-        onSuccess: (response) => next({ response, error: undefined, sent })
-      })
-    }
-
-    /** Returns the response or fails with the error. Neither contains the header, unless the caller had set it. */
-    const resultOf = ({ error, response, sent }: Attempt<Failure>, body: Option.Option<Blob> = Option.none()) => {
-      if (error === undefined) {
-        return Effect.succeed(sent === undefined ? response : new ResponseWithoutHeader(response, headerName, body))
-      }
-      return Effect.fail(sent === undefined ? error : errorWithoutHeader(error, headerName, body))
-    }
-
-    /** Invalidates the token, then repeats the request with another one. Returns the 401 if that is not possible. */
-    const recover = (
-      attempt: Attempt<Failure>,
-      { body, token }: Sent,
-      repeat: Effect.Effect<Attempt<Failure>, Failure, R>
-    ) =>
-      Effect.gen(function*() {
-        yield* provider.invalidate(token)
-        const mayRepeat = (yield* RetryUnauthorized) ?? options.retryUnauthorized ?? true
-        if (!mayRepeat || !isReplayable(body)) return yield* resultOf(attempt)
-        // The provider keeps a rejected token if that token has just replaced another rejected token.
-        const cached = Option.flatten(yield* Effect.option(provider.current))
-        if (Option.exists(cached, (cached) => sameValue(cached, token))) return yield* resultOf(attempt)
-        // The token request may need the connection that the unread 401 occupies.
-        const responseBody = yield* boundedBody.hold(attempt.response)
-        const other = yield* Effect.exit(provider.get)
-        if (Exit.isFailure(other) || sameValue(other.value, token)) return yield* resultOf(attempt, responseBody)
-        const repeated = yield* repeat
-        const rejected = rejectedOf(repeated)
-        if (rejected !== undefined) yield* provider.invalidate(rejected.token)
-        return yield* resultOf(repeated)
-      })
-
-    const execute = (request: HttpClientRequest.HttpClientRequest) =>
-      send(request, (attempt): Effect.Effect<HttpClientResponse.HttpClientResponse, Failure, R> => {
-        const rejected = rejectedOf(attempt)
-        return rejected === undefined
-          ? resultOf(attempt)
-          : recover(attempt, rejected, send(request, Effect.succeed))
-      })
-
-    return HttpClient.makeWith<Failure, R, Failure, R>(
+    const header = yield* headerName(options)
+    const trusted = yield* trustedOrigins.make(options)
+    const { current, get, invalidate } = yield* AccessTokenProvider
+    const send = attempt.make(client, {
+      header,
+      headerValue: headerValue.make(options.header?.format),
+      token: get,
+      trusted
+    })
+    const execute = recovery.make(send, {
+      header,
+      current,
+      invalidate,
+      retryUnauthorized: Effect.map(RetryUnauthorized, (override) => override ?? options.retryUnauthorized ?? true)
+    })
+    const protect = header === "authorization" ? identity : yield* protectCustomHeader(header)
+    return HttpClient.makeWith<E | attempt.Failure, R, E | attempt.Failure, R>(
       Effect.flatMap((request) => protect(execute(request))),
       Effect.succeed
     )
   }))
-
-/** The token and the body of a request that was sent. */
-interface Sent {
-  readonly token: AccessToken
-  readonly body: HttpBody.HttpBody
-}
-
-/**
- * A response. `error` is set if the given client failed because of the status, as `filterStatusOk` does. `sent` is
- * undefined if the caller had set the header.
- */
-interface Attempt<E> {
-  readonly response: HttpClientResponse.HttpClientResponse
-  readonly error: E | undefined
-  readonly sent: Sent | undefined
-}
-
-/** Returns what was sent, if the API rejected its token and may accept another one. */
-const rejectedOf = <E>({ response, sent }: Attempt<E>): Sent | undefined =>
-  response.status === 401 && !deniesEveryToken(response) ? sent : undefined
 
 /**
  * Applies `withAccessToken` to the `HttpClient` in the context. Fails with `ConfigurationError` if an option is
@@ -425,7 +323,7 @@ const plainError = (
     error
   )
 
-const customHeader = ({ header }: Options): Effect.Effect<string, ConfigurationError> =>
+const headerName = ({ header }: Options): Effect.Effect<string, ConfigurationError> =>
   header === undefined || /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(header.name)
     ? Effect.succeed((header?.name ?? "authorization").toLowerCase())
     : Effect.fail(new ConfigurationError({ option: "header.name", reason: "is not the name of an HTTP header" }))
@@ -440,17 +338,6 @@ const protectCustomHeader = (name: string) =>
     (withoutRedirects) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       withoutRedirects(Effect.locallyWith(effect, Headers.currentRedactedNames, (names) => [...names, name]))
   )
-
-/**
- * Whether the 401 says that the API would reject another token too: the client lacks a scope (RFC 6750 §3.1), or, as
- * some gateways report it, has no API product for this request.
- */
-const deniesEveryToken = ({ headers }: HttpClientResponse.HttpClientResponse): boolean =>
-  /insufficient_scope|NoApiProductMatch|no api ?product match/i.test(headers["www-authenticate"] ?? "")
-
-/** A stream cannot be sent twice, and a raw body may contain one. */
-const isReplayable = ({ _tag }: HttpBody.HttpBody): boolean =>
-  _tag === "Empty" || _tag === "Uint8Array" || _tag === "FormData"
 
 /**
  * Returns whether the host of a URL is this machine. A secret may be sent there over http (RFC 6761 §6.3, RFC 1122

@@ -2,8 +2,8 @@ import { FetchHttpClient, Headers, HttpBody, HttpClient, HttpClientError, HttpCl
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
-import { Effect, Exit, FiberRef, Layer, Option, Redacted, Stream } from "effect"
-import { httpReason } from "./support/effectLine.js"
+import { Array as Arr, Effect, Exit, FiberRef, Layer, Option, Redacted, Scope, Stream } from "effect"
+import { failuresOf, httpReason } from "./support/effectLine.js"
 import { rejecting, stubApi } from "./support/fakeClient.js"
 import { answering, token } from "./support/scriptedSource.js"
 
@@ -13,11 +13,12 @@ const apiUrl = "https://api.store.example/v1"
 const make = (
   options: Partial<AuthorizedHttpClient.Options> = {},
   answer?: Parameters<typeof stubApi>[0],
-  decorate: (client: HttpClient.HttpClient) => HttpClient.HttpClient = (client) => client
+  decorate: (client: HttpClient.HttpClient) => HttpClient.HttpClient = (client) => client,
+  acquire: Parameters<typeof answering>[0] = (n) => token(`token-${n}`)
 ) =>
   Effect.gen(function*() {
     const api = yield* stubApi(answer)
-    const source = yield* answering((n) => token(`token-${n}`))
+    const source = yield* answering(acquire)
     const provider = yield* Effect.provide(AccessTokenProvider.make(), source.layer)
     const rejected: Array<string> = []
     const client = yield* AuthorizedHttpClient.withAccessToken(decorate(api.client), { apiUrl, ...options }).pipe(
@@ -447,17 +448,19 @@ describe("AuthorizedHttpClient", () => {
         }
       }))
 
-    it.scoped("returns the 401 after one request when the endpoint returns the same token again", () =>
+    it.scoped("repeats the request once, even if the endpoint returns the same token again", () =>
       Effect.gen(function*() {
-        const api = yield* stubApi(() => ({ status: 401 }))
-        const same = yield* token("same")
-        const source = yield* answering(() => Effect.succeed(same))
-        const provider = yield* Layer.build(Layer.provide(AccessTokenProvider.layer(), source.layer))
-        const client = yield* AuthorizedHttpClient.withAccessToken(api.client, { apiUrl }).pipe(
-          Effect.provide(provider)
-        )
-        assert.strictEqual((yield* client.get("/orders")).status, 401)
-        assert.strictEqual((yield* api.sent).length, 1)
+        for (const [second, rejections] of [[200, 1], [401, 2]] as const) {
+          const { client, rejected, sent } = yield* make(
+            {},
+            (_, n) => ({ status: n === 1 ? 401 : second }),
+            undefined,
+            () => token("same")
+          )
+          assert.strictEqual((yield* client.get("/orders")).status, second)
+          deepStrictEqual(authorizations(yield* sent), ["Bearer same", "Bearer same"])
+          deepStrictEqual(rejected, Arr.replicate("same", rejections))
+        }
       }))
 
     it.scoped("acquires one new token for a hundred simultaneous 401s", () =>
@@ -546,25 +549,49 @@ describe("AuthorizedHttpClient", () => {
         assert.strictEqual((yield* withoutOverride).status, 401, "undefined overrides nothing")
       }))
 
-    it.scoped.each<readonly [string, Effect.Effect<never, AccessTokenError.AccessTokenError>]>([
-      ["a failure", Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }))],
-      ["a defect", Effect.die("an invented defect")]
-    ])(
-      "returns the 401 and its body when no other token is available: %s",
-      ([, fault]) =>
-        Effect.gen(function*() {
-          const api = yield* stubApi(() => ({ status: 401 }))
-          const source = yield* answering((n) => n === 1 ? token("token-1") : fault)
-          const provider = yield* Layer.build(Layer.provide(AccessTokenProvider.layer(), source.layer))
-          const client = yield* AuthorizedHttpClient.withAccessToken(api.client, { apiUrl }).pipe(
-            Effect.provide(provider)
-          )
-          const response = yield* client.get("/orders")
-          assert.strictEqual(response.status, 401)
-          assert.strictEqual(yield* response.text, "{}")
-          assert.strictEqual((yield* api.sent).length, 1)
-        })
-    )
+    it.scoped("fails with the error of the acquisition when no other token can be acquired, as the next request does", () =>
+      Effect.gen(function*() {
+        const failures = [
+          new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }),
+          new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", status: 401 })
+        ]
+        for (const failure of failures) {
+          for (const decorate of [undefined, HttpClient.filterStatusOk]) {
+            const { client, sent } = yield* make(
+              {},
+              () => ({ status: 401 }),
+              decorate,
+              (n) => n === 1 ? token("token-1") : Effect.fail(failure)
+            )
+            const [error, next] = [yield* Effect.flip(client.get("/orders")), yield* Effect.flip(client.get("/orders"))]
+            deepStrictEqual([error, error.message], [next, next.message])
+            assert.strictEqual(error._tag, failure._tag)
+            const isTransient = AccessTokenError.isTransient(failure)
+            assert.strictEqual(Option.isSome(AccessTokenError.retryAt(error)), isTransient)
+            assert.strictEqual((yield* sent).length, 1)
+          }
+        }
+      }))
+
+    it.scoped("fails with a defect of the source, and with Closed after the scope has closed", () =>
+      Effect.gen(function*() {
+        const defect = yield* make(
+          {},
+          () => ({ status: 401 }),
+          undefined,
+          (n) => n === 1 ? token("token-1") : Effect.die("an invented defect")
+        )
+        const exit = yield* Effect.exit(defect.client.get("/orders"))
+        deepStrictEqual(Exit.isFailure(exit) ? failuresOf(exit.cause) : [], ["an invented defect"])
+        const scope = yield* Scope.make()
+        const closing = yield* make(
+          {},
+          () => ({ status: 401 }),
+          HttpClient.tap(() => Scope.close(scope, Exit.void))
+        ).pipe(Scope.extend(scope))
+        const error = yield* Effect.flip(closing.client.get("/orders"))
+        assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "Closed")
+      }))
 
     it.scoped("works over and under retry, retryTransient, followRedirects and filterStatusOk", () =>
       Effect.gen(function*() {

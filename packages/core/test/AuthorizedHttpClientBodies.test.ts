@@ -1,18 +1,14 @@
-import { inspect } from "node:util"
-import { HttpBody, HttpClient, HttpClientError, HttpClientResponse } from "@effect/platform"
+import { HttpBody, HttpClient, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
-import { Context, Effect, Fiber, Layer, Schema, Stream, TestClock } from "effect"
-import * as httpErrors from "../src/internal/httpErrors.js"
+import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
+import { Context, Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import * as CaptureServer from "./support/captureServer.js"
 import { onEachClient } from "./support/clients.js"
-import { httpReason } from "./support/effectLine.js"
-import { answering, token } from "./support/scriptedSource.js"
+import { answering, settle, token } from "./support/scriptedSource.js"
+import { tokenBody } from "./support/wire.js"
 
 const apiUrl = "https://api.store.example/v1"
-
-const unavailable = Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }))
 
 /** A body that counts how often it is read. */
 const countingReads = (text: string) => {
@@ -51,31 +47,8 @@ const rejecting = (unauthorized: () => Response) =>
     })
   )
 
-/** The response to a call when no other token is available. */
-const callRejected = (
-  body: BodyInit | null,
-  headers: HeadersInit = {},
-  decorate: (client: HttpClient.HttpClient) => HttpClient.HttpClient = (client) => client
-) =>
-  Effect.flatMap(
-    authorize(decorate(rejecting(() => new Response(body, { status: 401, headers }))), () => unavailable),
-    ({ client }) => client.get("/orders")
-  )
-
 describe("AuthorizedHttpClient, the body of a 401", () => {
-  it.scoped("is read before another token is acquired", () =>
-    Effect.gen(function*() {
-      const { state, stream } = countingReads("{}")
-      const before: Array<number> = []
-      const { client } = yield* authorize(
-        rejecting(() => new Response(stream, { status: 401 })),
-        () => Effect.zipRight(Effect.sync(() => before.push(state.reads)), token("token-2"))
-      )
-      assert.strictEqual((yield* client.get("/orders")).status, 200)
-      deepStrictEqual(before, [1])
-    }))
-
-  it.scoped("is not read when the 401 is returned without recovery", () =>
+  it.scoped("is not read when the caller gets the 401", () =>
     Effect.gen(function*() {
       const headers = { "www-authenticate": "Bearer error=\"insufficient_scope\"" }
       for (
@@ -92,15 +65,16 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
           options
         )
         const received = yield* client.post("/orders", { body })
+        yield* settle
         deepStrictEqual([received.status, state.reads, yield* tokenRequests], [401, 0, 1], why)
         assert.strictEqual(yield* received.text, "an invented error", why)
       }
     }))
 
-  it.scoped("is not read when the provider keeps the rejected token", () =>
+  it.scoped("is not read when the provider keeps the token, nor when the repeated request gets it", () =>
     Effect.gen(function*() {
       const reads: Array<() => number> = []
-      const { client, tokenRequests } = yield* authorize(
+      const { client } = yield* authorize(
         rejecting(() => {
           const { state, stream } = countingReads("an invented error")
           reads.push(() => state.reads)
@@ -108,84 +82,16 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
         }),
         () => token("token-1")
       )
-      const first = yield* client.get("/orders")
-      const second = yield* client.get("/orders")
-      deepStrictEqual([yield* tokenRequests, ...reads.map((read) => read())], [2, 1, 0])
-      for (const { status, text } of [first, second]) {
+      const repeated = yield* client.get("/orders")
+      const kept = yield* client.get("/orders")
+      yield* settle
+      deepStrictEqual(reads.map((read) => read()), [1, 0, 0], "only the 401 before the repeated request")
+      for (const { status, text } of [repeated, kept]) {
         deepStrictEqual([status, yield* text], [401, "an invented error"])
       }
     }))
 
-  it.scoped("can be read repeatedly and in every form when no other token is available", () =>
-    Effect.gen(function*() {
-      const text = "{\"a\":\"\u00e9\"}"
-      const response = yield* callRejected(text, {
-        "content-type": "application/json",
-        "x-request-id": "7",
-        "set-cookie": "a=1; Path=/"
-      })
-      deepStrictEqual([response.status, response.headers["x-request-id"]], [401, "7"])
-      assert.strictEqual(response.cookies.cookies["a"]?.value, "1")
-      for (const _ of [1, 2]) {
-        assert.strictEqual(yield* response.text, text)
-        deepStrictEqual(yield* response.json, { a: "\u00e9" })
-        assert.strictEqual(new TextDecoder().decode(yield* response.arrayBuffer), text)
-        assert.strictEqual(yield* Stream.mkString(Stream.decodeText(response.stream)), text)
-      }
-      deepStrictEqual(
-        yield* HttpClientResponse.schemaBodyJson(Schema.Struct({ a: Schema.String }))(response),
-        { a: "\u00e9" }
-      )
-      const form = yield* callRejected("a=1&a=2", { "content-type": "application/x-www-form-urlencoded" })
-      deepStrictEqual([...yield* form.urlParamsBody], [["a", "1"], ["a", "2"]])
-      deepStrictEqual((yield* form.formData).getAll("a"), ["1", "2"])
-    }))
-
-  it.scoped("is cut after 64 KiB", () =>
-    Effect.gen(function*() {
-      const response = yield* callRejected("a".repeat(65_536) + "b".repeat(1_000_000))
-      assert.strictEqual(yield* response.text, "a".repeat(65_536))
-    }))
-
-  it.scoped("can be read from the error of a client that fails on statuses", () =>
-    Effect.gen(function*() {
-      const error = yield* Effect.flip(callRejected("an invented error", {}, HttpClient.filterStatusOk))
-      if (!HttpClientError.isHttpClientError(error)) return assert.fail(`not an HttpClientError: ${error._tag}`)
-      assert.strictEqual(httpReason(error), "StatusCode")
-      const response = httpErrors.statusResponse(error)
-      assert.strictEqual(response?.status, 401)
-      assert.strictEqual(yield* response?.text ?? Effect.void, "an invented error")
-    }))
-
-  it.scoped("fails to decode with an error that has the response and not the token", () =>
-    Effect.gen(function*() {
-      const response = yield* callRejected("<html>", { "x-request-id": "7" })
-      const error = yield* Effect.flip(response.json)
-      assert.strictEqual(httpReason(error), "Decode")
-      assert.strictEqual(error.response, response)
-      assert.notInclude(inspect(error, { depth: 9 }) + JSON.stringify(error), "token-1")
-    }))
-
-  it.scoped("can be empty, or have a content type that Response does not accept", () =>
-    Effect.gen(function*() {
-      for (const body of [null, ""]) {
-        const response = yield* callRejected(body)
-        deepStrictEqual([yield* response.text, yield* response.json], ["", null])
-      }
-      const base = HttpClient.mapRequest((request) => request)(rejecting(() => new Response("{}", { status: 401 })))
-      const { client } = yield* authorize(
-        HttpClient.transformResponse(
-          base,
-          Effect.map((response) =>
-            Object.defineProperty(response, "headers", { value: { "content-type": "text/\u4e16" } })
-          )
-        ),
-        () => unavailable
-      )
-      assert.strictEqual(yield* Effect.flatMap(client.get("/orders"), ({ text }) => text), "{}")
-    }))
-
-  it.scoped("does not stop the recovery when it never ends, cannot be cancelled or fails", () =>
+  it.scoped("delays neither the recovery nor an interruption, whether it never ends, cannot be cancelled or fails", () =>
     Effect.gen(function*() {
       const never = () => new Promise<never>(() => undefined)
       const bodies: ReadonlyArray<readonly [string, UnderlyingDefaultSource<Uint8Array>]> = [
@@ -199,54 +105,96 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
         ["fails", { pull: (controller) => controller.error(new Error("reset")) }]
       ]
       for (const [what, source] of bodies) {
+        const api = rejecting(() => new Response(new ReadableStream(source), { status: 401 }))
         for (const region of [Effect.interruptible, Effect.uninterruptible]) {
-          const { client, tokenRequests } = yield* authorize(
-            rejecting(() => new Response(new ReadableStream(source), { status: 401 })),
-            () => token("token-2")
-          )
-          const calling = yield* Effect.fork(region(client.get("/orders")))
-          yield* TestClock.adjust("1 seconds")
-          assert.strictEqual((yield* Fiber.join(calling)).status, 200, what)
+          const { client, tokenRequests } = yield* authorize(api, () => token("token-2"))
+          // The test clock stands still.
+          assert.strictEqual((yield* region(client.get("/orders"))).status, 200, what)
           assert.strictEqual(yield* tokenRequests, 2)
         }
+        const { client, tokenRequests } = yield* authorize(api, () => Effect.never)
+        const calling = yield* Effect.fork(client.get("/orders"))
+        yield* Effect.repeat(Effect.zipRight(settle, tokenRequests), { until: (requests) => requests === 2 })
+        assert.isTrue(Exit.isInterrupted(yield* Fiber.interrupt(calling)), what)
       }
     }))
 
-  onEachClient((layer) => {
+  it.scoped("tears no acquireRelease whose acquire recovers from a 401, at any moment of an interruption", () =>
+    Effect.gen(function*() {
+      const steps = (count: number) => Effect.repeatN(Effect.yieldNow(), count)
+      const never = rejecting(() => new Response(new ReadableStream(), { status: 401 }))
+      let early = 0
+      for (let moment = 0; moment < 60; moment++) {
+        const { client } = yield* authorize(HttpClient.tapRequest(never, () => steps(5)), () => token("token-2"))
+        const events: Array<string> = []
+        const using = yield* Effect.acquireRelease(
+          Effect.suspend(() => {
+            events.push("acquire")
+            return Effect.map(client.get("/orders"), ({ status }) => events.push(`acquired ${status}`))
+          }),
+          () => Effect.sync(() => events.push("release"))
+        ).pipe(Effect.zipRight(Effect.never), Effect.scoped, Effect.fork)
+        yield* steps(moment)
+        yield* Fiber.interrupt(using)
+        if (events.length === 0) early++
+        else deepStrictEqual(events, ["acquire", "acquired 200", "release"], `moment ${moment}`)
+      }
+      assert.isBelow(early, 10, "control: most interruptions come after the start")
+    }))
+
+  onEachClient((layer, _name, single) => {
     it.scopedLive("may be empty, even in an uninterruptible region", () =>
       Effect.gen(function*() {
         const base = Context.get(yield* Layer.build(layer), HttpClient.HttpClient)
         const withoutBody = CaptureServer.raw(CaptureServer.head(401, { "content-length": "7", connection: "close" }))
         for (const [call, unauthorized] of [["get", CaptureServer.answer(401, "")], ["head", withoutBody]] as const) {
-          for (const second of [() => token("token-2"), () => unavailable]) {
-            const api = yield* CaptureServer.make(
-              unauthorized,
-              CaptureServer.raw(CaptureServer.head(204, { connection: "close" }))
-            )
-            const { client } = yield* authorize(base, second, { apiUrl: api.url })
-            const response = yield* Effect.uninterruptible(client[call]("/orders"))
-            const status = (yield* api.count) === 2 ? 204 : 401
-            deepStrictEqual([response.status, yield* response.text], [status, ""])
-          }
+          const api = yield* CaptureServer.make(
+            unauthorized,
+            CaptureServer.raw(CaptureServer.head(204, { connection: "close" }))
+          )
+          const { client } = yield* authorize(base, () => token("token-2"), { apiUrl: api.url })
+          const response = yield* Effect.uninterruptible(client[call]("/orders"))
+          deepStrictEqual([response.status, yield* response.text], [204, ""])
         }
       }))
 
-    it.scopedLive("does not stop the recovery when the given client has read it, and can be read again", () =>
+    it.scopedLive("does not stop the recovery when the given client has read it", () =>
       Effect.gen(function*() {
         const base = HttpClient.tap(Context.get(yield* Layer.build(layer), HttpClient.HttpClient), ({ text }) => text)
-        for (const second of [() => token("token-2"), () => unavailable]) {
-          const api = yield* CaptureServer.make(
-            CaptureServer.answer(401, "an invented error"),
-            CaptureServer.answer(200, "{}")
-          )
-          const { client } = yield* authorize(base, second, { apiUrl: api.url })
-          const response = yield* client.get("/orders")
-          const recovered = (yield* api.count) === 2
-          deepStrictEqual(
-            [response.status, yield* response.text],
-            recovered ? [200, "{}"] : [401, "an invented error"]
-          )
-        }
+        const api = yield* CaptureServer.make(
+          CaptureServer.answer(401, "an invented error"),
+          CaptureServer.answer(200, "{}")
+        )
+        const { client } = yield* authorize(base, () => token("token-2"), { apiUrl: api.url })
+        const response = yield* client.get("/orders")
+        deepStrictEqual([response.status, yield* response.text], [200, "{}"])
       }))
+
+    it.scopedLive.each<readonly [string, CaptureServer.Answer, boolean]>([
+      ["is short", CaptureServer.keepAlive(401, "a".repeat(60_000)), true],
+      ["is long", CaptureServer.keepAlive(401, "a".repeat(5_000_000)), false],
+      ["never ends", CaptureServer.endless(401), false],
+      ["stops", CaptureServer.rawThenSilence(CaptureServer.head(401, { "content-length": "7" }) + "abc"), false]
+    ])(
+      "leaves the only connection to the token request when it %s",
+      ([, unauthorized, isReused]) =>
+        Effect.gen(function*() {
+          const api = yield* CaptureServer.make(
+            CaptureServer.keepAlive(200, tokenBody({ access_token: "token-1" })),
+            unauthorized,
+            CaptureServer.keepAlive(200, tokenBody({ access_token: "token-2" })),
+            CaptureServer.keepAlive(200, "{}")
+          )
+          const { client } = yield* StoreAuth.make({
+            authUrl: api.url,
+            apiUrl: api.url,
+            clientId: "demo-client",
+            clientSecret: Redacted.make("an invented secret")
+          }).pipe(Effect.provide(yield* Layer.build(single)))
+          const response = yield* Effect.timeout(client.get("/orders"), "5 seconds")
+          deepStrictEqual([response.status, yield* response.text, yield* api.count], [200, "{}", 4])
+          assert.strictEqual((yield* api.connections) === 1, isReused)
+        })
+    )
   })
 })

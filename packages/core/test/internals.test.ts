@@ -1,7 +1,7 @@
 import { FetchHttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Effect, Either, Exit, FastCheck as FC, Fiber, Option, Redacted, TestClock } from "effect"
+import { Effect, Either, Exit, FastCheck as FC, Option, Redacted, TestClock } from "effect"
 import { UntrustedOriginError } from "../src/AccessTokenError.js"
 import { baseUrl, isLoopback, withoutTrailingSlash } from "../src/internal/baseUrl.js"
 import * as boundedBody from "../src/internal/boundedBody.js"
@@ -9,7 +9,7 @@ import * as retryAfter from "../src/internal/endpoint/retryAfter.js"
 import * as sanitise from "../src/internal/endpoint/sanitise.js"
 import { fromHttpClientError } from "../src/internal/endpoint/transportError.js"
 import * as manualRedirect from "../src/internal/manualRedirect.js"
-import { httpReason } from "./support/effectLine.js"
+import { countingFibers, httpReason, settle } from "./support/effectLine.js"
 import { prop, propEffect } from "./support/property.js"
 import { renderings, shows } from "./support/renderings.js"
 
@@ -514,74 +514,56 @@ describe("boundedBody", () => {
       assert.isAtMost(state.pulled, 200)
     }))
 
-  const textOf = (body: Option.Option<Blob>) =>
-    Effect.promise(async () => Option.isNone(body) ? undefined : body.value.text())
-
-  it.effect("hold reads a body of 64 KiB to its end, and keeps the first 64 KiB of a longer one", () =>
+  it.effect("drain reads a body of 64 KiB to its end, and cancels a longer one, without a wait of its caller", () =>
     Effect.gen(function*() {
-      for (const size of [100, 1000, 1_000_000]) {
-        const exact = streamed(new Uint8Array(65_536).fill(97), size)
-        assert.strictEqual(yield* textOf(yield* boundedBody.hold(exact.response)), "a".repeat(65_536))
-        assert.isFalse(exact.state.cancelled)
-        const long = streamed(new Uint8Array(300_000).fill(97), size)
-        assert.strictEqual(yield* textOf(yield* boundedBody.hold(long.response)), "a".repeat(65_536))
-        assert.isTrue(long.state.cancelled)
+      for (const size of [100, 1000, 65_536]) {
+        for (const [length, cancelled] of [[65_536, false], [65_537, true], [1_000_000, true]] as const) {
+          const { response, state } = streamed(new Uint8Array(length), size)
+          yield* boundedBody.drain(response)
+          assert.strictEqual(state.pulled, 0)
+          yield* settle
+          assert.strictEqual(state.cancelled, cancelled, `${length} bytes`)
+          assert.isAtLeast(state.pulled, 65_536)
+          assert.isAtMost(state.pulled, 65_536 + 2 * size)
+        }
       }
     }))
 
-  it.effect("hold keeps the part that arrived before a body fails, and returns None if nothing can be read", () =>
+  it.effect("drain cancels a body after a second, even from an uninterruptible region, and leaves no fiber", () =>
     Effect.gen(function*() {
-      assert.strictEqual(yield* textOf(yield* boundedBody.hold(respond(failingAfter("abc")))), "abc")
-      assert.isUndefined(yield* textOf(yield* boundedBody.hold(respond(failingAfter("")))))
+      for (const region of [Effect.interruptible, Effect.uninterruptible]) {
+        yield* countingFibers((fibers) =>
+          Effect.gen(function*() {
+            let cancelled = false
+            const slow = new ReadableStream<Uint8Array>({
+              start: (controller) => controller.enqueue(new TextEncoder().encode("abc")),
+              cancel: () => {
+                cancelled = true
+              }
+            })
+            yield* region(boundedBody.drain(respond(slow)))
+            yield* TestClock.adjust("999 millis")
+            assert.isFalse(cancelled)
+            yield* TestClock.adjust("1 millis")
+            yield* settle
+            deepStrictEqual([cancelled, yield* fibers], [true, 0])
+          })
+        )
+      }
+    }))
+
+  it.effect("drain ignores a body that fails, or that was read before", () =>
+    Effect.gen(function*() {
       const read = respond("abc")
       yield* read.text
-      assert.isUndefined(yield* textOf(yield* boundedBody.hold(read)))
-    }))
-
-  it.effect("hold returns None for an empty body when content-length announces one, unless the request is a HEAD", () =>
-    Effect.gen(function*() {
-      const head = HttpClientRequest.head("https://auth.shop.example")
-      assert.strictEqual(yield* textOf(yield* boundedBody.hold(respond(null))), "")
-      for (
-        const [request, length, expected] of [
-          [get, {}, ""],
-          [get, { "content-length": "0" }, ""],
-          [get, { "content-length": "7" }, undefined],
-          [head, { "content-length": "7" }, ""]
-        ] as const
-      ) {
-        const response = HttpClientResponse.fromWeb(request, new Response("", { headers: length }))
-        assert.strictEqual(yield* textOf(yield* boundedBody.hold(response)), expected)
-      }
-    }))
-
-  it.effect("hold returns an empty body if nothing arrives within a second, even if content-length announces one", () =>
-    Effect.gen(function*() {
-      const silent = new Response(new ReadableStream(), { headers: { "content-length": "7" } })
-      const fiber = yield* Effect.fork(boundedBody.hold(HttpClientResponse.fromWeb(get, silent)))
-      yield* TestClock.adjust("1 seconds")
-      assert.strictEqual(yield* textOf(yield* Fiber.join(fiber)), "")
-    }))
-
-  it.effect("hold waits at most a second, even in an uninterruptible region or if the body cannot be cancelled", () =>
-    Effect.gen(function*() {
-      for (const cancel of [() => undefined, () => new Promise<never>(() => undefined)]) {
-        for (const region of [Effect.interruptible, Effect.uninterruptible]) {
-          let cancelled = false
-          const slow = new ReadableStream<Uint8Array>({
-            start: (controller) => controller.enqueue(new TextEncoder().encode("abc")),
-            cancel: () => {
-              cancelled = true
-              return cancel()
-            }
+      for (const response of [read, respond(failingAfter("abc")), respond(failingAfter("")), respond(null)]) {
+        yield* countingFibers((fibers) =>
+          Effect.gen(function*() {
+            yield* boundedBody.drain(response)
+            yield* settle
+            assert.strictEqual(yield* fibers, 0)
           })
-          const fiber = yield* Effect.fork(region(boundedBody.hold(respond(slow))))
-          yield* TestClock.adjust("999 millis")
-          assert.isTrue(Option.isNone(yield* Fiber.poll(fiber)))
-          yield* TestClock.adjust("1 millis")
-          assert.strictEqual(yield* textOf(yield* Fiber.join(fiber)), "abc")
-          assert.isTrue(cancelled)
-        }
+        )
       }
     }))
 })

@@ -1,11 +1,9 @@
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import * as Stream from "effect/Stream"
-import { disconnected } from "./disconnected.js"
+import { bounded } from "./bounded.js"
 import * as httpErrors from "./httpErrors.js"
 
 interface Body {
@@ -21,61 +19,41 @@ interface Received {
 const empty: Received = { chunks: Chunk.empty(), bytes: 0 }
 
 /**
- * Reads a body until it has more than `maxBytes`. Counts the bytes here, because `@effect/platform` limits them only on
- * node:http.
+ * Reads a body as text. Returns only the first `maxBytes` of a longer body, which is then not `complete`. Counts the
+ * bytes here, because `@effect/platform` limits them only on node:http.
  */
-const receive = (response: HttpClientResponse.HttpClientResponse, maxBytes: number, received: Ref.Ref<Received>) =>
-  response.stream.pipe(
-    Stream.runForEachWhile((chunk) =>
-      Ref.modify(received, ({ bytes, chunks }) => [
-        bytes + chunk.length <= maxBytes,
-        { chunks: Chunk.append(chunks, chunk.slice(0, maxBytes - bytes)), bytes: bytes + chunk.length }
-      ])
-    ),
-    Effect.catchIf(httpErrors.isEmptyBody, () => Effect.void)
-  )
-
-/** Reads a body as text. Returns only the first `maxBytes` of a longer body, which is then not `complete`. */
 export const read = (
   response: HttpClientResponse.HttpClientResponse,
   maxBytes: number
 ): Effect.Effect<Body, httpErrors.BodyError> =>
   Effect.gen(function*() {
     const received = yield* Ref.make(empty)
-    yield* receive(response, maxBytes, received)
+    yield* response.stream.pipe(
+      Stream.runForEachWhile((chunk) =>
+        Ref.modify(received, ({ bytes, chunks }) => [
+          bytes + chunk.length <= maxBytes,
+          { chunks: Chunk.append(chunks, chunk.slice(0, maxBytes - bytes)), bytes: bytes + chunk.length }
+        ])
+      ),
+      Effect.catchIf(httpErrors.isEmptyBody, () => Effect.void)
+    )
     const { bytes, chunks } = yield* Ref.get(received)
     const decoder = new TextDecoder()
     const texts = Chunk.toArray(chunks).map((chunk) => decoder.decode(chunk, { stream: true }))
     return { text: texts.join("") + decoder.decode(), complete: bytes <= maxBytes }
   })
 
-/** Enough for any error message, and little memory when a hundred requests get a 401 at once. */
-const maxHeldBytes = 64 * 1024
+/** Longer than any error message. To read more would take longer than to open another connection. */
+const longestDrained = 64 * 1024
 
 /**
- * Reads at most 64 KiB of a body into memory and cancels the rest, so that the response occupies no connection. Returns
- * `None` if the body cannot be read, for example because the HTTP client has already read it.
- *
- * Stops after one second and cancels the stream in the background, because a body may never end. A server usually sends
- * the body of an error together with the headers.
+ * Starts to free the connection of a response whose body is not needed: reads a short body to its end, so that the
+ * connection can be used again, and cancels one that is longer or takes more than a second. The caller does not wait,
+ * because a body may never end.
  */
-export const hold = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<Option.Option<Blob>> =>
-  Effect.gen(function*() {
-    const received = yield* Ref.make(empty)
-    const exit = yield* receive(response, maxHeldBytes, received).pipe(
-      disconnected,
-      Effect.interruptible,
-      Effect.timeoutOption("1 second"),
-      Effect.exit
-    )
-    const { bytes, chunks } = yield* Ref.get(received)
-    const unreadable = Exit.match(exit, {
-      onFailure: () => true,
-      onSuccess: (ended) => Option.isSome(ended) && announcesBody(response)
-    })
-    return bytes === 0 && unreadable ? Option.none() : Option.some(new Blob(Chunk.toArray(chunks)))
-  })
-
-/** Detects a body that was read before. The stream of Node then ends without an error, as if the body were empty. */
-const announcesBody = ({ headers, request }: HttpClientResponse.HttpClientResponse): boolean =>
-  request.method !== "HEAD" && Number(headers["content-length"]) > 0
+export const drain = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<void> =>
+  Effect.exit(read(response, longestDrained)).pipe(
+    bounded("1 second", Effect.void),
+    Effect.forkDaemon,
+    Effect.asVoid
+  )

@@ -1,4 +1,4 @@
-/** Reads, creates and copies the errors of the HTTP client. */
+/** Reads, creates and copies the errors of the HTTP client, which differ between Effect 3 and Effect 4. */
 import * as HttpClientError from "@effect/platform/HttpClientError"
 import type * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
@@ -19,20 +19,14 @@ export const make = (
 ): HttpClientError.HttpClientError =>
   new HttpClientError.RequestError({ request, reason, cause, description: cause.message })
 
-/** Copies an error without a response, with another request. */
-const withRequest = (error: HttpClientError.RequestError, request: HttpClientRequest.HttpClientRequest) =>
-  new HttpClientError.RequestError({ ...error, cause: error.cause, request })
-
-/** Copies an error with another response and its request. */
-export const withResponse = (error: BodyError, response: HttpClientResponse.HttpClientResponse): BodyError =>
-  new HttpClientError.ResponseError({ ...error, cause: error.cause, request: response.request, response })
-
-/** Copies an error with another request and response. */
-export const replace = (
-  error: HttpClientError.HttpClientError,
-  request: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest,
-  response: (response: HttpClientResponse.HttpClientResponse) => HttpClientResponse.HttpClientResponse
-): HttpClientError.HttpClientError =>
-  error._tag === "RequestError"
-    ? withRequest(error, request(error.request))
-    : withResponse(error, response(error.response))
+/** Copies an error with another request, response and cause. */
+export const copy = (error: HttpClientError.HttpClientError, change: {
+  readonly request: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest
+  readonly response: (response: HttpClientResponse.HttpClientResponse) => HttpClientResponse.HttpClientResponse
+  readonly cause: (cause: unknown) => unknown
+}): HttpClientError.HttpClientError => {
+  const changed = { request: change.request(error.request), cause: change.cause(error.cause) }
+  return error._tag === "RequestError"
+    ? new HttpClientError.RequestError({ ...error, ...changed })
+    : new HttpClientError.ResponseError({ ...error, ...changed, response: change.response(error.response) })
+}

@@ -9,7 +9,9 @@ import {
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
-import { Effect, Layer, Schema, Stream } from "effect"
+import { Context, Effect, Layer, Schema, Stream } from "effect"
+import * as CaptureServer from "../support/captureServer.js"
+import { onEachClient } from "../support/clients.js"
 import { httpReason } from "../support/effectLine.js"
 import { render } from "../support/renderings.js"
 import { token } from "../support/scriptedSource.js"
@@ -27,10 +29,15 @@ const make = (
   options: Partial<AuthorizedHttpClient.Options> = {},
   decorate: (client: HttpClient.HttpClient) => HttpClient.HttpClient = (client) => client
 ) =>
-  AuthorizedHttpClient.withAccessToken(decorate(HttpClient.make((request) => answer(request))), {
+  authorize(decorate(HttpClient.make((request) => answer(request))), {
     apiUrl: "https://api.store.example/v1",
     ...options
-  }).pipe(Effect.provide(AccessTokenProvider.layerTest(token(canary.value))))
+  })
+
+const authorize = (client: HttpClient.HttpClient, options: AuthorizedHttpClient.Options) =>
+  AuthorizedHttpClient.withAccessToken(client, options).pipe(
+    Effect.provide(AccessTokenProvider.layerTest(token(canary.value)))
+  )
 
 const responding = (status: number, body: string, headers: HeadersInit = { "content-type": "application/json" }) =>
 (
@@ -46,6 +53,17 @@ const failing = (request: HttpClientRequest.HttpClientRequest) =>
       description: "the description"
     })
   )
+
+const forms: Readonly<
+  Record<string, (response: HttpClientResponse.HttpClientResponse) => Effect.Effect<unknown, unknown>>
+> = {
+  json: ({ json }) => json,
+  text: ({ text }) => text,
+  urlParamsBody: ({ urlParamsBody }) => urlParamsBody,
+  formData: ({ formData }) => formData,
+  arrayBuffer: ({ arrayBuffer }) => arrayBuffer,
+  stream: ({ stream }) => Stream.runDrain(stream)
+}
 
 const leaksOf = (value: unknown) => leaksIn(render("it", value), [canary])
 
@@ -93,7 +111,7 @@ describe("the results of the authorized client lack the header", () => {
       )
       deepStrictEqual(decoded, { orders: [1] })
       assert.include(String(response), "/v1/orders")
-      assert.include(String(response), "@effect/platform/HttpClientResponse")
+      assert.include(String(response), "HttpClientResponse")
       assert.strictEqual(response[HttpClientResponse.TypeId], HttpClientResponse.TypeId)
       assert.strictEqual(response[HttpIncomingMessage.TypeId], HttpIncomingMessage.TypeId)
       deepStrictEqual(leaksOf(response), [])
@@ -122,16 +140,6 @@ describe("the results of the authorized client lack the header", () => {
       const client = yield* make((request) =>
         Effect.sync(() => HttpClientResponse.fromWeb(request, new Response(failingBody(), { status: 200 })))
       )
-      const forms: Readonly<
-        Record<string, (response: HttpClientResponse.HttpClientResponse) => Effect.Effect<unknown, unknown>>
-      > = {
-        json: ({ json }) => json,
-        text: ({ text }) => text,
-        urlParamsBody: ({ urlParamsBody }) => urlParamsBody,
-        formData: ({ formData }) => formData,
-        arrayBuffer: ({ arrayBuffer }) => arrayBuffer,
-        stream: ({ stream }) => Stream.runDrain(stream)
-      }
       for (const [form, read] of Object.entries(forms)) {
         const error = yield* Effect.flip(Effect.flatMap(client.get("/orders"), read))
         assert.isTrue(HttpClientError.isHttpClientError(error), form)
@@ -176,6 +184,44 @@ describe("the results of the authorized client lack the header", () => {
       assert.isTrue(HttpClientError.isHttpClientError(error) && httpReason(error) === "Transport")
       assert.strictEqual(error.message, "Transport: the description (GET https://api.store.example/v1/orders)")
       assert.strictEqual((error.cause as Error).message, "the cause")
+    }))
+
+  onEachClient((layer) => {
+    it.scopedLive("the errors of a body that breaks off lack the header, and so does the response before and after", () =>
+      Effect.gen(function*() {
+        const base = Context.get(yield* Layer.build(layer), HttpClient.HttpClient)
+        const api = yield* CaptureServer.make(
+          CaptureServer.rawThenReset(CaptureServer.head(200, { "content-length": "9" }) + "{")
+        )
+        const client = yield* authorize(base, { apiUrl: api.url })
+        for (const [form, read] of Object.entries(forms)) {
+          const response = yield* client.get("/orders")
+          deepStrictEqual(leaksOf(response), [], form)
+          const error = yield* Effect.flip(read(response))
+          assert.isTrue(HttpClientError.isHttpClientError(error) && httpReason(error) === "Decode", form)
+          deepStrictEqual([...leaksOf(error), ...leaksOf(response)], [], form)
+        }
+        const [sent] = yield* api.requests
+        deepStrictEqual(CaptureServer.valuesOf(sent, "authorization"), [`Bearer ${canary.value}`])
+      }))
+  })
+
+  it.effect("an error lacks the header in its cause too", () =>
+    Effect.gen(function*() {
+      const wrapping = HttpClient.transform((sending: ReturnType<HttpClient.HttpClient["execute"]>, request) =>
+        Effect.mapError(sending, (cause) =>
+          new HttpClientError.RequestError({
+            request,
+            reason: "Transport",
+            cause: new HttpClientError.RequestError({ request, reason: "Transport", cause })
+          }))
+      )
+      const client = yield* make(failing, {}, wrapping)
+      const error = yield* Effect.flip(client.get("/orders"))
+      deepStrictEqual(leaksOf(error), [])
+      let cause: unknown = error
+      for (let depth = 0; depth < 3; depth++) cause = (cause as Error).cause
+      assert.strictEqual((cause as Error).message, "the cause")
     }))
 
   it.effect("a response lacks a header with another name and format", () =>

@@ -19,6 +19,8 @@ export interface CaptureServer {
   readonly requests: Effect.Effect<ReadonlyArray<CapturedRequest>>
   readonly count: Effect.Effect<number>
   readonly openSockets: Effect.Effect<number>
+  /** The number of connections so far. */
+  readonly connections: Effect.Effect<number>
   /** Waits until no socket is open. Fails after five seconds. */
   readonly allClosed: Effect.Effect<void, string>
 }
@@ -38,7 +40,9 @@ export const make = (...answers: readonly [Answer, ...ReadonlyArray<Answer>]): E
       (resume) => {
         const requests: Array<CapturedRequest> = []
         const sockets = new Set<Net.Socket>()
+        let connections = 0
         const server = Net.createServer((socket) => {
+          connections++
           sockets.add(socket)
           socket.on("close", () => sockets.delete(socket))
           socket.on("error", () => socket.destroy())
@@ -59,6 +63,7 @@ export const make = (...answers: readonly [Answer, ...ReadonlyArray<Answer>]): E
               requests: Effect.sync(() => requests.slice()),
               count: Effect.sync(() => requests.length),
               openSockets,
+              connections: Effect.sync(() => connections),
               allClosed: openSockets.pipe(
                 Effect.filterOrFail((open) => open === 0, (open) => `${open} sockets are open`),
                 Effect.retry(Schedule.spaced("10 millis").pipe(Schedule.upTo("5 seconds"))),
@@ -109,6 +114,12 @@ export const answer = (
   const bytes = Buffer.from(body)
   socket.write(head(status, { ...headers, "content-length": String(bytes.length), connection: "close" }))
   socket.end(bytes)
+}
+
+/** A complete response, after which the connection can be used again. */
+export const keepAlive = (status: number, body: string): Answer => (socket) => {
+  const headers = { "content-type": "application/json", "content-length": String(Buffer.byteLength(body)) }
+  socket.write(head(status, headers) + body)
 }
 
 /** The status line and headers of a response. */

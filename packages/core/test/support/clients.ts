@@ -14,17 +14,40 @@ export interface Client {
   readonly name: string
   /** Trusts the given certificate authority, if any. */
   readonly layer: (ca: Option.Option<string>) => ClientLayer
+  /** Has at most one connection, and keeps it open. */
+  readonly single: ClientLayer
 }
 
 /** undici keeps connecting for this time after the caller has gone. Its default is 10 seconds. */
 const connectTimeout = 2000
 
-const dispatcher = (ca: Option.Option<string>) =>
+const dispatcher = (options: Undici.Agent.Options) =>
   Effect.acquireRelease(
-    Effect.sync(() =>
-      new Undici.Agent({ allowH2: false, connect: { ca: Option.getOrUndefined(ca), timeout: connectTimeout } })
-    ),
+    Effect.sync(() => new Undici.Agent({ allowH2: false, ...options })),
     (agent) => Effect.sync(() => void agent.close())
+  )
+
+const connect = (ca: Option.Option<string>): Undici.Agent.Options => ({
+  connect: { ca: Option.getOrUndefined(ca), timeout: connectTimeout }
+})
+
+const overUndici = (options: Undici.Agent.Options): ClientLayer =>
+  Layer.provide(
+    NodeHttpClient.layerUndiciWithoutDispatcher,
+    Layer.scoped(NodeHttpClient.Dispatcher, dispatcher(options))
+  )
+
+const overFetch = (options: Undici.Agent.Options): ClientLayer =>
+  Layer.provide(
+    FetchHttpClient.layer,
+    Layer.scoped(
+      FetchHttpClient.Fetch,
+      Effect.map(
+        dispatcher(options),
+        // The DOM types have no `dispatcher`, and those of undici have another `RequestInit`.
+        (dispatcher): typeof globalThis.fetch => (input, init) => fetch(input, { ...init, dispatcher } as RequestInit)
+      )
+    )
   )
 
 export const node: Client = {
@@ -38,37 +61,30 @@ export const node: Client = {
         Effect.flatMap(Scope.make(), (scope) =>
           Scope.extend(NodeHttpClient.makeAgent({ ca: Option.getOrUndefined(ca) }), scope))
       )
-    )
+    ),
+  single: Layer.provide(
+    NodeHttpClient.layerWithoutAgent,
+    NodeHttpClient.makeAgentLayer({ keepAlive: true, maxSockets: 1 })
+  )
 }
 
 export const undici: Client = {
   name: "undici",
-  layer: (ca) =>
-    Layer.provide(
-      NodeHttpClient.layerUndiciWithoutDispatcher,
-      Layer.scoped(NodeHttpClient.Dispatcher, dispatcher(ca))
-    )
+  layer: (ca) => overUndici(connect(ca)),
+  single: overUndici({ connections: 1 })
 }
 
 export const fetched: Client = {
   name: "fetch",
-  layer: (ca) =>
-    Layer.provide(
-      FetchHttpClient.layer,
-      Layer.scoped(
-        FetchHttpClient.Fetch,
-        Effect.map(
-          dispatcher(ca),
-          // The DOM types have no `dispatcher`, and those of undici have another `RequestInit`.
-          (dispatcher): typeof globalThis.fetch => (input, init) => fetch(input, { ...init, dispatcher } as RequestInit)
-        )
-      )
-    )
+  layer: (ca) => overFetch(connect(ca)),
+  single: overFetch({ connections: 1 })
 }
 
 export const clients: ReadonlyArray<Client> = [node, undici, fetched]
 
 /** Declares the same tests for each client. They run concurrently, since most of them wait. */
-export const onEachClient = (declare: (layer: ClientLayer, name: string) => void): void => {
-  for (const { layer, name } of clients) describe.concurrent(`on ${name}`, () => declare(layer(Option.none()), name))
+export const onEachClient = (declare: (layer: ClientLayer, name: string, single: ClientLayer) => void): void => {
+  for (const { layer, name, single } of clients) {
+    describe.concurrent(`on ${name}`, () => declare(layer(Option.none()), name, single))
+  }
 }

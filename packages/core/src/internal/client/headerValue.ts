@@ -4,29 +4,31 @@ import * as Redacted from "effect/Redacted"
 import type { AccessToken } from "../../AccessToken.js"
 import { TokenResponseError } from "../../AccessTokenError.js"
 
+export type HeaderValue = (token: AccessToken) => Exit.Exit<string, TokenResponseError>
+
 /**
  * Returns a function that creates the header value, once for each token. It fails for text that is not valid in a
  * header, because a custom `TokenSource` or `format` may return any text.
  */
 export const make = (
   format: (accessToken: string) => string = (accessToken) => `Bearer ${accessToken}`
-): (token: AccessToken) => Exit.Exit<string, TokenResponseError> => {
+): HeaderValue => {
   const values = new WeakMap<AccessToken, Exit.Exit<string, TokenResponseError>>()
+  const formatted = Option.liftThrowable(format)
+  const create = (accessToken: string) => {
+    if (!isSendable(accessToken)) return unsendable("access_token")
+    const text = Option.getOrUndefined(formatted(accessToken))
+    return isSendable(text) ? Exit.succeed(text) : unsendable("header.format")
+  }
   return (token) => {
-    const cached = values.get(token)
-    if (cached !== undefined) return cached
-    const accessToken = Redacted.value(token.value)
-    const text = Option.filter(Option.liftThrowable(format)(accessToken), isSendable)
-    const value = isSendable(accessToken)
-      ? Option.match(text, { onNone: () => unsendable("header.format"), onSome: Exit.succeed })
-      : unsendable("access_token")
+    const value = values.get(token) ?? create(Redacted.value(token.value))
     values.set(token, value)
     return value
   }
 }
 
 /** Whether the text is a valid header value: printable ASCII without a space at either end (RFC 9110 §5.5). */
-const isSendable = (text: unknown): boolean =>
+const isSendable = (text: unknown): text is string =>
   typeof text === "string" && /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text)
 
 const unsendable = (path: string) =>

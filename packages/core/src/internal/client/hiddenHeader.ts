@@ -1,131 +1,68 @@
 import * as Headers from "@effect/platform/Headers"
 import * as HttpClientError from "@effect/platform/HttpClientError"
 import type * as HttpClientRequest from "@effect/platform/HttpClientRequest"
-import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
-import * as HttpIncomingMessage from "@effect/platform/HttpIncomingMessage"
+import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as Effect from "effect/Effect"
 import * as Inspectable from "effect/Inspectable"
-import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as httpErrors from "../httpErrors.js"
 
 /**
- * Removes the header with the token from the request and the response inside an error of the HTTP client. Effect's
- * loggers redact it there, but `console.error`, `JSON.stringify` and `inspect` print it. A `body` in memory replaces
- * the body of the response.
+ * Removes the header with the token from the request and the response inside an error of the HTTP client, and inside
+ * its cause. Effect's loggers redact it there, but `console.error`, `JSON.stringify` and `inspect` print it.
  */
-export const errorWithoutHeader = <E>(error: E, name: string, body: Option.Option<Blob>): E =>
+export const errorWithoutHeader = <E>(error: E, header: string): E =>
   HttpClientError.isHttpClientError(error)
-    ? httpErrors.replace(
-      error,
-      (request) => withoutHeader(request, name),
-      (response) => new ResponseWithoutHeader(response, name, body)
-    ) as E & typeof error
+    ? httpErrors.copy(error, {
+      request: (request) => requestWithoutHeader(request, header),
+      response: (response) => responseWithoutHeader(response, header),
+      cause: (cause) => errorWithoutHeader(cause, header)
+    }) as E & typeof error // A copy of an error has its class.
     : error
 
 /** Returns a copy of the request with its class and all its properties, but without the header. */
-const withoutHeader = (
+const requestWithoutHeader = (
   request: HttpClientRequest.HttpClientRequest,
-  name: string
+  header: string
 ): HttpClientRequest.HttpClientRequest =>
-  name in request.headers
+  header in request.headers
     ? Object.assign(Object.create(Object.getPrototypeOf(request) as object) as typeof request, request, {
-      headers: Headers.remove(request.headers, name)
+      headers: Headers.remove(request.headers, header)
     })
     : request
 
+/** The effects of a response that read its body. Only Effect 4 has `upgrade`. */
+const bodies: ReadonlySet<PropertyKey> = new Set([
+  "json",
+  "text",
+  "urlParamsBody",
+  "formData",
+  "arrayBuffer",
+  "upgrade"
+])
+
 /**
- * A response whose request, output and errors lack the header. Its fields are private because `inspect` prints others.
+ * Returns the response with a request that lacks the header, also in its output and its errors. An object that inherits
+ * from the response would still show the header, because a response of `HttpClient` delegates to a second one, and that
+ * of node:http keeps the request in a closure. The target of the proxy is empty, because `inspect` can show the target.
  */
-export class ResponseWithoutHeader extends Inspectable.Class implements HttpClientResponse.HttpClientResponse {
-  readonly #original: HttpClientResponse.HttpClientResponse
-  readonly #name: string
-  readonly #body: Option.Option<Blob>
-  #request: HttpClientRequest.HttpClientRequest | undefined
-
-  constructor(original: HttpClientResponse.HttpClientResponse, name: string, body: Option.Option<Blob>) {
-    super()
-    this.#original = original
-    this.#name = name
-    this.#body = body
-  }
-
-  get [HttpClientResponse.TypeId](): HttpClientResponse.TypeId {
-    return HttpClientResponse.TypeId
-  }
-
-  get [HttpIncomingMessage.TypeId](): HttpIncomingMessage.TypeId {
-    return HttpIncomingMessage.TypeId
-  }
-
-  get status() {
-    return this.#original.status
-  }
-
-  get headers() {
-    return this.#original.headers
-  }
-
-  get cookies() {
-    return this.#original.cookies
-  }
-
-  get remoteAddress() {
-    return this.#original.remoteAddress
-  }
-
-  get request() {
-    return this.#request ??= withoutHeader(this.#original.request, this.#name)
-  }
-
-  get json() {
-    return this.#hiding(this.#readable.json)
-  }
-
-  get text() {
-    return this.#hiding(this.#readable.text)
-  }
-
-  get urlParamsBody() {
-    return this.#hiding(this.#readable.urlParamsBody)
-  }
-
-  get formData() {
-    return this.#hiding(this.#readable.formData)
-  }
-
-  get arrayBuffer() {
-    return this.#hiding(this.#readable.arrayBuffer)
-  }
-
-  get stream(): HttpClientResponse.HttpClientResponse["stream"] {
-    return Stream.mapError(this.#readable.stream, (error) => httpErrors.withResponse(error, this))
-  }
-
-  toJSON(): unknown {
-    return HttpIncomingMessage.inspect(this, {
-      _id: "@effect/platform/HttpClientResponse",
-      request: this.request.toJSON(),
-      status: this.status
-    })
-  }
-
-  #hiding<A>(body: Effect.Effect<A, httpErrors.BodyError>): Effect.Effect<A, httpErrors.BodyError> {
-    return Effect.mapError(body, (error) => httpErrors.withResponse(error, this))
-  }
-
-  /** The response whose body is read. A body in memory can be read more than once. */
-  get #readable(): HttpClientResponse.HttpClientResponse {
-    return Option.match(this.#body, {
-      onNone: () => this.#original,
-      onSome: (body) => {
-        // `formData` needs the content type, and `Response` throws if it is not a valid header value.
-        const responseOf = Option.liftThrowable((type: string) =>
-          new Response(body, { headers: { "content-type": type } })
-        )
-        const response = Option.flatMap(Headers.get(this.headers, "content-type"), responseOf)
-        return HttpClientResponse.fromWeb(this.request, Option.getOrElse(response, () => new Response(body)))
-      }
-    })
-  }
+export const responseWithoutHeader = (
+  original: HttpClientResponse.HttpClientResponse,
+  header: string
+): HttpClientResponse.HttpClientResponse => {
+  let request: HttpClientRequest.HttpClientRequest | undefined
+  const hide = (error: httpErrors.BodyError) => errorWithoutHeader(error, header)
+  // The handler has all other members.
+  const printed = Object.create(Inspectable.BaseProto) as HttpClientResponse.HttpClientResponse
+  const response = new Proxy(printed, {
+    has: (_, key) => key in printed || key in original,
+    get: (_, key): unknown => {
+      if (key === "request") return request ??= requestWithoutHeader(original.request, header)
+      if (key === "toJSON") return () => ({ ...original.toJSON() as object, request: response.request.toJSON() })
+      if (key === "stream") return Stream.mapError(original.stream, hide)
+      const value: unknown = Reflect.get(key in printed ? printed : original, key)
+      return bodies.has(key) ? Effect.mapError(value as Effect.Effect<unknown, httpErrors.BodyError>, hide) : value
+    }
+  })
+  return response
 }

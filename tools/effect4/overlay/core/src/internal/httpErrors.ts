@@ -1,4 +1,4 @@
-/** Reads, creates and copies the errors of the HTTP client. */
+/** Reads, creates and copies the errors of the HTTP client, which differ between Effect 3 and Effect 4. */
 import * as HttpClientError from "effect/http/HttpClientError"
 import type * as HttpClientRequest from "effect/http/HttpClientRequest"
 import type * as HttpClientResponse from "effect/http/HttpClientResponse"
@@ -21,20 +21,16 @@ export const make = (
     reason: new HttpClientError[`${reason}Error`]({ request, cause, description: cause.message })
   })
 
-/** Copies an error with another response and its request. */
-export const withResponse = (error: BodyError, response: HttpClientResponse.HttpClientResponse): BodyError =>
-  replace(error, () => response.request, () => response)
-
-/** Copies an error with another request and response. */
-export const replace = (
-  { reason }: HttpClientError.HttpClientError,
-  request: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest,
-  response: (response: HttpClientResponse.HttpClientResponse) => HttpClientResponse.HttpClientResponse
-): HttpClientError.HttpClientError => {
-  const copied = { ...reason, cause: reason.cause, request: request(reason.request) }
+/** Copies an error with another request, response and cause. */
+export const copy = ({ reason }: HttpClientError.HttpClientError, change: {
+  readonly request: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest
+  readonly response: (response: HttpClientResponse.HttpClientResponse) => HttpClientResponse.HttpClientResponse
+  readonly cause: (cause: unknown) => unknown
+}): HttpClientError.HttpClientError => {
+  const changed = { ...reason, request: change.request(reason.request), cause: change.cause(reason.cause) }
   return new HttpClientError.HttpClientError({
-    reason: "response" in copied
-      ? new HttpClientError[copied._tag]({ ...copied, response: response(copied.response) })
-      : new HttpClientError[copied._tag](copied)
+    reason: "response" in changed
+      ? new HttpClientError[changed._tag]({ ...changed, response: change.response(changed.response) })
+      : new HttpClientError[changed._tag](changed)
   })
 }

@@ -1,0 +1,98 @@
+/** One request with the token, and its response. */
+import type * as HttpBody from "@effect/platform/HttpBody"
+import * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientError from "@effect/platform/HttpClientError"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type { AccessToken } from "../../AccessToken.js"
+import { type AccessTokenError, UntrustedOriginError } from "../../AccessTokenError.js"
+import * as httpErrors from "../httpErrors.js"
+import type { HeaderValue } from "./headerValue.js"
+import { errorWithoutHeader, responseWithoutHeader } from "./hiddenHeader.js"
+import { originOf, type TrustedOrigins } from "./trustedOrigins.js"
+
+/** The errors of adding the token. */
+export type Failure = AccessTokenError | UntrustedOriginError
+
+/** A request, and the token that is sent with it. The token is undefined if the request already had the header. */
+interface Sent {
+  readonly request: HttpClientRequest.HttpClientRequest
+  readonly token: AccessToken | undefined
+}
+
+export interface Attempt<E> {
+  readonly sent: Sent
+  readonly response: HttpClientResponse.HttpClientResponse
+  /** Set if the given client fails because of the status, as `filterStatusOk` does. */
+  readonly error: E | undefined
+}
+
+/** Sends a request with the token, and passes on the attempt. */
+export type Send<E, R> = <A>(
+  request: HttpClientRequest.HttpClientRequest,
+  next: (attempt: Attempt<E>) => Effect.Effect<A, E, R>
+) => Effect.Effect<A, E, R>
+
+/** The token is read only for a request to a trusted origin that does not have the header. */
+export const make = <E, R>(client: HttpClient.HttpClient.With<E, R>, { header, headerValue, token, trusted }: {
+  readonly header: string
+  readonly headerValue: HeaderValue
+  readonly token: Effect.Effect<AccessToken, AccessTokenError>
+  readonly trusted: TrustedOrigins
+}): Send<E | Failure, R> =>
+(request, next) => {
+  // The response belongs to the request that was sent last. The given client may send several, because it may retry.
+  let sent: Sent = { request, token: undefined }
+  const attach = (original: HttpClientRequest.HttpClientRequest): Effect.Effect<typeof original, Failure> => {
+    const request = trusted.resolve(original)
+    if (request === undefined) {
+      return Effect.fail(new UntrustedOriginError({ origin: originOf(original.url), trusted: trusted.origins }))
+    }
+    sent = { request, token: undefined }
+    if (request.headers[header] !== undefined) return Effect.succeed(request)
+    return Effect.flatMap(token, (token) => {
+      sent = { request, token }
+      return Exit.map(headerValue(token), (value) => HttpClientRequest.setHeader(request, header, value))
+    })
+  }
+  // Attaches the token after the `mapRequest` of the given client, and again for each of its retries.
+  return Effect.matchEffect(HttpClient.mapRequestEffect(client, attach).execute(request), {
+    onSuccess: (response) => next({ sent, response, error: undefined }),
+    onFailure: (error) => {
+      const response = httpErrors.statusResponse(error)
+      if (response !== undefined) return next({ sent, response, error })
+      // The given client followed a redirect to another origin, and `boundClient` did not send the token there.
+      const cause = HttpClientError.isHttpClientError(error) ? error.cause : undefined
+      if (cause instanceof UntrustedOriginError) return Effect.fail(cause)
+      return Effect.fail(sent.token === undefined ? error : errorWithoutHeader(error, header))
+    }
+  })
+}
+
+/** Returns the response or fails with the error. Neither contains the header, unless the request already had it. */
+export const result = <E>(
+  { error, response, sent }: Attempt<E>,
+  header: string
+): Effect.Effect<HttpClientResponse.HttpClientResponse, E> => {
+  const isOurs = sent.token !== undefined
+  if (error !== undefined) return Effect.fail(isOurs ? errorWithoutHeader(error, header) : error)
+  return Effect.succeed(isOurs ? responseWithoutHeader(response, header) : response)
+}
+
+/** Returns the token that the API rejected, if it may accept another one. */
+export const rejectedToken = ({ response, sent }: Attempt<unknown>): AccessToken | undefined =>
+  response.status === 401 && !deniesEveryToken(response) ? sent.token : undefined
+
+/**
+ * Whether the 401 says that the API would reject another token too: the client lacks a scope (RFC 6750 §3.1), or, as
+ * some gateways report it, has no API product for this request.
+ */
+const deniesEveryToken = ({ headers }: HttpClientResponse.HttpClientResponse): boolean =>
+  /insufficient_scope|NoApiProductMatch|no api ?product match/i.test(headers["www-authenticate"] ?? "")
+
+/** Whether the body can be sent again. A stream cannot, and a raw body may contain one. */
+export const isRepeatable = ({ sent }: Attempt<unknown>): boolean => repeatable.includes(sent.request.body._tag)
+
+const repeatable: ReadonlyArray<HttpBody.HttpBody["_tag"]> = ["Empty", "Uint8Array", "FormData"]

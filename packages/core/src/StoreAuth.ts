@@ -9,7 +9,6 @@ import type * as ConfigError from "effect/ConfigError"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type { ConfigurationError, CredentialsError } from "./AccessTokenError.js"
 import * as AccessTokenProvider from "./AccessTokenProvider.js"
@@ -31,11 +30,7 @@ import type { TokenStore } from "./TokenStore.js"
  * @since 1.0.0
  * @category models
  */
-export interface SourceOptions {
-  /** The base URL of the store's APIs, to which relative URLs are appended. See `AuthorizedHttpClient.Options`. */
-  readonly apiUrl: string | URL
-  /** Allows http to any host. Default `false`: only https, or http on this machine. */
-  readonly allowInsecure?: boolean | undefined
+export interface SourceOptions extends Pick<AuthorizedHttpClient.Options, "apiUrl" | "allowInsecure"> {
   /**
    * Changes the client for API requests and, unless the source is your own, for token requests. Use it for a
    * `User-Agent`, a proxy header or logging. The returned client sees tokens and the client secret. The client that the
@@ -49,18 +44,9 @@ export interface SourceOptions {
   readonly client?: Omit<AuthorizedHttpClient.Options, "apiUrl" | "allowInsecure"> | undefined
 }
 
-/**
- * The options without the credentials.
- *
- * @see layer
- *
- * @since 1.0.0
- * @category models
- */
-export interface EndpointOptions extends SourceOptions {
-  /** The base URL of the access-token service. `/v1/oauth/accesstoken` is appended (the specification, "Endpoints"). */
-  readonly authUrl: string | URL
-  /** Timeouts and the maximum size of a response. Each option has a default. */
+/** The options without the credentials. */
+interface EndpointOptions extends SourceOptions, Pick<TokenEndpoint.Options, "authUrl"> {
+  /** Further options of the token endpoint, such as time limits. Each option has a default. */
   readonly endpoint?: Omit<TokenEndpoint.Options, "authUrl" | "credentials" | "allowInsecure"> | undefined
 }
 
@@ -72,26 +58,20 @@ export interface EndpointOptions extends SourceOptions {
  * @since 1.0.0
  * @category models
  */
-export interface SecretOptions extends EndpointOptions {
-  /** The API key that the store issued. */
-  readonly clientId: string
-  /** The API secret that the store issued. */
-  readonly clientSecret: Redacted.Redacted
+export interface SecretOptions extends EndpointOptions, ClientCredentials.Options {
   /** Not allowed together with `clientId` and `clientSecret`. */
   readonly credentials?: undefined
 }
 
 /**
- * The options with an effect that reads the credentials at each acquisition.
+ * The options with an effect that reads the credentials at each acquisition, so that a new secret needs no restart.
  *
  * @see layer, ClientCredentials.fromConfig
  *
  * @since 1.0.0
  * @category models
  */
-export interface CredentialsOptions extends EndpointOptions {
-  /** Reads the credentials. Runs at each acquisition, so a new secret needs no restart. */
-  readonly credentials: TokenEndpoint.Options["credentials"]
+export interface CredentialsOptions extends EndpointOptions, Pick<TokenEndpoint.Options, "credentials"> {
   /** Not allowed together with `credentials`. */
   readonly clientId?: undefined
   /** Not allowed together with `credentials`. */
@@ -120,6 +100,19 @@ export interface Sharing {
   /** The lease, and the maximum waits for other processes and for the store. Each option has a default. */
   readonly shared?: Omit<SharedTokenSource.Options, "authUrl" | "credentials"> | undefined
 }
+
+/** One `Config` of all options, or a record with a `Config` for each. */
+type Configured<A> = Config.Config<A> | (A extends unknown ? Config.Config.Wrap<A> : never)
+
+/**
+ * What the layers of this module provide: the provider and the authorized client.
+ *
+ * @see layer
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export type Services = AccessTokenProvider.AccessTokenProvider | AuthorizedHttpClient.AuthorizedHttpClient
 
 /**
  * The provider and the authorized client of one store, as values.
@@ -189,11 +182,8 @@ export const make = (
  */
 export const layer = (
   options: Options
-): Layer.Layer<
-  AccessTokenProvider.AccessTokenProvider | AuthorizedHttpClient.AuthorizedHttpClient,
-  ConfigurationError | CredentialsError,
-  HttpClient.HttpClient
-> => compose(options, endpoint(options))
+): Layer.Layer<Services, ConfigurationError | CredentialsError, HttpClient.HttpClient> =>
+  compose(options, withCredentials(options, endpoint(options)))
 
 /**
  * `layer` with one token for all processes, which they share through the `TokenStore` in the context. Only processes
@@ -218,17 +208,11 @@ export const layer = (
  */
 export const layerShared = (
   options: Options & Sharing
-): Layer.Layer<
-  AccessTokenProvider.AccessTokenProvider | AuthorizedHttpClient.AuthorizedHttpClient,
-  ConfigurationError | CredentialsError,
-  HttpClient.HttpClient | TokenStore
-> =>
+): Layer.Layer<Services, ConfigurationError | CredentialsError, HttpClient.HttpClient | TokenStore> =>
   compose(
     options,
-    Layer.unwrapEffect(Effect.map(credentialsOf(options), (credentials) =>
-      SharedTokenSource.layer({ ...options.shared, authUrl: options.authUrl, credentials }).pipe(
-        Layer.provide(endpoint(options))
-      )))
+    withCredentials(options, (checked) =>
+      Layer.provide(SharedTokenSource.layer({ ...checked, ...options.shared }), endpoint(options)(checked)))
   )
 
 /**
@@ -255,11 +239,8 @@ export const layerShared = (
  */
 export const layerFromSource = (
   options: SourceOptions
-): Layer.Layer<
-  AccessTokenProvider.AccessTokenProvider | AuthorizedHttpClient.AuthorizedHttpClient,
-  ConfigurationError,
-  TokenSource.TokenSource | HttpClient.HttpClient
-> => compose(options, Layer.empty)
+): Layer.Layer<Services, ConfigurationError, TokenSource.TokenSource | HttpClient.HttpClient> =>
+  compose(options, Layer.empty)
 
 /**
  * Reads the options from the variables `STORE_API_AUTH_URL`, `STORE_API_URL`, `STORE_API_CLIENT_ID` and
@@ -288,8 +269,8 @@ export const config = (prefix = "STORE_API"): Config.Config<SecretOptions> =>
   })
 
 /**
- * `layer` with options from the configuration, by default those of `config()`. Also fails with Effect's `ConfigError`
- * if a variable is missing or invalid.
+ * `layer` with options from the configuration: one `Config` of all options, or a record with a `Config` for each. The
+ * default is `config()`. Also fails with Effect's `ConfigError` if a variable is missing or invalid.
  *
  * @example
  * ```ts
@@ -304,17 +285,16 @@ export const config = (prefix = "STORE_API"): Config.Config<SecretOptions> =>
  * @category layers
  */
 export const layerConfig = (
-  options: Config.Config<Options> | Config.Config.Wrap<SecretOptions> | Config.Config.Wrap<CredentialsOptions> =
-    config()
+  options: Configured<Options> = config()
 ): Layer.Layer<
-  AccessTokenProvider.AccessTokenProvider | AuthorizedHttpClient.AuthorizedHttpClient,
+  Services,
   ConfigurationError | CredentialsError | ConfigError.ConfigError,
   HttpClient.HttpClient
 > => Layer.unwrapEffect(Effect.map(Config.unwrap<Options>(options), layer))
 
 /**
- * `layerShared` with options from the configuration, by default those of `config()`. Also fails with Effect's
- * `ConfigError` if a variable is missing or invalid.
+ * `layerShared` with options from the configuration: one `Config` of all options, or a record with a `Config` for each.
+ * The default is `config()`. Also fails with Effect's `ConfigError` if a variable is missing or invalid.
  *
  * @example
  * ```ts
@@ -331,12 +311,9 @@ export const layerConfig = (
  * @category layers
  */
 export const layerSharedConfig = (
-  options:
-    | Config.Config<Options & Sharing>
-    | Config.Config.Wrap<SecretOptions & Sharing>
-    | Config.Config.Wrap<CredentialsOptions & Sharing> = config()
+  options: Configured<Options & Sharing> = config()
 ): Layer.Layer<
-  AccessTokenProvider.AccessTokenProvider | AuthorizedHttpClient.AuthorizedHttpClient,
+  Services,
   ConfigurationError | CredentialsError | ConfigError.ConfigError,
   HttpClient.HttpClient | TokenStore
 > => Layer.unwrapEffect(Effect.map(Config.unwrap<Options & Sharing>(options), layerShared))
@@ -367,26 +344,20 @@ const transformedClient = (
     })
   )
 
-const endpoint = (options: Options): Layer.Layer<
-  TokenSource.TokenSource,
-  ConfigurationError | CredentialsError,
-  HttpClient.HttpClient
-> =>
-  Layer.unwrapEffect(Effect.map(credentialsOf(options), (credentials) =>
-    TokenEndpoint.layer({
-      ...options.endpoint,
-      authUrl: options.authUrl,
-      allowInsecure: options.allowInsecure,
-      credentials
-    }))).pipe(Layer.provide(transformedClient(
-      options.transformClient,
-      Effect.succeed([trustedOrigins.originOf(String(options.authUrl))])
-    )))
+/** Checks a client id and secret when the layer is built. The effect `credentials` runs at each acquisition. */
+const withCredentials = <A, E, R>(
+  { allowInsecure, authUrl, endpoint, ...given }: Options,
+  layer: (options: TokenEndpoint.Options) => Layer.Layer<A, E, R>
+) =>
+  Layer.unwrapEffect(Effect.map(
+    given.credentials === undefined
+      ? Effect.map(ClientCredentials.make(given), Effect.succeed)
+      : Effect.succeed(given.credentials),
+    (credentials) => layer({ ...endpoint, authUrl, allowInsecure, credentials })
+  ))
 
-/** Checks a client id and secret at once. The effect `credentials` runs later, at each acquisition. */
-const credentialsOf = (
-  options: Options
-): Effect.Effect<TokenEndpoint.Options["credentials"], CredentialsError> =>
-  options.credentials === undefined
-    ? Effect.map(ClientCredentials.make(options), Effect.succeed)
-    : Effect.succeed(options.credentials)
+const endpoint = ({ transformClient }: Options) => (options: TokenEndpoint.Options) =>
+  Layer.provide(
+    TokenEndpoint.layer(options),
+    transformedClient(transformClient, Effect.succeed([trustedOrigins.originOf(String(options.authUrl))]))
+  )

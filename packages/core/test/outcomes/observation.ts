@@ -95,7 +95,7 @@ export interface Run {
   /** How long after its deadline a run is abandoned, in milliseconds. */
   readonly longest?: number | undefined
   readonly emulator?: Emulator.Options | undefined
-  readonly store?: Partial<StoreAuth.EndpointOptions> | undefined
+  readonly store?: Partial<StoreAuth.SecretOptions> | undefined
 }
 
 export interface Actors {

@@ -45,11 +45,11 @@ const absolute = /^https?:\/\//i
 const parse = Option.liftThrowable((url: string) => new URL(url))
 
 /** Returns the origin of a URL, or a description that equals no origin. */
-export const originOf = (url: string): string =>
-  Option.match(parse(url), {
-    onNone: () => "an invalid URL",
-    onSome: ({ origin, protocol }) => origin === "null" ? `a ${protocol} URL` : origin
-  })
+export const originOf = (url: string): string => {
+  const parsed = Option.getOrUndefined(parse(url))
+  if (parsed === undefined) return "an invalid URL"
+  return parsed.origin === "null" ? `a ${parsed.protocol} URL` : parsed.origin
+}
 
 /** Appends a relative URL, with one slash between the two paths. */
 const append = (

@@ -122,6 +122,28 @@ describe("store-api call", () => {
       assert.strictEqual(yield* tokenRequests(emulator), 2)
     }))
 
+  it.scopedLive("a revoked token that cannot be replaced: prints why on standard error, and not the API's 401", () =>
+    Effect.gen(function*() {
+      for (
+        const [fault, code, sentence] of [
+          [
+            { status: 429, headers: { "Retry-After": "900" } },
+            5,
+            /^store-api: The token endpoint .* Retry after \d{4}-.*Z\.\n$/
+          ],
+          [{ status: 401 }, 4, /^store-api: The token endpoint refused the request \(status 401\)/]
+        ] as const
+      ) {
+        for (const flags of [[], ["--include"], ["--fail"]]) {
+          const { emulator, user } = yield* revoked
+          yield* emulator.fail(Fault.status(fault.status, { ...fault, times: Infinity }))
+          const call = yield* run(user, ["call", "/orders", ...flags])
+          deepStrictEqual([call.code, call.stdout], [code, ""])
+          assert.match(call.stderr, sentence)
+        }
+      }
+    }))
+
   it.scopedLive("a streamed body is not repeated after a 401, and the next run has another token", () =>
     Effect.gen(function*() {
       const { emulator, user } = yield* revoked

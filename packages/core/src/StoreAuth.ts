@@ -9,6 +9,7 @@ import type * as ConfigError from "effect/ConfigError"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type { ConfigurationError, CredentialsError } from "./AccessTokenError.js"
 import * as AccessTokenProvider from "./AccessTokenProvider.js"
@@ -30,7 +31,11 @@ import type { TokenStore } from "./TokenStore.js"
  * @since 1.0.0
  * @category models
  */
-export interface SourceOptions extends Pick<AuthorizedHttpClient.Options, "apiUrl" | "allowInsecure"> {
+export interface SourceOptions {
+  /** The base URL of the store's APIs, to which relative URLs are appended. See `AuthorizedHttpClient.Options`. */
+  readonly apiUrl: string | URL
+  /** Allows http to any host. Default `false`: only https, or http on this machine. */
+  readonly allowInsecure?: boolean | undefined
   /**
    * Changes the client for API requests and, unless the source is your own, for token requests. Use it for a
    * `User-Agent`, a proxy header or logging. The returned client sees tokens and the client secret. The client that the
@@ -45,7 +50,9 @@ export interface SourceOptions extends Pick<AuthorizedHttpClient.Options, "apiUr
 }
 
 /** The options without the credentials. */
-interface EndpointOptions extends SourceOptions, Pick<TokenEndpoint.Options, "authUrl"> {
+interface EndpointOptions extends SourceOptions {
+  /** The base URL of the access-token service. See `TokenEndpoint.Options`. */
+  readonly authUrl: string | URL
   /** Further options of the token endpoint, such as time limits. Each option has a default. */
   readonly endpoint?: Omit<TokenEndpoint.Options, "authUrl" | "credentials" | "allowInsecure"> | undefined
 }
@@ -58,20 +65,26 @@ interface EndpointOptions extends SourceOptions, Pick<TokenEndpoint.Options, "au
  * @since 1.0.0
  * @category models
  */
-export interface SecretOptions extends EndpointOptions, ClientCredentials.Options {
+export interface SecretOptions extends EndpointOptions {
+  /** The API key that the store issued. */
+  readonly clientId: string
+  /** The API secret that the store issued. */
+  readonly clientSecret: Redacted.Redacted
   /** Not allowed together with `clientId` and `clientSecret`. */
   readonly credentials?: undefined
 }
 
 /**
- * The options with an effect that reads the credentials at each acquisition, so that a new secret needs no restart.
+ * The options with an effect that reads the credentials at each acquisition.
  *
  * @see layer, ClientCredentials.fromConfig
  *
  * @since 1.0.0
  * @category models
  */
-export interface CredentialsOptions extends EndpointOptions, Pick<TokenEndpoint.Options, "credentials"> {
+export interface CredentialsOptions extends EndpointOptions {
+  /** Reads the credentials. Runs at each acquisition, so a new secret needs no restart. */
+  readonly credentials: TokenEndpoint.Options["credentials"]
   /** Not allowed together with `credentials`. */
   readonly clientId?: undefined
   /** Not allowed together with `credentials`. */

@@ -3,7 +3,7 @@ import { HttpBody, HttpClient, type HttpClientResponse } from "@effect/platform"
 import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import type { AuthorizedHttpClient } from "@store-api/core"
-import { type RecordedRequest, Scenario } from "@store-api/emulator"
+import { Fault, type RecordedRequest, Scenario } from "@store-api/emulator"
 import { Array as Arr, Cause, Effect, Exit, Option, Redacted, Stream } from "effect"
 import type { Client } from "../support/clients.js"
 import { isFailure } from "../support/effectLine.js"
@@ -73,6 +73,13 @@ export const rows: ReadonlyArray<ApiRow> = [
   { scenario: "api/401-once", what: "a GET", act: get, check: renewedOnce },
   { scenario: "api/401-once", what: "a POST", act: post(text), check: renewedOnce },
   { scenario: "api/401-once", what: "a stream", act: post(stream), check: oneRequest(401) },
+  {
+    scenario: "api/401-once",
+    what: "a GET while the token endpoint limits the rate",
+    act: (actors) => Effect.zipRight(actors.emulator.fail(Fault.status(429, { times: Infinity })), get(actors)),
+    check: ({ api, newTokens, outcomes }) =>
+      deepStrictEqual([outcomes, api.length, newTokens], [["TokenRefusedError (RateLimited)"], 1, 1])
+  },
   {
     scenario: "api/401-always",
     what: "one call",

@@ -115,7 +115,8 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
         const { client, tokenRequests } = yield* authorize(api, () => Effect.never)
         const calling = yield* Effect.fork(client.get("/orders"))
         yield* Effect.repeat(Effect.zipRight(settle, tokenRequests), { until: (requests) => requests === 2 })
-        assert.isTrue(Exit.isInterrupted(yield* Fiber.interrupt(calling)), what)
+        yield* Fiber.interrupt(calling)
+        assert.isTrue(Exit.isInterrupted(yield* Fiber.await(calling)), what)
       }
     }))
 

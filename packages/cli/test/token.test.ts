@@ -114,7 +114,7 @@ describe("store-api token", () => {
       assert.strictEqual(yield* requestsAt(emulator), 2)
       // A token that the API rejected is removed, although no other is available.
       yield* emulator.revoke()
-      deepStrictEqual((yield* run(user, ["call", "/orders", "--fail"])).code, 7)
+      deepStrictEqual((yield* run(user, ["call", "/orders", "--fail"])).code, 4)
       deepStrictEqual((yield* run(user, ["status"])).code, 5)
     }))
 

@@ -74,21 +74,23 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
   it.scoped("is not read when the provider keeps the token, nor when the repeated request gets it", () =>
     Effect.gen(function*() {
       const reads: Array<() => number> = []
-      const { client } = yield* authorize(
-        rejecting(() => {
-          const { state, stream } = countingReads("an invented error")
-          reads.push(() => state.reads)
-          return new Response(stream, { status: 401 })
-        }),
-        () => token("token-1")
+      const api = rejecting(() => {
+        const { state, stream } = countingReads("an invented error")
+        reads.push(() => state.reads)
+        return new Response(stream, { status: 401 })
+      })
+      const { client: repeating } = yield* authorize(api, () => token("token-1"))
+      const keeping = yield* AuthorizedHttpClient.withAccessToken(api, { apiUrl }).pipe(
+        Effect.updateService(AccessTokenProvider.AccessTokenProvider, (provider) => ({
+          ...provider,
+          invalidate: () => Effect.void
+        })),
+        Effect.provide(AccessTokenProvider.layerTest(token("token-1")))
       )
-      const repeated = yield* client.get("/orders")
-      const kept = yield* client.get("/orders")
+      const responses = [yield* repeating.get("/orders"), yield* keeping.get("/orders")]
       yield* settle
       deepStrictEqual(reads.map((read) => read()), [1, 0, 0], "only the 401 before the repeated request")
-      for (const { status, text } of [repeated, kept]) {
-        deepStrictEqual([status, yield* text], [401, "an invented error"])
-      }
+      for (const { status, text } of responses) deepStrictEqual([status, yield* text], [401, "an invented error"])
     }))
 
   it.scoped("delays neither the recovery nor an interruption, whether it never ends, cannot be cancelled or fails", () =>

@@ -19,24 +19,28 @@ interface Received {
 const empty: Received = { chunks: Chunk.empty(), bytes: 0 }
 
 /**
- * Reads a body as text. Returns only the first `maxBytes` of a longer body, which is then not `complete`. Counts the
- * bytes here, because `@effect/platform` limits them only on node:http.
+ * Reads a body until it has more than `maxBytes`. Counts the bytes here, because `@effect/platform` limits them only on
+ * node:http.
  */
+const receive = (response: HttpClientResponse.HttpClientResponse, maxBytes: number, received: Ref.Ref<Received>) =>
+  response.stream.pipe(
+    Stream.runForEachWhile((chunk) =>
+      Ref.modify(received, ({ bytes, chunks }) => [
+        bytes + chunk.length <= maxBytes,
+        { chunks: Chunk.append(chunks, chunk.slice(0, maxBytes - bytes)), bytes: bytes + chunk.length }
+      ])
+    ),
+    Effect.catchIf(httpErrors.isEmptyBody, () => Effect.void)
+  )
+
+/** Reads a body as text. Returns only the first `maxBytes` of a longer body, which is then not `complete`. */
 export const read = (
   response: HttpClientResponse.HttpClientResponse,
   maxBytes: number
 ): Effect.Effect<Body, httpErrors.BodyError> =>
   Effect.gen(function*() {
     const received = yield* Ref.make(empty)
-    yield* response.stream.pipe(
-      Stream.runForEachWhile((chunk) =>
-        Ref.modify(received, ({ bytes, chunks }) => [
-          bytes + chunk.length <= maxBytes,
-          { chunks: Chunk.append(chunks, chunk.slice(0, maxBytes - bytes)), bytes: bytes + chunk.length }
-        ])
-      ),
-      Effect.catchIf(httpErrors.isEmptyBody, () => Effect.void)
-    )
+    yield* receive(response, maxBytes, received)
     const { bytes, chunks } = yield* Ref.get(received)
     const decoder = new TextDecoder()
     const texts = Chunk.toArray(chunks).map((chunk) => decoder.decode(chunk, { stream: true }))

@@ -122,7 +122,6 @@ export const patterns = {
     "Effect.timeoutOrElse({\nduration: $d,\norElse: () => Effect.fail($e)\n})",
   "Effect.transposeMapOption($option, $f)": "Effect.transposeOption(Option.map($option, $f))",
   "Effect.transposeMapOption($f)": "(option) => Effect.transposeOption(Option.map(option, $f))",
-  "Effect.unless(() => $x)": "Effect.when(Effect.sync(() => !$x))",
   "Effect.when($effect, () => $x)": "Effect.when($effect, Effect.sync(() => $x))",
   "Effect.whenEffect($effect, $condition)": "Effect.when($effect, $condition)",
   "Effect.withSpan($name, { captureStackTrace: false, ...$rest })":

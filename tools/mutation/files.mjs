@@ -112,7 +112,7 @@ const modules = {
     "internal/endpoint/retryAfter": ["internals"],
     "internal/endpoint/sanitise": ["internals", "TokenResponse"],
     "internal/sharing/seal": ["SharedTokenSourceSealing"],
-    "internal/sharing/storedToken": ["SharedTokenSource", "SharedTokenSourceSealing"],
+    "internal/sharing/storedToken": sharing,
     "internal/provider/tokenPolicy": ["tokenPolicy", "AccessToken", "TokenResponse"],
     "internal/endpoint/tokenRequest": ["ClientCredentials"],
     "internal/provider/tokenState": provider,
@@ -123,6 +123,7 @@ const modules = {
     FileTokenStore: fileStore,
     NodeHttp: ["NodeHttp"],
     "internal/dispatcher": ["NodeHttp", "certificates", "lifetime", "proxy"],
+    "internal/expiringFiles": fileStore,
     "internal/privateFolder": fileStore,
     "internal/proxy": ["proxy", "NodeHttp", "lifetime"],
     "internal/tls": ["NodeHttp", "certificates"]

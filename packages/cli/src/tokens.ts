@@ -13,10 +13,13 @@ import type { Settings } from "./settings.js"
 /** For one operation on the folder of the cache, which may be on a network. */
 export const storeTimeout = "5 seconds"
 
-/** A source that shares tokens with other runs. A slow home folder does not cause a request. */
+/**
+ * A source that shares tokens with other runs. A slow home folder does not cause a request, nor does a token of which
+ * little is left: the run itself waits for another one then.
+ */
 export const shared = ({ authUrl, credentials, explain }: Settings) =>
   Effect.mapError(
-    SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials), storeTimeout }),
+    SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials), storeTimeout, leeway: 0 }),
     explain
   )
 

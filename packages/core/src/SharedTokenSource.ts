@@ -12,18 +12,17 @@ import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import type { AccessToken } from "./AccessToken.js"
-import type { ConfigurationError, CredentialsError } from "./AccessTokenError.js"
+import type { AccessTokenError, ConfigurationError, CredentialsError } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
 import { baseUrl, withoutTrailingSlash } from "./internal/baseUrl.js"
-import { disconnected } from "./internal/disconnected.js"
+import { bounded } from "./internal/bounded.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 import { Renewal } from "./internal/renewal.js"
-import { isRepeated, isRepeatedDue, sameValue, withKnownExpiry } from "./internal/repeatedToken.js"
 import * as reliableStore from "./internal/sharing/reliableStore.js"
 import * as seals from "./internal/sharing/seal.js"
 import * as storedToken from "./internal/sharing/storedToken.js"
 import * as TokenSource from "./TokenSource.js"
-import { type Lease, TokenStore } from "./TokenStore.js"
+import { type Lease, type Service as Store, TokenStore } from "./TokenStore.js"
 
 /**
  * The endpoint and credentials that identify the shared token, and the time limits.
@@ -41,6 +40,11 @@ export interface Options {
    * derived from the secret (HKDF-SHA-256, RFC 5869, and AES-256-GCM). The store sees neither the id nor the secret.
    */
   readonly credentials: Effect.Effect<ClientCredentials, CredentialsError>
+  /**
+   * The `leeway` of the provider. A process without a token does not accept a stored one with less than this left,
+   * unless it can acquire no other. Default 30 seconds, at most 5 % of the lifetime of the token.
+   */
+  readonly leeway?: Duration.DurationInput | undefined
   /**
    * The duration of the lease. If a process crashes during an acquisition, the others wait until its lease expires. A
    * running process extends its lease for as long as the acquisition takes. Default 5 seconds, at least 0.1 seconds, at
@@ -103,6 +107,8 @@ export const storeHits = Metric.counter("store_api_token_store_hits", {
 /** The time limit for reading the credentials here. The endpoint reads them again, within its own deadline. */
 const credentialsTimeout = "10 seconds"
 
+const notRead = "The client credentials were not read in time; this access token is not shared"
+
 /** Milliseconds. Limits the option, which may be `Infinity`. A slower store would only delay acquisitions. */
 const maxStoreTimeout = 30_000
 
@@ -122,8 +128,11 @@ const longestPause = 500
  *
  * An acquisition first reads the store. If there is no usable token, it takes the lease, reads the store again,
  * acquires a token from the wrapped source and stores it. If another process has the lease, it waits for that process
- * to store a token. If the stored token is the one to be replaced, it is removed and not returned. A stored token keeps
- * its `acquiredAt`.
+ * to store a token. A stored token keeps its `acquiredAt`.
+ *
+ * A renewal leaves the stored token in place until the new one overwrites it, so that a process that starts during a
+ * slow or failed renewal uses it. A token that an API rejected, or that `refresh` replaces, is removed. After that, any
+ * other token is usable that expires later or was acquired later.
  *
  * If the endpoint returns a valid token once more that a provider renews, it is stored again. Until a quarter of its
  * remaining lifetime is left, other processes that renew it get it from the store, and the endpoint is not asked.
@@ -154,102 +163,24 @@ export const make = (
       Math.min(Duration.toMillis(options.storeTimeout ?? "1 second"), maxStoreTimeout),
       storeFailures
     )
-    const authUrl = withoutTrailingSlash(yield* baseUrl("authUrl", options.authUrl, true))
-    const leaseMillis = Math.min(Math.max(Duration.toMillis(options.lease ?? "5 seconds"), shortestLease), longestLease)
+    const readSealing = sealingOf(options, withoutTrailingSlash(yield* baseUrl("authUrl", options.authUrl, true)))
     const maxWait = Duration.toMillis(options.maxWait ?? "45 seconds")
+    const leaseMillis = Math.min(Math.max(Duration.toMillis(options.lease ?? "5 seconds"), shortestLease), longestLease)
 
-    const shared = (
-      replacing: Option.Option<AccessToken>,
-      isRenewal: boolean,
-      { key, open, seal }: seals.Sealing
-    ) => {
-      /**
-       * Returns the token in the store if it is usable. Removes it if it is the one to be replaced, unless this is a
-       * renewal and the endpoint has returned that token once more to another process a short time ago.
-       */
-      const findToken = Effect.gen(function*() {
-        const entry = yield* store.get(key)
-        if (Option.isNone(entry)) return Option.none()
+    return TokenSource.make((replaced) =>
+      Effect.gen(function*() {
+        const acquire = Effect.suspend(() => source.acquire(replaced))
+        const sealing = yield* readSealing
+        if (sealing === undefined) return yield* acquire
         const now = yield* Clock.currentTimeMillis
-        const found = Option.flatMap(yield* open(entry.value), (text) => storedToken.decode(text, now))
-        if (Option.isNone(found) || Option.isNone(replacing)) return found
-        const isNewer = found.value.acquiredAt.epochMillis > replacing.value.acquiredAt.epochMillis
-        if (!isRepeated(replacing.value, found.value)) return found
-        if (isRenewal && isNewer && !isRepeatedDue(found.value, now)) return found
-        if (sameValue(found.value, replacing.value)) yield* store.remove(key, entry.value)
-        return Option.none()
-      }).pipe(Effect.tap((found) => Effect.when(Metric.increment(storeHits), () => Option.isSome(found))))
-
-      /**
-       * Stores the token for other processes. If the endpoint returned the token to be replaced again, it is stored
-       * only after a renewal. Its `acquiredAt` then says when the endpoint was asked. A failure or a defect in storing
-       * it does not fail the acquisition.
-       */
-      const publish = (received: AccessToken) =>
-        Effect.gen(function*() {
-          if (!isRenewal && Option.exists(replacing, (replaced) => sameValue(replaced, received))) return
-          const token = withKnownExpiry(Option.getOrUndefined(replacing), received)
-          // A negative duration is zero only in Effect 3.
-          const lifetime = Math.max(token.expiresAt.epochMillis - (yield* Clock.currentTimeMillis), 0)
-          yield* store.put(key, yield* seal(storedToken.encode(token)), lifetime)
-        }).pipe(Effect.exit)
-
-      const acquire = Effect.tap(Effect.suspend(() => source.acquire(replacing)), publish)
-
-      const findTokenOr = (otherwise: typeof acquire) =>
-        Effect.flatMap(findToken, Option.match({ onNone: () => otherwise, onSome: Effect.succeed }))
-
-      /** Returns a token that another process stored before this one took the lease, or else a new one. */
-      const acquireWithLease = (lease: Lease) =>
-        Effect.forkScoped(Effect.interruptible(keepExtending(lease, leaseMillis))).pipe(
-          Effect.zipRight(acquire),
-          Effect.scoped,
-          findTokenOr
-        )
-
-      /** Returns `None` if another process has the lease. */
-      const tryAcquire = Effect.acquireUseRelease(
-        store.lease(key, leaseMillis),
-        (lease) => Effect.transposeOption(Option.map(lease, acquireWithLease)),
-        Option.match({ onNone: () => Effect.void, onSome: ({ release }) => Effect.ignore(release) })
-      )
-
-      return Effect.gen(function*() {
-        const end = (yield* monotonicMillis) + (yield* jittered(maxWait))
-        for (let pause = firstPause; (yield* monotonicMillis) < end; pause = Math.min(growth * pause, longestPause)) {
-          const found = yield* findToken
-          if (Option.isSome(found)) return found.value
-          const acquired = yield* tryAcquire
-          if (Option.isSome(acquired)) return acquired.value
-          yield* Effect.sleep(Math.ceil(yield* jittered(pause)))
-        }
-        return yield* findTokenOr(acquire)
-      }).pipe(Effect.catchTag("TokenStoreError", () => source.acquire(replacing)))
-    }
-
-    // If the credentials cannot be read, nothing is shared, and the endpoint reports the error.
-    const sealing = Effect.flatMap(options.credentials, (credentials) => seals.make(credentials, authUrl)).pipe(
-      Effect.catchAllDefect(() => Effect.fail(undefined)),
-      disconnected,
-      Effect.interruptible,
-      Effect.timeoutOption(credentialsTimeout),
-      Effect.tap((sealing) =>
-        Option.isSome(sealing)
-          ? Effect.void
-          : Effect.logWarning("The client credentials were not read in time; this access token is not shared")
-      ),
-      Effect.orElseSucceed(() => Option.none<seals.Sealing>())
-    )
-
-    return TokenSource.make((replacing) =>
-      Effect.flatMap(
-        sealing,
-        Option.match({
-          onNone: () => source.acquire(replacing),
-          onSome: (sealing) =>
-            Effect.flatMap(Renewal, (isRenewal) => acquisition(shared(replacing, isRenewal, sealing)))
+        const token = storedToken.make(store, sealing, {
+          replacing: Option.getOrUndefined(Option.filter(replaced, ({ expiresAt }) => expiresAt.epochMillis > now)),
+          isRenewal: yield* Renewal,
+          leeway: options.leeway
         })
-      )
+        const lease = store.lease(sealing.key, leaseMillis)
+        return yield* acquisition(findOrAcquire({ ...token, acquire, lease, leaseMillis, maxWait }))
+      })
     )
   })
 
@@ -273,6 +204,65 @@ export const layer = (
   options: Options
 ): Layer.Layer<TokenSource.TokenSource, ConfigurationError, TokenSource.TokenSource | TokenStore> =>
   Layer.effect(TokenSource.TokenSource, make(options))
+
+/** Reads the credentials. Returns `undefined` if that fails: nothing is shared, and the endpoint reports the error. */
+const sealingOf = ({ credentials }: Options, authUrl: string) =>
+  Effect.flatMap(credentials, (credentials) => seals.make(credentials, authUrl)).pipe(
+    bounded(credentialsTimeout, Effect.as(Effect.logWarning(notRead), undefined)),
+    Effect.catchAllCause(() => Effect.succeed(undefined))
+  )
+
+/** What an acquisition uses. Durations are in milliseconds. */
+interface Sharing extends storedToken.StoredToken {
+  /** Asks the wrapped source. */
+  readonly acquire: Effect.Effect<AccessToken, AccessTokenError>
+  readonly lease: ReturnType<Store["lease"]>
+  readonly leaseMillis: number
+  readonly maxWait: number
+}
+
+/**
+ * Returns the token in the store, or acquires one with the lease. While another process has the lease, waits and looks
+ * again. If the store fails, acquires a token without it. If no token can be acquired, a short one is better than none.
+ */
+const findOrAcquire = (sharing: Sharing): Effect.Effect<AccessToken, AccessTokenError> =>
+  Effect.gen(function*() {
+    const end = (yield* monotonicMillis) + (yield* jittered(sharing.maxWait))
+    for (let pause = firstPause; (yield* monotonicMillis) < end; pause = Math.min(growth * pause, longestPause)) {
+      const found = (yield* find(sharing)) ?? (yield* acquireWithLease(sharing))
+      if (found !== undefined) return found
+      yield* Effect.sleep(Math.ceil(yield* jittered(pause)))
+    }
+    return (yield* find(sharing)) ?? (yield* acquireAndPublish(sharing))
+  }).pipe(
+    Effect.catchTag("TokenStoreError", () => sharing.acquire),
+    Effect.catchAll((error) =>
+      Effect.flatMap(sharing.short, (short) => short ? Effect.succeed(short) : Effect.fail(error))
+    )
+  )
+
+const find = (sharing: Sharing) =>
+  Effect.tap(sharing.find, (found) => found ? Metric.increment(storeHits) : Effect.void)
+
+const acquireAndPublish = ({ acquire, publish }: Sharing) => Effect.tap(acquire, publish)
+
+/**
+ * Returns the token that another process stored before this one took the lease, or else a new one. Returns `undefined`
+ * if another process has the lease.
+ */
+const acquireWithLease = (sharing: Sharing) =>
+  Effect.acquireUseRelease(
+    sharing.lease,
+    (lease) =>
+      Effect.gen(function*() {
+        if (Option.isNone(lease)) return undefined
+        const found = yield* find(sharing)
+        if (found !== undefined) return found
+        yield* Effect.forkScoped(Effect.interruptible(keepExtending(lease.value, sharing.leaseMillis)))
+        return yield* acquireAndPublish(sharing)
+      }).pipe(Effect.scoped),
+    (lease) => Option.isSome(lease) ? Effect.ignore(lease.value.release) : Effect.void
+  )
 
 /** Extends a lease until this effect is interrupted or the lease is lost. */
 const keepExtending = (lease: Lease, millis: number): Effect.Effect<void> =>

@@ -111,7 +111,7 @@ export type Options = SecretOptions | CredentialsOptions
  */
 export interface Sharing {
   /** The lease, and the maximum waits for other processes and for the store. Each option has a default. */
-  readonly shared?: Omit<SharedTokenSource.Options, "authUrl" | "credentials"> | undefined
+  readonly shared?: Omit<SharedTokenSource.Options, "authUrl" | "credentials" | "leeway"> | undefined
 }
 
 /** One `Config` of all options, or a record with a `Config` for each. */
@@ -225,7 +225,9 @@ export const layerShared = (
   compose(
     options,
     withCredentials(options, (checked) =>
-      Layer.provide(SharedTokenSource.layer({ ...checked, ...options.shared }), endpoint(options)(checked)))
+      SharedTokenSource.layer({ ...checked, ...options.shared, leeway: options.provider?.leeway }).pipe(
+        Layer.provide(endpoint(options)(checked))
+      ))
   )
 
 /**

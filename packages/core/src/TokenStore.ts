@@ -97,11 +97,29 @@ export class TokenStoreError extends Schema.TaggedError<TokenStoreError>("@store
   }
 }
 
-/** An entry or the owner of a lease. It expires at `until`, in milliseconds of the monotonic clock. */
-interface Kept {
-  readonly value: string
-  readonly until: number
-}
+/**
+ * Receives the reason of each failed attempt of an operation, from a store that tries again. If the time limit of
+ * `SharedTokenSource` then ends the operation, its warning shows the last reason. A reason is one word, as in
+ * `TokenStoreError`.
+ *
+ * @example
+ * ```ts
+ * import { TokenStore } from "@store-api/core"
+ * import { Effect } from "effect"
+ *
+ * const retrying = <A>(attempt: Effect.Effect<A, TokenStore.TokenStoreError>) =>
+ *   Effect.retry(
+ *     Effect.tapError(attempt, ({ reason }) => Effect.map(TokenStore.FailedAttempt, (report) => report(reason))),
+ *     { times: 3 }
+ *   )
+ * ```
+ *
+ * @since 1.0.0
+ * @category references
+ */
+export class FailedAttempt extends Context.Reference<FailedAttempt>()("@store-api/core/TokenStore/FailedAttempt", {
+  defaultValue: (): (reason: string) => void => () => undefined
+}) {}
 
 /**
  * Creates a store in memory, for tests and for several providers in one process.
@@ -118,49 +136,28 @@ interface Kept {
  * @category constructors
  */
 export const makeMemory: Effect.Effect<Service> = Effect.map(
-  Ref.make<ReadonlyMap<string, Kept>>(new Map()),
-  (memory) => {
-    /** Sets a value for a duration, if the current one is as expected. A duration of zero removes it. */
-    const setIf = (
-      name: string,
-      isExpected: (current: string | undefined) => boolean,
-      value: string,
-      duration: Duration.DurationInput
-    ): Effect.Effect<boolean> =>
-      Effect.flatMap(monotonicMillis, (now) =>
-        Ref.modify(memory, (all) => {
-          const valid = new Map([...all].filter(([, { until }]) => now < until))
-          if (!isExpected(valid.get(name)?.value)) return [false, valid]
-          return [true, valid.set(name, { value, until: now + Duration.toMillis(duration) })]
-        }))
-
-    const entryOf = (key: string) => `entry:${key}`
-
-    return TokenStore.of({
+  Effect.all([Ref.make<Memory>(new Map()), Ref.make<Memory>(new Map())]),
+  ([entries, leases]) =>
+    TokenStore.of({
       get: (key) =>
-        Effect.zipWith(Ref.get(memory), monotonicMillis, (all, now) =>
-          Option.fromNullable(all.get(entryOf(key))).pipe(
-            Option.filter(({ until }) => now < until),
-            Option.map(({ value }) => value)
-          )),
-      put: (key, entry, life) => Effect.asVoid(setIf(entryOf(key), () => true, entry, life)),
-      remove: (key, entry) => setIf(entryOf(key), (current) => current === entry, entry, 0),
+        Effect.zipWith(
+          Ref.get(entries),
+          monotonicMillis,
+          (all, now) => Option.fromNullable(validAt(now, all).get(key)?.value)
+        ),
+      put: (key, entry, life) => Effect.asVoid(setIf(entries, key, () => true)(entry, life)),
+      remove: (key, entry) => setIf(entries, key, (current) => current === entry)(entry, 0),
       lease: (key, duration) =>
         Effect.suspend(() => {
-          const name = `lease:${key}`
           const owner = globalThis.crypto.randomUUID()
-          const isHeld = (current: string | undefined) => current === owner
-          const lease: Lease = {
-            extend: setIf(name, isHeld, owner, duration),
-            release: Effect.asVoid(setIf(name, isHeld, owner, 0))
-          }
+          const setOwn = setIf(leases, key, (current) => current === owner)
+          const lease: Lease = { extend: setOwn(owner, duration), release: Effect.asVoid(setOwn(owner, 0)) }
           return Effect.map(
-            setIf(name, (current) => current === undefined, owner, duration),
+            setIf(leases, key, (current) => current === undefined)(owner, duration),
             (taken) => taken ? Option.some(lease) : Option.none()
           )
         })
     })
-  }
 )
 
 /**
@@ -178,3 +175,19 @@ export const makeMemory: Effect.Effect<Service> = Effect.map(
  * @category layers
  */
 export const layerMemory: Layer.Layer<TokenStore> = Layer.effect(TokenStore, makeMemory)
+
+/** Values by key, with the time at which they expire, in milliseconds of the monotonic clock. */
+type Memory = ReadonlyMap<string, { readonly value: string; readonly until: number }>
+
+const validAt = (now: number, memory: Memory) => new Map([...memory].filter(([, { until }]) => now < until))
+
+/** Sets a value if the current one is as expected. Returns whether it was. A lifetime of zero removes the value. */
+const setIf =
+  (memory: Ref.Ref<Memory>, key: string, isExpected: (current: string | undefined) => boolean) =>
+  (value: string, life: Duration.DurationInput): Effect.Effect<boolean> =>
+    Effect.flatMap(monotonicMillis, (now) =>
+      Ref.modify(memory, (all): [boolean, Memory] => {
+        const valid = validAt(now, all)
+        if (!isExpected(valid.get(key)?.value)) return [false, valid]
+        return [true, valid.set(key, { value, until: now + Duration.toMillis(life) })]
+      }))

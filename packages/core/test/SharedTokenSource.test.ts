@@ -1,7 +1,23 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenProvider, SharedTokenSource, TokenSource, TokenStore } from "@store-api/core"
-import { Context, DateTime, Duration, Effect, Exit, Layer, Metric, Option, Redacted, Ref, TestClock } from "effect"
+import {
+  Context,
+  DateTime,
+  Duration,
+  Effect,
+  Exit,
+  Fiber,
+  Layer,
+  Logger,
+  LogLevel,
+  Metric,
+  Option,
+  Redacted,
+  Ref,
+  TestClock
+} from "effect"
+import { Renewal } from "../src/internal/renewal.js"
 import { allSeries } from "./support/effectLine.js"
 import {
   authUrl,
@@ -11,10 +27,11 @@ import {
   endpoint,
   fullToken,
   member,
+  settled,
   valuesOf,
   watched
 } from "./support/fleet.js"
-import { outage, valueOf } from "./support/scriptedSource.js"
+import { type Acquisition, outage, valueOf } from "./support/scriptedSource.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
 const minute = 60_000
@@ -179,11 +196,21 @@ describe("SharedTokenSource", () => {
         return { first, requests, second, store, cached: yield* first.acquire(Option.none()) }
       })
 
-    it.effect("is removed from the store and not returned", () =>
+    it.effect("is removed from the store and not returned, unless it is renewed", () =>
       Effect.gen(function*() {
         const { first, cached, requests, second } = yield* setUp()
         assert.strictEqual(valueOf(yield* first.acquire(Option.some(cached))), "token-2")
         assert.strictEqual(valueOf(yield* second.acquire(Option.none())), "token-2")
+        assert.strictEqual(yield* requests, 2)
+      }))
+
+    it.effect("stays in the store when its renewal fails", () =>
+      Effect.gen(function*() {
+        const { first, cached, requests, second } = yield* setUp({
+          answer: (number) => number === 2 ? Effect.fail(outage) : fullToken(`token-${number}`)
+        })
+        yield* Effect.flip(Effect.provideService(first.acquire(Option.some(cached)), Renewal, true))
+        assert.strictEqual(valueOf(yield* second.acquire(Option.none())), "token-1")
         assert.strictEqual(yield* requests, 2)
       }))
 
@@ -217,6 +244,16 @@ describe("SharedTokenSource", () => {
         assert.strictEqual(yield* requests, 2)
       }))
 
+    it.effect("is replaced by a stored token with its value that expires later, if it has expired itself", () =>
+      Effect.gen(function*() {
+        const { first, cached, requests, second } = yield* setUp({ answer: () => fullToken("extended") })
+        yield* TestClock.adjust("56 minutes")
+        const extended = yield* Effect.provideService(first.acquire(Option.some(cached)), Renewal, true)
+        yield* TestClock.adjust("4 minutes")
+        deepStrictEqual({ ...(yield* second.acquire(Option.some(cached))) }, { ...extended })
+        assert.strictEqual(yield* requests, 2)
+      }))
+
     it.effect("is not shared when the endpoint returns it again", () =>
       Effect.gen(function*() {
         const { first, cached, requests, second } = yield* setUp({ answer: () => fullToken("the same", 60) })
@@ -225,24 +262,116 @@ describe("SharedTokenSource", () => {
         assert.strictEqual(yield* requests, 3)
       }))
 
-    it.effect("is replaced with one token request when it is rejected across a fleet of providers", () =>
-      Effect.gen(function*() {
-        const { requests, source } = yield* endpoint({ takes: 200 })
+    it.effect.each([
+      { answer: "another token", lifetime: 60 },
+      { answer: "one with a shorter lifetime", lifetime: 10 }
+    ])(
+      "is replaced with one token request when it is rejected across a fleet of providers: by $answer",
+      ({ lifetime }) =>
+        Effect.gen(function*() {
+          const { requests, source } = yield* endpoint({
+            takes: 200,
+            answer: (number) => fullToken(`token-${number}`, number === 1 ? 60 : lifetime)
+          })
+          const store = yield* TokenStore.makeMemory
+          const fleet = yield* Effect.forEach(
+            Array.from({ length: 20 }),
+            () => Effect.flatMap(member(source, store), providerOf)
+          )
+          const getAll = Effect.forEach(fleet, ({ get }) => get, { concurrency: "unbounded" })
+          const { exit: first } = yield* drive(yield* Effect.fork(getAll))
+          deepStrictEqual(valuesOf(first), ["token-1"])
+          yield* TestClock.adjust("10 seconds")
+          const revoked = Exit.match(first, { onFailure: () => [], onSuccess: (tokens) => tokens })
+          yield* Effect.forEach(fleet, ({ invalidate }, index) => invalidate(revoked[index] as AccessToken.AccessToken))
+          const { exit: second } = yield* drive(yield* Effect.fork(getAll))
+          deepStrictEqual(valuesOf(second), ["token-2"])
+          assert.strictEqual(yield* requests, 2)
+        }).pipe(Effect.scoped)
+    )
+  })
+
+  describe("a process that starts", () => {
+    /** Runs six processes with one token until they renew it, then starts another. Returns what this one got. */
+    const startedDuringRenewal = (renewal: Acquisition) => {
+      const virtual = VirtualClock.make(undefined, settled)
+      return Effect.gen(function*() {
+        const { requests, source } = yield* endpoint({ answer: (n) => n === 1 ? fullToken("token-1") : renewal })
         const store = yield* TokenStore.makeMemory
         const fleet = yield* Effect.forEach(
-          Array.from({ length: 20 }),
+          Array.from({ length: 6 }),
           () => Effect.flatMap(member(source, store), providerOf)
         )
-        const getAll = Effect.forEach(fleet, ({ get }) => get, { concurrency: "unbounded" })
-        const { exit: first } = yield* drive(yield* Effect.fork(getAll))
-        deepStrictEqual(valuesOf(first), ["token-1"])
-        yield* TestClock.adjust("10 seconds")
-        const revoked = Exit.match(first, { onFailure: () => [], onSuccess: (tokens) => tokens })
-        yield* Effect.forEach(fleet, ({ invalidate }, index) => invalidate(revoked[index] as AccessToken.AccessToken))
-        const { exit: second } = yield* drive(yield* Effect.fork(getAll))
-        deepStrictEqual(valuesOf(second), ["token-2"])
-        assert.strictEqual(yield* requests, 2)
-      }).pipe(Effect.scoped))
+        const getAll = Effect.fork(Effect.forEach(fleet, ({ get }) => get, { concurrency: "unbounded" }))
+        yield* getAll
+        yield* virtual.advance(57 * minute)
+        yield* getAll
+        yield* virtual.advance("5 seconds")
+        assert.isAbove(yield* requests, 1, "a renewal has begun")
+        const { get } = yield* Effect.flatMap(member(source, store), providerOf)
+        const started = yield* Effect.fork(get)
+        yield* virtual.advance("1 second")
+        return yield* Fiber.poll(started)
+      }).pipe(Effect.scoped, Effect.withClock(virtual.clock), Logger.withMinimumLogLevel(LogLevel.None))
+    }
+
+    it.live.each<[string, Acquisition]>([
+      ["hangs", Effect.never],
+      ["is slow", Effect.delay(fullToken("token-2"), "20 seconds")],
+      ["is down", Effect.delay(Effect.fail(outage), "3 seconds")]
+    ])(
+      "while six others renew the token has the valid one within 1 s: the endpoint %s",
+      ([, renewal]) =>
+        Effect.gen(function*() {
+          const exit = Option.getOrUndefined(yield* startedDuringRenewal(renewal))
+          deepStrictEqual(exit && Exit.map(exit, valueOf), Exit.succeed("token-1"))
+        })
+    )
+
+    /** Starts a process after `age`, in milliseconds, of a token that another one stored. */
+    const startedAt = (
+      age: number,
+      { answer = fullToken("new"), lifetime = 60 * minute, ...options }: Partial<SharedTokenSource.Options> & {
+        readonly lifetime?: number
+        readonly answer?: Acquisition
+      }
+    ) =>
+      Effect.gen(function*() {
+        const { source } = yield* endpoint({
+          answer: (number) => number === 1 ? fullToken("old", lifetime / minute) : answer
+        })
+        const store = yield* TokenStore.makeMemory
+        yield* (yield* member(source, store)).acquire(Option.none())
+        yield* TestClock.adjust(age)
+        const { acquire } = yield* member(source, store, options)
+        const { exit } = yield* drive(yield* Effect.fork(acquire(Option.none())))
+        return Exit.map(exit, valueOf)
+      })
+
+    const leeways = [
+      { leeway: undefined, lifetime: 60 * minute, least: 30_000 },
+      { leeway: undefined, lifetime: 2 * minute, least: 6000 },
+      { leeway: "2 minutes", lifetime: 60 * minute, least: 2 * minute },
+      { leeway: "1 hour", lifetime: 60 * minute, least: 3 * minute },
+      { leeway: -1, lifetime: 60 * minute, least: 1 }
+    ] as const
+
+    it.effect.each(leeways)(
+      "accepts a token with $least ms left and not less, for a lifetime of $lifetime ms and a leeway of $leeway",
+      ({ leeway, least, lifetime }) =>
+        Effect.gen(function*() {
+          deepStrictEqual(yield* startedAt(lifetime - least, { leeway, lifetime }), Exit.succeed("old"))
+          deepStrictEqual(yield* startedAt(lifetime - least + 1, { leeway, lifetime }), Exit.succeed("new"))
+        })
+    )
+
+    it.effect("gets a token with less left only if the acquisition of another fails, and while it is valid", () =>
+      Effect.gen(function*() {
+        const age = 60 * minute - 20_000
+        const failure = (takes: number) => Effect.delay(Effect.fail(outage), takes)
+        deepStrictEqual(yield* startedAt(age, { answer: failure(19_999) }), Exit.succeed("old"))
+        deepStrictEqual(yield* startedAt(age, { answer: failure(20_000) }), Exit.fail(outage))
+      }))
   })
 
   describe("when the clocks of two machines differ", () => {

@@ -2,8 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { Deferred, Effect, Either, Exit, Fiber, Option, Ref } from "effect"
-import { drive, endpoint, fullToken, member, valuesOf, watched } from "./support/fleet.js"
+import { credentials, drive, endpoint, fullToken, member, settled, valuesOf, watched } from "./support/fleet.js"
 import { outage, valueOf } from "./support/scriptedSource.js"
+import * as VirtualClock from "./support/virtualClock.js"
 
 /** An in-memory store that calls `extend` to extend a lease; `number` counts the calls from 1. */
 const extending = (extend: (lease: TokenStore.Lease, number: number) => TokenStore.Lease["extend"]) =>
@@ -118,6 +119,64 @@ describe("SharedTokenSource, an acquisition", () => {
       assert.strictEqual(valueOf(yield* (yield* member(source, store)).acquire(Option.none())), "token-2")
       assert.strictEqual(yield* requests, 2)
     }))
+})
+
+describe("SharedTokenSource, an acquisition in an uninterruptible region", () => {
+  const pause = "10 millis"
+
+  /** A store whose operations take some time. */
+  const slow = Effect.map(TokenStore.makeMemory, (memory) =>
+    TokenStore.TokenStore.of({
+      get: (key) => Effect.delay(memory.get(key), pause),
+      put: (...entry) => Effect.delay(memory.put(...entry), pause),
+      remove: (...entry) => Effect.delay(memory.remove(...entry), pause),
+      lease: (...lease) =>
+        Effect.map(
+          Effect.delay(memory.lease(...lease), pause),
+          Option.map(({ release, ...lease }) => ({ ...lease, release: Effect.delay(release, pause) }))
+        )
+    }))
+
+  /** Acquires a token, interrupted after this number of milliseconds. Returns the token if the region was completed. */
+  const interrupted = (after: number, isRejected: boolean, isLeased: boolean) => {
+    const virtual = VirtualClock.make(undefined, settled)
+    return Effect.gen(function*() {
+      const { source } = yield* endpoint({ takes: 10 })
+      const [store, done] = yield* Effect.all([slow, Ref.make("")])
+      const other = yield* member(source, store)
+      const { acquire } = yield* member(source, store, {
+        credentials: Effect.delay(Effect.succeed(credentials), pause)
+      })
+      const first = yield* Effect.fork(other.acquire(Option.none()))
+      yield* virtual.advance(isLeased ? 30 : 100)
+      const stored = yield* Fiber.poll(first)
+      assert.strictEqual(Option.isSome(stored), !isLeased)
+      const replacing = isRejected ? Option.some(yield* Fiber.join(first)) : Option.none()
+      const acquiring = yield* acquire(replacing).pipe(
+        Effect.flatMap((token) => Ref.set(done, valueOf(token))),
+        Effect.uninterruptible,
+        Effect.fork
+      )
+      yield* virtual.advance(after)
+      yield* Fiber.interruptFork(acquiring)
+      yield* virtual.advance("1 second")
+      assert.isTrue(Option.isSome(yield* Fiber.poll(acquiring)))
+      return yield* Ref.get(done)
+    }).pipe(Effect.withClock(virtual.clock))
+  }
+
+  it.live.each([
+    { state: "while another process has the lease", isRejected: false, isLeased: true, token: "token-1" },
+    { state: "after a rejection", isRejected: true, isLeased: false, token: "token-2" }
+  ])(
+    "is completed, at whatever moment it is interrupted, $state",
+    ({ isLeased, isRejected, token }) =>
+      Effect.gen(function*() {
+        for (let after = 0; after < 120; after += 5) {
+          assert.strictEqual(yield* interrupted(after, isRejected, isLeased), token, `after ${after} ms`)
+        }
+      })
+  )
 })
 
 describe("SharedTokenSource, a lease", () => {

@@ -16,7 +16,14 @@ describe("SharedTokenSource, when the store does not work", () => {
     fails: (operation) => error(operation),
     hangs: () => Effect.never,
     "hangs and cannot be interrupted": () => Effect.uninterruptible(Effect.never),
+    "tries again until it is too late": () =>
+      Effect.flatMap(TokenStore.FailedAttempt, (report) => {
+        report("ECONNREFUSED")
+        report("CERT_HAS_EXPIRED")
+        return Effect.never
+      }),
     "fails with a defect": () => Effect.dieMessage("invented defect"),
+    "interrupts itself": () => Effect.interrupt,
     "throws": () => {
       throw new Error("invented defect")
     }
@@ -88,7 +95,9 @@ describe("SharedTokenSource, when the store does not work", () => {
   it.effect.each(
     (["get", "put", "remove", "lease", "extend", "release"] as const).flatMap((operation) => [
       { operation, fault: "hangs", reason: "no response in time" } as const,
-      { operation, fault: "fails with a defect", reason: "a defect" } as const
+      { operation, fault: "fails with a defect", reason: "a defect" } as const,
+      { operation, fault: "interrupts itself", reason: "an interruption" } as const,
+      { operation, fault: "tries again until it is too late", reason: "CERT_HAS_EXPIRED" } as const
     ])
   )(
     "logs a warning with the reason $reason when $operation $fault",
@@ -263,6 +272,15 @@ describe("SharedTokenSource, when the store does not work", () => {
       const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
       const error = yield* Effect.flip(exit)
       deepStrictEqual(["reason" in error && error.reason, took], ["Timeout", 40_000])
+    }))
+
+  it.effect("requests a token without sharing it when the credentials are read by an effect that interrupts itself", () =>
+    Effect.gen(function*() {
+      const { source } = yield* endpoint()
+      const { puts, store } = yield* watched
+      const { acquire } = yield* member(source, store, { credentials: Effect.interrupt })
+      assert.strictEqual(valueOf(yield* acquire(Option.none())), "token-1")
+      deepStrictEqual(yield* puts, [])
     }))
 
   it.effect("returns the error of the endpoint, not its own, when the credentials cannot be read", () =>

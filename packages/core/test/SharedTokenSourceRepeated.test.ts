@@ -273,10 +273,10 @@ describe("an entry of the former version", () => {
   it.effect("has the same fields as one that is stored after a renewal without progress, of which only acquiredAt is later", () =>
     Effect.gen(function*() {
       const { open } = yield* seal.make(credentials, authUrl)
-      deepStrictEqual(yield* open(recorded.entry), Option.some(recorded.clearText), "control")
+      assert.strictEqual(yield* open(recorded.entry), recorded.clearText, "control")
       const { puts: [, [key, entry] = ["", ""]] } = yield* renewed
       assert.strictEqual(key, recorded.key)
       const clearText = recorded.clearText.replace(`"acquiredAt":0`, `"acquiredAt":${56 * 60_000}`)
-      deepStrictEqual(yield* open(entry), Option.some(clearText))
+      assert.strictEqual(yield* open(entry), clearText)
     }))
 })

@@ -103,6 +103,21 @@ describe("StoreAuth", () => {
       assert.strictEqual((yield* sent).length, 5, "control: without the store there are two token requests")
     }))
 
+  it.effect("layerShared: a process that starts accepts no stored token with less than the provider's leeway left", () =>
+    Effect.gen(function*() {
+      const { http, sent } = yield* store
+      const tokens = Layer.succeed(TokenStore.TokenStore, yield* TokenStore.makeMemory)
+      const process = Layer.fresh(
+        Layer.provide(StoreAuth.layerShared({ ...secretOptions, provider: { leeway: "2 minutes" } }), [http, tokens])
+      )
+      for (const [age, requests] of [["58 minutes", 3], ["1 millis", 6]] as const) {
+        yield* Effect.provide(call, process)
+        yield* TestClock.adjust(age)
+        yield* Effect.provide(call, process)
+        assert.strictEqual((yield* sent).length, requests)
+      }
+    }))
+
   it.effect("layerShared and layerSharedConfig pass on the options for sharing", () =>
     Effect.gen(function*() {
       const { http } = yield* store

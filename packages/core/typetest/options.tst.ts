@@ -129,6 +129,7 @@ test("options for sharing are those of layerShared only, which needs a TokenStor
   const shared = { lease: "10 seconds", maxWait: "1 minute", storeTimeout: 500 } as const
   expect(StoreAuth.layerShared).type.toBeCallableWith({ authUrl, apiUrl, credentials, shared })
   expect(StoreAuth.layerShared).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, shared: { patience: 1 } })
+  expect(StoreAuth.layerShared).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, shared: { leeway: 1 } })
   expect(StoreAuth.layer).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, shared })
   const runnable = (effect: Effect.Effect<void, unknown>) => effect
   const use = Effect.asVoid(AccessTokenProvider.AccessTokenProvider)

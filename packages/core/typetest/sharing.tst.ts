@@ -27,6 +27,7 @@ test("TokenStore", () => {
     readonly extend: Effect.Effect<boolean, Failure>
     readonly release: Effect.Effect<void, Failure>
   }>()
+  expect<Context.Tag.Service<typeof TokenStore.FailedAttempt>>().type.toBe<(reason: string) => void>()
   expect(TokenStore.makeMemory).type.toBe<Effect.Effect<TokenStore.Service>>()
   expect(TokenStore.layerMemory).type.toBe<Layer.Layer<TokenStore.TokenStore>>()
 })
@@ -77,6 +78,7 @@ test("SharedTokenSource.Options", () => {
   expect(layer).type.toBeCallableWith({
     authUrl,
     credentials,
+    leeway: "1 minute",
     lease: "5 seconds",
     maxWait: 20_000,
     storeTimeout: undefined

@@ -4,7 +4,7 @@
  *
  * @since 1.0.0
  */
-import { createHash, randomUUID } from "node:crypto"
+import { randomUUID } from "node:crypto"
 import { homedir } from "node:os"
 import type { PlatformError } from "@effect/platform/Error"
 import * as FileSystem from "@effect/platform/FileSystem"
@@ -12,17 +12,15 @@ import * as Path from "@effect/platform/Path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import { type Lease, type Service, TokenStore, TokenStoreError } from "@store-api/core/TokenStore"
-import * as Clock from "effect/Clock"
 import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import type * as Predicate from "effect/Predicate"
-import * as Schema from "effect/Schema"
-import { kindOf, type NotPrivate, reasonOf, requirePrivate } from "./internal/privateFolder.js"
+import * as files from "./internal/expiringFiles.js"
+import { type NotPrivate, reasonOf, requirePrivate } from "./internal/privateFolder.js"
 
 /**
  * The folder of the store.
@@ -77,32 +75,6 @@ export const defaultFolder: Effect.Effect<string> = Effect.map(
  */
 const homeFolder = () => Either.getOrElse(Either.try(homedir), () => "/")
 
-/** Inside the given folder, which may hold other things too. */
-const ownFolder = "store-api-v1"
-
-/** The names that the store gives: two files per key, and files that are being written or removed. */
-const isOurs = (name: string): boolean => /^([0-9a-f]{32}\.(entry|lease)|[0-9a-f-]{36}\.part)$/.test(name)
-
-/**
- * The content of a file: an entry or the owner of a lease, valid from `from` until `until`, in milliseconds of the wall
- * clock.
- */
-const content = Schema.parseJson(Schema.Struct({ value: Schema.String, from: Schema.Number, until: Schema.Number }))
-const encode = Schema.encodeSync(content)
-const decode = Schema.decodeOption(content)
-
-/** A file that begins later than this many milliseconds from now is not valid: the wall clock was set back. */
-const clockTolerance = 1000
-
-const valueOf = (text: string, now: number): Option.Option<string> =>
-  decode(text).pipe(
-    Option.filter(({ from, until }) => from - clockTolerance <= now && now < until),
-    Option.map(({ value }) => value)
-  )
-
-/** No process needs more milliseconds than this to write or remove a file. */
-const leftoverMillis = 60_000
-
 /**
  * Creates the store over the `FileSystem` in the context.
  *
@@ -134,105 +106,10 @@ export const make = (
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const given = options.folder ?? (yield* defaultFolder)
-    const folder = path.join(given, ownFolder)
-    const fileOf = (key: string, kind: "entry" | "lease") =>
-      path.join(folder, `${createHash("sha256").update(key).digest("hex").slice(0, 32)}.${kind}`)
-    const newPart = () => path.join(folder, `${randomUUID()}.part`)
-    const discard = (part: string) => Effect.ignore(fs.remove(part))
-
-    /** Fails if other users could read or change the files. Accepts a missing folder. */
-    const inspect = Effect.forEach([given, folder], (folder) =>
-      Effect.flatMap(
-        unless("NotFound", fs.stat(folder)),
-        Option.match({ onNone: () => Effect.void, onSome: requirePrivate })
-      ))
-
-    const createFolder = Effect.zipRight(fs.makeDirectory(folder, { recursive: true, mode: 0o700 }), inspect)
-
-    /**
-     * A pipe counts as damaged: a read would never end, nor let the process exit. Another `stat` follows, because Node
-     * 20 finds no modules after that of a pipe.
-     */
-    const readFile = (file: string) =>
-      Effect.flatMap(Effect.option(fs.stat(file)), (info) =>
-        Option.exists(info, ({ type }) => type === "FIFO")
-          ? Effect.as(fs.stat(folder), "")
-          : fs.readFileString(file))
-
-    /** None if there is no such file. Its value is none if it is not valid now, was cut off, or is not the store's. */
-    const read = (file: string) =>
-      Effect.zipWith(
-        unless("NotFound", readFile(file)),
-        Clock.currentTimeMillis,
-        (text, now) => Option.map(text, (text) => valueOf(text, now))
-      )
-
-    const exists = (file: string, matches: Predicate.Predicate<Option.Option<string>>) =>
-      Effect.map(read(file), Option.exists(matches))
-
-    /** Writes a file under a temporary name. In one step, `place` gives it its own. */
-    const write = <A>(
-      value: string,
-      life: Duration.DurationInput,
-      place: (part: string) => Effect.Effect<A, PlatformError>
-    ): Effect.Effect<A, PlatformError> =>
-      Effect.gen(function*() {
-        const part = newPart()
-        const from = yield* Clock.currentTimeMillis
-        const until = Math.min(from + Duration.toMillis(life), Number.MAX_SAFE_INTEGER)
-        return yield* Effect.zipRight(
-          fs.writeFileString(part, encode({ value, from, until }), { mode: 0o600 }),
-          place(part)
-        ).pipe(Effect.ensuring(discard(part)))
-      }).pipe(Effect.uninterruptible)
-
-    /**
-     * Removes a file if its value matches. Returns whether this process did it: only one of many can rename the same
-     * file.
-     */
-    const removeIf = (file: string, matches: Predicate.Predicate<Option.Option<string>>) =>
-      Effect.gen(function*() {
-        if (!(yield* exists(file, matches))) return false
-        const part = newPart()
-        if (Option.isNone(yield* unless("NotFound", fs.rename(file, part)))) return false
-        // Another process may have replaced the file after the check. Then it is put back, unless there is a newer one.
-        const isRemoved = yield* exists(part, matches)
-        if (!isRemoved) yield* Effect.ignore(fs.link(part, file))
-        yield* discard(part)
-        return isRemoved
-      }).pipe(Effect.uninterruptible)
-
-    /** Removes files that are not valid any more, and parts that crashed processes left. */
-    const removeExpired = Effect.gen(function*() {
-      const now = yield* Clock.currentTimeMillis
-      const isOld = ({ mtime }: FileSystem.File.Info) =>
-        Option.exists(mtime, (at) => at.getTime() < now - leftoverMillis)
-      for (const name of (yield* fs.readDirectory(folder)).filter(isOurs)) {
-        const file = path.join(folder, name)
-        yield* Effect.ignore(Effect.whenEffect(removeIf(file, Option.isNone), Effect.map(fs.stat(file), isOld)))
-      }
-    })
-
-    const lease = (key: string, duration: Duration.DurationInput) =>
-      Effect.gen(function*() {
-        const file = fileOf(key, "lease")
-        const owner: string = randomUUID()
-        if (yield* exists(file, Option.isSome)) return Option.none<Lease>()
-        yield* createFolder
-        yield* removeIf(file, Option.isNone)
-        // A link is an exclusive creation: it fails if there is a file, and its file is complete from the start.
-        const created = yield* write(owner, duration, (part) => unless("AlreadyExists", fs.link(part, file)))
-        const isHeld = Option.contains(owner)
-        const extend = Effect.gen(function*() {
-          if (!(yield* exists(file, isHeld))) return false
-          yield* write(owner, duration, (part) => fs.rename(part, file))
-          return true
-        })
-        return Option.as(created, {
-          extend: operation("extend", extend),
-          release: operation("release", Effect.asVoid(removeIf(file, isHeld)))
-        })
-      })
+    const own = path.join(given, ownFolder)
+    const folder: files.Folder = { fs, path: own, at: (name) => path.join(own, name) }
+    const inspect = requirePrivateFolders(fs, [given, own])
+    const create = Effect.zipRight(fs.makeDirectory(own, { recursive: true, mode: 0o700 }), inspect)
 
     const operation = <A>(
       operation: TokenStoreError["operation"],
@@ -244,18 +121,55 @@ export const make = (
       )
 
     return TokenStore.of({
-      get: (key) => operation("get", Effect.map(read(fileOf(key, "entry")), Option.flatten)),
-      put: (key, entry, life) =>
-        operation(
-          "put",
-          createFolder.pipe(
-            Effect.zipRight(write(entry, life, (part) => fs.rename(part, fileOf(key, "entry")))),
-            Effect.zipLeft(Effect.ignore(removeExpired))
-          )
+      get: (key) =>
+        operation("get", Effect.map(files.read(folder, entryOf(key)), (file) => Option.fromNullable(file?.value))),
+      put: (key, value, life) =>
+        operation("put", Effect.zipRight(create, files.replace(folder, entryOf(key), { value, life }))).pipe(
+          Effect.zipLeft(Effect.ignore(files.removeExpired(folder)))
         ),
-      remove: (key, entry) => operation("remove", removeIf(fileOf(key, "entry"), Option.contains(entry))),
-      lease: (key, duration) => operation("lease", lease(key, duration))
+      remove: (key, entry) => operation("remove", files.removeIf(folder, entryOf(key), (value) => value === entry)),
+      lease: (key, life) =>
+        Effect.map(
+          operation("lease", takeLease(folder, create, { name: files.nameOf(key, "lease"), life })),
+          Option.map(({ extend, release }): Lease => ({
+            extend: operation("extend", extend),
+            release: operation("release", release)
+          }))
+        )
     })
+  })
+
+/** Inside the given folder, which may hold other things too. */
+const ownFolder = "store-api-v1"
+
+const entryOf = (key: string) => files.nameOf(key, "entry")
+
+/** Fails if other users could read or change the files. Accepts a missing folder. */
+const requirePrivateFolders = (fs: FileSystem.FileSystem, folders: ReadonlyArray<string>) =>
+  Effect.forEach(folders, (folder) =>
+    Effect.flatMap(
+      files.unless("NotFound", fs.stat(folder)),
+      (info) => info === undefined ? Effect.void : requirePrivate(info)
+    ))
+
+/** Creates the file of a lease, unless another process has the lease. */
+const takeLease = <E>(
+  folder: files.Folder,
+  createFolder: Effect.Effect<unknown, E>,
+  { life, name }: { readonly name: string; readonly life: Duration.DurationInput }
+) =>
+  Effect.gen(function*() {
+    const owner: string = randomUUID()
+    const isOwn = (value: string | undefined) => value === owner
+    if (yield* files.exists(folder, name, (value) => value !== undefined)) return Option.none()
+    yield* createFolder
+    yield* files.removeIf(folder, name, (value) => value === undefined)
+    if (!(yield* files.create(folder, name, { value: owner, life }))) return Option.none()
+    const extend = Effect.tap(
+      files.exists(folder, name, isOwn),
+      (isHeld) => isHeld ? files.replace(folder, name, { value: owner, life }) : Effect.void
+    )
+    return Option.some({ extend, release: Effect.asVoid(files.removeIf(folder, name, isOwn)) })
   })
 
 /**
@@ -300,12 +214,3 @@ export const layerConfig = (
     )
   }
 ): Layer.Layer<TokenStore, ConfigError.ConfigError> => Layer.unwrapEffect(Effect.map(Config.unwrap(config), layer))
-
-/** None if the operation fails in this way. */
-const unless = <A>(
-  kind: ReturnType<typeof kindOf>,
-  effect: Effect.Effect<A, PlatformError>
-): Effect.Effect<Option.Option<A>, PlatformError> =>
-  Effect.map(effect, Option.some).pipe(
-    Effect.catchIf((error) => kindOf(error) === kind, () => Effect.succeedNone)
-  )

@@ -188,7 +188,7 @@ const storeOf = (run: Run, prefix = ""): Service => {
   ): Effect.Effect<A, TokenStoreError> =>
     Effect.mapError(run(command), (reason) => new TokenStoreError({ operation, reason }))
 
-  const script = (operation: TokenStoreError["operation"], text: string, key: string, ...words: Array<string>) =>
+  const script = (operation: TokenStoreError["operation"], text: string, [key = "", ...words]: Array<string>) =>
     Effect.map(
       command(operation, (client) => client.eval(text, { keys: [key], arguments: words })),
       (done) => done === 1
@@ -202,18 +202,18 @@ const storeOf = (run: Run, prefix = ""): Service => {
       ),
     put: (key, entry, life) =>
       Effect.asVoid(command("put", (client) => client.set(prefix + key, entry, { PX: wholeMillis(life) }))),
-    remove: (key, entry) => script("remove", removeIfSame, prefix + key, entry),
+    remove: (key, entry) => script("remove", removeIfSame, [prefix + key, entry]),
     lease: (key, duration) =>
       Effect.suspend(() => {
         const name = `${prefix}${key}:lease`
         const owner = globalThis.crypto.randomUUID()
         const millis = String(wholeMillis(duration))
         const lease: Lease = {
-          extend: script("extend", extendIfSame, name, owner, millis),
-          release: Effect.asVoid(script("release", removeIfSame, name, owner))
+          extend: script("extend", extendIfSame, [name, owner, millis]),
+          release: Effect.asVoid(script("release", removeIfSame, [name, owner]))
         }
         return Effect.map(
-          script("lease", setIfAbsent, name, owner, millis),
+          script("lease", setIfAbsent, [name, owner, millis]),
           (isSet) => isSet ? Option.some(lease) : Option.none()
         )
       })

@@ -1,12 +1,13 @@
-import { connect } from "node:net"
+import { connect, createServer as createTcpServer } from "node:net"
 import { createServer } from "node:tls"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
+import type { TokenStore } from "@store-api/core"
 import { RedisTokenStore } from "@store-api/redis"
-import { type Duration, Effect, Either, Fiber, Option, Redacted } from "effect"
+import { Deferred, type Duration, Effect, Either, Fiber, Layer, Option, Redacted } from "effect"
 import { canMakeCertificates, selfSigned } from "../../platform-node/test/support/certificates.js"
 import { listen } from "../../platform-node/test/utils.js"
-import { onVirtualTime, until } from "./support/fleet.js"
+import { all, inProcess, onVirtualTime, reasonsOf, shop, until } from "./support/fleet.js"
 import { proxyTo } from "./support/proxy.js"
 import { isLeftOut, redisServer } from "./support/redisServer.js"
 
@@ -199,6 +200,66 @@ describe.skipIf(isLeftOut)("a Redis that does not respond", () => {
         deepStrictEqual(yield* store.get("key"), Option.some("entry"))
       })
   )
+})
+
+describe("a server that does not respond to a new connection", () => {
+  const silent = listen(createTcpServer((socket) => socket.resume()))
+  const urls = ["redis://127.0.0.1", "redis+cluster://127.0.0.1", "redis+sentinel://127.0.0.1"]
+  const urlAt = (url: string, port: number) =>
+    Redacted.make(`${url}:${port}${url.startsWith("redis+sentinel") ? "/name" : ""}`)
+
+  it.scoped.each(urls)(
+    "delays a layer by about a second of real time, even if a test controls the clock: %s",
+    (url) =>
+      Effect.gen(function*() {
+        const { port } = yield* silent
+        const from = performance.now()
+        yield* Layer.build(RedisTokenStore.layer({ url: urlAt(url, port) }))
+        assert.isBelow(performance.now() - from, 10_000)
+      })
+  )
+
+  it.scoped("does not end a build in an uninterruptible region early", () =>
+    Effect.gen(function*() {
+      const { opened, port } = yield* silent
+      const built = yield* Deferred.make<TokenStore.Service>()
+      const building = yield* RedisTokenStore.make({ url: urlAt("redis://127.0.0.1", port) }).pipe(
+        Effect.flatMap((store) => Deferred.succeed(built, store)),
+        Effect.uninterruptible,
+        Effect.fork
+      )
+      yield* until("it connects", Effect.sync(() => opened() === 1))
+      yield* Fiber.interrupt(building)
+      assert.isTrue(yield* Deferred.isDone(built))
+    }))
+})
+
+describe.runIf(canMakeCertificates)("several servers that no client can use", () => {
+  it.scopedLive("leave the reason of the last attempt in the warning", () =>
+    Effect.gen(function*() {
+      const tls = yield* listen(createServer(yield* selfSigned()))
+      const untrusted = `127.0.0.1:${tls.port}`
+      const { settings } = yield* shop()
+      const cases = [
+        [`rediss+cluster://${untrusted}`, "DEPTH_ZERO_SELF_SIGNED_CERT"],
+        [`rediss+sentinel://${untrusted}/name`, "DEPTH_ZERO_SELF_SIGNED_CERT"],
+        // No server listens on port 1.
+        ["redis+cluster://127.0.0.1:1", "ECONNREFUSED"],
+        ["redis+sentinel://127.0.0.1:1/name", "ECONNREFUSED"],
+        ["redis+cluster://127.0.0.1:1,localhost:1", "ECONNREFUSED"]
+      ] as const
+      const reasons = yield* Effect.forEach(
+        cases,
+        ([redisUrl]) =>
+          Effect.gen(function*() {
+            const members = yield* inProcess(1, { ...settings, storeTimeout: "1 second", redisUrl })
+            yield* all(members, ({ get }) => get)
+            return yield* reasonsOf(members)
+          }),
+        { concurrency: "unbounded" }
+      )
+      deepStrictEqual(reasons.flat(2), cases.map(([, reason]) => reason))
+    }))
 })
 
 describe.runIf(canMakeCertificates)("a connection over TLS", () => {

@@ -2,7 +2,7 @@
 import { connect } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Effect, Exit, Fiber, Option, Redacted, Scope, TestClock } from "effect"
+import { Deferred, Effect, Exit, Fiber, Option, Redacted, Scope, TestClock } from "effect"
 import type { VirtualClock } from "../../core/test/support/virtualClock.js"
 import { make, retrying, type Run } from "../src/internal/connection.js"
 import { onVirtualTime, until } from "./support/fleet.js"
@@ -198,6 +198,27 @@ describe("a connection through sentinels", () => {
           assert.isAbove(asked, 12)
           assert.isBelow(asked, 23)
           yield* Fiber.interrupt(getting)
+        })
+      )
+    }))
+
+  it.scopedLive("completes a command in an uninterruptible region, whose fiber is interrupted, on the next server", () =>
+    Effect.gen(function*() {
+      const [silent, second] = yield* Effect.all([playedServer(() => undefined), primary("entry")])
+      const sentinel = yield* naming(silent, second)
+      yield* onVirtualTime((virtual) =>
+        Effect.gen(function*() {
+          const run = yield* through(sentinel)
+          const got = yield* Deferred.make<string | null>()
+          const getting = yield* get(run).pipe(
+            Effect.flatMap((entry) => Deferred.succeed(got, entry)),
+            Effect.uninterruptible,
+            Effect.fork
+          )
+          yield* until("it is sent", Effect.sync(() => silent.commands.some(({ words }) => words[0] === "GET")))
+          yield* Fiber.interruptFork(getting)
+          yield* inTime(virtual, Fiber.await(getting))
+          assert.isTrue(yield* Deferred.isDone(got))
         })
       )
     }))

@@ -1,11 +1,16 @@
 /** The lifetime of a token by the wall clock, in milliseconds. */
 import type * as DateTime from "effect/DateTime"
+import * as Duration from "effect/Duration"
 
 /** The longest lifetime of a token (the specification, "Limits"). */
 export const maxLife = 60 * 60_000
 
 /** The lifetime for an `expires_in` in seconds. Zero or less means that the token has already expired. */
 export const lifeOf = (expiresIn: number): number => Math.min(Math.floor(expiresIn) * 1000, maxLife)
+
+/** The remaining lifetime, in whole milliseconds, below which a token is too short for a caller that can wait. */
+export const leewayOf = (life: number, leeway: Duration.DurationInput = "30 seconds"): number =>
+  Math.min(Math.max(Math.ceil(Duration.toMillis(leeway)), 0), life * 0.05)
 
 /** If the wall clock is further before `acquiredAt` than this, the age of the token is unknown. */
 export const clockTolerance = 1000

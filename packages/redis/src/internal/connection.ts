@@ -1,5 +1,6 @@
 import { ClientClosedError, ClientOfflineError } from "@redis/client"
 import type { ConfigurationError } from "@store-api/core/AccessTokenError"
+import { FailedAttempt } from "@store-api/core/TokenStore"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -32,24 +33,8 @@ const final = new Set(
   ["ClientClosedError", "ERR", "NOAUTH", "NOPERM", "OOM", "WRONGPASS", "WRONGTYPE", "unknown name"]
 )
 
-/** Repeats a command until another server has taken over. No operation of a store takes longer than 30 seconds. */
-export const retrying = <A>(attempt: Effect.Effect<A, string>): Effect.Effect<A, string> =>
-  Effect.retry(attempt, {
-    while: (reason) => !final.has(reason),
-    schedule: Schedule.spaced("200 millis").pipe(Schedule.jittered, Schedule.upTo("30 seconds"))
-  })
-
 /** Runs a command on the current client. Fails with the reason in one word. */
 export type Run = <A>(command: (client: servers.Client) => Promise<A>) => Effect.Effect<A, string>
-
-/** A client, the time of its creation and the time of its last response, by the monotonic clock. */
-interface Live {
-  readonly since: bigint
-  answered: bigint
-  /** `undefined` until it connects. */
-  client: servers.Client | undefined
-  isConnecting: boolean
-}
 
 /**
  * Opens a client that closes with the scope. The client of a single server reconnects when its connection breaks. When
@@ -61,82 +46,138 @@ interface Live {
 export const make = (url: Redacted.Redacted): Effect.Effect<Run, ConfigurationError, Scope.Scope> =>
   Effect.gen(function*() {
     const { canFailOver, newClient } = yield* servers.fromUrl(Redacted.value(url))
-    const longestHandshake = canFailOver ? handshake.several : handshake.single
-    const whyOffline = MutableRef.make(noConnection)
-
-    const open = Effect.map(
-      Clock.currentTimeNanos,
-      (since): Live => ({ since, answered: since, client: undefined, isConnecting: true })
-    )
-    const live = MutableRef.make(yield* open)
-    const isClosed = MutableRef.make(false)
-
-    const connect = (opened: Live) =>
-      Effect.gen(function*() {
-        const client = yield* newClient
-        if (MutableRef.get(isClosed) || MutableRef.get(live) !== opened) return
-        // Without a listener, Node would end the process. Each operation reports its own failure.
-        opened.client = client.on("error", (error) => MutableRef.set(whyOffline, reasonOf(error)))
-        // The client of a single server retries until it is destroyed.
-        yield* Effect.ignore(Effect.tryPromise((): Promise<unknown> => client.connect()))
-      }).pipe(
-        Effect.catchAll((reason) => Effect.sync(() => MutableRef.set(whyOffline, reason))),
-        Effect.ensuring(Effect.sync(() => {
-          opened.isConnecting = false
-        })),
-        Effect.forkDaemon
-      )
-
+    const connection: Connection = {
+      newClient,
+      longestHandshake: canFailOver ? handshake.several : handshake.single,
+      whyOffline: MutableRef.make(noConnection),
+      live: yield* open,
+      isClosed: false
+    }
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
-        MutableRef.set(isClosed, true)
-        MutableRef.set(whyOffline, "ClientClosedError")
-        servers.destroy(MutableRef.get(live).client)
+        connection.isClosed = true
+        MutableRef.set(connection.whyOffline, "ClientClosedError")
+        servers.destroy(connection.live.client)
       })
     )
-    yield* Effect.timeoutOption(Effect.flatMap(connect(MutableRef.get(live)), Fiber.join), firstConnection)
+    yield* Effect.flatMap(connect(connection), awaitFirst)
+    return (command) => canFailOver ? retrying(attemptOnOne(connection, command)) : attempt(connection, command)
+  })
 
-    const replace = (old: Live) =>
-      Effect.gen(function*() {
-        // An operation can be interrupted after the scope has closed.
-        if (MutableRef.get(isClosed) || MutableRef.get(live) !== old) return
-        MutableRef.set(live, yield* open)
+/** Repeats a command until another server has taken over. No operation of a store takes longer than 30 seconds. */
+export const retrying = <A>(attempt: Effect.Effect<A, string>): Effect.Effect<A, string> =>
+  attempt.pipe(
+    Effect.tapError((reason) =>
+      // Until the client has an error, an earlier attempt knows more.
+      reason === noConnection ? Effect.void : Effect.map(FailedAttempt, (report) => report(reason))
+    ),
+    Effect.retry({
+      while: (reason) => !final.has(reason),
+      schedule: Schedule.spaced("200 millis").pipe(Schedule.jittered, Schedule.upTo("30 seconds"))
+    })
+  )
+
+interface Connection {
+  readonly newClient: servers.Servers["newClient"]
+  readonly longestHandshake: bigint
+  readonly whyOffline: MutableRef.MutableRef<string>
+  live: Live
+  isClosed: boolean
+}
+
+/** A client, the time of its creation and the time of its last response, by the monotonic clock. */
+interface Live {
+  readonly since: bigint
+  answered: bigint
+  /** `undefined` until it connects. */
+  client: servers.Client | undefined
+  isConnecting: boolean
+}
+
+const open = Effect.map(
+  Clock.currentTimeNanos,
+  (since): Live => ({ since, answered: since, client: undefined, isConnecting: true })
+)
+
+/** Connects the current client, in a fiber of its own. */
+const connect = (connection: Connection) => {
+  const { live: opened, newClient, whyOffline } = connection
+  return Effect.gen(function*() {
+    const client = yield* newClient
+    if (connection.isClosed || connection.live !== opened) return
+    // Without a listener, Node would end the process. Each operation reports its own failure.
+    opened.client = client.on("error", (error) => MutableRef.set(whyOffline, reasonOf(error)))
+    // The client of a single server retries until it is destroyed.
+    yield* Effect.ignore(Effect.tryPromise((): Promise<unknown> => client.connect()))
+  }).pipe(
+    Effect.catchAll((reason) => Effect.sync(() => MutableRef.set(whyOffline, reason))),
+    Effect.ensuring(Effect.sync(() => {
+      opened.isConnecting = false
+    })),
+    Effect.forkDaemon
+  )
+}
+
+/** Waits in real time, which the network takes even if a test controls the clock. */
+const awaitFirst = (connecting: Fiber.Fiber<unknown>) =>
+  inOwnFiber(Effect.withClock(Effect.timeoutOption(Fiber.join(connecting), firstConnection), Clock.make()))
+
+/** Effect interrupts a timeout even in an uninterruptible region of the caller, but not the fiber that it waits for. */
+const inOwnFiber = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(
+      Effect.forkDaemon(Effect.interruptible(effect)),
+      (fiber) => Effect.onInterrupt(restore(Fiber.join(fiber)), () => Fiber.interruptFork(fiber))
+    )
+  )
+
+/** Replaces a client, unless another command has done it. */
+const replace = (connection: Connection, old: Live) =>
+  Effect.gen(function*() {
+    // An operation can be interrupted after the scope has closed.
+    if (connection.isClosed || connection.live !== old) return
+    connection.live = yield* open
+    MutableRef.set(connection.whyOffline, noConnection)
+    servers.destroy(old.client)
+    yield* connect(connection)
+  })
+
+type Command<A> = (client: servers.Client) => Promise<A>
+
+const attempt = <A>(connection: Connection, command: Command<A>): Effect.Effect<A, string> =>
+  Effect.gen(function*() {
+    const { longestHandshake, whyOffline } = connection
+    const sent = yield* Clock.currentTimeNanos
+    const found = connection.live
+    if (found.client?.isReady !== true && sent - found.since > longestHandshake) yield* replace(connection, found)
+    const used = connection.live
+    const { client } = used
+    if (client === undefined) return yield* Effect.fail(MutableRef.get(whyOffline))
+    const isDead = Effect.map(Clock.currentTimeNanos, (now) => used.answered <= sent && now - sent >= silence)
+    return yield* Effect.tryPromise({
+      try: () => command(client),
+      catch: (error) =>
+        error instanceof ClientOfflineError || error instanceof ClientClosedError
+          ? MutableRef.get(whyOffline)
+          : reasonOf(error)
+    }).pipe(
+      Effect.tap(Effect.map(Clock.currentTimeNanos, (now) => {
+        used.answered = now
         MutableRef.set(whyOffline, noConnection)
-        servers.destroy(old.client)
-        yield* connect(MutableRef.get(live))
-      })
+      })),
+      Effect.onInterrupt(() => Effect.whenEffect(replace(connection, used), isDead))
+    )
+  })
 
-    const attempt: Run = (command) =>
-      Effect.gen(function*() {
-        const sent = yield* Clock.currentTimeNanos
-        const found = MutableRef.get(live)
-        if (found.client?.isReady !== true && sent - found.since > longestHandshake) yield* replace(found)
-        const used = MutableRef.get(live)
-        const { client } = used
-        if (client === undefined) return yield* Effect.fail(MutableRef.get(whyOffline))
-        const isDead = Effect.map(Clock.currentTimeNanos, (now) => used.answered <= sent && now - sent >= silence)
-        return yield* Effect.tryPromise({
-          try: () => command(client),
-          catch: (error) =>
-            error instanceof ClientOfflineError || error instanceof ClientClosedError
-              ? MutableRef.get(whyOffline)
-              : reasonOf(error)
-        }).pipe(
-          Effect.tap(Effect.map(Clock.currentTimeNanos, (now) => {
-            used.answered = now
-            MutableRef.set(whyOffline, noConnection)
-          })),
-          Effect.onInterrupt(() => Effect.whenEffect(replace(used), isDead))
-        )
-      })
-    if (!canFailOver) return attempt
-
-    return (command) =>
-      retrying(Effect.suspend(() => {
-        const used = MutableRef.get(live)
-        return attempt(command).pipe(
-          Effect.timeoutFail({ duration: attemptTimeout, onTimeout: () => "no response in time" }),
-          Effect.tapError((reason) => Effect.when(replace(used), () => !final.has(reason) && !used.isConnecting))
-        )
-      }))
+/** An attempt on one of several servers. After a fault, the next attempt looks for the one that takes over. */
+const attemptOnOne = <A>(connection: Connection, command: Command<A>): Effect.Effect<A, string> =>
+  Effect.suspend(() => {
+    const used = connection.live
+    return attempt(connection, command).pipe(
+      Effect.timeoutFail({ duration: attemptTimeout, onTimeout: () => "no response in time" }),
+      inOwnFiber,
+      Effect.tapError((reason) =>
+        Effect.when(replace(connection, used), () => !final.has(reason) && !used.isConnecting)
+      )
+    )
   })

@@ -36,6 +36,7 @@ export const fromUrl = (text: string): Effect.Effect<Servers, ConfigurationError
   )
 
 type Parts = ReturnType<typeof parse>
+type Host = Parts["hosts"][number]
 
 /** Throws if a part of the URL cannot be read. */
 const parse = (text: string) => {
@@ -69,41 +70,48 @@ const parse = (text: string) => {
   }
 }
 
-const serversOf = ({ at, database, hosts, kind, name, tls, user }: Parts): Servers => {
-  const options = {
-    // Without a connection a command fails at once, so that no command is sent late.
-    disableOfflineQueue: true,
-    commandsQueueMaxLength: longestQueue,
-    maintNotifications: "disabled"
-  } as const
+const serversOf = (parts: Parts): Servers => {
+  if (parts.kind === "") return single(parts)
+  return { canFailOver: true, newClient: parts.kind === "+cluster" ? ofCluster(parts) : ofSentinels(parts) }
+}
+
+const options = {
+  // Without a connection a command fails at once, so that no command is sent late.
+  disableOfflineQueue: true,
+  commandsQueueMaxLength: longestQueue,
+  maintNotifications: "disabled"
+} as const
+
+const single = ({ database, hosts, tls, user }: Parts): Servers => {
   // A duplicate does not define a class with all commands again, which takes 15 milliseconds.
   const template = createClient(options)
-  if (kind === "") {
-    const socket = { ...tls, ...hosts[0] }
-    return { canFailOver: false, newClient: Effect.sync(() => template.duplicate({ ...user, ...database, socket })) }
-  }
+  const socket = { ...tls, ...hosts[0] }
+  return { canFailOver: false, newClient: Effect.sync(() => template.duplicate({ ...user, ...database, socket })) }
+}
 
-  // A server that failed may come back as a replica, so that the client does not connect to it again.
-  const socket = { ...tls, connectTimeout: serverTimeout, reconnectStrategy: false } as const
-  if (kind === "+cluster") {
-    const newClient = Effect.sync(() =>
-      createCluster({
-        // Only the search for nodes uses this limit. Otherwise a node that does not respond would block it.
-        rootNodes: hosts.map((host) => ({ socket: { ...host, socketTimeout: serverTimeout } })),
-        defaults: { ...options, ...user, socket },
-        nodeAddressMap: (address) => {
-          const colon = address.lastIndexOf(":")
-          return at(address.slice(0, colon), Number(address.slice(colon + 1)))
-        },
-        // Connects only to the nodes that have the keys.
-        minimizeConnections: true
-      })
-    )
-    return { canFailOver: true, newClient }
-  }
+/** A server that failed may come back as a replica, so that the client does not connect to it again. */
+const oneOfSeveral = ({ tls }: Parts) => ({ ...tls, connectTimeout: serverTimeout, reconnectStrategy: false } as const)
 
-  type Host = Parts["hosts"][number]
-  const to = (host: Host, more: object = {}) => template.duplicate({ ...more, socket: { ...socket, ...host } })
+const ofCluster = (parts: Parts): Servers["newClient"] =>
+  Effect.sync(() =>
+    createCluster({
+      // Only the search for nodes uses this limit. Otherwise a node that does not respond would block it.
+      rootNodes: parts.hosts.map((host) => ({ socket: { ...host, socketTimeout: serverTimeout } })),
+      defaults: { ...options, ...parts.user, socket: oneOfSeveral(parts) },
+      nodeAddressMap: (address) => {
+        const colon = address.lastIndexOf(":")
+        return parts.at(address.slice(0, colon), Number(address.slice(colon + 1)))
+      },
+      // Connects only to the nodes that have the keys.
+      minimizeConnections: true
+    })
+  )
+
+const ofSentinels = (parts: Parts): Servers["newClient"] => {
+  const { at, database, hosts, name, user } = parts
+  const template = createClient(options)
+  const to = (host: Host, more: object = {}) =>
+    template.duplicate({ ...more, socket: { ...oneOfSeveral(parts), ...host } })
 
   /** Asks a sentinel for the primary. */
   const ask = (host: Host, user = {}) =>
@@ -124,14 +132,11 @@ const serversOf = ({ at, database, hosts, kind, name, tls, user }: Parts): Serve
   // Many sentinels have no users of their own.
   const needsUser = (reason: string) => reason === "NOAUTH" || reason === "NOPERM"
   const primary = (host: Host) => Effect.catchIf(ask(host), needsUser, () => ask(host, user))
-  return {
-    canFailOver: true,
-    // In another order each time, in case one is cut off from the others.
-    newClient: Effect.map(
-      Effect.flatMap(Random.shuffle(hosts), (hosts) => Effect.firstSuccessOf(Array.from(hosts, primary))),
-      (host) => to(host, { ...user, ...database })
-    )
-  }
+  // In another order each time, in case one is cut off from the others.
+  return Effect.map(
+    Effect.flatMap(Random.shuffle(hosts), (hosts) => Effect.firstSuccessOf(Array.from(hosts, primary))),
+    (host) => to(host, { ...user, ...database })
+  )
 }
 
 /** Also destroys a client that is still connecting, which would open its connection later. */

@@ -1,6 +1,7 @@
 /** The options of the provider, and the margins of a token, in milliseconds. */
 import * as Duration from "effect/Duration"
 import * as backoff from "../backoff.js"
+import { leewayOf } from "../lifetime.js"
 import { longestAhead } from "../repeatedToken.js"
 
 /** The options of the provider in whole milliseconds, within their limits. */
@@ -48,5 +49,5 @@ export interface Margins {
  */
 export const margins = (policy: TokenPolicy, life: number, chance: number): Margins => ({
   refreshAhead: Math.min(policy.refreshAhead, life * longestAhead) * (0.8 + 0.2 * chance),
-  leeway: Math.min(policy.leeway, life * 0.05)
+  leeway: leewayOf(life, policy.leeway)
 })

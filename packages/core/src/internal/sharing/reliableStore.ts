@@ -1,81 +1,78 @@
+import * as Cause from "effect/Cause"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
-import { type Service as Store, TokenStore, TokenStoreError } from "../../TokenStore.js"
-import { disconnected } from "../disconnected.js"
+import { FailedAttempt, type Service as Store, TokenStoreError } from "../../TokenStore.js"
+import { bounded } from "../bounded.js"
 
 type Operation = TokenStoreError["operation"]
 
-/** A store with a time limit for each operation, and a function that notices the end of an outage. */
-export interface ReliableStore {
-  readonly store: Store
-  /** Runs an acquisition. If it succeeds and no operation of the store has failed during it, an outage is over. */
-  readonly acquisition: <A, E, R>(acquisition: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-}
+type Run<A> = () => Effect.Effect<A, TokenStoreError>
 
 /**
- * Limits the duration of each operation of a store, even of one that cannot be interrupted. Defects become a
- * `TokenStoreError`. Counts every failure, and logs one warning per outage.
+ * Limits the duration of each operation of a store, even of one that cannot be interrupted. An operation that throws or
+ * interrupts itself fails with a `TokenStoreError`. Counts every failure, and logs one warning per outage. An outage is
+ * over when an `acquisition` succeeds, and no operation has failed during it.
  */
-export const make = (
-  store: Store,
-  timeout: Duration.DurationInput,
-  failures: Metric.Metric.Counter<number>
-): Effect.Effect<ReliableStore> =>
+export const make = (store: Store, timeout: Duration.DurationInput, failures: Metric.Metric.Counter<number>) =>
   Effect.map(Ref.make({ isOut: false }), (state) => {
     // Each failure sets a new object. If the object is the same before and after an acquisition, no operation failed.
-    const recordFailure = ({ operation, reason }: TokenStoreError) =>
-      Ref.getAndSet(state, { isOut: true }).pipe(
-        Effect.tap(({ isOut }) =>
-          Effect.logWarning("The token store failed; tokens are acquired without it").pipe(
-            Effect.annotateLogs({ operation, reason }),
-            Effect.unless(() => isOut)
-          )
-        ),
-        Effect.zipRight(Metric.increment(Metric.tagged(failures, "operation", operation)))
-      )
-
-    const acquisition: ReliableStore["acquisition"] = (acquisition) =>
-      Effect.flatMap(Ref.get(state), (before) =>
-        Effect.zipLeft(
-          acquisition,
-          Effect.whenEffect(
-            Effect.logInfo("The token store works again"),
-            Ref.modify(state, (now) => now.isOut && now === before ? [true, { isOut: false }] : [false, now])
-          )
-        ))
-
-    const limited = <A>(
-      operation: Operation,
-      effect: () => Effect.Effect<A, TokenStoreError>
-    ): Effect.Effect<A, TokenStoreError> =>
-      Effect.suspend(effect).pipe(
-        Effect.catchAllDefect(() => new TokenStoreError({ operation, reason: "a defect" })),
-        disconnected,
-        // A lease is released in a finalizer, which is uninterruptible.
-        Effect.interruptible,
-        Effect.timeoutFail({
-          duration: timeout,
-          onTimeout: () => new TokenStoreError({ operation, reason: "no response in time" })
-        }),
-        Effect.tapError(recordFailure)
-      )
-
-    const reliable = TokenStore.of({
-      get: (key) => limited("get", () => store.get(key)),
-      put: (key, entry, life) => limited("put", () => store.put(key, entry, life)),
-      remove: (key, entry) => limited("remove", () => store.remove(key, entry)),
-      lease: (key, duration) =>
-        Effect.map(
-          // A lease that is granted after the timeout is not released. It expires after its duration.
-          limited("lease", () => store.lease(key, duration)),
-          Option.map(({ extend, release }) => ({
-            extend: limited("extend", () => extend),
-            release: limited("release", () => release)
-          }))
+    const noteFailure = ({ operation, reason }: TokenStoreError) =>
+      Effect.gen(function*() {
+        yield* Metric.increment(Metric.tagged(failures, "operation", operation))
+        if ((yield* Ref.getAndSet(state, { isOut: true })).isOut) return
+        yield* Effect.logWarning("The token store failed; tokens are acquired without it").pipe(
+          Effect.annotateLogs({ operation, reason })
         )
-    })
-    return { store: reliable, acquisition }
+      })
+    const reliably = <A>(operation: Operation, run: Run<A>) =>
+      Effect.tapError(limited(operation, run, timeout), noteFailure)
+    const acquisition = <A, E, R>(acquisition: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+      Effect.gen(function*() {
+        const before = yield* Ref.get(state)
+        const result = yield* acquisition
+        const isOver = (now: typeof before) => now.isOut && now === before
+        if (yield* Ref.modify(state, (now) => isOver(now) ? [true, { isOut: false }] : [false, now])) {
+          yield* Effect.logInfo("The token store works again")
+        }
+        return result
+      })
+    return { store: withEach(store, reliably), acquisition }
+  })
+
+/** Passes each operation of a store, and of its leases, through a function. */
+const withEach = (store: Store, through: <A>(operation: Operation, run: Run<A>) => ReturnType<Run<A>>): Store => ({
+  get: (key) => through("get", () => store.get(key)),
+  put: (key, entry, life) => through("put", () => store.put(key, entry, life)),
+  remove: (key, entry) => through("remove", () => store.remove(key, entry)),
+  lease: (key, duration) =>
+    Effect.map(
+      // A lease that is granted after the timeout is not released. It expires after its duration.
+      through("lease", () => store.lease(key, duration)),
+      Option.map(({ extend, release }) => ({
+        extend: through("extend", () => extend),
+        release: through("release", () => release)
+      }))
+    )
+})
+
+const limited = <A>(operation: Operation, run: Run<A>, timeout: Duration.DurationInput): ReturnType<Run<A>> =>
+  Effect.suspend(() => {
+    let lastReason = "no response in time"
+    const fail = (reason: string) => Effect.fail(new TokenStoreError({ operation, reason }))
+    return Effect.suspend(run).pipe(
+      Effect.provideService(FailedAttempt, (reason) => {
+        lastReason = reason
+      }),
+      bounded(timeout, Effect.suspend(() => fail(lastReason))),
+      // An interruption of the caller does not get here, so any other cause is a fault of the store.
+      Effect.catchAllCause((cause) =>
+        Option.match(Cause.failureOption(cause), {
+          onNone: () => fail(Cause.isInterruptedOnly(cause) ? "an interruption" : "a defect"),
+          onSome: Effect.fail
+        })
+      )
+    )
   })

@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import * as Encoding from "effect/Encoding"
-import type * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { ClientCredentials } from "../../ClientCredentials.js"
 
@@ -13,8 +12,8 @@ export interface Sealing {
   /** The name of the entry in the store. */
   readonly key: string
   readonly seal: (text: string) => Effect.Effect<string>
-  /** Returns `None` if the entry was sealed with another cipher key, under another name, or was changed afterwards. */
-  readonly open: (entry: string) => Effect.Effect<Option.Option<string>>
+  /** Returns `undefined` if the entry was sealed with another cipher key, under another name, or was changed. */
+  readonly open: (entry: string) => Effect.Effect<string | undefined>
 }
 
 const algorithm = "AES-GCM"
@@ -25,30 +24,8 @@ const version = "store-api-token-v1"
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
 
-export const make = (
-  credentials: ClientCredentials,
-  authUrl: string
-): Effect.Effect<Sealing> =>
-  Effect.gen(function*() {
-    const { subtle } = globalThis.crypto
-    const derive = (purpose: string) => ({
-      name: "HKDF",
-      hash: "SHA-256",
-      salt: utf8(version),
-      // JSON encodes different lists as different bytes.
-      info: utf8(JSON.stringify([purpose, authUrl, credentials.clientId]))
-    })
-    const secret = yield* Effect.promise(() =>
-      subtle.importKey("raw", utf8(Redacted.value(credentials.clientSecret)), "HKDF", false, [
-        "deriveKey",
-        "deriveBits"
-      ])
-    )
-    const aes = yield* Effect.promise(() =>
-      subtle.deriveKey(derive("entry"), secret, { name: algorithm, length: 256 }, false, ["encrypt", "decrypt"])
-    )
-    const name = yield* Effect.promise(() => subtle.deriveBits(derive("name"), secret, 128))
-    const key = `${version}:${Encoding.encodeHex(new Uint8Array(name))}`
+export const make = (credentials: ClientCredentials, authUrl: string): Effect.Effect<Sealing> =>
+  Effect.map(derive(credentials, authUrl), ({ aes, key, subtle }) => {
     const parameters = (iv: Uint8Array<ArrayBuffer>) => ({ name: algorithm, iv, additionalData: utf8(key) })
     return {
       key,
@@ -66,6 +43,30 @@ export const make = (
           const nonce = bytes.slice(0, nonceBytes)
           const text = yield* Effect.tryPromise(() => subtle.decrypt(parameters(nonce), aes, bytes.slice(nonceBytes)))
           return new TextDecoder().decode(text)
-        }).pipe(Effect.option)
+        }).pipe(Effect.orElseSucceed(() => undefined))
     }
+  })
+
+/** Derives the name and the cipher key. */
+const derive = (credentials: ClientCredentials, authUrl: string) =>
+  Effect.gen(function*() {
+    const { subtle } = globalThis.crypto
+    const parameters = (purpose: string) => ({
+      name: "HKDF",
+      hash: "SHA-256",
+      salt: utf8(version),
+      // JSON encodes different lists as different bytes.
+      info: utf8(JSON.stringify([purpose, authUrl, credentials.clientId]))
+    })
+    const secret = yield* Effect.promise(() =>
+      subtle.importKey("raw", utf8(Redacted.value(credentials.clientSecret)), "HKDF", false, [
+        "deriveKey",
+        "deriveBits"
+      ])
+    )
+    const aes = yield* Effect.promise(() =>
+      subtle.deriveKey(parameters("entry"), secret, { name: algorithm, length: 256 }, false, ["encrypt", "decrypt"])
+    )
+    const name = yield* Effect.promise(() => subtle.deriveBits(parameters("name"), secret, 128))
+    return { aes, key: `${version}:${Encoding.encodeHex(new Uint8Array(name))}`, subtle }
   })

@@ -1,8 +1,75 @@
+/** The token in the store, as one acquisition finds it and leaves it there. */
+import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { AccessToken } from "../../AccessToken.js"
-import { maxLife } from "../lifetime.js"
+import type { Service as Store } from "../../TokenStore.js"
+import { leewayOf, maxLife } from "../lifetime.js"
+import { isRepeated, isRepeatedDue, sameValue, withKnownExpiry } from "../repeatedToken.js"
+import type { Sealing } from "./seal.js"
+
+/** What an acquisition wants. */
+export interface Wanted {
+  /** The token that it replaces. None if that has expired, because then any valid token is another one. */
+  readonly replacing: AccessToken | undefined
+  /** Whether that token is still valid, and was not rejected. */
+  readonly isRenewal: boolean
+  /** Outside a renewal, a stored token with less than this left is not used, unless there is no other. */
+  readonly leeway: Duration.DurationInput | undefined
+}
+
+export type StoredToken = ReturnType<typeof make>
+
+export const make = (store: Store, { key, open, seal }: Sealing, wanted: Wanted) => {
+  let short: AccessToken | undefined
+  return {
+    /** Returns the token in the store if it is usable. Removes it if it was rejected. */
+    find: Effect.gen(function*() {
+      const entry = Option.getOrUndefined(yield* store.get(key))
+      if (entry === undefined) return undefined
+      const text = yield* open(entry)
+      const now = yield* Clock.currentTimeMillis
+      const found = decode(text, now)
+      if (found === undefined) return undefined
+      if (isRejected(found, wanted)) yield* store.remove(key, entry)
+      else if (isUsable(found, wanted, now)) {
+        if (!isShort(found, wanted, now)) return found
+        short = found
+      }
+      return undefined
+    }),
+    /** Stores an acquired token for other processes. A failure or a defect does not fail the acquisition. */
+    publish: (received: AccessToken) =>
+      Effect.gen(function*() {
+        if (isRejected(received, wanted)) return
+        const token = withKnownExpiry(wanted.replacing, received)
+        const entry = yield* seal(encode(token))
+        const left = token.expiresAt.epochMillis - (yield* Clock.currentTimeMillis)
+        // A negative duration is zero only in Effect 3.
+        yield* store.put(key, entry, Math.max(left, 0))
+      }).pipe(Effect.exit),
+    /** The last token that `find` did not return because too little is left of it. None if that has expired. */
+    short: Effect.map(Clock.currentTimeMillis, (now) => short && short.expiresAt.epochMillis > now ? short : undefined)
+  }
+}
+
+/** Outside a renewal, a token is replaced because an API rejected it, or because the caller wants another one. */
+const isRejected = (token: AccessToken, { isRenewal, replacing }: Wanted): boolean =>
+  !isRenewal && replacing !== undefined && sameValue(replacing, token)
+
+/**
+ * Whether a token can replace the other one. One that brings no progress can if it was acquired later: after a
+ * rejection, or in a renewal until it is due.
+ */
+const isUsable = (found: AccessToken, { isRenewal, replacing }: Wanted, now: number): boolean =>
+  replacing === undefined || !isRepeated(replacing, found) ||
+  (found.acquiredAt.epochMillis > replacing.acquiredAt.epochMillis && !(isRenewal && isRepeatedDue(found, now)))
+
+const isShort = ({ acquiredAt, expiresAt }: AccessToken, { isRenewal, leeway }: Wanted, now: number): boolean =>
+  !isRenewal && expiresAt.epochMillis - now < leewayOf(expiresAt.epochMillis - acquiredAt.epochMillis, leeway)
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { as: "Option" })
 
@@ -18,23 +85,21 @@ const Stored = Schema.parseJson(Schema.Struct({
   clientId: optional(Schema.String)
 }))
 
-export const encode: (token: AccessToken) => string = Schema.encodeSync(Stored)
+const encode: (token: AccessToken) => string = Schema.encodeSync(Stored)
 
-const decodeStored = Schema.decodeOption(Stored)
+const decodeStored = Schema.decodeUnknownOption(Stored)
 
 /**
- * Decodes a token of another machine. Returns `None` if the text is not a token, or if it has expired by the
+ * Decodes a token of another machine. Returns `undefined` if the text is not a token, or if it has expired by the
  * local clock. If this clock is behind the other, the token counts as acquired now, and expires at most 60 minutes
  * from now. If this clock is ahead, the token expires early.
  */
-export const decode = (text: string, now: number): Option.Option<AccessToken> =>
-  decodeStored(text).pipe(
-    Option.map((stored) =>
-      new AccessToken({
-        ...stored,
-        acquiredAt: DateTime.min(stored.acquiredAt, DateTime.unsafeMake(now)),
-        expiresAt: DateTime.min(stored.expiresAt, DateTime.unsafeMake(now + maxLife))
-      })
-    ),
-    Option.filter(({ expiresAt }) => expiresAt.epochMillis > now)
-  )
+const decode = (text: string | undefined, now: number): AccessToken | undefined => {
+  const stored = Option.getOrUndefined(decodeStored(text))
+  if (stored === undefined || stored.expiresAt.epochMillis <= now) return undefined
+  return new AccessToken({
+    ...stored,
+    acquiredAt: DateTime.min(stored.acquiredAt, DateTime.unsafeMake(now)),
+    expiresAt: DateTime.min(stored.expiresAt, DateTime.unsafeMake(now + maxLife))
+  })
+}

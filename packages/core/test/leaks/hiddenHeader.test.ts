@@ -8,7 +8,7 @@ import {
 } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
+import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { Context, Effect, Layer, Schema, Stream } from "effect"
 import * as CaptureServer from "../support/captureServer.js"
 import { onEachClient } from "../support/clients.js"
@@ -222,6 +222,24 @@ describe("the results of the authorized client lack the header", () => {
       let cause: unknown = error
       for (let depth = 0; depth < 3; depth++) cause = (cause as Error).cause
       assert.strictEqual((cause as Error).message, "the cause")
+    }))
+
+  it.effect("the error of an earlier attempt of the given client lacks the header", () =>
+    Effect.gen(function*() {
+      const firstError = HttpClient.transformResponse((send: ReturnType<HttpClient.HttpClient["execute"]>) =>
+        Effect.catchAll(send, (first) => Effect.mapError(send, () => first))
+      )
+      let acquired = 0
+      const unavailable = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })
+      const provider = AccessTokenProvider.layerTest(
+        Effect.suspend(() => acquired++ === 0 ? token(canary.value) : Effect.fail(unavailable))
+      )
+      const client = yield* AuthorizedHttpClient.withAccessToken(firstError(HttpClient.make(failing)), {
+        apiUrl: "https://api.store.example"
+      }).pipe(Effect.provide(provider))
+      const error = yield* Effect.flip(client.get("/orders"))
+      assert.isTrue(HttpClientError.isHttpClientError(error))
+      deepStrictEqual([acquired, leaksOf(error)], [2, []])
     }))
 
   it.effect("a response lacks a header with another name and format", () =>

@@ -94,8 +94,8 @@ export const rows: ReadonlyArray<ApiRow> = [
       deepStrictEqual(Arr.dedupe(outcomes), [401])
       assert.isAtMost(api.length, 400)
       assert.isAtLeast(newTokens, 1)
-      // A rejection has an effect at most once a second. The interval doubles only when a call is rejected within it.
-      assert.isAtMost(newTokens, 1 + Math.floor(elapsed / 1000))
+      // Five rejections take effect at once, and one more per minute.
+      assert.isAtMost(newTokens, 5 + Math.floor(elapsed / 60_000))
     }
   },
   {

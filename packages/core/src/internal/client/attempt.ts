@@ -50,8 +50,10 @@ export const make = <E, R>(client: HttpClient.HttpClient.With<E, R>, { header, h
     if (request === undefined) {
       return Effect.fail(new UntrustedOriginError({ origin: originOf(original.url), trusted: trusted.origins }))
     }
-    sent = { request, token: undefined }
-    if (request.headers[header] !== undefined) return Effect.succeed(request)
+    if (request.headers[header] !== undefined) {
+      sent = { request, token: undefined }
+      return Effect.succeed(request)
+    }
     return Effect.flatMap(token, (token) => {
       sent = { request, token }
       return Exit.map(headerValue(token), (value) => HttpClientRequest.setHeader(request, header, value))

@@ -15,8 +15,8 @@ export const baseUrl = (
   value: string | URL,
   allowInsecure: boolean
 ): Effect.Effect<URL, ConfigurationError> => {
-  const fail = (reason: string, permittedBy = Option.none<string>()) =>
-    Effect.fail(new ConfigurationError({ option, reason, permittedBy }))
+  const fail = (reason: string, permittedBy?: string) =>
+    Effect.fail(new ConfigurationError({ option, reason, permittedBy: Option.fromNullable(permittedBy) }))
   const text = String(value)
   if (text.trim() === "") return fail("is empty; give it the URL of the service")
   const url = Option.getOrUndefined(parse(value))
@@ -27,7 +27,7 @@ export const baseUrl = (
   if (text.includes("#")) return fail("must not have a fragment")
   return url.protocol === "https:" || allowInsecure || isLoopback(url)
     ? Effect.succeed(url)
-    : fail("must be an https URL, or an http URL of this machine", Option.some("allowInsecure"))
+    : fail("must be an https URL, or an http URL of this machine", "allowInsecure")
 }
 
 /** Returns the URL without slashes at its end, so that a path can be appended. */

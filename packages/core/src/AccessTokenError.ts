@@ -38,6 +38,9 @@ export interface OptionNames {
 
 const nameOf = (option: string, names: OptionNames): string => names[option] ?? option
 
+/** Whether another attempt helps, if nothing else changes. If it is useless, the error has no `retryAt`. */
+type Retry = "Helps" | "Possible" | "Useless"
+
 /** The end of a message: the earliest time for another attempt. */
 const retryAfter = (retryAt: Option.Option<DateTime.Utc>): string =>
   Option.match(retryAt, { onNone: () => "", onSome: (at) => ` Retry after ${DateTime.formatIso(at)}.` })
@@ -91,13 +94,8 @@ export class TokenExpiredError extends described(
   }
 
   /** @internal */
-  get isTransient(): boolean {
-    return true
-  }
-
-  /** @internal */
-  withRetryAt(retryAt: Option.Option<DateTime.Utc>): TokenExpiredError {
-    return new TokenExpiredError({ ...this, retryAt })
+  get retry(): Retry {
+    return "Helps"
   }
 }
 
@@ -140,13 +138,8 @@ export class CredentialsError extends described(
   }
 
   /** @internal */
-  get isTransient(): boolean {
-    return false
-  }
-
-  /** @internal */
-  withRetryAt(): CredentialsError {
-    return new CredentialsError({ ...this, retryAt: Option.none() })
+  get retry(): Retry {
+    return "Useless"
   }
 }
 
@@ -207,14 +200,9 @@ export class TokenRequestError extends described(
   }
 
   /** @internal */
-  get isTransient(): boolean {
-    return this.reason === "Transport" || this.reason === "Timeout"
-  }
-
-  /** @internal */
-  withRetryAt(retryAt: Option.Option<DateTime.Utc>): TokenRequestError {
-    const mayHelp = this.isTransient || this.reason === "TooLarge"
-    return new TokenRequestError({ ...this, retryAt: mayHelp ? retryAt : Option.none() })
+  get retry(): Retry {
+    if (this.reason === "TooLarge") return "Possible"
+    return this.reason === "Transport" || this.reason === "Timeout" ? "Helps" : "Useless"
   }
 }
 
@@ -289,14 +277,9 @@ export class TokenRefusedError extends described(
   }
 
   /** @internal */
-  get isTransient(): boolean {
-    return this.reason === "RateLimited" || this.reason === "Unavailable"
-  }
-
-  /** @internal */
-  withRetryAt(retryAt: Option.Option<DateTime.Utc>): TokenRefusedError {
-    const mayHelp = this.isTransient || this.reason === "Other"
-    return new TokenRefusedError({ ...this, retryAt: mayHelp ? retryAt : Option.none() })
+  get retry(): Retry {
+    if (this.reason === "Other") return "Possible"
+    return this.reason === "RateLimited" || this.reason === "Unavailable" ? "Helps" : "Useless"
   }
 }
 
@@ -334,13 +317,8 @@ export class TokenResponseError extends described(
   }
 
   /** @internal */
-  get isTransient(): boolean {
-    return false
-  }
-
-  /** @internal */
-  withRetryAt(retryAt: Option.Option<DateTime.Utc>): TokenResponseError {
-    return new TokenResponseError({ ...this, retryAt })
+  get retry(): Retry {
+    return "Possible"
   }
 }
 
@@ -498,7 +476,7 @@ export const isAccessTokenError: (error: unknown) => error is AccessTokenError =
  * @since 1.0.0
  * @category combinators
  */
-export const isTransient = (error: unknown): boolean => isAccessTokenError(error) && error.isTransient
+export const isTransient = (error: unknown): boolean => isAccessTokenError(error) && error.retry === "Helps"
 
 /**
  * Returns the earliest time for another attempt, by the wall clock, if it is known. None for errors of other families.
@@ -538,6 +516,8 @@ export const withRetryAt: {
   (retryAt: Option.Option<DateTime.Utc>): (error: AccessTokenError) => AccessTokenError
   (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError
 } = dual(2, (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
-  const changed = error.withRetryAt(retryAt)
-  return Equal.equals(changed.retryAt, error.retryAt) ? error : changed
+  const allowed = error.retry === "Useless" ? Option.none() : retryAt
+  if (Equal.equals(allowed, error.retryAt)) return error
+  // The class of the error makes the copy, so it is of the same class.
+  return Reflect.construct(error.constructor, [{ ...error, retryAt: allowed }]) as AccessTokenError
 })

@@ -11,7 +11,7 @@ import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import { AccessToken } from "../../AccessToken.js"
-import { type AccessTokenError, TokenExpiredError, TokenRequestError } from "../../AccessTokenError.js"
+import { type AccessTokenError, TokenExpiredError, TokenRequestError, withRetryAt } from "../../AccessTokenError.js"
 import * as TokenResponse from "../../TokenResponse.js"
 import { bounded } from "../bounded.js"
 import * as boundedBody from "../boundedBody.js"
@@ -77,7 +77,7 @@ export const exchange = (endpoint: Endpoint, attempt: Attempt): Effect.Effect<Ac
     if (isRefusal(response.status, text)) {
       const wait = Option.fromNullable(retryAfter.milliseconds(response.headers, now))
       const retryAt = Option.map(wait, (wait) => DateTime.unsafeMake(now + wait))
-      return yield* refusal(attempt, response, text).withRetryAt(retryAt)
+      return yield* withRetryAt(refusal(attempt, response, text), retryAt)
     }
     if (text === undefined) return yield* failure("TooLarge")
     const decoded = yield* Either.match(TokenResponse.decode(text), { onLeft: Effect.fail, onRight: Effect.succeed })
@@ -85,9 +85,14 @@ export const exchange = (endpoint: Endpoint, attempt: Attempt): Effect.Effect<Ac
     const life = Math.max(lifetime.lifeOf(decoded.expires_in), 0)
     // The earlier of two readings, because the wall clock may have been set since.
     const sentAt = Math.min(before, Math.ceil(now - took))
+    if (sentAt + life > now) return tokenOf(decoded, sentAt, sentAt + life)
     // The machine slept, or its clock was set forward: another request returns a token that is valid.
-    if (took < life && sentAt + life <= now) return yield* failure("Timeout")
-    return yield* tokenOf(decoded, { sentAt, expiresAt: sentAt + life, now })
+    if (took < life) return yield* failure("Timeout")
+    return yield* new TokenExpiredError({
+      reason: "DeadOnArrival",
+      expiredAt: DateTime.unsafeMake(sentAt + life),
+      checkedAt: DateTime.unsafeMake(now)
+    })
   }).pipe(
     Effect.scoped,
     Effect.catchIf(HttpClientError.isHttpClientError, fromHttpClientError),
@@ -110,26 +115,15 @@ const textOf = (
   )
 }
 
-/** The token of a response. Its lifetime starts when the request was sent. All times are those of the wall clock. */
-const tokenOf = (
-  response: TokenResponse.TokenResponse,
-  { expiresAt, now, sentAt }: { readonly sentAt: number; readonly expiresAt: number; readonly now: number }
-): Effect.Effect<AccessToken, TokenExpiredError> =>
-  expiresAt <= now
-    ? new TokenExpiredError({
-      reason: "DeadOnArrival",
-      expiredAt: DateTime.unsafeMake(expiresAt),
-      checkedAt: DateTime.unsafeMake(now)
-    })
-    : Effect.succeed(
-      new AccessToken({
-        value: response.access_token,
-        scope: Option.getOrElse(response.scope, () => ""),
-        acquiredAt: DateTime.unsafeMake(sentAt),
-        expiresAt: DateTime.unsafeMake(expiresAt),
-        applicationName: response.application_name,
-        developerEmail: response["developer.email"],
-        issuedAt: response.issued_at,
-        clientId: response.client_id
-      })
-    )
+/** The token of a response. Both times are those of the wall clock. */
+const tokenOf = (response: TokenResponse.TokenResponse, sentAt: number, expiresAt: number): AccessToken =>
+  new AccessToken({
+    value: response.access_token,
+    scope: Option.getOrElse(response.scope, () => ""),
+    acquiredAt: DateTime.unsafeMake(sentAt),
+    expiresAt: DateTime.unsafeMake(expiresAt),
+    applicationName: response.application_name,
+    developerEmail: response["developer.email"],
+    issuedAt: response.issued_at,
+    clientId: response.client_id
+  })

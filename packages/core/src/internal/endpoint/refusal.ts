@@ -12,28 +12,15 @@ import * as tokenRequest from "./tokenRequest.js"
 
 const decodeJson = Schema.decodeUnknownOption(Schema.parseJson())
 
-type Path = ReadonlyArray<string>
+/** The places in RFC 6749 §5.2, in the responses of two gateways, and in those of the store API suite. */
+const codes = ["error", "ErrorCode", "fault.detail.errorcode", "errors.0.errorCode", "errors.0.type"]
+const descriptions = ["error_description", "Error", "fault.faultstring", "errors.0.message", "errors.0.reason"]
 
-/** The paths in RFC 6749 §5.2, in the responses of two gateways, and in those of the store API suite. */
-const codes: ReadonlyArray<Path> = [
-  ["error"],
-  ["ErrorCode"],
-  ["fault", "detail", "errorcode"],
-  ["errors", "0", "errorCode"],
-  ["errors", "0", "type"]
-]
-const descriptions: ReadonlyArray<Path> = [
-  ["error_description"],
-  ["Error"],
-  ["fault", "faultstring"],
-  ["errors", "0", "message"],
-  ["errors", "0", "reason"]
-]
-
-/** The text at the first path that has one, or an empty text. */
-const textAt = (body: unknown, paths: ReadonlyArray<Path>): string =>
-  paths.map((path) => path.reduce((value, key) => Predicate.hasProperty(value, key) ? value[key] : undefined, body))
-    .find(Predicate.isString) ?? ""
+/** The text at the first place that has one, or an empty text. */
+const textAt = (body: unknown, places: ReadonlyArray<string>): string =>
+  places.map((place) =>
+    place.split(".").reduce((value, key) => Predicate.hasProperty(value, key) ? value[key] : undefined, body)
+  ).find(Predicate.isString) ?? ""
 
 const isInvalidClient = (code: string): boolean => /(^|\.)invalid_?client/i.test(code)
 

@@ -159,7 +159,7 @@ describe("the generator of the Effect 4 line", () => {
     // The first three have the name of another rule.
     const dead = {
       Either: "\"Result\"",
-      "Duration.greaterThan": "DurationInput",
+      "Duration.lessThanOrEqualTo": "lessThan: ",
       left: "failure",
       "Layer.discard($layer)": "\"$layer\""
     }

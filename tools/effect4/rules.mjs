@@ -26,7 +26,7 @@ const renamed = {
   },
   Deferred: { unsafeDone: "doneUnsafe" },
   Duration: {
-    ...{ decode: "fromInputUnsafe", DurationInput: "Input", greaterThan: "isGreaterThan" },
+    ...{ decode: "fromInputUnsafe", DurationInput: "Input" },
     ...{ lessThan: "isLessThan", lessThanOrEqualTo: "isLessThanOrEqualTo" }
   },
   Effect: {
@@ -111,6 +111,8 @@ export const patterns = {
   "Cause.pretty($cause, { renderErrorCause: true })": "Cause.pretty($cause)",
   "Data.struct($fields)": "$fields",
   "Effect.fiberIdWith((id) => Fiber.interruptAsFork($fiber, id))": "Effect.sync(() => $fiber.interruptUnsafe())",
+  // A test clock of Effect 4 does not wait for fibers that have not started.
+  "Effect.forkDaemon(Effect.interruptible($effect))": "Effect.forkDetach($effect, { startImmediately: true })",
   "Effect.intoDeferred($deferred)": "Deferred.into($deferred)",
   "FiberRef.get(FiberRef.currentMetricLabels)": "Effect.context<never>()",
   "Effect.dieMessage($message)": "Effect.die(new Error($message))",

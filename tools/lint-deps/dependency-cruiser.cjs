@@ -1,6 +1,13 @@
 /** The rules on imports: modules import only from lower layers, and packages only from the packages listed here. */
 const layers = [
-  ["AccessTokenError", "AccessTokenMetrics", "internal/backoff", "internal/bounded", "internal/lifetime"],
+  [
+    "AccessTokenError",
+    "AccessTokenMetrics",
+    "internal/backoff",
+    "internal/bounded",
+    "internal/described",
+    "internal/lifetime"
+  ],
   [
     "AccessToken",
     "ClientCredentials",

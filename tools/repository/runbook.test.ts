@@ -116,7 +116,7 @@ const reasonsIn = (source: string): ReadonlyArray<string> =>
   source.includes("ConfigurationError")
     ? [
       ...source.matchAll(
-        /(?:ConfigurationError\(\{[^}]*reason: |const reason = |\bfail\(|\battempt\(\s*"\w+",\s*)["`]([^"`]+)["`]/g
+        /(?:ConfigurationError\(\{[^}]*reason: |const reason = |\bfail\(|\b(?:attempt|check)\(\s*"\w+",\s*(?:[^"`]+,\s*)?)["`]([^"`]+)["`]/g
       )
     ]
       .map(([, reason = ""]) => reason.replace("${path}", "/v1/oauth/accesstoken"))

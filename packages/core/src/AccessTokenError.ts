@@ -3,7 +3,8 @@
  * `ConfigurationError`, raised while a layer is built, and `UntrustedOriginError`, raised by the authorized client.
  *
  * No error contains a secret, a token, or a request or response of the HTTP client. From a server's response, errors
- * keep only a short code and a sanitised description.
+ * keep only a short code and a sanitised description. `JSON.stringify`, `console.log` and Effect's loggers show the
+ * message of an error.
  *
  * @since 1.0.0
  */
@@ -12,6 +13,7 @@ import * as Equal from "effect/Equal"
 import { dual } from "effect/Function"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { described } from "./internal/described.js"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) =>
   Schema.optionalWith(schema, { as: "Option" }).pipe(Schema.withConstructorDefault(() => Option.none<A>()))
@@ -35,6 +37,9 @@ export interface OptionNames {
 }
 
 const nameOf = (option: string, names: OptionNames): string => names[option] ?? option
+
+/** Whether another attempt helps, if nothing else changes. If it is useless, the error has no `retryAt`. */
+type Retry = "Helps" | "Possible" | "Useless"
 
 /** The end of a message: the earliest time for another attempt. */
 const retryAfter = (retryAt: Option.Option<DateTime.Utc>): string =>
@@ -63,9 +68,8 @@ const retryAfter = (retryAt: Option.Option<DateTime.Utc>): string =>
  * @since 1.0.0
  * @category errors
  */
-export class TokenExpiredError extends Schema.TaggedError<TokenExpiredError>("@store-api/core/TokenExpiredError")(
-  "TokenExpiredError",
-  {
+export class TokenExpiredError extends described(
+  Schema.TaggedError<TokenExpiredError>("@store-api/core/TokenExpiredError")("TokenExpiredError", {
     /** Why, as listed above. */
     reason: Schema.Literal("Elapsed", "ClockMovedBack", "DeadOnArrival"),
     /** When the token expired, by the wall clock. */
@@ -74,12 +78,8 @@ export class TokenExpiredError extends Schema.TaggedError<TokenExpiredError>("@s
     checkedAt: Schema.DateTimeUtc,
     /** The end of the cooldown, if there is one. Default none. */
     retryAt: RetryAt
-  }
+  })
 ) {
-  override get message(): string {
-    return this.describe()
-  }
-
   /** The message, which contains no option names. */
   describe(): string {
     const expired = DateTime.formatIso(this.expiredAt)
@@ -91,6 +91,11 @@ export class TokenExpiredError extends Schema.TaggedError<TokenExpiredError>("@s
         "check the system clock and the expires_in of the response."
     }
     return sentences[this.reason] + retryAfter(this.retryAt)
+  }
+
+  /** @internal */
+  get retry(): Retry {
+    return "Helps"
   }
 }
 
@@ -114,24 +119,27 @@ export class TokenExpiredError extends Schema.TaggedError<TokenExpiredError>("@s
  * @since 1.0.0
  * @category errors
  */
-export class CredentialsError extends Schema.TaggedError<CredentialsError>("@store-api/core/CredentialsError")(
-  "CredentialsError",
-  {
+export class CredentialsError extends described(
+  Schema.TaggedError<CredentialsError>("@store-api/core/CredentialsError")("CredentialsError", {
     /** The credential. */
     field: Schema.Literal("clientId", "clientSecret"),
     /** The problem, as the end of a sentence: "is empty". Never the value. */
     reason: Schema.String,
+    /** The variable of the configuration that it was read from, such as `STORE_API_CLIENT_ID`. Default none. */
+    variable: OptionalText,
     /** The end of the cooldown, if there is one. Default none. */
     retryAt: RetryAt
-  }
+  })
 ) {
-  override get message(): string {
-    return this.describe()
-  }
-
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
-    return `${names[this.field] ?? `The ${this.field}`} ${this.reason}: correct the client credentials.`
+    const name = names[this.field] ?? Option.getOrElse(this.variable, () => `The ${this.field}`)
+    return `${name} ${this.reason}: correct the client credentials.`
+  }
+
+  /** @internal */
+  get retry(): Retry {
+    return "Useless"
   }
 }
 
@@ -161,9 +169,8 @@ export class CredentialsError extends Schema.TaggedError<CredentialsError>("@sto
  * @since 1.0.0
  * @category errors
  */
-export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@store-api/core/TokenRequestError")(
-  "TokenRequestError",
-  {
+export class TokenRequestError extends described(
+  Schema.TaggedError<TokenRequestError>("@store-api/core/TokenRequestError")("TokenRequestError", {
     /** Why, as listed above. */
     reason: Schema.Literal("Transport", "Timeout", "Certificate", "Redirect", "TooLarge", "Closed"),
     /** The number of attempts in this acquisition. */
@@ -172,12 +179,8 @@ export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@s
     code: OptionalText,
     /** The end of the cooldown, if there is one. Default none. */
     retryAt: RetryAt
-  }
+  })
 ) {
-  override get message(): string {
-    return this.describe()
-  }
-
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
     const authUrl = nameOf("authUrl", names)
@@ -195,6 +198,12 @@ export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@s
     }
     return sentences[this.reason] + retryAfter(this.retryAt)
   }
+
+  /** @internal */
+  get retry(): Retry {
+    if (this.reason === "TooLarge") return "Possible"
+    return this.reason === "Transport" || this.reason === "Timeout" ? "Helps" : "Useless"
+  }
 }
 
 /**
@@ -206,8 +215,9 @@ export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@s
  * - `Unavailable`: it cannot respond now (408, 5xx). Retry.
  * - `Other`: any other status, or a 401 that comes from an API. Check `authUrl`, and what the client is allowed to do.
  *
- * `code` and `description` come from the response. They are sanitised, and dropped if they contain a credential or a
- * token.
+ * `code` and `description` come from the response. They are dropped if they contain the secret or a token, as sent,
+ * percent-encoded or in base64. In a description, the client id becomes `<client id>`, and control characters become
+ * spaces.
  *
  * @example
  * ```ts
@@ -223,30 +233,27 @@ export class TokenRequestError extends Schema.TaggedError<TokenRequestError>("@s
  * @since 1.0.0
  * @category errors
  */
-export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@store-api/core/TokenRefusedError")(
-  "TokenRefusedError",
-  {
+export class TokenRefusedError extends described(
+  Schema.TaggedError<TokenRefusedError>("@store-api/core/TokenRefusedError")("TokenRefusedError", {
     /** Why, as listed above. */
     reason: Schema.Literal("InvalidClient", "InvalidRequest", "RateLimited", "Unavailable", "Other"),
     /** The HTTP status of the response. */
     status: Schema.Int,
     /** The error code of the response, such as `invalid_client`, at most 100 characters. Default none. */
     code: OptionalText,
-    /** The description in the response, at most 256 characters of RFC 6749 §5.2. Default none. */
+    /** The description in the response, in one line of at most 256 characters. Default none. */
     description: OptionalText,
     /**
      * Whether the refused credentials contain `+` or `%`. A server that form-decodes the body reads other values than
      * those that were sent. Default `false`.
      */
-    changedByFormDecoding: Schema.propertySignature(Schema.Boolean).pipe(Schema.withConstructorDefault(() => false)),
+    changedByFormDecoding: Schema.propertySignature(Schema.Boolean).pipe(
+      Schema.withConstructorDefault(() => false)
+    ),
     /** The time of `Retry-After` (RFC 9110 §10.2.3), or the end of the cooldown. Default none. */
     retryAt: RetryAt
-  }
+  })
 ) {
-  override get message(): string {
-    return this.describe()
-  }
-
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
     const authUrl = nameOf("authUrl", names)
@@ -263,8 +270,16 @@ export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@s
         ? `check ${authUrl}, which leads to a protected API instead of the access-token service.`
         : `check ${authUrl} and what the client is allowed to do.`
     }
-    return `The token endpoint refused the request (${details.join(", ").replace(/\.$/, "")}): ${advice[this.reason]}` +
+    return `The token endpoint refused the request (${details.join(", ").replace(/\.?\s*$/, "")}): ${
+      advice[this.reason]
+    }` +
       retryAfter(this.retryAt)
+  }
+
+  /** @internal */
+  get retry(): Retry {
+    if (this.reason === "Other") return "Possible"
+    return this.reason === "RateLimited" || this.reason === "Unavailable" ? "Helps" : "Useless"
   }
 }
 
@@ -286,24 +301,24 @@ export class TokenRefusedError extends Schema.TaggedError<TokenRefusedError>("@s
  * @since 1.0.0
  * @category errors
  */
-export class TokenResponseError extends Schema.TaggedError<TokenResponseError>("@store-api/core/TokenResponseError")(
-  "TokenResponseError",
-  {
+export class TokenResponseError extends described(
+  Schema.TaggedError<TokenResponseError>("@store-api/core/TokenResponseError")("TokenResponseError", {
     /** The path of each unusable field (`""` for the whole body) and what was expected. Never a value. */
     problems: Schema.Array(Schema.Struct({ path: Schema.String, expected: Schema.String })),
     /** The end of the cooldown, if there is one. Default none. */
     retryAt: RetryAt
-  }
+  })
 ) {
-  override get message(): string {
-    return this.describe()
-  }
-
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
     const problems = this.problems.map(({ expected, path }) => `${path === "" ? "the body" : path} must be ${expected}`)
     return `The token endpoint returned no usable token (${problems.join("; ")}): ` +
       `check ${nameOf("authUrl", names)}.${retryAfter(this.retryAt)}`
+  }
+
+  /** @internal */
+  get retry(): Retry {
+    return "Possible"
   }
 }
 
@@ -325,21 +340,16 @@ export class TokenResponseError extends Schema.TaggedError<TokenResponseError>("
  * @since 1.0.0
  * @category errors
  */
-export class ConfigurationError extends Schema.TaggedError<ConfigurationError>("@store-api/core/ConfigurationError")(
-  "ConfigurationError",
-  {
+export class ConfigurationError extends described(
+  Schema.TaggedError<ConfigurationError>("@store-api/core/ConfigurationError")("ConfigurationError", {
     /** The name of the option or the variable, such as `authUrl` or `HTTPS_PROXY`. */
     option: Schema.String,
     /** The problem, as the end of a sentence: "must not have a query". Never the value. */
     reason: Schema.String,
     /** The option that permits this value, if there is one: `allowInsecure`. Default none. */
     permittedBy: OptionalText
-  }
+  })
 ) {
-  override get message(): string {
-    return this.describe()
-  }
-
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
     const unless = Option.match(this.permittedBy, {
@@ -368,21 +378,14 @@ export class ConfigurationError extends Schema.TaggedError<ConfigurationError>("
  * @since 1.0.0
  * @category errors
  */
-export class UntrustedOriginError
-  extends Schema.TaggedError<UntrustedOriginError>("@store-api/core/UntrustedOriginError")(
-    "UntrustedOriginError",
-    {
-      /** The origin of the request, or a description if it has none ("an invalid URL"). */
-      origin: Schema.String,
-      /** The origins that may receive the token: that of `apiUrl`, and `trustedOrigins`. */
-      trusted: Schema.Array(Schema.String)
-    }
-  )
-{
-  override get message(): string {
-    return this.describe()
-  }
-
+export class UntrustedOriginError extends described(
+  Schema.TaggedError<UntrustedOriginError>("@store-api/core/UntrustedOriginError")("UntrustedOriginError", {
+    /** The origin of the request, or a description if it has none ("an invalid URL"). */
+    origin: Schema.String,
+    /** The origins that may receive the token: that of `apiUrl`, and `trustedOrigins`. */
+    trusted: Schema.Array(Schema.String)
+  })
+) {
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
     return `The request was not sent, because the access token may only go to ${this.trusted.join(", ")}, ` +
@@ -473,14 +476,7 @@ export const isAccessTokenError: (error: unknown) => error is AccessTokenError =
  * @since 1.0.0
  * @category combinators
  */
-export const isTransient = (error: unknown): boolean =>
-  isAccessTokenError(error) && (error._tag === "TokenExpiredError" || hasReason(error, transient))
-
-const transient: ReadonlyArray<string> = ["Transport", "Timeout", "RateLimited", "Unavailable"]
-
-/** The `reason` of a `CredentialsError` is a text. */
-const hasReason = (error: AccessTokenError, reasons: ReadonlyArray<string>): boolean =>
-  error._tag !== "CredentialsError" && "reason" in error && reasons.includes(error.reason)
+export const isTransient = (error: unknown): boolean => isAccessTokenError(error) && error.retry === "Helps"
 
 /**
  * Returns the earliest time for another attempt, by the wall clock, if it is known. None for errors of other families.
@@ -520,16 +516,8 @@ export const withRetryAt: {
   (retryAt: Option.Option<DateTime.Utc>): (error: AccessTokenError) => AccessTokenError
   (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError
 } = dual(2, (error: AccessTokenError, retryAt: Option.Option<DateTime.Utc>): AccessTokenError => {
-  const allowed = isPermanent(error) ? Option.none() : retryAt
-  return Equal.equals(allowed, error.retryAt)
-    ? error
-    // The class fits the error, because its tag selects it. The compiler does not infer this for a union.
-    : new classes[error._tag]({ ...error, retryAt: allowed } as never)
+  const allowed = error.retry === "Useless" ? Option.none() : retryAt
+  if (Equal.equals(allowed, error.retryAt)) return error
+  // The class of the error makes the copy, so it is of the same class.
+  return Reflect.construct(error.constructor, [{ ...error, retryAt: allowed }]) as AccessTokenError
 })
-
-const permanent: ReadonlyArray<string> = ["Certificate", "Redirect", "Closed", "InvalidClient", "InvalidRequest"]
-
-const isPermanent = (error: AccessTokenError): boolean =>
-  error._tag === "CredentialsError" || hasReason(error, permanent)
-
-const classes = { TokenExpiredError, CredentialsError, TokenRequestError, TokenRefusedError, TokenResponseError }

@@ -68,8 +68,8 @@ export const make = (options: Options): Effect.Effect<ClientCredentials, Credent
 
 /**
  * Reads `PREFIX_CLIENT_ID` and `PREFIX_CLIENT_SECRET` from the configuration each time it runs, and checks them. As the
- * option `credentials` it runs at each acquisition, so a new secret needs no restart. Fails with `CredentialsError` if
- * one is missing or unreadable. The default of `prefix` is `"STORE_API"`.
+ * option `credentials` it runs at each acquisition, so a new secret needs no restart. Fails with a `CredentialsError`
+ * that names the variable if one is missing, unreadable, or cannot be sent. The default of `prefix` is `"STORE_API"`.
  *
  * @example
  * ```ts
@@ -86,11 +86,16 @@ export const make = (options: Options): Effect.Effect<ClientCredentials, Credent
  * @since 1.0.0
  * @category constructors
  */
-export const fromConfig = (prefix = "STORE_API"): Effect.Effect<ClientCredentials, CredentialsError> =>
-  Effect.all({
-    clientId: readable("clientId", Config.string(`${prefix}_CLIENT_ID`)),
-    clientSecret: readable("clientSecret", Config.redacted(`${prefix}_CLIENT_SECRET`))
-  }).pipe(Effect.flatMap(make))
+export const fromConfig = (prefix = "STORE_API"): Effect.Effect<ClientCredentials, CredentialsError> => {
+  const variables = { clientId: `${prefix}_CLIENT_ID`, clientSecret: `${prefix}_CLIENT_SECRET` }
+  return Effect.all({
+    clientId: readable("clientId", Config.string(variables.clientId)),
+    clientSecret: readable("clientSecret", Config.redacted(variables.clientSecret))
+  }).pipe(
+    Effect.flatMap(make),
+    Effect.mapError((error) => new CredentialsError({ ...error, variable: Option.some(variables[error.field]) }))
+  )
+}
 
 /** The reasons why a value cannot be sent: only printable ASCII without `&` can (RFC 6749, appendix A). */
 const unsendable: ReadonlyArray<readonly [RegExp, reason: string]> = [

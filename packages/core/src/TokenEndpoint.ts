@@ -3,44 +3,30 @@
  *
  * @since 1.0.0
  */
-import * as Headers from "@effect/platform/Headers"
 import * as HttpClient from "@effect/platform/HttpClient"
-import * as HttpClientError from "@effect/platform/HttpClientError"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
-import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import * as Clock from "effect/Clock"
-import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Equal from "effect/Equal"
-import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
-import { AccessToken } from "./AccessToken.js"
+import * as Ref from "effect/Ref"
+import type { AccessToken } from "./AccessToken.js"
 import {
   type AccessTokenError,
   ConfigurationError,
   type CredentialsError,
   isTransient,
-  TokenExpiredError,
   TokenRequestError
 } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
 import * as backoff from "./internal/backoff.js"
 import { baseUrl, withoutTrailingSlash } from "./internal/baseUrl.js"
-import * as boundedBody from "./internal/boundedBody.js"
-import { disconnected } from "./internal/disconnected.js"
-import { refusal } from "./internal/endpoint/refusal.js"
-import * as retryAfter from "./internal/endpoint/retryAfter.js"
-import * as tokenRequest from "./internal/endpoint/tokenRequest.js"
-import * as transportError from "./internal/endpoint/transportError.js"
-import * as httpErrors from "./internal/httpErrors.js"
-import * as lifetime from "./internal/lifetime.js"
-import * as manualRedirect from "./internal/manualRedirect.js"
+import { bounded } from "./internal/bounded.js"
+import { clientOf, exchange } from "./internal/endpoint/exchange.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
-import * as TokenResponse from "./TokenResponse.js"
 import * as TokenSource from "./TokenSource.js"
 
 /**
@@ -112,83 +98,25 @@ export const make = (
   options: Options
 ): Effect.Effect<TokenSource.Service, ConfigurationError, HttpClient.HttpClient> =>
   Effect.gen(function*() {
-    const url = yield* endpointBase(options)
-    const client = HttpClient.withTracerPropagation(HttpClient.withScope(yield* HttpClient.HttpClient), false)
-    const withoutRedirects = yield* manualRedirect.make
-    const request = HttpClientRequest.post(withoutTrailingSlash(url) + path).pipe(
-      HttpClientRequest.acceptJson
-    )
-    const credentials = disconnected(options.credentials) // the deadline does not wait for an uninterruptible effect
-    const attemptTimeout = yield* positiveDuration("attemptTimeout", options.attemptTimeout ?? "10 seconds")
-    const deadline = yield* positiveDuration("deadline", options.deadline ?? "30 seconds")
-    const refusalTimeout = Math.min(1000, Duration.toMillis(attemptTimeout) / 2)
+    const url = withoutTrailingSlash(yield* baseUrl("authUrl", options.authUrl, options.allowInsecure ?? false))
+    // A common mistake, which would look like a refusal.
+    yield* check("authUrl", !url.endsWith(path), `must be the base URL, without ${path}`)
+    const attemptTimeout = Duration.toMillis(options.attemptTimeout ?? "10 seconds")
+    yield* check("attemptTimeout", attemptTimeout > 0, "must be greater than zero")
+    const deadline = Duration.toMillis(options.deadline ?? "30 seconds")
+    yield* check("deadline", deadline > 0, "must be greater than zero")
     const maxResponseBytes = options.maxResponseBytes ?? 64 * 1024
-    if (!Number.isSafeInteger(maxResponseBytes) || maxResponseBytes < 1) {
-      return yield* new ConfigurationError({
-        option: "maxResponseBytes",
-        reason: "must be a whole number of bytes, at least 1"
-      })
-    }
-
-    /** Sends one request and reads its response. */
-    const exchange = Effect.fnUntraced(
-      function*(credentials: ClientCredentials, replacing: Option.Option<AccessToken>) {
-        const requestedAt = yield* Clock.currentTimeMillis
-        let sentTo = request.url
-        const watched = HttpClient.mapRequest(client, (leaving) => {
-          sentTo = leaving.url
-          return leaving
-        })
-        const response = yield* watched.execute(
-          HttpClientRequest.setBody(request, tokenRequest.body(credentials))
-        ).pipe(
-          withoutRedirects,
-          Effect.locally(Headers.currentRedactedNames, everyName),
-          Effect.catchIf(HttpClientError.isHttpClientError, filteredResponse)
-        )
-        // A client that follows redirects has sent the credentials elsewhere. Its response is not that of the endpoint.
-        if (isRedirect(response) || response.request.url !== sentTo) {
-          return yield* new TokenRequestError({ reason: "Redirect", attempts: 1 })
-        }
-        const body = boundedBody.read(response, maxResponseBytes)
-        if (response.status >= 400) {
-          // The status is enough: a body that breaks or never ends must not turn a refusal into a transport error.
-          const { text } = yield* Effect.orElseSucceed(Effect.timeout(body, refusalTimeout), () => ({ text: "" }))
-          const now = yield* Clock.currentTimeMillis
-          return yield* refusal({
-            status: response.status,
-            body: text,
-            secrets: [
-              ...tokenRequest.secrets(credentials),
-              ...Option.toArray(replacing).map(({ value }) => value)
-            ],
-            changedByFormDecoding: tokenRequest.changeWhenDecoded(credentials),
-            challenge: response.headers["www-authenticate"],
-            retryAt: Option.map(
-              retryAfter.milliseconds(response.headers, now, backoff.maxRetryAfter),
-              (wait) => DateTime.unsafeMake(now + wait)
-            )
-          })
-        }
-        const { complete, text } = yield* body
-        if (!complete) return yield* new TokenRequestError({ reason: "TooLarge", attempts: 1 })
-        return yield* received(yield* decoded(text), requestedAt, yield* Clock.currentTimeMillis)
-      },
-      Effect.scoped,
-      disconnected, // the timeout does not wait for an uninterruptible client
-      Effect.catchIf(
-        HttpClientError.isHttpClientError,
-        (error) => Effect.fail(transportError.fromHttpClientError(error))
-      ),
-      Effect.timeoutFail({
-        duration: attemptTimeout,
-        onTimeout: () => new TokenRequestError({ reason: "Timeout", attempts: 1 })
-      }),
-      Effect.withSpan("TokenEndpoint.request", { captureStackTrace: false })
-    )
-
+    const isSize = Number.isSafeInteger(maxResponseBytes) && maxResponseBytes > 0
+    yield* check("maxResponseBytes", isSize, "must be a whole number of bytes, at least 1")
+    const client = yield* clientOf(yield* HttpClient.HttpClient)
+    const request = HttpClientRequest.acceptJson(HttpClientRequest.post(url + path))
+    const endpoint = { client, request, attemptTimeout, maxResponseBytes }
     return TokenSource.make((replacing) =>
-      acquisition((credentials) => exchange(credentials, replacing), credentials, deadline)
+      acquisition(
+        (credentials) => exchange(endpoint, { credentials, replacing: Option.getOrUndefined(replacing) }),
+        options.credentials,
+        deadline
+      )
     )
   })
 
@@ -216,74 +144,57 @@ export const layer = (
 ): Layer.Layer<TokenSource.TokenSource, ConfigurationError, HttpClient.HttpClient> =>
   Layer.effect(TokenSource.TokenSource, make(options))
 
-/** Checks the base URL. The full URL of the endpoint is a common mistake, which would look like a refusal. */
-const endpointBase = (options: Options): Effect.Effect<URL, ConfigurationError> =>
-  Effect.filterOrFail(
-    baseUrl("authUrl", options.authUrl, options.allowInsecure ?? false),
-    (url) => !withoutTrailingSlash(url).endsWith(path),
-    () => new ConfigurationError({ option: "authUrl", reason: `must be the base URL, without ${path}` })
-  )
-
-const positiveDuration = (
-  option: string,
-  duration: Duration.DurationInput
-): Effect.Effect<Duration.Duration, ConfigurationError> =>
-  Effect.filterOrFail(
-    Effect.sync(() => Duration.decode(duration)),
-    Duration.greaterThan(Duration.zero),
-    () => new ConfigurationError({ option, reason: "must be greater than zero" })
-  )
+const check = (option: string, isUsable: boolean, reason: string): Effect.Effect<void, ConfigurationError> =>
+  isUsable ? Effect.void : new ConfigurationError({ option, reason })
 
 /**
  * Runs one acquisition. If the endpoint refuses the credentials, reads them once more and tries them if they changed.
  */
 const acquisition = (
-  exchange: (credentials: ClientCredentials) => Effect.Effect<AccessToken, AccessTokenError>,
-  credentials: Effect.Effect<ClientCredentials, CredentialsError>,
-  deadline: Duration.Duration
+  send: (credentials: ClientCredentials) => Effect.Effect<AccessToken, AccessTokenError>,
+  credentials: Options["credentials"],
+  deadline: number
 ): Effect.Effect<AccessToken, AccessTokenError> =>
-  Effect.flatMap(monotonicMillis, (now) => {
-    const end = now + Duration.toMillis(deadline)
-    let attempts = 0
+  Effect.gen(function*() {
+    const end = (yield* monotonicMillis) + deadline
+    const attempts = yield* Ref.make(0)
 
     /** Retries while attempts are left and the delay before the next one fits the deadline. */
     const retried = (credentials: ClientCredentials): Effect.Effect<AccessToken, AccessTokenError> =>
-      Effect.suspend(() => {
-        attempts++
-        return exchange(credentials)
-      }).pipe(Effect.catchIf(isWorthRetrying, (error) =>
-        Effect.gen(function*() {
-          const wait = yield* retryDelay(attempts, error)
-          if (attempts > maxRetries || (yield* monotonicMillis) + wait >= end) return yield* error
-          return yield* Effect.delay(retried(credentials), wait)
-        })))
+      Effect.zipRight(Ref.update(attempts, (count) => count + 1), send(credentials)).pipe(
+        Effect.catchIf(isWorthRetrying, (error) =>
+          Effect.gen(function*() {
+            const made = yield* Ref.get(attempts)
+            const wait = yield* retryDelay(made, error)
+            if (made > maxRetries || (yield* monotonicMillis) + wait >= end) return yield* error
+            return yield* Effect.delay(retried(credentials), wait)
+          }))
+      )
 
     /** Tries changed credentials. If they are unreadable or unchanged, fails with the refusal. */
     const retriedWithChanged = (refused: ClientCredentials, refusal: AccessTokenError) =>
       Effect.gen(function*() {
         const longest = Math.min((end - (yield* monotonicMillis)) / 2, longestRead)
-        const current = yield* Effect.exit(Effect.timeout(credentials, longest))
-        return yield* Exit.isFailure(current) || Equal.equals(current.value, refused)
-          ? Effect.fail(refusal)
-          : retried(current.value)
+        const current = yield* credentials.pipe(
+          bounded(longest, Effect.succeed(refused)),
+          Effect.catchAllCause(() => Effect.succeed(refused))
+        )
+        return yield* Equal.equals(current, refused) ? Effect.fail(refusal) : retried(current)
       })
 
-    return Effect.flatMap(credentials, (first) =>
-      Effect.catchIf(retried(first), isInvalidClient, (refusal) => retriedWithChanged(first, refusal))).pipe(
-        Effect.interruptible, // so that the deadline also works in a finalizer
-        Effect.timeoutFail({
-          duration: deadline,
-          onTimeout: () =>
-            new TokenRequestError({ reason: "Timeout", attempts })
-        }),
-        Effect.mapError((error) =>
-          error._tag === "TokenRequestError" ? new TokenRequestError({ ...error, attempts }) : error
-        )
+    return yield* Effect.flatMap(credentials, (first) =>
+      Effect.catchIf(retried(first), isOfCredentials, (refusal) => retriedWithChanged(first, refusal))).pipe(
+        bounded(deadline, new TokenRequestError({ reason: "Timeout", attempts: 0 })),
+        Effect.catchTag("TokenRequestError", (error) =>
+          Effect.flatMap(Ref.get(attempts), (made) =>
+            new TokenRequestError({ ...error, attempts: made })))
       )
   })
 
-const isInvalidClient = (error: AccessTokenError): boolean =>
-  error._tag === "TokenRefusedError" && error.reason === "InvalidClient"
+/** Whether other credentials may help. Some servers say `unauthorized_client` for a wrong secret. */
+const isOfCredentials = (error: AccessTokenError): boolean =>
+  error._tag === "TokenRefusedError" &&
+  (error.reason === "InvalidClient" || error.status === 401 || Option.contains(error.code, "unauthorized_client"))
 
 /** A 429 without `Retry-After` is not retried. */
 const isWorthRetrying = (error: AccessTokenError): boolean =>
@@ -297,48 +208,3 @@ const retryDelay = (attempts: number, error: AccessTokenError): Effect.Effect<nu
     const retryAfter = Option.match(error.retryAt, { onNone: () => 0, onSome: (at) => at.epochMillis - now })
     return Math.max(backoff.pause(retryDelays, attempts, chance), retryAfter)
   })
-
-const decoded = (text: string) =>
-  Either.match(TokenResponse.decode(text), { onLeft: Effect.fail, onRight: Effect.succeed })
-
-/** The token of a response. Its lifetime starts when the request was sent. Both times are those of the wall clock. */
-const received = (
-  response: TokenResponse.TokenResponse,
-  requestedAt: number,
-  now: number
-): Effect.Effect<AccessToken, TokenExpiredError> => {
-  const expiresAt = requestedAt + Math.max(lifetime.lifeOf(response.expires_in), 0)
-  if (expiresAt <= Math.max(requestedAt, now)) {
-    return Effect.fail(
-      new TokenExpiredError({
-        reason: "DeadOnArrival",
-        expiredAt: DateTime.unsafeMake(expiresAt),
-        checkedAt: DateTime.unsafeMake(now)
-      })
-    )
-  }
-  return Effect.succeed(
-    new AccessToken({
-      value: response.access_token,
-      scope: Option.getOrElse(response.scope, () => ""),
-      acquiredAt: DateTime.unsafeMake(requestedAt),
-      expiresAt: DateTime.unsafeMake(expiresAt),
-      applicationName: response.application_name,
-      developerEmail: response["developer.email"],
-      issuedAt: response.issued_at,
-      clientId: response.client_id
-    })
-  )
-}
-
-/** All headers, because the span of the HTTP client records them, and a response header may repeat a secret. */
-const everyName = [/./]
-
-const isRedirect = ({ status }: HttpClientResponse.HttpClientResponse): boolean =>
-  status === 0 || (status >= 300 && status < 400) // 0: a browser's opaque redirect
-
-/** The given client may turn error statuses into errors. */
-const filteredResponse = (error: HttpClientError.HttpClientError) => {
-  const response = httpErrors.statusResponse(error)
-  return response === undefined ? Effect.fail(error) : Effect.succeed(response)
-}

@@ -30,14 +30,18 @@ const BearerValue = Schema.String.pipe(Schema.maxLength(16 * 1024), Schema.patte
 /** `bearer` in any case (RFC 6749 §5.1), or `BearerToken`, which gateways send. */
 const TokenType = Schema.String.pipe(Schema.pattern(/^bearer(token)?$/i))
 
-/** Seconds (RFC 6749 §5.1). Gateways send them as a string of digits. */
+/** The default of `expires_in` in seconds: the 60 minutes of the specification. */
+const defaultLife = maxLife / 1000
+
+/** Seconds (RFC 6749 §5.1). Gateways send them as a string of digits, and some servers send null instead of nothing. */
 const Seconds = Schema.Union(
   Schema.JsonNumber,
   Schema.String.pipe(
     Schema.pattern(/^-?\d+(\.\d+)?$/),
     Schema.compose(Schema.NumberFromString),
     Schema.filter(Number.isFinite)
-  )
+  ),
+  Schema.transform(Schema.Null, Schema.Number, { decode: () => defaultLife, encode: () => null })
 )
 
 const Digits = Schema.Union(
@@ -63,8 +67,11 @@ export const TokenResponse = Schema.Struct({
   access_token: Schema.Redacted(BearerValue),
   /** `bearer` in any case (RFC 6749 §5.1), or `BearerToken`, which gateways send. Required. */
   token_type: TokenType,
-  /** Seconds (RFC 6749 §5.1), as a number or a string of digits. Default 3600, the 60 minutes of the specification. */
-  expires_in: Schema.optionalWith(Seconds, { default: () => maxLife / 1000 }),
+  /**
+   * Seconds (RFC 6749 §5.1), as a number or a string of digits. Missing or null: 3600, the 60 minutes of the
+   * specification.
+   */
+  expires_in: Schema.optionalWith(Seconds, { default: () => defaultLife }),
   /** The scope of the token, which may be empty. */
   scope: lenient(Schema.String),
   /** The name of the client application. */

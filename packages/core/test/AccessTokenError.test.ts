@@ -1,7 +1,10 @@
+import { format, inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError } from "@store-api/core"
-import { DateTime, Effect, Option, Schedule, Schema } from "effect"
+import { Cause, DateTime, Effect, Logger, Option, Schedule, Schema } from "effect"
+import { withConsole } from "./support/effectLine.js"
+import { render } from "./support/renderings.js"
 
 const at = DateTime.unsafeMake("2026-01-01T00:00:00Z")
 const later = DateTime.unsafeMake("2026-01-01T00:05:00Z")
@@ -62,6 +65,22 @@ const rows = family.map(([error, transient, advice]) => {
   return [`${error._tag} ${detail}${raw}${status}`.trim(), { error, transient, advice }] as const
 })
 
+const outside = [configuration, untrusted].map((error) => [error._tag, error] as const)
+const all = [...rows.map(([name, { error }]) => [name, error] as const), ...outside]
+
+const printed: Array<string> = []
+const print = (line: unknown) => void printed.push(typeof line === "string" ? line : inspect(line, { depth: 50 }))
+
+/** Effect's loggers. The default logger prints the output of the first one. */
+const loggers: ReadonlyArray<readonly [name: string, logger: Logger.Logger<unknown, void>]> = [
+  ["string", Logger.map(Logger.stringLogger, print)],
+  ["logFmt", Logger.map(Logger.logfmtLogger, print)],
+  ["json", Logger.map(Logger.jsonLogger, print)],
+  ["structured", Logger.map(Logger.structuredLogger, print)],
+  ["pretty on a terminal", Logger.prettyLogger({ mode: "tty", colors: false })],
+  ["pretty in a browser", Logger.prettyLogger({ mode: "browser", colors: false })]
+]
+
 /** One sentence: it starts with a capital, ends with a full stop, and no other sentence starts inside. */
 const isOneSentence = (text: string) => /^[A-Z].*[^.]\.$/.test(text) && !/[.!?]\s+[A-Z]/.test(text) && !/\n/.test(text)
 
@@ -97,7 +116,7 @@ describe("AccessTokenError", () => {
       new AccessTokenError.TokenRefusedError({ reason: "Other", status: 404 }).message,
       "(status 404)"
     )
-    const sentence = { reason: "Other", status: 418, description: Option.some("It is a teapot.") } as const
+    const sentence = { reason: "Other", status: 418, description: Option.some("It is a teapot. ") } as const
     assert.include(new AccessTokenError.TokenRefusedError(sentence).message, "(status 418, It is a teapot): check")
     assert.include(response.message, "access_token must be a bearer token; the body must be a JSON object")
     assert.include(credentials("clientSecret", "is empty").message, "The clientSecret is empty")
@@ -125,6 +144,10 @@ describe("AccessTokenError", () => {
       "(status 418, invented_code, what the endpoint of version 2.1 said): check"
     )
     assert.match(credentials("clientSecret", "is empty").describe(names), /^STORE_API_CLIENT_SECRET is empty:/)
+    const variable = Option.some("MY_STORE_CLIENT_SECRET")
+    const read = new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "is empty", variable })
+    assert.strictEqual(read.message, "MY_STORE_CLIENT_SECRET is empty: correct the client credentials.")
+    assert.strictEqual(read.describe(names), credentials("clientSecret", "is empty").describe(names))
     assert.include(untrusted.describe(names), "add the origin to --trust.")
     for (const error of [request("Transport"), request("Redirect"), refused("InvalidRequest"), response]) {
       assert.strictEqual(error.describe(names), error.message.replaceAll("authUrl", "--auth-url"))
@@ -132,12 +155,42 @@ describe("AccessTokenError", () => {
     }
   })
 
+  it.each(all)("every way of printing %s shows its message", (_name, error) => {
+    for (const { name, text } of render("", error)) {
+      // A copy of its properties is another object.
+      if (name !== ": JSON of a spread") assert.include(text, error.message, name)
+    }
+    assert.notInclude(JSON.stringify({ ...error }), error.message, "control: a copy does not show it")
+  })
+
+  it.effect.each(loggers)(
+    "the logger %s shows the message of every error, wherever it is logged",
+    ([, logger]) =>
+      Effect.gen(function*() {
+        for (const [name, error] of all) {
+          for (
+            const log of [
+              Effect.logWarning("an invented text", error),
+              Effect.logWarning(error),
+              Effect.logWarning({ error }),
+              Effect.logWarning("an invented text", Cause.fail(error)),
+              Effect.logWarning("an invented text", Cause.die(error)),
+              Effect.annotateLogs(Effect.logWarning("an invented text"), "error", error)
+            ]
+          ) {
+            printed.length = 0
+            yield* log
+            assert.include(printed.join("\n"), error.message, name)
+          }
+        }
+      }).pipe(
+        Effect.provide(Logger.replace(Logger.defaultLogger, logger)),
+        withConsole((_, args) => void printed.push(format(...args)))
+      )
+  )
+
   // The titles do not contain the messages: an error while titles are made leaves no test to fail.
-  it.each<readonly [string, AccessTokenError.AccessTokenError | typeof configuration | typeof untrusted]>([
-    ...rows.map(([name, { error }]) => [name, error] as const),
-    ["ConfigurationError", configuration],
-    ["UntrustedOriginError", untrusted]
-  ])("%s survives encoding and decoding, under its public name", (_name, error) => {
+  it.each(all)("%s survives encoding and decoding, under its public name", (_name, error) => {
     const schema = Schema.Union(
       AccessTokenError.AccessTokenError,
       AccessTokenError.ConfigurationError,

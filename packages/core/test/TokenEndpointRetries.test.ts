@@ -1,12 +1,26 @@
 import { HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenError, ClientCredentials, type TokenEndpoint } from "@store-api/core"
-import { Clock, Duration, Effect, Exit, Fiber, Layer, Option, Random, Redacted, TestClock, type Tracer } from "effect"
-import { withHeadersOnSpans } from "./support/effectLine.js"
+import { AccessToken, AccessTokenError, ClientCredentials, type TokenEndpoint } from "@store-api/core"
+import {
+  Clock,
+  Deferred,
+  Duration,
+  Effect,
+  Exit,
+  Fiber,
+  Layer,
+  Option,
+  Random,
+  Redacted,
+  TestClock,
+  type Tracer
+} from "effect"
+import { settle, withHeadersOnSpans } from "./support/effectLine.js"
 import * as FakeClient from "./support/fakeClient.js"
 import { renderings } from "./support/renderings.js"
 import { observed } from "./support/telemetry.js"
+import { make as virtualClock } from "./support/virtualClock.js"
 import { clientId, clientSecret, credentialsOf, tokenBody } from "./support/wire.js"
 
 /** Runs an acquisition. Returns its exit, and its duration and request times in milliseconds since it began. */
@@ -90,6 +104,10 @@ describe("the retries of TokenEndpoint", () => {
       ["a body that fails", failingBody],
       ["a response that the HTTP client cannot decode", undecodable],
       ["status 429 with a Retry-After", FakeClient.reply(429, "<html>", { "retry-after": "1" })],
+      [
+        "a success with the error temporarily_unavailable",
+        FakeClient.reply(200, `{"error":"temporarily_unavailable"}`)
+      ],
       ...[408, 500, 502, 503, 504, 529, 599].map((status) =>
         [`status ${status}`, FakeClient.reply(status, "<html>")] as const
       )
@@ -143,6 +161,7 @@ describe("the retries of TokenEndpoint", () => {
           "TokenRefusedError"
         ] as const
       ),
+      ["a success with another error", FakeClient.reply(200, `{"error":"invalid_scope"}`), "TokenRefusedError"],
       ["a certificate error", certificate, "TokenRequestError"],
       ["a response that is too large", FakeClient.reply(200, "x".repeat(64 * 1024 + 1)), "TokenRequestError"],
       ["a response without a token", FakeClient.reply(200, "<html>"), "TokenResponseError"],
@@ -326,8 +345,10 @@ describe("the retries of TokenEndpoint", () => {
           const other = yield* acquireError(FakeClient.make(replyAfter(value, 403)))
           deepStrictEqual(AccessTokenError.retryAt(other.error), Option.none())
         }
-        const none = yield* acquireError(FakeClient.make(FakeClient.reply(403)))
-        deepStrictEqual(AccessTokenError.retryAt(none.error), Option.none())
+        for (const reply of [FakeClient.reply(403), replyAfter("5", 400), replyAfter("5", 401)]) {
+          const none = yield* acquireError(FakeClient.make(reply))
+          deepStrictEqual(AccessTokenError.retryAt(none.error), Option.none())
+        }
       }))
   })
 
@@ -375,22 +396,6 @@ describe("the retries of TokenEndpoint", () => {
         deepStrictEqual([times, took], [[], 30_000])
       }))
 
-    it.effect.each(
-      [
-        ["never arrive and cannot be interrupted", () => Effect.uninterruptible(Effect.never), 0]
-      ] as const
-    )(
-      "fail with Timeout at the deadline when the credentials %s",
-      ([, credentials, attempts]) =>
-        Effect.gen(function*() {
-          const { error, times, took } = yield* acquireError(FakeClient.make(FakeClient.reply(401)), {
-            credentials: credentials()
-          })
-          isRequestError(error, "Timeout", attempts)
-          deepStrictEqual([times.length, took], [attempts, 30_000])
-        })
-    )
-
     it.effect("include the time that reading the credentials takes", () =>
       Effect.gen(function*() {
         const credentials = Effect.delay(Effect.succeed(credentialsOf(clientId, clientSecret)), "25 seconds")
@@ -399,40 +404,95 @@ describe("the retries of TokenEndpoint", () => {
         deepStrictEqual([times, took], [[25_000], 30_000])
       }))
 
-    it.effect("apply when the caller runs the acquisition in an uninterruptible region", () =>
-      Effect.gen(function*() {
-        const fiber = yield* FakeClient.acquire(FakeClient.make(FakeClient.never)).pipe(
-          Effect.uninterruptible,
-          Effect.flip,
-          Effect.fork
-        )
-        yield* TestClock.adjust("30 seconds")
-        assert.isTrue(Option.isSome(yield* Fiber.poll(fiber)))
-      }))
-
-    it.effect.each(
+    const stubborn = Effect.uninterruptible(Effect.never)
+    const hanging: ReadonlyArray<readonly [string, FakeClient.Reply, Partial<TokenEndpoint.Options>?]> = [
+      ["a silent client", FakeClient.never],
+      ["a client that cannot be interrupted", () => stubborn],
       [
-        ["cannot be interrupted", () => Effect.uninterruptible(Effect.never)],
-        [
-          "cannot be closed",
-          (request: Parameters<FakeClient.Reply>[0]) =>
-            Effect.addFinalizer(() => Effect.never).pipe(
-              Effect.zipRight(Effect.never),
-              Effect.scoped,
-              Effect.zipRight(FakeClient.token(request))
+        "a client that cannot be closed",
+        (request) =>
+          Effect.addFinalizer(() => Effect.never).pipe(
+            Effect.zipRight(Effect.never),
+            Effect.scoped,
+            Effect.zipRight(FakeClient.token(request))
+          )
+      ],
+      [
+        "a body that cannot be cancelled",
+        (request) => FakeClient.reply(200, new ReadableStream({ cancel: () => new Promise(() => {}) }))(request)
+      ],
+      ["silent credentials", FakeClient.token, { credentials: Effect.never }],
+      ["credentials that cannot be interrupted", FakeClient.token, { credentials: stubborn }]
+    ]
+
+    it.effect.each(hanging)(
+      "hold in every region of the caller, and in a finalizer: %s",
+      ([, reply, options]) =>
+        Effect.gen(function*() {
+          for (
+            const region of [
+              Effect.interruptible,
+              Effect.uninterruptible,
+              (acquisition: ReturnType<typeof FakeClient.acquire>) =>
+                Effect.flatMap(Deferred.make<Effect.Effect.Success<typeof acquisition>, unknown>(), (result) =>
+                  Effect.void.pipe(
+                    Effect.ensuring(acquisition.pipe(Effect.intoDeferred(result))),
+                    Effect.zipRight(Deferred.await(result))
+                  ))
+            ]
+          ) {
+            const fiber = yield* FakeClient.acquire(FakeClient.make(reply), options).pipe(
+              region,
+              Effect.flip,
+              Effect.fork
             )
-        ],
-        [
-          "returns a body that cannot be cancelled",
-          (request: Parameters<FakeClient.Reply>[0]) =>
-            FakeClient.reply(200, new ReadableStream({ cancel: () => new Promise(() => {}) }))(request)
-        ]
-      ] as const
-    )("apply to a client that %s", ([, reply]) =>
+            yield* TestClock.adjust("30 seconds")
+            const exit = yield* Fiber.poll(fiber)
+            assert.isTrue(Option.isSome(exit), "ended at the deadline")
+            const error = yield* Fiber.join(fiber)
+            assert.instanceOf(error, AccessTokenError.TokenRequestError)
+          }
+        })
+    )
+
+    it.effect("tear no region of a caller that cannot be interrupted, at whatever step it is interrupted", () =>
       Effect.gen(function*() {
-        const { error, took } = yield* acquireError(FakeClient.make(reply)).pipe(shortestPauses)
-        assert.instanceOf(error, AccessTokenError.TokenRequestError)
-        assert.isAtMost(took, 30_000)
+        const steps = (count: number) =>
+          Effect.forEach(Array.from({ length: count }), () => Effect.yieldNow(), { discard: true })
+        // On Effect 4, each yield takes a turn of the event loop.
+        const idle = Effect.forEach([1, 2, 3, 4, 5, 6], () => settle, { discard: true })
+        const slowly = (reply: FakeClient.Reply, wait: number): FakeClient.Reply => (request) =>
+          steps(3).pipe(Effect.zipRight(Effect.sleep(wait)), Effect.zipRight(steps(3)), Effect.zipRight(reply(request)))
+
+        /** Interrupts an acquisition after some steps and milliseconds. Returns what happened in its region. */
+        const interrupted = (count: number, millis: number) =>
+          Effect.gen(function*() {
+            const time = virtualClock(0, idle)
+            const client = FakeClient.make(
+              slowly(unavailable, millis && 1000),
+              slowly(FakeClient.token, millis && 1000)
+            )
+            const credentials = Effect.as(steps(3), credentialsOf(clientId, clientSecret))
+            const source = yield* FakeClient.source(client, { credentials })
+            const seen: Array<string> = []
+            const see = (what: string) => Effect.sync(() => void seen.push(what))
+            const fiber = yield* Effect.acquireRelease(
+              see("start").pipe(Effect.zipRight(source.acquire(Option.none())), Effect.zipLeft(see("end"))),
+              () => see("release")
+            ).pipe(Effect.scoped, shortestPauses, Effect.withClock(time.clock), Effect.fork)
+            yield* steps(count)
+            if (millis > 0) yield* time.advance(millis)
+            yield* Fiber.interruptFork(fiber)
+            yield* time.advance("10 seconds")
+            const exit = yield* Fiber.await(fiber)
+            return Exit.isInterrupted(exit) ? seen.join() : "not interrupted"
+          })
+
+        const whole = "start,end,release"
+        for (const millis of [500, 1100, 1500]) assert.strictEqual(yield* interrupted(5, millis), whole)
+        for (let count = 5; count < 40; count++) {
+          assert.strictEqual(yield* interrupted(count, 0), whole, `${count} steps`)
+        }
       }))
 
     it.effect("do not delay an interruption: the request is interrupted with its acquisition", () =>
@@ -446,6 +506,7 @@ describe("the retries of TokenEndpoint", () => {
         assert.isFalse(interrupted)
         yield* Fiber.interrupt(fiber)
         const exit = yield* Fiber.await(fiber)
+        yield* settle
         assert.isTrue(Exit.isInterrupted(exit) && interrupted)
         yield* TestClock.adjust("1 minutes")
         assert.strictEqual(client.times.length, 1)
@@ -459,6 +520,37 @@ describe("the retries of TokenEndpoint", () => {
         assert.strictEqual(token.acquiredAt.epochMillis, 1_000_150)
         assert.strictEqual(token.expiresAt.epochMillis, 1_000_150 + 3_600_000)
       }))
+
+    it.effect.each(
+      [
+        ["set back by an hour", -3_600_000, 0, 1],
+        ["set forward by five seconds", 5000, -5000, 1],
+        ["set forward by two hours, as if the machine slept,", 7_200_000, 0, 2]
+      ] as const
+    )(
+      "return a usable token when the wall clock is %s during a request",
+      ([, jump, since, requests]) =>
+        Effect.gen(function*() {
+          const time = virtualClock()
+          let jumps = 0
+          const client = FakeClient.make((request) =>
+            Effect.sync(() => jumps++ === 0 && time.jump(jump)).pipe(
+              Effect.zipLeft(Effect.sleep("2 seconds")),
+              Effect.zipRight(FakeClient.token(request))
+            )
+          )
+          const fiber = yield* FakeClient.acquire(client).pipe(
+            Effect.flatMap((token) => Effect.as(AccessToken.ensureValid(token), token)),
+            Effect.withClock(time.clock),
+            Effect.fork
+          )
+          yield* time.advance("10 seconds")
+          const token = yield* Fiber.join(fiber)
+          assert.lengthOf(client.times, requests)
+          assert.strictEqual(token.expiresAt.epochMillis - token.acquiredAt.epochMillis, 3_600_000)
+          if (requests === 1) assert.strictEqual(time.wall() - token.acquiredAt.epochMillis, 10_000 - since)
+        })
+    )
 
     it.effect.each([[4, "expired"], [5, "expired"], [6, "usable"]] as const)(
       "leave a token of %d s that takes 5 s to arrive %s",
@@ -517,7 +609,10 @@ describe("the retries of TokenEndpoint", () => {
       [
         ["401", invalid],
         ["401 with no body", FakeClient.reply(401)],
-        ["400 with the code", FakeClient.reply(400, `{"ErrorCode":"invalid_client"}`)]
+        ["400 with the code", FakeClient.reply(400, `{"ErrorCode":"invalid_client"}`)],
+        ["a success with the code", FakeClient.reply(200, `{"error":"invalid_client"}`)],
+        ["400 with unauthorized_client", FakeClient.reply(400, `{"error":"unauthorized_client"}`)],
+        ["401 of an API", FakeClient.reply(401, "", { "www-authenticate": "Bearer" })]
       ] as const
     )(
       "are read again after InvalidClient, and tried immediately if they have changed: %s",
@@ -545,7 +640,9 @@ describe("the retries of TokenEndpoint", () => {
       [
         ["fails", Effect.fail(new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "is missing" }))],
         ["fails with a defect", Effect.die("an invented defect")],
-        ["never ends", Effect.never]
+        ["never ends", Effect.never],
+        ["never ends and cannot be interrupted", Effect.uninterruptible(Effect.never)],
+        ["interrupts itself", Effect.interrupt]
       ] as const
     )(
       "are not tried again if the second read %s: the acquisition fails with the error of the endpoint",
@@ -632,22 +729,26 @@ describe("the retries of TokenEndpoint", () => {
 
     it.effect.each(
       [
-        ["the secret", clientSecret],
-        ["the id", clientId],
-        ["the replaced token", "invented-token-canary"]
+        ["the secret", clientSecret, undefined],
+        ["the replaced token", "invented-token-canary", undefined],
+        ["the id", clientId, "you sent <client id>"]
       ] as const
-    )("that echoes %s is reported without it", ([, value]) =>
+    )("that echoes %s is reported without it", ([, value, expected]) =>
       Effect.gen(function*() {
-        const body = JSON.stringify({ error: "invalid_request", error_description: `you sent ${value}` })
-        const { error } = yield* acquireError(FakeClient.make(FakeClient.reply(400, body)), {}, "invented-token-canary")
-        assert.notInclude(renderings(error), value)
-        assert.notInclude(renderings(error), "you sent")
-        const other = yield* acquireError(
-          FakeClient.make(FakeClient.reply(400, body.replace(value, "something"))),
-          {},
-          "invented-token-canary"
-        )
-        assert.include(renderings(other.error), "you sent something")
+        for (const status of [200, 400]) {
+          const body = JSON.stringify({ error: "invalid_request", error_description: `you sent ${value}` })
+          const client = FakeClient.make(FakeClient.reply(status, body))
+          const { error } = yield* acquireError(client, {}, "invented-token-canary")
+          assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+          deepStrictEqual(
+            [error.status, error.code, error.description],
+            [status, Option.some("invalid_request"), Option.fromNullable(expected)]
+          )
+          assert.notInclude(renderings(error), value)
+          const harmless = FakeClient.make(FakeClient.reply(status, body.replace(value, "something")))
+          const other = yield* acquireError(harmless, {}, "invented-token-canary")
+          assert.include(renderings(other.error), "you sent something")
+        }
       }))
 
     it.effect.each(["a", "id", "auth", "client", "invalid"])(
@@ -673,7 +774,11 @@ describe("the retries of TokenEndpoint", () => {
       [
         ["arrives slowly", () => FakeClient.drip(401).reply],
         ["never arrives", () => FakeClient.reply(401, new ReadableStream())],
-        ["fails", () => FakeClient.reply(401, new ReadableStream({ pull: (to) => to.error(new Error("reset")) }))]
+        ["fails", () => FakeClient.reply(401, new ReadableStream({ pull: (to) => to.error(new Error("reset")) }))],
+        [
+          "cannot be cancelled",
+          () => FakeClient.reply(401, new ReadableStream({ cancel: () => new Promise(() => {}) }))
+        ]
       ] as const
     )("is reported by its status when its body %s", ([, reply]) =>
       Effect.gen(function*() {

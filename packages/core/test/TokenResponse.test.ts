@@ -1,12 +1,14 @@
+import { Headers } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, TokenResponse } from "@store-api/core"
-import { DateTime, Either, FastCheck as FC, Option, Redacted, Schema } from "effect"
-import { refusal } from "../src/internal/endpoint/refusal.js"
+import { Either, FastCheck as FC, Option, Redacted, Schema } from "effect"
+import { isRefusal, refusal } from "../src/internal/endpoint/refusal.js"
 import { lifeOf } from "../src/internal/lifetime.js"
+import { heldToken } from "./support/fakeClient.js"
 import { prop } from "./support/property.js"
 import { renderings, shows } from "./support/renderings.js"
-import { character, specificationFields, tokenBody } from "./support/wire.js"
+import { character, clientId, clientSecret, credentialsOf, specificationFields, tokenBody } from "./support/wire.js"
 
 const hour = 3_600_000
 
@@ -132,7 +134,7 @@ describe("TokenResponse", () => {
       ["an OAuth error", `{"error":"invalid_client"}`, ["access_token", "token_type"]],
       ["an empty object", "{}", ["access_token", "token_type"]],
       ["no token_type", `{"access_token":"t"}`, ["token_type"]],
-      ["a wrong type and a wrong lifetime", withRaw("token_type", "\"mac\"").replace("3600", "null"), [
+      ["a wrong type and a wrong lifetime", withRaw("token_type", "\"mac\"").replace("3600", "true"), [
         "token_type",
         "expires_in"
       ]]
@@ -186,6 +188,10 @@ describe("TokenResponse", () => {
       assert.strictEqual(lifetimeOf(undefined), hour)
     })
 
+    it("is 60 minutes when it is null, which some servers send instead of nothing", () => {
+      assert.strictEqual(lifetimeOf(null), hour)
+    })
+
     it.each(["0", "-0", "-1", "-3600", "0.9", "-0.1", "\"0\"", "\"-1\"", "\"-5.5\"", "-1e308", "5e-324"])(
       "%s leaves no lifetime",
       (json) => {
@@ -210,7 +216,6 @@ describe("TokenResponse", () => {
       "\"+3600\"",
       "\"3,600\"",
       "\"\u0663\u0666\u0660\u0660\"",
-      "null",
       "true",
       "false",
       "[]",
@@ -242,7 +247,9 @@ describe("TokenResponse", () => {
         assert.isTrue(Number.isSafeInteger(lifetime))
         assert.strictEqual(lifetime % 1000, 0)
         assert.isAtMost(lifetime, hour)
-        const sentSeconds = Number(expiresIn ?? 3600)
+        // JSON has no number for infinity and NaN: it has null.
+        const sent = typeof expiresIn === "number" && !Number.isFinite(expiresIn) ? null : expiresIn
+        const sentSeconds = Number(sent ?? 3600)
         assert.isAtMost(lifetime, sentSeconds * 1000, "not longer than expires_in")
       },
       { fastCheck: { numRuns: 1000 } }
@@ -365,15 +372,20 @@ describe("TokenResponse", () => {
   describe("error responses", () => {
     const statuses = [400, 401, 403, 404, 405, 408, 413, 429, 500, 502, 503, 504, 529, 599]
 
-    const refuse = (status: number, body: string, options: Partial<Parameters<typeof refusal>[0]> = {}) =>
-      refusal({
-        status,
-        body,
-        secrets: [Redacted.make("invented-secret-7f3a"), Redacted.make("invented-client")],
-        changedByFormDecoding: false,
-        retryAt: Option.none(),
-        ...options
-      })
+    const refuse = (
+      status: number,
+      body: string,
+      { challenge, id = clientId, secret = clientSecret }: {
+        challenge?: string | undefined
+        id?: string
+        secret?: string
+      } = {}
+    ) =>
+      refusal(
+        { credentials: credentialsOf(id, secret), replacing: heldToken("invented-token-0001") },
+        { status, headers: Headers.fromInput({ "www-authenticate": challenge }) },
+        body
+      )
 
     const reasonOf = (status: number): AccessTokenError.TokenRefusedError["reason"] =>
       status === 400
@@ -492,90 +504,93 @@ describe("TokenResponse", () => {
     )
 
     it("is InvalidClient even if the client id is a part of the code", () => {
-      const error = refuse(400, `{"error":"invalid_client"}`, { secrets: [Redacted.make("client")] })
+      const error = refuse(400, `{"error":"invalid_client"}`, { id: "invalid_client" })
       assert.strictEqual(error.reason, "InvalidClient")
+      deepStrictEqual(error.code, Option.some("invalid_client"))
+    })
+
+    it.each([
+      [`{"error":"invalid_client","error_description":"No such client"}`, "InvalidClient"],
+      [`{"error":"unauthorized_client"}`, "InvalidRequest"],
+      [`{"error":"invalid_scope","access_token":null}`, "InvalidRequest"],
+      [`{"error":"temporarily_unavailable"}`, "Unavailable"],
+      [`{"error":"server_error"}`, "Unavailable"],
+      [`{"error":"bad_verification_code"}`, "Other"],
+      [`{"error":{"message":"in an object"}}`, "Other"]
+    ])("a success with an error and no token is a refusal, whose code decides about the reason: %s", (body, reason) => {
+      for (const status of [200, 201]) {
+        assert.isTrue(isRefusal(status, body))
+        const error = refuse(status, body)
+        deepStrictEqual([error.status, error.reason], [status, reason])
+        deepStrictEqual(error.code, refuse(400, body).code)
+        deepStrictEqual(error.description, refuse(400, body).description)
+      }
+    })
+
+    it.each([
+      tokenBody({ error: "invalid_client" }),
+      tokenBody({ access_token: "not usable", error: "invalid_client" }),
+      `{"error":null}`,
+      `{"ErrorCode":"invalid_client"}`,
+      `"error"`,
+      `["error"]`,
+      "null",
+      "error",
+      undefined
+    ])("a success with a token or without an error is not a refusal: %s", (body) => {
+      assert.isFalse(isRefusal(200, body))
+      assert.isTrue(isRefusal(400, body), "control: the status alone is enough")
     })
 
     it("omits a code that is not a single word", () => {
       for (const code of ["not a code", "", "a".repeat(101), "code\r\ninjected", "c\u00f6de", "<b>code</b>"]) {
         deepStrictEqual(refuse(400, JSON.stringify({ error: code })).code, Option.none(), code)
       }
+      deepStrictEqual(refuse(400, `{"error":"${"a".repeat(100)}"}`).code, Option.some("a".repeat(100)))
     })
 
     it("sets changedByFormDecoding for InvalidClient only", () => {
-      assert.isTrue(refuse(401, "", { changedByFormDecoding: true }).changedByFormDecoding)
-      assert.isTrue(refuse(400, `{"error":"invalid_client"}`, { changedByFormDecoding: true }).changedByFormDecoding)
-      assert.isFalse(refuse(400, "", { changedByFormDecoding: true }).changedByFormDecoding)
-      assert.isFalse(refuse(503, "", { changedByFormDecoding: true }).changedByFormDecoding)
+      const raw = { secret: "invented+secret" }
+      assert.isTrue(refuse(401, "", raw).changedByFormDecoding)
+      assert.isTrue(refuse(400, `{"error":"invalid_client"}`, raw).changedByFormDecoding)
+      assert.isFalse(refuse(400, "", raw).changedByFormDecoding)
+      assert.isFalse(refuse(503, "", raw).changedByFormDecoding)
       assert.isFalse(refuse(401, "").changedByFormDecoding)
-      assert.include(refuse(401, "", { changedByFormDecoding: true }).message, "+ or %")
+      assert.include(refuse(401, "", raw).message, "+ or %")
       assert.notInclude(refuse(401, "").message, "+ or %")
     })
 
-    it("keeps retryAt unless the status is 400 or 401", () => {
-      const retryAt = Option.some(DateTime.unsafeMake(7000))
-      for (const status of [429, 503, 403]) deepStrictEqual(refuse(status, "", { retryAt }).retryAt, retryAt)
-      for (const status of [400, 401]) deepStrictEqual(refuse(status, "", { retryAt }).retryAt, Option.none())
-    })
-
-    it("omits a description that repeats a secret and keeps the code, in every format", () => {
-      const secrets = ["other-one", "s3cret+/=%~ !x", "other-two"].map((value) => Redacted.make(value))
-      for (
-        const body of [
-          { error: "invalid_client", error_description: "you sent s3cret+/=%~ !x here" },
-          { ErrorCode: "invalid_client", Error: "you sent s3cret+/=%~ !x here" },
-          { fault: { faultstring: "you sent s3cret+/=%~ !x here", detail: { errorcode: "invalid_client" } } },
-          { errors: [{ errorCode: "invalid_client", message: "you sent s3cret+/=%~ !x here" }] }
-        ]
-      ) {
-        const error = refuse(400, JSON.stringify(body), { secrets })
-        deepStrictEqual(error.description, Option.none())
-        deepStrictEqual(error.code, Option.some("invalid_client"))
-        assert.notInclude(renderings(error), "you sent")
-        const kept = refuse(400, JSON.stringify(body), { secrets: [] })
-        deepStrictEqual(
-          kept.description,
-          Option.some("you sent s3cret+/=%~ !x here"),
-          "control: it is kept if there is no secret"
-        )
+    it.each(["s3cret+/=%~ !x", "invented-token-0001"])(
+      "omits a description that contains the secret or the token, and keeps the code, in every format: %s",
+      (value) => {
+        const text = `you sent ${value} here`
+        for (
+          const body of [
+            { error: "invalid_client", error_description: text },
+            { ErrorCode: "invalid_client", Error: text },
+            { fault: { faultstring: text, detail: { errorcode: "invalid_client" } } },
+            { errors: [{ errorCode: "invalid_client", message: text }] }
+          ]
+        ) {
+          const error = refuse(400, JSON.stringify(body), { secret: "s3cret+/=%~ !x" })
+          deepStrictEqual([error.code, error.description], [Option.some("invalid_client"), Option.none()])
+          assert.notInclude(renderings(error), "you sent")
+          const other = JSON.stringify(body).replace(value, "something")
+          deepStrictEqual(refuse(400, other).description, Option.some("you sent something here"), "control: it is kept")
+        }
       }
-    })
+    )
 
-    it("omits a code that is a secret", () => {
-      for (const field of ["error", "ErrorCode"]) {
-        const error = refuse(400, JSON.stringify({ [field]: "invented-secret-7f3a" }))
-        deepStrictEqual(error.code, Option.none())
-        assert.isFalse(shows(error, "7f3a"))
+    it("omits a code that contains a credential or the token", () => {
+      for (const value of [clientId, clientSecret, "invented-token-0001"]) {
+        for (const field of ["error", "ErrorCode"]) {
+          const error = refuse(400, JSON.stringify({ [field]: `no_${value}` }))
+          deepStrictEqual(error.code, Option.none())
+          assert.isFalse(shows(error, value))
+        }
       }
       deepStrictEqual(refuse(400, `{"error":"invented-other-7f3a"}`).code, Option.some("invented-other-7f3a"))
-    })
-
-    it("accepts a secret that is not well-formed Unicode", () => {
-      const error = refuse(400, `{"error_description":"said"}`, { secrets: [Redacted.make("\ud800")] })
-      deepStrictEqual(error.description, Option.some("said"))
-    })
-
-    it.each([
-      ["a line break", "one\r\ntwo"],
-      ["a NUL", "one\u0000two"],
-      ["an escape sequence", "one \u001b[31mtwo"],
-      ["a tab", "one\ttwo"],
-      ["a change of text direction", "one \u202eowt"],
-      ["a non-ASCII letter", "refus\u00e9"],
-      ["a quote", "the \"client\""],
-      ["a backslash", "one\\two"],
-      ["an ampersand", "one&two"],
-      ["257 characters", "a".repeat(257)],
-      ["no characters", ""]
-    ])("omits a description with %s", (_name, text) => {
-      deepStrictEqual(refuse(400, JSON.stringify({ error_description: text })).description, Option.none())
-    })
-
-    it("keeps a description of 256 characters that RFC 6749 allows", () => {
-      const allowed = Array.from({ length: 0x7f - 0x20 }, (_, index) => String.fromCharCode(0x20 + index))
-        .filter((character) => !["\"", "\\", "&"].includes(character)).join("")
-      const text = allowed.padEnd(256, "a")
-      deepStrictEqual(refuse(400, JSON.stringify({ error_description: text })).description, Option.some(text))
+      deepStrictEqual(refuse(400, `{"error":"no_shop"}`, { id: "shop" }).code, Option.some("no_shop"))
     })
 
     prop("no description contains a control or formatting character, a line break, or more than 256 characters", [
@@ -588,7 +603,7 @@ describe("TokenResponse", () => {
       })
     ], ([text]) => {
       const description = Option.getOrElse(
-        refuse(400, JSON.stringify({ error_description: text }), { secrets: [] }).description,
+        refuse(400, JSON.stringify({ error_description: text }), { id: "c", secret: "\u007e\u007e\u007e" }).description,
         () => "x"
       )
       assert.notMatch(description, /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u)

@@ -2,8 +2,6 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { ConfigurationError } from "../AccessTokenError.js"
 
-const parse = Option.liftThrowable((url: string | URL) => new URL(url))
-
 /** Whether the host is this machine, so that a secret may be sent without TLS (RFC 6761 §6.3, RFC 1122 §3.2.1.3). */
 export const isLoopback = (url: URL): boolean =>
   url.hostname === "localhost" || url.hostname.endsWith(".localhost") || url.hostname === "[::1]" ||
@@ -15,19 +13,19 @@ export const baseUrl = (
   value: string | URL,
   allowInsecure: boolean
 ): Effect.Effect<URL, ConfigurationError> => {
-  const fail = (reason: string, permittedBy = Option.none<string>()) =>
-    Effect.fail(new ConfigurationError({ option, reason, permittedBy }))
+  const fail = (reason: string, permittedBy?: string) =>
+    Effect.fail(new ConfigurationError({ option, reason, permittedBy: Option.fromNullable(permittedBy) }))
   const text = String(value)
   if (text.trim() === "") return fail("is empty; give it the URL of the service")
-  const url = Option.getOrUndefined(parse(value))
-  if (url === undefined) return fail("is not a URL; it must start with https:// and a host name")
+  if (!URL.canParse(text)) return fail("is not a URL; it must start with https:// and a host name")
+  const url = new URL(text)
   if (url.protocol !== "https:" && url.protocol !== "http:") return fail("must be an https URL")
   if (url.username !== "" || url.password !== "") return fail("must not hold a user name or password")
   if (text.includes("?")) return fail("must not have a query")
   if (text.includes("#")) return fail("must not have a fragment")
   return url.protocol === "https:" || allowInsecure || isLoopback(url)
     ? Effect.succeed(url)
-    : fail("must be an https URL, or an http URL of this machine", Option.some("allowInsecure"))
+    : fail("must be an https URL, or an http URL of this machine", "allowInsecure")
 }
 
 /** Returns the URL without slashes at its end, so that a path can be appended. */

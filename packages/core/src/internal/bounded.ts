@@ -15,11 +15,9 @@ export const bounded = <A2, E2>(duration: Duration.DurationInput, onTimeout: Eff
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function*() {
       const result = yield* Deferred.make<A | A2, E | E2>()
-      const work = yield* Effect.interruptible(effect).pipe(Effect.intoDeferred(result), Effect.forkDaemon)
-      const limit = yield* Effect.interruptible(Effect.sleep(duration)).pipe(
-        Effect.zipRight(Deferred.complete(result, onTimeout)),
-        Effect.forkDaemon
-      )
+      const work = yield* Effect.forkDaemon(Effect.interruptible(effect.pipe(Effect.intoDeferred(result))))
+      const timeout = Effect.zipRight(Effect.sleep(duration), Deferred.complete(result, onTimeout))
+      const limit = yield* Effect.forkDaemon(Effect.interruptible(timeout))
       const interruptBoth = Effect.zipRight(Fiber.interruptFork(work), Fiber.interruptFork(limit))
       return yield* Effect.ensuring(restore(Deferred.await(result)), interruptBoth)
     })

@@ -6,11 +6,6 @@ import * as Stream from "effect/Stream"
 import { bounded } from "./bounded.js"
 import * as httpErrors from "./httpErrors.js"
 
-interface Body {
-  readonly text: string
-  readonly complete: boolean
-}
-
 interface Received {
   readonly chunks: Chunk.Chunk<Uint8Array<ArrayBuffer>>
   readonly bytes: number
@@ -33,18 +28,19 @@ const receive = (response: HttpClientResponse.HttpClientResponse, maxBytes: numb
     Effect.catchIf(httpErrors.isEmptyBody, () => Effect.void)
   )
 
-/** Reads a body as text. Returns only the first `maxBytes` of a longer body, which is then not `complete`. */
+/** Reads a body as text. Returns undefined if it is longer than `maxBytes`, and cancels it. */
 export const read = (
   response: HttpClientResponse.HttpClientResponse,
   maxBytes: number
-): Effect.Effect<Body, httpErrors.BodyError> =>
+): Effect.Effect<string | undefined, httpErrors.BodyError> =>
   Effect.gen(function*() {
     const received = yield* Ref.make(empty)
     yield* receive(response, maxBytes, received)
     const { bytes, chunks } = yield* Ref.get(received)
+    if (bytes > maxBytes) return undefined
     const decoder = new TextDecoder()
     const texts = Chunk.toArray(chunks).map((chunk) => decoder.decode(chunk, { stream: true }))
-    return { text: texts.join("") + decoder.decode(), complete: bytes <= maxBytes }
+    return texts.join("") + decoder.decode()
   })
 
 /** Longer than any error message. To read more would take longer than to open another connection. */

@@ -89,7 +89,7 @@ const allowed: Readonly<Record<string, number>> = {
   "packages/core/src/AccessToken.ts": 1,
   "packages/core/src/ClientCredentials.ts": 1,
   "packages/core/src/internal/client/headerValue.ts": 1,
-  "packages/core/src/internal/endpoint/sanitise.ts": 1,
+  "packages/core/src/internal/endpoint/refusal.ts": 1,
   "packages/core/src/internal/sharing/seal.ts": 1,
   "packages/core/src/internal/sharing/storedToken.ts": 1,
   "packages/core/src/internal/endpoint/tokenRequest.ts": 2,

@@ -43,6 +43,7 @@ const successes = {
     "long-token": Fault.fields({ access_token: "t".repeat(8 * 1024) }),
     "slow-answer": Fault.delay("1 second"),
     "expires-in-absent": Fault.fields({ expires_in: undefined }),
+    "expires-in-null": Fault.fields({ expires_in: null }),
     "expires-in-digits": Fault.fields({ expires_in: "1799" }),
     "expires-in-one": Fault.fields({ expires_in: 1 }),
     "expires-in-larger-than-an-hour": Fault.fields({ expires_in: 86_400 }),
@@ -61,7 +62,6 @@ const successes = {
     "infinite": Fault.body(token.replace("3600", "1e999")),
     "word": Fault.fields({ expires_in: "an hour" }),
     "empty": Fault.fields({ expires_in: "" }),
-    "null": Fault.fields({ expires_in: null }),
     "boolean": Fault.fields({ expires_in: true })
   }),
   ...group("token/access-token-", noToken, {
@@ -88,7 +88,6 @@ const successes = {
       "access_token=token-of-a-scenario&token_type=bearer",
       contentType("application/x-www-form-urlencoded")
     ),
-    "oauth-error": Fault.body(`{"error":"invalid_client","error_description":"Sent with a 200"}`),
     "array": Fault.body(`[${token}]`),
     "null": Fault.body("null"),
     "string": Fault.body(`"token-of-a-scenario"`),
@@ -99,7 +98,11 @@ const successes = {
     "garbage": Fault.body(Buffer.from(Array.from({ length: 256 }, (_, index) => (index * 167 + 13) % 256))),
     "nothing": Fault.body(""),
     "no-content": Fault.status(204)
-  })
+  }),
+  "token/body-oauth-error": scenario(
+    refused("InvalidClient"),
+    Fault.body(`{"error":"invalid_client","error_description":"Sent with a 200"}`)
+  )
 }
 
 const severalAttempts = "TokenRequestError (Transport) after several attempts"

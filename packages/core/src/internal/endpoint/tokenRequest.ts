@@ -1,4 +1,4 @@
-/** The body of the token request, and the secrets that errors must not contain. */
+/** The body of the token request. */
 import * as HttpBody from "@effect/platform/HttpBody"
 import * as Redacted from "effect/Redacted"
 import type { ClientCredentials } from "../../ClientCredentials.js"
@@ -11,12 +11,6 @@ export const body = ({ clientId, clientSecret }: ClientCredentials): HttpBody.Ui
     ),
     "application/x-www-form-urlencoded"
   )
-
-/** The values to search for in a description. An id of less than 8 characters may be a common word. */
-export const secrets = ({ clientId, clientSecret }: ClientCredentials): ReadonlyArray<Redacted.Redacted> => [
-  clientSecret,
-  ...clientId.length < 8 ? [] : [Redacted.make(clientId)]
-]
 
 /** Whether a server that form-decodes the body (RFC 6749, appendix B) reads other credentials than these. */
 export const changeWhenDecoded = ({ clientId, clientSecret }: ClientCredentials): boolean =>

@@ -1,0 +1,129 @@
+/** One token request and its response. */
+import * as Headers from "@effect/platform/Headers"
+import * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientError from "@effect/platform/HttpClientError"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import { AccessToken } from "../../AccessToken.js"
+import { type AccessTokenError, TokenExpiredError, TokenRequestError, withRetryAt } from "../../AccessTokenError.js"
+import * as TokenResponse from "../../TokenResponse.js"
+import { bounded } from "../bounded.js"
+import * as boundedBody from "../boundedBody.js"
+import * as httpErrors from "../httpErrors.js"
+import * as lifetime from "../lifetime.js"
+import * as manualRedirect from "../manualRedirect.js"
+import { monotonicMillis } from "../monotonicMillis.js"
+import { type Attempt, isRefusal, refusal } from "./refusal.js"
+import * as retryAfter from "./retryAfter.js"
+import * as tokenRequest from "./tokenRequest.js"
+import { fromHttpClientError } from "./transportError.js"
+
+export interface Endpoint {
+  readonly client: HttpClient.HttpClient.With<HttpClientError.HttpClientError | TokenRequestError, Scope.Scope>
+  /** The request without its body. */
+  readonly request: HttpClientRequest.HttpClientRequest
+  /** In milliseconds. */
+  readonly attemptTimeout: number
+  readonly maxResponseBytes: number
+}
+
+/** All headers, because the span of the HTTP client records them, and a response header may repeat a secret. */
+const everyName = [/./]
+
+/** The given client for token requests. Fails with `Redirect`, records no header, and returns any other response. */
+export const clientOf = (given: HttpClient.HttpClient): Effect.Effect<Endpoint["client"]> =>
+  Effect.map(manualRedirect.make, (withoutRedirects) =>
+    HttpClient.transform(
+      HttpClient.withTracerPropagation(HttpClient.withScope(given), false),
+      (response, request) =>
+        withoutRedirects(response).pipe(
+          Effect.locally(Headers.currentRedactedNames, everyName),
+          Effect.catchIf(HttpClientError.isHttpClientError, filteredResponse),
+          // A client that follows redirects has sent the credentials elsewhere, and responds with another request.
+          Effect.filterOrFail(
+            (response) => !isRedirect(response) && response.request.url === request.url,
+            () => failure("Redirect")
+          )
+        )
+    ))
+
+/** The given client may turn error statuses into errors. */
+const filteredResponse = (error: HttpClientError.HttpClientError) => {
+  const response = httpErrors.statusResponse(error)
+  return response === undefined ? Effect.fail(error) : Effect.succeed(response)
+}
+
+const isRedirect = ({ status }: HttpClientResponse.HttpClientResponse): boolean =>
+  status === 0 || (status >= 300 && status < 400) // 0: a browser's opaque redirect
+
+const failure = (reason: TokenRequestError["reason"]) => new TokenRequestError({ reason, attempts: 1 })
+
+/** Sends one request and reads its response. */
+export const exchange = (endpoint: Endpoint, attempt: Attempt): Effect.Effect<AccessToken, AccessTokenError> =>
+  Effect.gen(function*() {
+    const before = yield* Clock.currentTimeMillis
+    const start = yield* monotonicMillis
+    const response = yield* endpoint.client.execute(
+      HttpClientRequest.setBody(endpoint.request, tokenRequest.body(attempt.credentials))
+    )
+    const text = yield* textOf(endpoint, response)
+    const now = yield* Clock.currentTimeMillis
+    if (isRefusal(response.status, text)) {
+      const wait = Option.fromNullable(retryAfter.milliseconds(response.headers, now))
+      const retryAt = Option.map(wait, (wait) => DateTime.unsafeMake(now + wait))
+      return yield* withRetryAt(refusal(attempt, response, text), retryAt)
+    }
+    if (text === undefined) return yield* failure("TooLarge")
+    const decoded = yield* Either.match(TokenResponse.decode(text), { onLeft: Effect.fail, onRight: Effect.succeed })
+    const took = (yield* monotonicMillis) - start
+    const life = Math.max(lifetime.lifeOf(decoded.expires_in), 0)
+    // The earlier of two readings, because the wall clock may have been set since.
+    const sentAt = Math.min(before, Math.ceil(now - took))
+    if (sentAt + life > now) return tokenOf(decoded, sentAt, sentAt + life)
+    // The machine slept, or its clock was set forward: another request returns a token that is valid.
+    if (took < life) return yield* failure("Timeout")
+    return yield* new TokenExpiredError({
+      reason: "DeadOnArrival",
+      expiredAt: DateTime.unsafeMake(sentAt + life),
+      checkedAt: DateTime.unsafeMake(now)
+    })
+  }).pipe(
+    Effect.scoped,
+    Effect.catchIf(HttpClientError.isHttpClientError, fromHttpClientError),
+    bounded(endpoint.attemptTimeout, failure("Timeout")),
+    Effect.withSpan("TokenEndpoint.request", { captureStackTrace: false })
+  )
+
+/**
+ * The body, or undefined if it is too large. The status of a refusal is enough: a body that breaks or never ends must
+ * not turn it into a transport error.
+ */
+const textOf = (
+  { attemptTimeout, maxResponseBytes }: Endpoint,
+  response: HttpClientResponse.HttpClientResponse
+): Effect.Effect<string | undefined, httpErrors.BodyError> => {
+  const text = boundedBody.read(response, maxResponseBytes)
+  return response.status < 400 ? text : text.pipe(
+    bounded(Math.min(1000, attemptTimeout / 2), Effect.succeed(undefined)),
+    Effect.orElseSucceed(() => undefined)
+  )
+}
+
+/** The token of a response. Both times are those of the wall clock. */
+const tokenOf = (response: TokenResponse.TokenResponse, sentAt: number, expiresAt: number): AccessToken =>
+  new AccessToken({
+    value: response.access_token,
+    scope: Option.getOrElse(response.scope, () => ""),
+    acquiredAt: DateTime.unsafeMake(sentAt),
+    expiresAt: DateTime.unsafeMake(expiresAt),
+    applicationName: response.application_name,
+    developerEmail: response["developer.email"],
+    issuedAt: response.issued_at,
+    clientId: response.client_id
+  })

@@ -3,27 +3,20 @@
  *
  * @since 1.0.0
  */
-import * as HttpBody from "@effect/platform/HttpBody"
-import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
-import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
-import { isHttpMethod } from "@effect/platform/HttpMethod"
 import type { AccessToken } from "@store-api/core/AccessToken"
-import { TokenRequestError } from "@store-api/core/AccessTokenError"
-import { AccessTokenProvider } from "@store-api/core/AccessTokenProvider"
-import { AuthorizedHttpClient } from "@store-api/core/AuthorizedHttpClient"
-import * as Cause from "effect/Cause"
-import * as Deferred from "effect/Deferred"
+import { AccessTokenProvider, type ProviderStatus, type Service } from "@store-api/core/AccessTokenProvider"
+import type { AuthorizedHttpClient } from "@store-api/core/AuthorizedHttpClient"
+import * as StoreAuth from "@store-api/core/StoreAuth"
+import type { TokenStore } from "@store-api/core/TokenStore"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as FiberId from "effect/FiberId"
-import * as ManagedRuntime from "effect/ManagedRuntime"
-import * as MutableRef from "effect/MutableRef"
-import * as Stream from "effect/Stream"
-import * as NodeStoreAuth from "./NodeStoreAuth.js"
+import * as Layer from "effect/Layer"
+import * as nativeFetch from "./internal/nativeFetch.js"
+import * as promises from "./internal/promises.js"
+import type * as NodeStoreAuth from "./NodeStoreAuth.js"
 
 /**
- * Four functions that share one token. Their promises reject with typed errors: `AccessTokenError`,
- * `ConfigurationError` or Effect's `ConfigError`, and `fetch` also with `UntrustedOriginError` or `HttpClientError`.
+ * Functions that share one token. Their promises reject with typed errors: `AccessTokenError`, `ConfigurationError` or
+ * Effect's `ConfigError`, and those of `fetch` also with `UntrustedOriginError` or the errors of the global `fetch`.
  *
  * @see make
  *
@@ -35,117 +28,130 @@ export interface PromiseStoreAuth {
   readonly getToken: () => Promise<AccessToken>
   /** `AccessTokenProvider.invalidate`: reports a token that an API rejected, so that `getToken` acquires another. */
   readonly reject: (token: AccessToken) => Promise<void>
+  /** `AccessTokenProvider.status`: the state of the cached token. Sends no request. */
+  readonly status: () => Promise<ProviderStatus>
   /**
-   * Sends a request with the token, like `fetch`; relative URLs are joined to `apiUrl`. After a 401 the request is
-   * repeated once with another token. The request's body is read into memory first. Redirects are not followed. Read or
-   * cancel the body of the response, which holds a connection.
+   * Sends a request with Node's global `fetch` (the Fetch standard) and the token. After a 401 it repeats the request
+   * once, with another token. It differs from the global `fetch` in these points:
+   *
+   * - A relative URL is joined to `apiUrl`. A request to an origin that is not trusted rejects with
+   *   `UntrustedOriginError`.
+   * - It follows no redirect, because the token must not leave its origin. `redirect: "follow"` acts as `"manual"`: you
+   *   receive the response with the status 3xx.
+   * - It reads the body into memory before it sends the request, so that it can repeat the request. Only a stream in
+   *   `init.body` is sent as it comes. Such a request is not repeated, so you receive its 401.
+   * - It sends bytes without a content type as `application/octet-stream`.
+   * - It ignores `dispatcher`, because the option `http` determines the connections.
+   *
+   * Read or cancel the body of each response: until then it holds a connection.
    */
-  readonly fetch: (url: string | URL, init?: RequestInit) => Promise<Response>
-  /** Ends requests in flight and closes the connections. Later calls reject with `TokenRequestError`, `Closed`. */
+  readonly fetch: typeof globalThis.fetch
+  /** Ends calls in flight and closes the connections. Later calls also reject with `TokenRequestError`, `Closed`. */
   readonly dispose: () => Promise<void>
 }
 
 /**
- * Creates the four functions. Sends no request before the first call. The options are those of `NodeStoreAuth.layer`;
- * by default they come from the configuration, as with `NodeStoreAuth.layerConfig`. Call `make` once per store, and
- * `dispose` at the end.
+ * The options without the URLs and the credentials, which then come from the variables `STORE_API_AUTH_URL`,
+ * `STORE_API_URL`, `STORE_API_CLIENT_ID` and `STORE_API_CLIENT_SECRET`. All of these options are optional.
+ *
+ * @see make
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export interface ConfiguredOptions
+  extends Omit<StoreAuth.EndpointOptions, "authUrl" | "apiUrl">, NodeStoreAuth.HttpOptions
+{
+  /** Comes from `STORE_API_AUTH_URL`. */
+  readonly authUrl?: undefined
+  /** Comes from `STORE_API_URL`. */
+  readonly apiUrl?: undefined
+  /** Comes from `STORE_API_CLIENT_ID`. */
+  readonly clientId?: undefined
+  /** Comes from `STORE_API_CLIENT_SECRET`. */
+  readonly clientSecret?: undefined
+  /** Requires `authUrl` and `apiUrl`. */
+  readonly credentials?: undefined
+}
+
+/**
+ * The options that share the token with other processes. `shared` is optional.
+ *
+ * @see make
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export interface SharedOptions extends StoreAuth.Sharing {
+  /** The layer of the store, such as `RedisTokenStore.layerConfig()`. It is built at the first call. */
+  readonly store: Layer.Layer<TokenStore, unknown>
+}
+
+/**
+ * The options of `NodeStoreAuth.layer`, and a `store` with those of `NodeStoreAuth.layerShared`. The URLs and the
+ * credentials come from the configuration if you omit all of them.
+ *
+ * @see make
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export type Options =
+  & (NodeStoreAuth.Options | ConfiguredOptions)
+  & (SharedOptions | { readonly store?: undefined; readonly shared?: undefined })
+
+/**
+ * Creates the functions. Sends no request before the first call. Call `make` once per store, and `dispose` at the end.
+ *
+ * Without options it reads the configuration, as `NodeStoreAuth.layerConfig` does. With a `store`, processes share the
+ * token, as with `NodeStoreAuth.layerShared` and `NodeStoreAuth.layerSharedConfig`. A `transformClient` may change and
+ * repeat requests, but `fetch` rejects if it makes up a response.
  *
  * @example
  * ```ts
- * import { AccessTokenError } from "@store-api/core"
  * import { PromiseStoreAuth } from "@store-api/platform-node"
  *
  * const store = PromiseStoreAuth.make()
  *
- * const orders = async () => {
- *   try {
- *     const response = await store.fetch("/orders")
- *     return await response.json()
- *   } catch (error) {
- *     if (AccessTokenError.isTransient(error)) return []
- *     throw error
- *   }
+ * const orders = async (): Promise<unknown> => {
+ *   const response = await store.fetch("/orders")
+ *   if (!response.ok) throw new Error(`The store API responded with ${response.status}`)
+ *   return await response.json()
  * }
  * ```
  *
  * @since 1.0.0
  * @category constructors
  */
-export const make = (options?: NodeStoreAuth.Options): PromiseStoreAuth => {
-  const runtime = ManagedRuntime.make(
-    options === undefined ? NodeStoreAuth.layerConfig() : NodeStoreAuth.layer(options)
-  )
-
-  const isDisposed = MutableRef.make(false)
-  const disposal: Deferred.Deferred<never, TokenRequestError> = Deferred.unsafeMake(FiberId.none)
-
-  /** In Effect 3, `runPromise` would wrap the error in a `FiberFailure`, whose `_tag` is gone. */
-  const run = <A, E>(effect: Effect.Effect<A, E, AccessTokenProvider | AuthorizedHttpClient>): Promise<A> =>
-    // eslint-disable-next-line no-restricted-syntax -- a promise is what callers want
-    new Promise((resolve, reject) => {
-      runtime.runCallback(effect, {
-        onExit: Exit.match({
-          // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the error, whatever it is
-          onFailure: (cause) => reject(MutableRef.get(isDisposed) ? closed : Cause.squash(cause)),
-          onSuccess: resolve
-        })
-      })
-    })
-
+export const make = (options: Options = {}): PromiseStoreAuth => {
+  const { dispose, run } = promises.make(layer(options))
+  const ask = <A, E>(question: (provider: Service) => Effect.Effect<A, E>) =>
+    run(() => ({ effect: Effect.flatMap(AccessTokenProvider, question) }))
   return {
-    getToken: () => run(Effect.flatMap(AccessTokenProvider, (provider) => provider.get)),
-    reject: (token) => run(Effect.flatMap(AccessTokenProvider, (provider) => provider.invalidate(token))),
-    fetch: (url, init = {}) =>
-      run(Effect.gen(function*() {
-        const client = yield* AuthorizedHttpClient
-        // The body may be a stream that stops.
-        const request = Effect.raceFirst(fromWeb(url, init), Deferred.await(disposal))
-        const sent = Effect.flatMap(request, (request) => client.execute(request))
-        const { signal } = init
-        if (!signal) return toWeb(yield* sent)
-        if (signal.aborted) return yield* Effect.fail(signal.reason as unknown)
-        return toWeb(yield* Effect.raceFirst(sent, aborted(signal)), signal)
-      })),
-    dispose: () => {
-      MutableRef.set(isDisposed, true)
-      Deferred.unsafeDone(disposal, Effect.fail(closed))
-      return runtime.dispose()
-    }
+    getToken: () => ask((provider) => provider.get),
+    reject: (token) => ask((provider) => provider.invalidate(token)),
+    status: () => ask((provider) => provider.status),
+    fetch: (input, init) =>
+      run(() => {
+        const call = nativeFetch.makeCall(input, init)
+        return {
+          effect: nativeFetch.execute(call),
+          signal: call.request.signal,
+          onFailure: (error) => nativeFetch.discard(call, error)
+        }
+      }),
+    dispose
   }
 }
 
-const closed = new TokenRequestError({ reason: "Closed", attempts: 0 })
-
-/** Fails with the reason of the signal, as `fetch` does. */
-const aborted = (signal: AbortSignal): Effect.Effect<never, unknown> =>
-  Effect.async((resume) => {
-    const abort = () => resume(Effect.fail(signal.reason as unknown))
-    signal.addEventListener("abort", abort, { once: true })
-    return Effect.sync(() => signal.removeEventListener("abort", abort))
-  })
-
-const fromWeb = (url: string | URL, { body, headers, method = "GET" }: RequestInit) =>
-  Effect.gen(function*() {
-    const name = method.toUpperCase()
-    if (!isHttpMethod(name)) {
-      return yield* Effect.fail(new TypeError("method must be GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS"))
-    }
-    const request = HttpClientRequest.make(name)(url, { headers: [...new Headers(headers)] })
-    if (body === undefined || body === null) return request
-    // `Response` reads every kind of body, and names its content type.
-    const read = new Response(body)
-    const bytes = new Uint8Array(yield* Effect.promise(() => read.arrayBuffer()))
-    const type = request.headers["content-type"] ?? read.headers.get("content-type") ?? undefined
-    return HttpClientRequest.setBody(request, HttpBody.uint8Array(bytes, type))
-  })
-
-const toWeb = (
-  { headers, status, stream }: HttpClientResponse.HttpClientResponse,
-  signal?: AbortSignal
-): Response => {
-  const body = signal === undefined ? stream : Stream.interruptWhen(stream, aborted(signal))
-  return new Response(withoutBody.has(status) ? null : Stream.toReadableStream(body), { status, headers })
+const layer = (options: Options): Layer.Layer<AccessTokenProvider | AuthorizedHttpClient, unknown> => {
+  const { store } = options
+  const complete = options.apiUrl === undefined
+    ? Effect.map(StoreAuth.config(), (configured) => ({ ...options, ...configured }))
+    : Effect.succeed(options)
+  const services = Effect.map(
+    complete,
+    (options) => store === undefined ? StoreAuth.layer(options) : Layer.provide(StoreAuth.layerShared(options), store)
+  )
+  return Layer.provide(Layer.unwrapEffect(services), nativeFetch.layer(options.http))
 }
-
-/** `Response` refuses a body for these. */
-const withoutBody: ReadonlySet<number> = new Set([204, 205, 304])

@@ -1,15 +1,18 @@
 import * as Net from "node:net"
 import { assert, describe, it } from "@effect/vitest"
-import { AccessToken, type AccessTokenError } from "@store-api/core"
+import { AccessToken, AccessTokenError, TokenStore } from "@store-api/core"
 import { Emulator } from "@store-api/emulator"
 import { type NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
-import { Effect, Fiber, Option, Redacted } from "effect"
-import { listen, onThisMachine } from "./utils.js"
+import { Effect, Fiber, Layer, Option, Redacted } from "effect"
+import { listen, onThisMachine, withVariables } from "./utils.js"
 
 onThisMachine()
 
 /** The functions with an emulator, disposed after the test. */
-const setup = (options: Partial<NodeStoreAuth.SecretOptions> = {}) =>
+const setup = (
+  options: Partial<NodeStoreAuth.SecretOptions> = {},
+  sharing: Partial<PromiseStoreAuth.SharedOptions> = {}
+) =>
   Effect.gen(function*() {
     const emulator = yield* Emulator.make()
     const store = yield* Effect.acquireRelease(
@@ -20,7 +23,8 @@ const setup = (options: Partial<NodeStoreAuth.SecretOptions> = {}) =>
           clientId: Emulator.demoClient.clientId,
           clientSecret: Emulator.demoClient.clientSecret,
           http: { proxy: "none" },
-          ...options
+          ...options,
+          ...sharing
         })
       ),
       (store) => Effect.promise(() => store.dispose())
@@ -85,8 +89,6 @@ describe("PromiseStoreAuth", () => {
       assert.isTrue(Option.isNone(refused.retryAt))
       const untrusted = yield* rejection(() => store.fetch("http://127.0.0.1:2/orders"))
       assert.strictEqual(untrusted._tag, "UntrustedOriginError")
-      const method = yield* rejection(() => store.fetch("/orders", { method: "PURGE" }))
-      assert.include(String(method), "TypeError: method must be")
     }))
 
   it.scopedLive("a signal ends a fetch whose body does not end, and so does dispose", () =>
@@ -96,7 +98,11 @@ describe("PromiseStoreAuth", () => {
       const send = (signal?: AbortSignal) =>
         Effect.fork(
           rejection(() =>
-            store.fetch("/orders", { method: "POST", body: new ReadableStream(), ...signal && { signal } })
+            // The DOM types lack `duplex`.
+            store.fetch("/orders", {
+              ...{ method: "POST", body: new ReadableStream(), duplex: "half" },
+              ...signal && { signal }
+            })
           )
         )
       const [aborted, disposed] = [yield* send(aborting.signal), yield* send()]
@@ -122,5 +128,55 @@ describe("PromiseStoreAuth", () => {
         assert(closed._tag === "TokenRequestError")
         assert.strictEqual(closed.reason, "Closed")
       }
+    }))
+
+  it.scopedLive("status reports the token without a request, and the cooldown after a failure", () =>
+    Effect.gen(function*() {
+      const { emulator, store, tokenRequests } = yield* setup()
+      const status = Effect.promise(() => store.status())
+      assert.strictEqual((yield* status).state, "Empty")
+      assert.strictEqual(yield* tokenRequests, 0)
+      yield* Effect.promise(() => store.getToken())
+      const { expiresAt, state } = yield* status
+      assert.strictEqual(state, "Fresh")
+      assert.isTrue(Option.isSome(expiresAt))
+      const refused = yield* setup({ authUrl: emulator.url, clientSecret: Redacted.make("another secret") })
+      yield* rejection(() => refused.store.getToken())
+      const { cooldown } = yield* Effect.promise(() => refused.store.status())
+      assert.strictEqual(Option.getOrThrow(cooldown).error, "TokenRefusedError")
+    }))
+
+  it.scopedLive("with a store, two of them share a token, also with options from the configuration", () =>
+    Effect.gen(function*() {
+      const { emulator, tokenRequests } = yield* setup()
+      const shared = Layer.succeed(TokenStore.TokenStore, yield* TokenStore.makeMemory)
+      const { clientId, clientSecret } = Emulator.demoClient
+      const first = yield* setup({ authUrl: emulator.url }, { store: shared, shared: { lease: "5 seconds" } })
+      const second = yield* Effect.acquireRelease(
+        Effect.sync(() => PromiseStoreAuth.make({ store: shared, http: { proxy: "none" } })),
+        (store) => Effect.promise(() => store.dispose())
+      )
+      const variables = {
+        ...{ STORE_API_AUTH_URL: emulator.url, STORE_API_URL: emulator.url },
+        ...{ STORE_API_CLIENT_ID: clientId, STORE_API_CLIENT_SECRET: Redacted.value(clientSecret) }
+      }
+      const tokens = [
+        yield* Effect.promise(() => first.store.getToken()),
+        yield* withVariables(variables)(Effect.promise(() => second.getToken()))
+      ].map(({ value }) => Redacted.value(value))
+      assert.strictEqual(tokens[0], tokens[1])
+      assert.strictEqual(yield* tokenRequests, 1)
+      const { status } = yield* Effect.promise(() => second.fetch("/orders"))
+      assert.strictEqual(status, 200)
+    }))
+
+  it.scopedLive("without options, names the variables that are missing, and not those of a failing store", () =>
+    Effect.gen(function*() {
+      const missing = PromiseStoreAuth.make()
+      const error = yield* rejection(() => missing.getToken())
+      assert.include(String(error), "STORE_API_AUTH_URL")
+      const failing = Layer.fail(new AccessTokenError.ConfigurationError({ option: "url", reason: "is not a URL" }))
+      const { store } = yield* setup({}, { store: failing })
+      assert.include(String(yield* rejection(() => store.fetch("/orders"))), "The option url is not a URL.")
     }))
 })

@@ -1,7 +1,5 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import * as Http from "node:http"
-import { setFlagsFromString } from "node:v8"
-import { runInNewContext } from "node:vm"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
@@ -10,6 +8,7 @@ import {
   at,
   byName,
   call,
+  collectGarbage,
   get,
   hanging,
   listen,
@@ -99,8 +98,6 @@ describe("closing the scope", () => {
 describe("a layer", () => {
   it.scopedLive("does not keep closed sockets in memory", () =>
     Effect.gen(function*() {
-      setFlagsFromString("--expose-gc")
-      const collectGarbage = runInNewContext("gc") as () => void
       const sockets: Array<WeakRef<object>> = []
       const onSocket = (message: unknown) => void sockets.push(new WeakRef((message as { socket: object }).socket))
       yield* Effect.acquireRelease(

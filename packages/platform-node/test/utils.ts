@@ -4,6 +4,8 @@ import * as Http from "node:http"
 import * as Https from "node:https"
 import * as Net from "node:net"
 import { createServer } from "node:net"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
 import { HttpClient } from "@effect/platform"
 import { afterAll, beforeAll } from "@effect/vitest"
 import { AuthorizedHttpClient } from "@store-api/core"
@@ -150,6 +152,10 @@ export const until = (condition: () => boolean) =>
     Effect.filterOrFail((holds) => holds, () => new Error("the condition did not hold within two seconds")),
     Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 200 })
   )
+
+setFlagsFromString("--expose-gc")
+
+export const collectGarbage = runInNewContext("gc") as () => void
 
 const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()])
 

@@ -72,13 +72,16 @@ test("NodeStoreAuth", () => {
 })
 
 test("PromiseStoreAuth", () => {
-  expect(PromiseStoreAuth.make).type.toBe<(options?: NodeStoreAuth.Options) => PromiseStoreAuth.PromiseStoreAuth>()
+  expect(PromiseStoreAuth.make).type.toBe<(options?: PromiseStoreAuth.Options) => PromiseStoreAuth.PromiseStoreAuth>()
   expect<PromiseStoreAuth.PromiseStoreAuth>().type.toBe<{
     readonly getToken: () => Promise<AccessToken.AccessToken>
     readonly reject: (token: AccessToken.AccessToken) => Promise<void>
-    readonly fetch: (url: string | URL, init?: RequestInit) => Promise<Response>
+    readonly status: () => Promise<AccessTokenProvider.ProviderStatus>
+    readonly fetch: typeof globalThis.fetch
     readonly dispose: () => Promise<void>
   }>()
+  // Such as openapi-fetch expects it.
+  expect<PromiseStoreAuth.PromiseStoreAuth["fetch"]>().type.toBeAssignableTo<(request: Request) => Promise<Response>>()
 })
 
 test("NodeHttp.Options", () => {
@@ -106,6 +109,26 @@ test("NodeStoreAuth.Options", () => {
   expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, provider: { leeway: "a bit" } })
   expect(NodeStoreAuth.layerFromSource).type.toBeCallableWith({ apiUrl, http: { proxy: "none" } })
   expect(NodeStoreAuth.layerFromSource).type.not.toBeCallableWith({ authUrl, apiUrl })
+})
+
+test("PromiseStoreAuth.Options", () => {
+  const { make } = PromiseStoreAuth
+  const store = {} as Layer.Layer<TokenStore.TokenStore, AccessTokenError.ConfigurationError>
+  const shared = { lease: "5 seconds" } as const
+  expect(make).type.toBeCallableWith()
+  expect(make).type.toBeCallableWith({ http: { connections: 1 }, provider: { leeway: "10 seconds" } })
+  expect(make).type.toBeCallableWith({ store, shared })
+  expect(make).type.toBeCallableWith({ authUrl, apiUrl, clientId, clientSecret })
+  expect(make).type.toBeCallableWith({ authUrl, apiUrl, credentials, http: { connections: 1 }, store, shared })
+  expect(make).type.not.toBeCallableWith({ authUrl, apiUrl })
+  expect(make).type.not.toBeCallableWith({ store, apiUrl })
+  expect(make).type.not.toBeCallableWith({ store, credentials })
+  expect(make).type.not.toBeCallableWith({ authUrl, apiUrl, clientId, clientSecret, credentials })
+  expect(make).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, shared })
+  expect(make).type.not.toBeCallableWith({ shared })
+  expect(make).type.not.toBeCallableWith({ store, pool: 1 })
+  expect(make).type.not.toBeCallableWith({ store: {} as Layer.Layer<TokenSource.TokenSource> })
+  expect(make).type.not.toBeCallableWith({ store: {} as Layer.Layer<TokenStore.TokenStore, never, Scope.Scope> })
 })
 
 test("one way to give credentials, not both", () => {

@@ -1,0 +1,147 @@
+/** Sends requests with Node's own `fetch`, through the connections of `NodeHttp` and the authorized client. */
+import * as Headers from "@effect/platform/Headers"
+import * as HttpBody from "@effect/platform/HttpBody"
+import * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientError from "@effect/platform/HttpClientError"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import type { HttpMethod } from "@effect/platform/HttpMethod"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import type * as Undici from "@effect/platform-node/Undici"
+import type { ConfigurationError } from "@store-api/core/AccessTokenError"
+import { AuthorizedHttpClient } from "@store-api/core/AuthorizedHttpClient"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import { constVoid, identity } from "effect/Function"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import * as Stream from "effect/Stream"
+import * as NodeHttp from "../NodeHttp.js"
+
+type Fetch = typeof globalThis.fetch
+
+/** One call of `fetch`. */
+export interface Call {
+  readonly input: Parameters<Fetch>[0]
+  readonly init: RequestInit | undefined
+  /** As a string, because the client of Effect would encode the query of a `URL` again. */
+  readonly url: string
+  /** What `fetch` makes of its arguments. Its signal follows the caller's as long as `request` and `input` exist. */
+  readonly request: Request
+  /** The response that arrived last. */
+  response?: Response
+}
+
+/** Throws the `TypeError` of `fetch` if the arguments are unusable. */
+export const makeCall = (input: Call["input"], init: Call["init"]): Call => {
+  const isUrl = Predicate.isString(input) || input instanceof URL
+  // The client resolves relative URLs, which `Request` does not take.
+  const request = new Request(isUrl ? "http://localhost" : input, init)
+  return { input, init, url: isUrl ? String(input) : request.url, request }
+}
+
+/** The call to which a request belongs. */
+class CurrentCall extends Context.Reference<CurrentCall>()(
+  "@store-api/platform-node/internal/CurrentCall",
+  { defaultValue: (): Call | undefined => undefined }
+) {}
+
+/** Provides the client of `NodeHttp.layer`, except that `fetch` sends the requests of a call. */
+export const layer = (options: NodeHttp.Options | undefined): Layer.Layer<HttpClient.HttpClient, ConfigurationError> =>
+  Layer.effect(
+    HttpClient.HttpClient,
+    Effect.gen(function*() {
+      const client = yield* HttpClient.HttpClient
+      const connections = yield* NodeHttpClient.Dispatcher
+      return HttpClient.transform(
+        client,
+        (response, request) =>
+          Effect.flatMap(CurrentCall, (call) => call === undefined ? response : send(call, request, connections))
+      )
+    })
+  ).pipe(
+    Layer.provide(NodeHttpClient.layerUndiciWithoutDispatcher),
+    Layer.provide(NodeHttp.layerDispatcher(options))
+  )
+
+/** Sends the request with a token. Fails with the error of `fetch` itself, or with an error of the library. */
+export const execute = (call: Call): Effect.Effect<Response, unknown, AuthorizedHttpClient> =>
+  Effect.gen(function*() {
+    const client = yield* AuthorizedHttpClient
+    // The client sends any method.
+    const request = HttpClientRequest.make(call.request.method as HttpMethod)(call.url).pipe(
+      HttpClientRequest.setBody(yield* bodyOf(call)),
+      HttpClientRequest.setHeaders(call.request.headers)
+    )
+    yield* Effect.provideService(client.execute(request), CurrentCall, call)
+    return call.response ?? (yield* Effect.fail(new TypeError("transformClient replaced the response")))
+  }).pipe(Effect.mapError((error) => HttpClientError.isHttpClientError(error) ? error.cause ?? error : error))
+
+/** Reads the body into memory, so that the request can be repeated. A stream is sent as it comes, and only once. */
+const bodyOf = (call: Call): Effect.Effect<HttpBody.HttpBody, unknown> => {
+  const { body } = call.request
+  if (body === null) return Effect.succeed(HttpBody.empty)
+  if (Predicate.hasProperty(call.init?.body, Symbol.asyncIterator)) return Effect.succeed(HttpBody.raw(body))
+  return Effect.tryPromise({
+    try: (interrupted) => {
+      // The body of a `Request` may come from a stream, which the signal cancels.
+      const bytes = body.pipeThrough(new TransformStream(), { signal: endOf(call, interrupted) })
+      return new Response(bytes).arrayBuffer()
+    },
+    catch: identity
+  }).pipe(Effect.map((bytes) => HttpBody.uint8Array(new Uint8Array(bytes))))
+}
+
+/** Cancels a body that was not sent. */
+export const discard = ({ request: { body } }: Call, reason: unknown): void => {
+  // The caller does not need to know whether the stream could be cancelled.
+  if (body?.locked === false) body.cancel(reason).catch(constVoid)
+}
+
+const send = (call: Call, request: HttpClientRequest.HttpClientRequest, connections: Undici.Dispatcher) =>
+  Effect.tryPromise({
+    try: (interrupted) => {
+      const { cache, credentials, integrity, keepalive, mode, redirect, referrer, referrerPolicy } = call.request
+      return globalThis.fetch(Option.getOrElse(HttpClientRequest.toUrl(request), () => request.url), {
+        ...call.init,
+        ...{ cache, credentials, integrity, keepalive, mode, referrer, referrerPolicy },
+        method: request.method,
+        headers: headersOf(request),
+        body: bodyInit(request.body),
+        duplex: "half",
+        // `fetch` would send the token to the target.
+        redirect: redirect === "error" ? "error" : "manual",
+        signal: endOf(call, interrupted),
+        dispatcher: connections
+      } as RequestInit) // the DOM types lack `duplex` and `dispatcher`
+    },
+    catch: (cause) => new HttpClientError.RequestError({ request, reason: "Transport", cause })
+  }).pipe(Effect.map((response) => {
+    call.response = response
+    calls.set(response, call)
+    return HttpClientResponse.fromWeb(request, response)
+  }))
+
+/** `fetch` counts the bytes itself, and undici refuses a second count. */
+const headersOf = ({ body, headers }: HttpClientRequest.HttpClientRequest) =>
+  body._tag === "Uint8Array" ? Headers.remove(headers, "content-length") : headers
+
+/** Aborts when the caller does, or when the effect is interrupted. */
+const endOf = ({ request }: Call, interrupted: AbortSignal) => AbortSignal.any([request.signal, interrupted])
+
+/** Keeps the signal of each call connected while its response exists, so that aborting ends the body too. */
+const calls = new WeakMap<Response, Call>()
+
+const bodyInit = (body: HttpBody.HttpBody): BodyInit | null => {
+  switch (body._tag) {
+    case "Empty":
+      return null
+    case "FormData":
+      return body.formData
+    case "Stream":
+      return Stream.toReadableStream(body.stream)
+    default:
+      return body.body as BodyInit // ours, or that of a `transformClient` for `fetch`
+  }
+}

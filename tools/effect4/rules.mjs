@@ -32,7 +32,13 @@ const renamed = {
   Effect: {
     ...{ async: "callback", catchAll: "catch", catchAllCause: "catchCause", catchAllDefect: "catchDefect" },
     ...{ either: "result", fork: "forkChild", forkDaemon: "forkDetach", locally: "provideService" },
-    ...{ locallyWith: "updateService", mapInputContext: "updateContext", tapErrorCause: "tapCause", zipLeft: "tap", zipRight: "andThen" }
+    ...{
+      locallyWith: "updateService",
+      mapInputContext: "updateContext",
+      tapErrorCause: "tapCause",
+      zipLeft: "tap",
+      zipRight: "andThen"
+    }
   },
   Either: {
     ...{ Either: "Result.Result", isEither: "Result.isResult", isLeft: "Result.isFailure" },
@@ -242,7 +248,7 @@ export const forbidden = {
   "Config.all": "Effect 4 names only the first missing variable. Use internal/configOf",
   "Duration.subtract": "Effect 4 returns a negative duration in place of zero",
   "Effect.contextWith": "Effect 4 expects an effect",
-  "Effect.disconnect": "Effect 4 does not have it. Use internal/disconnected",
+  "Effect.disconnect": "Effect 4 does not have it. Use internal/bounded",
   "HttpBody.text": "Effect 4 keeps the text and prints it. Use HttpBody.uint8Array",
   "HttpClientRequest.prependUrl": "Effect 4 puts a slash before a query. Use HttpClientRequest.setUrl",
   "Schema.Date": "Effect 4 does not decode it from a string"

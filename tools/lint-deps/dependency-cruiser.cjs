@@ -15,7 +15,6 @@ const layers = [
     "internal/baseUrl",
     "internal/boundedBody",
     "internal/configOf",
-    "internal/disconnected",
     "internal/httpErrors",
     "internal/manualRedirect",
     "internal/monotonicMillis",

@@ -1,7 +1,7 @@
 import { FetchHttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Effect, Either, Exit, FastCheck as FC, Fiber, Option, TestClock } from "effect"
+import { Effect, Either, Exit, FastCheck as FC, Option, TestClock } from "effect"
 import { UntrustedOriginError } from "../src/AccessTokenError.js"
 import { baseUrl, isLoopback, withoutTrailingSlash } from "../src/internal/baseUrl.js"
 import * as boundedBody from "../src/internal/boundedBody.js"

@@ -60,7 +60,7 @@ export interface PromiseStoreAuth {
  * @category models
  */
 export interface ConfiguredOptions
-  extends Omit<StoreAuth.EndpointOptions, "authUrl" | "apiUrl">, NodeStoreAuth.HttpOptions
+  extends Omit<NodeStoreAuth.SecretOptions, "authUrl" | "apiUrl" | "clientId" | "clientSecret" | "credentials">
 {
   /** Comes from `STORE_API_AUTH_URL`. */
   readonly authUrl?: undefined

@@ -17,7 +17,7 @@ import {
   Scope,
   type Tracer
 } from "effect"
-import { disconnected } from "../../src/internal/disconnected.js"
+import { bounded } from "../../src/internal/bounded.js"
 import type { Client } from "../support/clients.js"
 import { isFailure } from "../support/effectLine.js"
 import { renderings } from "../support/renderings.js"
@@ -160,11 +160,11 @@ export const observe = <A, E>(
     const [elapsed, exit] = yield* Effect.scoped(act(actors)).pipe(
       traces.record,
       Effect.exit,
-      disconnected,
-      Effect.timeoutOption(run.timing.deadline + (run.longest ?? 4 * margin)),
+      Effect.asSome,
+      bounded(run.timing.deadline + (run.longest ?? 4 * margin), Effect.succeedNone),
       Effect.timed
     )
-    yield* Scope.close(scope, Exit.void).pipe(disconnected, Effect.timeoutOption("5 seconds"))
+    yield* Scope.close(scope, Exit.void).pipe(bounded("5 seconds", Effect.void))
 
     const failures = Option.match(exit, { onNone: () => [], onSome: failuresOf })
     const shown = failures.map(renderings).join("\n") + (yield* traces.text)

@@ -196,7 +196,7 @@ describe("AccessTokenProvider, rejection", () => {
         assert.isAtMost(rejects.length, works.length + 5 + passed / minute)
       }),
       { numRuns: 300 }
-    ))
+    ), 60_000)
 
   it.effect("a rejection does not lengthen the cooldown after a failure", () =>
     Effect.gen(function*() {

@@ -252,7 +252,7 @@ describe.runIf(canMakeCertificates)("several servers that no client can use", ()
         cases,
         ([redisUrl]) =>
           Effect.gen(function*() {
-            const members = yield* inProcess(1, { ...settings, storeTimeout: "1 second", redisUrl })
+            const members = yield* inProcess(1, { ...settings, storeTimeout: "3 seconds", redisUrl })
             yield* all(members, ({ get }) => get)
             return yield* reasonsOf(members)
           }),

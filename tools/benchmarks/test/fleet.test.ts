@@ -35,10 +35,10 @@ describe("a simulated fleet", { timeout: 60_000 }, () => {
     const sent = (operation: string) =>
       outcome.commands.filter(({ at, operation: one }) => one === operation && at >= due && at < due + 2 * minute)
         .length
-    assert.deepStrictEqual([sent("put"), sent("release"), sent("remove")], [1, 1, 1])
-    // One look per process, five more commands of the renewing one, and at least two more of each that waits for it.
+    assert.deepStrictEqual([sent("put"), sent("release"), sent("remove")], [1, 1, 0])
+    // One look per process, four more commands of the renewing one, and at least two more of each that waits for it.
     const joined = processes - second.found - 1
-    assert.isAtLeast(second.commands, processes + 5 + 2 * joined)
+    assert.isAtLeast(second.commands, processes + 4 + 2 * joined)
     assert.isAtMost(Math.abs(second.commands - formulas.renewal(processes, common.answer, common)), 1)
   })
 

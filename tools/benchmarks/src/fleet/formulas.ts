@@ -90,12 +90,12 @@ const thirdLook = (): number => {
 
 export const coldPeak = (processes: number): number => processes * 2 * (2 + thirdLook())
 
-/** The commands of a renewal: one look per process, five more of the renewing one, and those of waiting processes. */
+/** The commands of a renewal: one look per process, four more of the renewing one, and those of waiting processes. */
 export const renewal = (processes: number, answer: number, habit: Habit): number => {
   const first = firstTurn(processes, habit)
   const until = published(answer)
   const waiting = integral((time) => turns(processes, first + time, habit) * 2 * looks(until - time).count, until)
-  return processes + 5 + extensions(answer) + waiting
+  return processes + 4 + extensions(answer) + waiting
 }
 
 /** Token requests in the busiest second without sharing. */

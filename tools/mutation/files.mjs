@@ -54,7 +54,7 @@ export const explanations = {
   "Option.exists(mtime": "a file may be removed at that moment or just after it",
   "captureStackTrace: false": "capturing a stack trace only costs time",
   "error._tag === \"TokenRefusedError\" &&": "no other error has one of these reasons or a status",
-  "Effect.map(Ref.make({ isOut: false })": "a missing isOut counts as false",
+  "const works = { isOut: false }": "a missing isOut counts as false",
   "export class AccessToken ": "the identifier of the schema is not part of the API",
   "export const neverFresh": "without bounds, no moment is within the window either",
   "extends Context.Tag(": "a key only has to be unique",

@@ -125,7 +125,7 @@ describe("SharedTokenSource", () => {
       const { requests, source } = yield* endpoint()
       const memory = yield* TokenStore.makeMemory
       const store = TokenStore.TokenStore.of({ ...memory, put: (key, entry) => memory.put(key, entry, "1 day") })
-      const { acquire } = yield* member(source, store)
+      const { acquire } = yield* member(source, store, { leeway: 0 })
       yield* acquire(Option.none())
       yield* TestClock.adjust("59 minutes")
       assert.strictEqual(valueOf(yield* acquire(Option.none())), "token-1")
@@ -341,6 +341,7 @@ describe("SharedTokenSource", () => {
           answer: (number) => number === 1 ? fullToken("old", lifetime / minute) : answer
         })
         const store = yield* TokenStore.makeMemory
+        yield* TestClock.adjust("1 day")
         yield* (yield* member(source, store)).acquire(Option.none())
         yield* TestClock.adjust(age)
         const { acquire } = yield* member(source, store, options)

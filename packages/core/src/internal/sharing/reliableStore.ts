@@ -17,7 +17,7 @@ type Run<A> = () => Effect.Effect<A, TokenStoreError>
  * over when an `acquisition` succeeds, and no operation has failed during it.
  */
 export const make = (store: Store, timeout: Duration.DurationInput, failures: Metric.Metric.Counter<number>) =>
-  Effect.map(Ref.make({ isOut: false }), (state) => {
+  Effect.map(Ref.make(works), (state) => {
     // Each failure sets a new object. If the object is the same before and after an acquisition, no operation failed.
     const noteFailure = ({ operation, reason }: TokenStoreError) =>
       Effect.gen(function*() {
@@ -33,14 +33,16 @@ export const make = (store: Store, timeout: Duration.DurationInput, failures: Me
       Effect.gen(function*() {
         const before = yield* Ref.get(state)
         const result = yield* acquisition
-        const isOver = (now: typeof before) => now.isOut && now === before
-        if (yield* Ref.modify(state, (now) => isOver(now) ? [true, { isOut: false }] : [false, now])) {
+        const isOver = (now: typeof works) => now.isOut && now === before
+        if (yield* Ref.modify(state, (now) => isOver(now) ? [true, works] : [false, now])) {
           yield* Effect.logInfo("The token store works again")
         }
         return result
       })
     return { store: withEach(store, reliably), acquisition }
   })
+
+const works = { isOut: false }
 
 /** Passes each operation of a store, and of its leases, through a function. */
 const withEach = (store: Store, through: <A>(operation: Operation, run: Run<A>) => ReturnType<Run<A>>): Store => ({

@@ -35,6 +35,13 @@ describe("TokenStore.layerMemory", () => {
     assert.throws(() => Context.unsafeGet(Context.empty(), TokenStore.TokenStore), /: @store-api\/core\/TokenStore\b/)
   })
 
+  it.effect("FailedAttempt ignores the reasons of a store that is used directly", () =>
+    Effect.gen(function*() {
+      const report = yield* TokenStore.FailedAttempt
+      report("ECONNREFUSED")
+      assert.strictEqual(TokenStore.FailedAttempt.key, "@store-api/core/TokenStore/FailedAttempt")
+    }))
+
   it.effect.each(["get", "put", "remove", "lease", "extend", "release"] as const)(
     "TokenStoreError of %s can be caught by its tag and has its public identifier",
     (operation) =>

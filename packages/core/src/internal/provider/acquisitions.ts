@@ -60,8 +60,7 @@ export const make = (source: Source, land: Land): Effect.Effect<Acquisitions> =>
       )
 
     return {
-      launch: (acquisition) =>
-        Effect.flatMap(fork(acquire(acquisition)), (fiber) => fork(watch(acquisition, fiber))),
+      launch: (acquisition) => Effect.flatMap(fork(acquire(acquisition)), (fiber) => fork(watch(acquisition, fiber))),
       abandon: (acquisition) => fork(Effect.uninterruptible(land(acquisition, Exit.fail(timeoutError)))),
       close: Scope.close(scope, Exit.void).pipe(bounded(longestClosing, Effect.void))
     }

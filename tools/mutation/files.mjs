@@ -46,6 +46,7 @@ export const explanations = {
   "/^(rediss?)": "without a scheme, no URL can be read",
   "/insufficient_scope|": "the text in place of a missing header does not match either",
   "\"@store-api/core/AuthorizedHttpClient": "a key only has to be unique",
+  "\"upgrade\"": "only a response of Effect 4 has it",
   "Effect.sync(() => to(host, user)": "a sentinel whose connection breaks later needs real servers, in a slower test",
   "Effect.try(() => Fs.readFileSync": "no file of that name exists either",
   "Effect.withSpan(\"TokenEndpoint": "capturing a stack trace only costs time",

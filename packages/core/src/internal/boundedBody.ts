@@ -1,46 +1,30 @@
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
-import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
-import * as Ref from "effect/Ref"
 import * as Stream from "effect/Stream"
 import { bounded } from "./bounded.js"
 import * as httpErrors from "./httpErrors.js"
 
-interface Received {
-  readonly chunks: Chunk.Chunk<Uint8Array<ArrayBuffer>>
-  readonly bytes: number
-}
-
-const empty: Received = { chunks: Chunk.empty(), bytes: 0 }
-
 /**
- * Reads a body until it has more than `maxBytes`. Counts the bytes here, because `@effect/platform` limits them only on
- * node:http.
+ * Reads a body as text. Returns undefined if it is longer than `maxBytes`, and cancels it. Counts bytes here, because
+ * `@effect/platform` limits them only on node:http.
  */
-const receive = (response: HttpClientResponse.HttpClientResponse, maxBytes: number, received: Ref.Ref<Received>) =>
-  response.stream.pipe(
-    Stream.runForEachWhile((chunk) =>
-      Ref.modify(received, ({ bytes, chunks }) => [
-        bytes + chunk.length <= maxBytes,
-        { chunks: Chunk.append(chunks, chunk.slice(0, maxBytes - bytes)), bytes: bytes + chunk.length }
-      ])
-    ),
-    Effect.catchIf(httpErrors.isEmptyBody, () => Effect.void)
-  )
-
-/** Reads a body as text. Returns undefined if it is longer than `maxBytes`, and cancels it. */
 export const read = (
   response: HttpClientResponse.HttpClientResponse,
   maxBytes: number
 ): Effect.Effect<string | undefined, httpErrors.BodyError> =>
-  Effect.gen(function*() {
-    const received = yield* Ref.make(empty)
-    yield* receive(response, maxBytes, received)
-    const { bytes, chunks } = yield* Ref.get(received)
-    if (bytes > maxBytes) return undefined
+  Effect.suspend(() => {
     const decoder = new TextDecoder()
-    const texts = Chunk.toArray(chunks).map((chunk) => decoder.decode(chunk, { stream: true }))
-    return texts.join("") + decoder.decode()
+    let text = ""
+    let bytes = 0
+    const append = (chunk: Uint8Array) => {
+      bytes += chunk.length
+      if (bytes <= maxBytes) text += decoder.decode(chunk, { stream: true })
+      return bytes <= maxBytes
+    }
+    return Stream.runForEachWhile(response.stream, (chunk) => Effect.sync(() => append(chunk))).pipe(
+      Effect.catchIf(httpErrors.isEmptyBody, () => Effect.void),
+      Effect.map(() => bytes <= maxBytes ? text + decoder.decode() : undefined)
+    )
   })
 
 /** Longer than any error message. To read more would take longer than to open another connection. */

@@ -112,6 +112,7 @@ describe("the results of the authorized client lack the header", () => {
       deepStrictEqual(decoded, { orders: [1] })
       assert.include(String(response), "/v1/orders")
       assert.include(String(response), "HttpClientResponse")
+      assert.isTrue(HttpClientResponse.TypeId in response && !("authorization" in response))
       assert.strictEqual(response[HttpClientResponse.TypeId], HttpClientResponse.TypeId)
       assert.strictEqual(response[HttpIncomingMessage.TypeId], HttpIncomingMessage.TypeId)
       deepStrictEqual(leaksOf(response), [])

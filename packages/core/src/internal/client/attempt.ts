@@ -16,14 +16,15 @@ import { originOf, type TrustedOrigins } from "./trustedOrigins.js"
 /** The errors of adding the token. */
 export type Failure = AccessTokenError | UntrustedOriginError
 
-/** A request, and the token that is sent with it. The token is undefined if the request already had the header. */
-interface Sent {
+/** A request, and the token that was added to it. */
+export interface Sent {
   readonly request: HttpClientRequest.HttpClientRequest
-  readonly token: AccessToken | undefined
+  readonly token: AccessToken
 }
 
 export interface Attempt<E> {
-  readonly sent: Sent
+  /** Undefined if the request already had the header. */
+  readonly sent: Sent | undefined
   readonly response: HttpClientResponse.HttpClientResponse
   /** Set if the given client fails because of the status, as `filterStatusOk` does. */
   readonly error: E | undefined
@@ -44,14 +45,14 @@ export const make = <E, R>(client: HttpClient.HttpClient.With<E, R>, { header, h
 }): Send<E | Failure, R> =>
 (request, next) => {
   // The response belongs to the request that was sent last. The given client may send several, because it may retry.
-  let sent: Sent = { request, token: undefined }
+  let sent: Sent | undefined
   const attach = (original: HttpClientRequest.HttpClientRequest): Effect.Effect<typeof original, Failure> => {
     const request = trusted.resolve(original)
     if (request === undefined) {
       return Effect.fail(new UntrustedOriginError({ origin: originOf(original.url), trusted: trusted.origins }))
     }
     if (request.headers[header] !== undefined) {
-      sent = { request, token: undefined }
+      sent = undefined
       return Effect.succeed(request)
     }
     return Effect.flatMap(token, (token) => {
@@ -68,7 +69,7 @@ export const make = <E, R>(client: HttpClient.HttpClient.With<E, R>, { header, h
       // The given client followed a redirect to another origin, and `boundClient` did not send the token there.
       const cause = HttpClientError.isHttpClientError(error) ? error.cause : undefined
       if (cause instanceof UntrustedOriginError) return Effect.fail(cause)
-      return Effect.fail(sent.token === undefined ? error : errorWithoutHeader(error, header))
+      return Effect.fail(sent === undefined ? error : errorWithoutHeader(error, header))
     }
   })
 }
@@ -78,14 +79,13 @@ export const result = <E>(
   { error, response, sent }: Attempt<E>,
   header: string
 ): Effect.Effect<HttpClientResponse.HttpClientResponse, E> => {
-  const isOurs = sent.token !== undefined
-  if (error !== undefined) return Effect.fail(isOurs ? errorWithoutHeader(error, header) : error)
-  return Effect.succeed(isOurs ? responseWithoutHeader(response, header) : response)
+  if (error !== undefined) return Effect.fail(sent === undefined ? error : errorWithoutHeader(error, header))
+  return Effect.succeed(sent === undefined ? response : responseWithoutHeader(response, header))
 }
 
-/** Returns the token that the API rejected, if it may accept another one. */
-export const rejectedToken = ({ response, sent }: Attempt<unknown>): AccessToken | undefined =>
-  response.status === 401 && !deniesEveryToken(response) ? sent.token : undefined
+/** Returns what was sent, if the API rejected its token and may accept another one. */
+export const rejectedOf = ({ response, sent }: Attempt<unknown>): Sent | undefined =>
+  response.status === 401 && !deniesEveryToken(response) ? sent : undefined
 
 /**
  * Whether the 401 says that the API would reject another token too: the client lacks a scope (RFC 6750 §3.1), or, as
@@ -95,6 +95,6 @@ const deniesEveryToken = ({ headers }: HttpClientResponse.HttpClientResponse): b
   /insufficient_scope|NoApiProductMatch|no api ?product match/i.test(headers["www-authenticate"] ?? "")
 
 /** Whether the body can be sent again. A stream cannot, and a raw body may contain one. */
-export const isRepeatable = ({ sent }: Attempt<unknown>): boolean => repeatable.includes(sent.request.body._tag)
+export const isRepeatable = ({ request }: Sent): boolean => repeatable.includes(request.body._tag)
 
 const repeatable: ReadonlyArray<HttpBody.HttpBody["_tag"]> = ["Empty", "Uint8Array", "FormData"]

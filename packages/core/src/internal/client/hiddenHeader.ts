@@ -55,7 +55,7 @@ export const responseWithoutHeader = (
   // The handler has all other members.
   const printed = Object.create(Inspectable.BaseProto) as HttpClientResponse.HttpClientResponse
   const response = new Proxy(printed, {
-    has: (_, key) => key in printed || key in original,
+    has: (_, key) => key in original,
     get: (_, key): unknown => {
       if (key === "request") return request ??= requestWithoutHeader(original.request, header)
       if (key === "toJSON") return () => ({ ...original.toJSON() as object, request: response.request.toJSON() })

@@ -207,7 +207,8 @@ export class TokenRequestError extends described(
 }
 
 /**
- * The token endpoint refused the request (RFC 6749 §5.2, or a gateway's form of it).
+ * The token endpoint refused the request (RFC 6749 §5.2, or a gateway's form of it). A successful response with an
+ * error and no token is a refusal too, with the reason that its code has.
  *
  * - `InvalidClient`: it does not accept these credentials. Correct them.
  * - `InvalidRequest`: it does not accept the request. Check that `authUrl` is the base of the access-token service.

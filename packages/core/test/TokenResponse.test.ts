@@ -517,7 +517,7 @@ describe("TokenResponse", () => {
       [`{"error":"server_error"}`, "Unavailable"],
       [`{"error":"bad_verification_code"}`, "Other"],
       [`{"error":{"message":"in an object"}}`, "Other"]
-    ])("a success with an error and no token is a refusal, whose code decides about the reason: %s", (body, reason) => {
+    ])("a success with an error and no token is a refusal, whose code decides its reason: %s", (body, reason) => {
       for (const status of [200, 201]) {
         assert.isTrue(isRefusal(status, body))
         const error = refuse(status, body)

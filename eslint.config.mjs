@@ -142,7 +142,7 @@ export default defineConfig(
   // Generated pages and their templates.
   {
     files: [
-      "docs/evidence/{benchmarks,fleets,interop,mutation}.md",
+      "docs/evidence/{benchmarks,fleets,interop}.md",
       "tools/benchmarks/*.template.md",
       "packages/*/CHANGELOG.md"
     ],

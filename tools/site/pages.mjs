@@ -21,7 +21,7 @@ const groups = {
   "Explanation": ["how-it-works", "security-model", "specification", "comparison"].map((name) =>
     `docs/explanation/${name}.md`
   ),
-  "Evidence": ["behaviour", "reported-problems", "standards", "interop", "runtimes", "mutation", "benchmarks", "fleets"]
+  "Evidence": ["behaviour", "reported-problems", "standards", "interop", "runtimes", "benchmarks", "fleets"]
     .map((name) => `docs/evidence/${name}.md`),
   "Packages": ["core", "platform-node", "redis", "cli", "emulator"].map((name) => `packages/${name}`),
   "Project": ["SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "tools"]

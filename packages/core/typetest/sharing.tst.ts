@@ -87,3 +87,7 @@ test("SharedTokenSource.Options", () => {
   expect(layer).type.not.toBeCallableWith({ authUrl, clientId: "an id", clientSecret: Redacted.make("") })
   expect(layer).type.not.toBeCallableWith({ authUrl, credentials, lease: "a while" })
 })
+
+test("TokenStore.FailedAttempt", () => {
+  expect(TokenStore.FailedAttempt).type.toBeAssignableTo<Effect.Effect<(reason: string) => void>>()
+})

@@ -15,7 +15,8 @@ import * as dispatcher from "./internal/dispatcher.js"
 
 /**
  * Connections, proxy and certificates. Certificates are always checked (RFC 6749 §10.9): no option turns that off, and
- * `NODE_TLS_REJECT_UNAUTHORIZED` has no effect.
+ * `NODE_TLS_REJECT_UNAUTHORIZED` has no effect. They are parsed once, when the layer is built. To use a renewed
+ * certificate, build the layer again before the old one expires.
  *
  * @see layer
  *

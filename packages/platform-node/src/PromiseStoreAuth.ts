@@ -31,17 +31,17 @@ export interface PromiseStoreAuth {
   /** `AccessTokenProvider.status`: the state of the cached token. Sends no request. */
   readonly status: () => Promise<ProviderStatus>
   /**
-   * The global `fetch`, which adds the token. After a 401 it repeats the request once with another token. It differs
-   * from the global `fetch` in this:
+   * Sends a request with Node's global `fetch` (the Fetch standard) and the token. After a 401 it repeats the request
+   * once, with another token. It differs from the global `fetch` in these points:
    *
-   * - A relative URL is joined to `apiUrl`. A URL of another origin rejects with `UntrustedOriginError`, unless
-   *   `trustedOrigins` contains it.
-   * - No redirect is followed, so that the token stays at its origin: `redirect: "follow"` acts as `"manual"`, which
-   *   returns the response with the status 3xx.
-   * - The body is read into memory before it is sent, so that the request can be repeated. A stream in `init.body` is
-   *   sent as it comes; that request is not repeated, and its 401 is returned. Bytes without a content type are sent as
-   *   `application/octet-stream`.
-   * - `dispatcher` is ignored: the option `http` determines the connections.
+   * - A relative URL is joined to `apiUrl`. A request to an origin that is not trusted rejects with
+   *   `UntrustedOriginError`.
+   * - It follows no redirect, because the token must not leave its origin. `redirect: "follow"` acts as `"manual"`: you
+   *   receive the response with the status 3xx.
+   * - It reads the body into memory before it sends the request, so that it can repeat the request. Only a stream in
+   *   `init.body` is sent as it comes. Such a request is not repeated, so you receive its 401.
+   * - It sends bytes without a content type as `application/octet-stream`.
+   * - It ignores `dispatcher`, because the option `http` determines the connections.
    *
    * Read or cancel the body of each response: until then it holds a connection.
    */
@@ -104,24 +104,20 @@ export type Options =
  * Creates the functions. Sends no request before the first call. Call `make` once per store, and `dispose` at the end.
  *
  * Without options it reads the configuration, as `NodeStoreAuth.layerConfig` does. With a `store`, processes share the
- * token, as with `NodeStoreAuth.layerShared` and `NodeStoreAuth.layerSharedConfig`. `transformClient` may change
- * requests and repeat them, but must return a response of the client that it was given.
+ * token, as with `NodeStoreAuth.layerShared` and `NodeStoreAuth.layerSharedConfig`. A `transformClient` may change and
+ * repeat requests, but `fetch` rejects if it makes up a response.
  *
  * @example
  * ```ts
- * import { AccessTokenError } from "@store-api/core"
  * import { PromiseStoreAuth } from "@store-api/platform-node"
  *
  * const store = PromiseStoreAuth.make()
  *
- * const orders = async () => {
+ * const orders = async (): Promise<unknown> => {
  *   const response = await store.fetch("/orders")
  *   if (!response.ok) throw new Error(`The store API responded with ${response.status}`)
  *   return await response.json()
  * }
- *
- * /** Whether the caller of your program may try again later. *\/
- * const status = (error: unknown) => AccessTokenError.isTransient(error) ? 503 : 500
  * ```
  *
  * @since 1.0.0

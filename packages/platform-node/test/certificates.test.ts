@@ -1,10 +1,11 @@
+import { readFileSync, writeFileSync } from "node:fs"
 import { createSecureServer } from "node:http2"
 import Tls, { TLSSocket } from "node:tls"
 import { NodeHttpClient } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
-import { Effect, Redacted } from "effect"
+import { Effect, Layer, Redacted } from "effect"
 import { canMakeCertificates, filesOf, selfSigned } from "./support/certificates.js"
 import { at, authorized, call, get, listen, onThisMachine, startTlsStore, withVariables } from "./utils.js"
 
@@ -108,5 +109,32 @@ describe.runIf(canMakeCertificates)("cert and key", () => {
       assert.strictEqual(yield* Effect.provide(get(server.url), withKey), "client.example")
       const error = yield* Effect.flip(Effect.provide(get(server.url), NodeHttp.layer({ ca: identity.cert })))
       assert.strictEqual(error._tag, "RequestError")
+    }))
+
+  it.scopedLive("are those of the time when the layer was built: a renewed certificate is used by the next layer", () =>
+    Effect.gen(function*() {
+      const identity = yield* selfSigned()
+      const [first, second] = [yield* selfSigned("first.example"), yield* selfSigned("second.example")]
+      const requesting = { requestCert: true, ca: [first.cert, second.cert] }
+      const server = yield* startTlsStore(identity, requesting, ({ socket }, response) => {
+        // Each request needs a new connection.
+        response.setHeader("Connection", "close")
+        response.end(socket instanceof TLSSocket ? socket.getPeerCertificate().subject.CN : "")
+      })
+      const files = yield* filesOf(first)
+      const live = Layer.unwrapEffect(Effect.sync(() =>
+        NodeHttp.layer({
+          ca: identity.cert,
+          cert: readFileSync(files.cert),
+          key: Redacted.make(readFileSync(files.key, "utf8"))
+        })
+      ))
+      const renewed = Effect.gen(function*() {
+        const before = yield* get(server.url)
+        writeFileSync(files.cert, second.cert)
+        writeFileSync(files.key, second.key)
+        return [before, yield* get(server.url), yield* Effect.provide(get(server.url), Layer.fresh(live))]
+      })
+      deepStrictEqual(yield* Effect.provide(renewed, live), ["first.example", "first.example", "second.example"])
     }))
 })

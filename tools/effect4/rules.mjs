@@ -257,7 +257,11 @@ export const allowed = {
 
 /** Words in comments, and code that no pattern can say. */
 export const texts = [
-  // `fetch` of Node 24 takes no dispatcher of undici 8.
+  // `fetch` of Node 24 takes no dispatcher of undici 8, unless it is wrapped.
+  [
+    "const connections = yield* NodeHttpClient.Dispatcher\n",
+    "const connections = new Undici.Dispatcher1Wrapper(yield* NodeHttpClient.Dispatcher)\n"
+  ],
   [
     "fetch(input, { ...init, dispatcher } as RequestInit)",
     "Undici.fetch(input as string, { ...init, dispatcher } as Undici.RequestInit) as unknown as Promise<Response>"

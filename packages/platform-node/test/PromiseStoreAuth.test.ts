@@ -170,13 +170,12 @@ describe("PromiseStoreAuth", () => {
       assert.strictEqual(status, 200)
     }))
 
-  it.scopedLive("without options, names the variables that are missing, and not those of a failing store", () =>
+  it.scopedLive("rejects with the error of a store that cannot be built", () =>
     Effect.gen(function*() {
-      const missing = PromiseStoreAuth.make()
-      const error = yield* rejection(() => missing.getToken())
-      assert.include(String(error), "STORE_API_AUTH_URL")
-      const failing = Layer.fail(new AccessTokenError.ConfigurationError({ option: "url", reason: "is not a URL" }))
-      const { store } = yield* setup({}, { store: failing })
-      assert.include(String(yield* rejection(() => store.fetch("/orders"))), "The option url is not a URL.")
+      const unusable = new AccessTokenError.ConfigurationError({ option: "url", reason: "is not a URL" })
+      const { store } = yield* setup({}, { store: Layer.effect(TokenStore.TokenStore, Effect.fail(unusable)) })
+      for (const call of [store.getToken, () => store.fetch("/orders")]) {
+        assert.strictEqual((yield* rejection(call))._tag, "ConfigurationError")
+      }
     }))
 })

@@ -2,13 +2,14 @@
 import { getEventListeners } from "node:events"
 import * as Http from "node:http"
 import { text } from "node:stream/consumers"
+import { inspect } from "node:util"
 import * as Zlib from "node:zlib"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { type NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
-import { Cause, Effect, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { canMakeCertificates, selfSigned } from "./support/certificates.js"
 import {
   at,
@@ -445,6 +446,17 @@ describe("fetch differs from the global fetch", () => {
     }))
 })
 
+describe("make without options", () => {
+  it.live("lets each call reject with the names of the variables that are missing", () =>
+    Effect.gen(function*() {
+      const { fetch, getToken } = PromiseStoreAuth.make()
+      for (const call of [getToken, () => fetch("/orders")]) {
+        const error = String(yield* errorOf(call()))
+        for (const name of ["AUTH_URL", "URL", "CLIENT_ID", "CLIENT_SECRET"]) assert.include(error, `STORE_API_${name}`)
+      }
+    }))
+})
+
 describe("fetch after a 401", () => {
   const form = new FormData()
   form.set("item", "a chair")
@@ -663,8 +675,11 @@ describe("transformClient", () => {
     Effect.gen(function*() {
       const { server, url } = yield* rig
       const { fetch, getToken } = yield* make(url, {
-        transformClient: HttpClient.transformResponse(
-          Effect.timeoutFailCause({ duration: "1 second", onTimeout: () => Cause.die("late") })
+        transformClient: HttpClient.transformResponse((response) =>
+          response.pipe(
+            Effect.timeoutFail({ duration: "1 second", onTimeout: () => "late" as const }),
+            Effect.catchIf((error): error is "late" => error === "late", () => Effect.die("late"))
+          )
         )
       })
       yield* Effect.promise(getToken)
@@ -684,6 +699,33 @@ describe("transformClient", () => {
           )
       })
       assert.include(String(yield* errorOf(fetch("/orders"))), "TypeError: transformClient")
+    }))
+})
+
+describe("the errors of fetch", () => {
+  it.scopedLive("contain no token", () =>
+    Effect.gen(function*() {
+      const { url } = yield* rig
+      const closed = `http://127.0.0.1:${yield* freePort}`
+      const { fetch } = yield* make(url, {
+        client: { trustedOrigins: [closed] },
+        transformClient: HttpClient.retryTransient({ times: 1 })
+      })
+      const failures = [
+        fetch(closed),
+        fetch("/reset"),
+        fetch("/407"),
+        fetch("/redirect", { redirect: "error" }),
+        fetch("/never", { signal: AbortSignal.timeout(200) }),
+        fetch("/cut").then((response) => response.text()),
+        fetch("/not-gzip").then((response) => response.text()),
+        fetch("https://elsewhere.example")
+      ]
+      for (const error of yield* Effect.forEach(failures, errorOf, { concurrency: "unbounded" })) {
+        for (const text of [inspect(error, { depth: Infinity, showHidden: true }), JSON.stringify(error)]) {
+          assert.notInclude(text, "an-invented-token")
+        }
+      }
     }))
 })
 

@@ -36,6 +36,7 @@ export interface PromiseStoreAuth {
    *
    * - A relative URL is joined to `apiUrl`. A request to an origin that is not trusted rejects with
    *   `UntrustedOriginError`.
+   * - A request that already has the `Authorization` header keeps it, and is not repeated.
    * - It follows no redirect, because the token must not leave its origin. `redirect: "follow"` acts as `"manual"`: you
    *   receive the response with the status 3xx.
    * - It reads the body into memory before it sends the request, so that it can repeat the request. Only a stream in

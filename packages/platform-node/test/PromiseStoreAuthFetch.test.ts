@@ -584,32 +584,39 @@ describe("the signal of fetch", () => {
       yield* until(() => disposed.cancelled.length === 1)
     }))
 
-  it.scopedLive("ends the body after the garbage collection", () =>
-    Effect.gen(function*() {
-      const { url } = yield* rig
-      const { fetch } = yield* make(url)
-      const controller = new AbortController()
-      const responses = yield* Effect.promise(() =>
-        Promise.all([
-          fetch("/endless", controller),
-          fetch(new Request(`${url}/endless`, controller)),
-          fetch("/endless", { signal: AbortSignal.timeout(1000) })
-        ])
-      )
-      for (let round = 0; round < 3; round++) {
-        collectGarbage()
-        yield* Effect.sleep("10 millis")
-      }
-      const texts = responses.map((response) => response.text())
-      controller.abort(reason)
-      deepStrictEqual(
-        (yield* Effect.forEach(texts, errorOf, { concurrency: 3 })).map((error) => (error as Error).message),
-        [
+  const readers: Record<string, (response: Response) => Promise<unknown>> = {
+    "its text": (response) => response.text(),
+    "the text of its clone": (response) => response.clone().text(),
+    "its body in parts": async ({ body }) => {
+      const reader = body?.getReader()
+      await reader?.read()
+      return reader?.read()
+    }
+  }
+  for (const [name, read] of Object.entries(readers)) {
+    it.scopedLive(`ends the reading of a response, ${name}, after garbage collections`, () =>
+      Effect.gen(function*() {
+        const { seen, url } = yield* rig
+        const { fetch, getToken } = yield* make(url)
+        yield* Effect.promise(getToken)
+        const controller = new AbortController()
+        const errors = [
+          fetch("/endless", controller).then(read),
+          fetch(new Request(`${url}/endless`, controller)).then(read),
+          fetch("/endless", { signal: AbortSignal.timeout(500) }).then(read)
+        ].map((body) => Effect.runPromise(errorOf(body)))
+        yield* until(() => seen.length === 3)
+        for (let round = 0; round < 5; round++) {
+          yield* Effect.sleep("20 millis")
+          collectGarbage()
+        }
+        controller.abort(reason)
+        deepStrictEqual((yield* Effect.promise(() => Promise.all(errors))).map((error) => (error as Error).message), [
           ...["no longer needed", "no longer needed"],
           "The operation was aborted due to timeout"
-        ]
-      )
-    }))
+        ])
+      }))
+  }
 
   it.scopedLive("has no listeners and causes no warnings after many calls", () =>
     Effect.gen(function*() {

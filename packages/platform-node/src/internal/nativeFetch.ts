@@ -119,7 +119,7 @@ const send = (call: Call, request: HttpClientRequest.HttpClientRequest, connecti
     catch: (cause) => new HttpClientError.RequestError({ request, reason: "Transport", cause })
   }).pipe(Effect.map((response) => {
     call.response = response
-    calls.set(response, call)
+    if (response.body !== null) calls.set(response.body, call)
     return HttpClientResponse.fromWeb(request, response)
   }))
 
@@ -130,8 +130,8 @@ const headersOf = ({ body, headers }: HttpClientRequest.HttpClientRequest) =>
 /** Aborts when the caller does, or when the effect is interrupted. */
 const endOf = ({ request }: Call, interrupted: AbortSignal) => AbortSignal.any([request.signal, interrupted])
 
-/** Keeps the signal of each call connected while its response exists, so that aborting ends the body too. */
-const calls = new WeakMap<Response, Call>()
+/** Keeps a call in memory while its body is, so that the caller's signal also ends the body. */
+const calls = new WeakMap<ReadableStream, Call>()
 
 const bodyInit = (body: HttpBody.HttpBody): BodyInit | null => {
   switch (body._tag) {

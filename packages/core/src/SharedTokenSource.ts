@@ -107,8 +107,6 @@ export const storeHits = Metric.counter("store_api_token_store_hits", {
 /** The time limit for reading the credentials here. The endpoint reads them again, within its own deadline. */
 const credentialsTimeout = "10 seconds"
 
-const notRead = "The client credentials were not read in time; this access token is not shared"
-
 /** Milliseconds. Limits the option, which may be `Infinity`. A slower store would only delay acquisitions. */
 const maxStoreTimeout = 30_000
 
@@ -208,7 +206,13 @@ export const layer = (
 /** Reads the credentials. Returns `undefined` if that fails: nothing is shared, and the endpoint reports the error. */
 const sealingOf = ({ credentials }: Options, authUrl: string) =>
   Effect.flatMap(credentials, (credentials) => seals.make(credentials, authUrl)).pipe(
-    bounded(credentialsTimeout, Effect.as(Effect.logWarning(notRead), undefined)),
+    bounded(
+      credentialsTimeout,
+      Effect.as(
+        Effect.logWarning("The client credentials were not read in time; this access token is not shared"),
+        undefined
+      )
+    ),
     Effect.catchAllCause(() => Effect.succeed(undefined))
   )
 

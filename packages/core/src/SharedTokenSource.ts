@@ -208,7 +208,10 @@ const sealingOf = ({ credentials }: Options, authUrl: string) =>
   Effect.flatMap(credentials, (credentials) => seals.make(credentials, authUrl)).pipe(
     bounded(
       credentialsTimeout,
-      Effect.asVoid(Effect.logWarning("The client credentials were not read in time; this access token is not shared"))
+      Effect.as(
+        Effect.logWarning("The client credentials were not read in time; this access token is not shared"),
+        undefined
+      )
     ),
     Effect.catchAllCause(() => Effect.succeed(undefined))
   )

@@ -11,6 +11,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
+import { described } from "./internal/described.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 
 /**
@@ -83,17 +84,17 @@ export class TokenStore extends Context.Tag("@store-api/core/TokenStore")<TokenS
  * @since 1.0.0
  * @category errors
  */
-export class TokenStoreError extends Schema.TaggedError<TokenStoreError>("@store-api/core/TokenStoreError")(
-  "TokenStoreError",
-  {
+export class TokenStoreError extends described(
+  Schema.TaggedError<TokenStoreError>("@store-api/core/TokenStoreError")("TokenStoreError", {
     /** The operation. */
     operation: Schema.Literal("get", "put", "remove", "lease", "extend", "release"),
     /** The cause in one word, such as `ECONNREFUSED` or `OOM`. It contains no key, entry or address. */
     reason: Schema.String
-  }
+  })
 ) {
-  override get message(): string {
-    return `The token store failed at "${this.operation}" (${this.reason}): check that it runs and is reachable.`
+  /** The message. */
+  describe(): string {
+    return `The token store failed at ${this.operation} (${this.reason}): check that it runs and is reachable.`
   }
 }
 

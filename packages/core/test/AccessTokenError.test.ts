@@ -1,7 +1,7 @@
 import { format, inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenError } from "@store-api/core"
+import { AccessTokenError, TokenStore } from "@store-api/core"
 import { Cause, DateTime, Effect, Logger, Option, Schedule, Schema } from "effect"
 import { withConsole } from "./support/effectLine.js"
 import { render } from "./support/renderings.js"
@@ -34,6 +34,7 @@ const untrusted = new AccessTokenError.UntrustedOriginError({
   origin: "https://elsewhere.example",
   trusted: ["https://api.shop.example", "https://other.shop.example"]
 })
+const store = new TokenStore.TokenStoreError({ operation: "get", reason: "ECONNREFUSED" })
 
 /** Every tag with every reason, whether asking again may help, and a piece of the advice that it must give. */
 const family: ReadonlyArray<readonly [AccessTokenError.AccessTokenError, transient: boolean, advice: RegExp]> = [
@@ -65,7 +66,7 @@ const rows = family.map(([error, transient, advice]) => {
   return [`${error._tag} ${detail}${raw}${status}`.trim(), { error, transient, advice }] as const
 })
 
-const outside = [configuration, untrusted].map((error) => [error._tag, error] as const)
+const outside = [configuration, untrusted, store].map((error) => [error._tag, error] as const)
 const all = [...rows.map(([name, { error }]) => [name, error] as const), ...outside]
 
 const printed: Array<string> = []
@@ -98,7 +99,7 @@ describe("AccessTokenError", () => {
     assert.include(String(error), error.message)
   })
 
-  it.each([configuration, untrusted])("the message of $_tag is one sentence that says what to do", (error) => {
+  it.each([configuration, untrusted, store])("the message of $_tag is one sentence that says what to do", (error) => {
     assert.isTrue(isOneSentence(error.message), error.message)
   })
 
@@ -194,7 +195,8 @@ describe("AccessTokenError", () => {
     const schema = Schema.Union(
       AccessTokenError.AccessTokenError,
       AccessTokenError.ConfigurationError,
-      AccessTokenError.UntrustedOriginError
+      AccessTokenError.UntrustedOriginError,
+      TokenStore.TokenStoreError
     )
     const waiting = AccessTokenError.isAccessTokenError(error)
       ? AccessTokenError.withRetryAt(error, Option.some(later))

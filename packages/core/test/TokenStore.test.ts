@@ -55,7 +55,7 @@ describe("TokenStore.layerMemory", () => {
   it("TokenStoreError names the operation that failed and says what to do", () => {
     assert.strictEqual(
       new TokenStore.TokenStoreError({ operation: "put", reason: "ECONNREFUSED" }).message,
-      "The token store failed at \"put\" (ECONNREFUSED): check that it runs and is reachable."
+      "The token store failed at put (ECONNREFUSED): check that it runs and is reachable."
     )
   })
 })

@@ -27,6 +27,9 @@ test("TokenStore", () => {
     readonly extend: Effect.Effect<boolean, Failure>
     readonly release: Effect.Effect<void, Failure>
   }>()
+  expect(TokenStore.FailedAttempt).type.toBeAssignableTo<
+    Context.Reference<TokenStore.FailedAttempt, (reason: string) => void>
+  >()
   expect<Context.Tag.Service<typeof TokenStore.FailedAttempt>>().type.toBe<(reason: string) => void>()
   expect(TokenStore.makeMemory).type.toBe<Effect.Effect<TokenStore.Service>>()
   expect(TokenStore.layerMemory).type.toBe<Layer.Layer<TokenStore.TokenStore>>()

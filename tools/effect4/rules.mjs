@@ -128,7 +128,6 @@ export const patterns = {
   "Effect.withUnhandledErrorLogLevel(Option.none())": "Effect.provideService(References.UnhandledLogLevel, undefined)",
   "Effect.timeoutFail({ duration: $d, onTimeout: () => $e })":
     "Effect.timeoutOrElse({\nduration: $d,\norElse: () => Effect.fail($e)\n})",
-  "Effect.transposeMapOption($option, $f)": "Effect.transposeOption(Option.map($option, $f))",
   "Effect.transposeMapOption($f)": "(option) => Effect.transposeOption(Option.map(option, $f))",
   "Effect.when($effect, () => $x)": "Effect.when($effect, Effect.sync(() => $x))",
   "Effect.whenEffect($effect, $condition)": "Effect.when($effect, $condition)",

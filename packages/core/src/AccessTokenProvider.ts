@@ -24,7 +24,7 @@ import { ensureValid } from "./AccessToken.js"
 import type { AccessTokenError, TokenExpiredError } from "./AccessTokenError.js"
 import { bounded } from "./internal/bounded.js"
 import { expiredReason } from "./internal/lifetime.js"
-import * as running from "./internal/provider/acquisitions.js"
+import * as acquiring from "./internal/provider/acquisitions.js"
 import { expiredError, isValid, stateOf } from "./internal/provider/heldToken.js"
 import * as instant from "./internal/provider/instant.js"
 import * as measuring from "./internal/provider/measure.js"
@@ -45,10 +45,10 @@ import { TokenSource } from "./TokenSource.js"
 export interface Service {
   /**
    * Returns a valid token, from the cache or newly acquired (the specification, "Authentication"). Waits only if no
-   * token is cached, or if the cached token expires within `leeway`: then until the renewal ends, but at most half of
-   * the remaining lifetime and 20 seconds. Without a valid token it waits for an acquisition, which `TokenEndpoint`
-   * ends after 30 seconds by default, and the provider after 2 minutes; before that, it waits at most 30 seconds for a
-   * renewal that was already in flight.
+   * valid token is cached, or if the cached token expires within `leeway`: then until the renewal ends, but at most half
+   * of the remaining lifetime and 20 seconds. Without a valid token it first waits for a renewal that is in flight,
+   * until 30 seconds after its start, and then for an acquisition. `TokenEndpoint` ends an acquisition after 30 seconds
+   * by default, and the provider after 2 minutes.
    *
    * Without a valid token, fails with the error of the acquisition. During a cooldown it fails immediately, with the
    * last error and its `retryAt`. After the scope of the layer has closed, it fails with `TokenRequestError`, `Closed`.
@@ -61,7 +61,8 @@ export interface Service {
   readonly current: Effect.Effect<Option.Option<AccessToken>, TokenExpiredError>
   /**
    * Acquires a new token, even if a valid token is cached. Joins an acquisition in flight, and ends a cooldown. Fails
-   * with the error of the acquisition. Ends a renewal that has been in flight for 30 seconds.
+   * with the error of the acquisition. Gives up a renewal that has been in flight for 30 seconds: then it fails with
+   * `Timeout` while the cached token is valid, and acquires another one otherwise.
    */
   readonly refresh: Effect.Effect<AccessToken, AccessTokenError>
   /**
@@ -191,7 +192,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
     const change = <A>(event: (current: tokenState.State, now: instant.Instant) => readonly [A, tokenState.State]) =>
       Ref.modify(state, (current) => event(current, now()))
 
-    const acquisitions = yield* running.make(source, (acquisition, exit) => {
+    const acquisitions = yield* acquiring.make(source, (acquisition, result) => {
       const land = (exit: Exit.Exit<AccessToken, AccessTokenError>) =>
         Effect.gen(function*() {
           const landed = yield* change(tokenState.land(policy, { acquisition, exit, chance: yield* Random.next }))
@@ -205,20 +206,20 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
         })
       // `land` throws if the source returned something else than a token. If a logger throws, the acquisition has
       // already landed, and the second `land` has no effect.
-      return Effect.catchAllDefect(land(exit), (defect) => land(Exit.die(defect)))
+      return Effect.catchAllDefect(land(result), (defect) => land(Exit.die(defect)))
     })
 
     yield* Effect.addFinalizer(() =>
       Effect.gen(function*() {
         const acquisition = yield* change(tokenState.close)
-        yield* Effect.sync(measure.forget)
         if (acquisition !== undefined) yield* Deferred.fail(acquisition.done, tokenState.closedError)
         yield* acquisitions.close
+        yield* Effect.sync(measure.forget)
       })
     )
 
     /** Uninterruptible: the state changes if and only if the acquisition starts. */
-    const perform = (event: Event) =>
+    const perform = (event: CallerEvent) =>
       Effect.uninterruptible(Effect.flatMap(change(event), (action) => {
         if (action._tag === "Start") return Effect.as(acquisitions.launch(action.acquisition), action.then)
         if (action._tag === "Abandon") return Effect.as(acquisitions.abandon(action.then.acquisition), action.then)
@@ -235,8 +236,8 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
 
     /** Does what the state says. A caller that has waited asks the state `again`. */
     const ask = (
-      event: Event,
-      again: (waited: tokenState.Waited) => Event
+      event: CallerEvent,
+      again: (waited: tokenState.Waited) => CallerEvent
     ): Effect.Effect<AccessToken, AccessTokenError> =>
       Effect.flatMap(perform(event), (action) => {
         if (action._tag === "Serve") return action.held.exit
@@ -267,8 +268,8 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
     })
   })
 
-/** What a caller wants. */
-type Event = typeof tokenState.get
+/** An event of a caller. */
+type CallerEvent = typeof tokenState.get
 
 const currentToken = (
   state: tokenState.State,
@@ -278,12 +279,14 @@ const currentToken = (
   if (held === undefined) return Effect.succeedNone
   return isValid(held, now)
     ? Effect.succeedSome(held.token)
-    : Effect.fail(expiredError(held, now, { reason: "Elapsed", retryAt: tokenState.cooldown(state, now)?.until }))
+    : Effect.fail(
+      expiredError(held, now, { reason: "Elapsed", retryAt: tokenState.currentCooldown(state, now)?.until })
+    )
 }
 
 const statusOf = (state: tokenState.State, now: instant.Instant): ProviderStatus => {
   const { acquisition, held, isClosed } = state
-  const cooldown = tokenState.cooldown(state, now)
+  const cooldown = tokenState.currentCooldown(state, now)
   return {
     state: isClosed ? "Closed" : held === undefined ? "Empty" : stateOf(held, now),
     expiresAt: Option.map(Option.fromNullable(held), ({ token }) => token.expiresAt),
@@ -292,7 +295,7 @@ const statusOf = (state: tokenState.State, now: instant.Instant): ProviderStatus
   }
 }
 
-/** Logs the failure of a renewal, because callers never see it. Any other failure is returned to the callers. */
+/** Logs the failure of a renewal, because callers of `get` do not see it. Callers get any other failure. */
 const report = ({ acquisition, exit, hasValidToken }: tokenState.Landed): Effect.Effect<void> => {
   if (Exit.isSuccess(exit)) {
     return Effect.logDebug("Access token acquired").pipe(

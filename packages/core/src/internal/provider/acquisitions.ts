@@ -23,7 +23,7 @@ export interface Acquisitions {
   readonly close: Effect.Effect<void>
 }
 
-/** The result of the source. `land` ignores every result but the first. */
+/** Reports how an acquisition ended. Only the first report of an acquisition counts. */
 type Land = (acquisition: Acquisition, exit: Exit.Exit<AccessToken, AccessTokenError>) => Effect.Effect<void>
 
 /** The time limit of an acquisition, in case its source never ends. */
@@ -49,14 +49,18 @@ export const make = (source: Source, land: Land): Effect.Effect<Acquisitions> =>
         Effect.uninterruptible
       )
 
-    /** Ends the fiber of an acquisition when the result is known. That is soon if the source cannot be interrupted. */
+    /**
+     * Limits the time of an acquisition. Interrupts the source when the result is known, which may be before the source
+     * ends, and does not wait for it.
+     */
     const watch = (acquisition: Acquisition, fiber: Fiber.RuntimeFiber<void>) =>
       Deferred.await(acquisition.done).pipe(
         Effect.timeoutFail({ duration: longestAcquisition, onTimeout: () => timeoutError }),
+        Effect.interruptible,
+        // Without effect if the acquisition has already landed with a failure.
         Effect.catchAllCause((cause) => land(acquisition, Exit.failCause(cause))),
-        // Does not wait until the fiber has ended.
         Effect.ensuring(Effect.fiberIdWith((id) => Fiber.interruptAsFork(fiber, id))),
-        Effect.interruptible
+        Effect.uninterruptible
       )
 
     return {

@@ -21,8 +21,8 @@ const longestWithoutToken = 5000
  * The lengths of the cooldown after a failure. Without a valid token it is at most 5 seconds, or `cooldownBase` if that
  * is longer, unless the endpoint refused the request. `retryAfter` lengthens both.
  *
- * The failure of a renewal may be old, as in a process that was frozen. Callers without a valid token do not wait for
- * it, unless the endpoint sent a `Retry-After`.
+ * The failure of a renewal may be old, as in a process that was frozen. So it causes no cooldown without a valid token,
+ * unless the endpoint sent a `Retry-After`.
  */
 export const lengths = (
   { cooldownBase, cooldownMax }: TokenPolicy,

@@ -4,10 +4,12 @@ import { elapsed, type Instant } from "./instant.js"
  * Limits how many rejections take effect. Each one costs a minute of the budget, which grows by a minute per minute up
  * to five minutes, but only while a token is cached.
  *
- * So at most 15 token requests in any ten minutes replace a rejected token, at any rhythm of calls: after the first of
- * them at most four minutes are left, ten are added until the end, and each further one costs a minute that grew before
- * it. Time is that of the clock that advanced further: a machine that slept has its budget back, and a wall clock that
- * is set forward adds to it.
+ * So at most 15 acquisitions in any ten minutes replace a rejected token, at any rhythm of calls: the first one, four
+ * from the minutes that are left then, and ten from those that grow until the end. With growth between a rejection and
+ * its replacement, which may be long, it would be 16.
+ *
+ * Time is that of the clock that advanced further: a machine that slept has its budget back, and a wall clock that is
+ * set forward adds to it.
  */
 export interface RejectionBudget {
   /** Milliseconds that were left at that time. */

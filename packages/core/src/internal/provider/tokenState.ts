@@ -23,16 +23,16 @@ export interface Acquisition {
   readonly startedAt: Instant
   /** The token that it replaces: the cached one, or the one that an API rejected. */
   readonly replacing: AccessToken | undefined
-  /** Whether a `get` started it while a valid token was cached. */
+  /** Whether a `get` started it while a valid token was cached. A `refresh` never starts a renewal. */
   readonly isRenewal: boolean
-  /** Completed when the acquisition has ended, after the state has changed. */
+  /** Completed after the state has changed. The source may still run, if its time limit ended the acquisition. */
   readonly done: Deferred.Deferred<void, AccessTokenError>
 }
 
 export interface State {
   /** The cached token, which may have expired. */
   readonly held: Held | undefined
-  /** The token that an API rejected, until another one arrives. */
+  /** The token that an API rejected, until an acquisition succeeds. */
   readonly rejected: Held | undefined
   /** The acquisition in flight. */
   readonly acquisition: Acquisition | undefined
@@ -41,7 +41,7 @@ export interface State {
   /** Failures in a row. */
   readonly failures: number
   readonly rejections: rejectionBudget.RejectionBudget
-  /** Final. */
+  /** Once true, always true. */
   readonly isClosed: boolean
 }
 
@@ -85,10 +85,10 @@ export const closedError = new TokenRequestError({ reason: "Closed", attempts: 0
 const shortestRenewalInterval = 1000
 
 /**
- * How long callers without a valid token, and callers of `refresh`, wait for a renewal, in milliseconds from its start.
- * `TokenEndpoint` needs no longer by default. A renewal that is older hangs, or the process was frozen.
+ * How old a renewal may be, in milliseconds, for callers without a valid token, and callers of `refresh`, to wait for
+ * it. `TokenEndpoint` needs no longer by default. A renewal that is older hangs, or the process was frozen.
  */
-const longestRenewal = 30_000
+const oldestToJoin = 30_000
 
 /** A caller wants a valid token. */
 export const get = (state: State, now: Instant): Transition<Action> =>
@@ -102,14 +102,14 @@ const getWithToken = (state: State, held: Held, now: Instant): Transition<Action
   const then = (acquisition: Acquisition) =>
     cached === "MustWait" ? wait(acquisition, longestWait(held, now)) : serve(held)
   if (state.acquisition !== undefined) return [then(state.acquisition), state]
-  const mayRenew = elapsed(held.arrivedAt, now) >= shortestRenewalInterval && cooldown(state, now) === undefined
+  const mayRenew = elapsed(held.arrivedAt, now) >= shortestRenewalInterval && currentCooldown(state, now) === undefined
   return mayRenew ? start(state, now, { isRenewal: true, then }) : [serve(held), state]
 }
 
 const getWithoutToken = (state: State, now: Instant): Transition<Action> => {
   if (state.isClosed) return [fail(closedError), state]
   if (state.acquisition === undefined) {
-    const current = cooldown(state, now)
+    const current = currentCooldown(state, now)
     return current === undefined ? startAndWait(state, now) : [fail(current.error), state]
   }
   return [join(state.acquisition, now), state]
@@ -125,7 +125,7 @@ export const refresh = (state: State, now: Instant): Transition<Action> => {
 
 const join = (acquisition: Acquisition, now: Instant): Action => {
   if (!acquisition.isRenewal) return wait(acquisition)
-  const left = longestRenewal - elapsed(acquisition.startedAt, now)
+  const left = oldestToJoin - elapsed(acquisition.startedAt, now)
   return left > 0 ? wait(acquisition, left) : { _tag: "Abandon", then: wait(acquisition) }
 }
 
@@ -136,8 +136,8 @@ export interface Waited {
 }
 
 /**
- * A caller of `get` has waited. It does not wait again while a valid token is cached. It never gets the failure of a
- * renewal, which may be old, as in a process that was frozen.
+ * A caller of `get` has waited. It does not wait again while a valid token is cached. The failure of a renewal may be
+ * old, as in a process that was frozen, so it asks again, and fails only if the endpoint sent a `Retry-After`.
  */
 export const getAgain = ({ acquisition, exit }: Waited) => (state: State, now: Instant): Transition<Action> => {
   if (state.held !== undefined && isValid(state.held, now)) return [serve(state.held), state]
@@ -146,7 +146,10 @@ export const getAgain = ({ acquisition, exit }: Waited) => (state: State, now: I
     : get(state, now)
 }
 
-/** A caller of `refresh` has waited. It gets the failure of a renewal only while the cached token is valid. */
+/**
+ * A caller of `refresh` has waited. It gets the failure of a renewal only while the cached token is valid. Without one
+ * it needs a token, like a caller of `get`.
+ */
 export const refreshAgain = (waited: Waited) => (state: State, now: Instant): Transition<Action> => {
   const { acquisition, exit } = waited
   if (exit === undefined) return refresh(state, now)
@@ -188,14 +191,14 @@ export const land = (
   const { acquisition, chance, exit } = ended
   if (state.acquisition !== acquisition) return [undefined, state]
   if (Exit.isFailure(exit)) return failed(policy, { ...ended, cause: exit.cause })(state, now)
-  // Another token than the rejected one is always progress.
+  // After a rejection, only the rejected token itself brings no progress.
   const last = state.held ?? (isRejected(state, exit.value) ? state.rejected : undefined)
   const held = hold(policy, exit.value, { startedAt: acquisition.startedAt, now, chance, last })
   if (!isValid(held, now)) {
     const cause = Cause.fail(expiredError(held, now, { reason: "DeadOnArrival" }))
     return failed(policy, { ...ended, cause })(state, now)
   }
-  // The budget grows again when a rejected token has been replaced.
+  // Discards what grew since the rejection.
   const rejections = state.rejected === undefined ? state.rejections : { ...state.rejections, at: now }
   return [
     { acquisition, exit: Exit.succeed(held), hasValidToken: true },
@@ -226,10 +229,12 @@ const failed = (
     chance
   })
   const begun = { ...lengths, since: now, error }
-  const reported = cooldown({ ...state, cooldown: begun }, now)?.error ?? error
+  // With the `retryAt` that callers see now.
+  const reported = currentCooldown({ ...state, cooldown: begun }, now)?.error ?? error
   return [
     {
       acquisition,
+      // Waiting callers get a defect as it is, later ones the typed error.
       exit: Cause.isDie(cause) ? Exit.failCause(cause) : Exit.fail(reported),
       hasValidToken: hasValidToken(state, now)
     },
@@ -244,7 +249,7 @@ export const close = (state: State): Transition<Acquisition | undefined> => [
 ]
 
 /** The end of the cooldown by the current wall clock, and the failure that caused it, or undefined without one. */
-export const cooldown = (
+export const currentCooldown = (
   state: State,
   now: Instant
 ): { readonly until: DateTime.Utc; readonly error: AccessTokenError } | undefined => {

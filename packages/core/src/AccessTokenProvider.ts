@@ -45,8 +45,8 @@ import { TokenSource } from "./TokenSource.js"
 export interface Service {
   /**
    * Returns a valid token, from the cache or newly acquired (the specification, "Authentication"). Waits only if no
-   * valid token is cached, or if the cached token expires within `leeway`: then until the renewal ends, but at most half
-   * of the remaining lifetime and 20 seconds. Without a valid token it first waits for a renewal that is in flight,
+   * valid token is cached, or if the cached token expires within `leeway`: then until the renewal ends, but at most
+   * half of the remaining lifetime and 20 seconds. Without a valid token it first waits for a renewal that is in flight,
    * until 30 seconds after its start, and then for an acquisition. `TokenEndpoint` ends an acquisition after 30 seconds
    * by default, and the provider after 2 minutes.
    *

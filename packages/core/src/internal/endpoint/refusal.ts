@@ -26,7 +26,7 @@ const isInvalidClient = (code: string): boolean => /(^|\.)invalid_?client/i.test
 
 /** An API has other codes (RFC 6750 §3.1), and sends a Bearer challenge in `WWW-Authenticate`. */
 const isOfApi = (code: string, challenge = ""): boolean =>
-  /(^|,)\s*bearer\b/i.test(challenge.replace(/"[^"]*"/g, "")) && !sanitise.isRegistered(code)
+  /(^|,)\s*bearer\b/i.test(challenge.replace(/"[^"]*"/g, "")) && !sanitise.registered.has(code)
 
 const reasonOf = (status: number, code: string, challenge: string | undefined): TokenRefusedError["reason"] => {
   if (status === 429) return "RateLimited"
@@ -35,7 +35,7 @@ const reasonOf = (status: number, code: string, challenge: string | undefined): 
   if (status === 401) return isOfApi(code, challenge) ? "Other" : "InvalidClient"
   // The status of a success says nothing, so the code decides.
   if (status < 300 && /^(server_error|temporarily_unavailable)$/.test(code)) return "Unavailable"
-  return status === 400 || (status < 300 && sanitise.isRegistered(code)) ? "InvalidRequest" : "Other"
+  return status === 400 || (status < 300 && sanitise.registered.has(code)) ? "InvalidRequest" : "Other"
 }
 
 /** Whether a response is a refusal: by its status, or because it has an error and no token. */

@@ -20,16 +20,14 @@ export const description = (text: string, { clientId, secrets }: Known): string 
 /** Returns an error code if it is registered, or a short word without a credential or token. */
 export const code = (text: string, { clientId, secrets }: Known): string | undefined => {
   const isHarmless = /^[\w.:-]{1,100}$/.test(text) && withoutId(text, clientId) === text && !containsAny(text, secrets)
-  return isHarmless || isRegistered(text) ? text : undefined
+  return isHarmless || registered.has(text) ? text : undefined
 }
 
 /** The codes of RFC 6749, and the registered extensions for a token endpoint without users. */
-const registered = new Set(
+export const registered: ReadonlySet<string> = new Set(
   ("invalid_request invalid_client invalid_grant unauthorized_client unsupported_grant_type invalid_scope " +
     "server_error temporarily_unavailable invalid_target invalid_dpop_proof use_dpop_nonce").split(" ")
 )
-
-export const isRegistered = (code: string): boolean => registered.has(code)
 
 const withoutId = (text: string, clientId: string): string =>
   clientId.length < 8 ? text : text.replaceAll(clientId, "<client id>")

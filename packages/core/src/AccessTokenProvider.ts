@@ -46,9 +46,9 @@ export interface Service {
   /**
    * Returns a valid token, from the cache or newly acquired (the specification, "Authentication"). Waits only if no
    * valid token is cached, or if the cached token expires within `leeway`: then until the renewal ends, but at most
-   * half of the remaining lifetime and 20 seconds. Without a valid token it first waits for a renewal that is in flight,
-   * until 30 seconds after its start, and then for an acquisition. `TokenEndpoint` ends an acquisition after 30 seconds
-   * by default, and the provider after 2 minutes.
+   * half of the remaining lifetime and 20 seconds. Without a valid token it first waits for a renewal that is in
+   * flight, until 30 seconds after its start, and then for an acquisition. `TokenEndpoint` ends an acquisition after 30
+   * seconds by default, and the provider after 2 minutes.
    *
    * Without a valid token, fails with the error of the acquisition. During a cooldown it fails immediately, with the
    * last error and its `retryAt`. After the scope of the layer has closed, it fails with `TokenRequestError`, `Closed`.

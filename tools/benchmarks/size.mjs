@@ -19,11 +19,11 @@ const imports = [
     code: `export * from "${core}/AccessTokenProvider"\nexport * as TokenSource from "${core}/TokenSource"`,
     limit: 7650
   },
-  { what: "StoreAuth.layer", code: `export { layer } from "${core}/StoreAuth"`, limit: 14_700 },
+  { what: "StoreAuth.layer", code: `export { layer } from "${core}/StoreAuth"`, limit: 14_560 },
   {
     what: "SharedTokenSource and TokenStore",
     code: `export * from "${core}/SharedTokenSource"\nexport * as TokenStore from "${core}/TokenStore"`,
-    limit: 5627
+    limit: 6290
   },
   { what: "whole core", code: `export * from "${core}"`, limit: 18_500 }
 ]

@@ -45,10 +45,12 @@ import { TokenSource } from "./TokenSource.js"
 export interface Service {
   /**
    * Returns a valid token, from the cache or newly acquired (the specification, "Authentication"). Waits only if no
-   * valid token is cached, or if the cached token expires within `leeway`: then until the renewal ends, but at most
-   * half of the remaining lifetime and 20 seconds. Without a valid token it first waits for a renewal that is in
-   * flight, until 30 seconds after its start, and then for an acquisition. `TokenEndpoint` ends an acquisition after 30
-   * seconds by default, and the provider after 2 minutes.
+   * valid token is cached, or if the cached token expires within `leeway`.
+   *
+   * With a valid token it waits until the acquisition has ended, but no longer than half of the remaining lifetime, and
+   * never longer than 20 seconds. It does not wait during a cooldown. Without one it waits for a renewal until that is
+   * 30 seconds old, and then for an acquisition of its own. `TokenEndpoint` ends an acquisition after 30 seconds by
+   * default, and the provider after 2 minutes.
    *
    * Without a valid token, fails with the error of the acquisition. During a cooldown it fails immediately, with the
    * last error and its `retryAt`. After the scope of the layer has closed, it fails with `TokenRequestError`, `Closed`.
@@ -61,14 +63,15 @@ export interface Service {
   readonly current: Effect.Effect<Option.Option<AccessToken>, TokenExpiredError>
   /**
    * Acquires a new token, even if a valid token is cached. Joins an acquisition in flight, and ends a cooldown. Fails
-   * with the error of the acquisition. Gives up a renewal that has been in flight for 30 seconds: then it fails with
-   * `Timeout` while the cached token is valid, and acquires another one otherwise.
+   * with the error of the acquisition. Instead of a renewal that has been in flight for 30 seconds, it starts
+   * another acquisition.
    */
   readonly refresh: Effect.Effect<AccessToken, AccessTokenError>
   /**
    * Removes a token that an API rejected, if it is still the cached one (compared by value). Sends no request. Five
    * rejections may take effect at once, and one more per minute. Any other has no effect, and `get` returns the token
-   * again, so that an API that rejects every token causes at most 15 more token requests in any 10 minutes.
+   * again. So an API that rejects every token causes at most 15 acquisitions more than one that works, in any 10
+   * minutes and at any rhythm of calls, not counting those that fail.
    */
   readonly invalidate: (token: AccessToken) => Effect.Effect<void>
   /** Returns the current status, for a health check or a dashboard. Contains no secret, and sends no request. */
@@ -209,12 +212,13 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       return Effect.catchAllDefect(land(result), (defect) => land(Exit.die(defect)))
     })
 
+    // Waiting callers get `Closed`. If an acquisition is landing now, its own fiber completes them.
     yield* Effect.addFinalizer(() =>
       Effect.gen(function*() {
         const acquisition = yield* change(tokenState.close)
         if (acquisition !== undefined) yield* Deferred.fail(acquisition.done, tokenState.closedError)
         yield* acquisitions.close
-        yield* Effect.sync(measure.forget)
+        yield* Effect.sync(measure.clearExpiry)
       })
     )
 

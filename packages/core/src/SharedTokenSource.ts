@@ -240,8 +240,8 @@ const findOrAcquire = (sharing: Sharing): Effect.Effect<AccessToken, AccessToken
     return (yield* find(sharing)) ?? (yield* acquireAndPublish(sharing))
   }).pipe(
     Effect.catchTag("TokenStoreError", () => sharing.acquire),
-    Effect.catchAll((error) =>
-      Effect.flatMap(sharing.short, (short) => short ? Effect.succeed(short) : Effect.fail(error))
+    Effect.catchAllCause((cause) =>
+      Effect.flatMap(sharing.short, (short) => short ? Effect.succeed(short) : Effect.failCause(cause))
     )
   )
 

@@ -109,6 +109,20 @@ describe("AccessTokenProvider, limits", () => {
           })
       ))
 
+    it.effect("in a renewal that is 30 seconds old: a caller of refresh gets another token", () =>
+      run(
+        (n) => n === 2 ? Effect.never : token(`token-${n}`),
+        ({ calls, provider, virtual }) =>
+          Effect.gen(function*() {
+            yield* provider.get
+            yield* virtual.advance(hour - 3 * minute)
+            yield* provider.get
+            yield* virtual.advance("40 seconds")
+            assert.strictEqual(valueOf(yield* provider.refresh), "token-3")
+            assert.strictEqual(yield* calls, 3)
+          })
+      ))
+
     it.effect("in a renewal: a caller whose token is rejected waits at most 2 minutes and 30 seconds", () =>
       run(
         (n) => n === 1 ? token("one") : Effect.never,

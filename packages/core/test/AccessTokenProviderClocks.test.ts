@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import { Clock, DateTime, Effect, Fiber, Layer, Option } from "effect"
 import { answering, settle, token, valueOf } from "./support/scriptedSource.js"
@@ -94,6 +95,28 @@ describe("AccessTokenProvider, clocks", () => {
         assert.strictEqual(valueOf(yield* Fiber.join(caller)), "token-1")
         assert.strictEqual(yield* source.calls, 2)
       }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)), Effect.withClock(virtual.clock))
+    }))
+
+  it.effect("a token that a clock made expire is not passed to the source, which would remove it from a store as rejected", () =>
+    Effect.gen(function*() {
+      const virtual = VirtualClock.make()
+      const replaced: Array<string | undefined> = []
+      const source = yield* answering((n, replacing) => {
+        replaced.push(Option.getOrUndefined(Option.map(replacing, valueOf)))
+        return token(`token-${n}`)
+      })
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        yield* provider.get
+        virtual.jump(-10 * 60_000)
+        yield* provider.get
+        yield* virtual.advance("60 minutes")
+        yield* provider.get
+        yield* provider.refresh
+        yield* provider.invalidate(yield* provider.get)
+        yield* provider.get
+      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)), Effect.withClock(virtual.clock))
+      deepStrictEqual(replaced, [undefined, undefined, undefined, "token-3", "token-4"])
     }))
 
   it.effect("when the wall clock moves by 1 s, as NTP does, the token stays valid", () =>

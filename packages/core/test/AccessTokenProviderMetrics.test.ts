@@ -333,14 +333,17 @@ describe("AccessTokenProvider, metrics", () => {
           return { get, close: Scope.close(scope, Exit.void) }
         })
         const expiry = Effect.map(seriesOf("two providers"), ({ expiry }) => expiry)
-        const [one, two] = [yield* provider, yield* provider]
-        yield* one.get
-        yield* TestClock.adjust("1 seconds")
-        const { expiresAt } = yield* two.get
-        yield* one.close
-        assert.strictEqual(yield* expiry, expiresAt.epochMillis / 1000)
-        yield* two.close
-        assert.strictEqual(yield* expiry, 0)
+        for (const closesFirst of [0, 1]) {
+          const providers = [yield* provider, yield* provider] as const
+          const tokens = [
+            yield* providers[0].get,
+            yield* Effect.zipRight(TestClock.adjust("1 seconds"), providers[1].get)
+          ]
+          yield* providers[closesFirst]?.close ?? assert.fail()
+          assert.strictEqual(yield* expiry, Number(tokens[1 - closesFirst]?.expiresAt.epochMillis) / 1000)
+          yield* providers[1 - closesFirst]?.close ?? assert.fail()
+          assert.strictEqual(yield* expiry, 0)
+        }
       })
     ))
 

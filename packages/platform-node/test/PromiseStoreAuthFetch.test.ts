@@ -694,6 +694,23 @@ describe("transformClient", () => {
       yield* until(() => server.open() === 0)
     }))
 
+  it.scopedLive("may abort the call before its first step has ended", () =>
+    Effect.gen(function*() {
+      const { url } = yield* rig
+      let controller = new AbortController()
+      const { fetch } = yield* make(url, {
+        transformClient: HttpClient.mapRequest((request) => {
+          controller.abort(new Error("aborted by the client"))
+          return request
+        })
+      })
+      // The first call builds the layers and gets a token, so that the second one starts to send at once.
+      for (let call = 0; call < 2; call++) {
+        controller = new AbortController()
+        assert.match(String(yield* errorOf(fetch("/orders", { signal: controller.signal }))), /aborted by the client/)
+      }
+    }))
+
   it.scopedLive("cannot replace the response", () =>
     Effect.gen(function*() {
       const { url } = yield* rig

@@ -43,18 +43,21 @@ export const make = <R>(layer: Layer.Layer<R, unknown>): Promises<R> => {
           fail(aborted.reason)
           return
         }
+        let interrupt: () => void = constVoid
         const abort = ({ target }: Event) => {
           fail((target as AbortSignal).reason) // only signals have this listener
           interrupt()
         }
         signals.forEach((signal) => signal.addEventListener("abort", abort))
         // In Effect 3, `runPromise` would wrap the error in a `FiberFailure`, which has no `_tag`.
-        const interrupt = runtime.runCallback(effect, {
+        interrupt = runtime.runCallback(effect, {
           onExit: (exit) => {
             signals.forEach((signal) => signal.removeEventListener("abort", abort))
             Exit.match(exit, { onFailure: (cause) => fail(Cause.squash(cause)), onSuccess: resolve })
           }
         })
+        // The first steps of the effect run before `runCallback` returns, and may abort it.
+        if (signals.some(({ aborted }) => aborted)) interrupt()
       }),
     dispose: () => {
       disposal.abort(new TokenRequestError({ reason: "Closed", attempts: 0 }))

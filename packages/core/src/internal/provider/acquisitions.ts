@@ -23,7 +23,7 @@ export interface Acquisitions {
   readonly close: Effect.Effect<void>
 }
 
-/** Reports how an acquisition ended. Only the first report of an acquisition counts. */
+/** Reports how an acquisition ended. Only the first report of an acquisition counts, and none after closing. */
 type Land = (acquisition: Acquisition, exit: Exit.Exit<AccessToken, AccessTokenError>) => Effect.Effect<void>
 
 /** The time limit of an acquisition, in case its source never ends. */

@@ -15,7 +15,7 @@ export interface Held {
   readonly since: Instant
   readonly life: number
   readonly arrivedAt: Instant
-  /** No progress: it is the valid token before it once more, or another one that expires no later. */
+  /** The source made no progress: it returned the valid token before it again, or another one that expires no later. */
   readonly repeated: boolean
   readonly margins: tokenPolicy.Margins
   /** The times between which the token is `Fresh`, and the result of `get`, calculated in advance for the hot path. */
@@ -39,9 +39,10 @@ export const hold = (
   const token = withKnownExpiry(repeated ? last.token : undefined, received)
   const life = token.expiresAt.epochMillis - token.acquiredAt.epochMillis
   const since = { wall: token.acquiredAt.epochMillis, monotonic: monotonicStart(token, startedAt, now) }
-  // The same token must not gain time by the monotonic clock.
+  // By the monotonic clock, the same token must not expire later than before.
   if (last !== undefined && sameValue(last.token, token) && !expiresLater(token, last.token)) {
-    since.monotonic = Math.min(since.monotonic, last.since.monotonic + last.life - life)
+    const lastEnd = last.since.monotonic + last.life
+    since.monotonic = Math.min(since.monotonic, lastEnd - life)
   }
   const margins = tokenPolicy.margins(policy, repeated ? lifeOfRepeated(life - elapsed(since, now)) : life, chance)
   const freshFor = life - Math.max(margins.refreshAhead, margins.leeway)

@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberRef from "effect/FiberRef"
 import * as Metric from "effect/Metric"
-import * as MutableRef from "effect/MutableRef"
 import * as Option from "effect/Option"
 import type { AccessTokenError } from "../../AccessTokenError.js"
 import * as metrics from "../../AccessTokenMetrics.js"
@@ -23,6 +22,9 @@ const outcomes: ReadonlyArray<Outcome> = [
   "Defect"
 ]
 
+/** Sets the gauge for each provider of this process that has a token. */
+const withToken = new Set<() => void>()
+
 /**
  * Updates the metrics with the labels of the fiber that builds the layer. With the labels of callers, the counts of one
  * provider would be split. Creates all series with 0, because `increase` of Prometheus does not count the first value
@@ -32,11 +34,12 @@ export const make = (now: () => Instant) =>
   Effect.map(FiberRef.get(FiberRef.currentMetricLabels), (labels) => {
     const count = (counter: Metric.Metric.Counter<number>, key: string, value: string, by = 1) =>
       Metric.tagged(counter, key, value).unsafeUpdate(by, labels)
-    const shown = MutableRef.make(0)
-    const show = (seconds: number) => metrics.expiry.unsafeUpdate(MutableRef.setAndGet(shown, seconds), labels)
-    /** There is no cached token. Another provider with the same labels may have set the gauge since. */
-    const forget = () => {
-      if (metrics.expiry.unsafeValue(labels).value === MutableRef.get(shown)) show(0)
+    let showExpiry: (() => void) | undefined
+    /** No token is cached. Providers with the same labels share the gauge, so the others set theirs again. */
+    const clearExpiry = () => {
+      if (showExpiry !== undefined) withToken.delete(showExpiry)
+      metrics.expiry.unsafeUpdate(0, labels)
+      for (const showAgain of withToken) showAgain()
     }
 
     for (const outcome of outcomes) count(metrics.acquisitions, "outcome", outcome, 0)
@@ -47,7 +50,7 @@ export const make = (now: () => Instant) =>
     metrics.expiry.unsafeValue(labels)
 
     return {
-      forget,
+      clearExpiry,
       landed: ({ acquisition, exit }: Landed) => {
         count(metrics.acquisitions, "outcome", outcomeOf(exit))
         metrics.acquisitionDuration.unsafeUpdate((now().monotonic - acquisition.startedAt.monotonic) / 1000, labels)
@@ -55,14 +58,19 @@ export const make = (now: () => Instant) =>
           count(metrics.cooldowns, "cause", "Failure")
           return
         }
+        // No cooldown in the state: the smaller margins of a repeated token delay its next renewal.
         if (exit.value.repeated) count(metrics.cooldowns, "cause", "NoProgress")
-        show(exit.value.token.expiresAt.epochMillis / 1000)
+        const seconds = exit.value.token.expiresAt.epochMillis / 1000
+        if (showExpiry !== undefined) withToken.delete(showExpiry)
+        showExpiry = () => metrics.expiry.unsafeUpdate(seconds, labels)
+        withToken.add(showExpiry)
+        showExpiry()
       },
       /** A caller joins an acquisition that another caller started. */
       joined: () => metrics.callersJoined.unsafeUpdate(1, labels),
       rejected: (outcome: "Dropped" | "Kept") => {
         count(metrics.rejections, "outcome", outcome)
-        if (outcome === "Dropped") forget()
+        if (outcome === "Dropped") clearExpiry()
       }
     }
   })

@@ -22,6 +22,9 @@ const most = 5 * cost
 
 export const full: RejectionBudget = { left: most, at: { wall: 0, monotonic: 0 } }
 
+/** A rejected token was replaced: discards what grew while no token was cached. */
+export const resume = ({ left }: RejectionBudget, now: Instant): RejectionBudget => ({ left, at: now })
+
 /** Returns the budget after one more rejection, or undefined if it does not suffice. */
 export const spend = ({ at, left }: RejectionBudget, now: Instant): RejectionBudget | undefined => {
   const available = Math.min(left + elapsed(at, now), most)

@@ -21,7 +21,7 @@ import type * as tokenPolicy from "./tokenPolicy.js"
 /** One call of the source, shared by all callers that wait for it. */
 export interface Acquisition {
   readonly startedAt: Instant
-  /** The token that it replaces: the cached one, or the one that an API rejected. */
+  /** The token that it replaces: the valid one, or the one that an API rejected. None for a token that has expired. */
   readonly replacing: AccessToken | undefined
   /** Whether a `get` started it while a valid token was cached. A `refresh` never starts a renewal. */
   readonly isRenewal: boolean
@@ -64,7 +64,7 @@ export type Action =
   | Wait
   | { readonly _tag: "Fail"; readonly cause: Cause.Cause<AccessTokenError> }
   | { readonly _tag: "Start"; readonly acquisition: Acquisition; readonly then: Serve | Wait }
-  /** Ends a renewal that takes too long. */
+  /** Lets a renewal that takes too long fail in the background. The state changes when it lands. */
   | { readonly _tag: "Abandon"; readonly then: Wait }
 
 type Transition<Result> = readonly [Result, State]
@@ -103,14 +103,14 @@ const getWithToken = (state: State, held: Held, now: Instant): Transition<Action
     cached === "MustWait" ? wait(acquisition, longestWait(held, now)) : serve(held)
   if (state.acquisition !== undefined) return [then(state.acquisition), state]
   const mayRenew = elapsed(held.arrivedAt, now) >= shortestRenewalInterval && currentCooldown(state, now) === undefined
-  return mayRenew ? start(state, now, { isRenewal: true, then }) : [serve(held), state]
+  return mayRenew ? start(state, now, { isRenewal: true, replacing: held, then }) : [serve(held), state]
 }
 
 const getWithoutToken = (state: State, now: Instant): Transition<Action> => {
   if (state.isClosed) return [fail(closedError), state]
   if (state.acquisition === undefined) {
     const current = currentCooldown(state, now)
-    return current === undefined ? startAndWait(state, now) : [fail(current.error), state]
+    return current === undefined ? startAndWait(state, now, state.rejected) : [fail(current.error), state]
   }
   return [join(state.acquisition, now), state]
 }
@@ -119,15 +119,17 @@ const getWithoutToken = (state: State, now: Instant): Transition<Action> => {
 export const refresh = (state: State, now: Instant): Transition<Action> => {
   if (state.isClosed) return [fail(closedError), state]
   return state.acquisition === undefined
-    ? startAndWait({ ...state, failures: 0 }, now)
+    ? startAndWait({ ...state, failures: 0 }, now, state.held ?? state.rejected)
     : [join(state.acquisition, now), state]
 }
 
 const join = (acquisition: Acquisition, now: Instant): Action => {
   if (!acquisition.isRenewal) return wait(acquisition)
-  const left = oldestToJoin - elapsed(acquisition.startedAt, now)
+  const left = timeToJoin(acquisition, now)
   return left > 0 ? wait(acquisition, left) : { _tag: "Abandon", then: wait(acquisition) }
 }
+
+const timeToJoin = ({ startedAt }: Acquisition, now: Instant): number => oldestToJoin - elapsed(startedAt, now)
 
 /** What a caller has waited for. There is no result if the acquisition is still in flight. */
 export interface Waited {
@@ -137,7 +139,8 @@ export interface Waited {
 
 /**
  * A caller of `get` has waited. It does not wait again while a valid token is cached. The failure of a renewal may be
- * old, as in a process that was frozen, so it asks again, and fails only if the endpoint sent a `Retry-After`.
+ * old, as in a process that was frozen. So the caller does not get it and asks again, which starts another acquisition,
+ * unless the endpoint sent a `Retry-After`.
  */
 export const getAgain = ({ acquisition, exit }: Waited) => (state: State, now: Instant): Transition<Action> => {
   if (state.held !== undefined && isValid(state.held, now)) return [serve(state.held), state]
@@ -148,11 +151,12 @@ export const getAgain = ({ acquisition, exit }: Waited) => (state: State, now: I
 
 /**
  * A caller of `refresh` has waited. It gets the failure of a renewal only while the cached token is valid. Without one
- * it needs a token, like a caller of `get`.
+ * it needs a token, like a caller of `get`. After a renewal that took too long, it starts its own acquisition.
  */
 export const refreshAgain = (waited: Waited) => (state: State, now: Instant): Transition<Action> => {
   const { acquisition, exit } = waited
-  if (exit === undefined) return refresh(state, now)
+  const isOld = acquisition.isRenewal && timeToJoin(acquisition, now) <= 0
+  if (exit === undefined || (Exit.isFailure(exit) && isOld)) return refresh(state, now)
   return Exit.isFailure(exit) && (!acquisition.isRenewal || hasValidToken(state, now))
     ? [failCause(exit.cause), state]
     : getAgain(waited)(state, now)
@@ -198,8 +202,7 @@ export const land = (
     const cause = Cause.fail(expiredError(held, now, { reason: "DeadOnArrival" }))
     return failed(policy, { ...ended, cause })(state, now)
   }
-  // Discards what grew since the rejection.
-  const rejections = state.rejected === undefined ? state.rejections : { ...state.rejections, at: now }
+  const rejections = state.rejected === undefined ? state.rejections : rejectionBudget.resume(state.rejections, now)
   return [
     { acquisition, exit: Exit.succeed(held), hasValidToken: true },
     { ...state, held, rejected: undefined, acquisition: undefined, failures: 0, rejections }
@@ -270,16 +273,21 @@ const failCause = (cause: Cause.Cause<AccessTokenError>): Action => ({ _tag: "Fa
 
 const fail = (error: AccessTokenError): Action => failCause(Cause.fail(error))
 
-const startAndWait = (state: State, now: Instant) => start(state, now, { isRenewal: false, then: wait })
+const startAndWait = (state: State, now: Instant, replacing: Held | undefined) =>
+  start(state, now, { isRenewal: false, replacing, then: wait })
 
 const start = (
   state: State,
   now: Instant,
-  { isRenewal, then }: { readonly isRenewal: boolean; readonly then: (acquisition: Acquisition) => Serve | Wait }
+  { isRenewal, replacing, then }: {
+    readonly isRenewal: boolean
+    readonly replacing: Held | undefined
+    readonly then: (acquisition: Acquisition) => Serve | Wait
+  }
 ): Transition<Action> => {
   const acquisition: Acquisition = {
     startedAt: now,
-    replacing: (state.held ?? state.rejected)?.token,
+    replacing: replacing?.token,
     isRenewal,
     done: Deferred.unsafeMake(FiberId.none)
   }

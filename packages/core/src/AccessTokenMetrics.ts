@@ -115,8 +115,9 @@ export const cooldowns: Metric.Metric.Counter<number> = Metric.counter("store_ap
 })
 
 /**
- * When the cached token expires, in seconds since the epoch, or 0 without a token. Subtract the current time to get the
- * remaining lifetime, which a metric could not show correctly without constant updates.
+ * When the cached token expires, in seconds since the epoch, or 0 without a token. Providers with the same labels share
+ * the series, which then shows one of their tokens. Subtract the current time to get the remaining lifetime, which a
+ * metric could not show correctly without constant updates.
  *
  * @example
  * ```ts

@@ -18,7 +18,7 @@ export const read = (
     let bytes = 0
     const append = (chunk: Uint8Array) => {
       bytes += chunk.length
-      if (bytes <= maxBytes) text += decoder.decode(chunk, { stream: true })
+      text += decoder.decode(chunk, { stream: true })
       return bytes <= maxBytes
     }
     return Stream.runForEachWhile(response.stream, (chunk) => Effect.sync(() => append(chunk))).pipe(

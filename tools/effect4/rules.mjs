@@ -224,6 +224,8 @@ export const patterns = {
 
 /** Tests that cannot run on Effect 4, by their title, and why. */
 export const omitted = {
+  "with a store, two of them share a token, also with options from the configuration":
+    "Effect 4 reads the environment once per process, so that a test cannot change it later",
   "a caller whose token expires after it arrived but before the caller resumes acquires another one":
     "Deferred.done of Effect 4 wakes the waiters within the call: there is no time between",
   "control: the log capture sees an unhandled defect of a fiber": "Effect 4 does not log the defects of fibers",

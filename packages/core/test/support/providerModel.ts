@@ -154,6 +154,8 @@ const check = (steps: ReadonlyArray<Step>) =>
     let inFlight = 0
     let requests = 0
     let refreshing = false
+    // A caller of refresh that has waited for a renewal may start an acquisition of its own.
+    let waitingRefreshes = 0
     let ended: Ended = {
       at: -Infinity,
       wall: -Infinity,
@@ -233,7 +235,7 @@ const check = (steps: ReadonlyArray<Step>) =>
 
     /** No request is sent within the shortest cooldown that applies to this state of the token. */
     const assertNotCoolingDown = (state: AccessTokenProvider.ProviderStatus["state"]) => {
-      if (refreshing) return
+      if (refreshing || waitingRefreshes > 0) return
       const since = Math.max(virtual.monotonic() - ended.at, virtual.wall() - ended.wall)
       const isValid = state !== "Empty" && state !== "Expired"
       if (Option.isSome(ended.fault)) {
@@ -271,8 +273,8 @@ const check = (steps: ReadonlyArray<Step>) =>
         if (!current.isOver && overdue >= 0) fail(current, "Timeout", overdue)
         const state = yield* stateNow
         expect(() => assertNotCoolingDown(state))
-        const renewal = !refreshing && state !== "Empty" && state !== "Expired"
-        if (refreshing) ended = { ...ended, failures: 0, leftOfRepeated: 0 }
+        const renewal = !refreshing && waitingRefreshes === 0 && state !== "Empty" && state !== "Expired"
+        if (refreshing || waitingRefreshes > 0) ended = { ...ended, failures: 0, leftOfRepeated: 0 }
         refreshing = false
         requests++
         inFlight++
@@ -381,7 +383,9 @@ const check = (steps: ReadonlyArray<Step>) =>
         case "Refresh":
           return Effect.gen(function*() {
             refreshing = !(yield* provider.status).acquiring
-            callers.push(yield* Effect.forkDaemon(caller(provider.refresh)))
+            if (!refreshing) waitingRefreshes++
+            const end = refreshing ? Effect.void : Effect.sync(() => waitingRefreshes--)
+            callers.push(yield* Effect.forkDaemon(Effect.ensuring(caller(provider.refresh), end)))
           })
         case "Invalidate": {
           const token = seen[seen.length - 1 - step.which]

@@ -83,6 +83,8 @@ const extraScenarios: Readonly<Record<string, Script>> = {
   "api/500": () => Fault.status(500, { ...api, body: "<html>no</html>", headers: { "Content-Type": "text/html" } }),
   "api/401-then-reset": () => [Fault.status(401, { on: "api" }), Fault.reset("answer", api)],
   "api/401-then-500": () => [Fault.status(401, { on: "api" }), Fault.status(500, api)],
+  "api/401-without-the-scope": () =>
+    Fault.status(401, { ...api, headers: { "WWW-Authenticate": "Bearer error=\"insufficient_scope\"" } }),
   "api/401-and-no-other-token": () => [Fault.delay("1 millis"), Fault.status(401, api), Fault.status(503, always)]
 }
 

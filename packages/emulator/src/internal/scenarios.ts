@@ -278,7 +278,7 @@ const api = {
     unauthorized(`"invalid_token"`, onApi)
   ),
   "api/401-always": scenario(
-    "two requests and one new token, then the caller gets the 401; many calls: one token request per cooldown",
+    "two requests and one new token, then the caller gets the 401; many calls: five at once, then one per minute",
     unauthorized(`"invalid_token"`)
   ),
   "api/401-hundred-at-once": scenario("one new token for all of them", Fault.revoke(onApi)),

@@ -49,6 +49,7 @@ export const explanations = {
   "\"upgrade\"": "only a response of Effect 4 has it",
   "Effect.sync(() => to(host, user)": "a sentinel whose connection breaks later needs real servers, in a slower test",
   "Effect.try(() => Fs.readFileSync": "no file of that name exists either",
+  "Effect.withSpan(\"AccessTokenProvider": "the fiber has no parent span; capturing a stack trace only costs time",
   "Effect.withSpan(\"TokenEndpoint": "capturing a stack trace only costs time",
   "HttpClientError.isHttpClientError(error) &&":
     "a client that only sends fails with a response because of its status alone",
@@ -102,8 +103,9 @@ const modules = {
     "internal/boundedBody": ["internals"],
     "internal/bounded": ["internals", "TokenEndpointRetries", "AccessTokenProviderBounds"],
     "internal/provider/acquisitions": ["AccessTokenProviderFlight", "AccessTokenProviderBounds"],
-    "internal/provider/cooldown": ["tokenPolicy", "AccessTokenProviderPauses", "AccessTokenProviderFailure"],
+    "internal/provider/cooldown": ["tokenPolicy", "AccessTokenProviderPauses", "AccessTokenProviderBounds"],
     "internal/provider/forkInLayer": ["AccessTokenProviderFlight"],
+    "internal/provider/instant": ["AccessTokenProviderClocks"],
     "internal/provider/rejectionBudget": ["AccessTokenProviderRejection"],
     "internal/backoff": ["tokenPolicy"],
     "internal/lifetime": ["tokenPolicy", "AccessToken", "TokenResponse"],

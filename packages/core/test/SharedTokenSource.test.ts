@@ -372,6 +372,7 @@ describe("SharedTokenSource", () => {
         const failure = (takes: number) => Effect.delay(Effect.fail(outage), takes)
         deepStrictEqual(yield* startedAt(age, { answer: failure(19_999) }), Exit.succeed("old"))
         deepStrictEqual(yield* startedAt(age, { answer: failure(20_000) }), Exit.fail(outage))
+        deepStrictEqual(yield* startedAt(age, { answer: Effect.die("an invented defect") }), Exit.succeed("old"))
       }))
   })
 

@@ -158,23 +158,8 @@ export class RetryUnauthorized extends Context.Reference<RetryUnauthorized>()(
  * @category combinators
  */
 export const withAccessToken: {
-  (
-    options: Options
-  ): <E, R>(
-    client: HttpClient.HttpClient.With<E, R>
-  ) => Effect.Effect<
-    HttpClient.HttpClient.With<E | AccessTokenError | UntrustedOriginError, R>,
-    ConfigurationError,
-    AccessTokenProvider
-  >
-  <E, R>(
-    client: HttpClient.HttpClient.With<E, R>,
-    options: Options
-  ): Effect.Effect<
-    HttpClient.HttpClient.With<E | AccessTokenError | UntrustedOriginError, R>,
-    ConfigurationError,
-    AccessTokenProvider
-  >
+  (options: Options): <E, R>(client: HttpClient.HttpClient.With<E, R>) => Authorized<E, R>
+  <E, R>(client: HttpClient.HttpClient.With<E, R>, options: Options): Authorized<E, R>
 } = dual(2, <E, R>(client: HttpClient.HttpClient.With<E, R>, options: Options) =>
   Effect.gen(function*() {
     const header = yield* headerName(options)
@@ -312,6 +297,13 @@ export const layerHttpClient = (
         Effect.succeed
       ))
   )
+
+/** The client with the errors of the token. */
+type Authorized<E, R> = Effect.Effect<
+  HttpClient.HttpClient.With<E | attempt.Failure, R>,
+  ConfigurationError,
+  AccessTokenProvider
+>
 
 const plainError = (
   error: AccessTokenError | UntrustedOriginError,

@@ -42,7 +42,7 @@ export const make = (source: Source, land: Land): Effect.Effect<Acquisitions> =>
     const acquire = (acquisition: Acquisition) =>
       Effect.suspend(() => source.acquire(Option.fromNullable(acquisition.replacing))).pipe(
         Effect.provideService(Renewal, acquisition.isRenewal),
-        Effect.withSpan("AccessTokenProvider.acquire", { root: true, captureStackTrace: false }),
+        Effect.withSpan("AccessTokenProvider.acquire", { captureStackTrace: false }),
         Effect.interruptible,
         Effect.exit,
         Effect.flatMap((exit) => land(acquisition, exit)),

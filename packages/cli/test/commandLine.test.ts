@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Scenario } from "@store-api/emulator"
 import { Effect } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { exitCodes } from "../src/Fault.js"
 import { demoSecret, newUser, onTerminal, run, type User, userOf, withEnv } from "./support/cli.js"
 import { hasColours } from "./support/screen.js"
@@ -68,16 +69,15 @@ describe("a line that cannot be used", () => {
 })
 
 describe("common flags", () => {
-  it.scopedLive("may stand before the command or after it", () =>
-    Effect.gen(function*() {
-      const emulator = yield* Emulator.make()
-      const user = withEnv(yield* userOf(emulator), { STORE_API_AUTH_URL: "http://127.0.0.1:9" })
-      for (const line of [["--auth-url", emulator.url, "token"], ["token", `--auth-url=${emulator.url}`]]) {
-        deepStrictEqual((yield* run(user, line, { shows: true })).code, 0)
-      }
-      // Control: without the flag the address of the environment counts.
-      deepStrictEqual((yield* run(user, ["token", "--no-cache"])).code, 5)
-    }))
+  test.live("may stand before the command or after it", function*() {
+    const emulator = yield* Emulator.make()
+    const user = withEnv(yield* userOf(emulator), { STORE_API_AUTH_URL: "http://127.0.0.1:9" })
+    for (const line of [["--auth-url", emulator.url, "token"], ["token", `--auth-url=${emulator.url}`]]) {
+      deepStrictEqual((yield* run(user, line, { shows: true })).code, 0)
+    }
+    // Control: without the flag the address of the environment counts.
+    deepStrictEqual((yield* run(user, ["token", "--no-cache"])).code, 5)
+  })
 })
 
 const commands = [
@@ -86,18 +86,17 @@ const commands = [
 ]
 
 describe("help", () => {
-  it.scopedLive("lists the commands and the exit codes, in 80 columns", () =>
-    Effect.gen(function*() {
-      const user = yield* newUser({})
-      const whole = yield* run(user, ["--help"])
-      for (const args of [[], ["help"], ["-h"]]) deepStrictEqual(yield* run(user, args), whole)
-      deepStrictEqual([whole.code, whole.stderr], [0, ""])
-      for (const command of commands) {
-        if (!command.includes(" ")) assert.match(whole.stdout, new RegExp(`^ {2}${command} `, "m"))
-      }
-      for (const { code, text } of Object.values(exitCodes)) assert.include(whole.stdout, `${code}  ${text}\n`)
-      assert.isAtMost(Math.max(...whole.stdout.split("\n").map((line) => line.length)), 80)
-    }))
+  test.live("lists the commands and the exit codes, in 80 columns", function*() {
+    const user = yield* newUser({})
+    const whole = yield* run(user, ["--help"])
+    for (const args of [[], ["help"], ["-h"]]) deepStrictEqual(yield* run(user, args), whole)
+    deepStrictEqual([whole.code, whole.stderr], [0, ""])
+    for (const command of commands) {
+      if (!command.includes(" ")) assert.match(whole.stdout, new RegExp(`^ {2}${command} `, "m"))
+    }
+    for (const { code, text } of Object.values(exitCodes)) assert.include(whole.stdout, `${code}  ${text}\n`)
+    assert.isAtMost(Math.max(...whole.stdout.split("\n").map((line) => line.length)), 80)
+  })
 
   it.scopedLive.each(commands)(
     "of %s has a usage line, one line per flag in 80 columns, and two examples",
@@ -119,24 +118,22 @@ describe("help", () => {
       })
   )
 
-  it.scopedLive("fits into 60 columns, but for examples", () =>
-    Effect.gen(function*() {
-      const user = yield* newUser({})
-      for (const command of ["", ...commands]) {
-        const words = command.split(" ").filter(Boolean)
-        const { screen } = yield* onTerminal(user, [...words, "--help"], { columns: 60 })
-        const lines = screen.split("\r\n").filter((line) => !line.startsWith("  $ "))
-        assert.isAtMost(Math.max(...lines.map((line) => line.length)), 60, screen)
-        assert.include(screen, "Usage: store-api")
-      }
-    }))
+  test.live("fits into 60 columns, but for examples", function*() {
+    const user = yield* newUser({})
+    for (const command of ["", ...commands]) {
+      const words = command.split(" ").filter(Boolean)
+      const { screen } = yield* onTerminal(user, [...words, "--help"], { columns: 60 })
+      const lines = screen.split("\r\n").filter((line) => !line.startsWith("  $ "))
+      assert.isAtMost(Math.max(...lines.map((line) => line.length)), 60, screen)
+      assert.include(screen, "Usage: store-api")
+    }
+  })
 
-  it.scopedLive("--version prints the version", () =>
-    Effect.gen(function*() {
-      const { code, stdout } = yield* run(yield* newUser({}), ["--version"])
-      assert.strictEqual(code, 0)
-      assert.match(stdout, /^\d+\.\d+\.\d+\n$/)
-    }))
+  test.live("--version prints the version", function*() {
+    const { code, stdout } = yield* run(yield* newUser({}), ["--version"])
+    assert.strictEqual(code, 0)
+    assert.match(stdout, /^\d+\.\d+\.\d+\n$/)
+  })
 })
 
 /** `shells.slow.test.ts` drives the scripts in each shell. */
@@ -151,30 +148,28 @@ describe("completion", () => {
       return stdout.split("\n").slice(0, -1)
     })
 
-  it.scopedLive("offers commands, their flags, profiles, scenarios and formats", () =>
-    Effect.gen(function*() {
-      assert.includeMembers(yield* completed(""), ["token", "call", "profile", "completion", "help"])
-      deepStrictEqual(yield* completed("profile", ""), ["add", "list", "remove"])
-      assert.includeMembers(yield* completed("--profile", "books", ""), ["token"])
-      const ofCall = yield* completed("call", "/orders", "-")
-      assert.includeMembers(ofCall, ["--include", "--profile", "--help"])
-      assert.notInclude(ofCall, "--scenario")
-      deepStrictEqual(yield* completed("token", "--profile", ""), ["books"])
-      deepStrictEqual(yield* completed("token", "--profile", "=", "b"), ["books"])
-      deepStrictEqual(yield* completed("token", "--profile=b"), ["--profile=books"])
-      deepStrictEqual(yield* completed("profile", "remove", ""), ["books"])
-      deepStrictEqual(yield* completed("emulator", "--scenario", "token/4"), [...Scenario.names])
-      deepStrictEqual(yield* completed("token", "--format", ""), ["token", "header", "json"])
-      deepStrictEqual(yield* completed("completion", ""), ["bash", "zsh", "fish"])
-      deepStrictEqual((yield* completed("help", "to")).includes("token"), true)
-      deepStrictEqual(yield* completed("help", "profile", ""), ["add", "list", "remove"])
-    }))
+  test.live("offers commands, their flags, profiles, scenarios and formats", function*() {
+    assert.includeMembers(yield* completed(""), ["token", "call", "profile", "completion", "help"])
+    deepStrictEqual(yield* completed("profile", ""), ["add", "list", "remove"])
+    assert.includeMembers(yield* completed("--profile", "books", ""), ["token"])
+    const ofCall = yield* completed("call", "/orders", "-")
+    assert.includeMembers(ofCall, ["--include", "--profile", "--help"])
+    assert.notInclude(ofCall, "--scenario")
+    deepStrictEqual(yield* completed("token", "--profile", ""), ["books"])
+    deepStrictEqual(yield* completed("token", "--profile", "=", "b"), ["books"])
+    deepStrictEqual(yield* completed("token", "--profile=b"), ["--profile=books"])
+    deepStrictEqual(yield* completed("profile", "remove", ""), ["books"])
+    deepStrictEqual(yield* completed("emulator", "--scenario", "token/4"), [...Scenario.names])
+    deepStrictEqual(yield* completed("token", "--format", ""), ["token", "header", "json"])
+    deepStrictEqual(yield* completed("completion", ""), ["bash", "zsh", "fish"])
+    deepStrictEqual((yield* completed("help", "to")).includes("token"), true)
+    deepStrictEqual(yield* completed("help", "profile", ""), ["add", "list", "remove"])
+  })
 
-  it.scopedLive("leaves paths to the shell", () =>
-    Effect.gen(function*() {
-      deepStrictEqual(yield* completed("token", "--secret-file", ""), [])
-      deepStrictEqual(yield* completed("call", ""), [])
-    }))
+  test.live("leaves paths to the shell", function*() {
+    deepStrictEqual(yield* completed("token", "--secret-file", ""), [])
+    deepStrictEqual(yield* completed("call", ""), [])
+  })
 })
 
 describe("60 columns", () => {
@@ -185,44 +180,41 @@ describe("60 columns", () => {
       return { lines: screen.trimEnd().split("\r\n"), stdout: (yield* run(user, args)).stdout }
     })
 
-  it.scopedLive("suffice for the steps of check, which are indented from their second line", () =>
-    Effect.gen(function*() {
-      const user = yield* userOf(yield* Emulator.make())
-      for (const secret of [demoSecret, "another-invented-secret"]) {
-        const { lines, stdout } = yield* outputs(withEnv(user, { STORE_API_CLIENT_SECRET: secret }), ["check"])
-        assert.isAtMost(Math.max(...lines.map((line) => line.length)), 60, lines.join("\n"))
-        const steps = lines.filter((line) => !/^ {5}\S/.test(line))
-        for (const line of steps) assert.match(line, /^(ok {2}|FAIL) \w/)
-        assert.isBelow(steps.length, lines.length)
-        const words = (text: string) => text.replace(/\d+ ms/g, "").split(/\s+/).filter(Boolean)
-        deepStrictEqual(words(lines.join("\n")), words(stdout))
-        // A pipe gets each step and each remedy on one line, for grep.
-        assert.lengthOf(stdout.split("\n"), steps.length + (secret === demoSecret ? 1 : 2))
-      }
-    }))
+  test.live("suffice for the steps of check, which are indented from their second line", function*() {
+    const user = yield* userOf(yield* Emulator.make())
+    for (const secret of [demoSecret, "another-invented-secret"]) {
+      const { lines, stdout } = yield* outputs(withEnv(user, { STORE_API_CLIENT_SECRET: secret }), ["check"])
+      assert.isAtMost(Math.max(...lines.map((line) => line.length)), 60, lines.join("\n"))
+      const steps = lines.filter((line) => !/^ {5}\S/.test(line))
+      for (const line of steps) assert.match(line, /^(ok {2}|FAIL) \w/)
+      assert.isBelow(steps.length, lines.length)
+      const words = (text: string) => text.replace(/\d+ ms/g, "").split(/\s+/).filter(Boolean)
+      deepStrictEqual(words(lines.join("\n")), words(stdout))
+      // A pipe gets each step and each remedy on one line, for grep.
+      assert.lengthOf(stdout.split("\n"), steps.length + (secret === demoSecret ? 1 : 2))
+    }
+  })
 
-  it.scopedLive("suffice for the time of status", () =>
-    Effect.gen(function*() {
-      const user = yield* userOf(yield* Emulator.make())
-      yield* run(user, ["token"], { shows: true })
-      const { lines } = yield* outputs(user, ["status"])
-      assert.match(lines[1] ?? "", /^token {4}valid for .{1,50}$/)
-      assert.isAtMost(lines[1]?.length ?? 0, 60)
-    }))
+  test.live("suffice for the time of status", function*() {
+    const user = yield* userOf(yield* Emulator.make())
+    yield* run(user, ["token"], { shows: true })
+    const { lines } = yield* outputs(user, ["status"])
+    assert.match(lines[1] ?? "", /^token {4}valid for .{1,50}$/)
+    assert.isAtMost(lines[1]?.length ?? 0, 60)
+  })
 })
 
 describe("colours", () => {
-  it.scopedLive("are for a terminal that has them, and not for CI", () =>
-    Effect.gen(function*() {
-      const user = yield* newUser({})
-      const plain = [{ NO_COLOR: "1" }, { TERM: "dumb" }, { CI: "true" }]
-      for (const args of [["token", "--profile", "none"], ["check"]]) {
-        assert.isTrue(hasColours((yield* onTerminal(user, args)).screen), args.join(" "))
-        for (const env of plain) {
-          assert.isFalse(hasColours((yield* onTerminal(withEnv(user, env), args)).screen), JSON.stringify(env))
-        }
-        const { stderr, stdout } = yield* run(user, args)
-        assert.isFalse(hasColours(stdout + stderr), args.join(" "))
+  test.live("are for a terminal that has them, and not for CI", function*() {
+    const user = yield* newUser({})
+    const plain = [{ NO_COLOR: "1" }, { TERM: "dumb" }, { CI: "true" }]
+    for (const args of [["token", "--profile", "none"], ["check"]]) {
+      assert.isTrue(hasColours((yield* onTerminal(user, args)).screen), args.join(" "))
+      for (const env of plain) {
+        assert.isFalse(hasColours((yield* onTerminal(withEnv(user, env), args)).screen), JSON.stringify(env))
       }
-    }))
+      const { stderr, stdout } = yield* run(user, args)
+      assert.isFalse(hasColours(stdout + stderr), args.join(" "))
+    }
+  })
 })

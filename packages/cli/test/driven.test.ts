@@ -1,8 +1,9 @@
 /** Runs each command as a user does, on a terminal and in a pipe, against each server, and compares the output. */
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Effect, Exit } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { onTerminal, run, type User, withEnv, without } from "./support/cli.js"
 import { leaksIn } from "./support/leaks.js"
 import { hasColours, linesOf } from "./support/screen.js"
@@ -251,43 +252,41 @@ for (const [serverName, startServer] of Object.entries(servers)) {
       })
 
       for (const one of cases.filter(({ places }) => places.includes(place))) {
-        it.scopedLive(one.name, () =>
-          Effect.gen(function*() {
-            const { server, user } = yield* started
-            if (one.after !== undefined) yield* run(user, one.after, { shows: true })
-            const wrong: User = {
-              ...withEnv(user, { STORE_API_CLIENT_SECRET: wrongSecret }),
-              secrets: Effect.map(user.secrets, (secrets) => [...secrets, wrongSecret])
-            }
-            const { code, lines } = yield* drive(server, one.wrongSecret === true ? wrong : user, place, one)
-            const tokens = yield* server.tokens
-            const expected = one.lines(server, tokens.at(-1) ?? "no token was given out")
-            assertLines(
-              lines,
-              !isTerminal(place)
-                ? expected
-                : one.indented === true
-                ? expected.flatMap((line) => JSON.stringify(JSON.parse(String(line)), null, 2).split("\n"))
-                : [...expected, ...(one.note === undefined ? [] : [one.note])]
-            )
-            assert.strictEqual(code, one.code)
-            assert.strictEqual(yield* server.tokenRequests, one.requests)
-            assert.lengthOf(tokens, one.wrongSecret === true ? 0 : one.requests)
-          }))
+        test.live(one.name, function*() {
+          const { server, user } = yield* started
+          if (one.after !== undefined) yield* run(user, one.after, { shows: true })
+          const wrong: User = {
+            ...withEnv(user, { STORE_API_CLIENT_SECRET: wrongSecret }),
+            secrets: Effect.map(user.secrets, (secrets) => [...secrets, wrongSecret])
+          }
+          const { code, lines } = yield* drive(server, one.wrongSecret === true ? wrong : user, place, one)
+          const tokens = yield* server.tokens
+          const expected = one.lines(server, tokens.at(-1) ?? "no token was given out")
+          assertLines(
+            lines,
+            !isTerminal(place)
+              ? expected
+              : one.indented === true
+              ? expected.flatMap((line) => JSON.stringify(JSON.parse(String(line)), null, 2).split("\n"))
+              : [...expected, ...(one.note === undefined ? [] : [one.note])]
+          )
+          assert.strictEqual(code, one.code)
+          assert.strictEqual(yield* server.tokenRequests, one.requests)
+          assert.lengthOf(tokens, one.wrongSecret === true ? 0 : one.requests)
+        })
       }
 
       // Without these, all that was found clean above might not have been searched at all.
-      it.scopedLive("a token that was not asked for would be found, and a secret", () =>
-        Effect.gen(function*() {
-          const { server, user } = yield* started
-          const print = (args: ReadonlyArray<string>) =>
-            Effect.exit(isTerminal(place) ? Effect.asVoid(onTerminal(user, args)) : Effect.asVoid(run(user, args)))
-          const withToken = yield* print(["token"])
-          assert.isNotEmpty(yield* lastTokenOf(server))
-          const withSecret = yield* print(["status", "--cache-dir", join(user.cwd, server.clientSecret)])
-          const clean = yield* print(["status"])
-          deepStrictEqual([withToken, withSecret, clean].map(Exit.isSuccess), [false, false, true])
-        }))
+      test.live("a token that was not asked for would be found, and a secret", function*() {
+        const { server, user } = yield* started
+        const print = (args: ReadonlyArray<string>) =>
+          Effect.exit(isTerminal(place) ? Effect.asVoid(onTerminal(user, args)) : Effect.asVoid(run(user, args)))
+        const withToken = yield* print(["token"])
+        assert.isNotEmpty(yield* lastTokenOf(server))
+        const withSecret = yield* print(["status", "--cache-dir", join(user.cwd, server.clientSecret)])
+        const clean = yield* print(["status"])
+        deepStrictEqual([withToken, withSecret, clean].map(Exit.isSuccess), [false, false, true])
+      })
     })
   }
 }

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Scenario } from "@store-api/emulator"
 import { Effect } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { demoSecret, newUser, onTerminal, run, start, variablesIn, withEnv } from "./support/cli.js"
 import { hasColours, linesOf } from "./support/screen.js"
 
@@ -24,33 +25,31 @@ const emulatorWith = (args: ReadonlyArray<string>) =>
 const shows = { shows: true }
 
 describe("store-api emulator", () => {
-  it.scopedLive("prints variables that work unchanged, and the requests", () =>
-    Effect.gen(function*() {
-      const running = yield* emulatorWith(["--token-life", "5m"])
-      const user = yield* newUser(running.variables, Effect.succeed([demoSecret]))
-      const json = yield* run(user, ["token", "--format", "json"], shows)
-      assert.isAtMost((JSON.parse(json.stdout) as { readonly expires_in: number }).expires_in, 300)
-      deepStrictEqual((yield* run(user, ["call", "/orders?canary", "--fail"])).code, 0)
-      assert.isTrue(
-        yield* running.shows(/\n[\d:]{8} POST \/v1\/oauth\/accesstoken 200\n[\d:]{8} GET \/orders\?… 200\n/)
-      )
-    }))
+  test.live("prints variables that work unchanged, and the requests", function*() {
+    const running = yield* emulatorWith(["--token-life", "5m"])
+    const user = yield* newUser(running.variables, Effect.succeed([demoSecret]))
+    const json = yield* run(user, ["token", "--format", "json"], shows)
+    assert.isAtMost((JSON.parse(json.stdout) as { readonly expires_in: number }).expires_in, 300)
+    deepStrictEqual((yield* run(user, ["call", "/orders?canary", "--fail"])).code, 0)
+    assert.isTrue(
+      yield* running.shows(/\n[\d:]{8} POST \/v1\/oauth\/accesstoken 200\n[\d:]{8} GET \/orders\?… 200\n/)
+    )
+  })
 
-  it.scopedLive("accepts the client id of the user with its secret, and plays the scenarios", () =>
-    Effect.gen(function*() {
-      const { variables } = yield* emulatorWith([
-        ...["--client-id", "real-client", "--scenario", "token/401-rfc", "--scenario", "api/403"]
-      ])
-      deepStrictEqual([variables["STORE_API_CLIENT_ID"], variables["STORE_API_CLIENT_SECRET"]], [
-        "real-client",
-        undefined
-      ])
-      const user = yield* newUser({ ...variables, STORE_API_CLIENT_SECRET: real })
-      deepStrictEqual((yield* run(user, ["token"])).code, 4)
-      deepStrictEqual((yield* run(user, ["token", "--force-refresh"], shows)).code, 0)
-      const call = yield* run(user, ["call", "/orders", "--fail"])
-      deepStrictEqual([call.code, call.stderr], [7, "store-api: The API responded with 403 Forbidden.\n"])
-    }))
+  test.live("accepts the client id of the user with its secret, and plays the scenarios", function*() {
+    const { variables } = yield* emulatorWith([
+      ...["--client-id", "real-client", "--scenario", "token/401-rfc", "--scenario", "api/403"]
+    ])
+    deepStrictEqual([variables["STORE_API_CLIENT_ID"], variables["STORE_API_CLIENT_SECRET"]], [
+      "real-client",
+      undefined
+    ])
+    const user = yield* newUser({ ...variables, STORE_API_CLIENT_SECRET: real })
+    deepStrictEqual((yield* run(user, ["token"])).code, 4)
+    deepStrictEqual((yield* run(user, ["token", "--force-refresh"], shows)).code, 0)
+    const call = yield* run(user, ["call", "/orders", "--fail"])
+    deepStrictEqual([call.code, call.stderr], [7, "store-api: The API responded with 403 Forbidden.\n"])
+  })
 
   it.scopedLive.each(["--dotenv", "--env-file"])(
     "%s writes a file that other commands read",
@@ -63,55 +62,51 @@ describe("store-api emulator", () => {
       })
   )
 
-  it.scopedLive("is lenient on request", () =>
-    Effect.gen(function*() {
-      const { variables } = yield* emulatorWith(["--lenient"])
-      const reordered = new URLSearchParams({ client_id: "demo-client", grant_type: "client_credentials" })
-      const response = yield* Effect.promise(() =>
-        fetch(`${variables["STORE_API_AUTH_URL"] ?? ""}/v1/oauth/accesstoken`, {
-          method: "POST",
-          // With `; charset=UTF-8`.
-          headers: { "Content-Type": "application/x-www-form-urlencoded;charset=UTF-8" },
-          body: `${reordered.toString()}&client_secret=${demoSecret}`
-        })
-      )
-      assert.strictEqual(response.status, 200)
-    }))
+  test.live("is lenient on request", function*() {
+    const { variables } = yield* emulatorWith(["--lenient"])
+    const reordered = new URLSearchParams({ client_id: "demo-client", grant_type: "client_credentials" })
+    const response = yield* Effect.promise(() =>
+      fetch(`${variables["STORE_API_AUTH_URL"] ?? ""}/v1/oauth/accesstoken`, {
+        method: "POST",
+        // With `; charset=UTF-8`.
+        headers: { "Content-Type": "application/x-www-form-urlencoded;charset=UTF-8" },
+        body: `${reordered.toString()}&client_secret=${demoSecret}`
+      })
+    )
+    assert.strictEqual(response.status, 200)
+  })
 
-  it.scopedLive("exits with code 3 for a secret or a port that it cannot use", () =>
-    Effect.gen(function*() {
-      const { variables } = yield* emulatorWith([])
-      const { port } = new URL(variables["STORE_API_URL"] ?? "")
-      const user = yield* newUser({ STORE_API_CLIENT_SECRET: "a&b" })
-      const secret = yield* run(user, ["emulator", "--client-id", "real-client"])
-      deepStrictEqual([secret.code, secret.stderr.split(" must")[0]], [3, "store-api: STORE_API_CLIENT_SECRET"])
-      const busy = yield* run(user, ["emulator", "--port", port])
-      deepStrictEqual([busy.code, busy.stderr.split(":")[1]], [3, ` --port cannot be ${port}`])
-    }))
+  test.live("exits with code 3 for a secret or a port that it cannot use", function*() {
+    const { variables } = yield* emulatorWith([])
+    const { port } = new URL(variables["STORE_API_URL"] ?? "")
+    const user = yield* newUser({ STORE_API_CLIENT_SECRET: "a&b" })
+    const secret = yield* run(user, ["emulator", "--client-id", "real-client"])
+    deepStrictEqual([secret.code, secret.stderr.split(" must")[0]], [3, "store-api: STORE_API_CLIENT_SECRET"])
+    const busy = yield* run(user, ["emulator", "--port", port])
+    deepStrictEqual([busy.code, busy.stderr.split(":")[1]], [3, ` --port cannot be ${port}`])
+  })
 
-  it.scopedLive("lists the scenarios line by line, without colours", () =>
-    Effect.gen(function*() {
-      const { code, screen } = yield* onTerminal(yield* newUser({}), ["emulator", "--list"])
-      deepStrictEqual([code, hasColours(screen)], [0, false])
-      deepStrictEqual(linesOf(screen).map((line) => line.split(/ +/)[0]), [...Scenario.names])
-    }))
+  test.live("lists the scenarios line by line, without colours", function*() {
+    const { code, screen } = yield* onTerminal(yield* newUser({}), ["emulator", "--list"])
+    deepStrictEqual([code, hasColours(screen)], [0, false])
+    deepStrictEqual(linesOf(screen).map((line) => line.split(/ +/)[0]), [...Scenario.names])
+  })
 
-  it.scopedLive("refuses unknown values, in red on a terminal unless NO_COLOR is set", () =>
-    Effect.gen(function*() {
-      const user = yield* newUser({})
-      const faults: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
-        ["--scenario must be a name that --list prints.", ["--scenario", "token/nothing"]],
-        ["--scenario token/tls-expired needs --tls.", ["--scenario", "token/tls-expired"]],
-        ["--port must be a whole number from 0 (a free port) to 65535.", ["--port", "http"]],
-        ["--token-life must be a time such as 500ms, 2s, 5m or 1h, of at most 60m.", ["--token-life", "long"]]
-      ]
-      for (const [sentence, args] of faults) {
-        const line = ["emulator", ...args]
-        deepStrictEqual(yield* run(user, line), { code: 2, stdout: "", stderr: `store-api: ${sentence}\n` })
-        const { code, screen } = yield* onTerminal(user, line)
-        deepStrictEqual([code, screen], [2, `store-api: \u001b[31m${sentence}\u001b[0m\r\n`])
-        const plain = yield* onTerminal(withEnv(user, { NO_COLOR: "1" }), line)
-        deepStrictEqual([plain.code, plain.screen], [2, `store-api: ${sentence}\r\n`])
-      }
-    }))
+  test.live("refuses unknown values, in red on a terminal unless NO_COLOR is set", function*() {
+    const user = yield* newUser({})
+    const faults: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
+      ["--scenario must be a name that --list prints.", ["--scenario", "token/nothing"]],
+      ["--scenario token/tls-expired needs --tls.", ["--scenario", "token/tls-expired"]],
+      ["--port must be a whole number from 0 (a free port) to 65535.", ["--port", "http"]],
+      ["--token-life must be a time such as 500ms, 2s, 5m or 1h, of at most 60m.", ["--token-life", "long"]]
+    ]
+    for (const [sentence, args] of faults) {
+      const line = ["emulator", ...args]
+      deepStrictEqual(yield* run(user, line), { code: 2, stdout: "", stderr: `store-api: ${sentence}\n` })
+      const { code, screen } = yield* onTerminal(user, line)
+      deepStrictEqual([code, screen], [2, `store-api: \u001b[31m${sentence}\u001b[0m\r\n`])
+      const plain = yield* onTerminal(withEnv(user, { NO_COLOR: "1" }), line)
+      deepStrictEqual([plain.code, plain.screen], [2, `store-api: ${sentence}\r\n`])
+    }
+  })
 })

@@ -10,6 +10,7 @@ import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault, Scenario } from "@store-api/emulator"
 import { Effect, Option } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { selfSigned } from "../../platform-node/test/support/certificates.js"
 import { byName, startProxy, startTlsStore } from "../../platform-node/test/utils.js"
 import { check, fails } from "./support/checking.js"
@@ -49,34 +50,33 @@ const memoryOf = ({ child }: RunningProcess) => {
 }
 
 describe.runIf(process.platform === "linux")("store-api emulator, for long", () => {
-  it.scopedLive(
+  test.live(
     "remembers no request: of 20 000 of 60 kB, the second half costs less than 100 MB",
-    () =>
-      Effect.gen(function*() {
-        const running = yield* startProcess(yield* newUser({}), ["emulator"], shows)
-        yield* shown(running, /CLIENT_SECRET/)
-        const [, url = ""] = /AUTH_URL='(.*)'/.exec(running.stdout()) ?? []
-        const body = new Uint8Array(60_000).fill(97)
-        const agent = new Http.Agent({ keepAlive: true })
-        const post = Effect.async<void>((resume) => {
-          Http.request(`${url}/v1/oauth/accesstoken`, { method: "POST", agent }, (response) =>
-            response.resume().on("end", () =>
-              resume(Effect.void))).end(body)
-        })
-        const send = (requests: number) =>
-          Effect.all(Effect.replicate(post, requests), { concurrency: 16, discard: true })
-        // Node first grows its heap; the half that it would remember is 600 MB.
-        yield* send(10_000)
-        const before = memoryOf(running)
-        yield* send(10_000)
-        assert.isAbove(
-          running.stdout().split("\n").filter((line) =>
-            line.includes(" POST /v1")
-          ).length,
-          19_900
-        )
-        assert.isBelow(memoryOf(running) - before, 100e6)
-      }),
+    function*() {
+      const running = yield* startProcess(yield* newUser({}), ["emulator"], shows)
+      yield* shown(running, /CLIENT_SECRET/)
+      const [, url = ""] = /AUTH_URL='(.*)'/.exec(running.stdout()) ?? []
+      const body = new Uint8Array(60_000).fill(97)
+      const agent = new Http.Agent({ keepAlive: true })
+      const post = Effect.async<void>((resume) => {
+        Http.request(
+          `${url}/v1/oauth/accesstoken`,
+          { method: "POST", agent },
+          (response) => response.resume().on("end", () => resume(Effect.void))
+        ).end(body)
+      })
+      const send = (requests: number) =>
+        Effect.all(Effect.replicate(post, requests), { concurrency: 16, discard: true })
+      // Node first grows its heap; the half that it would remember is 600 MB.
+      yield* send(10_000)
+      const before = memoryOf(running)
+      yield* send(10_000)
+      assert.isAbove(
+        running.stdout().split("\n").filter((line) => line.includes(" POST /v1")).length,
+        19_900
+      )
+      assert.isBelow(memoryOf(running) - before, 100e6)
+    },
     120_000
   )
 })
@@ -84,84 +84,77 @@ describe.runIf(process.platform === "linux")("store-api emulator, for long", () 
 const signals = [["SIGINT", 130], ["SIGTERM", 143]] as const
 
 describe("the binary", { timeout: processTimeout }, () => {
-  it.scopedLive("fails with the same message and exit code as the command in process", () =>
-    Effect.gen(function*() {
-      const user = without((yield* started).user, "STORE_API_CLIENT_ID")
-      const inProcess = yield* run(user, ["token"])
-      assert.strictEqual(inProcess.code, 3)
-      deepStrictEqual(yield* runProcess(user, ["token"]), inProcess)
-    }))
+  test.live("fails with the same message and exit code as the command in process", function*() {
+    const user = without((yield* started).user, "STORE_API_CLIENT_ID")
+    const inProcess = yield* run(user, ["token"])
+    assert.strictEqual(inProcess.code, 3)
+    deepStrictEqual(yield* runProcess(user, ["token"]), inProcess)
+  })
 
-  it.scopedLive("acquires a token, keeps it, calls with it, and finds nothing wrong", () =>
-    Effect.gen(function*() {
-      const server = yield* servers["oidc-provider"]
-      const user = yield* userOfServer(server)
-      const token = yield* runProcess(user, ["token"], shows)
-      deepStrictEqual(token, { code: 0, stderr: "", stdout: `${yield* lastTokenOf(server)}\n` })
-      assert.match(token.stdout, /^[\w-]{20,}\n$/)
-      deepStrictEqual(yield* runProcess(user, ["call", "/orders", "--fail"]), {
-        code: 0,
-        stdout: server.orders,
-        stderr: ""
-      })
-      assert.match((yield* runProcess(user, ["status"])).stdout, /valid for \d+ min/)
-      assert.strictEqual(yield* server.tokenRequests, 1)
-      const { code, failed } = yield* check(user, ["/orders"], runProcess)
-      deepStrictEqual([code, failed], [0, []])
-    }))
+  test.live("acquires a token, keeps it, calls with it, and finds nothing wrong", function*() {
+    const server = yield* servers["oidc-provider"]
+    const user = yield* userOfServer(server)
+    const token = yield* runProcess(user, ["token"], shows)
+    deepStrictEqual(token, { code: 0, stderr: "", stdout: `${yield* lastTokenOf(server)}\n` })
+    assert.match(token.stdout, /^[\w-]{20,}\n$/)
+    deepStrictEqual(yield* runProcess(user, ["call", "/orders", "--fail"]), {
+      code: 0,
+      stdout: server.orders,
+      stderr: ""
+    })
+    assert.match((yield* runProcess(user, ["status"])).stdout, /valid for \d+ min/)
+    assert.strictEqual(yield* server.tokenRequests, 1)
+    const { code, failed } = yield* check(user, ["/orders"], runProcess)
+    deepStrictEqual([code, failed], [0, []])
+  })
 
-  it.scopedLive("finds folders by the variables of the process, and files by the current folder", () =>
-    Effect.gen(function*() {
-      const { user } = yield* started
-      const profiles = profilesOf(user)
-      mkdirSync(profiles, { recursive: true })
-      const lines = Object.entries(user.env).filter(([name]) => name.startsWith("STORE_API_"))
-      const text = lines.map(([name, value]) => `${name}=${value}`).join("\n")
-      writeFileSync(join(profiles, "books.env"), text, { mode: 0o600 })
-      writeFileSync(join(user.cwd, ".env"), text)
-      const alone = without(user, ...lines.map(([name]) => name))
-      const profile = yield* runProcess(alone, ["status", "--profile", "books"])
-      assert.match(profile.stdout, /^profile {2}books\nfolder {3}.*\n$/)
-      const { stdout } = yield* runProcess(alone, ["status"])
-      if (process.platform !== "darwin") assert.include(stdout, `folder   ${join(user.cwd, "state", "store-api")}`)
-    }))
+  test.live("finds folders by the variables of the process, and files by the current folder", function*() {
+    const { user } = yield* started
+    const profiles = profilesOf(user)
+    mkdirSync(profiles, { recursive: true })
+    const lines = Object.entries(user.env).filter(([name]) => name.startsWith("STORE_API_"))
+    const text = lines.map(([name, value]) => `${name}=${value}`).join("\n")
+    writeFileSync(join(profiles, "books.env"), text, { mode: 0o600 })
+    writeFileSync(join(user.cwd, ".env"), text)
+    const alone = without(user, ...lines.map(([name]) => name))
+    const profile = yield* runProcess(alone, ["status", "--profile", "books"])
+    assert.match(profile.stdout, /^profile {2}books\nfolder {3}.*\n$/)
+    const { stdout } = yield* runProcess(alone, ["status"])
+    if (process.platform !== "darwin") assert.include(stdout, `folder   ${join(user.cwd, "state", "store-api")}`)
+  })
 
-  it.scopedLive("shares one token among five runs at once", () =>
-    Effect.gen(function*() {
-      const { emulator, user } = yield* started
-      const runs = Effect.replicate(runProcess(user, ["token"], shows), 5)
-      const outcomes = yield* Effect.all(runs, { concurrency: "unbounded" })
-      deepStrictEqual(new Set(outcomes.map(({ code, stderr }) => `${String(code)} ${stderr}`)), new Set(["0 "]))
-      assert.strictEqual(new Set(outcomes.map(({ stdout }) => stdout)).size, 1)
-      assert.lengthOf(yield* emulator.requests, 1)
-    }))
+  test.live("shares one token among five runs at once", function*() {
+    const { emulator, user } = yield* started
+    const runs = Effect.replicate(runProcess(user, ["token"], shows), 5)
+    const outcomes = yield* Effect.all(runs, { concurrency: "unbounded" })
+    deepStrictEqual(new Set(outcomes.map(({ code, stderr }) => `${String(code)} ${stderr}`)), new Set(["0 "]))
+    assert.strictEqual(new Set(outcomes.map(({ stdout }) => stdout)).size, 1)
+    assert.lengthOf(yield* emulator.requests, 1)
+  })
 
-  it.scopedLive("fails its test when it prints a token without being asked to", () =>
-    Effect.gen(function*() {
-      const { user } = yield* started
-      assert.strictEqual((yield* Effect.exit(runProcess(user, ["token"])))._tag, "Failure")
-    }))
+  test.live("fails its test when it prints a token without being asked to", function*() {
+    const { user } = yield* started
+    assert.strictEqual((yield* Effect.exit(runProcess(user, ["token"])))._tag, "Failure")
+  })
 })
 
 describe("pipes", { timeout: processTimeout }, () => {
-  it.scopedLive("a closed standard error does not change the exit code of a failure", () =>
-    Effect.gen(function*() {
-      const { user } = yield* started
-      const wrong = withEnv(user, { STORE_API_CLIENT_SECRET: "another-invented-secret" })
-      const { child, end } = yield* startProcess(wrong, ["token"])
-      child.stderr.destroy()
-      const { code, stdout } = yield* end
-      deepStrictEqual([code, stdout], [4, ""])
-    }))
+  test.live("a closed standard error does not change the exit code of a failure", function*() {
+    const { user } = yield* started
+    const wrong = withEnv(user, { STORE_API_CLIENT_SECRET: "another-invented-secret" })
+    const { child, end } = yield* startProcess(wrong, ["token"])
+    child.stderr.destroy()
+    const { code, stdout } = yield* end
+    deepStrictEqual([code, stdout], [4, ""])
+  })
 
-  it.scopedLive("a closed standard output ends the run with code 0 and no message", () =>
-    Effect.gen(function*() {
-      const { user } = yield* started
-      const { child, end } = yield* startProcess(user, ["token"], shows)
-      child.stdout.destroy()
-      const { code, stderr } = yield* end
-      deepStrictEqual([code, stderr], [0, ""])
-    }))
+  test.live("a closed standard output ends the run with code 0 and no message", function*() {
+    const { user } = yield* started
+    const { child, end } = yield* startProcess(user, ["token"], shows)
+    child.stdout.destroy()
+    const { code, stderr } = yield* end
+    deepStrictEqual([code, stderr], [0, ""])
+  })
 
   it.scopedLive.runIf(process.platform === "linux")(
     "a full disk behind standard output is one line, and code 1",
@@ -179,80 +172,75 @@ describe("pipes", { timeout: processTimeout }, () => {
       })
   )
 
-  it.scopedLive("a slow reader slows the server down; one that goes away ends the run with code 0", () =>
-    Effect.gen(function*() {
-      const { user } = yield* started
-      const { beyond, stalled, url } = yield* endless
-      const { child, end } = yield* startProcess(withEnv(user, { STORE_API_URL: url }), ["call", "/"])
-      child.stdout.pause()
-      child.stdout.removeAllListeners("data")
-      assert.isBelow(yield* stalled, tooMuch)
-      // It was the reader: once it reads, that much comes.
-      child.stdout.resume()
-      yield* beyond(tooMuch)
-      child.stdout.destroy()
-      const { code, stderr } = yield* end
-      deepStrictEqual([code, stderr], [0, ""])
-    }))
+  test.live("a slow reader slows the server down; one that goes away ends the run with code 0", function*() {
+    const { user } = yield* started
+    const { beyond, stalled, url } = yield* endless
+    const { child, end } = yield* startProcess(withEnv(user, { STORE_API_URL: url }), ["call", "/"])
+    child.stdout.pause()
+    child.stdout.removeAllListeners("data")
+    assert.isBelow(yield* stalled, tooMuch)
+    // It was the reader: once it reads, that much comes.
+    child.stdout.resume()
+    yield* beyond(tooMuch)
+    child.stdout.destroy()
+    const { code, stderr } = yield* end
+    deepStrictEqual([code, stderr], [0, ""])
+  })
 
-  it.scopedLive("a call streams both ways: each part arrives before the next is sent", () =>
-    Effect.gen(function*() {
-      const { user } = yield* started
-      const url = yield* serving((request, response) => {
-        request.on("data", (chunk: Buffer) => response.write(`got ${chunk.toString()}`))
-        request.on("end", () => response.end("end"))
-      })
-      const running = yield* startProcess(
-        withEnv(user, { STORE_API_URL: url }),
-        ["call", "/", "--data", "-"]
-      )
-      for (const part of ["one", "two"]) {
-        running.child.stdin.write(part)
-        yield* shown(running, new RegExp(`got ${part}`))
-      }
-      running.child.stdin.end()
-      deepStrictEqual(yield* running.end, { code: 0, stderr: "", stdout: "got onegot twoend" })
-    }))
+  test.live("a call streams both ways: each part arrives before the next is sent", function*() {
+    const { user } = yield* started
+    const url = yield* serving((request, response) => {
+      request.on("data", (chunk: Buffer) => response.write(`got ${chunk.toString()}`))
+      request.on("end", () => response.end("end"))
+    })
+    const running = yield* startProcess(
+      withEnv(user, { STORE_API_URL: url }),
+      ["call", "/", "--data", "-"]
+    )
+    for (const part of ["one", "two"]) {
+      running.child.stdin.write(part)
+      yield* shown(running, new RegExp(`got ${part}`))
+    }
+    running.child.stdin.end()
+    deepStrictEqual(yield* running.end, { code: 0, stderr: "", stdout: "got onegot twoend" })
+  })
 
-  it.scopedLive("the secret is read from a pipe, and not from a folder", () =>
-    Effect.gen(function*() {
-      const { user } = yield* started
-      const given = { ...shows, stdin: demoSecret }
-      deepStrictEqual((yield* runProcess(user, ["token", "--secret-file", "-"], given)).code, 0)
-      const folder = yield* runWithInput(user, ["token", "--secret-file", "-"], user.cwd)
-      assert.strictEqual(folder.code, 3)
-      assert.match(
-        folder.stderr,
-        /^store-api: (Standard input, the file of --secret-file, is empty|Cannot read standard input, .*)\.\n$/
-      )
-    }))
+  test.live("the secret is read from a pipe, and not from a folder", function*() {
+    const { user } = yield* started
+    const given = { ...shows, stdin: demoSecret }
+    deepStrictEqual((yield* runProcess(user, ["token", "--secret-file", "-"], given)).code, 0)
+    const folder = yield* runWithInput(user, ["token", "--secret-file", "-"], user.cwd)
+    assert.strictEqual(folder.code, 3)
+    assert.match(
+      folder.stderr,
+      /^store-api: (Standard input, the file of --secret-file, is empty|Cannot read standard input, .*)\.\n$/
+    )
+  })
 
-  it.scopedLive("a .env that is a pipe without a writer is skipped", () =>
-    Effect.gen(function*() {
-      const { user } = yield* started
-      assert.strictEqual(spawnSync("mkfifo", [join(user.cwd, ".env")]).status, 0)
-      const { code, stderr } = yield* runProcess(user, ["token", "--no-cache"], shows)
-      deepStrictEqual([code, stderr], [0, ""])
-    }))
+  test.live("a .env that is a pipe without a writer is skipped", function*() {
+    const { user } = yield* started
+    assert.strictEqual(spawnSync("mkfifo", [join(user.cwd, ".env")]).status, 0)
+    const { code, stderr } = yield* runProcess(user, ["token", "--no-cache"], shows)
+    deepStrictEqual([code, stderr], [0, ""])
+  })
 
-  it.scopedLive("a cached token or cooldown that is a pipe without a writer is ignored, and replaced", () =>
-    Effect.gen(function*() {
-      const { emulator, user } = yield* started
-      for (
-        const [fault, code] of [[Option.none(), 0], [Option.some(Fault.status(401, { times: Infinity })), 4]] as const
-      ) {
-        yield* Effect.transposeMapOption(fault, emulator.fail)
-        const line = ["token", "--cache-dir", join(user.cwd, String(code))]
-        const first = yield* runProcess(user, line, shows)
-        const folder = join(user.cwd, String(code), "store-api-v1")
-        const entry = join(folder, ...readdirSync(folder))
-        rmSync(entry)
-        assert.strictEqual(spawnSync("mkfifo", [entry]).status, 0)
-        const second = yield* runProcess(user, line, shows)
-        deepStrictEqual([second.code, second.stderr], [code, first.stderr])
-        assert.isTrue(statSync(entry).isFile())
-      }
-    }))
+  test.live("a cached token or cooldown that is a pipe without a writer is ignored, and replaced", function*() {
+    const { emulator, user } = yield* started
+    for (
+      const [fault, code] of [[Option.none(), 0], [Option.some(Fault.status(401, { times: Infinity })), 4]] as const
+    ) {
+      yield* Effect.transposeMapOption(fault, emulator.fail)
+      const line = ["token", "--cache-dir", join(user.cwd, String(code))]
+      const first = yield* runProcess(user, line, shows)
+      const folder = join(user.cwd, String(code), "store-api-v1")
+      const entry = join(folder, ...readdirSync(folder))
+      rmSync(entry)
+      assert.strictEqual(spawnSync("mkfifo", [entry]).status, 0)
+      const second = yield* runProcess(user, line, shows)
+      deepStrictEqual([second.code, second.stderr], [code, first.stderr])
+      assert.isTrue(statSync(entry).isFile())
+    }
+  })
 })
 
 describe("signals", { timeout: processTimeout }, () => {
@@ -285,16 +273,15 @@ describe("signals", { timeout: processTimeout }, () => {
       })
   )
 
-  it.scopedLive("SIGINT ends an emulator with code 130; Node accepts its files, new and empty", () =>
-    Effect.gen(function*() {
-      const { end, running, user } = yield* emulatorWith(["--dotenv", "new.env", "--env-file", "empty.env"])
-      for (const name of ["new.env", "empty.env"]) {
-        assert.include(readFileSync(join(user.cwd, name), "utf8"), "STORE_API_AUTH_URL=")
-      }
-      running.child.kill("SIGINT")
-      const { code, stderr } = yield* end
-      deepStrictEqual([code, stderr], [130, ""])
-    }))
+  test.live("SIGINT ends an emulator with code 130; Node accepts its files, new and empty", function*() {
+    const { end, running, user } = yield* emulatorWith(["--dotenv", "new.env", "--env-file", "empty.env"])
+    for (const name of ["new.env", "empty.env"]) {
+      assert.include(readFileSync(join(user.cwd, name), "utf8"), "STORE_API_AUTH_URL=")
+    }
+    running.child.kill("SIGINT")
+    const { code, stderr } = yield* end
+    deepStrictEqual([code, stderr], [130, ""])
+  })
 })
 
 /** Starts an emulator in a folder with an empty file; `variables` are those that it prints. */
@@ -317,63 +304,60 @@ describe("NODE_EXTRA_CA_CERTS", { timeout: processTimeout }, () => {
     return { emulator, user: withEnv(user, { NODE_EXTRA_CA_CERTS: caFile }) }
   })
 
-  it.scopedLive("is trusted by store-api check, unless a certificate is of another host or has expired", () =>
-    Effect.gen(function*() {
-      const { emulator, user } = yield* trusting
-      const { code, failed, steps } = yield* check(user, [], runProcess)
-      deepStrictEqual(steps.map(({ name }) => name), [
-        "configuration",
-        "name lookup",
-        "connection",
-        "TLS",
-        "token request",
-        "clock"
-      ])
-      deepStrictEqual([code, failed], [0, []])
-      const faults: ReadonlyArray<readonly [Scenario.Name, RegExp, RegExp]> = [
-        ["token/tls-wrong-host", /the certificate is not valid for/, /Check the host/],
-        ["token/tls-expired", /has expired/, /renew.*clock/]
-      ]
-      for (const [name, said, remedy] of faults) {
-        yield* emulator.fail(Scenario.get(name))
-        yield* fails(user, [], { step: "TLS", said, remedy, code: 4 }, runProcess)
-        yield* emulator.clearFaults
-      }
-    }))
+  test.live("is trusted by store-api check, unless a certificate is of another host or has expired", function*() {
+    const { emulator, user } = yield* trusting
+    const { code, failed, steps } = yield* check(user, [], runProcess)
+    deepStrictEqual(steps.map(({ name }) => name), [
+      "configuration",
+      "name lookup",
+      "connection",
+      "TLS",
+      "token request",
+      "clock"
+    ])
+    deepStrictEqual([code, failed], [0, []])
+    const faults: ReadonlyArray<readonly [Scenario.Name, RegExp, RegExp]> = [
+      ["token/tls-wrong-host", /the certificate is not valid for/, /Check the host/],
+      ["token/tls-expired", /has expired/, /renew.*clock/]
+    ]
+    for (const [name, said, remedy] of faults) {
+      yield* emulator.fail(Scenario.get(name))
+      yield* fails(user, [], { step: "TLS", said, remedy, code: 4 }, runProcess)
+      yield* emulator.clearFaults
+    }
+  })
 
-  it.scopedLive("is trusted for a proxy over TLS, whose certificate has the name of the proxy", () =>
-    Effect.gen(function*() {
-      const name = "auth.store.example"
-      const [ofProxy, ofStore] = [yield* selfSigned("localhost"), yield* selfSigned(name)]
-      const store = yield* startTlsStore(ofStore)
-      const proxy = yield* startProxy(Https.createServer(ofProxy), "https")
-      const user = yield* newUser({
-        STORE_API_AUTH_URL: byName(store, name),
-        STORE_API_CLIENT_ID: "demo-client",
-        STORE_API_CLIENT_SECRET: demoSecret,
-        HTTPS_PROXY: proxy.url
-      })
-      const caFile = join(user.cwd, "ca.pem")
-      writeFileSync(caFile, ofProxy.cert + ofStore.cert)
-      const trusting = withEnv(user, { NODE_EXTRA_CA_CERTS: caFile })
-      const { code, failed, steps } = yield* check(trusting, [], runProcess)
-      deepStrictEqual([code, failed], [0, []])
-      assert.includeMembers(steps.map(({ name }) => name), ["proxy tunnel", "TLS", "token request"])
-      writeFileSync(caFile, ofStore.cert)
-      const expected = { step: "proxy tunnel", said: /SELF_SIGNED/, remedy: /HTTPS_PROXY/, code: 5 }
-      const careless = withEnv(trusting, { NODE_TLS_REJECT_UNAUTHORIZED: "0", NODE_NO_WARNINGS: "1" })
-      yield* fails(careless, [], expected, runProcess)
-    }))
+  test.live("is trusted for a proxy over TLS, whose certificate has the name of the proxy", function*() {
+    const name = "auth.store.example"
+    const [ofProxy, ofStore] = [yield* selfSigned("localhost"), yield* selfSigned(name)]
+    const store = yield* startTlsStore(ofStore)
+    const proxy = yield* startProxy(Https.createServer(ofProxy), "https")
+    const user = yield* newUser({
+      STORE_API_AUTH_URL: byName(store, name),
+      STORE_API_CLIENT_ID: "demo-client",
+      STORE_API_CLIENT_SECRET: demoSecret,
+      HTTPS_PROXY: proxy.url
+    })
+    const caFile = join(user.cwd, "ca.pem")
+    writeFileSync(caFile, ofProxy.cert + ofStore.cert)
+    const trusting = withEnv(user, { NODE_EXTRA_CA_CERTS: caFile })
+    const { code, failed, steps } = yield* check(trusting, [], runProcess)
+    deepStrictEqual([code, failed], [0, []])
+    assert.includeMembers(steps.map(({ name }) => name), ["proxy tunnel", "TLS", "token request"])
+    writeFileSync(caFile, ofStore.cert)
+    const expected = { step: "proxy tunnel", said: /SELF_SIGNED/, remedy: /HTTPS_PROXY/, code: 5 }
+    const careless = withEnv(trusting, { NODE_TLS_REJECT_UNAUTHORIZED: "0", NODE_NO_WARNINGS: "1" })
+    yield* fails(careless, [], expected, runProcess)
+  })
 
-  it.scopedLive("is printed by store-api emulator --tls, and a run with it trusts the emulator", () =>
-    Effect.gen(function*() {
-      const { variables } = yield* emulatorWith(["--tls"])
-      const user = yield* newUser(variables)
-      assert.match(variables["STORE_API_AUTH_URL"] ?? "", /^https:/)
-      deepStrictEqual((yield* runProcess(user, ["token"], shows)).code, 0)
-      const distrusting = without(user, "NODE_EXTRA_CA_CERTS")
-      deepStrictEqual((yield* runProcess(distrusting, ["token", "--no-cache"])).code, 4)
-    }))
+  test.live("is printed by store-api emulator --tls, and a run with it trusts the emulator", function*() {
+    const { variables } = yield* emulatorWith(["--tls"])
+    const user = yield* newUser(variables)
+    assert.match(variables["STORE_API_AUTH_URL"] ?? "", /^https:/)
+    deepStrictEqual((yield* runProcess(user, ["token"], shows)).code, 0)
+    const distrusting = without(user, "NODE_EXTRA_CA_CERTS")
+    deepStrictEqual((yield* runProcess(distrusting, ["token", "--no-cache"])).code, 4)
+  })
 })
 
 describe("store-api token with a stored token", { timeout: processTimeout }, () => {
@@ -393,16 +377,15 @@ describe("store-api token with a stored token", { timeout: processTimeout }, () 
   const heavy =
     /\/undici\/|\/TokenEndpoint\.js|\/AccessTokenProvider\.js|\/NodeHttpClient\.js|\/HttpClient\.js|\/NodeTerminal\.js|\/emulator\//g
 
-  it.scopedLive("loads no HTTP client, no provider and no emulator", () =>
-    Effect.gen(function*() {
-      const { user } = yield* started
-      const miss = yield* modulesOf(user, ["token"])
-      const hit = yield* modulesOf(user, ["token", "--format", "json"])
-      const scenarios = yield* modulesOf(user, ["emulator", "--list"])
-      const found = (list: string) => [...new Set(list.match(heavy))].map((name) => name.replaceAll("/", "")).sort()
-      deepStrictEqual(found(hit), [])
-      assert.include(hit, "/FileTokenStore.js")
-      assert.includeMembers(found(miss), ["AccessTokenProvider.js", "TokenEndpoint.js", "undici"])
-      assert.includeMembers(found(scenarios), ["emulator"])
-    }))
+  test.live("loads no HTTP client, no provider and no emulator", function*() {
+    const { user } = yield* started
+    const miss = yield* modulesOf(user, ["token"])
+    const hit = yield* modulesOf(user, ["token", "--format", "json"])
+    const scenarios = yield* modulesOf(user, ["emulator", "--list"])
+    const found = (list: string) => [...new Set(list.match(heavy))].map((name) => name.replaceAll("/", "")).sort()
+    deepStrictEqual(found(hit), [])
+    assert.include(hit, "/FileTokenStore.js")
+    assert.includeMembers(found(miss), ["AccessTokenProvider.js", "TokenEndpoint.js", "undici"])
+    assert.includeMembers(found(scenarios), ["emulator"])
+  })
 })

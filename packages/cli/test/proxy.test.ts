@@ -1,8 +1,9 @@
 import * as Http from "node:http"
 import * as Undici from "@effect/platform-node/Undici"
-import { describe, it } from "@effect/vitest"
+import { describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Effect } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { proxyFor } from "../src/check/proxy.js"
 import { listening } from "./support/listening.js"
 
@@ -28,34 +29,33 @@ const urls = [
 ]
 
 describe("the proxy that a check names", () => {
-  it.scopedLive("is used exactly where undici uses one", () =>
-    Effect.gen(function*() {
-      const tunnels: Array<string> = []
-      const server = Http.createServer().on("connect", ({ url }, socket) => {
-        tunnels.push(url ?? "")
-        socket.end("HTTP/1.1 403 Forbidden\r\n\r\n")
-      })
-      const proxy = `http://127.0.0.1:${yield* listening(server)}`
-      const direct: Array<string> = []
-      for (const noProxy of lists) {
-        const agent = new Undici.EnvHttpProxyAgent({
-          httpProxy: proxy,
-          httpsProxy: proxy,
-          noProxy,
-          connect: (_, callback) => {
-            direct.push(noProxy)
-            callback(new Error("not connected"), null)
-          }
-        })
-        for (const url of urls) {
-          const before = [tunnels.length, direct.length]
-          yield* Effect.ignore(Effect.tryPromise(() => Undici.request(url, { dispatcher: agent })))
-          const environment = { HTTP_PROXY: proxy, HTTPS_PROXY: proxy, NO_PROXY: noProxy }
-          const expected = proxyFor(new URL(url), environment) === undefined ? [0, 1] : [1, 0]
-          const after = [tunnels.length - (before[0] ?? 0), direct.length - (before[1] ?? 0)]
-          deepStrictEqual(after, expected, `${url} with NO_PROXY=${noProxy}`)
+  test.live("is used exactly where undici uses one", function*() {
+    const tunnels: Array<string> = []
+    const server = Http.createServer().on("connect", ({ url }, socket) => {
+      tunnels.push(url ?? "")
+      socket.end("HTTP/1.1 403 Forbidden\r\n\r\n")
+    })
+    const proxy = `http://127.0.0.1:${yield* listening(server)}`
+    const direct: Array<string> = []
+    for (const noProxy of lists) {
+      const agent = new Undici.EnvHttpProxyAgent({
+        httpProxy: proxy,
+        httpsProxy: proxy,
+        noProxy,
+        connect: (_, callback) => {
+          direct.push(noProxy)
+          callback(new Error("not connected"), null)
         }
-        yield* Effect.promise(() => agent.destroy())
+      })
+      for (const url of urls) {
+        const before = [tunnels.length, direct.length]
+        yield* Effect.ignore(Effect.tryPromise(() => Undici.request(url, { dispatcher: agent })))
+        const environment = { HTTP_PROXY: proxy, HTTPS_PROXY: proxy, NO_PROXY: noProxy }
+        const expected = proxyFor(new URL(url), environment) === undefined ? [0, 1] : [1, 0]
+        const after = [tunnels.length - (before[0] ?? 0), direct.length - (before[1] ?? 0)]
+        deepStrictEqual(after, expected, `${url} with NO_PROXY=${noProxy}`)
       }
-    }))
+      yield* Effect.promise(() => agent.destroy())
+    }
+  })
 })

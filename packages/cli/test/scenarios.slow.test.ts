@@ -4,6 +4,7 @@ import { assert, describe, it, vi } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type Emulator, Scenario } from "@store-api/emulator"
 import { Effect, Option } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { check, startedWith } from "./support/checking.js"
 import { userOf } from "./support/cli.js"
 
@@ -148,17 +149,16 @@ describe("store-api check names the cause of", { timeout: 60_000, concurrent: tr
     (name) => Effect.scoped(Effect.flatMap(startedWith(), ({ emulator }) => play(emulator, name)))
   )
 
-  it.scopedLive("each scenario over TLS, and of an authority with another key", () =>
-    Effect.gen(function*() {
-      const { emulator, user } = yield* startedWith({ tls: true })
-      yield* trusting(emulator)
-      for (const name of overTls) yield* play(emulator, name)
-      // An authority of the same name that has another key.
-      yield* trusting((yield* startedWith({ tls: true })).emulator)
-      const { failed } = yield* check(user)
-      deepStrictEqual(failed.map(({ name }) => name), ["TLS"])
-      assert.match(failed[0]?.said ?? "", /an authority that this machine does not trust/)
-    }))
+  test.live("each scenario over TLS, and of an authority with another key", function*() {
+    const { emulator, user } = yield* startedWith({ tls: true })
+    yield* trusting(emulator)
+    for (const name of overTls) yield* play(emulator, name)
+    // An authority of the same name that has another key.
+    yield* trusting((yield* startedWith({ tls: true })).emulator)
+    const { failed } = yield* check(user)
+    deepStrictEqual(failed.map(({ name }) => name), ["TLS"])
+    assert.match(failed[0]?.said ?? "", /an authority that this machine does not trust/)
+  })
 })
 
 const { createSecureContext } = Tls

@@ -3,10 +3,11 @@ import { execFile, spawnSync } from "node:child_process"
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, beforeAll, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Scenario } from "@store-api/emulator"
 import { Effect } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { bin, build, processTimeout } from "./support/process.js"
 import { newUser, profilesOf, type User } from "./support/user.js"
 
@@ -82,20 +83,19 @@ for (const [name, driver] of Object.entries(drivers)) {
   describe.skipIf(!isInstalled)(`completion in ${name}`, { timeout: processTimeout }, () => {
     // An autoloaded function differs in its first call, which loads the script, and in its second.
     const lines = name === shell ? offered : offered.slice(0, 2)
-    it.scopedLive("offers commands, flags, profiles and scenarios, and leaves paths to the shell", () =>
-      Effect.gen(function*() {
-        const { cwd, env } = install(yield* newUser({}))
-        const separator = "----"
-        const script = [driver.start, ...lines.map(([line]) => driver.complete(line))].join(`\necho ${separator}\n`)
-        const run = promisify(execFile)(shell, ["-c", script], { cwd, env })
-        const [, ...texts] = (yield* Effect.promise(() => run)).stdout.split(`${separator}\n`)
-        assert.lengthOf(texts, lines.length)
-        for (const [index, [line, words]] of lines.entries()) {
-          const found = (texts[index] ?? "").split("\n").map((word) => word.replace(/\t.*/, "")).filter(Boolean).sort()
-          // In bash the words before and after a = are completed apart.
-          const expected = shell === "bash" ? words.map((word) => word.replace(/^--profile=/, "")) : [...words]
-          deepStrictEqual(found, expected.sort(), line)
-        }
-      }))
+    test.live("offers commands, flags, profiles and scenarios, and leaves paths to the shell", function*() {
+      const { cwd, env } = install(yield* newUser({}))
+      const separator = "----"
+      const script = [driver.start, ...lines.map(([line]) => driver.complete(line))].join(`\necho ${separator}\n`)
+      const run = promisify(execFile)(shell, ["-c", script], { cwd, env })
+      const [, ...texts] = (yield* Effect.promise(() => run)).stdout.split(`${separator}\n`)
+      assert.lengthOf(texts, lines.length)
+      for (const [index, [line, words]] of lines.entries()) {
+        const found = (texts[index] ?? "").split("\n").map((word) => word.replace(/\t.*/, "")).filter(Boolean).sort()
+        // In bash the words before and after a = are completed apart.
+        const expected = shell === "bash" ? words.map((word) => word.replace(/^--profile=/, "")) : [...words]
+        deepStrictEqual(found, expected.sort(), line)
+      }
+    })
   })
 }

@@ -3,6 +3,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError } from "@store-api/core"
 import { DateTime, Duration, Effect, Either, Equal, Option, Redacted, Schema, TestClock } from "effect"
 import { renderings, shows } from "./support/renderings.js"
+import { test } from "./support/test.js"
 
 const acquiredAt = DateTime.unsafeMake("2026-01-01T00:00:00Z")
 const minute = 60_000
@@ -67,14 +68,13 @@ describe("AccessToken", () => {
         deepStrictEqual(valid.left.retryAt, Option.none())
       }))
 
-    it.effect("TokenExpiredError can be caught by its tag", () =>
-      Effect.gen(function*() {
-        yield* TestClock.setTime(acquiredAt.epochMillis + 60 * minute)
-        const caught = yield* AccessToken.ensureValid(tokenOf()).pipe(
-          Effect.catchTag("TokenExpiredError", ({ reason }) => Effect.succeed(reason))
-        )
-        assert.strictEqual(caught, "Elapsed")
-      }))
+    test("TokenExpiredError can be caught by its tag", function*() {
+      yield* TestClock.setTime(acquiredAt.epochMillis + 60 * minute)
+      const caught = yield* AccessToken.ensureValid(tokenOf()).pipe(
+        Effect.catchTag("TokenExpiredError", ({ reason }) => Effect.succeed(reason))
+      )
+      assert.strictEqual(caught, "Elapsed")
+    })
   })
 
   describe("as a value", () => {
@@ -103,23 +103,22 @@ describe("AccessToken", () => {
       )
     })
 
-    it.effect("printing, logging and encoding never reveal the token value or the developer's email address", () =>
-      Effect.gen(function*() {
-        const secret = "invented-token-canary"
-        const email = "canary@shop.example"
-        const token = new AccessToken.AccessToken({
-          ...tokenOf(secret),
-          developerEmail: Option.some(Redacted.make(email))
-        })
-        const unredacted = { ...token, value: Redacted.value(token.value), developerEmail: email }
-        assert.isTrue(shows(unredacted, secret) && shows(unredacted, email), "control: the search finds both")
-        const encoded = yield* Schema.encode(AccessToken.AccessToken)(token)
-        for (const text of [secret, email]) {
-          assert.isFalse(shows(token, text))
-          assert.isFalse(shows({ ...token }, text))
-          assert.isFalse(shows(encoded, text))
-        }
-        assert.include(renderings(token), "redacted")
-      }))
+    test("printing, logging and encoding never reveal the token value or the developer's email address", function*() {
+      const secret = "invented-token-canary"
+      const email = "canary@shop.example"
+      const token = new AccessToken.AccessToken({
+        ...tokenOf(secret),
+        developerEmail: Option.some(Redacted.make(email))
+      })
+      const unredacted = { ...token, value: Redacted.value(token.value), developerEmail: email }
+      assert.isTrue(shows(unredacted, secret) && shows(unredacted, email), "control: the search finds both")
+      const encoded = yield* Schema.encode(AccessToken.AccessToken)(token)
+      for (const text of [secret, email]) {
+        assert.isFalse(shows(token, text))
+        assert.isFalse(shows({ ...token }, text))
+        assert.isFalse(shows(encoded, text))
+      }
+      assert.include(renderings(token), "redacted")
+    })
   })
 })

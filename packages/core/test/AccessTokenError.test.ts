@@ -5,6 +5,7 @@ import { AccessTokenError, TokenStore } from "@store-api/core"
 import { Cause, DateTime, Effect, Logger, Option, Schedule, Schema } from "effect"
 import { withConsole } from "./support/effectLine.js"
 import { render } from "./support/renderings.js"
+import { test } from "./support/test.js"
 
 const at = DateTime.unsafeMake("2026-01-01T00:00:00Z")
 const later = DateTime.unsafeMake("2026-01-01T00:05:00Z")
@@ -302,34 +303,32 @@ describe("AccessTokenError", () => {
     for (const [, { error }] of rows) deepStrictEqual(error.retryAt, Option.none())
   })
 
-  it.effect("isTransient serves as the while of a retry: a transient error is retried, another is not", () =>
-    Effect.gen(function*() {
-      for (const [error, expected] of [[request("Timeout"), 3], [request("Redirect"), 1]] as const) {
-        let runs = 0
-        yield* Effect.suspend(() => {
-          runs++
-          return Effect.fail(error)
-        }).pipe(
-          Effect.retry({ while: AccessTokenError.isTransient, schedule: Schedule.recurs(2) }),
-          Effect.flip
-        )
-        assert.strictEqual(runs, expected)
-      }
-    }))
+  test("isTransient serves as the while of a retry: a transient error is retried, another is not", function*() {
+    for (const [error, expected] of [[request("Timeout"), 3], [request("Redirect"), 1]] as const) {
+      let runs = 0
+      yield* Effect.suspend(() => {
+        runs++
+        return Effect.fail(error)
+      }).pipe(
+        Effect.retry({ while: AccessTokenError.isTransient, schedule: Schedule.recurs(2) }),
+        Effect.flip
+      )
+      assert.strictEqual(runs, expected)
+    }
+  })
 
-  it.effect("each tag can be caught by its name", () =>
-    Effect.gen(function*() {
-      for (const [, { error }] of rows) {
-        const caught = yield* Effect.fail(error).pipe(
-          Effect.catchTags({
-            TokenExpiredError: ({ _tag }) => Effect.succeed(_tag),
-            CredentialsError: ({ _tag }) => Effect.succeed(_tag),
-            TokenRequestError: ({ _tag }) => Effect.succeed(_tag),
-            TokenRefusedError: ({ _tag }) => Effect.succeed(_tag),
-            TokenResponseError: ({ _tag }) => Effect.succeed(_tag)
-          })
-        )
-        assert.strictEqual(caught, error._tag)
-      }
-    }))
+  test("each tag can be caught by its name", function*() {
+    for (const [, { error }] of rows) {
+      const caught = yield* Effect.fail(error).pipe(
+        Effect.catchTags({
+          TokenExpiredError: ({ _tag }) => Effect.succeed(_tag),
+          CredentialsError: ({ _tag }) => Effect.succeed(_tag),
+          TokenRequestError: ({ _tag }) => Effect.succeed(_tag),
+          TokenRefusedError: ({ _tag }) => Effect.succeed(_tag),
+          TokenResponseError: ({ _tag }) => Effect.succeed(_tag)
+        })
+      )
+      assert.strictEqual(caught, error._tag)
+    }
+  })
 })

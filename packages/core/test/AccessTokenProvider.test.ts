@@ -3,6 +3,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import { Effect, Exit, Fiber, Layer, Option, TestClock } from "effect"
 import { answering, layer as scripted, ScriptedSource, settle, token, valueOf } from "./support/scriptedSource.js"
+import { test } from "./support/test.js"
 
 const Scripted = Layer.provideMerge(AccessTokenProvider.layer(), scripted)
 
@@ -14,61 +15,58 @@ const numbered = Effect.map(
 
 describe("AccessTokenProvider", () => {
   describe("caches one token", () => {
-    it.effect("caches a token for 59 minutes and renews it after 60", () =>
-      Effect.gen(function*() {
-        const { calls, layer } = yield* numbered
-        yield* Effect.gen(function*() {
-          const provider = yield* AccessTokenProvider.AccessTokenProvider
-          const first = yield* provider.get
-          yield* TestClock.adjust("54 minutes")
-          assert.strictEqual(yield* provider.get, first)
-          assert.strictEqual(yield* calls, 1)
-          yield* TestClock.adjust("5 minutes")
-          assert.strictEqual(
-            valueOf(yield* provider.get),
-            "token-1",
-            "the first token after 59 minutes, without waiting"
-          )
-          yield* TestClock.adjust("1 minutes")
-          const renewed = yield* provider.get
-          assert.strictEqual(valueOf(renewed), "token-2")
-          assert.strictEqual(yield* calls, 2)
-        }).pipe(Effect.provide(layer))
-      }))
+    test("caches a token for 59 minutes and renews it after 60", function*() {
+      const { calls, layer } = yield* numbered
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        const first = yield* provider.get
+        yield* TestClock.adjust("54 minutes")
+        assert.strictEqual(yield* provider.get, first)
+        assert.strictEqual(yield* calls, 1)
+        yield* TestClock.adjust("5 minutes")
+        assert.strictEqual(
+          valueOf(yield* provider.get),
+          "token-1",
+          "the first token after 59 minutes, without waiting"
+        )
+        yield* TestClock.adjust("1 minutes")
+        const renewed = yield* provider.get
+        assert.strictEqual(valueOf(renewed), "token-2")
+        assert.strictEqual(yield* calls, 2)
+      }).pipe(Effect.provide(layer))
+    })
 
-    it.effect("an idle provider sends no request until the first call after expiry", () =>
-      Effect.gen(function*() {
-        const { calls, layer } = yield* numbered
-        yield* Effect.gen(function*() {
-          const provider = yield* AccessTokenProvider.AccessTokenProvider
-          yield* provider.get
-          yield* TestClock.adjust("3 hours")
-          assert.strictEqual(yield* calls, 1, "no request without a call")
-          assert.strictEqual(valueOf(yield* provider.get), "token-2")
-        }).pipe(Effect.provide(layer))
-      }))
+    test("an idle provider sends no request until the first call after expiry", function*() {
+      const { calls, layer } = yield* numbered
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        yield* provider.get
+        yield* TestClock.adjust("3 hours")
+        assert.strictEqual(yield* calls, 1, "no request without a call")
+        assert.strictEqual(valueOf(yield* provider.get), "token-2")
+      }).pipe(Effect.provide(layer))
+    })
 
-    it.effect("current returns None, the cached token, or TokenExpiredError, and sends no request", () =>
-      Effect.gen(function*() {
-        const { calls, layer } = yield* numbered
-        yield* Effect.gen(function*() {
-          const provider = yield* AccessTokenProvider.AccessTokenProvider
-          deepStrictEqual(yield* provider.current, Option.none())
-          const cached = yield* provider.get
-          deepStrictEqual(yield* provider.current, Option.some(cached))
-          yield* TestClock.adjust("60 minutes")
-          const error = yield* Effect.flip(provider.current)
-          assert.instanceOf(error, AccessTokenError.TokenExpiredError)
-          assert.strictEqual(error.reason, "Elapsed")
-          assert.strictEqual(error.expiredAt.epochMillis, cached.expiresAt.epochMillis)
-          assert.strictEqual(error.checkedAt.epochMillis, cached.expiresAt.epochMillis)
-          assert.strictEqual(yield* calls, 1)
-          const caught = yield* provider.current.pipe(
-            Effect.catchTag("TokenExpiredError", () => Effect.succeed("caught"))
-          )
-          assert.strictEqual(caught, "caught")
-        }).pipe(Effect.provide(layer))
-      }))
+    test("current returns None, the cached token, or TokenExpiredError, and sends no request", function*() {
+      const { calls, layer } = yield* numbered
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        deepStrictEqual(yield* provider.current, Option.none())
+        const cached = yield* provider.get
+        deepStrictEqual(yield* provider.current, Option.some(cached))
+        yield* TestClock.adjust("60 minutes")
+        const error = yield* Effect.flip(provider.current)
+        assert.instanceOf(error, AccessTokenError.TokenExpiredError)
+        assert.strictEqual(error.reason, "Elapsed")
+        assert.strictEqual(error.expiredAt.epochMillis, cached.expiresAt.epochMillis)
+        assert.strictEqual(error.checkedAt.epochMillis, cached.expiresAt.epochMillis)
+        assert.strictEqual(yield* calls, 1)
+        const caught = yield* provider.current.pipe(
+          Effect.catchTag("TokenExpiredError", () => Effect.succeed("caught"))
+        )
+        assert.strictEqual(caught, "caught")
+      }).pipe(Effect.provide(layer))
+    })
   })
 
   describe("shares one acquisition", () => {
@@ -136,38 +134,36 @@ describe("AccessTokenProvider", () => {
   })
 
   describe("layerTest", () => {
-    it.effect("returns a fixed token", () =>
-      Effect.gen(function*() {
-        const fixed = yield* token("fixed")
-        yield* Effect.gen(function*() {
-          const provider = yield* AccessTokenProvider.AccessTokenProvider
-          assert.strictEqual(yield* provider.get, fixed)
-          assert.strictEqual(yield* provider.refresh, fixed)
-          deepStrictEqual(yield* provider.current, Option.some(fixed))
-          assert.strictEqual((yield* provider.status).state, "Fresh")
-          yield* provider.invalidate(fixed)
-          deepStrictEqual(yield* provider.current, Option.none())
-          assert.strictEqual((yield* provider.status).state, "Empty")
-        }).pipe(Effect.provide(AccessTokenProvider.layerTest(fixed)))
-      }))
+    test("returns a fixed token", function*() {
+      const fixed = yield* token("fixed")
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        assert.strictEqual(yield* provider.get, fixed)
+        assert.strictEqual(yield* provider.refresh, fixed)
+        deepStrictEqual(yield* provider.current, Option.some(fixed))
+        assert.strictEqual((yield* provider.status).state, "Fresh")
+        yield* provider.invalidate(fixed)
+        deepStrictEqual(yield* provider.current, Option.none())
+        assert.strictEqual((yield* provider.status).state, "Empty")
+      }).pipe(Effect.provide(AccessTokenProvider.layerTest(fixed)))
+    })
 
-    it.effect("runs an effect for each get and refresh, and fails with its error", () =>
-      Effect.gen(function*() {
-        let runs = 0
-        const failing = Effect.suspend(() => {
-          runs++
-          return runs < 3
-            ? token(`run-${runs}`)
-            : Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Timeout", attempts: 1 }))
-        })
-        yield* Effect.gen(function*() {
-          const provider = yield* AccessTokenProvider.AccessTokenProvider
-          deepStrictEqual(yield* provider.current, Option.none())
-          assert.strictEqual(valueOf(yield* provider.get), "run-1")
-          assert.strictEqual(valueOf(yield* provider.refresh), "run-2")
-          assert.isTrue(Exit.isFailure(yield* Effect.exit(provider.get)))
-          assert.strictEqual(runs, 3)
-        }).pipe(Effect.provide(AccessTokenProvider.layerTest(failing)))
-      }))
+    test("runs an effect for each get and refresh, and fails with its error", function*() {
+      let runs = 0
+      const failing = Effect.suspend(() => {
+        runs++
+        return runs < 3
+          ? token(`run-${runs}`)
+          : Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Timeout", attempts: 1 }))
+      })
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        deepStrictEqual(yield* provider.current, Option.none())
+        assert.strictEqual(valueOf(yield* provider.get), "run-1")
+        assert.strictEqual(valueOf(yield* provider.refresh), "run-2")
+        assert.isTrue(Exit.isFailure(yield* Effect.exit(provider.get)))
+        assert.strictEqual(runs, 3)
+      }).pipe(Effect.provide(AccessTokenProvider.layerTest(failing)))
+    })
   })
 })

@@ -25,6 +25,7 @@ import {
 } from "effect"
 import { authUrl, credentials, settled } from "./support/fleet.js"
 import { type Acquisition, hour, minute, outage, run, settle, token, valueOf } from "./support/scriptedSource.js"
+import { test } from "./support/test.js"
 import * as VirtualClock from "./support/virtualClock.js"
 import { clientId, clientSecret, credentialsOf, tokenBody } from "./support/wire.js"
 
@@ -139,44 +140,42 @@ describe("AccessTokenProvider, limits", () => {
         { leeway: "3 minutes" }
       ))
 
-    it.effect("is interrupted after 2 minutes, and no fiber is left sleeping", () =>
-      Effect.gen(function*() {
-        const ended = yield* Deferred.make<void>()
-        yield* run(
-          () => Effect.onInterrupt(Effect.never, () => Deferred.succeed(ended, undefined)),
-          ({ provider, virtual }) =>
-            Effect.gen(function*() {
-              const caller = yield* Effect.fork(Effect.exit(provider.get))
-              yield* virtual.advance(2 * minute - 1)
-              assert.isFalse(yield* Deferred.isDone(ended))
-              yield* virtual.advance(1)
-              assert.isTrue(yield* Deferred.isDone(ended))
-              yield* Fiber.join(caller)
-              assert.strictEqual(virtual.sleepers(), 0)
-            })
-        )
-      }))
+    test("is interrupted after 2 minutes, and no fiber is left sleeping", function*() {
+      const ended = yield* Deferred.make<void>()
+      yield* run(
+        () => Effect.onInterrupt(Effect.never, () => Deferred.succeed(ended, undefined)),
+        ({ provider, virtual }) =>
+          Effect.gen(function*() {
+            const caller = yield* Effect.fork(Effect.exit(provider.get))
+            yield* virtual.advance(2 * minute - 1)
+            assert.isFalse(yield* Deferred.isDone(ended))
+            yield* virtual.advance(1)
+            assert.isTrue(yield* Deferred.isDone(ended))
+            yield* Fiber.join(caller)
+            assert.strictEqual(virtual.sleepers(), 0)
+          })
+      )
+    })
 
-    it.effect("uninterruptible: the scope closes after 10 seconds", () =>
-      Effect.gen(function*() {
-        const virtual = VirtualClock.make()
-        yield* Effect.gen(function*() {
-          const scope = yield* Scope.make()
-          const source = TokenSource.layer(() => Effect.uninterruptible(Effect.never))
-          const context = yield* Layer.buildWithScope(Layer.provide(AccessTokenProvider.layer(), source), scope)
-          const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
-          const caller = yield* Effect.fork(Effect.flip(provider.get))
-          yield* settle
-          const closing = yield* Effect.fork(Scope.close(scope, Exit.void))
-          yield* settle
-          const error = yield* Fiber.join(caller)
-          assert.strictEqual("reason" in error && error.reason, "Closed", "callers fail before the scope is closed")
-          assert.isTrue(Option.isNone(yield* Fiber.poll(closing)))
-          yield* virtual.advance("10 seconds")
-          yield* Fiber.join(closing)
-          assert.strictEqual(virtual.sleepers(), 0, "no time limit goes on")
-        }).pipe(Effect.withClock(virtual.clock))
-      }))
+    test("uninterruptible: the scope closes after 10 seconds", function*() {
+      const virtual = VirtualClock.make()
+      yield* Effect.gen(function*() {
+        const scope = yield* Scope.make()
+        const source = TokenSource.layer(() => Effect.uninterruptible(Effect.never))
+        const context = yield* Layer.buildWithScope(Layer.provide(AccessTokenProvider.layer(), source), scope)
+        const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
+        const caller = yield* Effect.fork(Effect.flip(provider.get))
+        yield* settle
+        const closing = yield* Effect.fork(Scope.close(scope, Exit.void))
+        yield* settle
+        const error = yield* Fiber.join(caller)
+        assert.strictEqual("reason" in error && error.reason, "Closed", "callers fail before the scope is closed")
+        assert.isTrue(Option.isNone(yield* Fiber.poll(closing)))
+        yield* virtual.advance("10 seconds")
+        yield* Fiber.join(closing)
+        assert.strictEqual(virtual.sleepers(), 0, "no time limit goes on")
+      }).pipe(Effect.withClock(virtual.clock))
+    })
   })
 
   describe("Effect.never", () => {
@@ -242,23 +241,22 @@ describe("AccessTokenProvider, limits", () => {
     )
   })
 
-  it.effect("a source with a long computation does not delay a caller with a valid token", () =>
-    Effect.gen(function*() {
-      let computed = false
-      yield* run((n) =>
-        Effect.suspend(() => {
-          computed = n > 1
-          return token(`token-${n}`)
-        }), ({ provider, virtual }) =>
-        Effect.gen(function*() {
-          yield* provider.get
-          yield* virtual.advance(57 * minute)
-          const computedBefore = yield* Effect.map(provider.get, () => computed)
-          assert.isFalse(computedBefore)
-          yield* settle
-          assert.isTrue(computed)
-        }))
-    }))
+  test("a source with a long computation does not delay a caller with a valid token", function*() {
+    let computed = false
+    yield* run((n) =>
+      Effect.suspend(() => {
+        computed = n > 1
+        return token(`token-${n}`)
+      }), ({ provider, virtual }) =>
+      Effect.gen(function*() {
+        yield* provider.get
+        yield* virtual.advance(57 * minute)
+        const computedBefore = yield* Effect.map(provider.get, () => computed)
+        assert.isFalse(computedBefore)
+        yield* settle
+        assert.isTrue(computed)
+      }))
+  })
 
   it.effect("when an API in place of the endpoint responds with 401, at most 30 requests are sent in 10 minutes", () =>
     run(
@@ -288,16 +286,15 @@ describe("AccessTokenProvider, limits", () => {
           assert.isAtLeast(yield* calls, 10)
         })))
 
-    it.effect("with Retry-After: no request is sent before that time", () =>
-      Effect.gen(function*() {
-        const times: Array<number> = []
-        yield* run((_, virtual) => {
-          times.push(virtual.monotonic())
-          return limited(Option.some(90_000))
-        }, ({ provider, virtual }) => callForTenMinutes(provider, virtual))
-        assert.isAtLeast(times.length, 5)
-        for (const [index, time] of times.slice(1).entries()) assert.isAtLeast(time - (times[index] ?? 0), 90_000)
-      }))
+    test("with Retry-After: no request is sent before that time", function*() {
+      const times: Array<number> = []
+      yield* run((_, virtual) => {
+        times.push(virtual.monotonic())
+        return limited(Option.some(90_000))
+      }, ({ provider, virtual }) => callForTenMinutes(provider, virtual))
+      assert.isAtLeast(times.length, 5)
+      for (const [index, time] of times.slice(1).entries()) assert.isAtLeast(time - (times[index] ?? 0), 90_000)
+    })
 
     it.effect("with Retry-After, to a renewal: no request is sent before that time, even after the token expired", () =>
       run(
@@ -386,27 +383,26 @@ describe("AccessTokenProvider, limits", () => {
           deepStrictEqual((yield* Fiber.join(others)).map(valueOf), ["fresh", "fresh"])
         })))
 
-    it.effect("callers get a token, even if the next acquisition returns the rejected one again", () =>
-      Effect.gen(function*() {
-        const failed = yield* Deferred.make<void>()
-        const virtual = VirtualClock.make()
-        const one = yield* Effect.withClock(token("one"), virtual.clock)
-        yield* run(
-          (n) => n === 2 ? Effect.zipRight(Deferred.await(failed), Effect.fail(outage)) : Effect.succeed(one),
-          ({ provider, virtual }) =>
-            Effect.gen(function*() {
-              yield* provider.get
-              yield* virtual.advance(hour - 20_000)
-              yield* Effect.fork(provider.get)
-              yield* settle
-              yield* provider.invalidate(one)
-              const callers = yield* Effect.forkAll([provider.get, provider.get])
-              yield* settle
-              yield* Deferred.succeed(failed, undefined)
-              deepStrictEqual((yield* Fiber.join(callers)).map(valueOf), ["one", "one"])
-            })
-        )
-      }))
+    test("callers get a token, even if the next acquisition returns the rejected one again", function*() {
+      const failed = yield* Deferred.make<void>()
+      const virtual = VirtualClock.make()
+      const one = yield* Effect.withClock(token("one"), virtual.clock)
+      yield* run(
+        (n) => n === 2 ? Effect.zipRight(Deferred.await(failed), Effect.fail(outage)) : Effect.succeed(one),
+        ({ provider, virtual }) =>
+          Effect.gen(function*() {
+            yield* provider.get
+            yield* virtual.advance(hour - 20_000)
+            yield* Effect.fork(provider.get)
+            yield* settle
+            yield* provider.invalidate(one)
+            const callers = yield* Effect.forkAll([provider.get, provider.get])
+            yield* settle
+            yield* Deferred.succeed(failed, undefined)
+            deepStrictEqual((yield* Fiber.join(callers)).map(valueOf), ["one", "one"])
+          })
+      )
+    })
 
     it.effect("starts no cooldown for later callers", () =>
       withFailingRenewal(Effect.fail(outage), ({ calls, fail, provider, virtual }) =>

@@ -14,27 +14,27 @@ import {
   token,
   valueOf
 } from "./support/scriptedSource.js"
+import { test } from "./support/test.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
 describe("AccessTokenProvider, at the exact boundaries", () => {
-  it.effect("a caller whose token is rejected while it waits gets the new token, although its wait was over first", () =>
-    Effect.gen(function*() {
-      const endpoint = yield* Deferred.make<AccessToken.AccessToken>()
-      const script = (n: number) => n === 1 ? aged("old", 59 * minute, 20_000) : Deferred.await(endpoint)
-      yield* run(script, ({ provider, virtual }) =>
-        Effect.gen(function*() {
-          const old = yield* provider.get
-          const refreshed = yield* Effect.fork(provider.refresh)
-          yield* settle
-          const waiting = yield* Effect.fork(provider.get)
-          yield* settle
-          yield* provider.invalidate(old)
-          yield* virtual.advance("11 seconds")
-          yield* Effect.flatMap(token("new"), (token) => Deferred.succeed(endpoint, token))
-          const tokens = [yield* Fiber.join(refreshed), yield* Fiber.join(waiting)]
-          deepStrictEqual(tokens.map(valueOf), ["new", "new"])
-        }))
-    }))
+  test("a caller whose token is rejected while it waits gets the new token, although its wait was over first", function*() {
+    const endpoint = yield* Deferred.make<AccessToken.AccessToken>()
+    const script = (n: number) => n === 1 ? aged("old", 59 * minute, 20_000) : Deferred.await(endpoint)
+    yield* run(script, ({ provider, virtual }) =>
+      Effect.gen(function*() {
+        const old = yield* provider.get
+        const refreshed = yield* Effect.fork(provider.refresh)
+        yield* settle
+        const waiting = yield* Effect.fork(provider.get)
+        yield* settle
+        yield* provider.invalidate(old)
+        yield* virtual.advance("11 seconds")
+        yield* Effect.flatMap(token("new"), (token) => Deferred.succeed(endpoint, token))
+        const tokens = [yield* Fiber.join(refreshed), yield* Fiber.join(waiting)]
+        deepStrictEqual(tokens.map(valueOf), ["new", "new"])
+      }))
+  })
 
   describe("renewal", () => {
     it.effect("starts exactly 1 second after the last token arrived", () =>
@@ -81,35 +81,34 @@ describe("AccessTokenProvider, at the exact boundaries", () => {
           assert.strictEqual(yield* calls, 3)
         }), { cooldown: { base: "10 minutes", max: "10 minutes" } }))
 
-    it.effect("of a repeated token starts when a fifth of what was left is left, and none within the last 8 seconds", () =>
-      Effect.gen(function*() {
-        const start = VirtualClock.make().wall()
-        yield* run(
-          (n, virtual) => aged(n < 6 ? "same" : "next", virtual.wall() - start, start + hour - virtual.wall()),
-          ({
-            calls,
-            provider,
-            virtual
-          }) =>
-            Effect.gen(function*() {
+    test("of a repeated token starts when a fifth of what was left is left, and none within the last 8 seconds", function*() {
+      const start = VirtualClock.make().wall()
+      yield* run(
+        (n, virtual) => aged(n < 6 ? "same" : "next", virtual.wall() - start, start + hour - virtual.wall()),
+        ({
+          calls,
+          provider,
+          virtual
+        }) =>
+          Effect.gen(function*() {
+            yield* provider.get
+            for (const [left, expected] of [[240_000, 2], [48_000, 3], [9600, 4], [1920, 5]] as const) {
+              yield* virtual.advance(start + hour - left - virtual.wall())
               yield* provider.get
-              for (const [left, expected] of [[240_000, 2], [48_000, 3], [9600, 4], [1920, 5]] as const) {
-                yield* virtual.advance(start + hour - left - virtual.wall())
-                yield* provider.get
-                yield* settle
-                assert.strictEqual(yield* calls, expected - 1)
-                yield* virtual.advance(1)
-                yield* provider.get
-                yield* settle
-                assert.strictEqual(yield* calls, expected)
-              }
-              yield* virtual.advance(1918)
-              assert.strictEqual(valueOf(yield* provider.get), "same")
               yield* settle
-              assert.strictEqual(yield* calls, 5)
-            })
-        )
-      }))
+              assert.strictEqual(yield* calls, expected - 1)
+              yield* virtual.advance(1)
+              yield* provider.get
+              yield* settle
+              assert.strictEqual(yield* calls, expected)
+            }
+            yield* virtual.advance(1918)
+            assert.strictEqual(valueOf(yield* provider.get), "same")
+            yield* settle
+            assert.strictEqual(yield* calls, 5)
+          })
+      )
+    })
 
     it.effect.each([
       { left: 8001, expected: 3 },
@@ -159,32 +158,31 @@ describe("AccessTokenProvider, at the exact boundaries", () => {
           }
         })))
 
-    it.effect("no timer exceeds 2 minutes, and a caller with a valid token waits at most 20 s, for any token lifetime", () =>
-      Effect.gen(function*() {
-        const virtual = VirtualClock.make()
-        const sleeps: Array<number> = []
-        const clock: Clock.Clock = {
-          ...virtual.clock,
-          sleep: (duration) => {
-            sleeps.push(Duration.toMillis(duration))
-            return virtual.clock.sleep(duration)
-          }
+    test("no timer exceeds 2 minutes, and a caller with a valid token waits at most 20 s, for any token lifetime", function*() {
+      const virtual = VirtualClock.make()
+      const sleeps: Array<number> = []
+      const clock: Clock.Clock = {
+        ...virtual.clock,
+        sleep: (duration) => {
+          sleeps.push(Duration.toMillis(duration))
+          return virtual.clock.sleep(duration)
         }
-        const source = yield* answering((n) => n === 1 ? token("one", "36500 days") : Effect.never)
-        yield* Effect.gen(function*() {
-          const provider = yield* AccessTokenProvider.AccessTokenProvider
-          yield* provider.get
-          yield* virtual.advance("36000 days")
-          const caller = yield* Effect.fork(provider.get)
-          yield* settle
-          assert.isAtMost(Math.max(...sleeps), 2 * minute)
-          yield* virtual.advance("20 seconds")
-          assert.strictEqual(valueOf(yield* Fiber.join(caller)), "one")
-        }).pipe(
-          Effect.provide(Layer.provide(AccessTokenProvider.layer({ leeway: "3650 days" }), source.layer)),
-          Effect.withClock(clock)
-        )
-      }))
+      }
+      const source = yield* answering((n) => n === 1 ? token("one", "36500 days") : Effect.never)
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        yield* provider.get
+        yield* virtual.advance("36000 days")
+        const caller = yield* Effect.fork(provider.get)
+        yield* settle
+        assert.isAtMost(Math.max(...sleeps), 2 * minute)
+        yield* virtual.advance("20 seconds")
+        assert.strictEqual(valueOf(yield* Fiber.join(caller)), "one")
+      }).pipe(
+        Effect.provide(Layer.provide(AccessTokenProvider.layer({ leeway: "3650 days" }), source.layer)),
+        Effect.withClock(clock)
+      )
+    })
   })
 
   describe("the token's lifetime by the monotonic clock", () => {

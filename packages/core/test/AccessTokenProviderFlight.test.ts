@@ -32,6 +32,7 @@ import {
   valueOf
 } from "./support/scriptedSource.js"
 import { observed } from "./support/telemetry.js"
+import { test } from "./support/test.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
 /** Runs an effect and parks its fiber after this many operations, until `release` is called. */
@@ -56,18 +57,17 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
   describe("interruption", () => {
     interruption({ every: 6, runs: 60 })
 
-    it.effect("an uninterruptible caller does not make the acquisition uninterruptible", () =>
-      Effect.gen(function*() {
-        const scope = yield* Scope.make()
-        const context = yield* Layer.buildWithScope(Layer.provideMerge(AccessTokenProvider.layer(), scripted), scope)
-        const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
-        const source = yield* Effect.provide(ScriptedSource, context)
-        const caller = yield* Effect.fork(Effect.uninterruptible(Effect.exit(provider.get)))
-        yield* source.next
-        yield* Scope.close(scope, Exit.void)
-        assert.strictEqual(yield* source.interrupted, 1)
-        assert.isTrue(Exit.isFailure(yield* Fiber.join(caller)))
-      }))
+    test("an uninterruptible caller does not make the acquisition uninterruptible", function*() {
+      const scope = yield* Scope.make()
+      const context = yield* Layer.buildWithScope(Layer.provideMerge(AccessTokenProvider.layer(), scripted), scope)
+      const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
+      const source = yield* Effect.provide(ScriptedSource, context)
+      const caller = yield* Effect.fork(Effect.uninterruptible(Effect.exit(provider.get)))
+      yield* source.next
+      yield* Scope.close(scope, Exit.void)
+      assert.strictEqual(yield* source.interrupted, 1)
+      assert.isTrue(Exit.isFailure(yield* Fiber.join(caller)))
+    })
   })
 
   describe("a caller that the scheduler parks after any of its operations", () => {
@@ -84,54 +84,51 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
 
     const moments = Array.from({ length: 40 }, (_, operations) => operations + 1)
 
-    it.effect("fails when the scope closes, and every acquisition is interrupted", () =>
-      Effect.gen(function*() {
-        let parked = 0
-        for (const operations of moments) {
-          const { caller, parking, scope, source } = yield* parkedAt(operations)
-          if (parking.isParked()) parked++
-          yield* Scope.close(scope, Exit.void)
-          parking.release()
-          const exit = yield* Fiber.await(caller)
-          assert.isTrue(Exit.isFailure(exit), `parked after ${operations} operations`)
-          yield* settle
-          assert.strictEqual(yield* source.interrupted, yield* source.calls, `parked after ${operations} operations`)
-        }
-        assert.isAbove(parked, 10, "more than 10 callers were parked")
-      }))
+    test("fails when the scope closes, and every acquisition is interrupted", function*() {
+      let parked = 0
+      for (const operations of moments) {
+        const { caller, parking, scope, source } = yield* parkedAt(operations)
+        if (parking.isParked()) parked++
+        yield* Scope.close(scope, Exit.void)
+        parking.release()
+        const exit = yield* Fiber.await(caller)
+        assert.isTrue(Exit.isFailure(exit), `parked after ${operations} operations`)
+        yield* settle
+        assert.strictEqual(yield* source.interrupted, yield* source.calls, `parked after ${operations} operations`)
+      }
+      assert.isAbove(parked, 10, "more than 10 callers were parked")
+    })
 
-    it.effect("shares the acquisition that another caller starts before it continues", () =>
-      Effect.gen(function*() {
-        for (const operations of moments) {
-          const { caller, parking, provider, scope, source } = yield* parkedAt(operations)
-          const other = yield* Effect.fork(provider.refresh)
-          yield* settle
-          parking.release()
-          yield* settle
-          yield* Effect.flatMap(source.next, (call) => call.complete(token("shared")))
-          const tokens = [yield* Fiber.join(caller), yield* Fiber.join(other)].map(valueOf)
-          deepStrictEqual(tokens, ["shared", "shared"], `parked after ${operations} operations`)
-          assert.strictEqual(yield* source.calls, 1)
-          yield* Scope.close(scope, Exit.void)
-        }
-      }))
+    test("shares the acquisition that another caller starts before it continues", function*() {
+      for (const operations of moments) {
+        const { caller, parking, provider, scope, source } = yield* parkedAt(operations)
+        const other = yield* Effect.fork(provider.refresh)
+        yield* settle
+        parking.release()
+        yield* settle
+        yield* Effect.flatMap(source.next, (call) => call.complete(token("shared")))
+        const tokens = [yield* Fiber.join(caller), yield* Fiber.join(other)].map(valueOf)
+        deepStrictEqual(tokens, ["shared", "shared"], `parked after ${operations} operations`)
+        assert.strictEqual(yield* source.calls, 1)
+        yield* Scope.close(scope, Exit.void)
+      }
+    })
 
-    it.effect("does not block the next caller when it is interrupted", () =>
-      Effect.gen(function*() {
-        for (const operations of moments) {
-          const { caller, parking, provider, scope, source } = yield* parkedAt(operations)
-          yield* Fiber.interruptFork(caller)
-          yield* settle
-          parking.release()
-          yield* Fiber.await(caller)
-          const next = yield* Effect.fork(provider.get)
-          yield* settle
-          yield* Effect.flatMap(source.next, (call) => call.complete(token("served")))
-          assert.strictEqual(valueOf(yield* Fiber.join(next)), "served", `parked after ${operations} operations`)
-          assert.strictEqual(yield* source.calls, 1)
-          yield* Scope.close(scope, Exit.void)
-        }
-      }))
+    test("does not block the next caller when it is interrupted", function*() {
+      for (const operations of moments) {
+        const { caller, parking, provider, scope, source } = yield* parkedAt(operations)
+        yield* Fiber.interruptFork(caller)
+        yield* settle
+        parking.release()
+        yield* Fiber.await(caller)
+        const next = yield* Effect.fork(provider.get)
+        yield* settle
+        yield* Effect.flatMap(source.next, (call) => call.complete(token("served")))
+        assert.strictEqual(valueOf(yield* Fiber.join(next)), "served", `parked after ${operations} operations`)
+        assert.strictEqual(yield* source.calls, 1)
+        yield* Scope.close(scope, Exit.void)
+      }
+    })
   })
 
   describe("an acquireRelease whose acquire asks for a token", () => {
@@ -201,136 +198,130 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
   // A TokenSource written in plain JavaScript may return a value that is not a token.
   const notAToken = JSON.parse("{}") as AccessToken.AccessToken
 
-  it.effect("a source that returns a value that is not a token causes a defect for waiting callers, and the next call succeeds", () =>
-    Effect.gen(function*() {
-      const source = yield* answering((n) => n === 1 ? Effect.succeed(notAToken) : token("works"))
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        const exit = yield* Effect.exit(provider.get)
-        assert.isTrue(Exit.isFailure(exit) && Cause.isDie(exit.cause))
-        assert.isFalse((yield* provider.status).acquiring)
-        yield* TestClock.adjust("1 seconds")
-        assert.strictEqual(valueOf(yield* provider.get), "works")
-      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
-    }))
-
-  it.effect("callers get the token although the logger throws", () =>
-    Effect.gen(function*() {
-      const source = yield* answering((n) => token(`token-${n}`))
-      const throwing = Logger.replace(
-        Logger.defaultLogger,
-        Logger.make(() => {
-          throw new Error("an invented fault of a logger")
-        })
-      )
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        assert.strictEqual(valueOf(yield* provider.get), "token-1")
-        assert.strictEqual(valueOf(yield* provider.get), "token-1")
-      }).pipe(
-        Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
-        Effect.provide(Layer.merge(throwing, Logger.minimumLogLevel(LogLevel.Debug)))
-      )
-    }))
-
-  it.effect("a caller whose token expires after it arrived but before the caller resumes acquires another one", () =>
-    Effect.gen(function*() {
-      const virtual = VirtualClock.make()
-      const callerWaits = yield* Deferred.make<void>()
-      const source = yield* answering((n) =>
-        Effect.zipRight(Deferred.await(callerWaits), Effect.withClock(token(`token-${n}`, "1 seconds"), virtual.clock))
-      )
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        const waiter = yield* Effect.fork(
-          Effect.all([provider.get, provider.refresh], { concurrency: "unbounded" })
-        )
-        yield* settle
-        yield* Deferred.succeed(callerWaits, undefined)
-        // Yields until the token has arrived. The waiting caller has not read the clock yet.
-        while ((yield* provider.status).state === "Empty") yield* Effect.yieldNow()
-        virtual.jump(2000)
-        deepStrictEqual((yield* Fiber.join(waiter)).map(valueOf), ["token-2", "token-2"])
-        assert.strictEqual(yield* source.calls, 2)
-      }).pipe(
-        Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
-        Effect.withClock(virtual.clock)
-      )
-    }))
-
-  describe("closing the scope", () => {
-    it.effect("interrupts the acquisition, and waiting and later callers fail with Closed, not with an interruption", () =>
-      Effect.gen(function*() {
-        const scope = yield* Scope.make()
-        const context = yield* Layer.buildWithScope(Layer.provideMerge(AccessTokenProvider.layer(), scripted), scope)
-        const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
-        const source = yield* Effect.provide(ScriptedSource, context)
-        const waiters = yield* Effect.fork(
-          Effect.all(Array.from({ length: 10 }, () => Effect.flip(provider.get)), { concurrency: "unbounded" })
-        )
-        yield* source.next
-        yield* settle
-        yield* Scope.close(scope, Exit.void)
-        const late = [yield* Effect.flip(provider.get), yield* Effect.flip(provider.refresh)]
-        for (const error of [...(yield* Fiber.join(waiters)), ...late]) {
-          assert.instanceOf(error, AccessTokenError.TokenRequestError)
-          assert.strictEqual(error.reason, "Closed")
-        }
-        assert.strictEqual(yield* source.interrupted, 1)
-        assert.strictEqual(yield* source.calls, 1)
-        deepStrictEqual(yield* provider.status, {
-          state: "Closed",
-          expiresAt: Option.none(),
-          acquiring: false,
-          cooldown: Option.none()
-        })
-        deepStrictEqual(yield* provider.current, Option.none())
-        yield* provider.invalidate(yield* token("any"))
-      }))
-
-    it.effect("fails callers that wait for a renewal with Closed, although the cached token is valid", () =>
-      Effect.gen(function*() {
-        const scope = yield* Scope.make()
-        const context = yield* Layer.buildWithScope(Layer.provideMerge(AccessTokenProvider.layer(), scripted), scope)
-        const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
-        const source = yield* Effect.provide(ScriptedSource, context)
-        const first = yield* Effect.fork(provider.get)
-        yield* Effect.flatMap(source.next, (call) => call.complete(token("one")))
-        yield* Fiber.join(first)
-        yield* TestClock.adjust("3580 seconds")
-        const inMustWait = yield* Effect.fork(Effect.flip(provider.get))
-        yield* source.next
-        const refreshing = yield* Effect.fork(Effect.flip(provider.refresh))
-        yield* settle
-        yield* Scope.close(scope, Exit.void)
-        const late = yield* Effect.flip(provider.get)
-        for (const error of [yield* Fiber.join(inMustWait), yield* Fiber.join(refreshing), late]) {
-          assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "Closed")
-        }
-      }))
+  test("a source that returns a value that is not a token causes a defect for waiting callers, and the next call succeeds", function*() {
+    const source = yield* answering((n) => n === 1 ? Effect.succeed(notAToken) : token("works"))
+    yield* Effect.gen(function*() {
+      const provider = yield* AccessTokenProvider.AccessTokenProvider
+      const exit = yield* Effect.exit(provider.get)
+      assert.isTrue(Exit.isFailure(exit) && Cause.isDie(exit.cause))
+      assert.isFalse((yield* provider.status).acquiring)
+      yield* TestClock.adjust("1 seconds")
+      assert.strictEqual(valueOf(yield* provider.get), "works")
+    }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
   })
 
-  it.effect("an acquisition that completes after the scope closed does not change the state", () =>
-    Effect.gen(function*() {
-      const released = yield* Deferred.make<void>()
-      const source = yield* answering((n) =>
-        Effect.uninterruptible(Effect.zipRight(Deferred.await(released), token(`token-${n}`)))
+  test("callers get the token although the logger throws", function*() {
+    const source = yield* answering((n) => token(`token-${n}`))
+    const throwing = Logger.replace(
+      Logger.defaultLogger,
+      Logger.make(() => {
+        throw new Error("an invented fault of a logger")
+      })
+    )
+    yield* Effect.gen(function*() {
+      const provider = yield* AccessTokenProvider.AccessTokenProvider
+      assert.strictEqual(valueOf(yield* provider.get), "token-1")
+      assert.strictEqual(valueOf(yield* provider.get), "token-1")
+    }).pipe(
+      Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
+      Effect.provide(Layer.merge(throwing, Logger.minimumLogLevel(LogLevel.Debug)))
+    )
+  })
+
+  test("a caller whose token expires after it arrived but before the caller resumes acquires another one", function*() {
+    const virtual = VirtualClock.make()
+    const callerWaits = yield* Deferred.make<void>()
+    const source = yield* answering((n) =>
+      Effect.zipRight(Deferred.await(callerWaits), Effect.withClock(token(`token-${n}`, "1 seconds"), virtual.clock))
+    )
+    yield* Effect.gen(function*() {
+      const provider = yield* AccessTokenProvider.AccessTokenProvider
+      const waiter = yield* Effect.fork(
+        Effect.all([provider.get, provider.refresh], { concurrency: "unbounded" })
       )
-      const scope = yield* Scope.make()
-      const context = yield* Layer.buildWithScope(Layer.provide(AccessTokenProvider.layer(), source.layer), scope)
-      const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
-      const waiter = yield* Effect.fork(Effect.flip(provider.get))
       yield* settle
-      const closing = yield* Effect.fork(Scope.close(scope, Exit.void))
-      assert.strictEqual(
-        (yield* Fiber.join(waiter))._tag,
-        "TokenRequestError",
-        "fails immediately, although the source hangs"
+      yield* Deferred.succeed(callerWaits, undefined)
+      // Yields until the token has arrived. The waiting caller has not read the clock yet.
+      while ((yield* provider.status).state === "Empty") yield* Effect.yieldNow()
+      virtual.jump(2000)
+      deepStrictEqual((yield* Fiber.join(waiter)).map(valueOf), ["token-2", "token-2"])
+      assert.strictEqual(yield* source.calls, 2)
+    }).pipe(
+      Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
+      Effect.withClock(virtual.clock)
+    )
+  })
+
+  describe("closing the scope", () => {
+    test("interrupts the acquisition, and waiting and later callers fail with Closed, not with an interruption", function*() {
+      const scope = yield* Scope.make()
+      const context = yield* Layer.buildWithScope(Layer.provideMerge(AccessTokenProvider.layer(), scripted), scope)
+      const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
+      const source = yield* Effect.provide(ScriptedSource, context)
+      const waiters = yield* Effect.fork(
+        Effect.all(Array.from({ length: 10 }, () => Effect.flip(provider.get)), { concurrency: "unbounded" })
       )
-      yield* Deferred.succeed(released, undefined)
-      yield* Fiber.join(closing)
-      assert.strictEqual((yield* provider.status).state, "Closed")
-    }))
+      yield* source.next
+      yield* settle
+      yield* Scope.close(scope, Exit.void)
+      const late = [yield* Effect.flip(provider.get), yield* Effect.flip(provider.refresh)]
+      for (const error of [...(yield* Fiber.join(waiters)), ...late]) {
+        assert.instanceOf(error, AccessTokenError.TokenRequestError)
+        assert.strictEqual(error.reason, "Closed")
+      }
+      assert.strictEqual(yield* source.interrupted, 1)
+      assert.strictEqual(yield* source.calls, 1)
+      deepStrictEqual(yield* provider.status, {
+        state: "Closed",
+        expiresAt: Option.none(),
+        acquiring: false,
+        cooldown: Option.none()
+      })
+      deepStrictEqual(yield* provider.current, Option.none())
+      yield* provider.invalidate(yield* token("any"))
+    })
+
+    test("fails callers that wait for a renewal with Closed, although the cached token is valid", function*() {
+      const scope = yield* Scope.make()
+      const context = yield* Layer.buildWithScope(Layer.provideMerge(AccessTokenProvider.layer(), scripted), scope)
+      const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
+      const source = yield* Effect.provide(ScriptedSource, context)
+      const first = yield* Effect.fork(provider.get)
+      yield* Effect.flatMap(source.next, (call) => call.complete(token("one")))
+      yield* Fiber.join(first)
+      yield* TestClock.adjust("3580 seconds")
+      const inMustWait = yield* Effect.fork(Effect.flip(provider.get))
+      yield* source.next
+      const refreshing = yield* Effect.fork(Effect.flip(provider.refresh))
+      yield* settle
+      yield* Scope.close(scope, Exit.void)
+      const late = yield* Effect.flip(provider.get)
+      for (const error of [yield* Fiber.join(inMustWait), yield* Fiber.join(refreshing), late]) {
+        assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "Closed")
+      }
+    })
+  })
+
+  test("an acquisition that completes after the scope closed does not change the state", function*() {
+    const released = yield* Deferred.make<void>()
+    const source = yield* answering((n) =>
+      Effect.uninterruptible(Effect.zipRight(Deferred.await(released), token(`token-${n}`)))
+    )
+    const scope = yield* Scope.make()
+    const context = yield* Layer.buildWithScope(Layer.provide(AccessTokenProvider.layer(), source.layer), scope)
+    const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
+    const waiter = yield* Effect.fork(Effect.flip(provider.get))
+    yield* settle
+    const closing = yield* Effect.fork(Scope.close(scope, Exit.void))
+    assert.strictEqual(
+      (yield* Fiber.join(waiter))._tag,
+      "TokenRequestError",
+      "fails immediately, although the source hangs"
+    )
+    yield* Deferred.succeed(released, undefined)
+    yield* Fiber.join(closing)
+    assert.strictEqual((yield* provider.status).state, "Closed")
+  })
 
   describe("telemetry", () => {
     it.effect("a tracer and a logger in a merged layer record the acquisition without the caller's span and annotations", () => {

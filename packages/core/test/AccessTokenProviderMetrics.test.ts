@@ -14,6 +14,7 @@ import {
   settle,
   token
 } from "./support/scriptedSource.js"
+import { test } from "./support/test.js"
 
 /** Shortens the name of a series: `acquisitions Success`, `duration`, … */
 const shortName = ({ labels, name }: Series) =>
@@ -411,23 +412,22 @@ const operations = (count: number): Effect.Effect<void> => {
 }
 
 describe("the expiry metric", () => {
-  it.effect("is set before a caller can reject the token, wherever the fiber yields", () =>
-    Effect.gen(function*() {
-      const wrong: Array<number> = []
-      let rejected = 0
-      for (let count = 1900; count < 2050; count++) {
-        yield* labelled(
-          `yielding-${count}`,
-          run(() => Effect.zipRight(operations(count), token("one")), ({ provider }) =>
-            Effect.gen(function*() {
-              yield* Effect.flatMap(provider.get, provider.invalidate)
-              yield* settle
-              if ((yield* provider.status).state === "Empty") rejected++
-              const { expiry } = yield* seriesOf(`yielding-${count}`)
-              if (expiry !== 0) wrong.push(count)
-            }))
-        )
-      }
-      deepStrictEqual([wrong, rejected], [[], 150])
-    }))
+  test("is set before a caller can reject the token, wherever the fiber yields", function*() {
+    const wrong: Array<number> = []
+    let rejected = 0
+    for (let count = 1900; count < 2050; count++) {
+      yield* labelled(
+        `yielding-${count}`,
+        run(() => Effect.zipRight(operations(count), token("one")), ({ provider }) =>
+          Effect.gen(function*() {
+            yield* Effect.flatMap(provider.get, provider.invalidate)
+            yield* settle
+            if ((yield* provider.status).state === "Empty") rejected++
+            const { expiry } = yield* seriesOf(`yielding-${count}`)
+            if (expiry !== 0) wrong.push(count)
+          }))
+      )
+    }
+    deepStrictEqual([wrong, rejected], [[], 150])
+  })
 })

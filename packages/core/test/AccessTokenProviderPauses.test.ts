@@ -5,6 +5,7 @@ import { Deferred, Effect, Fiber, Option, Ref } from "effect"
 import * as tokenPolicy from "../src/internal/provider/tokenPolicy.js"
 import * as tokenState from "../src/internal/provider/tokenState.js"
 import { aged, hour, outage, run, settle, token } from "./support/scriptedSource.js"
+import { test } from "./support/test.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
 describe("AccessTokenProvider, intervals and cooldowns", () => {
@@ -52,31 +53,30 @@ describe("AccessTokenProvider, intervals and cooldowns", () => {
         )
     )
 
-    it.effect("a caller of refresh that joins a failing renewal gets the end of the renewal cooldown in retryAt", () =>
-      Effect.gen(function*() {
-        const wanted = yield* Ref.make<Effect.Effect<void>>(Effect.void)
-        yield* run(
-          (n) => n === 1 ? token("one") : Effect.zipRight(Effect.flatten(Ref.get(wanted)), Effect.fail(outage)),
-          ({ provider, virtual }) =>
-            Effect.gen(function*() {
+    test("a caller of refresh that joins a failing renewal gets the end of the renewal cooldown in retryAt", function*() {
+      const wanted = yield* Ref.make<Effect.Effect<void>>(Effect.void)
+      yield* run(
+        (n) => n === 1 ? token("one") : Effect.zipRight(Effect.flatten(Ref.get(wanted)), Effect.fail(outage)),
+        ({ provider, virtual }) =>
+          Effect.gen(function*() {
+            yield* provider.get
+            yield* virtual.advance(hour - 100_000)
+            for (let failures = 0; failures < 4; failures++) {
               yield* provider.get
-              yield* virtual.advance(hour - 100_000)
-              for (let failures = 0; failures < 4; failures++) {
-                yield* provider.get
-                yield* settle
-                yield* virtual.advance(750 * 2 ** failures)
-              }
-              const failing = yield* Deferred.make<void>()
-              yield* Ref.set(wanted, Deferred.await(failing))
-              yield* provider.get
-              const joining = yield* Effect.fork(Effect.flip(provider.refresh))
               yield* settle
-              yield* Deferred.succeed(failing, undefined)
-              const error = yield* Fiber.join(joining)
-              assert.strictEqual(Option.getOrThrow(error.retryAt).epochMillis - virtual.wall(), 12_000)
-            })
-        )
-      }))
+              yield* virtual.advance(750 * 2 ** failures)
+            }
+            const failing = yield* Deferred.make<void>()
+            yield* Ref.set(wanted, Deferred.await(failing))
+            yield* provider.get
+            const joining = yield* Effect.fork(Effect.flip(provider.refresh))
+            yield* settle
+            yield* Deferred.succeed(failing, undefined)
+            const error = yield* Fiber.join(joining)
+            assert.strictEqual(Option.getOrThrow(error.retryAt).epochMillis - virtual.wall(), 12_000)
+          })
+      )
+    })
 
     it.effect("the error code distinguishes a faulty source from an unreachable endpoint", () =>
       run(

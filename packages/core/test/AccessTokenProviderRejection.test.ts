@@ -14,6 +14,7 @@ import {
   token,
   valueOf
 } from "./support/scriptedSource.js"
+import { test } from "./support/test.js"
 
 describe("AccessTokenProvider, rejection", () => {
   /** Invalidates the token that `get` returns. Returns whether the provider dropped it. */
@@ -198,20 +199,19 @@ describe("AccessTokenProvider, rejection", () => {
       { numRuns: 300 }
     ), 60_000)
 
-  it.effect("a rejection does not lengthen the cooldown after a failure", () =>
-    Effect.gen(function*() {
-      const down = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })
-      const source = yield* answering((n) => n === 2 ? Effect.fail(down) : token(`token-${n}`))
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        yield* provider.invalidate(yield* provider.get)
-        assert.strictEqual((yield* Effect.flip(provider.get))._tag, "TokenRequestError")
-        yield* TestClock.adjust("1 seconds")
-        const third = yield* provider.get
-        assert.strictEqual(valueOf(third), "token-3")
-        assert.strictEqual(yield* source.calls, 3)
-      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
-    }))
+  test("a rejection does not lengthen the cooldown after a failure", function*() {
+    const down = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })
+    const source = yield* answering((n) => n === 2 ? Effect.fail(down) : token(`token-${n}`))
+    yield* Effect.gen(function*() {
+      const provider = yield* AccessTokenProvider.AccessTokenProvider
+      yield* provider.invalidate(yield* provider.get)
+      assert.strictEqual((yield* Effect.flip(provider.get))._tag, "TokenRequestError")
+      yield* TestClock.adjust("1 seconds")
+      const third = yield* provider.get
+      assert.strictEqual(valueOf(third), "token-3")
+      assert.strictEqual(yield* source.calls, 3)
+    }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
+  })
 
   it.effect("when the token is rejected during its renewal, callers wait for the renewal and do not get the rejected token", () =>
     Effect.gen(function*() {

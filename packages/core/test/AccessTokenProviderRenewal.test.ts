@@ -11,6 +11,7 @@ import {
   token,
   valueOf
 } from "./support/scriptedSource.js"
+import { test } from "./support/test.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
 const provided = (options: AccessTokenProvider.Options = {}) =>
@@ -176,28 +177,27 @@ describe("AccessTokenProvider, renewal", () => {
     )
   })
 
-  it.effect("a token that is close to expiry on arrival is renewed in the background at most once a second", () =>
-    Effect.gen(function*() {
-      const virtual = VirtualClock.make()
-      // On arrival, each token is 58 of its 60 minutes old. Each expires later than the one before.
-      const source = yield* answering((n) =>
-        Effect.map(DateTime.now, (now) =>
-          new AccessToken.AccessToken({
-            value: Redacted.make(`token-${n}`),
-            acquiredAt: DateTime.subtract(now, { minutes: 58 }),
-            expiresAt: DateTime.add(now, { minutes: 2 })
-          }))
-      )
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        for (let call = 0; call < 1000; call++) {
-          yield* provider.get
-          yield* virtual.advance("10 millis")
-        }
-        assert.isAtMost(yield* source.calls, 11, "10 seconds")
-        assert.isAtLeast(yield* source.calls, 9)
-      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)), Effect.withClock(virtual.clock))
-    }))
+  test("a token that is close to expiry on arrival is renewed in the background at most once a second", function*() {
+    const virtual = VirtualClock.make()
+    // On arrival, each token is 58 of its 60 minutes old. Each expires later than the one before.
+    const source = yield* answering((n) =>
+      Effect.map(DateTime.now, (now) =>
+        new AccessToken.AccessToken({
+          value: Redacted.make(`token-${n}`),
+          acquiredAt: DateTime.subtract(now, { minutes: 58 }),
+          expiresAt: DateTime.add(now, { minutes: 2 })
+        }))
+    )
+    yield* Effect.gen(function*() {
+      const provider = yield* AccessTokenProvider.AccessTokenProvider
+      for (let call = 0; call < 1000; call++) {
+        yield* provider.get
+        yield* virtual.advance("10 millis")
+      }
+      assert.isAtMost(yield* source.calls, 11, "10 seconds")
+      assert.isAtLeast(yield* source.calls, 9)
+    }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)), Effect.withClock(virtual.clock))
+  })
 
   it.effect("the same token value with a later expiresAt is not progress", () =>
     Effect.gen(function*() {
@@ -318,22 +318,21 @@ describe("AccessTokenProvider, renewal", () => {
         assert.strictEqual(valueOf(yield* Fiber.join(next)), "two")
       }).pipe(provided()))
 
-    it.effect("gets at most one request per second, even with the shortest cooldown", () =>
-      Effect.gen(function*() {
-        const repeated = yield* token("repeated")
-        const source = yield* answering(() => Effect.succeed(repeated))
-        const shortest = { cooldown: { base: "100 millis", max: "100 millis" } } as const
-        yield* Effect.gen(function*() {
-          const provider = yield* AccessTokenProvider.AccessTokenProvider
-          yield* provider.get
-          yield* TestClock.adjust("56 minutes")
-          for (let call = 0; call < 100; call++) {
-            yield* TestClock.adjust("100 millis")
-            assert.strictEqual(yield* getWithoutWaiting(provider), "repeated")
-          }
-          assert.isAtMost(yield* source.calls, 12)
-        }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(shortest), source.layer)))
-      }))
+    test("gets at most one request per second, even with the shortest cooldown", function*() {
+      const repeated = yield* token("repeated")
+      const source = yield* answering(() => Effect.succeed(repeated))
+      const shortest = { cooldown: { base: "100 millis", max: "100 millis" } } as const
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        yield* provider.get
+        yield* TestClock.adjust("56 minutes")
+        for (let call = 0; call < 100; call++) {
+          yield* TestClock.adjust("100 millis")
+          assert.strictEqual(yield* getWithoutWaiting(provider), "repeated")
+        }
+        assert.isAtMost(yield* source.calls, 12)
+      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(shortest), source.layer)))
+    })
 
     it.effect("gets a request immediately after the token expired, even during the cooldown", () =>
       Effect.gen(function*() {
@@ -366,50 +365,48 @@ describe("AccessTokenProvider, renewal", () => {
       }).pipe(provided()))
   })
 
-  it.effect("lifetimes of 1 s and less: at most one request per get, and no background renewal within a second", () =>
-    Effect.gen(function*() {
-      for (const lifetime of [1000, 500, 100]) {
-        const virtual = VirtualClock.make()
-        const source = yield* answering((n) => token(`token-${n}`, lifetime))
-        yield* Effect.gen(function*() {
-          const provider = yield* AccessTokenProvider.AccessTokenProvider
-          let background = 0
-          for (let call = 0; call < 500; call++) {
-            const before = yield* source.calls
-            const { state } = yield* provider.status
-            yield* provider.get
-            yield* settle
-            const requests = (yield* source.calls) - before
-            assert.isAtMost(requests, 1)
-            if (state !== "Empty" && state !== "Expired") background += requests
-            yield* virtual.advance("10 millis")
-          }
-          assert.isAtMost(background, 5, `5 seconds of tokens of ${lifetime} ms`)
-        }).pipe(
-          Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
-          Effect.withClock(virtual.clock)
-        )
-      }
-    }))
+  test("lifetimes of 1 s and less: at most one request per get, and no background renewal within a second", function*() {
+    for (const lifetime of [1000, 500, 100]) {
+      const virtual = VirtualClock.make()
+      const source = yield* answering((n) => token(`token-${n}`, lifetime))
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        let background = 0
+        for (let call = 0; call < 500; call++) {
+          const before = yield* source.calls
+          const { state } = yield* provider.status
+          yield* provider.get
+          yield* settle
+          const requests = (yield* source.calls) - before
+          assert.isAtMost(requests, 1)
+          if (state !== "Empty" && state !== "Expired") background += requests
+          yield* virtual.advance("10 millis")
+        }
+        assert.isAtMost(background, 5, `5 seconds of tokens of ${lifetime} ms`)
+      }).pipe(
+        Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
+        Effect.withClock(virtual.clock)
+      )
+    }
+  })
 
-  it.effect("lifetimes of 0 and less: get fails with DeadOnArrival, and sends no request during the cooldown", () =>
-    Effect.gen(function*() {
-      for (const lifetime of [0, -5000]) {
-        const source = yield* answering(() => expiredOnArrival(lifetime))
-        yield* Effect.gen(function*() {
-          const provider = yield* AccessTokenProvider.AccessTokenProvider
-          const error = yield* Effect.flip(provider.get)
-          assert.instanceOf(error, AccessTokenError.TokenExpiredError)
-          assert.strictEqual(error.reason, "DeadOnArrival")
-          assert.isTrue(Option.isSome(error.retryAt))
-          for (let call = 0; call < 10; call++) yield* Effect.flip(provider.get)
-          assert.strictEqual(yield* source.calls, 1)
-          yield* TestClock.adjust("1 seconds")
-          yield* Effect.flip(provider.get)
-          assert.strictEqual(yield* source.calls, 2)
-        }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
-      }
-    }))
+  test("lifetimes of 0 and less: get fails with DeadOnArrival, and sends no request during the cooldown", function*() {
+    for (const lifetime of [0, -5000]) {
+      const source = yield* answering(() => expiredOnArrival(lifetime))
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        const error = yield* Effect.flip(provider.get)
+        assert.instanceOf(error, AccessTokenError.TokenExpiredError)
+        assert.strictEqual(error.reason, "DeadOnArrival")
+        assert.isTrue(Option.isSome(error.retryAt))
+        for (let call = 0; call < 10; call++) yield* Effect.flip(provider.get)
+        assert.strictEqual(yield* source.calls, 1)
+        yield* TestClock.adjust("1 seconds")
+        yield* Effect.flip(provider.get)
+        assert.strictEqual(yield* source.calls, 2)
+      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
+    }
+  })
 
   it.effect("a token with a huge lifetime stays fresh until the longest margin begins", () =>
     Effect.gen(function*() {

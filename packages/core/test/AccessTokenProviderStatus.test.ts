@@ -26,6 +26,7 @@ import {
   settle,
   token
 } from "./support/scriptedSource.js"
+import { test } from "./support/test.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
 /** Records the level, message and annotations of each log line. */
@@ -53,63 +54,61 @@ describe("AccessTokenProvider, status and logs", () => {
     assert.strictEqual(AccessTokenProvider.AccessTokenProvider.key, "@store-api/core/AccessTokenProvider")
   })
 
-  it.effect("layerConfig reads the options", () =>
-    Effect.gen(function*() {
-      const virtual = VirtualClock.make()
-      const source = yield* answering((n) => token(`token-${n}`))
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        yield* provider.get
-        yield* virtual.advance("52 minutes")
-        assert.strictEqual((yield* provider.status).state, "Fresh", "8 minutes are left")
-        yield* virtual.advance(1)
-        assert.strictEqual((yield* provider.status).state, "RefreshSoon")
-      }).pipe(
-        Effect.provide(Layer.provide(
-          AccessTokenProvider.layerConfig({ refreshAhead: Config.succeed("10 minutes") }),
-          source.layer
-        )),
-        Effect.withClock(virtual.clock),
-        Effect.withRandom(Random.fixed([0]))
-      )
-    }))
+  test("layerConfig reads the options", function*() {
+    const virtual = VirtualClock.make()
+    const source = yield* answering((n) => token(`token-${n}`))
+    yield* Effect.gen(function*() {
+      const provider = yield* AccessTokenProvider.AccessTokenProvider
+      yield* provider.get
+      yield* virtual.advance("52 minutes")
+      assert.strictEqual((yield* provider.status).state, "Fresh", "8 minutes are left")
+      yield* virtual.advance(1)
+      assert.strictEqual((yield* provider.status).state, "RefreshSoon")
+    }).pipe(
+      Effect.provide(Layer.provide(
+        AccessTokenProvider.layerConfig({ refreshAhead: Config.succeed("10 minutes") }),
+        source.layer
+      )),
+      Effect.withClock(virtual.clock),
+      Effect.withRandom(Random.fixed([0]))
+    )
+  })
 
   describe("status", () => {
-    it.effect("reports state, expiresAt and acquiring, until the scope closes", () =>
-      Effect.gen(function*() {
-        const virtual = VirtualClock.make()
-        const mayFinish = yield* Deferred.make<void>()
-        const source = yield* answering(() => Effect.zipRight(Deferred.await(mayFinish), token("one")))
-        const provider = yield* Effect.gen(function*() {
-          const provider = yield* AccessTokenProvider.AccessTokenProvider
-          const none = { expiresAt: Option.none(), cooldown: Option.none() }
-          deepStrictEqual(yield* provider.status, { ...none, state: "Empty", acquiring: false })
-          const caller = yield* Effect.fork(provider.get)
-          yield* settle
-          deepStrictEqual(yield* provider.status, { ...none, state: "Empty", acquiring: true })
-          yield* Deferred.succeed(mayFinish, undefined)
-          const { expiresAt } = yield* Fiber.join(caller)
-          deepStrictEqual(yield* provider.status, {
-            state: "Fresh",
-            expiresAt: Option.some(expiresAt),
-            acquiring: false,
-            cooldown: Option.none()
-          })
-          return provider
-        }).pipe(
-          Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
-          Effect.withClock(virtual.clock)
-        )
-        const closed = { state: "Closed", expiresAt: Option.none(), acquiring: false, cooldown: Option.none() } as const
-        deepStrictEqual(yield* provider.status, closed)
-        deepStrictEqual(yield* provider.current, Option.none())
-        yield* provider.invalidate(yield* token("one"))
-        deepStrictEqual(yield* provider.status, closed)
-        for (const call of [provider.get, provider.refresh]) {
-          const error = yield* Effect.flip(call)
-          assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "Closed")
-        }
-      }))
+    test("reports state, expiresAt and acquiring, until the scope closes", function*() {
+      const virtual = VirtualClock.make()
+      const mayFinish = yield* Deferred.make<void>()
+      const source = yield* answering(() => Effect.zipRight(Deferred.await(mayFinish), token("one")))
+      const provider = yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        const none = { expiresAt: Option.none(), cooldown: Option.none() }
+        deepStrictEqual(yield* provider.status, { ...none, state: "Empty", acquiring: false })
+        const caller = yield* Effect.fork(provider.get)
+        yield* settle
+        deepStrictEqual(yield* provider.status, { ...none, state: "Empty", acquiring: true })
+        yield* Deferred.succeed(mayFinish, undefined)
+        const { expiresAt } = yield* Fiber.join(caller)
+        deepStrictEqual(yield* provider.status, {
+          state: "Fresh",
+          expiresAt: Option.some(expiresAt),
+          acquiring: false,
+          cooldown: Option.none()
+        })
+        return provider
+      }).pipe(
+        Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
+        Effect.withClock(virtual.clock)
+      )
+      const closed = { state: "Closed", expiresAt: Option.none(), acquiring: false, cooldown: Option.none() } as const
+      deepStrictEqual(yield* provider.status, closed)
+      deepStrictEqual(yield* provider.current, Option.none())
+      yield* provider.invalidate(yield* token("one"))
+      deepStrictEqual(yield* provider.status, closed)
+      for (const call of [provider.get, provider.refresh]) {
+        const error = yield* Effect.flip(call)
+        assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "Closed")
+      }
+    })
 
     it.effect("reports the cooldown of renewals while a token is valid, and the cooldown of failing callers after it expired", () =>
       run((n) => n === 1 ? token("one") : Effect.fail(outage), ({ provider, virtual }) =>
@@ -159,49 +158,48 @@ describe("AccessTokenProvider, status and logs", () => {
   })
 
   describe("the cached path", () => {
-    it.effect("reads each clock once, from 1 second before acquiredAt until the renewal margin begins", () =>
-      Effect.gen(function*() {
-        const virtual = VirtualClock.make()
-        const reads = { wall: 0, monotonic: 0 }
-        const counting: Clock.Clock = {
-          ...virtual.clock,
-          unsafeCurrentTimeMillis: () => {
-            reads.wall++
-            return virtual.clock.unsafeCurrentTimeMillis()
-          },
-          unsafeCurrentTimeNanos: () => {
-            reads.monotonic++
-            return virtual.clock.unsafeCurrentTimeNanos()
-          }
+    test("reads each clock once, from 1 second before acquiredAt until the renewal margin begins", function*() {
+      const virtual = VirtualClock.make()
+      const reads = { wall: 0, monotonic: 0 }
+      const counting: Clock.Clock = {
+        ...virtual.clock,
+        unsafeCurrentTimeMillis: () => {
+          reads.wall++
+          return virtual.clock.unsafeCurrentTimeMillis()
+        },
+        unsafeCurrentTimeNanos: () => {
+          reads.monotonic++
+          return virtual.clock.unsafeCurrentTimeNanos()
         }
-        const source = yield* answering((n) => token(`token-${n}`))
-        yield* Effect.gen(function*() {
-          const provider = yield* AccessTokenProvider.AccessTokenProvider
-          const first = yield* provider.get
-          const readsOfGet = Effect.gen(function*() {
-            const before = { ...reads }
-            assert.strictEqual(yield* provider.get, first)
-            return [reads.wall - before.wall, reads.monotonic - before.monotonic] as const
-          })
-          deepStrictEqual(yield* readsOfGet, [1, 1])
-          virtual.jump(-1000)
-          deepStrictEqual(yield* readsOfGet, [1, 1], "the wall clock moved back by the tolerance")
-          virtual.jump(1000)
-          yield* virtual.advance(hour - 4 * minute - 1)
-          deepStrictEqual(yield* readsOfGet, [1, 1], "1 ms before the margin")
-          virtual.jump(1)
-          assert.isAbove((yield* readsOfGet)[0], 1, "within the margin by the wall clock")
-          virtual.jump(-1)
-          yield* virtual.advance(1)
-          virtual.jump(-1)
-          assert.isAbove((yield* readsOfGet)[0], 1, "within the margin by the monotonic clock")
-          assert.strictEqual(yield* source.calls, 1, "no renewal starts while exactly the margin is left")
-        }).pipe(
-          Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
-          Effect.withClock(counting),
-          Effect.withRandom(Random.fixed([0]))
-        )
-      }))
+      }
+      const source = yield* answering((n) => token(`token-${n}`))
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        const first = yield* provider.get
+        const readsOfGet = Effect.gen(function*() {
+          const before = { ...reads }
+          assert.strictEqual(yield* provider.get, first)
+          return [reads.wall - before.wall, reads.monotonic - before.monotonic] as const
+        })
+        deepStrictEqual(yield* readsOfGet, [1, 1])
+        virtual.jump(-1000)
+        deepStrictEqual(yield* readsOfGet, [1, 1], "the wall clock moved back by the tolerance")
+        virtual.jump(1000)
+        yield* virtual.advance(hour - 4 * minute - 1)
+        deepStrictEqual(yield* readsOfGet, [1, 1], "1 ms before the margin")
+        virtual.jump(1)
+        assert.isAbove((yield* readsOfGet)[0], 1, "within the margin by the wall clock")
+        virtual.jump(-1)
+        yield* virtual.advance(1)
+        virtual.jump(-1)
+        assert.isAbove((yield* readsOfGet)[0], 1, "within the margin by the monotonic clock")
+        assert.strictEqual(yield* source.calls, 1, "no renewal starts while exactly the margin is left")
+      }).pipe(
+        Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
+        Effect.withClock(counting),
+        Effect.withRandom(Random.fixed([0]))
+      )
+    })
 
     it.effect("ends at the longer margin: callers wait within a leeway that is longer than refreshAhead", () =>
       run((n) => n === 1 ? token("one") : Effect.never, ({
@@ -295,19 +293,18 @@ describe("AccessTokenProvider, status and logs", () => {
     const provided = (provided: AccessToken.AccessToken | Acquisition) =>
       Effect.provide(AccessTokenProvider.layerTest(provided))
 
-    it.effect("reports the state and the expiry of its token, also after it expired", () =>
-      Effect.gen(function*() {
-        const virtual = VirtualClock.make()
-        const fixed = yield* Effect.withClock(token("fixed"), virtual.clock)
-        yield* Effect.gen(function*() {
-          const provider = yield* AccessTokenProvider.AccessTokenProvider
-          const status = { expiresAt: Option.some(fixed.expiresAt), acquiring: false, cooldown: Option.none() }
-          deepStrictEqual(yield* provider.status, { ...status, state: "Fresh" })
-          yield* virtual.advance(hour)
-          deepStrictEqual(yield* provider.status, { ...status, state: "Expired" })
-          assert.strictEqual((yield* Effect.flip(provider.current)).reason, "Elapsed")
-        }).pipe(provided(fixed), Effect.withClock(virtual.clock))
-      }))
+    test("reports the state and the expiry of its token, also after it expired", function*() {
+      const virtual = VirtualClock.make()
+      const fixed = yield* Effect.withClock(token("fixed"), virtual.clock)
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        const status = { expiresAt: Option.some(fixed.expiresAt), acquiring: false, cooldown: Option.none() }
+        deepStrictEqual(yield* provider.status, { ...status, state: "Fresh" })
+        yield* virtual.advance(hour)
+        deepStrictEqual(yield* provider.status, { ...status, state: "Expired" })
+        assert.strictEqual((yield* Effect.flip(provider.current)).reason, "Elapsed")
+      }).pipe(provided(fixed), Effect.withClock(virtual.clock))
+    })
 
     it.effect("caches the token of an effect until it is invalidated", () =>
       Effect.gen(function*() {

@@ -6,6 +6,7 @@ import { Context, Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import * as CaptureServer from "./support/captureServer.js"
 import { onEachClient } from "./support/clients.js"
 import { answering, settle, token } from "./support/scriptedSource.js"
+import { test } from "./support/test.js"
 import { tokenBody } from "./support/wire.js"
 
 const apiUrl = "https://api.store.example/v1"
@@ -48,130 +49,124 @@ const rejecting = (unauthorized: () => Response) =>
   )
 
 describe("AuthorizedHttpClient, the body of a 401", () => {
-  it.scoped("is not read when the caller gets the 401", () =>
-    Effect.gen(function*() {
-      const headers = { "www-authenticate": "Bearer error=\"insufficient_scope\"" }
-      for (
-        const [why, body, options, response] of [
-          ["a request that cannot be repeated", HttpBody.raw("once"), {}, {}],
-          ["the option", HttpBody.empty, { retryUnauthorized: false }, {}],
-          ["the challenge", HttpBody.empty, {}, { headers }]
-        ] as const
-      ) {
-        const { state, stream } = countingReads("an invented error")
-        const { client, tokenRequests } = yield* authorize(
-          rejecting(() => new Response(stream, { status: 401, ...response })),
-          () => token("token-2"),
-          options
-        )
-        const received = yield* client.post("/orders", { body })
-        yield* settle
-        deepStrictEqual([received.status, state.reads, yield* tokenRequests], [401, 0, 1], why)
-        assert.strictEqual(yield* received.text, "an invented error", why)
-      }
-    }))
-
-  it.scoped("is not read when the provider keeps the token, nor when the repeated request gets it", () =>
-    Effect.gen(function*() {
-      const reads: Array<() => number> = []
-      const api = rejecting(() => {
-        const { state, stream } = countingReads("an invented error")
-        reads.push(() => state.reads)
-        return new Response(stream, { status: 401 })
-      })
-      const { client: repeating } = yield* authorize(api, () => token("token-1"))
-      const keeping = yield* AuthorizedHttpClient.withAccessToken(api, { apiUrl }).pipe(
-        Effect.updateService(AccessTokenProvider.AccessTokenProvider, (provider) => ({
-          ...provider,
-          invalidate: () => Effect.void
-        })),
-        Effect.provide(AccessTokenProvider.layerTest(token("token-1")))
+  test("is not read when the caller gets the 401", function*() {
+    const headers = { "www-authenticate": "Bearer error=\"insufficient_scope\"" }
+    for (
+      const [why, body, options, response] of [
+        ["a request that cannot be repeated", HttpBody.raw("once"), {}, {}],
+        ["the option", HttpBody.empty, { retryUnauthorized: false }, {}],
+        ["the challenge", HttpBody.empty, {}, { headers }]
+      ] as const
+    ) {
+      const { state, stream } = countingReads("an invented error")
+      const { client, tokenRequests } = yield* authorize(
+        rejecting(() => new Response(stream, { status: 401, ...response })),
+        () => token("token-2"),
+        options
       )
-      const responses = [yield* repeating.get("/orders"), yield* keeping.get("/orders")]
+      const received = yield* client.post("/orders", { body })
       yield* settle
-      deepStrictEqual(reads.map((read) => read()), [1, 0, 0], "only the 401 before the repeated request")
-      for (const { status, text } of responses) deepStrictEqual([status, yield* text], [401, "an invented error"])
-    }))
+      deepStrictEqual([received.status, state.reads, yield* tokenRequests], [401, 0, 1], why)
+      assert.strictEqual(yield* received.text, "an invented error", why)
+    }
+  })
 
-  it.scoped("delays neither the recovery nor an interruption, whether it never ends, cannot be cancelled or fails", () =>
-    Effect.gen(function*() {
-      const never = () => new Promise<never>(() => undefined)
-      const bodies: ReadonlyArray<readonly [string, UnderlyingDefaultSource<Uint8Array>]> = [
-        ["never arrives", {}],
-        ["cannot be cancelled", { cancel: never }],
-        ["cannot be cancelled after 64 KiB", {
-          pull: (controller) => controller.enqueue(new Uint8Array(100_000)),
-          cancel: never
-        }],
-        ["never ends", { pull: (controller) => controller.enqueue(new Uint8Array(1000)) }],
-        ["fails", { pull: (controller) => controller.error(new Error("reset")) }]
-      ]
-      for (const [what, source] of bodies) {
-        const api = rejecting(() => new Response(new ReadableStream(source), { status: 401 }))
-        for (const region of [Effect.interruptible, Effect.uninterruptible]) {
-          const { client, tokenRequests } = yield* authorize(api, () => token("token-2"))
-          // The test clock stands still.
-          assert.strictEqual((yield* region(client.get("/orders"))).status, 200, what)
-          assert.strictEqual(yield* tokenRequests, 2)
-        }
-        const { client, tokenRequests } = yield* authorize(api, () => Effect.never)
-        const calling = yield* Effect.fork(client.get("/orders"))
-        yield* Effect.repeat(Effect.zipRight(settle, tokenRequests), { until: (requests) => requests === 2 })
-        yield* Fiber.interrupt(calling)
-        assert.isTrue(Exit.isInterrupted(yield* Fiber.await(calling)), what)
-      }
-    }))
+  test("is not read when the provider keeps the token, nor when the repeated request gets it", function*() {
+    const reads: Array<() => number> = []
+    const api = rejecting(() => {
+      const { state, stream } = countingReads("an invented error")
+      reads.push(() => state.reads)
+      return new Response(stream, { status: 401 })
+    })
+    const { client: repeating } = yield* authorize(api, () => token("token-1"))
+    const keeping = yield* AuthorizedHttpClient.withAccessToken(api, { apiUrl }).pipe(
+      Effect.updateService(AccessTokenProvider.AccessTokenProvider, (provider) => ({
+        ...provider,
+        invalidate: () => Effect.void
+      })),
+      Effect.provide(AccessTokenProvider.layerTest(token("token-1")))
+    )
+    const responses = [yield* repeating.get("/orders"), yield* keeping.get("/orders")]
+    yield* settle
+    deepStrictEqual(reads.map((read) => read()), [1, 0, 0], "only the 401 before the repeated request")
+    for (const { status, text } of responses) deepStrictEqual([status, yield* text], [401, "an invented error"])
+  })
 
-  it.scoped("tears no acquireRelease whose acquire recovers from a 401, at any moment of an interruption", () =>
-    Effect.gen(function*() {
-      const steps = (count: number) => Effect.repeatN(Effect.yieldNow(), count)
-      const never = rejecting(() => new Response(new ReadableStream(), { status: 401 }))
-      let early = 0
-      for (let moment = 0; moment < 60; moment++) {
-        const { client } = yield* authorize(HttpClient.tapRequest(never, () => steps(5)), () => token("token-2"))
-        const events: Array<string> = []
-        const using = yield* Effect.acquireRelease(
-          Effect.suspend(() => {
-            events.push("acquire")
-            return Effect.map(client.get("/orders"), ({ status }) => events.push(`acquired ${status}`))
-          }),
-          () => Effect.sync(() => events.push("release"))
-        ).pipe(Effect.zipRight(Effect.never), Effect.scoped, Effect.fork)
-        yield* steps(moment)
-        yield* Fiber.interrupt(using)
-        if (events.length === 0) early++
-        else deepStrictEqual(events, ["acquire", "acquired 200", "release"], `moment ${moment}`)
+  test("delays neither the recovery nor an interruption, whether it never ends, cannot be cancelled or fails", function*() {
+    const never = () => new Promise<never>(() => undefined)
+    const bodies: ReadonlyArray<readonly [string, UnderlyingDefaultSource<Uint8Array>]> = [
+      ["never arrives", {}],
+      ["cannot be cancelled", { cancel: never }],
+      ["cannot be cancelled after 64 KiB", {
+        pull: (controller) => controller.enqueue(new Uint8Array(100_000)),
+        cancel: never
+      }],
+      ["never ends", { pull: (controller) => controller.enqueue(new Uint8Array(1000)) }],
+      ["fails", { pull: (controller) => controller.error(new Error("reset")) }]
+    ]
+    for (const [what, source] of bodies) {
+      const api = rejecting(() => new Response(new ReadableStream(source), { status: 401 }))
+      for (const region of [Effect.interruptible, Effect.uninterruptible]) {
+        const { client, tokenRequests } = yield* authorize(api, () => token("token-2"))
+        // The test clock stands still.
+        assert.strictEqual((yield* region(client.get("/orders"))).status, 200, what)
+        assert.strictEqual(yield* tokenRequests, 2)
       }
-      assert.isBelow(early, 10, "control: most interruptions come after the start")
-    }))
+      const { client, tokenRequests } = yield* authorize(api, () => Effect.never)
+      const calling = yield* Effect.fork(client.get("/orders"))
+      yield* Effect.repeat(Effect.zipRight(settle, tokenRequests), { until: (requests) => requests === 2 })
+      yield* Fiber.interrupt(calling)
+      assert.isTrue(Exit.isInterrupted(yield* Fiber.await(calling)), what)
+    }
+  })
+
+  test("tears no acquireRelease whose acquire recovers from a 401, at any moment of an interruption", function*() {
+    const steps = (count: number) => Effect.repeatN(Effect.yieldNow(), count)
+    const never = rejecting(() => new Response(new ReadableStream(), { status: 401 }))
+    let early = 0
+    for (let moment = 0; moment < 60; moment++) {
+      const { client } = yield* authorize(HttpClient.tapRequest(never, () => steps(5)), () => token("token-2"))
+      const events: Array<string> = []
+      const using = yield* Effect.acquireRelease(
+        Effect.suspend(() => {
+          events.push("acquire")
+          return Effect.map(client.get("/orders"), ({ status }) => events.push(`acquired ${status}`))
+        }),
+        () => Effect.sync(() => events.push("release"))
+      ).pipe(Effect.zipRight(Effect.never), Effect.scoped, Effect.fork)
+      yield* steps(moment)
+      yield* Fiber.interrupt(using)
+      if (events.length === 0) early++
+      else deepStrictEqual(events, ["acquire", "acquired 200", "release"], `moment ${moment}`)
+    }
+    assert.isBelow(early, 10, "control: most interruptions come after the start")
+  })
 
   onEachClient((layer, _name, single) => {
-    it.scopedLive("may be empty, even in an uninterruptible region", () =>
-      Effect.gen(function*() {
-        const base = Context.get(yield* Layer.build(layer), HttpClient.HttpClient)
-        const withoutBody = CaptureServer.raw(CaptureServer.head(401, { "content-length": "7", connection: "close" }))
-        for (const [call, unauthorized] of [["get", CaptureServer.answer(401, "")], ["head", withoutBody]] as const) {
-          const api = yield* CaptureServer.make(
-            unauthorized,
-            CaptureServer.raw(CaptureServer.head(204, { connection: "close" }))
-          )
-          const { client } = yield* authorize(base, () => token("token-2"), { apiUrl: api.url })
-          const response = yield* Effect.uninterruptible(client[call]("/orders"))
-          deepStrictEqual([response.status, yield* response.text], [204, ""])
-        }
-      }))
-
-    it.scopedLive("does not stop the recovery when the given client has read it", () =>
-      Effect.gen(function*() {
-        const base = HttpClient.tap(Context.get(yield* Layer.build(layer), HttpClient.HttpClient), ({ text }) => text)
+    test.live("may be empty, even in an uninterruptible region", function*() {
+      const base = Context.get(yield* Layer.build(layer), HttpClient.HttpClient)
+      const withoutBody = CaptureServer.raw(CaptureServer.head(401, { "content-length": "7", connection: "close" }))
+      for (const [call, unauthorized] of [["get", CaptureServer.answer(401, "")], ["head", withoutBody]] as const) {
         const api = yield* CaptureServer.make(
-          CaptureServer.answer(401, "an invented error"),
-          CaptureServer.answer(200, "{}")
+          unauthorized,
+          CaptureServer.raw(CaptureServer.head(204, { connection: "close" }))
         )
         const { client } = yield* authorize(base, () => token("token-2"), { apiUrl: api.url })
-        const response = yield* client.get("/orders")
-        deepStrictEqual([response.status, yield* response.text], [200, "{}"])
-      }))
+        const response = yield* Effect.uninterruptible(client[call]("/orders"))
+        deepStrictEqual([response.status, yield* response.text], [204, ""])
+      }
+    })
+
+    test.live("does not stop the recovery when the given client has read it", function*() {
+      const base = HttpClient.tap(Context.get(yield* Layer.build(layer), HttpClient.HttpClient), ({ text }) => text)
+      const api = yield* CaptureServer.make(
+        CaptureServer.answer(401, "an invented error"),
+        CaptureServer.answer(200, "{}")
+      )
+      const { client } = yield* authorize(base, () => token("token-2"), { apiUrl: api.url })
+      const response = yield* client.get("/orders")
+      deepStrictEqual([response.status, yield* response.text], [200, "{}"])
+    })
 
     it.scopedLive.each<readonly [string, CaptureServer.Answer, boolean]>([
       ["is short", CaptureServer.keepAlive(401, "a".repeat(60_000)), true],

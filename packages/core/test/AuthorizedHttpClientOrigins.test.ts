@@ -1,11 +1,12 @@
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "@effect/platform"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { Context, Effect, Either, Fiber, Layer } from "effect"
 import * as CaptureServer from "./support/captureServer.js"
 import { type ClientLayer, onEachClient } from "./support/clients.js"
 import { answering, token } from "./support/scriptedSource.js"
+import { test } from "./support/test.js"
 
 const bearer = "Bearer an-invented-token"
 
@@ -41,146 +42,138 @@ const redirect = (location: string) => CaptureServer.answer(302, "", { location 
 
 describe("AuthorizedHttpClient, origins that receive the token", () => {
   onEachClient((layer, name) => {
-    it.scopedLive("sends the token to a relative URL, an absolute URL of the API and a constructed request", () =>
-      Effect.gen(function*() {
-        const { api, client } = yield* make(layer)
-        yield* client.get("/orders?page=2")
-        yield* client.get(`${api.url}/other`)
-        yield* client.execute(
-          HttpClientRequest.get("items").pipe(HttpClientRequest.setUrlParam("q", "a b"))
+    test.live("sends the token to a relative URL, an absolute URL of the API and a constructed request", function*() {
+      const { api, client } = yield* make(layer)
+      yield* client.get("/orders?page=2")
+      yield* client.get(`${api.url}/other`)
+      yield* client.execute(
+        HttpClientRequest.get("items").pipe(HttpClientRequest.setUrlParam("q", "a b"))
+      )
+      deepStrictEqual(yield* received(api), [
+        ["GET /v1/orders?page=2 HTTP/1.1", bearer],
+        ["GET /other HTTP/1.1", bearer],
+        ["GET /v1/items?q=a+b HTTP/1.1", bearer]
+      ])
+    })
+
+    test.live("fails with UntrustedOriginError for another port of the same host, without any request", function*() {
+      const { api, client, elsewhere } = yield* make(layer)
+      const { port } = new URL(elsewhere.url)
+      for (
+        const url of [
+          elsewhere.url,
+          `${elsewhere.url}/v1/orders`,
+          `http://localhost:${port}/`,
+          `HTTP://LOCALHOST:${port}/`,
+          `http://user:invented@127.0.0.1:${port}/`,
+          `${api.url}@127.0.0.1:${port}/`,
+          `http:\\\\127.0.0.1:${port}`,
+          `http://[::1]:${port}/`,
+          `http://0x7f.1:${port}/`,
+          "https://127.0.0.1/",
+          "https://b\u00fccher.example/",
+          "javascript:alert(1)",
+          "data:text/plain,x"
+        ]
+      ) {
+        const error = yield* Effect.flip(client.get(url))
+        assert.instanceOf(error, AccessTokenError.UntrustedOriginError, url)
+        assert.notInclude(error.message, "invented")
+      }
+      assert.strictEqual(yield* elsewhere.count, 0)
+      assert.strictEqual(yield* api.count, 0)
+      yield* Effect.promise(() => fetch(elsewhere.url))
+      assert.strictEqual(yield* elsewhere.count, 1, "control: the other server counts requests")
+    })
+
+    test.live("sends a path that looks like another host to the API", function*() {
+      const { api, client, elsewhere } = yield* make(layer)
+      const { host } = new URL(elsewhere.url)
+      yield* client.get(`//${host}/orders`)
+      yield* client.get(`@${host}/orders`)
+      assert.strictEqual(yield* elsewhere.count, 0)
+      assert.strictEqual(yield* api.count, 2)
+    })
+
+    test.live("does not send the token to another origin when redirects are followed over the client", function*() {
+      const { api, client, elsewhere } = yield* make(layer, { answer: (elsewhere) => [redirect(elsewhere)] })
+      const outcome = yield* Effect.either(HttpClient.followRedirects(client, 3).get("/orders"))
+      // fetch follows redirects itself and removes Authorization. With the other clients, the next request fails.
+      if (name !== "fetch") assert.isTrue(Either.isLeft(outcome))
+      deepStrictEqual(yield* received(api), [["GET /v1/orders HTTP/1.1", bearer]])
+      deepStrictEqual(yield* received(elsewhere), name === "fetch" ? [["GET / HTTP/1.1"]] : [])
+    })
+
+    test.live("stops fetch from following redirects with another header, and keeps the caller's RequestInit", function*() {
+      let seen: RequestInit | undefined
+      const recording: typeof globalThis.fetch = (input, init) => {
+        seen = init
+        return globalThis.fetch(input, init)
+      }
+      const { api, client, elsewhere } = yield* make(layer, {
+        answer: (elsewhere) => [redirect(elsewhere)],
+        client: { header: { name: "x-store-token" } }
+      })
+      const response = yield* client.get("/orders").pipe(
+        Effect.provideService(FetchHttpClient.RequestInit, { cache: "no-store" }),
+        Effect.provideService(FetchHttpClient.Fetch, recording)
+      )
+      assert.strictEqual(response.status, 302)
+      deepStrictEqual(yield* received(api, "x-store-token"), [["GET /v1/orders HTTP/1.1", bearer]])
+      assert.strictEqual(yield* elsewhere.count, 0)
+      if (name === "fetch") {
+        assert.strictEqual(seen?.redirect, "manual")
+        assert.strictEqual(seen?.cache, "no-store")
+      }
+    })
+
+    test.live("limitation of the security model: a given client that follows redirects sends the token with them", function*() {
+      const { client, elsewhere } = yield* make(layer, {
+        answer: (elsewhere) => [redirect(elsewhere)],
+        decorate: HttpClient.followRedirects(3)
+      })
+      yield* client.get("/orders")
+      const seen = yield* received(elsewhere)
+      deepStrictEqual(seen, name === "fetch" ? [["GET / HTTP/1.1"]] : [["GET / HTTP/1.1", bearer]])
+    })
+
+    test.live("a 401 body that never arrives delays neither recovery nor interruption, and its socket closes", function*() {
+      for (const interrupted of [false, true]) {
+        const api = yield* CaptureServer.make(
+          CaptureServer.rawThenSilence("HTTP/1.1 401 Scripted\r\ncontent-length: 1000\r\n\r\nabc"),
+          CaptureServer.answer(200, "{}")
         )
-        deepStrictEqual(yield* received(api), [
-          ["GET /v1/orders?page=2 HTTP/1.1", bearer],
-          ["GET /other HTTP/1.1", bearer],
-          ["GET /v1/items?q=a+b HTTP/1.1", bearer]
-        ])
-      }))
-
-    it.scopedLive("fails with UntrustedOriginError for another port of the same host, without any request", () =>
-      Effect.gen(function*() {
-        const { api, client, elsewhere } = yield* make(layer)
-        const { port } = new URL(elsewhere.url)
-        for (
-          const url of [
-            elsewhere.url,
-            `${elsewhere.url}/v1/orders`,
-            `http://localhost:${port}/`,
-            `HTTP://LOCALHOST:${port}/`,
-            `http://user:invented@127.0.0.1:${port}/`,
-            `${api.url}@127.0.0.1:${port}/`,
-            `http:\\\\127.0.0.1:${port}`,
-            `http://[::1]:${port}/`,
-            `http://0x7f.1:${port}/`,
-            "https://127.0.0.1/",
-            "https://b\u00fccher.example/",
-            "javascript:alert(1)",
-            "data:text/plain,x"
-          ]
-        ) {
-          const error = yield* Effect.flip(client.get(url))
-          assert.instanceOf(error, AccessTokenError.UntrustedOriginError, url)
-          assert.notInclude(error.message, "invented")
-        }
-        assert.strictEqual(yield* elsewhere.count, 0)
-        assert.strictEqual(yield* api.count, 0)
-        yield* Effect.promise(() => fetch(elsewhere.url))
-        assert.strictEqual(yield* elsewhere.count, 1, "control: the other server counts requests")
-      }))
-
-    it.scopedLive("sends a path that looks like another host to the API", () =>
-      Effect.gen(function*() {
-        const { api, client, elsewhere } = yield* make(layer)
-        const { host } = new URL(elsewhere.url)
-        yield* client.get(`//${host}/orders`)
-        yield* client.get(`@${host}/orders`)
-        assert.strictEqual(yield* elsewhere.count, 0)
-        assert.strictEqual(yield* api.count, 2)
-      }))
-
-    it.scopedLive("does not send the token to another origin when redirects are followed over the client", () =>
-      Effect.gen(function*() {
-        const { api, client, elsewhere } = yield* make(layer, { answer: (elsewhere) => [redirect(elsewhere)] })
-        const outcome = yield* Effect.either(HttpClient.followRedirects(client, 3).get("/orders"))
-        // fetch follows redirects itself and removes Authorization. With the other clients, the next request fails.
-        if (name !== "fetch") assert.isTrue(Either.isLeft(outcome))
-        deepStrictEqual(yield* received(api), [["GET /v1/orders HTTP/1.1", bearer]])
-        deepStrictEqual(yield* received(elsewhere), name === "fetch" ? [["GET / HTTP/1.1"]] : [])
-      }))
-
-    it.scopedLive("stops fetch from following redirects with another header, and keeps the caller's RequestInit", () =>
-      Effect.gen(function*() {
-        let seen: RequestInit | undefined
-        const recording: typeof globalThis.fetch = (input, init) => {
-          seen = init
-          return globalThis.fetch(input, init)
-        }
-        const { api, client, elsewhere } = yield* make(layer, {
-          answer: (elsewhere) => [redirect(elsewhere)],
-          client: { header: { name: "x-store-token" } }
-        })
-        const response = yield* client.get("/orders").pipe(
-          Effect.provideService(FetchHttpClient.RequestInit, { cache: "no-store" }),
-          Effect.provideService(FetchHttpClient.Fetch, recording)
+        const source = yield* answering((n) => n === 2 && interrupted ? Effect.never : token(`token-${n}`))
+        const provider = yield* Layer.build(Layer.provide(AccessTokenProvider.layer(), source.layer))
+        const base = Context.get(yield* Layer.build(layer), HttpClient.HttpClient)
+        const client = yield* AuthorizedHttpClient.withAccessToken(base, { apiUrl: api.url }).pipe(
+          Effect.provide(provider)
         )
-        assert.strictEqual(response.status, 302)
-        deepStrictEqual(yield* received(api, "x-store-token"), [["GET /v1/orders HTTP/1.1", bearer]])
-        assert.strictEqual(yield* elsewhere.count, 0)
-        if (name === "fetch") {
-          assert.strictEqual(seen?.redirect, "manual")
-          assert.strictEqual(seen?.cache, "no-store")
+        const calling = yield* Effect.fork(client.get("/orders"))
+        if (interrupted) {
+          yield* Effect.repeat(Effect.zipRight(Effect.sleep("10 millis"), source.calls), {
+            until: (calls) => calls === 2
+          })
+          yield* Fiber.interrupt(calling)
+        } else {
+          const response = yield* Fiber.join(calling)
+          assert.strictEqual(response.status, 200)
+          yield* response.text
         }
-      }))
+        yield* api.allClosed
+      }
+    })
 
-    it.scopedLive("limitation of the security model: a given client that follows redirects sends the token with them", () =>
-      Effect.gen(function*() {
-        const { client, elsewhere } = yield* make(layer, {
-          answer: (elsewhere) => [redirect(elsewhere)],
-          decorate: HttpClient.followRedirects(3)
-        })
-        yield* client.get("/orders")
-        const seen = yield* received(elsewhere)
-        deepStrictEqual(seen, name === "fetch" ? [["GET / HTTP/1.1"]] : [["GET / HTTP/1.1", bearer]])
-      }))
-
-    it.scopedLive("a 401 body that never arrives delays neither recovery nor interruption, and its socket closes", () =>
-      Effect.gen(function*() {
-        for (const interrupted of [false, true]) {
-          const api = yield* CaptureServer.make(
-            CaptureServer.rawThenSilence("HTTP/1.1 401 Scripted\r\ncontent-length: 1000\r\n\r\nabc"),
-            CaptureServer.answer(200, "{}")
-          )
-          const source = yield* answering((n) => n === 2 && interrupted ? Effect.never : token(`token-${n}`))
-          const provider = yield* Layer.build(Layer.provide(AccessTokenProvider.layer(), source.layer))
-          const base = Context.get(yield* Layer.build(layer), HttpClient.HttpClient)
-          const client = yield* AuthorizedHttpClient.withAccessToken(base, { apiUrl: api.url }).pipe(
-            Effect.provide(provider)
-          )
-          const calling = yield* Effect.fork(client.get("/orders"))
-          if (interrupted) {
-            yield* Effect.repeat(Effect.zipRight(Effect.sleep("10 millis"), source.calls), {
-              until: (calls) => calls === 2
-            })
-            yield* Fiber.interrupt(calling)
-          } else {
-            const response = yield* Fiber.join(calling)
-            assert.strictEqual(response.status, 200)
-            yield* response.text
-          }
-          yield* api.allClosed
-        }
-      }))
-
-    it.scopedLive("sends the token with a redirect within the API", () =>
-      Effect.gen(function*() {
-        const { api, client } = yield* make(layer, {
-          answer: () => [redirect("/v1/moved"), CaptureServer.answer(200, "{}")]
-        })
-        const response = yield* HttpClient.followRedirects(client, 3).get("/orders")
-        assert.strictEqual(response.status, 200)
-        deepStrictEqual(yield* received(api), [
-          ["GET /v1/orders HTTP/1.1", bearer],
-          ["GET /v1/moved HTTP/1.1", bearer]
-        ])
-      }))
+    test.live("sends the token with a redirect within the API", function*() {
+      const { api, client } = yield* make(layer, {
+        answer: () => [redirect("/v1/moved"), CaptureServer.answer(200, "{}")]
+      })
+      const response = yield* HttpClient.followRedirects(client, 3).get("/orders")
+      assert.strictEqual(response.status, 200)
+      deepStrictEqual(yield* received(api), [
+        ["GET /v1/orders HTTP/1.1", bearer],
+        ["GET /v1/moved HTTP/1.1", bearer]
+      ])
+    })
   })
 })

@@ -6,6 +6,7 @@ import * as tokenRequest from "../src/internal/endpoint/tokenRequest.js"
 import { unreadable } from "./support/config.js"
 import { prop, propEffect } from "./support/property.js"
 import { shows } from "./support/renderings.js"
+import { test } from "./support/test.js"
 import { character, credentialsOf, printable, sendable } from "./support/wire.js"
 
 const make = (clientId: string, clientSecret: string) =>
@@ -188,19 +189,18 @@ describe("ClientCredentials", () => {
         assert.isFalse(shows(error, "canary"))
       }).pipe(Effect.withConfigProvider(unreadable("STORE_API_CLIENT_SECRET", "refused: canary"))))
 
-    it.effect("reads the configuration each time it runs", () =>
-      Effect.gen(function*() {
-        const read = ClientCredentials.fromConfig()
-        const first = yield* read.pipe(
-          withEnvironment({ STORE_API_CLIENT_ID: "id", STORE_API_CLIENT_SECRET: "first" })
-        )
-        const second = yield* read.pipe(
-          withEnvironment({ STORE_API_CLIENT_ID: "id", STORE_API_CLIENT_SECRET: "second" })
-        )
-        deepStrictEqual(
-          [first, second].map(({ clientSecret }) => Redacted.value(clientSecret)),
-          ["first", "second"]
-        )
-      }))
+    test("reads the configuration each time it runs", function*() {
+      const read = ClientCredentials.fromConfig()
+      const first = yield* read.pipe(
+        withEnvironment({ STORE_API_CLIENT_ID: "id", STORE_API_CLIENT_SECRET: "first" })
+      )
+      const second = yield* read.pipe(
+        withEnvironment({ STORE_API_CLIENT_ID: "id", STORE_API_CLIENT_SECRET: "second" })
+      )
+      deepStrictEqual(
+        [first, second].map(({ clientSecret }) => Redacted.value(clientSecret)),
+        ["first", "second"]
+      )
+    })
   })
 })

@@ -5,6 +5,7 @@ import { Effect, Exit, Logger, Metric, Option, Ref, TestClock } from "effect"
 import * as FakeClient from "./support/fakeClient.js"
 import { credentialsOf, drive, endpoint, member, watched } from "./support/fleet.js"
 import { outage, valueOf } from "./support/scriptedSource.js"
+import { test } from "./support/test.js"
 
 const unreadable = new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "cannot be read" })
 
@@ -58,17 +59,16 @@ describe("SharedTokenSource, when the store does not work", () => {
         })
     )
 
-    it.effect(`requests a token in bounded time when remove ${name}`, () =>
-      Effect.gen(function*() {
-        const { requests, source } = yield* endpoint()
-        const memory = yield* TokenStore.makeMemory
-        const cached = yield* (yield* member(source, memory)).acquire(Option.none())
-        const { acquire } = yield* member(source, broken(memory, "remove", fault))
-        const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.some(cached))))
-        deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-2"))
-        assert.strictEqual(yield* requests, 2)
-        assert.isAtMost(took, 1000)
-      }))
+    test(`requests a token in bounded time when remove ${name}`, function*() {
+      const { requests, source } = yield* endpoint()
+      const memory = yield* TokenStore.makeMemory
+      const cached = yield* (yield* member(source, memory)).acquire(Option.none())
+      const { acquire } = yield* member(source, broken(memory, "remove", fault))
+      const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.some(cached))))
+      deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-2"))
+      assert.strictEqual(yield* requests, 2)
+      assert.isAtMost(took, 1000)
+    })
   }
 
   it.effect.each(
@@ -176,60 +176,56 @@ describe("SharedTokenSource, when the store does not work", () => {
       ({ count }) => count
     )
 
-    it.effect("warns once per outage, and counts every failure", () =>
-      Effect.gen(function*() {
-        const before = yield* counted
-        const lines = yield* logLines((acquire, setBroken) =>
-          Effect.gen(function*() {
-            for (let outage = 0; outage < 2; outage++) {
-              yield* setBroken("get", "put", "lease", "remove")
-              for (let time = 0; time < 3; time++) yield* acquire
-              yield* setBroken()
-              yield* acquire
-            }
-          })
-        )
-        deepStrictEqual(lines, [warning("get"), recovery, warning("get"), recovery])
-        assert.strictEqual((yield* counted) - before, 6)
-      }))
-
-    it.effect("warns once per outage when only writes fail, as in a full store", () =>
-      Effect.gen(function*() {
-        const lines = yield* logLines((acquire, setBroken) =>
-          Effect.gen(function*() {
-            for (let outage = 0; outage < 2; outage++) {
-              yield* setBroken("put", "lease")
-              for (let time = 0; time < 3; time++) yield* acquire
-              yield* setBroken()
-              yield* acquire
-            }
-          })
-        )
-        deepStrictEqual(lines, [warning("lease"), recovery, warning("lease"), recovery])
-      }))
-
-    it.effect("warns again when a successful read has ended the outage", () =>
-      Effect.gen(function*() {
-        const lines = yield* logLines((acquire, setBroken, acquireElsewhere) =>
-          Effect.gen(function*() {
-            yield* setBroken("put")
-            yield* acquire
+    test("warns once per outage, and counts every failure", function*() {
+      const before = yield* counted
+      const lines = yield* logLines((acquire, setBroken) =>
+        Effect.gen(function*() {
+          for (let outage = 0; outage < 2; outage++) {
+            yield* setBroken("get", "put", "lease", "remove")
+            for (let time = 0; time < 3; time++) yield* acquire
             yield* setBroken()
-            for (let time = 0; time < 2; time++) {
-              yield* acquireElsewhere
-              yield* acquire
-            }
-            yield* setBroken("get")
             yield* acquire
-          })
-        )
-        deepStrictEqual(lines, [warning("put"), recovery, warning("get")])
-      }))
+          }
+        })
+      )
+      deepStrictEqual(lines, [warning("get"), recovery, warning("get"), recovery])
+      assert.strictEqual((yield* counted) - before, 6)
+    })
 
-    it.effect("has none while the store works", () =>
-      Effect.gen(function*() {
-        deepStrictEqual(yield* logLines((acquire) => Effect.repeatN(acquire, 4)), [])
-      }))
+    test("warns once per outage when only writes fail, as in a full store", function*() {
+      const lines = yield* logLines((acquire, setBroken) =>
+        Effect.gen(function*() {
+          for (let outage = 0; outage < 2; outage++) {
+            yield* setBroken("put", "lease")
+            for (let time = 0; time < 3; time++) yield* acquire
+            yield* setBroken()
+            yield* acquire
+          }
+        })
+      )
+      deepStrictEqual(lines, [warning("lease"), recovery, warning("lease"), recovery])
+    })
+
+    test("warns again when a successful read has ended the outage", function*() {
+      const lines = yield* logLines((acquire, setBroken, acquireElsewhere) =>
+        Effect.gen(function*() {
+          yield* setBroken("put")
+          yield* acquire
+          yield* setBroken()
+          for (let time = 0; time < 2; time++) {
+            yield* acquireElsewhere
+            yield* acquire
+          }
+          yield* setBroken("get")
+          yield* acquire
+        })
+      )
+      deepStrictEqual(lines, [warning("put"), recovery, warning("get")])
+    })
+
+    test("has none while the store works", function*() {
+      deepStrictEqual(yield* logLines((acquire) => Effect.repeatN(acquire, 4)), [])
+    })
   })
 
   it.effect.each(
@@ -256,39 +252,35 @@ describe("SharedTokenSource, when the store does not work", () => {
       })
   )
 
-  it.effect("limits an infinite storeTimeout to 30 s", () =>
-    Effect.gen(function*() {
-      const { source } = yield* endpoint()
-      const store = broken(yield* TokenStore.makeMemory, "get", () => Effect.never)
-      const { acquire } = yield* member(source, store, { storeTimeout: Infinity })
-      const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
-      deepStrictEqual([Exit.map(exit, valueOf), took], [Exit.succeed("token-1"), 30_000])
-    }))
+  test("limits an infinite storeTimeout to 30 s", function*() {
+    const { source } = yield* endpoint()
+    const store = broken(yield* TokenStore.makeMemory, "get", () => Effect.never)
+    const { acquire } = yield* member(source, store, { storeTimeout: Infinity })
+    const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
+    deepStrictEqual([Exit.map(exit, valueOf), took], [Exit.succeed("token-1"), 30_000])
+  })
 
-  it.effect("fails with Timeout at the deadline when the credentials of the endpoint never arrive either", () =>
-    Effect.gen(function*() {
-      const source = yield* FakeClient.source(FakeClient.make(FakeClient.token), { credentials: Effect.never })
-      const { acquire } = yield* member(source, yield* TokenStore.makeMemory, { credentials: Effect.never })
-      const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
-      const error = yield* Effect.flip(exit)
-      deepStrictEqual(["reason" in error && error.reason, took], ["Timeout", 40_000])
-    }))
+  test("fails with Timeout at the deadline when the credentials of the endpoint never arrive either", function*() {
+    const source = yield* FakeClient.source(FakeClient.make(FakeClient.token), { credentials: Effect.never })
+    const { acquire } = yield* member(source, yield* TokenStore.makeMemory, { credentials: Effect.never })
+    const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
+    const error = yield* Effect.flip(exit)
+    deepStrictEqual(["reason" in error && error.reason, took], ["Timeout", 40_000])
+  })
 
-  it.effect("requests a token without sharing it when the credentials are read by an effect that interrupts itself", () =>
-    Effect.gen(function*() {
-      const { source } = yield* endpoint()
-      const { puts, store } = yield* watched
-      const { acquire } = yield* member(source, store, { credentials: Effect.interrupt })
-      assert.strictEqual(valueOf(yield* acquire(Option.none())), "token-1")
-      deepStrictEqual(yield* puts, [])
-    }))
+  test("requests a token without sharing it when the credentials are read by an effect that interrupts itself", function*() {
+    const { source } = yield* endpoint()
+    const { puts, store } = yield* watched
+    const { acquire } = yield* member(source, store, { credentials: Effect.interrupt })
+    assert.strictEqual(valueOf(yield* acquire(Option.none())), "token-1")
+    deepStrictEqual(yield* puts, [])
+  })
 
-  it.effect("returns the error of the endpoint, not its own, when the credentials cannot be read", () =>
-    Effect.gen(function*() {
-      const { source } = yield* endpoint({ answer: () => Effect.fail(outage) })
-      const { acquire } = yield* member(source, yield* TokenStore.makeMemory, {
-        credentials: Effect.flatMap(credentialsOf("id", "secret"), () => Effect.fail(unreadable))
-      })
-      deepStrictEqual(yield* Effect.flip(acquire(Option.none())), outage)
-    }))
+  test("returns the error of the endpoint, not its own, when the credentials cannot be read", function*() {
+    const { source } = yield* endpoint({ answer: () => Effect.fail(outage) })
+    const { acquire } = yield* member(source, yield* TokenStore.makeMemory, {
+      credentials: Effect.flatMap(credentialsOf("id", "secret"), () => Effect.fail(unreadable))
+    })
+    deepStrictEqual(yield* Effect.flip(acquire(Option.none())), outage)
+  })
 })

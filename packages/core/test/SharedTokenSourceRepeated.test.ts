@@ -6,6 +6,7 @@ import { Renewal } from "../src/internal/renewal.js"
 import * as seal from "../src/internal/sharing/seal.js"
 import { authUrl, credentials, endpoint, fullToken, member, settled, watched } from "./support/fleet.js"
 import { valueOf } from "./support/scriptedSource.js"
+import { test } from "./support/test.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
 const life = 40_000
@@ -126,54 +127,52 @@ describe("an endpoint that repeats its token", () => {
     (now) => fullToken("repeated", (start + hour - now) / minute)
   )
 
-  it.live("is not asked again by another member that renews the token, until a quarter of what was left is left", () =>
-    Effect.gen(function*() {
-      const { first, requests, second, virtual } = yield* twoMembers(() => repeated)
-      yield* Effect.gen(function*() {
-        const renew = ({ acquire }: TokenSource.Service) =>
-          Effect.provideService(acquire(Option.some(cached)), Renewal, true)
-        const cached = yield* first.acquire(Option.none())
-        yield* virtual.advance(56 * minute)
-        yield* renew(first)
-        assert.strictEqual(yield* requests, 2)
-        yield* virtual.advance(3 * minute - 1)
-        assert.strictEqual(valueOf(yield* renew(second)), "repeated")
-        assert.strictEqual(valueOf(yield* second.acquire(Option.none())), "repeated", "for a new process, too")
-        assert.strictEqual(yield* requests, 2)
-        yield* virtual.advance(1)
-        assert.strictEqual(valueOf(yield* renew(second)), "repeated")
-        assert.strictEqual(yield* requests, 3)
-        yield* virtual.advance(minute - 7000)
-        yield* renew(first)
-        assert.strictEqual(yield* requests, 4)
-        yield* virtual.advance(6999)
-        assert.strictEqual(valueOf(yield* renew(second)), "repeated", "with less than 8 seconds left")
-        assert.strictEqual(yield* requests, 4)
-      }).pipe(Effect.withClock(virtual.clock))
-    }))
+  test.live("is not asked again by another member that renews the token, until a quarter of what was left is left", function*() {
+    const { first, requests, second, virtual } = yield* twoMembers(() => repeated)
+    yield* Effect.gen(function*() {
+      const renew = ({ acquire }: TokenSource.Service) =>
+        Effect.provideService(acquire(Option.some(cached)), Renewal, true)
+      const cached = yield* first.acquire(Option.none())
+      yield* virtual.advance(56 * minute)
+      yield* renew(first)
+      assert.strictEqual(yield* requests, 2)
+      yield* virtual.advance(3 * minute - 1)
+      assert.strictEqual(valueOf(yield* renew(second)), "repeated")
+      assert.strictEqual(valueOf(yield* second.acquire(Option.none())), "repeated", "for a new process, too")
+      assert.strictEqual(yield* requests, 2)
+      yield* virtual.advance(1)
+      assert.strictEqual(valueOf(yield* renew(second)), "repeated")
+      assert.strictEqual(yield* requests, 3)
+      yield* virtual.advance(minute - 7000)
+      yield* renew(first)
+      assert.strictEqual(yield* requests, 4)
+      yield* virtual.advance(6999)
+      assert.strictEqual(valueOf(yield* renew(second)), "repeated", "with less than 8 seconds left")
+      assert.strictEqual(yield* requests, 4)
+    }).pipe(Effect.withClock(virtual.clock))
+  })
 
-  it.live("is asked at once when the token is rejected, although another member has just renewed it", () =>
-    Effect.gen(function*() {
-      const { first, requests, second, virtual } = yield* twoMembers((n) => n < 3 ? repeated : fullToken("another"))
-      yield* Effect.gen(function*() {
-        const providers = yield* Effect.forEach(
-          [first, second],
-          (source) => Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, source)
-        )
-        const getAll = Effect.forEach(providers, ({ get }) => get)
-        yield* getAll
-        yield* virtual.advance(56.5 * minute)
-        const tokens = yield* getAll
-        yield* virtual.advance("1 second")
-        assert.strictEqual(yield* requests, 2)
-        yield* Effect.forEach(
-          providers,
-          ({ invalidate }, index) => invalidate(tokens[index] as AccessToken.AccessToken)
-        )
-        deepStrictEqual((yield* getAll).map(valueOf), ["another", "another"])
-        assert.strictEqual(yield* requests, 3)
-      }).pipe(Effect.scoped, Effect.withClock(virtual.clock))
-    }))
+  test.live("is asked at once when the token is rejected, although another member has just renewed it", function*() {
+    const { first, requests, second, virtual } = yield* twoMembers((n) => n < 3 ? repeated : fullToken("another"))
+    yield* Effect.gen(function*() {
+      const providers = yield* Effect.forEach(
+        [first, second],
+        (source) => Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, source)
+      )
+      const getAll = Effect.forEach(providers, ({ get }) => get)
+      yield* getAll
+      yield* virtual.advance(56.5 * minute)
+      const tokens = yield* getAll
+      yield* virtual.advance("1 second")
+      assert.strictEqual(yield* requests, 2)
+      yield* Effect.forEach(
+        providers,
+        ({ invalidate }, index) => invalidate(tokens[index] as AccessToken.AccessToken)
+      )
+      deepStrictEqual((yield* getAll).map(valueOf), ["another", "another"])
+      assert.strictEqual(yield* requests, 3)
+    }).pipe(Effect.scoped, Effect.withClock(virtual.clock))
+  })
 
   it.live.each([[4000, 3500], [hour, 56 * minute]] as const)(
     "is asked by a renewal although the store still has that token, with a lifetime of %i ms",
@@ -190,33 +189,31 @@ describe("an endpoint that repeats its token", () => {
       })
   )
 
-  it.effect("a rejected token is removed from the store, and another one that expires sooner is not", () =>
-    Effect.gen(function*() {
-      const { source } = yield* endpoint({ answer: (n) => fullToken(`token-${n}`, n === 1 ? 30 : 60) })
-      const store = yield* TokenStore.makeMemory
-      let removed = 0
-      const counting = TokenStore.TokenStore.of({
-        ...store,
-        remove: (key, entry) => Effect.tap(store.remove(key, entry), () => Effect.sync(() => removed++))
-      })
-      const { acquire } = yield* member(source, counting)
-      yield* acquire(Option.none())
-      const second = yield* acquire(Option.some(yield* fullToken("another")))
-      deepStrictEqual([valueOf(second), removed], ["token-2", 0])
-      deepStrictEqual([valueOf(yield* acquire(Option.some(second))), removed], ["token-3", 1])
-    }))
+  test("a rejected token is removed from the store, and another one that expires sooner is not", function*() {
+    const { source } = yield* endpoint({ answer: (n) => fullToken(`token-${n}`, n === 1 ? 30 : 60) })
+    const store = yield* TokenStore.makeMemory
+    let removed = 0
+    const counting = TokenStore.TokenStore.of({
+      ...store,
+      remove: (key, entry) => Effect.tap(store.remove(key, entry), () => Effect.sync(() => removed++))
+    })
+    const { acquire } = yield* member(source, counting)
+    yield* acquire(Option.none())
+    const second = yield* acquire(Option.some(yield* fullToken("another")))
+    deepStrictEqual([valueOf(second), removed], ["token-2", 0])
+    deepStrictEqual([valueOf(yield* acquire(Option.some(second))), removed], ["token-3", 1])
+  })
 
-  it.live("is not asked by the second member when the renewal brought the same token with a later expiry", () =>
-    Effect.gen(function*() {
-      const { first, requests, second, virtual } = yield* twoMembers((n) => fullToken("extended", n === 1 ? 60 : 59))
-      yield* Effect.gen(function*() {
-        const cached = yield* first.acquire(Option.none())
-        yield* virtual.advance(56 * minute)
-        const extended = yield* Effect.provideService(first.acquire(Option.some(cached)), Renewal, true)
-        deepStrictEqual(yield* Effect.provideService(second.acquire(Option.some(cached)), Renewal, true), extended)
-        assert.strictEqual(yield* requests, 2)
-      }).pipe(Effect.withClock(virtual.clock))
-    }))
+  test.live("is not asked by the second member when the renewal brought the same token with a later expiry", function*() {
+    const { first, requests, second, virtual } = yield* twoMembers((n) => fullToken("extended", n === 1 ? 60 : 59))
+    yield* Effect.gen(function*() {
+      const cached = yield* first.acquire(Option.none())
+      yield* virtual.advance(56 * minute)
+      const extended = yield* Effect.provideService(first.acquire(Option.some(cached)), Renewal, true)
+      deepStrictEqual(yield* Effect.provideService(second.acquire(Option.some(cached)), Renewal, true), extended)
+      assert.strictEqual(yield* requests, 2)
+    }).pipe(Effect.withClock(virtual.clock))
+  })
 })
 
 /** The entry of `fullToken("recorded")`, acquired at time 0, by the version that did not share repeated tokens. */
@@ -260,23 +257,21 @@ describe("an entry of the former version", () => {
     return { acquire, puts: yield* puts, read, requests }
   })
 
-  it.effect("is read, and renewed with one token request", () =>
-    Effect.gen(function*() {
-      const expected = yield* fullToken("recorded")
-      const { acquire, read, requests } = yield* renewed
-      deepStrictEqual({ ...read }, { ...expected })
-      assert.strictEqual(yield* requests, 1)
-      yield* Effect.provideService(acquire(Option.some(read)), Renewal, true)
-      assert.strictEqual(yield* requests, 1)
-    }))
+  test("is read, and renewed with one token request", function*() {
+    const expected = yield* fullToken("recorded")
+    const { acquire, read, requests } = yield* renewed
+    deepStrictEqual({ ...read }, { ...expected })
+    assert.strictEqual(yield* requests, 1)
+    yield* Effect.provideService(acquire(Option.some(read)), Renewal, true)
+    assert.strictEqual(yield* requests, 1)
+  })
 
-  it.effect("has the same fields as one that is stored after a renewal without progress, of which only acquiredAt is later", () =>
-    Effect.gen(function*() {
-      const { open } = yield* seal.make(credentials, authUrl)
-      assert.strictEqual(yield* open(recorded.entry), recorded.clearText, "control")
-      const { puts: [, [key, entry] = ["", ""]] } = yield* renewed
-      assert.strictEqual(key, recorded.key)
-      const clearText = recorded.clearText.replace(`"acquiredAt":0`, `"acquiredAt":${56 * 60_000}`)
-      assert.strictEqual(yield* open(entry), clearText)
-    }))
+  test("has the same fields as one that is stored after a renewal without progress, of which only acquiredAt is later", function*() {
+    const { open } = yield* seal.make(credentials, authUrl)
+    assert.strictEqual(yield* open(recorded.entry), recorded.clearText, "control")
+    const { puts: [, [key, entry] = ["", ""]] } = yield* renewed
+    assert.strictEqual(key, recorded.key)
+    const clearText = recorded.clearText.replace(`"acquiredAt":0`, `"acquiredAt":${56 * 60_000}`)
+    assert.strictEqual(yield* open(entry), clearText)
+  })
 })

@@ -6,6 +6,7 @@ import * as seal from "../src/internal/sharing/seal.js"
 import { authUrl, credentials, credentialsOf, endpoint, member, watched } from "./support/fleet.js"
 import { renderings } from "./support/renderings.js"
 import { valueOf } from "./support/scriptedSource.js"
+import { test } from "./support/test.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
 /** A store whose contents a test can read and write, as an attacker could. */
@@ -54,56 +55,52 @@ describe("an entry that SharedTokenSource stores", () => {
     "shop.example"
   ]
 
-  it.effect("contains no secret, token, client id, email address or host, neither in its value nor in its key", () =>
-    Effect.gen(function*() {
-      const { entry, key, requests } = yield* stored()
-      assert.strictEqual(yield* requests, 1)
-      assert.isAbove(entry.length, 100)
-      const decoded = Buffer.from(entry, "base64url").toString("latin1")
-      for (const text of sensitive) {
-        for (const [name, output] of Object.entries({ entry, key, decoded })) {
-          assert.isFalse(shows(output, text), `${text} in the ${name}`)
-        }
+  test("contains no secret, token, client id, email address or host, neither in its value nor in its key", function*() {
+    const { entry, key, requests } = yield* stored()
+    assert.strictEqual(yield* requests, 1)
+    assert.isAbove(entry.length, 100)
+    const decoded = Buffer.from(entry, "base64url").toString("latin1")
+    for (const text of sensitive) {
+      for (const [name, output] of Object.entries({ entry, key, decoded })) {
+        assert.isFalse(shows(output, text), `${text} in the ${name}`)
       }
-    }))
+    }
+  })
 
-  it.effect("control: the same search finds them in an unsealed entry", () =>
-    Effect.gen(function*() {
-      const { entry, key } = yield* stored()
-      const { open } = yield* seal.make(credentials, authUrl)
-      const clear = (yield* open(entry)) ?? ""
-      for (const text of ["invented-client-id", "token-1", "developer@shop.example"]) {
-        assert.isTrue(shows(clear, text), text)
-        for (const naive of [...forms(clear), Buffer.from(clear).toString("base64url")]) {
-          assert.isTrue(shows(`${key} ${naive}`, text), `${text} in ${naive}`)
-        }
+  test("control: the same search finds them in an unsealed entry", function*() {
+    const { entry, key } = yield* stored()
+    const { open } = yield* seal.make(credentials, authUrl)
+    const clear = (yield* open(entry)) ?? ""
+    for (const text of ["invented-client-id", "token-1", "developer@shop.example"]) {
+      assert.isTrue(shows(clear, text), text)
+      for (const naive of [...forms(clear), Buffer.from(clear).toString("base64url")]) {
+        assert.isTrue(shows(`${key} ${naive}`, text), `${text} in ${naive}`)
       }
-    }))
+    }
+  })
 
-  it.effect("differs each time, even for the same token", () =>
-    Effect.gen(function*() {
-      const { open, seal: close } = yield* seal.make(credentials, authUrl)
-      const entries = yield* Effect.all(Effect.replicate(close("the same"), 100))
-      assert.strictEqual(new Set(entries).size, 100)
-      assert.strictEqual(new Set(entries.map((entry) => entry.slice(0, 16))).size, 100, "each has its own nonce")
-      deepStrictEqual(yield* Effect.forEach(entries, open), entries.map(() => "the same"))
-    }))
+  test("differs each time, even for the same token", function*() {
+    const { open, seal: close } = yield* seal.make(credentials, authUrl)
+    const entries = yield* Effect.all(Effect.replicate(close("the same"), 100))
+    assert.strictEqual(new Set(entries).size, 100)
+    assert.strictEqual(new Set(entries.map((entry) => entry.slice(0, 16))).size, 100, "each has its own nonce")
+    deepStrictEqual(yield* Effect.forEach(entries, open), entries.map(() => "the same"))
+  })
 
-  it.effect("is a miss when any one bit is changed or its end is cut off", () =>
-    Effect.gen(function*() {
-      const { open, seal: close } = yield* seal.make(credentials, authUrl)
-      const entry = yield* close("a text")
-      const bytes = Buffer.from(entry, "base64url")
-      assert.strictEqual(yield* open(entry), "a text", "control")
-      for (let bit = 0; bit < 8 * bytes.length; bit++) {
-        const tampered = Buffer.from(bytes)
-        tampered[bit >> 3] = (tampered[bit >> 3] ?? 0) ^ (1 << (bit & 7))
-        assert.isUndefined(yield* open(tampered.toString("base64url")), `bit ${bit}`)
-      }
-      for (let length = 0; length < bytes.length; length++) {
-        assert.isUndefined(yield* open(bytes.subarray(0, length).toString("base64url")), `${length} bytes`)
-      }
-    }))
+  test("is a miss when any one bit is changed or its end is cut off", function*() {
+    const { open, seal: close } = yield* seal.make(credentials, authUrl)
+    const entry = yield* close("a text")
+    const bytes = Buffer.from(entry, "base64url")
+    assert.strictEqual(yield* open(entry), "a text", "control")
+    for (let bit = 0; bit < 8 * bytes.length; bit++) {
+      const tampered = Buffer.from(bytes)
+      tampered[bit >> 3] = (tampered[bit >> 3] ?? 0) ^ (1 << (bit & 7))
+      assert.isUndefined(yield* open(tampered.toString("base64url")), `bit ${bit}`)
+    }
+    for (let length = 0; length < bytes.length; length++) {
+      assert.isUndefined(yield* open(bytes.subarray(0, length).toString("base64url")), `${length} bytes`)
+    }
+  })
 
   it.effect.each([
     "",
@@ -122,14 +119,13 @@ describe("an entry that SharedTokenSource stores", () => {
       assert.strictEqual(yield* requests, 2)
     }))
 
-  it.effect("is a miss when it is sealed but holds no token", () =>
-    Effect.gen(function*() {
-      const { contents, key, requests, source, store } = yield* stored()
-      const { seal: close } = yield* seal.make(credentials, authUrl)
-      yield* Ref.set(contents, new Map([[key, yield* close("{\"value\":1}")]]))
-      assert.strictEqual(valueOf(yield* (yield* member(source, store)).acquire(Option.none())), "token-2")
-      assert.strictEqual(yield* requests, 2)
-    }))
+  test("is a miss when it is sealed but holds no token", function*() {
+    const { contents, key, requests, source, store } = yield* stored()
+    const { seal: close } = yield* seal.make(credentials, authUrl)
+    yield* Ref.set(contents, new Map([[key, yield* close("{\"value\":1}")]]))
+    assert.strictEqual(valueOf(yield* (yield* member(source, store)).acquire(Option.none())), "token-2")
+    assert.strictEqual(yield* requests, 2)
+  })
 
   const others: Readonly<Record<string, Partial<SharedTokenSource.Options>>> = {
     "client": { credentials: credentialsOf("another-client-id", "invented-client-secret-0123456789") },
@@ -139,52 +135,50 @@ describe("an entry that SharedTokenSource stores", () => {
   }
 
   for (const [what, options] of Object.entries(others)) {
-    it.effect(`has another key for another ${what}, and is a miss under the original key`, () =>
-      Effect.gen(function*() {
-        const mine = yield* stored()
-        const other = yield* stored(options)
-        assert.notStrictEqual(mine.key, other.key)
-        yield* Ref.set(mine.contents, new Map([[mine.key, other.entry]]))
-        assert.strictEqual(
-          valueOf(yield* (yield* member(mine.source, mine.store)).acquire(Option.none())),
-          "token-2",
-          "a miss"
-        )
-      }))
+    test(`has another key for another ${what}, and is a miss under the original key`, function*() {
+      const mine = yield* stored()
+      const other = yield* stored(options)
+      assert.notStrictEqual(mine.key, other.key)
+      yield* Ref.set(mine.contents, new Map([[mine.key, other.entry]]))
+      assert.strictEqual(
+        valueOf(yield* (yield* member(mine.source, mine.store)).acquire(Option.none())),
+        "token-2",
+        "a miss"
+      )
+    })
   }
 
-  it.effect("cannot be decrypted under another store key, because the store key is authenticated with it", () =>
-    Effect.gen(function*() {
-      // The library derives the AES key and the store key together, so this test calls Web Crypto itself.
-      const { entry, key } = yield* stored()
-      const bytes = new Uint8Array(Buffer.from(entry, "base64url"))
-      const utf8 = (text: string) => new TextEncoder().encode(text)
-      const secret = yield* Effect.promise(() =>
-        crypto.subtle.importKey("raw", utf8("invented-client-secret-0123456789"), "HKDF", false, [
-          "deriveBits",
-          "deriveKey"
-        ])
-      )
-      const derivation = (purpose: string) => ({
-        name: "HKDF",
-        hash: "SHA-256",
-        salt: utf8("store-api-token-v1"),
-        info: utf8(JSON.stringify([purpose, authUrl, "invented-client-id"]))
+  test("cannot be decrypted under another store key, because the store key is authenticated with it", function*() {
+    // The library derives the AES key and the store key together, so this test calls Web Crypto itself.
+    const { entry, key } = yield* stored()
+    const bytes = new Uint8Array(Buffer.from(entry, "base64url"))
+    const utf8 = (text: string) => new TextEncoder().encode(text)
+    const secret = yield* Effect.promise(() =>
+      crypto.subtle.importKey("raw", utf8("invented-client-secret-0123456789"), "HKDF", false, [
+        "deriveBits",
+        "deriveKey"
+      ])
+    )
+    const derivation = (purpose: string) => ({
+      name: "HKDF",
+      hash: "SHA-256",
+      salt: utf8("store-api-token-v1"),
+      info: utf8(JSON.stringify([purpose, authUrl, "invented-client-id"]))
+    })
+    const name = yield* Effect.promise(() => crypto.subtle.deriveBits(derivation("name"), secret, 128))
+    assert.strictEqual(key, `store-api-token-v1:${Buffer.from(name).toString("hex")}`)
+    const cipher = { name: "AES-GCM", length: 256 }
+    const aes = yield* Effect.promise(() =>
+      crypto.subtle.deriveKey(derivation("entry"), secret, cipher, false, ["decrypt"])
+    )
+    const decrypt = (additionalData: string) =>
+      Effect.promise(() => {
+        const parameters = { name: "AES-GCM", iv: bytes.slice(0, 12), additionalData: utf8(additionalData) }
+        return crypto.subtle.decrypt(parameters, aes, bytes.slice(12)).then(() => true, () => false)
       })
-      const name = yield* Effect.promise(() => crypto.subtle.deriveBits(derivation("name"), secret, 128))
-      assert.strictEqual(key, `store-api-token-v1:${Buffer.from(name).toString("hex")}`)
-      const cipher = { name: "AES-GCM", length: 256 }
-      const aes = yield* Effect.promise(() =>
-        crypto.subtle.deriveKey(derivation("entry"), secret, cipher, false, ["decrypt"])
-      )
-      const decrypt = (additionalData: string) =>
-        Effect.promise(() => {
-          const parameters = { name: "AES-GCM", iv: bytes.slice(0, 12), additionalData: utf8(additionalData) }
-          return crypto.subtle.decrypt(parameters, aes, bytes.slice(12)).then(() => true, () => false)
-        })
-      assert.isTrue(yield* decrypt(key), "the documented format can be decrypted without the library")
-      assert.isFalse(yield* decrypt(`${key}0`))
-    }))
+    assert.isTrue(yield* decrypt(key), "the documented format can be decrypted without the library")
+    assert.isFalse(yield* decrypt(`${key}0`))
+  })
 })
 
 /** The message of a platform error, which may quote its input. */
@@ -303,17 +297,15 @@ describe("SharedTokenSource, when Web Crypto fails", () => {
       })
   )
 
-  it.effect("control: the log capture sees a logged cause", () =>
-    Effect.gen(function*() {
-      const warned = yield* logged(
-        Effect.catchAllCause(Effect.die(fault()), (cause) => Effect.logTrace("a line", cause))
-      )
-      assert.include(warned.text, faultMessage)
-    }))
+  test("control: the log capture sees a logged cause", function*() {
+    const warned = yield* logged(
+      Effect.catchAllCause(Effect.die(fault()), (cause) => Effect.logTrace("a line", cause))
+    )
+    assert.include(warned.text, faultMessage)
+  })
 
-  it.effect("control: the log capture sees an unhandled defect of a fiber", () =>
-    Effect.gen(function*() {
-      const forked = yield* logged(Effect.flatMap(Effect.fork(Effect.die(fault())), Fiber.await))
-      assert.include(forked.text, faultMessage)
-    }))
+  test("control: the log capture sees an unhandled defect of a fiber", function*() {
+    const forked = yield* logged(Effect.flatMap(Effect.fork(Effect.die(fault())), Fiber.await))
+    assert.include(forked.text, faultMessage)
+  })
 })

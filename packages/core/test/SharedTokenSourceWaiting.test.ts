@@ -4,6 +4,7 @@ import { TokenStore } from "@store-api/core"
 import { Effect, Either, Exit, Fiber, Option, Random, Ref, TestClock } from "effect"
 import { drive, endpoint, fullToken, member, settled, valuesOf, watched } from "./support/fleet.js"
 import { outage, valueOf } from "./support/scriptedSource.js"
+import { test } from "./support/test.js"
 import * as VirtualClock from "./support/virtualClock.js"
 
 const hour = 3_600_000
@@ -29,41 +30,39 @@ const leased = Effect.gen(function*() {
 const shortestWaits = Effect.withRandom(Random.fixed([0]))
 
 describe("SharedTokenSource, with default options", () => {
-  it.effect("shares a token that arrives just before the deadline of the endpoint", () =>
-    Effect.gen(function*() {
-      const { requests, source } = yield* endpoint({ takes: 29_900 })
-      const members = yield* Effect.all(Effect.replicate(member(source, yield* TokenStore.makeMemory), fleetSize))
-      const all = Effect.forEach(members, ({ acquire }) => acquire(Option.none()), { concurrency: "unbounded" })
-      const { exit } = yield* drive(yield* Effect.fork(shortestWaits(all)))
-      deepStrictEqual(valuesOf(exit), ["token-1"])
-      assert.strictEqual(yield* requests, 1)
-    }), testTimeout)
+  test("shares a token that arrives just before the deadline of the endpoint", function*() {
+    const { requests, source } = yield* endpoint({ takes: 29_900 })
+    const members = yield* Effect.all(Effect.replicate(member(source, yield* TokenStore.makeMemory), fleetSize))
+    const all = Effect.forEach(members, ({ acquire }) => acquire(Option.none()), { concurrency: "unbounded" })
+    const { exit } = yield* drive(yield* Effect.fork(shortestWaits(all)))
+    deepStrictEqual(valuesOf(exit), ["token-1"])
+    assert.strictEqual(yield* requests, 1)
+  }, testTimeout)
 
-  it.effect("sends one request after an acquisition fails at its deadline", () =>
-    Effect.gen(function*() {
-      const requestTimes = yield* Ref.make<ReadonlyArray<number>>([])
-      const { source } = yield* endpoint({
-        answer: (number) =>
-          TestClock.currentTimeMillis.pipe(
-            Effect.flatMap((now) => Ref.update(requestTimes, (all) => [...all, now])),
-            Effect.zipRight(
-              number === 1 ? Effect.delay(Effect.fail(outage), 30_000) : Effect.delay(fullToken("the next"), 3000)
-            )
+  test("sends one request after an acquisition fails at its deadline", function*() {
+    const requestTimes = yield* Ref.make<ReadonlyArray<number>>([])
+    const { source } = yield* endpoint({
+      answer: (number) =>
+        TestClock.currentTimeMillis.pipe(
+          Effect.flatMap((now) => Ref.update(requestTimes, (all) => [...all, now])),
+          Effect.zipRight(
+            number === 1 ? Effect.delay(Effect.fail(outage), 30_000) : Effect.delay(fullToken("the next"), 3000)
           )
-      })
-      const members = yield* Effect.all(Effect.replicate(member(source, yield* TokenStore.makeMemory), fleetSize))
-      const all = Effect.forEach(members, ({ acquire }) => Effect.either(acquire(Option.none())), {
-        concurrency: "unbounded"
-      })
-      const { exit } = yield* drive(yield* Effect.fork(shortestWaits(all)))
-      const tags = Exit.match(exit, { onFailure: () => [], onSuccess: (all) => all.map(Either.isRight) })
-      deepStrictEqual([...tags].sort(), [false, ...Array.from({ length: fleetSize - 1 }, () => true)])
-      const [first, second = 0, ...others] = yield* Ref.get(requestTimes)
-      assert.strictEqual(first, 0)
-      assert.isAtLeast(second, 30_000)
-      assert.isAtMost(second, 30_500)
-      assert.isEmpty(others)
-    }), testTimeout)
+        )
+    })
+    const members = yield* Effect.all(Effect.replicate(member(source, yield* TokenStore.makeMemory), fleetSize))
+    const all = Effect.forEach(members, ({ acquire }) => Effect.either(acquire(Option.none())), {
+      concurrency: "unbounded"
+    })
+    const { exit } = yield* drive(yield* Effect.fork(shortestWaits(all)))
+    const tags = Exit.match(exit, { onFailure: () => [], onSuccess: (all) => all.map(Either.isRight) })
+    deepStrictEqual([...tags].sort(), [false, ...Array.from({ length: fleetSize - 1 }, () => true)])
+    const [first, second = 0, ...others] = yield* Ref.get(requestTimes)
+    assert.strictEqual(first, 0)
+    assert.isAtLeast(second, 30_000)
+    assert.isAtMost(second, 30_500)
+    assert.isEmpty(others)
+  }, testTimeout)
 })
 
 describe("SharedTokenSource, while another process holds the lease", () => {
@@ -87,34 +86,33 @@ describe("SharedTokenSource, while another process holds the lease", () => {
       })
   )
 
-  it.effect("waits a quarter longer after each read, up to 500 ms, with a jitter of 75 to 100 percent", () =>
-    Effect.gen(function*() {
-      const { source, store } = yield* leased
-      const reads = yield* Ref.make<ReadonlyArray<number>>([])
-      const timed = TokenStore.TokenStore.of({
-        ...store,
-        get: (key) =>
-          Effect.zipRight(
-            Effect.flatMap(TestClock.currentTimeMillis, (now) => Ref.update(reads, (all) => [...all, now])),
-            store.get(key)
-          )
-      })
-      const { acquire } = yield* member(source, timed, { maxWait: "3 seconds" })
-      // The first number is drawn for maxWait, the others for the pauses.
-      yield* drive(
-        yield* Effect.fork(
-          Effect.withRandom(
-            acquire(Option.none()),
-            Random.fixed([1, 0, 0.5, 1, 0.25, 0.75, 0, 1, 0.5, 1, 0.25, 0.75, 0, 1])
-          )
+  test("waits a quarter longer after each read, up to 500 ms, with a jitter of 75 to 100 percent", function*() {
+    const { source, store } = yield* leased
+    const reads = yield* Ref.make<ReadonlyArray<number>>([])
+    const timed = TokenStore.TokenStore.of({
+      ...store,
+      get: (key) =>
+        Effect.zipRight(
+          Effect.flatMap(TestClock.currentTimeMillis, (now) => Ref.update(reads, (all) => [...all, now])),
+          store.get(key)
+        )
+    })
+    const { acquire } = yield* member(source, timed, { maxWait: "3 seconds" })
+    // The first number is drawn for maxWait, the others for the pauses.
+    yield* drive(
+      yield* Effect.fork(
+        Effect.withRandom(
+          acquire(Option.none()),
+          Random.fixed([1, 0, 0.5, 1, 0.25, 0.75, 0, 1, 0.5, 1, 0.25, 0.75, 0, 1])
         )
       )
-      const times = yield* Ref.get(reads)
-      deepStrictEqual(
-        times.slice(1).map((time, index) => time - (times[index] ?? 0)),
-        [38, 55, 79, 80, 115, 115, 191, 209, 299, 303, 437, 375, 500, 500]
-      )
-    }))
+    )
+    const times = yield* Ref.get(reads)
+    deepStrictEqual(
+      times.slice(1).map((time, index) => time - (times[index] ?? 0)),
+      [38, 55, 79, 80, 115, 115, 191, 209, 299, 303, 437, 375, 500, 500]
+    )
+  })
 
   it.effect("measures maxWait by the monotonic clock, even if the wall clock jumps", () => {
     const virtual = VirtualClock.make()

@@ -22,6 +22,7 @@ import { Config, Context, type Duration, Effect, Exit, Layer, Option, Redacted, 
 import { httpReason } from "./support/effectLine.js"
 import { stubApi } from "./support/fakeClient.js"
 import { answering, settle, token } from "./support/scriptedSource.js"
+import { test } from "./support/test.js"
 
 /** A client that returns a token to token requests and an empty object to all others, and records both. */
 const store = Effect.gen(function*() {
@@ -56,22 +57,20 @@ const calling = (options: StoreAuth.Options) =>
   })
 
 describe("StoreAuth", () => {
-  it.effect("composes the endpoint, the provider and the client", () =>
-    Effect.gen(function*() {
-      const { sent } = yield* calling(secretOptions)
-      deepStrictEqual(sent.map(({ method, url }) => `${method} ${url}`), [
-        "POST https://auth.store.example/v1/oauth/accesstoken",
-        "GET https://api.store.example/orders"
-      ])
-      assert.strictEqual(sent[1]?.headers["authorization"], "Bearer token-1")
-    }))
+  test("composes the endpoint, the provider and the client", function*() {
+    const { sent } = yield* calling(secretOptions)
+    deepStrictEqual(sent.map(({ method, url }) => `${method} ${url}`), [
+      "POST https://auth.store.example/v1/oauth/accesstoken",
+      "GET https://api.store.example/orders"
+    ])
+    assert.strictEqual(sent[1]?.headers["authorization"], "Bearer token-1")
+  })
 
-  it.effect("accepts an effect that reads the credentials", () =>
-    Effect.gen(function*() {
-      const { apiUrl, authUrl } = secretOptions
-      const { sent } = yield* calling({ authUrl, apiUrl, credentials: ClientCredentials.make(secretOptions) })
-      assert.strictEqual(sent.length, 2)
-    }))
+  test("accepts an effect that reads the credentials", function*() {
+    const { apiUrl, authUrl } = secretOptions
+    const { sent } = yield* calling({ authUrl, apiUrl, credentials: ClientCredentials.make(secretOptions) })
+    assert.strictEqual(sent.length, 2)
+  })
 
   it.effect("make: two stores in one program share no token, acquisition or cooldown", () =>
     Effect.scoped(Effect.gen(function*() {
@@ -91,70 +90,65 @@ describe("StoreAuth", () => {
       assert.strictEqual((yield* down.sent).length, 1)
     })))
 
-  it.effect("layerShared: two layers over one store send one token request", () =>
-    Effect.gen(function*() {
-      const { http, sent } = yield* store
-      const tokens = Layer.succeed(TokenStore.TokenStore, yield* TokenStore.makeMemory)
-      const process = () => Layer.provide(StoreAuth.layerShared(secretOptions), [http, tokens])
-      yield* Effect.provide(call, process())
-      yield* Effect.provide(call, process())
-      deepStrictEqual((yield* sent).map(({ method }) => method), ["POST", "GET", "GET"])
-      yield* Effect.provide(call, Layer.provide(StoreAuth.layer(secretOptions), http))
-      assert.strictEqual((yield* sent).length, 5, "control: without the store there are two token requests")
-    }))
+  test("layerShared: two layers over one store send one token request", function*() {
+    const { http, sent } = yield* store
+    const tokens = Layer.succeed(TokenStore.TokenStore, yield* TokenStore.makeMemory)
+    const process = () => Layer.provide(StoreAuth.layerShared(secretOptions), [http, tokens])
+    yield* Effect.provide(call, process())
+    yield* Effect.provide(call, process())
+    deepStrictEqual((yield* sent).map(({ method }) => method), ["POST", "GET", "GET"])
+    yield* Effect.provide(call, Layer.provide(StoreAuth.layer(secretOptions), http))
+    assert.strictEqual((yield* sent).length, 5, "control: without the store there are two token requests")
+  })
 
-  it.effect("layerShared: a process that starts accepts no stored token with less than the provider's leeway left", () =>
-    Effect.gen(function*() {
-      const { http, sent } = yield* store
-      const tokens = Layer.succeed(TokenStore.TokenStore, yield* TokenStore.makeMemory)
-      const process = Layer.fresh(
-        Layer.provide(StoreAuth.layerShared({ ...secretOptions, provider: { leeway: "2 minutes" } }), [http, tokens])
-      )
-      for (const [age, requests] of [["58 minutes", 3], ["1 millis", 6]] as const) {
-        yield* Effect.provide(call, process)
-        yield* TestClock.adjust(age)
-        yield* Effect.provide(call, process)
-        assert.strictEqual((yield* sent).length, requests)
-      }
-    }))
+  test("layerShared: a process that starts accepts no stored token with less than the provider's leeway left", function*() {
+    const { http, sent } = yield* store
+    const tokens = Layer.succeed(TokenStore.TokenStore, yield* TokenStore.makeMemory)
+    const process = Layer.fresh(
+      Layer.provide(StoreAuth.layerShared({ ...secretOptions, provider: { leeway: "2 minutes" } }), [http, tokens])
+    )
+    for (const [age, requests] of [["58 minutes", 3], ["1 millis", 6]] as const) {
+      yield* Effect.provide(call, process)
+      yield* TestClock.adjust(age)
+      yield* Effect.provide(call, process)
+      assert.strictEqual((yield* sent).length, requests)
+    }
+  })
 
-  it.effect("layerShared and layerSharedConfig pass on the options for sharing", () =>
-    Effect.gen(function*() {
-      const { http } = yield* store
-      const memory = yield* TokenStore.makeMemory
-      const leases = yield* Ref.make<ReadonlyArray<Duration.DurationInput>>([])
-      const tokens = Layer.succeed(TokenStore.TokenStore, {
-        ...memory,
-        lease: (key: string, duration: Duration.DurationInput) =>
-          Effect.zipRight(Ref.update(leases, (all) => [...all, duration]), memory.lease(`${key}-`, duration))
-      })
-      const shared = { lease: "7 seconds" } as const
-      yield* Effect.provide(call, Layer.provide(StoreAuth.layerShared({ ...secretOptions, shared }), [http, tokens]))
-      const config = Config.succeed({ ...secretOptions, clientId: "another-client", shared })
-      yield* Effect.provide(call, Layer.provide(StoreAuth.layerSharedConfig(config), [http, tokens]))
-      deepStrictEqual(yield* Ref.get(leases), [7000, 7000])
-    }))
+  test("layerShared and layerSharedConfig pass on the options for sharing", function*() {
+    const { http } = yield* store
+    const memory = yield* TokenStore.makeMemory
+    const leases = yield* Ref.make<ReadonlyArray<Duration.DurationInput>>([])
+    const tokens = Layer.succeed(TokenStore.TokenStore, {
+      ...memory,
+      lease: (key: string, duration: Duration.DurationInput) =>
+        Effect.zipRight(Ref.update(leases, (all) => [...all, duration]), memory.lease(`${key}-`, duration))
+    })
+    const shared = { lease: "7 seconds" } as const
+    yield* Effect.provide(call, Layer.provide(StoreAuth.layerShared({ ...secretOptions, shared }), [http, tokens]))
+    const config = Config.succeed({ ...secretOptions, clientId: "another-client", shared })
+    yield* Effect.provide(call, Layer.provide(StoreAuth.layerSharedConfig(config), [http, tokens]))
+    deepStrictEqual(yield* Ref.get(leases), [7000, 7000])
+  })
 
   describe("transformClient", () => {
     const userAgent = HttpClient.mapRequest(HttpClientRequest.setHeader("user-agent", "my-shop/1.0"))
 
-    it.effect("applies to token requests and API requests", () =>
-      Effect.gen(function*() {
-        const { sent } = yield* calling({ ...secretOptions, transformClient: userAgent })
-        deepStrictEqual(sent.map(({ headers, method }) => [method, headers["user-agent"]]), [
-          ["POST", "my-shop/1.0"],
-          ["GET", "my-shop/1.0"]
-        ])
-      }))
+    test("applies to token requests and API requests", function*() {
+      const { sent } = yield* calling({ ...secretOptions, transformClient: userAgent })
+      deepStrictEqual(sent.map(({ headers, method }) => [method, headers["user-agent"]]), [
+        ["POST", "my-shop/1.0"],
+        ["GET", "my-shop/1.0"]
+      ])
+    })
 
-    it.effect("applies to the API requests of layerFromSource", () =>
-      Effect.gen(function*() {
-        const { http, sent } = yield* store
-        const source = yield* answering(() => token("token-1"))
-        const layer = StoreAuth.layerFromSource({ apiUrl: secretOptions.apiUrl, transformClient: userAgent })
-        yield* Effect.provide(call, Layer.provide(layer, [http, source.layer]))
-        deepStrictEqual((yield* sent).map(({ headers }) => headers["user-agent"]), ["my-shop/1.0"])
-      }))
+    test("applies to the API requests of layerFromSource", function*() {
+      const { http, sent } = yield* store
+      const source = yield* answering(() => token("token-1"))
+      const layer = StoreAuth.layerFromSource({ apiUrl: secretOptions.apiUrl, transformClient: userAgent })
+      yield* Effect.provide(call, Layer.provide(layer, [http, source.layer]))
+      deepStrictEqual((yield* sent).map(({ headers }) => headers["user-agent"]), ["my-shop/1.0"])
+    })
 
     const elsewhere = HttpClientRequest.setUrl("https://elsewhere.example/orders")
 
@@ -235,88 +229,82 @@ describe("StoreAuth", () => {
         ]])
       }).pipe(Effect.scoped))
 
-    it.effect("follows redirects to trusted origins only", () =>
-      Effect.gen(function*() {
-        const source = yield* answering(() => token("token-1"))
-        for (
-          const [location, visited] of [["https://cdn.store.example/a", 2], ["https://elsewhere.example/a", 1]] as const
-        ) {
-          const api = yield* stubApi((_, number) =>
-            number === 1 ? { status: 302, headers: { location } } : { status: 200 }
-          )
-          const layer = StoreAuth.layerFromSource({
-            apiUrl: secretOptions.apiUrl,
-            client: { trustedOrigins: ["https://cdn.store.example"] },
-            transformClient: HttpClient.followRedirects(3)
-          })
-          const exit = yield* Effect.exit(
-            Effect.provide(call, Layer.provide(layer, [Layer.succeed(HttpClient.HttpClient, api.client), source.layer]))
-          )
-          assert.strictEqual((yield* api.sent).length, visited, location)
-          assert.strictEqual(Exit.isSuccess(exit), visited === 2)
-        }
-      }))
+    test("follows redirects to trusted origins only", function*() {
+      const source = yield* answering(() => token("token-1"))
+      for (
+        const [location, visited] of [["https://cdn.store.example/a", 2], ["https://elsewhere.example/a", 1]] as const
+      ) {
+        const api = yield* stubApi((_, number) =>
+          number === 1 ? { status: 302, headers: { location } } : { status: 200 }
+        )
+        const layer = StoreAuth.layerFromSource({
+          apiUrl: secretOptions.apiUrl,
+          client: { trustedOrigins: ["https://cdn.store.example"] },
+          transformClient: HttpClient.followRedirects(3)
+        })
+        const exit = yield* Effect.exit(
+          Effect.provide(call, Layer.provide(layer, [Layer.succeed(HttpClient.HttpClient, api.client), source.layer]))
+        )
+        assert.strictEqual((yield* api.sent).length, visited, location)
+        assert.strictEqual(Exit.isSuccess(exit), visited === 2)
+      }
+    })
   })
 
-  it.effect("passes on the options of the client", () =>
-    Effect.gen(function*() {
-      const { sent } = yield* calling({ ...secretOptions, client: { header: { name: "x-store-token" } } })
-      assert.strictEqual(sent[1]?.headers["x-store-token"], "Bearer token-1")
-    }))
+  test("passes on the options of the client", function*() {
+    const { sent } = yield* calling({ ...secretOptions, client: { header: { name: "x-store-token" } } })
+    assert.strictEqual(sent[1]?.headers["x-store-token"], "Bearer token-1")
+  })
 
-  it.effect("passes on the options of the endpoint", () =>
-    Effect.gen(function*() {
-      const { exit } = yield* calling({ ...secretOptions, endpoint: { maxResponseBytes: 3 } })
-      const error = yield* Effect.flip(exit)
-      assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "TooLarge")
-    }))
+  test("passes on the options of the endpoint", function*() {
+    const { exit } = yield* calling({ ...secretOptions, endpoint: { maxResponseBytes: 3 } })
+    const error = yield* Effect.flip(exit)
+    assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "TooLarge")
+  })
 
-  it.effect("passes on the options of the provider", () =>
-    Effect.gen(function*() {
-      for (const [refreshAhead, requests] of [["1 minute", 1], ["10 minutes", 2]] as const) {
-        const { http, sent } = yield* store
-        yield* Effect.gen(function*() {
-          const provider = yield* AccessTokenProvider.AccessTokenProvider
-          yield* provider.get
-          yield* TestClock.adjust("53 minutes")
-          yield* provider.get
-          yield* settle
-        }).pipe(Effect.provide(Layer.provide(StoreAuth.layer({ ...secretOptions, provider: { refreshAhead } }), http)))
-        assert.strictEqual((yield* sent).length, requests, refreshAhead)
-      }
-    }))
-
-  it.effect("allowInsecure applies to both the endpoint and the client", () =>
-    Effect.gen(function*() {
-      const insecure = { ...secretOptions, authUrl: "http://auth.store.example", apiUrl: "http://api.store.example" }
-      assert.strictEqual((yield* calling({ ...insecure, allowInsecure: true })).sent.length, 2)
-      for (const url of ["authUrl", "apiUrl"] as const) {
-        const { exit, sent } = yield* calling({ ...secretOptions, [url]: insecure[url] })
-        const error = yield* Effect.flip(exit)
-        assert.strictEqual(error._tag === "ConfigurationError" && error.option, url)
-        assert.strictEqual(sent.length, 0)
-      }
-    }))
-
-  it.effect("layerConfig accepts a Config of the options or a record of Configs, with or without credentials", () =>
-    Effect.gen(function*() {
+  test("passes on the options of the provider", function*() {
+    for (const [refreshAhead, requests] of [["1 minute", 1], ["10 minutes", 2]] as const) {
       const { http, sent } = yield* store
-      const { apiUrl, authUrl, clientId, clientSecret } = secretOptions
-      const whole: Config.Config<StoreAuth.Options> = Config.succeed(secretOptions)
-      const credentials = ClientCredentials.make(secretOptions)
-      const layers = [
-        StoreAuth.layerConfig(whole),
-        StoreAuth.layerConfig({
-          authUrl: Config.succeed(authUrl),
-          apiUrl: Config.succeed(apiUrl),
-          clientId: Config.succeed(clientId),
-          clientSecret: Config.succeed(clientSecret)
-        }),
-        StoreAuth.layerConfig(Config.succeed({ authUrl, apiUrl, credentials }))
-      ]
-      for (const layer of layers) yield* Effect.provide(call, Layer.provide(layer, http))
-      assert.strictEqual((yield* sent).length, 6)
-    }))
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        yield* provider.get
+        yield* TestClock.adjust("53 minutes")
+        yield* provider.get
+        yield* settle
+      }).pipe(Effect.provide(Layer.provide(StoreAuth.layer({ ...secretOptions, provider: { refreshAhead } }), http)))
+      assert.strictEqual((yield* sent).length, requests, refreshAhead)
+    }
+  })
+
+  test("allowInsecure applies to both the endpoint and the client", function*() {
+    const insecure = { ...secretOptions, authUrl: "http://auth.store.example", apiUrl: "http://api.store.example" }
+    assert.strictEqual((yield* calling({ ...insecure, allowInsecure: true })).sent.length, 2)
+    for (const url of ["authUrl", "apiUrl"] as const) {
+      const { exit, sent } = yield* calling({ ...secretOptions, [url]: insecure[url] })
+      const error = yield* Effect.flip(exit)
+      assert.strictEqual(error._tag === "ConfigurationError" && error.option, url)
+      assert.strictEqual(sent.length, 0)
+    }
+  })
+
+  test("layerConfig accepts a Config of the options or a record of Configs, with or without credentials", function*() {
+    const { http, sent } = yield* store
+    const { apiUrl, authUrl, clientId, clientSecret } = secretOptions
+    const whole: Config.Config<StoreAuth.Options> = Config.succeed(secretOptions)
+    const credentials = ClientCredentials.make(secretOptions)
+    const layers = [
+      StoreAuth.layerConfig(whole),
+      StoreAuth.layerConfig({
+        authUrl: Config.succeed(authUrl),
+        apiUrl: Config.succeed(apiUrl),
+        clientId: Config.succeed(clientId),
+        clientSecret: Config.succeed(clientSecret)
+      }),
+      StoreAuth.layerConfig(Config.succeed({ authUrl, apiUrl, credentials }))
+    ]
+    for (const layer of layers) yield* Effect.provide(call, Layer.provide(layer, http))
+    assert.strictEqual((yield* sent).length, 6)
+  })
 
   it("names the service when no source is provided", () => {
     assert.throws(
@@ -325,18 +313,17 @@ describe("StoreAuth", () => {
     )
   })
 
-  it.effect("layerConfig of the provider and of the client read their options", () =>
-    Effect.gen(function*() {
-      const source = yield* answering((n) => token(`token-${n}`))
-      const api = yield* stubApi()
-      const layer = AuthorizedHttpClient.layerConfig({ apiUrl: Config.succeed("https://api.store.example") }).pipe(
-        Layer.provideMerge(AccessTokenProvider.layerConfig({ leeway: Config.succeed("10 seconds") })),
-        Layer.provide(source.layer),
-        Layer.provide(Layer.succeed(HttpClient.HttpClient, api.client))
-      )
-      yield* Effect.provide(call, layer)
-      assert.strictEqual((yield* api.sent)[0]?.headers["authorization"], "Bearer token-1")
-    }))
+  test("layerConfig of the provider and of the client read their options", function*() {
+    const source = yield* answering((n) => token(`token-${n}`))
+    const api = yield* stubApi()
+    const layer = AuthorizedHttpClient.layerConfig({ apiUrl: Config.succeed("https://api.store.example") }).pipe(
+      Layer.provideMerge(AccessTokenProvider.layerConfig({ leeway: Config.succeed("10 seconds") })),
+      Layer.provide(source.layer),
+      Layer.provide(Layer.succeed(HttpClient.HttpClient, api.client))
+    )
+    yield* Effect.provide(call, layer)
+    assert.strictEqual((yield* api.sent)[0]?.headers["authorization"], "Bearer token-1")
+  })
 })
 
 describe("an invalid option is named when the layer is built", () => {
@@ -365,42 +352,39 @@ describe("an invalid option is named when the layer is built", () => {
       ["authUrl", withoutPath, { authUrl: "https://auth.store.example/base/v1/oauth/accesstoken/" }]
     ] as const
   ) {
-    it.effect(`${option}: ${String(Object.values(options)[0])}`, () =>
-      Effect.gen(function*() {
-        const error = yield* building(options)
-        deepStrictEqual([error.option, error.reason], [option, reason])
-      }))
+    test(`${option}: ${String(Object.values(options)[0])}`, function*() {
+      const error = yield* building(options)
+      deepStrictEqual([error.option, error.reason], [option, reason])
+    })
   }
 
-  it.effect("a cooldown of zero is raised to 100 ms", () =>
-    Effect.gen(function*() {
-      const source = yield* answering(() => Effect.die("an invented defect"))
-      const layer = Layer.provide(AccessTokenProvider.layer({ cooldown: { base: 0, max: 0 } }), source.layer)
-      yield* Effect.gen(function*() {
-        const { get } = Context.get(
-          yield* Effect.context<AccessTokenProvider.AccessTokenProvider>(),
-          AccessTokenProvider.AccessTokenProvider
-        )
-        for (let call = 0; call < 100; call++) yield* Effect.exit(get)
-        assert.strictEqual(yield* source.calls, 1)
-        yield* TestClock.adjust("100 millis")
-        yield* Effect.exit(get)
-        assert.strictEqual(yield* source.calls, 2)
-      }).pipe(Effect.provide(layer))
-    }))
+  test("a cooldown of zero is raised to 100 ms", function*() {
+    const source = yield* answering(() => Effect.die("an invented defect"))
+    const layer = Layer.provide(AccessTokenProvider.layer({ cooldown: { base: 0, max: 0 } }), source.layer)
+    yield* Effect.gen(function*() {
+      const { get } = Context.get(
+        yield* Effect.context<AccessTokenProvider.AccessTokenProvider>(),
+        AccessTokenProvider.AccessTokenProvider
+      )
+      for (let call = 0; call < 100; call++) yield* Effect.exit(get)
+      assert.strictEqual(yield* source.calls, 1)
+      yield* TestClock.adjust("100 millis")
+      yield* Effect.exit(get)
+      assert.strictEqual(yield* source.calls, 2)
+    }).pipe(Effect.provide(layer))
+  })
 })
 
 describe("AccessTokenProvider.layerTest", () => {
-  it.effect("reports an expired token in current and status, and ignores the rejection of another token", () =>
-    Effect.gen(function*() {
-      const fixed = yield* token("fixed")
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        yield* provider.invalidate(new AccessToken.AccessToken({ ...fixed, value: Redacted.make("another") }))
-        assert.strictEqual((yield* provider.status).state, "Fresh")
-        yield* TestClock.adjust("60 minutes")
-        assert.strictEqual((yield* provider.status).state, "Expired")
-        assert.strictEqual((yield* Effect.flip(provider.current))._tag, "TokenExpiredError")
-      }).pipe(Effect.provide(AccessTokenProvider.layerTest(fixed)))
-    }))
+  test("reports an expired token in current and status, and ignores the rejection of another token", function*() {
+    const fixed = yield* token("fixed")
+    yield* Effect.gen(function*() {
+      const provider = yield* AccessTokenProvider.AccessTokenProvider
+      yield* provider.invalidate(new AccessToken.AccessToken({ ...fixed, value: Redacted.make("another") }))
+      assert.strictEqual((yield* provider.status).state, "Fresh")
+      yield* TestClock.adjust("60 minutes")
+      assert.strictEqual((yield* provider.status).state, "Expired")
+      assert.strictEqual((yield* Effect.flip(provider.current))._tag, "TokenExpiredError")
+    }).pipe(Effect.provide(AccessTokenProvider.layerTest(fixed)))
+  })
 })

@@ -5,6 +5,7 @@ import { AccessTokenError, AccessTokenProvider, ClientCredentials, StoreAuth } f
 import { Config, ConfigProvider, Effect, Layer, Redacted } from "effect"
 import * as FakeClient from "./support/fakeClient.js"
 import { renderings, shows } from "./support/renderings.js"
+import { test } from "./support/test.js"
 import { clientId, clientSecret } from "./support/wire.js"
 
 const withEnvironment = (entries: Readonly<Record<string, string>>) =>
@@ -60,41 +61,38 @@ describe("StoreAuth.config", () => {
       OTHER_STORE_CLIENT_SECRET: "other-secret"
     })))
 
-  it.effect("names all missing variables at once", () =>
-    Effect.gen(function*() {
-      const all = yield* Effect.flip(Effect.provide(StoreAuth.config(), Layer.empty).pipe(withEnvironment({})))
-      for (const name of names) assert.include(renderings(all), name)
-      const other = yield* Effect.flip(Effect.provide(StoreAuth.config("OTHER"), Layer.empty).pipe(withEnvironment({})))
-      for (const name of names) assert.include(renderings(other), name.replace("STORE_API", "OTHER"))
-    }))
+  test("names all missing variables at once", function*() {
+    const all = yield* Effect.flip(Effect.provide(StoreAuth.config(), Layer.empty).pipe(withEnvironment({})))
+    for (const name of names) assert.include(renderings(all), name)
+    const other = yield* Effect.flip(Effect.provide(StoreAuth.config("OTHER"), Layer.empty).pipe(withEnvironment({})))
+    for (const name of names) assert.include(renderings(other), name.replace("STORE_API", "OTHER"))
+  })
 
-  it.effect("names only the missing variables, and shows no value of the others", () =>
-    Effect.gen(function*() {
-      const { STORE_API_CLIENT_SECRET, STORE_API_URL, ...missing } = complete
-      const error = yield* buildError({ STORE_API_CLIENT_SECRET, STORE_API_URL })
-      for (const name of Object.keys(missing)) assert.include(renderings(error), name)
-      for (const name of ["STORE_API_CLIENT_SECRET", "STORE_API_URL"]) assert.notInclude(renderings(error), name)
-      for (const value of [STORE_API_CLIENT_SECRET, STORE_API_URL]) assert.isFalse(shows(error, value))
-    }))
+  test("names only the missing variables, and shows no value of the others", function*() {
+    const { STORE_API_CLIENT_SECRET, STORE_API_URL, ...missing } = complete
+    const error = yield* buildError({ STORE_API_CLIENT_SECRET, STORE_API_URL })
+    for (const name of Object.keys(missing)) assert.include(renderings(error), name)
+    for (const name of ["STORE_API_CLIENT_SECRET", "STORE_API_URL"]) assert.notInclude(renderings(error), name)
+    for (const value of [STORE_API_CLIENT_SECRET, STORE_API_URL]) assert.isFalse(shows(error, value))
+  })
 
   it.effect("builds the layer from a complete environment without a request", () => build(complete))
 
-  it.effect("acquires the first token with the credentials of the environment", () =>
-    Effect.gen(function*() {
-      const client = FakeClient.make(FakeClient.token)
-      yield* Effect.flatMap(AccessTokenProvider.AccessTokenProvider, ({ get }) => get).pipe(
-        Effect.provide(StoreAuth.layerConfig()),
-        Effect.provide(client.layer),
-        withEnvironment(complete)
-      )
-      deepStrictEqual(client.bodies, [
-        `grant_type=client_credentials&client_id=${clientId}&client_secret=${clientSecret}`
-      ])
-      deepStrictEqual(
-        client.requests.map(({ url }) => url),
-        ["https://auth.shop.example/v1/oauth/accesstoken"]
-      )
-    }))
+  test("acquires the first token with the credentials of the environment", function*() {
+    const client = FakeClient.make(FakeClient.token)
+    yield* Effect.flatMap(AccessTokenProvider.AccessTokenProvider, ({ get }) => get).pipe(
+      Effect.provide(StoreAuth.layerConfig()),
+      Effect.provide(client.layer),
+      withEnvironment(complete)
+    )
+    deepStrictEqual(client.bodies, [
+      `grant_type=client_credentials&client_id=${clientId}&client_secret=${clientSecret}`
+    ])
+    deepStrictEqual(
+      client.requests.map(({ url }) => url),
+      ["https://auth.shop.example/v1/oauth/accesstoken"]
+    )
+  })
 
   it.effect.each(
     [
@@ -153,36 +151,34 @@ describe("StoreAuth.config", () => {
       })
   )
 
-  it.effect("layerConfig accepts a Config for each option, or for credentials that are read at each acquisition", () =>
-    Effect.gen(function*() {
-      yield* build(
-        { AUTH: "https://auth.shop.example", API: "https://api.shop.example", ID: "an-id", SECRET: "a-secret" },
-        StoreAuth.layerConfig({
-          authUrl: Config.string("AUTH"),
-          apiUrl: Config.string("API"),
-          clientId: Config.string("ID"),
-          clientSecret: Config.redacted("SECRET")
-        })
-      )
-      yield* build(
-        { AUTH: "https://auth.shop.example", API: "https://api.shop.example" },
-        StoreAuth.layerConfig({
-          authUrl: Config.string("AUTH"),
-          apiUrl: Config.string("API"),
-          credentials: Config.succeed(ClientCredentials.fromConfig())
-        })
-      )
-    }))
+  test("layerConfig accepts a Config for each option, or for credentials that are read at each acquisition", function*() {
+    yield* build(
+      { AUTH: "https://auth.shop.example", API: "https://api.shop.example", ID: "an-id", SECRET: "a-secret" },
+      StoreAuth.layerConfig({
+        authUrl: Config.string("AUTH"),
+        apiUrl: Config.string("API"),
+        clientId: Config.string("ID"),
+        clientSecret: Config.redacted("SECRET")
+      })
+    )
+    yield* build(
+      { AUTH: "https://auth.shop.example", API: "https://api.shop.example" },
+      StoreAuth.layerConfig({
+        authUrl: Config.string("AUTH"),
+        apiUrl: Config.string("API"),
+        credentials: Config.succeed(ClientCredentials.fromConfig())
+      })
+    )
+  })
 
-  it.effect("checks the environment before any request", () =>
-    Effect.gen(function*() {
-      const forbidden = Layer.succeed(HttpClient.HttpClient, HttpClient.make(() => Effect.dieMessage("a request")))
-      const error = yield* Layer.build(StoreAuth.layerConfig()).pipe(
-        Effect.scoped,
-        Effect.provide(forbidden),
-        withEnvironment({ ...complete, STORE_API_CLIENT_SECRET: "" }),
-        Effect.flip
-      )
-      assert.strictEqual(error._tag, "CredentialsError")
-    }))
+  test("checks the environment before any request", function*() {
+    const forbidden = Layer.succeed(HttpClient.HttpClient, HttpClient.make(() => Effect.dieMessage("a request")))
+    const error = yield* Layer.build(StoreAuth.layerConfig()).pipe(
+      Effect.scoped,
+      Effect.provide(forbidden),
+      withEnvironment({ ...complete, STORE_API_CLIENT_SECRET: "" }),
+      Effect.flip
+    )
+    assert.strictEqual(error._tag, "CredentialsError")
+  })
 })

@@ -7,6 +7,7 @@ import * as CaptureServer from "./support/captureServer.js"
 import { type ClientLayer, onEachClient } from "./support/clients.js"
 import * as FakeClient from "./support/fakeClient.js"
 import { renderings, shows } from "./support/renderings.js"
+import { test } from "./support/test.js"
 import { clientId, clientSecret, credentialsOf, printable, sendable, tokenBody } from "./support/wire.js"
 
 const token = CaptureServer.answer(200, tokenBody())
@@ -78,32 +79,31 @@ describe("TokenEndpoint", () => {
           })
       )
 
-      it.scopedLive("matches the specification for any id and secret of printable ASCII without an ampersand", () =>
-        Effect.gen(function*() {
-          const server = yield* CaptureServer.make(token)
-          const property = FC.asyncProperty(
-            sendable,
-            sendable,
-            (id, secret) =>
-              Effect.runPromise(
-                Effect.gen(function*() {
-                  yield* acquire(client, server.url, { credentials: Effect.succeed(credentialsOf(id, secret)) })
-                  const request = (yield* server.requests).at(-1)
-                  assert.strictEqual(
-                    request?.body.toString("latin1"),
-                    `grant_type=client_credentials&client_id=${id}&client_secret=${secret}`
-                  )
-                  assert.strictEqual(request?.requestLine, "POST /v1/oauth/accesstoken HTTP/1.1")
-                  deepStrictEqual(
-                    CaptureServer.valuesOf(request, "content-type"),
-                    ["application/x-www-form-urlencoded"]
-                  )
-                }).pipe(Effect.scoped)
-              )
-          )
-          yield* Effect.promise(() => FC.assert(property, { numRuns: 50 }))
-          assert.isAtLeast(yield* server.count, 50)
-        }))
+      test.live("matches the specification for any id and secret of printable ASCII without an ampersand", function*() {
+        const server = yield* CaptureServer.make(token)
+        const property = FC.asyncProperty(
+          sendable,
+          sendable,
+          (id, secret) =>
+            Effect.runPromise(
+              Effect.gen(function*() {
+                yield* acquire(client, server.url, { credentials: Effect.succeed(credentialsOf(id, secret)) })
+                const request = (yield* server.requests).at(-1)
+                assert.strictEqual(
+                  request?.body.toString("latin1"),
+                  `grant_type=client_credentials&client_id=${id}&client_secret=${secret}`
+                )
+                assert.strictEqual(request?.requestLine, "POST /v1/oauth/accesstoken HTTP/1.1")
+                deepStrictEqual(
+                  CaptureServer.valuesOf(request, "content-type"),
+                  ["application/x-www-form-urlencoded"]
+                )
+              }).pipe(Effect.scoped)
+            )
+        )
+        yield* Effect.promise(() => FC.assert(property, { numRuns: 50 }))
+        assert.isAtLeast(yield* server.count, 50)
+      })
 
       it.scopedLive.each(
         [
@@ -134,39 +134,37 @@ describe("TokenEndpoint", () => {
           })
       )
 
-      it.scopedLive("carries no trace headers, even if the client adds them to other requests", () =>
-        Effect.gen(function*() {
-          const server = yield* CaptureServer.make(token)
-          yield* HttpClient.get(`${server.url}/control`).pipe(
-            Effect.flatMap(({ text }) => text),
-            Effect.withSpan("caller"),
-            Effect.provide(client)
-          )
-          yield* Effect.withSpan(acquire(client, server.url), "caller")
-          const [control, request] = yield* server.requests
-          const names = (captured: CaptureServer.CapturedRequest | undefined) =>
-            captured?.headers.map(([name]) => name) ?? []
-          assert.includeMembers(names(control), ["traceparent", "b3"])
-          assert.include(names(request), "content-type")
-          assert.notIncludeMembers(names(request), ["traceparent"])
-          assert.notIncludeMembers(names(request), ["b3"])
-        }))
+      test.live("carries no trace headers, even if the client adds them to other requests", function*() {
+        const server = yield* CaptureServer.make(token)
+        yield* HttpClient.get(`${server.url}/control`).pipe(
+          Effect.flatMap(({ text }) => text),
+          Effect.withSpan("caller"),
+          Effect.provide(client)
+        )
+        yield* Effect.withSpan(acquire(client, server.url), "caller")
+        const [control, request] = yield* server.requests
+        const names = (captured: CaptureServer.CapturedRequest | undefined) =>
+          captured?.headers.map(([name]) => name) ?? []
+        assert.includeMembers(names(control), ["traceparent", "b3"])
+        assert.include(names(request), "content-type")
+        assert.notIncludeMembers(names(request), ["traceparent"])
+        assert.notIncludeMembers(names(request), ["b3"])
+      })
 
-      it.scopedLive("is not sent with credentials that cannot be sent unencoded", () =>
-        Effect.gen(function*() {
-          const server = yield* CaptureServer.make(token)
-          for (const secret of ["a&b", "a\nb", "a\n", "a\u0000b", "a\u007fb", "\u00e9", "\ud800", ""]) {
-            const error = yield* Effect.flip(
-              acquire(client, server.url, {
-                credentials: ClientCredentials.make({ clientId, clientSecret: Redacted.make(secret) })
-              })
-            )
-            assert.instanceOf(error, AccessTokenError.CredentialsError)
-          }
-          assert.strictEqual(yield* server.count, 0)
-          yield* acquire(client, server.url)
-          assert.strictEqual(yield* server.count, 1, "control: other credentials are sent")
-        }))
+      test.live("is not sent with credentials that cannot be sent unencoded", function*() {
+        const server = yield* CaptureServer.make(token)
+        for (const secret of ["a&b", "a\nb", "a\n", "a\u0000b", "a\u007fb", "\u00e9", "\ud800", ""]) {
+          const error = yield* Effect.flip(
+            acquire(client, server.url, {
+              credentials: ClientCredentials.make({ clientId, clientSecret: Redacted.make(secret) })
+            })
+          )
+          assert.instanceOf(error, AccessTokenError.CredentialsError)
+        }
+        assert.strictEqual(yield* server.count, 0)
+        yield* acquire(client, server.url)
+        assert.strictEqual(yield* server.count, 1, "control: other credentials are sent")
+      })
     })
 
     describe("redirects", () => {
@@ -201,25 +199,23 @@ describe("TokenEndpoint", () => {
           assert.strictEqual(yield* server.count, 1)
         }))
 
-      it.scopedLive("a token from another origin is not accepted when the given client follows redirects", () =>
-        Effect.gen(function*() {
-          const other = yield* CaptureServer.make(token)
-          const server = yield* CaptureServer.make(CaptureServer.answer(302, "", { location: other.url }))
-          const following = Layer.effect(
-            HttpClient.HttpClient,
-            Effect.map(HttpClient.HttpClient, HttpClient.followRedirects(3))
-          )
-          const error = yield* Effect.flip(acquire(Layer.provide(following, client), server.url))
-          isRequestError(error, "Redirect", 1)
-          assert.strictEqual(yield* other.count, 1, "the credentials are sent there, as the security model says")
-        }))
+      test.live("a token from another origin is not accepted when the given client follows redirects", function*() {
+        const other = yield* CaptureServer.make(token)
+        const server = yield* CaptureServer.make(CaptureServer.answer(302, "", { location: other.url }))
+        const following = Layer.effect(
+          HttpClient.HttpClient,
+          Effect.map(HttpClient.HttpClient, HttpClient.followRedirects(3))
+        )
+        const error = yield* Effect.flip(acquire(Layer.provide(following, client), server.url))
+        isRequestError(error, "Redirect", 1)
+        assert.strictEqual(yield* other.count, 1, "the credentials are sent there, as the security model says")
+      })
 
-      it.scopedLive("the endless body of a redirect is not read, and its socket is closed", () =>
-        Effect.gen(function*() {
-          const server = yield* CaptureServer.make(CaptureServer.endless(307))
-          isRequestError(yield* Effect.flip(acquire(client, server.url)), "Redirect", 1)
-          yield* server.allClosed
-        }))
+      test.live("the endless body of a redirect is not read, and its socket is closed", function*() {
+        const server = yield* CaptureServer.make(CaptureServer.endless(307))
+        isRequestError(yield* Effect.flip(acquire(client, server.url)), "Redirect", 1)
+        yield* server.allClosed
+      })
     })
 
     describe("a response body", () => {
@@ -255,29 +251,27 @@ describe("TokenEndpoint", () => {
           yield* server.allClosed
         }))
 
-      it.scopedLive("of exactly 64 KiB is read, and one byte more fails with TooLarge", () =>
-        Effect.gen(function*() {
-          const body = tokenBody({ padding: "" })
-          const full = tokenBody({ padding: "x".repeat(64 * 1024 - body.length) })
-          const server = yield* CaptureServer.make(CaptureServer.answer(200, full))
-          assert.strictEqual(full.length, 64 * 1024)
-          const acquired = yield* acquire(client, server.url)
-          assert.strictEqual(Redacted.value(acquired.value), "invented-token-0001")
-          const more = yield* CaptureServer.make(CaptureServer.answer(200, `${full} `))
-          isRequestError(yield* Effect.flip(acquire(client, more.url)), "TooLarge", 1)
-        }))
+      test.live("of exactly 64 KiB is read, and one byte more fails with TooLarge", function*() {
+        const body = tokenBody({ padding: "" })
+        const full = tokenBody({ padding: "x".repeat(64 * 1024 - body.length) })
+        const server = yield* CaptureServer.make(CaptureServer.answer(200, full))
+        assert.strictEqual(full.length, 64 * 1024)
+        const acquired = yield* acquire(client, server.url)
+        assert.strictEqual(Redacted.value(acquired.value), "invented-token-0001")
+        const more = yield* CaptureServer.make(CaptureServer.answer(200, `${full} `))
+        isRequestError(yield* Effect.flip(acquire(client, more.url)), "TooLarge", 1)
+      })
 
-      it.scopedLive("control: the check for closed sockets sees an open one", () =>
-        Effect.gen(function*() {
-          const server = yield* CaptureServer.make(CaptureServer.silence)
-          const fiber = yield* Effect.fork(acquire(client, server.url))
-          yield* server.count.pipe(
-            Effect.repeat({ until: (count) => count === 1, schedule: Schedule.spaced("5 millis") })
-          )
-          assert.strictEqual(yield* server.openSockets, 1)
-          yield* Fiber.interruptFork(fiber)
-          yield* server.allClosed
-        }))
+      test.live("control: the check for closed sockets sees an open one", function*() {
+        const server = yield* CaptureServer.make(CaptureServer.silence)
+        const fiber = yield* Effect.fork(acquire(client, server.url))
+        yield* server.count.pipe(
+          Effect.repeat({ until: (count) => count === 1, schedule: Schedule.spaced("5 millis") })
+        )
+        assert.strictEqual(yield* server.openSockets, 1)
+        yield* Fiber.interruptFork(fiber)
+        yield* server.allClosed
+      })
     })
 
     describe("a connection that fails", () => {
@@ -301,23 +295,22 @@ describe("TokenEndpoint", () => {
         ]
       ]
 
-      it.scopedLive("fails with Transport after 6 attempts, with the error code of the system if there is one", () =>
-        Effect.gen(function*() {
-          const failures = yield* Effect.forEach(faults, ([name, answer, code]) =>
-            Effect.gen(function*() {
-              const server = yield* CaptureServer.make(answer)
-              const error = yield* Effect.flip(acquire(client, server.url))
-              return { name, error, code, count: yield* server.count, closed: yield* Effect.either(server.allClosed) }
-            }), { concurrency: "unbounded" })
-          for (const { closed, code, count, error, name } of failures) {
-            assert.instanceOf(error, AccessTokenError.TokenRequestError, name)
-            deepStrictEqual([name, error.reason, error.attempts, count], [name, "Transport", 6, 6])
-            if (code !== undefined) deepStrictEqual(error.code, Option.some(code), name)
-            assert.isTrue(Option.isNone(error.code) || /^[A-Z][A-Z0-9_]+$/.test(error.code.value), name)
-            assert.isTrue(Either.isRight(closed), name)
-            assert.isFalse(shows(error, clientSecret), name)
-          }
-        }))
+      test.live("fails with Transport after 6 attempts, with the error code of the system if there is one", function*() {
+        const failures = yield* Effect.forEach(faults, ([name, answer, code]) =>
+          Effect.gen(function*() {
+            const server = yield* CaptureServer.make(answer)
+            const error = yield* Effect.flip(acquire(client, server.url))
+            return { name, error, code, count: yield* server.count, closed: yield* Effect.either(server.allClosed) }
+          }), { concurrency: "unbounded" })
+        for (const { closed, code, count, error, name } of failures) {
+          assert.instanceOf(error, AccessTokenError.TokenRequestError, name)
+          deepStrictEqual([name, error.reason, error.attempts, count], [name, "Transport", 6, 6])
+          if (code !== undefined) deepStrictEqual(error.code, Option.some(code), name)
+          assert.isTrue(Option.isNone(error.code) || /^[A-Z][A-Z0-9_]+$/.test(error.code.value), name)
+          assert.isTrue(Either.isRight(closed), name)
+          assert.isFalse(shows(error, clientSecret), name)
+        }
+      })
 
       it.scopedLive.each(faults)(
         "is retried: %s once, then a token",
@@ -330,13 +323,12 @@ describe("TokenEndpoint", () => {
           })
       )
 
-      it.scopedLive("fails with Transport and ECONNREFUSED when no server listens on the port", () =>
-        Effect.gen(function*() {
-          const error = yield* Effect.flip(acquire(client, CaptureServer.nothing))
-          isRequestError(error, "Transport", 6)
-          deepStrictEqual("code" in error ? error.code : undefined, Option.some("ECONNREFUSED"))
-          assert.include(error.message, "ECONNREFUSED")
-        }))
+      test.live("fails with Transport and ECONNREFUSED when no server listens on the port", function*() {
+        const error = yield* Effect.flip(acquire(client, CaptureServer.nothing))
+        isRequestError(error, "Transport", 6)
+        deepStrictEqual("code" in error ? error.code : undefined, Option.some("ECONNREFUSED"))
+        assert.include(error.message, "ECONNREFUSED")
+      })
 
       it.scopedLive.each(
         [
@@ -434,96 +426,91 @@ describe("TokenEndpoint", () => {
     })
 
     describe("a client that the application has changed", () => {
-      it.scopedLive("with filterStatusOk: the error response of the endpoint is still read", () =>
-        Effect.gen(function*() {
-          const filtering = changed(client, HttpClient.filterStatusOk)
-          const server = yield* CaptureServer.make(
-            CaptureServer.answer(401, `{"error":"invalid_client","error_description":"Unknown client"}`),
-            token
-          )
-          const error = yield* Effect.flip(acquire(filtering, server.url))
-          assert.instanceOf(error, AccessTokenError.TokenRefusedError)
-          deepStrictEqual(
-            [error.status, error.reason, error.code, error.description],
-            [401, "InvalidClient", Option.some("invalid_client"), Option.some("Unknown client")]
-          )
-          const acquired = yield* acquire(filtering, server.url)
-          assert.strictEqual(Redacted.value(acquired.value), "invented-token-0001")
-          const redirecting = yield* CaptureServer.make(CaptureServer.answer(302, "", { location: "/" }))
-          isRequestError(yield* Effect.flip(acquire(filtering, redirecting.url)), "Redirect", 1)
-        }))
+      test.live("with filterStatusOk: the error response of the endpoint is still read", function*() {
+        const filtering = changed(client, HttpClient.filterStatusOk)
+        const server = yield* CaptureServer.make(
+          CaptureServer.answer(401, `{"error":"invalid_client","error_description":"Unknown client"}`),
+          token
+        )
+        const error = yield* Effect.flip(acquire(filtering, server.url))
+        assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+        deepStrictEqual(
+          [error.status, error.reason, error.code, error.description],
+          [401, "InvalidClient", Option.some("invalid_client"), Option.some("Unknown client")]
+        )
+        const acquired = yield* acquire(filtering, server.url)
+        assert.strictEqual(Redacted.value(acquired.value), "invented-token-0001")
+        const redirecting = yield* CaptureServer.make(CaptureServer.answer(302, "", { location: "/" }))
+        isRequestError(yield* Effect.flip(acquire(filtering, redirecting.url)), "Redirect", 1)
+      })
 
-      it.scopedLive("with an additional header: it is sent, and the rest of the request is unchanged", () =>
-        Effect.gen(function*() {
-          const server = yield* CaptureServer.make(token)
-          yield* acquire(
-            changed(client, HttpClient.mapRequest(HttpClientRequest.setHeader("user-agent", "invented-shop/1"))),
-            server.url
-          )
-          const [request] = yield* server.requests
-          deepStrictEqual(CaptureServer.valuesOf(request, "user-agent"), ["invented-shop/1"])
-          deepStrictEqual(CaptureServer.valuesOf(request, "content-type"), ["application/x-www-form-urlencoded"])
-          assert.strictEqual(
-            request?.body.toString(),
-            `grant_type=client_credentials&client_id=${clientId}&client_secret=${clientSecret}`
-          )
-        }))
+      test.live("with an additional header: it is sent, and the rest of the request is unchanged", function*() {
+        const server = yield* CaptureServer.make(token)
+        yield* acquire(
+          changed(client, HttpClient.mapRequest(HttpClientRequest.setHeader("user-agent", "invented-shop/1"))),
+          server.url
+        )
+        const [request] = yield* server.requests
+        deepStrictEqual(CaptureServer.valuesOf(request, "user-agent"), ["invented-shop/1"])
+        deepStrictEqual(CaptureServer.valuesOf(request, "content-type"), ["application/x-www-form-urlencoded"])
+        assert.strictEqual(
+          request?.body.toString(),
+          `grant_type=client_credentials&client_id=${clientId}&client_secret=${clientSecret}`
+        )
+      })
 
-      it.scopedLive("with retryTransient: its retries succeed within one attempt", () =>
-        Effect.gen(function*() {
-          const retrying = changed(client, HttpClient.retryTransient({ times: 3 }))
-          const server = yield* CaptureServer.make(
-            CaptureServer.answer(503, ""),
-            CaptureServer.rawThenReset(),
-            token
-          )
-          const acquired = yield* acquire(retrying, server.url)
-          assert.strictEqual(Redacted.value(acquired.value), "invented-token-0001")
-          assert.strictEqual(yield* server.count, 3)
-        }))
+      test.live("with retryTransient: its retries succeed within one attempt", function*() {
+        const retrying = changed(client, HttpClient.retryTransient({ times: 3 }))
+        const server = yield* CaptureServer.make(
+          CaptureServer.answer(503, ""),
+          CaptureServer.rawThenReset(),
+          token
+        )
+        const acquired = yield* acquire(retrying, server.url)
+        assert.strictEqual(Redacted.value(acquired.value), "invented-token-0001")
+        assert.strictEqual(yield* server.count, 3)
+      })
 
-      it.scopedLive("with all three at once", () =>
-        Effect.gen(function*() {
-          const all = changed(client, (base) =>
-            base.pipe(
-              HttpClient.filterStatusOk,
-              HttpClient.mapRequest(HttpClientRequest.setHeader("x-shop", "invented")),
-              HttpClient.retryTransient({ times: 3 })
-            ))
-          const server = yield* CaptureServer.make(
-            CaptureServer.answer(503, ""),
-            CaptureServer.answer(403, `{"error":"access_denied"}`)
-          )
-          const error = yield* Effect.flip(acquire(all, server.url))
-          assert.instanceOf(error, AccessTokenError.TokenRefusedError)
-          deepStrictEqual([error.status, error.code], [403, Option.some("access_denied")])
-          const requests = yield* server.requests
-          deepStrictEqual(requests.flatMap((request) => CaptureServer.valuesOf(request, "x-shop")), [
-            "invented",
-            "invented"
-          ])
-        }))
+      test.live("with all three at once", function*() {
+        const all = changed(client, (base) =>
+          base.pipe(
+            HttpClient.filterStatusOk,
+            HttpClient.mapRequest(HttpClientRequest.setHeader("x-shop", "invented")),
+            HttpClient.retryTransient({ times: 3 })
+          ))
+        const server = yield* CaptureServer.make(
+          CaptureServer.answer(503, ""),
+          CaptureServer.answer(403, `{"error":"access_denied"}`)
+        )
+        const error = yield* Effect.flip(acquire(all, server.url))
+        assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+        deepStrictEqual([error.status, error.code], [403, Option.some("access_denied")])
+        const requests = yield* server.requests
+        deepStrictEqual(requests.flatMap((request) => CaptureServer.valuesOf(request, "x-shop")), [
+          "invented",
+          "invented"
+        ])
+      })
     })
 
-    it.scopedLive("no error contains the secret, or anything of the response beyond its code and description", () =>
-      Effect.gen(function*() {
-        const echo = (status: number): CaptureServer.Answer => (socket) =>
-          CaptureServer.answer(status, `<p>${clientSecret} server-canary</p>`, { "content-type": "text/html" })(socket)
-        const control = yield* CaptureServer.make(echo(400))
-        const leaking = yield* HttpClient.post(control.url).pipe(
-          Effect.flatMap((response: HttpClientResponse.HttpClientResponse) => response.text),
-          Effect.provide(client)
-        )
-        assert.isTrue(shows(leaking, clientSecret), "control: the search finds the secret")
-        for (const status of [200, 400, 401, 403]) {
-          const server = yield* CaptureServer.make(echo(status))
-          const error = yield* Effect.flip(acquire(client, server.url))
-          const all = renderings(error)
-          assert.notInclude(all, clientSecret)
-          assert.notInclude(all, "server-canary")
-          assert.notInclude(all, [...Buffer.from(clientSecret)].join(", "), "as a list of bytes")
-        }
-      }))
+    test.live("no error contains the secret, or anything of the response beyond its code and description", function*() {
+      const echo = (status: number): CaptureServer.Answer => (socket) =>
+        CaptureServer.answer(status, `<p>${clientSecret} server-canary</p>`, { "content-type": "text/html" })(socket)
+      const control = yield* CaptureServer.make(echo(400))
+      const leaking = yield* HttpClient.post(control.url).pipe(
+        Effect.flatMap((response: HttpClientResponse.HttpClientResponse) => response.text),
+        Effect.provide(client)
+      )
+      assert.isTrue(shows(leaking, clientSecret), "control: the search finds the secret")
+      for (const status of [200, 400, 401, 403]) {
+        const server = yield* CaptureServer.make(echo(status))
+        const error = yield* Effect.flip(acquire(client, server.url))
+        const all = renderings(error)
+        assert.notInclude(all, clientSecret)
+        assert.notInclude(all, "server-canary")
+        assert.notInclude(all, [...Buffer.from(clientSecret)].join(", "), "as a list of bytes")
+      }
+    })
   })
 
   describe("fetch", () => {
@@ -537,47 +524,44 @@ describe("TokenEndpoint", () => {
       return { inits, layer: Layer.provide(FetchHttpClient.layer, Layer.succeed(FetchHttpClient.Fetch, fetch)) }
     }
 
-    it.scoped("keeps the RequestInit of the caller, except for redirect", () =>
-      Effect.gen(function*() {
-        const { inits, layer } = recording()
-        yield* acquire(layer, "https://auth.shop.example").pipe(
-          Effect.provideService(FetchHttpClient.RequestInit, {
-            redirect: "follow",
-            credentials: "omit",
-            cache: "no-store",
-            keepalive: true
-          })
-        )
-        const [init] = inits
-        deepStrictEqual(
-          [init?.redirect, init?.credentials, init?.cache, init?.keepalive, init?.method],
-          ["manual", "omit", "no-store", true, "POST"]
-        )
-      }))
+    test("keeps the RequestInit of the caller, except for redirect", function*() {
+      const { inits, layer } = recording()
+      yield* acquire(layer, "https://auth.shop.example").pipe(
+        Effect.provideService(FetchHttpClient.RequestInit, {
+          redirect: "follow",
+          credentials: "omit",
+          cache: "no-store",
+          keepalive: true
+        })
+      )
+      const [init] = inits
+      deepStrictEqual(
+        [init?.redirect, init?.credentials, init?.cache, init?.keepalive, init?.method],
+        ["manual", "omit", "no-store", true, "POST"]
+      )
+    })
 
-    it.effect("keeps the RequestInit that was provided when the layer was built", () =>
-      Effect.gen(function*() {
-        const { inits, layer } = recording()
-        const source = TokenEndpoint.layer({
-          authUrl: "https://auth.shop.example",
-          credentials: Effect.succeed(credentialsOf(clientId, clientSecret))
-        }).pipe(
-          Layer.provide(layer),
-          Layer.provide(Layer.succeed(FetchHttpClient.RequestInit, { credentials: "omit", redirect: "follow" }))
-        )
-        yield* Effect.flatMap(TokenSource.TokenSource, ({ acquire }) => acquire(Option.none())).pipe(
-          Effect.provide(source)
-        )
-        deepStrictEqual(inits.map((init) => [init?.redirect, init?.credentials]), [["manual", "omit"]])
-      }))
+    test("keeps the RequestInit that was provided when the layer was built", function*() {
+      const { inits, layer } = recording()
+      const source = TokenEndpoint.layer({
+        authUrl: "https://auth.shop.example",
+        credentials: Effect.succeed(credentialsOf(clientId, clientSecret))
+      }).pipe(
+        Layer.provide(layer),
+        Layer.provide(Layer.succeed(FetchHttpClient.RequestInit, { credentials: "omit", redirect: "follow" }))
+      )
+      yield* Effect.flatMap(TokenSource.TokenSource, ({ acquire }) => acquire(Option.none())).pipe(
+        Effect.provide(source)
+      )
+      deepStrictEqual(inits.map((init) => [init?.redirect, init?.credentials]), [["manual", "omit"]])
+    })
 
-    it.scoped("overrides a RequestInit of the fetch client alone, so that it cannot follow redirects", () =>
-      Effect.gen(function*() {
-        const { inits, layer } = recording()
-        const init = Layer.succeed(FetchHttpClient.RequestInit, { credentials: "omit", redirect: "follow" })
-        yield* acquire(Layer.provide(layer, init), "https://auth.shop.example")
-        deepStrictEqual(inits.map((init) => init?.redirect), ["manual"])
-      }))
+    test("overrides a RequestInit of the fetch client alone, so that it cannot follow redirects", function*() {
+      const { inits, layer } = recording()
+      const init = Layer.succeed(FetchHttpClient.RequestInit, { credentials: "omit", redirect: "follow" })
+      yield* acquire(Layer.provide(layer, init), "https://auth.shop.example")
+      deepStrictEqual(inits.map((init) => init?.redirect), ["manual"])
+    })
   })
 
   describe("authUrl", () => {
@@ -587,33 +571,31 @@ describe("TokenEndpoint", () => {
           Effect.provide(FakeClient.make(FakeClient.token).layer)
         )
 
-    it.effect("allowInsecure allows http and relaxes no other rule", () =>
-      Effect.gen(function*() {
-        yield* build("http://auth.shop.example", true)
-        for (
-          const authUrl of [
-            "ftp://auth.shop.example",
-            "http://auth.shop.example/?a",
-            "http://auth.shop.example/#a",
-            "http://user@auth.shop.example",
-            ""
-          ]
-        ) {
-          assert.strictEqual((yield* Effect.flip(build(authUrl, true)))._tag, "ConfigurationError", authUrl)
-        }
-        assert.strictEqual((yield* Effect.flip(build("http://auth.shop.example", false)))._tag, "ConfigurationError")
-      }))
+    test("allowInsecure allows http and relaxes no other rule", function*() {
+      yield* build("http://auth.shop.example", true)
+      for (
+        const authUrl of [
+          "ftp://auth.shop.example",
+          "http://auth.shop.example/?a",
+          "http://auth.shop.example/#a",
+          "http://user@auth.shop.example",
+          ""
+        ]
+      ) {
+        assert.strictEqual((yield* Effect.flip(build(authUrl, true)))._tag, "ConfigurationError", authUrl)
+      }
+      assert.strictEqual((yield* Effect.flip(build("http://auth.shop.example", false)))._tag, "ConfigurationError")
+    })
 
-    it.effect("is checked when the layer is built, before any request", () =>
-      Effect.gen(function*() {
-        const client = FakeClient.make(FakeClient.token)
-        const layer = TokenEndpoint.layer({
-          authUrl: "http://auth.shop.example",
-          credentials: Effect.succeed(credentialsOf(clientId, clientSecret))
-        })
-        const error = yield* Layer.build(layer).pipe(Effect.scoped, Effect.provide(client.layer), Effect.flip)
-        assert.instanceOf(error, AccessTokenError.ConfigurationError)
-        deepStrictEqual(client.times, [])
-      }))
+    test("is checked when the layer is built, before any request", function*() {
+      const client = FakeClient.make(FakeClient.token)
+      const layer = TokenEndpoint.layer({
+        authUrl: "http://auth.shop.example",
+        credentials: Effect.succeed(credentialsOf(clientId, clientSecret))
+      })
+      const error = yield* Layer.build(layer).pipe(Effect.scoped, Effect.provide(client.layer), Effect.flip)
+      assert.instanceOf(error, AccessTokenError.ConfigurationError)
+      deepStrictEqual(client.times, [])
+    })
   })
 })

@@ -20,6 +20,7 @@ import { settle, withHeadersOnSpans } from "./support/effectLine.js"
 import * as FakeClient from "./support/fakeClient.js"
 import { renderings } from "./support/renderings.js"
 import { observed } from "./support/telemetry.js"
+import { test } from "./support/test.js"
 import { make as virtualClock } from "./support/virtualClock.js"
 import { clientId, clientSecret, credentialsOf, tokenBody } from "./support/wire.js"
 
@@ -129,13 +130,12 @@ describe("the retries of TokenEndpoint", () => {
         if (error._tag === "TokenRequestError") assert.strictEqual(error.attempts, 6)
       }))
 
-    it.effect("an attempt that times out", () =>
-      Effect.gen(function*() {
-        const { times, took } = yield* acquireToken(FakeClient.make(FakeClient.never, FakeClient.token)).pipe(
-          shortestPauses
-        )
-        deepStrictEqual([times, took], [[0, 10_150], 10_150])
-      }))
+    test("an attempt that times out", function*() {
+      const { times, took } = yield* acquireToken(FakeClient.make(FakeClient.never, FakeClient.token)).pipe(
+        shortestPauses
+      )
+      deepStrictEqual([times, took], [[0, 10_150], 10_150])
+    })
 
     const final: ReadonlyArray<readonly [string, FakeClient.Reply, AccessTokenError.AccessTokenError["_tag"]]> = [
       ...[400, 401, 403, 404, 405, 410, 413, 422].map((status) =>
@@ -180,69 +180,63 @@ describe("the retries of TokenEndpoint", () => {
         deepStrictEqual([times, took], [[0], 0])
       }))
 
-    it.effect("fails with the last error, whose attempts count all requests of the acquisition", () =>
-      Effect.gen(function*() {
-        const redirect = FakeClient.reply(302, "", { location: "/" })
-        const large = FakeClient.reply(200, "x".repeat(64 * 1024 + 1))
-        const first = yield* acquireError(FakeClient.make(unavailable, FakeClient.transport(), redirect))
-        isRequestError(first.error, "Redirect", 3)
-        const second = yield* acquireError(FakeClient.make(FakeClient.transport(), large))
-        isRequestError(second.error, "TooLarge", 2)
-        const third = yield* acquireError(FakeClient.make(unavailable, FakeClient.reply(403)))
-        assert.strictEqual(third.error._tag, "TokenRefusedError")
-        const fourth = yield* acquireError(FakeClient.make(certificate))
-        isRequestError(fourth.error, "Certificate", 1)
-      }))
+    test("fails with the last error, whose attempts count all requests of the acquisition", function*() {
+      const redirect = FakeClient.reply(302, "", { location: "/" })
+      const large = FakeClient.reply(200, "x".repeat(64 * 1024 + 1))
+      const first = yield* acquireError(FakeClient.make(unavailable, FakeClient.transport(), redirect))
+      isRequestError(first.error, "Redirect", 3)
+      const second = yield* acquireError(FakeClient.make(FakeClient.transport(), large))
+      isRequestError(second.error, "TooLarge", 2)
+      const third = yield* acquireError(FakeClient.make(unavailable, FakeClient.reply(403)))
+      assert.strictEqual(third.error._tag, "TokenRefusedError")
+      const fourth = yield* acquireError(FakeClient.make(certificate))
+      isRequestError(fourth.error, "Certificate", 1)
+    })
 
-    it.effect("counts the attempts of each acquisition separately", () =>
-      Effect.gen(function*() {
-        const redirect = FakeClient.reply(302, "", { location: "/" })
-        const client = FakeClient.make(unavailable, redirect)
-        const source = yield* FakeClient.source(client)
-        const first = yield* Effect.fork(Effect.flip(source.acquire(Option.none())))
-        yield* TestClock.adjust("1 minutes")
-        isRequestError(yield* Fiber.join(first), "Redirect", 2)
-        isRequestError(yield* Effect.flip(source.acquire(Option.none())), "Redirect", 1)
-      }))
+    test("counts the attempts of each acquisition separately", function*() {
+      const redirect = FakeClient.reply(302, "", { location: "/" })
+      const client = FakeClient.make(unavailable, redirect)
+      const source = yield* FakeClient.source(client)
+      const first = yield* Effect.fork(Effect.flip(source.acquire(Option.none())))
+      yield* TestClock.adjust("1 minutes")
+      isRequestError(yield* Fiber.join(first), "Redirect", 2)
+      isRequestError(yield* Effect.flip(source.acquire(Option.none())), "Redirect", 1)
+    })
   })
 
   describe("the pauses between attempts", () => {
-    it.effect("double from 200 ms up to a second, with a jitter of 75 to 100 percent", () =>
-      Effect.gen(function*() {
-        for (let run = 0; run < 20; run++) {
-          const { times, took } = yield* acquireError(FakeClient.make(unavailable))
-          const pauses = gaps(times)
-          assert.strictEqual(pauses.length, 5)
-          for (const [index, longest] of [200, 400, 800, 1000, 1000].entries()) {
-            const pause = pauses[index] ?? NaN
-            assert.isTrue(pause >= longest * 0.75 && pause <= longest, `pause ${index}: ${pause}`)
-            assert.isTrue(Number.isInteger(pause), "pauses are whole milliseconds")
-          }
-          assert.strictEqual(took, times.at(-1), "no pause after the last attempt")
+    test("double from 200 ms up to a second, with a jitter of 75 to 100 percent", function*() {
+      for (let run = 0; run < 20; run++) {
+        const { times, took } = yield* acquireError(FakeClient.make(unavailable))
+        const pauses = gaps(times)
+        assert.strictEqual(pauses.length, 5)
+        for (const [index, longest] of [200, 400, 800, 1000, 1000].entries()) {
+          const pause = pauses[index] ?? NaN
+          assert.isTrue(pause >= longest * 0.75 && pause <= longest, `pause ${index}: ${pause}`)
+          assert.isTrue(Number.isInteger(pause), "pauses are whole milliseconds")
         }
-      }))
+        assert.strictEqual(took, times.at(-1), "no pause after the last attempt")
+      }
+    })
 
-    it.effect("are 75 percent at the lower bound of the jitter", () =>
-      Effect.gen(function*() {
-        const { times } = yield* acquireError(FakeClient.make(unavailable)).pipe(shortestPauses)
-        deepStrictEqual(gaps(times), [150, 300, 600, 750, 750])
-      }))
+    test("are 75 percent at the lower bound of the jitter", function*() {
+      const { times } = yield* acquireError(FakeClient.make(unavailable)).pipe(shortestPauses)
+      deepStrictEqual(gaps(times), [150, 300, 600, 750, 750])
+    })
 
-    it.effect("are 87.5 percent in the middle of the jitter", () =>
-      Effect.gen(function*() {
-        const { times } = yield* acquireError(FakeClient.make(unavailable)).pipe(Effect.withRandom(Random.fixed([0.5])))
-        deepStrictEqual(gaps(times), [175, 350, 700, 875, 875])
-      }))
+    test("are 87.5 percent in the middle of the jitter", function*() {
+      const { times } = yield* acquireError(FakeClient.make(unavailable)).pipe(Effect.withRandom(Random.fixed([0.5])))
+      deepStrictEqual(gaps(times), [175, 350, 700, 875, 875])
+    })
 
-    it.effect("are not started if they would end after the deadline", () =>
-      Effect.gen(function*() {
-        const { error, times, took } = yield* acquireError(FakeClient.make(unavailable), { deadline: "1 seconds" })
-          .pipe(
-            shortestPauses
-          )
-        assert.strictEqual(error._tag, "TokenRefusedError")
-        deepStrictEqual([times, took], [[0, 150, 450], 450])
-      }))
+    test("are not started if they would end after the deadline", function*() {
+      const { error, times, took } = yield* acquireError(FakeClient.make(unavailable), { deadline: "1 seconds" })
+        .pipe(
+          shortestPauses
+        )
+      assert.strictEqual(error._tag, "TokenRefusedError")
+      deepStrictEqual([times, took], [[0, 150, 450], 450])
+    })
   })
 
   describe("Retry-After", () => {
@@ -283,22 +277,20 @@ describe("the retries of TokenEndpoint", () => {
         deepStrictEqual(times, [0, 150])
       }))
 
-    it.effect("does not change the pause: a date in the past", () =>
-      Effect.gen(function*() {
-        yield* TestClock.setTime(Date.UTC(2026, 0, 1))
-        const { times } = yield* acquireToken(
-          FakeClient.make(replyAfter("Wed, 31 Dec 2025 23:00:00 GMT"), FakeClient.token)
-        ).pipe(shortestPauses)
-        deepStrictEqual(times, [0, 150])
-      }))
+    test("does not change the pause: a date in the past", function*() {
+      yield* TestClock.setTime(Date.UTC(2026, 0, 1))
+      const { times } = yield* acquireToken(
+        FakeClient.make(replyAfter("Wed, 31 Dec 2025 23:00:00 GMT"), FakeClient.token)
+      ).pipe(shortestPauses)
+      deepStrictEqual(times, [0, 150])
+    })
 
-    it.effect("never shortens a pause", () =>
-      Effect.gen(function*() {
-        const { times } = yield* acquireError(FakeClient.make(replyAfter("0"))).pipe(shortestPauses)
-        deepStrictEqual(gaps(times), [150, 300, 600, 750, 750])
-        const again = yield* acquireError(FakeClient.make(replyAfter("1"))).pipe(shortestPauses)
-        deepStrictEqual(gaps(again.times), [1000, 1000, 1000, 1000, 1000])
-      }))
+    test("never shortens a pause", function*() {
+      const { times } = yield* acquireError(FakeClient.make(replyAfter("0"))).pipe(shortestPauses)
+      deepStrictEqual(gaps(times), [150, 300, 600, 750, 750])
+      const again = yield* acquireError(FakeClient.make(replyAfter("1"))).pipe(shortestPauses)
+      deepStrictEqual(gaps(again.times), [1000, 1000, 1000, 1000, 1000])
+    })
 
     it.effect.each(
       [
@@ -322,87 +314,79 @@ describe("the retries of TokenEndpoint", () => {
         })
     )
 
-    it.effect("is compared with the remaining time before the deadline", () =>
-      Effect.gen(function*() {
-        const { error, times } = yield* acquireError(
-          FakeClient.make(replyAfter("20"), replyAfter("20"), FakeClient.token)
-        )
-        deepStrictEqual(times, [0, 20_000])
-        deepStrictEqual(
-          Option.map(AccessTokenError.retryAt(error), ({ epochMillis }) => epochMillis),
-          Option.some(40_000)
-        )
-      }))
+    test("is compared with the remaining time before the deadline", function*() {
+      const { error, times } = yield* acquireError(
+        FakeClient.make(replyAfter("20"), replyAfter("20"), FakeClient.token)
+      )
+      deepStrictEqual(times, [0, 20_000])
+      deepStrictEqual(
+        Option.map(AccessTokenError.retryAt(error), ({ epochMillis }) => epochMillis),
+        Option.some(40_000)
+      )
+    })
 
-    it.effect("also becomes retryAt for a status that is not retried, and retryAt is None without it", () =>
-      Effect.gen(function*() {
-        const { error } = yield* acquireError(FakeClient.make(replyAfter("5", 403)))
-        deepStrictEqual(
-          Option.map(AccessTokenError.retryAt(error), ({ epochMillis }) => epochMillis),
-          Option.some(5000)
-        )
-        for (const value of ["-5", "soon", "5.5"]) {
-          const other = yield* acquireError(FakeClient.make(replyAfter(value, 403)))
-          deepStrictEqual(AccessTokenError.retryAt(other.error), Option.none())
-        }
-        for (const reply of [FakeClient.reply(403), replyAfter("5", 400), replyAfter("5", 401)]) {
-          const none = yield* acquireError(FakeClient.make(reply))
-          deepStrictEqual(AccessTokenError.retryAt(none.error), Option.none())
-        }
-      }))
+    test("also becomes retryAt for a status that is not retried, and retryAt is None without it", function*() {
+      const { error } = yield* acquireError(FakeClient.make(replyAfter("5", 403)))
+      deepStrictEqual(
+        Option.map(AccessTokenError.retryAt(error), ({ epochMillis }) => epochMillis),
+        Option.some(5000)
+      )
+      for (const value of ["-5", "soon", "5.5"]) {
+        const other = yield* acquireError(FakeClient.make(replyAfter(value, 403)))
+        deepStrictEqual(AccessTokenError.retryAt(other.error), Option.none())
+      }
+      for (const reply of [FakeClient.reply(403), replyAfter("5", 400), replyAfter("5", 401)]) {
+        const none = yield* acquireError(FakeClient.make(reply))
+        deepStrictEqual(AccessTokenError.retryAt(none.error), Option.none())
+      }
+    })
   })
 
   describe("time limits", () => {
-    it.effect("interrupt a silent request after 10 s, and the acquisition after 30 s", () =>
-      Effect.gen(function*() {
-        const { error, times, took } = yield* acquireError(FakeClient.make(FakeClient.never)).pipe(shortestPauses)
-        isRequestError(error, "Timeout", 3)
-        deepStrictEqual([times, took], [[0, 10_150, 20_450], 30_000])
-      }))
+    test("interrupt a silent request after 10 s, and the acquisition after 30 s", function*() {
+      const { error, times, took } = yield* acquireError(FakeClient.make(FakeClient.never)).pipe(shortestPauses)
+      isRequestError(error, "Timeout", 3)
+      deepStrictEqual([times, took], [[0, 10_150, 20_450], 30_000])
+    })
 
-    it.effect("apply to a body that arrives slowly, and cancel it", () =>
-      Effect.gen(function*() {
-        const { drips, reply } = FakeClient.drip()
-        const { error, times, took } = yield* acquireError(FakeClient.make(reply)).pipe(shortestPauses)
-        isRequestError(error, "Timeout", 3)
-        deepStrictEqual([times, took], [[0, 10_150, 20_450], 30_000])
-        deepStrictEqual(drips.map(({ cancelled }) => cancelled), [true, true, true])
-        for (const { sent } of drips) assert.isAtLeast(sent, 9, "parts of the body had arrived")
-      }))
+    test("apply to a body that arrives slowly, and cancel it", function*() {
+      const { drips, reply } = FakeClient.drip()
+      const { error, times, took } = yield* acquireError(FakeClient.make(reply)).pipe(shortestPauses)
+      isRequestError(error, "Timeout", 3)
+      deepStrictEqual([times, took], [[0, 10_150, 20_450], 30_000])
+      deepStrictEqual(drips.map(({ cancelled }) => cancelled), [true, true, true])
+      for (const { sent } of drips) assert.isAtLeast(sent, 9, "parts of the body had arrived")
+    })
 
-    it.effect("can be set by attemptTimeout and deadline", () =>
-      Effect.gen(function*() {
-        const { error, times, took } = yield* acquireError(FakeClient.make(FakeClient.never), {
-          attemptTimeout: "1 seconds",
-          deadline: Duration.seconds(5)
-        }).pipe(shortestPauses)
-        isRequestError(error, "Timeout", 4)
-        deepStrictEqual([times, took], [[0, 1150, 2450, 4050], 5000])
-      }))
+    test("can be set by attemptTimeout and deadline", function*() {
+      const { error, times, took } = yield* acquireError(FakeClient.make(FakeClient.never), {
+        attemptTimeout: "1 seconds",
+        deadline: Duration.seconds(5)
+      }).pipe(shortestPauses)
+      isRequestError(error, "Timeout", 4)
+      deepStrictEqual([times, took], [[0, 1150, 2450, 4050], 5000])
+    })
 
-    it.effect("end an attempt at a deadline that is shorter than attemptTimeout", () =>
-      Effect.gen(function*() {
-        const { error, times, took } = yield* acquireError(FakeClient.make(FakeClient.never), { deadline: "3 seconds" })
-        isRequestError(error, "Timeout", 1)
-        deepStrictEqual([times, took], [[0], 3000])
-      }))
+    test("end an attempt at a deadline that is shorter than attemptTimeout", function*() {
+      const { error, times, took } = yield* acquireError(FakeClient.make(FakeClient.never), { deadline: "3 seconds" })
+      isRequestError(error, "Timeout", 1)
+      deepStrictEqual([times, took], [[0], 3000])
+    })
 
-    it.effect("fail with Timeout and without a request when the credentials never arrive", () =>
-      Effect.gen(function*() {
-        const { error, times, took } = yield* acquireError(FakeClient.make(FakeClient.token), {
-          credentials: Effect.never
-        })
-        isRequestError(error, "Timeout", 0)
-        deepStrictEqual([times, took], [[], 30_000])
-      }))
+    test("fail with Timeout and without a request when the credentials never arrive", function*() {
+      const { error, times, took } = yield* acquireError(FakeClient.make(FakeClient.token), {
+        credentials: Effect.never
+      })
+      isRequestError(error, "Timeout", 0)
+      deepStrictEqual([times, took], [[], 30_000])
+    })
 
-    it.effect("include the time that reading the credentials takes", () =>
-      Effect.gen(function*() {
-        const credentials = Effect.delay(Effect.succeed(credentialsOf(clientId, clientSecret)), "25 seconds")
-        const { error, times, took } = yield* acquireError(FakeClient.make(FakeClient.never), { credentials })
-        isRequestError(error, "Timeout", 1)
-        deepStrictEqual([times, took], [[25_000], 30_000])
-      }))
+    test("include the time that reading the credentials takes", function*() {
+      const credentials = Effect.delay(Effect.succeed(credentialsOf(clientId, clientSecret)), "25 seconds")
+      const { error, times, took } = yield* acquireError(FakeClient.make(FakeClient.never), { credentials })
+      isRequestError(error, "Timeout", 1)
+      deepStrictEqual([times, took], [[25_000], 30_000])
+    })
 
     const stubborn = Effect.uninterruptible(Effect.never)
     const hanging: ReadonlyArray<readonly [string, FakeClient.Reply, Partial<TokenEndpoint.Options>?]> = [
@@ -455,71 +439,68 @@ describe("the retries of TokenEndpoint", () => {
         })
     )
 
-    it.effect("tear no region of a caller that cannot be interrupted, at whatever step it is interrupted", () =>
-      Effect.gen(function*() {
-        const steps = (count: number) =>
-          Effect.forEach(Array.from({ length: count }), () => Effect.yieldNow(), { discard: true })
-        // On Effect 4, each yield takes a turn of the event loop.
-        const idle = Effect.forEach([1, 2, 3, 4, 5, 6], () => settle, { discard: true })
-        const slowly = (reply: FakeClient.Reply, wait: number): FakeClient.Reply => (request) =>
-          steps(3).pipe(Effect.zipRight(Effect.sleep(wait)), Effect.zipRight(steps(3)), Effect.zipRight(reply(request)))
+    test("tear no region of a caller that cannot be interrupted, at whatever step it is interrupted", function*() {
+      const steps = (count: number) =>
+        Effect.forEach(Array.from({ length: count }), () => Effect.yieldNow(), { discard: true })
+      // On Effect 4, each yield takes a turn of the event loop.
+      const idle = Effect.forEach([1, 2, 3, 4, 5, 6], () => settle, { discard: true })
+      const slowly = (reply: FakeClient.Reply, wait: number): FakeClient.Reply => (request) =>
+        steps(3).pipe(Effect.zipRight(Effect.sleep(wait)), Effect.zipRight(steps(3)), Effect.zipRight(reply(request)))
 
-        /** Interrupts an acquisition after some steps and milliseconds. Returns what happened in its region. */
-        const interrupted = (count: number, millis: number) =>
-          Effect.gen(function*() {
-            const time = virtualClock(0, idle)
-            const client = FakeClient.make(
-              slowly(unavailable, millis && 1000),
-              slowly(FakeClient.token, millis && 1000)
-            )
-            const credentials = Effect.as(steps(3), credentialsOf(clientId, clientSecret))
-            const source = yield* FakeClient.source(client, { credentials })
-            const seen: Array<string> = []
-            const see = (what: string) => Effect.sync(() => void seen.push(what))
-            const fiber = yield* Effect.acquireRelease(
-              see("start").pipe(Effect.zipRight(source.acquire(Option.none())), Effect.zipLeft(see("end"))),
-              () => see("release")
-            ).pipe(Effect.scoped, shortestPauses, Effect.withClock(time.clock), Effect.fork)
-            yield* steps(count)
-            if (millis > 0) yield* time.advance(millis)
-            yield* Fiber.interruptFork(fiber)
-            yield* time.advance("10 seconds")
-            const exit = yield* Fiber.await(fiber)
-            return Exit.isInterrupted(exit) ? seen.join() : "not interrupted"
-          })
+      /** Interrupts an acquisition after some steps and milliseconds. Returns what happened in its region. */
+      const interrupted = (count: number, millis: number) =>
+        Effect.gen(function*() {
+          const time = virtualClock(0, idle)
+          const client = FakeClient.make(
+            slowly(unavailable, millis && 1000),
+            slowly(FakeClient.token, millis && 1000)
+          )
+          const credentials = Effect.as(steps(3), credentialsOf(clientId, clientSecret))
+          const source = yield* FakeClient.source(client, { credentials })
+          const seen: Array<string> = []
+          const see = (what: string) => Effect.sync(() => void seen.push(what))
+          const fiber = yield* Effect.acquireRelease(
+            see("start").pipe(Effect.zipRight(source.acquire(Option.none())), Effect.zipLeft(see("end"))),
+            () => see("release")
+          ).pipe(Effect.scoped, shortestPauses, Effect.withClock(time.clock), Effect.fork)
+          yield* steps(count)
+          if (millis > 0) yield* time.advance(millis)
+          yield* Fiber.interruptFork(fiber)
+          yield* time.advance("10 seconds")
+          const exit = yield* Fiber.await(fiber)
+          return Exit.isInterrupted(exit) ? seen.join() : "not interrupted"
+        })
 
-        const whole = "start,end,release"
-        for (const millis of [500, 1100, 1500]) assert.strictEqual(yield* interrupted(5, millis), whole)
-        for (let count = 5; count < 40; count++) {
-          assert.strictEqual(yield* interrupted(count, 0), whole, `${count} steps`)
-        }
-      }))
+      const whole = "start,end,release"
+      for (const millis of [500, 1100, 1500]) assert.strictEqual(yield* interrupted(5, millis), whole)
+      for (let count = 5; count < 40; count++) {
+        assert.strictEqual(yield* interrupted(count, 0), whole, `${count} steps`)
+      }
+    })
 
-    it.effect("do not delay an interruption: the request is interrupted with its acquisition", () =>
-      Effect.gen(function*() {
-        let interrupted = false
-        const client = FakeClient.make(() =>
-          Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted = true))
-        )
-        const fiber = yield* Effect.fork(FakeClient.acquire(client))
-        yield* TestClock.adjust("1 seconds")
-        assert.isFalse(interrupted)
-        yield* Fiber.interrupt(fiber)
-        const exit = yield* Fiber.await(fiber)
-        yield* settle
-        assert.isTrue(Exit.isInterrupted(exit) && interrupted)
-        yield* TestClock.adjust("1 minutes")
-        assert.strictEqual(client.times.length, 1)
-      }))
+    test("do not delay an interruption: the request is interrupted with its acquisition", function*() {
+      let interrupted = false
+      const client = FakeClient.make(() =>
+        Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted = true))
+      )
+      const fiber = yield* Effect.fork(FakeClient.acquire(client))
+      yield* TestClock.adjust("1 seconds")
+      assert.isFalse(interrupted)
+      yield* Fiber.interrupt(fiber)
+      const exit = yield* Fiber.await(fiber)
+      yield* settle
+      assert.isTrue(Exit.isInterrupted(exit) && interrupted)
+      yield* TestClock.adjust("1 minutes")
+      assert.strictEqual(client.times.length, 1)
+    })
 
-    it.effect("start the lifetime of a token when its own request is sent, not at the first attempt", () =>
-      Effect.gen(function*() {
-        yield* TestClock.setTime(1_000_000)
-        const slow: FakeClient.Reply = (request) => Effect.delay(FakeClient.token(request), "5 seconds")
-        const { token } = yield* acquireToken(FakeClient.make(unavailable, slow)).pipe(shortestPauses)
-        assert.strictEqual(token.acquiredAt.epochMillis, 1_000_150)
-        assert.strictEqual(token.expiresAt.epochMillis, 1_000_150 + 3_600_000)
-      }))
+    test("start the lifetime of a token when its own request is sent, not at the first attempt", function*() {
+      yield* TestClock.setTime(1_000_000)
+      const slow: FakeClient.Reply = (request) => Effect.delay(FakeClient.token(request), "5 seconds")
+      const { token } = yield* acquireToken(FakeClient.make(unavailable, slow)).pipe(shortestPauses)
+      assert.strictEqual(token.acquiredAt.epochMillis, 1_000_150)
+      assert.strictEqual(token.expiresAt.epochMillis, 1_000_150 + 3_600_000)
+    })
 
     it.effect.each(
       [
@@ -591,19 +572,18 @@ describe("the retries of TokenEndpoint", () => {
         body.replace(`grant_type=client_credentials&client_id=${clientId}&client_secret=`, "")
       )
 
-    it.effect("are read once per acquisition, even if it takes several attempts", () =>
-      Effect.gen(function*() {
-        const { credentials, state } = rotating("first", "second")
-        const client = FakeClient.make(FakeClient.token, unavailable, FakeClient.token)
-        const source = yield* FakeClient.source(client, { credentials })
-        assert.strictEqual(state.reads, 0, "not read while the source is created")
-        yield* source.acquire(Option.none())
-        const fiber = yield* Effect.fork(source.acquire(Option.none()))
-        yield* TestClock.adjust("1 minutes")
-        yield* Fiber.join(fiber)
-        deepStrictEqual(secretsSent(client), ["first", "second", "second"])
-        assert.strictEqual(state.reads, 2)
-      }))
+    test("are read once per acquisition, even if it takes several attempts", function*() {
+      const { credentials, state } = rotating("first", "second")
+      const client = FakeClient.make(FakeClient.token, unavailable, FakeClient.token)
+      const source = yield* FakeClient.source(client, { credentials })
+      assert.strictEqual(state.reads, 0, "not read while the source is created")
+      yield* source.acquire(Option.none())
+      const fiber = yield* Effect.fork(source.acquire(Option.none()))
+      yield* TestClock.adjust("1 minutes")
+      yield* Fiber.join(fiber)
+      deepStrictEqual(secretsSent(client), ["first", "second", "second"])
+      assert.strictEqual(state.reads, 2)
+    })
 
     it.effect.each(
       [
@@ -627,14 +607,13 @@ describe("the retries of TokenEndpoint", () => {
         })
     )
 
-    it.effect("are not tried again if they have not changed", () =>
-      Effect.gen(function*() {
-        const { credentials, state } = rotating("old")
-        const client = FakeClient.make(invalid, FakeClient.token)
-        const { error } = yield* acquireError(client, { credentials })
-        assert.strictEqual(error._tag, "TokenRefusedError")
-        deepStrictEqual([secretsSent(client), state.reads], [["old"], 2])
-      }))
+    test("are not tried again if they have not changed", function*() {
+      const { credentials, state } = rotating("old")
+      const client = FakeClient.make(invalid, FakeClient.token)
+      const { error } = yield* acquireError(client, { credentials })
+      assert.strictEqual(error._tag, "TokenRefusedError")
+      deepStrictEqual([secretsSent(client), state.reads], [["old"], 2])
+    })
 
     it.effect.each(
       [
@@ -661,52 +640,47 @@ describe("the retries of TokenEndpoint", () => {
         })
     )
 
-    it.effect("are not tried a third time, even if they change again", () =>
-      Effect.gen(function*() {
-        const { credentials, state } = rotating("one", "two", "three", "four")
-        const client = FakeClient.make(invalid)
-        const { error } = yield* acquireError(client, { credentials })
-        assert.strictEqual(error._tag, "TokenRefusedError")
-        deepStrictEqual([secretsSent(client), state.reads], [["one", "two"], 2])
-      }))
+    test("are not tried a third time, even if they change again", function*() {
+      const { credentials, state } = rotating("one", "two", "three", "four")
+      const client = FakeClient.make(invalid)
+      const { error } = yield* acquireError(client, { credentials })
+      assert.strictEqual(error._tag, "TokenRefusedError")
+      deepStrictEqual([secretsSent(client), state.reads], [["one", "two"], 2])
+    })
 
-    it.effect("are not read a third time when a transient failure occurs in between", () =>
-      Effect.gen(function*() {
-        const { credentials, state } = rotating("one", "two", "three")
-        const client = FakeClient.make(unavailable, invalid, unavailable, invalid, FakeClient.token)
-        const { error } = yield* acquireError(client, { credentials })
-        assert.strictEqual(error._tag, "TokenRefusedError")
-        deepStrictEqual([secretsSent(client), state.reads], [["one", "one", "two", "two"], 2])
-      }))
+    test("are not read a third time when a transient failure occurs in between", function*() {
+      const { credentials, state } = rotating("one", "two", "three")
+      const client = FakeClient.make(unavailable, invalid, unavailable, invalid, FakeClient.token)
+      const { error } = yield* acquireError(client, { credentials })
+      assert.strictEqual(error._tag, "TokenRefusedError")
+      deepStrictEqual([secretsSent(client), state.reads], [["one", "one", "two", "two"], 2])
+    })
 
-    it.effect("are not read again when the endpoint refuses the request for another reason", () =>
-      Effect.gen(function*() {
-        for (const status of [400, 403, 503]) {
-          const { credentials, state } = rotating("one", "two")
-          const client = FakeClient.make(FakeClient.reply(status))
-          yield* acquireError(client, { credentials })
-          assert.strictEqual(state.reads, 1)
-          assert.isTrue(secretsSent(client).every((secret) => secret === "one"))
-        }
-      }))
+    test("are not read again when the endpoint refuses the request for another reason", function*() {
+      for (const status of [400, 403, 503]) {
+        const { credentials, state } = rotating("one", "two")
+        const client = FakeClient.make(FakeClient.reply(status))
+        yield* acquireError(client, { credentials })
+        assert.strictEqual(state.reads, 1)
+        assert.isTrue(secretsSent(client).every((secret) => secret === "one"))
+      }
+    })
 
-    it.effect("that cannot be read fail with CredentialsError, without a request", () =>
-      Effect.gen(function*() {
-        const failing = ClientCredentials.make({ clientId, clientSecret: Redacted.make("a&b") })
-        const { error, times } = yield* acquireError(FakeClient.make(FakeClient.token), { credentials: failing })
-        assert.instanceOf(error, AccessTokenError.CredentialsError)
-        deepStrictEqual(times, [])
-        const readable = yield* acquireToken(FakeClient.make(FakeClient.token), {
-          credentials: ClientCredentials.make({ clientId, clientSecret: Redacted.make("a+b") })
-        })
-        deepStrictEqual(readable.times, [0], "control: valid credentials are sent")
-      }))
+    test("that cannot be read fail with CredentialsError, without a request", function*() {
+      const failing = ClientCredentials.make({ clientId, clientSecret: Redacted.make("a&b") })
+      const { error, times } = yield* acquireError(FakeClient.make(FakeClient.token), { credentials: failing })
+      assert.instanceOf(error, AccessTokenError.CredentialsError)
+      deepStrictEqual(times, [])
+      const readable = yield* acquireToken(FakeClient.make(FakeClient.token), {
+        credentials: ClientCredentials.make({ clientId, clientSecret: Redacted.make("a+b") })
+      })
+      deepStrictEqual(readable.times, [0], "control: valid credentials are sent")
+    })
 
-    it.effect("are sent only once if they are a constant value", () =>
-      Effect.gen(function*() {
-        const { times } = yield* acquireError(FakeClient.make(invalid, FakeClient.token))
-        deepStrictEqual(times, [0])
-      }))
+    test("are sent only once if they are a constant value", function*() {
+      const { times } = yield* acquireError(FakeClient.make(invalid, FakeClient.token))
+      deepStrictEqual(times, [0])
+    })
   })
 
   describe("an error response", () => {
@@ -789,119 +763,111 @@ describe("the retries of TokenEndpoint", () => {
         assert.isAtMost(took, 1000)
       }))
 
-    it.effect("is reported within half of a short attemptTimeout when its body never arrives", () =>
-      Effect.gen(function*() {
-        const client = FakeClient.make(FakeClient.reply(403, new ReadableStream()))
-        const { error, took } = yield* acquireError(client, { attemptTimeout: "200 millis" })
-        assert.strictEqual(error._tag, "TokenRefusedError")
-        assert.strictEqual(took, 100)
-      }))
+    test("is reported within half of a short attemptTimeout when its body never arrives", function*() {
+      const client = FakeClient.make(FakeClient.reply(403, new ReadableStream()))
+      const { error, took } = yield* acquireError(client, { attemptTimeout: "200 millis" })
+      assert.strictEqual(error._tag, "TokenRefusedError")
+      assert.strictEqual(took, 100)
+    })
 
-    it.effect("is reported by its status when its body exceeds maxResponseBytes", () =>
-      Effect.gen(function*() {
-        for (const status of [400, 401, 500]) {
-          const { error } = yield* acquireError(FakeClient.make(FakeClient.reply(status, "x".repeat(100_000))))
-          assert.instanceOf(error, AccessTokenError.TokenRefusedError)
-          assert.strictEqual(error.status, status)
-        }
-      }))
+    test("is reported by its status when its body exceeds maxResponseBytes", function*() {
+      for (const status of [400, 401, 500]) {
+        const { error } = yield* acquireError(FakeClient.make(FakeClient.reply(status, "x".repeat(100_000))))
+        assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+        assert.strictEqual(error.status, status)
+      }
+    })
   })
 
-  it.effect("maxResponseBytes limits the response body to the byte", () =>
-    Effect.gen(function*() {
-      const body = tokenBody()
-      const exactly = yield* acquire(FakeClient.make(FakeClient.reply(200, body)), { maxResponseBytes: body.length })
-      assert.isTrue(Exit.isSuccess(exactly.exit))
-      const { error } = yield* acquireError(FakeClient.make(FakeClient.reply(200, body)), {
-        maxResponseBytes: body.length - 1
-      })
-      isRequestError(error, "TooLarge", 1)
-      const least = yield* acquireError(FakeClient.make(FakeClient.reply(200, "{")), { maxResponseBytes: 1 })
-      assert.strictEqual(least.error._tag, "TokenResponseError")
-    }))
+  test("maxResponseBytes limits the response body to the byte", function*() {
+    const body = tokenBody()
+    const exactly = yield* acquire(FakeClient.make(FakeClient.reply(200, body)), { maxResponseBytes: body.length })
+    assert.isTrue(Exit.isSuccess(exactly.exit))
+    const { error } = yield* acquireError(FakeClient.make(FakeClient.reply(200, body)), {
+      maxResponseBytes: body.length - 1
+    })
+    isRequestError(error, "TooLarge", 1)
+    const least = yield* acquireError(FakeClient.make(FakeClient.reply(200, "{")), { maxResponseBytes: 1 })
+    assert.strictEqual(least.error._tag, "TokenResponseError")
+  })
 
   describe("one request", () => {
-    it.effect("returns the token with all fields of the response in the specification", () =>
-      Effect.gen(function*() {
-        yield* TestClock.setTime(1_000_000)
-        const { token } = yield* acquireToken(FakeClient.make(FakeClient.reply(200, tokenBody({ scope: "orders" }))))
-        assert.strictEqual(Redacted.value(token.value), "invented-token-0001")
-        assert.strictEqual(token.tokenType, "Bearer")
-        assert.strictEqual(token.scope, "orders")
-        deepStrictEqual(token.applicationName, Option.some("Invented Shop"))
-        deepStrictEqual(Option.map(token.developerEmail, Redacted.value), Option.some("developer@shop.example"))
-        deepStrictEqual(token.issuedAt, Option.some("1767225600000"))
-        deepStrictEqual(token.clientId, Option.some(clientId))
-        deepStrictEqual([token.acquiredAt.epochMillis, token.expiresAt.epochMillis], [1_000_000, 4_600_000])
-        const without = yield* acquireToken(FakeClient.make(FakeClient.reply(200, tokenBody({ scope: undefined }))))
-        assert.strictEqual(without.token.scope, "")
-      }))
+    test("returns the token with all fields of the response in the specification", function*() {
+      yield* TestClock.setTime(1_000_000)
+      const { token } = yield* acquireToken(FakeClient.make(FakeClient.reply(200, tokenBody({ scope: "orders" }))))
+      assert.strictEqual(Redacted.value(token.value), "invented-token-0001")
+      assert.strictEqual(token.tokenType, "Bearer")
+      assert.strictEqual(token.scope, "orders")
+      deepStrictEqual(token.applicationName, Option.some("Invented Shop"))
+      deepStrictEqual(Option.map(token.developerEmail, Redacted.value), Option.some("developer@shop.example"))
+      deepStrictEqual(token.issuedAt, Option.some("1767225600000"))
+      deepStrictEqual(token.clientId, Option.some(clientId))
+      deepStrictEqual([token.acquiredAt.epochMillis, token.expiresAt.epochMillis], [1_000_000, 4_600_000])
+      const without = yield* acquireToken(FakeClient.make(FakeClient.reply(200, tokenBody({ scope: undefined }))))
+      assert.strictEqual(without.token.scope, "")
+    })
 
-    it.effect("has its own span, sends no trace headers, and redacts every header in the client span", () =>
-      Effect.gen(function*() {
-        const spans: Array<Tracer.Span> = []
-        const tracer = observed(yield* Effect.tracer, (span) => void spans.push(span))
-        const client = FakeClient.make(FakeClient.reply(200, tokenBody(), { "x-canary": "canary" }))
-        const plain = HttpClient.get("https://auth.shop.example", { headers: { "x-canary": "canary" } })
-        yield* Effect.all([Effect.provide(plain, client.layer), FakeClient.acquire(client)]).pipe(
-          Effect.withTracer(tracer),
-          withHeadersOnSpans
-        )
-        const names = spans.map(({ name }) => name.replace("http.client ", ""))
-        deepStrictEqual(names, ["GET", "TokenEndpoint.request", "POST"])
-        const [control, own, sent] = spans
-        const values = (span: Tracer.Span | undefined, part: string) =>
-          [...span?.attributes ?? []].flatMap(([name, value]) => name.includes(part) ? [value] : [])
-        assert.include(values(control, ".header."), "canary", "control: the search finds the header")
-        assert.isAbove(values(sent, ".request.header.").length, 0)
-        assert.isAbove(values(sent, ".response.header.").length, 0)
-        assert.isTrue(values(sent, ".header.").every((value) => value === "<redacted>"))
-        deepStrictEqual(values(own, ""), [])
-        const [first, second] = client.requests
-        assert.containsAllKeys({ ...first?.headers }, ["traceparent", "b3"])
-        assert.doesNotHaveAnyKeys({ ...second?.headers }, ["traceparent", "b3"])
-      }))
+    test("has its own span, sends no trace headers, and redacts every header in the client span", function*() {
+      const spans: Array<Tracer.Span> = []
+      const tracer = observed(yield* Effect.tracer, (span) => void spans.push(span))
+      const client = FakeClient.make(FakeClient.reply(200, tokenBody(), { "x-canary": "canary" }))
+      const plain = HttpClient.get("https://auth.shop.example", { headers: { "x-canary": "canary" } })
+      yield* Effect.all([Effect.provide(plain, client.layer), FakeClient.acquire(client)]).pipe(
+        Effect.withTracer(tracer),
+        withHeadersOnSpans
+      )
+      const names = spans.map(({ name }) => name.replace("http.client ", ""))
+      deepStrictEqual(names, ["GET", "TokenEndpoint.request", "POST"])
+      const [control, own, sent] = spans
+      const values = (span: Tracer.Span | undefined, part: string) =>
+        [...span?.attributes ?? []].flatMap(([name, value]) => name.includes(part) ? [value] : [])
+      assert.include(values(control, ".header."), "canary", "control: the search finds the header")
+      assert.isAbove(values(sent, ".request.header.").length, 0)
+      assert.isAbove(values(sent, ".response.header.").length, 0)
+      assert.isTrue(values(sent, ".header.").every((value) => value === "<redacted>"))
+      deepStrictEqual(values(own, ""), [])
+      const [first, second] = client.requests
+      assert.containsAllKeys({ ...first?.headers }, ["traceparent", "b3"])
+      assert.doesNotHaveAnyKeys({ ...second?.headers }, ["traceparent", "b3"])
+    })
 
-    it.effect("reports the error response of the endpoint when the given client fails on statuses", () =>
-      Effect.gen(function*() {
-        const body = `{"error":"invalid_client","error_description":"Unknown client"}`
-        const { error } = yield* acquireError(
-          changed(FakeClient.make(FakeClient.reply(401, body)), HttpClient.filterStatusOk)
-        )
-        assert.instanceOf(error, AccessTokenError.TokenRefusedError)
-        deepStrictEqual(
-          [error.status, error.reason, error.code, error.description],
-          [401, "InvalidClient", Option.some("invalid_client"), Option.some("Unknown client")]
-        )
-      }))
+    test("reports the error response of the endpoint when the given client fails on statuses", function*() {
+      const body = `{"error":"invalid_client","error_description":"Unknown client"}`
+      const { error } = yield* acquireError(
+        changed(FakeClient.make(FakeClient.reply(401, body)), HttpClient.filterStatusOk)
+      )
+      assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+      deepStrictEqual(
+        [error.status, error.reason, error.code, error.description],
+        [401, "InvalidClient", Option.some("invalid_client"), Option.some("Unknown client")]
+      )
+    })
 
-    it.effect("rejects a token from the target of a redirect, and accepts one from the target of mapRequest", () =>
-      Effect.gen(function*() {
-        const redirect = FakeClient.reply(302, "", { location: "https://elsewhere.example/" })
-        const following = changed(FakeClient.make(redirect, FakeClient.token), HttpClient.followRedirects(3))
-        const { error } = yield* acquireError(following)
-        isRequestError(error, "Redirect", 1)
-        deepStrictEqual(following.requests.map(({ url }) => url), [
-          "https://auth.shop.example/v1/oauth/accesstoken",
-          "https://elsewhere.example/"
-        ])
-        const elsewhere = changed(
-          FakeClient.make(FakeClient.token),
-          HttpClient.mapRequest(HttpClientRequest.setUrl("https://gateway.example/token"))
-        )
-        assert.strictEqual(Redacted.value((yield* acquireToken(elsewhere)).token.value), "invented-token-0001")
-      }))
+    test("rejects a token from the target of a redirect, and accepts one from the target of mapRequest", function*() {
+      const redirect = FakeClient.reply(302, "", { location: "https://elsewhere.example/" })
+      const following = changed(FakeClient.make(redirect, FakeClient.token), HttpClient.followRedirects(3))
+      const { error } = yield* acquireError(following)
+      isRequestError(error, "Redirect", 1)
+      deepStrictEqual(following.requests.map(({ url }) => url), [
+        "https://auth.shop.example/v1/oauth/accesstoken",
+        "https://elsewhere.example/"
+      ])
+      const elsewhere = changed(
+        FakeClient.make(FakeClient.token),
+        HttpClient.mapRequest(HttpClientRequest.setUrl("https://gateway.example/token"))
+      )
+      assert.strictEqual(Redacted.value((yield* acquireToken(elsewhere)).token.value), "invented-token-0001")
+    })
   })
 
-  it.effect("a 401 with the challenge of an API names authUrl in its message, not the secret", () =>
-    Effect.gen(function*() {
-      const body = `{"error":"invalid_token","error_description":"The access token is missing"}`
-      const challenge = { "www-authenticate": "Bearer realm=\"orders\"" }
-      const { error, times } = yield* acquireError(FakeClient.make(FakeClient.reply(401, body, challenge)))
-      assert.instanceOf(error, AccessTokenError.TokenRefusedError)
-      deepStrictEqual([error.reason, error.status], ["Other", 401])
-      assert.include(error.message, "The access token is missing): check authUrl")
-      assert.notInclude(error.message, "secret")
-      assert.strictEqual(times.length, 1)
-    }))
+  test("a 401 with the challenge of an API names authUrl in its message, not the secret", function*() {
+    const body = `{"error":"invalid_token","error_description":"The access token is missing"}`
+    const challenge = { "www-authenticate": "Bearer realm=\"orders\"" }
+    const { error, times } = yield* acquireError(FakeClient.make(FakeClient.reply(401, body, challenge)))
+    assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+    deepStrictEqual([error.reason, error.status], ["Other", 401])
+    assert.include(error.message, "The access token is missing): check authUrl")
+    assert.notInclude(error.message, "secret")
+    assert.strictEqual(times.length, 1)
+  })
 })

@@ -2,45 +2,43 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { Context, Effect, Option, TestClock } from "effect"
+import { test } from "./support/test.js"
 import { tokenStoreContract } from "./support/tokenStoreContract.js"
 
 tokenStoreContract("TokenStore.layerMemory", TokenStore.layerMemory)
 
 describe("TokenStore.layerMemory", () => {
-  it.effect("keeps an entry for its time to live, to the millisecond", () =>
-    Effect.gen(function*() {
-      const store = yield* TokenStore.makeMemory
-      yield* store.put("key", "entry", "10 seconds")
-      yield* TestClock.adjust("9999 millis")
-      deepStrictEqual(yield* store.get("key"), Option.some("entry"))
-      yield* TestClock.adjust("1 millis")
-      deepStrictEqual(yield* store.get("key"), Option.none())
-    }))
+  test("keeps an entry for its time to live, to the millisecond", function*() {
+    const store = yield* TokenStore.makeMemory
+    yield* store.put("key", "entry", "10 seconds")
+    yield* TestClock.adjust("9999 millis")
+    deepStrictEqual(yield* store.get("key"), Option.some("entry"))
+    yield* TestClock.adjust("1 millis")
+    deepStrictEqual(yield* store.get("key"), Option.none())
+  })
 
-  it.effect("restarts a lease for its whole duration when it is extended", () =>
-    Effect.gen(function*() {
-      const store = yield* TokenStore.makeMemory
-      const lease = Option.getOrThrow(yield* store.lease("key", "10 seconds"))
-      yield* TestClock.adjust("9999 millis")
-      assert.isTrue(yield* lease.extend)
-      yield* TestClock.adjust("9999 millis")
-      assert.isTrue(Option.isNone(yield* store.lease("key", "10 seconds")))
-      yield* TestClock.adjust("1 millis")
-      assert.isFalse(yield* lease.extend)
-      yield* lease.release
-      assert.isTrue(Option.isSome(yield* store.lease("key", "10 seconds")))
-    }))
+  test("restarts a lease for its whole duration when it is extended", function*() {
+    const store = yield* TokenStore.makeMemory
+    const lease = Option.getOrThrow(yield* store.lease("key", "10 seconds"))
+    yield* TestClock.adjust("9999 millis")
+    assert.isTrue(yield* lease.extend)
+    yield* TestClock.adjust("9999 millis")
+    assert.isTrue(Option.isNone(yield* store.lease("key", "10 seconds")))
+    yield* TestClock.adjust("1 millis")
+    assert.isFalse(yield* lease.extend)
+    yield* lease.release
+    assert.isTrue(Option.isSome(yield* store.lease("key", "10 seconds")))
+  })
 
   it("names the service when no store is provided", () => {
     assert.throws(() => Context.unsafeGet(Context.empty(), TokenStore.TokenStore), /: @store-api\/core\/TokenStore\b/)
   })
 
-  it.effect("FailedAttempt ignores the reasons of a store that is used directly", () =>
-    Effect.gen(function*() {
-      const report = yield* TokenStore.FailedAttempt
-      report("ECONNREFUSED")
-      assert.strictEqual(TokenStore.FailedAttempt.key, "@store-api/core/TokenStore/FailedAttempt")
-    }))
+  test("FailedAttempt ignores the reasons of a store that is used directly", function*() {
+    const report = yield* TokenStore.FailedAttempt
+    report("ECONNREFUSED")
+    assert.strictEqual(TokenStore.FailedAttempt.key, "@store-api/core/TokenStore/FailedAttempt")
+  })
 
   it.effect.each(["get", "put", "remove", "lease", "extend", "release"] as const)(
     "TokenStoreError of %s can be caught by its tag and has its public identifier",

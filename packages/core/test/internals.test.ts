@@ -12,6 +12,7 @@ import * as manualRedirect from "../src/internal/manualRedirect.js"
 import { countingFibers, httpReason, settle } from "./support/effectLine.js"
 import { prop, propEffect } from "./support/property.js"
 import { renderings, shows } from "./support/renderings.js"
+import { test } from "./support/test.js"
 
 const hour = 3_600_000
 
@@ -474,34 +475,30 @@ describe("boundedBody", () => {
       }
     }, { highWaterMark: 1 })
 
-  it.effect("reads a body of exactly the limit, and none that is a byte longer", () =>
-    Effect.gen(function*() {
-      assert.strictEqual(yield* boundedBody.read(respond("a".repeat(100)), 100), "a".repeat(100))
-      const longer = new Uint8Array(101).fill(97)
-      for (const response of [respond(longer), streamed(longer, 60).response, streamed(longer, 100).response]) {
-        assert.isUndefined(yield* boundedBody.read(response, 100))
-      }
-    }))
+  test("reads a body of exactly the limit, and none that is a byte longer", function*() {
+    assert.strictEqual(yield* boundedBody.read(respond("a".repeat(100)), 100), "a".repeat(100))
+    const longer = new Uint8Array(101).fill(97)
+    for (const response of [respond(longer), streamed(longer, 60).response, streamed(longer, 100).response]) {
+      assert.isUndefined(yield* boundedBody.read(response, 100))
+    }
+  })
 
-  it.effect("fails with the error of the client when a body fails after its first part", () =>
-    Effect.gen(function*() {
-      const error = yield* Effect.flip(boundedBody.read(respond(failingAfter("abc")), 100))
-      assert.strictEqual(httpReason(error), "Decode")
-    }))
+  test("fails with the error of the client when a body fails after its first part", function*() {
+    const error = yield* Effect.flip(boundedBody.read(respond(failingAfter("abc")), 100))
+    assert.strictEqual(httpReason(error), "Decode")
+  })
 
-  it.effect("reads a missing body as an empty text", () =>
-    Effect.gen(function*() {
-      for (const body of [null, ""]) {
-        assert.strictEqual(yield* boundedBody.read(respond(body), 100), "")
-      }
-    }))
+  test("reads a missing body as an empty text", function*() {
+    for (const body of [null, ""]) {
+      assert.strictEqual(yield* boundedBody.read(respond(body), 100), "")
+    }
+  })
 
-  it.effect("counts bytes, not characters, and omits a byte order mark", () =>
-    Effect.gen(function*() {
-      assert.strictEqual(yield* boundedBody.read(respond("\u00e9".repeat(50)), 100), "\u00e9".repeat(50))
-      assert.isUndefined(yield* boundedBody.read(respond("\u00e9".repeat(51)), 100))
-      assert.strictEqual(yield* boundedBody.read(respond("\ufeff{}"), 100), "{}")
-    }))
+  test("counts bytes, not characters, and omits a byte order mark", function*() {
+    assert.strictEqual(yield* boundedBody.read(respond("\u00e9".repeat(50)), 100), "\u00e9".repeat(50))
+    assert.isUndefined(yield* boundedBody.read(respond("\u00e9".repeat(51)), 100))
+    assert.strictEqual(yield* boundedBody.read(respond("\ufeff{}"), 100), "{}")
+  })
 
   propEffect("reads the same text for any size of the chunks", [
     FC.string({ unit: "grapheme" }),
@@ -514,97 +511,91 @@ describe("boundedBody", () => {
       assert.strictEqual(body, new TextDecoder().decode(bytes))
     }))
 
-  it.effect("cancels a longer body at the limit", () =>
-    Effect.gen(function*() {
-      const { response, state } = streamed(new Uint8Array(1_000_000), 10)
-      assert.isUndefined(yield* boundedBody.read(response, 100))
-      assert.isTrue(state.cancelled)
-      assert.isAtMost(state.pulled, 200)
-    }))
+  test("cancels a longer body at the limit", function*() {
+    const { response, state } = streamed(new Uint8Array(1_000_000), 10)
+    assert.isUndefined(yield* boundedBody.read(response, 100))
+    assert.isTrue(state.cancelled)
+    assert.isAtMost(state.pulled, 200)
+  })
 
-  it.effect("drain reads a body of 64 KiB to its end, and cancels a longer one, without a wait of its caller", () =>
-    Effect.gen(function*() {
-      for (const size of [100, 1000, 65_536]) {
-        for (const [length, cancelled] of [[65_536, false], [65_537, true], [1_000_000, true]] as const) {
-          const { response, state } = streamed(new Uint8Array(length), size)
-          yield* boundedBody.drain(response)
-          assert.strictEqual(state.pulled, 0)
+  test("drain reads a body of 64 KiB to its end, and cancels a longer one, without a wait of its caller", function*() {
+    for (const size of [100, 1000, 65_536]) {
+      for (const [length, cancelled] of [[65_536, false], [65_537, true], [1_000_000, true]] as const) {
+        const { response, state } = streamed(new Uint8Array(length), size)
+        yield* boundedBody.drain(response)
+        assert.strictEqual(state.pulled, 0)
+        yield* settle
+        assert.strictEqual(state.cancelled, cancelled, `${length} bytes`)
+        assert.isAtLeast(state.pulled, 65_536)
+        assert.isAtMost(state.pulled, 65_536 + 2 * size)
+      }
+    }
+  })
+
+  test("drain cancels a body after a second, even from an uninterruptible region, and leaves no fiber", function*() {
+    for (const region of [Effect.interruptible, Effect.uninterruptible]) {
+      yield* countingFibers((fibers) =>
+        Effect.gen(function*() {
+          let cancelled = false
+          const slow = new ReadableStream<Uint8Array>({
+            start: (controller) => controller.enqueue(new TextEncoder().encode("abc")),
+            cancel: () => {
+              cancelled = true
+            }
+          })
+          yield* region(boundedBody.drain(respond(slow)))
+          yield* TestClock.adjust("999 millis")
+          assert.isFalse(cancelled)
+          yield* TestClock.adjust("1 millis")
           yield* settle
-          assert.strictEqual(state.cancelled, cancelled, `${length} bytes`)
-          assert.isAtLeast(state.pulled, 65_536)
-          assert.isAtMost(state.pulled, 65_536 + 2 * size)
-        }
-      }
-    }))
+          deepStrictEqual([cancelled, yield* fibers], [true, 0])
+        })
+      )
+    }
+  })
 
-  it.effect("drain cancels a body after a second, even from an uninterruptible region, and leaves no fiber", () =>
-    Effect.gen(function*() {
-      for (const region of [Effect.interruptible, Effect.uninterruptible]) {
-        yield* countingFibers((fibers) =>
-          Effect.gen(function*() {
-            let cancelled = false
-            const slow = new ReadableStream<Uint8Array>({
-              start: (controller) => controller.enqueue(new TextEncoder().encode("abc")),
-              cancel: () => {
-                cancelled = true
-              }
-            })
-            yield* region(boundedBody.drain(respond(slow)))
-            yield* TestClock.adjust("999 millis")
-            assert.isFalse(cancelled)
-            yield* TestClock.adjust("1 millis")
-            yield* settle
-            deepStrictEqual([cancelled, yield* fibers], [true, 0])
-          })
-        )
-      }
-    }))
-
-  it.effect("drain ignores a body that fails, or that was read before", () =>
-    Effect.gen(function*() {
-      const read = respond("abc")
-      yield* read.text
-      for (const response of [read, respond(failingAfter("abc")), respond(failingAfter("")), respond(null)]) {
-        yield* countingFibers((fibers) =>
-          Effect.gen(function*() {
-            yield* boundedBody.drain(response)
-            yield* settle
-            assert.strictEqual(yield* fibers, 0)
-          })
-        )
-      }
-    }))
+  test("drain ignores a body that fails, or that was read before", function*() {
+    const read = respond("abc")
+    yield* read.text
+    for (const response of [read, respond(failingAfter("abc")), respond(failingAfter("")), respond(null)]) {
+      yield* countingFibers((fibers) =>
+        Effect.gen(function*() {
+          yield* boundedBody.drain(response)
+          yield* settle
+          assert.strictEqual(yield* fibers, 0)
+        })
+      )
+    }
+  })
 })
 
 describe("manualRedirect", () => {
   const requestInit = Effect.serviceOption(FetchHttpClient.RequestInit)
 
-  it.effect("sets only redirect when no RequestInit is provided", () =>
-    Effect.gen(function*() {
-      const withoutRedirects = yield* manualRedirect.make
-      deepStrictEqual(yield* withoutRedirects(requestInit), Option.some({ redirect: "manual" as const }))
-      deepStrictEqual(yield* requestInit, Option.none(), "unchanged outside the effect")
-    }))
+  test("sets only redirect when no RequestInit is provided", function*() {
+    const withoutRedirects = yield* manualRedirect.make
+    deepStrictEqual(yield* withoutRedirects(requestInit), Option.some({ redirect: "manual" as const }))
+    deepStrictEqual(yield* requestInit, Option.none(), "unchanged outside the effect")
+  })
 
-  it.effect("merges the RequestInit of the layer and of the request, and overrides redirect", () =>
-    Effect.gen(function*() {
-      const withoutRedirects = yield* Effect.provideService(manualRedirect.make, FetchHttpClient.RequestInit, {
-        credentials: "omit",
-        cache: "no-store",
-        redirect: "follow"
+  test("merges the RequestInit of the layer and of the request, and overrides redirect", function*() {
+    const withoutRedirects = yield* Effect.provideService(manualRedirect.make, FetchHttpClient.RequestInit, {
+      credentials: "omit",
+      cache: "no-store",
+      redirect: "follow"
+    })
+    deepStrictEqual(
+      yield* Effect.provideService(withoutRedirects(requestInit), FetchHttpClient.RequestInit, {
+        cache: "reload",
+        keepalive: true,
+        redirect: "error"
+      }),
+      Option.some({
+        credentials: "omit" as const,
+        cache: "reload" as const,
+        keepalive: true,
+        redirect: "manual" as const
       })
-      deepStrictEqual(
-        yield* Effect.provideService(withoutRedirects(requestInit), FetchHttpClient.RequestInit, {
-          cache: "reload",
-          keepalive: true,
-          redirect: "error"
-        }),
-        Option.some({
-          credentials: "omit" as const,
-          cache: "reload" as const,
-          keepalive: true,
-          redirect: "manual" as const
-        })
-      )
-    }))
+    )
+  })
 })

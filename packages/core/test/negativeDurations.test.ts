@@ -7,6 +7,7 @@ import * as tokenPolicy from "../src/internal/provider/tokenPolicy.js"
 import * as FakeClient from "./support/fakeClient.js"
 import { drive, endpoint, fullToken, member, watched } from "./support/fleet.js"
 import { valueOf } from "./support/scriptedSource.js"
+import { test } from "./support/test.js"
 
 const durations = {
   "a number": -1000,
@@ -35,46 +36,43 @@ describe.each(Object.entries(durations))("a negative duration, given as %s,", (_
       })
   )
 
-  it.effect("is the shortest lease in lease, as zero", () =>
-    Effect.gen(function*() {
-      const leases = yield* Ref.make<ReadonlyArray<number>>([])
-      for (const lease of [duration, 0]) {
-        const { source } = yield* endpoint()
-        const memory = yield* TokenStore.makeMemory
-        const store = TokenStore.TokenStore.of({
-          ...memory,
-          lease: (key, duration) =>
-            Effect.zipRight(
-              Ref.update(leases, (all) => [...all, Duration.toMillis(duration)]),
-              memory.lease(key, duration)
-            )
-        })
-        const { acquire } = yield* member(source, store, { lease })
-        yield* (yield* drive(yield* Effect.fork(acquire(Option.none())))).exit
-      }
-      deepStrictEqual(yield* Ref.get(leases), [100, 100])
-    }))
-
-  it.effect("does not wait in maxWait", () =>
-    Effect.gen(function*() {
-      const { requests, source } = yield* endpoint()
+  test("is the shortest lease in lease, as zero", function*() {
+    const leases = yield* Ref.make<ReadonlyArray<number>>([])
+    for (const lease of [duration, 0]) {
+      const { source } = yield* endpoint()
+      const memory = yield* TokenStore.makeMemory
       const store = TokenStore.TokenStore.of({
-        ...yield* TokenStore.makeMemory,
-        lease: () => Effect.succeedNone
+        ...memory,
+        lease: (key, duration) =>
+          Effect.zipRight(
+            Ref.update(leases, (all) => [...all, Duration.toMillis(duration)]),
+            memory.lease(key, duration)
+          )
       })
-      const { acquire } = yield* member(source, store, { maxWait: duration })
-      const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
-      deepStrictEqual([Exit.map(exit, valueOf), took, yield* requests], [Exit.succeed("token-1"), 0, 1])
-    }))
+      const { acquire } = yield* member(source, store, { lease })
+      yield* (yield* drive(yield* Effect.fork(acquire(Option.none())))).exit
+    }
+    deepStrictEqual(yield* Ref.get(leases), [100, 100])
+  })
 
-  it.effect("does not wait for the store in storeTimeout", () =>
-    Effect.gen(function*() {
-      const { requests, source } = yield* endpoint()
-      const store = TokenStore.TokenStore.of({ ...yield* TokenStore.makeMemory, get: () => Effect.never })
-      const { acquire } = yield* member(source, store, { storeTimeout: duration })
-      const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
-      deepStrictEqual([Exit.map(exit, valueOf), took, yield* requests], [Exit.succeed("token-1"), 0, 1])
-    }))
+  test("does not wait in maxWait", function*() {
+    const { requests, source } = yield* endpoint()
+    const store = TokenStore.TokenStore.of({
+      ...yield* TokenStore.makeMemory,
+      lease: () => Effect.succeedNone
+    })
+    const { acquire } = yield* member(source, store, { maxWait: duration })
+    const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
+    deepStrictEqual([Exit.map(exit, valueOf), took, yield* requests], [Exit.succeed("token-1"), 0, 1])
+  })
+
+  test("does not wait for the store in storeTimeout", function*() {
+    const { requests, source } = yield* endpoint()
+    const store = TokenStore.TokenStore.of({ ...yield* TokenStore.makeMemory, get: () => Effect.never })
+    const { acquire } = yield* member(source, store, { storeTimeout: duration })
+    const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
+    deepStrictEqual([Exit.map(exit, valueOf), took, yield* requests], [Exit.succeed("token-1"), 0, 1])
+  })
 })
 
 describe("the remaining lifetime of an expired token", () => {
@@ -88,16 +86,14 @@ describe("the remaining lifetime of an expired token", () => {
       })
   )
 
-  it.effect("is zero", () =>
-    Effect.gen(function*() {
-      assert.strictEqual(Duration.toMillis(yield* AccessToken.remaining(yield* expired)), 0)
-    }))
+  test("is zero", function*() {
+    assert.strictEqual(Duration.toMillis(yield* AccessToken.remaining(yield* expired)), 0)
+  })
 
-  it.effect("is zero for a store of your own", () =>
-    Effect.gen(function*() {
-      const { puts, store } = yield* watched
-      const { acquire } = yield* member(TokenSource.make(() => expired), store)
-      yield* (yield* drive(yield* Effect.fork(acquire(Option.none())))).exit
-      deepStrictEqual((yield* puts).map(([, , life]) => life), [0])
-    }))
+  test("is zero for a store of your own", function*() {
+    const { puts, store } = yield* watched
+    const { acquire } = yield* member(TokenSource.make(() => expired), store)
+    yield* (yield* drive(yield* Effect.fork(acquire(Option.none())))).exit
+    deepStrictEqual((yield* puts).map(([, , life]) => life), [0])
+  })
 })

@@ -1,7 +1,7 @@
 /** Tests the spans, metrics and log lines that an application exports, and that they contain no secret. */
 import { NodeSdk, Otlp } from "@effect/opentelemetry"
 import { NodeHttpClient } from "@effect/platform-node"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { SpanStatusCode } from "@opentelemetry/api"
 import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http"
@@ -20,6 +20,7 @@ import * as Canary from "./leaks/support/canary.js"
 import { find } from "./leaks/support/canary.js"
 import * as Collector from "./support/collector.js"
 import { withHeadersOnSpans } from "./support/effectLine.js"
+import { test } from "./support/test.js"
 
 const clientId: Canary.Canary = { name: "client id", value: "an-invented-client-id-7c1e" }
 
@@ -145,63 +146,59 @@ const assertNotExported = (canaries: ReadonlyArray<Canary.Canary>, texts: Readon
 }
 
 describe("the SDK's in-memory exporters", () => {
-  it.scopedLive("receive spans and metrics with the documented names, parents and values", () =>
-    Effect.gen(function*() {
-      const spans = new InMemorySpanExporter()
-      const metrics = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
-      // Shutdown clears the exporters, so their content is copied first.
-      const kept: { spans: ReturnType<typeof spans.getFinishedSpans>; metrics: ReturnType<typeof metrics.getMetrics> } =
-        {
-          spans: [],
-          metrics: []
-        }
-      const exporters = NodeSdk.layer(() => ({
-        resource: { serviceName: "a shop" },
-        spanProcessor: new SimpleSpanProcessor(spans),
-        metricReader: new PeriodicExportingMetricReader({ exporter: metrics, exportIntervalMillis: 3_600_000 })
-      }))
-      const originalShutdown = { spans: spans.shutdown.bind(spans), metrics: metrics.shutdown.bind(metrics) }
-      spans.shutdown = () => {
-        kept.spans = spans.getFinishedSpans().slice()
-        return originalShutdown.spans()
-      }
-      metrics.shutdown = () => {
-        kept.metrics = metrics.getMetrics().slice()
-        return originalShutdown.metrics()
-      }
-      const canaries = yield* runWithExporters("in memory", Layer.discard(exporters))
-      assertSpans(kept.spans.map((span) => ({
-        name: span.name,
-        traceId: span.spanContext().traceId,
-        spanId: span.spanContext().spanId,
-        parentId: span.parentSpanContext?.spanId,
-        attributes: span.attributes,
-        failed: span.status.code === SpanStatusCode.ERROR
-      })))
-      for (const { links, name } of kept.spans) deepStrictEqual([name, links], [name, []])
-      const last = kept.metrics.at(-1)?.scopeMetrics.flatMap(({ metrics }) => metrics) ?? []
-      assertMetrics(
-        "in memory",
-        last.flatMap(({ dataPoints, descriptor: { name, unit } }) =>
-          dataPoints.map(({ attributes, value }) => ({ name, unit, labels: attributes, value }))
-        )
-      )
-      const duration = last.find(({ descriptor }) => descriptor.name.includes("duration_seconds"))
-      const histogram = duration?.dataPointType === DataPointType.HISTOGRAM
-        ? duration.dataPoints.find(({ attributes }) => attributes["store"] === "in memory")?.value
-        : undefined
-      assert.strictEqual(histogram?.count, 4)
-      // The second acquisition pauses for 150 to 200 ms before its second attempt.
-      assert.isAbove(histogram?.sum ?? 0, 0.15)
-      assert.isBelow(histogram?.sum ?? Infinity, 20, "the unit is seconds")
-      const texts = [
-        ...kept.spans.map(({ attributes, events, name, status }) =>
-          JSON.stringify({ attributes, events, name, status })
-        ),
-        JSON.stringify(kept.metrics)
-      ]
-      assertNotExported(canaries, texts)
+  test.live("receive spans and metrics with the documented names, parents and values", function*() {
+    const spans = new InMemorySpanExporter()
+    const metrics = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+    // Shutdown clears the exporters, so their content is copied first.
+    const kept: { spans: ReturnType<typeof spans.getFinishedSpans>; metrics: ReturnType<typeof metrics.getMetrics> } = {
+      spans: [],
+      metrics: []
+    }
+    const exporters = NodeSdk.layer(() => ({
+      resource: { serviceName: "a shop" },
+      spanProcessor: new SimpleSpanProcessor(spans),
+      metricReader: new PeriodicExportingMetricReader({ exporter: metrics, exportIntervalMillis: 3_600_000 })
     }))
+    const originalShutdown = { spans: spans.shutdown.bind(spans), metrics: metrics.shutdown.bind(metrics) }
+    spans.shutdown = () => {
+      kept.spans = spans.getFinishedSpans().slice()
+      return originalShutdown.spans()
+    }
+    metrics.shutdown = () => {
+      kept.metrics = metrics.getMetrics().slice()
+      return originalShutdown.metrics()
+    }
+    const canaries = yield* runWithExporters("in memory", Layer.discard(exporters))
+    assertSpans(kept.spans.map((span) => ({
+      name: span.name,
+      traceId: span.spanContext().traceId,
+      spanId: span.spanContext().spanId,
+      parentId: span.parentSpanContext?.spanId,
+      attributes: span.attributes,
+      failed: span.status.code === SpanStatusCode.ERROR
+    })))
+    for (const { links, name } of kept.spans) deepStrictEqual([name, links], [name, []])
+    const last = kept.metrics.at(-1)?.scopeMetrics.flatMap(({ metrics }) => metrics) ?? []
+    assertMetrics(
+      "in memory",
+      last.flatMap(({ dataPoints, descriptor: { name, unit } }) =>
+        dataPoints.map(({ attributes, value }) => ({ name, unit, labels: attributes, value }))
+      )
+    )
+    const duration = last.find(({ descriptor }) => descriptor.name.includes("duration_seconds"))
+    const histogram = duration?.dataPointType === DataPointType.HISTOGRAM
+      ? duration.dataPoints.find(({ attributes }) => attributes["store"] === "in memory")?.value
+      : undefined
+    assert.strictEqual(histogram?.count, 4)
+    // The second acquisition pauses for 150 to 200 ms before its second attempt.
+    assert.isAbove(histogram?.sum ?? 0, 0.15)
+    assert.isBelow(histogram?.sum ?? Infinity, 20, "the unit is seconds")
+    const texts = [
+      ...kept.spans.map(({ attributes, events, name, status }) => JSON.stringify({ attributes, events, name, status })),
+      JSON.stringify(kept.metrics)
+    ]
+    assertNotExported(canaries, texts)
+  })
 })
 
 const otlp: ReadonlyArray<readonly [string, ReadonlyArray<string>, (url: string) => Layer.Layer<never>]> = [
@@ -227,15 +224,14 @@ const otlp: ReadonlyArray<readonly [string, ReadonlyArray<string>, (url: string)
 ]
 
 describe.each(otlp)("OTLP export to a collector by %s", (name, paths, exporters) => {
-  it.scopedLive("sends spans and metrics, and no secret, token or client id", () =>
-    Effect.gen(function*() {
-      const collector = yield* Collector.make
-      const canaries = yield* runWithExporters(name, exporters(collector.url))
-      const posts = yield* collector.posts
-      deepStrictEqual([...new Set(posts.map(({ path }) => path))].sort(), paths)
-      for (const { contentType } of posts) assert.include(contentType, "application/json")
-      assertSpans(yield* Collector.spansOf(posts))
-      assertMetrics(name, yield* Collector.lastMetricsOf(posts))
-      assertNotExported(canaries, posts.map(({ body }) => body))
-    }))
+  test.live("sends spans and metrics, and no secret, token or client id", function*() {
+    const collector = yield* Collector.make
+    const canaries = yield* runWithExporters(name, exporters(collector.url))
+    const posts = yield* collector.posts
+    deepStrictEqual([...new Set(posts.map(({ path }) => path))].sort(), paths)
+    for (const { contentType } of posts) assert.include(contentType, "application/json")
+    assertSpans(yield* Collector.spansOf(posts))
+    assertMetrics(name, yield* Collector.lastMetricsOf(posts))
+    assertNotExported(canaries, posts.map(({ body }) => body))
+  })
 })

@@ -4,6 +4,7 @@ import { createRequire } from "node:module"
 import { fileURLToPath } from "node:url"
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Deferred, Effect, type Scope } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { askToken, connect, demoBody } from "./utils.js"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
@@ -73,28 +74,26 @@ describe("store-api-emulator", () => {
     }
   ] as const
   for (const { args, body, id, signal, variables } of runs) {
-    it.scopedLive(`serves ${id}, and exits with code 0 on ${signal} while a connection is open`, () =>
-      Effect.gen(function*() {
-        const running = yield* start(args, variables)
-        const url = yield* running.url
-        assert.strictEqual((yield* askToken(url, { body })).status, 200)
-        yield* connect(url)
-        running.child.kill(signal)
-        assert.strictEqual(yield* Effect.timeout(running.exit, "10 seconds"), 0)
-        assert.include(running.output(), `export STORE_API_CLIENT_ID='${id}'`)
-        assert.include(running.output(), " POST /v1/oauth/accesstoken 200\n")
-        assert.notInclude(running.output(), userSecret)
-        assert.strictEqual(running.errors(), "")
-      }))
+    test.live(`serves ${id}, and exits with code 0 on ${signal} while a connection is open`, function*() {
+      const running = yield* start(args, variables)
+      const url = yield* running.url
+      assert.strictEqual((yield* askToken(url, { body })).status, 200)
+      yield* connect(url)
+      running.child.kill(signal)
+      assert.strictEqual(yield* Effect.timeout(running.exit, "10 seconds"), 0)
+      assert.include(running.output(), `export STORE_API_CLIENT_ID='${id}'`)
+      assert.include(running.output(), " POST /v1/oauth/accesstoken 200\n")
+      assert.notInclude(running.output(), userSecret)
+      assert.strictEqual(running.errors(), "")
+    })
   }
 
-  it.scopedLive("exits with code 1 and prints one sentence to stderr when it cannot start", () =>
-    Effect.gen(function*() {
-      const running = yield* start(["--port", "canary"])
-      assert.strictEqual(yield* running.exit, 1)
-      assert.strictEqual(running.output(), "")
-      assert.match(running.errors(), /^--port must be [^\n]+[.]\n$/)
-    }))
+  test.live("exits with code 1 and prints one sentence to stderr when it cannot start", function*() {
+    const running = yield* start(["--port", "canary"])
+    assert.strictEqual(yield* running.exit, 1)
+    assert.strictEqual(running.output(), "")
+    assert.match(running.errors(), /^--port must be [^\n]+[.]\n$/)
+  })
 
   it("is not started by any import", () => {
     const { resolve } = createRequire(import.meta.url)

@@ -7,6 +7,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Scenario } from "@store-api/emulator"
 import { ConfigProvider, Effect, Queue } from "effect"
+import { test } from "../../core/test/support/test.js"
 import * as command from "../src/internal/command.js"
 import { askToken, callApi, connect, demoSecret, json, send } from "./utils.js"
 
@@ -40,28 +41,26 @@ const newFolder = Effect.acquireRelease(
 )
 
 describe("store-api-emulator", () => {
-  it.scopedLive("prints its URL and the variables of the demo client, which work as they are printed", () =>
-    Effect.gen(function*() {
-      const { greeting, url } = yield* start([])
-      assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/)
-      const lines = greeting.split("\n")
-      assert.include(lines, `export STORE_API_AUTH_URL='${url}'`)
-      assert.include(lines, `export STORE_API_URL='${url}'`)
-      assert.include(lines, "export STORE_API_CLIENT_ID='demo-client'")
-      assert.include(lines, `export STORE_API_CLIENT_SECRET='${demoSecret}'`)
-      const answer = yield* askToken(url)
-      assert.strictEqual(answer.status, 200)
-      assert.strictEqual(json(answer)["expires_in"], 3600)
-    }))
+  test.live("prints its URL and the variables of the demo client, which work as they are printed", function*() {
+    const { greeting, url } = yield* start([])
+    assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/)
+    const lines = greeting.split("\n")
+    assert.include(lines, `export STORE_API_AUTH_URL='${url}'`)
+    assert.include(lines, `export STORE_API_URL='${url}'`)
+    assert.include(lines, "export STORE_API_CLIENT_ID='demo-client'")
+    assert.include(lines, `export STORE_API_CLIENT_SECRET='${demoSecret}'`)
+    const answer = yield* askToken(url)
+    assert.strictEqual(answer.status, 200)
+    assert.strictEqual(json(answer)["expires_in"], 3600)
+  })
 
-  it.scopedLive("listens on the given port, and names a busy one", () =>
-    Effect.gen(function*() {
-      const { port } = new URL(yield* Effect.scoped(Effect.map(start([]), ({ url }) => url)))
-      const { url } = yield* start(["--port", port])
-      assert.strictEqual(url, `http://127.0.0.1:${port}`)
-      const sentence = yield* fails(["--port", port])
-      assert.include(sentence, `--port cannot be ${port}:`)
-    }))
+  test.live("listens on the given port, and names a busy one", function*() {
+    const { port } = new URL(yield* Effect.scoped(Effect.map(start([]), ({ url }) => url)))
+    const { url } = yield* start(["--port", port])
+    assert.strictEqual(url, `http://127.0.0.1:${port}`)
+    const sentence = yield* fails(["--port", port])
+    assert.include(sentence, `--port cannot be ${port}:`)
+  })
 
   for (
     const [args, expiresIn] of [
@@ -72,108 +71,98 @@ describe("store-api-emulator", () => {
       [["--token-life=2s"], 2]
     ] as const
   ) {
-    it.scopedLive(`reads ${args.join(" ")}`, () =>
-      Effect.gen(function*() {
-        const { url } = yield* start(args)
-        assert.strictEqual(json(yield* askToken(url))["expires_in"], expiresIn)
-      }))
+    test.live(`reads ${args.join(" ")}`, function*() {
+      const { url } = yield* start(args)
+      assert.strictEqual(json(yield* askToken(url))["expires_in"], expiresIn)
+    })
   }
 
-  it.scopedLive("knows the client of the user, and never prints its secret", () =>
-    Effect.gen(function*() {
-      const running = yield* start(["--client-id", "my-id"], { STORE_API_CLIENT_SECRET: userSecret })
-      assert.strictEqual((yield* askToken(running.url, { body: userBody })).status, 200)
-      assert.strictEqual((yield* askToken(running.url)).status, 401)
-      assert.include(running.greeting, "export STORE_API_CLIENT_ID='my-id'")
-      for (const text of [running.greeting, yield* running.next, yield* running.next]) {
-        assert.notInclude(text, userSecret)
-        assert.notInclude(text, demoSecret)
-      }
-    }))
+  test.live("knows the client of the user, and never prints its secret", function*() {
+    const running = yield* start(["--client-id", "my-id"], { STORE_API_CLIENT_SECRET: userSecret })
+    assert.strictEqual((yield* askToken(running.url, { body: userBody })).status, 200)
+    assert.strictEqual((yield* askToken(running.url)).status, 401)
+    assert.include(running.greeting, "export STORE_API_CLIENT_ID='my-id'")
+    for (const text of [running.greeting, yield* running.next, yield* running.next]) {
+      assert.notInclude(text, userSecret)
+      assert.notInclude(text, demoSecret)
+    }
+  })
 
-  it.scopedLive("does not read STORE_API_CLIENT_SECRET for the demo client", () =>
-    Effect.gen(function*() {
-      const { greeting, url } = yield* start([], { STORE_API_CLIENT_SECRET: userSecret })
-      assert.include(greeting, `export STORE_API_CLIENT_SECRET='${demoSecret}'`)
-      assert.notInclude(greeting, userSecret)
-      assert.strictEqual((yield* askToken(url)).status, 200)
-      const body = `grant_type=client_credentials&client_id=demo-client&client_secret=${userSecret}`
-      assert.strictEqual((yield* askToken(url, { body })).status, 401)
-    }))
+  test.live("does not read STORE_API_CLIENT_SECRET for the demo client", function*() {
+    const { greeting, url } = yield* start([], { STORE_API_CLIENT_SECRET: userSecret })
+    assert.include(greeting, `export STORE_API_CLIENT_SECRET='${demoSecret}'`)
+    assert.notInclude(greeting, userSecret)
+    assert.strictEqual((yield* askToken(url)).status, 200)
+    const body = `grant_type=client_credentials&client_id=demo-client&client_secret=${userSecret}`
+    assert.strictEqual((yield* askToken(url, { body })).status, 401)
+  })
 
-  it.scopedLive("gives the invented secret to a client for which no variable is set", () =>
-    Effect.gen(function*() {
-      const { greeting, url } = yield* start(["--client-id", "my-id"])
-      assert.include(greeting, `export STORE_API_CLIENT_SECRET='${demoSecret}'`)
-      const body = `grant_type=client_credentials&client_id=my-id&client_secret=${demoSecret}`
-      assert.strictEqual((yield* askToken(url, { body })).status, 200)
-    }))
+  test.live("gives the invented secret to a client for which no variable is set", function*() {
+    const { greeting, url } = yield* start(["--client-id", "my-id"])
+    assert.include(greeting, `export STORE_API_CLIENT_SECRET='${demoSecret}'`)
+    const body = `grant_type=client_credentials&client_id=my-id&client_secret=${demoSecret}`
+    assert.strictEqual((yield* askToken(url, { body })).status, 200)
+  })
 
-  it.scopedLive("quotes what it prints for a shell", () =>
-    Effect.gen(function*() {
-      const { greeting } = yield* start(["--client-id", "it's $mine"])
-      assert.include(greeting, "export STORE_API_CLIENT_ID='it'\\''s $mine'\n")
-    }))
+  test.live("quotes what it prints for a shell", function*() {
+    const { greeting } = yield* start(["--client-id", "it's $mine"])
+    assert.include(greeting, "export STORE_API_CLIENT_ID='it'\\''s $mine'\n")
+  })
 
-  it.scopedLive("plays scenarios by name, in their order", () =>
-    Effect.gen(function*() {
-      const { url } = yield* start(["--scenario", "token/401-rfc", "--scenario=token/403-rfc", "--scenario", "api/403"])
-      assert.strictEqual((yield* askToken(url)).status, 401)
-      assert.strictEqual((yield* askToken(url)).status, 403)
-      const token = String(json(yield* askToken(url))["access_token"])
-      assert.strictEqual((yield* callApi(url, token)).status, 403)
-    }))
+  test.live("plays scenarios by name, in their order", function*() {
+    const { url } = yield* start(["--scenario", "token/401-rfc", "--scenario=token/403-rfc", "--scenario", "api/403"])
+    assert.strictEqual((yield* askToken(url)).status, 401)
+    assert.strictEqual((yield* askToken(url)).status, 403)
+    const token = String(json(yield* askToken(url))["access_token"])
+    assert.strictEqual((yield* callApi(url, token)).status, 403)
+  })
 
-  it.scopedLive("--tls prints a file with the certificate, and removes it at the end", () =>
-    Effect.gen(function*() {
-      const { caFile, url } = yield* Effect.scoped(Effect.gen(function*() {
-        const { greeting, url } = yield* start(["--tls", "--scenario", "token/tls-expired"])
-        const [, caFile = ""] = /export NODE_EXTRA_CA_CERTS='(.*)'/.exec(greeting) ?? []
-        assert.match(readFileSync(caFile, "utf8"), /^-----BEGIN CERTIFICATE-----\n/)
-        return { caFile, url }
-      }))
-      assert.match(url, /^https:/)
-      assert.isFalse(existsSync(caFile))
+  test.live("--tls prints a file with the certificate, and removes it at the end", function*() {
+    const { caFile, url } = yield* Effect.scoped(Effect.gen(function*() {
+      const { greeting, url } = yield* start(["--tls", "--scenario", "token/tls-expired"])
+      const [, caFile = ""] = /export NODE_EXTRA_CA_CERTS='(.*)'/.exec(greeting) ?? []
+      assert.match(readFileSync(caFile, "utf8"), /^-----BEGIN CERTIFICATE-----\n/)
+      return { caFile, url }
     }))
+    assert.match(url, /^https:/)
+    assert.isFalse(existsSync(caFile))
+  })
 
-  it.effect("--list prints a line per scenario", () =>
-    Effect.gen(function*() {
-      const printed = yield* Queue.unbounded<string>()
-      yield* run(printed, ["--list"], {})
-      const lines = (yield* Queue.take(printed)).split("\n")
-      deepStrictEqual(lines.map((line) => line.split(/ +/)[0]), [...Scenario.names])
-    }))
+  test("--list prints a line per scenario", function*() {
+    const printed = yield* Queue.unbounded<string>()
+    yield* run(printed, ["--list"], {})
+    const lines = (yield* Queue.take(printed)).split("\n")
+    deepStrictEqual(lines.map((line) => line.split(/ +/)[0]), [...Scenario.names])
+  })
 
-  it.scopedLive("prints a request when it ends, although an earlier one is still open", () =>
-    Effect.gen(function*() {
-      const { next, url } = yield* start(["--scenario", "token/silence"])
-      const socket = yield* connect(url)
-      socket.write("POST /v1/oauth/accesstoken HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
-      yield* send(url, { path: "/orders" })
-      assert.match(yield* next, /^\d\d:\d\d:\d\d GET \/orders 401 Send Authorization: Bearer /)
-      socket.destroy()
-      assert.match(yield* next, /^[\d:]{8} POST \/v1\/oauth\/accesstoken ended without a response fault [A-Z]\w+$/)
-    }))
+  test.live("prints a request when it ends, although an earlier one is still open", function*() {
+    const { next, url } = yield* start(["--scenario", "token/silence"])
+    const socket = yield* connect(url)
+    socket.write("POST /v1/oauth/accesstoken HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
+    yield* send(url, { path: "/orders" })
+    assert.match(yield* next, /^\d\d:\d\d:\d\d GET \/orders 401 Send Authorization: Bearer /)
+    socket.destroy()
+    assert.match(yield* next, /^[\d:]{8} POST \/v1\/oauth\/accesstoken ended without a response fault [A-Z]\w+$/)
+  })
 
-  it.scopedLive("logs each request in a line with its time and the reason of a refusal, without secret, token or query", () =>
-    Effect.gen(function*() {
-      const running = yield* start([])
-      const { url } = running
-      const next = Effect.map(running.next, (line) => line.replace(/^\d\d:\d\d:\d\d /, ""))
-      const token = String(json(yield* askToken(url))["access_token"])
-      assert.strictEqual(yield* next, "POST /v1/oauth/accesstoken 200")
-      yield* askToken(url, { body: "grant_type=client_credentials&client_id=canary&client_secret=canary" })
-      assert.strictEqual(
-        yield* next,
-        "POST /v1/oauth/accesstoken 401 The client_id is unknown or the client_secret is wrong."
-      )
-      yield* callApi(url, token, { method: "PUT", path: "/orders/7?canary=1", body: token })
-      assert.strictEqual(yield* next, "PUT /orders/7?… 200")
-      yield* send(url, { path: "/orders" })
-      assert.match(yield* next, /^GET \/orders 401 Send Authorization/)
-      yield* callApi(url, token, { path: `/orders/${encodeURIComponent(token)}` })
-      assert.strictEqual(yield* next, "GET <redacted> 200")
-    }))
+  test.live("logs each request in a line with its time and the reason of a refusal, without secret, token or query", function*() {
+    const running = yield* start([])
+    const { url } = running
+    const next = Effect.map(running.next, (line) => line.replace(/^\d\d:\d\d:\d\d /, ""))
+    const token = String(json(yield* askToken(url))["access_token"])
+    assert.strictEqual(yield* next, "POST /v1/oauth/accesstoken 200")
+    yield* askToken(url, { body: "grant_type=client_credentials&client_id=canary&client_secret=canary" })
+    assert.strictEqual(
+      yield* next,
+      "POST /v1/oauth/accesstoken 401 The client_id is unknown or the client_secret is wrong."
+    )
+    yield* callApi(url, token, { method: "PUT", path: "/orders/7?canary=1", body: token })
+    assert.strictEqual(yield* next, "PUT /orders/7?… 200")
+    yield* send(url, { path: "/orders" })
+    assert.match(yield* next, /^GET \/orders 401 Send Authorization/)
+    yield* callApi(url, token, { path: `/orders/${encodeURIComponent(token)}` })
+    assert.strictEqual(yield* next, "GET <redacted> 200")
+  })
 
   it.scopedLive.each(["--dotenv", "--env-file"])(
     "%s writes the variables for this user alone, without a secret of the user",
@@ -212,17 +201,16 @@ describe("store-api-emulator", () => {
       })
   )
 
-  it.effect("--help prints the flags in 80 columns, and two examples", () =>
-    Effect.gen(function*() {
-      const printed = yield* Queue.unbounded<string>()
-      yield* run(printed, ["--help"], {})
-      const help = yield* Queue.take(printed)
-      for (const word of [...Object.keys(command.flags).map((name) => `--${name}`), "STORE_API_CLIENT_SECRET"]) {
-        assert.include(help, word)
-      }
-      assert.isAtMost(Math.max(...help.split("\n").map((line) => line.length)), 80)
-      assert.lengthOf(help.match(/^ {2}\$ store-api-emulator /gm) ?? [], 2)
-    }))
+  test("--help prints the flags in 80 columns, and two examples", function*() {
+    const printed = yield* Queue.unbounded<string>()
+    yield* run(printed, ["--help"], {})
+    const help = yield* Queue.take(printed)
+    for (const word of [...Object.keys(command.flags).map((name) => `--${name}`), "STORE_API_CLIENT_SECRET"]) {
+      assert.include(help, word)
+    }
+    assert.isAtMost(Math.max(...help.split("\n").map((line) => line.length)), 80)
+    assert.lengthOf(help.match(/^ {2}\$ store-api-emulator /gm) ?? [], 2)
+  })
 })
 
 /** The one sentence with which the command fails. Asserts that it prints nothing else. */

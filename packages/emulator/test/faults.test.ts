@@ -2,112 +2,104 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Clock, Deferred, Duration, Effect, Exit, Fiber, Option, Scope, TestClock, TestServices } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { askToken, callApi, connect, getToken, json, send, tokenPath, until } from "./utils.js"
 
 const statuses = <E>(requests: ReadonlyArray<Effect.Effect<{ readonly status: number }, E>>) =>
   Effect.map(Effect.all(requests), (responses) => responses.map(({ status }) => status))
 
 describe("a scripted response", () => {
-  it.scopedLive("has exactly the given status, headers and body, and applies once", () =>
-    Effect.gen(function*() {
-      const { fail, tokens, url } = yield* Emulator.make()
-      yield* fail(Fault.status(503, {
-        headers: { "Retry-After": ["1", "2"], "Content-Type": "text/html" },
-        body: "<html>"
-      }))
-      const response = yield* askToken(url)
-      assert.strictEqual(response.status, 503)
-      assert.strictEqual(response.text, "<html>")
-      assert.strictEqual(response.headers["content-type"], "text/html")
-      assert.lengthOf(yield* tokens, 0)
-      assert.strictEqual((yield* askToken(url)).status, 200)
+  test.live("has exactly the given status, headers and body, and applies once", function*() {
+    const { fail, tokens, url } = yield* Emulator.make()
+    yield* fail(Fault.status(503, {
+      headers: { "Retry-After": ["1", "2"], "Content-Type": "text/html" },
+      body: "<html>"
     }))
+    const response = yield* askToken(url)
+    assert.strictEqual(response.status, 503)
+    assert.strictEqual(response.text, "<html>")
+    assert.strictEqual(response.headers["content-type"], "text/html")
+    assert.lengthOf(yield* tokens, 0)
+    assert.strictEqual((yield* askToken(url)).status, 200)
+  })
 
-  it.scopedLive("sends a header with two values twice", () =>
-    Effect.gen(function*() {
-      const { fail, url } = yield* Emulator.make()
-      yield* fail(Fault.status(429, { headers: { "Retry-After": ["1", "2"] } }))
-      const socket = yield* connect(url)
-      const text = yield* Effect.async<string>((resume) => {
-        let received = ""
-        socket.on("data", (chunk: Buffer) => {
-          received += chunk.toString()
-        })
-        socket.on("close", () => resume(Effect.succeed(received)))
-        socket.write(`POST ${tokenPath} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`)
+  test.live("sends a header with two values twice", function*() {
+    const { fail, url } = yield* Emulator.make()
+    yield* fail(Fault.status(429, { headers: { "Retry-After": ["1", "2"] } }))
+    const socket = yield* connect(url)
+    const text = yield* Effect.async<string>((resume) => {
+      let received = ""
+      socket.on("data", (chunk: Buffer) => {
+        received += chunk.toString()
       })
-      assert.include(text, "Retry-After: 1\r\nRetry-After: 2\r\n")
-    }))
+      socket.on("close", () => resume(Effect.succeed(received)))
+      socket.write(`POST ${tokenPath} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`)
+    })
+    assert.include(text, "Retry-After: 1\r\nRetry-After: 2\r\n")
+  })
 
-  it.scopedLive("has no body and no Content-Type by default", () =>
-    Effect.gen(function*() {
-      const { fail, url } = yield* Emulator.make()
-      yield* fail(Fault.status(500))
-      const response = yield* askToken(url)
-      deepStrictEqual([response.status, response.text], [500, ""])
-      assert.notProperty(response.headers, "content-type")
-    }))
+  test.live("has no body and no Content-Type by default", function*() {
+    const { fail, url } = yield* Emulator.make()
+    yield* fail(Fault.status(500))
+    const response = yield* askToken(url)
+    deepStrictEqual([response.status, response.text], [500, ""])
+    assert.notProperty(response.headers, "content-type")
+  })
 
-  it.scopedLive("of Fault.body has status 200 and exactly this body", () =>
-    Effect.gen(function*() {
-      const { fail, url } = yield* Emulator.make()
-      yield* fail([Fault.body(`{"access_token":`), Fault.body(Uint8Array.of(0x7b, 0x7d))])
-      const first = yield* askToken(url)
-      deepStrictEqual([first.status, first.text], [200, `{"access_token":`])
-      assert.strictEqual(first.headers["content-type"], "application/json")
-      deepStrictEqual(json(yield* askToken(url)), {})
-    }))
+  test.live("of Fault.body has status 200 and exactly this body", function*() {
+    const { fail, url } = yield* Emulator.make()
+    yield* fail([Fault.body(`{"access_token":`), Fault.body(Uint8Array.of(0x7b, 0x7d))])
+    const first = yield* askToken(url)
+    deepStrictEqual([first.status, first.text], [200, `{"access_token":`])
+    assert.strictEqual(first.headers["content-type"], "application/json")
+    deepStrictEqual(json(yield* askToken(url)), {})
+  })
 
-  it.scopedLive("is sent without any check of the request, and the request is recorded", () =>
-    Effect.gen(function*() {
-      const { fail, requests, url } = yield* Emulator.make()
-      yield* fail(Fault.status(599))
-      assert.strictEqual((yield* askToken(url, { method: "GET", path: `${tokenPath}?a` })).status, 599)
-      const [recorded] = yield* requests
-      deepStrictEqual(recorded?.status, Option.some(599))
-    }))
+  test.live("is sent without any check of the request, and the request is recorded", function*() {
+    const { fail, requests, url } = yield* Emulator.make()
+    yield* fail(Fault.status(599))
+    assert.strictEqual((yield* askToken(url, { method: "GET", path: `${tokenPath}?a` })).status, 599)
+    const [recorded] = yield* requests
+    deepStrictEqual(recorded?.status, Option.some(599))
+  })
 })
 
 describe("a script", () => {
-  it.scopedLive("applies its steps in order, each to `times` requests", () =>
-    Effect.gen(function*() {
-      const { fail, pendingFaults, url } = yield* Emulator.make()
-      yield* fail([Fault.status(500), Fault.status(502, { times: 2 })])
-      yield* fail(Fault.status(503))
-      deepStrictEqual((yield* pendingFaults).map(({ times }) => times), [1, 2, 1])
-      deepStrictEqual(yield* statuses([askToken(url), askToken(url)]), [500, 502])
-      deepStrictEqual((yield* pendingFaults).map(({ times }) => times), [1, 1])
-      deepStrictEqual(yield* statuses([askToken(url), askToken(url), askToken(url)]), [502, 503, 200])
-      assert.lengthOf(yield* pendingFaults, 0)
-    }))
+  test.live("applies its steps in order, each to `times` requests", function*() {
+    const { fail, pendingFaults, url } = yield* Emulator.make()
+    yield* fail([Fault.status(500), Fault.status(502, { times: 2 })])
+    yield* fail(Fault.status(503))
+    deepStrictEqual((yield* pendingFaults).map(({ times }) => times), [1, 2, 1])
+    deepStrictEqual(yield* statuses([askToken(url), askToken(url)]), [500, 502])
+    deepStrictEqual((yield* pendingFaults).map(({ times }) => times), [1, 1])
+    deepStrictEqual(yield* statuses([askToken(url), askToken(url), askToken(url)]), [502, 503, 200])
+    assert.lengthOf(yield* pendingFaults, 0)
+  })
 
-  it.scopedLive("applies a step only to requests to the place that `on` names", () =>
-    Effect.gen(function*() {
-      const { fail, pendingFaults, url } = yield* Emulator.make()
-      const token = yield* getToken(url)
-      yield* fail([Fault.status(418, { on: "api" }), Fault.status(500)])
-      deepStrictEqual(yield* statuses([askToken(url), askToken(url)]), [500, 200])
-      deepStrictEqual((yield* pendingFaults).map(({ on }) => on), ["api"])
-      deepStrictEqual(yield* statuses([callApi(url, token), callApi(url, token)]), [418, 200])
-    }))
+  test.live("applies a step only to requests to the place that `on` names", function*() {
+    const { fail, pendingFaults, url } = yield* Emulator.make()
+    const token = yield* getToken(url)
+    yield* fail([Fault.status(418, { on: "api" }), Fault.status(500)])
+    deepStrictEqual(yield* statuses([askToken(url), askToken(url)]), [500, 200])
+    deepStrictEqual((yield* pendingFaults).map(({ on }) => on), ["api"])
+    deepStrictEqual(yield* statuses([callApi(url, token), callApi(url, token)]), [418, 200])
+  })
 
-  it.scopedLive("applies a step with `times: Infinity` until it is cleared", () =>
-    Effect.gen(function*() {
-      const { clearFaults, fail, url } = yield* Emulator.make()
-      yield* fail(Fault.status(500, { times: Infinity }))
-      deepStrictEqual(yield* statuses(Array.from({ length: 5 }, () => askToken(url))), [500, 500, 500, 500, 500])
-      yield* clearFaults
-      assert.strictEqual((yield* askToken(url)).status, 200)
-    }))
+  test.live("applies a step with `times: Infinity` until it is cleared", function*() {
+    const { clearFaults, fail, url } = yield* Emulator.make()
+    yield* fail(Fault.status(500, { times: Infinity }))
+    deepStrictEqual(yield* statuses(Array.from({ length: 5 }, () => askToken(url))), [500, 500, 500, 500, 500])
+    yield* clearFaults
+    assert.strictEqual((yield* askToken(url)).status, 200)
+  })
 
-  it.scopedLive("applies a step to exactly `times` of many concurrent requests", () =>
-    Effect.gen(function*() {
-      const { fail, url } = yield* Emulator.make()
-      yield* fail(Fault.status(500, { times: 10 }))
-      const responses = yield* Effect.all(Array.from({ length: 30 }, () => askToken(url)), { concurrency: "unbounded" })
-      assert.lengthOf(responses.filter(({ status }) => status === 500), 10)
-      assert.lengthOf(responses.filter(({ status }) => status === 200), 20)
-    }))
+  test.live("applies a step to exactly `times` of many concurrent requests", function*() {
+    const { fail, url } = yield* Emulator.make()
+    yield* fail(Fault.status(500, { times: 10 }))
+    const responses = yield* Effect.all(Array.from({ length: 30 }, () => askToken(url)), { concurrency: "unbounded" })
+    assert.lengthOf(responses.filter(({ status }) => status === 500), 10)
+    assert.lengthOf(responses.filter(({ status }) => status === 200), 20)
+  })
 
   for (
     const [name, fault] of Object.entries({
@@ -120,13 +112,12 @@ describe("a script", () => {
       "a header without a name": Fault.status(500, { headers: { "": "b" } })
     })
   ) {
-    it.scopedLive(`makes fail die and adds no step if one cannot be performed: ${name}`, () =>
-      Effect.gen(function*() {
-        const { fail, pendingFaults } = yield* Emulator.make()
-        const exit = yield* Effect.exit(fail([Fault.status(500), fault]))
-        assert.isTrue(Exit.isFailure(exit))
-        assert.lengthOf(yield* pendingFaults, 0)
-      }))
+    test.live(`makes fail die and adds no step if one cannot be performed: ${name}`, function*() {
+      const { fail, pendingFaults } = yield* Emulator.make()
+      const exit = yield* Effect.exit(fail([Fault.status(500), fault]))
+      assert.isTrue(Exit.isFailure(exit))
+      assert.lengthOf(yield* pendingFaults, 0)
+    })
   }
 
   it("can be matched by case", () => {
@@ -141,96 +132,89 @@ describe("a script", () => {
 })
 
 describe("a delay", () => {
-  it.scopedLive("precedes the normal response", () =>
-    Effect.gen(function*() {
-      const { fail, url } = yield* Emulator.make()
-      yield* fail(Fault.delay("150 millis"))
-      const [took, response] = yield* Effect.timed(askToken(url))
-      assert.strictEqual(response.status, 200)
-      assert.isAtLeast(Duration.toMillis(took), 145)
-    }))
+  test.live("precedes the normal response", function*() {
+    const { fail, url } = yield* Emulator.make()
+    yield* fail(Fault.delay("150 millis"))
+    const [took, response] = yield* Effect.timed(askToken(url))
+    assert.strictEqual(response.status, 200)
+    assert.isAtLeast(Duration.toMillis(took), 145)
+  })
 
-  it.scopedLive("precedes a scripted status", () =>
-    Effect.gen(function*() {
-      const { fail, url } = yield* Emulator.make()
-      yield* fail(Fault.status(503, { delay: "150 millis" }))
-      const [took, response] = yield* Effect.timed(askToken(url))
-      assert.strictEqual(response.status, 503)
-      assert.isAtLeast(Duration.toMillis(took), 145)
-    }))
+  test.live("precedes a scripted status", function*() {
+    const { fail, url } = yield* Emulator.make()
+    yield* fail(Fault.status(503, { delay: "150 millis" }))
+    const [took, response] = yield* Effect.timed(askToken(url))
+    assert.strictEqual(response.status, 503)
+    assert.isAtLeast(Duration.toMillis(took), 145)
+  })
 
-  it.scoped("uses the emulator's clock", () =>
-    Effect.gen(function*() {
-      const { fail, requests, url } = yield* Emulator.make()
-      yield* fail(Fault.delay("1 hour"))
-      const fiber = yield* Effect.fork(askToken(url))
-      yield* TestServices.provideLive(until(Effect.map(requests, ({ length }) => length === 1)))
-      yield* TestServices.provideLive(Effect.sleep("20 millis"))
-      assert.isNull(fiber.unsafePoll())
-      yield* TestClock.adjust("1 hour")
-      assert.strictEqual((yield* Fiber.join(fiber)).status, 200)
-      assert.strictEqual((yield* askToken(url)).status, 200, "the delay applies once")
-    }))
+  test("uses the emulator's clock", function*() {
+    const { fail, requests, url } = yield* Emulator.make()
+    yield* fail(Fault.delay("1 hour"))
+    const fiber = yield* Effect.fork(askToken(url))
+    yield* TestServices.provideLive(until(Effect.map(requests, ({ length }) => length === 1)))
+    yield* TestServices.provideLive(Effect.sleep("20 millis"))
+    assert.isNull(fiber.unsafePoll())
+    yield* TestClock.adjust("1 hour")
+    assert.strictEqual((yield* Fiber.join(fiber)).status, 200)
+    assert.strictEqual((yield* askToken(url)).status, 200, "the delay applies once")
+  })
 
-  it.scopedLive("ends when the client disconnects", () =>
-    Effect.gen(function*() {
-      const { connections, fail, requests, tokens, url } = yield* Emulator.make()
-      yield* fail(Fault.delay("200 millis"))
-      const fiber = yield* Effect.fork(askToken(url))
-      yield* until(Effect.map(requests, ({ length }) => length === 1))
-      yield* Fiber.interrupt(fiber)
-      yield* until(Effect.map(connections, (open) => open === 0))
-      yield* Effect.sleep("250 millis")
-      assert.lengthOf(yield* tokens, 0)
-      const [recorded] = yield* requests
-      deepStrictEqual(recorded?.status, Option.none())
-    }))
+  test.live("ends when the client disconnects", function*() {
+    const { connections, fail, requests, tokens, url } = yield* Emulator.make()
+    yield* fail(Fault.delay("200 millis"))
+    const fiber = yield* Effect.fork(askToken(url))
+    yield* until(Effect.map(requests, ({ length }) => length === 1))
+    yield* Fiber.interrupt(fiber)
+    yield* until(Effect.map(connections, (open) => open === 0))
+    yield* Effect.sleep("250 millis")
+    assert.lengthOf(yield* tokens, 0)
+    const [recorded] = yield* requests
+    deepStrictEqual(recorded?.status, Option.none())
+  })
 
-  it.scopedLive("leaves no timer when the client disconnects or the scope closes", () =>
-    Effect.gen(function*() {
-      let sleeping = 0
-      const sleepForEver = Effect.acquireUseRelease(
-        Effect.sync(() => ++sleeping),
-        () => Effect.never,
-        () => Effect.sync(() => --sleeping)
-      )
-      const clock = Object.assign(Clock.make(), { sleep: () => sleepForEver })
-      const scope = yield* Scope.make()
-      const { fail, url } = yield* Emulator.make().pipe(Scope.extend(scope), Effect.withClock(clock))
-      yield* fail(Fault.delay("1 hour", { times: 20 }))
-      const fibers = yield* Effect.forEach(Array.from({ length: 20 }), () => Effect.fork(Effect.exit(askToken(url))))
-      yield* until(Effect.sync(() => sleeping === 20))
-      yield* Effect.forEach(fibers.slice(0, 10), Fiber.interrupt, { discard: true })
-      yield* until(Effect.sync(() => sleeping === 10))
-      yield* Scope.close(scope, Exit.void)
-      yield* Effect.forEach(fibers.slice(10), Fiber.join, { discard: true })
-      yield* until(Effect.sync(() => sleeping === 0))
-    }))
+  test.live("leaves no timer when the client disconnects or the scope closes", function*() {
+    let sleeping = 0
+    const sleepForEver = Effect.acquireUseRelease(
+      Effect.sync(() => ++sleeping),
+      () => Effect.never,
+      () => Effect.sync(() => --sleeping)
+    )
+    const clock = Object.assign(Clock.make(), { sleep: () => sleepForEver })
+    const scope = yield* Scope.make()
+    const { fail, url } = yield* Emulator.make().pipe(Scope.extend(scope), Effect.withClock(clock))
+    yield* fail(Fault.delay("1 hour", { times: 20 }))
+    const fibers = yield* Effect.forEach(Array.from({ length: 20 }), () => Effect.fork(Effect.exit(askToken(url))))
+    yield* until(Effect.sync(() => sleeping === 20))
+    yield* Effect.forEach(fibers.slice(0, 10), Fiber.interrupt, { discard: true })
+    yield* until(Effect.sync(() => sleeping === 10))
+    yield* Scope.close(scope, Exit.void)
+    yield* Effect.forEach(fibers.slice(10), Fiber.join, { discard: true })
+    yield* until(Effect.sync(() => sleeping === 0))
+  })
 })
 
 describe("a hanging request", () => {
-  it.scopedLive("never gets a response, and ends when the client disconnects", () =>
-    Effect.gen(function*() {
-      const { connections, fail, requests, url } = yield* Emulator.make()
-      yield* fail(Fault.hang())
-      const response = yield* Effect.timeoutOption(askToken(url), "200 millis")
-      assert.isTrue(Option.isNone(response))
-      yield* until(Effect.map(connections, (open) => open === 0))
-      const [recorded] = yield* requests
-      deepStrictEqual(recorded?.status, Option.none())
-      assert.strictEqual((yield* askToken(url)).status, 200)
-    }))
+  test.live("never gets a response, and ends when the client disconnects", function*() {
+    const { connections, fail, requests, url } = yield* Emulator.make()
+    yield* fail(Fault.hang())
+    const response = yield* Effect.timeoutOption(askToken(url), "200 millis")
+    assert.isTrue(Option.isNone(response))
+    yield* until(Effect.map(connections, (open) => open === 0))
+    const [recorded] = yield* requests
+    deepStrictEqual(recorded?.status, Option.none())
+    assert.strictEqual((yield* askToken(url)).status, 200)
+  })
 
-  it.scopedLive("continues when the script is cleared", () =>
-    Effect.gen(function*() {
-      const { clearFaults, fail, pendingFaults, url } = yield* Emulator.make()
-      const hanging = yield* Deferred.make<boolean>()
-      yield* fail(Fault.hang({ on: "api" }))
-      const calling = yield* Effect.fork(Effect.ensuring(send(url, { path: "/" }), Deferred.succeed(hanging, false)))
-      yield* until(Effect.map(pendingFaults, ({ length }) => length === 0))
-      yield* clearFaults
-      yield* Effect.sleep("50 millis")
-      assert.isFalse(yield* Deferred.isDone(hanging))
-      yield* Fiber.interrupt(calling)
-    }))
+  test.live("continues when the script is cleared", function*() {
+    const { clearFaults, fail, pendingFaults, url } = yield* Emulator.make()
+    const hanging = yield* Deferred.make<boolean>()
+    yield* fail(Fault.hang({ on: "api" }))
+    const calling = yield* Effect.fork(Effect.ensuring(send(url, { path: "/" }), Deferred.succeed(hanging, false)))
+    yield* until(Effect.map(pendingFaults, ({ length }) => length === 0))
+    yield* clearFaults
+    yield* Effect.sleep("50 millis")
+    assert.isFalse(yield* Deferred.isDone(hanging))
+    yield* Fiber.interrupt(calling)
+  })
 })

@@ -1,113 +1,106 @@
 import * as Http from "node:http"
 import * as Net from "node:net"
 import { networkInterfaces } from "node:os"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, EmulatorError, Fault } from "@store-api/emulator"
 import { Deferred, Duration, Effect, Exit, Fiber, Layer, Logger, LogLevel, Redacted, Scope, Tracer } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { askToken, callApi, connect, getToken, send, until } from "./utils.js"
 
 describe("the layer", () => {
-  it.live("starts an emulator on a free port of 127.0.0.1, and stops it when its scope closes", () =>
-    Effect.gen(function*() {
-      const url = yield* Effect.gen(function*() {
-        const { url } = yield* Emulator.Emulator
-        assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/)
-        assert.strictEqual((yield* askToken(url)).status, 200)
-        return url
-      }).pipe(Effect.provide(Emulator.layer()))
-      assert.isTrue(Exit.isFailure(yield* Effect.exit(askToken(url))))
-    }))
+  test.live("starts an emulator on a free port of 127.0.0.1, and stops it when its scope closes", function*() {
+    const url = yield* Effect.gen(function*() {
+      const { url } = yield* Emulator.Emulator
+      assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/)
+      assert.strictEqual((yield* askToken(url)).status, 200)
+      return url
+    }).pipe(Effect.provide(Emulator.layer()))
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(askToken(url))))
+  })
 
-  it.scopedLive("listens on the given port, also again after an emulator on it has stopped", () =>
-    Effect.gen(function*() {
-      const once = (port: number) =>
-        Effect.scoped(Effect.map(Emulator.make({ port }), ({ url }) => Number(new URL(url).port)))
-      const port = yield* once(0)
-      assert.strictEqual(yield* once(port), port)
-      assert.strictEqual(yield* once(port), port)
-    }))
+  test.live("listens on the given port, also again after an emulator on it has stopped", function*() {
+    const once = (port: number) =>
+      Effect.scoped(Effect.map(Emulator.make({ port }), ({ url }) => Number(new URL(url).port)))
+    const port = yield* once(0)
+    assert.strictEqual(yield* once(port), port)
+    assert.strictEqual(yield* once(port), port)
+  })
 
-  it.scopedLive("listens on ::1 if the machine has this address", () =>
-    Effect.gen(function*() {
-      const hasIpv6 = Object.values(networkInterfaces()).flat().some((address) => address?.address === "::1")
-      const exit = yield* Effect.exit(Emulator.make({ host: "::1" }))
-      assert.strictEqual(Exit.isSuccess(exit), hasIpv6)
-      if (Exit.isFailure(exit)) return
-      assert.match(exit.value.url, /^http:\/\/\[::1\]:\d+$/)
-      assert.strictEqual((yield* askToken(exit.value.url)).status, 200)
-    }))
+  test.live("listens on ::1 if the machine has this address", function*() {
+    const hasIpv6 = Object.values(networkInterfaces()).flat().some((address) => address?.address === "::1")
+    const exit = yield* Effect.exit(Emulator.make({ host: "::1" }))
+    assert.strictEqual(Exit.isSuccess(exit), hasIpv6)
+    if (Exit.isFailure(exit)) return
+    assert.match(exit.value.url, /^http:\/\/\[::1\]:\d+$/)
+    assert.strictEqual((yield* askToken(exit.value.url)).status, 200)
+  })
 
-  it.scopedLive("gives each emulator its own tokens and requests", () =>
-    Effect.gen(function*() {
-      const [one, other] = [yield* Emulator.make(), yield* Emulator.make()]
-      yield* askToken(one.url)
-      assert.lengthOf(yield* one.requests, 1)
-      assert.lengthOf(yield* other.requests, 0)
-      assert.lengthOf(yield* other.tokens, 0)
-    }))
+  test.live("gives each emulator its own tokens and requests", function*() {
+    const [one, other] = [yield* Emulator.make(), yield* Emulator.make()]
+    yield* askToken(one.url)
+    assert.lengthOf(yield* one.requests, 1)
+    assert.lengthOf(yield* other.requests, 0)
+    assert.lengthOf(yield* other.tokens, 0)
+  })
 
-  it.scopedLive("adds no span to the traces of the application", () =>
-    Effect.gen(function*() {
-      const names: Array<string> = []
-      const native = yield* Effect.tracer
-      const recording = Tracer.make({
-        context: (f) => f(),
-        span: (name, ...rest) => {
-          names.push(name)
-          return native.span(name, ...rest)
-        }
-      })
-      yield* Effect.gen(function*() {
-        const { url } = yield* Emulator.make()
-        yield* Effect.withSpan(askToken(url), "control")
-      }).pipe(Effect.withTracer(recording))
-      deepStrictEqual(names, ["control"])
-    }))
+  test.live("adds no span to the traces of the application", function*() {
+    const names: Array<string> = []
+    const native = yield* Effect.tracer
+    const recording = Tracer.make({
+      context: (f) => f(),
+      span: (name, ...rest) => {
+        names.push(name)
+        return native.span(name, ...rest)
+      }
+    })
+    yield* Effect.gen(function*() {
+      const { url } = yield* Emulator.make()
+      yield* Effect.withSpan(askToken(url), "control")
+    }).pipe(Effect.withTracer(recording))
+    deepStrictEqual(names, ["control"])
+  })
 
-  it.scopedLive("adds nothing to the logs of the application", () =>
-    Effect.gen(function*() {
-      const entries: Array<string> = []
-      const recording = Logger.make(({ message }) => {
-        entries.push(String(message))
-      })
-      yield* Effect.gen(function*() {
-        const { connections, fail, url } = yield* Emulator.make()
-        yield* fail(Fault.hang())
-        yield* askToken(url).pipe(Effect.timeoutOption("50 millis"))
-        yield* until(Effect.map(connections, (open) => open === 0))
-        yield* askToken(url, { body: "" })
-        yield* Effect.logTrace("control")
-      }).pipe(
-        Effect.provide(Logger.replace(Logger.defaultLogger, recording)),
-        Logger.withMinimumLogLevel(LogLevel.All)
-      )
-      deepStrictEqual(entries, ["control"])
-    }))
+  test.live("adds nothing to the logs of the application", function*() {
+    const entries: Array<string> = []
+    const recording = Logger.make(({ message }) => {
+      entries.push(String(message))
+    })
+    yield* Effect.gen(function*() {
+      const { connections, fail, url } = yield* Emulator.make()
+      yield* fail(Fault.hang())
+      yield* askToken(url).pipe(Effect.timeoutOption("50 millis"))
+      yield* until(Effect.map(connections, (open) => open === 0))
+      yield* askToken(url, { body: "" })
+      yield* Effect.logTrace("control")
+    }).pipe(
+      Effect.provide(Logger.replace(Logger.defaultLogger, recording)),
+      Logger.withMinimumLogLevel(LogLevel.All)
+    )
+    deepStrictEqual(entries, ["control"])
+  })
 })
 
 describe("an emulator does not start", () => {
   const error = (options: Emulator.Options) => Effect.flip(Effect.scoped(Emulator.make(options)))
   const secret = Redacted.make("an-invented-secret")
 
-  it.scopedLive("on a port that is in use, and the error suggests another port", () =>
-    Effect.gen(function*() {
-      const { url } = yield* Emulator.make()
-      const port = Number(new URL(url).port)
-      const failure = yield* error({ port })
-      assert.instanceOf(failure, EmulatorError.EmulatorError)
-      assert.strictEqual(failure._tag, "EmulatorError")
-      deepStrictEqual([failure.reason, failure.option], ["PortInUse", "port"])
-      assert.include(failure.message, String(port))
-      assert.include(failure.message, "another port")
-      assert.strictEqual((yield* askToken(url)).status, 200)
-    }))
+  test.live("on a port that is in use, and the error suggests another port", function*() {
+    const { url } = yield* Emulator.make()
+    const port = Number(new URL(url).port)
+    const failure = yield* error({ port })
+    assert.instanceOf(failure, EmulatorError.EmulatorError)
+    assert.strictEqual(failure._tag, "EmulatorError")
+    deepStrictEqual([failure.reason, failure.option], ["PortInUse", "port"])
+    assert.include(failure.message, String(port))
+    assert.include(failure.message, "another port")
+    assert.strictEqual((yield* askToken(url)).status, 200)
+  })
 
-  it.live("as a layer with an invalid option", () =>
-    Effect.gen(function*() {
-      const failure = yield* Effect.flip(Effect.provide(Emulator.Emulator, Emulator.layer({ port: -1 })))
-      assert.strictEqual(failure.reason, "InvalidOption")
-    }))
+  test.live("as a layer with an invalid option", function*() {
+    const failure = yield* Effect.flip(Effect.provide(Emulator.Emulator, Emulator.layer({ port: -1 })))
+    assert.strictEqual(failure.reason, "InvalidOption")
+  })
 
   const options: Record<string, readonly [option: string, given: Emulator.Options]> = {
     "on host 0.0.0.0": ["host", { host: "0.0.0.0" }],
@@ -141,88 +134,83 @@ describe("an emulator does not start", () => {
     }]
   }
   for (const [name, [option, given]] of Object.entries(options)) {
-    it.live(name, () =>
-      Effect.gen(function*() {
-        const failure = yield* error(given)
-        deepStrictEqual([failure.reason, failure.option], ["InvalidOption", option])
-        assert.match(failure.message, /^.{20,}[.]$/)
-        assert.isTrue(failure.message.startsWith(`${option} `))
-        assert.notInclude(String(failure) + JSON.stringify(failure), "canary")
-      }))
+    test.live(name, function*() {
+      const failure = yield* error(given)
+      deepStrictEqual([failure.reason, failure.option], ["InvalidOption", option])
+      assert.match(failure.message, /^.{20,}[.]$/)
+      assert.isTrue(failure.message.startsWith(`${option} `))
+      assert.notInclude(String(failure) + JSON.stringify(failure), "canary")
+    })
   }
 })
 
 describe("connections", () => {
-  it.scopedLive("are counted while they are open, including idle ones", () =>
-    Effect.gen(function*() {
-      const { connections, url } = yield* Emulator.make()
-      assert.strictEqual(yield* connections, 0)
-      const agent = new Http.Agent({ keepAlive: true })
-      yield* askToken(url, { agent })
-      assert.strictEqual(yield* connections, 1)
-      yield* Effect.scoped(Effect.zipRight(
-        connect(url),
-        until(Effect.map(connections, (open) => open === 2))
-      ))
-      yield* until(Effect.map(connections, (open) => open === 1))
-      agent.destroy()
-      yield* until(Effect.map(connections, (open) => open === 0))
-    }))
+  test.live("are counted while they are open, including idle ones", function*() {
+    const { connections, url } = yield* Emulator.make()
+    assert.strictEqual(yield* connections, 0)
+    const agent = new Http.Agent({ keepAlive: true })
+    yield* askToken(url, { agent })
+    assert.strictEqual(yield* connections, 1)
+    yield* Effect.scoped(Effect.zipRight(
+      connect(url),
+      until(Effect.map(connections, (open) => open === 2))
+    ))
+    yield* until(Effect.map(connections, (open) => open === 1))
+    agent.destroy()
+    yield* until(Effect.map(connections, (open) => open === 0))
+  })
 
-  it.scopedLive("are kept alive between requests", () =>
-    Effect.gen(function*() {
-      const { connections, url } = yield* Emulator.make()
-      const agent = yield* Effect.acquireRelease(
-        Effect.sync(() => new Http.Agent({ keepAlive: true, maxSockets: 1 })),
-        (agent) => Effect.sync(() => agent.destroy())
-      )
-      const token = yield* getToken(url, { agent })
-      for (let count = 0; count < 5; count++) yield* callApi(url, token, { agent })
-      assert.strictEqual(yield* connections, 1)
-    }))
+  test.live("are kept alive between requests", function*() {
+    const { connections, url } = yield* Emulator.make()
+    const agent = yield* Effect.acquireRelease(
+      Effect.sync(() => new Http.Agent({ keepAlive: true, maxSockets: 1 })),
+      (agent) => Effect.sync(() => agent.destroy())
+    )
+    const token = yield* getToken(url, { agent })
+    for (let count = 0; count < 5; count++) yield* callApi(url, token, { agent })
+    assert.strictEqual(yield* connections, 1)
+  })
 })
 
 describe("closing the scope", () => {
-  it.live("closes keep-alive, half-sent, silent and hanging connections at once", () =>
-    Effect.gen(function*() {
-      const scope = yield* Scope.make()
-      const { connections, fail, pendingFaults, url } = yield* Scope.extend(Emulator.make(), scope)
-      const agent = new Http.Agent({ keepAlive: true })
-      yield* askToken(url, { agent })
-      yield* fail([Fault.hang(), Fault.delay("1 hour"), Fault.hang({ on: "api" })])
-      const hanging = yield* Effect.forEach(
-        [askToken(url), askToken(url), send(url, { path: "/" })],
-        (request) => Effect.fork(Effect.exit(request))
-      )
-      yield* until(Effect.map(pendingFaults, ({ length }) => length === 0))
+  test.live("closes keep-alive, half-sent, silent and hanging connections at once", function*() {
+    const scope = yield* Scope.make()
+    const { connections, fail, pendingFaults, url } = yield* Scope.extend(Emulator.make(), scope)
+    const agent = new Http.Agent({ keepAlive: true })
+    yield* askToken(url, { agent })
+    yield* fail([Fault.hang(), Fault.delay("1 hour"), Fault.hang({ on: "api" })])
+    const hanging = yield* Effect.forEach(
+      [askToken(url), askToken(url), send(url, { path: "/" })],
+      (request) => Effect.fork(Effect.exit(request))
+    )
+    yield* until(Effect.map(pendingFaults, ({ length }) => length === 0))
 
-      const closed = yield* Deferred.make<boolean>()
-      const [silent, half] = [
-        Net.connect(Number(new URL(url).port), "127.0.0.1"),
-        Net.connect(Number(new URL(url).port), "127.0.0.1")
-      ]
-      silent.on("error", () => undefined)
-      half.on("error", () => undefined)
-      half.write("POST /v1/oauth/accesstoken HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\ngrant")
-      half.on("close", () => Deferred.unsafeDone(closed, Effect.succeed(true)))
-      yield* until(Effect.map(connections, (open) => open === 6))
+    const closed = yield* Deferred.make<boolean>()
+    const [silent, half] = [
+      Net.connect(Number(new URL(url).port), "127.0.0.1"),
+      Net.connect(Number(new URL(url).port), "127.0.0.1")
+    ]
+    silent.on("error", () => undefined)
+    half.on("error", () => undefined)
+    half.write("POST /v1/oauth/accesstoken HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\ngrant")
+    half.on("close", () => Deferred.unsafeDone(closed, Effect.succeed(true)))
+    yield* until(Effect.map(connections, (open) => open === 6))
 
-      const [took] = yield* Effect.timed(Scope.close(scope, Exit.void))
-      // A server that only waits for its clients keeps them for five seconds or more.
-      assert.isBelow(Duration.toMillis(took), 4000)
-      yield* until(Effect.map(connections, (open) => open === 0))
-      for (const request of hanging) assert.isTrue(Exit.isFailure(yield* Fiber.join(request)))
-      yield* Deferred.await(closed)
-      silent.destroy()
-      agent.destroy()
-    }))
+    const [took] = yield* Effect.timed(Scope.close(scope, Exit.void))
+    // A server that only waits for its clients keeps them for five seconds or more.
+    assert.isBelow(Duration.toMillis(took), 4000)
+    yield* until(Effect.map(connections, (open) => open === 0))
+    for (const request of hanging) assert.isTrue(Exit.isFailure(yield* Fiber.join(request)))
+    yield* Deferred.await(closed)
+    silent.destroy()
+    agent.destroy()
+  })
 
-  it.live("allows the same layer to start another emulator", () =>
-    Effect.gen(function*() {
-      const layer = Layer.fresh(Emulator.layer())
-      const request = Effect.flatMap(Emulator.Emulator, ({ url }) => askToken(url))
-      for (let count = 0; count < 3; count++) {
-        assert.strictEqual((yield* Effect.provide(request, layer)).status, 200)
-      }
-    }))
+  test.live("allows the same layer to start another emulator", function*() {
+    const layer = Layer.fresh(Emulator.layer())
+    const request = Effect.flatMap(Emulator.Emulator, ({ url }) => askToken(url))
+    for (let count = 0; count < 3; count++) {
+      assert.strictEqual((yield* Effect.provide(request, layer)).status, 200)
+    }
+  })
 })

@@ -1,10 +1,11 @@
 import * as Http from "node:http"
 import * as Net from "node:net"
 import { gunzipSync } from "node:zlib"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Effect, Exit, type Scope } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { askToken, callApi, connect, demoBody, formType, getToken, json, tokenPath, until } from "./utils.js"
 
 interface Wire {
@@ -58,43 +59,40 @@ const endings = { Reset: Fault.reset, Close: Fault.close, Silence: Fault.silence
 describe("a connection that the emulator breaks off", () => {
   for (const [ending, fault] of Object.entries(endings)) {
     for (const moment of ["connection", "answer", "headers", "body"] as const) {
-      it.scopedLive(`on "${moment}" ends with ${ending}`, () =>
-        Effect.gen(function*() {
-          const sendsBytes = moment === "headers" || moment === "body"
-          const { end, text } = yield* observe(fault(moment), sendsBytes)
-          assert.strictEqual(end, ending)
-          if (!sendsBytes) {
-            assert.strictEqual(text, "")
-            return
-          }
-          assert.match(text, /^HTTP\/1\.1 200 OK\r\nContent-Type/)
-          assert.strictEqual(text.includes("\r\n\r\n"), moment === "body")
-        }))
+      test.live(`on "${moment}" ends with ${ending}`, function*() {
+        const sendsBytes = moment === "headers" || moment === "body"
+        const { end, text } = yield* observe(fault(moment), sendsBytes)
+        assert.strictEqual(end, ending)
+        if (!sendsBytes) {
+          assert.strictEqual(text, "")
+          return
+        }
+        assert.match(text, /^HTTP\/1\.1 200 OK\r\nContent-Type/)
+        assert.strictEqual(text.includes("\r\n\r\n"), moment === "body")
+      })
     }
   }
 
-  it.scopedLive("on \"connection\" is the next one that opens, whatever `on` names, `times` times", () =>
-    Effect.gen(function*() {
-      const { fail, pendingFaults, requests, url } = yield* Emulator.make()
-      yield* fail([Fault.status(503), Fault.reset("connection", { times: 2, on: "api" })])
-      assert.isTrue(Exit.isFailure(yield* Effect.exit(askToken(url))))
-      assert.isTrue(Exit.isFailure(yield* Effect.exit(callApi(url, "a-token"))))
-      assert.lengthOf(yield* requests, 0)
-      deepStrictEqual((yield* pendingFaults).map(({ _tag }) => _tag), ["Answer"])
-      assert.strictEqual((yield* askToken(url)).status, 503)
-    }))
+  test.live("on \"connection\" is the next one that opens, whatever `on` names, `times` times", function*() {
+    const { fail, pendingFaults, requests, url } = yield* Emulator.make()
+    yield* fail([Fault.status(503), Fault.reset("connection", { times: 2, on: "api" })])
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(askToken(url))))
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(callApi(url, "a-token"))))
+    assert.lengthOf(yield* requests, 0)
+    deepStrictEqual((yield* pendingFaults).map(({ _tag }) => _tag), ["Answer"])
+    assert.strictEqual((yield* askToken(url)).status, 503)
+  })
 
-  it.scopedLive("closes when the emulator stops, also if it is silent", () =>
-    Effect.gen(function*() {
-      const socket = yield* Effect.scoped(Effect.gen(function*() {
-        const { connections, fail, url } = yield* Emulator.make()
-        yield* fail(Fault.silence("connection"))
-        const socket = yield* connect(url)
-        yield* until(Effect.map(connections, (open) => open === 1))
-        return socket
-      }))
-      yield* until(Effect.sync(() => socket.destroyed))
+  test.live("closes when the emulator stops, also if it is silent", function*() {
+    const socket = yield* Effect.scoped(Effect.gen(function*() {
+      const { connections, fail, url } = yield* Emulator.make()
+      yield* fail(Fault.silence("connection"))
+      const socket = yield* connect(url)
+      yield* until(Effect.map(connections, (open) => open === 1))
+      return socket
     }))
+    yield* until(Effect.sync(() => socket.destroyed))
+  })
 })
 
 describe("an invalid HTTP response", () => {
@@ -106,70 +104,64 @@ describe("an invalid HTTP response", () => {
     "any bytes": [Fault.raw("HTTP/1.1 200 OK\r\n\r\n!"), /^HTTP\/1\.1 200 OK\r\n\r\n!$/]
   }
   for (const [name, [fault, expected]] of Object.entries(faults)) {
-    it.scopedLive(`is sent byte for byte: ${name}`, () =>
-      Effect.gen(function*() {
-        const { end, text } = yield* observe(fault, true)
-        assert.match(text, expected)
-        assert.strictEqual(end, "Close")
-      }))
+    test.live(`is sent byte for byte: ${name}`, function*() {
+      const { end, text } = yield* observe(fault, true)
+      assert.match(text, expected)
+      assert.strictEqual(end, "Close")
+    })
   }
 })
 
 describe("the normal response", () => {
-  it.scopedLive("can have changed and omitted fields, and the API accepts its token", () =>
-    Effect.gen(function*() {
-      const { fail, url } = yield* Emulator.make()
-      yield* fail(
-        Fault.fields({ expires_in: "12", scope: undefined, more: null }, {
-          headers: { "Transfer-Encoding": "chunked" }
-        })
-      )
-      const response = yield* askToken(url)
-      const fields = json(response)
-      deepStrictEqual([fields["expires_in"], fields["more"], "scope" in fields], ["12", null, false])
-      assert.strictEqual(response.headers["transfer-encoding"], "chunked")
-      assert.strictEqual(response.headers["cache-control"], "no-store")
-      assert.strictEqual((yield* callApi(url, String(fields["access_token"]))).status, 200)
-    }))
+  test.live("can have changed and omitted fields, and the API accepts its token", function*() {
+    const { fail, url } = yield* Emulator.make()
+    yield* fail(
+      Fault.fields({ expires_in: "12", scope: undefined, more: null }, {
+        headers: { "Transfer-Encoding": "chunked" }
+      })
+    )
+    const response = yield* askToken(url)
+    const fields = json(response)
+    deepStrictEqual([fields["expires_in"], fields["more"], "scope" in fields], ["12", null, false])
+    assert.strictEqual(response.headers["transfer-encoding"], "chunked")
+    assert.strictEqual(response.headers["cache-control"], "no-store")
+    assert.strictEqual((yield* callApi(url, String(fields["access_token"]))).status, 200)
+  })
 
-  it.scopedLive("can be compressed with gzip", () =>
-    Effect.gen(function*() {
-      const { fail, url } = yield* Emulator.make()
-      yield* fail(Fault.gzip())
-      const bytes = yield* Effect.promise(() =>
-        new Promise<Buffer>((resolve) => {
-          Http.request(url + tokenPath, { method: "POST", headers: { "Content-Type": formType } }, (response) => {
-            const chunks: Array<Buffer> = []
-            assert.strictEqual(response.headers["content-encoding"], "gzip")
-            response.on("data", (chunk: Buffer) => chunks.push(chunk)).on("end", () => resolve(Buffer.concat(chunks)))
-          }).end(demoBody)
-        })
-      )
-      assert.property(JSON.parse(gunzipSync(bytes).toString()), "access_token")
-    }))
+  test.live("can be compressed with gzip", function*() {
+    const { fail, url } = yield* Emulator.make()
+    yield* fail(Fault.gzip())
+    const bytes = yield* Effect.promise(() =>
+      new Promise<Buffer>((resolve) => {
+        Http.request(url + tokenPath, { method: "POST", headers: { "Content-Type": formType } }, (response) => {
+          const chunks: Array<Buffer> = []
+          assert.strictEqual(response.headers["content-encoding"], "gzip")
+          response.on("data", (chunk: Buffer) => chunks.push(chunk)).on("end", () => resolve(Buffer.concat(chunks)))
+        }).end(demoBody)
+      })
+    )
+    assert.property(JSON.parse(gunzipSync(bytes).toString()), "access_token")
+  })
 
-  it.scopedLive("can follow a 100 Continue that the client did not request", () =>
-    Effect.gen(function*() {
-      const { text } = yield* observe(Fault.unaskedContinue(), true)
-      assert.match(text, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/)
-      assert.include(text, "access_token")
-    }))
+  test.live("can follow a 100 Continue that the client did not request", function*() {
+    const { text } = yield* observe(Fault.unaskedContinue(), true)
+    assert.match(text, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/)
+    assert.include(text, "access_token")
+  })
 
-  it.scopedLive("is not changed if it is an error", () =>
-    Effect.gen(function*() {
-      const { fail, url } = yield* Emulator.make()
-      yield* fail([Fault.fields({ error: "changed" }), Fault.gzip()])
-      assert.strictEqual(json(yield* askToken(url, { body: "" }))["error"], "invalid_request")
-      assert.strictEqual(json(yield* askToken(url, { body: "" }))["error"], "invalid_request")
-    }))
+  test.live("is not changed if it is an error", function*() {
+    const { fail, url } = yield* Emulator.make()
+    yield* fail([Fault.fields({ error: "changed" }), Fault.gzip()])
+    assert.strictEqual(json(yield* askToken(url, { body: "" }))["error"], "invalid_request")
+    assert.strictEqual(json(yield* askToken(url, { body: "" }))["error"], "invalid_request")
+  })
 
-  it.scopedLive("is sent after Fault.revoke has revoked all tokens", () =>
-    Effect.gen(function*() {
-      const { fail, url } = yield* Emulator.make()
-      const [one, other] = [yield* getToken(url), yield* getToken(url)]
-      yield* fail(Fault.revoke({ on: "api" }))
-      assert.strictEqual((yield* callApi(url, one)).status, 401)
-      assert.strictEqual((yield* callApi(url, other)).status, 401)
-      assert.strictEqual((yield* callApi(url, yield* getToken(url))).status, 200)
-    }))
+  test.live("is sent after Fault.revoke has revoked all tokens", function*() {
+    const { fail, url } = yield* Emulator.make()
+    const [one, other] = [yield* getToken(url), yield* getToken(url)]
+    yield* fail(Fault.revoke({ on: "api" }))
+    assert.strictEqual((yield* callApi(url, one)).status, 401)
+    assert.strictEqual((yield* callApi(url, other)).status, 401)
+    assert.strictEqual((yield* callApi(url, yield* getToken(url))).status, 200)
+  })
 })

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Scenario } from "@store-api/emulator"
-import { Effect } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { askToken } from "./utils.js"
 
 const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8")
@@ -19,15 +19,14 @@ describe("the scenarios", () => {
   })
 
   for (const tls of [false, true]) {
-    it.scopedLive(`are accepted by an emulator ${tls ? "with" : "without"} TLS`, () =>
-      Effect.gen(function*() {
-        const emulator = yield* Emulator.make({ tls })
-        for (const name of Scenario.names) {
-          if (!tls && Scenario.all[name].tls) continue
-          yield* emulator.fail(Scenario.get(name))
-          yield* emulator.clearFaults
-        }
-      }))
+    test.live(`are accepted by an emulator ${tls ? "with" : "without"} TLS`, function*() {
+      const emulator = yield* Emulator.make({ tls })
+      for (const name of Scenario.names) {
+        if (!tls && Scenario.all[name].tls) continue
+        yield* emulator.fail(Scenario.get(name))
+        yield* emulator.clearFaults
+      }
+    })
   }
 
   it("have names that begin with the endpoint, and an outcome", () => {
@@ -37,11 +36,10 @@ describe("the scenarios", () => {
     }
   })
 
-  it.scopedLive("perform their script: token/503-retry-after-twice is a 503 and then a token", () =>
-    Effect.gen(function*() {
-      const { fail, url } = yield* Emulator.make()
-      yield* fail(Scenario.get("token/503-retry-after-twice"))
-      assert.strictEqual((yield* askToken(url)).status, 503)
-      assert.strictEqual((yield* askToken(url)).status, 200)
-    }))
+  test.live("perform their script: token/503-retry-after-twice is a 503 and then a token", function*() {
+    const { fail, url } = yield* Emulator.make()
+    yield* fail(Scenario.get("token/503-retry-after-twice"))
+    assert.strictEqual((yield* askToken(url)).status, 503)
+    assert.strictEqual((yield* askToken(url)).status, 200)
+  })
 })

@@ -6,6 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Effect, Option } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { connect, demoBody, formType, tokenPath, until } from "./utils.js"
 
 const emulator = Effect.map(
@@ -29,56 +30,52 @@ const requestStatus = (url: string, options: Https.RequestOptions) =>
   })
 
 describe("an emulator with TLS", () => {
-  it.scopedLive("is trusted only by clients that trust its authority", () =>
-    Effect.gen(function*() {
-      const { ca, connections, requests, url } = yield* emulator
-      assert.match(url, /^https:\/\/127\.0\.0\.1:\d+$/)
+  test.live("is trusted only by clients that trust its authority", function*() {
+    const { ca, connections, requests, url } = yield* emulator
+    assert.match(url, /^https:\/\/127\.0\.0\.1:\d+$/)
+    const port = Number(new URL(url).port)
+    assert.strictEqual(yield* requestStatus(url, { ca }), 200)
+    assert.strictEqual(yield* requestStatus(`https://localhost:${port}`, { ca }), 200)
+    assert.lengthOf(yield* requests, 2)
+    assert.notStrictEqual(yield* requestStatus(url, {}), 200)
+    assert.notStrictEqual(yield* requestStatus(url, { ca: (yield* emulator).ca }), 200)
+    assert.lengthOf(yield* requests, 2)
+    yield* until(Effect.map(connections, (open) => open === 0))
+  })
+
+  test.live("creates a self-signed authority for each run", function*() {
+    const [one, other] = [new X509Certificate((yield* emulator).ca), new X509Certificate((yield* emulator).ca)]
+    assert.isTrue(one.ca)
+    assert.isTrue(one.verify(one.publicKey))
+    assert.isFalse(other.verify(one.publicKey))
+    assert.notStrictEqual(one.serialNumber, other.serialNumber)
+  })
+
+  test.live("closes a connection with plain HTTP", function*() {
+    const { connections, requests, url } = yield* emulator
+    const socket = yield* connect(url)
+    socket.write("GET / HTTP/1.1\r\n\r\n")
+    yield* until(Effect.map(connections, (open) => open === 0))
+    assert.lengthOf(yield* requests, 0)
+  })
+
+  test.live("closes its connections when the scope closes, also during a handshake", function*() {
+    const sockets = yield* Effect.scoped(Effect.gen(function*() {
+      const { ca, connections, fail, url } = yield* emulator
       const port = Number(new URL(url).port)
-      assert.strictEqual(yield* requestStatus(url, { ca }), 200)
-      assert.strictEqual(yield* requestStatus(`https://localhost:${port}`, { ca }), 200)
-      assert.lengthOf(yield* requests, 2)
-      assert.notStrictEqual(yield* requestStatus(url, {}), 200)
-      assert.notStrictEqual(yield* requestStatus(url, { ca: (yield* emulator).ca }), 200)
-      assert.lengthOf(yield* requests, 2)
-      yield* until(Effect.map(connections, (open) => open === 0))
+      yield* fail(Fault.unfinishedHandshake())
+      const half = Tls.connect({ port, host: "127.0.0.1", ca })
+      yield* until(Effect.map(connections, (open) => open === 1))
+      const whole = Tls.connect({ port, host: "127.0.0.1", ca })
+      const bare = Net.connect(port, "127.0.0.1")
+      const sockets = [half, whole, bare]
+      for (const socket of sockets) socket.on("error", () => undefined)
+      yield* until(Effect.sync(() => whole.authorized))
+      assert.isFalse(half.authorized)
+      return sockets
     }))
-
-  it.scopedLive("creates a self-signed authority for each run", () =>
-    Effect.gen(function*() {
-      const [one, other] = [new X509Certificate((yield* emulator).ca), new X509Certificate((yield* emulator).ca)]
-      assert.isTrue(one.ca)
-      assert.isTrue(one.verify(one.publicKey))
-      assert.isFalse(other.verify(one.publicKey))
-      assert.notStrictEqual(one.serialNumber, other.serialNumber)
-    }))
-
-  it.scopedLive("closes a connection with plain HTTP", () =>
-    Effect.gen(function*() {
-      const { connections, requests, url } = yield* emulator
-      const socket = yield* connect(url)
-      socket.write("GET / HTTP/1.1\r\n\r\n")
-      yield* until(Effect.map(connections, (open) => open === 0))
-      assert.lengthOf(yield* requests, 0)
-    }))
-
-  it.live("closes its connections when the scope closes, also during a handshake", () =>
-    Effect.gen(function*() {
-      const sockets = yield* Effect.scoped(Effect.gen(function*() {
-        const { ca, connections, fail, url } = yield* emulator
-        const port = Number(new URL(url).port)
-        yield* fail(Fault.unfinishedHandshake())
-        const half = Tls.connect({ port, host: "127.0.0.1", ca })
-        yield* until(Effect.map(connections, (open) => open === 1))
-        const whole = Tls.connect({ port, host: "127.0.0.1", ca })
-        const bare = Net.connect(port, "127.0.0.1")
-        const sockets = [half, whole, bare]
-        for (const socket of sockets) socket.on("error", () => undefined)
-        yield* until(Effect.sync(() => whole.authorized))
-        assert.isFalse(half.authorized)
-        return sockets
-      }))
-      yield* until(Effect.sync(() => sockets.every(({ destroyed }) => destroyed)))
-    }))
+    yield* until(Effect.sync(() => sockets.every(({ destroyed }) => destroyed)))
+  })
 
   const flaws = {
     SelfSigned: ["DEPTH_ZERO_SELF_SIGNED_CERT"],
@@ -87,37 +84,34 @@ describe("an emulator with TLS", () => {
     "Tls1.1": ["ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION", "EPROTO"]
   } as const
   for (const [flaw, codes] of Object.entries(flaws)) {
-    it.scopedLive(`fails one handshake because of the flaw ${flaw}`, () =>
-      Effect.gen(function*() {
-        const { ca, connections, fail, requests, url } = yield* emulator
-        yield* fail(Fault.tls(flaw as keyof typeof flaws))
-        assert.include<string | number>(codes, yield* requestStatus(url, { ca }))
-        assert.lengthOf(yield* requests, 0)
-        yield* until(Effect.map(connections, (open) => open === 0))
-        assert.strictEqual(yield* requestStatus(url, { ca }), 200)
-      }))
+    test.live(`fails one handshake because of the flaw ${flaw}`, function*() {
+      const { ca, connections, fail, requests, url } = yield* emulator
+      yield* fail(Fault.tls(flaw as keyof typeof flaws))
+      assert.include<string | number>(codes, yield* requestStatus(url, { ca }))
+      assert.lengthOf(yield* requests, 0)
+      yield* until(Effect.map(connections, (open) => open === 0))
+      assert.strictEqual(yield* requestStatus(url, { ca }), 200)
+    })
   }
 
-  it.scopedLive("can speak TLS 1.1 with a client that accepts it", () =>
-    Effect.gen(function*() {
-      const { ca, fail, url } = yield* emulator
-      yield* fail(Fault.tls("Tls1.1"))
-      assert.strictEqual(yield* requestStatus(url, { ca, minVersion: "TLSv1.1", ciphers: "DEFAULT:@SECLEVEL=0" }), 200)
-    }))
+  test.live("can speak TLS 1.1 with a client that accepts it", function*() {
+    const { ca, fail, url } = yield* emulator
+    yield* fail(Fault.tls("Tls1.1"))
+    assert.strictEqual(yield* requestStatus(url, { ca, minVersion: "TLSv1.1", ciphers: "DEFAULT:@SECLEVEL=0" }), 200)
+  })
 
-  it.scopedLive("performs the faults that need no TLS", () =>
-    Effect.gen(function*() {
-      const { ca, connections, fail, url } = yield* emulator
-      yield* fail([
-        Fault.reset("connection"),
-        Fault.reset("answer"),
-        Fault.close("body"),
-        Fault.redirect(302, "elsewhere")
-      ])
-      for (let count = 0; count < 3; count++) assert.isString(yield* requestStatus(url, { ca }))
-      assert.strictEqual(yield* requestStatus(url, { ca }), 302)
-      yield* until(Effect.map(connections, (open) => open === 0))
-    }))
+  test.live("performs the faults that need no TLS", function*() {
+    const { ca, connections, fail, url } = yield* emulator
+    yield* fail([
+      Fault.reset("connection"),
+      Fault.reset("answer"),
+      Fault.close("body"),
+      Fault.redirect(302, "elsewhere")
+    ])
+    for (let count = 0; count < 3; count++) assert.isString(yield* requestStatus(url, { ca }))
+    assert.strictEqual(yield* requestStatus(url, { ca }), 302)
+    yield* until(Effect.map(connections, (open) => open === 0))
+  })
 })
 
 it.scopedLive("an emulator without TLS has no certificate authority", () =>

@@ -1,9 +1,10 @@
 import { writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Deferred, Effect, Fiber, Option } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { bundle, start } from "./support/childProcess.js"
 import { shared } from "./support/shared.js"
 import { isWhole } from "./support/storeWorker.js"
@@ -38,95 +39,91 @@ describe("FileTokenStore between processes", () => {
 
   storeRaces(workers, 40)
 
-  it.scopedLive(
+  test.live(
     "ten processes that start at once send one token request; if the first is killed, at most two more",
-    () =>
-      Effect.gen(function*() {
-        const [folder, workers, endpoint] = yield* Effect.all([newFolder, startMany(10), tokenEndpoint])
-        const acquire = (clientId: string, lease: number) =>
-          ({ folder, name: "acquire", url: endpoint.url, clientId, lease }) as const
-        for (let round = 1; round <= 10; round++) {
-          deepStrictEqual(yield* askAll(workers, acquire(`client-${round}`, 30_000)), workers.map(() => 1))
-          assert.strictEqual(endpoint.requests(`client-${round}`), 1, `round ${round}`)
-        }
-        const [first, ...others] = workers
-        assert(first !== undefined)
-        yield* Effect.fork(Effect.sandbox(first.ask(acquire("client-silent", 1000))))
-        yield* endpoint.heldBack
-        yield* first.kill
-        deepStrictEqual(yield* askAll(others, acquire("client-silent", 1000)), others.map(() => 1))
-        const more = endpoint.requests("client-silent") - 1
-        assert.isTrue(more === 1 || more === 2, `${more} more`)
-      }),
-    limit
-  )
-
-  it.scopedLive(
-    "a lease whose holder was killed ends when it expires, and not before; then one or two processes get it",
-    () =>
-      Effect.gen(function*() {
-        const folder = yield* newFolder
-        const [holder, ...others] = yield* startMany(4)
-        assert(holder !== undefined)
-        const [brief, long] = [1500, 3_600_000]
-        const taking = (key: string, millis: number) => ({ folder, name: "lease", key, millis }) as const
-        assert.strictEqual(yield* holder.ask(taking("long", long)), 1)
-        const taken = Date.now()
-        assert.strictEqual(yield* holder.ask(taking("brief", brief)), 1)
-        yield* holder.kill
-        let got = 0
-        while (got === 0) got = sum(yield* askAll(others, taking("brief", long)))
-        assert.isAtLeast(Date.now() - taken, brief)
-        assert.isAtMost(got, 2)
-        // A lease ends when it expires, not when its holder is killed.
-        assert.strictEqual(sum(yield* askAll(others, taking("long", long))), 0)
-      }),
-    limit
-  )
-
-  it.scopedLive(
-    "no process loses an entry or a lease while other processes remove expired files",
-    () =>
-      Effect.gen(function*() {
-        const folder = yield* newFolder
-        const [remover, another, ...users] = yield* workers
-        assert(remover !== undefined && another !== undefined)
-        yield* withStore(folder, (store) => store.put("key", "entry", "1 hour"))
-        const end = join(folder, "..", "end")
-        const removing = yield* Effect.fork(askAll([remover, another], { folder, name: "removeExpired", until: end }))
-        const lost = yield* Effect.forEach(
-          users,
-          ({ ask }, n) => ask({ folder, name: "comeAndGo", key: `key of ${n}`, times: 100 }),
-          { concurrency: "unbounded" }
-        )
-        deepStrictEqual(lost, users.map(() => 0))
-        const file = join(folder, "..", "at work")
-        const order = { folder, name: "workAlone", key: "of all", file, times: 10 } as const
-        deepStrictEqual(yield* askAll(users, order), users.map(() => 0))
-        // This entry is as old as the others, and valid until the end.
-        deepStrictEqual(yield* withStore(folder, (store) => store.get("key")), Option.some("entry"))
-        writeFileSync(end, "")
-        for (const times of yield* Fiber.join(removing)) assert.isAbove(times, 0)
-      }),
-    limit
-  )
-
-  it.scopedLive("the store still works after processes are killed at any time", () =>
-    Effect.gen(function*() {
-      const folder = yield* newFolder
-      // Counts entries instead of time, because machines differ in speed.
-      for (const entries of [1, 6, 20]) {
-        const all = yield* startMany(2)
-        yield* Effect.fork(Effect.sandbox(askAll(all, { folder, name: "putForEver", key: "key" })))
-        const seen = new Set<string>()
-        yield* withStore(folder, (store) =>
-          Effect.whileLoop({
-            while: () => seen.size < entries,
-            body: () => store.get("key"),
-            step: Option.map((entry) => seen.add(entry))
-          }))
-        yield* Effect.forEach(all, ({ kill }) => kill)
-        yield* withStore(folder, (store) => stillWorks(store, isWhole))
+    function*() {
+      const [folder, workers, endpoint] = yield* Effect.all([newFolder, startMany(10), tokenEndpoint])
+      const acquire = (clientId: string, lease: number) =>
+        ({ folder, name: "acquire", url: endpoint.url, clientId, lease }) as const
+      for (let round = 1; round <= 10; round++) {
+        deepStrictEqual(yield* askAll(workers, acquire(`client-${round}`, 30_000)), workers.map(() => 1))
+        assert.strictEqual(endpoint.requests(`client-${round}`), 1, `round ${round}`)
       }
-    }), limit)
+      const [first, ...others] = workers
+      assert(first !== undefined)
+      yield* Effect.fork(Effect.sandbox(first.ask(acquire("client-silent", 1000))))
+      yield* endpoint.heldBack
+      yield* first.kill
+      deepStrictEqual(yield* askAll(others, acquire("client-silent", 1000)), others.map(() => 1))
+      const more = endpoint.requests("client-silent") - 1
+      assert.isTrue(more === 1 || more === 2, `${more} more`)
+    },
+    limit
+  )
+
+  test.live(
+    "a lease whose holder was killed ends when it expires, and not before; then one or two processes get it",
+    function*() {
+      const folder = yield* newFolder
+      const [holder, ...others] = yield* startMany(4)
+      assert(holder !== undefined)
+      const [brief, long] = [1500, 3_600_000]
+      const taking = (key: string, millis: number) => ({ folder, name: "lease", key, millis }) as const
+      assert.strictEqual(yield* holder.ask(taking("long", long)), 1)
+      const taken = Date.now()
+      assert.strictEqual(yield* holder.ask(taking("brief", brief)), 1)
+      yield* holder.kill
+      let got = 0
+      while (got === 0) got = sum(yield* askAll(others, taking("brief", long)))
+      assert.isAtLeast(Date.now() - taken, brief)
+      assert.isAtMost(got, 2)
+      // A lease ends when it expires, not when its holder is killed.
+      assert.strictEqual(sum(yield* askAll(others, taking("long", long))), 0)
+    },
+    limit
+  )
+
+  test.live(
+    "no process loses an entry or a lease while other processes remove expired files",
+    function*() {
+      const folder = yield* newFolder
+      const [remover, another, ...users] = yield* workers
+      assert(remover !== undefined && another !== undefined)
+      yield* withStore(folder, (store) => store.put("key", "entry", "1 hour"))
+      const end = join(folder, "..", "end")
+      const removing = yield* Effect.fork(askAll([remover, another], { folder, name: "removeExpired", until: end }))
+      const lost = yield* Effect.forEach(
+        users,
+        ({ ask }, n) => ask({ folder, name: "comeAndGo", key: `key of ${n}`, times: 100 }),
+        { concurrency: "unbounded" }
+      )
+      deepStrictEqual(lost, users.map(() => 0))
+      const file = join(folder, "..", "at work")
+      const order = { folder, name: "workAlone", key: "of all", file, times: 10 } as const
+      deepStrictEqual(yield* askAll(users, order), users.map(() => 0))
+      // This entry is as old as the others, and valid until the end.
+      deepStrictEqual(yield* withStore(folder, (store) => store.get("key")), Option.some("entry"))
+      writeFileSync(end, "")
+      for (const times of yield* Fiber.join(removing)) assert.isAbove(times, 0)
+    },
+    limit
+  )
+
+  test.live("the store still works after processes are killed at any time", function*() {
+    const folder = yield* newFolder
+    // Counts entries instead of time, because machines differ in speed.
+    for (const entries of [1, 6, 20]) {
+      const all = yield* startMany(2)
+      yield* Effect.fork(Effect.sandbox(askAll(all, { folder, name: "putForEver", key: "key" })))
+      const seen = new Set<string>()
+      yield* withStore(folder, (store) =>
+        Effect.whileLoop({
+          while: () => seen.size < entries,
+          body: () => store.get("key"),
+          step: Option.map((entry) => seen.add(entry))
+        }))
+      yield* Effect.forEach(all, ({ kill }) => kill)
+      yield* withStore(folder, (store) => stillWorks(store, isWhole))
+    }
+  }, limit)
 })

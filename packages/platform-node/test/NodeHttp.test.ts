@@ -7,6 +7,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessTokenError, AccessTokenProvider, StoreAuth } from "@store-api/core"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { Config, ConfigProvider, Effect, Layer, Redacted } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { canMakeCertificates, selfSigned } from "./support/certificates.js"
 import { at, byName, call, get, listen, onThisMachine, startProxy, startStore } from "./utils.js"
 
@@ -32,34 +33,30 @@ describe("options that cannot be used", () => {
   const caReason = "must hold certificates in PEM"
 
   for (const connections of [0, -1, NaN, Infinity, 1.5]) {
-    it.live(`connections: ${connections}`, () =>
-      Effect.gen(function*() {
-        assert.strictEqual(
-          (yield* errorOf({ connections })).message,
-          "The option connections must be a whole number from 1."
-        )
-      }))
+    test.live(`connections: ${connections}`, function*() {
+      assert.strictEqual(
+        (yield* errorOf({ connections })).message,
+        "The option connections must be a whole number from 1."
+      )
+    })
   }
 
   for (const url of ["ftp", "socks5", "ws"].map((scheme) => `${scheme}://user:${password}@proxy.example`)) {
-    it.live(`proxy: ${url.split(":")[0] ?? ""}`, () =>
-      Effect.gen(function*() {
-        assert.strictEqual((yield* errorOf({ proxy: new URL(url) })).message, `The option proxy ${proxyReason}.`)
-      }))
+    test.live(`proxy: ${url.split(":")[0] ?? ""}`, function*() {
+      assert.strictEqual((yield* errorOf({ proxy: new URL(url) })).message, `The option proxy ${proxyReason}.`)
+    })
   }
 
-  it.live("proxy: a password that is not percent-encoded", () =>
-    Effect.gen(function*() {
-      const proxy = new URL(`http://user:${password}%zz@proxy.example`)
-      assert.strictEqual((yield* errorOf({ proxy })).message, `The option proxy ${proxyReason}.`)
-    }))
+  test.live("proxy: a password that is not percent-encoded", function*() {
+    const proxy = new URL(`http://user:${password}%zz@proxy.example`)
+    assert.strictEqual((yield* errorOf({ proxy })).message, `The option proxy ${proxyReason}.`)
+  })
 
-  it.live("ca: no certificate, a broken one, and one among several", () =>
-    Effect.gen(function*() {
-      for (const ca of ["", "a-text-to-keep", broken, key, new TextEncoder().encode("to-keep"), [broken]]) {
-        assert.strictEqual((yield* errorOf({ ca })).message, `The option ca ${caReason}.`)
-      }
-    }))
+  test.live("ca: no certificate, a broken one, and one among several", function*() {
+    for (const ca of ["", "a-text-to-keep", broken, key, new TextEncoder().encode("to-keep"), [broken]]) {
+      assert.strictEqual((yield* errorOf({ ca })).message, `The option ca ${caReason}.`)
+    }
+  })
 
   it.scopedLive.runIf(canMakeCertificates)("ca: a broken certificate after a valid one", () =>
     Effect.gen(function*() {
@@ -100,19 +97,17 @@ const twenty = Effect.zipRight(
 )
 
 describe("keep-alive", () => {
-  it.scopedLive("sends 20 requests and the token request through one socket", () =>
-    Effect.gen(function*() {
-      const server = yield* startStore
-      yield* Effect.provide(twenty, NodeStoreAuth.layer(at(server.url)))
-      assert.strictEqual(server.opened(), 1)
-    }))
+  test.live("sends 20 requests and the token request through one socket", function*() {
+    const server = yield* startStore
+    yield* Effect.provide(twenty, NodeStoreAuth.layer(at(server.url)))
+    assert.strictEqual(server.opened(), 1)
+  })
 
-  it.scopedLive("control: without the layer there is one socket per request", () =>
-    Effect.gen(function*() {
-      const server = yield* startStore
-      yield* Effect.provide(twenty, Layer.provide(StoreAuth.layer(at(server.url)), NodeHttpClient.layer))
-      assert.strictEqual(server.opened(), 21)
-    }))
+  test.live("control: without the layer there is one socket per request", function*() {
+    const server = yield* startStore
+    yield* Effect.provide(twenty, Layer.provide(StoreAuth.layer(at(server.url)), NodeHttpClient.layer))
+    assert.strictEqual(server.opened(), 21)
+  })
 })
 
 describe("the option connections", () => {
@@ -123,30 +118,27 @@ describe("the option connections", () => {
   const fifty = (url: string) => Effect.forEach(Array(50).keys(), () => get(url), { concurrency: "unbounded" })
 
   for (const connections of [1, 4]) {
-    it.scopedLive(`limits the open connections of 50 concurrent requests to ${connections}`, () =>
-      Effect.gen(function*() {
-        const server = yield* slow
-        const answers = yield* Effect.provide(fifty(server.url), NodeHttp.layer({ connections }))
-        deepStrictEqual(answers, Array<string>(50).fill("done"))
-        assert.strictEqual(server.most(), connections)
-      }))
+    test.live(`limits the open connections of 50 concurrent requests to ${connections}`, function*() {
+      const server = yield* slow
+      const answers = yield* Effect.provide(fifty(server.url), NodeHttp.layer({ connections }))
+      deepStrictEqual(answers, Array<string>(50).fill("done"))
+      assert.strictEqual(server.most(), connections)
+    })
   }
 
-  it.scopedLive("limits the open connections through a proxy", () =>
-    Effect.gen(function*() {
-      const server = yield* slow
-      const proxy = yield* startProxy()
-      yield* Effect.provide(fifty(byName(server)), NodeHttp.layer({ connections: 4, proxy: new URL(proxy.url) }))
-      assert.strictEqual(server.most(), 4)
-      assert.strictEqual(proxy.most(), 4)
-    }))
+  test.live("limits the open connections through a proxy", function*() {
+    const server = yield* slow
+    const proxy = yield* startProxy()
+    yield* Effect.provide(fifty(byName(server)), NodeHttp.layer({ connections: 4, proxy: new URL(proxy.url) }))
+    assert.strictEqual(server.most(), 4)
+    assert.strictEqual(proxy.most(), 4)
+  })
 
-  it.scopedLive("is unlimited by default", () =>
-    Effect.gen(function*() {
-      const server = yield* slow
-      yield* Effect.provide(fifty(server.url), NodeHttp.layer())
-      assert.isAbove(server.most(), 8)
-    }))
+  test.live("is unlimited by default", function*() {
+    const server = yield* slow
+    yield* Effect.provide(fifty(server.url), NodeHttp.layer())
+    assert.isAbove(server.most(), 8)
+  })
 })
 
 describe("layerDispatcher", () => {
@@ -168,17 +160,16 @@ describe("layerDispatcher", () => {
 })
 
 describe("layerConfig", () => {
-  it.live("reads each option from the configuration", () =>
-    Effect.gen(function*() {
-      const live = NodeHttp.layerConfig({ connections: Config.integer("CONNECTIONS") })
-      const build = (connections: string) =>
-        HttpClient.HttpClient.pipe(
-          Effect.provide(live),
-          Effect.withConfigProvider(ConfigProvider.fromMap(new Map([["CONNECTIONS", connections]])))
-        )
-      yield* build("3")
-      const error = yield* Effect.flip(build("0"))
-      assert(error._tag === "ConfigurationError")
-      assert.strictEqual(error.option, "connections")
-    }))
+  test.live("reads each option from the configuration", function*() {
+    const live = NodeHttp.layerConfig({ connections: Config.integer("CONNECTIONS") })
+    const build = (connections: string) =>
+      HttpClient.HttpClient.pipe(
+        Effect.provide(live),
+        Effect.withConfigProvider(ConfigProvider.fromMap(new Map([["CONNECTIONS", connections]])))
+      )
+    yield* build("3")
+    const error = yield* Effect.flip(build("0"))
+    assert(error._tag === "ConfigurationError")
+    assert.strictEqual(error.option, "connections")
+  })
 })

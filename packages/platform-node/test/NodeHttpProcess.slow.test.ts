@@ -2,6 +2,7 @@ import { spawn } from "node:child_process"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Effect } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { canMakeCertificates, filesOf, selfSigned } from "./support/certificates.js"
 import { bundle } from "./support/childProcess.js"
 import { shared } from "./support/shared.js"
@@ -38,31 +39,28 @@ describe("a process that used the layer", () => {
         return Effect.sync(() => child.kill())
       }))
 
-  it.scopedLive("exits although the server keeps the connection open", () =>
-    Effect.gen(function*() {
-      const { hasExited, output } = yield* run([(yield* startStore).url])
-      assert.include(output, "authorization")
-      assert.isTrue(hasExited)
-    }), limit)
+  test.live("exits although the server keeps the connection open", function*() {
+    const { hasExited, output } = yield* run([(yield* startStore).url])
+    assert.include(output, "authorization")
+    assert.isTrue(hasExited)
+  }, limit)
 
-  it.scopedLive("exits after an interrupted request, and after an interrupted handshake", () =>
-    Effect.gen(function*() {
-      const urls = [(yield* hanging).url, (yield* silent).url]
-      const outcomes = yield* Effect.forEach(urls, (url) => run([url, "", "interrupted"]), { concurrency: 2 })
-      deepStrictEqual(outcomes, urls.map(() => ({ output: "interrupted", hasExited: true })))
-    }), limit)
+  test.live("exits after an interrupted request, and after an interrupted handshake", function*() {
+    const urls = [(yield* hanging).url, (yield* silent).url]
+    const outcomes = yield* Effect.forEach(urls, (url) => run([url, "", "interrupted"]), { concurrency: 2 })
+    deepStrictEqual(outcomes, urls.map(() => ({ output: "interrupted", hasExited: true })))
+  }, limit)
 
-  it.scopedLive(
+  test.live(
     "control: a scope that is never closed, and undici alone, keep the process running",
-    () =>
-      Effect.gen(function*() {
-        const [leaked, undici] = yield* Effect.all([
-          run([(yield* hanging).url, "", "leaked"]),
-          run([(yield* silent).url, "undici", "interrupted"])
-        ], { concurrency: 2 })
-        deepStrictEqual(leaked, { output: "leaked", hasExited: false })
-        deepStrictEqual(undici, { output: "interrupted", hasExited: false })
-      }),
+    function*() {
+      const [leaked, undici] = yield* Effect.all([
+        run([(yield* hanging).url, "", "leaked"]),
+        run([(yield* silent).url, "undici", "interrupted"])
+      ], { concurrency: 2 })
+      deepStrictEqual(leaked, { output: "leaked", hasExited: false })
+      deepStrictEqual(undici, { output: "interrupted", hasExited: false })
+    },
     limit
   )
 

@@ -6,6 +6,7 @@ import { AccessToken, AccessTokenProvider, AuthorizedHttpClient, ClientCredentia
 import { Emulator } from "@store-api/emulator"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { Cause, Config, ConfigError, ConfigProvider, DateTime, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { canMakeCertificates, selfSigned } from "./support/certificates.js"
 import { at, authorized, call, listen, onThisMachine, startStore, startTlsStore } from "./utils.js"
 
@@ -93,19 +94,18 @@ describe("layer", () => {
     ["a body that stops", (response) => void response.write("a")]
   ]
   for (const [what, unauthorized] of bodies) {
-    it.scopedLive(`recovers over a single connection from a 401 with ${what}`, () =>
-      Effect.gen(function*() {
-        const { tokenRequests, url } = yield* rejectingFirst(unauthorized)
-        const status = yield* Effect.flatMap(
-          AuthorizedHttpClient.AuthorizedHttpClient,
-          (client) => client.get("/orders")
-        ).pipe(
-          Effect.map(({ status }) => status),
-          Effect.timeout("4 seconds"),
-          Effect.provide(NodeStoreAuth.layer({ ...at(url), http: { connections: 1 } }))
-        )
-        deepStrictEqual([status, tokenRequests()], [200, 2])
-      }))
+    test.live(`recovers over a single connection from a 401 with ${what}`, function*() {
+      const { tokenRequests, url } = yield* rejectingFirst(unauthorized)
+      const status = yield* Effect.flatMap(
+        AuthorizedHttpClient.AuthorizedHttpClient,
+        (client) => client.get("/orders")
+      ).pipe(
+        Effect.map(({ status }) => status),
+        Effect.timeout("4 seconds"),
+        Effect.provide(NodeStoreAuth.layer({ ...at(url), http: { connections: 1 } }))
+      )
+      deepStrictEqual([status, tokenRequests()], [200, 2])
+    })
   }
 
   it.scopedLive("sends nothing to another origin", () =>
@@ -118,56 +118,52 @@ describe("layer", () => {
       assert.strictEqual(elsewhere.opened(), 0)
     }).pipe(Effect.provide(application())))
 
-  it.scopedLive("accepts credentials that are read at each acquisition", () =>
-    Effect.gen(function*() {
-      const { url } = yield* startStore
-      const { clientId, clientSecret } = Emulator.demoClient
-      const live = NodeStoreAuth.layer({
-        authUrl: url,
-        apiUrl: url,
-        credentials: ClientCredentials.make({ clientId, clientSecret })
-      })
-      deepStrictEqual(yield* Effect.provide(call(), live), authorized)
-    }))
+  test.live("accepts credentials that are read at each acquisition", function*() {
+    const { url } = yield* startStore
+    const { clientId, clientSecret } = Emulator.demoClient
+    const live = NodeStoreAuth.layer({
+      authUrl: url,
+      apiUrl: url,
+      credentials: ClientCredentials.make({ clientId, clientSecret })
+    })
+    deepStrictEqual(yield* Effect.provide(call(), live), authorized)
+  })
 
-  it.scopedLive("trusts a server with http.ca, and sends no credentials without it", () =>
-    Effect.gen(function*() {
-      const emulator = yield* Emulator.make({ tls: true })
-      const refused = yield* Effect.flip(Effect.provide(call(), NodeStoreAuth.layer(at(emulator.url))))
-      assert(refused._tag === "TokenRequestError")
-      assert.strictEqual(refused.reason, "Certificate")
-      deepStrictEqual(yield* emulator.requests, [])
-      const http = { ca: Option.getOrThrow(emulator.ca) }
-      const { clientId, clientSecret } = Emulator.demoClient
-      yield* Effect.provide(call(), NodeStoreAuth.layer({ ...at(emulator.url), clientId, clientSecret, http }))
-      deepStrictEqual((yield* emulator.requests).map(({ kind }) => kind), ["token", "api"])
-    }))
+  test.live("trusts a server with http.ca, and sends no credentials without it", function*() {
+    const emulator = yield* Emulator.make({ tls: true })
+    const refused = yield* Effect.flip(Effect.provide(call(), NodeStoreAuth.layer(at(emulator.url))))
+    assert(refused._tag === "TokenRequestError")
+    assert.strictEqual(refused.reason, "Certificate")
+    deepStrictEqual(yield* emulator.requests, [])
+    const http = { ca: Option.getOrThrow(emulator.ca) }
+    const { clientId, clientSecret } = Emulator.demoClient
+    yield* Effect.provide(call(), NodeStoreAuth.layer({ ...at(emulator.url), clientId, clientSecret, http }))
+    deepStrictEqual((yield* emulator.requests).map(({ kind }) => kind), ["token", "api"])
+  })
 
-  it.live("fails to build if an option of http cannot be used", () =>
-    Effect.gen(function*() {
-      const error = yield* Effect.flip(
-        Layer.launch(NodeStoreAuth.layer({ ...at("https://store.example"), http: { connections: 0 } }))
-      )
-      assert.strictEqual(error._tag, "ConfigurationError")
-      assert.strictEqual(error.message, "The option connections must be a whole number from 1.")
-    }))
+  test.live("fails to build if an option of http cannot be used", function*() {
+    const error = yield* Effect.flip(
+      Layer.launch(NodeStoreAuth.layer({ ...at("https://store.example"), http: { connections: 0 } }))
+    )
+    assert.strictEqual(error._tag, "ConfigurationError")
+    assert.strictEqual(error.message, "The option connections must be a whole number from 1.")
+  })
 })
 
 describe("layerFromSource", () => {
-  it.scopedLive("adds the tokens of a custom source", () =>
-    Effect.gen(function*() {
-      const { url } = yield* startStore
-      const source = TokenSource.layer(() =>
-        Effect.map(DateTime.now, (acquiredAt) =>
-          new AccessToken.AccessToken({
-            value: Redacted.make("a-custom-token"),
-            acquiredAt,
-            expiresAt: DateTime.add(acquiredAt, { minutes: 60 })
-          }))
-      )
-      const live = Layer.provide(NodeStoreAuth.layerFromSource({ apiUrl: url }), source)
-      deepStrictEqual(yield* Effect.provide(call(), live), { authorization: "Bearer a-custom-token" })
-    }))
+  test.live("adds the tokens of a custom source", function*() {
+    const { url } = yield* startStore
+    const source = TokenSource.layer(() =>
+      Effect.map(DateTime.now, (acquiredAt) =>
+        new AccessToken.AccessToken({
+          value: Redacted.make("a-custom-token"),
+          acquiredAt,
+          expiresAt: DateTime.add(acquiredAt, { minutes: 60 })
+        }))
+    )
+    const live = Layer.provide(NodeStoreAuth.layerFromSource({ apiUrl: url }), source)
+    deepStrictEqual(yield* Effect.provide(call(), live), { authorization: "Bearer a-custom-token" })
+  })
 
   it.scopedLive.runIf(canMakeCertificates)("applies http", () =>
     Effect.gen(function*() {
@@ -191,61 +187,58 @@ describe("layerConfig", () => {
   const variables = (entries: Record<string, string>) =>
     Layer.setConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(entries))))
 
-  it.live("names all missing variables at once", () =>
-    Effect.gen(function*() {
-      const error = yield* Effect.flip(
-        Layer.launch(
-          NodeStoreAuth.layerConfig().pipe(Layer.provide(variables({ STORE_API_URL: "http://127.0.0.1:1" })))
-        )
+  test.live("names all missing variables at once", function*() {
+    const error = yield* Effect.flip(
+      Layer.launch(
+        NodeStoreAuth.layerConfig().pipe(Layer.provide(variables({ STORE_API_URL: "http://127.0.0.1:1" })))
       )
-      assert(ConfigError.isConfigError(error))
-      const text = Cause.pretty(Cause.fail(error))
-      for (const name of ["STORE_API_AUTH_URL", "STORE_API_CLIENT_ID", "STORE_API_CLIENT_SECRET"]) {
-        assert.include(text, name)
-      }
-      assert.notInclude(text, "STORE_API_URL")
-    }))
+    )
+    assert(ConfigError.isConfigError(error))
+    const text = Cause.pretty(Cause.fail(error))
+    for (const name of ["STORE_API_AUTH_URL", "STORE_API_CLIENT_ID", "STORE_API_CLIENT_SECRET"]) {
+      assert.include(text, name)
+    }
+    assert.notInclude(text, "STORE_API_URL")
+  })
 
-  it.scopedLive("reads the variables of the specification's options", () =>
-    Effect.gen(function*() {
-      const { url } = yield* startStore
-      const live = Layer.provide(
-        NodeStoreAuth.layerConfig(),
-        variables({
-          STORE_API_AUTH_URL: url,
-          STORE_API_URL: url,
-          STORE_API_CLIENT_ID: "demo-client",
-          STORE_API_CLIENT_SECRET: "an-invented-secret"
-        })
-      )
-      deepStrictEqual(yield* Effect.provide(call(), live), authorized)
-    }))
+  test.live("reads the variables of the specification's options", function*() {
+    const { url } = yield* startStore
+    const live = Layer.provide(
+      NodeStoreAuth.layerConfig(),
+      variables({
+        STORE_API_AUTH_URL: url,
+        STORE_API_URL: url,
+        STORE_API_CLIENT_ID: "demo-client",
+        STORE_API_CLIENT_SECRET: "an-invented-secret"
+      })
+    )
+    deepStrictEqual(yield* Effect.provide(call(), live), authorized)
+  })
 
-  it.scopedLive("accepts a config for each option, including those of http", () =>
-    Effect.gen(function*() {
-      const { url } = yield* startStore
-      const options = {
-        authUrl: Config.succeed(url),
-        apiUrl: Config.succeed(url),
-        clientId: Config.succeed("demo-client"),
-        clientSecret: Config.redacted("SECRET"),
-        http: { connections: Config.integer("CONNECTIONS") }
-      }
-      const outcome = (connections: string) =>
-        Effect.exit(
-          Effect.provide(
-            call(),
-            Layer.provide(
-              NodeStoreAuth.layerConfig(options),
-              variables({ SECRET: "an-invented-secret", CONNECTIONS: connections })
-            )
+  test.live("accepts a config for each option, including those of http", function*() {
+    const { url } = yield* startStore
+    const options = {
+      authUrl: Config.succeed(url),
+      apiUrl: Config.succeed(url),
+      clientId: Config.succeed("demo-client"),
+      clientSecret: Config.redacted("SECRET"),
+      http: { connections: Config.integer("CONNECTIONS") }
+    }
+    const outcome = (connections: string) =>
+      Effect.exit(
+        Effect.provide(
+          call(),
+          Layer.provide(
+            NodeStoreAuth.layerConfig(options),
+            variables({ SECRET: "an-invented-secret", CONNECTIONS: connections })
           )
         )
-      deepStrictEqual<unknown>(yield* outcome("2"), Exit.succeed(authorized))
-      const refused = yield* outcome("-2")
-      assert(Exit.isFailure(refused))
-      assert.include(Cause.pretty(refused.cause), "The option connections must be")
-    }))
+      )
+    deepStrictEqual<unknown>(yield* outcome("2"), Exit.succeed(authorized))
+    const refused = yield* outcome("-2")
+    assert(Exit.isFailure(refused))
+    assert.include(Cause.pretty(refused.cause), "The option connections must be")
+  })
 })
 
 it.live("the layer provides the provider and the client, with the same token", () =>

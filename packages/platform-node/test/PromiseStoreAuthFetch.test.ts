@@ -10,6 +10,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { type NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
 import { Effect, Layer } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { canMakeCertificates, selfSigned } from "./support/certificates.js"
 import {
   at,
@@ -120,17 +121,16 @@ const observe = (scenario: Scenario, rig: Rig): Effect.Effect<unknown> =>
 const scenarios = (title: string, table: Readonly<Record<string, Scenario>>) =>
   describe.concurrent(`fetch is the global fetch: ${title}`, () => {
     for (const [name, scenario] of Object.entries(table)) {
-      it.scopedLive(name, () =>
-        Effect.gen(function*() {
-          const [expected, actual] = [yield* rig, yield* rig]
-          const closed = `http://127.0.0.1:${yield* freePort}`
-          const { fetch, getToken } = yield* make(actual.url, { client: { trustedOrigins: [closed] } })
-          yield* Effect.promise(getToken)
-          deepStrictEqual(
-            yield* observe(scenario, { ...actual, fetch, closed, isGlobal: false }),
-            yield* observe(scenario, { ...expected, fetch: globalThis.fetch, closed, isGlobal: true })
-          )
-        }))
+      test.live(name, function*() {
+        const [expected, actual] = [yield* rig, yield* rig]
+        const closed = `http://127.0.0.1:${yield* freePort}`
+        const { fetch, getToken } = yield* make(actual.url, { client: { trustedOrigins: [closed] } })
+        yield* Effect.promise(getToken)
+        deepStrictEqual(
+          yield* observe(scenario, { ...actual, fetch, closed, isGlobal: false }),
+          yield* observe(scenario, { ...expected, fetch: globalThis.fetch, closed, isGlobal: true })
+        )
+      })
     }
   })
 
@@ -413,48 +413,44 @@ const endless = () => {
 const streamOf = (text: string) => new Blob([text]).stream()
 
 describe("fetch differs from the global fetch", () => {
-  it.scopedLive("joins a relative URL to apiUrl, and keeps its query", () =>
-    Effect.gen(function*() {
-      const { seen, url } = yield* rig
-      const { fetch } = yield* make(`${url}/v2/`)
-      for (const path of ["orders?flag&x=a%20b", "/orders", "", "?a", "//elsewhere.example/orders"]) {
-        yield* Effect.promise(async () => (await fetch(path)).text())
-      }
-      deepStrictEqual(
-        seen.map((request) => (request as { url: string }).url),
-        ["/v2/orders?flag&x=a%20b", "/v2/orders", "/v2/", "/v2/?a", "/v2//elsewhere.example/orders"]
-      )
-    }))
+  test.live("joins a relative URL to apiUrl, and keeps its query", function*() {
+    const { seen, url } = yield* rig
+    const { fetch } = yield* make(`${url}/v2/`)
+    for (const path of ["orders?flag&x=a%20b", "/orders", "", "?a", "//elsewhere.example/orders"]) {
+      yield* Effect.promise(async () => (await fetch(path)).text())
+    }
+    deepStrictEqual(
+      seen.map((request) => (request as { url: string }).url),
+      ["/v2/orders?flag&x=a%20b", "/v2/orders", "/v2/", "/v2/?a", "/v2//elsewhere.example/orders"]
+    )
+  })
 
-  it.scopedLive("follows no redirect", () =>
-    Effect.gen(function*() {
-      const { seen, url } = yield* rig
-      const { fetch } = yield* make(url)
-      for (const input of ["/redirect", new Request(`${url}/redirect`, { redirect: "follow" })]) {
-        const response = yield* Effect.promise(() => fetch(input))
-        deepStrictEqual([response.status, response.headers.get("location")], [302, "/elsewhere"])
-      }
-      assert.lengthOf(seen, 2)
-    }))
+  test.live("follows no redirect", function*() {
+    const { seen, url } = yield* rig
+    const { fetch } = yield* make(url)
+    for (const input of ["/redirect", new Request(`${url}/redirect`, { redirect: "follow" })]) {
+      const response = yield* Effect.promise(() => fetch(input))
+      deepStrictEqual([response.status, response.headers.get("location")], [302, "/elsewhere"])
+    }
+    assert.lengthOf(seen, 2)
+  })
 
-  it.scopedLive("sends bytes without a content type as application/octet-stream", () =>
-    Effect.gen(function*() {
-      const { received, url } = yield* startRevoked
-      const { fetch } = yield* make(url)
-      yield* Effect.promise(() => fetch("/orders", { method: "POST", body: new Uint8Array([65]) }))
-      deepStrictEqual(received, [["application/octet-stream", "A"]])
-    }))
+  test.live("sends bytes without a content type as application/octet-stream", function*() {
+    const { received, url } = yield* startRevoked
+    const { fetch } = yield* make(url)
+    yield* Effect.promise(() => fetch("/orders", { method: "POST", body: new Uint8Array([65]) }))
+    deepStrictEqual(received, [["application/octet-stream", "A"]])
+  })
 })
 
 describe("make without options", () => {
-  it.live("lets each call reject with the names of the variables that are missing", () =>
-    Effect.gen(function*() {
-      const { fetch, getToken } = PromiseStoreAuth.make()
-      for (const call of [getToken, () => fetch("/orders")]) {
-        const error = String(yield* errorOf(call()))
-        for (const name of ["AUTH_URL", "URL", "CLIENT_ID", "CLIENT_SECRET"]) assert.include(error, `STORE_API_${name}`)
-      }
-    }))
+  test.live("lets each call reject with the names of the variables that are missing", function*() {
+    const { fetch, getToken } = PromiseStoreAuth.make()
+    for (const call of [getToken, () => fetch("/orders")]) {
+      const error = String(yield* errorOf(call()))
+      for (const name of ["AUTH_URL", "URL", "CLIENT_ID", "CLIENT_SECRET"]) assert.include(error, `STORE_API_${name}`)
+    }
+  })
 })
 
 describe("fetch after a 401", () => {
@@ -472,117 +468,110 @@ describe("fetch after a 401", () => {
 
   for (const [name, body] of [...Object.entries(bodies), ["a stream", () => streamOf("text")] as const]) {
     for (const form of name === "a stream" ? ["a Request"] : ["init", "a Request"]) {
-      it.scopedLive(`repeats a request with ${name} in ${form}`, () =>
-        Effect.gen(function*() {
-          const [issuer, { received, url }] = [yield* startIssuer(), yield* startRevoked]
-          const { fetch } = yield* make(url, { authUrl: issuer.url })
-          const response = yield* Effect.promise(() =>
-            form === "init" ? fetch("/orders", { method: "POST", body: body() }) : fetch(posted(url, body()))
-          )
-          assert.strictEqual(yield* Effect.promise(() => response.text()), "accepted")
-          assert.lengthOf(received, 2)
-          deepStrictEqual(received[1], received[0])
-        }))
+      test.live(`repeats a request with ${name} in ${form}`, function*() {
+        const [issuer, { received, url }] = [yield* startIssuer(), yield* startRevoked]
+        const { fetch } = yield* make(url, { authUrl: issuer.url })
+        const response = yield* Effect.promise(() =>
+          form === "init" ? fetch("/orders", { method: "POST", body: body() }) : fetch(posted(url, body()))
+        )
+        assert.strictEqual(yield* Effect.promise(() => response.text()), "accepted")
+        assert.lengthOf(received, 2)
+        deepStrictEqual(received[1], received[0])
+      })
     }
   }
 
-  it.scopedLive("returns the 401 to a request with a stream in init, and uses another token next time", () =>
-    Effect.gen(function*() {
-      const [issuer, { received, url }] = [yield* startIssuer(), yield* startRevoked]
-      const { fetch } = yield* make(url, { authUrl: issuer.url })
-      const send = Effect.promise(async () => {
-        const response = await fetch("/orders", streamed(streamOf("text")))
-        return [response.status, await response.text()]
-      })
-      deepStrictEqual([yield* send, yield* send], [[401, "revoked"], [200, "accepted"]])
-      assert.lengthOf(received, 2)
-    }))
+  test.live("returns the 401 to a request with a stream in init, and uses another token next time", function*() {
+    const [issuer, { received, url }] = [yield* startIssuer(), yield* startRevoked]
+    const { fetch } = yield* make(url, { authUrl: issuer.url })
+    const send = Effect.promise(async () => {
+      const response = await fetch("/orders", streamed(streamOf("text")))
+      return [response.status, await response.text()]
+    })
+    deepStrictEqual([yield* send, yield* send], [[401, "revoked"], [200, "accepted"]])
+    assert.lengthOf(received, 2)
+  })
 })
 
 describe("the signal of fetch", () => {
-  it.scopedLive("ends one of two calls that wait for a token, and the other gets it", () =>
-    Effect.gen(function*() {
-      let issue = () => undefined as void
-      const issuer = yield* startIssuer(() => new Promise((resolve) => issue = resolve))
-      const { seen, url } = yield* rig
-      const { fetch } = yield* make(url, { authUrl: issuer.url })
-      const controller = new AbortController()
-      const [aborted, other] = [fetch("/orders", controller), fetch("/orders")]
-      yield* until(() => issuer.requests.length === 1)
-      controller.abort(reason)
-      assert.strictEqual(yield* errorOf(aborted), reason)
-      assert.lengthOf(seen, 0)
-      issue()
-      assert.strictEqual((yield* Effect.promise(() => other)).status, 200)
-      // The token request is none of the caller's: `fetch` would add this header.
-      deepStrictEqual(issuer.requests.map((headers) => headers["sec-fetch-mode"]), [undefined])
-    }))
+  test.live("ends one of two calls that wait for a token, and the other gets it", function*() {
+    let issue = () => undefined as void
+    const issuer = yield* startIssuer(() => new Promise((resolve) => issue = resolve))
+    const { seen, url } = yield* rig
+    const { fetch } = yield* make(url, { authUrl: issuer.url })
+    const controller = new AbortController()
+    const [aborted, other] = [fetch("/orders", controller), fetch("/orders")]
+    yield* until(() => issuer.requests.length === 1)
+    controller.abort(reason)
+    assert.strictEqual(yield* errorOf(aborted), reason)
+    assert.lengthOf(seen, 0)
+    issue()
+    assert.strictEqual((yield* Effect.promise(() => other)).status, 200)
+    // The token request is none of the caller's: `fetch` would add this header.
+    deepStrictEqual(issuer.requests.map((headers) => headers["sec-fetch-mode"]), [undefined])
+  })
 
-  it.scopedLive("ends a call that waits for another token after a 401", () =>
-    Effect.gen(function*() {
-      const issuer = yield* startIssuer((count) => count === 1 ? undefined : never)
-      const { received, url } = yield* startRevoked
-      const { fetch } = yield* make(url, { authUrl: issuer.url })
-      const controller = new AbortController()
-      const response = fetch("/orders", controller)
-      yield* until(() => issuer.requests.length === 2)
-      controller.abort(reason)
-      assert.strictEqual(yield* errorOf(response), reason)
-      assert.lengthOf(received, 1)
-    }))
+  test.live("ends a call that waits for another token after a 401", function*() {
+    const issuer = yield* startIssuer((count) => count === 1 ? undefined : never)
+    const { received, url } = yield* startRevoked
+    const { fetch } = yield* make(url, { authUrl: issuer.url })
+    const controller = new AbortController()
+    const response = fetch("/orders", controller)
+    yield* until(() => issuer.requests.length === 2)
+    controller.abort(reason)
+    assert.strictEqual(yield* errorOf(response), reason)
+    assert.lengthOf(received, 1)
+  })
 
-  it.scopedLive("ends a call while the layers are built", () =>
-    Effect.gen(function*() {
-      const { url } = yield* rig
-      const store = Layer.effect(TokenStore.TokenStore, Effect.never)
-      const { dispose, fetch } = PromiseStoreAuth.make({ ...at(url), store })
-      const controller = new AbortController()
-      const [response, other] = [fetch("/orders", controller), fetch("/orders")]
-      controller.abort(reason)
-      assert.strictEqual(yield* errorOf(response), reason)
-      const rejected = errorOf(other)
-      yield* Effect.promise(dispose)
-      assert.strictEqual((yield* rejected as Effect.Effect<{ _tag: string }>)._tag, "TokenRequestError")
-    }))
+  test.live("ends a call while the layers are built", function*() {
+    const { url } = yield* rig
+    const store = Layer.effect(TokenStore.TokenStore, Effect.never)
+    const { dispose, fetch } = PromiseStoreAuth.make({ ...at(url), store })
+    const controller = new AbortController()
+    const [response, other] = [fetch("/orders", controller), fetch("/orders")]
+    controller.abort(reason)
+    assert.strictEqual(yield* errorOf(response), reason)
+    const rejected = errorOf(other)
+    yield* Effect.promise(dispose)
+    assert.strictEqual((yield* rejected as Effect.Effect<{ _tag: string }>)._tag, "TokenRequestError")
+  })
 
-  it.scopedLive("cancels a stream that was not sent, as does every other failure", () =>
-    Effect.gen(function*() {
-      const { url } = yield* rig
-      const { dispose, fetch } = yield* make(url, { authUrl: (yield* startIssuer(() => never)).url })
-      const send = (init: RequestInit, to = url) => {
-        const { cancelled, stream } = endless()
-        const error = fetch(to, { ...init, ...streamed(stream) }).then(String, (error: unknown) => error)
-        return Effect.map(Effect.promise(() => error), (error) => deepStrictEqual([error], cancelled))
-      }
-      const controller = new AbortController()
-      const [before, during, untrusted, disposed] = [
-        send({ signal: AbortSignal.abort(reason) }),
-        send({ signal: controller.signal }),
-        send({}, "https://elsewhere.example"),
-        send({})
-      ]
-      controller.abort(reason)
-      yield* Effect.all([before, during, untrusted])
-      yield* Effect.promise(dispose)
-      yield* disposed
-    }))
+  test.live("cancels a stream that was not sent, as does every other failure", function*() {
+    const { url } = yield* rig
+    const { dispose, fetch } = yield* make(url, { authUrl: (yield* startIssuer(() => never)).url })
+    const send = (init: RequestInit, to = url) => {
+      const { cancelled, stream } = endless()
+      const error = fetch(to, { ...init, ...streamed(stream) }).then(String, (error: unknown) => error)
+      return Effect.map(Effect.promise(() => error), (error) => deepStrictEqual([error], cancelled))
+    }
+    const controller = new AbortController()
+    const [before, during, untrusted, disposed] = [
+      send({ signal: AbortSignal.abort(reason) }),
+      send({ signal: controller.signal }),
+      send({}, "https://elsewhere.example"),
+      send({})
+    ]
+    controller.abort(reason)
+    yield* Effect.all([before, during, untrusted])
+    yield* Effect.promise(dispose)
+    yield* disposed
+  })
 
-  it.scopedLive("cancels the stream of a Request while it is read into memory, as does dispose", () =>
-    Effect.gen(function*() {
-      const { url } = yield* rig
-      const { dispose, fetch } = yield* make(url)
-      const [aborted, disposed] = [endless(), endless()]
-      const controller = new AbortController()
-      const error = fetch(new Request(url, { ...streamed(aborted.stream), signal: controller.signal }))
-      const other = fetch(new Request(url, streamed(disposed.stream))).then(String, String)
-      yield* until(() => aborted.read() && disposed.read())
-      controller.abort(reason)
-      assert.strictEqual(yield* errorOf(error), reason)
-      yield* until(() => aborted.cancelled[0] === reason)
-      yield* Effect.promise(dispose)
-      assert.include(yield* Effect.promise(() => other), "TokenRequestError")
-      yield* until(() => disposed.cancelled.length === 1)
-    }))
+  test.live("cancels the stream of a Request while it is read into memory, as does dispose", function*() {
+    const { url } = yield* rig
+    const { dispose, fetch } = yield* make(url)
+    const [aborted, disposed] = [endless(), endless()]
+    const controller = new AbortController()
+    const error = fetch(new Request(url, { ...streamed(aborted.stream), signal: controller.signal }))
+    const other = fetch(new Request(url, streamed(disposed.stream))).then(String, String)
+    yield* until(() => aborted.read() && disposed.read())
+    controller.abort(reason)
+    assert.strictEqual(yield* errorOf(error), reason)
+    yield* until(() => aborted.cancelled[0] === reason)
+    yield* Effect.promise(dispose)
+    assert.include(yield* Effect.promise(() => other), "TokenRequestError")
+    yield* until(() => disposed.cancelled.length === 1)
+  })
 
   const readers: Record<string, (response: Response) => Promise<unknown>> = {
     "its text": (response) => response.text(),
@@ -594,173 +583,164 @@ describe("the signal of fetch", () => {
     }
   }
   for (const [name, read] of Object.entries(readers)) {
-    it.scopedLive(`ends the reading of a response, ${name}, after garbage collections`, () =>
-      Effect.gen(function*() {
-        const { seen, url } = yield* rig
-        const { fetch, getToken } = yield* make(url)
-        yield* Effect.promise(getToken)
-        const controller = new AbortController()
-        const errors = [
-          fetch("/endless", controller).then(read),
-          fetch(new Request(`${url}/endless`, controller)).then(read),
-          fetch("/endless", { signal: AbortSignal.timeout(500) }).then(read)
-        ].map((body) => Effect.runPromise(errorOf(body)))
-        yield* until(() => seen.length === 3)
-        for (let round = 0; round < 5; round++) {
-          yield* Effect.sleep("20 millis")
-          collectGarbage()
-        }
-        controller.abort(reason)
-        deepStrictEqual((yield* Effect.promise(() => Promise.all(errors))).map((error) => (error as Error).message), [
-          ...["no longer needed", "no longer needed"],
-          "The operation was aborted due to timeout"
-        ])
-      }))
+    test.live(`ends the reading of a response, ${name}, after garbage collections`, function*() {
+      const { seen, url } = yield* rig
+      const { fetch, getToken } = yield* make(url)
+      yield* Effect.promise(getToken)
+      const controller = new AbortController()
+      const errors = [
+        fetch("/endless", controller).then(read),
+        fetch(new Request(`${url}/endless`, controller)).then(read),
+        fetch("/endless", { signal: AbortSignal.timeout(500) }).then(read)
+      ].map((body) => Effect.runPromise(errorOf(body)))
+      yield* until(() => seen.length === 3)
+      for (let round = 0; round < 5; round++) {
+        yield* Effect.sleep("20 millis")
+        collectGarbage()
+      }
+      controller.abort(reason)
+      deepStrictEqual((yield* Effect.promise(() => Promise.all(errors))).map((error) => (error as Error).message), [
+        ...["no longer needed", "no longer needed"],
+        "The operation was aborted due to timeout"
+      ])
+    })
   }
 
-  it.scopedLive("has no listeners and causes no warnings after many calls", () =>
-    Effect.gen(function*() {
-      const { url } = yield* rig
-      const { fetch } = yield* make(url)
-      const warnings: Array<Error> = []
-      const onWarning = (warning: Error) => void warnings.push(warning)
-      yield* Effect.acquireRelease(
-        Effect.sync(() => process.on("warning", onWarning)),
-        () => Effect.sync(() => process.off("warning", onWarning))
-      )
-      const { signal } = new AbortController()
-      yield* Effect.promise(() =>
-        Promise.all(Array.from({ length: 50 }, async () => (await fetch("/orders", { signal })).text()))
-      )
-      yield* until(() => {
-        collectGarbage()
-        return getEventListeners(signal, "abort").length === 0
-      })
-      deepStrictEqual(warnings, [])
-    }))
+  test.live("has no listeners and causes no warnings after many calls", function*() {
+    const { url } = yield* rig
+    const { fetch } = yield* make(url)
+    const warnings: Array<Error> = []
+    const onWarning = (warning: Error) => void warnings.push(warning)
+    yield* Effect.acquireRelease(
+      Effect.sync(() => process.on("warning", onWarning)),
+      () => Effect.sync(() => process.off("warning", onWarning))
+    )
+    const { signal } = new AbortController()
+    yield* Effect.promise(() =>
+      Promise.all(Array.from({ length: 50 }, async () => (await fetch("/orders", { signal })).text()))
+    )
+    yield* until(() => {
+      collectGarbage()
+      return getEventListeners(signal, "abort").length === 0
+    })
+    deepStrictEqual(warnings, [])
+  })
 })
 
 describe("dispose", () => {
-  it.scopedLive("ends a body that is read", () =>
-    Effect.gen(function*() {
-      const { server, url } = yield* rig
-      const { dispose, fetch } = yield* make(url)
-      const response = yield* Effect.promise(() => fetch("/endless"))
-      const error = Effect.runPromise(errorOf(response.text()))
-      yield* Effect.promise(dispose)
-      assert.instanceOf(yield* Effect.promise(() => error), TypeError)
-      yield* until(() => server.open() === 0)
-    }))
+  test.live("ends a body that is read", function*() {
+    const { server, url } = yield* rig
+    const { dispose, fetch } = yield* make(url)
+    const response = yield* Effect.promise(() => fetch("/endless"))
+    const error = Effect.runPromise(errorOf(response.text()))
+    yield* Effect.promise(dispose)
+    assert.instanceOf(yield* Effect.promise(() => error), TypeError)
+    yield* until(() => server.open() === 0)
+  })
 })
 
 describe("transformClient", () => {
-  it.scopedLive("changes and repeats the requests of fetch", () =>
-    Effect.gen(function*() {
-      const { seen, url } = yield* rig
-      const { fetch } = yield* make(url, {
-        authUrl: (yield* startIssuer()).url,
-        transformClient: (client) =>
-          client.pipe(
-            HttpClient.mapRequest(HttpClientRequest.setHeader("X-A", "1")),
-            HttpClient.mapRequest(HttpClientRequest.setUrlParam("b", "2 3")),
-            HttpClient.filterStatusOk,
-            HttpClient.retry({ times: 2 })
-          )
-      })
-      const error = yield* errorOf(fetch("/500", { method: "POST", body: "text" }))
-      assert.include(String(error), "500")
-      deepStrictEqual(
-        seen.map((request) => {
-          const { body, headers, url } = request as { body: string; headers: Record<string, string>; url: string }
-          return [body, headers["x-a"], url]
-        }),
-        Array.from({ length: 3 }, () => ["text", "1", "/500?b=2+3"])
-      )
-    }))
+  test.live("changes and repeats the requests of fetch", function*() {
+    const { seen, url } = yield* rig
+    const { fetch } = yield* make(url, {
+      authUrl: (yield* startIssuer()).url,
+      transformClient: (client) =>
+        client.pipe(
+          HttpClient.mapRequest(HttpClientRequest.setHeader("X-A", "1")),
+          HttpClient.mapRequest(HttpClientRequest.setUrlParam("b", "2 3")),
+          HttpClient.filterStatusOk,
+          HttpClient.retry({ times: 2 })
+        )
+    })
+    const error = yield* errorOf(fetch("/500", { method: "POST", body: "text" }))
+    assert.include(String(error), "500")
+    deepStrictEqual(
+      seen.map((request) => {
+        const { body, headers, url } = request as { body: string; headers: Record<string, string>; url: string }
+        return [body, headers["x-a"], url]
+      }),
+      Array.from({ length: 3 }, () => ["text", "1", "/500?b=2+3"])
+    )
+  })
 
-  it.scopedLive("can limit the time until the response, and closes the connection", () =>
-    Effect.gen(function*() {
-      const { server, url } = yield* rig
-      const { fetch, getToken } = yield* make(url, {
-        transformClient: HttpClient.transformResponse((response) =>
-          response.pipe(
-            Effect.timeoutFail({ duration: "1 second", onTimeout: () => "late" as const }),
-            Effect.catchIf((error): error is "late" => error === "late", () => Effect.die("late"))
+  test.live("can limit the time until the response, and closes the connection", function*() {
+    const { server, url } = yield* rig
+    const { fetch, getToken } = yield* make(url, {
+      transformClient: HttpClient.transformResponse((response) =>
+        response.pipe(
+          Effect.timeoutFail({ duration: "1 second", onTimeout: () => "late" as const }),
+          Effect.catchIf((error): error is "late" => error === "late", () => Effect.die("late"))
+        )
+      )
+    })
+    yield* Effect.promise(getToken)
+    assert.strictEqual(yield* errorOf(fetch("/never")), "late")
+    yield* until(() => server.open() === 0)
+  })
+
+  test.live("may abort the call before its first step has ended", function*() {
+    const { url } = yield* rig
+    let controller = new AbortController()
+    const { fetch } = yield* make(url, {
+      transformClient: HttpClient.mapRequest((request) => {
+        controller.abort(new Error("aborted by the client"))
+        return request
+      })
+    })
+    // The first call builds the layers and gets a token, so that the second one starts to send at once.
+    for (let call = 0; call < 2; call++) {
+      controller = new AbortController()
+      assert.match(String(yield* errorOf(fetch("/orders", { signal: controller.signal }))), /aborted by the client/)
+    }
+  })
+
+  test.live("cannot replace the response", function*() {
+    const { url } = yield* rig
+    const { fetch } = yield* make(url, {
+      transformClient: () =>
+        HttpClient.make((request) =>
+          Effect.succeed(
+            HttpClientResponse.fromWeb(request, Response.json({ access_token: "a-token", token_type: "Bearer" }))
           )
         )
-      })
-      yield* Effect.promise(getToken)
-      assert.strictEqual(yield* errorOf(fetch("/never")), "late")
-      yield* until(() => server.open() === 0)
-    }))
-
-  it.scopedLive("may abort the call before its first step has ended", () =>
-    Effect.gen(function*() {
-      const { url } = yield* rig
-      let controller = new AbortController()
-      const { fetch } = yield* make(url, {
-        transformClient: HttpClient.mapRequest((request) => {
-          controller.abort(new Error("aborted by the client"))
-          return request
-        })
-      })
-      // The first call builds the layers and gets a token, so that the second one starts to send at once.
-      for (let call = 0; call < 2; call++) {
-        controller = new AbortController()
-        assert.match(String(yield* errorOf(fetch("/orders", { signal: controller.signal }))), /aborted by the client/)
-      }
-    }))
-
-  it.scopedLive("cannot replace the response", () =>
-    Effect.gen(function*() {
-      const { url } = yield* rig
-      const { fetch } = yield* make(url, {
-        transformClient: () =>
-          HttpClient.make((request) =>
-            Effect.succeed(
-              HttpClientResponse.fromWeb(request, Response.json({ access_token: "a-token", token_type: "Bearer" }))
-            )
-          )
-      })
-      assert.include(String(yield* errorOf(fetch("/orders"))), "TypeError: transformClient")
-    }))
+    })
+    assert.include(String(yield* errorOf(fetch("/orders"))), "TypeError: transformClient")
+  })
 })
 
 describe("the errors of fetch", () => {
-  it.scopedLive("contain no token", () =>
-    Effect.gen(function*() {
-      const { url } = yield* rig
-      const closed = `http://127.0.0.1:${yield* freePort}`
-      const { fetch } = yield* make(url, {
-        client: { trustedOrigins: [closed] },
-        transformClient: HttpClient.retryTransient({ times: 1 })
-      })
-      const failures = [
-        fetch(closed),
-        fetch("/reset"),
-        fetch("/407"),
-        fetch("/redirect", { redirect: "error" }),
-        fetch("/never", { signal: AbortSignal.timeout(200) }),
-        fetch("/cut").then((response) => response.text()),
-        fetch("/not-gzip").then((response) => response.text()),
-        fetch("https://elsewhere.example")
-      ]
-      for (const error of yield* Effect.forEach(failures, errorOf, { concurrency: "unbounded" })) {
-        for (const text of [inspect(error, { depth: Infinity, showHidden: true }), JSON.stringify(error)]) {
-          assert.notInclude(text, "an-invented-token")
-        }
+  test.live("contain no token", function*() {
+    const { url } = yield* rig
+    const closed = `http://127.0.0.1:${yield* freePort}`
+    const { fetch } = yield* make(url, {
+      client: { trustedOrigins: [closed] },
+      transformClient: HttpClient.retryTransient({ times: 1 })
+    })
+    const failures = [
+      fetch(closed),
+      fetch("/reset"),
+      fetch("/407"),
+      fetch("/redirect", { redirect: "error" }),
+      fetch("/never", { signal: AbortSignal.timeout(200) }),
+      fetch("/cut").then((response) => response.text()),
+      fetch("/not-gzip").then((response) => response.text()),
+      fetch("https://elsewhere.example")
+    ]
+    for (const error of yield* Effect.forEach(failures, errorOf, { concurrency: "unbounded" })) {
+      for (const text of [inspect(error, { depth: Infinity, showHidden: true }), JSON.stringify(error)]) {
+        assert.notInclude(text, "an-invented-token")
       }
-    }))
+    }
+  })
 })
 
 describe("connections of fetch", () => {
-  it.scopedLive("go through the proxy", () =>
-    Effect.gen(function*() {
-      const [{ server }, proxy] = [yield* rig, yield* startProxy()]
-      const { fetch } = yield* make(byName(server), { allowInsecure: true, http: { proxy: new URL(proxy.url) } })
-      assert.strictEqual((yield* Effect.promise(() => fetch("/orders"))).status, 200)
-      deepStrictEqual(proxy.tunnels.map(({ to }) => to), [`${elsewhere}:${server.port}`])
-    }))
+  test.live("go through the proxy", function*() {
+    const [{ server }, proxy] = [yield* rig, yield* startProxy()]
+    const { fetch } = yield* make(byName(server), { allowInsecure: true, http: { proxy: new URL(proxy.url) } })
+    assert.strictEqual((yield* Effect.promise(() => fetch("/orders"))).status, 200)
+    deepStrictEqual(proxy.tunnels.map(({ to }) => to), [`${elsewhere}:${server.port}`])
+  })
 
   it.scopedLive.runIf(canMakeCertificates)("trust the option ca, and nothing else", () =>
     Effect.gen(function*() {

@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { Effect, Layer, Redacted } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { canMakeCertificates, selfSigned } from "./support/certificates.js"
 import {
   at,
@@ -30,14 +31,13 @@ onThisMachine()
 const insecureByName = (server: Server) => ({ ...at(byName(server)), allowInsecure: true })
 
 describe("the option proxy", () => {
-  it.scopedLive("sends token requests and API requests through the proxy, over http", () =>
-    Effect.gen(function*() {
-      const [server, proxy] = [yield* startStore, yield* startProxy()]
-      const live = NodeStoreAuth.layer({ ...insecureByName(server), http: { proxy: new URL(proxy.url) } })
-      deepStrictEqual(yield* Effect.provide(call(), live), authorized)
-      const tunnel = { to: `${elsewhere}:${server.port}`, authorization: undefined }
-      deepStrictEqual(proxy.tunnels, Array(server.opened()).fill(tunnel))
-    }))
+  test.live("sends token requests and API requests through the proxy, over http", function*() {
+    const [server, proxy] = [yield* startStore, yield* startProxy()]
+    const live = NodeStoreAuth.layer({ ...insecureByName(server), http: { proxy: new URL(proxy.url) } })
+    deepStrictEqual(yield* Effect.provide(call(), live), authorized)
+    const tunnel = { to: `${elsewhere}:${server.port}`, authorization: undefined }
+    deepStrictEqual(proxy.tunnels, Array(server.opened()).fill(tunnel))
+  })
 
   it.scopedLive.runIf(canMakeCertificates)(
     "sends requests over https through the proxy, with the user name and password of its URL",
@@ -101,27 +101,25 @@ describe("the option proxy", () => {
       })
   )
 
-  it.scopedLive("takes precedence over the environment", () =>
-    Effect.gen(function*() {
-      const [server, proxy, other] = [yield* startStore, yield* startProxy(), yield* startProxy()]
-      const through = (http: NodeHttp.Options) =>
-        withVariables({ HTTP_PROXY: other.url })(Effect.provide(get(byName(server)), NodeHttp.layer(http)))
-      yield* through({ proxy: "none" })
-      yield* through({ proxy: new URL(proxy.url) })
-      deepStrictEqual([proxy.tunnels.length, other.tunnels.length], [1, 0])
-    }))
+  test.live("takes precedence over the environment", function*() {
+    const [server, proxy, other] = [yield* startStore, yield* startProxy(), yield* startProxy()]
+    const through = (http: NodeHttp.Options) =>
+      withVariables({ HTTP_PROXY: other.url })(Effect.provide(get(byName(server)), NodeHttp.layer(http)))
+    yield* through({ proxy: "none" })
+    yield* through({ proxy: new URL(proxy.url) })
+    deepStrictEqual([proxy.tunnels.length, other.tunnels.length], [1, 0])
+  })
 })
 
 describe("the environment", () => {
-  it.scopedLive("of the process is used by default", () =>
-    Effect.gen(function*() {
-      const [server, proxy] = [yield* startStore, yield* startProxy()]
-      const output = yield* withVariables({ HTTP_PROXY: proxy.url })(
-        Effect.provide(get(byName(server)), NodeHttp.layer())
-      )
-      assert.include(output, "authorization")
-      deepStrictEqual(proxy.tunnels.map(({ to }) => to), [`${elsewhere}:${server.port}`])
-    }))
+  test.live("of the process is used by default", function*() {
+    const [server, proxy] = [yield* startStore, yield* startProxy()]
+    const output = yield* withVariables({ HTTP_PROXY: proxy.url })(
+      Effect.provide(get(byName(server)), NodeHttp.layer())
+    )
+    assert.include(output, "authorization")
+    deepStrictEqual(proxy.tunnels.map(({ to }) => to), [`${elsewhere}:${server.port}`])
+  })
 
   /** The number of tunnels for an http and an https request with these variables. `PROXY` stands for the proxy URL. */
   const tunnels = (variables: Readonly<Record<string, string>>) =>
@@ -170,14 +168,13 @@ describe("the environment", () => {
   for (
     const url of ["socks5://user:a-password@proxy.example", "proxy.example:3128", "http://%zz:a-password@proxy.example"]
   ) {
-    it.live(`an invalid variable is named in the error, without its value: ${url}`, () =>
-      Effect.gen(function*() {
-        for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"]) {
-          const error = yield* Effect.flip(Layer.launch(NodeHttp.layer())).pipe(withVariables({ [name]: url }))
-          assert.strictEqual(error.option, name)
-          assert.notInclude(inspect(error), "a-password")
-        }
-      }))
+    test.live(`an invalid variable is named in the error, without its value: ${url}`, function*() {
+      for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"]) {
+        const error = yield* Effect.flip(Layer.launch(NodeHttp.layer())).pipe(withVariables({ [name]: url }))
+        assert.strictEqual(error.option, name)
+        assert.notInclude(inspect(error), "a-password")
+      }
+    })
   }
 })
 
@@ -225,16 +222,14 @@ for (const [way, settings] of Object.entries(ways)) {
         return proxy.tunnels.map(({ to }) => to.slice(0, to.lastIndexOf(":")))
       })
 
-    it.scopedLive("is recognized by all its names", () =>
-      Effect.gen(function*() {
-        const own = ["localhost", "LOCALHOST", "store.localhost", "127.0.0.1", "127.1", "0x7f000001", "127.255.255.254"]
-        deepStrictEqual(yield* proxied([...own, "[::1]", "[0:0::0:1]"]), [])
-      }))
+    test.live("is recognized by all its names", function*() {
+      const own = ["localhost", "LOCALHOST", "store.localhost", "127.0.0.1", "127.1", "0x7f000001", "127.255.255.254"]
+      deepStrictEqual(yield* proxied([...own, "[::1]", "[0:0::0:1]"]), [])
+    })
 
-    it.scopedLive("control: requests to other hosts reach the proxy", () =>
-      Effect.gen(function*() {
-        const others = [elsewhere, "localhost.example", "nolocalhost", "127.0.0.1.example", "126.0.0.1", "[::2]"]
-        deepStrictEqual(yield* proxied(others), others.flatMap((host) => [host, host]))
-      }))
+    test.live("control: requests to other hosts reach the proxy", function*() {
+      const others = [elsewhere, "localhost.example", "nolocalhost", "127.0.0.1.example", "126.0.0.1", "[::2]"]
+      deepStrictEqual(yield* proxied(others), others.flatMap((host) => [host, host]))
+    })
   })
 }

@@ -5,6 +5,7 @@ import { TokenStore } from "@store-api/core"
 import { RedisTokenStore } from "@store-api/redis"
 import { Config, ConfigProvider, Effect, Layer, Option, Redacted, type Scope } from "effect"
 import { renderings } from "../../core/test/support/renderings.js"
+import { test } from "../../core/test/support/test.js"
 import { tokenStoreContract } from "../../core/test/support/tokenStoreContract.js"
 import { isLeftOut, redisServer, sharedRedis } from "./support/redisServer.js"
 
@@ -45,26 +46,25 @@ const renamed = ([
 })
 
 describe("a command that fails", () => {
-  it.effect("names its operation in the error", () =>
-    Effect.gen(function*() {
-      const error = new Error("ERR refused")
-      const store = failing(error)
-      let count = 0
-      const first = () => count++ === 0 ? Promise.resolve(1) : Promise.reject(error)
-      const lease = Option.getOrThrow(yield* failing(error, first).lease("key", "1 minute"))
-      const operations = {
-        get: store.get("key"),
-        put: store.put("key", "entry", "1 minute"),
-        remove: store.remove("key", "entry"),
-        lease: store.lease("key", "1 minute"),
-        extend: lease.extend,
-        release: lease.release
-      }
-      for (const [operation, effect] of Object.entries(operations)) {
-        const failure = yield* Effect.flip<unknown, TokenStore.TokenStoreError, never>(effect)
-        deepStrictEqual([failure.operation, failure.reason], [operation, "ERR"])
-      }
-    }))
+  test("names its operation in the error", function*() {
+    const error = new Error("ERR refused")
+    const store = failing(error)
+    let count = 0
+    const first = () => count++ === 0 ? Promise.resolve(1) : Promise.reject(error)
+    const lease = Option.getOrThrow(yield* failing(error, first).lease("key", "1 minute"))
+    const operations = {
+      get: store.get("key"),
+      put: store.put("key", "entry", "1 minute"),
+      remove: store.remove("key", "entry"),
+      lease: store.lease("key", "1 minute"),
+      extend: lease.extend,
+      release: lease.release
+    }
+    for (const [operation, effect] of Object.entries(operations)) {
+      const failure = yield* Effect.flip<unknown, TokenStore.TokenStoreError, never>(effect)
+      deepStrictEqual([failure.operation, failure.reason], [operation, "ERR"])
+    }
+  })
 
   it.effect.each<[string, unknown]>([
     ["ECONNRESET", Object.assign(new Error("WRONGPASS an-invented-password"), { code: "ECONNRESET" })],
@@ -103,143 +103,133 @@ const client = <A extends { connect(): Promise<unknown>; destroy(): void }>(
 describe.skipIf(isLeftOut)("RedisTokenStore", () => {
   const emptyRedis = sharedRedis()
 
-  it.scopedLive("puts the prefix before the name of each key", () =>
-    Effect.gen(function*() {
-      const { command, url } = yield* emptyRedis
-      const [mine, theirs, plain] = yield* Effect.all([made(url, "mine:"), made(url, "theirs:"), made(url)])
-      yield* Effect.forEach([mine, theirs, plain], works)
-      yield* mine.put("key", "entry", "1 minute")
-      yield* mine.lease("key", "1 minute")
-      deepStrictEqual((yield* command("KEYS", "*") as Effect.Effect<Array<string>>).sort(), [
-        "mine:key",
-        "mine:key:lease"
-      ])
-      for (const store of [theirs, plain]) {
-        deepStrictEqual(yield* store.get("key"), Option.none())
-        assert.isTrue(Option.isSome(yield* store.lease("key", "1 minute")))
-      }
-      assert.isTrue(yield* mine.remove("key", "entry"))
-    }))
-
-  it.scopedLive("ignores a value of another type, and replaces it", () =>
-    Effect.gen(function*() {
-      const { command, url } = yield* emptyRedis
-      const store = yield* made(url)
-      yield* command("RPUSH", "key", "of a list")
+  test.live("puts the prefix before the name of each key", function*() {
+    const { command, url } = yield* emptyRedis
+    const [mine, theirs, plain] = yield* Effect.all([made(url, "mine:"), made(url, "theirs:"), made(url)])
+    yield* Effect.forEach([mine, theirs, plain], works)
+    yield* mine.put("key", "entry", "1 minute")
+    yield* mine.lease("key", "1 minute")
+    deepStrictEqual((yield* command("KEYS", "*") as Effect.Effect<Array<string>>).sort(), [
+      "mine:key",
+      "mine:key:lease"
+    ])
+    for (const store of [theirs, plain]) {
       deepStrictEqual(yield* store.get("key"), Option.none())
-      yield* store.put("key", "entry", "1 minute")
-      deepStrictEqual(yield* store.get("key"), Option.some("entry"))
-    }))
+      assert.isTrue(Option.isSome(yield* store.lease("key", "1 minute")))
+    }
+    assert.isTrue(yield* mine.remove("key", "entry"))
+  })
 
-  it.scopedLive("uses the percent-encoded user, password and database of the URL", () =>
-    Effect.gen(function*() {
-      const { command, port } = yield* emptyRedis
-      yield* command("ACL", "SETUSER", "a/user", "on", ">a@password:?", "~*", "+@all")
-      const store = yield* made(`redis://a%2Fuser:a%40password%3A%3F@127.0.0.1:${port}/3`)
-      yield* store.put("key", "entry", "1 minute")
-      deepStrictEqual(yield* command("KEYS", "*"), [])
-      assert.include(String(yield* command("INFO", "keyspace")), "db3:keys=1")
-    }))
+  test.live("ignores a value of another type, and replaces it", function*() {
+    const { command, url } = yield* emptyRedis
+    const store = yield* made(url)
+    yield* command("RPUSH", "key", "of a list")
+    deepStrictEqual(yield* store.get("key"), Option.none())
+    yield* store.put("key", "entry", "1 minute")
+    deepStrictEqual(yield* store.get("key"), Option.some("entry"))
+  })
 
-  it.scopedLive("sets the lifetime of entries and leases, with fractions of a millisecond rounded up", () =>
-    Effect.gen(function*() {
-      const { command, url } = yield* emptyRedis
-      const store = yield* made(url)
-      yield* store.put("key", "entry", "50 minutes")
-      yield* store.lease("key", "40 minutes")
-      const minutes = (key: string) => Effect.map(command("PTTL", key), (millis) => Math.ceil(Number(millis) / 60_000))
-      deepStrictEqual(yield* Effect.all([minutes("key"), minutes("key:lease")]), [50, 40])
-      yield* store.put("key", "entry", 0.25)
-      yield* store.put("key", "entry", 0)
-      yield* store.lease("another key", 0)
-    }))
+  test.live("uses the percent-encoded user, password and database of the URL", function*() {
+    const { command, port } = yield* emptyRedis
+    yield* command("ACL", "SETUSER", "a/user", "on", ">a@password:?", "~*", "+@all")
+    const store = yield* made(`redis://a%2Fuser:a%40password%3A%3F@127.0.0.1:${port}/3`)
+    yield* store.put("key", "entry", "1 minute")
+    deepStrictEqual(yield* command("KEYS", "*"), [])
+    assert.include(String(yield* command("INFO", "keyspace")), "db3:keys=1")
+  })
 
-  it.scopedLive("gives a lease again to the attempt that already has it, because the response was lost", () =>
-    Effect.gen(function*() {
-      const { command, url } = yield* emptyRedis
-      const own = yield* client(() => redis.createClient({ url }))
-      let attempts = 0
-      const cluster = {
-        get: (key: string) => own.get(key),
-        set: (key: string, value: string, options: { readonly PX: number }) => own.set(key, value, options),
-        eval: async (script: string, options: { keys: Array<string>; arguments: Array<string> }) => {
-          const result = await own.eval(script, options)
-          attempts += 1
-          return attempts === 1 ? Promise.reject(new Error("the connection is lost")) : result
-        },
-        masters: []
-      }
-      const store = RedisTokenStore.fromClient(cluster)
-      const lease = Option.getOrThrow(yield* store.lease("key", "1 minute"))
-      assert.strictEqual(attempts, 2)
-      deepStrictEqual(yield* store.lease("key", "1 minute"), Option.none())
-      yield* lease.release
-      deepStrictEqual(yield* command("KEYS", "*"), [])
-    }))
+  test.live("sets the lifetime of entries and leases, with fractions of a millisecond rounded up", function*() {
+    const { command, url } = yield* emptyRedis
+    const store = yield* made(url)
+    yield* store.put("key", "entry", "50 minutes")
+    yield* store.lease("key", "40 minutes")
+    const minutes = (key: string) => Effect.map(command("PTTL", key), (millis) => Math.ceil(Number(millis) / 60_000))
+    deepStrictEqual(yield* Effect.all([minutes("key"), minutes("key:lease")]), [50, 40])
+    yield* store.put("key", "entry", 0.25)
+    yield* store.put("key", "entry", 0)
+    yield* store.lease("another key", 0)
+  })
 
-  it.scopedLive("is configured by STORE_API_REDIS_URL, or by other variables", () =>
-    Effect.gen(function*() {
-      const { url } = yield* emptyRedis
-      const store = Effect.flatMap(TokenStore.TokenStore, works)
-      yield* Effect.provide(store, yield* config({ STORE_API_REDIS_URL: url }))
-      const named = RedisTokenStore.layerConfig({
-        url: Config.redacted("MY_URL"),
-        prefix: Config.string("MY_PREFIX")
-      })
-      yield* Effect.provide(store, yield* config({ MY_URL: url, MY_PREFIX: "mine:" }, named))
-    }))
+  test.live("gives a lease again to the attempt that already has it, because the response was lost", function*() {
+    const { command, url } = yield* emptyRedis
+    const own = yield* client(() => redis.createClient({ url }))
+    let attempts = 0
+    const cluster = {
+      get: (key: string) => own.get(key),
+      set: (key: string, value: string, options: { readonly PX: number }) => own.set(key, value, options),
+      eval: async (script: string, options: { keys: Array<string>; arguments: Array<string> }) => {
+        const result = await own.eval(script, options)
+        attempts += 1
+        return attempts === 1 ? Promise.reject(new Error("the connection is lost")) : result
+      },
+      masters: []
+    }
+    const store = RedisTokenStore.fromClient(cluster)
+    const lease = Option.getOrThrow(yield* store.lease("key", "1 minute"))
+    assert.strictEqual(attempts, 2)
+    deepStrictEqual(yield* store.lease("key", "1 minute"), Option.none())
+    yield* lease.release
+    deepStrictEqual(yield* command("KEYS", "*"), [])
+  })
 
-  it.scopedLive("names STORE_API_REDIS_URL in the error if it is missing or empty", () =>
-    Effect.gen(function*() {
-      const missing = yield* Effect.flip(config({}))
-      assert.include(renderings(missing), "STORE_API_REDIS_URL")
-      assert.notStrictEqual((missing as { readonly _tag?: string })._tag, "ConfigurationError")
-      const empty = yield* Effect.flip(config({ STORE_API_REDIS_URL: "" }))
-      assert.strictEqual((empty as { readonly _tag?: string })._tag, "ConfigurationError")
-    }))
+  test.live("is configured by STORE_API_REDIS_URL, or by other variables", function*() {
+    const { url } = yield* emptyRedis
+    const store = Effect.flatMap(TokenStore.TokenStore, works)
+    yield* Effect.provide(store, yield* config({ STORE_API_REDIS_URL: url }))
+    const named = RedisTokenStore.layerConfig({
+      url: Config.redacted("MY_URL"),
+      prefix: Config.string("MY_PREFIX")
+    })
+    yield* Effect.provide(store, yield* config({ MY_URL: url, MY_PREFIX: "mine:" }, named))
+  })
 
-  it.scopedLive("fails for a reason that holds no part of the URL, the password or the command", () =>
-    Effect.gen(function*() {
-      const { port, stop } = yield* redisServer([], "an-invented-password")
-      const store = yield* made(`redis://:an-invented-other@127.0.0.1:${port}`)
-      const refused = yield* Effect.flip(store.put("an-invented-key", "an-invented-entry", "1 minute"))
-      yield* stop
-      const withoutRedis = yield* made(`redis://:an-invented-password@127.0.0.1:${port}`)
-      const unreachable = yield* Effect.flip(withoutRedis.lease("key", "1 minute"))
-      deepStrictEqual([refused.operation, refused.reason, unreachable.operation, unreachable.reason], [
-        ...["put", "WRONGPASS"],
-        ...["lease", "ECONNREFUSED"]
-      ])
-      for (const error of [refused, unreachable]) {
-        assert.notInclude(renderings(error), "invented")
-        assert.notInclude(renderings(error), String(port))
-      }
-    }))
+  test.live("names STORE_API_REDIS_URL in the error if it is missing or empty", function*() {
+    const missing = yield* Effect.flip(config({}))
+    assert.include(renderings(missing), "STORE_API_REDIS_URL")
+    assert.notStrictEqual((missing as { readonly _tag?: string })._tag, "ConfigurationError")
+    const empty = yield* Effect.flip(config({ STORE_API_REDIS_URL: "" }))
+    assert.strictEqual((empty as { readonly _tag?: string })._tag, "ConfigurationError")
+  })
+
+  test.live("fails for a reason that holds no part of the URL, the password or the command", function*() {
+    const { port, stop } = yield* redisServer([], "an-invented-password")
+    const store = yield* made(`redis://:an-invented-other@127.0.0.1:${port}`)
+    const refused = yield* Effect.flip(store.put("an-invented-key", "an-invented-entry", "1 minute"))
+    yield* stop
+    const withoutRedis = yield* made(`redis://:an-invented-password@127.0.0.1:${port}`)
+    const unreachable = yield* Effect.flip(withoutRedis.lease("key", "1 minute"))
+    deepStrictEqual([refused.operation, refused.reason, unreachable.operation, unreachable.reason], [
+      ...["put", "WRONGPASS"],
+      ...["lease", "ECONNREFUSED"]
+    ])
+    for (const error of [refused, unreachable]) {
+      assert.notInclude(renderings(error), "invented")
+      assert.notInclude(renderings(error), String(port))
+    }
+  })
 
   describe("fromClient", () => {
-    it.scopedLive("works with a client, which stays open, and with a pool", () =>
-      Effect.gen(function*() {
-        const { command, connected, url } = yield* emptyRedis
-        const own = yield* client(() => redis.createClient({ url }))
-        yield* works(RedisTokenStore.fromClient(own))
-        yield* works(RedisTokenStore.fromClient(own, "mine:"))
-        assert.strictEqual(yield* connected, 1)
-        const pool = yield* client(() => redis.createClientPool({ url }, { minimum: 3 }))
-        yield* works(RedisTokenStore.fromClient(pool))
-        assert.isAtLeast(yield* connected, 4)
-        yield* RedisTokenStore.fromClient(pool, "pool:").put("key", "entry", "1 minute")
-        deepStrictEqual(yield* command("KEYS", "*"), ["pool:key"])
-      }))
+    test.live("works with a client, which stays open, and with a pool", function*() {
+      const { command, connected, url } = yield* emptyRedis
+      const own = yield* client(() => redis.createClient({ url }))
+      yield* works(RedisTokenStore.fromClient(own))
+      yield* works(RedisTokenStore.fromClient(own, "mine:"))
+      assert.strictEqual(yield* connected, 1)
+      const pool = yield* client(() => redis.createClientPool({ url }, { minimum: 3 }))
+      yield* works(RedisTokenStore.fromClient(pool))
+      assert.isAtLeast(yield* connected, 4)
+      yield* RedisTokenStore.fromClient(pool, "pool:").put("key", "entry", "1 minute")
+      deepStrictEqual(yield* command("KEYS", "*"), ["pool:key"])
+    })
 
-    it.scopedLive("fails with a typed error if the client fails", () =>
-      Effect.gen(function*() {
-        const { url } = yield* emptyRedis
-        const own = yield* client(() => redis.createClient({ url }))
-        const store = RedisTokenStore.fromClient(own)
-        own.destroy()
-        const error = yield* Effect.flip(store.get("key"))
-        assert.strictEqual(error._tag, "TokenStoreError")
-        assert.strictEqual(error.operation, "get")
-      }))
+    test.live("fails with a typed error if the client fails", function*() {
+      const { url } = yield* emptyRedis
+      const own = yield* client(() => redis.createClient({ url }))
+      const store = RedisTokenStore.fromClient(own)
+      own.destroy()
+      const error = yield* Effect.flip(store.get("key"))
+      assert.strictEqual(error._tag, "TokenStoreError")
+      assert.strictEqual(error.operation, "get")
+    })
   })
 })

@@ -1,8 +1,9 @@
 import { connect } from "node:net"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { RedisTokenStore } from "@store-api/redis"
 import { Effect, Redacted, type Scope } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { inProcess, renewal, share, shop, tokens, until } from "./support/fleet.js"
 import { isLeftOut, type RedisServer, redisServer } from "./support/redisServer.js"
 
@@ -51,42 +52,40 @@ const forms = (text: string): ReadonlyArray<string> => {
 const shows = (where: string, text: string) => forms(text).some((form) => where.includes(form))
 
 describe.skipIf(isLeftOut)("the content of Redis and the commands to it", () => {
-  it.scopedLive("show no token, no secret and no client id", () =>
-    Effect.gen(function*() {
-      const [redis, { tokenRequests, settings, tokens: allIssued }] = yield* Effect.all([redisServer(), shop()])
-      const commands = yield* monitor(redis)
-      const members = yield* share(inProcess, 3, redis, settings)
-      yield* tokens(members)
-      yield* renewal(members, tokenRequests)
-      const issued = (yield* allIssued).map(({ value }) => Redacted.value(value))
-      assert.lengthOf(issued, 2)
-      const secrets = [settings.clientId, settings.clientSecret, ...issued]
-      const seen = `${yield* contentOf(redis)}\n${commands()}`
-      for (const word of ["GET", "SET", "EVAL", ":lease"]) assert.include(seen.toUpperCase(), word.toUpperCase())
-      deepStrictEqual(secrets.filter((secret) => shows(seen, secret)), [])
-      assert.notInclude(seen, new URL(settings.authUrl).host)
-    }), limit)
+  test.live("show no token, no secret and no client id", function*() {
+    const [redis, { tokenRequests, settings, tokens: allIssued }] = yield* Effect.all([redisServer(), shop()])
+    const commands = yield* monitor(redis)
+    const members = yield* share(inProcess, 3, redis, settings)
+    yield* tokens(members)
+    yield* renewal(members, tokenRequests)
+    const issued = (yield* allIssued).map(({ value }) => Redacted.value(value))
+    assert.lengthOf(issued, 2)
+    const secrets = [settings.clientId, settings.clientSecret, ...issued]
+    const seen = `${yield* contentOf(redis)}\n${commands()}`
+    for (const word of ["GET", "SET", "EVAL", ":lease"]) assert.include(seen.toUpperCase(), word.toUpperCase())
+    deepStrictEqual(secrets.filter((secret) => shows(seen, secret)), [])
+    assert.notInclude(seen, new URL(settings.authUrl).host)
+  }, limit)
 
-  it.scopedLive("control: the search finds an unsealed secret in each encoding", () =>
-    Effect.gen(function*() {
-      const redis = yield* redisServer()
-      const secret = "an-invented~secret?of>31.letters"
-      const store = yield* RedisTokenStore.make({ url: Redacted.make(redis.url) })
-      const written = [
-        secret,
-        Buffer.from(secret).toString("hex"),
-        Buffer.from(secret).toString("hex").toUpperCase(),
-        ...["", "1", "12"].flatMap((before) => {
-          const bytes = Buffer.from(`${before}${secret} and so on`)
-          return [bytes.toString("base64"), bytes.toString("base64url")]
-        })
-      ]
-      for (const entry of written) {
-        const commands = yield* monitor(redis)
-        yield* store.put("key", entry, "1 minute")
-        assert.isTrue(shows(yield* contentOf(redis), secret), entry)
-        yield* until("the command is recorded", Effect.sync(() => shows(commands(), secret)))
-        assert.isFalse(shows(yield* contentOf(redis), "another-invented-secret"))
-      }
-    }), limit)
+  test.live("control: the search finds an unsealed secret in each encoding", function*() {
+    const redis = yield* redisServer()
+    const secret = "an-invented~secret?of>31.letters"
+    const store = yield* RedisTokenStore.make({ url: Redacted.make(redis.url) })
+    const written = [
+      secret,
+      Buffer.from(secret).toString("hex"),
+      Buffer.from(secret).toString("hex").toUpperCase(),
+      ...["", "1", "12"].flatMap((before) => {
+        const bytes = Buffer.from(`${before}${secret} and so on`)
+        return [bytes.toString("base64"), bytes.toString("base64url")]
+      })
+    ]
+    for (const entry of written) {
+      const commands = yield* monitor(redis)
+      yield* store.put("key", entry, "1 minute")
+      assert.isTrue(shows(yield* contentOf(redis), secret), entry)
+      yield* until("the command is recorded", Effect.sync(() => shows(commands(), secret)))
+      assert.isFalse(shows(yield* contentOf(redis), "another-invented-secret"))
+    }
+  }, limit)
 })

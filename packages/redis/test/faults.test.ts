@@ -1,7 +1,8 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Fault } from "@store-api/emulator"
 import { Effect, Fiber } from "effect"
+import { test } from "../../core/test/support/test.js"
 import {
   all,
   connected,
@@ -33,174 +34,167 @@ const warned = (members: Members, times: number) =>
   )
 
 describe.skipIf(isLeftOut).concurrent("the provider that acquires the token for all", () => {
-  it.scopedLive(
+  test.live(
     "loses its connection while it holds the lease: the others wait until the lease ends, then one acquires",
-    () =>
-      Effect.gen(function*() {
-        const [redis, { tokenRequests, fail, settings }] = yield* Effect.all([redisServer(), shop()])
-        const leases = Effect.map(redis.command("KEYS", "*:lease"), (keys) => keys as Array<string>)
-        const network = yield* proxyTo(redis.port)
-        // From Redis, a provider whose packets are lost looks like one that crashed.
-        const lost = { ...settings, storeTimeout: "3 seconds" } as const
-        const [holder] = yield* share(inProcess, 1, { ...redis, url: `redis://127.0.0.1:${network.port}` }, lost)
-        const others = yield* share(inProcess, size - 1, redis, settings)
-        assert(holder !== undefined)
-        yield* fail(Fault.hang())
-        yield* Effect.fork(holder.get)
-        yield* until("it sends a token request", Effect.map(tokenRequests, (count) => count === 1))
-        const [lease = "", ...more] = yield* leases
-        assert.isEmpty(more)
-        yield* network.lose
-        const getting = yield* Effect.fork(tokens(others))
-        const takes = Effect.map(redis.command("INFO", "commandstats"), (stats) =>
-          Number(/cmdstat_set:calls=(\d+)/.exec(String(stats))?.[1] ?? 0))
-        yield* until(
-          "all have tried to take the lease",
-          Effect.map(takes, (count) =>
-            count >= size)
-        )
-        assert.strictEqual(yield* tokenRequests, 1)
-        // For Redis, the lease has now expired.
-        assert.strictEqual(yield* redis.command("PEXPIRE", lease, "0"), 1)
-        assert.strictEqual(yield* Fiber.join(getting), 1)
-        assert.strictEqual(yield* tokenRequests, 2)
-        assert.isEmpty(yield* leases)
-        yield* warned(others, 0)
-      }),
+    function*() {
+      const [redis, { tokenRequests, fail, settings }] = yield* Effect.all([redisServer(), shop()])
+      const leases = Effect.map(redis.command("KEYS", "*:lease"), (keys) => keys as Array<string>)
+      const network = yield* proxyTo(redis.port)
+      // From Redis, a provider whose packets are lost looks like one that crashed.
+      const lost = { ...settings, storeTimeout: "3 seconds" } as const
+      const [holder] = yield* share(inProcess, 1, { ...redis, url: `redis://127.0.0.1:${network.port}` }, lost)
+      const others = yield* share(inProcess, size - 1, redis, settings)
+      assert(holder !== undefined)
+      yield* fail(Fault.hang())
+      yield* Effect.fork(holder.get)
+      yield* until("it sends a token request", Effect.map(tokenRequests, (count) => count === 1))
+      const [lease = "", ...more] = yield* leases
+      assert.isEmpty(more)
+      yield* network.lose
+      const getting = yield* Effect.fork(tokens(others))
+      const takes = Effect.map(
+        redis.command("INFO", "commandstats"),
+        (stats) => Number(/cmdstat_set:calls=(\d+)/.exec(String(stats))?.[1] ?? 0)
+      )
+      yield* until(
+        "all have tried to take the lease",
+        Effect.map(takes, (count) => count >= size)
+      )
+      assert.strictEqual(yield* tokenRequests, 1)
+      // For Redis, the lease has now expired.
+      assert.strictEqual(yield* redis.command("PEXPIRE", lease, "0"), 1)
+      assert.strictEqual(yield* Fiber.join(getting), 1)
+      assert.strictEqual(yield* tokenRequests, 2)
+      assert.isEmpty(yield* leases)
+      yield* warned(others, 0)
+    },
     limit
   )
 
-  it.scopedLive(
+  test.live(
     "is slow: it keeps the lease until the response arrives, and the others wait",
-    () =>
-      Effect.gen(function*() {
-        const [redis, { tokenRequests, hold, release, settings }] = yield* Effect.all([redisServer(), heldShop])
-        const patient = { ...settings, attemptTimeout: "1 minute", deadline: "1 minute", lease: "3 seconds" } as const
-        const members = yield* share(inProcess, 3, redis, patient)
-        yield* hold
-        const getting = yield* Effect.fork(tokens(members))
-        yield* until("one member sends a token request", Effect.map(tokenRequests, (count) => count === 1))
-        // Longer than the lease.
-        yield* Effect.sleep("3600 millis")
-        yield* release
-        assert.strictEqual(yield* Fiber.join(getting), 1)
-        assert.strictEqual(yield* tokenRequests, 1)
-      }),
+    function*() {
+      const [redis, { tokenRequests, hold, release, settings }] = yield* Effect.all([redisServer(), heldShop])
+      const patient = { ...settings, attemptTimeout: "1 minute", deadline: "1 minute", lease: "3 seconds" } as const
+      const members = yield* share(inProcess, 3, redis, patient)
+      yield* hold
+      const getting = yield* Effect.fork(tokens(members))
+      yield* until("one member sends a token request", Effect.map(tokenRequests, (count) => count === 1))
+      // Longer than the lease.
+      yield* Effect.sleep("3600 millis")
+      yield* release
+      assert.strictEqual(yield* Fiber.join(getting), 1)
+      assert.strictEqual(yield* tokenRequests, 1)
+    },
     limit
   )
 })
 
 describe.skipIf(isLeftOut).concurrent("a Redis that is unavailable", () => {
-  it.scopedLive(
+  test.live(
     "is unreachable at the start: each member acquires a token and warns once, until they can share one",
-    () =>
-      Effect.gen(function*() {
-        const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
-        yield* redis.stop
-        const members = yield* inProcess(size, { ...settings, redisUrl: redis.url })
-        yield* renews(members, tokenRequests, size)
-        yield* renews(members, tokenRequests, size)
-        yield* warned(members, 1)
-        yield* redis.start
-        yield* connected(members)
-        yield* renews(members, tokenRequests, 1)
-        yield* warned(members, 1)
-      }),
-    limit
-  )
-
-  it.scopedLive(
-    "stops while members wait for a shared token, starts and stops again: one warning per outage",
-    () =>
-      Effect.gen(function*() {
-        const [redis, { tokenRequests, hold, release, settings }] = yield* Effect.all([redisServer(), heldShop])
-        const members = yield* share(inProcess, size, redis, settings)
-        yield* renews(members, tokenRequests, 1)
-        yield* hold
-        const renewing = yield* Effect.fork(renews(members, tokenRequests, size))
-        yield* until("one member sends a token request", Effect.map(tokenRequests, (count) => count === 2))
-        yield* redis.stop
-        yield* until("the others send token requests too", Effect.map(tokenRequests, (count) => count === 1 + size))
-        yield* release
-        yield* Fiber.join(renewing)
-        yield* warned(members, 1)
-
-        yield* redis.start
-        yield* connected(members)
-        yield* renews(members, tokenRequests, 1)
-        yield* renews(members, tokenRequests, 1)
-        yield* warned(members, 1)
-
-        yield* redis.stop
-        yield* renews(members, tokenRequests, size)
-        yield* renews(members, tokenRequests, size)
-        yield* warned(members, 2)
-      }),
-    limit
-  )
-
-  it.scopedLive(
-    "does not respond for a while: each operation ends at its timeout, and then the members share again",
-    () =>
-      Effect.gen(function*() {
-        const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
-        const members = yield* share(inProcess, size, redis, { ...settings, storeTimeout: "3 seconds" })
-        yield* renews(members, tokenRequests, 1)
-        yield* redis.pause
-        yield* renews(members, tokenRequests, size)
-        yield* renews(members, tokenRequests, size)
-        yield* warned(members, 1)
-        yield* redis.resume
-        yield* connected(members)
-        yield* renews(members, tokenRequests, 1)
-        yield* warned(members, 1)
-      }),
-    limit
-  )
-
-  it.scopedLive("does not respond when the members start: they start without it", () =>
-    Effect.gen(function*() {
+    function*() {
       const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
-      yield* redis.pause
+      yield* redis.stop
       const members = yield* inProcess(size, { ...settings, redisUrl: redis.url })
+      yield* renews(members, tokenRequests, size)
+      yield* renews(members, tokenRequests, size)
+      yield* warned(members, 1)
+      yield* redis.start
+      yield* connected(members)
+      yield* renews(members, tokenRequests, 1)
+      yield* warned(members, 1)
+    },
+    limit
+  )
+
+  test.live(
+    "stops while members wait for a shared token, starts and stops again: one warning per outage",
+    function*() {
+      const [redis, { tokenRequests, hold, release, settings }] = yield* Effect.all([redisServer(), heldShop])
+      const members = yield* share(inProcess, size, redis, settings)
+      yield* renews(members, tokenRequests, 1)
+      yield* hold
+      const renewing = yield* Effect.fork(renews(members, tokenRequests, size))
+      yield* until("one member sends a token request", Effect.map(tokenRequests, (count) => count === 2))
+      yield* redis.stop
+      yield* until("the others send token requests too", Effect.map(tokenRequests, (count) => count === 1 + size))
+      yield* release
+      yield* Fiber.join(renewing)
+      yield* warned(members, 1)
+
+      yield* redis.start
+      yield* connected(members)
+      yield* renews(members, tokenRequests, 1)
+      yield* renews(members, tokenRequests, 1)
+      yield* warned(members, 1)
+
+      yield* redis.stop
+      yield* renews(members, tokenRequests, size)
+      yield* renews(members, tokenRequests, size)
+      yield* warned(members, 2)
+    },
+    limit
+  )
+
+  test.live(
+    "does not respond for a while: each operation ends at its timeout, and then the members share again",
+    function*() {
+      const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
+      const members = yield* share(inProcess, size, redis, { ...settings, storeTimeout: "3 seconds" })
+      yield* renews(members, tokenRequests, 1)
+      yield* redis.pause
+      yield* renews(members, tokenRequests, size)
       yield* renews(members, tokenRequests, size)
       yield* warned(members, 1)
       yield* redis.resume
       yield* connected(members)
       yield* renews(members, tokenRequests, 1)
-    }), limit)
+      yield* warned(members, 1)
+    },
+    limit
+  )
 
-  it.scopedLive("closes the connections: the members get a token and connect again", () =>
-    Effect.gen(function*() {
-      const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
-      const members = yield* share(inProcess, size, redis, settings)
-      assert.strictEqual(yield* redis.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"), size)
-      yield* renewal(members, tokenRequests)
-      yield* connected(members)
-      // A member with its own token would accept the shared token of another member, so this deletes it.
-      yield* redis.command("FLUSHALL")
-      yield* renews(members, tokenRequests, 1)
-      for (const { length } of yield* warningsOf(members)) assert.isAtMost(length, 1)
-    }), limit)
+  test.live("does not respond when the members start: they start without it", function*() {
+    const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
+    yield* redis.pause
+    const members = yield* inProcess(size, { ...settings, redisUrl: redis.url })
+    yield* renews(members, tokenRequests, size)
+    yield* warned(members, 1)
+    yield* redis.resume
+    yield* connected(members)
+    yield* renews(members, tokenRequests, 1)
+  }, limit)
 
-  it.scopedLive(
+  test.live("closes the connections: the members get a token and connect again", function*() {
+    const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
+    const members = yield* share(inProcess, size, redis, settings)
+    assert.strictEqual(yield* redis.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"), size)
+    yield* renewal(members, tokenRequests)
+    yield* connected(members)
+    // A member with its own token would accept the shared token of another member, so this deletes it.
+    yield* redis.command("FLUSHALL")
+    yield* renews(members, tokenRequests, 1)
+    for (const { length } of yield* warningsOf(members)) assert.isAtMost(length, 1)
+  }, limit)
+
+  test.live(
     "is stopped during an outage of the endpoint: members without a token fail with a typed error, those with one work",
-    () =>
-      Effect.gen(function*() {
-        const [redis, { tokenRequests, clearFaults, fail, settings }] = yield* Effect.all([redisServer(), shop()])
-        const members = yield* share(inProcess, size, redis, settings)
-        const [withToken, ...without] = members
-        assert(withToken !== undefined)
-        yield* withToken.get
-        yield* redis.command("FLUSHALL")
-        yield* redis.stop
-        yield* fail(Fault.status(503, { times: Infinity }))
-        const errors = yield* all(without, ({ get }) => Effect.flip(get))
-        deepStrictEqual(errors.map(({ _tag }) => _tag), without.map(() => "TokenRefusedError"))
-        assert.strictEqual(yield* withToken.call, 200)
-        yield* clearFaults
-        yield* renews(members, tokenRequests, size)
-      }),
+    function*() {
+      const [redis, { tokenRequests, clearFaults, fail, settings }] = yield* Effect.all([redisServer(), shop()])
+      const members = yield* share(inProcess, size, redis, settings)
+      const [withToken, ...without] = members
+      assert(withToken !== undefined)
+      yield* withToken.get
+      yield* redis.command("FLUSHALL")
+      yield* redis.stop
+      yield* fail(Fault.status(503, { times: Infinity }))
+      const errors = yield* all(without, ({ get }) => Effect.flip(get))
+      deepStrictEqual(errors.map(({ _tag }) => _tag), without.map(() => "TokenRefusedError"))
+      assert.strictEqual(yield* withToken.call, 200)
+      yield* clearFaults
+      yield* renews(members, tokenRequests, size)
+    },
     limit
   )
 })

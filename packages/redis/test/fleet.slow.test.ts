@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Fault } from "@store-api/emulator"
 import { Effect, Fiber } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { canMakeCertificates } from "../../platform-node/test/support/certificates.js"
 import { bundle } from "../../platform-node/test/support/childProcess.js"
 import {
@@ -31,30 +32,29 @@ fleetTests({
 })
 
 describe.skipIf(isLeftOut)("the process that acquires the token for all", () => {
-  it.scopedLive(
+  test.live(
     "is killed: the others wait until its lease ends, then one of them acquires a token",
-    () =>
-      Effect.gen(function*() {
-        const [holder, ...others] = yield* processes(5)
-        assert(holder !== undefined)
-        const [redis, { tokenRequests, fail, settings }] = yield* Effect.all([redisServer(), shop()])
-        const leases = Effect.map(redis.command("KEYS", "*:lease"), (keys) => (keys as Array<string>).length)
-        const start = (all: typeof others) => (_: number, settings: Parameters<typeof open>[1]) =>
-          Effect.forEach(all, (process) => open(process, settings), { concurrency: "unbounded" })
-        const [firstMember] = yield* share(start([holder]), 1, redis, { ...settings, lease: "5 seconds" })
-        const members = yield* share(start(others), 4, redis, { ...settings, lease: "5 seconds" })
-        assert(firstMember !== undefined)
-        yield* fail(Fault.hang())
-        const killed = yield* Effect.fork(Effect.exit(firstMember.get))
-        yield* until("it sends a token request", Effect.map(tokenRequests, (count) => count === 1))
-        assert.strictEqual(yield* leases, 1)
-        yield* holder.kill
-        assert.strictEqual(yield* tokens(members), 1)
-        assert.strictEqual((yield* Fiber.join(killed))._tag, "Failure")
-        assert.strictEqual(yield* tokenRequests, 2)
-        assert.strictEqual(yield* leases, 0)
-        for (const warnings of yield* warningsOf(members)) assert.isEmpty(warnings)
-      }),
+    function*() {
+      const [holder, ...others] = yield* processes(5)
+      assert(holder !== undefined)
+      const [redis, { tokenRequests, fail, settings }] = yield* Effect.all([redisServer(), shop()])
+      const leases = Effect.map(redis.command("KEYS", "*:lease"), (keys) => (keys as Array<string>).length)
+      const start = (all: typeof others) => (_: number, settings: Parameters<typeof open>[1]) =>
+        Effect.forEach(all, (process) => open(process, settings), { concurrency: "unbounded" })
+      const [firstMember] = yield* share(start([holder]), 1, redis, { ...settings, lease: "5 seconds" })
+      const members = yield* share(start(others), 4, redis, { ...settings, lease: "5 seconds" })
+      assert(firstMember !== undefined)
+      yield* fail(Fault.hang())
+      const killed = yield* Effect.fork(Effect.exit(firstMember.get))
+      yield* until("it sends a token request", Effect.map(tokenRequests, (count) => count === 1))
+      assert.strictEqual(yield* leases, 1)
+      yield* holder.kill
+      assert.strictEqual(yield* tokens(members), 1)
+      assert.strictEqual((yield* Fiber.join(killed))._tag, "Failure")
+      assert.strictEqual(yield* tokenRequests, 2)
+      assert.strictEqual(yield* leases, 0)
+      for (const warnings of yield* warningsOf(members)) assert.isEmpty(warnings)
+    },
     120_000
   )
 })
@@ -73,29 +73,27 @@ const twoThatTrust = (
   )
 
 describe.skipIf(isLeftOut || !canMakeCertificates)("over TLS", () => {
-  it.scopedLive("processes that trust the authority share a token", () =>
-    Effect.gen(function*() {
-      const [redis, { tokenRequests, settings }] = yield* Effect.all([redisOverTls("no"), shop()])
-      const members = yield* twoThatTrust(redis, settings)
-      yield* connected(members)
-      deepStrictEqual(yield* renewal(members, tokenRequests), { requests: 1, tokens: 1 })
-      deepStrictEqual(yield* reasonsOf(members), [[], []])
-    }), limit)
+  test.live("processes that trust the authority share a token", function*() {
+    const [redis, { tokenRequests, settings }] = yield* Effect.all([redisOverTls("no"), shop()])
+    const members = yield* twoThatTrust(redis, settings)
+    yield* connected(members)
+    deepStrictEqual(yield* renewal(members, tokenRequests), { requests: 1, tokens: 1 })
+    deepStrictEqual(yield* reasonsOf(members), [[], []])
+  }, limit)
 
-  it.scopedLive(
+  test.live(
     "processes do not use a server with a trusted certificate for another host: each acquires a token and warns",
-    () =>
-      Effect.gen(function*() {
-        const [redis, { tokenRequests, settings }] = yield* Effect.all([
-          redisOverTls("no", "redis.shop.example"),
-          shop()
-        ])
-        const members = yield* twoThatTrust(redis, settings)
-        deepStrictEqual(yield* renewal(members, tokenRequests), { requests: 2, tokens: 2 })
-        const reason = "ERR_TLS_CERT_ALTNAME_INVALID"
-        deepStrictEqual(yield* reasonsOf(members), [[reason], [reason]])
-        yield* until("no member is connected", Effect.map(redis.connected, (count) => count === 0))
-      }),
+    function*() {
+      const [redis, { tokenRequests, settings }] = yield* Effect.all([
+        redisOverTls("no", "redis.shop.example"),
+        shop()
+      ])
+      const members = yield* twoThatTrust(redis, settings)
+      deepStrictEqual(yield* renewal(members, tokenRequests), { requests: 2, tokens: 2 })
+      const reason = "ERR_TLS_CERT_ALTNAME_INVALID"
+      deepStrictEqual(yield* reasonsOf(members), [[reason], [reason]])
+      yield* until("no member is connected", Effect.map(redis.connected, (count) => count === 0))
+    },
     limit
   )
 })
@@ -129,28 +127,27 @@ const run = (file: string, settings: Settings, limit: number, ...end: ReadonlyAr
 const ended = { output: "done\n", code: 0 }
 
 describe.skipIf(isLeftOut)("closing the scope", () => {
-  it.scopedLive(
+  test.live(
     "lets the process exit, even if Redis does not respond or is stopped; an open scope keeps it running",
-    () =>
-      Effect.gen(function*() {
-        const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
-        const file = yield* bundle(new URL("./child/once.ts", import.meta.url))
-        const at = { ...settings, redisUrl: redis.url }
-        deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
-        deepStrictEqual(yield* run(file, at, exitLimit.whenLeaked, "leaked"), { output: "done\n", code: null })
-        assert.strictEqual(yield* tokenRequests, 1)
-        yield* redis.pause
-        deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
-        yield* redis.stop
-        deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
-        assert.strictEqual(yield* tokenRequests, 3)
-        // No server listens on port 1.
-        for (const redisUrl of ["redis+cluster://127.0.0.1:1", "redis+sentinel://127.0.0.1:1/tokens"]) {
-          const bounded = { ...settings, redisUrl, storeTimeout: "1 second" } as const
-          deepStrictEqual(yield* run(file, bounded, exitLimit.whenClosed), ended)
-        }
-        assert.strictEqual(yield* tokenRequests, 5)
-      }),
+    function*() {
+      const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
+      const file = yield* bundle(new URL("./child/once.ts", import.meta.url))
+      const at = { ...settings, redisUrl: redis.url }
+      deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
+      deepStrictEqual(yield* run(file, at, exitLimit.whenLeaked, "leaked"), { output: "done\n", code: null })
+      assert.strictEqual(yield* tokenRequests, 1)
+      yield* redis.pause
+      deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
+      yield* redis.stop
+      deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
+      assert.strictEqual(yield* tokenRequests, 3)
+      // No server listens on port 1.
+      for (const redisUrl of ["redis+cluster://127.0.0.1:1", "redis+sentinel://127.0.0.1:1/tokens"]) {
+        const bounded = { ...settings, redisUrl, storeTimeout: "1 second" } as const
+        deepStrictEqual(yield* run(file, bounded, exitLimit.whenClosed), ended)
+      }
+      assert.strictEqual(yield* tokenRequests, 5)
+    },
     limit
   )
 })

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { RedisTokenStore } from "@store-api/redis"
 import { Effect, Option, Redacted } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { clientAt, isLeftOut, sharedRedis } from "./support/redisServer.js"
 
 /** The user that docs/guides/redis.md recommends, as the arguments of `ACL SETUSER`. */
@@ -41,21 +42,19 @@ describe.skipIf(isLeftOut)("the rights that docs/guides/redis.md recommends", ()
   const storeOf = (user: ReadonlyArray<string>) =>
     Effect.flatMap(serverWith(user), ({ url }) => RedisTokenStore.make({ url: Redacted.make(url) }))
 
-  it.scopedLive("are enough for each operation", () =>
-    Effect.gen(function*() {
-      deepStrictEqual(yield* useAll(yield* storeOf(documented())), {
-        entry: Option.some("an entry"),
-        extended: true,
-        removed: true
-      })
-    }))
+  test.live("are enough for each operation", function*() {
+    deepStrictEqual(yield* useAll(yield* storeOf(documented())), {
+      entry: Option.some("an entry"),
+      extended: true,
+      removed: true
+    })
+  })
 
-  it.scopedLive("do not cover other keys", () =>
-    Effect.gen(function*() {
-      const store = yield* storeOf(documented())
-      const error = yield* Effect.flip(store.get("another key"))
-      assert.strictEqual(error.reason, "NOPERM")
-    }))
+  test.live("do not cover other keys", function*() {
+    const store = yield* storeOf(documented())
+    const error = yield* Effect.flip(store.get("another key"))
+    assert.strictEqual(error.reason, "NOPERM")
+  })
 
   it.scopedLive.each([
     "CLIENT LIST",

@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs"
-import { describe, it } from "@effect/vitest"
+import { describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { createClient } from "@redis/client"
 import { RedisTokenStore } from "@store-api/redis"
 import { Effect, Option } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { canMakeCertificates } from "../../platform-node/test/support/certificates.js"
 import { withVariables } from "../../platform-node/test/utils.js"
 import { inProcess, reasonsOf, renewal, shop, until } from "./support/fleet.js"
@@ -32,32 +33,30 @@ const reaches = (url: string, options: Readonly<Record<string, unknown>>) =>
 const entry = Option.some(Option.some("entry"))
 
 describe.skipIf(isLeftOut || !canMakeCertificates)("over TLS", () => {
-  it.scopedLive(
+  test.live(
     "a server that Node does not trust is not used, even with NODE_TLS_REJECT_UNAUTHORIZED=0",
-    () =>
-      Effect.gen(function*() {
-        const [redis, { tokenRequests, settings }] = yield* Effect.all([redisOverTls("no"), shop()])
-        const ownTokens = Effect.gen(function*() {
-          const members = yield* inProcess(1, { ...settings, redisUrl: redis.tlsUrl })
-          deepStrictEqual(yield* renewal(members, tokenRequests), { requests: 1, tokens: 1 })
-          deepStrictEqual(yield* reasonsOf(members), [["DEPTH_ZERO_SELF_SIGNED_CERT"]])
-        })
+    function*() {
+      const [redis, { tokenRequests, settings }] = yield* Effect.all([redisOverTls("no"), shop()])
+      const ownTokens = Effect.gen(function*() {
+        const members = yield* inProcess(1, { ...settings, redisUrl: redis.tlsUrl })
+        deepStrictEqual(yield* renewal(members, tokenRequests), { requests: 1, tokens: 1 })
+        deepStrictEqual(yield* reasonsOf(members), [["DEPTH_ZERO_SELF_SIGNED_CERT"]])
+      })
+      yield* ownTokens
+      yield* Effect.gen(function*() {
         yield* ownTokens
-        yield* Effect.gen(function*() {
-          yield* ownTokens
-          yield* until("no member is connected", Effect.map(redis.connected, (count) => count === 0))
-          deepStrictEqual(yield* reaches(redis.tlsUrl, {}), entry, "control: the variable affects other clients")
-        }).pipe(withVariables({ NODE_TLS_REJECT_UNAUTHORIZED: "0" }))
-      }),
+        yield* until("no member is connected", Effect.map(redis.connected, (count) => count === 0))
+        deepStrictEqual(yield* reaches(redis.tlsUrl, {}), entry, "control: the variable affects other clients")
+      }).pipe(withVariables({ NODE_TLS_REJECT_UNAUTHORIZED: "0" }))
+    },
     limit
   )
 
-  it.scopedLive("a client of the application can authenticate with a certificate", () =>
-    Effect.gen(function*() {
-      const redis = yield* redisOverTls("yes")
-      const pem = (path: string) => readFileSync(path, "utf8")
-      const ca = pem(redis.cert)
-      deepStrictEqual(yield* reaches(redis.tlsUrl, { ca, cert: ca, key: pem(redis.key) }), entry)
-      deepStrictEqual(yield* reaches(redis.tlsUrl, { ca }), Option.none())
-    }), limit)
+  test.live("a client of the application can authenticate with a certificate", function*() {
+    const redis = yield* redisOverTls("yes")
+    const pem = (path: string) => readFileSync(path, "utf8")
+    const ca = pem(redis.cert)
+    deepStrictEqual(yield* reaches(redis.tlsUrl, { ca, cert: ca, key: pem(redis.key) }), entry)
+    deepStrictEqual(yield* reaches(redis.tlsUrl, { ca }), Option.none())
+  }, limit)
 })

@@ -5,6 +5,7 @@ import { createCluster, createSentinel } from "@redis/client"
 import { TokenStore } from "@store-api/core"
 import { RedisTokenStore } from "@store-api/redis"
 import { Effect, Fiber, Layer } from "effect"
+import { test } from "../../core/test/support/test.js"
 import { canMakeCertificates } from "../../platform-node/test/support/certificates.js"
 import { shared } from "../../platform-node/test/support/shared.js"
 import {
@@ -151,47 +152,46 @@ describe.skipIf(isLeftOut)("a store on a cluster with users", () => {
 })
 
 describe.skipIf(isLeftOut)("a slot of a cluster that moves", () => {
-  it.scopedLive(
+  test.live(
     "while members call: one token request for each renewal, no call fails, no warning",
-    () =>
-      Effect.gen(function*() {
-        const topology = yield* cluster({ acl: documented("+asking"), user })
-        const { tokenRequests, settings } = yield* shop()
-        const members = yield* share(inProcess, 3, topology, settings)
-        yield* all(members, ({ begin }) => begin(20))
-        const renews = Effect.map(
-          renewal(members, tokenRequests),
-          (renewed) => deepStrictEqual(renewed, { requests: 1, tokens: 1 })
+    function*() {
+      const topology = yield* cluster({ acl: documented("+asking"), user })
+      const { tokenRequests, settings } = yield* shop()
+      const members = yield* share(inProcess, 3, topology, settings)
+      yield* all(members, ({ begin }) => begin(20))
+      const renews = Effect.map(
+        renewal(members, tokenRequests),
+        (renewed) => deepStrictEqual(renewed, { requests: 1, tokens: 1 })
+      )
+      yield* renews
+      const [entry = "", ...others] = yield* keysOf(topology, "*")
+      assert.isEmpty(others)
+      for (const key of [entry, `${entry}:lease`]) {
+        const source = yield* topology.primaryOf(key)
+        const slot = String(yield* source.command("CLUSTER", "KEYSLOT", key))
+        const ids = yield* Effect.forEach(
+          topology.servers,
+          (server) => Effect.map(server.command("CLUSTER", "MYID"), (id) => ({ server, id: String(id) }))
         )
+        const nodes = yield* Effect.filter(
+          ids,
+          ({ server }) => Effect.map(server.command("ROLE"), (role) => (role as Array<unknown>)[0] === "master")
+        )
+        const from = nodes.find(({ server }) => server === source)
+        const to = nodes.find(({ server }) => server !== source)
+        assert(from !== undefined && to !== undefined)
+        yield* to.server.command("CLUSTER", "SETSLOT", slot, "IMPORTING", from.id)
+        yield* source.command("CLUSTER", "SETSLOT", slot, "MIGRATING", to.id)
         yield* renews
-        const [entry = "", ...others] = yield* keysOf(topology, "*")
-        assert.isEmpty(others)
-        for (const key of [entry, `${entry}:lease`]) {
-          const source = yield* topology.primaryOf(key)
-          const slot = String(yield* source.command("CLUSTER", "KEYSLOT", key))
-          const ids = yield* Effect.forEach(
-            topology.servers,
-            (server) => Effect.map(server.command("CLUSTER", "MYID"), (id) => ({ server, id: String(id) }))
-          )
-          const nodes = yield* Effect.filter(
-            ids,
-            ({ server }) => Effect.map(server.command("ROLE"), (role) => (role as Array<unknown>)[0] === "master")
-          )
-          const from = nodes.find(({ server }) => server === source)
-          const to = nodes.find(({ server }) => server !== source)
-          assert(from !== undefined && to !== undefined)
-          yield* to.server.command("CLUSTER", "SETSLOT", slot, "IMPORTING", from.id)
-          yield* source.command("CLUSTER", "SETSLOT", slot, "MIGRATING", to.id)
-          yield* renews
-          yield* source.command("MIGRATE", "127.0.0.1", String(to.server.port), key, "0", "1000")
-          yield* renews
-          for (const { server } of nodes) yield* server.command("CLUSTER", "SETSLOT", slot, "NODE", to.id)
-          yield* renews
-          assert.strictEqual((yield* topology.primaryOf(key)).port, to.server.port)
-        }
-        deepStrictEqual(othersIn(yield* all(members, ({ end }) => end)), [])
-        deepStrictEqual((yield* warningsOf(members)).flat(), [])
-      }),
+        yield* source.command("MIGRATE", "127.0.0.1", String(to.server.port), key, "0", "1000")
+        yield* renews
+        for (const { server } of nodes) yield* server.command("CLUSTER", "SETSLOT", slot, "NODE", to.id)
+        yield* renews
+        assert.strictEqual((yield* topology.primaryOf(key)).port, to.server.port)
+      }
+      deepStrictEqual(othersIn(yield* all(members, ({ end }) => end)), [])
+      deepStrictEqual((yield* warningsOf(members)).flat(), [])
+    },
     limit
   )
 })

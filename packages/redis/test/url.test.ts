@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Effect, Exit, Fiber, Option, Random } from "effect"
 import { renderings } from "../../core/test/support/renderings.js"
+import { test } from "../../core/test/support/test.js"
 import { listen } from "../../platform-node/test/utils.js"
 import { destroy, fromUrl } from "../src/internal/servers.js"
 import { onVirtualTime, until } from "./support/fleet.js"
@@ -126,36 +127,34 @@ describe("the URL of sentinels", () => {
       })
   )
 
-  it.effect("has the port 26379 for each sentinel without a port", () =>
-    Effect.gen(function*() {
-      const asked: Array<unknown> = []
-      const note = (message: unknown) => void asked.push(message)
-      const channel = "tracing:node-redis:connect:start"
-      yield* Effect.acquireUseRelease(
-        Effect.sync(() => subscribe(channel, note)),
-        () => Effect.exit(created("redis+sentinel://127.0.0.1/name")),
-        () => Effect.sync(() => unsubscribe(channel, note))
-      )
-      // The messages of a channel have no type.
-      deepStrictEqual(asked.map((message) => (message as { readonly serverPort: number }).serverPort), [26_379])
-    }))
+  test("has the port 26379 for each sentinel without a port", function*() {
+    const asked: Array<unknown> = []
+    const note = (message: unknown) => void asked.push(message)
+    const channel = "tracing:node-redis:connect:start"
+    yield* Effect.acquireUseRelease(
+      Effect.sync(() => subscribe(channel, note)),
+      () => Effect.exit(created("redis+sentinel://127.0.0.1/name")),
+      () => Effect.sync(() => unsubscribe(channel, note))
+    )
+    // The messages of a channel have no type.
+    deepStrictEqual(asked.map((message) => (message as { readonly serverPort: number }).serverPort), [26_379])
+  })
 })
 
 describe("sentinels", () => {
-  it.scopedLive("are asked again with the user and password if they need them", () =>
-    Effect.gen(function*() {
-      const noauth = new Error("NOAUTH Authentication required.")
-      const noperm = new Error("NOPERM User default has no permissions")
-      for (const refusal of [{ HELLO: noauth }, { SENTINEL: noauth }, { SENTINEL: noperm }]) {
-        const played = yield* sentinel(refusal, primary)
-        const client = yield* created(`redis+sentinel://user:password@127.0.0.1:${played.port}/name`)
-        deepStrictEqual<unknown>(optionsOf(client).socket, { ...failover, host: "primary", port: 7000 })
-        const [first, ...others] = received(played)
-        assert.notInclude(String(first), "password")
-        deepStrictEqual(others, [["HELLO 3 AUTH user password", `${question} name`]])
-        yield* isClosed(played)
-      }
-    }))
+  test.live("are asked again with the user and password if they need them", function*() {
+    const noauth = new Error("NOAUTH Authentication required.")
+    const noperm = new Error("NOPERM User default has no permissions")
+    for (const refusal of [{ HELLO: noauth }, { SENTINEL: noauth }, { SENTINEL: noperm }]) {
+      const played = yield* sentinel(refusal, primary)
+      const client = yield* created(`redis+sentinel://user:password@127.0.0.1:${played.port}/name`)
+      deepStrictEqual<unknown>(optionsOf(client).socket, { ...failover, host: "primary", port: 7000 })
+      const [first, ...others] = received(played)
+      assert.notInclude(String(first), "password")
+      deepStrictEqual(others, [["HELLO 3 AUTH user password", `${question} name`]])
+      yield* isClosed(played)
+    }
+  })
 
   it.scopedLive.each<[string, Reply, string]>([
     ["refuse the password", new Error("WRONGPASS invalid"), "WRONGPASS"],
@@ -170,21 +169,19 @@ describe("sentinels", () => {
       yield* isClosed(played)
     }))
 
-  it.scopedLive("that do not accept a connection: its error is the reason", () =>
-    Effect.gen(function*() {
-      // No server listens on port 1.
-      assert.strictEqual(yield* Effect.flip(created("redis+sentinel://127.0.0.1:1/name")), "ECONNREFUSED")
-    }))
+  test.live("that do not accept a connection: its error is the reason", function*() {
+    // No server listens on port 1.
+    assert.strictEqual(yield* Effect.flip(created("redis+sentinel://127.0.0.1:1/name")), "ECONNREFUSED")
+  })
 
-  it.scopedLive("that close the connection: its error is the reason", () =>
-    Effect.gen(function*() {
-      const { port } = yield* playedServer(([word], _, close) => {
-        if (word === "SENTINEL") close()
-        return undefined
-      })
-      const failing = Effect.flip(created(`redis+sentinel://127.0.0.1:${port}/name`))
-      assert.strictEqual(yield* failing, "SocketClosedUnexpectedlyError")
-    }))
+  test.live("that close the connection: its error is the reason", function*() {
+    const { port } = yield* playedServer(([word], _, close) => {
+      if (word === "SENTINEL") close()
+      return undefined
+    })
+    const failing = Effect.flip(created(`redis+sentinel://127.0.0.1:${port}/name`))
+    assert.strictEqual(yield* failing, "SocketClosedUnexpectedlyError")
+  })
 
   it.scopedLive.each<[string, Readonly<Record<string, Reply>> | undefined]>([
     ["to a connection", undefined],
@@ -211,16 +208,15 @@ describe("sentinels", () => {
       )
     }))
 
-  it.scopedLive("are asked in another order each time", () =>
-    Effect.gen(function*() {
-      const all = yield* Effect.all(
-        [0, 1].map(() => playedServer(([word]) => word === "SENTINEL" ? ["a", "1"] : undefined))
-      )
-      const url = `redis+sentinel://${all.map(({ port }) => `127.0.0.1:${port}`).join()}/name`
-      yield* Effect.replicateEffect(created(url), 8).pipe(Effect.withRandom(Random.make("any seed")))
-      for (const { opened } of all) assert.isAbove(opened(), 0)
-      assert.strictEqual(all.reduce((sum, { opened }) => sum + opened(), 0), 8)
-    }))
+  test.live("are asked in another order each time", function*() {
+    const all = yield* Effect.all(
+      [0, 1].map(() => playedServer(([word]) => word === "SENTINEL" ? ["a", "1"] : undefined))
+    )
+    const url = `redis+sentinel://${all.map(({ port }) => `127.0.0.1:${port}`).join()}/name`
+    yield* Effect.replicateEffect(created(url), 8).pipe(Effect.withRandom(Random.make("any seed")))
+    for (const { opened } of all) assert.isAbove(opened(), 0)
+    assert.strictEqual(all.reduce((sum, { opened }) => sum + opened(), 0), 8)
+  })
 })
 
 describe("a client that is destroyed", () => {
@@ -228,31 +224,29 @@ describe("a client that is destroyed", () => {
     destroy(undefined)
   })
 
-  it.scopedLive("closes the connection that it was opening", () =>
-    Effect.gen(function*() {
-      const silent = yield* listen(createServer((socket) => socket.resume()))
-      const client = yield* created(`redis://127.0.0.1:${silent.port}`)
-      const connecting = yield* Effect.fork(Effect.exit(Effect.tryPromise((): Promise<unknown> => client.connect())))
-      yield* Effect.yieldNow()
-      destroy(client)
-      yield* Fiber.join(connecting)
-      yield* until("it is closed", Effect.sync(() => silent.opened() === 1 && silent.open() === 0))
-    }))
+  test.live("closes the connection that it was opening", function*() {
+    const silent = yield* listen(createServer((socket) => socket.resume()))
+    const client = yield* created(`redis://127.0.0.1:${silent.port}`)
+    const connecting = yield* Effect.fork(Effect.exit(Effect.tryPromise((): Promise<unknown> => client.connect())))
+    yield* Effect.yieldNow()
+    destroy(client)
+    yield* Fiber.join(connecting)
+    yield* until("it is closed", Effect.sync(() => silent.opened() === 1 && silent.open() === 0))
+  })
 
-  it.scopedLive("closes the connection that it was opening to a node of a cluster", () =>
-    Effect.gen(function*() {
-      const silent = yield* listen(createServer((socket) => socket.resume()))
-      // The key belongs to the second half. The client has no connection to the first.
-      const slots = [[0, 8191, ["127.0.0.1", 1, "first"]], [8192, 16_383, ["127.0.0.1", silent.port, "second"]]]
-      const root = yield* playedServer(([word]) => word === "CLUSTER" ? slots : undefined)
-      const client = yield* created(`redis+cluster://127.0.0.1:${root.port}`)
-      yield* Effect.promise((): Promise<unknown> => client.connect())
-      const getting = yield* Effect.fork(Effect.exit(Effect.tryPromise(() => client.get("key"))))
-      yield* Effect.yieldNow()
-      destroy(client)
-      yield* until("it is closed", Effect.sync(() => silent.opened() === 1 && silent.open() === 0))
-      assert.isTrue(Exit.isFailure(yield* Fiber.join(getting)))
-    }))
+  test.live("closes the connection that it was opening to a node of a cluster", function*() {
+    const silent = yield* listen(createServer((socket) => socket.resume()))
+    // The key belongs to the second half. The client has no connection to the first.
+    const slots = [[0, 8191, ["127.0.0.1", 1, "first"]], [8192, 16_383, ["127.0.0.1", silent.port, "second"]]]
+    const root = yield* playedServer(([word]) => word === "CLUSTER" ? slots : undefined)
+    const client = yield* created(`redis+cluster://127.0.0.1:${root.port}`)
+    yield* Effect.promise((): Promise<unknown> => client.connect())
+    const getting = yield* Effect.fork(Effect.exit(Effect.tryPromise(() => client.get("key"))))
+    yield* Effect.yieldNow()
+    destroy(client)
+    yield* until("it is closed", Effect.sync(() => silent.opened() === 1 && silent.open() === 0))
+    assert.isTrue(Exit.isFailure(yield* Fiber.join(getting)))
+  })
 })
 
 describe("an unusable URL", () => {

@@ -5,6 +5,7 @@ import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { Data, Effect, Redacted } from "effect"
 import { render } from "../support/renderings.js"
 import { token } from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
 import * as Canary from "./support/canary.js"
 import { leaksIn } from "./support/canary.js"
 
@@ -30,44 +31,41 @@ const authorized = <E>(base: HttpClient.HttpClient.With<E>) =>
 
 /** docs/explanation/security-model.md lists these leaks as out of reach. The tests show them, so that it stays true. */
 describe("the limitations in the security model", () => {
-  it.effect("a value that the application reads with Redacted.value is visible", () =>
-    Effect.gen(function*() {
-      const accessToken = yield* token(canary.value)
-      deepStrictEqual(leaksOf(accessToken), [])
-      assert.isAbove(leaksOf({ token: Redacted.value(accessToken.value) }).length, 0)
-    }))
+  test("a value that the application reads with Redacted.value is visible", function*() {
+    const accessToken = yield* token(canary.value)
+    deepStrictEqual(leaksOf(accessToken), [])
+    assert.isAbove(leaksOf({ token: Redacted.value(accessToken.value) }).length, 0)
+  })
 
-  it.effect("the token is visible in the requests, errors and taps of the given client", () =>
-    Effect.gen(function*() {
-      const kept: Array<HttpClientRequest.HttpClientRequest> = []
-      const base = respondingWith("{}").pipe(
-        HttpClient.filterStatusOk,
-        HttpClient.tap((response) => Effect.sync(() => kept.push(response.request))),
-        HttpClient.transformResponse(
-          Effect.mapError((cause: HttpClientError.HttpClientError) => new ApplicationError({ cause }))
-        )
+  test("the token is visible in the requests, errors and taps of the given client", function*() {
+    const kept: Array<HttpClientRequest.HttpClientRequest> = []
+    const base = respondingWith("{}").pipe(
+      HttpClient.filterStatusOk,
+      HttpClient.tap((response) => Effect.sync(() => kept.push(response.request))),
+      HttpClient.transformResponse(
+        Effect.mapError((cause: HttpClientError.HttpClientError) => new ApplicationError({ cause }))
       )
-      const error = yield* Effect.flip(Effect.flatMap(authorized(base), (client) => client.get("/orders")))
-      assert.instanceOf(error, ApplicationError)
-      assert.isAbove(leaksOf(error).length, 0)
-      const received: Array<HttpClientRequest.HttpClientRequest> = []
-      const tapped = HttpClient.make((request) => {
-        received.push(request)
-        return respondingWith("{}").execute(request)
-      })
-      yield* Effect.flatMap(authorized(tapped), (client) => client.get("/orders"))
-      assert.isAbove(leaksOf(received[0]).length, 0)
-    }))
+    )
+    const error = yield* Effect.flip(Effect.flatMap(authorized(base), (client) => client.get("/orders")))
+    assert.instanceOf(error, ApplicationError)
+    assert.isAbove(leaksOf(error).length, 0)
+    const received: Array<HttpClientRequest.HttpClientRequest> = []
+    const tapped = HttpClient.make((request) => {
+      received.push(request)
+      return respondingWith("{}").execute(request)
+    })
+    yield* Effect.flatMap(authorized(tapped), (client) => client.get("/orders"))
+    assert.isAbove(leaksOf(received[0]).length, 0)
+  })
 
-  it.effect("the token is visible in a response of an API that repeats it", () =>
-    Effect.gen(function*() {
-      const response = yield* Effect.flatMap(
-        authorized(respondingWith(JSON.stringify({ youSent: canary.value }))),
-        (client) => client.get("/orders")
-      )
-      yield* response.json
-      assert.isAbove(leaksOf(response).length, 0)
-    }))
+  test("the token is visible in a response of an API that repeats it", function*() {
+    const response = yield* Effect.flatMap(
+      authorized(respondingWith(JSON.stringify({ youSent: canary.value }))),
+      (client) => client.get("/orders")
+    )
+    yield* response.json
+    assert.isAbove(leaksOf(response).length, 0)
+  })
 
   it("the token is visible in a request to which the application adds the header", () => {
     const request = HttpClientRequest.bearerToken(HttpClientRequest.get("/orders"), canary.value)

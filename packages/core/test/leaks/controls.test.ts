@@ -6,6 +6,7 @@ import { Cause, Effect, Either, Option, Schema } from "effect"
 import { NodeInspectSymbol } from "effect/Inspectable"
 import { printers, render, renderDistinct } from "../support/renderings.js"
 import { capture } from "../support/telemetry.js"
+import { test } from "../support/test.js"
 import { watchConsole } from "../support/watchProcess.js"
 import * as Canary from "./support/canary.js"
 import { encodings, find, leaksIn } from "./support/canary.js"
@@ -52,37 +53,35 @@ describe("the leak of a naive program is found", () => {
       })
   )
 
-  it.live("in every logger when only the cause contains the secret", () =>
-    Effect.gen(function*() {
-      const { outputs } = yield* capture(Effect.logError("failed", Cause.fail(new Naive({ message: secret.value }))))
-      // OpenTelemetry's log records omit causes.
-      for (const sink of sinks.filter((name) => name.startsWith("logger") || name === "console.log")) {
-        assert.isAbove(leaksIn(outputs.filter(({ name }) => name === sink), canaries).length, 0, sink)
-      }
-    }))
+  test.live("in every logger when only the cause contains the secret", function*() {
+    const { outputs } = yield* capture(Effect.logError("failed", Cause.fail(new Naive({ message: secret.value }))))
+    // OpenTelemetry's log records omit causes.
+    for (const sink of sinks.filter((name) => name.startsWith("logger") || name === "console.log")) {
+      assert.isAbove(leaksIn(outputs.filter(({ name }) => name === sink), canaries).length, 0, sink)
+    }
+  })
 
-  it.effect("in an HttpClientError whose request has the token in a header and the secret in its body", () =>
-    Effect.gen(function*() {
-      const client = HttpClient.make((request) =>
-        Effect.sync(() => HttpClientResponse.fromWeb(request, new Response("{}", { status: 401 })))
-      ).pipe(HttpClient.mapRequest(HttpClientRequest.bearerToken(token.value)), HttpClient.filterStatusOk)
-      const error = yield* Effect.flip(
-        client.execute(HttpClientRequest.bodyText(HttpClientRequest.post("http://localhost/"), secret.value))
-      )
-      const leaks = leaksIn(render("it", error), canaries)
-      for (
-        const rendering of ["JSON", "inspect", "inspect, customInspect: false", "FiberFailure, customInspect: false"]
-      ) {
-        for (const { name } of canaries) {
-          assert.isTrue(
-            leaks.some((leak) => leak.startsWith(`it: ${rendering} shows the ${name}`)),
-            `${rendering} ${name}`
-          )
-        }
+  test("in an HttpClientError whose request has the token in a header and the secret in its body", function*() {
+    const client = HttpClient.make((request) =>
+      Effect.sync(() => HttpClientResponse.fromWeb(request, new Response("{}", { status: 401 })))
+    ).pipe(HttpClient.mapRequest(HttpClientRequest.bearerToken(token.value)), HttpClient.filterStatusOk)
+    const error = yield* Effect.flip(
+      client.execute(HttpClientRequest.bodyText(HttpClientRequest.post("http://localhost/"), secret.value))
+    )
+    const leaks = leaksIn(render("it", error), canaries)
+    for (
+      const rendering of ["JSON", "inspect", "inspect, customInspect: false", "FiberFailure, customInspect: false"]
+    ) {
+      for (const { name } of canaries) {
+        assert.isTrue(
+          leaks.some((leak) => leak.startsWith(`it: ${rendering} shows the ${name}`)),
+          `${rendering} ${name}`
+        )
       }
-      const { outputs } = yield* capture(Effect.log(error))
-      assert.isTrue(leaksIn(outputs, canaries).some((leak) => leak.includes("logger json shows the secret")))
-    }))
+    }
+    const { outputs } = yield* capture(Effect.log(error))
+    assert.isTrue(leaksIn(outputs, canaries).some((leak) => leak.includes("logger json shows the secret")))
+  })
 
   it("in the distinct renderings, if any rendering shows it", () => {
     const { value } = token
@@ -137,39 +136,37 @@ describe("the leak of a naive program is found", () => {
     assert.isAbove(leaksIn(render("it", Either.merge(decoded)), canaries).length, 10)
   })
 
-  it.live("in Headers that are logged as an object or added to a span", () =>
-    Effect.gen(function*() {
-      const headers = Headers.fromInput({ "x-auth-token": token.value })
-      const { outputs } = yield* capture(
-        Effect.log({ headers }).pipe(Effect.withSpan("naive", { attributes: { headers } }))
-      )
-      const leaks = leaksIn(outputs, canaries)
-      for (const sink of ["console.log", "span naive", "logger json"]) {
-        assert.isTrue(leaks.some((leak) => leak.startsWith(`${sink} shows the token`)), sink)
-      }
-    }))
+  test.live("in Headers that are logged as an object or added to a span", function*() {
+    const headers = Headers.fromInput({ "x-auth-token": token.value })
+    const { outputs } = yield* capture(
+      Effect.log({ headers }).pipe(Effect.withSpan("naive", { attributes: { headers } }))
+    )
+    const leaks = leaksIn(outputs, canaries)
+    for (const sink of ["console.log", "span naive", "logger json"]) {
+      assert.isTrue(leaks.some((leak) => leak.startsWith(`${sink} shows the token`)), sink)
+    }
+  })
 
-  it.live("on the console of the process and in its warnings", () =>
-    Effect.gen(function*() {
-      const seen: Array<{ name: string; text: string }> = []
-      const stop = watchConsole((output) => seen.push(output))
-      for (const method of ["log", "info", "warn", "error", "debug", "trace"] as const) {
-        console[method]({ a: secret.value })
-      }
-      process.emitWarning(secret.value)
-      yield* Effect.promise(() => new Promise((resolve) => process.nextTick(resolve)))
-      yield* Effect.yieldNow()
-      stop()
-      assert.sameMembers(seen.filter(({ text }) => find(text, canaries).length > 0).map(({ name }) => name), [
-        "console.log",
-        "console.info",
-        "console.warn",
-        "console.error",
-        "console.debug",
-        "console.trace",
-        "warning"
-      ])
-    }))
+  test.live("on the console of the process and in its warnings", function*() {
+    const seen: Array<{ name: string; text: string }> = []
+    const stop = watchConsole((output) => seen.push(output))
+    for (const method of ["log", "info", "warn", "error", "debug", "trace"] as const) {
+      console[method]({ a: secret.value })
+    }
+    process.emitWarning(secret.value)
+    yield* Effect.promise(() => new Promise((resolve) => process.nextTick(resolve)))
+    yield* Effect.yieldNow()
+    stop()
+    assert.sameMembers(seen.filter(({ text }) => find(text, canaries).length > 0).map(({ name }) => name), [
+      "console.log",
+      "console.info",
+      "console.warn",
+      "console.error",
+      "console.debug",
+      "console.trace",
+      "warning"
+    ])
+  })
 })
 
 /** An error with the text in its message, its stack and a property. */

@@ -6,7 +6,7 @@ import {
   HttpClientResponse,
   HttpIncomingMessage
 } from "@effect/platform"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { Context, Effect, Layer, Schema, Stream } from "effect"
@@ -15,6 +15,7 @@ import { onEachClient } from "../support/clients.js"
 import { httpReason } from "../support/effectLine.js"
 import { render } from "../support/renderings.js"
 import { token } from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
 import * as Canary from "./support/canary.js"
 import { leaksIn } from "./support/canary.js"
 
@@ -68,215 +69,203 @@ const forms: Readonly<
 const leaksOf = (value: unknown) => leaksIn(render("it", value), [canary])
 
 describe("the results of the authorized client lack the header", () => {
-  it.effect("control: a naive client shows the header in the same places", () =>
-    Effect.gen(function*() {
-      const naive = HttpClient.make((request) => responding(404, "{}")(request)).pipe(
-        HttpClient.mapRequest(HttpClientRequest.bearerToken(canary.value))
-      )
-      const response = yield* naive.get("https://api.store.example/v1/orders")
-      assert.isAbove(leaksOf(response).length, 0)
-      assert.isAbove(leaksOf(yield* Effect.flip(HttpClientResponse.filterStatusOk(response))).length, 0)
-    }))
-
-  it.effect("a response and its request lack the header and are otherwise unchanged", () =>
-    Effect.gen(function*() {
-      const requests: Array<HttpClientRequest.HttpClientRequest> = []
-      const client = yield* make((request) => {
-        requests.push(request)
-        return responding(200, `{"orders":[1]}`, { "content-type": "application/json", "set-cookie": "a=b" })(request)
-      })
-      const response = yield* client.post("/orders", {
-        urlParams: { page: "1" },
-        headers: { "x-mine": "1" },
-        body: HttpBody.text("{}", "application/vnd.invented+json")
-      })
-      const sent = requests.find(({ headers }) => "authorization" in headers) ?? assert.fail("nothing was sent")
-      assert.strictEqual(sent.headers["authorization"], `Bearer ${canary.value}`)
-      deepStrictEqual(leaksOf(response), [])
-      const { authorization: _, ...others } = sent.headers
-      deepStrictEqual({ ...response.request.headers }, others)
-      assert.strictEqual(response.request.method, "POST")
-      assert.strictEqual(response.request.url, "https://api.store.example/v1/orders")
-      deepStrictEqual(response.request.urlParams, sent.urlParams)
-      assert.strictEqual(response.request.body, sent.body)
-      assert.strictEqual(response.request.pipe(HttpClientRequest.setMethod("PUT")).method, "PUT")
-      assert.strictEqual(response.status, 200)
-      assert.strictEqual(response.headers["content-type"], "application/json")
-      assert.isTrue("a" in response.cookies.cookies)
-      deepStrictEqual(response.remoteAddress._tag, "None")
-      deepStrictEqual(yield* response.json, { orders: [1] })
-      assert.strictEqual(yield* response.text, `{"orders":[1]}`)
-      const decoded = yield* HttpClientResponse.schemaBodyJson(Schema.Struct({ orders: Schema.Array(Schema.Int) }))(
-        response
-      )
-      deepStrictEqual(decoded, { orders: [1] })
-      assert.include(String(response), "/v1/orders")
-      assert.include(String(response), "HttpClientResponse")
-      assert.isTrue(HttpClientResponse.TypeId in response && !("authorization" in response))
-      assert.strictEqual(response[HttpClientResponse.TypeId], HttpClientResponse.TypeId)
-      assert.strictEqual(response[HttpIncomingMessage.TypeId], HttpIncomingMessage.TypeId)
-      deepStrictEqual(leaksOf(response), [])
-    }))
-
-  it.effect("the body can be read in its other forms", () =>
-    Effect.gen(function*() {
-      const client = yield* make(responding(200, "a=b", { "content-type": "application/x-www-form-urlencoded" }))
-      deepStrictEqual([...yield* Effect.flatMap(client.get("/"), ({ urlParamsBody }) => urlParamsBody)], [["a", "b"]])
-      const form = yield* Effect.flatMap(client.get("/"), ({ formData }) => formData)
-      assert.strictEqual(form.get("a"), "b")
-      const buffer = yield* Effect.flatMap(client.get("/"), ({ arrayBuffer }) => arrayBuffer)
-      assert.strictEqual(Buffer.from(buffer).toString(), "a=b")
-      const text = yield* Stream.mkString(Stream.decodeText(HttpClientResponse.stream(client.get("/"))))
-      assert.strictEqual(text, "a=b")
-    }))
-
-  it.effect("the errors of a failing body lack the header, in each form of the body", () =>
-    Effect.gen(function*() {
-      const failingBody = () =>
-        new ReadableStream({
-          pull: (controller) => {
-            controller.error(new Error("the invented end of a connection"))
-          }
-        })
-      const client = yield* make((request) =>
-        Effect.sync(() => HttpClientResponse.fromWeb(request, new Response(failingBody(), { status: 200 })))
-      )
-      for (const [form, read] of Object.entries(forms)) {
-        const error = yield* Effect.flip(Effect.flatMap(client.get("/orders"), read))
-        assert.isTrue(HttpClientError.isHttpClientError(error), form)
-        deepStrictEqual(leaksOf(error), [], form)
-      }
-    }))
-
-  it.effect("errors of the body, the transport and a status filter over or under the client lack the header", () =>
-    Effect.gen(function*() {
-      const noJson = yield* Effect.flatMap(make(responding(200, "{broken")), (client) => client.get("/orders"))
-      const empty = yield* Effect.flatMap(
-        make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, new Response(null)))),
-        (client) => client.get("/orders")
-      )
-      const over = yield* make(responding(403, "{}"))
-      const under = yield* make(responding(403, "{}"), {}, HttpClient.filterStatusOk)
-      const rejected = yield* make(responding(401, "{}"), {}, HttpClient.filterStatusOk)
-      const transport = yield* make(failing)
-      for (
-        const [kind, effect] of [
-          ["Decode", noJson.json],
-          ["Decode", noJson.formData],
-          ["EmptyBody", Stream.runDrain(empty.stream)],
-          ["StatusCode", HttpClient.filterStatusOk(over).get("/orders")],
-          ["StatusCode", under.get("/orders")],
-          ["StatusCode", rejected.get("/orders")],
-          ["Transport", transport.get("/orders")]
-        ] as const
-      ) {
-        const error = yield* Effect.flip(effect as Effect.Effect<unknown, HttpClientError.HttpClientError>)
-        assert.strictEqual(httpReason(error), kind)
-        assert.isTrue(HttpClientError.isHttpClientError(error))
-        assert.strictEqual(error.request.url, "https://api.store.example/v1/orders")
-        deepStrictEqual(leaksOf(error), [], kind)
-        const { response } = error as { readonly response?: HttpClientResponse.HttpClientResponse }
-        if (response !== undefined) {
-          assert.isUndefined(response.request.headers["authorization"])
-          deepStrictEqual(leaksOf(response), [])
-        }
-      }
-      const error = yield* Effect.flip(transport.get("/orders"))
-      assert.isTrue(HttpClientError.isHttpClientError(error) && httpReason(error) === "Transport")
-      assert.strictEqual(error.message, "Transport: the description (GET https://api.store.example/v1/orders)")
-      assert.strictEqual((error.cause as Error).message, "the cause")
-    }))
-
-  onEachClient((layer) => {
-    it.scopedLive("the errors of a body that breaks off lack the header, and so does the response before and after", () =>
-      Effect.gen(function*() {
-        const base = Context.get(yield* Layer.build(layer), HttpClient.HttpClient)
-        const api = yield* CaptureServer.make(
-          CaptureServer.rawThenReset(CaptureServer.head(200, { "content-length": "9" }) + "{")
-        )
-        const client = yield* authorize(base, { apiUrl: api.url })
-        for (const [form, read] of Object.entries(forms)) {
-          const response = yield* client.get("/orders")
-          deepStrictEqual(leaksOf(response), [], form)
-          const error = yield* Effect.flip(read(response))
-          assert.isTrue(HttpClientError.isHttpClientError(error) && httpReason(error) === "Decode", form)
-          deepStrictEqual([...leaksOf(error), ...leaksOf(response)], [], form)
-        }
-        const [sent] = yield* api.requests
-        deepStrictEqual(CaptureServer.valuesOf(sent, "authorization"), [`Bearer ${canary.value}`])
-      }))
+  test("control: a naive client shows the header in the same places", function*() {
+    const naive = HttpClient.make((request) => responding(404, "{}")(request)).pipe(
+      HttpClient.mapRequest(HttpClientRequest.bearerToken(canary.value))
+    )
+    const response = yield* naive.get("https://api.store.example/v1/orders")
+    assert.isAbove(leaksOf(response).length, 0)
+    assert.isAbove(leaksOf(yield* Effect.flip(HttpClientResponse.filterStatusOk(response))).length, 0)
   })
 
-  it.effect("an error lacks the header in its cause too", () =>
-    Effect.gen(function*() {
-      const wrapping = HttpClient.transform((sending: ReturnType<HttpClient.HttpClient["execute"]>, request) =>
-        Effect.mapError(sending, (cause) =>
-          new HttpClientError.RequestError({
-            request,
-            reason: "Transport",
-            cause: new HttpClientError.RequestError({ request, reason: "Transport", cause })
-          }))
-      )
-      const client = yield* make(failing, {}, wrapping)
-      const error = yield* Effect.flip(client.get("/orders"))
-      deepStrictEqual(leaksOf(error), [])
-      let cause: unknown = error
-      for (let depth = 0; depth < 3; depth++) cause = (cause as Error).cause
-      assert.strictEqual((cause as Error).message, "the cause")
-    }))
+  test("a response and its request lack the header and are otherwise unchanged", function*() {
+    const requests: Array<HttpClientRequest.HttpClientRequest> = []
+    const client = yield* make((request) => {
+      requests.push(request)
+      return responding(200, `{"orders":[1]}`, { "content-type": "application/json", "set-cookie": "a=b" })(request)
+    })
+    const response = yield* client.post("/orders", {
+      urlParams: { page: "1" },
+      headers: { "x-mine": "1" },
+      body: HttpBody.text("{}", "application/vnd.invented+json")
+    })
+    const sent = requests.find(({ headers }) => "authorization" in headers) ?? assert.fail("nothing was sent")
+    assert.strictEqual(sent.headers["authorization"], `Bearer ${canary.value}`)
+    deepStrictEqual(leaksOf(response), [])
+    const { authorization: _, ...others } = sent.headers
+    deepStrictEqual({ ...response.request.headers }, others)
+    assert.strictEqual(response.request.method, "POST")
+    assert.strictEqual(response.request.url, "https://api.store.example/v1/orders")
+    deepStrictEqual(response.request.urlParams, sent.urlParams)
+    assert.strictEqual(response.request.body, sent.body)
+    assert.strictEqual(response.request.pipe(HttpClientRequest.setMethod("PUT")).method, "PUT")
+    assert.strictEqual(response.status, 200)
+    assert.strictEqual(response.headers["content-type"], "application/json")
+    assert.isTrue("a" in response.cookies.cookies)
+    deepStrictEqual(response.remoteAddress._tag, "None")
+    deepStrictEqual(yield* response.json, { orders: [1] })
+    assert.strictEqual(yield* response.text, `{"orders":[1]}`)
+    const decoded = yield* HttpClientResponse.schemaBodyJson(Schema.Struct({ orders: Schema.Array(Schema.Int) }))(
+      response
+    )
+    deepStrictEqual(decoded, { orders: [1] })
+    assert.include(String(response), "/v1/orders")
+    assert.include(String(response), "HttpClientResponse")
+    assert.isTrue(HttpClientResponse.TypeId in response && !("authorization" in response))
+    assert.strictEqual(response[HttpClientResponse.TypeId], HttpClientResponse.TypeId)
+    assert.strictEqual(response[HttpIncomingMessage.TypeId], HttpIncomingMessage.TypeId)
+    deepStrictEqual(leaksOf(response), [])
+  })
 
-  it.effect("the error of an earlier attempt of the given client lacks the header", () =>
-    Effect.gen(function*() {
-      const firstError = HttpClient.transformResponse((send: ReturnType<HttpClient.HttpClient["execute"]>) =>
-        Effect.catchAll(send, (first) => Effect.mapError(send, () => first))
-      )
-      let acquired = 0
-      const unavailable = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })
-      const provider = AccessTokenProvider.layerTest(
-        Effect.suspend(() => acquired++ === 0 ? token(canary.value) : Effect.fail(unavailable))
-      )
-      const client = yield* AuthorizedHttpClient.withAccessToken(firstError(HttpClient.make(failing)), {
-        apiUrl: "https://api.store.example"
-      }).pipe(Effect.provide(provider))
-      const error = yield* Effect.flip(client.get("/orders"))
+  test("the body can be read in its other forms", function*() {
+    const client = yield* make(responding(200, "a=b", { "content-type": "application/x-www-form-urlencoded" }))
+    deepStrictEqual([...yield* Effect.flatMap(client.get("/"), ({ urlParamsBody }) => urlParamsBody)], [["a", "b"]])
+    const form = yield* Effect.flatMap(client.get("/"), ({ formData }) => formData)
+    assert.strictEqual(form.get("a"), "b")
+    const buffer = yield* Effect.flatMap(client.get("/"), ({ arrayBuffer }) => arrayBuffer)
+    assert.strictEqual(Buffer.from(buffer).toString(), "a=b")
+    const text = yield* Stream.mkString(Stream.decodeText(HttpClientResponse.stream(client.get("/"))))
+    assert.strictEqual(text, "a=b")
+  })
+
+  test("the errors of a failing body lack the header, in each form of the body", function*() {
+    const failingBody = () =>
+      new ReadableStream({
+        pull: (controller) => {
+          controller.error(new Error("the invented end of a connection"))
+        }
+      })
+    const client = yield* make((request) =>
+      Effect.sync(() => HttpClientResponse.fromWeb(request, new Response(failingBody(), { status: 200 })))
+    )
+    for (const [form, read] of Object.entries(forms)) {
+      const error = yield* Effect.flip(Effect.flatMap(client.get("/orders"), read))
+      assert.isTrue(HttpClientError.isHttpClientError(error), form)
+      deepStrictEqual(leaksOf(error), [], form)
+    }
+  })
+
+  test("errors of the body, the transport and a status filter over or under the client lack the header", function*() {
+    const noJson = yield* Effect.flatMap(make(responding(200, "{broken")), (client) => client.get("/orders"))
+    const empty = yield* Effect.flatMap(
+      make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, new Response(null)))),
+      (client) => client.get("/orders")
+    )
+    const over = yield* make(responding(403, "{}"))
+    const under = yield* make(responding(403, "{}"), {}, HttpClient.filterStatusOk)
+    const rejected = yield* make(responding(401, "{}"), {}, HttpClient.filterStatusOk)
+    const transport = yield* make(failing)
+    for (
+      const [kind, effect] of [
+        ["Decode", noJson.json],
+        ["Decode", noJson.formData],
+        ["EmptyBody", Stream.runDrain(empty.stream)],
+        ["StatusCode", HttpClient.filterStatusOk(over).get("/orders")],
+        ["StatusCode", under.get("/orders")],
+        ["StatusCode", rejected.get("/orders")],
+        ["Transport", transport.get("/orders")]
+      ] as const
+    ) {
+      const error = yield* Effect.flip(effect as Effect.Effect<unknown, HttpClientError.HttpClientError>)
+      assert.strictEqual(httpReason(error), kind)
       assert.isTrue(HttpClientError.isHttpClientError(error))
-      deepStrictEqual([acquired, leaksOf(error)], [2, []])
-    }))
+      assert.strictEqual(error.request.url, "https://api.store.example/v1/orders")
+      deepStrictEqual(leaksOf(error), [], kind)
+      const { response } = error as { readonly response?: HttpClientResponse.HttpClientResponse }
+      if (response !== undefined) {
+        assert.isUndefined(response.request.headers["authorization"])
+        deepStrictEqual(leaksOf(response), [])
+      }
+    }
+    const error = yield* Effect.flip(transport.get("/orders"))
+    assert.isTrue(HttpClientError.isHttpClientError(error) && httpReason(error) === "Transport")
+    assert.strictEqual(error.message, "Transport: the description (GET https://api.store.example/v1/orders)")
+    assert.strictEqual((error.cause as Error).message, "the cause")
+  })
 
-  it.effect("a response lacks a header with another name and format", () =>
-    Effect.gen(function*() {
-      const client = yield* make(responding(200, "{}"), { header: { name: "X-Store-Token", format: (value) => value } })
-      deepStrictEqual(leaksOf(yield* client.get("/orders")), [])
-    }))
-
-  it.effect("errors of layerHttpClient lack the header", () =>
-    Effect.gen(function*() {
-      const layer = AuthorizedHttpClient.layerHttpClient({ apiUrl: "https://api.store.example/v1" }).pipe(
-        Layer.provide(AccessTokenProvider.layerTest(token(canary.value))),
-        Layer.provide(Layer.succeed(HttpClient.HttpClient, HttpClient.make((request) => failing(request))))
+  onEachClient((layer) => {
+    test.live("the errors of a body that breaks off lack the header, and so does the response before and after", function*() {
+      const base = Context.get(yield* Layer.build(layer), HttpClient.HttpClient)
+      const api = yield* CaptureServer.make(
+        CaptureServer.rawThenReset(CaptureServer.head(200, { "content-length": "9" }) + "{")
       )
-      deepStrictEqual(leaksOf(yield* Effect.flip(Effect.provide(HttpClient.get("/orders"), layer))), [])
-    }))
+      const client = yield* authorize(base, { apiUrl: api.url })
+      for (const [form, read] of Object.entries(forms)) {
+        const response = yield* client.get("/orders")
+        deepStrictEqual(leaksOf(response), [], form)
+        const error = yield* Effect.flip(read(response))
+        assert.isTrue(HttpClientError.isHttpClientError(error) && httpReason(error) === "Decode", form)
+        deepStrictEqual([...leaksOf(error), ...leaksOf(response)], [], form)
+      }
+      const [sent] = yield* api.requests
+      deepStrictEqual(CaptureServer.valuesOf(sent, "authorization"), [`Bearer ${canary.value}`])
+    })
+  })
 
-  it.effect("a header that the caller has set stays in the response", () =>
-    Effect.gen(function*() {
-      const client = yield* make(responding(200, "{}"))
-      const response = yield* client.get("/orders", { headers: { authorization: "Basic invented" } })
-      assert.strictEqual(response.request.headers["authorization"], "Basic invented")
-    }))
+  test("an error lacks the header in its cause too", function*() {
+    const wrapping = HttpClient.transform((sending: ReturnType<HttpClient.HttpClient["execute"]>, request) =>
+      Effect.mapError(sending, (cause) =>
+        new HttpClientError.RequestError({
+          request,
+          reason: "Transport",
+          cause: new HttpClientError.RequestError({ request, reason: "Transport", cause })
+        }))
+    )
+    const client = yield* make(failing, {}, wrapping)
+    const error = yield* Effect.flip(client.get("/orders"))
+    deepStrictEqual(leaksOf(error), [])
+    let cause: unknown = error
+    for (let depth = 0; depth < 3; depth++) cause = (cause as Error).cause
+    assert.strictEqual((cause as Error).message, "the cause")
+  })
 
-  it.effect("an error of another kind or of another request is passed on unchanged", () =>
-    Effect.gen(function*() {
-      const other = new HttpClientError.RequestError({ request: HttpClientRequest.get("/other"), reason: "Encode" })
-      const client = yield* AuthorizedHttpClient.withAccessToken(
-        HttpClient.make((request) => responding(200, "{}")(request)).pipe(
-          HttpClient.transformResponse(() => Effect.fail(new Error("an error of the application")))
-        ),
-        { apiUrl: "https://api.store.example" }
-      ).pipe(Effect.provide(AccessTokenProvider.layerTest(token(canary.value))))
-      assert.strictEqual((yield* Effect.flip(client.get("/"))).message, "an error of the application")
-      const nested = yield* make(() => Effect.fail(other))
-      const error = yield* Effect.flip(nested.get("/"))
-      assert.isTrue(HttpClientError.isHttpClientError(error) && error.request === other.request)
-    }))
+  test("the error of an earlier attempt of the given client lacks the header", function*() {
+    const firstError = HttpClient.transformResponse((send: ReturnType<HttpClient.HttpClient["execute"]>) =>
+      Effect.catchAll(send, (first) => Effect.mapError(send, () => first))
+    )
+    let acquired = 0
+    const unavailable = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })
+    const provider = AccessTokenProvider.layerTest(
+      Effect.suspend(() => acquired++ === 0 ? token(canary.value) : Effect.fail(unavailable))
+    )
+    const client = yield* AuthorizedHttpClient.withAccessToken(firstError(HttpClient.make(failing)), {
+      apiUrl: "https://api.store.example"
+    }).pipe(Effect.provide(provider))
+    const error = yield* Effect.flip(client.get("/orders"))
+    assert.isTrue(HttpClientError.isHttpClientError(error))
+    deepStrictEqual([acquired, leaksOf(error)], [2, []])
+  })
+
+  test("a response lacks a header with another name and format", function*() {
+    const client = yield* make(responding(200, "{}"), { header: { name: "X-Store-Token", format: (value) => value } })
+    deepStrictEqual(leaksOf(yield* client.get("/orders")), [])
+  })
+
+  test("errors of layerHttpClient lack the header", function*() {
+    const layer = AuthorizedHttpClient.layerHttpClient({ apiUrl: "https://api.store.example/v1" }).pipe(
+      Layer.provide(AccessTokenProvider.layerTest(token(canary.value))),
+      Layer.provide(Layer.succeed(HttpClient.HttpClient, HttpClient.make((request) => failing(request))))
+    )
+    deepStrictEqual(leaksOf(yield* Effect.flip(Effect.provide(HttpClient.get("/orders"), layer))), [])
+  })
+
+  test("a header that the caller has set stays in the response", function*() {
+    const client = yield* make(responding(200, "{}"))
+    const response = yield* client.get("/orders", { headers: { authorization: "Basic invented" } })
+    assert.strictEqual(response.request.headers["authorization"], "Basic invented")
+  })
+
+  test("an error of another kind or of another request is passed on unchanged", function*() {
+    const other = new HttpClientError.RequestError({ request: HttpClientRequest.get("/other"), reason: "Encode" })
+    const client = yield* AuthorizedHttpClient.withAccessToken(
+      HttpClient.make((request) => responding(200, "{}")(request)).pipe(
+        HttpClient.transformResponse(() => Effect.fail(new Error("an error of the application")))
+      ),
+      { apiUrl: "https://api.store.example" }
+    ).pipe(Effect.provide(AccessTokenProvider.layerTest(token(canary.value))))
+    assert.strictEqual((yield* Effect.flip(client.get("/"))).message, "an error of the application")
+    const nested = yield* make(() => Effect.fail(other))
+    const error = yield* Effect.flip(nested.get("/"))
+    assert.isTrue(HttpClientError.isHttpClientError(error) && error.request === other.request)
+  })
 })

@@ -14,6 +14,7 @@ import {
 import { ConfigProvider, DateTime, Effect, Either, Layer, Option, Redacted, Schema } from "effect"
 import { unreadable } from "../support/config.js"
 import { render } from "../support/renderings.js"
+import { test } from "../support/test.js"
 import * as Canary from "./support/canary.js"
 import { leaksIn } from "./support/canary.js"
 
@@ -42,86 +43,83 @@ describe("no rendering shows the secret or the token of", () => {
     assertNoLeak(Schema.decodeUnknownEither(AccessToken.AccessToken)({ ...accessToken, value: Redacted.make(1) }))
   })
 
-  it.effect("credentials, their body and their errors", () =>
-    Effect.gen(function*() {
-      const options = { clientId: "invented-client", clientSecret: Redacted.make(secret.value) }
-      const credentials = ClientCredentials.make(options)
-      assertNoLeak(options)
-      assertNoLeak(credentials)
-      for (const unsendable of ["&", "\n", "\u0000", "é", " \r\n"]) {
-        const clientSecret = Redacted.make(`${secret.value}${unsendable}`)
-        const error = yield* Effect.flip(ClientCredentials.make({ ...options, clientSecret }))
-        assert.instanceOf(error, AccessTokenError.CredentialsError)
-        assertNoLeak(error)
-        assertNoLeak(yield* Effect.flip(ClientCredentials.make({ clientId: secret.value + unsendable, clientSecret })))
-      }
-      assertNoLeak(
-        yield* Effect.flip(ClientCredentials.fromConfig()).pipe(
-          Effect.withConfigProvider(unreadable("STORE_API_CLIENT_SECRET", secret.value))
-        )
+  test("credentials, their body and their errors", function*() {
+    const options = { clientId: "invented-client", clientSecret: Redacted.make(secret.value) }
+    const credentials = ClientCredentials.make(options)
+    assertNoLeak(options)
+    assertNoLeak(credentials)
+    for (const unsendable of ["&", "\n", "\u0000", "é", " \r\n"]) {
+      const clientSecret = Redacted.make(`${secret.value}${unsendable}`)
+      const error = yield* Effect.flip(ClientCredentials.make({ ...options, clientSecret }))
+      assert.instanceOf(error, AccessTokenError.CredentialsError)
+      assertNoLeak(error)
+      assertNoLeak(yield* Effect.flip(ClientCredentials.make({ clientId: secret.value + unsendable, clientSecret })))
+    }
+    assertNoLeak(
+      yield* Effect.flip(ClientCredentials.fromConfig()).pipe(
+        Effect.withConfigProvider(unreadable("STORE_API_CLIENT_SECRET", secret.value))
       )
-    }))
+    )
+  })
 
-  it.effect("configuration errors for missing, empty and invalid values, and URLs that contain the secret", () =>
-    Effect.gen(function*() {
-      const good = {
-        STORE_API_AUTH_URL: "https://auth.store.example",
-        STORE_API_URL: "https://api.store.example",
-        STORE_API_CLIENT_ID: "invented-client",
-        STORE_API_CLIENT_SECRET: secret.value
-      }
-      const errors = [
-        {},
-        { STORE_API_CLIENT_SECRET: secret.value },
-        { ...good, STORE_API_CLIENT_ID: "" },
-        { ...good, STORE_API_CLIENT_SECRET: `${secret.value}&` },
-        ...["STORE_API_AUTH_URL", "STORE_API_URL"].flatMap((name) => [
-          { ...good, [name]: secret.value },
-          { ...good, [name]: `https://user:${encodeURIComponent(secret.value)}@store.example` },
-          { ...good, [name]: `https://store.example?client_secret=${secret.value}` },
-          { ...good, [name]: `https://store.example#${secret.value}` },
-          { ...good, [name]: `http://store.example/${secret.value}` },
-          { ...good, [name]: `ftp://${secret.value}` }
-        ])
-      ]
-      for (const variables of errors) {
-        const error = yield* Layer.build(StoreAuth.layerConfig()).pipe(
-          Effect.scoped,
-          Effect.provide(FetchHttpClient.layer),
-          Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(variables)))),
-          Effect.flip
-        )
-        assertNoLeak(error)
-        assertNoLeak(Either.left(error))
-      }
-    }))
+  test("configuration errors for missing, empty and invalid values, and URLs that contain the secret", function*() {
+    const good = {
+      STORE_API_AUTH_URL: "https://auth.store.example",
+      STORE_API_URL: "https://api.store.example",
+      STORE_API_CLIENT_ID: "invented-client",
+      STORE_API_CLIENT_SECRET: secret.value
+    }
+    const errors = [
+      {},
+      { STORE_API_CLIENT_SECRET: secret.value },
+      { ...good, STORE_API_CLIENT_ID: "" },
+      { ...good, STORE_API_CLIENT_SECRET: `${secret.value}&` },
+      ...["STORE_API_AUTH_URL", "STORE_API_URL"].flatMap((name) => [
+        { ...good, [name]: secret.value },
+        { ...good, [name]: `https://user:${encodeURIComponent(secret.value)}@store.example` },
+        { ...good, [name]: `https://store.example?client_secret=${secret.value}` },
+        { ...good, [name]: `https://store.example#${secret.value}` },
+        { ...good, [name]: `http://store.example/${secret.value}` },
+        { ...good, [name]: `ftp://${secret.value}` }
+      ])
+    ]
+    for (const variables of errors) {
+      const error = yield* Layer.build(StoreAuth.layerConfig()).pipe(
+        Effect.scoped,
+        Effect.provide(FetchHttpClient.layer),
+        Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(variables)))),
+        Effect.flip
+      )
+      assertNoLeak(error)
+      assertNoLeak(Either.left(error))
+    }
+  })
 
-  it.scoped("the services, their layers and their state", () =>
-    Effect.gen(function*() {
-      const credentials = ClientCredentials.make({
-        clientId: "invented-client",
-        clientSecret: Redacted.make(secret.value)
-      })
-      const source = yield* Effect.provide(
-        TokenEndpoint.make({ authUrl: "https://auth.store.example", credentials }),
-        FetchHttpClient.layer
-      )
-      const layer = StoreAuth.layerFromSource({ apiUrl: "https://api.store.example" }).pipe(
-        Layer.provideMerge(TokenSource.layer(() => Effect.succeed(accessToken))),
-        Layer.provideMerge(FetchHttpClient.layer)
-      )
-      const context = yield* Layer.build(layer)
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        assertNoLeak(yield* provider.get)
-        assertNoLeak(yield* provider.current)
-        assertNoLeak(yield* provider.status)
-        assertNoLeak(provider)
-        assertNoLeak(yield* AuthorizedHttpClient.AuthorizedHttpClient)
-        assertNoLeak(yield* TokenSource.TokenSource)
-      }).pipe(Effect.provide(context))
-      for (const value of [source, layer, context, credentials]) assertNoLeak(value)
-    }))
+  test("the services, their layers and their state", function*() {
+    const credentials = ClientCredentials.make({
+      clientId: "invented-client",
+      clientSecret: Redacted.make(secret.value)
+    })
+    const source = yield* Effect.provide(
+      TokenEndpoint.make({ authUrl: "https://auth.store.example", credentials }),
+      FetchHttpClient.layer
+    )
+    const layer = StoreAuth.layerFromSource({ apiUrl: "https://api.store.example" }).pipe(
+      Layer.provideMerge(TokenSource.layer(() => Effect.succeed(accessToken))),
+      Layer.provideMerge(FetchHttpClient.layer)
+    )
+    const context = yield* Layer.build(layer)
+    yield* Effect.gen(function*() {
+      const provider = yield* AccessTokenProvider.AccessTokenProvider
+      assertNoLeak(yield* provider.get)
+      assertNoLeak(yield* provider.current)
+      assertNoLeak(yield* provider.status)
+      assertNoLeak(provider)
+      assertNoLeak(yield* AuthorizedHttpClient.AuthorizedHttpClient)
+      assertNoLeak(yield* TokenSource.TokenSource)
+    }).pipe(Effect.provide(context))
+    for (const value of [source, layer, context, credentials]) assertNoLeak(value)
+  })
 
   it("errors that are encoded by their schema", () => {
     const error = new AccessTokenError.TokenRefusedError({ reason: "Other", status: 400, changedByFormDecoding: true })

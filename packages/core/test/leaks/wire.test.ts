@@ -1,10 +1,11 @@
 import { HttpBody } from "@effect/platform"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AuthorizedHttpClient, StoreAuth } from "@store-api/core"
 import { Effect, Layer, Option, Redacted } from "effect"
 import * as CaptureServer from "../support/captureServer.js"
 import { type Client, clients } from "../support/clients.js"
+import { test } from "../support/test.js"
 import * as Canary from "./support/canary.js"
 import { find } from "./support/canary.js"
 
@@ -36,35 +37,32 @@ const containsSecret = (text: string) => find(text, [secret]).length > 0
 const containsToken = (text: string) => find(text, [token]).length > 0
 
 describe.each(clients)("requests of $name", (client) => {
-  it.scopedLive("the secret is in the body of the token request and nowhere else", () =>
-    Effect.gen(function*() {
-      const { requests } = yield* call(client, CaptureServer.answer(200, "{}"))
-      const [first, ...others] = requests
-      assert.lengthOf(others, 1)
-      assert.isTrue(containsSecret(String(first?.body)), "control: the search finds it there")
-      assert.isFalse(containsSecret(first?.requestLine ?? ""))
-      assert.isFalse(containsSecret(JSON.stringify(first?.headers)))
-      for (const { body, headers, requestLine } of others) {
-        assert.isFalse(containsSecret(`${requestLine}\n${JSON.stringify(headers)}\n${String(body)}`))
-      }
-      assert.strictEqual(first?.requestLine, "POST /auth/v1/oauth/accesstoken HTTP/1.1")
-    }))
+  test.live("the secret is in the body of the token request and nowhere else", function*() {
+    const { requests } = yield* call(client, CaptureServer.answer(200, "{}"))
+    const [first, ...others] = requests
+    assert.lengthOf(others, 1)
+    assert.isTrue(containsSecret(String(first?.body)), "control: the search finds it there")
+    assert.isFalse(containsSecret(first?.requestLine ?? ""))
+    assert.isFalse(containsSecret(JSON.stringify(first?.headers)))
+    for (const { body, headers, requestLine } of others) {
+      assert.isFalse(containsSecret(`${requestLine}\n${JSON.stringify(headers)}\n${String(body)}`))
+    }
+    assert.strictEqual(first?.requestLine, "POST /auth/v1/oauth/accesstoken HTTP/1.1")
+  })
 
-  it.scopedLive("the token is in the Authorization header of the call and nowhere else", () =>
-    Effect.gen(function*() {
-      const { requests } = yield* call(client, CaptureServer.answer(200, "{}"))
-      const request = requests[1]
-      const other = (request?.headers ?? []).filter(([header]) => header !== "authorization")
-      deepStrictEqual(CaptureServer.valuesOf(request, "authorization"), [`Bearer ${token.value}`])
-      assert.strictEqual(request?.requestLine, "POST /api/orders?page=1 HTTP/1.1")
-      assert.isFalse(containsToken(`${JSON.stringify(other)}\n${String(request?.body)}`))
-      assert.isTrue(containsToken(JSON.stringify(request?.headers)), "control: the search finds it there")
-    }))
+  test.live("the token is in the Authorization header of the call and nowhere else", function*() {
+    const { requests } = yield* call(client, CaptureServer.answer(200, "{}"))
+    const request = requests[1]
+    const other = (request?.headers ?? []).filter(([header]) => header !== "authorization")
+    deepStrictEqual(CaptureServer.valuesOf(request, "authorization"), [`Bearer ${token.value}`])
+    assert.strictEqual(request?.requestLine, "POST /api/orders?page=1 HTTP/1.1")
+    assert.isFalse(containsToken(`${JSON.stringify(other)}\n${String(request?.body)}`))
+    assert.isTrue(containsToken(JSON.stringify(request?.headers)), "control: the search finds it there")
+  })
 
-  it.scopedLive("a call is not repeated when its connection fails", () =>
-    Effect.gen(function*() {
-      const { exit, requests } = yield* call(client, CaptureServer.rawThenReset())
-      assert.isTrue(exit._tag === "Failure")
-      assert.lengthOf(requests, 2)
-    }))
+  test.live("a call is not repeated when its connection fails", function*() {
+    const { exit, requests } = yield* call(client, CaptureServer.rawThenReset())
+    assert.isTrue(exit._tag === "Failure")
+    assert.lengthOf(requests, 2)
+  })
 })

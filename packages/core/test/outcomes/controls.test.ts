@@ -1,11 +1,12 @@
 /** Controls: the outcome checks detect each fault of a naive client. */
 import { HttpClient, HttpClientRequest } from "@effect/platform"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { ClientCredentials } from "@store-api/core"
 import { Emulator, Fault, Scenario } from "@store-api/emulator"
 import { Deferred, Effect, Exit, Option, Redacted, Schedule } from "effect"
 import * as tokenRequest from "../../src/internal/endpoint/tokenRequest.js"
 import { clients } from "../support/clients.js"
+import { test } from "../support/test.js"
 import { watchUnhandled } from "../support/watchProcess.js"
 import { isDefect, observe, type Run, socketsLeft } from "./observation.js"
 import * as TokenRows from "./tokenRows.js"
@@ -29,135 +30,131 @@ const run = (name: Scenario.Name): Run => ({
 })
 
 describe("the checks detect a naive client that", () => {
-  it.scopedLive("follows a redirect to the other origin with the secret", () =>
-    Effect.gen(function*() {
-      const emulator = yield* Emulator.make()
-      yield* emulator.fail(Scenario.get("token/redirect-307"))
-      const body = `client_secret=${secret}`
-      const text = yield* Effect.promise(() =>
-        fetch(`${emulator.url}/v1/oauth/accesstoken`, { method: "POST", body }).then((response) => response.text())
-      )
-      assert.isDefined(text)
-      const [stolen] = yield* emulator.elsewhere.requests
-      assert.strictEqual(Redacted.value(stolen?.body ?? Redacted.make("")), body)
-    }))
+  test.live("follows a redirect to the other origin with the secret", function*() {
+    const emulator = yield* Emulator.make()
+    yield* emulator.fail(Scenario.get("token/redirect-307"))
+    const body = `client_secret=${secret}`
+    const text = yield* Effect.promise(() =>
+      fetch(`${emulator.url}/v1/oauth/accesstoken`, { method: "POST", body }).then((response) => response.text())
+    )
+    assert.isDefined(text)
+    const [stolen] = yield* emulator.elsewhere.requests
+    assert.strictEqual(Redacted.value(stolen?.body ?? Redacted.make("")), body)
+  })
 
   for (const { layer, name } of clients) {
-    it.scopedLive(`leaves a body unread and its socket open, with ${name}`, () =>
-      Effect.gen(function*() {
-        const emulator = yield* Emulator.make()
-        yield* emulator.fail(Scenario.get("token/flood-endless"))
-        const response = yield* Effect.flatMap(HttpClient.HttpClient, (http) =>
-          Effect.flatMap(request(emulator.url), http.execute)).pipe(
-            Effect.provide(layer(Option.none()))
-          )
-        assert.strictEqual(yield* socketsLeft(emulator, "500 millis"), 1)
-        // Uses the response last: the client ends the request when the response is garbage collected.
-        assert.strictEqual(response.status, 200)
-      }))
+    test.live(`leaves a body unread and its socket open, with ${name}`, function*() {
+      const emulator = yield* Emulator.make()
+      yield* emulator.fail(Scenario.get("token/flood-endless"))
+      const response = yield* Effect.flatMap(
+        HttpClient.HttpClient,
+        (http) => Effect.flatMap(request(emulator.url), http.execute)
+      ).pipe(
+        Effect.provide(layer(Option.none()))
+      )
+      assert.strictEqual(yield* socketsLeft(emulator, "500 millis"), 1)
+      // Uses the response last: the client ends the request when the response is garbage collected.
+      assert.strictEqual(response.status, 200)
+    })
   }
 
-  it.live("waits forever", () =>
-    Effect.gen(function*() {
-      const seen = yield* observe(run("token/silence"), ({ emulator }) =>
-        Effect.flatMap(HttpClient.HttpClient, (http) =>
-          Effect.flatMap(request(emulator.url), http.execute)).pipe(
-            Effect.provide(client.layer(Option.none()))
-          ))
-      assert.isTrue(Option.isNone(seen.exit))
-    }))
-
-  it.live("has a defect, in itself or in one of its calls", () =>
-    Effect.gen(function*() {
-      const died = yield* observe(run("token/specification"), () => Effect.die("an invented defect"))
-      assert.isTrue(Option.exists(died.exit, isDefect))
-      const inside = yield* observe(run("token/specification"), () => Effect.succeed([Exit.die("an invented defect")]))
-      assert.isTrue(Option.exists(inside.exit, isDefect))
-      const failed = yield* observe(run("token/specification"), () => Effect.fail("an invented error"))
-      assert.isFalse(Option.exists(failed.exit, isDefect))
-    }))
-
-  it.live("reveals the secret in an error, a log line or a span", () =>
-    Effect.gen(function*() {
-      const naive: Record<string, Effect.Effect<void, unknown>> = {
-        error: Effect.fail(new Error(`refused ${secret}`)),
-        encoded: Effect.fail(new Error(encodeURIComponent(secret))),
-        bytes: Effect.fail({ body: Buffer.from(secret) }),
-        log: Effect.logDebug(secret),
-        annotation: Effect.annotateLogs(Effect.logTrace("a line"), { secret }),
-        span: Effect.withSpan(Effect.void, "a span", { attributes: { secret } })
-      }
-      for (const [name, act] of Object.entries(naive)) {
-        assert.isTrue((yield* observe(run("token/specification"), () => act)).leaked, name)
-      }
-      const careful = yield* observe(run("token/specification"), () => Effect.log(Emulator.demoClient.clientSecret))
-      assert.isFalse(careful.leaked)
-    }))
-
-  it.scopedLive("leaves a rejection and an exception unhandled", () =>
-    Effect.gen(function*() {
-      const listeners = process.listenerCount("unhandledRejection")
-      yield* Effect.scoped(Effect.gen(function*() {
-        const unhandled = yield* watchUnhandled
-        assert.lengthOf(yield* unhandled, 0)
-        void Promise.reject(new Error("an invented rejection"))
-        setImmediate(() => {
-          throw new Error("an invented exception")
-        })
-        const seen = yield* unhandled.pipe(
-          Effect.repeat({ until: ({ length }) => length === 2, schedule: Schedule.spaced("10 millis") }),
-          Effect.timeout("5 seconds")
+  test.live("waits forever", function*() {
+    const seen = yield* observe(
+      run("token/silence"),
+      ({ emulator }) =>
+        Effect.flatMap(HttpClient.HttpClient, (http) => Effect.flatMap(request(emulator.url), http.execute)).pipe(
+          Effect.provide(client.layer(Option.none()))
         )
-        assert.isDefined(seen)
-        assert.sameMembers((yield* unhandled).map(String), [
-          "Error: an invented rejection",
-          "Error: an invented exception"
-        ])
-      }))
-      assert.strictEqual(
-        process.listenerCount("unhandledRejection"),
-        listeners,
-        "the listeners of the test runner are restored"
+    )
+    assert.isTrue(Option.isNone(seen.exit))
+  })
+
+  test.live("has a defect, in itself or in one of its calls", function*() {
+    const died = yield* observe(run("token/specification"), () => Effect.die("an invented defect"))
+    assert.isTrue(Option.exists(died.exit, isDefect))
+    const inside = yield* observe(run("token/specification"), () => Effect.succeed([Exit.die("an invented defect")]))
+    assert.isTrue(Option.exists(inside.exit, isDefect))
+    const failed = yield* observe(run("token/specification"), () => Effect.fail("an invented error"))
+    assert.isFalse(Option.exists(failed.exit, isDefect))
+  })
+
+  test.live("reveals the secret in an error, a log line or a span", function*() {
+    const naive: Record<string, Effect.Effect<void, unknown>> = {
+      error: Effect.fail(new Error(`refused ${secret}`)),
+      encoded: Effect.fail(new Error(encodeURIComponent(secret))),
+      bytes: Effect.fail({ body: Buffer.from(secret) }),
+      log: Effect.logDebug(secret),
+      annotation: Effect.annotateLogs(Effect.logTrace("a line"), { secret }),
+      span: Effect.withSpan(Effect.void, "a span", { attributes: { secret } })
+    }
+    for (const [name, act] of Object.entries(naive)) {
+      assert.isTrue((yield* observe(run("token/specification"), () => act)).leaked, name)
+    }
+    const careful = yield* observe(run("token/specification"), () => Effect.log(Emulator.demoClient.clientSecret))
+    assert.isFalse(careful.leaked)
+  })
+
+  test.live("leaves a rejection and an exception unhandled", function*() {
+    const listeners = process.listenerCount("unhandledRejection")
+    yield* Effect.scoped(Effect.gen(function*() {
+      const unhandled = yield* watchUnhandled
+      assert.lengthOf(yield* unhandled, 0)
+      void Promise.reject(new Error("an invented rejection"))
+      setImmediate(() => {
+        throw new Error("an invented exception")
+      })
+      const seen = yield* unhandled.pipe(
+        Effect.repeat({ until: ({ length }) => length === 2, schedule: Schedule.spaced("10 millis") }),
+        Effect.timeout("5 seconds")
       )
+      assert.isDefined(seen)
+      assert.sameMembers((yield* unhandled).map(String), [
+        "Error: an invented rejection",
+        "Error: an invented exception"
+      ])
     }))
+    assert.strictEqual(
+      process.listenerCount("unhandledRejection"),
+      listeners,
+      "the listeners of the test runner are restored"
+    )
+  })
 })
 
 describe("the check of a row", () => {
-  it.live("fails for each wrong property", () =>
-    Effect.gen(function*() {
-      const name = "token/specification"
-      const row = yield* TokenRows.run(name, client)
-      TokenRows.check(name, row)
-      const [request = assert.fail("no request")] = row.requests
-      const wrong: Record<string, TokenRows.Row> = {
-        hang: { ...row, exit: Option.none() },
-        defect: { ...row, exit: Option.some(Exit.die("an invented defect")) },
-        late: { ...row, elapsed: 60_000 },
-        "two requests": { ...row, requests: [request, request] },
-        "a request elsewhere": { ...row, elsewhere: [request] },
-        "a call of the API": { ...row, requests: [{ ...request, kind: "api" }] },
-        "a flood read": { ...row, requests: [{ ...request, sentBytes: 100 * 1024 * 1024 }] },
-        "a socket": { ...row, socketsLeft: 1 },
-        "a secret": { ...row, leaked: true }
-      }
-      for (const [what, changed] of Object.entries(wrong)) {
-        assert.throws(() => TokenRows.check(name, changed), undefined, undefined, what)
-      }
-      assert.throws(() => TokenRows.check("token/body-html", row))
-      assert.throws(() => TokenRows.check("token/429-retry-after-seconds", { ...row, requests: [request, request] }))
-    }))
+  test.live("fails for each wrong property", function*() {
+    const name = "token/specification"
+    const row = yield* TokenRows.run(name, client)
+    TokenRows.check(name, row)
+    const [request = assert.fail("no request")] = row.requests
+    const wrong: Record<string, TokenRows.Row> = {
+      hang: { ...row, exit: Option.none() },
+      defect: { ...row, exit: Option.some(Exit.die("an invented defect")) },
+      late: { ...row, elapsed: 60_000 },
+      "two requests": { ...row, requests: [request, request] },
+      "a request elsewhere": { ...row, elsewhere: [request] },
+      "a call of the API": { ...row, requests: [{ ...request, kind: "api" }] },
+      "a flood read": { ...row, requests: [{ ...request, sentBytes: 100 * 1024 * 1024 }] },
+      "a socket": { ...row, socketsLeft: 1 },
+      "a secret": { ...row, leaked: true }
+    }
+    for (const [what, changed] of Object.entries(wrong)) {
+      assert.throws(() => TokenRows.check(name, changed), undefined, undefined, what)
+    }
+    assert.throws(() => TokenRows.check("token/body-html", row))
+    assert.throws(() => TokenRows.check("token/429-retry-after-seconds", { ...row, requests: [request, request] }))
+  })
 
-  it.scopedLive("counts the bytes that are sent to a client", () =>
-    Effect.gen(function*() {
-      const emulator = yield* Emulator.make()
-      const bytes = 32 * 1024 * 1024
-      yield* emulator.fail(Fault.flood(bytes, { on: "api" }))
-      const read = yield* Deferred.make<number>()
-      yield* Effect.promise(() => fetch(`${emulator.url}/orders`).then((response) => response.arrayBuffer())).pipe(
-        Effect.flatMap(({ byteLength }) => Deferred.succeed(read, byteLength))
-      )
-      assert.strictEqual(yield* Deferred.await(read), bytes)
-      const [recorded] = yield* emulator.requests
-      assert.isAtLeast(recorded?.sentBytes ?? 0, bytes)
-    }))
+  test.live("counts the bytes that are sent to a client", function*() {
+    const emulator = yield* Emulator.make()
+    const bytes = 32 * 1024 * 1024
+    yield* emulator.fail(Fault.flood(bytes, { on: "api" }))
+    const read = yield* Deferred.make<number>()
+    yield* Effect.promise(() => fetch(`${emulator.url}/orders`).then((response) => response.arrayBuffer())).pipe(
+      Effect.flatMap(({ byteLength }) => Deferred.succeed(read, byteLength))
+    )
+    assert.strictEqual(yield* Deferred.await(read), bytes)
+    const [recorded] = yield* emulator.requests
+    assert.isAtLeast(recorded?.sentBytes ?? 0, bytes)
+  })
 })

@@ -1,11 +1,12 @@
 /** Tests the rotation of the client secret while the application runs, and an endpoint where no server listens. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider, ClientCredentials, StoreAuth } from "@store-api/core"
 import { Emulator } from "@store-api/emulator"
 import { Context, Effect, Layer, Option, Redacted, Ref } from "effect"
 import * as CaptureServer from "../support/captureServer.js"
 import { clients } from "../support/clients.js"
+import { test } from "../support/test.js"
 import { socketsLeft } from "./observation.js"
 
 const clientId = "invented-client"
@@ -24,64 +25,60 @@ describe.concurrent.each(clients)("secret rotation and refused connections, $nam
       Layer.provide(StoreAuth.layer({ authUrl: url, apiUrl: url, credentials }), layer(Option.none()))
     ).pipe(Effect.map(Context.get(AccessTokenProvider.AccessTokenProvider)))
 
-  it.scopedLive("after the secret was rotated, the next acquisition uses the new one", () =>
-    Effect.gen(function*() {
-      const emulator = yield* Emulator.make({ clients: [client(before), client(after)] })
-      const secret = yield* Ref.make(before)
-      yield* Effect.scoped(Effect.gen(function*() {
-        const { get, refresh } = yield* provider(
-          emulator.url,
-          Effect.flatMap(Ref.get(secret), (secret) => ClientCredentials.make(client(secret)))
-        )
-        const first = yield* get
-        yield* Ref.set(secret, after)
-        assert.strictEqual(yield* get, first, "the cached token stays valid")
-        assert.notStrictEqual(yield* refresh, first)
-      }))
-      deepStrictEqual(yield* secrets(emulator), [before, after].map(Redacted.value))
-      assert.strictEqual(yield* socketsLeft(emulator), 0)
-    }))
-
-  it.scopedLive("when the old secret is refused and the new one is available, the same acquisition succeeds", () =>
-    Effect.gen(function*() {
-      const emulator = yield* Emulator.make({ clients: [client(after)] })
-      const reads = yield* Ref.make(0)
-      yield* Effect.scoped(Effect.gen(function*() {
-        const { get } = yield* provider(
-          emulator.url,
-          Effect.flatMap(
-            Ref.getAndUpdate(reads, (n) => n + 1),
-            (n) => ClientCredentials.make(client(n === 0 ? before : after))
-          )
-        )
-        yield* get
-      }))
-      deepStrictEqual(yield* secrets(emulator), [before, after].map(Redacted.value))
-      assert.strictEqual(yield* socketsLeft(emulator), 0)
-    }))
-
-  it.scopedLive("when the old secret is refused and there is no new one, get fails with InvalidClient after one request", () =>
-    Effect.gen(function*() {
-      const emulator = yield* Emulator.make({ clients: [client(after)] })
-      const error = yield* Effect.scoped(
-        Effect.flatMap(provider(emulator.url, ClientCredentials.make(client(before))), ({ get }) => Effect.flip(get))
+  test.live("after the secret was rotated, the next acquisition uses the new one", function*() {
+    const emulator = yield* Emulator.make({ clients: [client(before), client(after)] })
+    const secret = yield* Ref.make(before)
+    yield* Effect.scoped(Effect.gen(function*() {
+      const { get, refresh } = yield* provider(
+        emulator.url,
+        Effect.flatMap(Ref.get(secret), (secret) => ClientCredentials.make(client(secret)))
       )
-      assert(error._tag === "TokenRefusedError")
-      assert.strictEqual(error.reason, "InvalidClient")
-      assert.lengthOf(yield* emulator.requests, 1)
+      const first = yield* get
+      yield* Ref.set(secret, after)
+      assert.strictEqual(yield* get, first, "the cached token stays valid")
+      assert.notStrictEqual(yield* refresh, first)
     }))
+    deepStrictEqual(yield* secrets(emulator), [before, after].map(Redacted.value))
+    assert.strictEqual(yield* socketsLeft(emulator), 0)
+  })
 
-  it.scopedLive("when no server listens, get retries within the deadline and fails with ECONNREFUSED", () =>
-    Effect.gen(function*() {
-      const error = yield* Effect.scoped(
+  test.live("when the old secret is refused and the new one is available, the same acquisition succeeds", function*() {
+    const emulator = yield* Emulator.make({ clients: [client(after)] })
+    const reads = yield* Ref.make(0)
+    yield* Effect.scoped(Effect.gen(function*() {
+      const { get } = yield* provider(
+        emulator.url,
         Effect.flatMap(
-          provider(CaptureServer.nothing, ClientCredentials.make(client(before))),
-          ({ get }) => Effect.flip(get)
+          Ref.getAndUpdate(reads, (n) => n + 1),
+          (n) => ClientCredentials.make(client(n === 0 ? before : after))
         )
       )
-      assert(error._tag === "TokenRequestError")
-      assert.strictEqual(error.reason, "Transport")
-      deepStrictEqual(error.code, Option.some("ECONNREFUSED"))
-      assert.isAtLeast(error.attempts, 2)
+      yield* get
     }))
+    deepStrictEqual(yield* secrets(emulator), [before, after].map(Redacted.value))
+    assert.strictEqual(yield* socketsLeft(emulator), 0)
+  })
+
+  test.live("when the old secret is refused and there is no new one, get fails with InvalidClient after one request", function*() {
+    const emulator = yield* Emulator.make({ clients: [client(after)] })
+    const error = yield* Effect.scoped(
+      Effect.flatMap(provider(emulator.url, ClientCredentials.make(client(before))), ({ get }) => Effect.flip(get))
+    )
+    assert(error._tag === "TokenRefusedError")
+    assert.strictEqual(error.reason, "InvalidClient")
+    assert.lengthOf(yield* emulator.requests, 1)
+  })
+
+  test.live("when no server listens, get retries within the deadline and fails with ECONNREFUSED", function*() {
+    const error = yield* Effect.scoped(
+      Effect.flatMap(
+        provider(CaptureServer.nothing, ClientCredentials.make(client(before))),
+        ({ get }) => Effect.flip(get)
+      )
+    )
+    assert(error._tag === "TokenRequestError")
+    assert.strictEqual(error.reason, "Transport")
+    deepStrictEqual(error.code, Option.some("ECONNREFUSED"))
+    assert.isAtLeast(error.attempts, 2)
+  })
 })

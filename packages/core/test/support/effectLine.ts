@@ -12,8 +12,19 @@ import {
   MetricState,
   Option,
   Scheduler,
-  TestClock
+  type Scope,
+  TestClock,
+  type TestServices
 } from "effect"
+import type { YieldWrap } from "effect/Utils"
+
+/** The steps of a test on the real clock, and on the test clock. */
+export type LiveSteps = Generator<YieldWrap<Effect.Effect<unknown, unknown, Scope.Scope>>, void, never>
+export type Steps = Generator<
+  YieldWrap<Effect.Effect<unknown, unknown, Scope.Scope | TestServices.TestServices>>,
+  void,
+  never
+>
 
 /** Creates a clock from a wall clock and a monotonic clock, both in milliseconds. */
 export const clockOf = ({ monotonic, sleep, wall }: {

@@ -1,6 +1,9 @@
 /** The parts of Effect 4 that differ from Effect 3 in tests. `packages/core/test/support/effectLine.ts` describes them. */
-import { Cause, Clock, Console, Duration, Effect, Metric, Scheduler } from "effect"
+import { Cause, Clock, Console, Duration, Effect, Metric, Scheduler, type Scope } from "effect"
 import { HttpClient, type HttpClientError } from "effect/http"
+
+export type LiveSteps = Steps
+export type Steps = Generator<Effect.Effect<unknown, unknown, Scope.Scope>, void, never>
 
 export const clockOf = ({ monotonic, sleep, wall }: {
   readonly wall: () => number

@@ -1,7 +1,7 @@
-/** The manifests of the Effect 4 line: the same names, versions 2.x, and peers of Effect 4. */
+/** The manifests of the Effect 4 line: the same names, an even major, and peers of Effect 4. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { catalog, releaseFields } from "../release/rules.mjs"
+import { catalog, effect4Version, releaseFields } from "../release/rules.mjs"
 import { root } from "../workspace/workspace.mjs"
 
 const json = (path) => JSON.parse(readFileSync(join(root, path), "utf8"))
@@ -25,8 +25,7 @@ export const effect4 = {
  */
 export const manifestOf = (folder, repository) => {
   const { devDependencies: _, ...manifest } = json(`packages/${folder}/package.json`)
-  // Both lines have the same minor and patch.
-  const version = manifest.version.replace(/^\d+/, "2")
+  const version = effect4Version(manifest.version)
   const ranges = (dependencies) =>
     Object.fromEntries(
       Object.keys(dependencies).filter((name) => name !== "@effect/platform").map((name) => [

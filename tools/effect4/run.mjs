@@ -1,11 +1,12 @@
 /**
  * `npm run effect4`: generates and compiles the packages of the Effect 4 line, and runs their tests on Effect 4.
  *
- *   node tools/effect4/run.mjs [--quick] [--out FOLDER] [--newest] [TESTS…]
+ *   node tools/effect4/run.mjs [--quick] [--out FOLDER [--test]] [--newest] [TESTS…]
  *
- * `--out` also packs them into FOLDER, installs the tarballs and runs programs with them. TESTS are parts of the paths
- * of test files; the default is all. `--quick` leaves out all but one server of the interoperability suite.
- * `--newest` first installs the newest minor of Effect 4 instead of the lockfile's.
+ * `--out` packs them into FOLDER and ends there. With `--test` it also runs the tests, installs the tarballs and runs
+ * programs with them. TESTS are parts of the paths of test files; the default is all. `--quick` leaves out all but one
+ * server of the interoperability suite. `--newest` first installs the newest minor of Effect 4 instead of the
+ * lockfile's.
  */
 import "../workspace/require-node.mjs"
 import { spawnSync } from "node:child_process"
@@ -13,12 +14,13 @@ import { delimiter, dirname, join, resolve } from "node:path"
 import { parseArgs } from "node:util"
 import { build, install, pnpm, root } from "../workspace/workspace.mjs"
 
-const { positionals, values: { newest, out, quick } } = parseArgs({
+const { positionals, values: { newest, out, quick, test: tested } } = parseArgs({
   allowPositionals: true,
   options: {
     newest: { type: "boolean", default: false },
     out: { type: "string" },
-    quick: { type: "boolean", default: false }
+    quick: { type: "boolean", default: false },
+    test: { type: "boolean", default: false }
   }
 })
 
@@ -29,13 +31,14 @@ if (newest) pnpm(["--dir", "tools/effect4/line", "update", "effect", "@effect/pl
 const { buildLine, nodeOf, packLine } = await import("./build.mjs")
 const { line } = await import("./generate.mjs")
 
-await buildLine({ checked: true })
+await buildLine({ checked: tested || out === undefined })
 
 const packed = out === undefined ? undefined : await packLine(resolve(root, out))
 if (packed !== undefined && packed.problems.length > 0) {
   for (const problem of packed.problems) process.stderr.write(`${problem}\n`)
   process.exit(1)
 }
+if (out !== undefined && !tested) process.exit(0)
 
 const node = await nodeOf()
 

@@ -11,22 +11,35 @@ interface Manifest {
   readonly version: string
 }
 
-const files = filesOf("package.json", "*/package.json", "pnpm-*.yaml", ".changeset", ":!tools/effect4")
+const files = filesOf("package.json", "*/package.json", "pnpm-*.yaml", ".changeset/*.json", ":!tools/effect4")
+const scripts = ["tools/release/changeset.mjs", "tools/workspace/require-node.mjs", "tools/workspace/workspace.mjs"]
 
 describe("npm run changeset -- version", { timeout: 60_000 }, () => {
-  it("raises all packages to one version of major 1, and no private one, for a change of one package", async () => {
+  it.each([
+    { change: "minor", from: "1.4.2", to: "1.5.0" },
+    { change: "major", from: "1.4.2", to: "3.0.0" },
+    { change: "major", from: "0.0.0", to: "1.0.0" }
+  ])("raises all packages, and no private one, from $from to $to after a $change change of one", async (row) => {
     const tree = mkdtempSync(join(tmpdir(), "release-"))
     const manifestOf = (path: string) => JSON.parse(readFileSync(join(tree, path), "utf8")) as Manifest
-    for (const file of files) cpSync(join(root, file), join(tree, file))
+    for (const file of [...files, ...scripts]) {
+      cpSync(join(root, file), join(tree, file))
+      if (/^packages\/.*json$/.test(file)) {
+        writeFileSync(join(tree, file), read(file).replace(/"version": ".*"/, `"version": "${row.from}"`))
+      }
+    }
     symlinkSync(join(root, "node_modules"), join(tree, "node_modules"))
-    writeFileSync(join(tree, ".changeset", "some.md"), `---\n"@store-api/cli": minor\n---\n\nSomething is better.\n`)
+    writeFileSync(
+      join(tree, ".changeset", "some.md"),
+      `---\n"@store-api/cli": ${row.change}\n---\n\nSomething is better.\n`
+    )
     const git = (...args: ReadonlyArray<string>) =>
       succeed("git", ["-c", "user.name=test", "-c", "user.email=test@example.invalid", ...args], { cwd: tree })
     await git("init", "--quiet", "--initial-branch=main")
     await git("add", "package.json", "packages", ".changeset")
     await git("commit", "--quiet", "--message=start")
 
-    await succeed(process.execPath, [join(root, "node_modules/@changesets/cli/bin.js"), "version"], { cwd: tree })
+    await succeed(process.execPath, [join(tree, "tools/release/changeset.mjs"), "version"], { cwd: tree })
 
     const manifests = files.filter((path) => path.endsWith("package.json"))
     const isPrivate = (path: string) => manifestOf(path).private === true
@@ -35,11 +48,11 @@ describe("npm run changeset -- version", { timeout: 60_000 }, () => {
     }
     const published = manifests.filter((path) => !isPrivate(path))
     assert.lengthOf(published, 5)
-    const [version = "", ...others] = new Set(published.map((path) => manifestOf(path).version))
-    assert.match(version, /^1\./, "the major names the line of Effect")
-    assert.isEmpty(others)
+    assert.deepStrictEqual([...new Set(published.map((path) => manifestOf(path).version))], [row.to])
     for (const path of published) assert.isTrue(existsSync(join(tree, path, "../CHANGELOG.md")), path)
-    assert.include(readFileSync(join(tree, "packages/cli/CHANGELOG.md"), "utf8"), "Something is better.")
+    const changelog = readFileSync(join(tree, "packages/cli/CHANGELOG.md"), "utf8")
+    assert.include(changelog, "Something is better.")
+    assert.deepStrictEqual(changelog.match(/(?<=## |@)\d+\.\d+\.\d+/g), [row.to, row.to, row.to, row.to])
     rmSync(tree, { recursive: true })
   })
 })

@@ -157,11 +157,14 @@ export const problemsOf = (files, repository, line = effect3) => {
 export const versionProblems = (versions) =>
   new Set(versions).size === 1 ? [] : [`the versions of the packages are not one: ${versions.join(", ")}`]
 
-/** Returns whether the two lines break the rule for their versions: majors 1 and 2, the same minor and patch. */
+/** The version of the Effect 4 line: the next major, with the same minor and patch. 0.0.0 stands for the first, 1.0.0. */
+export const effect4Version = (effect3) => effect3.replace(/^\d+/, (major) => String(Math.max(Number(major), 1) + 1))
+
+/** Returns whether the two lines break the rule for their versions: an odd major, and the even one that follows it. */
 export const lineProblems = (effect3, effect4) =>
-  /^1\./.test(effect3) && effect4 === effect3.replace("1", "2")
+  Number.parseInt(effect3) % 2 === 1 && effect4 === effect4Version(effect3)
     ? []
-    : [`the versions of the lines are ${effect3} and ${effect4}, not 1.x and 2.x with the same minor and patch`]
+    : [`the versions of the lines are ${effect3} and ${effect4}, not an odd major and the even one that follows it`]
 
 /**
  * Returns the packages of both lines in the order of publication, each with its dist-tag. `latest` is Effect 4, as the

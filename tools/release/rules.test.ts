@@ -109,9 +109,9 @@ describe("the rules for published packages", () => {
     assert.lengthOf(versionProblems([]), 1)
   })
 
-  it("want major 1 for Effect 3, major 2 for Effect 4, and the same minor and patch", () => {
-    assert.deepStrictEqual(lineProblems("1.4.2", "2.4.2"), [])
-    for (const [effect3, effect4] of [["1.4.2", "2.4.1"], ["2.0.0", "2.0.0"], ["0.1.0", "2.1.0"], ["1.0.0", "3.0.0"]]) {
+  it("want an odd major for Effect 3, the next one for Effect 4, and the same minor and patch", () => {
+    assert.deepStrictEqual([...lineProblems("1.4.2", "2.4.2"), ...lineProblems("3.0.0", "4.0.0")], [])
+    for (const [effect3, effect4] of [["1.4.2", "2.4.1"], ["2.0.0", "3.0.0"], ["0.1.0", "1.1.0"], ["1.0.0", "4.0.0"]]) {
       assert.lengthOf(lineProblems(effect3 ?? "", effect4 ?? ""), 1, effect3)
     }
   })

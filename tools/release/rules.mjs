@@ -157,7 +157,7 @@ export const problemsOf = (files, repository, line = effect3) => {
 export const versionProblems = (versions) =>
   new Set(versions).size === 1 ? [] : [`the versions of the packages are not one: ${versions.join(", ")}`]
 
-/** The version of the Effect 4 line: the next major, with the same minor and patch. 0.0.0 stands for the first, 1.0.0. */
+/** The version of the Effect 4 line: the next major, with the same minor and patch. 0.0.0 counts as 1.0.0. */
 export const effect4Version = (effect3) => effect3.replace(/^\d+/, (major) => String(Math.max(Number(major), 1) + 1))
 
 /** Returns whether the two lines break the rule for their versions: an odd major, and the even one that follows it. */

@@ -57,7 +57,7 @@ describe("npm run lint", { timeout: 60_000 }, () => {
       `import { Effect } from "effect"\nexport const e = Effect.void\n`
     ],
     ["@effect/dprint", "tools/workspace/run.mjs", "export const a = 1;\n"],
-    ["prose/english", "tools/workspace/run.mjs", `/** It buys a token. */\n`],
+    ["prose/english", "tools/workspace/run.mjs", `/** It ${banned} a token. */\n`],
     ["prose/markdown-format", "CONTRIBUTING.md", "* a\n"]
   ])("finds a breach of %s in %s", async (rule, filePath, code) => {
     const [result] = await eslint.lintText(code, { filePath })

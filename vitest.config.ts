@@ -6,19 +6,16 @@ const source = (name: string) => new URL(`./packages/${name}/src`, import.meta.u
 /** Tests with sockets and processes mostly wait, so more workers than there are cores shorten the run by a third. */
 const workers = availableParallelism() + 3
 
-/** The files that take longest, the longest first. */
-const longest = ["process.slow", "clients.slow", "fleet.slow", "AccessTokenProviderProcess.slow", "tutorial.slow"]
-  .concat("topologies.slow", "packages.slow", "scenarios.slow", "programs.slow", "AccessTokenProvider.slow")
-  .concat("outcomes.slow", "alerts.slow", "shells.slow", "FileTokenStoreProcesses.slow", "terminal.slow")
-  .concat("TokenEndpoint", "leaks/undici", "outcomes/outcomes", "SharedTokenSourceWaiting", "TokenEndpointRetries")
-  .map((name) => `/${name}.test.ts`)
+/** The slow files that take longest, the longest first. */
+const longest = ["process", "clients", "fleet", "AccessTokenProviderProcess", "tutorial", "topologies"]
+  .map((name) => `/${name}.slow.test.ts`)
 
 const rank = ({ moduleId }: TestSpecification) => {
   const index = longest.findIndex((name) => moduleId.endsWith(name))
   return index === -1 ? longest.length : index
 }
 
-/** On its first run, Vitest starts large files first. The files that take longest are small. */
+/** On its first run, Vitest starts large files first. These are small, and one that starts last prolongs the run. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: Array<TestSpecification>) {
     const sorted = await super.sort(files)
@@ -26,9 +23,15 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+const project = (name: string, include: string, exclude: Array<string> = []) => ({
+  extends: true as const,
+  test: { name, include: [`{examples,packages,tools}/**/${include}`], exclude }
+})
+
 export default defineConfig({
   test: {
-    include: ["{examples,packages,tools}/**/*.test.ts"],
+    // `npm test` runs the first, `npm run test:all` both.
+    projects: [project("unit", "*.test.ts", ["**/*.slow.test.ts"]), project("slow", "*.slow.test.ts")],
     // The first needs authorization servers (`npm run interop`), the others Effect 4 (`npm run effect4`).
     exclude: [...configDefaults.exclude, "**/interop/**", "tools/effect4/line/**"]
       .concat(process.env["STORE_API_EFFECT4"] === undefined ? "tools/effect4/line.test.ts" : []),

@@ -1,43 +1,14 @@
 /** The rules on imports: modules import only from lower layers, and packages only from the packages listed here. */
 const layers = [
-  [
-    "AccessTokenError",
-    "AccessTokenMetrics",
-    "internal/backoff",
-    "internal/bounded",
-    "internal/described",
-    "internal/lifetime"
-  ],
-  [
-    "AccessToken",
-    "ClientCredentials",
-    "TokenResponse",
-    "internal/baseUrl",
-    "internal/boundedBody",
-    "internal/configOf",
-    "internal/httpErrors",
-    "internal/manualRedirect",
-    "internal/monotonicMillis",
-    "internal/renewal"
-  ],
-  [
-    "TokenSource",
-    "TokenStore",
-    "internal/repeatedToken",
-    "internal/client/[^/]+",
-    "internal/endpoint/[^/]+"
-  ],
-  [
-    "TokenEndpoint",
-    "SharedTokenSource",
-    "AccessTokenProvider",
-    "internal/provider/[^/]+",
-    "internal/sharing/[^/]+"
-  ],
-  ["AuthorizedHttpClient"],
-  ["StoreAuth"],
-  ["index"]
-]
+  "AccessTokenError AccessTokenMetrics internal/(backoff|bounded|described|lifetime)",
+  "AccessToken ClientCredentials TokenResponse " +
+  "internal/(baseUrl|boundedBody|configOf|httpErrors|manualRedirect|monotonicMillis|renewal)",
+  "TokenSource TokenStore internal/repeatedToken internal/(client|endpoint)/[^/]+",
+  "TokenEndpoint SharedTokenSource AccessTokenProvider internal/(provider|sharing)/[^/]+",
+  "AuthorizedHttpClient",
+  "StoreAuth",
+  "index"
+].map((names) => names.split(" "))
 
 /** The public modules that each part of core consists of. Nothing else imports the internals of a part. */
 const parts = {

@@ -18,6 +18,7 @@ export default {
   ...base,
   test: {
     ...base.test,
+    projects: undefined,
     include: tests,
     runner: new URL("./runner.mjs", import.meta.url).pathname,
     // A mutant may be in code that runs at import, so each test file imports it again.

@@ -1,5 +1,5 @@
 /**
- * The packages as users get them: packed, checked, installed by npm outside the workspace with the line of the README,
+ * The packages as users get them: packed, installed by npm outside the workspace with the line of the README,
  * compiled and run as the README shows. Needs `npm run build`. `npm run effect4 -- --out` does the same for Effect 4,
  * and with pnpm.
  */
@@ -82,14 +82,12 @@ const flaws: ReadonlyArray<[what: string, path: string, from: string | RegExp, t
 ]
 
 describe("the packed packages", { timeout: 120_000 }, () => {
-  it("have no problems, come after their dependencies, and have one version", async () => {
+  it("come after their dependencies", () => {
     const order = packages.map(({ name }) => name.replace("@store-api/", ""))
     assert.sameMembers(order, ["core", "platform-node", "emulator", "redis", "cli"])
     for (const [below, above] of [["core", "platform-node"], ["platform-node", "cli"], ["core", "redis"]] as const) {
       assert.isBelow(order.indexOf(below), order.indexOf(above))
     }
-    assert.strictEqual(new Set(packages.map(({ version }) => version)).size, 1)
-    for (const { files, name } of packages) assert.deepStrictEqual(await allProblemsOf(files), [], name)
   })
 
   it.each(flaws)("are checked by publint and attw: %s", async (_, path, from, to, found) => {

@@ -58,17 +58,14 @@ describe("npm run changeset -- version", { timeout: 60_000 }, () => {
 })
 
 describe("npm run release", () => {
-  const release = (env: Readonly<Record<string, string>>) =>
-    run(process.execPath, ["tools/release/release.mjs"], {
-      env: { ACTIONS_ID_TOKEN_REQUEST_URL: "", GITHUB_REPOSITORY: "", ...env }
+  it.each([
+    ["without a repository to name", "", "GITHUB_REPOSITORY"],
+    ["without an identity", "owner/name", "without an identity"]
+  ])("refuses %s", async (_, repository, reason) => {
+    const { status, stderr } = await run(process.execPath, ["tools/release/release.mjs"], {
+      env: { ACTIONS_ID_TOKEN_REQUEST_URL: "", GITHUB_REPOSITORY: repository }
     })
-
-  it("refuses without a repository to name, and without an identity", async () => {
-    const nameless = await release({})
-    assert.strictEqual(nameless.status, 1)
-    assert.include(nameless.stderr, "Nothing was published: GITHUB_REPOSITORY")
-    const unknown = await release({ GITHUB_REPOSITORY: "owner/name" })
-    assert.strictEqual(unknown.status, 1)
-    assert.include(unknown.stderr, "Nothing was published: without an identity")
+    assert.strictEqual(status, 1)
+    assert.include(stderr, `Nothing was published: ${reason}`)
   })
 })

@@ -40,66 +40,38 @@ const manifest = (change: (manifest: Json) => Json) => (files: Files) =>
   set("package.json", JSON.stringify(change(parse(files.get("package.json")))))(files)
 const field = (name: string, change: (value: Json) => Json) =>
   manifest((all) => ({ ...all, [name]: change((all[name] ?? {}) as Json) }))
+const depends = (name: string, range = "?") => field("dependencies", (all) => ({ ...all, [name]: range }))
 
-const faults: ReadonlyArray<[what: string, folder: string, change: (files: Files) => Files, found: RegExp]> = [
-  ["no licence", "core", without("LICENSE"), /^LICENSE is missing/],
-  ["a test", "core", set("test/all.ts", ""), /^test\/all\.ts should not/],
-  ["no declarations", "core", without("dist/TokenSource.d.ts"), /^dist\/TokenSource\.d\.ts is missing/],
-  ["output of a deleted source", "core", set("dist/Old.js", ""), /^dist\/Old\.js should not/],
+/** Changes of a package, each with the one problem that it causes. */
+const faults: ReadonlyArray<[folder: string, problem: string, change: (files: Files) => Files]> = [
+  ["core", "LICENSE is missing", without("LICENSE")],
+  ["core", "test/all.ts should not", set("test/all.ts", "")],
+  ["core", "dist/TokenSource.d.ts is missing", without("dist/TokenSource.d.ts")],
+  ["core", "dist/Old.js should not", set("dist/Old.js", "")],
+  ["core", "dist/AccessToken.js.map points to", set("dist/AccessToken.js.map", `{"sources":["Old.ts"]}`)],
+  ["core", "license is", manifest((all) => ({ ...all, license: "ISC" }))],
+  ["core", "publishConfig is", field("publishConfig", ({ access }) => ({ access }))],
+  ["core", "scripts is", field("scripts", () => ({ postinstall: "node ." }))],
+  ["core", "sideEffects is", manifest((all) => ({ ...all, sideEffects: true }))],
+  ["core", "repository is", manifest((all) => ({ ...all, repository: "github:owner/name" }))],
+  ["core", "exports is", field("exports", ({ "./internal/*": _, ...others }) => others)],
+  ["emulator", "exports is", field("exports", ({ "./bin": _, ...others }) => others)],
+  ["cli", "exports is", field("exports", (all) => ({ ...all, "./flags": "./dist/flags.js" }))],
+  ["core", "undici is imported but not declared", set("dist/TokenResponse.js", `import "undici"`)],
+  ["cli", "vitest is declared but not imported", depends("vitest", catalog["vitest"])],
+  ["redis", "effect must be a peer", depends("effect", catalog["effect"])],
+  ["platform-node", "the range of @store-api/core is workspace", depends("@store-api/core", "workspace:^")],
   [
-    "a map to elsewhere",
     "core",
-    set("dist/TokenResponse.d.ts.map", `{"sources":["../../src/TokenResponse.ts"]}`),
-    /^dist\/TokenResponse\.d\.ts\.map points to/
-  ],
-  ["another licence", "core", manifest((all) => ({ ...all, license: "ISC" })), /^license is/],
-  ["no provenance", "core", field("publishConfig", ({ access }) => ({ access })), /^publishConfig is/],
-  ["a script at installation", "core", field("scripts", () => ({ postinstall: "node ." })), /^scripts is/],
-  ["side effects", "core", manifest((all) => ({ ...all, sideEffects: true })), /^sideEffects is/],
-  ["open internals", "core", field("exports", ({ "./internal/*": _, ...others }) => others), /^exports is/],
-  ["an open command", "emulator", field("exports", ({ "./bin": _, ...others }) => others), /^exports is/],
-  [
-    "an application with a public module",
-    "cli",
-    field("exports", (all) => ({ ...all, "./flags": "./dist/flags.js" })),
-    /^exports is/
-  ],
-  ["an undeclared dependency", "core", set("dist/TokenResponse.js", `import "undici"`), /^undici is imported but not/],
-  [
-    "a dependency that is not needed",
-    "cli",
-    field("dependencies", (all) => ({ ...all, "@effect/vitest": catalog["@effect/vitest"] })),
-    /^@effect\/vitest is declared but not imported/
-  ],
-  [
-    "its own Effect",
-    "redis",
-    field("dependencies", (all) => ({ ...all, effect: catalog["effect"] })),
-    /^effect must be a peer/
-  ],
-  [
-    "a range of the workspace",
-    "platform-node",
-    field("dependencies", (all) => ({ ...all, "@store-api/core": "workspace:^" })),
-    /^the range of @store-api\/core is workspace/
-  ],
-  [
-    "a range that is not tested",
-    "core",
-    field("peerDependencies", (all) => ({ ...all, effect: "^3.0.0" })),
-    /^the range of effect is \^3\.0\.0/
-  ],
-  ["a repository", "core", manifest((all) => ({ ...all, repository: "github:owner/name" })), /^repository is/]
+    "the range of effect is ^3.0.0",
+    field("peerDependencies", (all) => ({ ...all, effect: "^3.0.0" }))
+  ]
 ]
 
 describe("the rules for published packages", () => {
-  it.each(["core", "platform-node", "emulator", "redis", "cli"])("hold for %s", (folder) => {
-    assert.deepStrictEqual(problemsOf(packed(folder)), [])
-  })
-
-  it.each(faults)("report %s in %s, and nothing else", (_, folder, change, found) => {
+  it.each(faults)("report in %s: %s, and nothing else", (folder, found, change) => {
     const [problem = "", ...others] = problemsOf(change(packed(folder)))
-    assert.match(problem, found)
+    assert.include(problem, found)
     assert.isEmpty(others)
   })
 

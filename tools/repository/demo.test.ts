@@ -58,6 +58,20 @@ const assertSentence = ({ status, stderr }: Finished, ...named: ReadonlyArray<st
   assert.notMatch(stderr, /\n\s+at |Error:|node_modules/)
 }
 
+const wrong = "an-invented-wrong-one"
+
+/** Variables, and what the sentence names. */
+type Wrong = readonly [env: Record<string, string>, ...named: ReadonlyArray<string>]
+
+const assertSentences = (all: ReadonlyArray<Wrong>) =>
+  Effect.gen(function*() {
+    for (const [env, ...named] of all) {
+      const finished = yield* demo(env)
+      assertSentence(finished, ...named)
+      assertNoSecrets(finished, [secret, wrong])
+    }
+  })
+
 const environment = (url: string) => ({
   STORE_API_AUTH_URL: url,
   STORE_API_URL: url,
@@ -154,83 +168,64 @@ describe("the demo with a service", () => {
 
   it.scopedLive("names the variables to correct when a service refuses a request", () =>
     Effect.gen(function*() {
-      const emulator = yield* Emulator.make()
-      const working = environment(emulator.url)
-      const refused = yield* demo({ ...working, STORE_API_CLIENT_SECRET: "an-invented-wrong-one" })
-      assertSentence(refused, "STORE_API_CLIENT_ID and STORE_API_CLIENT_SECRET")
-      assertNoSecrets(refused, ["an-invented-wrong-one"])
-      assertSentence(
-        yield* demo({ ...working, STORE_API_DEMO_PATH: "https://elsewhere.example/orders" }),
-        "STORE_API_DEMO_PATH"
-      )
-      assertSentence(yield* demo({ ...working, STORE_API_DEMO_PATH: "/v1/oauth/accesstoken" }), "STORE_API_DEMO_PATH")
-      assertSentence(
-        yield* demo({ ...working, STORE_API_URL: "http://127.0.0.1:9", STORE_API_DEMO_PATH: "/" }),
-        "STORE_API_URL"
-      )
+      const working = environment((yield* Emulator.make()).url)
+      yield* assertSentences([
+        [{ ...working, STORE_API_CLIENT_SECRET: wrong }, "STORE_API_CLIENT_ID and STORE_API_CLIENT_SECRET"],
+        [{ ...working, STORE_API_DEMO_PATH: "https://elsewhere.example/orders" }, "STORE_API_DEMO_PATH"],
+        [{ ...working, STORE_API_DEMO_PATH: "/v1/oauth/accesstoken" }, "STORE_API_DEMO_PATH"],
+        [{ ...working, STORE_API_URL: "http://127.0.0.1:9", STORE_API_DEMO_PATH: "/" }, "STORE_API_URL"]
+      ])
     }))
 })
 
 describe("the demo with a configuration that fails", () => {
   const whole = environment("https://store.example")
+  const names = Object.keys(whole)
+  const { STORE_API_AUTH_URL, ...others } = whole
+  const empty = Object.fromEntries(names.map((name) => [name, ""]))
+  const listed = (names: ReadonlyArray<string>) => names.join(", ").replace(/, (\w+)$/, " and $1")
 
-  it.live("names all missing variables at once, also when only one is set", () =>
-    Effect.gen(function*() {
-      for (const set of Object.keys(whole) as ReadonlyArray<keyof typeof whole>) {
-        const finished = yield* demo({ [set]: whole[set] })
-        const missing = Object.keys(whole).filter((name) => name !== set)
-        assertSentence(
-          finished,
-          `${set} is set, so the real service is used, but ${
-            missing.join(", ").replace(/, (\w+)$/, " and $1")
-          } are missing:`
-        )
-        assertNoSecrets(finished, [secret])
-      }
-    }))
-
-  it.live("names the variable that is set if it is mistyped or not enough", () =>
-    Effect.gen(function*() {
-      const { STORE_API_AUTH_URL, ...others } = whole
-      const mistyped = yield* demo({ ...others, STORE_API_AUTHURL: STORE_API_AUTH_URL })
-      assertSentence(mistyped, "STORE_API_AUTHURL", "used, but STORE_API_AUTH_URL is missing:")
-      assertNoSecrets(mistyped, [secret])
-      for (const name of ["STORE_API_AUTHURL", "STORE_API_DEMO_PATH"]) {
-        assertSentence(yield* demo({ [name]: "/orders" }), `${name} is set, so the real`, ...Object.keys(whole))
-      }
-    }))
-
-  it.live("names all variables that are empty at once", () =>
-    Effect.gen(function*() {
-      const empty = { STORE_API_AUTH_URL: "", STORE_API_URL: "", STORE_API_CLIENT_ID: "", STORE_API_CLIENT_SECRET: "" }
-      const all = yield* demo(empty)
-      assertSentence(all, ...Object.keys(whole), "are empty:")
-      assert.notMatch(all.stderr, /is set|are set|missing/)
-      const { STORE_API_URL: _, ...others } = empty
-      assertSentence(
-        yield* demo({ ...others, STORE_API_CLIENT_ID: "an-id" }),
+  it.live("names all variables that are missing, empty or mistyped at once", () =>
+    assertSentences([
+      ...Object.entries(whole).map(([set, value]): Wrong => [
+        { [set]: value },
+        `${set} is set, so the real service is used, but ${listed(names.filter((name) => name !== set))} are missing:`
+      ]),
+      [
+        { ...others, STORE_API_AUTHURL: STORE_API_AUTH_URL },
+        "STORE_API_AUTHURL",
+        "used, but STORE_API_AUTH_URL is missing:"
+      ],
+      [{ STORE_API_AUTHURL: "/orders" }, "STORE_API_AUTHURL is set, so the real", ...names],
+      [{ STORE_API_DEMO_PATH: "/orders" }, "STORE_API_DEMO_PATH is set, so the real", ...names],
+      [empty, `${listed(names)} are empty:`],
+      [
+        { STORE_API_AUTH_URL: "", STORE_API_CLIENT_ID: "an-id", STORE_API_CLIENT_SECRET: "" },
         "STORE_API_CLIENT_ID is set, so",
         "STORE_API_URL is missing, and STORE_API_AUTH_URL and STORE_API_CLIENT_SECRET are empty:"
-      )
-    }))
+      ]
+    ]))
 
-  it.live.each([
-    ["STORE_API_AUTH_URL", "ftp://store.example"],
-    ["STORE_API_URL", "https://someone:password@store.example"],
-    ["STORE_API_CLIENT_ID", "an&id"],
-    ["STORE_API_CLIENT_SECRET", "an-invented\nsecret"]
-  ])("names %s when it is unusable", ([name = "", value = ""]) =>
+  it.live("says of empty variables neither that they are set nor that they are missing", () =>
+    Effect.map(demo(empty), ({ stderr }) => assert.notMatch(stderr, /is set|are set|missing/)))
+
+  it.live("names a variable that is unusable, without its value", () =>
     Effect.gen(function*() {
-      const finished = yield* demo({ ...whole, [name]: value })
-      assertSentence(finished, name)
-      assert.strictEqual(finished.stdout, "")
-      if (value !== "") assert.notInclude(finished.stderr, value)
+      for (
+        const [name, value] of [
+          ["STORE_API_AUTH_URL", "ftp://store.example"],
+          ["STORE_API_URL", "https://someone:password@store.example"],
+          ["STORE_API_CLIENT_ID", "an&id"],
+          ["STORE_API_CLIENT_SECRET", "an-invented\nsecret"]
+        ] as const
+      ) {
+        const finished = yield* demo({ ...whole, [name]: value })
+        assertSentence(finished, name)
+        assert.strictEqual(finished.stdout, "")
+        assert.notInclude(finished.stderr, value)
+      }
     }))
 
   it.live("names the variable of a token endpoint that is not there", () =>
-    Effect.gen(function*() {
-      const finished = yield* demo({ ...whole, STORE_API_AUTH_URL: "http://127.0.0.1:9" })
-      assertSentence(finished, "STORE_API_AUTH_URL")
-      assertNoSecrets(finished, [secret])
-    }))
+    assertSentences([[{ ...whole, STORE_API_AUTH_URL: "http://127.0.0.1:9" }, "STORE_API_AUTH_URL"]]))
 })

@@ -11,7 +11,7 @@ const groups = {
   "Start": ["README.md", "examples/README.md"],
   "Tutorial": "docs/tutorial",
   "Guides": [
-    ...["recipes", "other-clients", "without-effect", "serverless", "redis", "telemetry", "runbook", "troubleshooting"],
+    ...["recipes", "other-clients", "without-effect", "serverless", "redis", "telemetry", "runbook"],
     ...["migrating", "effect4"]
   ].map((name) => `docs/guides/${name}.md`),
   "Reference": [

@@ -50,5 +50,5 @@ if (check && browser !== undefined) {
 }
 
 for (const problem of problems) process.stderr.write(`${problem}\n`)
-process.stdout.write(`tools/site/dist is written; ${problems.length} problems. See tools/site/README.md to serve it.\n`)
+process.stdout.write(`tools/site/dist is written; ${problems.length} problems. See tools/README.md to serve it.\n`)
 process.exitCode = problems.length > 0 ? 1 : 0

@@ -10,7 +10,7 @@ const workers = availableParallelism() + 3
 const longest = ["process.slow", "clients.slow", "fleet.slow", "AccessTokenProviderProcess.slow", "tutorial.slow"]
   .concat("topologies.slow", "packages.slow", "scenarios.slow", "programs.slow", "AccessTokenProvider.slow")
   .concat("outcomes.slow", "alerts.slow", "shells.slow", "FileTokenStoreProcesses.slow", "terminal.slow")
-  .concat("TokenEndpoint", "leaks/undici", "outcomes/outcomes", "SharedTokenSourceWaiting", "TokenEndpointRetries")
+  .concat("endpoint/wire", "leaks/undici", "outcomes/outcomes", "SharedTokenSourceWaiting", "endpoint/retries")
   .map((name) => `/${name}.test.ts`)
 
 const rank = ({ moduleId }: TestSpecification) => {

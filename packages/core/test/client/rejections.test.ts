@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { Effect } from "effect"
-import { minute, run, token } from "./support/scriptedSource.js"
+import { minute, run, token } from "../support/scriptedSource.js"
 
 /** An API that responds 401 to every token on `/rejecting`, and 200 on all other routes. */
 const api = HttpClient.makeWith<never, never, never, never>(

@@ -16,13 +16,13 @@ import {
   TestClock,
   type Tracer
 } from "effect"
-import { settle, withHeadersOnSpans } from "./support/effectLine.js"
-import * as FakeClient from "./support/fakeClient.js"
-import { renderings } from "./support/renderings.js"
-import { observed } from "./support/telemetry.js"
-import { test } from "./support/test.js"
-import { make as virtualClock } from "./support/virtualClock.js"
-import { clientId, clientSecret, credentialsOf, tokenBody } from "./support/wire.js"
+import { settle, withHeadersOnSpans } from "../support/effectLine.js"
+import * as FakeClient from "../support/fakeClient.js"
+import { renderings } from "../support/renderings.js"
+import { observed } from "../support/telemetry.js"
+import { test } from "../support/test.js"
+import { make as virtualClock } from "../support/virtualClock.js"
+import { clientId, clientSecret, credentialsOf, tokenBody } from "../support/wire.js"
 
 /** Runs an acquisition. Returns its exit, and its duration and request times in milliseconds since it began. */
 const acquire = (

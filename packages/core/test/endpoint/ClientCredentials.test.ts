@@ -2,12 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, ClientCredentials } from "@store-api/core"
 import { ConfigProvider, Effect, Equal, FastCheck as FC, Layer, Option, Redacted } from "effect"
-import * as tokenRequest from "../src/internal/endpoint/tokenRequest.js"
-import { unreadable } from "./support/config.js"
-import { prop, propEffect } from "./support/property.js"
-import { shows } from "./support/renderings.js"
-import { test } from "./support/test.js"
-import { character, credentialsOf, printable, sendable } from "./support/wire.js"
+import * as tokenRequest from "../../src/internal/endpoint/tokenRequest.js"
+import { unreadable } from "../support/config.js"
+import { prop, propEffect } from "../support/property.js"
+import { shows } from "../support/renderings.js"
+import { test } from "../support/test.js"
+import { character, credentialsOf, printable, sendable } from "../support/wire.js"
 
 const make = (clientId: string, clientSecret: string) =>
   ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) })

@@ -3,12 +3,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, ClientCredentials, TokenEndpoint, TokenSource } from "@store-api/core"
 import { Effect, Either, FastCheck as FC, Fiber, Layer, Option, Redacted, Schedule } from "effect"
-import * as CaptureServer from "./support/captureServer.js"
-import { type ClientLayer, onEachClient } from "./support/clients.js"
-import * as FakeClient from "./support/fakeClient.js"
-import { renderings, shows } from "./support/renderings.js"
-import { test } from "./support/test.js"
-import { clientId, clientSecret, credentialsOf, printable, sendable, tokenBody } from "./support/wire.js"
+import * as CaptureServer from "../support/captureServer.js"
+import { type ClientLayer, onEachClient } from "../support/clients.js"
+import * as FakeClient from "../support/fakeClient.js"
+import { renderings, shows } from "../support/renderings.js"
+import { test } from "../support/test.js"
+import { clientId, clientSecret, credentialsOf, printable, sendable, tokenBody } from "../support/wire.js"
 
 const token = CaptureServer.answer(200, tokenBody())
 

@@ -94,38 +94,33 @@ describe("StoreAuth.config", () => {
     )
   })
 
-  it.effect.each(
+  test.each(
     [
       ["STORE_API_AUTH_URL", "authUrl"],
       ["STORE_API_URL", "apiUrl"]
     ] as const
-  )("fails with ConfigurationError when %s is empty or blank", ([name, option]) =>
-    Effect.gen(function*() {
-      for (const value of ["", "  "]) {
-        const error = yield* buildError({ ...complete, [name]: value })
-        assert.instanceOf(error, AccessTokenError.ConfigurationError)
-        assert.strictEqual(error.option, option)
-        assert.match(error.reason, /is empty/)
-      }
-    }))
+  )("fails with ConfigurationError when %s is empty or blank", function*([name, option]) {
+    for (const value of ["", "  "]) {
+      const error = yield* buildError({ ...complete, [name]: value })
+      assert.instanceOf(error, AccessTokenError.ConfigurationError)
+      assert.strictEqual(error.option, option)
+      assert.match(error.reason, /is empty/)
+    }
+  })
 
-  it.effect.each(
+  test.each(
     [
       ["STORE_API_CLIENT_ID", "clientId"],
       ["STORE_API_CLIENT_SECRET", "clientSecret"]
     ] as const
-  )(
-    "fails with CredentialsError when %s is empty, not as if it were missing",
-    ([name, field]) =>
-      Effect.gen(function*() {
-        const error = yield* buildError({ ...complete, [name]: "" })
-        assert.instanceOf(error, AccessTokenError.CredentialsError)
-        assert.strictEqual(error.field, field)
-        assert.match(error.reason, /is empty/)
-      })
-  )
+  )("fails with CredentialsError when %s is empty, not as if it were missing", function*([name, field]) {
+    const error = yield* buildError({ ...complete, [name]: "" })
+    assert.instanceOf(error, AccessTokenError.CredentialsError)
+    assert.strictEqual(error.field, field)
+    assert.match(error.reason, /is empty/)
+  })
 
-  it.effect.each(
+  test.each(
     [
       ["STORE_API_AUTH_URL", "canary"],
       ["STORE_API_AUTH_URL", "https://canary@auth.shop.example"],
@@ -138,18 +133,14 @@ describe("StoreAuth.config", () => {
       ["STORE_API_CLIENT_SECRET", "canary\n"],
       ["STORE_API_CLIENT_SECRET", "canary\u00e9"]
     ] as const
-  )(
-    "fails when the layer is built with an invalid %s, and shows no value: %s",
-    ([name, value]) =>
-      Effect.gen(function*() {
-        const error = yield* buildError({ ...complete, [name]: value })
-        assert.isTrue(
-          error instanceof AccessTokenError.ConfigurationError || error instanceof AccessTokenError.CredentialsError
-        )
-        for (const text of ["canary", clientSecret, clientId]) assert.isFalse(shows(error, text))
-        assert.isTrue(shows({ value }, "canary"), "control: the search finds the canary")
-      })
-  )
+  )("fails when the layer is built with an invalid %s, and shows no value: %s", function*([name, value]) {
+    const error = yield* buildError({ ...complete, [name]: value })
+    assert.isTrue(
+      error instanceof AccessTokenError.ConfigurationError || error instanceof AccessTokenError.CredentialsError
+    )
+    for (const text of ["canary", clientSecret, clientId]) assert.isFalse(shows(error, text))
+    assert.isTrue(shows({ value }, "canary"), "control: the search finds the canary")
+  })
 
   test("layerConfig accepts a Config for each option, or for credentials that are read at each acquisition", function*() {
     yield* build(

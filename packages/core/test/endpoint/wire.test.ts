@@ -1,5 +1,5 @@
 import { FetchHttpClient, HttpClient, HttpClientRequest, type HttpClientResponse } from "@effect/platform"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, ClientCredentials, TokenEndpoint, TokenSource } from "@store-api/core"
 import { Effect, Either, FastCheck as FC, Fiber, Layer, Option, Redacted, Schedule } from "effect"
@@ -60,24 +60,20 @@ describe("TokenEndpoint", () => {
         printable.join("")
       ]
 
-      it.scopedLive.each(secrets)(
-        "matches the specification byte for byte with the secret %s",
-        (secret) =>
-          Effect.gen(function*() {
-            const server = yield* CaptureServer.make(token)
-            yield* acquire(client, server.url, { credentials: Effect.succeed(credentialsOf("an-id", secret)) })
-            const [request, ...more] = yield* server.requests
-            assert.lengthOf(more, 0)
-            assert.strictEqual(request?.requestLine, "POST /v1/oauth/accesstoken HTTP/1.1")
-            deepStrictEqual(CaptureServer.valuesOf(request, "content-type"), [
-              "application/x-www-form-urlencoded"
-            ])
-            const body = `grant_type=client_credentials&client_id=an-id&client_secret=${secret}`
-            assert.strictEqual(request?.body.toString("latin1"), body)
-            deepStrictEqual(CaptureServer.valuesOf(request, "content-length"), [String(body.length)])
-            deepStrictEqual(CaptureServer.valuesOf(request, "authorization"), [])
-          })
-      )
+      test.live.each(secrets)("matches the specification byte for byte with the secret %s", function*(secret) {
+        const server = yield* CaptureServer.make(token)
+        yield* acquire(client, server.url, { credentials: Effect.succeed(credentialsOf("an-id", secret)) })
+        const [request, ...more] = yield* server.requests
+        assert.lengthOf(more, 0)
+        assert.strictEqual(request?.requestLine, "POST /v1/oauth/accesstoken HTTP/1.1")
+        deepStrictEqual(CaptureServer.valuesOf(request, "content-type"), [
+          "application/x-www-form-urlencoded"
+        ])
+        const body = `grant_type=client_credentials&client_id=an-id&client_secret=${secret}`
+        assert.strictEqual(request?.body.toString("latin1"), body)
+        deepStrictEqual(CaptureServer.valuesOf(request, "content-length"), [String(body.length)])
+        deepStrictEqual(CaptureServer.valuesOf(request, "authorization"), [])
+      })
 
       test.live("matches the specification for any id and secret of printable ASCII without an ampersand", function*() {
         const server = yield* CaptureServer.make(token)
@@ -105,7 +101,7 @@ describe("TokenEndpoint", () => {
         assert.isAtLeast(yield* server.count, 50)
       })
 
-      it.scopedLive.each(
+      test.live.each(
         [
           ["", "/v1/oauth/accesstoken"],
           ["/", "/v1/oauth/accesstoken"],
@@ -116,23 +112,19 @@ describe("TokenEndpoint", () => {
           ["/two/levels/", "/two/levels/v1/oauth/accesstoken"],
           ["/with%20blank", "/with%20blank/v1/oauth/accesstoken"]
         ] as const
-      )(
-        "goes to {auth_url}/v1/oauth/accesstoken when auth_url ends with \"%s\"",
-        ([path, expected]) =>
-          Effect.gen(function*() {
-            const server = yield* CaptureServer.make(token)
-            yield* acquire(client, server.url + path)
-            yield* TokenEndpoint.make({
-              authUrl: new URL(server.url + path),
-              credentials: Effect.succeed(credentialsOf(clientId, clientSecret))
-            }).pipe(Effect.flatMap((source) => source.acquire(Option.none())), Effect.provide(client))
-            const requests = yield* server.requests
-            deepStrictEqual(
-              requests.map(({ requestLine }) => requestLine),
-              [`POST ${expected} HTTP/1.1`, `POST ${expected} HTTP/1.1`]
-            )
-          })
-      )
+      )("goes to {auth_url}/v1/oauth/accesstoken when auth_url ends with \"%s\"", function*([path, expected]) {
+        const server = yield* CaptureServer.make(token)
+        yield* acquire(client, server.url + path)
+        yield* TokenEndpoint.make({
+          authUrl: new URL(server.url + path),
+          credentials: Effect.succeed(credentialsOf(clientId, clientSecret))
+        }).pipe(Effect.flatMap((source) => source.acquire(Option.none())), Effect.provide(client))
+        const requests = yield* server.requests
+        deepStrictEqual(
+          requests.map(({ requestLine }) => requestLine),
+          [`POST ${expected} HTTP/1.1`, `POST ${expected} HTTP/1.1`]
+        )
+      })
 
       test.live("carries no trace headers, even if the client adds them to other requests", function*() {
         const server = yield* CaptureServer.make(token)
@@ -168,36 +160,34 @@ describe("TokenEndpoint", () => {
     })
 
     describe("redirects", () => {
-      it.scopedLive.each([301, 302, 303, 307, 308])(
+      test.live.each([301, 302, 303, 307, 308])(
         "status %d fails with Redirect, and no request reaches the other origin",
-        (status) =>
-          Effect.gen(function*() {
-            const other = yield* CaptureServer.make(token)
-            const server = yield* CaptureServer.make(
-              CaptureServer.answer(status, "", { location: `${other.url}/v1/oauth/accesstoken` })
-            )
-            isRequestError(yield* Effect.flip(acquire(client, server.url)), "Redirect", 1)
-            assert.strictEqual(yield* server.count, 1)
-            assert.strictEqual(yield* other.count, 0)
-            yield* Effect.promise(() =>
-              fetch(server.url, { method: "POST", body: "x" }).then((response) => response.text())
-            )
-            assert.strictEqual(yield* other.count, 1, "control: a fetch that follows the redirect reaches it")
-          })
+        function*(status) {
+          const other = yield* CaptureServer.make(token)
+          const server = yield* CaptureServer.make(
+            CaptureServer.answer(status, "", { location: `${other.url}/v1/oauth/accesstoken` })
+          )
+          isRequestError(yield* Effect.flip(acquire(client, server.url)), "Redirect", 1)
+          assert.strictEqual(yield* server.count, 1)
+          assert.strictEqual(yield* other.count, 0)
+          yield* Effect.promise(() =>
+            fetch(server.url, { method: "POST", body: "x" }).then((response) => response.text())
+          )
+          assert.strictEqual(yield* other.count, 1, "control: a fetch that follows the redirect reaches it")
+        }
       )
 
-      it.scopedLive.each(
+      test.live.each(
         [
           ["to the same path", { location: "/v1/oauth/accesstoken" }],
           ["without a location", {}],
           ["with an invalid location", { location: "http://" }]
         ] as const
-      )("a redirect %s fails with Redirect", ([, headers]) =>
-        Effect.gen(function*() {
-          const server = yield* CaptureServer.make(CaptureServer.answer(302, "", headers))
-          isRequestError(yield* Effect.flip(acquire(client, server.url)), "Redirect", 1)
-          assert.strictEqual(yield* server.count, 1)
-        }))
+      )("a redirect %s fails with Redirect", function*([, headers]) {
+        const server = yield* CaptureServer.make(CaptureServer.answer(302, "", headers))
+        isRequestError(yield* Effect.flip(acquire(client, server.url)), "Redirect", 1)
+        assert.strictEqual(yield* server.count, 1)
+      })
 
       test.live("a token from another origin is not accepted when the given client follows redirects", function*() {
         const other = yield* CaptureServer.make(token)
@@ -221,35 +211,33 @@ describe("TokenEndpoint", () => {
     describe("a response body", () => {
       const megabyte = "x".repeat(1024 * 1024)
 
-      it.scopedLive.each(
+      test.live.each(
         [
           ["of a megabyte", CaptureServer.answer(200, megabyte)],
           ["without an end", CaptureServer.endless(200)]
         ] as const
-      )("%s fails with TooLarge, and its socket is closed", ([, answer]) =>
-        Effect.gen(function*() {
-          const server = yield* CaptureServer.make(answer)
-          isRequestError(yield* Effect.flip(acquire(client, server.url)), "TooLarge", 1)
-          assert.strictEqual(yield* server.count, 1)
-          yield* server.allClosed
-        }))
+      )("%s fails with TooLarge, and its socket is closed", function*([, answer]) {
+        const server = yield* CaptureServer.make(answer)
+        isRequestError(yield* Effect.flip(acquire(client, server.url)), "TooLarge", 1)
+        assert.strictEqual(yield* server.count, 1)
+        yield* server.allClosed
+      })
 
-      it.scopedLive.each(
+      test.live.each(
         [
           ["of a megabyte with status 400", 400, CaptureServer.answer(400, megabyte)],
           ["without an end with status 400", 400, CaptureServer.endless(400)],
           ["of a megabyte with status 500", 500, CaptureServer.answer(500, megabyte)],
           ["without an end with status 500", 500, CaptureServer.endless(500)]
         ] as const
-      )("%s fails with TokenRefusedError, and its socket is closed", ([, status, answer]) =>
-        Effect.gen(function*() {
-          const server = yield* CaptureServer.make(answer)
-          const error = yield* Effect.flip(acquire(client, server.url))
-          assert.instanceOf(error, AccessTokenError.TokenRefusedError)
-          assert.strictEqual(error.status, status)
-          assert.strictEqual(yield* server.count, status === 400 ? 1 : 6)
-          yield* server.allClosed
-        }))
+      )("%s fails with TokenRefusedError, and its socket is closed", function*([, status, answer]) {
+        const server = yield* CaptureServer.make(answer)
+        const error = yield* Effect.flip(acquire(client, server.url))
+        assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+        assert.strictEqual(error.status, status)
+        assert.strictEqual(yield* server.count, status === 400 ? 1 : 6)
+        yield* server.allClosed
+      })
 
       test.live("of exactly 64 KiB is read, and one byte more fails with TooLarge", function*() {
         const body = tokenBody({ padding: "" })
@@ -312,16 +300,12 @@ describe("TokenEndpoint", () => {
         }
       })
 
-      it.scopedLive.each(faults)(
-        "is retried: %s once, then a token",
-        ([, answer]) =>
-          Effect.gen(function*() {
-            const server = yield* CaptureServer.make(answer, token)
-            const acquired = yield* acquire(client, server.url)
-            assert.strictEqual(Redacted.value(acquired.value), "invented-token-0001")
-            assert.strictEqual(yield* server.count, 2)
-          })
-      )
+      test.live.each(faults)("is retried: %s once, then a token", function*([, answer]) {
+        const server = yield* CaptureServer.make(answer, token)
+        const acquired = yield* acquire(client, server.url)
+        assert.strictEqual(Redacted.value(acquired.value), "invented-token-0001")
+        assert.strictEqual(yield* server.count, 2)
+      })
 
       test.live("fails with Transport and ECONNREFUSED when no server listens on the port", function*() {
         const error = yield* Effect.flip(acquire(client, CaptureServer.nothing))
@@ -330,27 +314,23 @@ describe("TokenEndpoint", () => {
         assert.include(error.message, "ECONNREFUSED")
       })
 
-      it.scopedLive.each(
+      test.live.each(
         [
           ["sends nothing", CaptureServer.silence],
           ["stops in the header", CaptureServer.rawThenSilence("HTTP/1.1 200 OK\r\ncontent-")],
           ["stops in the body", CaptureServer.rawThenSilence(`${head}{"access_token":`)]
         ] as const
-      )(
-        "fails with Timeout within the deadline when the server %s, and its sockets are closed",
-        ([, answer]) =>
-          Effect.gen(function*() {
-            const server = yield* CaptureServer.make(answer)
-            const began = performance.now()
-            const error = yield* Effect.flip(
-              acquire(client, server.url, { attemptTimeout: "400 millis", deadline: "1 seconds" })
-            )
-            const took = performance.now() - began
-            isRequestError(error, "Timeout")
-            assert.isTrue(took >= 390 && took < 5000, `${took} ms`)
-            yield* server.allClosed
-          })
-      )
+      )("fails with Timeout within the deadline when the server %s, and its sockets are closed", function*([, answer]) {
+        const server = yield* CaptureServer.make(answer)
+        const began = performance.now()
+        const error = yield* Effect.flip(
+          acquire(client, server.url, { attemptTimeout: "400 millis", deadline: "1 seconds" })
+        )
+        const took = performance.now() - began
+        isRequestError(error, "Timeout")
+        assert.isTrue(took >= 390 && took < 5000, `${took} ms`)
+        yield* server.allClosed
+      })
     })
 
     describe("an unusual body", () => {
@@ -358,7 +338,7 @@ describe("TokenEndpoint", () => {
       const chunked = { "content-type": "application/json", "transfer-encoding": "chunked", connection: "close" }
       const body = tokenBody()
 
-      it.scopedLive.each(
+      test.live.each(
         [
           ["with a byte order mark", CaptureServer.answer(200, `\ufeff${body}`)],
           ["with white space around it", CaptureServer.answer(200, ` \n${body}\r\n`)],
@@ -376,14 +356,13 @@ describe("TokenEndpoint", () => {
             CaptureServer.answer(200, body, { "content-type": "text/plain; charset=utf-16" })
           ]
         ] as const
-      )("%s is decoded", ([, answer]) =>
-        Effect.gen(function*() {
-          const server = yield* CaptureServer.make(answer)
-          const acquired = yield* acquire(client, server.url)
-          assert.strictEqual(Redacted.value(acquired.value), "invented-token-0001")
-        }))
+      )("%s is decoded", function*([, answer]) {
+        const server = yield* CaptureServer.make(answer)
+        const acquired = yield* acquire(client, server.url)
+        assert.strictEqual(Redacted.value(acquired.value), "invented-token-0001")
+      })
 
-      it.scopedLive.each(
+      test.live.each(
         [
           ["of no bytes", CaptureServer.answer(200, "")],
           ["of a status without a body", CaptureServer.raw(CaptureServer.head(204, { connection: "close" }))],
@@ -397,15 +376,14 @@ describe("TokenEndpoint", () => {
             CaptureServer.raw(CaptureServer.head(200, { ...length(40), connection: "close" }) + body)
           ]
         ] as const
-      )("%s fails with TokenResponseError after one request", ([, answer]) =>
-        Effect.gen(function*() {
-          const server = yield* CaptureServer.make(answer)
-          const error = yield* Effect.flip(acquire(client, server.url))
-          assert.strictEqual(error._tag, "TokenResponseError")
-          assert.strictEqual(yield* server.count, 1)
-        }))
+      )("%s fails with TokenResponseError after one request", function*([, answer]) {
+        const server = yield* CaptureServer.make(answer)
+        const error = yield* Effect.flip(acquire(client, server.url))
+        assert.strictEqual(error._tag, "TokenResponseError")
+        assert.strictEqual(yield* server.count, 1)
+      })
 
-      it.scopedLive.each(
+      test.live.each(
         [
           ["shorter than its content-length", CaptureServer.raw(CaptureServer.head(401, length(1000)) + "{")],
           ["reset", CaptureServer.rawThenReset(CaptureServer.head(401, length(1000)) + "{")],
@@ -413,15 +391,14 @@ describe("TokenEndpoint", () => {
         ] as const
       )(
         "%s with status 401 fails with InvalidClient after one request, and its socket is closed",
-        ([, answer]) =>
-          Effect.gen(function*() {
-            const server = yield* CaptureServer.make(answer)
-            const error = yield* Effect.flip(acquire(client, server.url))
-            assert.instanceOf(error, AccessTokenError.TokenRefusedError)
-            deepStrictEqual([error.reason, error.status], ["InvalidClient", 401])
-            assert.strictEqual(yield* server.count, 1)
-            yield* server.allClosed
-          })
+        function*([, answer]) {
+          const server = yield* CaptureServer.make(answer)
+          const error = yield* Effect.flip(acquire(client, server.url))
+          assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+          deepStrictEqual([error.reason, error.status], ["InvalidClient", 401])
+          assert.strictEqual(yield* server.count, 1)
+          yield* server.allClosed
+        }
       )
     })
 

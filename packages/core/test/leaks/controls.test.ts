@@ -29,28 +29,27 @@ const sinks = [
 ]
 
 describe("the leak of a naive program is found", () => {
-  it.live.each(Object.keys(encodings))(
+  test.live.each(Object.keys(encodings))(
     "in every logger, span and log record, in the encoding: %s",
-    (encoding) =>
-      Effect.gen(function*() {
-        for (const canary of canaries) {
-          const naive = new Naive({ message: encodings[encoding]?.(canary.value) ?? "" })
-          const { outputs } = yield* capture(
-            Effect.fail(naive).pipe(
-              Effect.tapErrorCause((cause) => Effect.logInfo(naive.message, cause)),
-              Effect.withSpan("naive", { attributes: { text: naive.message } })
-            )
+    function*(encoding) {
+      for (const canary of canaries) {
+        const naive = new Naive({ message: encodings[encoding]?.(canary.value) ?? "" })
+        const { outputs } = yield* capture(
+          Effect.fail(naive).pipe(
+            Effect.tapErrorCause((cause) => Effect.logInfo(naive.message, cause)),
+            Effect.withSpan("naive", { attributes: { text: naive.message } })
           )
-          for (const sink of sinks) {
-            const ofSink = outputs.filter(({ name }) => name === sink)
-            assert.isAbove(
-              ofSink.flatMap(({ text }) => find(text, [canary])).length,
-              0,
-              `${sink}: ${JSON.stringify(ofSink)}`
-            )
-          }
+        )
+        for (const sink of sinks) {
+          const ofSink = outputs.filter(({ name }) => name === sink)
+          assert.isAbove(
+            ofSink.flatMap(({ text }) => find(text, [canary])).length,
+            0,
+            `${sink}: ${JSON.stringify(ofSink)}`
+          )
         }
-      })
+      }
+    }
   )
 
   test.live("in every logger when only the cause contains the secret", function*() {

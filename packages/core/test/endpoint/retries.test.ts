@@ -152,13 +152,11 @@ describe("the retries of TokenEndpoint", () => {
         "TokenRequestError"
       ],
       ["status 429 without a Retry-After", FakeClient.reply(429, "<html>"), "TokenRefusedError"],
-      ...["soon", "-5", "0.5", ""].map((value) =>
-        [
-          `status 429 with an unusable Retry-After "${value}"`,
-          FakeClient.replyWithRawHeader(429, "retry-after", value),
-          "TokenRefusedError"
-        ] as const
-      ),
+      [
+        "status 429 with an unusable Retry-After",
+        FakeClient.reply(429, "", { "retry-after": "soon" }),
+        "TokenRefusedError"
+      ],
       ["a success with another error", FakeClient.reply(200, `{"error":"invalid_scope"}`), "TokenRefusedError"],
       ["a certificate error", certificate, "TokenRequestError"],
       ["a response that is too large", FakeClient.reply(200, "x".repeat(64 * 1024 + 1)), "TokenRequestError"],
@@ -202,28 +200,23 @@ describe("the retries of TokenEndpoint", () => {
   })
 
   describe("the pauses between attempts", () => {
-    test("double from 200 ms up to a second, with a jitter of 75 to 100 percent", function*() {
-      for (let run = 0; run < 20; run++) {
-        const { times, took } = yield* acquireError(FakeClient.make(unavailable))
-        const pauses = gaps(times)
-        assert.strictEqual(pauses.length, 5)
-        for (const [index, longest] of [200, 400, 800, 1000, 1000].entries()) {
-          const pause = pauses[index] ?? NaN
-          assert.isTrue(pause >= longest * 0.75 && pause <= longest, `pause ${index}: ${pause}`)
-          assert.isTrue(Number.isInteger(pause), "pauses are whole milliseconds")
-        }
-        assert.strictEqual(took, times.at(-1), "no pause after the last attempt")
-      }
+    test.each(
+      [
+        ["75 percent", 0, [150, 300, 600, 750, 750]],
+        ["87.5 percent", 0.5, [175, 350, 700, 875, 875]],
+        ["100 percent", 1, [200, 400, 800, 1000, 1000]]
+      ] as const
+    )("double from 200 ms up to a second, times a jitter of %s", function*([, random, pauses]) {
+      const { times, took } = yield* acquireError(FakeClient.make(unavailable)).pipe(
+        Effect.withRandom(Random.fixed([random]))
+      )
+      deepStrictEqual(gaps(times), pauses)
+      assert.strictEqual(took, times.at(-1), "no pause after the last attempt")
     })
 
-    test("are 75 percent at the lower bound of the jitter", function*() {
-      const { times } = yield* acquireError(FakeClient.make(unavailable)).pipe(shortestPauses)
-      deepStrictEqual(gaps(times), [150, 300, 600, 750, 750])
-    })
-
-    test("are 87.5 percent in the middle of the jitter", function*() {
-      const { times } = yield* acquireError(FakeClient.make(unavailable)).pipe(Effect.withRandom(Random.fixed([0.5])))
-      deepStrictEqual(gaps(times), [175, 350, 700, 875, 875])
+    test("are whole milliseconds with any jitter", function*() {
+      const { times } = yield* acquireError(FakeClient.make(unavailable))
+      for (const pause of gaps(times)) assert.isTrue(Number.isInteger(pause))
     })
 
     test("are not started if they would end after the deadline", function*() {
@@ -238,15 +231,13 @@ describe("the retries of TokenEndpoint", () => {
 
   describe("Retry-After", () => {
     const replyAfter = (value: string, status = 503) => FakeClient.replyWithRawHeader(status, "retry-after", value)
+    const retryAtOf = (error: unknown) => Option.map(AccessTokenError.retryAt(error), ({ epochMillis }) => epochMillis)
 
     test.each(
       [
         ["seconds", "5", 5000],
-        ["the longer of two values", "1, 5", 5000],
         ["the last second before the deadline", "29", 29_000],
-        ["a date", "Thu, 01 Jan 1970 00:00:07 GMT", 7000],
-        ["a date in the format of RFC 850", "Thursday, 01-Jan-70 00:00:07 GMT", 7000],
-        ["a date in the format of asctime", "Thu Jan  1 00:00:07 1970", 7000]
+        ["a date", "Thu, 01 Jan 1970 00:00:07 GMT", 7000]
       ] as const
     )("delays the next attempt when it fits the deadline: %s", function*([, value, wait]) {
       for (const status of [429, 503]) {
@@ -256,27 +247,8 @@ describe("the retries of TokenEndpoint", () => {
       }
     })
 
-    test.each(
-      [
-        ["0", "0"],
-        ["a negative number", "-5"],
-        ["a fraction", "5.5"],
-        ["junk", "soon"],
-        ["nothing", ""],
-        ["NaN", "NaN"],
-        ["Infinity", "Infinity"],
-        ["an ISO 8601 date", "1970-01-01T00:00:07Z"]
-      ] as const
-    )("does not change the pause: %s", function*([, value]) {
+    test.each(["0", "soon", "Wed, 31 Dec 1969 23:00:00 GMT"])("does not change the pause: %s", function*(value) {
       const { times } = yield* acquireToken(FakeClient.make(replyAfter(value), FakeClient.token)).pipe(shortestPauses)
-      deepStrictEqual(times, [0, 150])
-    })
-
-    test("does not change the pause: a date in the past", function*() {
-      yield* TestClock.setTime(Date.UTC(2026, 0, 1))
-      const { times } = yield* acquireToken(
-        FakeClient.make(replyAfter("Wed, 31 Dec 2025 23:00:00 GMT"), FakeClient.token)
-      ).pipe(shortestPauses)
       deepStrictEqual(times, [0, 150])
     })
 
@@ -291,18 +263,12 @@ describe("the retries of TokenEndpoint", () => {
       [
         ["the deadline exactly", "30", 30_000],
         ["more than the deadline", "31", 31_000],
-        ["a date after the deadline", "Thu, 01 Jan 1970 00:01:00 GMT", 60_000],
-        ["a year, limited to an hour", "31536000", 3_600_000],
-        ["a date in a year, limited to an hour", "Fri, 01 Jan 1971 00:00:00 GMT", 3_600_000],
-        ["more seconds than a number can hold, limited to an hour", "9".repeat(400), 3_600_000]
+        ["a year, limited to an hour", "31536000", 3_600_000]
       ] as const
     )("ends the acquisition and becomes retryAt when it does not fit the deadline: %s", function*([, value, at]) {
       const { error, times, took } = yield* acquireError(FakeClient.make(replyAfter(value), FakeClient.token))
       deepStrictEqual([times, took], [[0], 0])
-      deepStrictEqual(
-        Option.map(AccessTokenError.retryAt(error), ({ epochMillis }) => epochMillis),
-        Option.some(at)
-      )
+      deepStrictEqual(retryAtOf(error), Option.some(at))
     })
 
     test("is compared with the remaining time before the deadline", function*() {
@@ -310,23 +276,15 @@ describe("the retries of TokenEndpoint", () => {
         FakeClient.make(replyAfter("20"), replyAfter("20"), FakeClient.token)
       )
       deepStrictEqual(times, [0, 20_000])
-      deepStrictEqual(
-        Option.map(AccessTokenError.retryAt(error), ({ epochMillis }) => epochMillis),
-        Option.some(40_000)
-      )
+      deepStrictEqual(retryAtOf(error), Option.some(40_000))
     })
 
     test("also becomes retryAt for a status that is not retried, and retryAt is None without it", function*() {
       const { error } = yield* acquireError(FakeClient.make(replyAfter("5", 403)))
-      deepStrictEqual(
-        Option.map(AccessTokenError.retryAt(error), ({ epochMillis }) => epochMillis),
-        Option.some(5000)
-      )
-      for (const value of ["-5", "soon", "5.5"]) {
-        const other = yield* acquireError(FakeClient.make(replyAfter(value, 403)))
-        deepStrictEqual(AccessTokenError.retryAt(other.error), Option.none())
-      }
-      for (const reply of [FakeClient.reply(403), replyAfter("5", 400), replyAfter("5", 401)]) {
+      deepStrictEqual(retryAtOf(error), Option.some(5000))
+      for (
+        const reply of [FakeClient.reply(403), replyAfter("soon", 403), replyAfter("5", 400), replyAfter("5", 401)]
+      ) {
         const none = yield* acquireError(FakeClient.make(reply))
         deepStrictEqual(AccessTokenError.retryAt(none.error), Option.none())
       }
@@ -763,6 +721,8 @@ describe("the retries of TokenEndpoint", () => {
       maxResponseBytes: body.length - 1
     })
     isRequestError(error, "TooLarge", 1)
+    const full = tokenBody({ padding: "x".repeat(64 * 1024 - tokenBody({ padding: "" }).length) })
+    yield* acquireToken(FakeClient.make(FakeClient.reply(200, full)))
     const least = yield* acquireError(FakeClient.make(FakeClient.reply(200, "{")), { maxResponseBytes: 1 })
     assert.strictEqual(least.error._tag, "TokenResponseError")
   })
@@ -817,6 +777,27 @@ describe("the retries of TokenEndpoint", () => {
         [error.status, error.reason, error.code, error.description],
         [401, "InvalidClient", Option.some("invalid_client"), Option.some("Unknown client")]
       )
+      const redirect = FakeClient.make(FakeClient.reply(302, "", { location: "/" }))
+      const redirected = yield* acquireError(changed(redirect, HttpClient.filterStatusOk))
+      isRequestError(redirected.error, "Redirect", 1)
+    })
+
+    test.each(
+      [
+        ["", ""],
+        ["/", ""],
+        ["//", ""],
+        ["/base", "/base"],
+        ["/base//", "/base"],
+        ["/two/levels/", "/two/levels"],
+        ["/with%20blank", "/with%20blank"]
+      ] as const
+    )("goes to {auth_url}/v1/oauth/accesstoken when auth_url ends with \"%s\"", function*([end, path]) {
+      const authUrl = `https://auth.shop.example${end}`
+      const client = FakeClient.make(FakeClient.token)
+      for (const form of [authUrl, new URL(authUrl)]) yield* acquireToken(client, { authUrl: form })
+      const url = `https://auth.shop.example${path}/v1/oauth/accesstoken`
+      deepStrictEqual(client.requests.map(({ method, url }) => [method, url]), [["POST", url], ["POST", url]])
     })
 
     test("rejects a token from the target of a redirect, and accepts one from the target of mapRequest", function*() {

@@ -294,7 +294,9 @@ describe("sanitise", () => {
     ["in base64", (secret) => Buffer.from(secret).toString("base64")],
     ["in base64, after one byte", (secret) => Buffer.from(`:${secret}`).toString("base64")],
     ["in base64, after two bytes", (secret) => Buffer.from(`::${secret}&`).toString("base64")],
-    ["in base64url", (secret) => Buffer.from(secret).toString("base64url")]
+    ["in base64url", (secret) => Buffer.from(secret).toString("base64url")],
+    ["in base64url, after one byte", (secret) => Buffer.from(`:${secret}`).toString("base64url")],
+    ["in base64url, after two bytes", (secret) => Buffer.from(`::${secret}`).toString("base64url")]
   ]
   /** Secrets with every character that an encoding changes. */
   const secrets = FC.stringMatching(/^[a-z0-9]{8}([a-z0-9]{4}[ +/=_%~!$'-]){2,8}[a-z0-9]{4}$/)

@@ -210,7 +210,7 @@ describe("the retries of TokenEndpoint", () => {
       const { times, took } = yield* acquireError(FakeClient.make(unavailable)).pipe(
         Effect.withRandom(Random.fixed([random]))
       )
-      deepStrictEqual(gaps(times), pauses)
+      deepStrictEqual<ReadonlyArray<number>>(gaps(times), pauses)
       assert.strictEqual(took, times.at(-1), "no pause after the last attempt")
     })
 

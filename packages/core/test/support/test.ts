@@ -17,5 +17,8 @@ const live = (title: string, steps: () => LiveSteps, timeout?: number): void =>
 live.each = <Row>(rows: ReadonlyArray<Row>) => (title: string, steps: (row: Row) => LiveSteps): void =>
   it.scopedLive.each([...rows])(title, (row) => Effect.gen(() => steps(row)))
 
+live.runIf = (condition: boolean) => (title: string, steps: () => LiveSteps): void =>
+  it.scopedLive.runIf(condition)(title, () => Effect.gen(steps))
+
 /** A test with a scope, on the real clock. */
 test.live = live

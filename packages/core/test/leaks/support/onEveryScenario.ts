@@ -39,7 +39,7 @@ const repeating: Readonly<Record<string, (echo: string) => FaultModel.Script>> =
     Fault.redirect(302, { location: `http://127.0.0.1:9/?client_secret=${echo.replace(/[^!-~]/g, "")}` }, always)
 }
 
-/** Every response in plain text, and some of them in two encodings. `echoes.test.ts` tests all that are looked for. */
+/** Every response in plain text, and some of them in two encodings. `endpoint/refusal.test.ts` tests all of them. */
 const echoes = Object.fromEntries(
   Object.entries(repeating).flatMap(([place, respond], index) =>
     ["raw", ...(index % 4 === 0 ? ["percent", "base64, shifted by 2"] : [])].map((

@@ -46,27 +46,25 @@ const expiredCases = [
 
 describe("AccessToken", () => {
   describe("expires after 60 minutes by the wall clock", () => {
-    it.effect.each(validCases)("%s, the token is valid", ([, millis, left]) =>
-      Effect.gen(function*() {
-        const { expired, remaining, token, valid } = yield* checkedAt(millis)
-        assert.isFalse(expired)
-        assert.strictEqual(remaining, left)
-        assert.isTrue(Either.isRight(valid) && valid.right === token, "ensureValid returns the token itself")
-      }))
+    test.each(validCases)("%s, the token is valid", function*([, millis, left]) {
+      const { expired, remaining, token, valid } = yield* checkedAt(millis)
+      assert.isFalse(expired)
+      assert.strictEqual(remaining, left)
+      assert.isTrue(Either.isRight(valid) && valid.right === token, "ensureValid returns the token itself")
+    })
 
-    it.effect.each(expiredCases)("%s, the token has expired", ([, millis, reason]) =>
-      Effect.gen(function*() {
-        const { expired, remaining, token, valid } = yield* checkedAt(millis)
-        assert.isTrue(expired)
-        assert.strictEqual(remaining, 0)
-        assert.isTrue(Either.isLeft(valid))
-        if (Either.isRight(valid)) return
-        assert.instanceOf(valid.left, AccessTokenError.TokenExpiredError)
-        assert.strictEqual(valid.left.reason, reason)
-        assert.strictEqual(valid.left.expiredAt.epochMillis, token.expiresAt.epochMillis)
-        assert.strictEqual(valid.left.checkedAt.epochMillis, acquiredAt.epochMillis + millis)
-        deepStrictEqual(valid.left.retryAt, Option.none())
-      }))
+    test.each(expiredCases)("%s, the token has expired", function*([, millis, reason]) {
+      const { expired, remaining, token, valid } = yield* checkedAt(millis)
+      assert.isTrue(expired)
+      assert.strictEqual(remaining, 0)
+      assert.isTrue(Either.isLeft(valid))
+      if (Either.isRight(valid)) return
+      assert.instanceOf(valid.left, AccessTokenError.TokenExpiredError)
+      assert.strictEqual(valid.left.reason, reason)
+      assert.strictEqual(valid.left.expiredAt.epochMillis, token.expiresAt.epochMillis)
+      assert.strictEqual(valid.left.checkedAt.epochMillis, acquiredAt.epochMillis + millis)
+      deepStrictEqual(valid.left.retryAt, Option.none())
+    })
 
     test("TokenExpiredError can be caught by its tag", function*() {
       yield* TestClock.setTime(acquiredAt.epochMillis + 60 * minute)

@@ -300,10 +300,15 @@ describe("StoreAuth", () => {
         clientId: Config.succeed(clientId),
         clientSecret: Config.succeed(clientSecret)
       }),
-      StoreAuth.layerConfig(Config.succeed({ authUrl, apiUrl, credentials }))
+      StoreAuth.layerConfig(Config.succeed({ authUrl, apiUrl, credentials })),
+      StoreAuth.layerConfig({
+        authUrl: Config.succeed(authUrl),
+        apiUrl: Config.succeed(apiUrl),
+        credentials: Config.succeed(credentials)
+      })
     ]
     for (const layer of layers) yield* Effect.provide(call, Layer.provide(layer, http))
-    assert.strictEqual((yield* sent).length, 6)
+    assert.strictEqual((yield* sent).length, 8)
   })
 
   it("names the service when no source is provided", () => {

@@ -27,14 +27,10 @@ describe.each(Object.entries(durations))("a negative duration, given as %s,", (_
     assert.notDeepEqual(policyOf(duration), tokenPolicy.make())
   })
 
-  it.effect.each(["attemptTimeout", "deadline"] as const)(
-    "is a ConfigurationError in %s",
-    (option) =>
-      Effect.gen(function*() {
-        const error = yield* Effect.flip(FakeClient.source(FakeClient.make(FakeClient.token), { [option]: duration }))
-        deepStrictEqual([error.option, error.reason], [option, "must be greater than zero"])
-      })
-  )
+  test.each(["attemptTimeout", "deadline"] as const)("is a ConfigurationError in %s", function*(option) {
+    const error = yield* Effect.flip(FakeClient.source(FakeClient.make(FakeClient.token), { [option]: duration }))
+    deepStrictEqual([error.option, error.reason], [option, "must be greater than zero"])
+  })
 
   test("is the shortest lease in lease, as zero", function*() {
     const leases = yield* Ref.make<ReadonlyArray<number>>([])

@@ -4,11 +4,11 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, st
 import { homedir } from "node:os"
 import { basename, dirname, join } from "node:path"
 import { Error as PlatformError } from "@effect/platform"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { FileTokenStore } from "@store-api/platform-node"
-import { Clock, ConfigProvider, Deferred, Effect, Fiber, Layer, Option, type Scope, TestClock } from "effect"
+import { Clock, ConfigProvider, Deferred, Effect, Fiber, Layer, Option, TestClock } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { tokenStoreContract } from "../../core/test/support/tokenStoreContract.js"
 import { perform } from "./support/storeWorker.js"
@@ -191,75 +191,70 @@ const allFail = (
     ))
 
 /** Windows has no modes and no numeric user ids. */
-const onPosix = (name: string, test: () => Effect.Effect<unknown, unknown, Scope.Scope>) =>
-  process.platform === "win32" ? it.skip(name) : it.scopedLive(name, test)
+const onPosix = test.live.runIf(process.platform !== "win32")
 
 const all = ["get", "put", "remove", "lease"] as const
 
 describe("FileTokenStore does not use a folder", () => {
-  onPosix("that other users can open", () =>
-    Effect.gen(function*() {
-      const { folder, store } = yield* started
-      yield* store.put("key", "entry", "1 minute")
-      const lease = Option.getOrThrow(yield* store.lease("another key", "1 minute"))
-      for (const path of [folder, own(folder)]) {
-        for (const mode of [0o755, 0o770, 0o701]) {
-          chmodSync(path, mode)
-          const reason = `other users can open its folder: its mode is ${mode.toString(8)}, not 700`
-          yield* allFail(store, reason, all)
-          for (const operation of ["extend", "release"] as const) {
-            deepStrictEqual(
-              yield* Effect.flip<unknown, TokenStore.TokenStoreError, never>(lease[operation]),
-              new TokenStore.TokenStoreError({ operation, reason })
-            )
-          }
+  onPosix("that other users can open", function*() {
+    const { folder, store } = yield* started
+    yield* store.put("key", "entry", "1 minute")
+    const lease = Option.getOrThrow(yield* store.lease("another key", "1 minute"))
+    for (const path of [folder, own(folder)]) {
+      for (const mode of [0o755, 0o770, 0o701]) {
+        chmodSync(path, mode)
+        const reason = `other users can open its folder: its mode is ${mode.toString(8)}, not 700`
+        yield* allFail(store, reason, all)
+        for (const operation of ["extend", "release"] as const) {
+          deepStrictEqual(
+            yield* Effect.flip<unknown, TokenStore.TokenStoreError, never>(lease[operation]),
+            new TokenStore.TokenStoreError({ operation, reason })
+          )
         }
-        chmodSync(path, 0o700)
       }
-      deepStrictEqual(yield* store.get("key"), Option.some("entry"))
-    }))
+      chmodSync(path, 0o700)
+    }
+    deepStrictEqual(yield* store.get("key"), Option.some("entry"))
+  })
 
-  onPosix("that another process creates for all users at the same time", () =>
-    Effect.gen(function*() {
-      const { folder } = yield* started
-      const store = yield* storeOver(folder, (fs) => ({
-        ...fs,
-        makeDirectory: (path, options) => fs.makeDirectory(path, { ...options, mode: 0o755 })
-      }))
-      yield* allFail(store, "other users can open its folder: its mode is 755, not 700", ["put"])
-      deepStrictEqual(readdirSync(own(folder)), [])
+  onPosix("that another process creates for all users at the same time", function*() {
+    const { folder } = yield* started
+    const store = yield* storeOver(folder, (fs) => ({
+      ...fs,
+      makeDirectory: (path, options) => fs.makeDirectory(path, { ...options, mode: 0o755 })
     }))
+    yield* allFail(store, "other users can open its folder: its mode is 755, not 700", ["put"])
+    deepStrictEqual(readdirSync(own(folder)), [])
+  })
 
-  onPosix("of another user", () =>
-    Effect.gen(function*() {
-      const { folder, store } = yield* started
-      yield* store.put("key", "entry", "1 minute")
-      const uid = Option.some((process.getuid?.() ?? 0) + 1)
-      const another = yield* storeOver(folder, (fs) => ({
-        ...fs,
-        stat: (path) => Effect.map(fs.stat(path), (info) => ({ ...info, uid }))
-      }))
-      yield* allFail(another, "its folder belongs to another user", all)
-      const open = yield* storeOver(folder, (fs) => ({
-        ...fs,
-        stat: (path) => Effect.map(fs.stat(path), (info) => ({ ...info, mode: 0o40007 }))
-      }))
-      yield* allFail(open, "other users can open its folder: its mode is 007, not 700", all)
+  onPosix("of another user", function*() {
+    const { folder, store } = yield* started
+    yield* store.put("key", "entry", "1 minute")
+    const uid = Option.some((process.getuid?.() ?? 0) + 1)
+    const another = yield* storeOver(folder, (fs) => ({
+      ...fs,
+      stat: (path) => Effect.map(fs.stat(path), (info) => ({ ...info, uid }))
     }))
+    yield* allFail(another, "its folder belongs to another user", all)
+    const open = yield* storeOver(folder, (fs) => ({
+      ...fs,
+      stat: (path) => Effect.map(fs.stat(path), (info) => ({ ...info, mode: 0o40007 }))
+    }))
+    yield* allFail(open, "other users can open its folder: its mode is 007, not 700", all)
+  })
 
-  onPosix("that other users can open, on a system without numeric user ids", () =>
-    Effect.gen(function*() {
-      const { folder, store } = yield* started
-      yield* store.put("key", "entry", "1 minute")
-      chmodSync(folder, 0o755)
-      yield* allFail(store, "other users can open its folder: its mode is 755, not 700", ["get"])
-      const { getuid } = process
-      yield* Effect.acquireUseRelease(
-        Effect.sync(() => Object.assign(process, { getuid: undefined })),
-        () => Effect.map(store.get("key"), (entry) => deepStrictEqual(entry, Option.some("entry"))),
-        () => Effect.sync(() => Object.assign(process, { getuid }))
-      )
-    }))
+  onPosix("that other users can open, on a system without numeric user ids", function*() {
+    const { folder, store } = yield* started
+    yield* store.put("key", "entry", "1 minute")
+    chmodSync(folder, 0o755)
+    yield* allFail(store, "other users can open its folder: its mode is 755, not 700", ["get"])
+    const { getuid } = process
+    yield* Effect.acquireUseRelease(
+      Effect.sync(() => Object.assign(process, { getuid: undefined })),
+      () => Effect.map(store.get("key"), (entry) => deepStrictEqual(entry, Option.some("entry"))),
+      () => Effect.sync(() => Object.assign(process, { getuid }))
+    )
+  })
 
   test.live("that is a file", function*() {
     const { folder, store } = yield* started
@@ -339,22 +334,21 @@ describe("FileTokenStore reports the reason of a failure", () => {
 })
 
 describe("the folder of FileTokenStore", () => {
-  onPosix("is below XDG_STATE_HOME or the home folder by default", () =>
-    Effect.gen(function*() {
-      const mac = process.platform === "darwin"
-      const inHome = join(homedir(), ...(mac ? ["Library", "Caches"] : [".local", "state"]), "store-api", "tokens")
-      yield* withVariables({ XDG_STATE_HOME: "/an/invented/state" })(
-        Effect.map(
-          FileTokenStore.defaultFolder,
-          (folder) => assert.strictEqual(folder, mac ? inHome : "/an/invented/state/store-api/tokens")
-        )
+  onPosix("is below XDG_STATE_HOME or the home folder by default", function*() {
+    const mac = process.platform === "darwin"
+    const inHome = join(homedir(), ...(mac ? ["Library", "Caches"] : [".local", "state"]), "store-api", "tokens")
+    yield* withVariables({ XDG_STATE_HOME: "/an/invented/state" })(
+      Effect.map(
+        FileTokenStore.defaultFolder,
+        (folder) => assert.strictEqual(folder, mac ? inHome : "/an/invented/state/store-api/tokens")
       )
-      // The XDG standard ignores a relative path.
-      yield* withVariables({ XDG_STATE_HOME: "state" })(
-        Effect.map(FileTokenStore.defaultFolder, (folder) => assert.strictEqual(folder, inHome))
-      )
-      assert.strictEqual(yield* FileTokenStore.defaultFolder, inHome)
-    }))
+    )
+    // The XDG standard ignores a relative path.
+    yield* withVariables({ XDG_STATE_HOME: "state" })(
+      Effect.map(FileTokenStore.defaultFolder, (folder) => assert.strictEqual(folder, inHome))
+    )
+    assert.strictEqual(yield* FileTokenStore.defaultFolder, inHome)
+  })
 
   /** Sets `process.platform`. The paths remain those of this system. */
   const on = (platform: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -368,15 +362,14 @@ describe("the folder of FileTokenStore", () => {
       (before) => Effect.sync(() => Object.defineProperty(process, "platform", { value: before }))
     )
 
-  onPosix("has other defaults on macOS and on Windows", () =>
-    Effect.gen(function*() {
-      const home = (...folders: ReadonlyArray<string>) => join(homedir(), ...folders, "store-api", "tokens")
-      const variables = withVariables({ XDG_STATE_HOME: "/an/invented/state", LOCALAPPDATA: "/an/invented/local" })
-      const { defaultFolder } = FileTokenStore
-      assert.strictEqual(yield* variables(on("darwin")(defaultFolder)), home("Library", "Caches"))
-      assert.strictEqual(yield* variables(on("win32")(defaultFolder)), "/an/invented/local/store-api/tokens")
-      assert.strictEqual(yield* on("win32")(defaultFolder), home("AppData", "Local"))
-    }))
+  onPosix("has other defaults on macOS and on Windows", function*() {
+    const home = (...folders: ReadonlyArray<string>) => join(homedir(), ...folders, "store-api", "tokens")
+    const variables = withVariables({ XDG_STATE_HOME: "/an/invented/state", LOCALAPPDATA: "/an/invented/local" })
+    const { defaultFolder } = FileTokenStore
+    assert.strictEqual(yield* variables(on("darwin")(defaultFolder)), home("Library", "Caches"))
+    assert.strictEqual(yield* variables(on("win32")(defaultFolder)), "/an/invented/local/store-api/tokens")
+    assert.strictEqual(yield* on("win32")(defaultFolder), home("AppData", "Local"))
+  })
 
   const putOver = <E>(layer: Layer.Layer<TokenStore.TokenStore, E>, config: ReadonlyArray<readonly [string, string]>) =>
     Effect.flatMap(TokenStore.TokenStore, (store) => store.put("key", "entry", "1 minute")).pipe(

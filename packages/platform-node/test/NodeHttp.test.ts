@@ -2,7 +2,7 @@ import * as Http from "node:http"
 import { inspect } from "node:util"
 import { HttpClient } from "@effect/platform"
 import { NodeHttpClient } from "@effect/platform-node"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessTokenError, AccessTokenProvider, StoreAuth } from "@store-api/core"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
@@ -29,65 +29,55 @@ describe("options that cannot be used", () => {
       return error
     })
 
+  const wholeNumber = "must be a whole number from 1"
   const proxyReason = "must be an http:// or https:// URL, a user name and password in it percent-encoded"
   const caReason = "must hold certificates in PEM"
+  const proxies = ["ftp", "socks5", "ws"].map((scheme) => `${scheme}://user:${password}@proxy.example`)
 
-  for (const connections of [0, -1, NaN, Infinity, 1.5]) {
-    test.live(`connections: ${connections}`, function*() {
-      assert.strictEqual(
-        (yield* errorOf({ connections })).message,
-        "The option connections must be a whole number from 1."
-      )
-    })
-  }
-
-  for (const url of ["ftp", "socks5", "ws"].map((scheme) => `${scheme}://user:${password}@proxy.example`)) {
-    test.live(`proxy: ${url.split(":")[0] ?? ""}`, function*() {
-      assert.strictEqual((yield* errorOf({ proxy: new URL(url) })).message, `The option proxy ${proxyReason}.`)
-    })
-  }
-
-  test.live("proxy: a password that is not percent-encoded", function*() {
-    const proxy = new URL(`http://user:${password}%zz@proxy.example`)
-    assert.strictEqual((yield* errorOf({ proxy })).message, `The option proxy ${proxyReason}.`)
-  })
-
-  test.live("ca: no certificate, a broken one, and one among several", function*() {
-    for (const ca of ["", "a-text-to-keep", broken, key, new TextEncoder().encode("to-keep"), [broken]]) {
-      assert.strictEqual((yield* errorOf({ ca })).message, `The option ca ${caReason}.`)
+  test.live.each<readonly [string, ReadonlyArray<NodeHttp.Options>]>([
+    [wholeNumber, [0, -1, NaN, Infinity, 1.5].map((connections) => ({ connections }))],
+    [
+      proxyReason,
+      [...proxies, `http://user:${password}%zz@proxy.example`].map((proxy) => ({ proxy: new URL(proxy) }))
+    ],
+    [
+      caReason,
+      ["", "a-text-to-keep", broken, key, new TextEncoder().encode("to-keep"), [broken]].map((ca) => ({ ca }))
+    ]
+  ])("are named, without their value: %s", function*([reason, unusable]) {
+    for (const options of unusable) {
+      const error = yield* errorOf(options)
+      deepStrictEqual([error.option, error.reason], [Object.keys(options)[0], reason])
     }
   })
 
-  it.scopedLive.runIf(canMakeCertificates)("ca: a broken certificate after a valid one", () =>
-    Effect.gen(function*() {
-      const { cert } = yield* selfSigned()
-      for (const ca of [cert + broken, [cert, broken]]) {
-        assert.strictEqual((yield* errorOf({ ca })).message, `The option ca ${caReason}.`)
-      }
-    }))
+  test.live.runIf(canMakeCertificates)("ca: a broken certificate after a valid one", function*() {
+    const { cert } = yield* selfSigned()
+    for (const ca of [cert + broken, [cert, broken]]) {
+      assert.strictEqual((yield* errorOf({ ca })).reason, caReason)
+    }
+  })
 
-  it.scopedLive.runIf(canMakeCertificates)(
-    "cert and key: one without the other, not PEM, or not a pair",
-    () =>
-      Effect.gen(function*() {
-        const [one, other] = [yield* selfSigned(), yield* selfSigned("localhost", 2)]
-        const redacted = Redacted.make(one.key)
-        assert.strictEqual((yield* errorOf({ cert: one.cert })).message, "The option key is missing, cert needs it.")
-        assert.strictEqual((yield* errorOf({ key: redacted })).message, "The option cert is missing, key needs it.")
-        assert.strictEqual(
-          (yield* errorOf({ cert: broken, key: redacted })).message,
-          "The option cert must be a certificate in PEM."
-        )
-        assert.strictEqual(
-          (yield* errorOf({ cert: one.cert, key: Redacted.make(key) })).message,
-          "The option key must be a private key in PEM, without a passphrase."
-        )
-        assert.strictEqual(
-          (yield* errorOf({ cert: other.cert, key: redacted })).message,
-          "The option key is not the private key of cert."
-        )
-      })
-  )
+  test.live.runIf(canMakeCertificates)("cert and key: one without the other, not PEM, or not a pair", function*() {
+    const [one, other] = [yield* selfSigned(), yield* selfSigned("localhost", 2)]
+    const redacted = Redacted.make(one.key)
+    for (
+      const [options, option, reason] of [
+        [{ cert: one.cert }, "key", "is missing, cert needs it"],
+        [{ key: redacted }, "cert", "is missing, key needs it"],
+        [{ cert: broken, key: redacted }, "cert", "must be a certificate in PEM"],
+        [
+          { cert: one.cert, key: Redacted.make(key) },
+          "key",
+          "must be a private key in PEM, without a passphrase"
+        ],
+        [{ cert: other.cert, key: redacted }, "key", "is not the private key of cert"]
+      ] as const
+    ) {
+      const error = yield* errorOf(options)
+      deepStrictEqual([error.option, error.reason], [option, reason])
+    }
+  })
 })
 
 // undici reuses a socket in the next turn of the event loop, so an immediate request would open a second one.
@@ -142,21 +132,17 @@ describe("the option connections", () => {
 })
 
 describe("layerDispatcher", () => {
-  it.scopedLive.runIf(canMakeCertificates)(
-    "works with a client of the application, and prints no key",
-    () =>
-      Effect.gen(function*() {
-        const server = yield* startStore
-        const { cert, key } = yield* selfSigned()
-        yield* Effect.gen(function*() {
-          const dispatcher = yield* NodeHttpClient.Dispatcher
-          const client = yield* Effect.provide(HttpClient.HttpClient, NodeHttpClient.layerUndiciWithoutDispatcher)
-          assert.strictEqual((yield* client.get(server.url)).status, 200)
-          const printed = inspect(dispatcher, { depth: Infinity, showHidden: true })
-          assert.notInclude(printed, key.split("\n")[1] ?? "")
-        }).pipe(Effect.provide(NodeHttp.layerDispatcher({ cert, key: Redacted.make(key) })))
-      })
-  )
+  test.live.runIf(canMakeCertificates)("works with a client of the application, and prints no key", function*() {
+    const server = yield* startStore
+    const { cert, key } = yield* selfSigned()
+    yield* Effect.gen(function*() {
+      const dispatcher = yield* NodeHttpClient.Dispatcher
+      const client = yield* Effect.provide(HttpClient.HttpClient, NodeHttpClient.layerUndiciWithoutDispatcher)
+      assert.strictEqual((yield* client.get(server.url)).status, 200)
+      const printed = inspect(dispatcher, { depth: Infinity, showHidden: true })
+      assert.notInclude(printed, key.split("\n")[1] ?? "")
+    }).pipe(Effect.provide(NodeHttp.layerDispatcher({ cert, key: Redacted.make(key) })))
+  })
 })
 
 describe("layerConfig", () => {

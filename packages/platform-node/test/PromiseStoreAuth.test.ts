@@ -58,27 +58,6 @@ describe("PromiseStoreAuth", () => {
     assert.strictEqual(yield* tokenRequests, 2)
   })
 
-  test.live("fetch adds the token, and repeats a request with a body once after a 401", function*() {
-    const { emulator, store, tokenRequests } = yield* setup()
-    const send = (init?: RequestInit) =>
-      Effect.promise(async () => {
-        const response = await store.fetch("/orders?page=1", init)
-        return { status: response.status, body: await response.text(), type: response.headers.get("content-type") }
-      })
-    const first = yield* send()
-    assert.strictEqual(first.status, 200)
-    assert.include(first.type ?? "", "json")
-    assert.isNotEmpty(first.body)
-    yield* emulator.revoke()
-    const second = yield* send({ method: "post", body: new URLSearchParams({ item: "a chair" }) })
-    assert.strictEqual(second.status, 200)
-    assert.strictEqual(yield* tokenRequests, 2)
-    const [last] = (yield* emulator.requests).slice(-1)
-    assert.strictEqual(last?.method, "POST")
-    assert.strictEqual(last === undefined ? undefined : Redacted.value(last.body), "item=a+chair")
-    assert.match(last?.headers["content-type"] as string, /application\/x-www-form-urlencoded/)
-  })
-
   test.live("promises reject with typed errors", function*() {
     const { store } = yield* setup({ clientSecret: Redacted.make("another secret") })
     const refused = yield* rejection(() => store.getToken())

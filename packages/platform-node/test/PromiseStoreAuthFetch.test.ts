@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers"
 import { inspect } from "node:util"
 import * as Zlib from "node:zlib"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "@effect/platform"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { type NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
@@ -742,13 +742,12 @@ describe("connections of fetch", () => {
     deepStrictEqual(proxy.tunnels.map(({ to }) => to), [`${elsewhere}:${server.port}`])
   })
 
-  it.scopedLive.runIf(canMakeCertificates)("trust the option ca, and nothing else", () =>
-    Effect.gen(function*() {
-      const identity = yield* selfSigned()
-      const server = yield* startTlsStore(identity)
-      const trusting = yield* make(server.url, { http: { ca: identity.cert } })
-      assert.strictEqual((yield* Effect.promise(() => trusting.fetch("/orders"))).status, 200)
-      const error = yield* errorOf((yield* make(server.url)).fetch("/orders"))
-      assert.strictEqual((error as { cause: { code: string } }).cause.code, "DEPTH_ZERO_SELF_SIGNED_CERT")
-    }))
+  test.live.runIf(canMakeCertificates)("trust the option ca, and nothing else", function*() {
+    const identity = yield* selfSigned()
+    const server = yield* startTlsStore(identity)
+    const trusting = yield* make(server.url, { http: { ca: identity.cert } })
+    assert.strictEqual((yield* Effect.promise(() => trusting.fetch("/orders"))).status, 200)
+    const error = yield* errorOf((yield* make(server.url)).fetch("/orders"))
+    assert.strictEqual((error as { cause: { code: string } }).cause.code, "DEPTH_ZERO_SELF_SIGNED_CERT")
+  })
 })

@@ -1,7 +1,7 @@
 import * as Http from "node:http"
 import * as Https from "node:https"
 import { inspect } from "node:util"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { Effect, Layer, Redacted } from "effect"
@@ -39,67 +39,58 @@ describe("the option proxy", () => {
     deepStrictEqual(proxy.tunnels, Array(server.opened()).fill(tunnel))
   })
 
-  it.scopedLive.runIf(canMakeCertificates)(
+  test.live.runIf(canMakeCertificates)(
     "sends requests over https through the proxy, with the user name and password of its URL",
-    () =>
-      Effect.gen(function*() {
-        const identity = yield* selfSigned(elsewhere)
-        const [server, proxy] = [yield* startTlsStore(identity), yield* startProxy()]
-        const url = new URL(proxy.url)
-        url.username = "someone"
-        url.password = "p@ss"
-        yield* Effect.provide(get(byName(server)), NodeHttp.layer({ proxy: url, ca: identity.cert }))
-        const authorization = `Basic ${Buffer.from("someone:p@ss").toString("base64")}`
-        deepStrictEqual(proxy.tunnels, [{ to: `${elsewhere}:${server.port}`, authorization }])
-      })
+    function*() {
+      const identity = yield* selfSigned(elsewhere)
+      const [server, proxy] = [yield* startTlsStore(identity), yield* startProxy()]
+      const url = new URL(proxy.url)
+      url.username = "someone"
+      url.password = "p@ss"
+      yield* Effect.provide(get(byName(server)), NodeHttp.layer({ proxy: url, ca: identity.cert }))
+      const authorization = `Basic ${Buffer.from("someone:p@ss").toString("base64")}`
+      deepStrictEqual(proxy.tunnels, [{ to: `${elsewhere}:${server.port}`, authorization }])
+    }
   )
 
-  it.scopedLive.runIf(canMakeCertificates)(
-    "trusts a proxy over TLS only with ca",
-    () =>
-      Effect.gen(function*() {
-        const identity = yield* selfSigned()
-        const server = yield* startStore
-        const proxy = yield* startProxy(Https.createServer(identity), "https")
-        const http = { proxy: new URL(proxy.url) }
-        const trusting = NodeHttp.layer({ ...http, ca: identity.cert })
-        assert.include(yield* Effect.provide(get(byName(server)), trusting), "authorization")
-        assert.lengthOf(proxy.tunnels, 1)
+  test.live.runIf(canMakeCertificates)("trusts a proxy over TLS only with ca", function*() {
+    const identity = yield* selfSigned()
+    const server = yield* startStore
+    const proxy = yield* startProxy(Https.createServer(identity), "https")
+    const http = { proxy: new URL(proxy.url) }
+    const trusting = NodeHttp.layer({ ...http, ca: identity.cert })
+    assert.include(yield* Effect.provide(get(byName(server)), trusting), "authorization")
+    assert.lengthOf(proxy.tunnels, 1)
 
-        const error = yield* Effect.flip(
-          Effect.provide(call(), NodeStoreAuth.layer({ ...insecureByName(server), http }))
-        )
-        assert(error._tag === "TokenRequestError")
-        assert.strictEqual(error.reason, "Certificate")
-        assert.lengthOf(proxy.tunnels, 1)
-      })
-  )
+    const error = yield* Effect.flip(
+      Effect.provide(call(), NodeStoreAuth.layer({ ...insecureByName(server), http }))
+    )
+    assert(error._tag === "TokenRequestError")
+    assert.strictEqual(error.reason, "Certificate")
+    assert.lengthOf(proxy.tunnels, 1)
+  })
 
-  it.scopedLive.runIf(canMakeCertificates)(
-    "sends the client certificate to the server and not to the proxy",
-    () =>
-      Effect.gen(function*() {
-        const { cert, key } = yield* selfSigned("*.store.example")
-        const shown: Array<boolean> = []
-        const asking = (handler?: Http.RequestListener) => {
-          const server = Https.createServer(
-            { cert, key, ca: cert, requestCert: true, rejectUnauthorized: false },
-            handler
-          )
-          return server.on("secureConnection", (socket) => shown.push("subject" in socket.getPeerCertificate()))
-        }
-        const server = yield* listen(asking(store), { host: "localhost", protocol: "https" })
-        const proxy = yield* startProxy(asking(), "https")
-        const live = NodeHttp.layer({
-          proxy: new URL(byName(proxy, "proxy.store.example")),
-          ca: cert,
-          cert,
-          key: Redacted.make(key)
-        })
-        yield* Effect.provide(get(byName(server)), live)
-        deepStrictEqual(shown, [false, true])
-      })
-  )
+  test.live.runIf(canMakeCertificates)("sends the client certificate to the server and not to the proxy", function*() {
+    const { cert, key } = yield* selfSigned("*.store.example")
+    const shown: Array<boolean> = []
+    const asking = (handler?: Http.RequestListener) => {
+      const server = Https.createServer(
+        { cert, key, ca: cert, requestCert: true, rejectUnauthorized: false },
+        handler
+      )
+      return server.on("secureConnection", (socket) => shown.push("subject" in socket.getPeerCertificate()))
+    }
+    const server = yield* listen(asking(store), { host: "localhost", protocol: "https" })
+    const proxy = yield* startProxy(asking(), "https")
+    const live = NodeHttp.layer({
+      proxy: new URL(byName(proxy, "proxy.store.example")),
+      ca: cert,
+      cert,
+      key: Redacted.make(key)
+    })
+    yield* Effect.provide(get(byName(server)), live)
+    deepStrictEqual(shown, [false, true])
+  })
 
   test.live("takes precedence over the environment", function*() {
     const [server, proxy, other] = [yield* startStore, yield* startProxy(), yield* startProxy()]
@@ -156,12 +147,11 @@ describe("the environment", () => {
     [{ HTTP_PROXY: "PROXY", no_proxy: "other.example, auth.store.example" }, [1, 0]]
   ]
   for (const [variables, expected] of cases) {
-    it.scopedLive.runIf(canMakeCertificates)(
+    test.live.runIf(canMakeCertificates)(
       `${JSON.stringify(variables)}: ${expected.join(" and ")} tunnels`,
-      () =>
-        Effect.gen(function*() {
-          deepStrictEqual(yield* tunnels(variables), expected)
-        })
+      function*() {
+        deepStrictEqual(yield* tunnels(variables), expected)
+      }
     )
   }
 
@@ -195,18 +185,14 @@ const ways: Readonly<
 for (const [way, settings] of Object.entries(ways)) {
   describe(`loopback, with a proxy from ${way}`, () => {
     for (const { address, host, reachable } of names) {
-      it.scopedLive.runIf(reachable)(
-        `gets requests for ${host} without a connection to the proxy`,
-        () =>
-          Effect.gen(function*() {
-            const server = yield* listen(Http.createServer(store), { address, host })
-            const proxy = yield* startProxy()
-            const { http, variables = {} } = settings(proxy.url)
-            const response = Effect.provide(call(), NodeStoreAuth.layer({ ...at(server.url), http }))
-            deepStrictEqual(yield* withVariables(variables)(response), authorized)
-            assert.strictEqual(proxy.opened(), 0)
-          })
-      )
+      test.live.runIf(reachable)(`gets requests for ${host} without a connection to the proxy`, function*() {
+        const server = yield* listen(Http.createServer(store), { address, host })
+        const proxy = yield* startProxy()
+        const { http, variables = {} } = settings(proxy.url)
+        const response = Effect.provide(call(), NodeStoreAuth.layer({ ...at(server.url), http }))
+        deepStrictEqual(yield* withVariables(variables)(response), authorized)
+        assert.strictEqual(proxy.opened(), 0)
+      })
     }
 
     /** The hosts of the requests that reach the proxy, over http or https, whatever the response is. */

@@ -1,8 +1,7 @@
 import { inspect } from "node:util"
-import { Headers, HttpClient, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Cause, Effect, Either, Option, Schema } from "effect"
+import { Cause, Effect, Option, Schema } from "effect"
 import { NodeInspectSymbol } from "effect/Inspectable"
 import { printers, render, renderDistinct } from "../support/renderings.js"
 import { capture } from "../support/telemetry.js"
@@ -29,28 +28,27 @@ const sinks = [
 ]
 
 describe("the leak of a naive program is found", () => {
-  it.live.each(Object.keys(encodings))(
+  test.live.each(Object.keys(encodings))(
     "in every logger, span and log record, in the encoding: %s",
-    (encoding) =>
-      Effect.gen(function*() {
-        for (const canary of canaries) {
-          const naive = new Naive({ message: encodings[encoding]?.(canary.value) ?? "" })
-          const { outputs } = yield* capture(
-            Effect.fail(naive).pipe(
-              Effect.tapErrorCause((cause) => Effect.logInfo(naive.message, cause)),
-              Effect.withSpan("naive", { attributes: { text: naive.message } })
-            )
+    function*(encoding) {
+      for (const canary of canaries) {
+        const naive = new Naive({ message: encodings[encoding]?.(canary.value) ?? "" })
+        const { outputs } = yield* capture(
+          Effect.fail(naive).pipe(
+            Effect.tapErrorCause((cause) => Effect.logInfo(naive.message, cause)),
+            Effect.withSpan("naive", { attributes: { text: naive.message } })
           )
-          for (const sink of sinks) {
-            const ofSink = outputs.filter(({ name }) => name === sink)
-            assert.isAbove(
-              ofSink.flatMap(({ text }) => find(text, [canary])).length,
-              0,
-              `${sink}: ${JSON.stringify(ofSink)}`
-            )
-          }
+        )
+        for (const sink of sinks) {
+          const ofSink = outputs.filter(({ name }) => name === sink)
+          assert.isAbove(
+            ofSink.flatMap(({ text }) => find(text, [canary])).length,
+            0,
+            `${sink}: ${JSON.stringify(ofSink)}`
+          )
         }
-      })
+      }
+    }
   )
 
   test.live("in every logger when only the cause contains the secret", function*() {
@@ -59,28 +57,6 @@ describe("the leak of a naive program is found", () => {
     for (const sink of sinks.filter((name) => name.startsWith("logger") || name === "console.log")) {
       assert.isAbove(leaksIn(outputs.filter(({ name }) => name === sink), canaries).length, 0, sink)
     }
-  })
-
-  test("in an HttpClientError whose request has the token in a header and the secret in its body", function*() {
-    const client = HttpClient.make((request) =>
-      Effect.sync(() => HttpClientResponse.fromWeb(request, new Response("{}", { status: 401 })))
-    ).pipe(HttpClient.mapRequest(HttpClientRequest.bearerToken(token.value)), HttpClient.filterStatusOk)
-    const error = yield* Effect.flip(
-      client.execute(HttpClientRequest.bodyText(HttpClientRequest.post("http://localhost/"), secret.value))
-    )
-    const leaks = leaksIn(render("it", error), canaries)
-    for (
-      const rendering of ["JSON", "inspect", "inspect, customInspect: false", "FiberFailure, customInspect: false"]
-    ) {
-      for (const { name } of canaries) {
-        assert.isTrue(
-          leaks.some((leak) => leak.startsWith(`it: ${rendering} shows the ${name}`)),
-          `${rendering} ${name}`
-        )
-      }
-    }
-    const { outputs } = yield* capture(Effect.log(error))
-    assert.isTrue(leaksIn(outputs, canaries).some((leak) => leak.includes("logger json shows the secret")))
   })
 
   it("in the distinct renderings, if any rendering shows it", () => {
@@ -124,27 +100,6 @@ describe("the leak of a naive program is found", () => {
       assert.strictEqual(leaksIn(renderDistinct("it", holder), [token]).length > 0, all.length > 0, all.join("\n"))
     }
     assert.isAbove(holders.filter((holder) => leaksIn(render("it", holder), [token]).length > 0).length, 20)
-  })
-
-  it("in a ParseError whose message quotes the token", () => {
-    const decoded = Schema.decodeUnknownEither(
-      Schema.Struct({ access_token: Schema.Redacted(Schema.String.pipe(Schema.maxLength(1))) })
-    )({
-      access_token: token.value
-    })
-    assert.isTrue(Either.isLeft(decoded))
-    assert.isAbove(leaksIn(render("it", Either.merge(decoded)), canaries).length, 10)
-  })
-
-  test.live("in Headers that are logged as an object or added to a span", function*() {
-    const headers = Headers.fromInput({ "x-auth-token": token.value })
-    const { outputs } = yield* capture(
-      Effect.log({ headers }).pipe(Effect.withSpan("naive", { attributes: { headers } }))
-    )
-    const leaks = leaksIn(outputs, canaries)
-    for (const sink of ["console.log", "span naive", "logger json"]) {
-      assert.isTrue(leaks.some((leak) => leak.startsWith(`${sink} shows the token`)), sink)
-    }
   })
 
   test.live("on the console of the process and in its warnings", function*() {

@@ -3,11 +3,12 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { FileSystem } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { FileTokenStore } from "@store-api/platform-node"
 import { Effect, Option } from "effect"
+import { test } from "../../../core/test/support/test.js"
 import type { Order } from "./storeWorker.js"
 
 /** The path of a folder that does not exist yet. Its parent is deleted when the scope closes. */
@@ -128,35 +129,28 @@ export const stillWorks = (store: TokenStore.Service, isWhole: (entry: string) =
  * Tests of several workers on one store, which are fibers or processes. Each worker repeats its order `rounds` times.
  */
 export const storeRaces = (all: Effect.Effect<ReadonlyArray<Worker>>, rounds: number) => {
-  it.scopedLive("only one of several workers removes an entry", () =>
-    Effect.gen(function*() {
-      const [workers, folder] = [yield* all, yield* newFolder]
-      const keys = Array.from({ length: rounds }, (_, n) => `key ${n}`)
-      yield* withStore(folder, (store) => Effect.forEach(keys, (key) => store.put(key, "entry", "1 hour")))
-      const removed = yield* askAll(workers, { folder, name: "remove", keys, entry: "entry" })
-      assert.strictEqual(sum(removed), keys.length)
-      deepStrictEqual(yield* askAll(workers, { folder, name: "remove", keys, entry: "entry" }), removed.map(() => 0))
-    }), limit)
+  test.live("only one of several workers removes an entry", function*() {
+    const [workers, folder] = [yield* all, yield* newFolder]
+    const keys = Array.from({ length: rounds }, (_, n) => `key ${n}`)
+    yield* withStore(folder, (store) => Effect.forEach(keys, (key) => store.put(key, "entry", "1 hour")))
+    const removed = yield* askAll(workers, { folder, name: "remove", keys, entry: "entry" })
+    assert.strictEqual(sum(removed), keys.length)
+    deepStrictEqual(yield* askAll(workers, { folder, name: "remove", keys, entry: "entry" }), removed.map(() => 0))
+  }, limit)
 
-  it.scopedLive("while several workers put, each read returns a whole entry", () =>
-    Effect.gen(function*() {
-      const [workers, folder] = [yield* all, yield* newFolder]
-      const broken = yield* askAll(workers, { folder, name: "putAndGet", key: "key", times: rounds })
-      deepStrictEqual(broken, workers.map(() => 0))
-    }), limit)
+  test.live("while several workers put, each read returns a whole entry", function*() {
+    const [workers, folder] = [yield* all, yield* newFolder]
+    const broken = yield* askAll(workers, { folder, name: "putAndGet", key: "key", times: rounds })
+    deepStrictEqual(broken, workers.map(() => 0))
+  }, limit)
 
-  it.scopedLive(
-    "only one of several workers gets a lease, and they hold it one after the other",
-    () =>
-      Effect.gen(function*() {
-        const [workers, folder] = [yield* all, yield* newFolder]
-        const got = yield* askAll(workers, { folder, name: "lease", key: "once", millis: 60_000 })
-        assert.strictEqual(sum(got), 1)
-        const file = join(folder, "..", "at work")
-        const together = yield* askAll(workers, { folder, name: "workAlone", key: "key", file, times: rounds / 4 })
-        deepStrictEqual(together, workers.map(() => 0))
-        assert.isFalse(existsSync(file))
-      }),
-    limit
-  )
+  test.live("only one of several workers gets a lease, and they hold it one after the other", function*() {
+    const [workers, folder] = [yield* all, yield* newFolder]
+    const got = yield* askAll(workers, { folder, name: "lease", key: "once", millis: 60_000 })
+    assert.strictEqual(sum(got), 1)
+    const file = join(folder, "..", "at work")
+    const together = yield* askAll(workers, { folder, name: "workAlone", key: "key", file, times: rounds / 4 })
+    deepStrictEqual(together, workers.map(() => 0))
+    assert.isFalse(existsSync(file))
+  }, limit)
 }

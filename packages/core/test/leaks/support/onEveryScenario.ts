@@ -3,9 +3,10 @@ import { inspect } from "node:util"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Fault, type FaultModel, Scenario } from "@store-api/emulator"
-import { Effect, Metric } from "effect"
+import { Metric } from "effect"
 import type { Client } from "../../support/clients.js"
 import type { Output } from "../../support/renderings.js"
+import { test } from "../../support/test.js"
 import { watchConsole } from "../../support/watchProcess.js"
 import { type Canary, encodings, leaksIn } from "./canary.js"
 import { take } from "./journey.js"
@@ -38,7 +39,7 @@ const repeating: Readonly<Record<string, (echo: string) => FaultModel.Script>> =
     Fault.redirect(302, { location: `http://127.0.0.1:9/?client_secret=${echo.replace(/[^!-~]/g, "")}` }, always)
 }
 
-/** Every response in plain text, and some of them in two encodings. `echoes.test.ts` tests all that are looked for. */
+/** Every response in plain text, and some of them in two encodings. `endpoint/refusal.test.ts` tests all of them. */
 const echoes = Object.fromEntries(
   Object.entries(repeating).flatMap(([place, respond], index) =>
     ["raw", ...(index % 4 === 0 ? ["percent", "base64, shifted by 2"] : [])].map((
@@ -146,30 +147,28 @@ export const onEveryScenario = (client: Client, ofEachKind: "first" | "others"):
 
   describe.concurrent(`no secret or token leaks on ${client.name}`, () => {
     for (const { name, script, tls } of scenarios) {
-      it.scopedLive(name, () =>
-        Effect.gen(function*() {
-          const journey = yield* take(client, { script, tls })
-          const leaks = leaksIn(journey.outputs, journey.canaries)
-          for (const error of journey.errors) occurred.add(error)
-          for (const status of journey.apiStatuses) occurred.add(`api ${status}`)
-          for (const canary of journey.canaries) canaries.set(canary.value, canary)
-          count.scenarios++
-          count.outputs += journey.outputs.length
-          count.characters += journey.outputs.reduce((sum, { text }) => sum + text.length, 0)
-          count.leaks += leaks.length
-          assert.isAbove(journey.outputs.length, 150)
-          deepStrictEqual(leaks, [])
-        }), 60_000)
+      test.live(name, function*() {
+        const journey = yield* take(client, { script, tls })
+        const leaks = leaksIn(journey.outputs, journey.canaries)
+        for (const error of journey.errors) occurred.add(error)
+        for (const status of journey.apiStatuses) occurred.add(`api ${status}`)
+        for (const canary of journey.canaries) canaries.set(canary.value, canary)
+        count.scenarios++
+        count.outputs += journey.outputs.length
+        count.characters += journey.outputs.reduce((sum, { text }) => sum + text.length, 0)
+        count.leaks += leaks.length
+        assert.isAbove(journey.outputs.length, 150)
+        deepStrictEqual(leaks, [])
+      }, 60_000)
     }
   })
 
   describe(`outside the scenarios on ${client.name}`, () => {
-    it.effect("nothing leaks on the console of the process, in its warnings or in the metrics", () =>
-      Effect.gen(function*() {
-        const text = inspect(yield* Metric.snapshot, { depth: 10, maxArrayLength: Infinity })
-        assert.include(text, "store_api_token_acquisitions")
-        deepStrictEqual(leaksIn([...processOutputs, { name: "metrics", text }], [...canaries.values()]), [])
-      }))
+    test("nothing leaks on the console of the process, in its warnings or in the metrics", function*() {
+      const text = inspect(yield* Metric.snapshot, { depth: 10, maxArrayLength: Infinity })
+      assert.include(text, "store_api_token_acquisitions")
+      deepStrictEqual(leaksIn([...processOutputs, { name: "metrics", text }], [...canaries.values()]), [])
+    })
 
     if (ofEachKind === "first") {
       it("control: all kinds of errors occurred, and the API responded with 200 and 401", () => {

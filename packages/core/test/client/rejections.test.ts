@@ -1,9 +1,10 @@
 import { HttpClient, HttpClientResponse } from "@effect/platform"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { Effect } from "effect"
-import { minute, run, token } from "./support/scriptedSource.js"
+import { minute, run, token } from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
 
 /** An API that responds 401 to every token on `/rejecting`, and 200 on all other routes. */
 const api = HttpClient.makeWith<never, never, never, never>(
@@ -35,38 +36,35 @@ const callForTenMinutes = (routes: ReadonlyArray<string>, interval: number, life
 const healthy = Array.from({ length: 9 }, (_, n) => `/healthy/${n}`)
 
 describe("AuthorizedHttpClient, an API that rejects every token", () => {
-  it.effect.each([100, 400, 900, 1100, 2000, 5000, 30_000])(
+  test.each([100, 400, 900, 1100, 2000, 5000, 30_000])(
     "costs at most 16 token requests in 10 minutes when it is called every %i ms",
-    (interval) =>
-      Effect.gen(function*() {
-        const { statuses, tokenRequests } = yield* callForTenMinutes(["/rejecting"], interval)
-        deepStrictEqual([...statuses.get("/rejecting") ?? []], [401])
-        assert.isAtMost(tokenRequests, 16)
-        assert.isAtLeast(tokenRequests, 8, "it tries again")
-      })
+    function*(interval) {
+      const { statuses, tokenRequests } = yield* callForTenMinutes(["/rejecting"], interval)
+      deepStrictEqual([...statuses.get("/rejecting") ?? []], [401])
+      assert.isAtMost(tokenRequests, 16)
+      assert.isAtLeast(tokenRequests, 8, "it tries again")
+    }
   )
 
-  it.effect.each([100, 400, 900, 1100, 2000, 5000, 30_000])(
+  test.each([100, 400, 900, 1100, 2000, 5000, 30_000])(
     "costs no more when it is one of ten routes, called every %i ms, and the others work",
-    (interval) =>
-      Effect.gen(function*() {
-        const { statuses, tokenRequests } = yield* callForTenMinutes(["/rejecting", ...healthy], interval)
-        deepStrictEqual([...statuses.get("/rejecting") ?? []], [401])
-        for (const route of healthy) deepStrictEqual([...statuses.get(route) ?? []], [200], route)
-        assert.isAtMost(tokenRequests, 16)
-        assert.isAtLeast(tokenRequests, 8, "it tries again")
-      })
+    function*(interval) {
+      const { statuses, tokenRequests } = yield* callForTenMinutes(["/rejecting", ...healthy], interval)
+      deepStrictEqual([...statuses.get("/rejecting") ?? []], [401])
+      for (const route of healthy) deepStrictEqual([...statuses.get(route) ?? []], [200], route)
+      assert.isAtMost(tokenRequests, 16)
+      assert.isAtLeast(tokenRequests, 8, "it tries again")
+    }
   )
 
-  it.effect.each([10_000, 30_000, 60_000])(
+  test.each([10_000, 30_000, 60_000])(
     "costs at most 15 token requests more than an API that works, with a token lifetime of %i ms",
-    (lifetime) =>
-      Effect.gen(function*() {
-        for (const interval of [2000, 5000, 11_000, 31_000]) {
-          const works = yield* callForTenMinutes(["/healthy"], interval, lifetime)
-          const rejects = yield* callForTenMinutes(["/rejecting"], interval, lifetime)
-          assert.isAtMost(rejects.tokenRequests, works.tokenRequests + 15, `every ${interval} ms`)
-        }
-      })
+    function*(lifetime) {
+      for (const interval of [2000, 5000, 11_000, 31_000]) {
+        const works = yield* callForTenMinutes(["/healthy"], interval, lifetime)
+        const rejects = yield* callForTenMinutes(["/rejecting"], interval, lifetime)
+        assert.isAtMost(rejects.tokenRequests, works.tokenRequests + 15, `every ${interval} ms`)
+      }
+    }
   )
 })

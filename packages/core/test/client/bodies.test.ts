@@ -1,13 +1,13 @@
 import { HttpBody, HttpClient, HttpClientResponse } from "@effect/platform"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
 import { Context, Effect, Exit, Fiber, Layer, Redacted } from "effect"
-import * as CaptureServer from "./support/captureServer.js"
-import { onEachClient } from "./support/clients.js"
-import { answering, settle, token } from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
-import { tokenBody } from "./support/wire.js"
+import * as CaptureServer from "../support/captureServer.js"
+import { onEachClient } from "../support/clients.js"
+import { answering, settle, token } from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
+import { tokenBody } from "../support/wire.js"
 
 const apiUrl = "https://api.store.example/v1"
 
@@ -168,31 +168,27 @@ describe("AuthorizedHttpClient, the body of a 401", () => {
       deepStrictEqual([response.status, yield* response.text], [200, "{}"])
     })
 
-    it.scopedLive.each<readonly [string, CaptureServer.Answer, boolean]>([
+    test.live.each<readonly [string, CaptureServer.Answer, boolean]>([
       ["is short", CaptureServer.keepAlive(401, "a".repeat(60_000)), true],
       ["is long", CaptureServer.keepAlive(401, "a".repeat(5_000_000)), false],
       ["never ends", CaptureServer.endless(401), false],
       ["stops", CaptureServer.rawThenSilence(CaptureServer.head(401, { "content-length": "7" }) + "abc"), false]
-    ])(
-      "leaves the only connection to the token request when it %s",
-      ([, unauthorized, isReused]) =>
-        Effect.gen(function*() {
-          const api = yield* CaptureServer.make(
-            CaptureServer.keepAlive(200, tokenBody({ access_token: "token-1" })),
-            unauthorized,
-            CaptureServer.keepAlive(200, tokenBody({ access_token: "token-2" })),
-            CaptureServer.keepAlive(200, "{}")
-          )
-          const { client } = yield* StoreAuth.make({
-            authUrl: api.url,
-            apiUrl: api.url,
-            clientId: "demo-client",
-            clientSecret: Redacted.make("an invented secret")
-          }).pipe(Effect.provide(yield* Layer.build(single)))
-          const response = yield* Effect.timeout(client.get("/orders"), "5 seconds")
-          deepStrictEqual([response.status, yield* response.text, yield* api.count], [200, "{}", 4])
-          assert.strictEqual((yield* api.connections) === 1, isReused)
-        })
-    )
+    ])("leaves the only connection to the token request when it %s", function*([, unauthorized, isReused]) {
+      const api = yield* CaptureServer.make(
+        CaptureServer.keepAlive(200, tokenBody({ access_token: "token-1" })),
+        unauthorized,
+        CaptureServer.keepAlive(200, tokenBody({ access_token: "token-2" })),
+        CaptureServer.keepAlive(200, "{}")
+      )
+      const { client } = yield* StoreAuth.make({
+        authUrl: api.url,
+        apiUrl: api.url,
+        clientId: "demo-client",
+        clientSecret: Redacted.make("an invented secret")
+      }).pipe(Effect.provide(yield* Layer.build(single)))
+      const response = yield* Effect.timeout(client.get("/orders"), "5 seconds")
+      deepStrictEqual([response.status, yield* response.text, yield* api.count], [200, "{}", 4])
+      assert.strictEqual((yield* api.connections) === 1, isReused)
+    })
   })
 })

@@ -1,5 +1,5 @@
 import { HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, ClientCredentials, type TokenEndpoint } from "@store-api/core"
 import {
@@ -16,13 +16,13 @@ import {
   TestClock,
   type Tracer
 } from "effect"
-import { settle, withHeadersOnSpans } from "./support/effectLine.js"
-import * as FakeClient from "./support/fakeClient.js"
-import { renderings } from "./support/renderings.js"
-import { observed } from "./support/telemetry.js"
-import { test } from "./support/test.js"
-import { make as virtualClock } from "./support/virtualClock.js"
-import { clientId, clientSecret, credentialsOf, tokenBody } from "./support/wire.js"
+import { settle, withHeadersOnSpans } from "../support/effectLine.js"
+import * as FakeClient from "../support/fakeClient.js"
+import { renderings } from "../support/renderings.js"
+import { observed } from "../support/telemetry.js"
+import { test } from "../support/test.js"
+import { make as virtualClock } from "../support/virtualClock.js"
+import { clientId, clientSecret, credentialsOf, tokenBody } from "../support/wire.js"
 
 /** Runs an acquisition. Returns its exit, and its duration and request times in milliseconds since it began. */
 const acquire = (
@@ -114,21 +114,19 @@ describe("the retries of TokenEndpoint", () => {
       )
     ]
 
-    it.effect.each(transient)("%s, until a token arrives", ([, reply]) =>
-      Effect.gen(function*() {
-        const client = FakeClient.make(reply, reply, FakeClient.token)
-        const { times, token } = yield* acquireToken(client)
-        assert.strictEqual(Redacted.value(token.value), "invented-token-0001")
-        assert.strictEqual(times.length, 3)
-      }))
+    test.each(transient)("%s, until a token arrives", function*([, reply]) {
+      const client = FakeClient.make(reply, reply, FakeClient.token)
+      const { times, token } = yield* acquireToken(client)
+      assert.strictEqual(Redacted.value(token.value), "invented-token-0001")
+      assert.strictEqual(times.length, 3)
+    })
 
-    it.effect.each(transient)("%s, at most five times", ([, reply]) =>
-      Effect.gen(function*() {
-        const { error, times } = yield* acquireError(FakeClient.make(reply))
-        assert.strictEqual(times.length, 6)
-        assert.isTrue(AccessTokenError.isTransient(error))
-        if (error._tag === "TokenRequestError") assert.strictEqual(error.attempts, 6)
-      }))
+    test.each(transient)("%s, at most five times", function*([, reply]) {
+      const { error, times } = yield* acquireError(FakeClient.make(reply))
+      assert.strictEqual(times.length, 6)
+      assert.isTrue(AccessTokenError.isTransient(error))
+      if (error._tag === "TokenRequestError") assert.strictEqual(error.attempts, 6)
+    })
 
     test("an attempt that times out", function*() {
       const { times, took } = yield* acquireToken(FakeClient.make(FakeClient.never, FakeClient.token)).pipe(
@@ -154,13 +152,11 @@ describe("the retries of TokenEndpoint", () => {
         "TokenRequestError"
       ],
       ["status 429 without a Retry-After", FakeClient.reply(429, "<html>"), "TokenRefusedError"],
-      ...["soon", "-5", "0.5", ""].map((value) =>
-        [
-          `status 429 with an unusable Retry-After "${value}"`,
-          FakeClient.replyWithRawHeader(429, "retry-after", value),
-          "TokenRefusedError"
-        ] as const
-      ),
+      [
+        "status 429 with an unusable Retry-After",
+        FakeClient.reply(429, "", { "retry-after": "soon" }),
+        "TokenRefusedError"
+      ],
       ["a success with another error", FakeClient.reply(200, `{"error":"invalid_scope"}`), "TokenRefusedError"],
       ["a certificate error", certificate, "TokenRequestError"],
       ["a response that is too large", FakeClient.reply(200, "x".repeat(64 * 1024 + 1)), "TokenRequestError"],
@@ -173,12 +169,11 @@ describe("the retries of TokenEndpoint", () => {
       ["an expired token", FakeClient.reply(200, tokenBody({ expires_in: 0 })), "TokenExpiredError"]
     ]
 
-    it.effect.each(final)("not %s", ([, reply, tag]) =>
-      Effect.gen(function*() {
-        const { error, times, took } = yield* acquireError(FakeClient.make(reply, FakeClient.token))
-        assert.strictEqual(error._tag, tag)
-        deepStrictEqual([times, took], [[0], 0])
-      }))
+    test.each(final)("not %s", function*([, reply, tag]) {
+      const { error, times, took } = yield* acquireError(FakeClient.make(reply, FakeClient.token))
+      assert.strictEqual(error._tag, tag)
+      deepStrictEqual([times, took], [[0], 0])
+    })
 
     test("fails with the last error, whose attempts count all requests of the acquisition", function*() {
       const redirect = FakeClient.reply(302, "", { location: "/" })
@@ -205,28 +200,23 @@ describe("the retries of TokenEndpoint", () => {
   })
 
   describe("the pauses between attempts", () => {
-    test("double from 200 ms up to a second, with a jitter of 75 to 100 percent", function*() {
-      for (let run = 0; run < 20; run++) {
-        const { times, took } = yield* acquireError(FakeClient.make(unavailable))
-        const pauses = gaps(times)
-        assert.strictEqual(pauses.length, 5)
-        for (const [index, longest] of [200, 400, 800, 1000, 1000].entries()) {
-          const pause = pauses[index] ?? NaN
-          assert.isTrue(pause >= longest * 0.75 && pause <= longest, `pause ${index}: ${pause}`)
-          assert.isTrue(Number.isInteger(pause), "pauses are whole milliseconds")
-        }
-        assert.strictEqual(took, times.at(-1), "no pause after the last attempt")
-      }
+    test.each(
+      [
+        ["75 percent", 0, [150, 300, 600, 750, 750]],
+        ["87.5 percent", 0.5, [175, 350, 700, 875, 875]],
+        ["100 percent", 1, [200, 400, 800, 1000, 1000]]
+      ] as const
+    )("double from 200 ms up to a second, times a jitter of %s", function*([, random, pauses]) {
+      const { times, took } = yield* acquireError(FakeClient.make(unavailable)).pipe(
+        Effect.withRandom(Random.fixed([random]))
+      )
+      deepStrictEqual<ReadonlyArray<number>>(gaps(times), pauses)
+      assert.strictEqual(took, times.at(-1), "no pause after the last attempt")
     })
 
-    test("are 75 percent at the lower bound of the jitter", function*() {
-      const { times } = yield* acquireError(FakeClient.make(unavailable)).pipe(shortestPauses)
-      deepStrictEqual(gaps(times), [150, 300, 600, 750, 750])
-    })
-
-    test("are 87.5 percent in the middle of the jitter", function*() {
-      const { times } = yield* acquireError(FakeClient.make(unavailable)).pipe(Effect.withRandom(Random.fixed([0.5])))
-      deepStrictEqual(gaps(times), [175, 350, 700, 875, 875])
+    test("are whole milliseconds with any jitter", function*() {
+      const { times } = yield* acquireError(FakeClient.make(unavailable))
+      for (const pause of gaps(times)) assert.isTrue(Number.isInteger(pause))
     })
 
     test("are not started if they would end after the deadline", function*() {
@@ -241,47 +231,24 @@ describe("the retries of TokenEndpoint", () => {
 
   describe("Retry-After", () => {
     const replyAfter = (value: string, status = 503) => FakeClient.replyWithRawHeader(status, "retry-after", value)
+    const retryAtOf = (error: unknown) => Option.map(AccessTokenError.retryAt(error), ({ epochMillis }) => epochMillis)
 
-    it.effect.each(
+    test.each(
       [
         ["seconds", "5", 5000],
-        ["the longer of two values", "1, 5", 5000],
         ["the last second before the deadline", "29", 29_000],
-        ["a date", "Thu, 01 Jan 1970 00:00:07 GMT", 7000],
-        ["a date in the format of RFC 850", "Thursday, 01-Jan-70 00:00:07 GMT", 7000],
-        ["a date in the format of asctime", "Thu Jan  1 00:00:07 1970", 7000]
+        ["a date", "Thu, 01 Jan 1970 00:00:07 GMT", 7000]
       ] as const
-    )("delays the next attempt when it fits the deadline: %s", ([, value, wait]) =>
-      Effect.gen(function*() {
-        for (const status of [429, 503]) {
-          yield* TestClock.setTime(0)
-          const { times } = yield* acquireToken(FakeClient.make(replyAfter(value, status), FakeClient.token))
-          deepStrictEqual(times, [0, wait])
-        }
-      }))
+    )("delays the next attempt when it fits the deadline: %s", function*([, value, wait]) {
+      for (const status of [429, 503]) {
+        yield* TestClock.setTime(0)
+        const { times } = yield* acquireToken(FakeClient.make(replyAfter(value, status), FakeClient.token))
+        deepStrictEqual(times, [0, wait])
+      }
+    })
 
-    it.effect.each(
-      [
-        ["0", "0"],
-        ["a negative number", "-5"],
-        ["a fraction", "5.5"],
-        ["junk", "soon"],
-        ["nothing", ""],
-        ["NaN", "NaN"],
-        ["Infinity", "Infinity"],
-        ["an ISO 8601 date", "1970-01-01T00:00:07Z"]
-      ] as const
-    )("does not change the pause: %s", ([, value]) =>
-      Effect.gen(function*() {
-        const { times } = yield* acquireToken(FakeClient.make(replyAfter(value), FakeClient.token)).pipe(shortestPauses)
-        deepStrictEqual(times, [0, 150])
-      }))
-
-    test("does not change the pause: a date in the past", function*() {
-      yield* TestClock.setTime(Date.UTC(2026, 0, 1))
-      const { times } = yield* acquireToken(
-        FakeClient.make(replyAfter("Wed, 31 Dec 2025 23:00:00 GMT"), FakeClient.token)
-      ).pipe(shortestPauses)
+    test.each(["0", "soon", "Wed, 31 Dec 1969 23:00:00 GMT"])("does not change the pause: %s", function*(value) {
+      const { times } = yield* acquireToken(FakeClient.make(replyAfter(value), FakeClient.token)).pipe(shortestPauses)
       deepStrictEqual(times, [0, 150])
     })
 
@@ -292,50 +259,32 @@ describe("the retries of TokenEndpoint", () => {
       deepStrictEqual(gaps(again.times), [1000, 1000, 1000, 1000, 1000])
     })
 
-    it.effect.each(
+    test.each(
       [
         ["the deadline exactly", "30", 30_000],
         ["more than the deadline", "31", 31_000],
-        ["a date after the deadline", "Thu, 01 Jan 1970 00:01:00 GMT", 60_000],
-        ["a year, limited to an hour", "31536000", 3_600_000],
-        ["a date in a year, limited to an hour", "Fri, 01 Jan 1971 00:00:00 GMT", 3_600_000],
-        ["more seconds than a number can hold, limited to an hour", "9".repeat(400), 3_600_000]
+        ["a year, limited to an hour", "31536000", 3_600_000]
       ] as const
-    )(
-      "ends the acquisition and becomes retryAt when it does not fit the deadline: %s",
-      ([, value, at]) =>
-        Effect.gen(function*() {
-          const { error, times, took } = yield* acquireError(FakeClient.make(replyAfter(value), FakeClient.token))
-          deepStrictEqual([times, took], [[0], 0])
-          deepStrictEqual(
-            Option.map(AccessTokenError.retryAt(error), ({ epochMillis }) => epochMillis),
-            Option.some(at)
-          )
-        })
-    )
+    )("ends the acquisition and becomes retryAt when it does not fit the deadline: %s", function*([, value, at]) {
+      const { error, times, took } = yield* acquireError(FakeClient.make(replyAfter(value), FakeClient.token))
+      deepStrictEqual([times, took], [[0], 0])
+      deepStrictEqual(retryAtOf(error), Option.some(at))
+    })
 
     test("is compared with the remaining time before the deadline", function*() {
       const { error, times } = yield* acquireError(
         FakeClient.make(replyAfter("20"), replyAfter("20"), FakeClient.token)
       )
       deepStrictEqual(times, [0, 20_000])
-      deepStrictEqual(
-        Option.map(AccessTokenError.retryAt(error), ({ epochMillis }) => epochMillis),
-        Option.some(40_000)
-      )
+      deepStrictEqual(retryAtOf(error), Option.some(40_000))
     })
 
     test("also becomes retryAt for a status that is not retried, and retryAt is None without it", function*() {
       const { error } = yield* acquireError(FakeClient.make(replyAfter("5", 403)))
-      deepStrictEqual(
-        Option.map(AccessTokenError.retryAt(error), ({ epochMillis }) => epochMillis),
-        Option.some(5000)
-      )
-      for (const value of ["-5", "soon", "5.5"]) {
-        const other = yield* acquireError(FakeClient.make(replyAfter(value, 403)))
-        deepStrictEqual(AccessTokenError.retryAt(other.error), Option.none())
-      }
-      for (const reply of [FakeClient.reply(403), replyAfter("5", 400), replyAfter("5", 401)]) {
+      deepStrictEqual(retryAtOf(error), Option.some(5000))
+      for (
+        const reply of [FakeClient.reply(403), replyAfter("soon", 403), replyAfter("5", 400), replyAfter("5", 401)]
+      ) {
         const none = yield* acquireError(FakeClient.make(reply))
         deepStrictEqual(AccessTokenError.retryAt(none.error), Option.none())
       }
@@ -409,35 +358,34 @@ describe("the retries of TokenEndpoint", () => {
       ["credentials that cannot be interrupted", FakeClient.token, { credentials: stubborn }]
     ]
 
-    it.effect.each(hanging)(
-      "hold in every region of the caller, and in a finalizer: %s",
-      ([, reply, options]) =>
-        Effect.gen(function*() {
-          for (
-            const region of [
-              Effect.interruptible,
-              Effect.uninterruptible,
-              (acquisition: ReturnType<typeof FakeClient.acquire>) =>
-                Effect.flatMap(Deferred.make<Effect.Effect.Success<typeof acquisition>, unknown>(), (result) =>
-                  Effect.void.pipe(
-                    Effect.ensuring(acquisition.pipe(Effect.intoDeferred(result))),
-                    Effect.zipRight(Deferred.await(result))
-                  ))
-            ]
-          ) {
-            const fiber = yield* FakeClient.acquire(FakeClient.make(reply), options).pipe(
-              region,
-              Effect.flip,
-              Effect.fork
+    test.each(hanging)("hold in every region of the caller, and in a finalizer: %s", function*([, reply, options]) {
+      for (
+        const region of [
+          Effect.interruptible,
+          Effect.uninterruptible,
+          (acquisition: ReturnType<typeof FakeClient.acquire>) =>
+            Effect.flatMap(
+              Deferred.make<Effect.Effect.Success<typeof acquisition>, unknown>(),
+              (result) =>
+                Effect.void.pipe(
+                  Effect.ensuring(acquisition.pipe(Effect.intoDeferred(result))),
+                  Effect.zipRight(Deferred.await(result))
+                )
             )
-            yield* TestClock.adjust("30 seconds")
-            const exit = yield* Fiber.poll(fiber)
-            assert.isTrue(Option.isSome(exit), "ended at the deadline")
-            const error = yield* Fiber.join(fiber)
-            assert.instanceOf(error, AccessTokenError.TokenRequestError)
-          }
-        })
-    )
+        ]
+      ) {
+        const fiber = yield* FakeClient.acquire(FakeClient.make(reply), options).pipe(
+          region,
+          Effect.flip,
+          Effect.fork
+        )
+        yield* TestClock.adjust("30 seconds")
+        const exit = yield* Fiber.poll(fiber)
+        assert.isTrue(Option.isSome(exit), "ended at the deadline")
+        const error = yield* Fiber.join(fiber)
+        assert.instanceOf(error, AccessTokenError.TokenRequestError)
+      }
+    })
 
     test("tear no region of a caller that cannot be interrupted, at whatever step it is interrupted", function*() {
       const steps = (count: number) =>
@@ -502,55 +450,50 @@ describe("the retries of TokenEndpoint", () => {
       assert.strictEqual(token.expiresAt.epochMillis, 1_000_150 + 3_600_000)
     })
 
-    it.effect.each(
+    test.each(
       [
         ["set back by an hour", -3_600_000, 0, 1],
         ["set forward by five seconds", 5000, -5000, 1],
         ["set forward by two hours, as if the machine slept,", 7_200_000, 0, 2]
       ] as const
-    )(
-      "return a usable token when the wall clock is %s during a request",
-      ([, jump, since, requests]) =>
-        Effect.gen(function*() {
-          const time = virtualClock()
-          let jumps = 0
-          const client = FakeClient.make((request) =>
-            Effect.sync(() => jumps++ === 0 && time.jump(jump)).pipe(
-              Effect.zipLeft(Effect.sleep("2 seconds")),
-              Effect.zipRight(FakeClient.token(request))
-            )
-          )
-          const fiber = yield* FakeClient.acquire(client).pipe(
-            Effect.flatMap((token) => Effect.as(AccessToken.ensureValid(token), token)),
-            Effect.withClock(time.clock),
-            Effect.fork
-          )
-          yield* time.advance("10 seconds")
-          const token = yield* Fiber.join(fiber)
-          assert.lengthOf(client.times, requests)
-          assert.strictEqual(token.expiresAt.epochMillis - token.acquiredAt.epochMillis, 3_600_000)
-          if (requests === 1) assert.strictEqual(time.wall() - token.acquiredAt.epochMillis, 10_000 - since)
-        })
-    )
+    )("return a usable token when the wall clock is %s during a request", function*([, jump, since, requests]) {
+      const time = virtualClock()
+      let jumps = 0
+      const client = FakeClient.make((request) =>
+        Effect.sync(() => jumps++ === 0 && time.jump(jump)).pipe(
+          Effect.zipLeft(Effect.sleep("2 seconds")),
+          Effect.zipRight(FakeClient.token(request))
+        )
+      )
+      const fiber = yield* FakeClient.acquire(client).pipe(
+        Effect.flatMap((token) => Effect.as(AccessToken.ensureValid(token), token)),
+        Effect.withClock(time.clock),
+        Effect.fork
+      )
+      yield* time.advance("10 seconds")
+      const token = yield* Fiber.join(fiber)
+      assert.lengthOf(client.times, requests)
+      assert.strictEqual(token.expiresAt.epochMillis - token.acquiredAt.epochMillis, 3_600_000)
+      if (requests === 1) assert.strictEqual(time.wall() - token.acquiredAt.epochMillis, 10_000 - since)
+    })
 
-    it.effect.each([[4, "expired"], [5, "expired"], [6, "usable"]] as const)(
+    test.each([[4, "expired"], [5, "expired"], [6, "usable"]] as const)(
       "leave a token of %d s that takes 5 s to arrive %s",
-      ([expiresIn, expected]) =>
-        Effect.gen(function*() {
-          const slow: FakeClient.Reply = (request) =>
-            Effect.delay(FakeClient.reply(200, tokenBody({ expires_in: expiresIn }))(request), "5 seconds")
-          const { exit, times } = yield* acquire(FakeClient.make(slow))
-          assert.strictEqual(times.length, 1)
-          if (expected === "usable") {
-            assert.isTrue(Exit.isSuccess(exit))
-            return
-          }
-          const error = yield* Effect.flip(exit)
-          assert.instanceOf(error, AccessTokenError.TokenExpiredError)
-          assert.strictEqual(error.reason, "DeadOnArrival")
-          assert.strictEqual(error.expiredAt.epochMillis, expiresIn * 1000)
-          assert.strictEqual(error.checkedAt.epochMillis, 5000)
-        })
+      function*([expiresIn, expected]) {
+        const slow: FakeClient.Reply = (request) =>
+          Effect.delay(FakeClient.reply(200, tokenBody({ expires_in: expiresIn }))(request), "5 seconds")
+        const { exit, times } = yield* acquire(FakeClient.make(slow))
+        assert.strictEqual(times.length, 1)
+        if (expected === "usable") {
+          assert.isTrue(Exit.isSuccess(exit))
+          return
+        }
+        const error = yield* Effect.flip(exit)
+        assert.instanceOf(error, AccessTokenError.TokenExpiredError)
+        assert.strictEqual(error.reason, "DeadOnArrival")
+        assert.strictEqual(error.expiredAt.epochMillis, expiresIn * 1000)
+        assert.strictEqual(error.checkedAt.epochMillis, 5000)
+      }
     )
   })
 
@@ -585,7 +528,7 @@ describe("the retries of TokenEndpoint", () => {
       assert.strictEqual(state.reads, 2)
     })
 
-    it.effect.each(
+    test.each(
       [
         ["401", invalid],
         ["401 with no body", FakeClient.reply(401)],
@@ -594,18 +537,14 @@ describe("the retries of TokenEndpoint", () => {
         ["400 with unauthorized_client", FakeClient.reply(400, `{"error":"unauthorized_client"}`)],
         ["401 of an API", FakeClient.reply(401, "", { "www-authenticate": "Bearer" })]
       ] as const
-    )(
-      "are read again after InvalidClient, and tried immediately if they have changed: %s",
-      ([, reply]) =>
-        Effect.gen(function*() {
-          const { credentials, state } = rotating("old", "new")
-          const client = FakeClient.make(reply, FakeClient.token)
-          const { times } = yield* acquireToken(client, { credentials })
-          deepStrictEqual(secretsSent(client), ["old", "new"])
-          deepStrictEqual(times, [0, 0])
-          assert.strictEqual(state.reads, 2)
-        })
-    )
+    )("are read again after InvalidClient, and tried immediately if they have changed: %s", function*([, reply]) {
+      const { credentials, state } = rotating("old", "new")
+      const client = FakeClient.make(reply, FakeClient.token)
+      const { times } = yield* acquireToken(client, { credentials })
+      deepStrictEqual(secretsSent(client), ["old", "new"])
+      deepStrictEqual(times, [0, 0])
+      assert.strictEqual(state.reads, 2)
+    })
 
     test("are not tried again if they have not changed", function*() {
       const { credentials, state } = rotating("old")
@@ -615,7 +554,7 @@ describe("the retries of TokenEndpoint", () => {
       deepStrictEqual([secretsSent(client), state.reads], [["old"], 2])
     })
 
-    it.effect.each(
+    test.each(
       [
         ["fails", Effect.fail(new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "is missing" }))],
         ["fails with a defect", Effect.die("an invented defect")],
@@ -625,19 +564,18 @@ describe("the retries of TokenEndpoint", () => {
       ] as const
     )(
       "are not tried again if the second read %s: the acquisition fails with the error of the endpoint",
-      ([, second]) =>
-        Effect.gen(function*() {
-          for (const [deadline, longest] of [["30 seconds", 10_000], ["4 seconds", 2000]] as const) {
-            let reads = 0
-            const credentials = Effect.suspend(() =>
-              ++reads === 1 ? Effect.succeed(credentialsOf(clientId, clientSecret)) : second
-            )
-            const { error, took } = yield* acquireError(FakeClient.make(invalid), { credentials, deadline })
-            assert(error._tag === "TokenRefusedError")
-            assert.strictEqual(error.reason, "InvalidClient")
-            assert.isAtMost(took, longest)
-          }
-        })
+      function*([, second]) {
+        for (const [deadline, longest] of [["30 seconds", 10_000], ["4 seconds", 2000]] as const) {
+          let reads = 0
+          const credentials = Effect.suspend(() =>
+            ++reads === 1 ? Effect.succeed(credentialsOf(clientId, clientSecret)) : second
+          )
+          const { error, took } = yield* acquireError(FakeClient.make(invalid), { credentials, deadline })
+          assert(error._tag === "TokenRefusedError")
+          assert.strictEqual(error.reason, "InvalidClient")
+          assert.isAtMost(took, longest)
+        }
+      }
     )
 
     test("are not tried a third time, even if they change again", function*() {
@@ -684,67 +622,64 @@ describe("the retries of TokenEndpoint", () => {
   })
 
   describe("an error response", () => {
-    it.effect.each([["p+lus", true], ["per%cent", true], ["id", false]] as const)(
+    test.each([["p+lus", true], ["per%cent", true], ["id", false]] as const)(
       "of credentials with %s reports that form decoding changes them: %s",
-      ([value, expected]) =>
-        Effect.gen(function*() {
-          for (
-            const credentials of [credentialsOf(value, "plain"), credentialsOf("plain", value)].map(Effect.succeed)
-          ) {
-            const { error } = yield* acquireError(FakeClient.make(FakeClient.reply(401)), { credentials })
-            assert.instanceOf(error, AccessTokenError.TokenRefusedError)
-            assert.strictEqual(error.changedByFormDecoding, expected)
-            assert.strictEqual(/\+ or %/.test(error.message), expected)
-            const other = yield* acquireError(FakeClient.make(FakeClient.reply(403)), { credentials })
-            assert.notMatch(other.error.message, /\+ or %/)
-          }
-        })
+      function*([value, expected]) {
+        for (
+          const credentials of [credentialsOf(value, "plain"), credentialsOf("plain", value)].map(Effect.succeed)
+        ) {
+          const { error } = yield* acquireError(FakeClient.make(FakeClient.reply(401)), { credentials })
+          assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+          assert.strictEqual(error.changedByFormDecoding, expected)
+          assert.strictEqual(/\+ or %/.test(error.message), expected)
+          const other = yield* acquireError(FakeClient.make(FakeClient.reply(403)), { credentials })
+          assert.notMatch(other.error.message, /\+ or %/)
+        }
+      }
     )
 
-    it.effect.each(
+    test.each(
       [
         ["the secret", clientSecret, undefined],
         ["the replaced token", "invented-token-canary", undefined],
         ["the id", clientId, "you sent <client id>"]
       ] as const
-    )("that echoes %s is reported without it", ([, value, expected]) =>
-      Effect.gen(function*() {
-        for (const status of [200, 400]) {
-          const body = JSON.stringify({ error: "invalid_request", error_description: `you sent ${value}` })
-          const client = FakeClient.make(FakeClient.reply(status, body))
-          const { error } = yield* acquireError(client, {}, "invented-token-canary")
-          assert.instanceOf(error, AccessTokenError.TokenRefusedError)
-          deepStrictEqual(
-            [error.status, error.code, error.description],
-            [status, Option.some("invalid_request"), Option.fromNullable(expected)]
-          )
-          assert.notInclude(renderings(error), value)
-          const harmless = FakeClient.make(FakeClient.reply(status, body.replace(value, "something")))
-          const other = yield* acquireError(harmless, {}, "invented-token-canary")
-          assert.include(renderings(other.error), "you sent something")
-        }
-      }))
+    )("that echoes %s is reported without it", function*([, value, expected]) {
+      for (const status of [200, 400]) {
+        const body = JSON.stringify({ error: "invalid_request", error_description: `you sent ${value}` })
+        const client = FakeClient.make(FakeClient.reply(status, body))
+        const { error } = yield* acquireError(client, {}, "invented-token-canary")
+        assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+        deepStrictEqual(
+          [error.status, error.code, error.description],
+          [status, Option.some("invalid_request"), Option.fromNullable(expected)]
+        )
+        assert.notInclude(renderings(error), value)
+        const harmless = FakeClient.make(FakeClient.reply(status, body.replace(value, "something")))
+        const other = yield* acquireError(harmless, {}, "invented-token-canary")
+        assert.include(renderings(other.error), "you sent something")
+      }
+    })
 
-    it.effect.each(["a", "id", "auth", "client", "invalid"])(
+    test.each(["a", "id", "auth", "client", "invalid"])(
       "keeps its code when the client id is %s, and loses a description that contains the secret",
-      (id) =>
-        Effect.gen(function*() {
-          const credentials = Effect.succeed(credentialsOf(id, clientSecret))
-          const refusal = (description: string) =>
-            FakeClient.reply(401, JSON.stringify({ error: "invalid_client", error_description: description }))
-          const plain = yield* acquireError(FakeClient.make(refusal("Unknown client")), { credentials })
-          assert.instanceOf(plain.error, AccessTokenError.TokenRefusedError)
-          deepStrictEqual(
-            [plain.error.code, plain.error.description],
-            [Option.some("invalid_client"), Option.some("Unknown client")]
-          )
-          const echo = yield* acquireError(FakeClient.make(refusal(`Wrong secret ${clientSecret}`)), { credentials })
-          assert.instanceOf(echo.error, AccessTokenError.TokenRefusedError)
-          deepStrictEqual([echo.error.code, echo.error.description], [Option.some("invalid_client"), Option.none()])
-        })
+      function*(id) {
+        const credentials = Effect.succeed(credentialsOf(id, clientSecret))
+        const refusal = (description: string) =>
+          FakeClient.reply(401, JSON.stringify({ error: "invalid_client", error_description: description }))
+        const plain = yield* acquireError(FakeClient.make(refusal("Unknown client")), { credentials })
+        assert.instanceOf(plain.error, AccessTokenError.TokenRefusedError)
+        deepStrictEqual(
+          [plain.error.code, plain.error.description],
+          [Option.some("invalid_client"), Option.some("Unknown client")]
+        )
+        const echo = yield* acquireError(FakeClient.make(refusal(`Wrong secret ${clientSecret}`)), { credentials })
+        assert.instanceOf(echo.error, AccessTokenError.TokenRefusedError)
+        deepStrictEqual([echo.error.code, echo.error.description], [Option.some("invalid_client"), Option.none()])
+      }
     )
 
-    it.effect.each(
+    test.each(
       [
         ["arrives slowly", () => FakeClient.drip(401).reply],
         ["never arrives", () => FakeClient.reply(401, new ReadableStream())],
@@ -754,14 +689,13 @@ describe("the retries of TokenEndpoint", () => {
           () => FakeClient.reply(401, new ReadableStream({ cancel: () => new Promise(() => {}) }))
         ]
       ] as const
-    )("is reported by its status when its body %s", ([, reply]) =>
-      Effect.gen(function*() {
-        const { error, times, took } = yield* acquireError(FakeClient.make(reply()))
-        assert.instanceOf(error, AccessTokenError.TokenRefusedError)
-        deepStrictEqual([error.reason, error.status], ["InvalidClient", 401])
-        assert.lengthOf(times, 1)
-        assert.isAtMost(took, 1000)
-      }))
+    )("is reported by its status when its body %s", function*([, reply]) {
+      const { error, times, took } = yield* acquireError(FakeClient.make(reply()))
+      assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+      deepStrictEqual([error.reason, error.status], ["InvalidClient", 401])
+      assert.lengthOf(times, 1)
+      assert.isAtMost(took, 1000)
+    })
 
     test("is reported within half of a short attemptTimeout when its body never arrives", function*() {
       const client = FakeClient.make(FakeClient.reply(403, new ReadableStream()))
@@ -787,6 +721,8 @@ describe("the retries of TokenEndpoint", () => {
       maxResponseBytes: body.length - 1
     })
     isRequestError(error, "TooLarge", 1)
+    const full = tokenBody({ padding: "x".repeat(64 * 1024 - tokenBody({ padding: "" }).length) })
+    yield* acquireToken(FakeClient.make(FakeClient.reply(200, full)))
     const least = yield* acquireError(FakeClient.make(FakeClient.reply(200, "{")), { maxResponseBytes: 1 })
     assert.strictEqual(least.error._tag, "TokenResponseError")
   })
@@ -841,6 +777,27 @@ describe("the retries of TokenEndpoint", () => {
         [error.status, error.reason, error.code, error.description],
         [401, "InvalidClient", Option.some("invalid_client"), Option.some("Unknown client")]
       )
+      const redirect = FakeClient.make(FakeClient.reply(302, "", { location: "/" }))
+      const redirected = yield* acquireError(changed(redirect, HttpClient.filterStatusOk))
+      isRequestError(redirected.error, "Redirect", 1)
+    })
+
+    test.each(
+      [
+        ["", ""],
+        ["/", ""],
+        ["//", ""],
+        ["/base", "/base"],
+        ["/base//", "/base"],
+        ["/two/levels/", "/two/levels"],
+        ["/with%20blank", "/with%20blank"]
+      ] as const
+    )("goes to {auth_url}/v1/oauth/accesstoken when auth_url ends with \"%s\"", function*([end, path]) {
+      const authUrl = `https://auth.shop.example${end}`
+      const client = FakeClient.make(FakeClient.token)
+      for (const form of [authUrl, new URL(authUrl)]) yield* acquireToken(client, { authUrl: form })
+      const url = `https://auth.shop.example${path}/v1/oauth/accesstoken`
+      deepStrictEqual(client.requests.map(({ method, url }) => [method, url]), [["POST", url], ["POST", url]])
     })
 
     test("rejects a token from the target of a redirect, and accepts one from the target of mapRequest", function*() {

@@ -2,12 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, ClientCredentials } from "@store-api/core"
 import { ConfigProvider, Effect, Equal, FastCheck as FC, Layer, Option, Redacted } from "effect"
-import * as tokenRequest from "../src/internal/endpoint/tokenRequest.js"
-import { unreadable } from "./support/config.js"
-import { prop, propEffect } from "./support/property.js"
-import { shows } from "./support/renderings.js"
-import { test } from "./support/test.js"
-import { character, credentialsOf, printable, sendable } from "./support/wire.js"
+import * as tokenRequest from "../../src/internal/endpoint/tokenRequest.js"
+import { unreadable } from "../support/config.js"
+import { prop, propEffect } from "../support/property.js"
+import { shows } from "../support/renderings.js"
+import { test } from "../support/test.js"
+import { character, credentialsOf, printable, sendable } from "../support/wire.js"
 
 const make = (clientId: string, clientSecret: string) =>
   ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) })
@@ -37,31 +37,20 @@ const unsendable = [
 
 describe("ClientCredentials", () => {
   describe("make", () => {
-    it.effect.each(unsendable)(
-      "fails for %s as id and as secret, and does not show it",
-      ([, value, reason]) =>
-        Effect.gen(function*() {
-          for (
-            const [field, effect] of [
-              ["clientId", make(value, "invented-secret")],
-              ["clientSecret", make("invented-id", value)]
-            ] as const
-          ) {
-            const error = yield* Effect.flip(effect)
-            assert.instanceOf(error, AccessTokenError.CredentialsError)
-            assert.strictEqual(error.field, field)
-            assert.match(error.reason, reason)
-            if (value === "") continue
-            assert.isFalse(shows(error, value))
-            assert.isFalse(shows(error, "canary"))
-          }
-        })
-    )
-
-    it("control: the search finds a value that an error contains", () => {
-      for (const [, value] of unsendable) {
+    test.each(unsendable)("fails for %s as id and as secret, and does not show it", function*([, value, reason]) {
+      for (
+        const [field, effect] of [
+          ["clientId", make(value, "invented-secret")],
+          ["clientSecret", make("invented-id", value)]
+        ] as const
+      ) {
+        const error = yield* Effect.flip(effect)
+        assert.instanceOf(error, AccessTokenError.CredentialsError)
+        assert.strictEqual(error.field, field)
+        assert.match(error.reason, reason)
         if (value === "") continue
-        assert.isTrue(shows(new AccessTokenError.CredentialsError({ field: "clientId", reason: value }), value))
+        assert.isFalse(shows(error, value))
+        assert.isFalse(shows(error, "canary"))
       }
     })
 
@@ -99,7 +88,6 @@ describe("ClientCredentials", () => {
 
     it("do not show the secret when they are printed", () => {
       const secret = "invented-secret-canary"
-      assert.isTrue(shows({ clientSecret: secret }, secret), "control: the search finds the secret")
       assert.isFalse(shows(credentialsOf("invented-id", secret), secret))
     })
   })

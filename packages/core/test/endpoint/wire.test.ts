@@ -1,0 +1,187 @@
+import { FetchHttpClient, HttpClient, HttpClientRequest } from "@effect/platform"
+import { assert, describe } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { AccessTokenError, TokenEndpoint, TokenSource } from "@store-api/core"
+import { Context, Effect, Fiber, Layer, Option, Redacted, Schedule } from "effect"
+import * as CaptureServer from "../support/captureServer.js"
+import { type ClientLayer, onEachClient } from "../support/clients.js"
+import * as FakeClient from "../support/fakeClient.js"
+import { test } from "../support/test.js"
+import { clientId, clientSecret, credentialsOf, printable, tokenBody } from "../support/wire.js"
+
+const token = CaptureServer.answer(200, tokenBody())
+const credentials = Effect.succeed(credentialsOf(clientId, clientSecret))
+
+/** One acquisition over a real HTTP client that stays open until the test ends. Only the library closes its sockets. */
+const acquire = (client: ClientLayer, authUrl: string, options: Partial<TokenEndpoint.Options> = {}) =>
+  Effect.gen(function*() {
+    const context = yield* Layer.build(client)
+    const source = yield* Effect.provide(TokenEndpoint.make({ authUrl, credentials, ...options }), context)
+    return yield* source.acquire(Option.none())
+  })
+
+// The scenarios in `outcomes` test redirects, broken connections and floods with each client.
+describe("TokenEndpoint", () => {
+  onEachClient((client) => {
+    test.live.each([" a ", "a%2B+b", printable.join("")])(
+      "matches the specification byte for byte with the secret %s",
+      function*(secret) {
+        const server = yield* CaptureServer.make(token)
+        yield* acquire(client, server.url, { credentials: Effect.succeed(credentialsOf("an-id", secret)) })
+        const [request, ...more] = yield* server.requests
+        assert.lengthOf(more, 0)
+        assert.strictEqual(request?.requestLine, "POST /v1/oauth/accesstoken HTTP/1.1")
+        const body = `grant_type=client_credentials&client_id=an-id&client_secret=${secret}`
+        assert.strictEqual(request?.body.toString("latin1"), body)
+        deepStrictEqual(
+          ["content-type", "content-length", "authorization"].map((name) => CaptureServer.valuesOf(request, name)),
+          [["application/x-www-form-urlencoded"], [String(body.length)], []]
+        )
+      }
+    )
+
+    test.live("control: the check for closed sockets sees an open one", function*() {
+      const server = yield* CaptureServer.make(CaptureServer.silence)
+      const fiber = yield* Effect.fork(acquire(client, server.url))
+      yield* server.count.pipe(Effect.repeat({ until: (count) => count === 1, schedule: Schedule.spaced("5 millis") }))
+      assert.strictEqual(yield* server.openSockets, 1)
+      yield* Fiber.interruptFork(fiber)
+      yield* server.allClosed
+    })
+
+    describe("an unusual body", () => {
+      const head = (status: number, headers: Readonly<Record<string, string>>) =>
+        CaptureServer.head(status, { "content-type": "application/json", ...headers })
+      const closing = head(200, { connection: "close" })
+      const chunked = head(200, { "transfer-encoding": "chunked", connection: "close" })
+      const body = tokenBody()
+      const chunks = [body.slice(0, 9), body.slice(9), ""].map((part) => `${part.length.toString(16)}\r\n${part}\r\n`)
+
+      test.live.each(
+        [
+          ["with a byte order mark and white space", CaptureServer.answer(200, `\ufeff \n${body}\r\n`)],
+          ["in two chunks", CaptureServer.raw(chunked + chunks.join(""))],
+          ["without a content-length", CaptureServer.raw(closing + body)],
+          ["of another content type", CaptureServer.answer(200, body, { "content-type": "text/plain; charset=utf-16" })]
+        ] as const
+      )("%s is decoded", function*([, answer]) {
+        const server = yield* CaptureServer.make(answer)
+        const acquired = yield* acquire(client, server.url)
+        assert.strictEqual(Redacted.value(acquired.value), "invented-token-0001")
+      })
+
+      test.live.each(
+        [
+          ["of no chunks", CaptureServer.raw(`${chunked}0\r\n\r\n`)],
+          ["cut short without a content-length", CaptureServer.raw(closing + body.slice(0, 40))],
+          [
+            "longer than its content-length",
+            CaptureServer.raw(head(200, { "content-length": "40", connection: "close" }) + body)
+          ]
+        ] as const
+      )("%s fails with TokenResponseError after one request", function*([, answer]) {
+        const server = yield* CaptureServer.make(answer)
+        assert.strictEqual((yield* Effect.flip(acquire(client, server.url)))._tag, "TokenResponseError")
+        assert.strictEqual(yield* server.count, 1)
+      })
+
+      const refused = head(401, { "content-length": "1000" }) + "{"
+
+      test.live.each(
+        [
+          ["shorter than its content-length", CaptureServer.raw(refused)],
+          ["reset", CaptureServer.rawThenReset(refused)],
+          ["that stalls", CaptureServer.rawThenSilence(refused)]
+        ] as const
+      )(
+        "%s with status 401 fails with InvalidClient after one request, and its socket is closed",
+        function*([, answer]) {
+          const server = yield* CaptureServer.make(answer)
+          const error = yield* Effect.flip(acquire(client, server.url))
+          assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+          deepStrictEqual([error.reason, error.status, yield* server.count], ["InvalidClient", 401, 1])
+          yield* server.allClosed
+        }
+      )
+    })
+
+    test.live("a client that the application has changed sends its header, and retries within one attempt", function*() {
+      const server = yield* CaptureServer.make(
+        CaptureServer.rawThenReset(),
+        CaptureServer.answer(403, `{"error":"access_denied"}`)
+      )
+      const changed = Effect.map(HttpClient.HttpClient, (base) =>
+        base.pipe(
+          HttpClient.filterStatusOk,
+          HttpClient.mapRequest(HttpClientRequest.setHeader("user-agent", "invented-shop/1")),
+          HttpClient.retryTransient({ times: 3 })
+        ))
+      const layer = Layer.provide(Layer.effect(HttpClient.HttpClient, changed), client)
+      const error = yield* Effect.flip(acquire(layer, server.url))
+      assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+      deepStrictEqual([error.status, error.code], [403, Option.some("access_denied")])
+      const requests = yield* server.requests
+      assert.lengthOf(requests, 2)
+      for (const request of requests) {
+        deepStrictEqual(CaptureServer.valuesOf(request, "user-agent"), ["invented-shop/1"])
+        deepStrictEqual(CaptureServer.valuesOf(request, "content-type"), ["application/x-www-form-urlencoded"])
+        const body = `grant_type=client_credentials&client_id=${clientId}&client_secret=${clientSecret}`
+        assert.strictEqual(request.body.toString(), body)
+      }
+    })
+  })
+
+  test("fetch gets the RequestInit of the call, the layer or its client, and follows no redirect", function*() {
+    const inits: Array<RequestInit | undefined> = []
+    const fetch: typeof globalThis.fetch = (_url, init) => {
+      inits.push(init)
+      return Promise.resolve(new Response(tokenBody()))
+    }
+    const client = Layer.provide(FetchHttpClient.layer, Layer.succeed(FetchHttpClient.Fetch, fetch))
+    const options = { authUrl: "https://auth.shop.example", credentials }
+    const init: RequestInit = { redirect: "follow", credentials: "omit" }
+    const provided = Layer.succeed(FetchHttpClient.RequestInit, init)
+    const source = Layer.build(Layer.provide(TokenEndpoint.layer(options), [client, provided]))
+    yield* Effect.provideService(acquire(client, options.authUrl), FetchHttpClient.RequestInit, init)
+    const { acquire: fromLayer } = Context.get(yield* source, TokenSource.TokenSource)
+    yield* fromLayer(Option.none())
+    deepStrictEqual(
+      inits.map((init) => [init?.redirect, init?.credentials, init?.method]),
+      [["manual", "omit", "POST"], ["manual", "omit", "POST"]]
+    )
+    yield* acquire(Layer.provide(client, provided), options.authUrl)
+    assert.strictEqual(inits[2]?.redirect, "manual")
+  })
+
+  describe("authUrl", () => {
+    const build = (authUrl: string | URL, allowInsecure?: boolean) =>
+      Effect.provide(
+        TokenEndpoint.make({ authUrl, allowInsecure, credentials }),
+        FakeClient.make(FakeClient.token).layer
+      )
+
+    test("allowInsecure allows http and relaxes no other rule", function*() {
+      yield* build("http://auth.shop.example", true)
+      for (
+        const authUrl of [
+          "ftp://auth.shop.example",
+          "http://auth.shop.example/?a",
+          "http://auth.shop.example/#a",
+          "http://user@auth.shop.example",
+          ""
+        ]
+      ) {
+        assert.strictEqual((yield* Effect.flip(build(authUrl, true)))._tag, "ConfigurationError", authUrl)
+      }
+      assert.strictEqual((yield* Effect.flip(build("http://auth.shop.example", false)))._tag, "ConfigurationError")
+    })
+
+    test("is checked when the layer is built, before any request", function*() {
+      const client = FakeClient.make(FakeClient.token)
+      const layer = TokenEndpoint.layer({ authUrl: "http://auth.shop.example", credentials })
+      const error = yield* Layer.build(layer).pipe(Effect.scoped, Effect.provide(client.layer), Effect.flip)
+      assert.instanceOf(error, AccessTokenError.ConfigurationError)
+      deepStrictEqual(client.times, [])
+    })
+  })
+})

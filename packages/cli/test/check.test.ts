@@ -212,7 +212,7 @@ describe("store-api check names the cause", () => {
 
   const dateOf = (hours: number) => ({ headers: { Date: new Date(Date.now() + hours * 3_600_000).toUTCString() } })
 
-  it.live.each([
+  it.live.each<[how: string, hours: number, said: RegExp]>([
     ["ahead", -1, /1 h 0 min ahead of/],
     ["behind", 1, /59 min 5\d s behind|1 h 0 min behind/]
   ])("a clock that is an hour %s", ([, hours, said]) =>

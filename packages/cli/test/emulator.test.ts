@@ -88,7 +88,7 @@ describe("store-api emulator", () => {
     deepStrictEqual(linesOf(screen).map((line) => line.split(/ +/)[0]), [...Scenario.names])
   })
 
-  it.live.each([
+  it.live.each<[flags: string, sentence: string]>([
     ["--scenario token/nothing", "--scenario must be a name that --list prints."],
     ["--scenario token/tls-expired", "--scenario token/tls-expired needs --tls."],
     ["--port http", "--port must be a whole number from 0 (a free port) to 65535."],

@@ -23,7 +23,7 @@ import {
   withEnv,
   without
 } from "./support/cli.js"
-import { leaksIn } from "./support/leaks.js"
+import { leaksIn } from "../../core/test/support/leaksIn.js"
 
 const startedWithoutSecret = Effect.map(
   started,

@@ -6,7 +6,7 @@ import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, type Fault } from "@store-api/emulator"
 import { Effect, Redacted, type Scope } from "effect"
-import { leaksIn } from "./leaks.js"
+import { leaksIn } from "../../../core/test/support/leaksIn.js"
 
 export const demoSecret = Redacted.value(Emulator.demoClient.clientSecret)
 

@@ -1,74 +1,80 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Emulator, Fault } from "@store-api/emulator"
-import { Effect, Fiber, Redacted, TestClock, TestServices } from "effect"
+import { type Emulator, Fault } from "@store-api/emulator"
+import { Effect, Fiber, TestClock, TestServices } from "effect"
 import { test } from "../../core/test/support/test.js"
-import { frozenAt, onTerminal, run, start, startOnTerminal, type User, userOf, withEnv } from "./support/cli.js"
+import {
+  frozenAt,
+  onTerminal,
+  prints,
+  refuses,
+  run,
+  start,
+  started,
+  startedWith,
+  startOnTerminal,
+  tokenRequests,
+  type User,
+  withEnv
+} from "./support/cli.js"
 import { endless, serving, tooMuch } from "./support/listening.js"
-
-const started = Effect.gen(function*() {
-  const emulator = yield* Emulator.make()
-  return { emulator, user: yield* userOf(emulator) }
-})
 
 const echo = (text: string) => JSON.parse(text) as Record<string, unknown>
 
 const apiCalls = (emulator: Emulator.Service) =>
   Effect.map(emulator.requests, (requests) => requests.filter(({ kind }) => kind === "api"))
 
-const tokenRequests = (emulator: Emulator.Service) =>
-  Effect.map(emulator.requests, (requests) => requests.filter(({ kind }) => kind === "token").length)
+type Sent = { readonly method: string } & Partial<Record<"body" | "type" | "length" | "x-one" | "x-two", string>>
 
 const at = (user: User, apiUrl: string): User => withEnv(user, { STORE_API_URL: apiUrl })
 
 describe("store-api call", () => {
   test.live("prints the body as it came; --include what stands before it", function*() {
-    const { emulator, user } = yield* started
-    const plain = yield* run(user, ["call", "/orders?page=2"])
-    deepStrictEqual([plain.code, plain.stderr], [0, ""])
-    deepStrictEqual(echo(plain.stdout), { method: "GET", path: "/orders", query: "page=2", clientId: "demo-client" })
-    const whole = yield* run(user, ["call", "/orders", "--include"])
-    const [head = "", body = ""] = whole.stdout.split("\n\n")
-    assert.match(head, /^HTTP\/1\.1 200 OK\n/)
-    assert.include(head, "\ncontent-type: application/json")
+    const { user } = yield* started
+    deepStrictEqual(echo(yield* prints(user, "call /orders?page=2")), {
+      method: "GET",
+      path: "/orders",
+      query: "page=2",
+      clientId: "demo-client"
+    })
+    const [head = "", body = ""] = (yield* prints(user, "call /orders --include")).split("\n\n")
+    assert.match(head, /^HTTP\/1\.1 200 OK\n[^]*content-type: application\/json/)
     assert.strictEqual(echo(body)["path"], "/orders")
-    assert.strictEqual(yield* tokenRequests(emulator), 1)
   })
 
-  test.live("sends a body from the line, from a file, from standard input, with headers, wherever the flags stand", function*() {
-    const { emulator, user } = yield* started
-    writeFileSync(join(user.cwd, "order.json"), "{\"from\":\"file\"}")
-    const bodies = [
-      yield* run(user, [
-        "call",
-        "/orders",
-        "--data",
-        "{\"from\":\"line\"}",
-        "-H",
-        "X-One: 1",
-        "--header",
-        "X-Two: 2"
-      ]),
-      yield* run(user, ["call", "--data=@order.json", "-X", "put", "/orders/7"]),
-      yield* run(user, ["call", "--data", "@-", "/orders"], { stdin: "{\"from\":\"stdin\"}" }),
-      yield* run(user, ["call", "/orders", "-d", "a,b", "-H", "Content-Type: text/csv"])
-    ]
-    deepStrictEqual(bodies.map(({ stdout }) => echo(stdout)["body"]), [
-      "{\"from\":\"line\"}",
-      "{\"from\":\"file\"}",
-      "{\"from\":\"stdin\"}",
-      "a,b"
-    ])
-    const calls = yield* apiCalls(emulator)
-    deepStrictEqual(calls.map(({ headers }) => headers["content-type"]), [
-      ...Array.from({ length: 3 }, () => "application/json"),
-      "text/csv"
-    ])
-    deepStrictEqual([calls[0]?.headers["x-one"], calls[0]?.headers["x-two"]], ["1", "2"])
-    assert.strictEqual(calls[1]?.headers["content-length"], "15")
-  })
+  const json = "application/json"
+
+  it.live.each<[string, Sent]>([
+    ["call /orders", { method: "GET" }],
+    ["call /orders -X delete", { method: "DELETE" }],
+    [`call /orders --data {"of":"line"} -H X-One:1 --header X-Two:2`, {
+      ...{ method: "POST", type: json, body: `{"of":"line"}`, "x-one": "1", "x-two": "2" }
+    }],
+    ["call --data=@order.json -X put /orders/7", {
+      method: "PUT",
+      type: json,
+      body: "{\"of\":\"file\"}",
+      length: "13"
+    }],
+    ["call --data @- /orders", { method: "POST", type: json, body: "of standard input" }],
+    ["call /orders -d a,b -H Content-Type:text/csv", { method: "POST", type: "text/csv", body: "a,b" }]
+  ])(
+    "%s sends the method, the body and the headers, wherever the flags stand",
+    ([line, { body, method, ...sent }]) =>
+      Effect.gen(function*() {
+        const { emulator, user } = yield* started
+        writeFileSync(join(user.cwd, "order.json"), "{\"of\":\"file\"}")
+        const printed = echo(yield* prints(user, line, { stdin: "of standard input" }))
+        deepStrictEqual([printed["method"], printed["body"]], [method, body])
+        const [call] = yield* apiCalls(emulator)
+        const headers = call?.headers ?? {}
+        const { type, length = headers["content-length"], ...others } = sent
+        deepStrictEqual([headers["content-type"], headers["content-length"]], [type, length])
+        for (const [name, value] of Object.entries(others)) assert.strictEqual(headers[name], value)
+      }).pipe(Effect.scoped)
+  )
 
   test.live("streams both ways: each part arrives while the next is not there yet", function*() {
     const { user } = yield* started
@@ -112,32 +118,30 @@ describe("store-api call", () => {
 
   test.live("a token that was revoked is replaced, in the store too", function*() {
     const { emulator, user } = yield* revoked
-    const after = yield* run(user, ["call", "/orders", "--data", "{}", "--fail"])
-    deepStrictEqual([after.code, after.stderr], [0, ""])
-    yield* run(user, ["call", "/orders", "--fail"])
+    yield* prints(user, "call /orders --data {} --fail")
+    yield* prints(user, "call /orders --fail")
     assert.strictEqual(yield* tokenRequests(emulator), 2)
   })
 
-  test.live("a revoked token that cannot be replaced: prints why on standard error, and not the API's 401", function*() {
-    for (
-      const [fault, code, sentence] of [
-        [
-          { status: 429, headers: { "Retry-After": "900" } },
-          5,
-          /^store-api: The token endpoint .* Retry after \d{4}-.*Z\.\n$/
-        ],
-        [{ status: 401 }, 4, /^store-api: The token endpoint refused the request \(status 401\)/]
+  const rateLimit = Fault.status(429, { headers: { "Retry-After": "900" }, times: Infinity })
+
+  it.live.each(
+    ["", " --include", " --fail"].flatMap((flags) =>
+      [
+        [flags, "429", rateLimit, 5, /^store-api: The token endpoint .* Retry after \d{4}-.*Z\.\n$/],
+        [flags, "401", Fault.status(401), 4, /^store-api: The token endpoint refused the request \(status 401\)/]
       ] as const
-    ) {
-      for (const flags of [[], ["--include"], ["--fail"]]) {
+    )
+  )(
+    "a revoked token that cannot be replaced: call%s prints why, and not the API's 401; the token is removed: %s",
+    ([flags, , fault, code, sentence]) =>
+      Effect.gen(function*() {
         const { emulator, user } = yield* revoked
-        yield* emulator.fail(Fault.status(fault.status, { ...fault, times: Infinity }))
-        const call = yield* run(user, ["call", "/orders", ...flags])
-        deepStrictEqual([call.code, call.stdout], [code, ""])
-        assert.match(call.stderr, sentence)
-      }
-    }
-  })
+        yield* emulator.fail(fault)
+        yield* refuses(user, `call /orders${flags}`, code, sentence)
+        deepStrictEqual((yield* run(user, ["status"])).code, 5)
+      }).pipe(Effect.scoped)
+  )
 
   test.live("a streamed body is not repeated after a 401, and the next run has another token", function*() {
     const { emulator, user } = yield* revoked
@@ -179,8 +183,7 @@ describe("store-api call", () => {
   })
 
   test.live("a route that always answers 401 costs a loop of runs at most 20 token requests in 10 minutes", function*() {
-    const { emulator, user } = yield* started
-    yield* emulator.fail(Fault.status(401, { on: "api", times: Infinity }))
+    const { emulator, user } = yield* startedWith({}, Fault.status(401, { on: "api", times: Infinity }))
     const now = Date.now()
     /** A run at each of these seconds, and the token requests so far: 8 in a minute, then 1 per minute. */
     const runs = [
@@ -196,55 +199,39 @@ describe("store-api call", () => {
   })
 
   test.live("exits with code 7 for a status of 400 or more with --fail; the body is printed in any case", function*() {
-    const { emulator, user } = yield* started
-    const no = Fault.status(404, { on: "api", body: "{\"message\":\"no such order\"}" })
-    yield* emulator.fail([no, no])
-    const plain = yield* run(user, ["call", "/orders/7"])
-    deepStrictEqual([plain.code, plain.stdout, plain.stderr], [0, "{\"message\":\"no such order\"}", ""])
-    const failing = yield* run(user, ["call", "/orders/7", "-f"])
-    deepStrictEqual([failing.code, failing.stdout], [7, plain.stdout])
-    assert.strictEqual(failing.stderr, "store-api: The API responded with 404 Not Found.\n")
+    const body = "{\"message\":\"no such order\"}"
+    const { user } = yield* startedWith({}, Fault.status(404, { on: "api", body, times: 2 }))
+    assert.strictEqual(yield* prints(user, "call /orders/7"), body)
+    deepStrictEqual(yield* run(user, ["call", "/orders/7", "-f"]), {
+      code: 7,
+      stdout: body,
+      stderr: "store-api: The API responded with 404 Not Found.\n"
+    })
   })
 
   test.live("exits with code 6 without a response, or with half of one", function*() {
-    const { emulator, user } = yield* started
-    const refused = yield* run(at(user, "http://127.0.0.1:9"), ["call", "/orders"])
-    deepStrictEqual([refused.code, refused.stdout], [6, ""])
-    assert.match(refused.stderr, /^store-api: Cannot reach the API \(ECONNREFUSED\)\. .*\n$/)
-    yield* emulator.fail(Fault.reset("body", { on: "api" }))
+    const { user } = yield* startedWith({}, Fault.reset("body", { on: "api" }))
+    const sentence = /^store-api: Cannot reach the API \(ECONNREFUSED\)\. .*\n$/
+    yield* refuses(at(user, "http://127.0.0.1:9"), "call /orders", 6, sentence)
     const half = yield* run(user, ["call", "/orders"])
     assert.strictEqual(half.code, 6)
     assert.match(half.stderr, /^store-api: The response of the API broke off.*\n$/)
   })
 
-  test.live("sends the token to no other origin, and rejects lines that are not requests", function*() {
-    const { emulator, user } = yield* started
-    const faults: ReadonlyArray<readonly [RegExp, ReadonlyArray<string>]> = [
-      [/nothing was sent to http:\/\/127\.0\.0\.1:9\./, ["http://127.0.0.1:9/orders"]],
-      [/--method must be one of/, ["-X", "FETCH", "/orders"]],
-      [/A --header must be a name/, ["/orders", "--header", "canary"]],
-      [/A --header must be a name/, ["/orders", "--header", "A: canary\r\nB: 1"]],
-      [/Standard input cannot hold both/, ["/orders", "--data", "-", "--secret-file", "-"]]
-    ]
-    for (const [sentence, args] of faults) {
-      const { code, stderr, stdout } = yield* run(user, ["call", ...args])
-      deepStrictEqual([code, stdout], [2, ""])
-      assert.match(stderr, sentence)
-      assert.notInclude(stderr, "canary")
-    }
-    deepStrictEqual(yield* apiCalls(emulator), [])
-    const missing = yield* run(user, ["call", "/orders", "--data", "@nothing"])
-    deepStrictEqual([missing.code, missing.stderr], [
-      3,
-      "store-api: Cannot read nothing, the file of --data.\n"
-    ])
-  })
-
-  test.live("uses GET, POST with a body, or the method of -X", function*() {
-    const { emulator, user } = yield* started
-    for (const args of [[], ["-d", "{}"], ["-X", "delete"]]) yield* run(user, ["call", "/orders", ...args])
-    deepStrictEqual((yield* apiCalls(emulator)).map(({ method }) => method), ["GET", "POST", "DELETE"])
-  })
+  it.live.each<[code: number, sentence: RegExp, args: ReadonlyArray<string>]>([
+    [2, /nothing was sent to http:\/\/127\.0\.0\.1:9\./, ["http://127.0.0.1:9/orders"]],
+    [2, /--method must be one of/, ["-X", "FETCH", "/orders"]],
+    [2, /A --header must be a name/, ["/orders", "--header", "canary"]],
+    [2, /A --header must be a name/, ["/orders", "--header", "A: canary\r\nB: 1"]],
+    [2, /Standard input cannot hold both/, ["/orders", "--data", "-", "--secret-file", "-"]],
+    [3, /^store-api: Cannot read nothing, the file of --data\.\n$/, ["/orders", "--data", "@nothing"]],
+    [3, /^store-api: --data @\. is a folder: name a file\.\n$/, ["/orders", "--data", "@."]]
+  ])("exits with code %i and sends the API nothing: %s", ([code, sentence, args]) =>
+    Effect.gen(function*() {
+      const { emulator, user } = yield* started
+      assert.notInclude(yield* refuses(user, ["call", ...args], code, sentence), "canary")
+      deepStrictEqual(yield* apiCalls(emulator), [])
+    }).pipe(Effect.scoped))
 
   test.live("on a terminal indents JSON without changing its values, and ends the last line of other bodies", function*() {
     const { user } = yield* started
@@ -272,15 +259,14 @@ describe("store-api call", () => {
       "}",
       ""
     ])
-    deepStrictEqual((yield* run(at(user, url), ["call", "/json"])).stdout, json)
-    deepStrictEqual((yield* onTerminal(at(user, url), ["call", "/text"])).screen, "plain\r\n")
-    deepStrictEqual((yield* run(at(user, url), ["call", "/text"])).stdout, "plain")
+    assert.strictEqual(yield* prints(at(user, url), "call /json"), json)
+    assert.strictEqual((yield* onTerminal(at(user, url), ["call", "/text"])).screen, "plain\r\n")
+    assert.strictEqual(yield* prints(at(user, url), "call /text"), "plain")
   })
 
   test("on a terminal names a request that takes 2 seconds; --timeout ends the call with code 6", function*() {
     yield* TestClock.setTime(Date.now())
-    const { emulator, user } = yield* started
-    yield* emulator.fail(Fault.hang({ on: "api", times: Infinity }))
+    const { emulator, user } = yield* startedWith({}, Fault.hang({ on: "api", times: Infinity }))
     const { end, stderr } = yield* startOnTerminal(user, ["call", "/orders", "--timeout", "10s"])
     while ((yield* apiCalls(emulator)).length === 0) yield* TestServices.provideLive(Effect.sleep("10 millis"))
     yield* TestClock.adjust("1999 millis")
@@ -293,14 +279,10 @@ describe("store-api call", () => {
     assert.include(stderr.text, "The call took longer than 10s, the time of --timeout.")
   })
 
-  test.live("the token goes in the header, and stays out of what is printed", function*() {
-    const { emulator, user } = yield* started
-    // The user's search for private values looks at each run above; this is what it would have found.
-    const echoed = yield* serving((request, response) => response.end(request.headers.authorization))
-    const caught = yield* Effect.exit(run(at(user, echoed), ["call", "/"]))
-    assert.strictEqual(caught._tag, "Failure")
-    const [token] = yield* emulator.tokens
-    const asked = yield* run(at(user, echoed), ["call", "/"], { shows: true })
-    assert.strictEqual(asked.stdout, `Bearer ${token === undefined ? "" : Redacted.value(token.value)}`)
+  test.live("sends the token in the header", function*() {
+    const { user } = yield* started
+    const token = yield* prints(user, "token")
+    const url = yield* serving((request, response) => response.end(request.headers.authorization))
+    assert.strictEqual(`${yield* prints(at(user, url), "call /", { shows: true })}\n`, `Bearer ${token}`)
   })
 })

@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Emulator, Scenario } from "@store-api/emulator"
+import { Scenario } from "@store-api/emulator"
 import { Effect } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { exitCodes } from "../src/Fault.js"
-import { demoSecret, newUser, onTerminal, run, type User, userOf, withEnv } from "./support/cli.js"
+import { demoSecret, newUser, onTerminal, prints, refuses, run, started, type User, withEnv } from "./support/cli.js"
 import { hasColours } from "./support/screen.js"
 
 /** Lines that are wrong, and the message for each. */
@@ -46,38 +46,29 @@ describe("a line that cannot be used", () => {
     "%s: fails with one line that says what to do, and sends nothing",
     ([line, message]) =>
       Effect.gen(function*() {
-        const emulator = yield* Emulator.make()
-        const user = yield* userOf(emulator)
-        deepStrictEqual(yield* run(user, line.split(" ")), { code: 2, stdout: "", stderr: `store-api: ${message}\n` })
+        const { emulator, user } = yield* started
+        yield* refuses(user, line, 2, message)
         deepStrictEqual(yield* emulator.requests, [])
       }).pipe(Effect.scoped)
   )
 
-  it.live("control: similar lines work", () =>
+  it.live("control: similar lines work, and common flags may stand before the command", () =>
     Effect.gen(function*() {
-      const emulator = yield* Emulator.make()
-      const user = yield* userOf(emulator)
-      const right = [
-        ["token", "--client-id=demo-client", "--format", "json", "--verbose"],
-        ["check", "/orders"],
-        ["call", "--data=--include", "/orders", "-i"],
-        ["call", "-X", "DELETE", "/orders", "--header", "one: 1", "-H", "two: 2"]
+      const { emulator, user } = yield* started
+      const elsewhere = withEnv(user, { STORE_API_AUTH_URL: "http://127.0.0.1:9" })
+      const right: ReadonlyArray<readonly [User, ReadonlyArray<string>]> = [
+        [user, ["token", "--client-id=demo-client", "--format", "json", "--verbose"]],
+        [user, ["check", "/orders"]],
+        [user, ["call", "--data=--include", "/orders", "-i"]],
+        [user, ["call", "-X", "DELETE", "/orders", "--header", "one: 1", "-H", "two: 2"]],
+        [elsewhere, ["--auth-url", emulator.url, "token"]],
+        [elsewhere, ["token", `--auth-url=${emulator.url}`]]
       ]
-      for (const line of right) deepStrictEqual((yield* run(user, line, { shows: true })).code, 0, line.join(" "))
+      for (const [who, line] of right) {
+        deepStrictEqual((yield* run(who, line, { shows: true })).code, 0, line.join(" "))
+      }
       assert.lengthOf((yield* emulator.requests).filter(({ kind }) => kind === "api"), 3)
     }).pipe(Effect.scoped))
-})
-
-describe("common flags", () => {
-  test.live("may stand before the command or after it", function*() {
-    const emulator = yield* Emulator.make()
-    const user = withEnv(yield* userOf(emulator), { STORE_API_AUTH_URL: "http://127.0.0.1:9" })
-    for (const line of [["--auth-url", emulator.url, "token"], ["token", `--auth-url=${emulator.url}`]]) {
-      deepStrictEqual((yield* run(user, line, { shows: true })).code, 0)
-    }
-    // Control: without the flag the address of the environment counts.
-    deepStrictEqual((yield* run(user, ["token", "--no-cache"])).code, 5)
-  })
 })
 
 const commands = [
@@ -88,14 +79,13 @@ const commands = [
 describe("help", () => {
   test.live("lists the commands and the exit codes, in 80 columns", function*() {
     const user = yield* newUser({})
-    const whole = yield* run(user, ["--help"])
-    for (const args of [[], ["help"], ["-h"]]) deepStrictEqual(yield* run(user, args), whole)
-    deepStrictEqual([whole.code, whole.stderr], [0, ""])
+    const whole = yield* prints(user, "--help")
+    for (const args of [[], ["help"], ["-h"]]) assert.strictEqual(yield* prints(user, args), whole)
     for (const command of commands) {
-      if (!command.includes(" ")) assert.match(whole.stdout, new RegExp(`^ {2}${command} `, "m"))
+      if (!command.includes(" ")) assert.match(whole, new RegExp(`^ {2}${command} `, "m"))
     }
-    for (const { code, text } of Object.values(exitCodes)) assert.include(whole.stdout, `${code}  ${text}\n`)
-    assert.isAtMost(Math.max(...whole.stdout.split("\n").map((line) => line.length)), 80)
+    for (const { code, text } of Object.values(exitCodes)) assert.include(whole, `${code}  ${text}\n`)
+    assert.isAtMost(Math.max(...whole.split("\n").map((line) => line.length)), 80)
   })
 
   it.scopedLive.each(commands)(
@@ -104,17 +94,16 @@ describe("help", () => {
       Effect.gen(function*() {
         const user = yield* newUser({})
         const words = command.split(" ")
-        const help = yield* run(user, [...words, "--help"])
-        deepStrictEqual([help.code, help.stderr], [0, ""])
-        const lines = help.stdout.split("\n")
+        const help = yield* prints(user, [...words, "--help"])
+        const lines = help.split("\n")
         assert.isTrue(lines[0]?.startsWith(`Usage: store-api ${command} `))
         assert.lengthOf(lines.filter((line) => line.startsWith("  $ store-api ")), 2)
         assert.isAtMost(Math.max(...lines.map((line) => line.length)), 80)
-        const [, options = ""] = /\nOptions:\n(.*?)\n\n/s.exec(help.stdout) ?? []
+        const [, options = ""] = /\nOptions:\n(.*?)\n\n/s.exec(help) ?? []
         for (const line of options.split("\n")) assert.match(line, /^ {2}(-\w, )?--[\w-]+( <\w+>)? {2,}\S/)
-        assert.isFalse(hasColours(help.stdout))
-        deepStrictEqual(yield* run(user, ["help", ...words]), help)
-        if (command !== "profile") deepStrictEqual(yield* run(user, ["help", ...words, "/more"]), help)
+        assert.isFalse(hasColours(help))
+        assert.strictEqual(yield* prints(user, ["help", ...words]), help)
+        if (command !== "profile") assert.strictEqual(yield* prints(user, ["help", ...words, "/more"]), help)
       })
   )
 
@@ -130,9 +119,7 @@ describe("help", () => {
   })
 
   test.live("--version prints the version", function*() {
-    const { code, stdout } = yield* run(yield* newUser({}), ["--version"])
-    assert.strictEqual(code, 0)
-    assert.match(stdout, /^\d+\.\d+\.\d+\n$/)
+    assert.match(yield* prints(yield* newUser({}), "--version"), /^\d+\.\d+\.\d+\n$/)
   })
 })
 
@@ -141,11 +128,8 @@ describe("completion", () => {
   const completed = (...words: ReadonlyArray<string>) =>
     Effect.gen(function*() {
       const user = yield* newUser({ STORE_API_CLIENT_SECRET: "an-invented-secret" })
-      const settings = ["--auth-url", "https://auth.example", "--client-id", "me"]
-      deepStrictEqual((yield* run(user, ["profile", "add", "books", ...settings])).code, 0)
-      const { code, stderr, stdout } = yield* run(user, ["__complete", ...words])
-      deepStrictEqual([code, stderr], [0, ""])
-      return stdout.split("\n").slice(0, -1)
+      yield* run(user, "profile add books --auth-url https://auth.example --client-id me".split(" "))
+      return (yield* prints(user, ["__complete", ...words])).split("\n").slice(0, -1)
     })
 
   test.live("offers commands, their flags, profiles, scenarios and formats", function*() {
@@ -181,7 +165,7 @@ describe("60 columns", () => {
     })
 
   test.live("suffice for the steps of check, which are indented from their second line", function*() {
-    const user = yield* userOf(yield* Emulator.make())
+    const { user } = yield* started
     for (const secret of [demoSecret, "another-invented-secret"]) {
       const { lines, stdout } = yield* outputs(withEnv(user, { STORE_API_CLIENT_SECRET: secret }), ["check"])
       assert.isAtMost(Math.max(...lines.map((line) => line.length)), 60, lines.join("\n"))
@@ -196,7 +180,7 @@ describe("60 columns", () => {
   })
 
   test.live("suffice for the time of status", function*() {
-    const user = yield* userOf(yield* Emulator.make())
+    const { user } = yield* started
     yield* run(user, ["token"], { shows: true })
     const { lines } = yield* outputs(user, ["status"])
     assert.match(lines[1] ?? "", /^token {4}valid for .{1,50}$/)
@@ -208,7 +192,7 @@ describe("colours", () => {
   test.live("are for a terminal that has them, and not for CI", function*() {
     const user = yield* newUser({})
     const plain = [{ NO_COLOR: "1" }, { TERM: "dumb" }, { CI: "true" }]
-    for (const args of [["token", "--profile", "none"], ["check"]]) {
+    for (const args of [["token", "--profile", "none"], ["check"], ["emulator", "--port", "http"]]) {
       assert.isTrue(hasColours((yield* onTerminal(user, args)).screen), args.join(" "))
       for (const env of plain) {
         assert.isFalse(hasColours((yield* onTerminal(withEnv(user, env), args)).screen), JSON.stringify(env))

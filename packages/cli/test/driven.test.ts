@@ -5,7 +5,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Effect, Exit } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { onTerminal, run, type User, withEnv, without } from "./support/cli.js"
-import { leaksIn } from "./support/leaks.js"
+import { leaksIn } from "../../core/test/support/leaksIn.js"
 import { hasColours, linesOf } from "./support/screen.js"
 import { lastTokenOf, type Server, servers, userOfServer } from "./support/servers.js"
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { leaksIn } from "./support/leaks.js"
+import { leaksIn } from "../../core/test/support/leaksIn.js"
 
 const base64 = (text: string) => Buffer.from(text).toString("base64")
 

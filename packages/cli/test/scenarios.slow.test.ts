@@ -5,8 +5,8 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { type Emulator, Scenario } from "@store-api/emulator"
 import { Effect, Option } from "effect"
 import { test } from "../../core/test/support/test.js"
-import { check, startedWith } from "./support/checking.js"
-import { userOf } from "./support/cli.js"
+import { check } from "./support/checking.js"
+import { startedWith, userOf } from "./support/cli.js"
 
 type Outcome = readonly [code: number, said: RegExp, remedy?: RegExp]
 
@@ -57,7 +57,12 @@ const causes: Readonly<Record<string, ReadonlyArray<readonly [scenario: RegExp, 
       /^The token endpoint refused .*: check that STORE_API_AUTH_URL is the base of the access-token service\.$/
     ],
     [/40[034]-html|404/, 4, /^the response is a web page, not JSON \(40[034]\)$/, webSite],
-    [/401-html/, 4, /^a web page refuses access without a reason \(401\)$/, /, not to a login page or a gateway\./],
+    [
+      /401-html/,
+      4,
+      /^a web page refuses access without a reason \(401\)$/,
+      /, not to a login page or a gateway\. If it does, the client id or the secret is wrong\.$/
+    ],
     [/401-[^h]/, 4, /^the client id or the secret is wrong \(401\)$/, /: check the client id and secret/],
     [
       /403-[^h]|405|413/,
@@ -136,6 +141,7 @@ const play = (emulator: Emulator.Service, name: Scenario.Name) =>
     deepStrictEqual([outcome.code, outcome.failed], [code, code === 0 ? [] : [cause]], name)
     const [, status] = /token\/([45]\d\d)/.exec(name) ?? []
     if (status !== undefined) assert.include(cause?.said, status)
+    deepStrictEqual(yield* emulator.elsewhere.requests, [], name)
     yield* emulator.clearFaults
   })
 

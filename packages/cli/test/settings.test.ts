@@ -1,12 +1,12 @@
 import { spawnSync } from "node:child_process"
 import { mkdirSync, rmdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { Effect, Redacted } from "effect"
 import { test } from "../../core/test/support/test.js"
-import { newUser, run, type User, withEnv, without, withProxies } from "./support/cli.js"
+import { newUser, prints, refuses, run, type User, withEnv, without, withProxies } from "./support/cli.js"
 
 /** A client whose secret a careless reader of files would change. */
 const secret = "in$HOME #no\\comment'=1"
@@ -18,185 +18,149 @@ const started = Effect.gen(function*() {
   const user = yield* newUser({}, Effect.succeed([secret]))
   const write = (name: string, text: string) => writeFileSync(join(user.cwd, name), text)
   const lines = [`STORE_API_AUTH_URL=${emulator.url}`, "STORE_API_CLIENT_ID=my-client"]
-  return { emulator, user, write, lines, inEnvironment: withEnv(user, asRecord(lines)) }
+  const inEnvironment = withEnv(user, asRecord(lines))
+  return {
+    emulator,
+    user,
+    write,
+    lines,
+    inEnvironment,
+    withSecret: withEnv(inEnvironment, { STORE_API_CLIENT_SECRET: secret })
+  }
 })
 
 const asRecord = (lines: ReadonlyArray<string>) =>
   Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]))
 
-/** The command that needs settings and prints nothing private. */
-const json = (args: ReadonlyArray<string> = []) => ["token", "--format", "json", ...args]
-
-const shows = { shows: true }
+const fresh = "token --no-cache"
 
 describe("settings", () => {
-  test.live("come from .env, the secret as it stands there", function*() {
+  test.live("come from .env or from the file of --dotenv, the secret as it stands there", function*() {
     const { lines, user, write } = yield* started
     write(".env", [...lines, `STORE_API_CLIENT_SECRET="${secret}"`].join("\n"))
-    deepStrictEqual((yield* run(user, json(), shows)).code, 0)
-  })
-
-  test.live("from another file, and fails if it does not exist", function*() {
-    const { lines, user, write } = yield* started
+    yield* prints(user, fresh)
+    write(".env", "")
     write("my.env", [...lines, `export STORE_API_CLIENT_SECRET="${secret}"`].join("\r\n"))
-    deepStrictEqual((yield* run(user, json(["--dotenv", "my.env"]), shows)).code, 0)
-    const missing = yield* run(user, json(["--dotenv=your.env"]))
-    deepStrictEqual([missing.code, missing.stderr], [3, "store-api: Cannot read your.env, the file of --dotenv.\n"])
+    yield* prints(user, `${fresh} --dotenv my.env`)
   })
 
   test.live("from flags before the environment, and from there before .env", function*() {
     const { emulator, inEnvironment, user, write } = yield* started
     write(".env", `STORE_API_AUTH_URL=http://127.0.0.1:9\nSTORE_API_CLIENT_SECRET="${secret}"`)
-    deepStrictEqual((yield* run(inEnvironment, json(), shows)).code, 0)
+    yield* prints(inEnvironment, fresh)
     const wrong = withEnv(inEnvironment, { STORE_API_CLIENT_ID: "nobody" })
-    deepStrictEqual((yield* run(wrong, json())).code, 4)
-    deepStrictEqual((yield* run(wrong, json(["--client-id", "my-client"]), shows)).code, 0)
-    const flags = ["--auth-url", emulator.url, "--client-id=my-client", "--no-cache"]
-    deepStrictEqual((yield* run(user, json(flags), shows)).code, 0)
+    yield* refuses(wrong, fresh, 4, /401/)
+    yield* prints(wrong, `${fresh} --client-id my-client`)
+    yield* prints(user, `${fresh} --auth-url ${emulator.url} --client-id=my-client`)
   })
 
   test.live("skip a .env that is a folder, or a pipe without a writer", function*() {
-    const { inEnvironment } = yield* started
-    const who = withEnv(inEnvironment, { STORE_API_CLIENT_SECRET: secret })
-    const path = join(who.cwd, ".env")
+    const { withSecret } = yield* started
+    const path = join(withSecret.cwd, ".env")
     mkdirSync(path)
-    deepStrictEqual((yield* run(who, ["token", "--no-cache"], shows)).code, 0)
-    const named = yield* run(who, ["token", "--dotenv", ".env"])
-    deepStrictEqual([named.code, named.stderr], [3, "store-api: Cannot read .env, the file of --dotenv.\n"])
+    yield* prints(withSecret, fresh)
+    yield* refuses(withSecret, "token --dotenv .env", 3, "Cannot read .env, the file of --dotenv.")
     rmdirSync(path)
     assert.strictEqual(spawnSync("mkfifo", [path]).status, 0)
-    const fifo = yield* run(who, ["token", "--no-cache"], shows)
-    deepStrictEqual([fifo.code, fifo.stderr], [0, ""])
+    yield* prints(withSecret, fresh)
   })
 
   test.live("never send a secret of another origin to the address of a .env that was not named", function*() {
-    const { emulator, inEnvironment, lines, user, write } = yield* started
+    const { emulator, inEnvironment, lines, user, withSecret, write } = yield* started
     write(".env", [...lines, `STORE_API_URL=${emulator.url}`, "STORE_API_CLIENT_SECRET=another"].join("\n"))
     write("secret", secret)
-    const withSecret = withEnv(user, { STORE_API_CLIENT_SECRET: secret })
-    const astray: ReadonlyArray<readonly [User, ReadonlyArray<string>, string, string]> = [
-      [withSecret, ["token"], "the environment", "STORE_API_AUTH_URL"],
-      [withSecret, ["call", "/"], "the environment", "STORE_API_AUTH_URL and STORE_API_URL"],
-      [withSecret, ["status"], "the environment", "STORE_API_AUTH_URL"],
-      [user, ["token", "--secret-file", "secret"], "secret", "STORE_API_AUTH_URL"],
-      [user, ["token", "--secret-file", "-"], "standard input", "STORE_API_AUTH_URL"],
-      [inEnvironment, ["call", "/", "--secret-file", "secret"], "secret", "STORE_API_URL"],
-      [inEnvironment, ["profile", "add", "books", "--secret-file", "secret"], "secret", "STORE_API_URL"]
+    const alone = withEnv(user, { STORE_API_CLIENT_SECRET: secret })
+    const astray: ReadonlyArray<readonly [User, line: string, from: string, names: string]> = [
+      [alone, "token", "the environment", "STORE_API_AUTH_URL of"],
+      [alone, "call /", "the environment", "STORE_API_AUTH_URL and STORE_API_URL of"],
+      [alone, "status", "the environment", "STORE_API_AUTH_URL of"],
+      [user, "token --secret-file secret", "secret", "STORE_API_AUTH_URL of"],
+      [user, "token --secret-file -", "standard input", "STORE_API_AUTH_URL of"],
+      [inEnvironment, "call / --secret-file secret", "secret", "STORE_API_URL of"],
+      [inEnvironment, "profile add books --secret-file secret", "secret", "STORE_API_URL of"]
     ]
-    for (const [who, args, from, names] of astray) {
-      const { code, stderr, stdout } = yield* run(who, args, { stdin: secret })
-      deepStrictEqual([code, stdout], [3, ""])
-      assert.include(
-        stderr,
-        `${names} of a .env that you did not name ${
-          names.includes(" and ") ? "are" : "is"
-        } not used with the secret from ${from}.`
+    for (const [who, line, from, names] of astray) {
+      const stderr = yield* refuses(
+        who,
+        line,
+        3,
+        /^store-api: [^\n]*--dotenv \.env; if not, give the address by flag [^\n]*[.]\n$/,
+        secret
       )
-      assert.match(stderr, /^store-api: [^\n]*--dotenv \.env; if not, give the address by flag [^\n]*[.]\n$/)
+      const verb = names.includes(" and ") ? "are" : "is"
+      assert.include(stderr, `${names} a .env that you did not name ${verb} not used with the secret from ${from}.`)
     }
-    const check = yield* run(withSecret, ["check"])
+    const check = yield* run(alone, ["check"])
     deepStrictEqual(check.code, 3)
     assert.match(check.stdout, /^FAIL configuration [^]*--dotenv \.env/)
     deepStrictEqual(yield* emulator.requests, [])
     // What the sentence says, helps.
-    for (const args of [["--dotenv", ".env"], ["--auth-url", emulator.url]]) {
-      deepStrictEqual((yield* run(withSecret, json([...args, "--no-cache"]), shows)).code, 0)
-    }
-    deepStrictEqual(
-      (yield* run(withEnv(withSecret, inEnvironment.env), json(), shows)).code,
-      0
-    )
+    for (const flag of ["--dotenv .env", `--auth-url ${emulator.url}`]) yield* prints(alone, `${fresh} ${flag}`)
+    yield* prints(withSecret, fresh)
     // The id alone leads nowhere.
     write(".env", "STORE_API_CLIENT_ID=my-client")
-    const inBoth = withEnv(without(inEnvironment, "STORE_API_CLIENT_ID"), { STORE_API_CLIENT_SECRET: secret })
-    deepStrictEqual((yield* run(inBoth, json(["--no-cache"]), shows)).code, 0)
+    yield* prints(without(withSecret, "STORE_API_CLIENT_ID"), fresh)
   })
 
   test.live("take the secret from a file or from standard input, without the end of its line", function*() {
     const { inEnvironment, write } = yield* started
     write("secret", `${secret}\n`)
-    deepStrictEqual((yield* run(inEnvironment, json(["--secret-file", "secret", "--no-cache"]), shows)).code, 0)
-    const given = { ...shows, stdin: `${secret}\r\n` }
-    deepStrictEqual((yield* run(inEnvironment, json(["--secret-file", "-", "--no-cache"]), given)).code, 0)
-    const missing = yield* run(inEnvironment, json(["--secret-file", "nothing"]))
-    deepStrictEqual([missing.code, missing.stderr], [
-      3,
-      "store-api: Cannot read nothing, the file of --secret-file.\n"
-    ])
-    const empty = yield* run(inEnvironment, json(["--secret-file", "-"]))
-    deepStrictEqual([empty.code, empty.stderr], [
-      3,
-      "store-api: Standard input, the file of --secret-file, is empty.\n"
-    ])
+    yield* prints(inEnvironment, `${fresh} --secret-file secret`)
+    yield* prints(inEnvironment, `${fresh} --secret-file -`, { stdin: `${secret}\r\n` })
   })
 
-  test.live("a folder holds neither a secret nor a body", function*() {
-    const { inEnvironment } = yield* started
-    deepStrictEqual((yield* run(inEnvironment, json(["--secret-file", "."]))).code, 3)
-    const body = yield* run(
-      withEnv(inEnvironment, { STORE_API_CLIENT_SECRET: secret }),
-      ["call", "/", "--api-url", "http://127.0.0.1:9", "--data", "@."]
-    )
-    deepStrictEqual([body.code, body.stderr], [3, "store-api: --data @. is a folder: name a file.\n"])
-  })
+  it.live.each<[line: string, sentence: string | RegExp]>([
+    ["token --dotenv=your.env", "Cannot read your.env, the file of --dotenv."],
+    ["token --secret-file nothing", "Cannot read nothing, the file of --secret-file."],
+    ["token --secret-file -", "Standard input, the file of --secret-file, is empty."],
+    ["token --secret-file .", /^store-api: .* --secret-file/]
+  ])("cannot be read: %s", ([line, sentence]) =>
+    Effect.gen(function*() {
+      yield* refuses((yield* started).inEnvironment, line, 3, sentence)
+    }).pipe(Effect.scoped))
 
   test.live("that are missing are named all at once", function*() {
-    const { user } = yield* started
-    const none = yield* run(user, ["call", "/orders"])
-    deepStrictEqual([none.code, none.stderr], [
+    yield* refuses(
+      yield* newUser({}),
+      "call /orders",
       3,
-      "store-api: STORE_API_AUTH_URL, STORE_API_CLIENT_ID, STORE_API_URL and STORE_API_CLIENT_SECRET are not set. Set " +
-      "them in the environment or in .env, or use --auth-url, --client-id, --api-url and --secret-file.\n"
-    ])
+      "STORE_API_AUTH_URL, STORE_API_CLIENT_ID, STORE_API_URL and STORE_API_CLIENT_SECRET are not set. Set " +
+        "them in the environment or in .env, or use --auth-url, --client-id, --api-url and --secret-file."
+    )
   })
 
-  test.live("that cannot be used are named, in one sentence, without their value", function*() {
-    const { inEnvironment } = yield* started
-    const withSecret = withEnv(inEnvironment, { STORE_API_CLIENT_SECRET: secret })
-    const faults: Record<string, Record<string, string>> = {
-      STORE_API_AUTH_URL: { STORE_API_AUTH_URL: "canary" },
-      STORE_API_CLIENT_ID: { STORE_API_CLIENT_ID: "" },
-      STORE_API_CLIENT_SECRET: { STORE_API_CLIENT_SECRET: "canary&" },
-      STORE_API_TOKEN_FOLDER: { STORE_API_TOKEN_FOLDER: "" },
-      "--allow-insecure": { STORE_API_AUTH_URL: "http://canary.example" },
-      HTTPS_PROXY: { HTTPS_PROXY: "canary" }
-    }
-    for (const [named, change] of Object.entries(faults)) {
-      const outcome = yield* Effect.scoped(
-        Effect.flatMap(withProxies(withSecret, change), (user) => run(user, ["token"]))
-      )
-      deepStrictEqual([outcome.code, outcome.stdout], [3, ""])
-      assert.include(outcome.stderr, named)
-      assert.match(outcome.stderr, /^store-api: [^\n]*[.]\n$/)
-      assert.notInclude(outcome.stderr, "canary")
-    }
-  })
+  it.live.each<[names: string, variables: Readonly<Record<string, string>>, line?: string]>([
+    ["STORE_API_AUTH_URL", { STORE_API_AUTH_URL: "canary" }],
+    ["STORE_API_CLIENT_ID", { STORE_API_CLIENT_ID: "" }],
+    ["STORE_API_CLIENT_SECRET", { STORE_API_CLIENT_SECRET: "canary&" }],
+    ["STORE_API_TOKEN_FOLDER", { STORE_API_TOKEN_FOLDER: "" }],
+    ["--allow-insecure", { STORE_API_AUTH_URL: "http://canary.example" }],
+    ["HTTPS_PROXY", { HTTPS_PROXY: "canary" }],
+    ["--auth-url is not a URL", {}, "token --auth-url canary"],
+    ["--auth-url must be an https URL", {}, "token --auth-url http://canary.example"],
+    ["--auth-url must not have a query.", {}, "token --auth-url http://canary.example?x"],
+    ["--secret-file ", {}, "token --secret-file bad"]
+  ])(
+    "are named as the user gave them, in one sentence without their value: %s %o %s",
+    ([names, variables, line = "token"]) =>
+      Effect.gen(function*() {
+        const { withSecret, write } = yield* started
+        write("bad", "canary&")
+        const stderr = yield* refuses(yield* withProxies(withSecret, variables), line, 3, /^store-api: [^\n]*[.]\n$/)
+        assert.include(stderr, line === "token" ? names : `store-api: ${names}`)
+        assert.notInclude(stderr, "canary")
+      }).pipe(Effect.scoped)
+  )
 
-  test.live("are named in errors by the flag or the variable that the user gave", function*() {
-    const { inEnvironment, write } = yield* started
-    const withSecret = withEnv(inEnvironment, { STORE_API_CLIENT_SECRET: secret })
-    write("bad", "canary&")
-    const given: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
-      [["--auth-url", "canary"], /^store-api: --auth-url is not a URL/],
-      [["--auth-url", "http://canary.example"], /^store-api: --auth-url must be an https URL.*--allow-insecure/],
-      [["--auth-url", "http://canary.example?x"], /^store-api: --auth-url must not have a query\.\n$/],
-      [["--secret-file", "bad"], /^store-api: --secret-file /],
-      [["--auth-url", "http://127.0.0.1:9"], /check --auth-url, /]
-    ]
-    for (const [args, sentence] of given) {
-      const { stderr } = yield* run(withSecret, ["token", ...args])
-      assert.match(stderr, sentence)
-      assert.notInclude(stderr, "canary")
-    }
+  test.live("are named by their flag when the endpoint cannot be reached", function*() {
+    yield* refuses((yield* started).withSecret, "token --auth-url http://127.0.0.1:9", 5, /check --auth-url, /)
   })
 
   test.live("there is no flag for the secret, and a secret given as a flag is not printed", function*() {
     const { inEnvironment } = yield* started
     for (const args of [["--secret", secret], [`--client-secret=${secret}`], [`--SECRET=${secret}`]]) {
       for (const command of [["token"], ["call", "/"], ["check"]]) {
-        const { code, stderr } = yield* run(inEnvironment, [...command, ...args])
-        assert.strictEqual(code, 2)
-        assert.include(stderr, "A secret is never a flag")
+        yield* refuses(inEnvironment, [...command, ...args], 2, /A secret is never a flag/)
       }
     }
   })

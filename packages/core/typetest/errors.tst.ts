@@ -18,57 +18,22 @@ const recover = () => Effect.succeed("another way" as const)
 
 type Recovered<E> = Effect.Effect<Token | "another way", E>
 
+type Failure =
+  | AccessTokenError.TokenExpiredError
+  | AccessTokenError.CredentialsError
+  | AccessTokenError.TokenRequestError
+  | AccessTokenError.TokenRefusedError
+  | AccessTokenError.TokenResponseError
+
+type RecoveredFrom<Tag extends Failure["_tag"]> = Recovered<Exclude<Failure, { readonly _tag: Tag }>>
+
 test("an acquisition", () => {
-  expect(get).type.toBe<
-    Effect.Effect<
-      Token,
-      | AccessTokenError.TokenExpiredError
-      | AccessTokenError.CredentialsError
-      | AccessTokenError.TokenRequestError
-      | AccessTokenError.TokenRefusedError
-      | AccessTokenError.TokenResponseError
-    >
-  >()
-  expect(get.pipe(Effect.catchTag("TokenExpiredError", recover))).type.toBe<
-    Recovered<
-      | AccessTokenError.CredentialsError
-      | AccessTokenError.TokenRequestError
-      | AccessTokenError.TokenRefusedError
-      | AccessTokenError.TokenResponseError
-    >
-  >()
-  expect(get.pipe(Effect.catchTag("CredentialsError", recover))).type.toBe<
-    Recovered<
-      | AccessTokenError.TokenExpiredError
-      | AccessTokenError.TokenRequestError
-      | AccessTokenError.TokenRefusedError
-      | AccessTokenError.TokenResponseError
-    >
-  >()
-  expect(get.pipe(Effect.catchTag("TokenRequestError", recover))).type.toBe<
-    Recovered<
-      | AccessTokenError.TokenExpiredError
-      | AccessTokenError.CredentialsError
-      | AccessTokenError.TokenRefusedError
-      | AccessTokenError.TokenResponseError
-    >
-  >()
-  expect(get.pipe(Effect.catchTag("TokenRefusedError", recover))).type.toBe<
-    Recovered<
-      | AccessTokenError.TokenExpiredError
-      | AccessTokenError.CredentialsError
-      | AccessTokenError.TokenRequestError
-      | AccessTokenError.TokenResponseError
-    >
-  >()
-  expect(get.pipe(Effect.catchTag("TokenResponseError", recover))).type.toBe<
-    Recovered<
-      | AccessTokenError.TokenExpiredError
-      | AccessTokenError.CredentialsError
-      | AccessTokenError.TokenRequestError
-      | AccessTokenError.TokenRefusedError
-    >
-  >()
+  expect(get).type.toBe<Effect.Effect<Token, Failure>>()
+  expect(get.pipe(Effect.catchTag("TokenExpiredError", recover))).type.toBe<RecoveredFrom<"TokenExpiredError">>()
+  expect(get.pipe(Effect.catchTag("CredentialsError", recover))).type.toBe<RecoveredFrom<"CredentialsError">>()
+  expect(get.pipe(Effect.catchTag("TokenRequestError", recover))).type.toBe<RecoveredFrom<"TokenRequestError">>()
+  expect(get.pipe(Effect.catchTag("TokenRefusedError", recover))).type.toBe<RecoveredFrom<"TokenRefusedError">>()
+  expect(get.pipe(Effect.catchTag("TokenResponseError", recover))).type.toBe<RecoveredFrom<"TokenResponseError">>()
 })
 
 test("all of them at once, each handler with its own error", () => {

@@ -3,6 +3,7 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { RedisTokenStore } from "@store-api/redis"
 import { Effect, Redacted, type Scope } from "effect"
+import { leaksIn } from "../../core/test/support/leaksIn.js"
 import { test } from "../../core/test/support/test.js"
 import { inProcess, renewal, share, shop, tokens, until } from "./support/fleet.js"
 import { isLeftOut, type RedisServer, redisServer } from "./support/redisServer.js"
@@ -34,23 +35,6 @@ const contentOf = ({ command }: RedisServer) =>
     return [...keys, ...values].join("\n")
   })
 
-/** The base64 form of a text depends on its offset. This omits the characters that depend on the surrounding text. */
-const inBase64 = (text: string) =>
-  [0, 1, 2].map((before) => {
-    const end = Math.floor((before + text.length) / 3) * 3
-    return Buffer.from(" ".repeat(before) + text).subarray(before === 0 ? 0 : 3, end).toString("base64")
-  })
-
-/** The plain text, and its forms in hex of either case and in both kinds of base64. */
-const forms = (text: string): ReadonlyArray<string> => {
-  const hex = Buffer.from(text).toString("hex")
-  const base64 = inBase64(text)
-  const url = base64.map((form) => form.replaceAll("+", "-").replaceAll("/", "_"))
-  return [text, hex, hex.toUpperCase(), ...base64, ...url]
-}
-
-const shows = (where: string, text: string) => forms(text).some((form) => where.includes(form))
-
 describe.skipIf(isLeftOut)("the content of Redis and the commands to it", () => {
   test.live("show no token, no secret and no client id", function*() {
     const [redis, { tokenRequests, settings, tokens: allIssued }] = yield* Effect.all([redisServer(), shop()])
@@ -63,29 +47,17 @@ describe.skipIf(isLeftOut)("the content of Redis and the commands to it", () => 
     const secrets = [settings.clientId, settings.clientSecret, ...issued]
     const seen = `${yield* contentOf(redis)}\n${commands()}`
     for (const word of ["GET", "SET", "EVAL", ":lease"]) assert.include(seen.toUpperCase(), word.toUpperCase())
-    deepStrictEqual(secrets.filter((secret) => shows(seen, secret)), [])
+    deepStrictEqual(leaksIn(seen, secrets), [])
     assert.notInclude(seen, new URL(settings.authUrl).host)
   }, limit)
 
-  test.live("control: the search finds an unsealed secret in each encoding", function*() {
+  test.live("control: an unsealed secret is found in both", function*() {
     const redis = yield* redisServer()
     const secret = "an-invented~secret?of>31.letters"
     const store = yield* RedisTokenStore.make({ url: Redacted.make(redis.url) })
-    const written = [
-      secret,
-      Buffer.from(secret).toString("hex"),
-      Buffer.from(secret).toString("hex").toUpperCase(),
-      ...["", "1", "12"].flatMap((before) => {
-        const bytes = Buffer.from(`${before}${secret} and so on`)
-        return [bytes.toString("base64"), bytes.toString("base64url")]
-      })
-    ]
-    for (const entry of written) {
-      const commands = yield* monitor(redis)
-      yield* store.put("key", entry, "1 minute")
-      assert.isTrue(shows(yield* contentOf(redis), secret), entry)
-      yield* until("the command is recorded", Effect.sync(() => shows(commands(), secret)))
-      assert.isFalse(shows(yield* contentOf(redis), "another-invented-secret"))
-    }
+    const commands = yield* monitor(redis)
+    yield* store.put("key", secret, "1 minute")
+    deepStrictEqual(leaksIn(yield* contentOf(redis), [secret]), [secret])
+    yield* until("the command is recorded", Effect.sync(() => leaksIn(commands(), [secret]).length === 1))
   }, limit)
 })

@@ -1,4 +1,4 @@
-import { assert, describe } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Fault } from "@store-api/emulator"
 import { Effect, Fiber } from "effect"
@@ -9,6 +9,7 @@ import {
   heldShop,
   inProcess,
   type Members,
+  reasonsOf,
   renewal,
   share,
   shop,
@@ -17,7 +18,7 @@ import {
   warningsOf
 } from "./support/fleet.js"
 import { proxyTo } from "./support/proxy.js"
-import { isLeftOut, redisServer } from "./support/redisServer.js"
+import { isLeftOut, type RedisServer, redisServer } from "./support/redisServer.js"
 
 const size = 3
 
@@ -27,11 +28,26 @@ const limit = 60_000
 const renews = (members: Members, tokenRequests: Effect.Effect<number>, requests: number) =>
   Effect.map(renewal(members, tokenRequests), (renewed) => deepStrictEqual(renewed, { requests, tokens: requests }))
 
+type Change = (redis: RedisServer) => Effect.Effect<unknown>
+
 const warned = (members: Members, times: number) =>
   Effect.map(
     warningsOf(members),
     (warnings) => deepStrictEqual(warnings.map(({ length }) => length), members.map(() => times))
   )
+
+/** One warning each, for this reason. */
+const warnedOnce = (members: Members, reason: string) =>
+  Effect.map(reasonsOf(members), (reasons) => deepStrictEqual(reasons, members.map(() => [reason])))
+
+/** The only entry of a store. */
+const onlyKey = (redis: RedisServer) =>
+  Effect.map(redis.command("KEYS", "*"), (keys) => {
+    const [key, ...others] = keys as Array<string>
+    assert.isEmpty(others)
+    assert(key !== undefined)
+    return key
+  })
 
 describe.skipIf(isLeftOut).concurrent("the provider that acquires the token for all", () => {
   test.live(
@@ -91,20 +107,44 @@ describe.skipIf(isLeftOut).concurrent("the provider that acquires the token for 
 })
 
 describe.skipIf(isLeftOut).concurrent("a Redis that is unavailable", () => {
-  test.live(
-    "is unreachable at the start: each member acquires a token and warns once, until they can share one",
-    function*() {
-      const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
-      yield* redis.stop
-      const members = yield* inProcess(size, { ...settings, redisUrl: redis.url })
-      yield* renews(members, tokenRequests, size)
-      yield* renews(members, tokenRequests, size)
-      yield* warned(members, 1)
-      yield* redis.start
-      yield* connected(members)
-      yield* renews(members, tokenRequests, 1)
-      yield* warned(members, 1)
-    },
+  /** Redis already uses more than 1 byte, and by default it evicts nothing. */
+  const memory = (bytes: string) => ({ command }: RedisServer) => command("CONFIG", "SET", "maxmemory", bytes)
+
+  // No server listens on port 1.
+  it.scopedLive.each<[name: string, fault: Change, end: Change, reason: string, moment?: "at the start"]>([
+    ["is unreachable at the start", ({ stop }) => stop, ({ start }) => start, "ECONNREFUSED", "at the start"],
+    ["does not respond at the start", ({ pause }) => pause, ({ resume }) => resume, "no connection", "at the start"],
+    ["does not respond for a while", ({ pause }) => pause, ({ resume }) => resume, "no response in time"],
+    ["is full", memory("1"), memory("0"), "OOM"],
+    [
+      "is a read-only replica",
+      ({ command }) => command("REPLICAOF", "127.0.0.1", "1"),
+      ({ command }) => command("REPLICAOF", "NO", "ONE"),
+      "READONLY"
+    ]
+  ])(
+    "%s: each member acquires a token and warns once, until they can share one",
+    ([, fault, end, reason, moment]) =>
+      Effect.gen(function*() {
+        const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
+        if (moment !== undefined) yield* fault(redis)
+        const bounded = reason === "no response in time"
+          ? { ...settings, storeTimeout: "3 seconds" } as const
+          : settings
+        const members = yield* inProcess(size, { ...bounded, redisUrl: redis.url })
+        if (moment === undefined) {
+          yield* connected(members)
+          yield* renews(members, tokenRequests, 1)
+          yield* fault(redis)
+        }
+        yield* renews(members, tokenRequests, size)
+        yield* renews(members, tokenRequests, size)
+        yield* warnedOnce(members, reason)
+        yield* end(redis)
+        yield* connected(members)
+        yield* renews(members, tokenRequests, 1)
+        yield* warnedOnce(members, reason)
+      }),
     limit
   )
 
@@ -137,35 +177,6 @@ describe.skipIf(isLeftOut).concurrent("a Redis that is unavailable", () => {
     limit
   )
 
-  test.live(
-    "does not respond for a while: each operation ends at its timeout, and then the members share again",
-    function*() {
-      const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
-      const members = yield* share(inProcess, size, redis, { ...settings, storeTimeout: "3 seconds" })
-      yield* renews(members, tokenRequests, 1)
-      yield* redis.pause
-      yield* renews(members, tokenRequests, size)
-      yield* renews(members, tokenRequests, size)
-      yield* warned(members, 1)
-      yield* redis.resume
-      yield* connected(members)
-      yield* renews(members, tokenRequests, 1)
-      yield* warned(members, 1)
-    },
-    limit
-  )
-
-  test.live("does not respond when the members start: they start without it", function*() {
-    const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
-    yield* redis.pause
-    const members = yield* inProcess(size, { ...settings, redisUrl: redis.url })
-    yield* renews(members, tokenRequests, size)
-    yield* warned(members, 1)
-    yield* redis.resume
-    yield* connected(members)
-    yield* renews(members, tokenRequests, 1)
-  }, limit)
-
   test.live("closes the connections: the members get a token and connect again", function*() {
     const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
     const members = yield* share(inProcess, size, redis, settings)
@@ -194,6 +205,72 @@ describe.skipIf(isLeftOut).concurrent("a Redis that is unavailable", () => {
       assert.strictEqual(yield* withToken.call, 200)
       yield* clearFaults
       yield* renews(members, tokenRequests, size)
+    },
+    limit
+  )
+})
+
+describe.skipIf(isLeftOut).concurrent("a Redis that", () => {
+  test.live(
+    "refuses the password: each member acquires a token and warns once, without the password",
+    function*() {
+      const [redis, { tokenRequests, settings }] = yield* Effect.all([
+        redisServer([], "an-invented-password"),
+        shop()
+      ])
+      const at = (password: string) => ({ ...settings, redisUrl: `redis://:${password}@127.0.0.1:${redis.port}` })
+      const wrong = yield* inProcess(size, at("an-invented-other"))
+      yield* renews(wrong, tokenRequests, size)
+      yield* renews(wrong, tokenRequests, size)
+      yield* warnedOnce(wrong, "WRONGPASS")
+      assert.notInclude(JSON.stringify(yield* warningsOf(wrong)), "invented")
+
+      const without = yield* inProcess(size, { ...settings, redisUrl: redis.url })
+      yield* renews(without, tokenRequests, size)
+      yield* warnedOnce(without, "NOAUTH")
+
+      const right = yield* inProcess(size, at("an-invented-password"))
+      yield* connected(right)
+      yield* renews(right, tokenRequests, 1)
+    },
+    limit
+  )
+
+  test.live(
+    "holds an unreadable entry: one token request replaces it",
+    function*() {
+      const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
+      const { command } = redis
+      /**
+       * Starts members without a token. Returns the number of different tokens, and the reasons of their warnings.
+       */
+      const started = Effect.flatMap(
+        share(inProcess, size, redis, settings),
+        (members) => Effect.zip(tokens(members), reasonsOf(members))
+      ).pipe(Effect.scoped)
+      const oneWithoutWarning: [number, Array<Array<string>>] = [1, Array.from({ length: size }, () => [])]
+      deepStrictEqual(yield* started, oneWithoutWarning)
+      const key = yield* onlyKey(redis)
+      const entry = String(yield* command("GET", key))
+      const last = entry.endsWith("A") ? "B" : "A"
+      const broken = ["", "no entry", "AAAA", entry.slice(0, 40), entry.slice(0, -5) + last + entry.slice(-4)]
+
+      deepStrictEqual(yield* started, oneWithoutWarning)
+      assert.strictEqual(yield* tokenRequests, 1, "control: with a good entry there is no token request")
+      for (const [index, text] of broken.entries()) {
+        yield* command("SET", key, text)
+        deepStrictEqual(yield* started, oneWithoutWarning)
+        assert.strictEqual(yield* tokenRequests, 2 + index)
+        assert.notStrictEqual(yield* command("GET", key), text)
+        assert.isAbove(Number(yield* command("PTTL", key)), 0)
+      }
+
+      // A value of another type is not an entry either.
+      yield* command("DEL", key)
+      yield* command("RPUSH", key, "of a list")
+      deepStrictEqual(yield* started, oneWithoutWarning)
+      assert.strictEqual(yield* tokenRequests, 2 + broken.length)
+      assert.strictEqual(yield* command("TYPE", key), "string")
     },
     limit
   )

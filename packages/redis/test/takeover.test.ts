@@ -3,6 +3,7 @@ import { connect } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Deferred, Effect, Exit, Fiber, Option, Redacted, Scope, TestClock } from "effect"
+import type { LiveSteps } from "../../core/test/support/effectLine.js"
 import { test } from "../../core/test/support/test.js"
 import type { VirtualClock } from "../../core/test/support/virtualClock.js"
 import { make, retrying, type Run } from "../src/internal/connection.js"
@@ -79,160 +80,134 @@ const inTime = <A, E>(virtual: VirtualClock, effect: Effect.Effect<A, E>) =>
     return yield* Fiber.join(running)
   })
 
+/** Declares a test whose clock only the test advances. */
+const onVirtual = (title: string, steps: (virtual: VirtualClock) => LiveSteps) =>
+  test.live(title, function*() {
+    yield* onVirtualTime((virtual) => Effect.gen(() => steps(virtual)))
+  })
+
 describe("a connection through sentinels", () => {
-  test.live("is replaced when its server fails, once for all commands, and these are tried again", function*() {
+  onVirtual("is replaced when its server fails, once for all commands, and these are tried again", function*(virtual) {
     const [first, second] = yield* Effect.all([primary(new Error("READONLY You can't write")), primary("entry")])
     const sentinel = yield* naming(first, second)
-    yield* onVirtualTime((virtual) =>
-      Effect.gen(function*() {
-        const run = yield* through(sentinel)
-        deepStrictEqual(yield* inTime(virtual, Effect.all([get(run), get(run)], { concurrency: 2 })), [
-          "entry",
-          "entry"
-        ])
-        yield* until("the first is closed", Effect.sync(() => first.open() === 0))
-        deepStrictEqual([yield* connections(first), yield* connections(second), yield* connections(sentinel)], [
-          ...[1, 1, 2]
-        ])
-      })
-    )
+    const run = yield* through(sentinel)
+    deepStrictEqual(yield* inTime(virtual, Effect.all([get(run), get(run)], { concurrency: 2 })), [
+      "entry",
+      "entry"
+    ])
+    yield* until("the first is closed", Effect.sync(() => first.open() === 0))
+    deepStrictEqual([yield* connections(first), yield* connections(second), yield* connections(sentinel)], [
+      ...[1, 1, 2]
+    ])
   })
 
-  test.live("is kept as it gets older, and when a command fails for a reason that another server would give too", function*() {
-    const only = yield* primary("entry", new Error("WRONGTYPE any"), new Error("OOM any"))
-    const sentinel = yield* naming(only)
-    yield* onVirtualTime((virtual) =>
-      Effect.gen(function*() {
-        const run = yield* through(sentinel)
-        assert.strictEqual(yield* Effect.flip(get(run)), "WRONGTYPE")
-        assert.strictEqual(yield* Effect.flip(get(run)), "OOM")
-        yield* virtual.advance("1 minute")
-        assert.strictEqual(yield* get(run), "entry")
-      })
-    )
-    deepStrictEqual([yield* connections(only), yield* connections(sentinel)], [1, 1])
-  })
+  onVirtual(
+    "is kept as it gets older, and when a command fails for a reason that another server would give too",
+    function*(virtual) {
+      const only = yield* primary("entry", new Error("WRONGTYPE any"), new Error("OOM any"))
+      const sentinel = yield* naming(only)
+      const run = yield* through(sentinel)
+      assert.strictEqual(yield* Effect.flip(get(run)), "WRONGTYPE")
+      assert.strictEqual(yield* Effect.flip(get(run)), "OOM")
+      yield* virtual.advance("1 minute")
+      assert.strictEqual(yield* get(run), "entry")
+      deepStrictEqual([yield* connections(only), yield* connections(sentinel)], [1, 1])
+    }
+  )
 
-  test.live("fails at once if the sentinels do not know the name", function*() {
-    const sentinel = yield* playedServer(([word]) => word === "SENTINEL" ? null : undefined)
-    const failing = Effect.flatMap(through(sentinel), (run) => Effect.flip(get(run)))
-    assert.strictEqual(yield* onVirtualTime(() => failing), "unknown name")
-  })
-
-  test.live("is replaced when a command gets no response for a second", function*() {
+  onVirtual("is replaced when a command gets no response for a second", function*(virtual) {
     const [silent, second] = yield* Effect.all([playedServer(() => undefined), primary("entry")])
     const sentinel = yield* naming(silent, second)
-    yield* onVirtualTime((virtual) =>
-      Effect.gen(function*() {
-        const run = yield* through(sentinel)
-        const getting = yield* Effect.fork(get(run))
-        yield* until("it is sent", Effect.sync(() => silent.commands.some(({ words }) => words[0] === "GET")))
-        yield* virtual.advance(999)
-        assert.strictEqual(yield* connections(sentinel), 1)
-        yield* virtual.advance(1)
-        assert.strictEqual(yield* connections(sentinel), 2)
-        assert.strictEqual(yield* inTime(virtual, Fiber.join(getting)), "entry")
-        yield* until("the first is closed", Effect.sync(() => silent.open() === 0))
-      })
-    )
+    const run = yield* through(sentinel)
+    const getting = yield* Effect.fork(get(run))
+    yield* until("it is sent", Effect.sync(() => silent.commands.some(({ words }) => words[0] === "GET")))
+    yield* virtual.advance(999)
+    assert.strictEqual(yield* connections(sentinel), 1)
+    yield* virtual.advance(1)
+    assert.strictEqual(yield* connections(sentinel), 2)
+    assert.strictEqual(yield* inTime(virtual, Fiber.join(getting)), "entry")
+    yield* until("the first is closed", Effect.sync(() => silent.open() === 0))
   })
 
-  test.live("fails after 30 seconds without a response", function*() {
+  onVirtual("fails after 30 seconds without a response", function*(virtual) {
     const silent = yield* playedServer(() => undefined)
     const sentinel = yield* naming(silent)
-    yield* onVirtualTime((virtual) =>
-      Effect.gen(function*() {
-        const run = yield* through(sentinel)
-        const getting = yield* Effect.fork(Effect.flip(get(run)))
-        for (const count of [1, 2]) {
-          const isSent = Effect.sync(() => silent.commands.filter(({ words }) => words[0] === "GET").length === count)
-          yield* until("it is sent", Effect.zipRight(virtual.advance(20), isSent))
-          if (count === 1) yield* virtual.advance(1000)
-        }
-        assert.isTrue(Option.isNone(yield* Fiber.poll(getting)))
-        virtual.freeze(30_000)
-        yield* virtual.advance(0)
-        assert.strictEqual(yield* Fiber.join(getting), "no response in time")
-      })
-    )
+    const run = yield* through(sentinel)
+    const getting = yield* Effect.fork(Effect.flip(get(run)))
+    for (const count of [1, 2]) {
+      const isSent = Effect.sync(() => silent.commands.filter(({ words }) => words[0] === "GET").length === count)
+      yield* until("it is sent", Effect.zipRight(virtual.advance(20), isSent))
+      if (count === 1) yield* virtual.advance(1000)
+    }
+    assert.isTrue(Option.isNone(yield* Fiber.poll(getting)))
+    virtual.freeze(30_000)
+    yield* virtual.advance(0)
+    assert.strictEqual(yield* Fiber.join(getting), "no response in time")
   })
 
-  test.live("is replaced more than a second after it was opened if its server does not let it in", function*() {
+  onVirtual("is replaced more than a second after it was opened if its server does not let it in", function*(virtual) {
     const mute = yield* playedServer(() => new Promise(() => undefined))
     const second = yield* primary("entry")
     const sentinel = yield* naming(mute, second)
-    yield* onVirtualTime((virtual) =>
-      Effect.gen(function*() {
-        const making = yield* Effect.fork(through(sentinel))
-        yield* until("it connects", Effect.sync(() => mute.commands.length > 0))
-        yield* virtual.advance(999)
-        assert.isTrue(Option.isNone(yield* Fiber.poll(making)))
-        yield* virtual.advance(1)
-        const run = yield* Fiber.join(making)
-        yield* virtual.advance(1)
-        assert.strictEqual(yield* inTime(virtual, get(run)), "entry")
-        yield* until("the first is closed", Effect.sync(() => mute.open() === 0))
-        deepStrictEqual([yield* connections(mute), yield* connections(sentinel)], [1, 2])
-      })
-    )
+    const making = yield* Effect.fork(through(sentinel))
+    yield* until("it connects", Effect.sync(() => mute.commands.length > 0))
+    yield* virtual.advance(999)
+    assert.isTrue(Option.isNone(yield* Fiber.poll(making)))
+    yield* virtual.advance(1)
+    const run = yield* Fiber.join(making)
+    yield* virtual.advance(1)
+    assert.strictEqual(yield* inTime(virtual, get(run)), "entry")
+    yield* until("the first is closed", Effect.sync(() => mute.open() === 0))
+    deepStrictEqual([yield* connections(mute), yield* connections(sentinel)], [1, 2])
   })
 
-  test.live("is opened again after the sentinels have not responded, and not before", function*() {
+  onVirtual("is opened again after the sentinels have not responded, and not before", function*(virtual) {
     const silent = yield* playedServer(() => undefined)
-    yield* onVirtualTime((virtual) =>
-      Effect.gen(function*() {
-        const making = yield* Effect.fork(through(silent))
-        yield* until("it is asked", Effect.sync(() => silent.commands.some(({ words }) => words[0] === "SENTINEL")))
-        yield* virtual.advance(500)
-        const run = yield* Fiber.join(making)
-        const getting = yield* Effect.fork(get(run))
-        yield* virtual.advance("10 seconds")
-        // One attempt in 500 to 740 milliseconds.
-        const asked = yield* connections(silent)
-        assert.isAbove(asked, 12)
-        assert.isBelow(asked, 23)
-        yield* Fiber.interrupt(getting)
-      })
-    )
+    const making = yield* Effect.fork(through(silent))
+    yield* until("it is asked", Effect.sync(() => silent.commands.some(({ words }) => words[0] === "SENTINEL")))
+    yield* virtual.advance(500)
+    const run = yield* Fiber.join(making)
+    const getting = yield* Effect.fork(get(run))
+    yield* virtual.advance("10 seconds")
+    // One attempt in 500 to 740 milliseconds.
+    const asked = yield* connections(silent)
+    assert.isAbove(asked, 12)
+    assert.isBelow(asked, 23)
+    yield* Fiber.interrupt(getting)
   })
 
-  test.live("completes a command in an uninterruptible region, whose fiber is interrupted, on the next server", function*() {
-    const [silent, second] = yield* Effect.all([playedServer(() => undefined), primary("entry")])
-    const sentinel = yield* naming(silent, second)
-    yield* onVirtualTime((virtual) =>
-      Effect.gen(function*() {
-        const run = yield* through(sentinel)
-        const got = yield* Deferred.make<string | null>()
-        const getting = yield* get(run).pipe(
-          Effect.flatMap((entry) => Deferred.succeed(got, entry)),
-          Effect.uninterruptible,
-          Effect.fork
-        )
-        yield* until("it is sent", Effect.sync(() => silent.commands.some(({ words }) => words[0] === "GET")))
-        yield* Fiber.interruptFork(getting)
-        yield* inTime(virtual, Fiber.await(getting))
-        assert.isTrue(yield* Deferred.isDone(got))
-      })
-    )
-  })
+  onVirtual(
+    "completes a command in an uninterruptible region, whose fiber is interrupted, on the next server",
+    function*(virtual) {
+      const [silent, second] = yield* Effect.all([playedServer(() => undefined), primary("entry")])
+      const sentinel = yield* naming(silent, second)
+      const run = yield* through(sentinel)
+      const got = yield* Deferred.make<string | null>()
+      const getting = yield* get(run).pipe(
+        Effect.flatMap((entry) => Deferred.succeed(got, entry)),
+        Effect.uninterruptible,
+        Effect.fork
+      )
+      yield* until("it is sent", Effect.sync(() => silent.commands.some(({ words }) => words[0] === "GET")))
+      yield* Fiber.interruptFork(getting)
+      yield* inTime(virtual, Fiber.await(getting))
+      assert.isTrue(yield* Deferred.isDone(got))
+    }
+  )
 
-  test.live("works again after its server has refused the password", function*() {
+  onVirtual("works again after its server has refused the password", function*(virtual) {
     let isRight = false
     const only = yield* playedServer(([word]) =>
       word === "GET" ? "entry" : word === "HELLO" && !isRight ? new Error("WRONGPASS any") : undefined
     )
     const sentinel = yield* naming(only)
-    yield* onVirtualTime((virtual) =>
-      Effect.gen(function*() {
-        const run = yield* through(sentinel)
-        assert.strictEqual(yield* Effect.flip(get(run)), "WRONGPASS")
-        isRight = true
-        yield* virtual.advance(1000)
-        assert.strictEqual(yield* Effect.flip(get(run)), "WRONGPASS")
-        yield* virtual.advance(1)
-        assert.strictEqual(yield* inTime(virtual, get(run)), "entry")
-      })
-    )
+    const run = yield* through(sentinel)
+    assert.strictEqual(yield* Effect.flip(get(run)), "WRONGPASS")
+    isRight = true
+    yield* virtual.advance(1000)
+    assert.strictEqual(yield* Effect.flip(get(run)), "WRONGPASS")
+    yield* virtual.advance(1)
+    assert.strictEqual(yield* inTime(virtual, get(run)), "entry")
   })
 
   /** A sentinel of which each third response, and each after it, waits until it is asked for. */
@@ -264,53 +239,41 @@ describe("a connection through sentinels", () => {
       return yield* Fiber.join(making)
     })
 
-  test.live("is not opened by a response that arrives after it has been replaced", function*() {
+  onVirtual("is not opened by a response that arrives after it has been replaced", function*(virtual) {
     const only = yield* primary("entry")
     const sentinel = yield* slow(only)
-    yield* onVirtualTime((virtual) =>
-      Effect.gen(function*() {
-        const run = yield* opening(virtual, sentinel)
-        yield* virtual.advance(1)
-        assert.strictEqual(yield* inTime(virtual, get(run)), "entry")
-        assert.strictEqual(yield* connections(only), 1)
-        sentinel.respond()
-        yield* until("the sentinels are done", Effect.sync(() => sentinel.played.open() === 0))
-        assert.strictEqual(yield* connections(only), 1)
-      })
-    )
+    const run = yield* opening(virtual, sentinel)
+    yield* virtual.advance(1)
+    assert.strictEqual(yield* inTime(virtual, get(run)), "entry")
+    assert.strictEqual(yield* connections(only), 1)
+    sentinel.respond()
+    yield* until("the sentinels are done", Effect.sync(() => sentinel.played.open() === 0))
+    assert.strictEqual(yield* connections(only), 1)
   })
 
-  test.live("is not opened by a response that arrives after the scope has closed", function*() {
+  onVirtual("is not opened by a response that arrives after the scope has closed", function*(virtual) {
     const only = yield* primary("entry")
     const sentinel = yield* slow(only)
-    yield* onVirtualTime((virtual) =>
-      Effect.gen(function*() {
-        const scope = yield* Scope.make()
-        const run = yield* Scope.extend(opening(virtual, sentinel), scope)
-        yield* Scope.close(scope, Exit.void)
-        assert.strictEqual(yield* Effect.flip(get(run)), "ClientClosedError")
-        sentinel.respond()
-        yield* until("the sentinels are done", Effect.sync(() => sentinel.played.open() === 0))
-        assert.strictEqual(yield* connections(only), 0)
-      })
-    )
+    const scope = yield* Scope.make()
+    const run = yield* Scope.extend(opening(virtual, sentinel), scope)
+    yield* Scope.close(scope, Exit.void)
+    assert.strictEqual(yield* Effect.flip(get(run)), "ClientClosedError")
+    sentinel.respond()
+    yield* until("the sentinels are done", Effect.sync(() => sentinel.played.open() === 0))
+    assert.strictEqual(yield* connections(only), 0)
   })
 
-  test.live("closes with its scope, and then also ends commands", function*() {
+  onVirtual("closes with its scope, and then also ends commands", function*(virtual) {
     const silent = yield* playedServer(() => undefined)
     const sentinel = yield* naming(silent)
-    yield* onVirtualTime((virtual) =>
-      Effect.gen(function*() {
-        const scope = yield* Scope.make()
-        const run = yield* Scope.extend(through(sentinel), scope)
-        const getting = yield* Effect.fork(Effect.flip(get(run)))
-        yield* until("it is sent", Effect.sync(() => silent.commands.some(({ words }) => words[0] === "GET")))
-        yield* Scope.close(scope, Exit.void)
-        yield* virtual.advance(240)
-        assert.strictEqual(yield* Fiber.join(getting), "ClientClosedError")
-        yield* until("it is closed", Effect.sync(() => silent.open() === 0))
-        deepStrictEqual([yield* connections(silent), yield* connections(sentinel)], [1, 1])
-      })
-    )
+    const scope = yield* Scope.make()
+    const run = yield* Scope.extend(through(sentinel), scope)
+    const getting = yield* Effect.fork(Effect.flip(get(run)))
+    yield* until("it is sent", Effect.sync(() => silent.commands.some(({ words }) => words[0] === "GET")))
+    yield* Scope.close(scope, Exit.void)
+    yield* virtual.advance(240)
+    assert.strictEqual(yield* Fiber.join(getting), "ClientClosedError")
+    yield* until("it is closed", Effect.sync(() => silent.open() === 0))
+    deepStrictEqual([yield* connections(silent), yield* connections(sentinel)], [1, 1])
   })
 })

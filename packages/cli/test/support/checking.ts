@@ -1,16 +1,8 @@
 /** `store-api check`, run by a user, and the steps that it prints. */
 import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Emulator, type Fault } from "@store-api/emulator"
 import { Effect } from "effect"
-import { run, type User, userOf } from "./cli.js"
-
-export const startedWith = (options: Emulator.Options = {}, ...script: ReadonlyArray<Fault.Script>) =>
-  Effect.gen(function*() {
-    const emulator = yield* Emulator.make(options)
-    for (const step of script) yield* emulator.fail(step)
-    return { emulator, user: yield* userOf(emulator) }
-  })
+import { run, type User } from "./cli.js"
 
 /** The steps of a check: how each ended, and what it said. */
 const stepsOf = (text: string) =>
@@ -34,19 +26,21 @@ export const check = (user: User, args: ReadonlyArray<string> = [], runs: typeof
     return { code: outcome.code, steps, failed: steps.filter(({ failed }) => failed) }
   })
 
-/** The one step that fails, what it names, and the exit code. */
+/** The exit code, the one step that fails, and what that step says. */
+export type Expected = readonly [code: number, step: string, said: RegExp, remedy: RegExp]
+
+/** Checks that one step fails as expected, and returns all steps. */
 export const fails = (
   user: User,
   args: ReadonlyArray<string>,
-  expected: { readonly step: string; readonly said: RegExp; readonly remedy: RegExp; readonly code: number },
+  [code, step, said, remedy]: Expected,
   runs: typeof run = run
 ) =>
   Effect.gen(function*() {
-    const { code, failed, steps } = yield* check(user, args, runs)
+    const { failed, steps, ...outcome } = yield* check(user, args, runs)
     const [fault] = failed
-    deepStrictEqual(failed.map(({ name }) => name), [expected.step], JSON.stringify(steps))
-    assert.match(fault?.said ?? "", expected.said)
-    assert.match(fault?.remedy ?? "", expected.remedy)
-    assert.strictEqual(code, expected.code)
+    deepStrictEqual([outcome.code, failed.map(({ name }) => name)], [code, [step]], JSON.stringify(steps))
+    assert.match(fault?.said ?? "", said)
+    assert.match(fault?.remedy ?? "", remedy)
     return steps
   })

@@ -5,6 +5,8 @@
 import { resolve } from "node:path"
 import { PassThrough, Writable } from "node:stream"
 import { Terminal } from "@effect/platform"
+import { assert } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { Clock, ConfigProvider, Effect, Fiber, Layer, Mailbox, Option, type Scope } from "effect"
 import { Host } from "../../src/Host.js"
 import { main } from "../../src/main.js"
@@ -128,6 +130,40 @@ export const run = (
     stdin.end(options.stdin ?? "")
     return yield* end
   }).pipe(Effect.scoped)
+
+/** The arguments, or the whole line, if none of them contains a space. */
+type Line = string | ReadonlyArray<string>
+
+const wordsOf = (line: Line) => typeof line === "string" ? line.split(" ") : line
+
+/**
+ * Runs a line in a pipe that succeeds without a message, and returns what it prints. Only `token` prints a token; other
+ * lines print something private only if they say so.
+ */
+export const prints = (
+  user: User,
+  line: Line,
+  options: Options & { readonly stdin?: string } = {}
+): Effect.Effect<string> =>
+  Effect.map(run(user, wordsOf(line), { shows: wordsOf(line).includes("token"), ...options }), (outcome) => {
+    deepStrictEqual([outcome.code, outcome.stderr], [0, ""], String(line))
+    return outcome.stdout
+  })
+
+/** Runs a line in a pipe that prints nothing but this message on standard error, and returns the message. */
+export const refuses = (
+  user: User,
+  line: Line,
+  code: number,
+  message: string | RegExp,
+  stdin = ""
+): Effect.Effect<string> =>
+  Effect.map(run(user, wordsOf(line), { stdin }), ({ stderr, ...outcome }) => {
+    deepStrictEqual(outcome, { code, stdout: "" }, stderr)
+    if (typeof message === "string") assert.strictEqual(stderr, `store-api: ${message}\n`)
+    else assert.match(stderr, message)
+    return stderr
+  })
 
 /** Starts the command on a terminal. */
 export const startOnTerminal = (user: User, args: ReadonlyArray<string>, options: Options = {}) =>

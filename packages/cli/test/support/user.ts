@@ -4,9 +4,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Emulator } from "@store-api/emulator"
+import { Emulator, type Fault } from "@store-api/emulator"
 import { Effect, Redacted, type Scope } from "effect"
-import { leaksIn } from "./leaks.js"
+import { leaksIn } from "../../../core/test/support/leaksIn.js"
 
 export const demoSecret = Redacted.value(Emulator.demoClient.clientSecret)
 
@@ -55,6 +55,20 @@ export const userOf = (emulator: Emulator.Service, env: Readonly<Record<string, 
     },
     secretsOf(emulator)
   )
+
+/** An emulator that plays these faults, and its user. */
+export const startedWith = (options: Emulator.Options = {}, ...script: ReadonlyArray<Fault.Script>) =>
+  Effect.gen(function*() {
+    const emulator = yield* Emulator.make(options)
+    for (const step of script) yield* emulator.fail(step)
+    return { emulator, user: yield* userOf(emulator) }
+  })
+
+export const started = startedWith()
+
+/** The number of token requests so far. */
+export const tokenRequests = ({ requests }: Emulator.Service): Effect.Effect<number> =>
+  Effect.map(requests, (requests) => requests.filter(({ kind }) => kind === "token").length)
 
 /** On a slow machine, the screen also shows what a run waits for. */
 export const waitingNotes = /store-api: Waiting for .* Press Ctrl\+C to stop\.\r\n/g

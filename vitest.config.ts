@@ -7,10 +7,10 @@ const source = (name: string) => new URL(`./packages/${name}/src`, import.meta.u
 const workers = availableParallelism() + 3
 
 /** The files that take longest, the longest first. */
-const longest = ["process.slow", "clients.slow", "fleet.slow", "AccessTokenProviderProcess.slow", "tutorial.slow"]
-  .concat("topologies.slow", "packages.slow", "scenarios.slow", "programs.slow", "AccessTokenProvider.slow")
+const longest = ["process.slow", "clients.slow", "fleet.slow", "tutorial.slow"]
+  .concat("topologies.slow", "packages.slow", "scenarios.slow", "programs.slow", "provider/provider.slow")
   .concat("outcomes.slow", "alerts.slow", "shells.slow", "FileTokenStoreProcesses.slow", "terminal.slow")
-  .concat("TokenEndpoint", "leaks/undici", "outcomes/outcomes", "SharedTokenSourceWaiting", "TokenEndpointRetries")
+  .concat("TokenEndpoint", "leaks/undici", "outcomes/outcomes", "sharing/waiting", "TokenEndpointRetries")
   .map((name) => `/${name}.test.ts`)
 
 const rank = ({ moduleId }: TestSpecification) => {

@@ -2,9 +2,10 @@
  * The files to mutate, each with the tests that guard it. These tests run hundreds of times, so tests that start a
  * process or wait for the wall clock are left out. A mutant that only such a test would kill counts as survived.
  */
-const provider = ["", "Status", "Edges", "Pauses", "Clocks", "Rejection", "Renewal", "Failure", "Flight"]
-  .concat("Metrics", "Bounds").map((name) => `AccessTokenProvider${name}`)
-const sharing = ["", "Lease", "Waiting", "Outage", "Sealing", "Repeated"].map((name) => `SharedTokenSource${name}`)
+const provider = ["caching", "status", "expiry", "cooldown", "clocks", "rejection", "renewal", "failure", "inFlight"]
+  .concat("metrics", "timeLimits").map((name) => `provider/${name}`)
+const sharing = ["sharedToken", "lease", "waiting", "brokenStore", "sealing", "repeatedToken"]
+  .map((name) => `sharing/${name}`)
 const fileStore = ["FileTokenStore"]
 
 export const least = 95
@@ -85,7 +86,7 @@ export const explanations = {
 const modules = {
   core: {
     AccessTokenError: ["AccessTokenError"],
-    AccessTokenMetrics: ["AccessTokenProviderMetrics"],
+    AccessTokenMetrics: ["provider/metrics"],
     AccessToken: ["AccessToken"],
     ClientCredentials: ["ClientCredentials"],
     TokenResponse: ["TokenResponse"],
@@ -93,7 +94,7 @@ const modules = {
     TokenEndpoint: ["TokenEndpointRetries", "StoreAuth"],
     AuthorizedHttpClient: ["", "Rejections", "Bodies"].map((name) => `AuthorizedHttpClient${name}`)
       .concat("StoreAuth", "leaks/hiddenHeader"),
-    TokenStore: ["TokenStore"],
+    TokenStore: ["sharing/TokenStore"],
     SharedTokenSource: sharing,
     AccessTokenProvider: provider,
     StoreAuth: ["StoreAuth", "StoreAuthConfig"],
@@ -101,32 +102,32 @@ const modules = {
     "internal/client/attempt": ["AuthorizedHttpClient", "leaks/hiddenHeader", "StoreAuth"],
     "internal/client/boundClient": ["StoreAuth"],
     "internal/boundedBody": ["internals"],
-    "internal/bounded": ["internals", "TokenEndpointRetries", "AccessTokenProviderBounds"],
-    "internal/provider/acquisitions": ["AccessTokenProviderFlight", "AccessTokenProviderBounds"],
-    "internal/provider/cooldown": ["tokenPolicy", "AccessTokenProviderPauses", "AccessTokenProviderBounds"],
-    "internal/provider/forkInLayer": ["AccessTokenProviderFlight"],
-    "internal/provider/instant": ["AccessTokenProviderClocks"],
-    "internal/provider/rejectionBudget": ["AccessTokenProviderRejection"],
-    "internal/backoff": ["tokenPolicy"],
-    "internal/lifetime": ["tokenPolicy", "AccessToken", "TokenResponse"],
-    "internal/repeatedToken": ["tokenPolicy", "AccessTokenProviderRenewal", "SharedTokenSourceRepeated"],
+    "internal/bounded": ["internals", "TokenEndpointRetries", "provider/timeLimits"],
+    "internal/provider/acquisitions": ["provider/inFlight", "provider/timeLimits"],
+    "internal/provider/cooldown": ["provider/tokenPolicy", "provider/cooldown", "provider/timeLimits"],
+    "internal/provider/forkInLayer": ["provider/inFlight"],
+    "internal/provider/instant": ["provider/clocks"],
+    "internal/provider/rejectionBudget": ["provider/rejection"],
+    "internal/backoff": ["provider/tokenPolicy"],
+    "internal/lifetime": ["provider/tokenPolicy", "AccessToken", "TokenResponse"],
+    "internal/repeatedToken": ["provider/tokenPolicy", "provider/renewal", "sharing/repeatedToken"],
     "internal/client/headerValue": ["AuthorizedHttpClient"],
-    "internal/provider/heldToken": [...provider, "SharedTokenSourceRepeated"],
+    "internal/provider/heldToken": [...provider, "sharing/repeatedToken"],
     "internal/client/hiddenHeader": ["leaks/hiddenHeader", "AuthorizedHttpClientBodies"],
     "internal/client/recovery": ["AuthorizedHttpClient", "AuthorizedHttpClientBodies"],
     "internal/httpErrors": ["leaks/hiddenHeader", "AuthorizedHttpClient", "internals"],
     "internal/manualRedirect": ["internals"],
-    "internal/provider/measure": ["AccessTokenProviderMetrics", "AccessTokenProviderStatus"],
-    "internal/monotonicMillis": ["TokenStore"],
+    "internal/provider/measure": ["provider/metrics", "provider/status"],
+    "internal/monotonicMillis": ["sharing/TokenStore"],
     "internal/described": ["AccessTokenError"],
     "internal/endpoint/exchange": ["TokenEndpointRetries"],
     "internal/endpoint/refusal": ["TokenResponse"],
-    "internal/sharing/reliableStore": ["SharedTokenSourceOutage", "SharedTokenSourceLease"],
+    "internal/sharing/reliableStore": ["sharing/brokenStore", "sharing/lease"],
     "internal/endpoint/retryAfter": ["internals"],
     "internal/endpoint/sanitise": ["internals", "TokenResponse"],
-    "internal/sharing/seal": ["SharedTokenSourceSealing"],
+    "internal/sharing/seal": ["sharing/sealing"],
     "internal/sharing/storedToken": sharing,
-    "internal/provider/tokenPolicy": ["tokenPolicy", "AccessToken", "TokenResponse"],
+    "internal/provider/tokenPolicy": ["provider/tokenPolicy", "AccessToken", "TokenResponse"],
     "internal/endpoint/tokenRequest": ["ClientCredentials"],
     "internal/provider/tokenState": provider,
     "internal/endpoint/transportError": ["internals"],

@@ -23,11 +23,11 @@ import {
   Random,
   Scope
 } from "effect"
-import { authUrl, credentials, settled } from "./support/fleet.js"
-import { type Acquisition, hour, minute, outage, run, settle, token, valueOf } from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
-import * as VirtualClock from "./support/virtualClock.js"
-import { clientId, clientSecret, credentialsOf, tokenBody } from "./support/wire.js"
+import { authUrl, credentials, settled } from "../support/fleet.js"
+import { type Acquisition, hour, minute, outage, run, settle, token, valueOf } from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
+import * as VirtualClock from "../support/virtualClock.js"
+import { clientId, clientSecret, credentialsOf, tokenBody } from "../support/wire.js"
 
 /** Calls `get` every 250 ms for 10 minutes. */
 const callForTenMinutes = (provider: AccessTokenProvider.Service, virtual: VirtualClock.VirtualClock) =>

@@ -2,11 +2,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError } from "@store-api/core"
 import { Deferred, Effect, Fiber, Option, Ref } from "effect"
-import * as tokenPolicy from "../src/internal/provider/tokenPolicy.js"
-import * as tokenState from "../src/internal/provider/tokenState.js"
-import { aged, hour, outage, run, settle, token } from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
-import * as VirtualClock from "./support/virtualClock.js"
+import * as tokenPolicy from "../../src/internal/provider/tokenPolicy.js"
+import * as tokenState from "../../src/internal/provider/tokenState.js"
+import { aged, hour, outage, run, settle, token } from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
+import * as VirtualClock from "../support/virtualClock.js"
 
 describe("AccessTokenProvider, intervals and cooldowns", () => {
   describe("failure", () => {

@@ -2,9 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import { Clock, DateTime, Effect, Fiber, Layer, Option } from "effect"
-import { answering, settle, token, valueOf } from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
-import * as VirtualClock from "./support/virtualClock.js"
+import { answering, settle, token, valueOf } from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
+import * as VirtualClock from "../support/virtualClock.js"
 
 const hour = 3_600_000
 

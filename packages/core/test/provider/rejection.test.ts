@@ -13,8 +13,8 @@ import {
   settle,
   token,
   valueOf
-} from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
+} from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
 
 describe("AccessTokenProvider, rejection", () => {
   /** Invalidates the token that `get` returns. Returns whether the provider dropped it. */

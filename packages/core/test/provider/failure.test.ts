@@ -3,9 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider, ClientCredentials, TokenEndpoint } from "@store-api/core"
 import { Cause, Clock, DateTime, Duration, Effect, Exit, Fiber, Layer, Option, Redacted, Ref, TestClock } from "effect"
-import { answering, layer as scripted, ScriptedSource, settle, token, valueOf } from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
-import * as VirtualClock from "./support/virtualClock.js"
+import { answering, layer as scripted, ScriptedSource, settle, token, valueOf } from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
+import * as VirtualClock from "../support/virtualClock.js"
 
 const provided = (options: AccessTokenProvider.Options = {}) =>
   Effect.provide(Layer.provideMerge(AccessTokenProvider.layer(options), scripted))

@@ -13,9 +13,9 @@ import {
   settle,
   token,
   valueOf
-} from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
-import * as VirtualClock from "./support/virtualClock.js"
+} from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
+import * as VirtualClock from "../support/virtualClock.js"
 
 describe("AccessTokenProvider, at the exact boundaries", () => {
   test("a caller whose token is rejected while it waits gets the new token, although its wait was over first", function*() {

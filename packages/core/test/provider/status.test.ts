@@ -25,9 +25,9 @@ import {
   run,
   settle,
   token
-} from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
-import * as VirtualClock from "./support/virtualClock.js"
+} from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
+import * as VirtualClock from "../support/virtualClock.js"
 
 /** Records the level, message and annotations of each log line. */
 const recording = () => {

@@ -10,9 +10,9 @@ import {
   settle,
   token,
   valueOf
-} from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
-import * as VirtualClock from "./support/virtualClock.js"
+} from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
+import * as VirtualClock from "../support/virtualClock.js"
 
 const provided = (options: AccessTokenProvider.Options = {}) =>
   Effect.provide(Layer.provideMerge(AccessTokenProvider.layer(options), scripted))

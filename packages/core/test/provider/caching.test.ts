@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import { Effect, Exit, Fiber, Layer, Option, TestClock } from "effect"
-import { answering, layer as scripted, ScriptedSource, settle, token, valueOf } from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
+import { answering, layer as scripted, ScriptedSource, settle, token, valueOf } from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
 
 const Scripted = Layer.provideMerge(AccessTokenProvider.layer(), scripted)
 

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenMetrics, AccessTokenProvider } from "@store-api/core"
 import { Array, Context, Deferred, Effect, Exit, Fiber, Layer, Metric, Option, Scope, TestClock } from "effect"
-import { allSeries, type Series } from "./support/effectLine.js"
+import { allSeries, type Series } from "../support/effectLine.js"
 import {
   type Acquisition,
   aged,
@@ -13,8 +13,8 @@ import {
   run,
   settle,
   token
-} from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
+} from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
 
 /** Shortens the name of a series: `acquisitions Success`, `duration`, … */
 const shortName = ({ labels, name }: Series) =>

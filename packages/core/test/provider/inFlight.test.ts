@@ -17,8 +17,8 @@ import {
   TestClock,
   type Tracer
 } from "effect"
-import { schedulerOf } from "./support/effectLine.js"
-import { interruption } from "./support/interruption.js"
+import { schedulerOf } from "../support/effectLine.js"
+import { interruption } from "../support/interruption.js"
 import {
   answering,
   hour,
@@ -30,10 +30,10 @@ import {
   token,
   type Tools,
   valueOf
-} from "./support/scriptedSource.js"
-import { observed } from "./support/telemetry.js"
-import { test } from "./support/test.js"
-import * as VirtualClock from "./support/virtualClock.js"
+} from "../support/scriptedSource.js"
+import { observed } from "../support/telemetry.js"
+import { test } from "../support/test.js"
+import * as VirtualClock from "../support/virtualClock.js"
 
 /** Runs an effect and parks its fiber after this many operations, until `release` is called. */
 const runParked = <A, E>(effect: Effect.Effect<A, E>, operations: number) => {

@@ -2,7 +2,7 @@
  * The files to mutate, each with the tests that guard it. These tests run hundreds of times, so tests that start a
  * process or wait for the wall clock are left out. A mutant that only such a test would kill counts as survived.
  */
-const provider = ["caching", "status", "expiry", "cooldown", "clocks", "rejection", "renewal", "failure", "inFlight"]
+const provider = ["caching", "status", "expiry", "clocks", "rejection", "renewal", "failure", "inFlight"]
   .concat("metrics", "timeLimits").map((name) => `provider/${name}`)
 const sharing = ["sharedToken", "lease", "waiting", "brokenStore", "sealing", "repeatedToken"]
   .map((name) => `sharing/${name}`)
@@ -18,7 +18,6 @@ export const slow = [
   "callers at any moment",
   "moment by moment",
   "ten minutes",
-  "the cooldowns double",
   "jumps during the acquisition",
   "under load",
   "calls before and after its timers fire",
@@ -104,7 +103,7 @@ const modules = {
     "internal/boundedBody": ["internals"],
     "internal/bounded": ["internals", "TokenEndpointRetries", "provider/timeLimits"],
     "internal/provider/acquisitions": ["provider/inFlight", "provider/timeLimits"],
-    "internal/provider/cooldown": ["provider/tokenPolicy", "provider/cooldown", "provider/timeLimits"],
+    "internal/provider/cooldown": ["provider/tokenPolicy", "provider/failure", "provider/timeLimits"],
     "internal/provider/forkInLayer": ["provider/inFlight"],
     "internal/provider/instant": ["provider/clocks"],
     "internal/provider/rejectionBudget": ["provider/rejection"],

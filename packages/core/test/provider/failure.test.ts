@@ -1,180 +1,223 @@
 import { HttpClient, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenError, AccessTokenProvider, ClientCredentials, TokenEndpoint } from "@store-api/core"
-import { Cause, Clock, DateTime, Duration, Effect, Exit, Fiber, Layer, Option, Redacted, Ref, TestClock } from "effect"
-import { answering, layer as scripted, ScriptedSource, settle, token, valueOf } from "../support/scriptedSource.js"
+import { type AccessToken, AccessTokenError, AccessTokenProvider, TokenEndpoint } from "@store-api/core"
+import { DateTime, Duration, Effect, Exit, Fiber, Layer, Option } from "effect"
+import { authUrl, credentials } from "../support/fleet.js"
+import {
+  type Acquisition,
+  heldTest,
+  hour,
+  minute,
+  outage,
+  providerTest,
+  renewalTest,
+  settle,
+  timeline,
+  token
+} from "../support/scriptedSource.js"
 import { test } from "../support/test.js"
 import * as VirtualClock from "../support/virtualClock.js"
+import { tokenBody } from "../support/wire.js"
 
-const provided = (options: AccessTokenProvider.Options = {}) =>
-  Effect.provide(Layer.provideMerge(AccessTokenProvider.layer(options), scripted))
+const failing = providerTest(() => Effect.fail(outage))
 
-const down = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 6 })
-const refused = new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", status: 401 })
+const refused = (reason: AccessTokenError.TokenRefusedError["reason"], status = 400) =>
+  new AccessTokenError.TokenRefusedError({ reason, status })
 
-/** Calls `get` every `step` for `total` milliseconds. Returns the times at which requests were sent. */
-const requestTimes = (
-  failure: AccessTokenError.AccessTokenError,
-  options: { readonly step: number; readonly total: number }
-) =>
-  Effect.gen(function*() {
-    const virtual = VirtualClock.make()
-    const times = yield* Ref.make<ReadonlyArray<number>>([])
-    const source = yield* answering(() =>
-      Effect.gen(function*() {
-        const now = yield* Clock.currentTimeMillis
-        yield* Ref.update(times, (all) => [...all, now])
-        return yield* Effect.fail(failure)
-      })
-    )
-    yield* Effect.gen(function*() {
-      const provider = yield* AccessTokenProvider.AccessTokenProvider
-      for (let passed = 0; passed < options.total; passed += options.step) {
-        yield* Effect.exit(provider.get)
-        yield* virtual.advance(options.step)
-      }
-    }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)), Effect.withClock(virtual.clock))
-    return yield* Ref.get(times)
-  })
+/** A response of 429 with this `Retry-After`, in milliseconds. */
+const limited = (millis: number) =>
+  Effect.flatMap(DateTime.now, (now) =>
+    new AccessTokenError.TokenRefusedError({
+      reason: "RateLimited",
+      status: 429,
+      retryAt: Option.some(DateTime.add(now, { millis }))
+    }))
 
-const gaps = (times: ReadonlyArray<number>) => times.slice(1).map((time, index) => time - (times[index] ?? 0))
-
-/** Each gap is 75 % to 100 % of its doubled cooldown, plus at most one step. */
-const assertGaps = (times: ReadonlyArray<number>, max: number, step: number) => {
-  gaps(times).forEach((gap, index) => {
-    const pause = Math.min(1000 * 2 ** index, max)
-    assert.isAtLeast(gap, 0.75 * pause, `gap ${index}`)
-    assert.isAtMost(gap, pause + step, `gap ${index}`)
-  })
-}
+/** The time until `retryAt` of the error with which the call fails, in milliseconds. */
+const waitOf = (call: Effect.Effect<unknown, AccessTokenError.AccessTokenError>) =>
+  Effect.flatMap(
+    Effect.flip(call),
+    ({ retryAt }) => Effect.map(DateTime.now, (now) => Option.getOrThrow(retryAt).epochMillis - now.epochMillis)
+  )
 
 describe("AccessTokenProvider, failure", () => {
-  it.effect("all waiting callers get the failure, and the next call after the cooldown sends a new request", () =>
-    Effect.gen(function*() {
-      const provider = yield* AccessTokenProvider.AccessTokenProvider
-      const source = yield* ScriptedSource
-      const callers = yield* Effect.fork(
-        Effect.all(Array.from({ length: 5 }, () => Effect.flip(provider.get)), { concurrency: "unbounded" })
-      )
-      const first = yield* source.next
-      yield* settle
-      yield* first.complete(Effect.fail(down))
-      assert.strictEqual((yield* Fiber.join(callers)).length, 5)
-      assert.strictEqual(yield* source.calls, 1, "5 callers, one request")
-      yield* TestClock.adjust("1 seconds")
-      const caller = yield* Effect.fork(provider.get)
-      yield* Effect.flatMap(source.next, (call) => call.complete(token("back")))
-      assert.strictEqual(valueOf(yield* Fiber.join(caller)), "back")
-    }).pipe(provided()))
+  heldTest(
+    "all waiting callers get the failure, and the next call after the cooldown sends a new request",
+    function*({ after, callers, complete }) {
+      const waiting = yield* callers(5)
+      yield* complete(Effect.fail(outage))
+      deepStrictEqual(yield* Fiber.join(waiting), Array.from({ length: 5 }, () => "Transport"))
+      yield* after(749, { gets: "Transport", calls: 1 })
+      yield* after(1, { gets: "waits", calls: 2 })
+      yield* complete(token("back"))
+      yield* after(0, { gets: "back" })
+    }
+  )
 
-  it.effect("within the cooldown get fails immediately with the last error and its retryAt, and sends no request", () =>
-    Effect.gen(function*() {
-      const provider = yield* AccessTokenProvider.AccessTokenProvider
-      const source = yield* ScriptedSource
-      const caller = yield* Effect.fork(Effect.flip(provider.get))
-      yield* Effect.flatMap(source.next, (call) => call.complete(Effect.fail(down)))
-      const first = yield* Fiber.join(caller)
-      const retryAt = Option.getOrThrow(first.retryAt).epochMillis
-      assert.isAtLeast(retryAt, 750)
-      assert.isAtMost(retryAt, 1000)
-      const again = yield* Effect.flip(provider.get)
-      assert.strictEqual(again._tag, "TokenRequestError")
-      assert.strictEqual(Option.getOrThrow(again.retryAt).epochMillis, retryAt)
-      const status = yield* provider.status
-      assert.strictEqual(status.state, "Empty")
-      assert.strictEqual(Option.getOrThrow(status.cooldown).error, "TokenRequestError")
-      assert.strictEqual(Option.getOrThrow(status.cooldown).until.epochMillis, retryAt)
-      assert.strictEqual(yield* source.calls, 1)
-      yield* TestClock.setTime(retryAt)
-      assert.isTrue(Option.isNone((yield* provider.status).cooldown))
-      const fiber = yield* Effect.fork(provider.get)
-      yield* source.next
-      yield* Fiber.interrupt(fiber)
-    }).pipe(provided()))
+  failing(
+    "within the cooldown get fails immediately with the last error and its retryAt, and sends no request",
+    function*({ after, provider, virtual }) {
+      const first = yield* Effect.flip(provider.get)
+      const until = Option.getOrThrow(first.retryAt).epochMillis
+      assert.strictEqual(until, virtual.wall() + 750)
+      const { cooldown, state } = yield* provider.status
+      deepStrictEqual([state, Option.getOrThrow(cooldown).error], ["Empty", "TokenRequestError"])
+      assert.strictEqual(Option.getOrThrow(cooldown).until.epochMillis, until)
+      yield* virtual.advance(0.25)
+      assert.strictEqual(yield* Effect.flip(provider.get), first, "a fraction of a millisecond does not change retryAt")
+      virtual.jump(1)
+      assert.strictEqual(yield* Effect.flip(provider.get), first)
+      virtual.jump(-10)
+      const moved = yield* Effect.flip(provider.get)
+      assert.strictEqual(Option.getOrThrow(moved.retryAt).epochMillis, Math.ceil(virtual.wall() + 749.75))
+      yield* after(0, { calls: 1 })
+    }
+  )
 
-  test("TokenExpiredError has the end of the cooldown in retryAt", function*() {
-    const source = yield* answering((n) => n === 1 ? token("cached") : Effect.fail(down))
-    yield* Effect.gen(function*() {
-      const provider = yield* AccessTokenProvider.AccessTokenProvider
+  providerTest((n) => n === 1 ? token("cached") : Effect.fail(outage))(
+    "TokenExpiredError has the end of the cooldown in retryAt",
+    function*({ provider, virtual }) {
       yield* provider.get
-      yield* TestClock.adjust("60 minutes")
+      yield* virtual.advance(hour)
       assert.isTrue(Option.isNone((yield* Effect.flip(provider.current)).retryAt))
       const failed = yield* Effect.flip(provider.get)
       const expired = yield* Effect.flip(provider.current)
-      assert.strictEqual(expired._tag, "TokenExpiredError")
-      deepStrictEqual(expired.retryAt, failed.retryAt)
+      deepStrictEqual([expired._tag, expired.retryAt], ["TokenExpiredError", failed.retryAt])
       assert.isTrue(Option.isSome(expired.retryAt))
-    }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
-  })
+    }
+  )
 
-  test("while callers fail, the cooldowns double from 1 s to 5 s, each × 0.75 to 1", function*() {
-    const times = yield* requestTimes(down, { step: 10, total: 60_000 })
-    assertGaps(times, 5000, 10)
-    assert.isAtLeast(times.length, 12)
-  })
+  describe("the length of a cooldown", () => {
+    const to5s = [750, 1500, 3000, 3750, 3750]
+    const to60s = [750, 1500, 3000, 6000, 12_000, 24_000, 45_000, 45_000]
+    const short = { cooldown: { base: "100 millis", max: "300 millis" } } as const
 
-  test("when the endpoint refuses the credentials, the cooldowns double up to 60 s", function*() {
-    const times = yield* requestTimes(refused, { step: 100, total: 300_000 })
-    assertGaps(times, 60_000, 100)
-    assert.isAtLeast(times.length, 8)
-  })
+    it.effect.each<[string, AccessTokenError.AccessTokenError, ReadonlyArray<number>, Parameters<typeof timeline>[2]]>([
+      ["the endpoint cannot be reached: to 5 s", outage, to5s, {}],
+      ["the endpoint is unavailable: to 5 s", refused("Unavailable"), to5s, {}],
+      ["the endpoint refuses the credentials: to 60 s", refused("InvalidClient"), to60s, {}],
+      ["the endpoint limits the rate: to 60 s", refused("RateLimited"), to60s, {}],
+      ["an API in place of the endpoint responds with 401: to 60 s", refused("Other", 401), to60s, {}],
+      ["cooldown has a base and a max", refused("InvalidClient"), [75, 150, 225, 225], short],
+      ["the random number is 0.5", outage, [875, 1750, 3500], { chance: 0.5 }]
+    ])(
+      "doubles after each failure, when %s",
+      ([, failure, expected, options]) =>
+        timeline(() => Effect.fail(failure), function*({ after, provider }) {
+          for (const [index, length] of expected.entries()) {
+            yield* Effect.flip(provider.get)
+            const { cooldown } = yield* provider.status
+            assert.strictEqual(
+              Option.getOrThrow(cooldown).until.epochMillis,
+              (yield* DateTime.now).epochMillis + length
+            )
+            const { reason } = failure as { readonly reason: string }
+            yield* after(length - 1, { gets: reason, calls: index + 1 })
+            yield* after(1, { calls: index + 1 })
+          }
+        }, options)
+    )
 
-  test("while a valid token is cached, the cooldowns double up to 60 s, and callers get that token", function*() {
-    const virtual = VirtualClock.make()
-    const lifetime = 10 * 3_600_000
-    const source = yield* answering((n) => n === 1 ? token("cached", lifetime) : Effect.fail(down))
-    yield* Effect.gen(function*() {
-      const provider = yield* AccessTokenProvider.AccessTokenProvider
-      yield* provider.get
-      yield* virtual.advance(lifetime - 240_000)
-      let last = 0
-      const pauses: Array<number> = []
-      for (let passed = 0; passed < 200_000; passed += 100) {
-        assert.strictEqual(valueOf(yield* provider.get), "cached")
-        yield* settle
-        const calls = yield* source.calls
-        if (calls - 1 > pauses.length) {
-          pauses.push(passed - last)
-          last = passed
+    providerTest((n) => n === 1 ? token("cached", "10 hours") : Effect.fail(outage))(
+      "while a valid token is cached, the cooldowns double up to 60 s, and callers get that token",
+      function*({ after }) {
+        yield* after(0, { gets: "cached" })
+        yield* after(10 * hour - 4 * minute + 1, { gets: "cached", calls: 2 })
+        for (const [index, length] of to60s.entries()) {
+          yield* after(length - 1, { gets: "cached", calls: index + 2 })
+          yield* after(1, { gets: "cached", calls: index + 3 })
         }
-        yield* virtual.advance(100)
       }
-      // From the second renewal on: 1, 2, 4, 8, 16, 32, 60 seconds, jittered.
-      pauses.slice(1).forEach((pause, index) => {
-        const full = Math.min(1000 * 2 ** index, 60_000)
-        assert.isAtLeast(pause, 0.75 * full)
-        assert.isAtMost(pause, full + 100)
-      })
-      assert.isAtLeast(pauses.length, 7)
-    }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)), Effect.withClock(virtual.clock))
+    )
+
+    it.effect.each(
+      [["a short one", 100, 750], ["20 s", 20_000, 20_000], ["7 days", Duration.toMillis("7 days"), hour], [
+        "a past one",
+        -5000,
+        750
+      ]] as const
+    )(
+      "Retry-After lengthens a cooldown, up to an hour, and never shortens it: %s",
+      ([, retryAfter, expected]) =>
+        timeline(() => limited(retryAfter), function*({ after, provider }) {
+          assert.strictEqual(yield* waitOf(provider.get), expected)
+          yield* after(expected - 1, { gets: "RateLimited", calls: 1 })
+          yield* after(1, { gets: "RateLimited", calls: 2 })
+        })
+    )
+
+    providerTest((n) => n === 1 ? token("one", "60 seconds") : limited(60_000))(
+      "Retry-After in the response to a renewal: no request is sent before that time, even after the token expired",
+      function*({ after, provider, virtual }) {
+        yield* provider.get
+        yield* after(50_000, { gets: "one" })
+        yield* virtual.advance(20_000)
+        assert.strictEqual(yield* waitOf(provider.get), 40_000)
+        yield* after(0, { calls: 2 })
+      }
+    )
+
+    failing("refresh sends a request during a cooldown and resets the cooldowns", function*({ after, provider }) {
+      yield* after(0, { gets: "Transport" })
+      yield* after(750, { gets: "Transport" })
+      yield* after(1500, { gets: "Transport", calls: 3 })
+      assert.strictEqual(yield* waitOf(provider.refresh), 750)
+      yield* after(0, { calls: 4 })
+    })
+
+    providerTest((n) => n === 4 ? token("good", "1 seconds") : Effect.fail(outage))(
+      "a success resets the cooldowns",
+      function*({ after, provider, virtual }) {
+        for (const length of [750, 1500, 3000]) {
+          assert.strictEqual(yield* waitOf(provider.get), length)
+          yield* virtual.advance(length)
+        }
+        yield* after(0, { gets: "good" })
+        yield* virtual.advance("1 seconds")
+        assert.strictEqual(yield* waitOf(provider.get), 750)
+      }
+    )
+
+    renewalTest(
+      "a caller of refresh that joins a failing renewal gets the end of the renewal cooldown in retryAt",
+      function*({ after, complete, provider, virtual }) {
+        yield* provider.get
+        yield* virtual.advance(hour - 100_000)
+        for (let failures = 0; failures < 4; failures++) {
+          yield* after(0, { gets: "one" })
+          yield* complete(Effect.fail(outage))
+          yield* virtual.advance(750 * 2 ** failures)
+        }
+        yield* after(0, { gets: "one" })
+        const joining = yield* Effect.fork(waitOf(provider.refresh))
+        yield* settle
+        yield* complete(Effect.fail(outage))
+        assert.strictEqual(yield* Fiber.join(joining), 12_000)
+      }
+    )
   })
 
   test("after an outage of ten minutes, callers get a token within 5 s", function*() {
     // The outage starts while a token is cached and continues after its expiry. From then on, the cooldowns of
     // renewals, up to 60 s, must not apply.
-    const virtual = VirtualClock.make()
-    const back = yield* Ref.make(false)
-    const source = yield* answering((n) =>
-      Effect.flatMap(Ref.get(back), (back) => n === 1 || back ? token(`token-${n}`) : Effect.fail(down))
-    )
-    yield* Effect.gen(function*() {
-      const provider = yield* AccessTokenProvider.AccessTokenProvider
+    let isDown = false
+    yield* timeline((n) => isDown ? Effect.fail(outage) : token(`token-${n}`), function*({ after, provider, virtual }) {
       yield* provider.get
       yield* virtual.advance("56 minutes")
+      isDown = true
       for (let second = 0; second < 600; second++) {
         yield* Effect.exit(provider.get)
         yield* virtual.advance("1 seconds")
       }
-      assert.isTrue(Exit.isFailure(yield* Effect.exit(provider.get)), "callers fail during the outage")
-      yield* Ref.set(back, true)
-      let waited = 0
+      yield* after(0, { gets: "Transport" })
+      isDown = false
+      const end = virtual.monotonic()
       while (Exit.isFailure(yield* Effect.exit(provider.get))) {
         yield* virtual.advance("100 millis")
-        waited += 100
-        assert.isAtMost(waited, 5000)
+        assert.isAtMost(virtual.monotonic() - end, 5000)
       }
-    }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)), Effect.withClock(virtual.clock))
+    })
   })
 
   for (
@@ -194,16 +237,12 @@ describe("AccessTokenProvider, failure", () => {
           (status) =>
             HttpClientResponse.fromWeb(
               request,
-              new Response(JSON.stringify({ access_token: "invented", token_type: "bearer" }), { status })
+              new Response(tokenBody(), { status })
             )
         )
       )
-      const credentials = ClientCredentials.make({
-        clientId: "demo-client",
-        clientSecret: Redacted.make("an invented secret")
-      })
       const layer = AccessTokenProvider.layer().pipe(
-        Layer.provide(TokenEndpoint.layer({ authUrl: "https://auth.store.example", credentials })),
+        Layer.provide(TokenEndpoint.layer({ authUrl, credentials: Effect.succeed(credentials) })),
         Layer.provide(Layer.succeed(HttpClient.HttpClient, client))
       )
       yield* Effect.gen(function*() {
@@ -228,160 +267,42 @@ describe("AccessTokenProvider, failure", () => {
     })
   }
 
-  test("Retry-After lengthens a cooldown, up to an hour, and never shortens it", function*() {
-    for (
-      const [retryAfter, least, most] of [
-        [100, 750, 1000],
-        [20_000, 20_000, 20_000],
-        [Duration.toMillis("7 days"), 3_600_000, 3_600_000],
-        [-5000, 750, 1000]
-      ] as const
-    ) {
-      const source = yield* answering(() =>
-        Effect.flatMap(Clock.currentTimeMillis, (now) =>
-          new AccessTokenError.TokenRefusedError({
-            reason: "RateLimited",
-            status: 429,
-            retryAt: Option.some(DateTime.unsafeMake(now + retryAfter))
-          }))
-      )
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        const now = yield* Clock.currentTimeMillis
-        const error = yield* Effect.flip(provider.get)
-        const pause = Option.getOrThrow(error.retryAt).epochMillis - now
-        assert.isAtLeast(pause, least)
-        assert.isAtMost(pause, most)
-        yield* TestClock.adjust(least - 1)
-        yield* Effect.flip(provider.get)
-        assert.strictEqual(yield* source.calls, 1)
-        yield* TestClock.adjust(most - least + 1)
-        yield* Effect.flip(provider.get)
-        assert.strictEqual(yield* source.calls, 2)
-      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
-    }
-  })
-
-  test("refresh sends a request during a cooldown and resets the cooldowns", function*() {
-    const source = yield* answering(() => Effect.fail(down))
-    yield* Effect.gen(function*() {
-      const provider = yield* AccessTokenProvider.AccessTokenProvider
-      yield* Effect.flip(provider.get)
-      yield* TestClock.adjust("1 seconds")
-      yield* Effect.flip(provider.get)
-      yield* TestClock.adjust("2 seconds")
-      yield* Effect.flip(provider.get)
-      assert.strictEqual(yield* source.calls, 3)
-      const now = yield* Clock.currentTimeMillis
-      const error = yield* Effect.flip(provider.refresh)
-      assert.strictEqual(yield* source.calls, 4)
-      assert.isAtMost(Option.getOrThrow(error.retryAt).epochMillis - now, 1000)
-    }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
-  })
-
-  test("a success resets the cooldowns", function*() {
-    const source = yield* answering((n) => n === 4 ? token("good", "1 seconds") : Effect.fail(down))
-    yield* Effect.gen(function*() {
-      const provider = yield* AccessTokenProvider.AccessTokenProvider
-      for (const pause of [1000, 2000, 4000]) {
-        yield* Effect.flip(provider.get)
-        yield* TestClock.adjust(pause)
-      }
-      assert.strictEqual(valueOf(yield* provider.get), "good")
-      yield* TestClock.adjust("1 seconds")
-      const now = yield* Clock.currentTimeMillis
-      const error = yield* Effect.flip(provider.get)
-      assert.isAtMost(Option.getOrThrow(error.retryAt).epochMillis - now, 1000)
-    }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
-  })
-
-  test("cooldown.base and cooldown.max are the first and the longest cooldown", function*() {
-    const source = yield* answering(() => Effect.fail(refused))
-    yield* Effect.gen(function*() {
-      const provider = yield* AccessTokenProvider.AccessTokenProvider
-      for (const pause of [100, 200, 300, 300]) {
-        const now = yield* Clock.currentTimeMillis
-        yield* Effect.flip(provider.get)
-        const { cooldown } = yield* provider.status
-        const length = Option.getOrThrow(cooldown).until.epochMillis - now
-        assert.isAtMost(length, pause)
-        assert.isAtLeast(length, 0.75 * pause - 1)
-        yield* TestClock.adjust(pause)
-      }
-    }).pipe(
-      Effect.provide(
-        Layer.provide(
-          AccessTokenProvider.layer({ cooldown: { base: "100 millis", max: "300 millis" } }),
-          source.layer
-        )
-      )
-    )
-  })
-
   describe("a faulty source", () => {
-    it.effect("a defect reaches the waiting callers and starts a cooldown, and the next call succeeds", () =>
-      Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        const source = yield* ScriptedSource
-        const callers = yield* Effect.fork(
-          Effect.all(Array.from({ length: 3 }, () => Effect.exit(provider.get)), { concurrency: "unbounded" })
+    // A TokenSource written in plain JavaScript may return a value that is not a token.
+    const notAToken = JSON.parse("{}") as AccessToken.AccessToken
+
+    it.effect.each<[string, string, string, () => Acquisition]>([
+      ["fails with a defect", "Defect", "SOURCE_DEFECT", () => Effect.die("an invented defect")],
+      ["throws", "Defect", "SOURCE_DEFECT", () => {
+        throw new Error("an invented throw")
+      }],
+      ["returns a value that is not a token", "Defect", "SOURCE_DEFECT", () => Effect.succeed(notAToken)],
+      ["interrupts itself", "Transport", "SOURCE_INTERRUPTED", () => Effect.interrupt]
+    ])(
+      "that %s: waiting callers get %s, later ones an error with the code %s, and the call after the cooldown succeeds",
+      ([, outcome, code, fault]) =>
+        timeline(
+          (n) => n === 1 ? Effect.zipRight(Effect.yieldNow(), Effect.suspend(fault)) : token("works"),
+          function*({ after, callers, provider }) {
+            deepStrictEqual(yield* Fiber.join(yield* callers(3)), [outcome, outcome, outcome])
+            const error = yield* Effect.flip(provider.get)
+            if (error._tag !== "TokenRequestError") return assert.fail(error._tag)
+            deepStrictEqual([error.reason, error.code], ["Transport", Option.some(code)])
+            assert.isTrue(Option.isSome(error.retryAt))
+            assert.isFalse((yield* provider.status).acquiring)
+            yield* after(0, { calls: 1 })
+            yield* after(750, { gets: "works", calls: 2 })
+          }
         )
-        const call = yield* source.next
-        yield* settle
-        yield* call.complete(Effect.die("an invented defect"))
-        for (const exit of yield* Fiber.join(callers)) {
-          assert.isTrue(Exit.isFailure(exit) && Cause.isDie(exit.cause))
-        }
-        const duringCooldown = yield* Effect.flip(provider.get)
-        assert.instanceOf(duringCooldown, AccessTokenError.TokenRequestError)
-        assert.isTrue(Option.isSome(duringCooldown.retryAt), "later callers get a typed error during the cooldown")
-        assert.strictEqual(yield* source.calls, 1)
-        yield* TestClock.adjust("1 seconds")
-        const next = yield* Effect.fork(provider.get)
-        yield* Effect.flatMap(source.next, (call) => call.complete(token("works")))
-        assert.strictEqual(valueOf(yield* Fiber.join(next)), "works")
-      }).pipe(provided()))
+    )
 
-    test("an exception that acquire throws is a defect", function*() {
-      const source = yield* answering((n) => {
-        if (n === 1) throw new Error("an invented throw")
-        return token("works")
-      })
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        const exit = yield* Effect.exit(provider.get)
-        assert.isTrue(Exit.isFailure(exit) && Cause.isDie(exit.cause))
-        yield* TestClock.adjust("1 seconds")
-        assert.strictEqual(valueOf(yield* provider.get), "works")
-      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
-    })
-
-    test("callers get a valid cached token despite a defect in the renewal", function*() {
-      const source = yield* answering((n) => n === 1 ? token("cached") : Effect.die("an invented defect"))
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
+    providerTest((n) => n === 1 ? token("cached") : Effect.die("an invented defect"))(
+      "callers get a valid cached token despite a defect in the renewal",
+      function*({ after, provider }) {
         yield* provider.get
-        yield* TestClock.adjust("3580 seconds")
-        assert.strictEqual(
-          valueOf(yield* provider.get),
-          "cached",
-          "must-wait: gets the cached token when the renewal has failed"
-        )
-        assert.strictEqual(valueOf(yield* provider.get), "cached", "within the cooldown")
-        assert.strictEqual(yield* source.calls, 2)
-      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
-    })
-
-    test("a source that interrupts itself causes a TokenRequestError, not an interruption", function*() {
-      const source = yield* answering((n) => n === 1 ? Effect.interrupt : token("works"))
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        const error = yield* Effect.flip(provider.get)
-        assert.instanceOf(error, AccessTokenError.TokenRequestError)
-        assert.notStrictEqual(error.reason, "Closed")
-        yield* TestClock.adjust("1 seconds")
-        assert.strictEqual(valueOf(yield* provider.get), "works")
-      }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
-    })
+        yield* after("3580 seconds", { state: "MustWait", gets: "cached", calls: 2 })
+        yield* after(0, { gets: "cached", calls: 2 })
+      }
+    )
   })
 })

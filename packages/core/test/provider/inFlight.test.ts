@@ -1,35 +1,22 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { type AccessToken, AccessTokenError, AccessTokenProvider } from "@store-api/core"
-import {
-  Cause,
-  Context,
-  Deferred,
-  Effect,
-  Exit,
-  Fiber,
-  HashMap,
-  Layer,
-  Logger,
-  LogLevel,
-  Option,
-  Scope,
-  TestClock,
-  type Tracer
-} from "effect"
-import { schedulerOf } from "../support/effectLine.js"
+import { type AccessTokenError, AccessTokenProvider } from "@store-api/core"
+import { Deferred, Effect, Exit, Fiber, HashMap, Layer, Logger, LogLevel, Option, type Tracer } from "effect"
+import * as tokenPolicy from "../../src/internal/provider/tokenPolicy.js"
+import * as tokenState from "../../src/internal/provider/tokenState.js"
+import { type LiveSteps, schedulerOf } from "../support/effectLine.js"
 import { interruption } from "../support/interruption.js"
 import {
   answering,
+  heldTest,
   hour,
-  layer as scripted,
   minute,
-  run,
-  ScriptedSource,
+  outcomeOf,
+  renewalTest,
   settle,
+  timeline,
   token,
-  type Tools,
-  valueOf
+  type Tools
 } from "../support/scriptedSource.js"
 import { observed } from "../support/telemetry.js"
 import { test } from "../support/test.js"
@@ -57,78 +44,74 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
   describe("interruption", () => {
     interruption({ every: 6, runs: 60 })
 
-    test("an uninterruptible caller does not make the acquisition uninterruptible", function*() {
-      const scope = yield* Scope.make()
-      const context = yield* Layer.buildWithScope(Layer.provideMerge(AccessTokenProvider.layer(), scripted), scope)
-      const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
-      const source = yield* Effect.provide(ScriptedSource, context)
-      const caller = yield* Effect.fork(Effect.uninterruptible(Effect.exit(provider.get)))
-      yield* source.next
-      yield* Scope.close(scope, Exit.void)
-      assert.strictEqual(yield* source.interrupted, 1)
-      assert.isTrue(Exit.isFailure(yield* Fiber.join(caller)))
-    })
+    heldTest(
+      "an uninterruptible caller does not make the acquisition uninterruptible",
+      function*({ close, interrupted, provider }) {
+        const caller = yield* Effect.fork(Effect.uninterruptible(outcomeOf(provider.get)))
+        yield* settle
+        yield* close
+        assert.strictEqual(yield* interrupted, 1)
+        assert.strictEqual(yield* Fiber.join(caller), "Closed")
+      }
+    )
   })
 
   describe("a caller that the scheduler parks after any of its operations", () => {
-    const parkedAt = (operations: number) =>
-      Effect.gen(function*() {
-        const scope = yield* Scope.make()
-        const context = yield* Layer.buildWithScope(Layer.provideMerge(AccessTokenProvider.layer(), scripted), scope)
-        const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
-        const source = yield* Effect.provide(ScriptedSource, context)
-        const parking = runParked(provider.get, operations)
-        yield* settle
-        return { scope, provider, source, parking, caller: parking.fiber }
-      })
-
     const moments = Array.from({ length: 40 }, (_, operations) => operations + 1)
 
-    test("fails when the scope closes, and every acquisition is interrupted", function*() {
-      let parked = 0
-      for (const operations of moments) {
-        const { caller, parking, scope, source } = yield* parkedAt(operations)
-        if (parking.isParked()) parked++
-        yield* Scope.close(scope, Exit.void)
-        parking.release()
-        const exit = yield* Fiber.await(caller)
-        assert.isTrue(Exit.isFailure(exit), `parked after ${operations} operations`)
-        yield* settle
-        assert.strictEqual(yield* source.interrupted, yield* source.calls, `parked after ${operations} operations`)
-      }
-      assert.isAbove(parked, 10, "more than 10 callers were parked")
-    })
+    /** Runs the steps once for each moment at which a caller can be parked. */
+    const parkedTest = (title: string, steps: (tools: Tools & ReturnType<typeof runParked>) => LiveSteps) => {
+      test(title, function*() {
+        let parked = 0
+        for (const operations of moments) {
+          yield* timeline(() => undefined, function*(tools) {
+            const parking = runParked(outcomeOf(tools.provider.get), operations)
+            yield* settle
+            if (parking.isParked()) parked++
+            yield* steps({ ...tools, ...parking })
+          })
+        }
+        assert.isAbove(parked, 10, "more than 10 callers were parked")
+      })
+    }
 
-    test("shares the acquisition that another caller starts before it continues", function*() {
-      for (const operations of moments) {
-        const { caller, parking, provider, scope, source } = yield* parkedAt(operations)
-        const other = yield* Effect.fork(provider.refresh)
+    parkedTest(
+      "fails when the scope closes, and every acquisition is interrupted",
+      function*({ calls, close, fiber, interrupted, release }) {
+        yield* close
+        release()
+        assert.strictEqual(yield* Fiber.join(fiber), "Closed")
         yield* settle
-        parking.release()
-        yield* settle
-        yield* Effect.flatMap(source.next, (call) => call.complete(token("shared")))
-        const tokens = [yield* Fiber.join(caller), yield* Fiber.join(other)].map(valueOf)
-        deepStrictEqual(tokens, ["shared", "shared"], `parked after ${operations} operations`)
-        assert.strictEqual(yield* source.calls, 1)
-        yield* Scope.close(scope, Exit.void)
+        assert.strictEqual(yield* interrupted, yield* calls)
       }
-    })
+    )
 
-    test("does not block the next caller when it is interrupted", function*() {
-      for (const operations of moments) {
-        const { caller, parking, provider, scope, source } = yield* parkedAt(operations)
-        yield* Fiber.interruptFork(caller)
+    parkedTest(
+      "shares the acquisition that another caller starts before it continues",
+      function*({ after, complete, fiber, provider, release }) {
+        const other = yield* Effect.fork(outcomeOf(provider.refresh))
         yield* settle
-        parking.release()
-        yield* Fiber.await(caller)
-        const next = yield* Effect.fork(provider.get)
+        release()
         yield* settle
-        yield* Effect.flatMap(source.next, (call) => call.complete(token("served")))
-        assert.strictEqual(valueOf(yield* Fiber.join(next)), "served", `parked after ${operations} operations`)
-        assert.strictEqual(yield* source.calls, 1)
-        yield* Scope.close(scope, Exit.void)
+        yield* complete(token("shared"))
+        deepStrictEqual([yield* Fiber.join(fiber), yield* Fiber.join(other)], ["shared", "shared"])
+        yield* after(0, { calls: 1 })
       }
-    })
+    )
+
+    parkedTest(
+      "does not block the next caller when it is interrupted",
+      function*({ after, callers, complete, fiber, release }) {
+        yield* Fiber.interruptFork(fiber)
+        yield* settle
+        release()
+        yield* Fiber.await(fiber)
+        const next = yield* callers(1)
+        yield* complete(token("served"))
+        deepStrictEqual(yield* Fiber.join(next), ["served"])
+        yield* after(0, { calls: 1 })
+      }
+    )
   })
 
   describe("an acquireRelease whose acquire asks for a token", () => {
@@ -169,20 +152,19 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
           for (const call of ["get", "refresh"] as const) {
             for (let steps = 0; steps < 30; steps++) {
               const seen: Array<string> = []
-              yield* run(slowly, (tools) =>
-                Effect.gen(function*() {
-                  yield* states[state]?.(tools) ?? assert.fail()
-                  const acquire = Effect.sync(() => seen.push("acquire")).pipe(
-                    Effect.zipRight(Effect.exit(tools.provider[call])),
-                    Effect.tap((exit) => Effect.sync(() => seen.push(exit._tag)))
-                  )
-                  const release = Effect.sync(() => seen.push("release"))
-                  const caller = yield* Effect.fork(Effect.scoped(Effect.acquireRelease(acquire, () => release)))
-                  yield* Effect.repeatN(Effect.yieldNow(), steps)
-                  yield* Fiber.interruptFork(caller)
-                  yield* tools.virtual.advance(2 * minute)
-                  if (Exit.isInterrupted(yield* Fiber.await(caller))) interrupted++
-                }))
+              yield* timeline(slowly, function*(tools) {
+                yield* states[state]?.(tools) ?? assert.fail()
+                const acquire = Effect.sync(() => seen.push("acquire")).pipe(
+                  Effect.zipRight(Effect.exit(tools.provider[call])),
+                  Effect.tap((exit) => Effect.sync(() => seen.push(exit._tag)))
+                )
+                const release = Effect.sync(() => seen.push("release"))
+                const caller = yield* Effect.fork(Effect.scoped(Effect.acquireRelease(acquire, () => release)))
+                yield* Effect.repeatN(Effect.yieldNow(), steps)
+                yield* Fiber.interruptFork(caller)
+                yield* tools.virtual.advance(2 * minute)
+                if (Exit.isInterrupted(yield* Fiber.await(caller))) interrupted++
+              })
               deepStrictEqual(
                 seen,
                 seen.length === 0 ? [] : ["acquire", "Success", "release"],
@@ -195,132 +177,105 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
     )
   })
 
-  // A TokenSource written in plain JavaScript may return a value that is not a token.
-  const notAToken = JSON.parse("{}") as AccessToken.AccessToken
-
-  test("a source that returns a value that is not a token causes a defect for waiting callers, and the next call succeeds", function*() {
-    const source = yield* answering((n) => n === 1 ? Effect.succeed(notAToken) : token("works"))
-    yield* Effect.gen(function*() {
-      const provider = yield* AccessTokenProvider.AccessTokenProvider
-      const exit = yield* Effect.exit(provider.get)
-      assert.isTrue(Exit.isFailure(exit) && Cause.isDie(exit.cause))
-      assert.isFalse((yield* provider.status).acquiring)
-      yield* TestClock.adjust("1 seconds")
-      assert.strictEqual(valueOf(yield* provider.get), "works")
-    }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
-  })
-
   test("callers get the token although the logger throws", function*() {
-    const source = yield* answering((n) => token(`token-${n}`))
-    const throwing = Logger.replace(
-      Logger.defaultLogger,
-      Logger.make(() => {
-        throw new Error("an invented fault of a logger")
-      })
-    )
-    yield* Effect.gen(function*() {
-      const provider = yield* AccessTokenProvider.AccessTokenProvider
-      assert.strictEqual(valueOf(yield* provider.get), "token-1")
-      assert.strictEqual(valueOf(yield* provider.get), "token-1")
-    }).pipe(
-      Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
-      Effect.provide(Layer.merge(throwing, Logger.minimumLogLevel(LogLevel.Debug)))
-    )
+    const throwing = Logger.make(() => {
+      throw new Error("an invented fault of a logger")
+    })
+    yield* timeline((n) => token(`token-${n}`), function*({ after }) {
+      yield* after(0, { gets: "token-1" })
+      yield* after(0, { gets: "token-1" })
+    }).pipe(Effect.provide(
+      Layer.merge(Logger.replace(Logger.defaultLogger, throwing), Logger.minimumLogLevel(LogLevel.Debug))
+    ))
   })
 
   test("a caller whose token expires after it arrived but before the caller resumes acquires another one", function*() {
-    const virtual = VirtualClock.make()
-    const callerWaits = yield* Deferred.make<void>()
-    const source = yield* answering((n) =>
-      Effect.zipRight(Deferred.await(callerWaits), Effect.withClock(token(`token-${n}`, "1 seconds"), virtual.clock))
-    )
-    yield* Effect.gen(function*() {
-      const provider = yield* AccessTokenProvider.AccessTokenProvider
-      const waiter = yield* Effect.fork(
-        Effect.all([provider.get, provider.refresh], { concurrency: "unbounded" })
+    const callersWait = yield* Deferred.make<void>()
+    const script = (n: number) => Effect.zipRight(Deferred.await(callersWait), token(`token-${n}`, "1 seconds"))
+    yield* timeline(script, function*({ after, provider, virtual }) {
+      const waiting = yield* Effect.fork(
+        Effect.all([outcomeOf(provider.get), outcomeOf(provider.refresh)], { concurrency: "unbounded" })
       )
       yield* settle
-      yield* Deferred.succeed(callerWaits, undefined)
-      // Yields until the token has arrived. The waiting caller has not read the clock yet.
+      yield* Deferred.succeed(callersWait, undefined)
+      // Yields until the token has arrived. The waiting callers have not read the clock yet.
       while ((yield* provider.status).state === "Empty") yield* Effect.yieldNow()
       virtual.jump(2000)
-      deepStrictEqual((yield* Fiber.join(waiter)).map(valueOf), ["token-2", "token-2"])
-      assert.strictEqual(yield* source.calls, 2)
-    }).pipe(
-      Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)),
-      Effect.withClock(virtual.clock)
-    )
+      deepStrictEqual(yield* Fiber.join(waiting), ["token-2", "token-2"])
+      yield* after(0, { calls: 2 })
+    })
   })
 
   describe("closing the scope", () => {
-    test("interrupts the acquisition, and waiting and later callers fail with Closed, not with an interruption", function*() {
-      const scope = yield* Scope.make()
-      const context = yield* Layer.buildWithScope(Layer.provideMerge(AccessTokenProvider.layer(), scripted), scope)
-      const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
-      const source = yield* Effect.provide(ScriptedSource, context)
-      const waiters = yield* Effect.fork(
-        Effect.all(Array.from({ length: 10 }, () => Effect.flip(provider.get)), { concurrency: "unbounded" })
-      )
-      yield* source.next
-      yield* settle
-      yield* Scope.close(scope, Exit.void)
-      const late = [yield* Effect.flip(provider.get), yield* Effect.flip(provider.refresh)]
-      for (const error of [...(yield* Fiber.join(waiters)), ...late]) {
-        assert.instanceOf(error, AccessTokenError.TokenRequestError)
-        assert.strictEqual(error.reason, "Closed")
+    heldTest(
+      "interrupts the acquisition, and waiting and later callers fail with Closed, not with an interruption",
+      function*({ after, callers, close, interrupted, provider }) {
+        const closed = { state: "Closed", expiresAt: Option.none(), acquiring: false, cooldown: Option.none() } as const
+        const waiting = yield* callers(10)
+        yield* close
+        const late = [yield* outcomeOf(provider.get), yield* outcomeOf(provider.refresh)]
+        deepStrictEqual([...new Set([...yield* Fiber.join(waiting), ...late])], ["Closed"])
+        assert.strictEqual(yield* interrupted, 1)
+        yield* after(0, { calls: 1 })
+        deepStrictEqual(yield* provider.current, Option.none())
+        yield* provider.invalidate(yield* token("any"))
+        deepStrictEqual(yield* provider.status, closed)
       }
-      assert.strictEqual(yield* source.interrupted, 1)
-      assert.strictEqual(yield* source.calls, 1)
-      deepStrictEqual(yield* provider.status, {
-        state: "Closed",
-        expiresAt: Option.none(),
-        acquiring: false,
-        cooldown: Option.none()
-      })
-      deepStrictEqual(yield* provider.current, Option.none())
-      yield* provider.invalidate(yield* token("any"))
-    })
+    )
 
-    test("fails callers that wait for a renewal with Closed, although the cached token is valid", function*() {
-      const scope = yield* Scope.make()
-      const context = yield* Layer.buildWithScope(Layer.provideMerge(AccessTokenProvider.layer(), scripted), scope)
-      const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
-      const source = yield* Effect.provide(ScriptedSource, context)
-      const first = yield* Effect.fork(provider.get)
-      yield* Effect.flatMap(source.next, (call) => call.complete(token("one")))
-      yield* Fiber.join(first)
-      yield* TestClock.adjust("3580 seconds")
-      const inMustWait = yield* Effect.fork(Effect.flip(provider.get))
-      yield* source.next
-      const refreshing = yield* Effect.fork(Effect.flip(provider.refresh))
-      yield* settle
-      yield* Scope.close(scope, Exit.void)
-      const late = yield* Effect.flip(provider.get)
-      for (const error of [yield* Fiber.join(inMustWait), yield* Fiber.join(refreshing), late]) {
-        assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "Closed")
+    renewalTest(
+      "fails callers that wait for a renewal with Closed, although the cached token is valid",
+      function*({ after, callers, close, provider }) {
+        yield* provider.get
+        yield* after("3580 seconds", { state: "MustWait" })
+        const waiting = yield* callers(1)
+        const refreshing = yield* Effect.fork(outcomeOf(provider.refresh))
+        yield* settle
+        yield* close
+        const late = yield* outcomeOf(provider.get)
+        deepStrictEqual([...yield* Fiber.join(waiting), yield* Fiber.join(refreshing), late], [
+          "Closed",
+          "Closed",
+          "Closed"
+        ])
       }
+    )
+
+    test("an acquisition that completes after the scope closed does not change the state", function*() {
+      const released = yield* Deferred.make<void>()
+      const script = () => Effect.uninterruptible(Effect.zipRight(Deferred.await(released), token("late")))
+      yield* timeline(script, function*({ after, callers, close }) {
+        const waiting = yield* callers(1)
+        const closing = yield* Effect.fork(close)
+        // The caller fails immediately, although the source hangs.
+        deepStrictEqual(yield* Fiber.join(waiting), ["Closed"])
+        yield* Deferred.succeed(released, undefined)
+        yield* Fiber.join(closing)
+        yield* after(0, { state: "Closed", gets: "Closed" })
+      })
     })
   })
 
-  test("an acquisition that completes after the scope closed does not change the state", function*() {
-    const released = yield* Deferred.make<void>()
-    const source = yield* answering((n) =>
-      Effect.uninterruptible(Effect.zipRight(Deferred.await(released), token(`token-${n}`)))
-    )
-    const scope = yield* Scope.make()
-    const context = yield* Layer.buildWithScope(Layer.provide(AccessTokenProvider.layer(), source.layer), scope)
-    const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
-    const waiter = yield* Effect.fork(Effect.flip(provider.get))
-    yield* settle
-    const closing = yield* Effect.fork(Scope.close(scope, Exit.void))
-    assert.strictEqual(
-      (yield* Fiber.join(waiter))._tag,
-      "TokenRequestError",
-      "fails immediately, although the source hangs"
-    )
-    yield* Deferred.succeed(released, undefined)
-    yield* Fiber.join(closing)
-    assert.strictEqual((yield* provider.status).state, "Closed")
+  it("the result of an acquisition that is not in flight does not change the state", () => {
+    const virtual = VirtualClock.make()
+    const policy = tokenPolicy.make()
+    const now = { wall: virtual.wall(), monotonic: virtual.monotonic() }
+    const started = (state: tokenState.State) => {
+      const [outcome, next] = tokenState.refresh(state, now)
+      return outcome._tag === "Start" ? { acquisition: outcome.acquisition, next } : assert.fail(outcome._tag)
+    }
+    const land = (state: tokenState.State, acquisition: tokenState.Acquisition, value: string) => {
+      const exit = Effect.runSyncExit(Effect.withClock(token(value), virtual.clock))
+      return tokenState.land(policy, { acquisition, exit, chance: 0 })(state, now)
+    }
+    const first = started(tokenState.initial)
+    const [, holding] = land(first.next, first.acquisition, "one")
+    assert.isTrue(tokenState.hasValidToken(holding, now), "the result of an in-flight acquisition does")
+    const second = started(holding)
+    const [, closed] = tokenState.close(second.next)
+    for (const state of [tokenState.initial, holding, second.next, closed]) {
+      deepStrictEqual(land(state, first.acquisition, "late"), [undefined, state])
+    }
   })
 
   describe("telemetry", () => {
@@ -374,19 +329,4 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
       }).pipe((test) => Effect.flatMap(Effect.tracer, (tracer) => Effect.withTracer(test, observed(tracer, see))))
     })
   })
-
-  it("get fails with a typed error after the runtime of the layer was closed", () =>
-    Effect.runPromise(
-      Effect.gen(function*() {
-        const source = yield* answering((n) => token(`token-${n}`))
-        const provider = yield* Effect.scoped(
-          Effect.map(
-            Layer.build(Layer.provide(AccessTokenProvider.layer(), source.layer)),
-            (context) => Context.get(context, AccessTokenProvider.AccessTokenProvider)
-          )
-        )
-        const exit = yield* Effect.exit(provider.get)
-        assert.isTrue(Exit.isFailure(exit) && Option.isSome(Cause.failureOption(exit.cause)))
-      })
-    ))
 })

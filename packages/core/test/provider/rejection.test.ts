@@ -1,93 +1,80 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
-import { Effect, FastCheck as fc, Fiber, Layer, Option, TestClock } from "effect"
+import type { AccessTokenProvider } from "@store-api/core"
+import { Effect, FastCheck as fc, Fiber, Option } from "effect"
 import {
   aged,
-  answering,
   hour,
-  layer as scripted,
   minute,
-  run,
-  ScriptedSource,
-  settle,
-  token,
-  valueOf
+  numberedTest,
+  outage,
+  providerTest,
+  renewalTest,
+  timeline,
+  token
 } from "../support/scriptedSource.js"
-import { test } from "../support/test.js"
 
 describe("AccessTokenProvider, rejection", () => {
-  /** Invalidates the token that `get` returns. Returns whether the provider dropped it. */
-  const rejectToken = (provider: AccessTokenProvider.Service) =>
+  /** Invalidates the token that `get` returns, this many times. Returns how often the provider dropped it. */
+  const rejectTokens = (provider: AccessTokenProvider.Service, count: number) =>
     Effect.gen(function*() {
-      yield* provider.invalidate(yield* provider.get)
-      return Option.isNone(yield* provider.current)
+      let dropped = 0
+      for (let rejection = 0; rejection < count; rejection++) {
+        yield* provider.invalidate(yield* provider.get)
+        if (Option.isNone(yield* provider.current)) dropped++
+      }
+      return dropped
     })
 
-  const rejectTokens = (provider: AccessTokenProvider.Service, count: number) =>
-    Effect.map(
-      Effect.forEach(Array.from({ length: count }), () => rejectToken(provider)),
-      (dropped) => dropped.filter((dropped) => dropped).length
-    )
+  numberedTest("does nothing when no token is cached", function*({ after, provider }) {
+    yield* provider.invalidate(yield* token("one"))
+    yield* after(0, { state: "Empty", calls: 0 })
+  })
 
-  it.effect("does nothing when no token is cached", () =>
-    run(() => token("one"), ({ calls, provider }) =>
-      Effect.gen(function*() {
-        yield* provider.invalidate(yield* token("one"))
-        assert.strictEqual((yield* provider.status).state, "Empty")
-        assert.strictEqual(yield* calls, 0)
-      })))
+  numberedTest(
+    "five rejections take effect at once, and one more per minute, up to five again",
+    function*({ after, provider, virtual }) {
+      const half = minute / 2
+      const steps = [[0, 20, 5], [minute - 1, 2, 0], [1, 2, 1], [1.5 * minute, 2, 1], [half, 2, 1], [
+        10 * minute,
+        20,
+        5
+      ]]
+      for (const [passed = 0, rejections = 0, dropped = 0] of steps) {
+        yield* virtual.advance(passed)
+        assert.strictEqual(yield* rejectTokens(provider, rejections), dropped)
+        // Without budget the token is kept: the caller gets the API's 401.
+        if (passed === 0) yield* after(0, { gets: "token-6" })
+      }
+    }
+  )
 
-  it.effect("five rejections take effect at once, and one more per minute, up to five again", () =>
-    run((n) => token(`token-${n}`), ({ provider, virtual }) =>
-      Effect.gen(function*() {
-        assert.strictEqual(yield* rejectTokens(provider, 20), 5)
-        const kept = yield* provider.get
-        assert.strictEqual(valueOf(kept), "token-6", "the token is kept: the caller gets the API's 401")
-        yield* virtual.advance(minute - 1)
-        assert.strictEqual(yield* rejectTokens(provider, 2), 0)
-        yield* virtual.advance(1)
-        assert.strictEqual(yield* rejectTokens(provider, 2), 1)
-        yield* provider.get
-        yield* virtual.advance(1.5 * minute)
-        assert.strictEqual(yield* rejectTokens(provider, 2), 1)
-        yield* provider.get
-        yield* virtual.advance(minute / 2)
-        assert.strictEqual(yield* rejectTokens(provider, 2), 1, "half a minute was left")
-        yield* provider.get
-        yield* virtual.advance(10 * minute)
-        assert.strictEqual(yield* rejectTokens(provider, 20), 5)
-      })))
+  numberedTest(
+    "the first rejection after three hours of sleep takes effect, although the monotonic clock stood still",
+    function*({ provider, virtual }) {
+      assert.strictEqual(yield* rejectTokens(provider, 20), 5)
+      virtual.jump(3 * hour)
+      assert.strictEqual(yield* rejectTokens(provider, 20), 5)
+    }
+  )
 
-  it.effect("the first rejection after three hours of sleep takes effect, although the monotonic clock stood still", () =>
-    run((n) => token(`token-${n}`), ({ provider, virtual }) =>
-      Effect.gen(function*() {
-        assert.strictEqual(yield* rejectTokens(provider, 20), 5)
-        virtual.jump(3 * hour)
-        assert.strictEqual(yield* rejectTokens(provider, 20), 5)
-      })))
+  numberedTest("a wall clock that moves back does not take away the budget", function*({ provider, virtual }) {
+    assert.strictEqual(yield* rejectTokens(provider, 20), 5)
+    yield* virtual.advance(minute)
+    virtual.jump(-500)
+    assert.strictEqual(yield* rejectTokens(provider, 2), 1)
+  })
 
-  it.effect("a wall clock that moves back does not take away the budget", () =>
-    run((n) => token(`token-${n}`), ({ provider, virtual }) =>
-      Effect.gen(function*() {
-        assert.strictEqual(yield* rejectTokens(provider, 20), 5)
-        yield* virtual.advance(minute)
-        virtual.jump(-500)
-        assert.strictEqual(yield* rejectTokens(provider, 2), 1)
-      })))
-
-  it.effect("a refresh, a renewal or a token that the endpoint returns again does not change the budget", () =>
-    run(
-      (n) => n % 2 === 0 ? aged("same", 0, hour) : token(`token-${n}`),
-      ({ provider, virtual }) =>
-        Effect.gen(function*() {
-          assert.strictEqual(yield* rejectTokens(provider, 3), 3)
-          yield* virtual.advance(2000)
-          yield* provider.refresh
-          yield* provider.refresh
-          assert.strictEqual(yield* rejectTokens(provider, 20), 2)
-        })
-    ))
+  providerTest((n) => n % 2 === 0 ? aged("same", 0, hour) : token(`token-${n}`))(
+    "a refresh, a renewal or a token that the endpoint returns again does not change the budget",
+    function*({ provider, virtual }) {
+      assert.strictEqual(yield* rejectTokens(provider, 3), 3)
+      yield* virtual.advance(2000)
+      yield* provider.refresh
+      yield* provider.refresh
+      assert.strictEqual(yield* rejectTokens(provider, 20), 2)
+    }
+  )
 
   /** Calls at one moment, and then a pause: by both clocks, by the wall clock alone (sleep), or with it set back. */
   interface Burst {
@@ -128,7 +115,7 @@ describe("AccessTokenProvider, rejection", () => {
   const everyMinute = Array.from({ length: 11 }, (): Burst => ({ calls: 6, pause: minute, asleep: 0, setBack: 0 }))
 
   /** The times of the token requests, by the clock that advanced further. */
-  const tokenRequests = (
+  const tokenRequests = async (
     rhythm: ReadonlyArray<Burst>,
     { lifetime, recovers, rejects }: {
       readonly lifetime: number
@@ -138,25 +125,22 @@ describe("AccessTokenProvider, rejection", () => {
   ) => {
     let passed = 0
     const requests: Array<number> = []
-    return run((n) => {
+    await Effect.runPromise(timeline((n) => {
       requests.push(passed)
       return token(`token-${n}`, lifetime)
-    }, ({ provider, virtual }) => {
-      const call = Effect.flatMap(provider.get, (token) => rejects ? provider.invalidate(token) : Effect.void)
-      return Effect.gen(function*() {
-        for (const { asleep, calls, pause, setBack } of rhythm) {
-          for (let n = 0; n < calls; n++) {
-            yield* call
-            // AuthorizedHttpClient repeats a request whose body it can send again.
-            if (recovers) yield* call
-          }
-          virtual.freeze(pause)
-          virtual.jump(asleep - setBack)
-          passed += pause + Math.max(asleep - setBack, 0)
+    }, function*({ provider, virtual }) {
+      for (const { asleep, calls, pause, setBack } of rhythm) {
+        // AuthorizedHttpClient repeats a request whose body it can send again.
+        for (let n = 0; n < (recovers ? 2 * calls : calls); n++) {
+          const token = yield* provider.get
+          if (rejects) yield* provider.invalidate(token)
         }
-        return requests
-      })
-    })
+        virtual.freeze(pause)
+        virtual.jump(asleep - setBack)
+        passed += pause + Math.max(asleep - setBack, 0)
+      }
+    }))
+    return requests
   }
 
   /** The greatest number of requests in any ten minutes. */
@@ -170,7 +154,7 @@ describe("AccessTokenProvider, rejection", () => {
       await fc.assert(
         fc.asyncProperty(rhythm, fc.boolean(), async (rhythm, recovers) => {
           // So long a lifetime that no token expires: each further request replaces a rejected token.
-          const requests = await Effect.runPromise(tokenRequests(rhythm, { lifetime: 1e9, recovers, rejects: true }))
+          const requests = await tokenRequests(rhythm, { lifetime: 1e9, recovers, rejects: true })
           const most = mostInTenMinutes(requests.slice(1))
           assert.isAtMost(most, 15)
           reached = Math.max(reached, most)
@@ -187,8 +171,7 @@ describe("AccessTokenProvider, rejection", () => {
       fc.asyncProperty(rhythm, fc.integer({ min: 10_000, max: hour }), async (bursts, lifetime) => {
         // A wall clock that is set back invalidates only tokens that were acquired after that time.
         const rhythm = bursts.map((burst) => ({ ...burst, setBack: 0 }))
-        const run = (rejects: boolean) =>
-          Effect.runPromise(tokenRequests(rhythm, { lifetime, recovers: true, rejects }))
+        const run = (rejects: boolean) => tokenRequests(rhythm, { lifetime, recovers: true, rejects })
         const passed = rhythm.reduce(
           (sum, { asleep, pause, setBack }) => sum + pause + Math.max(asleep - setBack, 0),
           0
@@ -199,64 +182,45 @@ describe("AccessTokenProvider, rejection", () => {
       { numRuns: 300 }
     ), 60_000)
 
-  test("a rejection does not lengthen the cooldown after a failure", function*() {
-    const down = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })
-    const source = yield* answering((n) => n === 2 ? Effect.fail(down) : token(`token-${n}`))
-    yield* Effect.gen(function*() {
-      const provider = yield* AccessTokenProvider.AccessTokenProvider
+  providerTest((n) => n === 2 ? Effect.fail(outage) : token(`token-${n}`))(
+    "a rejection does not lengthen the cooldown after a failure",
+    function*({ after, provider }) {
       yield* provider.invalidate(yield* provider.get)
-      assert.strictEqual((yield* Effect.flip(provider.get))._tag, "TokenRequestError")
-      yield* TestClock.adjust("1 seconds")
-      const third = yield* provider.get
-      assert.strictEqual(valueOf(third), "token-3")
-      assert.strictEqual(yield* source.calls, 3)
-    }).pipe(Effect.provide(Layer.provide(AccessTokenProvider.layer(), source.layer)))
-  })
+      yield* after(0, { gets: "Transport" })
+      yield* after(750, { gets: "token-3", calls: 3 })
+    }
+  )
 
-  it.effect("when the token is rejected during its renewal, callers wait for the renewal and do not get the rejected token", () =>
-    Effect.gen(function*() {
-      const provider = yield* AccessTokenProvider.AccessTokenProvider
-      const source = yield* ScriptedSource
-      const first = yield* Effect.fork(provider.get)
-      yield* Effect.flatMap(source.next, (call) => call.complete(token("one")))
-      const one = yield* Fiber.join(first)
-      yield* TestClock.adjust("56 minutes")
-      yield* provider.get
-      const renewal = yield* source.next
+  renewalTest(
+    "when the token is rejected during its renewal, callers wait for the renewal and do not get the rejected token",
+    function*({ after, callers, complete, provider }) {
+      const one = yield* provider.get
+      yield* after("57 minutes", { gets: "one", calls: 2 })
       yield* provider.invalidate(one)
       deepStrictEqual(yield* provider.current, Option.none())
-      const waiting = yield* Effect.fork(provider.get)
-      yield* settle
-      assert.strictEqual(yield* source.calls, 2)
-      yield* renewal.complete(token("two"))
-      assert.strictEqual(valueOf(yield* Fiber.join(waiting)), "two")
+      const waiting = yield* callers(1)
+      yield* after(0, { calls: 2 })
+      yield* complete(token("two"))
+      deepStrictEqual(yield* Fiber.join(waiting), ["two"])
       yield* provider.invalidate(one)
-      assert.strictEqual(
-        valueOf(yield* provider.get),
-        "two",
-        "a late rejection of the old token does not drop the new one"
-      )
-    }).pipe(Effect.provide(Layer.provideMerge(AccessTokenProvider.layer(), scripted))))
+      // A late rejection of the old token does not drop the new one.
+      yield* after(0, { gets: "two" })
+    }
+  )
 
-  it.effect("when the token is rejected while callers wait in must-wait, they get the new token", () =>
-    Effect.gen(function*() {
-      const provider = yield* AccessTokenProvider.AccessTokenProvider
-      const source = yield* ScriptedSource
-      const first = yield* Effect.fork(provider.get)
-      yield* Effect.flatMap(source.next, (call) => call.complete(token("one")))
-      const one = yield* Fiber.join(first)
-      yield* TestClock.adjust("3580 seconds")
-      const waiting = yield* Effect.fork(provider.get)
-      const renewal = yield* source.next
-      yield* settle
+  renewalTest(
+    "when the token is rejected while callers wait in must-wait, they get the new token",
+    function*({ after, callers, complete, provider, virtual }) {
+      const one = yield* provider.get
+      yield* after("3580 seconds", { state: "MustWait" })
+      const waiting = yield* callers(1)
+      const refreshed = yield* Effect.fork(provider.refresh)
       yield* provider.invalidate(one)
-      yield* TestClock.adjust("10 seconds")
-      yield* settle
-      assert.isTrue(
-        Option.isNone(yield* Fiber.poll(waiting)),
-        "half of the remaining lifetime is over, and the cached token was dropped"
-      )
-      yield* renewal.complete(token("two"))
-      assert.strictEqual(valueOf(yield* Fiber.join(waiting)), "two")
-    }).pipe(Effect.provide(Layer.provideMerge(AccessTokenProvider.layer(), scripted))))
+      yield* virtual.advance("11 seconds")
+      assert.isTrue(Option.isNone(yield* Fiber.poll(waiting)), "half of the remaining lifetime is over")
+      yield* complete(token("two"))
+      deepStrictEqual(yield* Fiber.join(waiting), ["two"])
+      assert.strictEqual(yield* Fiber.join(refreshed), yield* provider.get)
+    }
+  )
 })

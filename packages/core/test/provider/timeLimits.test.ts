@@ -1,41 +1,24 @@
 import { HttpClient, HttpClientError, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import {
-  AccessTokenError,
-  AccessTokenProvider,
-  SharedTokenSource,
-  TokenEndpoint,
-  TokenSource,
-  TokenStore
-} from "@store-api/core"
-import {
-  DateTime,
-  Deferred,
-  Effect,
-  Exit,
-  Fiber,
-  FiberId,
-  Layer,
-  Logger,
-  LogLevel,
-  Option,
-  Random,
-  Scope
-} from "effect"
+import { AccessTokenProvider, SharedTokenSource, TokenEndpoint, TokenStore } from "@store-api/core"
+import { Deferred, type Duration, Effect, Exit, Fiber, FiberId, Layer, Logger, LogLevel, Option, Random } from "effect"
 import { authUrl, credentials, settled } from "../support/fleet.js"
-import { type Acquisition, hour, minute, outage, run, settle, token, valueOf } from "../support/scriptedSource.js"
+import {
+  heldTest,
+  hour,
+  minute,
+  outage,
+  outcomeOf,
+  providerTest,
+  renewalTest,
+  settle,
+  timeline,
+  token
+} from "../support/scriptedSource.js"
 import { test } from "../support/test.js"
 import * as VirtualClock from "../support/virtualClock.js"
 import { clientId, clientSecret, credentialsOf, tokenBody } from "../support/wire.js"
-
-/** Calls `get` every 250 ms for 10 minutes. */
-const callForTenMinutes = (provider: AccessTokenProvider.Service, virtual: VirtualClock.VirtualClock) =>
-  Effect.forEach(
-    Array.from({ length: 2400 }),
-    () => Effect.zipRight(Effect.exit(provider.get), virtual.advance(250)),
-    { discard: true }
-  )
 
 describe("AccessTokenProvider, limits", () => {
   describe("a source that hangs", () => {
@@ -44,138 +27,114 @@ describe("AccessTokenProvider, limits", () => {
     )("%s: callers fail with Timeout after 2 minutes, and the next call succeeds", ([, region]) => {
       const released = Deferred.unsafeMake<void>(FiberId.none)
       const never = Effect.zipRight(region(Deferred.await(released)), token("late"))
-      return run((n) => n === 1 ? never : token("fresh"), ({ calls, provider, virtual }) =>
-        Effect.gen(function*() {
-          const callers = yield* Effect.forkAll([Effect.flip(provider.get), Effect.flip(provider.refresh)])
-          yield* virtual.advance(2 * minute - 1)
-          assert.isTrue(Option.isNone(yield* Fiber.poll(callers)))
-          yield* virtual.advance(1)
-          for (const error of yield* Fiber.join(callers)) {
-            deepStrictEqual([error._tag, "reason" in error && error.reason], ["TokenRequestError", "Timeout"])
-          }
-          yield* virtual.advance("1 seconds")
-          assert.strictEqual(valueOf(yield* provider.get), "fresh")
-          assert.strictEqual(yield* calls, 2)
-          yield* Deferred.succeed(released, undefined)
-          yield* settle
-          assert.strictEqual(valueOf(yield* provider.get), "fresh", "a late result does not replace the cached token")
-        }))
+      return timeline((n) => n === 1 ? never : token("fresh"), function*({ after, callers, provider, virtual }) {
+        const waiting = [yield* callers(1), yield* Effect.fork(Effect.map(outcomeOf(provider.refresh), Array.of))]
+        yield* virtual.advance(2 * minute - 1)
+        for (const caller of waiting) assert.isTrue(Option.isNone(yield* Fiber.poll(caller)))
+        yield* virtual.advance(1)
+        for (const caller of waiting) deepStrictEqual(yield* Fiber.join(caller), ["Timeout"])
+        yield* after("1 seconds", { gets: "fresh", calls: 2 })
+        yield* Deferred.succeed(released, undefined)
+        yield* settle
+        // A late result does not replace the cached token.
+        yield* after(0, { gets: "fresh" })
+      })
     })
 
-    it.effect("in a renewal: callers get the cached token, and the next renewal replaces it", () =>
-      run((n) => n === 2 ? Effect.never : token(`token-${n}`), ({ provider, virtual }) =>
-        Effect.gen(function*() {
-          yield* provider.get
-          yield* virtual.advance(hour - 3 * minute)
-          assert.strictEqual(valueOf(yield* provider.get), "token-1")
-          yield* virtual.advance(2 * minute)
-          assert.strictEqual(valueOf(yield* provider.get), "token-1")
-          yield* virtual.advance("1 seconds")
-          assert.strictEqual(valueOf(yield* provider.get), "token-1")
-          yield* settle
-          assert.strictEqual(valueOf(yield* provider.get), "token-3")
-        })))
+    renewalTest(
+      "in a renewal: callers get the cached token, and the next renewal replaces it",
+      function*({ after, complete, interrupted, provider }) {
+        yield* provider.get
+        yield* after(hour - 3 * minute, { gets: "one", calls: 2 })
+        yield* after(2 * minute, { gets: "one" })
+        assert.strictEqual(yield* interrupted, 1)
+        yield* after("1 seconds", { gets: "one", calls: 3 })
+        // Of the two acquisitions, the first was abandoned.
+        yield* complete(token("late"))
+        yield* after(0, { gets: "one" })
+        yield* complete(token("three"))
+        yield* after(0, { gets: "three" })
+      }
+    )
 
-    it.effect("in a renewal: a caller that arrives after the token expired waits at most 2 minutes and 30 seconds", () =>
-      run(
-        (n) => n === 1 ? token("one", "60 seconds") : Effect.never,
-        ({ calls, provider, virtual }) =>
-          Effect.gen(function*() {
-            yield* provider.get
-            yield* virtual.advance("56 seconds")
-            yield* provider.get
-            yield* virtual.advance("5 seconds")
-            const caller = yield* Effect.fork(Effect.flip(provider.get))
-            yield* virtual.advance("24 seconds")
-            assert.strictEqual(yield* calls, 2, "the caller waits until the renewal is 30 seconds old")
-            yield* virtual.advance("1 seconds")
-            assert.strictEqual(yield* calls, 3, "the renewal was abandoned, and a new acquisition started")
-            yield* virtual.advance(2 * minute)
-            const error = yield* Fiber.join(caller)
-            assert.strictEqual("reason" in error && error.reason, "Timeout")
-          })
-      ))
+    const hangingRenewal = (lifetime: Duration.DurationInput, options?: AccessTokenProvider.Options) =>
+      providerTest((n) => n === 1 ? token("one", lifetime) : Effect.never, options)
 
-    it.effect("in a renewal: a caller of refresh waits at most 2 minutes and 30 seconds", () =>
-      run(
-        (n) => n === 1 ? token("one", "60 seconds") : Effect.never,
-        ({ provider, virtual }) =>
-          Effect.gen(function*() {
-            yield* provider.get
-            yield* virtual.advance("50 seconds")
-            yield* provider.get
-            const caller = yield* Effect.fork(Effect.flip(provider.refresh))
-            yield* virtual.advance(2.5 * minute)
-            assert.isTrue(Option.isSome(yield* Fiber.poll(caller)))
-          })
-      ))
+    hangingRenewal("60 seconds")(
+      "in a renewal: a caller that arrives after the token expired waits at most 2 minutes and 30 seconds",
+      function*({ after, callers, provider, virtual }) {
+        yield* provider.get
+        yield* after("56 seconds", { gets: "one" })
+        yield* virtual.advance("5 seconds")
+        const caller = yield* callers(1)
+        // The caller waits until the renewal is 30 seconds old. Then a new acquisition starts.
+        yield* after("24 seconds", { calls: 2 })
+        yield* after("1 seconds", { calls: 3 })
+        yield* virtual.advance(2 * minute)
+        deepStrictEqual(yield* Fiber.join(caller), ["Timeout"])
+      }
+    )
 
-    it.effect("in a renewal that is 30 seconds old: a caller of refresh gets another token", () =>
-      run(
-        (n) => n === 2 ? Effect.never : token(`token-${n}`),
-        ({ calls, provider, virtual }) =>
-          Effect.gen(function*() {
-            yield* provider.get
-            yield* virtual.advance(hour - 3 * minute)
-            yield* provider.get
-            yield* virtual.advance("40 seconds")
-            assert.strictEqual(valueOf(yield* provider.refresh), "token-3")
-            assert.strictEqual(yield* calls, 3)
-          })
-      ))
+    hangingRenewal("60 seconds")(
+      "in a renewal: a caller of refresh waits at most 2 minutes and 30 seconds",
+      function*({ after, provider, virtual }) {
+        yield* provider.get
+        yield* after("50 seconds", { gets: "one" })
+        const caller = yield* Effect.fork(outcomeOf(provider.refresh))
+        yield* virtual.advance(2.5 * minute)
+        assert.strictEqual(yield* Fiber.join(caller), "Timeout")
+      }
+    )
 
-    it.effect("in a renewal: a caller whose token is rejected waits at most 2 minutes and 30 seconds", () =>
-      run(
-        (n) => n === 1 ? token("one") : Effect.never,
-        ({ provider, virtual }) =>
-          Effect.gen(function*() {
-            const first = yield* provider.get
-            yield* virtual.advance(hour - 2.9 * minute)
-            const caller = yield* Effect.fork(Effect.flip(provider.get))
-            yield* settle
-            yield* provider.invalidate(first)
-            yield* virtual.advance(2.5 * minute)
-            assert.isTrue(Option.isSome(yield* Fiber.poll(caller)))
-          }),
-        { leeway: "3 minutes" }
-      ))
+    providerTest((n) => n === 2 ? Effect.never : token(`token-${n}`))(
+      "in a renewal that is 30 seconds old: a caller of refresh gets another token",
+      function*({ after, provider, virtual }) {
+        yield* provider.get
+        yield* after(hour - 3 * minute, { gets: "token-1" })
+        yield* virtual.advance("40 seconds")
+        assert.strictEqual(yield* outcomeOf(provider.refresh), "token-3")
+        yield* after(0, { calls: 3 })
+      }
+    )
 
-    test("is interrupted after 2 minutes, and no fiber is left sleeping", function*() {
-      const ended = yield* Deferred.make<void>()
-      yield* run(
-        () => Effect.onInterrupt(Effect.never, () => Deferred.succeed(ended, undefined)),
-        ({ provider, virtual }) =>
-          Effect.gen(function*() {
-            const caller = yield* Effect.fork(Effect.exit(provider.get))
-            yield* virtual.advance(2 * minute - 1)
-            assert.isFalse(yield* Deferred.isDone(ended))
-            yield* virtual.advance(1)
-            assert.isTrue(yield* Deferred.isDone(ended))
-            yield* Fiber.join(caller)
-            assert.strictEqual(virtual.sleepers(), 0)
-          })
-      )
-    })
+    hangingRenewal("60 minutes", { leeway: "3 minutes" })(
+      "in a renewal: a caller whose token is rejected waits at most 2 minutes and 30 seconds",
+      function*({ callers, provider, virtual }) {
+        const first = yield* provider.get
+        yield* virtual.advance(hour - 2.9 * minute)
+        const caller = yield* callers(1)
+        yield* provider.invalidate(first)
+        yield* virtual.advance(2.5 * minute)
+        assert.isTrue(Option.isSome(yield* Fiber.poll(caller)))
+      }
+    )
 
-    test("uninterruptible: the scope closes after 10 seconds", function*() {
-      const virtual = VirtualClock.make()
-      yield* Effect.gen(function*() {
-        const scope = yield* Scope.make()
-        const source = TokenSource.layer(() => Effect.uninterruptible(Effect.never))
-        const context = yield* Layer.buildWithScope(Layer.provide(AccessTokenProvider.layer(), source), scope)
-        const provider = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, context)
-        const caller = yield* Effect.fork(Effect.flip(provider.get))
+    heldTest(
+      "is interrupted after 2 minutes, and no fiber is left sleeping",
+      function*({ callers, interrupted, virtual }) {
+        const caller = yield* callers(1)
+        yield* virtual.advance(2 * minute - 1)
+        assert.strictEqual(yield* interrupted, 0)
+        yield* virtual.advance(1)
+        assert.strictEqual(yield* interrupted, 1)
+        yield* Fiber.join(caller)
+        assert.strictEqual(virtual.sleepers(), 0)
+      }
+    )
+
+    providerTest(() => Effect.uninterruptible(Effect.never))(
+      "uninterruptible: the scope closes after 10 seconds",
+      function*({ callers, close, virtual }) {
+        const caller = yield* callers(1)
+        const closing = yield* Effect.fork(close)
         yield* settle
-        const closing = yield* Effect.fork(Scope.close(scope, Exit.void))
-        yield* settle
-        const error = yield* Fiber.join(caller)
-        assert.strictEqual("reason" in error && error.reason, "Closed", "callers fail before the scope is closed")
+        deepStrictEqual(yield* Fiber.join(caller), ["Closed"], "callers fail before the scope is closed")
         assert.isTrue(Option.isNone(yield* Fiber.poll(closing)))
         yield* virtual.advance("10 seconds")
         yield* Fiber.join(closing)
         assert.strictEqual(virtual.sleepers(), 0, "no time limit goes on")
-      }).pipe(Effect.withClock(virtual.clock))
-    })
+      }
+    )
   })
 
   describe("Effect.never", () => {
@@ -243,200 +202,106 @@ describe("AccessTokenProvider, limits", () => {
 
   test("a source with a long computation does not delay a caller with a valid token", function*() {
     let computed = false
-    yield* run((n) =>
+    const script = (n: number) =>
       Effect.suspend(() => {
         computed = n > 1
         return token(`token-${n}`)
-      }), ({ provider, virtual }) =>
-      Effect.gen(function*() {
-        yield* provider.get
-        yield* virtual.advance(57 * minute)
-        const computedBefore = yield* Effect.map(provider.get, () => computed)
-        assert.isFalse(computedBefore)
-        yield* settle
-        assert.isTrue(computed)
-      }))
-  })
-
-  it.effect("when an API in place of the endpoint responds with 401, at most 30 requests are sent in 10 minutes", () =>
-    run(
-      () => Effect.fail(new AccessTokenError.TokenRefusedError({ reason: "Other", status: 401 })),
-      ({ calls, provider, virtual }) =>
-        Effect.gen(function*() {
-          yield* callForTenMinutes(provider, virtual)
-          assert.isAtMost(yield* calls, 30)
-          assert.isAtLeast(yield* calls, 10)
-        })
-    ))
-
-  describe("429 responses", () => {
-    const limited = (retryAfter: Option.Option<number>) =>
-      Effect.flatMap(DateTime.now, (now) =>
-        new AccessTokenError.TokenRefusedError({
-          reason: "RateLimited",
-          status: 429,
-          retryAt: Option.map(retryAfter, (millis) => DateTime.add(now, { millis }))
-        }))
-
-    it.effect("without Retry-After: calls every 250 ms send at most 30 requests in 10 minutes", () =>
-      run(() => limited(Option.none()), ({ calls, provider, virtual }) =>
-        Effect.gen(function*() {
-          yield* callForTenMinutes(provider, virtual)
-          assert.isAtMost(yield* calls, 30)
-          assert.isAtLeast(yield* calls, 10)
-        })))
-
-    test("with Retry-After: no request is sent before that time", function*() {
-      const times: Array<number> = []
-      yield* run((_, virtual) => {
-        times.push(virtual.monotonic())
-        return limited(Option.some(90_000))
-      }, ({ provider, virtual }) => callForTenMinutes(provider, virtual))
-      assert.isAtLeast(times.length, 5)
-      for (const [index, time] of times.slice(1).entries()) assert.isAtLeast(time - (times[index] ?? 0), 90_000)
+      })
+    yield* timeline(script, function*({ provider, virtual }) {
+      yield* provider.get
+      yield* virtual.advance(57 * minute)
+      assert.isFalse(yield* Effect.map(provider.get, () => computed))
+      yield* settle
+      assert.isTrue(computed)
     })
-
-    it.effect("with Retry-After, to a renewal: no request is sent before that time, even after the token expired", () =>
-      run(
-        (n) => n === 1 ? token("one", "60 seconds") : limited(Option.some(60_000)),
-        ({ calls, provider, virtual }) =>
-          Effect.gen(function*() {
-            yield* provider.get
-            yield* virtual.advance(50_000)
-            yield* provider.get
-            yield* virtual.advance(20_000)
-            const error = yield* Effect.flip(provider.get)
-            assert.strictEqual(Option.getOrThrow(error.retryAt).epochMillis, virtual.wall() + 40_000)
-            assert.strictEqual(yield* calls, 2)
-          })
-      ))
   })
 
   describe("a renewal that fails after the token has expired", () => {
-    /** Starts to renew a token of 10 s when 1.5 s are left. The renewal fails when the test runs `fail`. */
-    const withFailingRenewal = <A, E>(
-      second: Acquisition,
-      test: (tools: {
-        readonly virtual: VirtualClock.VirtualClock
-        readonly provider: AccessTokenProvider.Service
-        readonly calls: Effect.Effect<number>
-        readonly fail: Effect.Effect<void>
-      }) => Effect.Effect<A, E>
-    ) =>
-      Effect.gen(function*() {
-        const failed = yield* Deferred.make<void>()
-        yield* run(
-          (n) =>
-            n === 1
-              ? token("one", "10 seconds")
-              : n === 2
-              ? Effect.zipRight(Deferred.await(failed), second)
-              : token("fresh"),
-          (tools) =>
-            Effect.gen(function*() {
-              yield* tools.provider.get
-              yield* tools.virtual.advance("8500 millis")
-              yield* tools.provider.get
-              yield* settle
-              yield* test({ ...tools, fail: Deferred.succeed(failed, undefined) })
-            })
-        )
+    const script = (n: number) => n === 1 ? token("one", "10 seconds") : n === 2 ? undefined : token("fresh")
+
+    /** Starts to renew a token of 10 s when 1.5 s are left. The test completes the renewal. */
+    const failingRenewal: typeof heldTest = (title, steps) =>
+      providerTest(script)(title, function*(tools) {
+        yield* tools.provider.get
+        yield* tools.after("8500 millis", { gets: "one", calls: 2 })
+        yield* steps(tools)
       })
 
-    it.effect.each([["a failure", Effect.fail(outage)], ["a defect", Effect.die("an invented defect")]] as const)(
-      "with %s: callers that joined it share a new acquisition",
-      ([, second]) =>
-        withFailingRenewal(second, ({ calls, fail, provider, virtual }) =>
-          Effect.gen(function*() {
-            yield* virtual.advance("5 seconds")
-            const callers = yield* Effect.forkAll([provider.get, provider.get, provider.refresh])
-            yield* settle
-            assert.strictEqual(yield* calls, 2)
-            yield* fail
-            deepStrictEqual((yield* Fiber.join(callers)).map(valueOf), ["fresh", "fresh", "fresh"])
-            assert.strictEqual(yield* calls, 3)
-          }))
+    for (const [kind, second] of [["a failure", Effect.fail(outage)], ["a defect", Effect.die("invented")]] as const) {
+      failingRenewal(
+        `with ${kind}: callers that joined it share a new acquisition`,
+        function*({ after, callers, complete, provider, virtual }) {
+          yield* virtual.advance("5 seconds")
+          const waiting = yield* callers(2)
+          const refreshing = yield* Effect.fork(outcomeOf(provider.refresh))
+          yield* after(0, { calls: 2 })
+          yield* complete(second)
+          deepStrictEqual([...yield* Fiber.join(waiting), yield* Fiber.join(refreshing)], ["fresh", "fresh", "fresh"])
+          yield* after(0, { calls: 3 })
+        }
+      )
+    }
+
+    failingRenewal(
+      "a caller whose token was rejected during it gets a new token",
+      function*({ callers, complete, provider }) {
+        yield* provider.invalidate(yield* provider.get)
+        const caller = yield* callers(1)
+        yield* complete(Effect.fail(outage))
+        deepStrictEqual(yield* Fiber.join(caller), ["fresh"])
+      }
     )
 
-    it.effect("a caller whose token was rejected during it gets a new token", () =>
-      withFailingRenewal(Effect.fail(outage), ({ fail, provider }) =>
-        Effect.gen(function*() {
-          yield* provider.invalidate(yield* provider.get)
-          const caller = yield* Effect.fork(provider.get)
-          yield* settle
-          yield* fail
-          assert.strictEqual(valueOf(yield* Fiber.join(caller)), "fresh")
-        })))
+    failingRenewal(
+      "a caller that waited for it gets the token that another caller has acquired",
+      function*({ callers, complete, virtual }) {
+        yield* virtual.advance("1200 millis")
+        const waiting = yield* callers(1)
+        virtual.jump(hour)
+        const others = yield* callers(2)
+        yield* complete(Effect.fail(outage))
+        deepStrictEqual([...yield* Fiber.join(waiting), ...yield* Fiber.join(others)], ["fresh", "fresh", "fresh"])
+      }
+    )
 
-    it.effect("a caller that waited for it gets the token that another caller has acquired", () =>
-      withFailingRenewal(Effect.fail(outage), ({ fail, provider, virtual }) =>
-        Effect.gen(function*() {
-          yield* virtual.advance("1200 millis")
-          const waiting = yield* Effect.fork(provider.get)
-          yield* settle
-          virtual.jump(hour)
-          const others = yield* Effect.forkAll([provider.get, provider.get])
-          yield* settle
-          yield* fail
-          yield* settle
-          assert.strictEqual(valueOf(yield* Fiber.join(waiting)), "fresh")
-          deepStrictEqual((yield* Fiber.join(others)).map(valueOf), ["fresh", "fresh"])
-        })))
+    failingRenewal(
+      "a caller that started to wait while the token was valid gets a new token",
+      function*({ callers, complete, virtual }) {
+        yield* virtual.advance("1200 millis")
+        const waiting = yield* callers(1)
+        virtual.freeze(5000)
+        yield* complete(Effect.fail(outage))
+        deepStrictEqual(yield* Fiber.join(waiting), ["fresh"])
+      }
+    )
+
+    test("starts no cooldown for later callers, and is logged with the state of the cached token", function*() {
+      const lines: Array<string> = []
+      const logger = Logger.make(({ logLevel, message }) => lines.push(`${logLevel.label} ${String(message)}`))
+      yield* timeline(script, function*({ after, complete, provider, virtual }) {
+        yield* provider.get
+        yield* after("8500 millis", { gets: "one", calls: 2 })
+        yield* virtual.advance("5 seconds")
+        yield* complete(Effect.fail(outage))
+        deepStrictEqual(lines, ["WARN Access token renewal failed, and the cached token is not valid any more"])
+        yield* after(0, { gets: "fresh", calls: 3 })
+      }).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
+    })
 
     test("callers get a token, even if the next acquisition returns the rejected one again", function*() {
-      const failed = yield* Deferred.make<void>()
-      const virtual = VirtualClock.make()
-      const one = yield* Effect.withClock(token("one"), virtual.clock)
-      yield* run(
-        (n) => n === 2 ? Effect.zipRight(Deferred.await(failed), Effect.fail(outage)) : Effect.succeed(one),
-        ({ provider, virtual }) =>
-          Effect.gen(function*() {
-            yield* provider.get
-            yield* virtual.advance(hour - 20_000)
-            yield* Effect.fork(provider.get)
-            yield* settle
-            yield* provider.invalidate(one)
-            const callers = yield* Effect.forkAll([provider.get, provider.get])
-            yield* settle
-            yield* Deferred.succeed(failed, undefined)
-            deepStrictEqual((yield* Fiber.join(callers)).map(valueOf), ["one", "one"])
-          })
+      const one = yield* Effect.withClock(token("one"), VirtualClock.make().clock)
+      yield* timeline(
+        (n) => n === 2 ? undefined : Effect.succeed(one),
+        function*({ after, callers, complete, provider }) {
+          yield* provider.get
+          yield* after(hour - 20_000, { state: "MustWait", gets: "waits" })
+          yield* provider.invalidate(one)
+          const waiting = yield* callers(2)
+          yield* complete(Effect.fail(outage))
+          deepStrictEqual(yield* Fiber.join(waiting), ["one", "one"])
+        }
       )
     })
-
-    it.effect("starts no cooldown for later callers", () =>
-      withFailingRenewal(Effect.fail(outage), ({ calls, fail, provider, virtual }) =>
-        Effect.gen(function*() {
-          yield* virtual.advance("5 seconds")
-          yield* fail
-          yield* settle
-          assert.strictEqual(valueOf(yield* provider.get), "fresh")
-          assert.strictEqual(yield* calls, 3)
-        })))
-
-    it.effect("is logged with the state of the cached token", () => {
-      const lines: Array<string> = []
-      const logger = Logger.make(({ message }) => lines.push(String(message)))
-      return withFailingRenewal(Effect.fail(outage), ({ fail, virtual }) =>
-        Effect.gen(function*() {
-          yield* virtual.advance("5 seconds")
-          yield* fail
-          yield* settle
-          deepStrictEqual(lines, ["Access token renewal failed, and the cached token is not valid any more"])
-        })).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
-    })
-
-    it.effect("a caller that started to wait while the token was valid gets a new token", () =>
-      withFailingRenewal(Effect.fail(outage), ({ fail, provider, virtual }) =>
-        Effect.gen(function*() {
-          yield* virtual.advance("1200 millis")
-          const caller = yield* Effect.fork(provider.get)
-          yield* settle
-          virtual.freeze(5000)
-          yield* fail
-          yield* settle
-          assert.strictEqual(valueOf(yield* Fiber.join(caller)), "fresh")
-        })))
   })
 
   it.effect.each([-4, -3.5, -3, -2.5, -2])(

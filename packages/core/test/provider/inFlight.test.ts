@@ -68,7 +68,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
             const parking = runParked(outcomeOf(tools.provider.get), operations)
             yield* settle
             if (parking.isParked()) parked++
-            yield* steps({ ...tools, ...parking })
+            yield* Effect.gen(() => steps({ ...tools, ...parking }))
           })
         }
         assert.isAbove(parked, 10, "more than 10 callers were parked")

@@ -224,7 +224,7 @@ describe("AccessTokenProvider, limits", () => {
       providerTest(script)(title, function*(tools) {
         yield* tools.provider.get
         yield* tools.after("8500 millis", { gets: "one", calls: 2 })
-        yield* steps(tools)
+        yield* Effect.gen(() => steps(tools))
       })
 
     for (const [kind, second] of [["a failure", Effect.fail(outage)], ["a defect", Effect.die("invented")]] as const) {

@@ -2,9 +2,10 @@
  * The files to mutate, each with the tests that guard it. These tests run hundreds of times, so tests that start a
  * process or wait for the wall clock are left out. A mutant that only such a test would kill counts as survived.
  */
-const provider = ["", "Status", "Edges", "Pauses", "Clocks", "Rejection", "Renewal", "Failure", "Flight"]
-  .concat("Metrics", "Bounds").map((name) => `AccessTokenProvider${name}`)
-const sharing = ["", "Lease", "Waiting", "Outage", "Sealing", "Repeated"].map((name) => `SharedTokenSource${name}`)
+const provider = ["caching", "status", "expiry", "clocks", "rejection", "renewal", "failure", "inFlight"]
+  .concat("metrics", "timeLimits").map((name) => `provider/${name}`)
+const sharing = ["sharedToken", "lease", "waiting", "brokenStore", "sealing", "repeatedToken"]
+  .map((name) => `sharing/${name}`)
 const fileStore = ["FileTokenStore"]
 
 export const least = 95
@@ -17,7 +18,6 @@ export const slow = [
   "callers at any moment",
   "moment by moment",
   "ten minutes",
-  "the cooldowns double",
   "jumps during the acquisition",
   "under load",
   "calls before and after its timers fire",
@@ -85,7 +85,7 @@ export const explanations = {
 const modules = {
   core: {
     AccessTokenError: ["AccessTokenError"],
-    AccessTokenMetrics: ["AccessTokenProviderMetrics"],
+    AccessTokenMetrics: ["provider/metrics"],
     AccessToken: ["AccessToken"],
     ClientCredentials: ["endpoint/ClientCredentials"],
     TokenResponse: ["endpoint/TokenResponse"],
@@ -93,7 +93,7 @@ const modules = {
     TokenEndpoint: ["endpoint/retries", "StoreAuth"],
     AuthorizedHttpClient: ["AuthorizedHttpClient", "rejections", "bodies"].map((name) => `client/${name}`)
       .concat("StoreAuth", "leaks/hiddenHeader"),
-    TokenStore: ["TokenStore"],
+    TokenStore: ["sharing/TokenStore"],
     SharedTokenSource: sharing,
     AccessTokenProvider: provider,
     StoreAuth: ["StoreAuth", "StoreAuthConfig"],
@@ -101,34 +101,34 @@ const modules = {
     "internal/client/attempt": ["client/AuthorizedHttpClient", "leaks/hiddenHeader", "StoreAuth"],
     "internal/client/boundClient": ["StoreAuth"],
     "internal/boundedBody": ["boundedBody"],
-    "internal/bounded": ["boundedBody", "endpoint/retries", "AccessTokenProviderBounds"],
-    "internal/provider/acquisitions": ["AccessTokenProviderFlight", "AccessTokenProviderBounds"],
-    "internal/provider/cooldown": ["tokenPolicy", "AccessTokenProviderPauses", "AccessTokenProviderBounds"],
-    "internal/provider/forkInLayer": ["AccessTokenProviderFlight"],
-    "internal/provider/instant": ["AccessTokenProviderClocks"],
-    "internal/provider/rejectionBudget": ["AccessTokenProviderRejection"],
-    "internal/backoff": ["tokenPolicy"],
-    "internal/lifetime": ["tokenPolicy", "AccessToken", "endpoint/TokenResponse"],
-    "internal/repeatedToken": ["tokenPolicy", "AccessTokenProviderRenewal", "SharedTokenSourceRepeated"],
+    "internal/bounded": ["boundedBody", "endpoint/retries", "provider/timeLimits"],
+    "internal/provider/acquisitions": ["provider/inFlight", "provider/timeLimits"],
+    "internal/provider/cooldown": ["provider/tokenPolicy", "provider/failure", "provider/timeLimits"],
+    "internal/provider/forkInLayer": ["provider/inFlight"],
+    "internal/provider/instant": ["provider/clocks"],
+    "internal/provider/rejectionBudget": ["provider/rejection"],
+    "internal/backoff": ["provider/tokenPolicy"],
+    "internal/lifetime": ["repeatedToken", "provider/tokenPolicy", "AccessToken", "endpoint/TokenResponse"],
+    "internal/repeatedToken": ["repeatedToken", "provider/tokenPolicy", "provider/renewal", "sharing/repeatedToken"],
     "internal/client/headerValue": ["client/AuthorizedHttpClient"],
-    "internal/provider/heldToken": [...provider, "SharedTokenSourceRepeated"],
+    "internal/provider/heldToken": [...provider, "sharing/repeatedToken"],
     "internal/client/hiddenHeader": ["leaks/hiddenHeader", "client/bodies"],
     "internal/client/recovery": ["client/AuthorizedHttpClient", "client/bodies"],
     "internal/httpErrors": ["leaks/hiddenHeader", "client/AuthorizedHttpClient", "boundedBody"],
     "internal/manualRedirect": ["manualRedirect"],
-    "internal/provider/measure": ["AccessTokenProviderMetrics", "AccessTokenProviderStatus"],
-    "internal/monotonicMillis": ["TokenStore"],
+    "internal/provider/measure": ["provider/metrics", "provider/status"],
+    "internal/monotonicMillis": ["sharing/TokenStore"],
     "internal/described": ["AccessTokenError"],
     "internal/endpoint/exchange": ["endpoint/retries"],
     "internal/endpoint/refusal": ["endpoint/refusal"],
-    "internal/sharing/reliableStore": ["SharedTokenSourceOutage", "SharedTokenSourceLease"],
+    "internal/sharing/reliableStore": ["sharing/brokenStore", "sharing/lease"],
     "internal/endpoint/retryAfter": ["endpoint/retryAfter"],
     "internal/endpoint/sanitise": ["endpoint/refusal"],
-    "internal/sharing/seal": ["SharedTokenSourceSealing"],
+    "internal/sharing/seal": ["sharing/sealing"],
     "internal/sharing/storedToken": sharing,
-    "internal/provider/tokenPolicy": ["tokenPolicy", "AccessToken", "endpoint/TokenResponse"],
+    "internal/provider/tokenPolicy": ["provider/tokenPolicy", "AccessToken", "endpoint/TokenResponse"],
     "internal/endpoint/tokenRequest": ["endpoint/ClientCredentials"],
-    "internal/provider/tokenState": provider,
+    "internal/provider/tokenState": ["repeatedToken", ...provider],
     "internal/endpoint/transportError": ["endpoint/transportError"],
     "internal/client/trustedOrigins": ["client/AuthorizedHttpClient"]
   },

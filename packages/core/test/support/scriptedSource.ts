@@ -1,67 +1,29 @@
 /** Sources whose acquisitions the test completes, and a provider over such a source and a virtual clock. */
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, AccessTokenProvider, TokenSource } from "@store-api/core"
 import {
+  Cause,
+  type Clock,
   Context,
   DateTime,
   Deferred,
   type Duration,
   Effect,
+  Exit,
+  Fiber,
   Layer,
-  type Option,
+  Option,
   Queue,
   Random,
   Redacted,
-  Ref
+  Ref,
+  Scope
 } from "effect"
+import { type LiveSteps, settle } from "./effectLine.js"
+import { test } from "./test.js"
 import * as VirtualClock from "./virtualClock.js"
 
 export type Acquisition = Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
-
-/** One call of a scripted source. The test ends it with `complete`. */
-export interface Call {
-  readonly number: number
-  readonly replacing: Option.Option<AccessToken.AccessToken>
-  readonly complete: (
-    effect: Acquisition
-  ) => Effect.Effect<void>
-}
-
-export interface Script {
-  /** The number of acquisitions that started. */
-  readonly calls: Effect.Effect<number>
-  /** The number of acquisitions that were interrupted. */
-  readonly interrupted: Effect.Effect<number>
-  /** The next acquisition, in the order in which they started. Waits for one. */
-  readonly next: Effect.Effect<Call>
-}
-
-export class ScriptedSource extends Context.Tag("test/ScriptedSource")<ScriptedSource, Script>() {}
-
-/** A source whose calls the test completes one by one. */
-export const layer: Layer.Layer<ScriptedSource | TokenSource.TokenSource> = Layer.effectContext(
-  Effect.gen(function*() {
-    const count = yield* Ref.make(0)
-    const interrupted = yield* Ref.make(0)
-    const open = yield* Queue.unbounded<Call>()
-    const source = TokenSource.make((replacing) =>
-      Effect.gen(function*() {
-        const number = yield* Ref.updateAndGet(count, (n) => n + 1)
-        const result = yield* Deferred.make<Acquisition>()
-        yield* Queue.offer(open, {
-          number,
-          replacing,
-          complete: (effect) => Effect.asVoid(Deferred.succeed(result, effect))
-        })
-        return yield* Effect.flatten(Deferred.await(result))
-      }).pipe(Effect.onInterrupt(() => Ref.update(interrupted, (n) => n + 1)))
-    )
-    return Context.make(ScriptedSource, {
-      calls: Ref.get(count),
-      interrupted: Ref.get(interrupted),
-      next: Queue.take(open)
-    }).pipe(Context.add(TokenSource.TokenSource, source))
-  })
-)
 
 /** A token that is acquired now, by the clock in the context. */
 export const token = (
@@ -97,34 +59,142 @@ export const hour = 60 * minute
 /** The error of an endpoint that cannot be reached. */
 export const outage = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 6 })
 
-/** What `run` passes to a test. */
+/** What a caller of `get` observes. */
+interface Expected {
+  /** The state before the call. */
+  readonly state?: AccessTokenProvider.ProviderStatus["state"]
+  /** The value of the token, the reason of the error, or `waits`. */
+  readonly gets?: string
+  /** The number of acquisitions that have started once no fiber can continue. */
+  readonly calls?: number
+}
+
+/** What a test of the provider works with. */
 export interface Tools {
   readonly virtual: VirtualClock.VirtualClock
   readonly provider: AccessTokenProvider.Service
+  /** The number of acquisitions that started. */
   readonly calls: Effect.Effect<number>
+  /** The number of interrupted acquisitions among those that the test completes. */
+  readonly interrupted: Effect.Effect<number>
+  /** Completes the next acquisition for which the script returns nothing. Returns the token that it replaces. */
+  readonly complete: (effect: Acquisition) => Effect.Effect<string | undefined>
+  /** Closes the scope of the provider's layer. */
+  readonly close: Effect.Effect<void>
+  /** Starts this many callers of `get`, which run until they wait or end. */
+  readonly callers: (count: number) => Effect.Effect<Fiber.Fiber<ReadonlyArray<string>>>
+  /** Advances both clocks and compares what a caller observes then. */
+  readonly after: (by: Duration.DurationInput, expected: Expected) => Effect.Effect<void>
 }
 
-/**
- * Runs a test with a provider over a scripted source and a virtual clock. Random numbers are always 0: the renewal of
- * a token of an hour starts when less than 4 minutes are left, and the first cooldown is 750 milliseconds.
- */
+/** The outcome of each acquisition, by its number. Without one, the test completes the acquisition. */
+type Script = (
+  number: number,
+  virtual: VirtualClock.VirtualClock,
+  replacing: Option.Option<AccessToken.AccessToken>
+) => Acquisition | undefined
+
+interface Options extends AccessTokenProvider.Options {
+  readonly clock?: (virtual: VirtualClock.VirtualClock) => Clock.Clock
+  /** Every random number. By default 0: a token of an hour is renewed when less than 4 minutes are left. */
+  readonly chance?: number
+}
+
+/** The value of the token, the reason or tag of the error, or the kind of another failure. */
+export const outcomeOf = (
+  call: Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
+): Effect.Effect<string> =>
+  Effect.map(Effect.exit(call), (exit) =>
+    Exit.match(exit, {
+      onSuccess: valueOf,
+      onFailure: (cause) =>
+        Option.match(Cause.failureOption(cause), {
+          onNone: () => Cause.isDie(cause) ? "Defect" : "Interruption",
+          onSome: (error) => "reason" in error && error._tag !== "CredentialsError" ? error.reason : error._tag
+        })
+    }))
+
+/** Runs a test with a provider over a scripted source and a virtual clock. */
 export const run = <A, E>(
-  script: (number: number, virtual: VirtualClock.VirtualClock) => Acquisition,
-  test: (tools: Tools) => Effect.Effect<A, E>,
-  options: AccessTokenProvider.Options = {}
-) =>
+  script: Script,
+  test: (tools: Tools) => Effect.Effect<A, E, Scope.Scope>,
+  { chance = 0, clock = ({ clock }) => clock, ...options }: Options = {}
+): Effect.Effect<A, E> =>
   Effect.gen(function*() {
     const virtual = VirtualClock.make()
-    const source = yield* answering((n) => script(n, virtual))
-    return yield* Effect.flatMap(
-      AccessTokenProvider.AccessTokenProvider,
-      (provider) => test({ virtual, provider, calls: source.calls })
-    ).pipe(
-      Effect.provide(Layer.provide(AccessTokenProvider.layer(options), source.layer)),
-      Effect.withClock(virtual.clock),
-      Effect.withRandom(Random.fixed([0]))
+    const interrupted = yield* Ref.make(0)
+    const open = yield* Queue.unbounded<readonly [string | undefined, Deferred.Deferred<Acquisition>]>()
+    const held = (replacing: Option.Option<AccessToken.AccessToken>) =>
+      Effect.gen(function*() {
+        const result = yield* Deferred.make<Acquisition>()
+        yield* Queue.offer(open, [Option.getOrUndefined(Option.map(replacing, valueOf)), result])
+        return yield* Effect.flatten(Deferred.await(result))
+      }).pipe(Effect.onInterrupt(() => Ref.update(interrupted, (n) => n + 1)))
+    const source = yield* answering((number, replacing) => script(number, virtual, replacing) ?? held(replacing))
+    const scope = yield* Scope.make()
+    const close = Scope.close(scope, Exit.void)
+    return yield* Effect.gen(function*() {
+      const layer = Layer.provide(AccessTokenProvider.layer(options), source.layer)
+      const provider = Context.get(
+        yield* Layer.buildWithScope(layer, scope),
+        AccessTokenProvider.AccessTokenProvider
+      )
+      const callers = (count: number) =>
+        Effect.zipLeft(
+          Effect.fork(Effect.all(Effect.replicate(outcomeOf(provider.get), count), { concurrency: "unbounded" })),
+          settle
+        )
+      const after = (by: Duration.DurationInput, expected: Expected) =>
+        Effect.gen(function*() {
+          yield* virtual.advance(by)
+          const { state } = yield* provider.status
+          const seen: Record<string, unknown> = { ...expected }
+          if (expected.state !== undefined) seen["state"] = state
+          if (expected.gets !== undefined) {
+            const caller = yield* callers(1)
+            const ended = Option.isSome(yield* Fiber.poll(caller))
+            seen["gets"] = ended ? (yield* Fiber.join(caller))[0] : "waits"
+            yield* Fiber.interrupt(caller)
+          }
+          if (expected.calls !== undefined) seen["calls"] = yield* source.calls
+          deepStrictEqual<object>(seen, expected)
+        })
+      const complete = (effect: Acquisition) =>
+        Effect.gen(function*() {
+          const [replacing, result] = yield* Queue.take(open)
+          yield* Deferred.succeed(result, effect)
+          yield* settle
+          return replacing
+        })
+      const tools = { virtual, provider, calls: source.calls, interrupted: Ref.get(interrupted), complete }
+      return yield* test({ ...tools, close, callers, after })
+    }).pipe(
+      Effect.ensuring(close),
+      Effect.scoped,
+      Effect.withClock(clock(virtual)),
+      Effect.withRandom(Random.fixed([chance]))
     )
   })
+
+/** Like `run`, with the steps of a generator. */
+export const timeline = (script: Script, steps: (tools: Tools) => LiveSteps, options?: Options) =>
+  run(script, (tools) => Effect.gen(() => steps(tools)), options)
+
+/** Declares tests of a provider over a scripted source. */
+export const providerTest =
+  (script: Script, options?: Options) => (title: string, steps: (tools: Tools) => LiveSteps): void =>
+    test(title, function*() {
+      yield* timeline(script, steps, options)
+    })
+
+/** The source returns `token-1`, `token-2`, … */
+export const numberedTest = providerTest((n) => token(`token-${n}`))
+
+/** The test completes each acquisition. */
+export const heldTest = providerTest(() => undefined)
+
+/** The source returns the token `one`. The test completes each further acquisition. */
+export const renewalTest = providerTest((n) => n === 1 ? token("one") : undefined)
 
 /** A token with this age and this remaining lifetime, in milliseconds. */
 export const aged = (value: string, age: number, remaining: number) =>

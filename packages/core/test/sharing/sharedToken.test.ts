@@ -17,8 +17,8 @@ import {
   Ref,
   TestClock
 } from "effect"
-import { Renewal } from "../src/internal/renewal.js"
-import { allSeries } from "./support/effectLine.js"
+import { Renewal } from "../../src/internal/renewal.js"
+import { allSeries } from "../support/effectLine.js"
 import {
   authUrl,
   credentials,
@@ -30,10 +30,10 @@ import {
   settled,
   valuesOf,
   watched
-} from "./support/fleet.js"
-import { type Acquisition, outage, valueOf } from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
-import * as VirtualClock from "./support/virtualClock.js"
+} from "../support/fleet.js"
+import { type Acquisition, outage, valueOf } from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
+import * as VirtualClock from "../support/virtualClock.js"
 
 const minute = 60_000
 

@@ -2,12 +2,12 @@ import { assert, describe, it, vi } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type SharedTokenSource, TokenStore } from "@store-api/core"
 import { Cause, Effect, Encoding, Exit, Fiber, Logger, LogLevel, Option, Ref } from "effect"
-import * as seal from "../src/internal/sharing/seal.js"
-import { authUrl, credentials, credentialsOf, endpoint, member, watched } from "./support/fleet.js"
-import { renderings } from "./support/renderings.js"
-import { valueOf } from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
-import * as VirtualClock from "./support/virtualClock.js"
+import * as seal from "../../src/internal/sharing/seal.js"
+import { authUrl, credentials, credentialsOf, endpoint, member, watched } from "../support/fleet.js"
+import { renderings } from "../support/renderings.js"
+import { valueOf } from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
+import * as VirtualClock from "../support/virtualClock.js"
 
 /** A store whose contents a test can read and write, as an attacker could. */
 const exposedStore = Effect.map(Ref.make<ReadonlyMap<string, string>>(new Map()), (contents) => ({

@@ -2,10 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessToken, AccessTokenError, SharedTokenSource, TokenStore } from "@store-api/core"
 import { Effect, Exit, Logger, Metric, Option, Ref, TestClock } from "effect"
-import * as FakeClient from "./support/fakeClient.js"
-import { credentialsOf, drive, endpoint, member, watched } from "./support/fleet.js"
-import { outage, valueOf } from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
+import * as FakeClient from "../support/fakeClient.js"
+import { credentialsOf, drive, endpoint, member, watched } from "../support/fleet.js"
+import { outage, valueOf } from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
 
 const unreadable = new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "cannot be read" })
 

@@ -1,4 +1,4 @@
 import { NodeHttpClient } from "@effect/platform-node"
-import { overSockets } from "./support/overSockets.js"
+import { overSockets } from "../support/overSockets.js"
 
 overSockets("undici", NodeHttpClient.layerUndici)

@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { Context, Effect, Option, TestClock } from "effect"
-import { test } from "./support/test.js"
-import { tokenStoreContract } from "./support/tokenStoreContract.js"
+import { test } from "../support/test.js"
+import { tokenStoreContract } from "../support/tokenStoreContract.js"
 
 tokenStoreContract("TokenStore.layerMemory", TokenStore.layerMemory)
 

@@ -2,12 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenProvider, TokenSource, TokenStore } from "@store-api/core"
 import { Clock, DateTime, Effect, Exit, Option, Random, Redacted, TestClock } from "effect"
-import { Renewal } from "../src/internal/renewal.js"
-import * as seal from "../src/internal/sharing/seal.js"
-import { authUrl, credentials, endpoint, fullToken, member, settled, watched } from "./support/fleet.js"
-import { valueOf } from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
-import * as VirtualClock from "./support/virtualClock.js"
+import { Renewal } from "../../src/internal/renewal.js"
+import * as seal from "../../src/internal/sharing/seal.js"
+import { authUrl, credentials, endpoint, fullToken, member, settled, watched } from "../support/fleet.js"
+import { valueOf } from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
+import * as VirtualClock from "../support/virtualClock.js"
 
 const life = 40_000
 const minute = 60_000

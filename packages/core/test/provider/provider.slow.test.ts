@@ -2,9 +2,9 @@
 import { FetchHttpClient } from "@effect/platform"
 import { NodeHttpClient } from "@effect/platform-node"
 import { describe } from "@effect/vitest"
-import { interruption } from "./support/interruption.js"
-import { overSockets } from "./support/overSockets.js"
-import { keepsTheRules } from "./support/providerModel.js"
+import { interruption } from "../support/interruption.js"
+import { overSockets } from "../support/overSockets.js"
+import { keepsTheRules } from "../support/providerModel.js"
 
 keepsTheRules(1500)
 

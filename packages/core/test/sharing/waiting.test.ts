@@ -2,10 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { Effect, Either, Exit, Fiber, Option, Random, Ref, TestClock } from "effect"
-import { drive, endpoint, fullToken, member, settled, valuesOf, watched } from "./support/fleet.js"
-import { outage, valueOf } from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
-import * as VirtualClock from "./support/virtualClock.js"
+import { drive, endpoint, fullToken, member, settled, valuesOf, watched } from "../support/fleet.js"
+import { outage, valueOf } from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
+import * as VirtualClock from "../support/virtualClock.js"
 
 const hour = 3_600_000
 

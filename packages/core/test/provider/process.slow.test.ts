@@ -11,9 +11,9 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { tokenBody } from "./support/wire.js"
+import { tokenBody } from "../support/wire.js"
 
-const child = (name: string) => fileURLToPath(new URL(`./child/${name}.mjs`, import.meta.url))
+const child = (name: string) => fileURLToPath(new URL(`../child/${name}.mjs`, import.meta.url))
 
 const library = ["x86_64-linux-gnu", "aarch64-linux-gnu"]
   .map((machine) => `/usr/lib/${machine}/faketime/libfaketime.so.1`)

@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { DateTime, Duration, FastCheck as FC } from "effect"
-import { maxRetryAfter } from "../src/internal/backoff.js"
-import { maxLife } from "../src/internal/lifetime.js"
-import * as cooldown from "../src/internal/provider/cooldown.js"
-import * as heldToken from "../src/internal/provider/heldToken.js"
-import * as tokenPolicy from "../src/internal/provider/tokenPolicy.js"
-import { isRepeatedDue, lifeOfRepeated } from "../src/internal/repeatedToken.js"
-import { prop } from "./support/property.js"
+import { maxRetryAfter } from "../../src/internal/backoff.js"
+import { maxLife } from "../../src/internal/lifetime.js"
+import * as cooldown from "../../src/internal/provider/cooldown.js"
+import * as heldToken from "../../src/internal/provider/heldToken.js"
+import * as tokenPolicy from "../../src/internal/provider/tokenPolicy.js"
+import { isRepeatedDue, lifeOfRepeated } from "../../src/internal/repeatedToken.js"
+import { prop } from "../support/property.js"
 
 const hour = 3_600_000
 

@@ -2,10 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { Deferred, Effect, Either, Exit, Fiber, Option, Ref } from "effect"
-import { credentials, drive, endpoint, fullToken, member, settled, valuesOf, watched } from "./support/fleet.js"
-import { outage, valueOf } from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
-import * as VirtualClock from "./support/virtualClock.js"
+import { credentials, drive, endpoint, fullToken, member, settled, valuesOf, watched } from "../support/fleet.js"
+import { outage, valueOf } from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
+import * as VirtualClock from "../support/virtualClock.js"
 
 /** An in-memory store that calls `extend` to extend a lease; `number` counts the calls from 1. */
 const extending = (extend: (lease: TokenStore.Lease, number: number) => TokenStore.Lease["extend"]) =>

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenMetrics, AccessTokenProvider } from "@store-api/core"
 import { Array, Context, Deferred, Effect, Exit, Fiber, Layer, Metric, Option, Scope, TestClock } from "effect"
-import { allSeries, type Series } from "./support/effectLine.js"
+import { allSeries, type Series } from "../support/effectLine.js"
 import {
   type Acquisition,
   aged,
@@ -12,9 +12,10 @@ import {
   outage,
   run,
   settle,
+  timeline,
   token
-} from "./support/scriptedSource.js"
-import { test } from "./support/test.js"
+} from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
 
 /** Shortens the name of a series: `acquisitions Success`, `duration`, … */
 const shortName = ({ labels, name }: Series) =>
@@ -56,6 +57,14 @@ const expectSeries = (store: string, expected: Partial<Record<keyof typeof initi
 
 const labelled = <A, E, R>(store: string, effect: Effect.Effect<A, E, R>) => Effect.tagMetrics(effect, "store", store)
 
+/** Declares a test of a provider whose series have this `store` label. */
+const metricsTest =
+  (store: string, script: Parameters<typeof timeline>[0]) => (title: string, steps: Parameters<typeof timeline>[1]) => {
+    test(title, function*() {
+      yield* labelled(store, timeline(script, steps))
+    })
+  }
+
 describe("AccessTokenProvider, metrics", () => {
   it("every error has its own acquisition outcome", () => {
     const members = AccessTokenError.AccessTokenError.members.map(({ identifier }) =>
@@ -65,11 +74,7 @@ describe("AccessTokenProvider, metrics", () => {
     deepStrictEqual(outcomes.sort(), [...members, "acquisitions Success", "acquisitions Defect"].sort())
   })
 
-  it.effect("every series exists with the value 0 before the first acquisition, under its documented name", () =>
-    labelled(
-      "initial",
-      run(() => token("one"), () =>
-        Effect.gen(function*() {
+  metricsTest("initial", () => token("one"))("every series exists with the value 0 before the first acquisition, under its documented name", function*() {
           yield* expectSeries("initial", {})
           const names = (yield* labelledSeries("initial")).map(({ name }) => name)
           deepStrictEqual([...new Set(names)].sort(), [
@@ -80,14 +85,9 @@ describe("AccessTokenProvider, metrics", () => {
             "store_api_token_expiry_timestamp_seconds",
             "store_api_token_rejections"
           ])
-        }))
-    ))
+        })
 
-  it.effect("each metric has a type and a description; durations and timestamps have a unit, durations have buckets", () =>
-    labelled(
-      "described",
-      run(() => token("one"), () =>
-        Effect.gen(function*() {
+  metricsTest("described", () => token("one"))("each metric has a type and a description; durations and timestamps have a unit, durations have buckets", function*() {
           const described = (yield* labelledSeries("described")).map(({ description, kind, labels, name }) =>
             [
               name.replace("store_api_token_", ""),
@@ -114,16 +114,9 @@ describe("AccessTokenProvider, metrics", () => {
               "s"
             ]
           })
-        }))
-    ))
+        })
 
-  it.effect("an acquisition records its outcome, its duration by the monotonic clock, and the token's expiry", () =>
-    labelled(
-      "success",
-      run(
-        (n, virtual) => Effect.zipLeft(token(`token-${n}`), virtual.advance(n * 250)),
-        ({ provider, virtual }) =>
-          Effect.gen(function*() {
+  metricsTest("success", (n, virtual) => Effect.zipLeft(token(`token-${n}`), virtual.advance(n * 250)))("an acquisition records its outcome, its duration by the monotonic clock, and the token's expiry", function*({ provider, virtual }) {
             const first = yield* provider.get
             const after = { "acquisitions Success": 1, duration: [1, 0.25], expiry: first.expiresAt.epochMillis / 1000 }
             yield* expectSeries("success", after)
@@ -147,8 +140,6 @@ describe("AccessTokenProvider, metrics", () => {
               expiry: second.expiresAt.epochMillis / 1000
             })
           })
-      )
-    ))
 
   const failures: Readonly<Record<string, Acquisition>> = {
     CredentialsError: Effect.fail(new AccessTokenError.CredentialsError({ field: "clientId", reason: "is empty" })),
@@ -178,11 +169,7 @@ describe("AccessTokenProvider, metrics", () => {
       )
   )
 
-  it.effect("a failed renewal does not change the expiry of the cached token", () =>
-    labelled(
-      "renewal",
-      run((n) => n === 1 ? token("one") : Effect.fail(outage), ({ provider, virtual }) =>
-        Effect.gen(function*() {
+  metricsTest("renewal", (n) => n === 1 ? token("one") : Effect.fail(outage))("a failed renewal does not change the expiry of the cached token", function*({ provider, virtual }) {
           const { expiresAt } = yield* provider.get
           yield* virtual.advance(57 * minute)
           yield* provider.get
@@ -194,14 +181,9 @@ describe("AccessTokenProvider, metrics", () => {
             "cooldowns Failure": 1,
             expiry: expiresAt.epochMillis / 1000
           })
-        }))
-    ))
+        })
 
-  it.effect("a renewal without progress counts as a success and starts a cooldown", () =>
-    labelled(
-      "no progress",
-      run(() => aged("same", hour - minute, minute), ({ provider }) =>
-        Effect.gen(function*() {
+  metricsTest("no progress", () => aged("same", hour - minute, minute))("a renewal without progress counts as a success and starts a cooldown", function*({ provider }) {
           const { expiresAt } = yield* provider.get
           const expiry = expiresAt.epochMillis / 1000
           yield* expectSeries("no progress", { "acquisitions Success": 1, duration: [1, 0], expiry })
@@ -212,8 +194,7 @@ describe("AccessTokenProvider, metrics", () => {
             "cooldowns NoProgress": 1,
             expiry
           })
-        }))
-    ))
+        })
 
   it.effect("callers_joined counts callers that wait for an acquisition that another caller started", () =>
     labelled(
@@ -250,11 +231,7 @@ describe("AccessTokenProvider, metrics", () => {
       })
     ))
 
-  it.effect("of a thousand first callers, one starts the acquisition and 999 join it", () =>
-    labelled(
-      "first callers",
-      run(() => Effect.zipRight(Effect.yieldNow(), token("one")), ({ provider }) =>
-        Effect.gen(function*() {
+  metricsTest("first callers", () => Effect.zipRight(Effect.yieldNow(), token("one")))("of a thousand first callers, one starts the acquisition and 999 join it", function*({ provider }) {
           const [{ expiresAt }] = yield* Effect.all(Array.makeBy(1000, () => provider.get), {
             concurrency: "unbounded"
           })
@@ -264,14 +241,9 @@ describe("AccessTokenProvider, metrics", () => {
             callers_joined: 999,
             expiry: expiresAt.epochMillis / 1000
           })
-        }))
-    ))
+        })
 
-  it.effect("a rejection counts as Dropped, or as Kept without budget; one of a token that is not cached does not count", () =>
-    labelled(
-      "rejected",
-      run((n) => token(`token-${n}`), ({ provider, virtual }) =>
-        Effect.gen(function*() {
+  metricsTest("rejected", (n) => token(`token-${n}`))("a rejection counts as Dropped, or as Kept without budget; one of a token that is not cached does not count", function*({ provider, virtual }) {
           const first = yield* provider.get
           yield* virtual.advance(1000)
           const one = { "acquisitions Success": 1, duration: [1, 0] }
@@ -291,8 +263,7 @@ describe("AccessTokenProvider, metrics", () => {
             "rejections Kept": 2,
             expiry: last.expiresAt.epochMillis / 1000
           })
-        }))
-    ))
+        })
 
   it.effect("closing the scope resets the expiry; the in-flight acquisition and later calls do not count", () =>
     labelled(
@@ -384,11 +355,7 @@ describe("AccessTokenProvider, metrics", () => {
       deepStrictEqual(labelledByRoute.filter((name) => name.startsWith("store_api_")), [])
     }).pipe(Effect.scoped))
 
-  it.effect("an application can read the exported metrics", () =>
-    labelled(
-      "exported",
-      run((n) => n === 1 ? token("one") : Effect.fail(outage), ({ provider }) =>
-        Effect.gen(function*() {
+  metricsTest("exported", (n) => n === 1 ? token("one") : Effect.fail(outage))("an application can read the exported metrics", function*({ provider }) {
           const { expiresAt } = yield* provider.get
           yield* Effect.exit(provider.refresh)
           yield* provider.invalidate(yield* token("another"))
@@ -401,8 +368,7 @@ describe("AccessTokenProvider, metrics", () => {
           assert.strictEqual((yield* Metric.value(AccessTokenMetrics.acquisitionDuration)).count, 2)
           assert.strictEqual((yield* Metric.value(AccessTokenMetrics.callersJoined)).count, 0)
           assert.strictEqual((yield* Metric.value(AccessTokenMetrics.expiry)).value, expiresAt.epochMillis / 1000)
-        }))
-    ))
+        })
 })
 
 /** Runs this many operations. A fiber yields after 2048. */

@@ -1,0 +1,219 @@
+import { assert, describe } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { AccessTokenError } from "@store-api/core"
+import { Clock, DateTime, Effect, Fiber, Option } from "effect"
+import {
+  hour,
+  minute,
+  numberedTest,
+  outage,
+  providerTest,
+  renewalTest,
+  settle,
+  timeline,
+  token,
+  valueOf
+} from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
+import * as VirtualClock from "../support/virtualClock.js"
+
+describe("AccessTokenProvider, clocks", () => {
+  for (const by of [1, 2, 24]) {
+    numberedTest(
+      `when the wall clock moves forward ${by} h, as after the machine slept, the token expires, and one acquisition replaces it`,
+      function*({ after, virtual }) {
+        yield* after(0, { gets: "token-1" })
+        virtual.jump(by * hour)
+        yield* after(0, { state: "Expired", gets: "token-2" })
+        yield* after("30 minutes", { gets: "token-2", calls: 2 })
+      }
+    )
+
+    numberedTest(
+      `when the wall clock moves back ${by} h, the token fails with ClockMovedBack, and the next one is valid for 60 minutes`,
+      function*({ after, provider, virtual }) {
+        yield* after(0, { gets: "token-1" })
+        yield* virtual.advance("30 minutes")
+        virtual.jump(-by * hour)
+        assert.strictEqual((yield* Effect.flip(provider.current)).reason, "ClockMovedBack")
+        yield* after(0, { gets: "token-2" })
+        yield* after("59 minutes", { state: "RefreshSoon", calls: 2 })
+        yield* after("1 minutes", { state: "Expired", gets: "token-3", calls: 3 })
+      }
+    )
+  }
+
+  numberedTest(
+    "when the wall clock moves back by less than the token's age, the token still expires after 60 minutes",
+    function*({ after, provider, virtual }) {
+      yield* after(0, { gets: "token-1" })
+      yield* virtual.advance("50 minutes")
+      virtual.jump(-40 * minute)
+      yield* after(0, { gets: "token-1" })
+      // By the wall clock, 40 minutes are left.
+      yield* after("10 minutes", { state: "Expired" })
+      assert.strictEqual((yield* Effect.flip(provider.current)).reason, "Elapsed")
+      yield* after(0, { gets: "token-2", calls: 2 })
+    }
+  )
+
+  renewalTest(
+    "a caller that joins a renewal while the wall clock is ahead does not get its failure once the clock is corrected",
+    function*({ after, callers, complete, virtual }) {
+      yield* after(0, { gets: "one" })
+      yield* virtual.advance("3590 seconds")
+      yield* callers(1)
+      virtual.jump(20_000)
+      yield* after(0, { state: "Expired", calls: 2 })
+      const caller = yield* callers(1)
+      virtual.jump(-20_000)
+      yield* complete(Effect.fail(outage))
+      deepStrictEqual(yield* Fiber.join(caller), ["one"])
+      yield* after(0, { calls: 2 })
+    }
+  )
+
+  test("a token that a clock made expire is not passed to the source, which would remove it from a store as rejected", function*() {
+    const replaced: Array<string | undefined> = []
+    yield* timeline((n, _, replacing) => {
+      replaced.push(Option.getOrUndefined(Option.map(replacing, valueOf)))
+      return token(`token-${n}`)
+    }, function*({ provider, virtual }) {
+      yield* provider.get
+      virtual.jump(-10 * minute)
+      yield* provider.get
+      yield* virtual.advance("60 minutes")
+      yield* provider.get
+      yield* provider.refresh
+      yield* provider.invalidate(yield* provider.get)
+      yield* provider.get
+    })
+    deepStrictEqual(replaced, [undefined, undefined, undefined, "token-3", "token-4"])
+  })
+
+  numberedTest("when the wall clock moves by 1 s, as NTP does, the token stays valid", function*({ after, virtual }) {
+    for (const [jump, gets] of [[0, "token-1"], [-1000, "token-1"], [2000, "token-1"], [-2001, "token-2"]] as const) {
+      virtual.jump(jump)
+      yield* after(0, { gets })
+    }
+  })
+
+  numberedTest(
+    "a renewal is due by the clock that leaves the shorter remaining lifetime",
+    function*({ after, provider, virtual }) {
+      yield* provider.get
+      for (const [jump, state] of [[57, "RefreshSoon"], [2.75, "MustWait"], [-59.75, "Fresh"]] as const) {
+        virtual.jump(jump * minute)
+        yield* after(0, { state })
+      }
+    }
+  )
+
+  test("clock jumps during the acquisition, before and after acquiredAt is set, never extend the lifetime", function*() {
+    const jumps = [0, -900, 900, -30 * minute, 30 * minute, -hour, hour, -24 * hour, 24 * hour]
+    let served = 0
+    for (const [before, after] of jumps.flatMap((before) => jumps.map((after) => [before, after] as const))) {
+      yield* timeline((n, virtual) =>
+        Effect.gen(function*() {
+          virtual.jump(before)
+          const acquired = yield* token(`token-${n}`)
+          yield* Effect.sleep("1 seconds")
+          virtual.jump(after)
+          return acquired
+        }), function*({ callers, provider, virtual }) {
+        yield* callers(1)
+        yield* virtual.advance("1 seconds")
+        const isLive = Effect.map(provider.status, ({ state }) => state !== "Expired" && state !== "Empty")
+        while (yield* isLive) {
+          served++
+          yield* virtual.advance("1 minutes")
+          assert.isAtMost(virtual.monotonic(), hour + minute, `jumps ${before} and ${after}`)
+        }
+      })
+    }
+    assert.isAbove(served, 1000, "most of the tokens were valid for a while")
+  })
+
+  test("when the same token arrives again after the wall clock moved back, its lifetime is not extended", function*() {
+    const same = yield* Effect.withClock(token("same"), VirtualClock.make().clock)
+    yield* timeline(() => Effect.succeed(same), function*({ after, provider, virtual }) {
+      yield* provider.get
+      yield* virtual.advance("57 minutes")
+      virtual.jump(-40 * minute)
+      yield* provider.refresh
+      yield* after("4 minutes", { state: "Expired" })
+    })
+  })
+
+  providerTest((n, virtual) =>
+    Effect.tap(token(`token-${n}`), () =>
+      Effect.sync(() => {
+        if (n === 1) virtual.jump(-hour)
+      }))
+  )(
+    "when the wall clock moves back during the acquisition, get fails with ClockMovedBack, and the next token is valid",
+    function*({ after }) {
+      yield* after(0, { gets: "ClockMovedBack" })
+      yield* after("1 seconds", { gets: "token-2" })
+    }
+  )
+
+  providerTest(() => Effect.fail(outage))(
+    "a cooldown ends when either clock reaches its end, and its retryAt follows the wall clock",
+    function*({ after, provider, virtual }) {
+      const wait = Effect.map(
+        Effect.flip(provider.get),
+        ({ retryAt }) => Option.getOrThrow(retryAt).epochMillis - virtual.wall()
+      )
+      // When the wall clock moves back, no request is sent until the monotonic clock reaches the end of the cooldown.
+      for (const [jump, left] of [[0, 750], [-hour, 750], [-24 * hour, 750], [200, 750]] as const) {
+        virtual.jump(jump)
+        assert.strictEqual(yield* wait, left)
+      }
+      yield* after(0, { calls: 1 })
+      yield* after(750, { gets: "Transport", calls: 2 })
+      // The wall clock moves forward, as after the machine slept.
+      virtual.jump(hour)
+      yield* after(0, { gets: "Transport", calls: 3 })
+      yield* after(0, { gets: "Transport", calls: 3 })
+    }
+  )
+
+  providerTest((n, virtual) =>
+    n > 1 ? token("fresh") : Effect.fail(
+      new AccessTokenError.TokenRefusedError({
+        reason: "Unavailable",
+        status: 503,
+        retryAt: Option.some(DateTime.unsafeMake(virtual.wall() + hour))
+      })
+    )
+  )(
+    "after the machine slept for two hours during a cooldown of one hour, get sends a request",
+    function*({ after, provider, virtual }) {
+      const first = yield* Effect.flip(provider.get)
+      virtual.jump(hour / 2)
+      deepStrictEqual((yield* Effect.flip(provider.get)).retryAt, first.retryAt)
+      virtual.jump(1.5 * hour)
+      yield* after(0, { gets: "fresh", calls: 2 })
+    }
+  )
+
+  numberedTest("the provider uses its layer's clock, not the caller's", function*({ after, provider }) {
+    yield* provider.get
+    const { clock } = VirtualClock.make(Date.UTC(2030, 0, 1))
+    assert.strictEqual(valueOf(yield* Effect.withClock(provider.get, clock)), "token-1")
+    assert.isAbove(yield* Effect.withClock(Clock.currentTimeMillis, clock), Date.UTC(2029, 0, 1))
+    yield* after(0, { calls: 1 })
+  })
+
+  numberedTest("no fiber sleeps while no caller waits", function*({ after, provider, virtual }) {
+    yield* provider.get
+    assert.strictEqual(virtual.sleepers(), 0)
+    yield* after("57 minutes", { gets: "token-1", calls: 2 })
+    assert.strictEqual(virtual.sleepers(), 0, "after a background renewal")
+    const sleeping = yield* Effect.fork(Effect.sleep("1 hour"))
+    yield* settle
+    assert.strictEqual(virtual.sleepers(), 1, "control: a sleeping fiber is counted")
+    yield* Fiber.interrupt(sleeping)
+  })
+})

@@ -1,0 +1,308 @@
+import { HttpClient, HttpClientResponse } from "@effect/platform"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { type AccessToken, AccessTokenError, AccessTokenProvider, TokenEndpoint } from "@store-api/core"
+import { DateTime, Duration, Effect, Exit, Fiber, Layer, Option } from "effect"
+import { authUrl, credentials } from "../support/fleet.js"
+import {
+  type Acquisition,
+  heldTest,
+  hour,
+  minute,
+  outage,
+  providerTest,
+  renewalTest,
+  settle,
+  timeline,
+  token
+} from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
+import * as VirtualClock from "../support/virtualClock.js"
+import { tokenBody } from "../support/wire.js"
+
+const failing = providerTest(() => Effect.fail(outage))
+
+const refused = (reason: AccessTokenError.TokenRefusedError["reason"], status = 400) =>
+  new AccessTokenError.TokenRefusedError({ reason, status })
+
+/** A response of 429 with this `Retry-After`, in milliseconds. */
+const limited = (millis: number) =>
+  Effect.flatMap(DateTime.now, (now) =>
+    new AccessTokenError.TokenRefusedError({
+      reason: "RateLimited",
+      status: 429,
+      retryAt: Option.some(DateTime.add(now, { millis }))
+    }))
+
+/** The time until `retryAt` of the error with which the call fails, in milliseconds. */
+const waitOf = (call: Effect.Effect<unknown, AccessTokenError.AccessTokenError>) =>
+  Effect.flatMap(
+    Effect.flip(call),
+    ({ retryAt }) => Effect.map(DateTime.now, (now) => Option.getOrThrow(retryAt).epochMillis - now.epochMillis)
+  )
+
+describe("AccessTokenProvider, failure", () => {
+  heldTest(
+    "all waiting callers get the failure, and the next call after the cooldown sends a new request",
+    function*({ after, callers, complete }) {
+      const waiting = yield* callers(5)
+      yield* complete(Effect.fail(outage))
+      deepStrictEqual(yield* Fiber.join(waiting), Array.from({ length: 5 }, () => "Transport"))
+      yield* after(749, { gets: "Transport", calls: 1 })
+      yield* after(1, { gets: "waits", calls: 2 })
+      yield* complete(token("back"))
+      yield* after(0, { gets: "back" })
+    }
+  )
+
+  failing(
+    "within the cooldown get fails immediately with the last error and its retryAt, and sends no request",
+    function*({ after, provider, virtual }) {
+      const first = yield* Effect.flip(provider.get)
+      const until = Option.getOrThrow(first.retryAt).epochMillis
+      assert.strictEqual(until, virtual.wall() + 750)
+      const { cooldown, state } = yield* provider.status
+      deepStrictEqual([state, Option.getOrThrow(cooldown).error], ["Empty", "TokenRequestError"])
+      assert.strictEqual(Option.getOrThrow(cooldown).until.epochMillis, until)
+      yield* virtual.advance(0.25)
+      assert.strictEqual(yield* Effect.flip(provider.get), first, "a fraction of a millisecond does not change retryAt")
+      virtual.jump(1)
+      assert.strictEqual(yield* Effect.flip(provider.get), first)
+      virtual.jump(-10)
+      const moved = yield* Effect.flip(provider.get)
+      assert.strictEqual(Option.getOrThrow(moved.retryAt).epochMillis, Math.ceil(virtual.wall() + 749.75))
+      yield* after(0, { calls: 1 })
+    }
+  )
+
+  providerTest((n) => n === 1 ? token("cached") : Effect.fail(outage))(
+    "TokenExpiredError has the end of the cooldown in retryAt",
+    function*({ provider, virtual }) {
+      yield* provider.get
+      yield* virtual.advance(hour)
+      assert.isTrue(Option.isNone((yield* Effect.flip(provider.current)).retryAt))
+      const failed = yield* Effect.flip(provider.get)
+      const expired = yield* Effect.flip(provider.current)
+      deepStrictEqual([expired._tag, expired.retryAt], ["TokenExpiredError", failed.retryAt])
+      assert.isTrue(Option.isSome(expired.retryAt))
+    }
+  )
+
+  describe("the length of a cooldown", () => {
+    const to5s = [750, 1500, 3000, 3750, 3750]
+    const to60s = [750, 1500, 3000, 6000, 12_000, 24_000, 45_000, 45_000]
+    const short = { cooldown: { base: "100 millis", max: "300 millis" } } as const
+
+    it.effect.each<[string, AccessTokenError.AccessTokenError, ReadonlyArray<number>, Parameters<typeof timeline>[2]]>([
+      ["the endpoint cannot be reached: to 5 s", outage, to5s, {}],
+      ["the endpoint is unavailable: to 5 s", refused("Unavailable"), to5s, {}],
+      ["the endpoint refuses the credentials: to 60 s", refused("InvalidClient"), to60s, {}],
+      ["the endpoint limits the rate: to 60 s", refused("RateLimited"), to60s, {}],
+      ["an API in place of the endpoint responds with 401: to 60 s", refused("Other", 401), to60s, {}],
+      ["cooldown has a base and a max", refused("InvalidClient"), [75, 150, 225, 225], short],
+      ["the random number is 0.5", outage, [875, 1750, 3500], { chance: 0.5 }]
+    ])(
+      "doubles after each failure, when %s",
+      ([, failure, expected, options]) =>
+        timeline(() => Effect.fail(failure), function*({ after, provider }) {
+          for (const [index, length] of expected.entries()) {
+            yield* Effect.flip(provider.get)
+            const { cooldown } = yield* provider.status
+            assert.strictEqual(
+              Option.getOrThrow(cooldown).until.epochMillis,
+              (yield* DateTime.now).epochMillis + length
+            )
+            const { reason } = failure as { readonly reason: string }
+            yield* after(length - 1, { gets: reason, calls: index + 1 })
+            yield* after(1, { calls: index + 1 })
+          }
+        }, options)
+    )
+
+    providerTest((n) => n === 1 ? token("cached", "10 hours") : Effect.fail(outage))(
+      "while a valid token is cached, the cooldowns double up to 60 s, and callers get that token",
+      function*({ after }) {
+        yield* after(0, { gets: "cached" })
+        yield* after(10 * hour - 4 * minute + 1, { gets: "cached", calls: 2 })
+        for (const [index, length] of to60s.entries()) {
+          yield* after(length - 1, { gets: "cached", calls: index + 2 })
+          yield* after(1, { gets: "cached", calls: index + 3 })
+        }
+      }
+    )
+
+    it.effect.each(
+      [["a short one", 100, 750], ["20 s", 20_000, 20_000], ["7 days", Duration.toMillis("7 days"), hour], [
+        "a past one",
+        -5000,
+        750
+      ]] as const
+    )(
+      "Retry-After lengthens a cooldown, up to an hour, and never shortens it: %s",
+      ([, retryAfter, expected]) =>
+        timeline(() => limited(retryAfter), function*({ after, provider }) {
+          assert.strictEqual(yield* waitOf(provider.get), expected)
+          yield* after(expected - 1, { gets: "RateLimited", calls: 1 })
+          yield* after(1, { gets: "RateLimited", calls: 2 })
+        })
+    )
+
+    providerTest((n) => n === 1 ? token("one", "60 seconds") : limited(60_000))(
+      "Retry-After in the response to a renewal: no request is sent before that time, even after the token expired",
+      function*({ after, provider, virtual }) {
+        yield* provider.get
+        yield* after(50_000, { gets: "one" })
+        yield* virtual.advance(20_000)
+        assert.strictEqual(yield* waitOf(provider.get), 40_000)
+        yield* after(0, { calls: 2 })
+      }
+    )
+
+    failing("refresh sends a request during a cooldown and resets the cooldowns", function*({ after, provider }) {
+      yield* after(0, { gets: "Transport" })
+      yield* after(750, { gets: "Transport" })
+      yield* after(1500, { gets: "Transport", calls: 3 })
+      assert.strictEqual(yield* waitOf(provider.refresh), 750)
+      yield* after(0, { calls: 4 })
+    })
+
+    providerTest((n) => n === 4 ? token("good", "1 seconds") : Effect.fail(outage))(
+      "a success resets the cooldowns",
+      function*({ after, provider, virtual }) {
+        for (const length of [750, 1500, 3000]) {
+          assert.strictEqual(yield* waitOf(provider.get), length)
+          yield* virtual.advance(length)
+        }
+        yield* after(0, { gets: "good" })
+        yield* virtual.advance("1 seconds")
+        assert.strictEqual(yield* waitOf(provider.get), 750)
+      }
+    )
+
+    renewalTest(
+      "a caller of refresh that joins a failing renewal gets the end of the renewal cooldown in retryAt",
+      function*({ after, complete, provider, virtual }) {
+        yield* provider.get
+        yield* virtual.advance(hour - 100_000)
+        for (let failures = 0; failures < 4; failures++) {
+          yield* after(0, { gets: "one" })
+          yield* complete(Effect.fail(outage))
+          yield* virtual.advance(750 * 2 ** failures)
+        }
+        yield* after(0, { gets: "one" })
+        const joining = yield* Effect.fork(waitOf(provider.refresh))
+        yield* settle
+        yield* complete(Effect.fail(outage))
+        assert.strictEqual(yield* Fiber.join(joining), 12_000)
+      }
+    )
+  })
+
+  test("after an outage of ten minutes, callers get a token within 5 s", function*() {
+    // The outage starts while a token is cached and continues after its expiry. From then on, the cooldowns of
+    // renewals, up to 60 s, must not apply.
+    let isDown = false
+    yield* timeline((n) => isDown ? Effect.fail(outage) : token(`token-${n}`), function*({ after, provider, virtual }) {
+      yield* provider.get
+      yield* virtual.advance("56 minutes")
+      isDown = true
+      for (let second = 0; second < 600; second++) {
+        yield* Effect.exit(provider.get)
+        yield* virtual.advance("1 seconds")
+      }
+      yield* after(0, { gets: "Transport" })
+      isDown = false
+      const end = virtual.monotonic()
+      while (Exit.isFailure(yield* Effect.exit(provider.get))) {
+        yield* virtual.advance("100 millis")
+        assert.isAtMost(virtual.monotonic() - end, 5000)
+      }
+    })
+  })
+
+  for (
+    const [name, response, bound] of [
+      ["of 503 responses", Effect.succeed(503), 5000],
+      // In the worst case the outage ends as the third attempt starts. After two attempts of 10 s and pauses of at
+      // least 150 and 300 ms, the deadline of 30 s leaves 9.55 s for it. A cooldown of up to 5 s follows.
+      ["without a response", Effect.never, 14_600]
+    ] as const
+  ) {
+    test(`with TokenEndpoint, after ten minutes ${name}, callers get a token within ${bound} ms`, function*() {
+      const virtual = VirtualClock.make()
+      let isDown = false
+      const client = HttpClient.make((request) =>
+        Effect.map(
+          Effect.suspend(() => isDown ? response : Effect.succeed(200)),
+          (status) =>
+            HttpClientResponse.fromWeb(
+              request,
+              new Response(tokenBody(), { status })
+            )
+        )
+      )
+      const layer = AccessTokenProvider.layer().pipe(
+        Layer.provide(TokenEndpoint.layer({ authUrl, credentials: Effect.succeed(credentials) })),
+        Layer.provide(Layer.succeed(HttpClient.HttpClient, client))
+      )
+      yield* Effect.gen(function*() {
+        const provider = yield* AccessTokenProvider.AccessTokenProvider
+        yield* provider.get
+        yield* virtual.advance("56 minutes")
+        isDown = true
+        // One more caller every second. They wait concurrently.
+        for (let second = 0; second < 600; second++) {
+          yield* Effect.fork(Effect.exit(provider.get))
+          yield* virtual.advance("1 seconds")
+        }
+        assert.strictEqual((yield* provider.status).state, "Expired", "the token expired during the outage")
+        isDown = false
+        const end = virtual.monotonic()
+        while ((yield* provider.status).state !== "Fresh") {
+          yield* Effect.fork(Effect.exit(provider.get))
+          yield* virtual.advance("100 millis")
+          assert.isAtMost(virtual.monotonic() - end, bound)
+        }
+      }).pipe(Effect.provide(layer), Effect.withClock(virtual.clock))
+    })
+  }
+
+  describe("a faulty source", () => {
+    // A TokenSource written in plain JavaScript may return a value that is not a token.
+    const notAToken = JSON.parse("{}") as AccessToken.AccessToken
+
+    it.effect.each<[string, string, string, () => Acquisition]>([
+      ["fails with a defect", "Defect", "SOURCE_DEFECT", () => Effect.die("an invented defect")],
+      ["throws", "Defect", "SOURCE_DEFECT", () => {
+        throw new Error("an invented throw")
+      }],
+      ["returns a value that is not a token", "Defect", "SOURCE_DEFECT", () => Effect.succeed(notAToken)],
+      ["interrupts itself", "Transport", "SOURCE_INTERRUPTED", () => Effect.interrupt]
+    ])(
+      "that %s: waiting callers get %s, later ones an error with the code %s, and the call after the cooldown succeeds",
+      ([, outcome, code, fault]) =>
+        timeline(
+          (n) => n === 1 ? Effect.zipRight(Effect.yieldNow(), Effect.suspend(fault)) : token("works"),
+          function*({ after, callers, provider }) {
+            deepStrictEqual(yield* Fiber.join(yield* callers(3)), [outcome, outcome, outcome])
+            const error = yield* Effect.flip(provider.get)
+            if (error._tag !== "TokenRequestError") return assert.fail(error._tag)
+            deepStrictEqual([error.reason, error.code], ["Transport", Option.some(code)])
+            assert.isTrue(Option.isSome(error.retryAt))
+            assert.isFalse((yield* provider.status).acquiring)
+            yield* after(0, { calls: 1 })
+            yield* after(750, { gets: "works", calls: 2 })
+          }
+        )
+    )
+
+    providerTest((n) => n === 1 ? token("cached") : Effect.die("an invented defect"))(
+      "callers get a valid cached token despite a defect in the renewal",
+      function*({ after, provider }) {
+        yield* provider.get
+        yield* after("3580 seconds", { state: "MustWait", gets: "cached", calls: 2 })
+        yield* after(0, { gets: "cached", calls: 2 })
+      }
+    )
+  })
+})

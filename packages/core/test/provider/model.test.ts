@@ -1,0 +1,3 @@
+import { keepsTheRules } from "../support/providerModel.js"
+
+keepsTheRules(800)

@@ -1,0 +1,226 @@
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import type { AccessTokenProvider } from "@store-api/core"
+import { Effect, FastCheck as fc, Fiber, Option } from "effect"
+import {
+  aged,
+  hour,
+  minute,
+  numberedTest,
+  outage,
+  providerTest,
+  renewalTest,
+  timeline,
+  token
+} from "../support/scriptedSource.js"
+
+describe("AccessTokenProvider, rejection", () => {
+  /** Invalidates the token that `get` returns, this many times. Returns how often the provider dropped it. */
+  const rejectTokens = (provider: AccessTokenProvider.Service, count: number) =>
+    Effect.gen(function*() {
+      let dropped = 0
+      for (let rejection = 0; rejection < count; rejection++) {
+        yield* provider.invalidate(yield* provider.get)
+        if (Option.isNone(yield* provider.current)) dropped++
+      }
+      return dropped
+    })
+
+  numberedTest("does nothing when no token is cached", function*({ after, provider }) {
+    yield* provider.invalidate(yield* token("one"))
+    yield* after(0, { state: "Empty", calls: 0 })
+  })
+
+  numberedTest(
+    "five rejections take effect at once, and one more per minute, up to five again",
+    function*({ after, provider, virtual }) {
+      const half = minute / 2
+      const steps = [[0, 20, 5], [minute - 1, 2, 0], [1, 2, 1], [1.5 * minute, 2, 1], [half, 2, 1], [
+        10 * minute,
+        20,
+        5
+      ]]
+      for (const [passed = 0, rejections = 0, dropped = 0] of steps) {
+        yield* virtual.advance(passed)
+        assert.strictEqual(yield* rejectTokens(provider, rejections), dropped)
+        // Without budget the token is kept: the caller gets the API's 401.
+        if (passed === 0) yield* after(0, { gets: "token-6" })
+      }
+    }
+  )
+
+  numberedTest(
+    "the first rejection after three hours of sleep takes effect, although the monotonic clock stood still",
+    function*({ provider, virtual }) {
+      assert.strictEqual(yield* rejectTokens(provider, 20), 5)
+      virtual.jump(3 * hour)
+      assert.strictEqual(yield* rejectTokens(provider, 20), 5)
+    }
+  )
+
+  numberedTest("a wall clock that moves back does not take away the budget", function*({ provider, virtual }) {
+    assert.strictEqual(yield* rejectTokens(provider, 20), 5)
+    yield* virtual.advance(minute)
+    virtual.jump(-500)
+    assert.strictEqual(yield* rejectTokens(provider, 2), 1)
+  })
+
+  providerTest((n) => n % 2 === 0 ? aged("same", 0, hour) : token(`token-${n}`))(
+    "a refresh, a renewal or a token that the endpoint returns again does not change the budget",
+    function*({ provider, virtual }) {
+      assert.strictEqual(yield* rejectTokens(provider, 3), 3)
+      yield* virtual.advance(2000)
+      yield* provider.refresh
+      yield* provider.refresh
+      assert.strictEqual(yield* rejectTokens(provider, 20), 2)
+    }
+  )
+
+  /** Calls at one moment, and then a pause: by both clocks, by the wall clock alone (sleep), or with it set back. */
+  interface Burst {
+    readonly calls: number
+    readonly pause: number
+    readonly asleep: number
+    readonly setBack: number
+  }
+
+  const steady = fc.record({ pause: fc.integer({ min: 1, max: 120_000 }), length: fc.integer({ min: 2, max: 25 }) })
+    .map((
+      { length, pause }
+    ) => Array.from({ length }, (): Burst => ({ calls: 1, pause, asleep: 0, setBack: 0 })))
+  const waves = fc.record({
+    calls: fc.integer({ min: 2, max: 8 }),
+    every: fc.integer({ min: 500, max: 8000 }),
+    pause: fc.integer({ min: 20_000, max: 120_000 }),
+    count: fc.integer({ min: 2, max: 8 })
+  }).map(({ calls, count, every, pause }) =>
+    Array.from({ length: calls * count }, (_, n): Burst => ({
+      calls: 1,
+      pause: n % calls === calls - 1 ? pause : every,
+      asleep: 0,
+      setBack: 0
+    }))
+  )
+  const random = fc.array(
+    fc.record<Burst>({
+      calls: fc.integer({ min: 0, max: 6 }),
+      pause: fc.oneof(fc.integer({ min: 0, max: 5000 }), fc.integer({ min: 0, max: 300_000 })),
+      asleep: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.integer({ min: 0, max: 20 * minute })),
+      setBack: fc.oneof({ weight: 6, arbitrary: fc.constant(0) }, fc.integer({ min: 0, max: 5000 }))
+    }),
+    { minLength: 2, maxLength: 10 }
+  )
+  const rhythm = fc.array(fc.oneof(steady, waves, random), { minLength: 1, maxLength: 2 }).map((parts) => parts.flat())
+
+  const everyMinute = Array.from({ length: 11 }, (): Burst => ({ calls: 6, pause: minute, asleep: 0, setBack: 0 }))
+
+  /** The times of the token requests, by the clock that advanced further. */
+  const tokenRequests = async (
+    rhythm: ReadonlyArray<Burst>,
+    { lifetime, recovers, rejects }: {
+      readonly lifetime: number
+      readonly recovers: boolean
+      readonly rejects: boolean
+    }
+  ) => {
+    let passed = 0
+    const requests: Array<number> = []
+    await Effect.runPromise(timeline((n) => {
+      requests.push(passed)
+      return token(`token-${n}`, lifetime)
+    }, function*({ provider, virtual }) {
+      for (const { asleep, calls, pause, setBack } of rhythm) {
+        // AuthorizedHttpClient repeats a request whose body it can send again.
+        for (let n = 0; n < (recovers ? 2 * calls : calls); n++) {
+          const token = yield* provider.get
+          if (rejects) yield* provider.invalidate(token)
+        }
+        virtual.freeze(pause)
+        virtual.jump(asleep - setBack)
+        passed += pause + Math.max(asleep - setBack, 0)
+      }
+    }))
+    return requests
+  }
+
+  /** The greatest number of requests in any ten minutes. */
+  const mostInTenMinutes = (times: ReadonlyArray<number>) =>
+    Math.max(0, ...times.map((start) => times.filter((at) => at >= start && at <= start + 10 * minute).length))
+
+  it(
+    "in any ten minutes and at any rhythm of calls, an API that rejects everything costs at most 15 token requests more",
+    async () => {
+      let reached = 0
+      await fc.assert(
+        fc.asyncProperty(rhythm, fc.boolean(), async (rhythm, recovers) => {
+          // So long a lifetime that no token expires: each further request replaces a rejected token.
+          const requests = await tokenRequests(rhythm, { lifetime: 1e9, recovers, rejects: true })
+          const most = mostInTenMinutes(requests.slice(1))
+          assert.isAtMost(most, 15)
+          reached = Math.max(reached, most)
+        }),
+        { numRuns: 1000, examples: [[everyMinute, true]] }
+      )
+      assert.strictEqual(reached, 15, "control: a rhythm reaches the bound")
+    },
+    60_000
+  )
+
+  it("with tokens that expire in between, it costs at most 5 more, and one more per minute", () =>
+    fc.assert(
+      fc.asyncProperty(rhythm, fc.integer({ min: 10_000, max: hour }), async (bursts, lifetime) => {
+        // A wall clock that is set back invalidates only tokens that were acquired after that time.
+        const rhythm = bursts.map((burst) => ({ ...burst, setBack: 0 }))
+        const run = (rejects: boolean) => tokenRequests(rhythm, { lifetime, recovers: true, rejects })
+        const passed = rhythm.reduce(
+          (sum, { asleep, pause, setBack }) => sum + pause + Math.max(asleep - setBack, 0),
+          0
+        )
+        const [works, rejects] = [await run(false), await run(true)]
+        assert.isAtMost(rejects.length, works.length + 5 + passed / minute)
+      }),
+      { numRuns: 300 }
+    ), 60_000)
+
+  providerTest((n) => n === 2 ? Effect.fail(outage) : token(`token-${n}`))(
+    "a rejection does not lengthen the cooldown after a failure",
+    function*({ after, provider }) {
+      yield* provider.invalidate(yield* provider.get)
+      yield* after(0, { gets: "Transport" })
+      yield* after(750, { gets: "token-3", calls: 3 })
+    }
+  )
+
+  renewalTest(
+    "when the token is rejected during its renewal, callers wait for the renewal and do not get the rejected token",
+    function*({ after, callers, complete, provider }) {
+      const one = yield* provider.get
+      yield* after("57 minutes", { gets: "one", calls: 2 })
+      yield* provider.invalidate(one)
+      deepStrictEqual(yield* provider.current, Option.none())
+      const waiting = yield* callers(1)
+      yield* after(0, { calls: 2 })
+      yield* complete(token("two"))
+      deepStrictEqual(yield* Fiber.join(waiting), ["two"])
+      yield* provider.invalidate(one)
+      // A late rejection of the old token does not drop the new one.
+      yield* after(0, { gets: "two" })
+    }
+  )
+
+  renewalTest(
+    "when the token is rejected while callers wait in must-wait, they get the new token",
+    function*({ after, callers, complete, provider, virtual }) {
+      const one = yield* provider.get
+      yield* after("3580 seconds", { state: "MustWait" })
+      const waiting = yield* callers(1)
+      const refreshed = yield* Effect.fork(provider.refresh)
+      yield* provider.invalidate(one)
+      yield* virtual.advance("11 seconds")
+      assert.isTrue(Option.isNone(yield* Fiber.poll(waiting)), "half of the remaining lifetime is over")
+      yield* complete(token("two"))
+      deepStrictEqual(yield* Fiber.join(waiting), ["two"])
+      assert.strictEqual(yield* Fiber.join(refreshed), yield* provider.get)
+    }
+  )
+})

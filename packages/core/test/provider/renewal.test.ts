@@ -1,0 +1,317 @@
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { Duration, Effect, Fiber, Option } from "effect"
+import {
+  aged,
+  hour,
+  minute,
+  outage,
+  outcomeOf,
+  providerTest,
+  renewalTest,
+  settle,
+  timeline,
+  token,
+  valueOf
+} from "../support/scriptedSource.js"
+import { test } from "../support/test.js"
+import * as VirtualClock from "../support/virtualClock.js"
+
+/** A source whose first token has this lifetime. The test completes each further acquisition. */
+const renewalOf = (lifetime: Duration.DurationInput) =>
+  providerTest((n) => n === 1 ? token("one", lifetime) : undefined)
+
+describe("AccessTokenProvider, renewal", () => {
+  renewalTest(
+    "refresh-soon: callers do not wait, one background renewal starts, and later callers get its token",
+    function*({ after, complete, provider }) {
+      yield* provider.get
+      yield* after("56 minutes", { gets: "one", calls: 1 })
+      yield* after(1, { state: "RefreshSoon", gets: "one", calls: 2 })
+      for (let caller = 0; caller < 50; caller++) yield* after(0, { gets: "one", calls: 2 })
+      assert.isTrue((yield* provider.status).acquiring)
+      assert.strictEqual(yield* complete(token("two")), "one")
+      yield* after(0, { state: "Fresh", gets: "two", calls: 2 })
+    }
+  )
+
+  it.effect.each([[0, 240_000], [0.5, 270_000], [1, 300_000]] as const)(
+    "the renewal starts when 80 % to 100 % of refreshAhead is left, not earlier: with a random number of %d",
+    ([chance, margin]) =>
+      timeline((n) => token(`token-${n}`), function*({ after }) {
+        yield* after(0, { gets: "token-1" })
+        yield* after(hour - margin, { gets: "token-1", calls: 1 })
+        yield* after(1, { gets: "token-1", calls: 2 })
+      }, { chance })
+  )
+
+  renewalOf("100 seconds")("for short lifetimes the margins are 25 % and 5 % of the lifetime", function*({ after }) {
+    yield* after(0, { gets: "one" })
+    yield* after("80 seconds", { state: "Fresh" })
+    yield* after(1, { state: "RefreshSoon", gets: "one" })
+    yield* after(14_999, { state: "RefreshSoon" })
+    yield* after(1, { state: "MustWait" })
+    yield* after(4999, { state: "Expired", calls: 2 })
+  })
+
+  providerTest((n) => aged(`token-${n}`, 58 * minute, 2 * minute))(
+    "starts at the earliest 1 second after the last token arrived",
+    function*({ after }) {
+      yield* after(0, { gets: "token-1" })
+      yield* after(999, { gets: "token-1", calls: 1 })
+      yield* after(1, { gets: "token-1", calls: 2 })
+    }
+  )
+
+  describe("must-wait", () => {
+    /** The source of `renewalTest`, when 20 seconds are left of the token. */
+    const mustWait: typeof renewalTest = (title, steps) =>
+      renewalTest(title, function*(tools) {
+        yield* tools.provider.get
+        yield* tools.after(hour - 20_000, { state: "MustWait" })
+        yield* Effect.gen(() => steps(tools))
+      })
+
+    mustWait("must-wait: callers wait for the renewal", function*({ callers, complete, virtual }) {
+      const waiting = yield* callers(1)
+      yield* virtual.advance("9 seconds")
+      assert.isTrue(Option.isNone(yield* Fiber.poll(waiting)))
+      yield* complete(token("two"))
+      deepStrictEqual(yield* Fiber.join(waiting), ["two"])
+    })
+
+    mustWait(
+      "must-wait: when the endpoint hangs, callers wait for at most half of the remaining lifetime",
+      function*({ after, callers, virtual }) {
+        for (const half of [10_000, 5000]) {
+          const waiting = yield* callers(1)
+          yield* virtual.advance(half - 1)
+          assert.isTrue(Option.isNone(yield* Fiber.poll(waiting)), `waits up to ${half} ms`)
+          yield* virtual.advance(1)
+          deepStrictEqual(yield* Fiber.join(waiting), ["one"])
+        }
+        yield* after(0, { calls: 2 })
+      }
+    )
+
+    mustWait(
+      "must-wait: callers wait for at most half of the remaining lifetime, by the clock that leaves less",
+      function*({ callers, virtual }) {
+        for (const [jump, half] of [[10_000, 5000], [-20_000, 7500]] as const) {
+          virtual.jump(jump)
+          const waiting = yield* callers(1)
+          yield* virtual.advance(half - 1)
+          assert.isTrue(Option.isNone(yield* Fiber.poll(waiting)), `waits up to ${half} ms`)
+          yield* virtual.advance(1)
+          deepStrictEqual(yield* Fiber.join(waiting), ["one"])
+        }
+      }
+    )
+
+    mustWait(
+      "must-wait: when the renewal fails, callers get the cached token",
+      function*({ after, callers, complete }) {
+        const waiting = yield* callers(10)
+        yield* complete(Effect.fail(outage))
+        deepStrictEqual(yield* Fiber.join(waiting), Array.from({ length: 10 }, () => "one"))
+        yield* after(0, { gets: "one", calls: 2 })
+      }
+    )
+
+    mustWait("must-wait: an uninterruptible caller does not wait longer", function*({ complete, provider, virtual }) {
+      const hanging = yield* Effect.fork(Effect.uninterruptible(outcomeOf(provider.get)))
+      yield* virtual.advance("10 seconds")
+      assert.strictEqual(yield* Fiber.join(hanging), "one", "after half of the 20 s")
+      const served = yield* Effect.fork(Effect.uninterruptible(outcomeOf(provider.get)))
+      yield* settle
+      yield* complete(token("two"))
+      assert.strictEqual(yield* Fiber.join(served), "two", "as soon as the renewal succeeds")
+    })
+
+    mustWait(
+      "must-wait: callers get the new token, even if it has the same value with a later expiresAt",
+      function*({ complete, provider, virtual }) {
+        const waiting = yield* Effect.fork(provider.get)
+        yield* settle
+        yield* complete(token("one"))
+        assert.strictEqual((yield* Fiber.join(waiting)).expiresAt.epochMillis, virtual.wall() + hour)
+      }
+    )
+
+    mustWait(
+      "must-wait: callers whose cached token expires go on waiting for the renewal",
+      function*({ callers, complete, virtual }) {
+        const waiting = yield* callers(1)
+        virtual.jump(15_000)
+        yield* virtual.advance("10 seconds")
+        assert.isTrue(Option.isNone(yield* Fiber.poll(waiting)), "half of the remaining lifetime is over")
+        yield* complete(token("two"))
+        deepStrictEqual(yield* Fiber.join(waiting), ["two"])
+      }
+    )
+  })
+
+  renewalTest(
+    "expired: callers wait for the acquisition, and get its failure",
+    function*({ complete, provider, virtual }) {
+      yield* provider.get
+      yield* virtual.advance(hour)
+      const caller = yield* Effect.fork(Effect.flip(provider.get))
+      yield* settle
+      yield* complete(Effect.fail(outage))
+      const error = yield* Fiber.join(caller)
+      if (error._tag !== "TokenRequestError") return assert.fail(error._tag)
+      deepStrictEqual([error.reason, error.attempts], [outage.reason, outage.attempts])
+      assert.isTrue(Option.isSome(error.retryAt))
+    }
+  )
+
+  test("no timer exceeds 2 minutes, and a caller with a valid token waits at most 20 s, for any token lifetime", function*() {
+    const sleeps: Array<number> = []
+    yield* timeline(
+      (n) => n === 1 ? token("one", "36500 days") : Effect.never,
+      function*({ callers, provider, virtual }) {
+        yield* provider.get
+        yield* virtual.advance("36000 days")
+        const waiting = yield* callers(1)
+        assert.isAtMost(Math.max(...sleeps), 2 * minute)
+        yield* virtual.advance("20 seconds")
+        deepStrictEqual(yield* Fiber.join(waiting), ["one"])
+      },
+      {
+        leeway: "3650 days",
+        clock: ({ clock }) => ({
+          ...clock,
+          sleep: (duration) => {
+            sleeps.push(Duration.toMillis(duration))
+            return clock.sleep(duration)
+          }
+        })
+      }
+    )
+  })
+
+  describe("a renewal without progress", () => {
+    renewalOf("100 seconds")(
+      "the same token value with a later expiresAt is not progress",
+      function*({ after, complete }) {
+        yield* after(0, { gets: "one" })
+        yield* after("80001 millis", { gets: "one", calls: 2 })
+        yield* complete(token("one", "21 seconds"))
+        yield* after("17 seconds", { gets: "one", calls: 3 })
+        yield* complete(token("one", "5 seconds"))
+        // At least the last of 5 seconds would be refresh-soon after progress.
+        yield* after("4200 millis", { state: "Fresh", gets: "one", calls: 3 })
+      }
+    )
+
+    renewalTest("a token that does not expire later is accepted, but is not progress", function*({ after, complete }) {
+      yield* after(0, { gets: "one" })
+      yield* after("57 minutes", { gets: "one", calls: 2 })
+      yield* complete(token("shorter", "10 seconds"))
+      yield* after(0, { gets: "shorter" })
+      yield* after("700 millis", { gets: "shorter", calls: 2 })
+    })
+
+    providerTest(() => token("again", "100 seconds"), { cooldown: { base: "10 minutes", max: "10 minutes" } })(
+      "counts the same value as progress after that token expired: the next renewal is not delayed",
+      function*({ after }) {
+        yield* after(0, { gets: "again" })
+        yield* after("100 seconds", { gets: "again", calls: 2 })
+        yield* after("81 seconds", { gets: "again", calls: 3 })
+      }
+    )
+  })
+
+  describe("an endpoint that repeats one token until it expires", () => {
+    it.effect.each([
+      { seconds: 3600, expected: [5], endpoint: "returns what is left in whole seconds", precision: 1000 },
+      { seconds: 3600, expected: [5], endpoint: "returns the same expiry", precision: 1 },
+      { seconds: 40, expected: [2, 3], endpoint: "returns what is left in whole seconds", precision: 1000 },
+      { seconds: 40, expected: [2, 3], endpoint: "returns the same expiry", precision: 1 }
+    ])(
+      "gets few requests in $seconds seconds, no caller waits before it expires, and then the next token is acquired: it $endpoint",
+      ({ expected, precision, seconds }) => {
+        const expiresAt = VirtualClock.make().wall() + seconds * 1000
+        return timeline((_, virtual) => {
+          const left = expiresAt - virtual.wall()
+          return left > 0 ? token("repeated", Math.floor(left / precision) * precision) : token("next")
+        }, function*({ after, calls, provider, virtual }) {
+          yield* after(0, { gets: "repeated" })
+          yield* virtual.advance(seconds * 700)
+          while (virtual.wall() < expiresAt) {
+            assert.strictEqual(valueOf(yield* provider.get), "repeated")
+            yield* virtual.advance(100)
+          }
+          assert.include(expected, yield* calls)
+          yield* after(0, { gets: "next" })
+        })
+      }
+    )
+
+    const start = VirtualClock.make().wall()
+
+    providerTest((n, virtual) => aged(n < 6 ? "same" : "next", virtual.wall() - start, start + hour - virtual.wall()))(
+      "of a repeated token starts when a fifth of what was left is left, and none within the last 8 seconds",
+      function*({ after, virtual }) {
+        yield* after(0, { gets: "same" })
+        for (const [left, calls] of [[240_000, 2], [48_000, 3], [9600, 4], [1920, 5]] as const) {
+          yield* after(start + hour - left - virtual.wall(), { gets: "same", calls: calls - 1 })
+          yield* after(1, { gets: "same", calls })
+        }
+        yield* after(1918, { gets: "same", calls: 5 })
+      }
+    )
+
+    it.effect.each([{ left: 8001, expected: 3 }, { left: 7999, expected: 2 }])(
+      "of a token that was repeated with $left ms left: $expected requests",
+      ({ expected, left }) =>
+        timeline(() => aged("same", hour - left, left), function*({ after, provider }) {
+          yield* provider.get
+          yield* provider.refresh
+          yield* after(left - 100, { gets: "same", calls: expected })
+        })
+    )
+
+    renewalOf("40 seconds")(
+      "gets no request when it is about to expire, and callers get a new token as soon as there is one",
+      function*({ after, callers, complete }) {
+        yield* after(0, { gets: "one" })
+        yield* after("38500 millis", { state: "MustWait" })
+        const waiting = yield* callers(1)
+        yield* complete(token("one", "1500 millis"))
+        deepStrictEqual(yield* Fiber.join(waiting), ["one"])
+        yield* after("1499 millis", { gets: "one", calls: 2 })
+        yield* after(1, { gets: "waits" })
+        yield* complete(token("two"))
+        yield* after(0, { gets: "two" })
+      }
+    )
+
+    renewalOf("100 seconds")(
+      "gets a request immediately after the token expired, even during the cooldown",
+      function*({ after, callers, complete, provider }) {
+        const repeated = yield* provider.get
+        yield* after("96 seconds", { state: "MustWait" })
+        const waiting = yield* callers(1)
+        yield* complete(Effect.succeed(repeated))
+        deepStrictEqual(yield* Fiber.join(waiting), ["one"])
+        yield* after("500 millis", { gets: "one", calls: 2 })
+        yield* after("3500 millis", { gets: "waits", calls: 3 })
+        yield* complete(token("two"))
+        yield* after(0, { gets: "two" })
+      }
+    )
+
+    test("gets at most one request per second, even with the shortest cooldown", function*() {
+      const repeated = yield* token("repeated")
+      yield* timeline(() => Effect.succeed(repeated), function*({ after, calls, virtual }) {
+        virtual.jump(-virtual.wall())
+        yield* after(0, { gets: "repeated" })
+        yield* virtual.advance("56 minutes")
+        for (let call = 0; call < 100; call++) yield* after("100 millis", { gets: "repeated" })
+        assert.isAtMost(yield* calls, 12)
+      }, { cooldown: { base: "100 millis", max: "100 millis" } })
+    })
+  })
+})

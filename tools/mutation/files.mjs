@@ -7,8 +7,6 @@ const provider = ["", "Status", "Edges", "Pauses", "Clocks", "Rejection", "Renew
 const sharing = ["", "Lease", "Waiting", "Outage", "Sealing", "Repeated"].map((name) => `SharedTokenSource${name}`)
 const fileStore = ["FileTokenStore"]
 
-export const least = 95
-
 /**
  * Tests that are left out, by words of their names. Together they take longer than all others, which must find the same
  * mutants. Words that match no test leave none out.

@@ -84,8 +84,8 @@ const fleet = (
   setup: { ...common, processes, lasts: expected.view[1], ...setup }
 })
 
-/** The fleet of most rows, and that of rows which take longer to simulate. */
-const [large, middling] = [5000, 1000]
+/** The fleet that starts at once, and that of rows which take longer to simulate. */
+const [large, middling] = [5000, 500]
 
 /** The sizes, each simulated for long enough to give a steady figure. */
 const steady = ([[1, 60], [10, 20], [100, 6], [middling, 2]] as const).flatMap(([processes, hours]) => {
@@ -111,7 +111,7 @@ const repeating = [1, 100, middling].flatMap((processes) => {
 const aroundRenewal = { view: [-5 * second, 130 * second, "renewal"], requests: exactly(1) } as const
 
 const renewals = [
-  ...[10, middling, large].map((processes) =>
+  ...[10, 100, middling].map((processes) =>
     fleet("renewal", processes, "endpoint of 200 ms", {
       ...{ ...aroundRenewal, commands: about(processes + 4), setup: { lasts: hour } }
     })

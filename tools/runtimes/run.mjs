@@ -93,7 +93,13 @@ const measure = async (name, folder) => {
   const seconds = Math.round((performance.now() - started) / 1000)
   const left = await endLeftovers()
   const problems = [...checks.problems, ...(tests?.problems ?? [])]
-  return { name, checks, tests, seconds, problems: left > 0 ? [...problems, `${left} processes left behind`] : problems }
+  return {
+    name,
+    checks,
+    tests,
+    seconds,
+    problems: left > 0 ? [...problems, `${left} processes left behind`] : problems
+  }
 }
 
 const summary = ({ checks, name, problems, seconds, tests }) =>

@@ -180,11 +180,17 @@ const faulty = (fault: keyof typeof faults) =>
   })
 
 describe.skipIf(isLeftOut(nginx))("a server behind nginx that fails", () => {
-  it.scopedLive.each([
-    ["every connection closed during a token request", 444, 0, { _tag: "TokenRequestError", reason: "Transport", attempts }],
-    ["502, the token endpoint is down", 502, 0, { ...unavailable, status: 502, ...html }],
-    ["504, the token endpoint is silent", 504, attempts, { ...unavailable, status: 504 }]
-  ] as const)("%s: a typed error after six attempts", ([fault, status, received, fields]) =>
+  it.scopedLive.each(
+    [
+      ["every connection closed during a token request", 444, 0, {
+        _tag: "TokenRequestError",
+        reason: "Transport",
+        attempts
+      }],
+      ["502, the token endpoint is down", 502, 0, { ...unavailable, status: 502, ...html }],
+      ["504, the token endpoint is silent", 504, attempts, { ...unavailable, status: 504 }]
+    ] as const
+  )("%s: a typed error after six attempts", ([fault, status, received, fields]) =>
     Effect.gen(function*() {
       const { front, requests } = yield* faulty(fault)
       const [duration, error] = yield* Effect.timed(Front.refused(front, fields))

@@ -49,7 +49,10 @@ describe("the page", () => {
     assert.deepStrictEqual(differences(written, changed("load", "calls", "9")), [])
     assert.lengthOf(differences(written, changed("load", "server", "c")), 2)
     assert.lengthOf(differences(written, changed("servers", "version", "3.0")), 4)
-    assert.deepStrictEqual(differences(written, results.slice(0, 2)), ["The run reported no row for load."])
+    assert.deepStrictEqual(differences(written, results.slice(0, 2)), [
+      "The run reported no row for load.",
+      "Not found, but on the page: load: server: a | calls"
+    ])
     assert.lengthOf(differences(written, [...results.slice(0, 2), { table: "load", row: { all: "10,000" } }]), 2)
   })
 })

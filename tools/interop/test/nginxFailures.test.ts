@@ -161,7 +161,7 @@ const unavailable = { _tag: "TokenRefusedError", reason: "Unavailable" } as cons
 const html = { code: Option.none(), description: Option.none() }
 const slowly = "proxy_read_timeout 1s;"
 
-/** What is behind nginx, or what nginx does itself. */
+/** The configuration of each fault. A server of the name `silent` never responds. */
 const faults: Readonly<Record<string, Front.Options>> = {
   "every connection closed during a token request": { token: "return 444;" },
   "502, the token endpoint is down": { authUrl: down },
@@ -174,8 +174,10 @@ const faults: Readonly<Record<string, Front.Options>> = {
 const faulty = (fault: keyof typeof faults) =>
   Effect.gen(function*() {
     const { requests, url } = yield* silent
-    const options = Object.entries(faults[fault] ?? {}).map(([name, value]) => [name, value === "silent" ? url : value])
-    const front = yield* Front.before(yield* Front.server, Object.fromEntries(options) as Front.Options)
+    const silenced = (to: string | undefined) => to === "silent" ? url : to
+    const { apiUrl, authUrl, ...options } = faults[fault] ?? {}
+    const urls = { apiUrl: silenced(apiUrl), authUrl: silenced(authUrl) }
+    const front = yield* Front.before(yield* Front.server, { ...options, ...urls })
     return { front, requests }
   })
 

@@ -143,7 +143,6 @@ export default defineConfig(
   {
     files: [
       "docs/evidence/{benchmarks,fleets,interop}.md",
-      "tools/benchmarks/*.template.md",
       "packages/*/CHANGELOG.md"
     ],
     rules: { "prose/markdown-format": "off" }

@@ -8,13 +8,12 @@ import { buildSync } from "esbuild"
 import { build } from "../workspace/workspace.mjs"
 import { buildLine, nodeOf } from "./build.mjs"
 import { line } from "./generate.mjs"
-import { effect4 } from "./manifest.mjs"
+import { effect4 as line4 } from "./manifest.mjs"
 
 await buildLine({})
 build("tools/benchmarks")
 const { merged } = await import("../benchmarks/dist/harness.js")
-const { machine, number, read, table, write } = await import("../benchmarks/dist/page.js")
-const { hitTable, split } = await import("../benchmarks/dist/report.js")
+const page = await import("../benchmarks/dist/page.js")
 const { measureSizes } = await import("../benchmarks/dist/size.js")
 
 const measured = buildSync({
@@ -29,29 +28,23 @@ const run = (...args) => spawnSync(node, args, { cwd: line, encoding: "utf8" }).
 const hits = merged(
   Array.from({ length: 5 }, () => JSON.parse(run("--expose-gc", "--input-type=module", "-e", measured)))
 )
-// Effect 4 has no `repeatN`.
-const yielded = hits.filter(({ name }) => !name.includes("repeatN"))
-const { cores, cpu, date } = machine()
 const [sizes3, sizes4] = [await measureSizes(), await measureSizes(line)]
-const kilobytes = ({ gzipped }) => `${number(gzipped / 1000, 1)} kB`
-const sizes = table(Object.entries({ core: "core", layer: "`StoreAuth.layer`", provider: "`AccessTokenProvider`" }), [
-  ["code of ours, minified and compressed, without Effect", ([, name]) => name],
-  ["Effect 3", ([part]) => kilobytes(sizes3[part])],
-  ["Effect 4", ([part]) => kilobytes(sizes4[part])]
-])
-const [others] = split(read("benchmarks.md"))
-write({
-  "benchmarks.md": `${others}
-## Effect 4
-
-Measured by \`npm run bench -- effect4\` on ${date} with Node ${run("--version").trim()} and Effect ${
-    effect4.ranges.effect.replace("^", "")
-  } on ${cpu}, ${cores} cores. The
+const kilobytes = ({ gzipped }) => `${page.number(gzipped / 1000, 1)} kB`
+const sizes = page.table(
+  Object.entries({ core: "core", layer: "`StoreAuth.layer`", provider: "`AccessTokenProvider`" }),
+  [
+    ["code of ours, minified and compressed, without Effect", ([, name]) => name],
+    ["Effect 3", ([part]) => kilobytes(sizes3[part])],
+    ["Effect 4", ([part]) => kilobytes(sizes4[part])]
+  ]
+)
+const effect4 = `Measured by \`npm run bench -- effect4\` on ${page.today()} with Node ${
+  run("--version").trim()
+} and Effect ${line4.ranges.effect.replace("^", "")} on ${page.processor()}. The
 [guide](../guides/effect4.md) describes this line. The code that measures is that of
 [a cached token in one fiber](#a-cached-token-in-one-fiber).
 
-${hitTable(yielded)}
+${page.hitTable(hits)}
 
-${sizes}
-`
-})
+${sizes}`
+page.write("benchmarks.md", page.withTables(page.read("benchmarks.md"), { effect4 }))

@@ -8,8 +8,6 @@ const sharing = ["sharedToken", "lease", "waiting", "brokenStore", "sealing", "r
   .map((name) => `sharing/${name}`)
 const fileStore = ["FileTokenStore"]
 
-export const least = 95
-
 /**
  * Tests that are left out, by words of their names. Together they take longer than all others, which must find the same
  * mutants. Words that match no test leave none out.

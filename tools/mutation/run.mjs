@@ -4,7 +4,7 @@
  * measures only these files. Exits with code 1 when a file is below the threshold.
  */
 import "../workspace/require-node.mjs"
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import { install } from "../workspace/workspace.mjs"
@@ -12,50 +12,33 @@ import { install } from "../workspace/workspace.mjs"
 install()
 
 const { Stryker } = await import("@stryker-mutator/core")
-const { files, least } = await import("./files.mjs")
-const { summaryOf } = await import("./report.mjs")
+const { explanations, files } = await import("./files.mjs")
 
 const names = process.argv.slice(2)
 const wanted = files.filter(({ path }) => names.length === 0 || names.includes(basename(path, ".ts")))
 if (wanted.length < Math.max(names.length, 1)) {
-  process.stderr.write(
-    `Unknown file. The measured files are: ${files.map(({ path }) => basename(path, ".ts")).join(", ")}\n`
-  )
+  const known = files.map(({ path }) => basename(path, ".ts"))
+  process.stderr.write(`Unknown file. The measured files are: ${known.join(", ")}\n`)
   process.exit(1)
 }
 
-const sandbox = mkdtempSync(join(tmpdir(), "mutation-"))
-process.on("exit", () => rmSync(sandbox, { recursive: true, force: true }))
-
-/** Runs Stryker on one file, with all mutators. Returns `undefined` if Stryker fails. */
-const measure = async (path) => {
-  process.env.MUTATION_FILE = path
-  try {
-    const mutants = await new Stryker({
-      plugins: ["@stryker-mutator/vitest-runner"],
-      testRunner: "vitest",
-      vitest: { configFile: "tools/mutation/vitest.config.mjs", related: false },
-      mutate: [path],
-      tempDirName: sandbox,
-      ignorePatterns: ["**/dist", "**/.tsbuild", "docs"],
-      concurrency: 2,
-      // On a busy machine, a survivor must not look like an endless loop.
-      timeoutMS: 60_000,
-      reporters: ["progress-append-only", "clear-text"],
-      clearTextReporter: { allowColor: false, logTests: false, reportTests: false, reportScoreTable: false }
-    }).runMutationTest()
-    return summaryOf(path, mutants)
-  } catch (error) {
-    process.stderr.write(`${path}: ${error.message}\n`)
-    return undefined
-  }
-}
+const tempDirName = mkdtempSync(join(tmpdir(), "mutation-"))
+process.on("exit", () => rmSync(tempDirName, { recursive: true, force: true }))
 
 for (const { path } of wanted) {
-  const found = await measure(path)
-  if (found === undefined || !(found.score >= least)) process.exitCode = 1
-  if (found === undefined) continue
-  const { killed, score, survived, survivors, timeout } = found
-  process.stdout.write(`${path}: ${score} %, ${killed} found, ${timeout} by a timeout, ${survived} survived\n`)
-  for (const survivor of survivors) process.stdout.write(`  ${survivor}\n`)
+  process.env.MUTATION_FILE = path
+  const lines = readFileSync(path, "utf8").split("\n")
+  try {
+    // Sets the exit code below the threshold.
+    const stryker = new Stryker({ configFile: "tools/mutation/stryker.config.mjs", mutate: [path], tempDirName })
+    for (const { location, status } of await stryker.runMutationTest()) {
+      if (status !== "Survived" && status !== "NoCoverage") continue
+      const code = lines[location.start.line - 1].trim()
+      const [, why] = Object.entries(explanations).find(([start]) => code.startsWith(start)) ?? []
+      process.stdout.write(`${path}:${location.start.line}: ${why ?? "not explained in files.mjs"}\n`)
+    }
+  } catch (error) {
+    process.stderr.write(`${path}: ${error.message}\n`)
+    process.exitCode = 1
+  }
 }

@@ -2,10 +2,10 @@
  * Downloads the exact versions of the runtimes with the user's npm, and verifies the pinned integrity. The workspace
  * does not depend on them, because each is as large as all its dependencies together.
  */
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs"
+import { execFileSync } from "node:child_process"
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../workspace/workspace.mjs"
-import { run, withFolder } from "./processes.mjs"
 
 export const pins = JSON.parse(readFileSync(new URL("./pins.json", import.meta.url), "utf8"))
 
@@ -29,31 +29,30 @@ const download = (name, folder) => {
   const { integrity, package: id, version } = pins[name]
   const what = `${id}@${version}`
   mkdirSync(cache, { recursive: true })
-  return withFolder(async (work) => {
-    const { problem, status, stderr } = await run("npm", ["install", what, "--prefix", work, ...flags], {
-      cwd: work,
-      deadline: 300_000
-    })
-    if (status !== 0) throw new Error(`${what}: npm exited with ${problem ?? status}\n${stderr}`)
+  const work = mkdtempSync(join(cache, "new-"))
+  try {
+    execFileSync("npm", ["install", what, "--prefix", work, ...flags], { cwd: work, timeout: 300_000, stdio: "pipe" })
     // npm refuses a tarball whose integrity differs from the one that it writes here.
     const { packages } = JSON.parse(readFileSync(join(work, "node_modules", ".package-lock.json"), "utf8"))
     const found = packages[`node_modules/${id}`]?.integrity
     if (found !== integrity) throw new Error(`${what} has the integrity ${found}, but ${integrity} is pinned`)
     // If another run was faster, its binary is used.
     if (!existsSync(folder)) renameSync(work, folder)
-  }, cache)
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
 }
 
 /** Downloads the binary if needed, checks that it reports the pinned version, and returns its path. */
-export const binaryOf = async (name) => {
+export const binaryOf = (name) => {
   const { binary, package: id, version } = pins[name]
   const folder = join(cache, `${name}-${version}`)
   const path = join(folder, "node_modules", id, binary)
   if (!existsSync(path)) {
     rmSync(folder, { recursive: true, force: true })
-    await download(name, folder)
+    download(name, folder)
   }
-  const { stdout } = await run(path, ["--version"], { cwd: folder, deadline: 30_000 })
+  const stdout = execFileSync(path, ["--version"], { cwd: folder, encoding: "utf8", timeout: 30_000 })
   // workerd reports the date alone: "workerd 2026-11-17" is 1.20261117.1.
   const told = name === "workerd" ? stdout.replaceAll("-", "") : stdout
   const wanted = name === "workerd" ? version.split(".")[1] : version

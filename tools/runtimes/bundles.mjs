@@ -2,12 +2,12 @@
  * Builds the contract as an application with installed packages. Node, Bun and Deno import the built packages from its
  * folder; workerd gets one module that contains everything.
  */
-import { copyFileSync, mkdirSync, realpathSync, symlinkSync } from "node:fs"
+import { copyFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs"
 import { builtinModules } from "node:module"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { build } from "esbuild"
 import { root } from "../workspace/workspace.mjs"
-import { withFolder } from "./processes.mjs"
 
 const source = (path) => join(root, "tools", "runtimes", "src", path)
 
@@ -58,22 +58,23 @@ const nodeInCore = async (folder) => {
   return blind ? ["nothing would be found"] : found
 }
 
-/** Runs `use` with the folder, and removes it afterwards. */
-export const withBundles = (use) =>
-  withFolder(async (folder) => {
-    for (const name of ["effect", "@effect/platform"]) link(folder, name, join("packages/core/node_modules", name))
-    for (const name of ["core", "emulator"]) link(folder, `@store-api/${name}`, join("packages", name))
-    const found = await nodeInCore(folder)
-    if (found.length > 0) throw new Error(`core imports Node modules: ${found.join(", ")}`)
-    process.stdout.write("core and all that it imports take nothing from Node.\n")
-    await build({
-      ...options,
-      entryPoints: [source("main.ts"), source("laboratoryServer.ts")],
-      packages: "external",
-      outdir: folder,
-      outExtension: { ".js": ".mjs" }
-    })
-    await build({ ...whole(folder), entryPoints: [source("workerd/worker.ts")], outfile: join(folder, "worker.mjs") })
-    copyFileSync(join(root, "tools", "runtimes", "workerd.capnp"), join(folder, "workerd.capnp"))
-    return use(folder)
+/** Runs `use` with the folder, and removes it afterwards, even if this process gets a signal. */
+export const withBundles = async (use) => {
+  const folder = mkdtempSync(join(tmpdir(), "runtimes-"))
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }))
+  for (const name of ["effect", "@effect/platform"]) link(folder, name, join("packages/core/node_modules", name))
+  for (const name of ["core", "emulator"]) link(folder, `@store-api/${name}`, join("packages", name))
+  const found = await nodeInCore(folder)
+  if (found.length > 0) throw new Error(`core imports Node modules: ${found.join(", ")}`)
+  process.stdout.write("core and all that it imports take nothing from Node.\n")
+  await build({
+    ...options,
+    entryPoints: [source("main.ts"), source("laboratoryServer.ts")],
+    packages: "external",
+    outdir: folder,
+    outExtension: { ".js": ".mjs" }
   })
+  await build({ ...whole(folder), entryPoints: [source("workerd/worker.ts")], outfile: join(folder, "worker.mjs") })
+  copyFileSync(join(root, "tools", "runtimes", "workerd.capnp"), join(folder, "workerd.capnp"))
+  return use(folder)
+}

@@ -1,11 +1,11 @@
-/** Failures: the endpoint fails around the end of a token, or while callers have one, or all tokens are revoked. */
+/** Failures: the endpoint fails around the end of a token, or all tokens are revoked. */
 import { setTimeout as pause } from "node:timers/promises"
 import { AuthorizedHttpClient } from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { Context, Effect, Layer } from "effect"
 import { spread } from "./harness.js"
-import { type Peer, store } from "./peers.js"
+import { store } from "./peers.js"
 import { aheadOf, type Fault as EndpointFault, withTokenServer } from "./tokenServer.js"
 
 const outageMillis = 3000
@@ -67,30 +67,6 @@ export const measureOutages = async (quick: boolean) => {
     slowest
   }
 }
-
-/** The last calls begin this long before the token expires. */
-const spare = 200
-
-/** The endpoint begins to fail while callers have a valid token: do they lose it? */
-export const measurePeerFailure = (peer: Peer) =>
-  withTokenServer({ life: 3, delay: 20 }, async (server) => {
-    const client = await peer.make({ server, ahead: aheadOf(server.life) })
-    const dies = server.expiresAt(await client.token())
-    server.fault = "status 503"
-    const asked = server.arrivals.length
-    const calls = []
-    while (Date.now() < dies - spare) {
-      calls.push(client.token().then(() => Date.now() < dies, () => false))
-      await pause(20)
-    }
-    await pause(dies - Date.now())
-    const requests = server.arrivals.length - asked
-    server.fault = undefined
-    const lost = (await Promise.all(calls)).filter((succeeded) => !succeeded).length
-    await client.close?.()
-    /** `lost`: calls that failed, or had no result before the token expired. */
-    return { name: peer.name, calls: calls.length, lost, requests }
-  })
 
 export const inFlight = 200
 const apiDelay = 300

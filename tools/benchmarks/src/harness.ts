@@ -113,11 +113,11 @@ export interface Timed {
   readonly ratio: Spread
 }
 
-export const timed = (rounds: Rounds, baselineOf: (name: string) => string): ReadonlyArray<Timed> =>
+export const timed = (rounds: Rounds, baseline: string): ReadonlyArray<Timed> =>
   Object.entries(rounds).map(([name, values]) => ({
     name,
     ns: spread(values),
-    ratio: paired(rounds, [name, baselineOf(name)], (a, b) => a / b)
+    ratio: paired(rounds, [name, baseline], (a, b) => a / b)
   }))
 
 const calling = `

@@ -1,27 +1,16 @@
 /** A cached token in one fiber, compared with `Ref.get` and Effect's own caches. */
 import { AccessTokenProvider, TokenSource } from "@store-api/core"
 import { Cache, Deferred, Effect, Ref } from "effect"
-import { alternate, type Candidate, plainly, type Run, type Timed, timed, token, yielding } from "./harness.js"
+import { alternate, plainly, type Run, type Timed, timed, token, yielding } from "./harness.js"
 
 export const ours = "provider.get"
-export const repeated = "provider.get, Effect.repeatN"
 const baseline = "Ref.get"
-const repeatedBaseline = "Ref.get, Effect.repeatN"
 
 const hour = 3_600_000
 
-const repeating = (run: Run) => (name: string, effect: Effect.Effect<unknown, unknown>): Candidate => ({
-  name,
-  run: (times) =>
-    run(Effect.suspend(() => {
-      const start = performance.now()
-      return Effect.map(Effect.repeatN(effect, times - 1), () => performance.now() - start)
-    }))
-})
-
 export const measureHit = (millis: number, run: Run = plainly): Promise<ReadonlyArray<Timed>> =>
   run(Effect.scoped(Effect.gen(function*() {
-    const [yielded, repeatedly] = [yielding(run), repeating(run)]
+    const yielded = yielding(run)
     const source = TokenSource.make(() => token(hour))
     const provider = yield* Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, source)
     const acquire = token(hour)
@@ -36,10 +25,8 @@ export const measureHit = (millis: number, run: Run = plainly): Promise<Readonly
         yielded(ours, provider.get),
         yielded("awaiting a done Deferred", Deferred.await(landed)),
         yielded("Effect Cache", cache.get("token")),
-        yielded("Effect.cachedWithTTL", cached),
-        repeatedly(repeatedBaseline, Ref.get(ref)),
-        repeatedly(repeated, provider.get)
+        yielded("Effect.cachedWithTTL", cached)
       ], millis)
     )
-    return timed(rounds, (name) => name.includes("repeatN") ? repeatedBaseline : baseline)
+    return timed(rounds, baseline)
   })))

@@ -1,6 +1,7 @@
-/** Shared code of the generated pages: figures, tables, templates, and the machine of a measurement. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+/** Shared code of the pages: figures, tables, and the machine of a measurement. */
+import { readFileSync, writeFileSync } from "node:fs"
 import { cpus, totalmem } from "node:os"
+import type { Spread, Timed } from "./harness.js"
 
 export const number = (value: number, digits = 0): string =>
   value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replaceAll(",", " ")
@@ -15,27 +16,27 @@ export const table = <A>(rows: ReadonlyArray<A>, columns: ReadonlyArray<Column<A
     ...rows.map((row) => columns.map(([, cell]) => cell(row)))
   ].map((cells) => `| ${cells.join(" | ")} |`).join("\n")
 
-/** Fills the `{{names}}` of a template. The links of a template lead from its own folder. */
-export const fill = (page: "benchmarks" | "fleets", values: Readonly<Record<string, string>>): string =>
-  readFileSync(new URL(`../${page}.template.md`, import.meta.url), "utf8")
-    .replaceAll("../../docs/evidence/", "")
-    .replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => {
-      const value = values[name]
-      if (value === undefined) throw new Error(`The page ${page} has no value for {{${name}}}`)
-      return value
-    })
+const place = /<!-- table: (\w+) -->\n[^]*?<!-- end -->/g
 
-const file = (path: string) => new URL(`../../../docs/evidence/${path}`, import.meta.url)
+/** Replaces what is between the comments `<!-- table: name -->` and `<!-- end -->` of a page. */
+export const withTables = (page: string, tables: Readonly<Record<string, string>>): string => {
+  const left = new Set(Object.keys(tables))
+  const filled = page.replace(place, (before, name: string) => {
+    left.delete(name)
+    const table = tables[name]
+    return table === undefined ? before : `<!-- table: ${name} -->\n\n${table}\n\n<!-- end -->`
+  })
+  if (left.size > 0) throw new Error(`The page has no place for ${[...left].join(", ")}`)
+  return filled
+}
 
-export const read = (path: string): string => readFileSync(file(path), "utf8")
+const file = (name: string) => new URL(`../../../docs/evidence/${name}`, import.meta.url)
 
-/** Writes files, by their paths in `docs/evidence`. */
-export const write = (files: Readonly<Record<string, string>>): void => {
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(new URL(".", file(path)), { recursive: true })
-    writeFileSync(file(path), text)
-    process.stdout.write(`Written: docs/evidence/${path}\n`)
-  }
+export const read = (name: string): string => readFileSync(file(name), "utf8")
+
+export const write = (name: string, page: string): void => {
+  writeFileSync(file(name), page)
+  process.stdout.write(`Written: docs/evidence/${name}\n`)
 }
 
 const began = performance.now()
@@ -51,20 +52,38 @@ export const report = (problems: ReadonlyArray<string>): void => {
   process.exitCode = problems.length === 0 ? 0 : 1
 }
 
-export const machine = () => {
-  const cores = cpus()
-  return {
-    cpu: cores[0]?.model.trim() ?? "unknown",
-    cores: cores.length,
-    memory: `${Math.round(totalmem() / 2 ** 30)} GiB`,
-    node: process.version,
-    platform: `${process.platform} ${process.arch}`,
-    date: new Date().toISOString().slice(0, 10)
-  }
-}
+const packages = [
+  ...["@store-api/core", "effect", "@effect/platform", "@effect/platform-node", "@effect/opentelemetry"],
+  ...["@opentelemetry/sdk-trace-node", "@azure/core-rest-pipeline", "@badgateway/oauth2-client"],
+  ...["google-auth-library", "openid-client", "simple-oauth2"]
+]
 
 /** The installed version of a dependency of this package. */
-export const versionOf = (name: string): string => {
+const versionOf = (name: string): string => {
   const manifest = readFileSync(new URL(`../node_modules/${name}/package.json`, import.meta.url), "utf8")
   return (JSON.parse(manifest) as { readonly version: string }).version
 }
+
+export const today = () => new Date().toISOString().slice(0, 10)
+
+export const processor = () => `${cpus()[0]?.model.trim() ?? "unknown"}, ${cpus().length} cores`
+
+/** When, on what and with what versions a run measured. */
+export const machine = () =>
+  [
+    `- measured on ${today()}`,
+    `- machine: ${processor()}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${process.platform} ${process.arch}`,
+    `- Node ${process.version}; ${packages.map((name) => `${name} ${versionOf(name)}`).join(", ")}`
+  ].join("\n")
+
+export const nanoseconds = ({ high, low, median }: Spread) => `${number(median)} ns (${number(low)} to ${number(high)})`
+
+export const times = ({ high, low, median }: Spread): string =>
+  `${number(median, 2)} × (${number(low, 2)} to ${number(high, 2)})`
+
+export const hitTable = (hits: ReadonlyArray<Timed>, how = ""): string =>
+  table(hits, [
+    [`per \`yield*\` in one fiber${how}`, ({ name }) => name],
+    ["time", ({ ns }) => nanoseconds(ns)],
+    ["multiple of `Ref.get` in the same loop", ({ ratio }) => times(ratio)]
+  ])

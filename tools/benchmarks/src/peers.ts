@@ -22,7 +22,7 @@ interface Setting {
   readonly ahead: number
 }
 
-interface Client {
+export interface Client {
   /** One call in the form that is natural to the library. */
   readonly get: () => Promise<unknown>
   /** One call, and the token that a request would have carried. */
@@ -30,7 +30,7 @@ interface Client {
   readonly close?: () => Promise<void> | void
 }
 
-/** The template of the page describes each setup. */
+/** docs/evidence/benchmarks.md describes each setup. */
 export interface Peer {
   readonly name: string
   readonly keepsNoToken?: true

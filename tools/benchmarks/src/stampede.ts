@@ -2,31 +2,27 @@
 import { type AccessToken, type AccessTokenError, AccessTokenProvider, TokenSource } from "@store-api/core"
 import { Deferred, Effect } from "effect"
 import { inOwnProcess, spread, token } from "./harness.js"
-import type { Peer } from "./peers.js"
-import { aheadOf, withTokenServer } from "./tokenServer.js"
 
-type Variant = "provider" | "deferred"
-
-const repetitions = (fibers: number, quick: boolean): number =>
-  Math.ceil((fibers >= 100_000 ? 3 : fibers >= 10_000 ? 8 : 120) / (quick ? 4 : 1))
+const variants = ["provider", "deferred"] as const
+type Variant = typeof variants[number]
 
 export type Stampede = Awaited<ReturnType<typeof measureStampede>>
 
 export const measureStampede = async (fibers: number, quick: boolean) => {
-  const measured = (variants: ReadonlyArray<Variant>, times: number, weigh: boolean) =>
-    inOwnProcess<typeof stampedes>("stampede.js", "stampedes", [variants, fibers, times, weigh])
+  const measured = (chosen: ReadonlyArray<Variant>, times: number, weigh: boolean) =>
+    inOwnProcess<typeof stampedes>("stampede.js", "stampedes", [chosen, fibers, times, weigh])
+  const times = Math.ceil((fibers >= 100_000 ? 3 : fibers >= 10_000 ? 8 : 120) / (quick ? 4 : 1))
   const weighings = fibers >= 100_000 || quick ? 1 : 3
-  const walls = await measured(["provider", "deferred"], repetitions(fibers, quick), false)
-  const ownMemory = await measured(["provider"], weighings, true)
-  const plainMemory = await measured(["deferred"], weighings, true)
+  const walls = await measured(variants, times, false)
   const wallOf = (variant: Variant) => walls.filter((one) => one.variant === variant).map(({ wall }) => wall)
   const [own, plain] = [wallOf("provider"), wallOf("deferred")]
-  const heapOf = (memory: typeof ownMemory) => spread(memory.map(({ heap }) => heap)).median
-  const [ownHeap, plainHeap] = [heapOf(ownMemory), heapOf(plainMemory)]
+  const weighed = await measured(["provider"], weighings, true)
+  const heapOf = (memory: typeof walls) => spread(memory.map(({ heap }) => heap)).median
+  const [ownHeap, plainHeap] = [heapOf(weighed), heapOf(await measured(["deferred"], weighings, true))]
   return {
     fibers,
     /** The most token requests that any repetition sent. */
-    requests: Math.max(...[...walls, ...ownMemory].map(({ requests }) => requests)),
+    requests: Math.max(...[...walls, ...weighed].map(({ requests }) => requests)),
     /** Milliseconds from the first fork until the last fiber is done, with the response sent as soon as all wait. */
     wall: { provider: spread(own).median, deferred: spread(plain).median },
     wallRatio: spread(own.map((wall, round) => wall / (plain[round] ?? Number.NaN))),
@@ -37,17 +33,17 @@ export const measureStampede = async (fibers: number, quick: boolean) => {
 }
 
 /** Runs in a process of its own, because it weighs the heap. */
-export const stampedes = (variants: ReadonlyArray<Variant>, fibers: number, times: number, weigh: boolean) =>
+export const stampedes = (chosen: ReadonlyArray<Variant>, fibers: number, times: number, weigh: boolean) =>
   Effect.runPromise(Effect.gen(function*() {
     const few = Math.min(fibers, 1000)
     for (let left = 20_000; left > 0; left -= few + 50) {
-      for (const variant of variants) yield* stampede(variant, few, false)
+      for (const variant of chosen) yield* stampede(variant, few, false)
     }
     // The first measurement still contains garbage of the warm-up.
-    if (weigh) { for (const variant of variants) yield* stampede(variant, few, weigh) }
+    if (weigh) { for (const variant of chosen) yield* stampede(variant, few, weigh) }
     const measured = []
     for (let i = 0; i < times; i++) {
-      for (const variant of i % 2 === 0 ? variants : [...variants].reverse()) {
+      for (const variant of i % 2 === 0 ? chosen : [...chosen].reverse()) {
         measured.push(yield* stampede(variant, fibers, weigh))
       }
     }
@@ -56,14 +52,12 @@ export const stampedes = (variants: ReadonlyArray<Variant>, fibers: number, time
 
 const stampede = (variant: Variant, fibers: number, weigh: boolean) =>
   Effect.gen(function*() {
-    const gate = yield* Deferred.make<void>()
-    const done = yield* Deferred.make<void>()
+    const [gate, done] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
     let [requests, begun, ended] = [0, 0, 0]
-    const acquire = Effect.suspend(() => {
+    const get = yield* waiting[variant](Effect.suspend(() => {
       requests++
       return Effect.zipRight(Deferred.await(gate), token(3_600_000))
-    })
-    const get = yield* waiting(variant, acquire)
+    }))
     const one = Effect.suspend(() => {
       begun++
       return get
@@ -92,25 +86,16 @@ const collected = Effect.sync(() => {
 type Get = Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
 
 /** The work of each fiber: `get` on a cold provider, or await a Deferred that one more fiber completes. */
-const waiting = (variant: Variant, acquire: Get) =>
-  Effect.gen(function*() {
-    if (variant === "provider") {
-      const source = TokenSource.make(() => acquire)
-      const provider = yield* Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, source)
-      return provider.get
-    }
-    const landing = yield* Deferred.make<AccessToken.AccessToken, AccessTokenError.AccessTokenError>()
-    yield* Effect.forkScoped(Effect.intoDeferred(acquire, landing))
-    return Deferred.await(landing)
-  })
-
-/** Counts the token requests of callers that use promises. */
-export const measurePeerStampede = (peer: Peer, callers: number) =>
-  withTokenServer({ life: 3600, delay: 100 }, async (server) => {
-    const client = await peer.make({ server, ahead: aheadOf(3600) })
-    const outcomes = await Promise.allSettled(Array.from({ length: callers }, () => client.token()))
-    const failed = outcomes.filter(({ status }) => status === "rejected").length
-    const requests = server.arrivals.length
-    await client.close?.()
-    return { name: peer.name, callers, requests, failed }
-  })
+const waiting = {
+  provider: (acquire: Get) =>
+    AccessTokenProvider.make().pipe(
+      Effect.provideService(TokenSource.TokenSource, TokenSource.make(() => acquire)),
+      Effect.map(({ get }) => get)
+    ),
+  deferred: (acquire: Get) =>
+    Effect.gen(function*() {
+      const landing = yield* Deferred.make<AccessToken.AccessToken, AccessTokenError.AccessTokenError>()
+      yield* Effect.forkScoped(Effect.intoDeferred(acquire, landing))
+      return Deferred.await(landing)
+    })
+}

@@ -4,16 +4,6 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net"
 import { setTimeout as pause } from "node:timers/promises"
 
-/**
- * - `life`: the lifetime of the tokens in whole seconds. It counts from the middle of `delay`, as if each direction
- *   took half of it.
- * - `delay`: the milliseconds between a request and its response.
- */
-export interface Settings {
-  readonly life: number
-  readonly delay: number
-}
-
 /** The response to a request instead of a token. */
 export type Fault = "status 503" | "reset"
 
@@ -31,9 +21,15 @@ export interface TokenServer {
 /** The margin for tokens of this lifetime: 5 minutes as in most libraries, or a quarter of a shorter lifetime. */
 export const aheadOf = (life: number): number => Math.min(300, life / 4)
 
-/** Starts a server for as long as `use` runs. */
+/**
+ * Starts a server for as long as `use` runs.
+ *
+ * - `life`: the lifetime of the tokens in whole seconds. It counts from the middle of `delay`, as if each direction
+ *   took half of it.
+ * - `delay`: the milliseconds between a request and its response.
+ */
 export const withTokenServer = async <A>(
-  { delay, life }: Settings,
+  { delay, life }: { readonly life: number; readonly delay: number },
   use: (server: TokenServer) => Promise<A>
 ): Promise<A> => {
   const arrivals: Array<number> = []

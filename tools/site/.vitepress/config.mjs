@@ -59,7 +59,7 @@ export default defineConfig({
   description: title("README.md"),
   lang: "en-GB",
   srcDir: "../..",
-  srcExclude: ["**/.*/**", "**/*.template.md", "tools/effect4/line/**"],
+  srcExclude: ["**/.*/**", "tools/effect4/line/**"],
   outDir: "dist",
   cacheDir: "node_modules/.vitepress",
   rewrites: placeOf,

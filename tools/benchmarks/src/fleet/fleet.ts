@@ -29,42 +29,23 @@ export interface Setup {
   readonly capacity?: number
   /** `fails`: at once, as a refused connection does. `hangs`: never responds. The entries of the store are lost. */
   readonly outage?: { readonly from: number; readonly to: number; readonly how: "fails" | "hangs" }
-  /**
-   * The process that sends this token request, counted from 1, crashes before the response, while it holds the lease.
-   */
+  /** The process that sends this token request, counted from 1, crashes before the response, holding the lease. */
   readonly dies?: number
   /** When the token is revoked; every process gets a 401 from its API at the same moment. */
   readonly revoked?: number
-  /** The seed of all randomness. */
-  readonly seed?: number
-}
-
-/** When commands were sent to the store, in milliseconds, and which. */
-interface Command {
-  readonly at: number
-  readonly operation: TokenStore.TokenStoreError["operation"]
-}
-
-/** One acquisition of a process, from the provider's call to its result. */
-interface Acquisition {
-  readonly from: number
-  readonly to: number
-  /** Whether it asked the token endpoint. */
-  readonly asked: boolean
-  /** The commands that it sent to the store. */
-  readonly commands: number
 }
 
 export type Outcome = Awaited<ReturnType<typeof outcomeOf>>
 
 /** Simulates a fleet. The same setup always has the same outcome. */
-export const outcomeOf = (setup: Setup) => simulate(setup.seed ?? 20_260_115, (now) => simulated(setup, now))
+export const outcomeOf = (setup: Setup) => simulate(20_260_115, (now) => simulated(setup, now))
 
 const authUrl = "https://auth.store.example"
 
-const credentials = Effect.runSync(
-  ClientCredentials.make({ clientId: "an-invented-client", clientSecret: Redacted.make("an-invented-secret") })
-)
+const credentials = ClientCredentials.make({
+  clientId: "an-invented-client",
+  clientSecret: Redacted.make("an-invented-secret")
+})
 
 const simulated = (setup: Setup, now: Now) =>
   Effect.gen(function*() {
@@ -72,15 +53,14 @@ const simulated = (setup: Setup, now: Now) =>
     const issue = issuing(setup)
     const requests: Array<number> = []
     const requestsOf: Array<Array<number>> = []
-    const acquisitions: Array<Acquisition> = []
     let [calls, failed, longestWait, waited] = [0, 0, 0, 0]
 
-    const pause = Effect.map(Random.next, (chance) => chance * setup.longestPause)
+    const pause = Effect.flatMap(Random.next, (chance) => Effect.sleep(chance * setup.longestPause))
 
     const process = Effect.gen(function*() {
       const own: Array<number> = []
       requestsOf.push(own)
-      let [commands, isDead] = [0, false]
+      const state = { isDead: false }
 
       const endpoint = TokenSource.make(() =>
         Effect.gen(function*() {
@@ -88,7 +68,7 @@ const simulated = (setup: Setup, now: Now) =>
           const number = requests.push(now())
           own.push(now())
           if (number === setup.dies) {
-            isDead = true
+            state.isDead = true
             return yield* Effect.never
           }
           const token = issue(number, acquiredAt)
@@ -96,69 +76,57 @@ const simulated = (setup: Setup, now: Now) =>
           return token
         })
       )
-
       const ownStore = mapCommands(() => store.service, (_, command) =>
-        Effect.suspend(() => {
-          commands += 1
-          return isDead ? Effect.never : command
-        }))
-
+        Effect.suspend(() => state.isDead ? Effect.never : command))
       const source = setup.shared
-        ? yield* SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials) }).pipe(
+        ? yield* SharedTokenSource.make({ authUrl, credentials }).pipe(
           Effect.provideService(TokenSource.TokenSource, endpoint),
           Effect.provideService(TokenStore.TokenStore, ownStore),
           Effect.orDie
         )
         : endpoint
-
-      const observed = TokenSource.make((replacing) =>
-        Effect.suspend(() => {
-          const from = now()
-          const [requestsBefore, commandsBefore] = [own.length, commands]
-          const observe = Effect.sync(() => {
-            const asked = own.length > requestsBefore
-            acquisitions.push({ from, to: now(), asked, commands: commands - commandsBefore })
-          })
-          return Effect.ensuring(source.acquire(replacing), observe)
-        })
-      )
-
-      const provider = yield* Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, observed)
+      const provider = yield* Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, source)
 
       const call = Effect.gen(function*() {
         const from = now()
         const exit = yield* Effect.exit(provider.get)
         const wait = now() - from
         calls += 1
-        if (wait > 0) waited += 1
-        if (wait > longestWait) longestWait = wait
-        if (Exit.isFailure(exit)) failed += 1
+        if (wait > 0) {
+          waited += 1
+        }
+        longestWait = Math.max(longestWait, wait)
+        if (Exit.isFailure(exit)) {
+          failed += 1
+        }
         return exit
       })
 
       if (setup.revoked !== undefined) {
-        yield* Effect.fork(Effect.gen(function*() {
-          yield* Effect.sleep(setup.revoked ?? 0)
+        const replaced = Effect.gen(function*() {
           const exit = yield* call
-          if (Exit.isSuccess(exit)) yield* provider.invalidate(exit.value)
+          if (Exit.isSuccess(exit)) {
+            yield* provider.invalidate(exit.value)
+          }
           yield* call
-        }))
+        })
+        yield* Effect.fork(Effect.delay(replaced, setup.revoked))
       }
-
-      if (setup.start === "spread") yield* Effect.sleep(yield* pause)
-      while (!isDead) {
+      if (setup.start === "spread") {
+        yield* pause
+      }
+      while (!state.isDead) {
         yield* call
-        yield* Effect.sleep(yield* pause)
+        yield* pause
       }
     })
 
-    for (let number = 0; number < setup.processes; number++) yield* Effect.fork(Effect.scoped(process))
+    for (let number = 0; number < setup.processes; number++) {
+      yield* Effect.fork(Effect.scoped(process))
+    }
     yield* Effect.sleep(setup.lasts)
     // A copy, because interrupted processes may still add to the original.
-    return structuredClone({
-      ...{ requestsOf, requests, commands: store.commands, acquisitions },
-      ...{ calls, waited, longestWait, failed }
-    })
+    return structuredClone({ requestsOf, requests, commands: store.commands, calls, waited, longestWait, failed })
   })
 
 /** Returns the token of a response, from the time at which the request was sent. */
@@ -176,12 +144,11 @@ const issuing = ({ life, repeats = false }: Setup) => {
 }
 
 /** The bounds of the round trip to the store in milliseconds, which is random for each command. */
-export const shortestWay = 0.3
-export const longestWay = 1
+export const [shortestWay, longestWay] = [0.3, 1]
 
-/** The memory store with delays, a count of commands, and outages. */
+/** The memory store with delays, a list of when each command was sent, and outages. */
 const storeOf = ({ capacity, outage }: Setup, now: Now) => {
-  const commands: Array<Command> = []
+  const commands: Array<number> = []
   let memory = Effect.runSync(TokenStore.makeMemory)
   let isEmptied = false
   let busyUntil = 0
@@ -198,7 +165,7 @@ const storeOf = ({ capacity, outage }: Setup, now: Now) => {
         memory = Effect.runSync(TokenStore.makeMemory)
         isEmptied = true
       }
-      commands.push({ at: sent, operation })
+      commands.push(sent)
       const way = shortestWay + (longestWay - shortestWay) * (yield* Random.next)
       if (capacity === undefined) yield* Effect.sleep(way)
       else {
@@ -212,14 +179,13 @@ const storeOf = ({ capacity, outage }: Setup, now: Now) => {
   return { commands, service }
 }
 
+type Change = <A>(
+  operation: TokenStore.TokenStoreError["operation"],
+  command: Effect.Effect<A, TokenStore.TokenStoreError>
+) => Effect.Effect<A, TokenStore.TokenStoreError>
+
 /** A store whose commands, with those of its leases, are changed alike. */
-const mapCommands = (
-  store: () => TokenStore.Service,
-  change: <A>(
-    operation: Command["operation"],
-    command: Effect.Effect<A, TokenStore.TokenStoreError>
-  ) => Effect.Effect<A, TokenStore.TokenStoreError>
-): TokenStore.Service => ({
+const mapCommands = (store: () => TokenStore.Service, change: Change): TokenStore.Service => ({
   get: (key) => change("get", Effect.suspend(() => store().get(key))),
   put: (key, entry, life) => change("put", Effect.suspend(() => store().put(key, entry, life))),
   remove: (key, entry) => change("remove", Effect.suspend(() => store().remove(key, entry))),

@@ -1,27 +1,70 @@
-/** The fleets of the page, and the figures that the page shows of each. */
+/** The fleets of the page: what rules and formulas say about each, and how its outcome is counted. */
 import { max } from "../harness.js"
-import { type Outcome, outcomeOf, type Setup } from "./fleet.js"
-import * as formulas from "./formulas.js"
+import { number } from "../page.js"
+import { longestWay, outcomeOf, type Setup, shortestWay } from "./fleet.js"
 
 const second = 1000
 export const minute = 60 * second
 const hour = 60 * minute
 
-/** A period in milliseconds, since the start or since a token request (counted from 1). */
-interface View {
-  readonly afterRequest?: number
-  readonly from: number
-  readonly to: number
-  /** Width of the bars of a plot. */
-  readonly bin: number
+/** The library's defaults. The test compares them with the source. */
+export const defaults = { lease: 5000, pauses: { first: 50, growth: 1.25, longest: 500, jitter: 0.875 } }
+
+const meanWay = (shortestWay + longestWay) / 2
+
+/** How often a process finds no token while it waits for another's, from its first look until the token is stored. */
+const looks = (answer: number): number => {
+  const { first, growth, jitter, longest } = defaults.pauses
+  const stored = answer + 4 * meanWay
+  let [count, ready] = [0, 0]
+  for (let pause = first; ready < stored; pause = Math.min(growth * pause, longest)) {
+    count += 1
+    ready += 2 * meanWay + pause * jitter
+  }
+  return count
 }
 
-interface Scenario {
+/** The commands when all processes start at once. */
+const cold = (processes: number, answer: number): number => (processes - 1) * (2 * looks(answer) + 1) + 5
+
+/** How long before expiry the first process may renew. */
+const ahead = (life: number) => Math.min(5 * minute, life / 4)
+
+/** Token requests an hour of processes that share one token, and of as many that do not. */
+const sharedPerHour = (life: number) => hour / (life - ahead(life))
+const alonePerHour = (processes: number) => processes * hour / (hour - 0.9 * ahead(hour) + minute / 3)
+
+/** The bounds of a figure, and how the page shows them. */
+interface Expected {
+  readonly low: number
+  readonly high: number
+  readonly shown: string
+}
+
+const exactly = (value: number): Expected => ({ low: value, high: value, shown: number(value) })
+const atMost = (high: number): Expected => ({ low: 0, high, shown: `at most ${number(high)}` })
+const between = (low: number, high: number): Expected => ({ low, high, shown: `${number(low)} to ${number(high)}` })
+/** By a formula, from which the figure may differ by 8 %. */
+const about = (value: number, digits = 0): Expected => ({
+  low: value * 0.92,
+  high: value * 1.08,
+  shown: number(value, digits)
+})
+
+export interface Scenario {
+  readonly table: string
+  readonly what: string
   readonly setup: Setup
-  readonly view: View
+  /** The period that is counted, in milliseconds since the start, or since the second token request. */
+  readonly view: readonly [from: number, to: number, since?: "renewal"]
+  /** In the view. `perHour`: the mean over all token requests instead. */
+  readonly requests: Expected
+  readonly perHour?: true
+  readonly commands?: Expected
+  /** Whether a process that starts may treat a repeated token as expired, up to a second before it is. */
+  readonly mayFail?: true
 }
 
-/** The defaults of all scenarios. */
 export const common = {
   shared: true,
   life: hour,
@@ -30,216 +73,173 @@ export const common = {
   start: "spread"
 } as const satisfies Partial<Setup>
 
-/** The sizes, each simulated for long enough to give a steady figure. */
-export const sizes = [
-  { processes: 1, hours: 60 },
-  { processes: 10, hours: 40 },
-  { processes: 100, hours: 20 },
-  { processes: 1000, hours: 3 },
-  { processes: 5000, hours: 2 }
-] as const
-
-/** The fleets that compare both kinds of endpoint, and their simulated hours. */
-export const kindSizes = [
-  { processes: 1, hours: 20 },
-  { processes: 10, hours: 10 },
-  { processes: 100, hours: 3 },
-  { processes: 1000, hours: 1 }
-] as const
-
-/** Whole lifetimes, starting in the middle of the first token. */
-export const kindView = { from: 30 * minute, bin: second } as const
-
-/** The fleet of the plots. */
-export const large = 5000
-/** The fleet of the tables with many runs. */
-export const middling = 1000
-
 /** A fleet, which is simulated until the end of its view unless `lasts` says otherwise. */
-const fleet = (processes: number, view: View, setup: Partial<Setup> = {}): Scenario => ({
-  setup: { ...common, processes, lasts: view.to, ...setup },
-  view
+const fleet = (
+  table: string,
+  processes: number,
+  what: string,
+  { setup, ...expected }: Omit<Scenario, "setup" | "table" | "what"> & { readonly setup?: Partial<Setup> }
+): Scenario => ({
+  ...{ table, what, ...expected },
+  setup: { ...common, processes, lasts: expected.view[1], ...setup }
+})
+
+/** The fleet that starts at once, and that of rows which take longer to simulate. */
+const [large, middling] = [5000, 500]
+
+/** The sizes, each simulated for long enough to give a steady figure. */
+const steady = ([[1, 60], [10, 20], [100, 6], [middling, 2]] as const).flatMap(([processes, hours]) => {
+  const each = { view: [0, hours * hour], perHour: true } as const
+  const alone = about(alonePerHour(processes), 2)
+  return [
+    fleet("steady", processes, `not shared, ${hours} h`, { ...each, requests: alone, setup: { shared: false } }),
+    fleet("steady", processes, `shared, ${hours} h`, { ...each, requests: about(sharedPerHour(hour), 2) })
+  ]
+})
+
+/** An hour that starts in the middle of the first token. */
+const repeating = [1, 100, middling].flatMap((processes) => {
+  const view = [hour / 2, 1.5 * hour] as const
+  const alone = { repeats: true, shared: false }
+  return [
+    fleet("repeating", processes, "not shared", { view, requests: atMost(5 * processes), mayFail: true, setup: alone }),
+    fleet("repeating", processes, "shared", { view, requests: atMost(5), setup: { repeats: true } })
+  ]
 })
 
 /** From shortly before the renewal's token request until the last process has looked. */
-export const renewal = { afterRequest: 2, from: -5 * second, to: 130 * second, bin: second } as const satisfies View
+const aroundRenewal = { view: [-5 * second, 130 * second, "renewal"], requests: exactly(1) } as const
 
-const renewalOf = (processes: number, setup: Partial<Setup> = {}) =>
-  fleet(processes, renewal, { lasts: hour, ...setup })
-
-export const coldView = { from: 0, to: 10 * second, bin: 100 } as const satisfies View
-
-const coldOf = (processes: number, setup: Partial<Setup> = {}) =>
-  fleet(processes, coldView, { start: "together", ...setup })
-
-/** Averaged, because it depends on chance how many processes renew during the lease of the crashed one. */
-const seeds = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((seed) => ({ seed, name: `renewal, holder crashes, seed ${seed}` }))
-export const deaths = seeds.map(({ name }) => name)
-
-/** Store commands a second per process. */
-export const capacities = [10, 5, 2, 1.5, 1, 0.75, 0.5] as const
-
-/** From five minutes before the renewal of the first token until five minutes after it. */
-const outageOf = (processes: number, how: "fails" | "hangs") =>
-  renewalOf(processes, { lasts: 2 * hour, outage: { from: 50 * minute, to: 60 * minute, how } })
-
-/** The period that is counted for short-lived tokens. */
-export const shortView = { from: minute, to: 15 * minute, bin: second } as const satisfies View
-
-/** The longest pauses between the calls of a process, for short-lived tokens. */
-export const shortPauses = [minute, 4 * second] as const
-
-const named = <A>(values: ReadonlyArray<A>, name: (value: A) => string, scenario: (value: A) => Scenario) =>
-  Object.fromEntries(values.map((value) => [name(value), scenario(value)]))
-
-const sized = (kind: string, setup: Partial<Setup>) =>
-  named(
-    sizes,
-    ({ processes }) => `${processes} ${kind}`,
-    ({ hours, processes }) =>
-      fleet(processes, { from: 0, to: 65 * second, bin: second }, { ...setup, lasts: hours * hour })
-  )
-
-const ofKind = (kind: string, setup: Partial<Setup>) =>
-  named(
-    kindSizes,
-    ({ processes }) => `${processes} ${kind}`,
-    ({ hours, processes }) => fleet(processes, { ...kindView, to: kindView.from + hours * hour }, setup)
-  )
-
-export const scenarios: Readonly<Record<string, Scenario>> = {
-  ...sized("shared", {}),
-  ...sized("alone", { shared: false }),
-  ...ofKind("new", {}),
-  ...ofKind("repeated", { repeats: true }),
-  ...ofKind("repeated alone", { repeats: true, shared: false }),
-  ...named([10, 100, middling], (processes) => `renewal ${processes}`, renewalOf),
-  "renewal": renewalOf(large),
-  "renewal, 2 s": renewalOf(large, { answer: 2 * second }),
-  "renewal, holder crashes": renewalOf(large, { dies: 2 }),
-  ...named(seeds, ({ name }) => name, ({ seed }) => renewalOf(middling, { dies: 2, seed })),
-  "cold": coldOf(large),
-  "cold, 2 s": coldOf(large, { answer: 2 * second }),
-  "cold, holder crashes": coldOf(large, { dies: 1 }),
-  "cold, store down": coldOf(large, { outage: { from: 0, to: hour, how: "fails" } }),
-  "revoked": fleet(large, { from: 2 * minute, to: 130 * second, bin: 100 }, { revoked: 2 * minute }),
-  "slow endpoint": fleet(
-    middling,
-    { from: 0, to: minute, bin: second },
-    { start: "together", answer: minute, lasts: 3 * minute }
+const renewals = [
+  ...[10, 100, middling].map((processes) =>
+    fleet("renewal", processes, "endpoint of 200 ms", {
+      ...{ ...aroundRenewal, commands: about(processes + 4), setup: { lasts: hour } }
+    })
   ),
-  ...named(
-    capacities,
-    (each) => `capacity ${each}`,
-    (each) => fleet(middling, { ...coldView, to: minute }, { start: "together", capacity: each * middling })
-  ),
-  "outage": outageOf(large, "fails"),
-  "outage, small": outageOf(middling, "fails"),
-  "outage, hangs": outageOf(middling, "hangs"),
-  ...named(
-    shortPauses,
-    (pause) => `short ${pause}`,
-    (longestPause) => fleet(middling, shortView, { life: minute, longestPause })
-  )
-}
+  fleet("renewal", middling, "endpoint of 2 s", {
+    ...{ ...aroundRenewal, commands: about(middling + 4), setup: { lasts: hour, answer: 2 * second } }
+  }),
+  fleet("renewal", middling, "lease holder crashes", {
+    ...{ ...aroundRenewal, requests: exactly(2), commands: between(middling, 1.5 * middling) },
+    setup: { lasts: hour, dies: 2 }
+  })
+]
 
-/** A scenario, how long it is without the new token, and its token requests, with that of a crashed process. */
-interface Row {
-  readonly what: string
-  readonly name: string
-  readonly takes: number
+/** All processes start at once. */
+const startOf = (processes: number, what: string, requests: Expected, answer: number, setup: Partial<Setup> = {}) =>
+  fleet("start", processes, what, {
+    ...{ view: [0, 10 * second], requests, commands: about(cold(processes, answer)) },
+    setup: { start: "together", answer: Math.min(answer, 2 * second), ...setup }
+  })
+
+const leastAgain = cold(large, common.answer)
+
+const starts = [
+  startOf(large, "endpoint of 200 ms", exactly(1), 200),
+  startOf(large, "endpoint of 2 s", exactly(1), 2 * second),
+  startOf(large, "lease holder crashes", exactly(2), defaults.lease + 200, { answer: 200, dies: 1 }),
+  fleet("start", large, "one token revoked, and a 401 for all at once", {
+    ...{ view: [2 * minute, 130 * second], requests: exactly(1), commands: between(leastAgain, leastAgain + large) },
+    setup: { revoked: 2 * minute }
+  }),
+  fleet("start", large, "started within a minute", { view: [0, 65 * second], requests: exactly(1) }),
+  fleet("start", large, "store down", {
+    ...{ view: [0, 10 * second], requests: exactly(large), commands: exactly(0) },
+    setup: { start: "together", outage: { from: 0, to: hour, how: "fails" } }
+  }),
+  fleet("start", middling, "endpoint of a minute, longer than `maxWait`", {
+    ...{ view: [0, minute], requests: exactly(middling) },
+    setup: { start: "together", answer: minute, lasts: 3 * minute }
+  })
+]
+
+const shortLives = [60, 4].map((seconds) =>
+  fleet("short", middling, `0 to ${seconds} s between the calls of a process`, {
+    ...{ view: [minute, 15 * minute], requests: about(14 / 60 * sharedPerHour(minute), 1) },
+    setup: { life: minute, longestPause: seconds * second }
+  })
+)
+
+/** From five minutes before the renewal of the first token until five minutes after it, and the next renewal. */
+const outages = ([["never responds", "hangs"], ["refuses connections", "fails"]] as const).map(([what, how]) =>
+  fleet("outage", middling, what, {
+    ...{ view: [50 * minute, 2 * hour], requests: exactly(middling + 1) },
+    setup: { outage: { from: 50 * minute, to: 60 * minute, how } }
+  })
+)
+
+/** A process gives a command one second. With one command a second per process, some first commands take longer. */
+const capacities = [10, 2, 1.5, 1, 0.5].map((each) =>
+  fleet("capacity", middling, `${each} commands a second per process`, {
+    ...{ view: [0, minute], requests: each > 1 ? exactly(1) : between(2, middling) },
+    setup: { start: "together", capacity: each * middling }
+  })
+)
+
+export const scenarios: ReadonlyArray<Scenario> = [
+  ...steady,
+  ...repeating,
+  ...renewals,
+  ...starts,
+  ...shortLives,
+  ...outages,
+  ...capacities
+]
+
+export interface Counts {
   readonly requests: number
+  readonly commands: number
+  /** The most commands in 100 ms, and the most token requests in a second. */
+  readonly mostCommands: number
+  readonly mostRequests: number
+  readonly calls: number
+  readonly waited: number
+  readonly longestWait: number
+  readonly failed: number
 }
 
-export const afterDeath = formulas.lease + common.answer
-
-export const renewalRows: ReadonlyArray<Row> = [
-  { name: "renewal 10", takes: 200, requests: 1, what: "endpoint of 200 ms" },
-  { name: "renewal 100", takes: 200, requests: 1, what: "endpoint of 200 ms" },
-  { name: `renewal ${middling}`, takes: 200, requests: 1, what: "endpoint of 200 ms" },
-  { name: "renewal", takes: 200, requests: 1, what: "endpoint of 200 ms" },
-  { name: "renewal, 2 s", takes: 2000, requests: 1, what: "endpoint of 2 s" },
-  { name: "renewal, holder crashes", takes: afterDeath, requests: 2, what: "lease holder crashes" }
-]
-
-export const coldRows: ReadonlyArray<Row> = [
-  { name: "cold", takes: 200, requests: 1, what: "all at once, endpoint of 200 ms" },
-  { name: "cold, 2 s", takes: 2000, requests: 1, what: "all at once, endpoint of 2 s" },
-  { name: "cold, holder crashes", takes: afterDeath, requests: 2, what: "all at once, lease holder crashes" }
-]
-
-/** Runs in a process of its own, because each fleet needs its own heap. */
-export const run = async (name: string): Promise<Digest> => {
-  const scenario = scenarios[name]
-  if (scenario === undefined) throw new Error(`Unknown scenario ${name}`)
-  return digest(scenario.setup, await outcomeOf(scenario.setup), scenario.view)
-}
-
-export type Digests = Readonly<Record<string, Digest>>
-
-export const of = (digests: Digests, name: string): Digest => {
-  const found = digests[name]
-  if (found === undefined) throw new Error(`No outcome of the scenario "${name}"`)
-  return found
-}
-
-export type Digest = ReturnType<typeof digest>
-
-export const digest = (setup: Setup, outcome: Outcome, view: View) => {
-  const start = view.afterRequest === undefined ? 0 : outcome.requests[view.afterRequest - 1] ?? Number.NaN
-  const isInView = (at: number) => at - start >= view.from && at - start < view.to
-  const inView = (times: ReadonlyArray<number>) => times.filter(isInView).map((at) => at - start)
-  const requests = inView(outcome.requests)
-  const commands = inView(outcome.commands.map(({ at }) => at))
-  const acquisitions = outcome.acquisitions.filter(({ from }) => isInView(from))
-  const { calls, failed, longestWait, waited } = outcome
+export const count = async ({ perHour, setup, view: [from, to, since] }: Scenario): Promise<Counts> => {
+  const { calls, commands, failed, longestWait, requests, requestsOf, waited } = await outcomeOf(setup)
+  const start = since === undefined ? 0 : requests[1] ?? Number.NaN
+  const inView = (times: ReadonlyArray<number>) => times.filter((at) => at - start >= from && at - start < to)
+  const [sent, asked] = [inView(commands), inView(requests)]
   return {
-    ...{ processes: setup.processes, calls, waited, longestWait, failed },
-    requests: outcome.requests.length,
-    /** Renewals between the first and the last token request: of the fleet, or of each process without sharing. */
-    requestsPerHour: perHour(setup.shared ? [outcome.requests] : outcome.requestsOf),
-    // All fields from here on count only the view.
-    requestsInView: requests.length,
-    requestBins: binned(requests, view),
-    mostRequestsInASecond: max(binned(requests, { ...view, bin: second })),
-    commands: commands.length,
-    commandBins: binned(commands, view),
-    mostCommands: max(binned(commands, { ...view, bin: 100 })),
-    acquisitions: acquisitions.length,
-    acquisitionBins: binned(acquisitions.map(({ from }) => from - start), view),
-    /** Acquisitions that found the token at their first look. */
-    found: acquisitions.filter(({ asked, commands }) => !asked && commands === 1).length,
-    /** The time from the start of the view until the last acquisition that began in it has ended. */
-    lastReady: max(acquisitions.map(({ to }) => to - start - view.from))
+    requests: perHour === undefined ? asked.length : rate(setup.shared ? [requests] : requestsOf),
+    commands: sent.length,
+    mostCommands: busiest(sent, 100),
+    mostRequests: busiest(asked, second),
+    ...{ calls, failed, longestWait, waited }
   }
 }
 
-const binned = (times: ReadonlyArray<number>, { bin, from, to }: View): ReadonlyArray<number> => {
-  const bins = Array.from({ length: Math.ceil((to - from) / bin) }, () => 0)
+/** The most of these times within one period of this length. */
+const busiest = (times: ReadonlyArray<number>, length: number): number => {
+  const periods = new Map<number, number>()
   for (const time of times) {
-    const index = Math.floor((time - from) / bin)
-    bins[index] = (bins[index] ?? 0) + 1
+    const period = Math.floor(time / length)
+    periods.set(period, (periods.get(period) ?? 0) + 1)
   }
-  return bins
+  return max([...periods.values()])
 }
 
-const perHour = (streams: ReadonlyArray<ReadonlyArray<number>>): number => {
+/** Renewals an hour, between the first and the last token request of each stream. */
+const rate = (streams: ReadonlyArray<ReadonlyArray<number>>): number => {
   const sum = (values: ReadonlyArray<number>) => values.reduce((total, value) => total + value, 0)
-  const renewals = sum(streams.map((stream) => Math.max(stream.length - 1, 0)))
   const time = sum(streams.map((stream) => (stream.at(-1) ?? 0) - (stream[0] ?? 0)))
-  return time === 0 ? 0 : streams.length * renewals / time * hour
+  return streams.length * sum(streams.map(({ length }) => length - 1)) / time * hour
 }
 
-/** Token requests of a fleet in the lifetime of a token of 60 minutes that the endpoint repeats. */
-export const mostOfRepeated = 5
+const namesOf = ({ setup, table, what }: Scenario) => `${table}, ${setup.processes} processes, ${what}`
 
-export type KindSize = typeof kindSizes[number]
-
-/** Token requests an hour of a fleet with this kind of endpoint. */
-export const kindPerHour = (digests: Digests, { hours, processes }: KindSize, kind: string): number =>
-  of(digests, `${processes} ${kind}`).requestsInView / hours
-
-/** Token requests in `shortView`, for tokens with a lifetime of a minute. */
-export const shortRequests = (longestPause: number): number =>
-  formulas.sharedPerHour(middling, { life: minute, longestPause }) *
-  (shortView.to - shortView.from) / (60 * minute)
+/** The counts that are not as expected. */
+export const problemsOf = (scenario: Scenario, { commands, failed, requests }: Counts): ReadonlyArray<string> => {
+  const wrong = (what: string, value: number, expected: Expected | undefined) =>
+    expected === undefined || (value >= expected.low && value <= expected.high)
+      ? []
+      : [`${namesOf(scenario)}: ${value} ${what}, expected ${expected.shown}`]
+  return [
+    ...wrong("token requests", requests, scenario.requests),
+    ...wrong("commands", commands, scenario.commands),
+    ...wrong("failed calls", failed, scenario.mayFail ? undefined : exactly(0))
+  ]
+}

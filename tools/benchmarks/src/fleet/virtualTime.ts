@@ -10,7 +10,7 @@ export type Now = () => number
 /** Runs a simulation. Only one may run at a time, because they share the platform's cryptography. */
 export const simulate = async <A>(seed: number, effect: (now: Now) => Effect.Effect<A>): Promise<A> => {
   let time = 0
-  const sleepers = new Sleepers()
+  const sleepers = sleeping()
   const wall = () => epoch + Math.floor(time)
   const nanos = () => BigInt(Math.round(time * 1e6))
   const clock: Clock.Clock = {
@@ -20,30 +20,18 @@ export const simulate = async <A>(seed: number, effect: (now: Now) => Effect.Eff
     currentTimeMillis: Effect.sync(wall),
     currentTimeNanos: Effect.sync(nanos),
     sleep: (duration) =>
-      Effect.async<void>((resume) => {
-        const sleeper = sleepers.add(time + Duration.toMillis(duration), () => resume(Effect.void))
-        return Effect.sync(() => {
-          sleeper.wake = undefined
-        })
-      })
+      Effect.async<void>((resume) =>
+        Effect.sync(sleepers.add(time + Duration.toMillis(duration), () => resume(Effect.void)))
+      )
   }
-
   // Runs the fibers in the order in which they are ready: Effect's own scheduler leaves that to the platform's timers.
-  let ready: Array<() => void> = []
+  const ready: Array<() => void> = []
   const scheduler: Scheduler.Scheduler = {
     shouldYield: () => false,
     scheduleTask: (task) => {
       ready.push(task)
     }
   }
-  const runReady = () => {
-    while (ready.length > 0) {
-      const tasks = ready
-      ready = []
-      for (const task of tasks) task()
-    }
-  }
-
   const cryptography = inOrder()
   try {
     const fiber = Effect.runFork(
@@ -55,93 +43,85 @@ export const simulate = async <A>(seed: number, effect: (now: Now) => Effect.Eff
       { scheduler }
     )
     while (true) {
-      runReady()
-      if (cryptography.isBusy()) {
-        await cryptography.idle()
-        continue
-      }
+      while (ready.length > 0) for (const task of ready.splice(0)) task()
+      if (await cryptography.settled()) continue
       const exit = fiber.unsafePoll()
-      if (exit !== null) {
-        return Exit.getOrElse(exit, () => {
-          throw new Error(`The simulation failed: ${String(exit)}`)
-        })
-      }
-      const next = sleepers.take()
-      if (next === undefined) throw new Error("The simulation has not ended, but no fiber will wake up")
+      if (exit !== null) return Exit.getOrElse(exit, () => failed(String(exit)))
+      const next = sleepers.take() ?? failed("no fiber will wake up")
       time = next.at
-      next.wake?.()
+      next.wake()
     }
   } finally {
     cryptography.restore()
   }
 }
 
-export interface Sleeper {
+const failed = (why: string): never => {
+  throw new Error(`The simulation failed: ${why}`)
+}
+
+interface Sleeper {
   readonly at: number
-  /** Removed by an interruption. */
-  wake: (() => void) | undefined
+  readonly wake: () => void
 }
 
 /** The sleeping fibers. Of those that wake at the same time, the first to sleep wakes first. */
-export class Sleepers {
+const sleeping = () => {
   /** The last element is the next to wake. */
-  readonly #all: Array<Sleeper> = []
-
-  add(at: number, wake: () => void): Sleeper {
-    const sleeper: Sleeper = { at, wake }
-    let [low, high] = [0, this.#all.length]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if ((this.#all[middle]?.at ?? at) > at) low = middle + 1
-      else high = middle
+  const all: Array<Sleeper> = []
+  const interrupted = new WeakSet<Sleeper>()
+  return {
+    /** Returns how to interrupt the sleep. */
+    add: (at: number, wake: () => void) => {
+      const sleeper = { at, wake }
+      let [low, high] = [0, all.length]
+      while (low < high) {
+        const middle = (low + high) >> 1
+        if ((all[middle]?.at ?? at) > at) low = middle + 1
+        else high = middle
+      }
+      all.splice(low, 0, sleeper)
+      return () => void interrupted.add(sleeper)
+    },
+    take: (): Sleeper | undefined => {
+      let next = all.pop()
+      while (next !== undefined && interrupted.has(next)) next = all.pop()
+      return next
     }
-    this.#all.splice(low, 0, sleeper)
-    return sleeper
-  }
-
-  /** Removes and returns the next sleeper to wake. Skips interrupted ones. */
-  take(): Sleeper | undefined {
-    let next = this.#all.pop()
-    while (next !== undefined && next.wake === undefined) next = this.#all.pop()
-    return next
   }
 }
 
-const operations = ["decrypt", "deriveBits", "deriveKey", "encrypt", "importKey"] as const
-
 type Operation = (...parameters: ReadonlyArray<unknown>) => Promise<unknown>
 
-/** The platform's cryptography runs in threads, in real time. Here its results come in the order of the calls. */
+/** The platform's cryptography runs in threads, in real time. Here one operation ends before the next begins. */
 const inOrder = () => {
   const { subtle } = globalThis.crypto
   let open = 0
   let last: Promise<unknown> = Promise.resolve()
   // The methods of the platform are those of the prototype. Tests that ran before may have put others over them.
   const before = Object.getOwnPropertyDescriptors(subtle)
+  const operations = ["decrypt", "deriveBits", "deriveKey", "encrypt", "importKey"] as const
   for (const name of operations) {
     const original = subtle[name].bind(subtle) as Operation
     const value: Operation = (...parameters) => {
       open += 1
-      const answer = original(...parameters)
-      const inTurn = last.then(() => answer)
-      last = inTurn.catch(() => undefined).then(() => {
+      const result = last.then(() => original(...parameters))
+      last = result.catch(() => undefined).then(() => {
         open -= 1
       })
-      // Without a handler, a failure before its turn would be an unhandled rejection.
-      answer.catch(() => undefined)
-      return inTurn
+      return result
     }
     Object.defineProperty(subtle, name, { configurable: true, value })
   }
   return {
-    /** Whether a result is awaited. */
-    isBusy: () => open > 0,
-    /** Resolves when no result is awaited any more, and every awaiting fiber has its result. */
-    idle: async () => {
+    /** Resolves when every fiber has the results that it awaits, with whether there were any. */
+    settled: async (): Promise<boolean> => {
+      if (open === 0) return false
       while (open > 0) {
         await last
         await turn()
       }
+      return true
     },
     restore: () => {
       for (const name of operations) Reflect.deleteProperty(subtle, name)

@@ -2,6 +2,7 @@
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import type { AccessTokenError } from "@store-api/core"
 import { DateTime, Duration, Effect, Option, Redacted, type Scope } from "effect"
+import { test } from "../../../../packages/core/test/support/test.js"
 import { shared } from "../../../../packages/platform-node/test/support/shared.js"
 import {
   type AuthorizationServer,
@@ -53,37 +54,35 @@ export const contract = (server: AuthorizationServer, { quirks, refusal = invali
   describe(`${server.name} ${server.version}`, () => {
     const started = shared(server.start({ life }))
 
-    it.scopedLive("grants a token, and the call with it goes through; without, and with another, it does not", () =>
-      Effect.gen(function*() {
-        const running = yield* started
-        const calling = yield* counted(running, Effect.replicateEffect(call(yield* client(running)), 3))
-        assert.deepStrictEqual(calling, { result: [200, 200, 200], calls: 3, tokenRequests: 1, unauthorized: 0 })
-        assert.strictEqual((yield* callApi(running)).status, 401)
-        yield* assertRejected(running, "an-invented-token")
-      }))
+    test.live("grants a token, and the call with it goes through; without, and with another, it does not", function*() {
+      const running = yield* started
+      const calling = yield* counted(running, Effect.replicateEffect(call(yield* client(running)), 3))
+      assert.deepStrictEqual(calling, { result: [200, 200, 200], calls: 3, tokenRequests: 1, unauthorized: 0 })
+      assert.strictEqual((yield* callApi(running)).status, 401)
+      yield* assertRejected(running, "an-invented-token")
+    })
 
-    it.scopedLive("the token is what the server said", () =>
-      Effect.gen(function*() {
-        const running = yield* started
-        const sent = yield* requestToken(running)
-        const held = yield* (yield* client(running)).provider.get
-        assert.strictEqual(held.tokenType, "Bearer")
-        assert.strictEqual(sent.token_type.toLowerCase(), "bearer")
-        assert.strictEqual(held.scope, sent.scope ?? "")
-        const told = Duration.toSeconds(DateTime.distanceDuration(held.acquiredAt, held.expiresAt))
-        // Some servers send the remaining lifetime of a token that was issued a moment before.
-        assert.closeTo(told, life, 1)
-        assert.closeTo(sent.expires_in, life, 1)
-        assert.strictEqual(kindOf(Redacted.value(held.value)), kindOf(sent.access_token))
-        assert.isTrue(
-          [held.applicationName, held.developerEmail, held.issuedAt, held.clientId].every((field) =>
-            Option.isNone<unknown>(field)
-          ),
-          "the specification's own fields, which no other server sends"
-        )
-        facts.token = kindOf(sent.access_token)
-        facts.fields = Object.keys(sent).sort().map((field) => `\`${field}\``).join(", ")
-      }))
+    test.live("the token is what the server said", function*() {
+      const running = yield* started
+      const sent = yield* requestToken(running)
+      const held = yield* (yield* client(running)).provider.get
+      assert.strictEqual(held.tokenType, "Bearer")
+      assert.strictEqual(sent.token_type.toLowerCase(), "bearer")
+      assert.strictEqual(held.scope, sent.scope ?? "")
+      const told = Duration.toSeconds(DateTime.distanceDuration(held.acquiredAt, held.expiresAt))
+      // Some servers send the remaining lifetime of a token that was issued a moment before.
+      assert.closeTo(told, life, 1)
+      assert.closeTo(sent.expires_in, life, 1)
+      assert.strictEqual(kindOf(Redacted.value(held.value)), kindOf(sent.access_token))
+      assert.isTrue(
+        [held.applicationName, held.developerEmail, held.issuedAt, held.clientId].every((field) =>
+          Option.isNone<unknown>(field)
+        ),
+        "the specification's own fields, which no other server sends"
+      )
+      facts.token = kindOf(sent.access_token)
+      facts.fields = Object.keys(sent).sort().map((field) => `\`${field}\``).join(", ")
+    })
 
     const wrong: ReadonlyArray<readonly ["wrong secret" | "unknown client", string, Credentials]> = [
       ["wrong secret", "a", { ...credentials, clientSecret: Redacted.make("another-invented-secret") }],
@@ -91,25 +90,23 @@ export const contract = (server: AuthorizationServer, { quirks, refusal = invali
     ]
     for (const [what, article, given] of wrong) {
       if (refusal === "accepted") {
-        it.scopedLive(`${article} ${what} is accepted, because the server does not check it`, () =>
-          Effect.gen(function*() {
-            assert.strictEqual(yield* call(yield* client(yield* started, given)), 200)
-            facts[what] = "accepted: not checked"
-          }))
+        test.live(`${article} ${what} is accepted, because the server does not check it`, function*() {
+          assert.strictEqual(yield* call(yield* client(yield* started, given)), 200)
+          facts[what] = "accepted: not checked"
+        })
       } else {
-        it.scopedLive(`${article} ${what} is refused with ${refusal.reason}, and no secret is shown`, () =>
-          Effect.gen(function*() {
-            const running = yield* started
-            const asking = yield* counted(running, Effect.flip(call(yield* client(running, given))))
-            const error = asking.result
-            assert(error._tag === "TokenRefusedError")
-            const { code, reason, status } = error
-            assert.deepStrictEqual({ reason, status, code: Option.getOrElse(code, () => "") }, refusal)
-            assert.strictEqual(asking.calls, 0, "no call goes out without a token")
-            assert.strictEqual(asking.tokenRequests, 1, "a refusal is not repeated")
-            assertHidden(error, [given.clientSecret, credentials.clientSecret])
-            facts[what] = `\`${reason}\`: ${status}, ${refusal.code === "" ? "no code" : `\`${refusal.code}\``}`
-          }))
+        test.live(`${article} ${what} is refused with ${refusal.reason}, and no secret is shown`, function*() {
+          const running = yield* started
+          const asking = yield* counted(running, Effect.flip(call(yield* client(running, given))))
+          const error = asking.result
+          assert(error._tag === "TokenRefusedError")
+          const { code, reason, status } = error
+          assert.deepStrictEqual({ reason, status, code: Option.getOrElse(code, () => "") }, refusal)
+          assert.strictEqual(asking.calls, 0, "no call goes out without a token")
+          assert.strictEqual(asking.tokenRequests, 1, "a refusal is not repeated")
+          assertHidden(error, [given.clientSecret, credentials.clientSecret])
+          facts[what] = `\`${reason}\`: ${status}, ${refusal.code === "" ? "no code" : `\`${refusal.code}\``}`
+        })
       }
     }
 

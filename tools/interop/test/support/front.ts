@@ -16,8 +16,8 @@ export interface Options extends Pick<Nginx.Options, "http" | "tls"> {
   /** The location of the token endpoint in the configuration; by default only the path. */
   readonly tokenLocation?: string
   /** Where nginx finds the token endpoint and the API; by default at the server. */
-  readonly authUrl?: string
-  readonly apiUrl?: string
+  readonly authUrl?: string | undefined
+  readonly apiUrl?: string | undefined
   /** How the client connects. */
   readonly client?: NodeStoreAuth.Options["http"]
 }

@@ -1,0 +1,81 @@
+/** The same loop for all libraries, with promises over HTTP: a cold start, short-lived tokens, a failing endpoint. */
+import { setTimeout as pause } from "node:timers/promises"
+import { max } from "./harness.js"
+import type { Client, Peer } from "./peers.js"
+import { aheadOf, type TokenServer, withTokenServer } from "./tokenServer.js"
+
+export const [life, delay, callers] = [2, 200, 200] as const
+
+/** How long a caller rests between two calls. The first calls are spread over it. */
+const rest = 20
+
+export type Compared = Awaited<ReturnType<typeof measurePeer>>
+
+export const measurePeer = async (peer: Peer, seconds: number) => {
+  const withClient = <A>(life: number, delay: number, use: (client: Client, server: TokenServer) => Promise<A>) =>
+    withTokenServer({ life, delay }, async (server) => {
+      const client = await peer.make({ server, ahead: aheadOf(life) })
+      const used = await use(client, server)
+      await client.close?.()
+      return used
+    })
+  return {
+    name: peer.name,
+    cold: await withClient(3600, 100, coldStart),
+    load: await withClient(life, delay, (client, server) => underLoad(client, server, seconds)),
+    failure: await withClient(3, 20, failing)
+  }
+}
+
+/** Token requests and failed calls of a thousand callers at once. */
+const coldStart = async (client: Client, { arrivals }: TokenServer) => {
+  const outcomes = await Promise.allSettled(Array.from({ length: 1000 }, () => client.token()))
+  return { requests: arrivals.length, failed: outcomes.filter(({ status }) => status === "rejected").length }
+}
+
+/**
+ * A call waited if its result came in a later turn of the event loop than the call, and more than 5 ms later. A cached
+ * token is returned in the same turn, however busy the machine is. A caller that waits for an acquisition waits for any
+ * part of 200 ms, so 5 ms hide one in forty.
+ */
+const slice = 5
+
+const underLoad = async (client: Client, { arrivals, expiresAt }: TokenServer, seconds: number) => {
+  await client.token()
+  const until = performance.now() + seconds * 1000
+  const waits: Array<number> = []
+  let [calls, expired, failed, turn] = [0, 0, 0, 0]
+  await Promise.all(Array.from({ length: callers }, async (_, caller) => {
+    await pause(rest * caller / callers)
+    while (performance.now() < until) {
+      const [begun, at] = [turn, performance.now()]
+      setImmediate(() => turn++)
+      const value = await client.token().catch(() => undefined)
+      const wait = performance.now() - at
+      calls++
+      if (turn !== begun && wait > slice) waits.push(wait)
+      if (value === undefined) failed++
+      else if (!(Date.now() < expiresAt(value))) expired++
+      await pause(rest)
+    }
+  }))
+  // The token requests include the one before the load.
+  return { calls, waited: waits.length, longest: max(waits), expired, failed, requests: arrivals.length }
+}
+
+/** The endpoint begins to fail while callers have a valid token: which calls fail, or end after the token? */
+const failing = async (client: Client, server: TokenServer) => {
+  const dies = server.expiresAt(await client.token())
+  server.fault = "status 503"
+  const asked = server.arrivals.length
+  const calls = []
+  while (Date.now() < dies - 200) {
+    calls.push(client.token().then(() => Date.now() < dies, () => false))
+    await pause(20)
+  }
+  await pause(dies - Date.now())
+  const requests = server.arrivals.length - asked
+  server.fault = undefined
+  const lost = (await Promise.all(calls)).filter((succeeded) => !succeeded).length
+  return { calls: calls.length, lost, requests }
+}

@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, type EmulatorError, Fault } from "@store-api/emulator"
 import { Effect, Fiber, Option, Redacted, type Scope, TestClock, TestServices } from "effect"
+import { leaksIn } from "../../core/test/support/leaksIn.js"
 import { test } from "../../core/test/support/test.js"
 import {
   demoSecret,
@@ -23,7 +24,6 @@ import {
   withEnv,
   without
 } from "./support/cli.js"
-import { leaksIn } from "../../core/test/support/leaksIn.js"
 
 const startedWithoutSecret = Effect.map(
   started,

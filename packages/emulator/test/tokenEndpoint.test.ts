@@ -131,7 +131,9 @@ const authorized = (scheme: string): HttpRequest => ({
 })
 
 /** By status and error: the changes to a request, and what the description of the error includes. */
-const refusals: Readonly<Record<string, Record<string, readonly [HttpRequest, says?: string | undefined, options?: Emulator.Options]>>> = {
+const refusals: Readonly<
+  Record<string, Record<string, readonly [HttpRequest, says?: string | undefined, options?: Emulator.Options]>>
+> = {
   "405 invalid_request": Object.fromEntries(
     ["GET", "PUT", "PATCH", "DELETE", "OPTIONS"].map((method) => [`with the method ${method}`, [{ method }]])
   ),

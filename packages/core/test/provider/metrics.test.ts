@@ -74,72 +74,81 @@ describe("AccessTokenProvider, metrics", () => {
     deepStrictEqual(outcomes.sort(), [...members, "acquisitions Success", "acquisitions Defect"].sort())
   })
 
-  metricsTest("initial", () => token("one"))("every series exists with the value 0 before the first acquisition, under its documented name", function*() {
-          yield* expectSeries("initial", {})
-          const names = (yield* labelledSeries("initial")).map(({ name }) => name)
-          deepStrictEqual([...new Set(names)].sort(), [
-            "store_api_token_acquisition_duration_seconds",
-            "store_api_token_acquisitions",
-            "store_api_token_callers_joined",
-            "store_api_token_cooldowns",
-            "store_api_token_expiry_timestamp_seconds",
-            "store_api_token_rejections"
-          ])
-        })
+  metricsTest("initial", () => token("one"))(
+    "every series exists with the value 0 before the first acquisition, under its documented name",
+    function*() {
+      yield* expectSeries("initial", {})
+      const names = (yield* labelledSeries("initial")).map(({ name }) => name)
+      deepStrictEqual([...new Set(names)].sort(), [
+        "store_api_token_acquisition_duration_seconds",
+        "store_api_token_acquisitions",
+        "store_api_token_callers_joined",
+        "store_api_token_cooldowns",
+        "store_api_token_expiry_timestamp_seconds",
+        "store_api_token_rejections"
+      ])
+    }
+  )
 
-  metricsTest("described", () => token("one"))("each metric has a type and a description; durations and timestamps have a unit, durations have buckets", function*() {
-          const described = (yield* labelledSeries("described")).map(({ description, kind, labels, name }) =>
-            [
-              name.replace("store_api_token_", ""),
-              [
-                typeof kind === "string" ? kind : kind.join(" "),
-                description,
-                ...Option.toArray(Option.fromNullable(labels["unit"]))
-              ]
-            ] as const
-          )
-          deepStrictEqual(Object.fromEntries(described), {
-            acquisitions: ["counts up", "Acquisitions that have ended, by outcome"],
-            acquisition_duration_seconds: [
-              "0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 30",
-              "Duration of acquisitions, in seconds",
-              "s"
-            ],
-            callers_joined: ["counts up", "Callers that waited for an acquisition that another caller had started"],
-            rejections: ["counts up", "Rejections of the cached token, by outcome"],
-            cooldowns: ["counts up", "Cooldowns after a failure, or after a renewal without progress"],
-            expiry_timestamp_seconds: [
-              "gauge",
-              "When the cached token expires, in seconds since the epoch, or 0 without a token",
-              "s"
-            ]
-          })
-        })
+  metricsTest("described", () => token("one"))(
+    "each metric has a type and a description; durations and timestamps have a unit, durations have buckets",
+    function*() {
+      const described = (yield* labelledSeries("described")).map(({ description, kind, labels, name }) =>
+        [
+          name.replace("store_api_token_", ""),
+          [
+            typeof kind === "string" ? kind : kind.join(" "),
+            description,
+            ...Option.toArray(Option.fromNullable(labels["unit"]))
+          ]
+        ] as const
+      )
+      deepStrictEqual(Object.fromEntries(described), {
+        acquisitions: ["counts up", "Acquisitions that have ended, by outcome"],
+        acquisition_duration_seconds: [
+          "0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 30",
+          "Duration of acquisitions, in seconds",
+          "s"
+        ],
+        callers_joined: ["counts up", "Callers that waited for an acquisition that another caller had started"],
+        rejections: ["counts up", "Rejections of the cached token, by outcome"],
+        cooldowns: ["counts up", "Cooldowns after a failure, or after a renewal without progress"],
+        expiry_timestamp_seconds: [
+          "gauge",
+          "When the cached token expires, in seconds since the epoch, or 0 without a token",
+          "s"
+        ]
+      })
+    }
+  )
 
-  metricsTest("success", (n, virtual) => Effect.zipLeft(token(`token-${n}`), virtual.advance(n * 250)))("an acquisition records its outcome, its duration by the monotonic clock, and the token's expiry", function*({ provider, virtual }) {
-            const first = yield* provider.get
-            const after = { "acquisitions Success": 1, duration: [1, 0.25], expiry: first.expiresAt.epochMillis / 1000 }
-            yield* expectSeries("success", after)
-            for (let calls = 0; calls < 100; calls++) yield* provider.get
-            yield* provider.current
-            yield* provider.status
-            yield* virtual.advance(1000)
-            yield* expectSeries("success", after)
-            const second = yield* provider.refresh
-            yield* expectSeries("success", {
-              "acquisitions Success": 2,
-              duration: [2, 0.75],
-              expiry: second.expiresAt.epochMillis / 1000
-            })
-            // The value stays after expiry, so that dashboards show an expiry in the past.
-            yield* virtual.advance(2 * hour)
-            assert.strictEqual((yield* provider.status).state, "Expired")
-            yield* expectSeries("success", {
-              "acquisitions Success": 2,
-              duration: [2, 0.75],
-              expiry: second.expiresAt.epochMillis / 1000
-            })
-          })
+  metricsTest("success", (n, virtual) => Effect.zipLeft(token(`token-${n}`), virtual.advance(n * 250)))(
+    "an acquisition records its outcome, its duration by the monotonic clock, and the token's expiry",
+    function*({ provider, virtual }) {
+      const first = yield* provider.get
+      const after = { "acquisitions Success": 1, duration: [1, 0.25], expiry: first.expiresAt.epochMillis / 1000 }
+      yield* expectSeries("success", after)
+      for (let calls = 0; calls < 100; calls++) yield* provider.get
+      yield* provider.current
+      yield* provider.status
+      yield* virtual.advance(1000)
+      yield* expectSeries("success", after)
+      const second = yield* provider.refresh
+      yield* expectSeries("success", {
+        "acquisitions Success": 2,
+        duration: [2, 0.75],
+        expiry: second.expiresAt.epochMillis / 1000
+      })
+      // The value stays after expiry, so that dashboards show an expiry in the past.
+      yield* virtual.advance(2 * hour)
+      assert.strictEqual((yield* provider.status).state, "Expired")
+      yield* expectSeries("success", {
+        "acquisitions Success": 2,
+        duration: [2, 0.75],
+        expiry: second.expiresAt.epochMillis / 1000
+      })
+    }
+  )
 
   const failures: Readonly<Record<string, Acquisition>> = {
     CredentialsError: Effect.fail(new AccessTokenError.CredentialsError({ field: "clientId", reason: "is empty" })),
@@ -169,32 +178,38 @@ describe("AccessTokenProvider, metrics", () => {
       )
   )
 
-  metricsTest("renewal", (n) => n === 1 ? token("one") : Effect.fail(outage))("a failed renewal does not change the expiry of the cached token", function*({ provider, virtual }) {
-          const { expiresAt } = yield* provider.get
-          yield* virtual.advance(57 * minute)
-          yield* provider.get
-          yield* settle
-          yield* expectSeries("renewal", {
-            "acquisitions Success": 1,
-            "acquisitions TokenRequestError": 1,
-            duration: [2, 0],
-            "cooldowns Failure": 1,
-            expiry: expiresAt.epochMillis / 1000
-          })
-        })
+  metricsTest("renewal", (n) => n === 1 ? token("one") : Effect.fail(outage))(
+    "a failed renewal does not change the expiry of the cached token",
+    function*({ provider, virtual }) {
+      const { expiresAt } = yield* provider.get
+      yield* virtual.advance(57 * minute)
+      yield* provider.get
+      yield* settle
+      yield* expectSeries("renewal", {
+        "acquisitions Success": 1,
+        "acquisitions TokenRequestError": 1,
+        duration: [2, 0],
+        "cooldowns Failure": 1,
+        expiry: expiresAt.epochMillis / 1000
+      })
+    }
+  )
 
-  metricsTest("no progress", () => aged("same", hour - minute, minute))("a renewal without progress counts as a success and starts a cooldown", function*({ provider }) {
-          const { expiresAt } = yield* provider.get
-          const expiry = expiresAt.epochMillis / 1000
-          yield* expectSeries("no progress", { "acquisitions Success": 1, duration: [1, 0], expiry })
-          yield* provider.refresh
-          yield* expectSeries("no progress", {
-            "acquisitions Success": 2,
-            duration: [2, 0],
-            "cooldowns NoProgress": 1,
-            expiry
-          })
-        })
+  metricsTest("no progress", () => aged("same", hour - minute, minute))(
+    "a renewal without progress counts as a success and starts a cooldown",
+    function*({ provider }) {
+      const { expiresAt } = yield* provider.get
+      const expiry = expiresAt.epochMillis / 1000
+      yield* expectSeries("no progress", { "acquisitions Success": 1, duration: [1, 0], expiry })
+      yield* provider.refresh
+      yield* expectSeries("no progress", {
+        "acquisitions Success": 2,
+        duration: [2, 0],
+        "cooldowns NoProgress": 1,
+        expiry
+      })
+    }
+  )
 
   it.effect("callers_joined counts callers that wait for an acquisition that another caller started", () =>
     labelled(
@@ -231,39 +246,45 @@ describe("AccessTokenProvider, metrics", () => {
       })
     ))
 
-  metricsTest("first callers", () => Effect.zipRight(Effect.yieldNow(), token("one")))("of a thousand first callers, one starts the acquisition and 999 join it", function*({ provider }) {
-          const [{ expiresAt }] = yield* Effect.all(Array.makeBy(1000, () => provider.get), {
-            concurrency: "unbounded"
-          })
-          yield* expectSeries("first callers", {
-            "acquisitions Success": 1,
-            duration: [1, 0],
-            callers_joined: 999,
-            expiry: expiresAt.epochMillis / 1000
-          })
-        })
+  metricsTest("first callers", () => Effect.zipRight(Effect.yieldNow(), token("one")))(
+    "of a thousand first callers, one starts the acquisition and 999 join it",
+    function*({ provider }) {
+      const [{ expiresAt }] = yield* Effect.all(Array.makeBy(1000, () => provider.get), {
+        concurrency: "unbounded"
+      })
+      yield* expectSeries("first callers", {
+        "acquisitions Success": 1,
+        duration: [1, 0],
+        callers_joined: 999,
+        expiry: expiresAt.epochMillis / 1000
+      })
+    }
+  )
 
-  metricsTest("rejected", (n) => token(`token-${n}`))("a rejection counts as Dropped, or as Kept without budget; one of a token that is not cached does not count", function*({ provider, virtual }) {
-          const first = yield* provider.get
-          yield* virtual.advance(1000)
-          const one = { "acquisitions Success": 1, duration: [1, 0] }
-          yield* provider.invalidate(first)
-          yield* expectSeries("rejected", { ...one, "rejections Dropped": 1 })
-          yield* provider.invalidate(first)
-          yield* expectSeries("rejected", { ...one, "rejections Dropped": 1 })
-          for (let rejection = 2; rejection <= 5; rejection++) yield* provider.invalidate(yield* provider.get)
-          const last = yield* provider.get
-          yield* provider.invalidate(last)
-          yield* provider.invalidate(last)
-          yield* provider.invalidate(first)
-          yield* expectSeries("rejected", {
-            "acquisitions Success": 6,
-            duration: [6, 0],
-            "rejections Dropped": 5,
-            "rejections Kept": 2,
-            expiry: last.expiresAt.epochMillis / 1000
-          })
-        })
+  metricsTest("rejected", (n) => token(`token-${n}`))(
+    "a rejection counts as Dropped, or as Kept without budget; one of a token that is not cached does not count",
+    function*({ provider, virtual }) {
+      const first = yield* provider.get
+      yield* virtual.advance(1000)
+      const one = { "acquisitions Success": 1, duration: [1, 0] }
+      yield* provider.invalidate(first)
+      yield* expectSeries("rejected", { ...one, "rejections Dropped": 1 })
+      yield* provider.invalidate(first)
+      yield* expectSeries("rejected", { ...one, "rejections Dropped": 1 })
+      for (let rejection = 2; rejection <= 5; rejection++) yield* provider.invalidate(yield* provider.get)
+      const last = yield* provider.get
+      yield* provider.invalidate(last)
+      yield* provider.invalidate(last)
+      yield* provider.invalidate(first)
+      yield* expectSeries("rejected", {
+        "acquisitions Success": 6,
+        duration: [6, 0],
+        "rejections Dropped": 5,
+        "rejections Kept": 2,
+        expiry: last.expiresAt.epochMillis / 1000
+      })
+    }
+  )
 
   it.effect("closing the scope resets the expiry; the in-flight acquisition and later calls do not count", () =>
     labelled(
@@ -355,20 +376,23 @@ describe("AccessTokenProvider, metrics", () => {
       deepStrictEqual(labelledByRoute.filter((name) => name.startsWith("store_api_")), [])
     }).pipe(Effect.scoped))
 
-  metricsTest("exported", (n) => n === 1 ? token("one") : Effect.fail(outage))("an application can read the exported metrics", function*({ provider }) {
-          const { expiresAt } = yield* provider.get
-          yield* Effect.exit(provider.refresh)
-          yield* provider.invalidate(yield* token("another"))
-          const count = (metric: Metric.Metric.Counter<number>, key: string, value: string) =>
-            Effect.map(Metric.value(Metric.tagged(metric, key, value)), (state) => state.count)
-          assert.strictEqual(yield* count(AccessTokenMetrics.acquisitions, "outcome", "Success"), 1)
-          assert.strictEqual(yield* count(AccessTokenMetrics.acquisitions, "outcome", "TokenRequestError"), 1)
-          assert.strictEqual(yield* count(AccessTokenMetrics.cooldowns, "cause", "Failure"), 1)
-          assert.strictEqual(yield* count(AccessTokenMetrics.rejections, "outcome", "Dropped"), 0)
-          assert.strictEqual((yield* Metric.value(AccessTokenMetrics.acquisitionDuration)).count, 2)
-          assert.strictEqual((yield* Metric.value(AccessTokenMetrics.callersJoined)).count, 0)
-          assert.strictEqual((yield* Metric.value(AccessTokenMetrics.expiry)).value, expiresAt.epochMillis / 1000)
-        })
+  metricsTest("exported", (n) => n === 1 ? token("one") : Effect.fail(outage))(
+    "an application can read the exported metrics",
+    function*({ provider }) {
+      const { expiresAt } = yield* provider.get
+      yield* Effect.exit(provider.refresh)
+      yield* provider.invalidate(yield* token("another"))
+      const count = (metric: Metric.Metric.Counter<number>, key: string, value: string) =>
+        Effect.map(Metric.value(Metric.tagged(metric, key, value)), (state) => state.count)
+      assert.strictEqual(yield* count(AccessTokenMetrics.acquisitions, "outcome", "Success"), 1)
+      assert.strictEqual(yield* count(AccessTokenMetrics.acquisitions, "outcome", "TokenRequestError"), 1)
+      assert.strictEqual(yield* count(AccessTokenMetrics.cooldowns, "cause", "Failure"), 1)
+      assert.strictEqual(yield* count(AccessTokenMetrics.rejections, "outcome", "Dropped"), 0)
+      assert.strictEqual((yield* Metric.value(AccessTokenMetrics.acquisitionDuration)).count, 2)
+      assert.strictEqual((yield* Metric.value(AccessTokenMetrics.callersJoined)).count, 0)
+      assert.strictEqual((yield* Metric.value(AccessTokenMetrics.expiry)).value, expiresAt.epochMillis / 1000)
+    }
+  )
 })
 
 /** Runs this many operations. A fiber yields after 2048. */

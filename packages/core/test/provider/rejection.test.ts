@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import type { AccessTokenProvider } from "@store-api/core"
@@ -143,6 +144,11 @@ describe("AccessTokenProvider, rejection", () => {
     return requests
   }
 
+  /** Virtual time passes in microtasks: without a turn of the event loop, the worker would not answer Vitest. */
+  const nextTurn = async () => {
+    await setImmediate()
+  }
+
   /** The greatest number of requests in any ten minutes. */
   const mostInTenMinutes = (times: ReadonlyArray<number>) =>
     Math.max(0, ...times.map((start) => times.filter((at) => at >= start && at <= start + 10 * minute).length))
@@ -158,12 +164,12 @@ describe("AccessTokenProvider, rejection", () => {
           const most = mostInTenMinutes(requests.slice(1))
           assert.isAtMost(most, 15)
           reached = Math.max(reached, most)
-        }),
+        }).beforeEach(nextTurn),
         { numRuns: 1000, examples: [[everyMinute, true]] }
       )
       assert.strictEqual(reached, 15, "control: a rhythm reaches the bound")
     },
-    60_000
+    240_000
   )
 
   it("with tokens that expire in between, it costs at most 5 more, and one more per minute", () =>
@@ -178,9 +184,9 @@ describe("AccessTokenProvider, rejection", () => {
         )
         const [works, rejects] = [await run(false), await run(true)]
         assert.isAtMost(rejects.length, works.length + 5 + passed / minute)
-      }),
+      }).beforeEach(nextTurn),
       { numRuns: 300 }
-    ), 60_000)
+    ), 240_000)
 
   providerTest((n) => n === 2 ? Effect.fail(outage) : token(`token-${n}`))(
     "a rejection does not lengthen the cooldown after a failure",

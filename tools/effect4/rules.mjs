@@ -179,7 +179,6 @@ export const patterns = {
   "Effect.withRandom(Random.make($seed))": "Random.withSeed($seed)",
   "Effect.withRandom($$effect, $random)": "Effect.provideService($$effect, Random.Random, $random)",
   "Effect.yieldNow()": "Effect.yieldNow",
-  "ConfigError.isConfigError($error)": "$error instanceof Config.ConfigError",
   "Layer.scopedContext(Effect.tagMetrics(Layer.build($layer), $key, $value))":
     "Layer.provide($layer, Layer.succeed(Metric.CurrentMetricAttributes, { [$key]: $value }))",
   "Layer.toRuntime($layer)": "Layer.build($layer)",
@@ -231,12 +230,7 @@ export const omitted = {
   "control: the log capture sees an unhandled defect of a fiber": "Effect 4 does not log the defects of fibers",
   "limitation of the security model: a given client that follows redirects sends the token with them":
     "followRedirects of Effect 4 drops Authorization on the way to another origin",
-  "the token is visible in a response of an API that repeats it": "a response of Effect 4 does not print its body",
-  "in an HttpClientError whose request has the token in a header and the secret in its body":
-    "an HttpClientError of Effect 4 does not print the request",
-  "in a ParseError whose message quotes the token": "a SchemaError of Effect 4 does not print the value",
-  "control: the search finds the value in the original error of the schema":
-    "a SchemaError of Effect 4 does not print the value"
+  "the token is visible in a response of an API that repeats it": "a response of Effect 4 does not print its body"
 }
 
 /**

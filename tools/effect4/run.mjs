@@ -42,8 +42,6 @@ if (out !== undefined && !tested) process.exit(0)
 
 const node = await nodeOf()
 
-// They are about files of the repository that this line does not have.
-const left = ["sources", "standards"].flatMap((name) => ["--exclude", `packages/core/test/leaks/${name}.test.ts`])
 const filter = positionals.length === 0 ? [] : [...positionals, "--passWithNoTests"]
 // One server that no Debian package provides, without its load.
 const oneServer = ["oidcProvider", "-t", "^(?!.*callers, at least)"]
@@ -57,7 +55,7 @@ const test = (folder, tests) => {
   if (status !== 0) process.exit(status ?? 1)
 }
 
-test(line, [...left, ...filter])
+test(line, filter)
 test(line, ["--config", "packages/interop/vitest.config.ts", ...quick && positionals.length === 0 ? oneServer : filter])
 const documentation = ["tools/effect4/line.test.ts", "tools/repository/tutorial.slow.test.ts"]
   .filter((path) => positionals.length === 0 || positionals.some((name) => path.includes(name)))

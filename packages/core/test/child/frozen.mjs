@@ -11,8 +11,9 @@ const Tokens = TokenEndpoint.layer({
     clientId: "invented-client",
     clientSecret: Redacted.make("invented-secret-7f3a")
   }),
-  attemptTimeout: "2 seconds",
-  deadline: "4 seconds"
+  // No second attempt within an acquisition, so that a busy machine does not send one.
+  attemptTimeout: "5 seconds",
+  deadline: "5 seconds"
 }).pipe(Layer.provide(FetchHttpClient.layer))
 
 const runtime = ManagedRuntime.make(

@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import { Effect, Fiber, Option } from "effect"
-import { heldTest, hour, numberedTest, outcomeOf, token, valueOf } from "../support/scriptedSource.js"
+import { heldTest, hour, numberedTest, outcomeOf, settle, token, valueOf } from "../support/scriptedSource.js"
 import { test } from "../support/test.js"
 import * as VirtualClock from "../support/virtualClock.js"
 
@@ -55,9 +55,11 @@ describe("AccessTokenProvider", () => {
       function*({ after, callers, complete, provider }) {
         const getting = yield* callers(1)
         const joining = yield* Effect.fork(outcomeOf(provider.refresh))
+        yield* settle
         assert.isUndefined(yield* complete(token("one")))
         deepStrictEqual([...yield* Fiber.join(getting), yield* Fiber.join(joining)], ["one", "one"])
         const refreshing = yield* Effect.fork(outcomeOf(provider.refresh))
+        yield* settle
         yield* after(0, { gets: "one", calls: 2 })
         assert.strictEqual(yield* complete(token("two", "61 minutes")), "one")
         assert.strictEqual(yield* Fiber.join(refreshing), "two")

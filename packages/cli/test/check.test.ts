@@ -171,7 +171,7 @@ describe("store-api check names the cause", () => {
     deepStrictEqual([local.code, local.steps[1]?.name], [0, "name lookup"])
   })
 
-  test.live("the URL of an API in place of the service's: where the request goes, and what to check", function*() {
+  test.live("an authUrl that leads to an API: the check says where the request went, and which variable to change", function*() {
     const challenge = { "WWW-Authenticate": "Bearer realm=\"an API\"" }
     const { emulator, user } = yield* startedWith({}, Fault.status(401, { headers: challenge, times: Infinity }))
     const remedy = /STORE_API_AUTH_URL, which leads to a protected API/

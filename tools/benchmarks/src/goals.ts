@@ -179,8 +179,8 @@ export const goals = (results: Results): ReadonlyArray<Goal> => {
     attaching("traced", attach.traced, 3, 5),
     attaching("traced, where each request has a span, which shows the header redacted", attach.request, 3, 5),
     coldStartGoal(results.coldStart),
-    ofSize("core", "core", 12, 14),
-    ofSize("`StoreAuth.layer`", "layer", 10, 12),
-    ofSize("`AccessTokenProvider`", "provider", 5.5, 6.5)
+    ofSize("core", "core", 15.5, 17),
+    ofSize("`StoreAuth.layer`", "layer", 12.5, 13.8),
+    ofSize("`AccessTokenProvider`", "provider", 6, 6.6)
   ]
 }

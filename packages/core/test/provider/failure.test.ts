@@ -94,11 +94,11 @@ describe("AccessTokenProvider, failure", () => {
     const short = { cooldown: { base: "100 millis", max: "300 millis" } } as const
 
     it.effect.each<[string, AccessTokenError.AccessTokenError, ReadonlyArray<number>, Parameters<typeof timeline>[2]]>([
-      ["the endpoint cannot be reached: to 5 s", outage, to5s, {}],
-      ["the endpoint is unavailable: to 5 s", refused("Unavailable"), to5s, {}],
-      ["the endpoint refuses the credentials: to 60 s", refused("InvalidClient"), to60s, {}],
-      ["the endpoint limits the rate: to 60 s", refused("RateLimited"), to60s, {}],
-      ["an API in place of the endpoint responds with 401: to 60 s", refused("Other", 401), to60s, {}],
+      ["the endpoint cannot be reached: up to 5 s", outage, to5s, {}],
+      ["the endpoint is unavailable: up to 5 s", refused("Unavailable"), to5s, {}],
+      ["the endpoint refuses the credentials: up to 60 s", refused("InvalidClient"), to60s, {}],
+      ["the endpoint limits the rate: up to 60 s", refused("RateLimited"), to60s, {}],
+      ["an API responds with 401 instead of the endpoint: up to 60 s", refused("Other", 401), to60s, {}],
       ["cooldown has a base and a max", refused("InvalidClient"), [75, 150, 225, 225], short],
       ["the random number is 0.5", outage, [875, 1750, 3500], { chance: 0.5 }]
     ])(

@@ -22,8 +22,8 @@ const outcomes: ReadonlyArray<Outcome> = [
   "Defect"
 ]
 
-/** Sets the gauge for each provider of this process that has a token. */
-const withToken = new Set<() => void>()
+/** The providers of this process that have a token. Each sets the gauge. */
+const withToken = new Map<object, () => void>()
 
 /**
  * Updates the metrics with the labels of the fiber that builds the layer. With the labels of callers, the counts of one
@@ -34,12 +34,12 @@ export const make = (now: () => Instant) =>
   Effect.map(FiberRef.get(FiberRef.currentMetricLabels), (labels) => {
     const count = (counter: Metric.Metric.Counter<number>, key: string, value: string, by = 1) =>
       Metric.tagged(counter, key, value).unsafeUpdate(by, labels)
-    let showExpiry: (() => void) | undefined
+    const own = {}
     /** No token is cached. Providers with the same labels share the gauge, so the others set theirs again. */
     const clearExpiry = () => {
-      if (showExpiry !== undefined) withToken.delete(showExpiry)
+      withToken.delete(own)
       metrics.expiry.unsafeUpdate(0, labels)
-      for (const showAgain of withToken) showAgain()
+      for (const showAgain of withToken.values()) showAgain()
     }
 
     for (const outcome of outcomes) count(metrics.acquisitions, "outcome", outcome, 0)
@@ -61,9 +61,8 @@ export const make = (now: () => Instant) =>
         // No cooldown in the state: the smaller margins of a repeated token delay its next renewal.
         if (exit.value.repeated) count(metrics.cooldowns, "cause", "NoProgress")
         const seconds = exit.value.token.expiresAt.epochMillis / 1000
-        if (showExpiry !== undefined) withToken.delete(showExpiry)
-        showExpiry = () => metrics.expiry.unsafeUpdate(seconds, labels)
-        withToken.add(showExpiry)
+        const showExpiry = () => metrics.expiry.unsafeUpdate(seconds, labels)
+        withToken.set(own, showExpiry)
         showExpiry()
       },
       /** A caller joins an acquisition that another caller started. */

@@ -41,7 +41,13 @@ const causes: Readonly<Record<string, ReadonlyArray<readonly [scenario: RegExp, 
     [/(close|reset)-in-body|bad-chunks/, 5, /^there was no complete response \(Transport\)$/, unreachable],
     [/silence(-on-accept|-in-headers)?:/, 5, /^there was no HTTP response \(Timeout\)$/, tooSlow],
     [/silence-in-body|drip:/, 5, /^there was no complete response \(Timeout\)$/, tooSlow],
-    [/drip-in-error/, 5, /^the endpoint is not available \(503\)$|^there was no complete/, /: try again later\./],
+    // The deadline may end the last attempt at any point.
+    [
+      /drip-in-error/,
+      5,
+      /^the endpoint is not available \(503\)$|^there was no (HTTP|complete) response \(Timeout\)/,
+      /: try again later\./
+    ],
     [/: .* \(TooLarge\)/, 4, /^the response is too large$/, /is too large for a token: check STORE_API_AUTH_URL\./],
     [
       /redirect-30\d(-to-http)?:/,

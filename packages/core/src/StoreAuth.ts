@@ -15,7 +15,6 @@ import type { ConfigurationError, CredentialsError } from "./AccessTokenError.js
 import * as AccessTokenProvider from "./AccessTokenProvider.js"
 import * as AuthorizedHttpClient from "./AuthorizedHttpClient.js"
 import * as ClientCredentials from "./ClientCredentials.js"
-import * as boundClient from "./internal/client/boundClient.js"
 import * as trustedOrigins from "./internal/client/trustedOrigins.js"
 import { configOf } from "./internal/configOf.js"
 import * as SharedTokenSource from "./SharedTokenSource.js"
@@ -355,7 +354,7 @@ const transformedClient = (
     HttpClient.HttpClient,
     Effect.gen(function*() {
       const client = yield* HttpClient.HttpClient
-      return transform === undefined ? client : transform(yield* boundClient.make(client, yield* origins))
+      return transform === undefined ? client : transform(yield* trustedOrigins.boundClient(client, yield* origins))
     })
   )
 

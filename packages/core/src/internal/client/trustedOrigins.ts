@@ -1,8 +1,11 @@
+import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { ConfigurationError } from "../../AccessTokenError.js"
+import { ConfigurationError, UntrustedOriginError } from "../../AccessTokenError.js"
 import { baseUrl } from "../baseUrl.js"
+import * as httpErrors from "../httpErrors.js"
+import * as manualRedirect from "../manualRedirect.js"
 
 /** The origins that may receive the token. */
 export interface TrustedOrigins {
@@ -60,3 +63,18 @@ const append = (
   if (api.endsWith("/")) return HttpClientRequest.setUrl(request, api + url.replace(/^\//, ""))
   return HttpClientRequest.setUrl(request, /^([/?#]|$)/.test(url) ? api + url : `${api}/${url}`)
 }
+
+/**
+ * Returns a client that sends requests only to the given origins. The check comes after everything that wraps this
+ * client, including `followRedirects`, which bypasses `mapRequest`. `fetch` follows no redirects.
+ */
+export const boundClient = (
+  client: HttpClient.HttpClient,
+  origins: ReadonlyArray<string>
+): Effect.Effect<HttpClient.HttpClient> =>
+  Effect.map(manualRedirect.make, (withoutRedirects) =>
+    HttpClient.transform(client, (response, request) => {
+      const origin = originOf(request.url)
+      if (origins.includes(origin)) return withoutRedirects(response)
+      return Effect.fail(httpErrors.make("InvalidUrl", request, new UntrustedOriginError({ origin, trusted: origins })))
+    }))

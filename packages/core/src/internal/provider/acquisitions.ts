@@ -1,17 +1,20 @@
 /** Runs acquisitions, each in fibers of its own, so that no caller affects them. */
+import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as FiberRef from "effect/FiberRef"
+import * as FiberSet from "effect/FiberSet"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
+import * as Tracer from "effect/Tracer"
 import type { AccessToken } from "../../AccessToken.js"
 import { type AccessTokenError, TokenRequestError } from "../../AccessTokenError.js"
 import type { Service as Source } from "../../TokenSource.js"
 import { bounded } from "../bounded.js"
 import { Renewal } from "../renewal.js"
-import * as forkInLayer from "./forkInLayer.js"
 import type { Acquisition } from "./tokenState.js"
 
 export interface Acquisitions {
@@ -37,7 +40,7 @@ const longestClosing = Duration.seconds(10)
 export const make = (source: Source, land: Land): Effect.Effect<Acquisitions> =>
   Effect.gen(function*() {
     const scope = yield* Scope.make()
-    const fork = yield* Scope.extend(forkInLayer.make, scope)
+    const fork = yield* Scope.extend(forkInLayer, scope)
 
     const acquire = (acquisition: Acquisition) =>
       Effect.suspend(() => source.acquire(Option.fromNullable(acquisition.replacing))).pipe(
@@ -69,3 +72,27 @@ export const make = (source: Source, land: Land): Effect.Effect<Acquisitions> =>
       close: Scope.close(scope, Exit.void).pipe(bounded(longestClosing, Effect.void))
     }
   })
+
+/**
+ * Starts effects in fibers that end with the scope. They run in the runtime of the layer that is being built, without
+ * its span, which ends long before the layer does. From the fiber that starts them, they have only the loggers, the
+ * minimum log level and the tracer, which users often provide beside our layer and not below it.
+ */
+const forkInLayer = FiberSet.makeRuntime().pipe(
+  Effect.mapInputContext((context: Context.Context<Scope.Scope>) => Context.omit(Tracer.ParentSpan)(context)),
+  Effect.map((run) => (effect: Effect.Effect<void>) =>
+    Effect.gen(function*() {
+      const loggers = yield* FiberRef.get(FiberRef.currentLoggers)
+      const minimumLogLevel = yield* FiberRef.get(FiberRef.currentMinimumLogLevel)
+      const tracer = yield* Effect.tracer
+      // Yields first, so that the effect does not run on the stack of the caller.
+      return run(
+        Effect.zipRight(Effect.yieldNow(), effect).pipe(
+          Effect.locally(FiberRef.currentLoggers, loggers),
+          Effect.locally(FiberRef.currentMinimumLogLevel, minimumLogLevel),
+          Effect.withTracer(tracer)
+        )
+      )
+    })
+  )
+)

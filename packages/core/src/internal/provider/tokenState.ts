@@ -103,7 +103,9 @@ const getWithToken = (state: State, held: Held, now: Instant): Transition<Action
     cached === "MustWait" ? wait(acquisition, longestWait(held, now)) : serve(held)
   if (state.acquisition !== undefined) return [then(state.acquisition), state]
   const mayRenew = elapsed(held.arrivedAt, now) >= shortestRenewalInterval && currentCooldown(state, now) === undefined
-  return mayRenew ? start(state, now, { isRenewal: true, replacing: held, then }) : [serve(held), state]
+  return mayRenew
+    ? start(state, { startedAt: now, replacing: held.token, isRenewal: true }, then)
+    : [serve(held), state]
 }
 
 const getWithoutToken = (state: State, now: Instant): Transition<Action> => {
@@ -175,7 +177,14 @@ export const reject = (token: AccessToken) =>
     : ["Dropped", { ...state, held: undefined, rejected: state.held, rejections }]
 }
 
-/** The end of an acquisition. */
+/** What the source returned for an acquisition, and a random number from 0 to 1. */
+interface Ended {
+  readonly acquisition: Acquisition
+  readonly exit: Exit.Exit<AccessToken, AccessTokenError>
+  readonly chance: number
+}
+
+/** The end of an acquisition, as callers see it. */
 export interface Landed {
   readonly acquisition: Acquisition
   readonly exit: Exit.Exit<Held, AccessTokenError>
@@ -183,31 +192,23 @@ export interface Landed {
 }
 
 /** An acquisition has ended. Returns nothing if it is not in flight any more. */
-export const land = (
-  policy: tokenPolicy.TokenPolicy,
-  ended: {
-    readonly acquisition: Acquisition
-    readonly exit: Exit.Exit<AccessToken, AccessTokenError>
-    readonly chance: number
+export const land =
+  (policy: tokenPolicy.TokenPolicy, ended: Ended) => (state: State, now: Instant): Transition<Landed | undefined> => {
+    const { acquisition, chance, exit } = ended
+    if (state.acquisition !== acquisition) return [undefined, state]
+    if (Exit.isFailure(exit)) return failed(policy, ended, exit.cause)(state, now)
+    // After a rejection, only the rejected token itself brings no progress.
+    const last = state.held ?? (isRejected(state, exit.value) ? state.rejected : undefined)
+    const held = hold(policy, exit.value, { startedAt: acquisition.startedAt, now, chance, last })
+    if (!isValid(held, now)) {
+      return failed(policy, ended, Cause.fail(expiredError(held, now, { reason: "DeadOnArrival" })))(state, now)
+    }
+    const rejections = state.rejected === undefined ? state.rejections : rejectionBudget.resume(state.rejections, now)
+    return [
+      { acquisition, exit: Exit.succeed(held), hasValidToken: true },
+      { ...state, held, rejected: undefined, acquisition: undefined, failures: 0, rejections }
+    ]
   }
-) =>
-(state: State, now: Instant): Transition<Landed | undefined> => {
-  const { acquisition, chance, exit } = ended
-  if (state.acquisition !== acquisition) return [undefined, state]
-  if (Exit.isFailure(exit)) return failed(policy, { ...ended, cause: exit.cause })(state, now)
-  // After a rejection, only the rejected token itself brings no progress.
-  const last = state.held ?? (isRejected(state, exit.value) ? state.rejected : undefined)
-  const held = hold(policy, exit.value, { startedAt: acquisition.startedAt, now, chance, last })
-  if (!isValid(held, now)) {
-    const cause = Cause.fail(expiredError(held, now, { reason: "DeadOnArrival" }))
-    return failed(policy, { ...ended, cause })(state, now)
-  }
-  const rejections = state.rejected === undefined ? state.rejections : rejectionBudget.resume(state.rejections, now)
-  return [
-    { acquisition, exit: Exit.succeed(held), hasValidToken: true },
-    { ...state, held, rejected: undefined, acquisition: undefined, failures: 0, rejections }
-  ]
-}
 
 const isRejected = ({ rejected }: State, token: AccessToken): boolean =>
   rejected !== undefined && sameValue(rejected.token, token)
@@ -215,11 +216,8 @@ const isRejected = ({ rejected }: State, token: AccessToken): boolean =>
 /** Starts a cooldown. */
 const failed = (
   policy: tokenPolicy.TokenPolicy,
-  { acquisition, cause, chance }: {
-    readonly acquisition: Acquisition
-    readonly cause: Cause.Cause<AccessTokenError>
-    readonly chance: number
-  }
+  { acquisition, chance }: Ended,
+  cause: Cause.Cause<AccessTokenError>
 ) =>
 (state: State, now: Instant): Transition<Landed> => {
   const error = cooldowns.errorOf(cause)
@@ -273,26 +271,14 @@ const failCause = (cause: Cause.Cause<AccessTokenError>): Action => ({ _tag: "Fa
 
 const fail = (error: AccessTokenError): Action => failCause(Cause.fail(error))
 
-const startAndWait = (state: State, now: Instant, replacing: Held | undefined) =>
-  start(state, now, { isRenewal: false, replacing, then: wait })
+const startAndWait = (state: State, startedAt: Instant, replacing: Held | undefined) =>
+  start(state, { startedAt, replacing: replacing?.token, isRenewal: false }, wait)
 
 const start = (
   state: State,
-  now: Instant,
-  { isRenewal, replacing, then }: {
-    readonly isRenewal: boolean
-    readonly replacing: Held | undefined
-    readonly then: (acquisition: Acquisition) => Serve | Wait
-  }
+  given: Pick<Acquisition, "startedAt" | "replacing" | "isRenewal">,
+  then: (acquisition: Acquisition) => Serve | Wait
 ): Transition<Action> => {
-  const acquisition: Acquisition = {
-    startedAt: now,
-    replacing: replacing?.token,
-    isRenewal,
-    done: Deferred.unsafeMake(FiberId.none)
-  }
-  return [
-    { _tag: "Start", acquisition, then: then(acquisition) },
-    { ...state, acquisition, cooldown: undefined }
-  ]
+  const acquisition = { ...given, done: Deferred.unsafeMake<void, AccessTokenError>(FiberId.none) }
+  return [{ _tag: "Start", acquisition, then: then(acquisition) }, { ...state, acquisition, cooldown: undefined }]
 }

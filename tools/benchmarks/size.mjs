@@ -17,7 +17,7 @@ const imports = [
   {
     what: "AccessTokenProvider and TokenSource",
     code: `export * from "${core}/AccessTokenProvider"\nexport * as TokenSource from "${core}/TokenSource"`,
-    limit: 7650
+    limit: 7070
   },
   { what: "StoreAuth.layer", code: `export { layer } from "${core}/StoreAuth"`, limit: 14_560 },
   {

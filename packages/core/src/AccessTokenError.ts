@@ -19,9 +19,9 @@ const optional = <A, I>(schema: Schema.Schema<A, I>) =>
   Schema.optionalWith(schema, { as: "Option" }).pipe(Schema.withConstructorDefault(() => Option.none<A>()))
 
 /** The earliest time for another attempt: that of the endpoint's `Retry-After`, or the end of the cooldown. */
-const RetryAt = optional(Schema.DateTimeUtc)
+const RetryAt = /* @__PURE__ */ optional(Schema.DateTimeUtc)
 
-const OptionalText = optional(Schema.String)
+const OptionalText = /* @__PURE__ */ optional(Schema.String)
 
 /**
  * The names that a program gives to the options of this library, for error messages: `{ authUrl: "--auth-url" }`.
@@ -68,18 +68,20 @@ const retryAfter = (retryAt: Option.Option<DateTime.Utc>): string =>
  * @since 1.0.0
  * @category errors
  */
-export class TokenExpiredError extends described(
-  Schema.TaggedError<TokenExpiredError>("@store-api/core/TokenExpiredError")("TokenExpiredError", {
-    /** Why, as listed above. */
-    reason: Schema.Literal("Elapsed", "ClockMovedBack", "DeadOnArrival"),
-    /** When the token expired, by the wall clock. */
-    expiredAt: Schema.DateTimeUtc,
-    /** When it was checked, by the wall clock. */
-    checkedAt: Schema.DateTimeUtc,
-    /** The end of the cooldown, if there is one. Default none. */
-    retryAt: RetryAt
-  })
-) {
+export class TokenExpiredError
+  extends /* @__PURE__ */ described(() =>
+    Schema.TaggedError<TokenExpiredError>("@store-api/core/TokenExpiredError")("TokenExpiredError", {
+      /** Why, as listed above. */
+      reason: Schema.Literal("Elapsed", "ClockMovedBack", "DeadOnArrival"),
+      /** When the token expired, by the wall clock. */
+      expiredAt: Schema.DateTimeUtc,
+      /** When it was checked, by the wall clock. */
+      checkedAt: Schema.DateTimeUtc,
+      /** The end of the cooldown, if there is one. Default none. */
+      retryAt: RetryAt
+    })
+  )
+{
   /** The message, which contains no option names. */
   describe(): string {
     const expired = DateTime.formatIso(this.expiredAt)
@@ -119,18 +121,20 @@ export class TokenExpiredError extends described(
  * @since 1.0.0
  * @category errors
  */
-export class CredentialsError extends described(
-  Schema.TaggedError<CredentialsError>("@store-api/core/CredentialsError")("CredentialsError", {
-    /** The credential. */
-    field: Schema.Literal("clientId", "clientSecret"),
-    /** The problem, as the end of a sentence: "is empty". Never the value. */
-    reason: Schema.String,
-    /** The variable of the configuration that it was read from, such as `STORE_API_CLIENT_ID`. Default none. */
-    variable: OptionalText,
-    /** The end of the cooldown, if there is one. Default none. */
-    retryAt: RetryAt
-  })
-) {
+export class CredentialsError
+  extends /* @__PURE__ */ described(() =>
+    Schema.TaggedError<CredentialsError>("@store-api/core/CredentialsError")("CredentialsError", {
+      /** The credential. */
+      field: Schema.Literal("clientId", "clientSecret"),
+      /** The problem, as the end of a sentence: "is empty". Never the value. */
+      reason: Schema.String,
+      /** The variable of the configuration that it was read from, such as `STORE_API_CLIENT_ID`. Default none. */
+      variable: OptionalText,
+      /** The end of the cooldown, if there is one. Default none. */
+      retryAt: RetryAt
+    })
+  )
+{
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
     const name = names[this.field] ?? Option.getOrElse(this.variable, () => `The ${this.field}`)
@@ -169,18 +173,20 @@ export class CredentialsError extends described(
  * @since 1.0.0
  * @category errors
  */
-export class TokenRequestError extends described(
-  Schema.TaggedError<TokenRequestError>("@store-api/core/TokenRequestError")("TokenRequestError", {
-    /** Why, as listed above. */
-    reason: Schema.Literal("Transport", "Timeout", "Certificate", "Redirect", "TooLarge", "Closed"),
-    /** The number of attempts in this acquisition. */
-    attempts: Schema.NonNegativeInt,
-    /** The error code of the system, such as `ECONNREFUSED`. Default none. */
-    code: OptionalText,
-    /** The end of the cooldown, if there is one. Default none. */
-    retryAt: RetryAt
-  })
-) {
+export class TokenRequestError
+  extends /* @__PURE__ */ described(() =>
+    Schema.TaggedError<TokenRequestError>("@store-api/core/TokenRequestError")("TokenRequestError", {
+      /** Why, as listed above. */
+      reason: Schema.Literal("Transport", "Timeout", "Certificate", "Redirect", "TooLarge", "Closed"),
+      /** The number of attempts in this acquisition. */
+      attempts: Schema.NonNegativeInt,
+      /** The error code of the system, such as `ECONNREFUSED`. Default none. */
+      code: OptionalText,
+      /** The end of the cooldown, if there is one. Default none. */
+      retryAt: RetryAt
+    })
+  )
+{
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
     const authUrl = nameOf("authUrl", names)
@@ -234,27 +240,29 @@ export class TokenRequestError extends described(
  * @since 1.0.0
  * @category errors
  */
-export class TokenRefusedError extends described(
-  Schema.TaggedError<TokenRefusedError>("@store-api/core/TokenRefusedError")("TokenRefusedError", {
-    /** Why, as listed above. */
-    reason: Schema.Literal("InvalidClient", "InvalidRequest", "RateLimited", "Unavailable", "Other"),
-    /** The HTTP status of the response. */
-    status: Schema.Int,
-    /** The error code of the response, such as `invalid_client`, at most 100 characters. Default none. */
-    code: OptionalText,
-    /** The description in the response, in one line of at most 256 characters. Default none. */
-    description: OptionalText,
-    /**
-     * Whether the refused credentials contain `+` or `%`. A server that form-decodes the body reads other values than
-     * those that were sent. Default `false`.
-     */
-    changedByFormDecoding: Schema.propertySignature(Schema.Boolean).pipe(
-      Schema.withConstructorDefault(() => false)
-    ),
-    /** The time of `Retry-After` (RFC 9110 §10.2.3), or the end of the cooldown. Default none. */
-    retryAt: RetryAt
-  })
-) {
+export class TokenRefusedError
+  extends /* @__PURE__ */ described(() =>
+    Schema.TaggedError<TokenRefusedError>("@store-api/core/TokenRefusedError")("TokenRefusedError", {
+      /** Why, as listed above. */
+      reason: Schema.Literal("InvalidClient", "InvalidRequest", "RateLimited", "Unavailable", "Other"),
+      /** The HTTP status of the response. */
+      status: Schema.Int,
+      /** The error code of the response, such as `invalid_client`, at most 100 characters. Default none. */
+      code: OptionalText,
+      /** The description in the response, in one line of at most 256 characters. Default none. */
+      description: OptionalText,
+      /**
+       * Whether the refused credentials contain `+` or `%`. A server that form-decodes the body reads other values than
+       * those that were sent. Default `false`.
+       */
+      changedByFormDecoding: Schema.propertySignature(Schema.Boolean).pipe(
+        Schema.withConstructorDefault(() => false)
+      ),
+      /** The time of `Retry-After` (RFC 9110 §10.2.3), or the end of the cooldown. Default none. */
+      retryAt: RetryAt
+    })
+  )
+{
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
     const authUrl = nameOf("authUrl", names)
@@ -302,14 +310,16 @@ export class TokenRefusedError extends described(
  * @since 1.0.0
  * @category errors
  */
-export class TokenResponseError extends described(
-  Schema.TaggedError<TokenResponseError>("@store-api/core/TokenResponseError")("TokenResponseError", {
-    /** The path of each unusable field (`""` for the whole body) and what was expected. Never a value. */
-    problems: Schema.Array(Schema.Struct({ path: Schema.String, expected: Schema.String })),
-    /** The end of the cooldown, if there is one. Default none. */
-    retryAt: RetryAt
-  })
-) {
+export class TokenResponseError
+  extends /* @__PURE__ */ described(() =>
+    Schema.TaggedError<TokenResponseError>("@store-api/core/TokenResponseError")("TokenResponseError", {
+      /** The path of each unusable field (`""` for the whole body) and what was expected. Never a value. */
+      problems: Schema.Array(Schema.Struct({ path: Schema.String, expected: Schema.String })),
+      /** The end of the cooldown, if there is one. Default none. */
+      retryAt: RetryAt
+    })
+  )
+{
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
     const problems = this.problems.map(({ expected, path }) => `${path === "" ? "the body" : path} must be ${expected}`)
@@ -341,16 +351,18 @@ export class TokenResponseError extends described(
  * @since 1.0.0
  * @category errors
  */
-export class ConfigurationError extends described(
-  Schema.TaggedError<ConfigurationError>("@store-api/core/ConfigurationError")("ConfigurationError", {
-    /** The name of the option or the variable, such as `authUrl` or `HTTPS_PROXY`. */
-    option: Schema.String,
-    /** The problem, as the end of a sentence: "must not have a query". Never the value. */
-    reason: Schema.String,
-    /** The option that permits this value, if there is one: `allowInsecure`. Default none. */
-    permittedBy: OptionalText
-  })
-) {
+export class ConfigurationError
+  extends /* @__PURE__ */ described(() =>
+    Schema.TaggedError<ConfigurationError>("@store-api/core/ConfigurationError")("ConfigurationError", {
+      /** The name of the option or the variable, such as `authUrl` or `HTTPS_PROXY`. */
+      option: Schema.String,
+      /** The problem, as the end of a sentence: "must not have a query". Never the value. */
+      reason: Schema.String,
+      /** The option that permits this value, if there is one: `allowInsecure`. Default none. */
+      permittedBy: OptionalText
+    })
+  )
+{
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
     const unless = Option.match(this.permittedBy, {
@@ -379,14 +391,16 @@ export class ConfigurationError extends described(
  * @since 1.0.0
  * @category errors
  */
-export class UntrustedOriginError extends described(
-  Schema.TaggedError<UntrustedOriginError>("@store-api/core/UntrustedOriginError")("UntrustedOriginError", {
-    /** The origin of the request, or a description if it has none ("an invalid URL"). */
-    origin: Schema.String,
-    /** The origins that may receive the token: that of `apiUrl`, and `trustedOrigins`. */
-    trusted: Schema.Array(Schema.String)
-  })
-) {
+export class UntrustedOriginError
+  extends /* @__PURE__ */ described(() =>
+    Schema.TaggedError<UntrustedOriginError>("@store-api/core/UntrustedOriginError")("UntrustedOriginError", {
+      /** The origin of the request, or a description if it has none ("an invalid URL"). */
+      origin: Schema.String,
+      /** The origins that may receive the token: that of `apiUrl`, and `trustedOrigins`. */
+      trusted: Schema.Array(Schema.String)
+    })
+  )
+{
   /** The message, with the names that a program gives to the options. */
   describe(names: OptionNames = {}): string {
     return `The request was not sent, because the access token may only go to ${this.trusted.join(", ")}, ` +
@@ -434,7 +448,7 @@ export type AccessTokenError =
  * @since 1.0.0
  * @category schemas
  */
-export const AccessTokenError = Schema.Union(
+export const AccessTokenError = /* @__PURE__ */ Schema.Union(
   TokenExpiredError,
   CredentialsError,
   TokenRequestError,
@@ -458,7 +472,9 @@ export const AccessTokenError = Schema.Union(
  * @since 1.0.0
  * @category refinements
  */
-export const isAccessTokenError: (error: unknown) => error is AccessTokenError = Schema.is(AccessTokenError)
+export const isAccessTokenError: (error: unknown) => error is AccessTokenError = /* @__PURE__ */ Schema.is(
+  AccessTokenError
+)
 
 /**
  * Returns whether the same call may succeed later, for example as the `while` of `Effect.retry`. True for `Transport`,

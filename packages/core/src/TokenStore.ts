@@ -84,14 +84,16 @@ export class TokenStore extends Context.Tag("@store-api/core/TokenStore")<TokenS
  * @since 1.0.0
  * @category errors
  */
-export class TokenStoreError extends described(
-  Schema.TaggedError<TokenStoreError>("@store-api/core/TokenStoreError")("TokenStoreError", {
-    /** The operation. */
-    operation: Schema.Literal("get", "put", "remove", "lease", "extend", "release"),
-    /** The cause in one word, such as `ECONNREFUSED` or `OOM`. It contains no key, entry or address. */
-    reason: Schema.String
-  })
-) {
+export class TokenStoreError
+  extends /* @__PURE__ */ described(() =>
+    Schema.TaggedError<TokenStoreError>("@store-api/core/TokenStoreError")("TokenStoreError", {
+      /** The operation. */
+      operation: Schema.Literal("get", "put", "remove", "lease", "extend", "release"),
+      /** The cause in one word, such as `ECONNREFUSED` or `OOM`. It contains no key, entry or address. */
+      reason: Schema.String
+    })
+  )
+{
   /** The message. */
   describe(): string {
     return `The token store failed at ${this.operation} (${this.reason}): check that it runs and is reachable.`

@@ -23,7 +23,7 @@ const imports = [
   {
     what: "SharedTokenSource and TokenStore",
     code: `export * from "${core}/SharedTokenSource"\nexport * as TokenStore from "${core}/TokenStore"`,
-    limit: 6290
+    limit: 4870
   },
   { what: "whole core", code: `export * from "${core}"`, limit: 18_500 }
 ]

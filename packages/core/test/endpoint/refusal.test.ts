@@ -16,14 +16,15 @@ describe("error responses", () => {
   const refuse = (
     status: number,
     body: string,
-    { challenge, id = clientId, secret = clientSecret }: {
+    { challenge, id = clientId, isFirst = false, secret = clientSecret }: {
       challenge?: string | undefined
       id?: string
       secret?: string
+      isFirst?: boolean
     } = {}
   ) =>
     refusal(
-      { credentials: credentialsOf(id, secret), replacing: heldToken("invented-token-0001") },
+      { credentials: credentialsOf(id, secret), replacing: isFirst ? undefined : heldToken("invented-token-0001") },
       { status, headers: Headers.fromInput({ "www-authenticate": challenge }) },
       body
     )
@@ -156,7 +157,8 @@ describe("error responses", () => {
     [`{"error":"invalid_scope","access_token":null}`, "InvalidRequest"],
     [`{"error":"temporarily_unavailable"}`, "Unavailable"],
     [`{"error":"server_error"}`, "Unavailable"],
-    [`{"error":"bad_verification_code"}`, "Other"],
+    ...["bad_verification_code", "not_server_error", "temporarily_unavailable_too"]
+      .map((code) => [`{"error":"${code}"}`, "Other"] as const),
     [`{"error":{"message":"in an object"}}`, "Other"]
   ])("a success with an error and no token is a refusal, whose code decides its reason: %s", (body, reason) => {
     for (const status of [200, 201]) {
@@ -165,6 +167,13 @@ describe("error responses", () => {
       deepStrictEqual([error.status, error.reason], [status, reason])
       deepStrictEqual(error.code, refuse(400, body).code)
       deepStrictEqual(error.description, refuse(400, body).description)
+    }
+  })
+
+  it("the status of an error decides its reason, even if its code means that the server is not available", () => {
+    for (const error of ["temporarily_unavailable", "server_error", "invalid_scope"]) {
+      const reasons = [300, 400, 403, 404].map((status) => refuse(status, JSON.stringify({ error })).reason)
+      deepStrictEqual(reasons, ["Other", "InvalidRequest", "Other", "Other"], error)
     }
   })
 
@@ -181,6 +190,10 @@ describe("error responses", () => {
   ])("a success with a token or without an error is not a refusal: %s", (body) => {
     assert.isFalse(isRefusal(200, body))
     assert.isTrue(isRefusal(400, body), "control: the status alone is enough")
+  })
+
+  it("is the same for an acquisition that replaces no token", () => {
+    for (const [, body] of dialects) deepStrictEqual(refuse(400, body, { isFirst: true }), refuse(400, body))
   })
 
   it("omits a code that is not a single word", () => {

@@ -68,8 +68,12 @@ const config = {
   log: { type: "stdout", level: "warn" }
 }
 writeFileSync(join(work, "verdaccio.yaml"), JSON.stringify(config))
-const verdaccio = ["exec", "--yes", "--", "verdaccio@6.10.4", "--config", join(work, "verdaccio.yaml")]
-await start("npm", [...verdaccio, "--listen", address], /http address/, { cwd: work })
+const node = nodeOf()
+// verdaccio asks for node-fetch by a tag, which not every registry has.
+writeFileSync(join(work, "package.json"), JSON.stringify({ private: true, overrides: { "node-fetch": "^2.7.0" } }))
+run(work, "npm", ["install", "--no-audit", "--no-fund", "--prefer-offline", "verdaccio@6.10.4"])
+const verdaccio = ["node_modules/verdaccio/bin/verdaccio", "--config", "verdaccio.yaml", "--listen", address]
+await start(node, verdaccio, /http address/, { cwd: work })
 
 const env = {
   GITHUB_REPOSITORY: "owner/name",
@@ -77,7 +81,7 @@ const env = {
   [`npm_config_//${address}/:_authToken`]: "none",
   npm_config_registry: registry,
   npm_config_cache: join(work, "cache"),
-  PATH: `${dirname(nodeOf())}${delimiter}${process.env.PATH}`
+  PATH: `${dirname(node)}${delimiter}${process.env.PATH}`
 }
 
 const clone = join(work, "clone")
@@ -116,7 +120,7 @@ const use = (versions, service, packagesOf) => {
     writeFileSync(join(folder, "app.mts"), program)
     run(folder, "npm", argumentsOf(packagesOf(major)), env)
     const manifest = JSON.parse(readFileSync(join(folder, "node_modules/@store-api/core/package.json"), "utf8"))
-    const output = run(folder, nodeOf(), ["--experimental-strip-types", "--no-warnings", "app.mts"], service)
+    const output = run(folder, node, ["--experimental-strip-types", "--no-warnings", "app.mts"], service)
     if (manifest.version !== versions[tag] || !/^200 /.test(output)) {
       say(`${folder}: expected ${versions[tag]} and 200, got ${manifest.version} and ${output}`)
       process.exit(1)

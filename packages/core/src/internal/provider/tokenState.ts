@@ -279,6 +279,6 @@ const start = (
   given: Pick<Acquisition, "startedAt" | "replacing" | "isRenewal">,
   then: (acquisition: Acquisition) => Serve | Wait
 ): Transition<Action> => {
-  const acquisition = { ...given, done: Deferred.unsafeMake<void, AccessTokenError>(FiberId.none) }
+  const acquisition: Acquisition = { ...given, done: Deferred.unsafeMake(FiberId.none) }
   return [{ _tag: "Start", acquisition, then: then(acquisition) }, { ...state, acquisition, cooldown: undefined }]
 }

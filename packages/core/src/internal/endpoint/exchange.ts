@@ -19,7 +19,7 @@ import * as httpErrors from "../httpErrors.js"
 import * as lifetime from "../lifetime.js"
 import * as manualRedirect from "../manualRedirect.js"
 import { monotonicMillis } from "../monotonicMillis.js"
-import { type Attempt, isRefusal, refusal } from "./refusal.js"
+import { type Attempt, refusal } from "./refusal.js"
 import * as retryAfter from "./retryAfter.js"
 import * as tokenRequest from "./tokenRequest.js"
 import { fromHttpClientError } from "./transportError.js"
@@ -74,10 +74,10 @@ export const exchange = (endpoint: Endpoint, attempt: Attempt): Effect.Effect<Ac
     )
     const text = yield* textOf(endpoint, response)
     const now = yield* Clock.currentTimeMillis
-    if (isRefusal(response.status, text)) {
+    const refused = refusal(attempt, response, text)
+    if (refused !== undefined) {
       const wait = Option.fromNullable(retryAfter.milliseconds(response.headers, now))
-      const retryAt = Option.map(wait, (wait) => DateTime.unsafeMake(now + wait))
-      return yield* withRetryAt(refusal(attempt, response, text), retryAt)
+      return yield* withRetryAt(refused, Option.map(wait, (wait) => DateTime.unsafeMake(now + wait)))
     }
     if (text === undefined) return yield* failure("TooLarge")
     const decoded = yield* Either.match(TokenResponse.decode(text), { onLeft: Effect.fail, onRight: Effect.succeed })

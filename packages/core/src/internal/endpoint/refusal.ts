@@ -38,26 +38,24 @@ const reasonOf = (status: number, code: string, challenge: string | undefined): 
   return status === 400 || (status < 300 && sanitise.registered.has(code)) ? "InvalidRequest" : "Other"
 }
 
-/** Whether a response is a refusal: by its status, or because it has an error and no token. */
-export const isRefusal = (status: number, body: string | undefined): boolean => {
-  const json = Option.getOrUndefined(decodeJson(body))
-  const has = (key: string) => Predicate.hasProperty(json, key) && json[key] !== null
-  return status >= 400 || (has("error") && !has("access_token"))
-}
-
 export interface Attempt {
   readonly credentials: ClientCredentials
   /** The token to be replaced. */
   readonly replacing: AccessToken | undefined
 }
 
-/** The error for a response, without the credentials and the token. */
+/**
+ * The error for a response that is a refusal: by its status, or because it has an error and no token. It is without the
+ * credentials and the token.
+ */
 export const refusal = (
   { credentials, replacing }: Attempt,
   { headers, status }: Pick<HttpClientResponse.HttpClientResponse, "headers" | "status">,
   body: string | undefined
-): TokenRefusedError => {
+): TokenRefusedError | undefined => {
   const json = Option.getOrUndefined(decodeJson(body))
+  const has = (key: string) => Predicate.hasProperty(json, key) && json[key] !== null
+  if (status < 400 && (!has("error") || has("access_token"))) return undefined
   const code = textAt(json, codes)
   const reason = reasonOf(status, code, headers["www-authenticate"])
   const { clientId, clientSecret } = credentials

@@ -89,6 +89,15 @@ export const member = (
     Effect.provideService(TokenStore.TokenStore, store)
   )
 
+/** A process of a fleet. */
+export interface Member {
+  readonly shared: TokenSource.Service
+  /** Acquires a token. An API has rejected the given one. */
+  readonly get: (rejected?: AccessToken.AccessToken) => Acquisition
+  /** Renews the cached token. */
+  readonly renew: (cached: AccessToken.AccessToken) => Acquisition
+}
+
 /** A fleet over one endpoint and one store. `start` starts a process, which may reach the store in its own way. */
 export const fleet = (options: Parameters<typeof endpoint>[0] = {}) =>
   Effect.map(Effect.all([endpoint(options), watched]), ([{ requests, source }, { puts, store }]) => ({
@@ -99,13 +108,10 @@ export const fleet = (options: Parameters<typeof endpoint>[0] = {}) =>
     start: ({ store: own = store, ...options }: Partial<SharedTokenSource.Options> & {
       readonly store?: TokenStore.Service
     } = {}) =>
-      Effect.map(member(source, own, options), (shared) => ({
+      Effect.map(member(source, own, options), (shared): Member => ({
         shared,
-        /** Acquires a token. An API has rejected the given one. */
-        get: (rejected?: AccessToken.AccessToken) => shared.acquire(Option.fromNullable(rejected)),
-        /** Renews the cached token. */
-        renew: (cached: AccessToken.AccessToken) =>
-          Effect.provideService(shared.acquire(Option.some(cached)), Renewal, true)
+        get: (rejected) => shared.acquire(Option.fromNullable(rejected)),
+        renew: (cached) => Effect.provideService(shared.acquire(Option.some(cached)), Renewal, true)
       }))
   }))
 

@@ -75,11 +75,11 @@ const attributesOf = ({ attributes }: Attributed) =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
 
 /** The innermost objects of a request, whose JSON nests arrays of objects. */
-const innermost = <A>({ body }: Post, ...keys: ReadonlyArray<string>) =>
+const innermost = ({ body }: Post, ...keys: ReadonlyArray<string>) =>
   keys.reduce<ReadonlyArray<unknown>>(
     (objects, key) => objects.flatMap((object) => (object as Readonly<Record<string, ReadonlyArray<unknown>>>)[key]),
     [JSON.parse(body)]
-  ) as ReadonlyArray<A>
+  )
 
 const clientId: Canary.Canary = { name: "client id", value: "an-invented-client-id-7c1e" }
 
@@ -127,7 +127,7 @@ const runWithExporters = <E>(store: string, exporters: Layer.Layer<never, E>) =>
 /** Four acquisitions: the second sent two requests, and the last failed. None is a child of the application's span. */
 const assertSpans = (posts: ReadonlyArray<Post>) => {
   const spans = posts.filter(({ path }) => path === "/v1/traces")
-    .flatMap((post) => innermost<Span>(post, "resourceSpans", "scopeSpans", "spans"))
+    .flatMap((post) => innermost(post, "resourceSpans", "scopeSpans", "spans") as ReadonlyArray<Span>)
   const named = (name: string) => spans.filter((span) => span.name === name)
   const [application] = named("the application")
   const acquisitions = named("AccessTokenProvider.acquire")
@@ -166,8 +166,9 @@ const assertSpans = (posts: ReadonlyArray<Post>) => {
 
 /** The last export happens after the layer's scope closed, when no token is cached. */
 const assertMetrics = (store: string, posts: ReadonlyArray<Post>) => {
-  const last = posts.findLast(({ path }) => path === "/v1/metrics")
-  const table = (last ? innermost<MetricOf>(last, "resourceMetrics", "scopeMetrics", "metrics") : [])
+  const last = posts.filter(({ path }) => path === "/v1/metrics").at(-1)
+  const metrics = last ? innermost(last, "resourceMetrics", "scopeMetrics", "metrics") as ReadonlyArray<MetricOf> : []
+  const table = metrics
     .filter(({ name }) => name.startsWith("store_api_"))
     .flatMap(({ gauge, histogram, name, sum, unit: unitOfMetric }) =>
       [sum, gauge, histogram].flatMap((points) => points?.dataPoints ?? []).flatMap((point) => {

@@ -227,7 +227,6 @@ export const omitted = {
     "Effect 4 reads the environment once per process, so that a test cannot change it later",
   "a caller whose token expires after it arrived but before the caller resumes acquires another one":
     "Deferred.done of Effect 4 wakes the waiters within the call: there is no time between",
-  "control: the log capture sees an unhandled defect of a fiber": "Effect 4 does not log the defects of fibers",
   "limitation of the security model: a given client that follows redirects sends the token with them":
     "followRedirects of Effect 4 drops Authorization on the way to another origin",
   "the token is visible in a response of an API that repeats it": "a response of Effect 4 does not print its body"

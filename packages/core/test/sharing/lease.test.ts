@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
 import { Deferred, Effect, Fiber, Option, Random, Ref, TestClock } from "effect"
-import { credentials, endpoint, fleet, fullToken, member, settled, timed } from "../support/fleet.js"
+import { credentials, fleet, fullToken, settled, timed } from "../support/fleet.js"
 import { hour, outage, outcomeOf, valueOf } from "../support/scriptedSource.js"
 import { test } from "../support/test.js"
 import * as VirtualClock from "../support/virtualClock.js"
@@ -124,34 +124,31 @@ describe("SharedTokenSource, an acquisition in an uninterruptible region", () =>
   const pause = "10 millis"
 
   /** A store whose operations take some time. */
-  const slow = Effect.map(TokenStore.makeMemory, (memory) =>
+  const slow = ({ get, lease, put, remove }: TokenStore.Service) =>
     TokenStore.TokenStore.of({
-      get: (key) => Effect.delay(memory.get(key), pause),
-      put: (...entry) => Effect.delay(memory.put(...entry), pause),
-      remove: (...entry) => Effect.delay(memory.remove(...entry), pause),
-      lease: (...lease) =>
+      get: (key) => Effect.delay(get(key), pause),
+      put: (...entry) => Effect.delay(put(...entry), pause),
+      remove: (...entry) => Effect.delay(remove(...entry), pause),
+      lease: (...options) =>
         Effect.map(
-          Effect.delay(memory.lease(...lease), pause),
+          Effect.delay(lease(...options), pause),
           Option.map(({ release, ...lease }) => ({ ...lease, release: Effect.delay(release, pause) }))
         )
-    }))
+    })
 
-  /** Acquires a token, interrupted after this number of milliseconds. Returns the token if the region was completed. */
-  const interrupted = (after: number, isRejected: boolean, isLeased: boolean) => {
+  /** The token that is acquired by a region that is interrupted after this number of milliseconds. */
+  const interrupted = (after: number, isRejected: boolean) => {
     const virtual = VirtualClock.make(undefined, settled)
     return Effect.gen(function*() {
-      const { source } = yield* endpoint({ takes: 10 })
-      const [store, done] = yield* Effect.all([slow, Ref.make("")])
-      const other = yield* member(source, store)
-      const { acquire } = yield* member(source, store, {
-        credentials: Effect.delay(Effect.succeed(credentials), pause)
-      })
-      const first = yield* Effect.fork(other.acquire(Option.none()))
-      yield* virtual.advance(isLeased ? 30 : 100)
-      const stored = yield* Fiber.poll(first)
-      assert.strictEqual(Option.isSome(stored), !isLeased)
-      const replacing = isRejected ? Option.some(yield* Fiber.join(first)) : Option.none()
-      const acquiring = yield* acquire(replacing).pipe(
+      const { start, ...shared } = yield* fleet({ takes: 10 })
+      const [store, done] = [slow(shared.store), yield* Ref.make("")]
+      const other = yield* start({ store })
+      const { get } = yield* start({ store, credentials: Effect.delay(Effect.succeed(credentials), pause) })
+      const first = yield* Effect.fork(other.get())
+      // The other process has a token after 100 ms, and the lease before.
+      yield* virtual.advance(isRejected ? 100 : 30)
+      assert.strictEqual(Option.isSome(yield* Fiber.poll(first)), isRejected)
+      const acquiring = yield* get(isRejected ? yield* Fiber.join(first) : undefined).pipe(
         Effect.flatMap((token) => Ref.set(done, valueOf(token))),
         Effect.uninterruptible,
         Effect.fork
@@ -164,15 +161,17 @@ describe("SharedTokenSource, an acquisition in an uninterruptible region", () =>
     }).pipe(Effect.withClock(virtual.clock))
   }
 
-  it.live.each([
-    { state: "while another process has the lease", isRejected: false, isLeased: true, token: "token-1" },
-    { state: "after a rejection", isRejected: true, isLeased: false, token: "token-2" }
-  ])(
-    "is completed, at whatever moment it is interrupted, $state",
-    ({ isLeased, isRejected, token }) =>
+  it.live.each(
+    [
+      ["while another process has the lease", false, "token-1"],
+      ["after a rejection", true, "token-2"]
+    ] as const
+  )(
+    "is completed, at whatever moment it is interrupted, %s",
+    ([, isRejected, token]) =>
       Effect.gen(function*() {
         for (let after = 0; after < 120; after += 5) {
-          assert.strictEqual(yield* interrupted(after, isRejected, isLeased), token, `after ${after} ms`)
+          assert.strictEqual(yield* interrupted(after, isRejected), token, `after ${after} ms`)
         }
       })
   )

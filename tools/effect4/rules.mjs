@@ -45,7 +45,7 @@ const renamed = {
     ...{ isRight: "Result.isSuccess", left: "Result.fail", mapLeft: "Result.mapError", right: "Result.succeed" }
   },
   Encoding: { encodeBase64: "Base64.encode", encodeBase64Url: "Base64Url.encode", encodeHex: "Hex.encode" },
-  Exit: { isInterrupted: "hasInterrupts", matchEffect: "match" },
+  Exit: { isInterrupted: "hasInterrupts" },
   Fiber: { RuntimeFiber: "Fiber" },
   FiberRef: { currentLoggers: "References.CurrentLoggers", currentMinimumLogLevel: "References.MinimumLogLevel" },
   Headers: { currentRedactedNames: "CurrentRedactedNames" },
@@ -67,7 +67,7 @@ const renamed = {
   Predicate: { isReadonlyRecord: "isReadonlyObject" },
   Schema: {
     ...{ compose: "decodeTo", DateTimeUtc: "DateTimeUtcFromString", DateTimeUtcFromNumber: "DateTimeUtcFromMillis" },
-    ...{ DateTimeUtcFromSelf: "DateTimeUtc", decode: "decodeEffect" },
+    ...{ DateTimeUtcFromSelf: "DateTimeUtc" },
     ...{ decodeUnknownEither: "decodeUnknownResult", encode: "encodeEffect", JsonNumber: "Finite" },
     ...{ NumberFromString: "FiniteFromString", OptionFromSelf: "Option", parseJson: "fromJsonString" },
     ...{ Redacted: "RedactedFromValue", RedactedFromSelf: "Redacted", typeSchema: "toType" }
@@ -214,7 +214,6 @@ export const patterns = {
   "Random.fixed($values)": "((values: Array<number>) => {\nconst next = () => {\nconst value = values.shift() ?? 0\n" +
     "values.push(value)\nreturn value\n}\nreturn { nextIntUnsafe: next, nextDoubleUnsafe: next }\n})($values)",
   "Schedule.upTo($duration)": "Schedule.upTo({ duration: $duration })",
-  "Schema.Record({ key: $key, value: $value })": "Schema.Record($key, $value)",
   "it.scoped": "it.effect",
   "it.scopedLive": "it.live",
   "new HttpClientError.RequestError({ request: $r, reason: $reason, ...$rest })": httpError,

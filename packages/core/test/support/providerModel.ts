@@ -37,8 +37,10 @@ const delay = fc.constantFrom(0, 0, 200, 5 * second, 40 * second)
 
 const retryAfter = 20 * second
 
+type Fault = "Transport" | "InvalidClient" | "RateLimited" | "RetryAfter" | "Defect" | "SelfInterrupt"
+
 /** How an acquisition fails, at this time of the wall clock. */
-const faults = {
+const faults: Readonly<Record<Fault, (wall: number) => Effect.Effect<never, AccessTokenError.AccessTokenError>>> = {
   Transport: () => Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })),
   InvalidClient: () => Effect.fail(new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", status: 401 })),
   RateLimited: () => Effect.fail(new AccessTokenError.TokenRefusedError({ reason: "RateLimited", status: 429 })),
@@ -52,9 +54,7 @@ const faults = {
     ),
   Defect: () => Effect.die("an invented defect"),
   SelfInterrupt: () => Effect.interrupt
-} satisfies Record<string, (wall: number) => Effect.Effect<never, AccessTokenError.AccessTokenError>>
-
-type Fault = keyof typeof faults
+}
 
 /** How the endpoint behaves until the next `Endpoint` step. */
 const mode = fc.oneof(

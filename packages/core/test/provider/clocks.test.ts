@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenError } from "@store-api/core"
-import { Clock, DateTime, Effect, Option } from "effect"
+import { Clock, Effect, Option } from "effect"
 import {
   aged,
   hour,
@@ -98,17 +97,6 @@ describe("AccessTokenProvider, clocks", () => {
     }
   })
 
-  numberedTest(
-    "a renewal is due by the clock that leaves the shorter remaining lifetime",
-    function*({ after, provider, virtual }) {
-      yield* provider.get
-      for (const [jump, state] of [[57, "RefreshSoon"], [2.75, "MustWait"], [-59.75, "Fresh"]] as const) {
-        virtual.jump(jump * minute)
-        yield* after(0, { state })
-      }
-    }
-  )
-
   test("clock jumps during the acquisition, before and after acquiredAt is set, never extend the lifetime", function*() {
     const jumps = [0, -900, 900, -30 * minute, 30 * minute, -hour, hour, -24 * hour, 24 * hour]
     let served = 0
@@ -170,25 +158,6 @@ describe("AccessTokenProvider, clocks", () => {
       virtual.jump(hour)
       yield* after(0, { gets: "Transport", calls: 3 })
       yield* after(0, { gets: "Transport", calls: 3 })
-    }
-  )
-
-  providerTest((n, virtual) =>
-    n > 1 ? token("fresh") : Effect.fail(
-      new AccessTokenError.TokenRefusedError({
-        reason: "Unavailable",
-        status: 503,
-        retryAt: Option.some(DateTime.unsafeMake(virtual.wall() + hour))
-      })
-    )
-  )(
-    "after the machine slept for two hours during a cooldown of one hour, get sends a request",
-    function*({ after, virtual }) {
-      yield* after(0, { gets: "Unavailable", cooldown: hour })
-      virtual.jump(hour / 2)
-      yield* after(0, { gets: "Unavailable", cooldown: hour / 2 })
-      virtual.jump(1.5 * hour)
-      yield* after(0, { gets: "fresh", calls: 2 })
     }
   )
 

@@ -202,14 +202,5 @@ describe("AccessTokenProvider, failure", () => {
           }
         )
     )
-
-    providerTest((n) => n === 1 ? token("cached") : Effect.die("an invented defect"))(
-      "callers get a valid cached token despite a defect in the renewal",
-      function*({ after }) {
-        yield* after(0, { gets: "cached" })
-        yield* after("3580 seconds", { state: "MustWait", gets: "cached", calls: 2 })
-        yield* after(0, { gets: "cached", calls: 2 })
-      }
-    )
   })
 })

@@ -203,17 +203,6 @@ const assertMetrics = (store: string, posts: ReadonlyArray<Post>) => {
   ])
 }
 
-const assertNotExported = (canaries: ReadonlyArray<Canary.Canary>, texts: ReadonlyArray<string>) => {
-  for (const text of texts) deepStrictEqual(find(text, canaries), [])
-  // Control: each value is found after it is inserted into the exported text.
-  for (const canary of canaries) {
-    for (const text of texts) {
-      const leaked = find(`${text.slice(0, text.length / 2)}${canary.value}${text.slice(text.length / 2)}`, canaries)
-      assert.isTrue(leaked.some((found) => found.canary === canary.name))
-    }
-  }
-}
-
 const otlp: ReadonlyArray<readonly [string, ReadonlyArray<string>, (url: string) => Layer.Layer<never>]> = [
   [
     "the SDK's exporters",
@@ -244,6 +233,6 @@ describe.each(otlp)("OTLP export to a collector by %s", (name, paths, exporters)
     for (const { contentType } of posts) assert.include(contentType, "application/json")
     assertSpans(posts)
     assertMetrics(name, posts)
-    assertNotExported(canaries, posts.map(({ body }) => body))
+    for (const { body } of posts) deepStrictEqual(find(body, canaries), [])
   })
 })

@@ -214,9 +214,12 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
   test("a tracer and a logger in a merged layer record the acquisition without the caller's span and annotations", function*() {
     const spans: Array<Tracer.Span> = []
     const spanEvents: Array<readonly [span: string, event: string]> = []
+    const seeEvents = (span: Tracer.Span) => {
+      Object.assign(span, { event: (name: string) => spanEvents.push([span.name, name]) })
+    }
     const see = (span: Tracer.Span) => {
       spans.push(span)
-      Object.assign(span, { event: (name: string) => spanEvents.push([span.name, name]) })
+      seeEvents(span)
     }
     const lines: Array<string> = []
     const loggers = [
@@ -248,7 +251,7 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
         Effect.withSpan("control")
       )
     }).pipe(Effect.provide(Layer.merge(Provider, Telemetry).pipe(Layer.withSpan("application start"))))
-    yield* Effect.flatMap(Effect.tracer, (tracer) => Effect.withTracer(program, observed(tracer, see)))
+    yield* Effect.flatMap(Effect.tracer, (tracer) => Effect.withTracer(program, observed(tracer, seeEvents)))
     const acquire = spans.find(({ name }) => name === "AccessTokenProvider.acquire")
     assert.isTrue(acquire !== undefined && Option.isNone(acquire.parent), "a root span")
     deepStrictEqual(spanEvents, [["control", "control"]], "no line of the acquisition is an event of another span")

@@ -12,26 +12,25 @@ type Fault = (operation: Operation) => Effect.Effect<never, TokenStore.TokenStor
 
 const error = (operation: Operation) => new TokenStore.TokenStoreError({ operation, reason: "ECONNREFUSED" })
 
-const faults = {
-  fails: error,
-  hangs: () => Effect.never,
-  "hangs and cannot be interrupted": () => Effect.uninterruptible(Effect.never),
-  "tries again until it is too late": () =>
+/** How an operation does not work, and the reason in the log line. */
+const faults: Readonly<Record<string, readonly [fault: Fault, reason: string]>> = {
+  fails: [error, "ECONNREFUSED"],
+  hangs: [() => Effect.never, "no response in time"],
+  "hangs and cannot be interrupted": [() => Effect.uninterruptible(Effect.never), "no response in time"],
+  "tries again until it is too late": [() =>
     Effect.flatMap(TokenStore.FailedAttempt, (report) => {
       report("ECONNREFUSED")
       report("CERT_HAS_EXPIRED")
       return Effect.never
-    }),
-  "fails with a defect": () => Effect.dieMessage("invented defect"),
-  "interrupts itself": () => Effect.interrupt,
-  "throws": () => {
+    }), "CERT_HAS_EXPIRED"],
+  "fails with a defect": [() => Effect.dieMessage("invented defect"), "a defect"],
+  "interrupts itself": [() => Effect.interrupt, "an interruption"],
+  "throws": [() => {
     throw new Error("invented defect")
-  }
-} satisfies Record<string, Fault>
+  }, "a defect"]
+}
 
-/** The operations that each acquisition calls, in this order, and those that others need. */
-const reading = ["get", "lease", "put"] as const
-const operations = [...reading, "remove", "extend", "release"] as const
+const operations = ["get", "put", "remove", "lease", "extend", "release"] as const
 
 /** A store in which some operations do not work, as long as `faultOf` returns a fault for them. */
 const broken = (store: TokenStore.Service, faultOf: (operation: Operation) => Fault | undefined) => {
@@ -55,74 +54,37 @@ const broken = (store: TokenStore.Service, faultOf: (operation: Operation) => Fa
   })
 }
 
-const only = (operation: Operation, fault: Fault) => (called: Operation) => called === operation ? fault : undefined
-
 describe("SharedTokenSource, when the store does not work", () => {
-  for (const [name, fault] of Object.entries(faults)) {
-    it.effect.each([...reading, "remove"] as const)(
+  for (const [name, [fault, reason]] of Object.entries(faults)) {
+    it.effect.each(operations)(
       `requests a token in bounded time when %s ${name}`,
       (operation) =>
         Effect.gen(function*() {
-          const { requests, start, store } = yield* fleet()
-          const rejected = operation === "remove" ? yield* (yield* start()).get() : undefined
-          const { get } = yield* start({ store: broken(store, only(operation, fault)), storeTimeout: "700 millis" })
-          const before = yield* requests
-          const [outcome, took] = yield* timed(get(rejected))
-          deepStrictEqual([outcome, yield* requests], [`token-${before + 1}`, before + 1])
-          assert.isAtMost(took, 700)
+          const { requests, start, store } = yield* fleet({ takes: 4000 })
+          const acquired: Array<AccessToken.AccessToken> = []
+          const first = yield* start()
+          yield* timed(Effect.tap(first.get(), (token) => Effect.sync(() => acquired.push(token))))
+          const annotated: Array<unknown> = []
+          const logger = Logger.make(({ annotations }) => annotated.push(Object.fromEntries(annotations)))
+          const own = broken(store, (called) => called === operation ? fault : undefined)
+          const { get } = yield* start({ store: own, storeTimeout: "700 millis" })
+          const [outcome, took] = yield* timed(get(acquired[0])).pipe(
+            Effect.provide(Logger.replace(Logger.defaultLogger, logger))
+          )
+          deepStrictEqual([outcome, yield* requests], ["token-2", 2])
+          assert.isAtMost(took, 4700)
+          deepStrictEqual(annotated, [{ operation, reason }], "one warning")
         })
     )
   }
 
-  it.effect.each(
-    [
-      ["extend", "hangs"],
-      ["extend", "hangs and cannot be interrupted"],
-      ["release", "hangs"],
-      ["release", "hangs and cannot be interrupted"]
-    ] as const
-  )(
-    "returns the token in bounded time when %s of a lease %s",
-    ([operation, fault]) =>
-      Effect.gen(function*() {
-        const { requests, start, store } = yield* fleet({ takes: 4000 })
-        const own = broken(store, only(operation, faults[fault]))
-        const [outcome, took] = yield* timed((yield* start({ store: own, storeTimeout: "700 millis" })).get())
-        deepStrictEqual([outcome, yield* requests], ["token-1", 1])
-        assert.isAtMost(took, 4700)
-      })
-  )
-
   test("limits an infinite storeTimeout to 30 s", function*() {
     const { start, store } = yield* fleet()
-    const hanging = broken(store, only("get", faults.hangs))
+    const hanging = broken(store, (operation) => operation === "get" ? () => Effect.never : undefined)
     deepStrictEqual(yield* timed((yield* start({ store: hanging, storeTimeout: Infinity })).get()), ["token-1", 30_000])
   })
 
   describe("log lines", () => {
-    it.effect.each(
-      operations.flatMap((operation) => [
-        { operation, fault: "hangs", reason: "no response in time" } as const,
-        { operation, fault: "fails with a defect", reason: "a defect" } as const,
-        { operation, fault: "interrupts itself", reason: "an interruption" } as const,
-        { operation, fault: "tries again until it is too late", reason: "CERT_HAS_EXPIRED" } as const
-      ])
-    )(
-      "have the reason $reason when $operation $fault",
-      ({ fault, operation, reason }) =>
-        Effect.gen(function*() {
-          const { start, store } = yield* fleet({ takes: 4000 })
-          const acquired: Array<AccessToken.AccessToken> = []
-          const first = yield* start()
-          yield* timed(Effect.tap(first.get(), (token) => Effect.sync(() => acquired.push(token))))
-          const { get } = yield* start({ store: broken(store, only(operation, faults[fault])) })
-          const annotated: Array<unknown> = []
-          const logger = Logger.make(({ annotations }) => annotated.push(Object.fromEntries(annotations)))
-          yield* timed(get(acquired[0])).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
-          deepStrictEqual(annotated, [{ operation, reason }])
-        })
-    )
-
     /**
      * Acquires after each of these outages, of the operations that fail meanwhile. Each acquisition replaces the last
      * token after a minute. Before one with `elsewhere`, another process does so, for which the store works.
@@ -135,7 +97,7 @@ describe("SharedTokenSource, when the store does not work", () => {
         })
         const { start, store } = yield* fleet()
         let now: ReadonlyArray<string> = []
-        const own = broken(store, (operation) => now.includes(operation) ? faults.fails : undefined)
+        const own = broken(store, (operation) => now.includes(operation) ? error : undefined)
         const [here, elsewhere] = [yield* start({ store: own }), yield* start()]
         let cached: AccessToken.AccessToken | undefined
         yield* Effect.gen(function*() {

@@ -45,7 +45,7 @@ const renamed = {
     ...{ isRight: "Result.isSuccess", left: "Result.fail", mapLeft: "Result.mapError", right: "Result.succeed" }
   },
   Encoding: { encodeBase64: "Base64.encode", encodeBase64Url: "Base64Url.encode", encodeHex: "Hex.encode" },
-  Exit: { isInterrupted: "hasInterrupts", matchEffect: "match" },
+  Exit: { isInterrupted: "hasInterrupts" },
   Fiber: { RuntimeFiber: "Fiber" },
   FiberRef: { currentLoggers: "References.CurrentLoggers", currentMinimumLogLevel: "References.MinimumLogLevel" },
   Headers: { currentRedactedNames: "CurrentRedactedNames" },
@@ -67,7 +67,7 @@ const renamed = {
   Predicate: { isReadonlyRecord: "isReadonlyObject" },
   Schema: {
     ...{ compose: "decodeTo", DateTimeUtc: "DateTimeUtcFromString", DateTimeUtcFromNumber: "DateTimeUtcFromMillis" },
-    ...{ DateTimeUtcFromSelf: "DateTimeUtc", decode: "decodeEffect" },
+    ...{ DateTimeUtcFromSelf: "DateTimeUtc" },
     ...{ decodeUnknownEither: "decodeUnknownResult", encode: "encodeEffect", JsonNumber: "Finite" },
     ...{ NumberFromString: "FiniteFromString", OptionFromSelf: "Option", parseJson: "fromJsonString" },
     ...{ Redacted: "RedactedFromValue", RedactedFromSelf: "Redacted", typeSchema: "toType" }
@@ -214,7 +214,6 @@ export const patterns = {
   "Random.fixed($values)": "((values: Array<number>) => {\nconst next = () => {\nconst value = values.shift() ?? 0\n" +
     "values.push(value)\nreturn value\n}\nreturn { nextIntUnsafe: next, nextDoubleUnsafe: next }\n})($values)",
   "Schedule.upTo($duration)": "Schedule.upTo({ duration: $duration })",
-  "Schema.Record({ key: $key, value: $value })": "Schema.Record($key, $value)",
   "it.scoped": "it.effect",
   "it.scopedLive": "it.live",
   "new HttpClientError.RequestError({ request: $r, reason: $reason, ...$rest })": httpError,
@@ -227,7 +226,6 @@ export const omitted = {
     "Effect 4 reads the environment once per process, so that a test cannot change it later",
   "a caller whose token expires after it arrived but before the caller resumes acquires another one":
     "Deferred.done of Effect 4 wakes the waiters within the call: there is no time between",
-  "control: the log capture sees an unhandled defect of a fiber": "Effect 4 does not log the defects of fibers",
   "limitation of the security model: a given client that follows redirects sends the token with them":
     "followRedirects of Effect 4 drops Authorization on the way to another origin",
   "the token is visible in a response of an API that repeats it": "a response of Effect 4 does not print its body"

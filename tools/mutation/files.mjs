@@ -2,9 +2,9 @@
  * The files to mutate, each with the tests that guard it. These tests run hundreds of times, so tests that start a
  * process or wait for the wall clock are left out. A mutant that only such a test would kill counts as survived.
  */
-const provider = ["caching", "status", "expiry", "clocks", "rejection", "renewal", "failure", "inFlight"]
+const provider = ["caching", "clocks", "rejection", "renewal", "failure", "inFlight"]
   .concat("metrics", "timeLimits").map((name) => `provider/${name}`)
-const sharing = ["sharedToken", "lease", "waiting", "brokenStore", "sealing", "repeatedToken"]
+const sharing = ["sharedToken", "lease", "brokenStore", "sealing", "repeatedToken"]
   .map((name) => `sharing/${name}`)
 const fileStore = ["FileTokenStore"]
 
@@ -22,7 +22,6 @@ export const slow = [
   "gets few requests in",
   "lifetimes of 1 s and less",
   "10 000 concurrent first callers",
-  "at most once a second",
   "accepts all printable ASCII",
   "accepts no other character",
   "byte for byte",
@@ -33,8 +32,8 @@ export const slow = [
   "fifty members",
   "from six processes than from one",
   "across a fleet",
-  "just before the deadline of the endpoint",
-  "after an acquisition fails at its deadline",
+  "at the endpoint's deadline",
+  "just before the endpoint's deadline",
   "and other members keep waiting",
   "no description contains"
 ]
@@ -89,20 +88,20 @@ const modules = {
     "internal/client/attempt": ["client/AuthorizedHttpClient", "leaks/hiddenHeader", "StoreAuth"],
     "internal/boundedBody": ["boundedBody"],
     "internal/bounded": ["boundedBody", "endpoint/retries", "provider/timeLimits"],
-    "internal/provider/acquisitions": ["provider/inFlight", "provider/timeLimits", "telemetry"],
+    "internal/provider/acquisitions": ["provider/inFlight", "provider/timeLimits", "provider/caching", "telemetry"],
     "internal/provider/cooldown": ["provider/tokenPolicy", "provider/failure", "provider/timeLimits"],
     "internal/provider/instant": ["provider/clocks"],
     "internal/provider/rejectionBudget": ["provider/rejection"],
     "internal/backoff": ["provider/tokenPolicy"],
-    "internal/lifetime": ["repeatedToken", "provider/tokenPolicy", "AccessToken", "endpoint/TokenResponse"],
-    "internal/repeatedToken": ["repeatedToken", "provider/tokenPolicy", "provider/renewal", "sharing/repeatedToken"],
+    "internal/lifetime": ["provider/tokenPolicy", "AccessToken", "endpoint/TokenResponse"],
+    "internal/repeatedToken": ["provider/tokenPolicy", "provider/renewal", "sharing/repeatedToken"],
     "internal/client/headerValue": ["client/AuthorizedHttpClient"],
     "internal/provider/heldToken": [...provider, "sharing/repeatedToken"],
     "internal/client/hiddenHeader": ["leaks/hiddenHeader", "client/bodies"],
     "internal/client/recovery": ["client/AuthorizedHttpClient", "client/bodies"],
     "internal/httpErrors": ["leaks/hiddenHeader", "client/AuthorizedHttpClient", "boundedBody"],
     "internal/manualRedirect": ["manualRedirect"],
-    "internal/provider/measure": ["provider/metrics", "provider/status"],
+    "internal/provider/measure": ["provider/metrics", "provider/caching"],
     "internal/monotonicMillis": ["sharing/TokenStore"],
     "internal/described": ["AccessTokenError"],
     "internal/endpoint/exchange": ["endpoint/retries", "telemetry"],
@@ -114,7 +113,7 @@ const modules = {
     "internal/sharing/storedToken": sharing,
     "internal/provider/tokenPolicy": ["provider/tokenPolicy", "AccessToken", "endpoint/TokenResponse"],
     "internal/endpoint/tokenRequest": ["endpoint/ClientCredentials"],
-    "internal/provider/tokenState": ["repeatedToken", ...provider],
+    "internal/provider/tokenState": ["provider/tokenPolicy", ...provider],
     "internal/endpoint/transportError": ["endpoint/transportError"],
     "internal/client/trustedOrigins": ["client/AuthorizedHttpClient", "StoreAuth"]
   },

@@ -8,7 +8,6 @@ import {
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import {
-  AccessToken,
   AccessTokenProvider,
   AuthorizedHttpClient,
   ClientCredentials,
@@ -21,7 +20,7 @@ import { UntrustedOriginError } from "@store-api/core/AccessTokenError"
 import { Config, Context, type Duration, Effect, Exit, Layer, Option, Redacted, Ref, TestClock } from "effect"
 import { httpReason } from "./support/effectLine.js"
 import { stubApi } from "./support/fakeClient.js"
-import { answering, settle, token } from "./support/scriptedSource.js"
+import { answering, outcomeOf, settle, token } from "./support/scriptedSource.js"
 import { test } from "./support/test.js"
 
 /** A client that returns a token to token requests and an empty object to all others, and records both. */
@@ -66,29 +65,21 @@ describe("StoreAuth", () => {
     assert.strictEqual(sent[1]?.headers["authorization"], "Bearer token-1")
   })
 
-  test("accepts an effect that reads the credentials", function*() {
-    const { apiUrl, authUrl } = secretOptions
-    const { sent } = yield* calling({ authUrl, apiUrl, credentials: ClientCredentials.make(secretOptions) })
-    assert.strictEqual(sent.length, 2)
+  test("make: two stores in one program share no token, acquisition or cooldown", function*() {
+    const { http, sent } = yield* store
+    const down = yield* stubApi(() => ({ status: 503 }))
+    const north = yield* Effect.provide(StoreAuth.make(secretOptions), http)
+    const south = yield* Effect.provide(
+      StoreAuth.make({ ...secretOptions, endpoint: { deadline: "1 millis" } }),
+      Layer.succeed(HttpClient.HttpClient, down.client)
+    )
+    yield* north.client.get("/orders")
+    assert.strictEqual((yield* Effect.flip(south.client.get("/orders")))._tag, "TokenRefusedError")
+    assert.isTrue(Option.isSome((yield* south.provider.status).cooldown))
+    assert.isTrue(Option.isNone((yield* north.provider.status).cooldown))
+    assert.strictEqual((yield* north.provider.status).state, "Fresh")
+    deepStrictEqual([(yield* sent).length, (yield* down.sent).length], [2, 1])
   })
-
-  it.effect("make: two stores in one program share no token, acquisition or cooldown", () =>
-    Effect.scoped(Effect.gen(function*() {
-      const { http, sent } = yield* store
-      const down = yield* stubApi(() => ({ status: 503 }))
-      const north = yield* Effect.provide(StoreAuth.make(secretOptions), http)
-      const south = yield* Effect.provide(
-        StoreAuth.make({ ...secretOptions, endpoint: { deadline: "1 millis" } }),
-        Layer.succeed(HttpClient.HttpClient, down.client)
-      )
-      yield* north.client.get("/orders")
-      assert.strictEqual((yield* Effect.flip(south.client.get("/orders")))._tag, "TokenRefusedError")
-      assert.isTrue(Option.isSome((yield* south.provider.status).cooldown))
-      assert.isTrue(Option.isNone((yield* north.provider.status).cooldown))
-      assert.strictEqual((yield* north.provider.status).state, "Fresh")
-      assert.strictEqual((yield* sent).length, 2)
-      assert.strictEqual((yield* down.sent).length, 1)
-    })))
 
   test("layerShared: two layers over one store send one token request", function*() {
     const { http, sent } = yield* store
@@ -134,20 +125,18 @@ describe("StoreAuth", () => {
   describe("transformClient", () => {
     const userAgent = HttpClient.mapRequest(HttpClientRequest.setHeader("user-agent", "my-shop/1.0"))
 
-    test("applies to token requests and API requests", function*() {
+    test("applies to token requests and API requests, and to the latter of layerFromSource", function*() {
       const { sent } = yield* calling({ ...secretOptions, transformClient: userAgent })
-      deepStrictEqual(sent.map(({ headers, method }) => [method, headers["user-agent"]]), [
-        ["POST", "my-shop/1.0"],
-        ["GET", "my-shop/1.0"]
-      ])
-    })
-
-    test("applies to the API requests of layerFromSource", function*() {
-      const { http, sent } = yield* store
+      const { http, sent: sentFromSource } = yield* store
       const source = yield* answering(() => token("token-1"))
       const layer = StoreAuth.layerFromSource({ apiUrl: secretOptions.apiUrl, transformClient: userAgent })
       yield* Effect.provide(call, Layer.provide(layer, [http, source.layer]))
-      deepStrictEqual((yield* sent).map(({ headers }) => headers["user-agent"]), ["my-shop/1.0"])
+      const all = [...sent, ...yield* sentFromSource]
+      deepStrictEqual(all.map(({ headers, method }) => [method, headers["user-agent"]]), [
+        ["POST", "my-shop/1.0"],
+        ["GET", "my-shop/1.0"],
+        ["GET", "my-shop/1.0"]
+      ])
     })
 
     const elsewhere = HttpClientRequest.setUrl("https://elsewhere.example/orders")
@@ -163,9 +152,7 @@ describe("StoreAuth", () => {
       Effect.gen(function*() {
         const { http, sent } = yield* store
         const { provider } = yield* Effect.provide(StoreAuth.make({ ...secretOptions, transformClient }), http)
-        const refusal = yield* Effect.flip(provider.get)
-        assert(refusal._tag === "TokenRequestError")
-        assert.strictEqual(refusal.reason, "Redirect")
+        assert.strictEqual(yield* outcomeOf(provider.get), "Redirect")
         const source = yield* answering(() => token("token-1"))
         const layer = StoreAuth.layerFromSource({ apiUrl: secretOptions.apiUrl, transformClient })
         const error = yield* Effect.flip(Effect.provide(call, Layer.provide(layer, [http, source.layer])))
@@ -173,61 +160,47 @@ describe("StoreAuth", () => {
         assert.strictEqual((yield* sent).length, 0)
       }).pipe(Effect.scoped))
 
-    it.effect("receives the error of a request to another origin, with its cause", () =>
-      Effect.gen(function*() {
-        const { http } = yield* store
-        const errors = yield* Ref.make<ReadonlyArray<HttpClientError.HttpClientError>>([])
-        const { provider } = yield* Effect.provide(
-          StoreAuth.make({
-            ...secretOptions,
-            transformClient: (client) =>
-              HttpClient.tapError(HttpClient.mapRequest(client, elsewhere), (error) => Ref.set(errors, [error]))
-          }),
-          http
-        )
-        yield* Effect.flip(provider.get)
-        const [error] = yield* Ref.get(errors)
-        assert(error?._tag === "RequestError" && error.cause instanceof UntrustedOriginError)
-        assert.strictEqual(httpReason(error), "InvalidUrl")
-        assert.include(error.message, error.cause.message)
-        deepStrictEqual(
-          [error.cause.origin, error.cause.trusted],
-          ["https://elsewhere.example", [secretOptions.authUrl]]
-        )
-      }).pipe(Effect.scoped))
+    test("receives the error of a request to another origin, with its cause", function*() {
+      const { http } = yield* store
+      const errors: Array<HttpClientError.HttpClientError> = []
+      const transformClient = (client: HttpClient.HttpClient) =>
+        HttpClient.tapError(HttpClient.mapRequest(client, elsewhere), (error) => Effect.sync(() => errors.push(error)))
+      const { provider } = yield* Effect.provide(StoreAuth.make({ ...secretOptions, transformClient }), http)
+      yield* Effect.flip(provider.get)
+      const [error] = errors
+      assert(error?._tag === "RequestError" && error.cause instanceof UntrustedOriginError)
+      assert.strictEqual(httpReason(error), "InvalidUrl")
+      assert.include(error.message, error.cause.message)
+      const { origin, trusted } = error.cause
+      deepStrictEqual([origin, trusted], ["https://elsewhere.example", [secretOptions.authUrl]])
+    })
 
-    it.effect("does not send the secret along a redirect of the endpoint, not even to a trusted origin", () =>
-      Effect.gen(function*() {
-        const endpoint = yield* stubApi(() => ({ status: 307, headers: { location: secretOptions.apiUrl } }))
-        const { provider } = yield* Effect.provide(
-          StoreAuth.make({ ...secretOptions, transformClient: HttpClient.followRedirects(3) }),
-          Layer.succeed(HttpClient.HttpClient, endpoint.client)
-        )
-        const error = yield* Effect.flip(provider.get)
-        assert(error._tag === "TokenRequestError")
-        assert.strictEqual(error.reason, "Redirect")
-        assert.strictEqual((yield* endpoint.sent).length, 1)
-      }).pipe(Effect.scoped))
+    test("does not send the secret along a redirect of the endpoint, not even to a trusted origin", function*() {
+      const endpoint = yield* stubApi(() => ({ status: 307, headers: { location: secretOptions.apiUrl } }))
+      const { provider } = yield* Effect.provide(
+        StoreAuth.make({ ...secretOptions, transformClient: HttpClient.followRedirects(3) }),
+        Layer.succeed(HttpClient.HttpClient, endpoint.client)
+      )
+      assert.strictEqual(yield* outcomeOf(provider.get), "Redirect")
+      assert.strictEqual((yield* endpoint.sent).length, 1)
+    })
 
-    it.effect("stops fetch from following redirects, whatever RequestInit it provides", () =>
-      Effect.gen(function*() {
-        const inits: Array<RequestInit | undefined> = []
-        const fetch: typeof globalThis.fetch = (_, init) => {
-          inits.push(init)
-          return Promise.resolve(Response.json({ access_token: "token-1", token_type: "bearer" }))
-        }
-        const { client } = yield* StoreAuth.make({
-          ...secretOptions,
-          transformClient: HttpClient.transformResponse(
-            Effect.provideService(FetchHttpClient.RequestInit, { redirect: "follow", cache: "no-store" })
-          )
-        }).pipe(Effect.provide(Layer.provide(FetchHttpClient.layer, Layer.succeed(FetchHttpClient.Fetch, fetch))))
-        yield* client.get("/orders")
-        deepStrictEqual(inits.map((init) => [init?.redirect, init?.cache]), [["manual", "no-store"], [
-          "manual",
-          "no-store"
-        ]])
-      }).pipe(Effect.scoped))
+    test("stops fetch from following redirects, whatever RequestInit it provides", function*() {
+      const inits: Array<RequestInit | undefined> = []
+      const fetch: typeof globalThis.fetch = (_, init) => {
+        inits.push(init)
+        return Promise.resolve(Response.json({ access_token: "token-1", token_type: "bearer" }))
+      }
+      const { client } = yield* StoreAuth.make({
+        ...secretOptions,
+        transformClient: HttpClient.transformResponse(
+          Effect.provideService(FetchHttpClient.RequestInit, { redirect: "follow", cache: "no-store" })
+        )
+      }).pipe(Effect.provide(Layer.provide(FetchHttpClient.layer, Layer.succeed(FetchHttpClient.Fetch, fetch))))
+      yield* client.get("/orders")
+      const seen = inits.map((init) => [init?.redirect, init?.cache])
+      deepStrictEqual(seen, [["manual", "no-store"], ["manual", "no-store"]])
+    })
 
     test("follows redirects to trusted origins only", function*() {
       const source = yield* answering(() => token("token-1"))
@@ -251,12 +224,9 @@ describe("StoreAuth", () => {
     })
   })
 
-  test("passes on the options of the client", function*() {
+  test("passes on the options of the client and of the endpoint", function*() {
     const { sent } = yield* calling({ ...secretOptions, client: { header: { name: "x-store-token" } } })
     assert.strictEqual(sent[1]?.headers["x-store-token"], "Bearer token-1")
-  })
-
-  test("passes on the options of the endpoint", function*() {
     const { exit } = yield* calling({ ...secretOptions, endpoint: { maxResponseBytes: 3 } })
     const error = yield* Effect.flip(exit)
     assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "TooLarge")
@@ -292,20 +262,16 @@ describe("StoreAuth", () => {
     const { apiUrl, authUrl, clientId, clientSecret } = secretOptions
     const whole: Config.Config<StoreAuth.Options> = Config.succeed(secretOptions)
     const credentials = ClientCredentials.make(secretOptions)
+    const urls = { authUrl: Config.succeed(authUrl), apiUrl: Config.succeed(apiUrl) }
     const layers = [
       StoreAuth.layerConfig(whole),
       StoreAuth.layerConfig({
-        authUrl: Config.succeed(authUrl),
-        apiUrl: Config.succeed(apiUrl),
+        ...urls,
         clientId: Config.succeed(clientId),
         clientSecret: Config.succeed(clientSecret)
       }),
       StoreAuth.layerConfig(Config.succeed({ authUrl, apiUrl, credentials })),
-      StoreAuth.layerConfig({
-        authUrl: Config.succeed(authUrl),
-        apiUrl: Config.succeed(apiUrl),
-        credentials: Config.succeed(credentials)
-      })
+      StoreAuth.layerConfig({ ...urls, credentials: Config.succeed(credentials) })
     ]
     for (const layer of layers) yield* Effect.provide(call, Layer.provide(layer, http))
     assert.strictEqual((yield* sent).length, 8)
@@ -332,64 +298,25 @@ describe("StoreAuth", () => {
 })
 
 describe("an invalid option is named when the layer is built", () => {
-  const building = (options: Partial<TokenEndpoint.Options>) =>
-    Effect.gen(function*() {
-      const { http } = yield* store
-      const credentials = ClientCredentials.make(secretOptions)
-      return yield* Effect.flip(
-        Effect.provide(TokenEndpoint.make({ authUrl: "https://auth.store.example", credentials, ...options }), http)
-      )
-    })
-
   const positive = "must be greater than zero"
   const atLeastOne = "must be a whole number of bytes, at least 1"
   const withoutPath = "must be the base URL, without /v1/oauth/accesstoken"
 
-  for (
-    const [option, reason, options] of [
-      ["deadline", positive, { deadline: 0 }],
-      ["deadline", positive, { deadline: NaN }],
-      ["attemptTimeout", positive, { attemptTimeout: "-1 seconds" as "1 seconds" }],
-      ["maxResponseBytes", atLeastOne, { maxResponseBytes: 0 }],
-      ["maxResponseBytes", atLeastOne, { maxResponseBytes: NaN }],
-      ["maxResponseBytes", atLeastOne, { maxResponseBytes: Infinity }],
-      ["authUrl", withoutPath, { authUrl: "https://auth.store.example/v1/oauth/accesstoken" }],
-      ["authUrl", withoutPath, { authUrl: "https://auth.store.example/base/v1/oauth/accesstoken/" }]
-    ] as const
-  ) {
-    test(`${option}: ${String(Object.values(options)[0])}`, function*() {
-      const error = yield* building(options)
+  it.effect.each<[keyof TokenEndpoint.Options, unknown, string]>([
+    ["deadline", 0, positive],
+    ["deadline", NaN, positive],
+    ["attemptTimeout", "-1 seconds", positive],
+    ["maxResponseBytes", 0, atLeastOne],
+    ["maxResponseBytes", NaN, atLeastOne],
+    ["maxResponseBytes", Infinity, atLeastOne],
+    ["authUrl", "https://auth.store.example/v1/oauth/accesstoken", withoutPath],
+    ["authUrl", "https://auth.store.example/base/v1/oauth/accesstoken/", withoutPath]
+  ])("%s: %s", ([option, value, reason]) =>
+    Effect.gen(function*() {
+      const { http } = yield* store
+      const { authUrl } = secretOptions
+      const options = { authUrl, credentials: ClientCredentials.make(secretOptions), [option]: value }
+      const error = yield* Effect.flip(Effect.provide(TokenEndpoint.make(options), http))
       deepStrictEqual([error.option, error.reason], [option, reason])
-    })
-  }
-
-  test("a cooldown of zero is raised to 100 ms", function*() {
-    const source = yield* answering(() => Effect.die("an invented defect"))
-    const layer = Layer.provide(AccessTokenProvider.layer({ cooldown: { base: 0, max: 0 } }), source.layer)
-    yield* Effect.gen(function*() {
-      const { get } = Context.get(
-        yield* Effect.context<AccessTokenProvider.AccessTokenProvider>(),
-        AccessTokenProvider.AccessTokenProvider
-      )
-      for (let call = 0; call < 100; call++) yield* Effect.exit(get)
-      assert.strictEqual(yield* source.calls, 1)
-      yield* TestClock.adjust("100 millis")
-      yield* Effect.exit(get)
-      assert.strictEqual(yield* source.calls, 2)
-    }).pipe(Effect.provide(layer))
-  })
-})
-
-describe("AccessTokenProvider.layerTest", () => {
-  test("reports an expired token in current and status, and ignores the rejection of another token", function*() {
-    const fixed = yield* token("fixed")
-    yield* Effect.gen(function*() {
-      const provider = yield* AccessTokenProvider.AccessTokenProvider
-      yield* provider.invalidate(new AccessToken.AccessToken({ ...fixed, value: Redacted.make("another") }))
-      assert.strictEqual((yield* provider.status).state, "Fresh")
-      yield* TestClock.adjust("60 minutes")
-      assert.strictEqual((yield* provider.status).state, "Expired")
-      assert.strictEqual((yield* Effect.flip(provider.current))._tag, "TokenExpiredError")
-    }).pipe(Effect.provide(AccessTokenProvider.layerTest(fixed)))
-  })
+    }))
 })

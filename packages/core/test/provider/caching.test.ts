@@ -1,8 +1,20 @@
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
-import { Effect, Fiber, Option } from "effect"
-import { heldTest, hour, numberedTest, outcomeOf, settle, token, valueOf } from "../support/scriptedSource.js"
+import { Config, DateTime, Effect, HashMap, Layer, Logger, LogLevel, Option, Random } from "effect"
+import {
+  answering,
+  heldTest,
+  hour,
+  minute,
+  numberedTest,
+  outage,
+  outcomeOf,
+  providerTest,
+  timeline,
+  token,
+  valueOf
+} from "../support/scriptedSource.js"
 import { test } from "../support/test.js"
 import * as VirtualClock from "../support/virtualClock.js"
 
@@ -15,25 +27,30 @@ describe("AccessTokenProvider", () => {
       yield* after("1 minutes", { gets: "token-2", calls: 2 })
     })
 
-    numberedTest("an idle provider sends no request until the first call after expiry", function*({ after }) {
-      yield* after(0, { gets: "token-1" })
-      yield* after("3 hours", { calls: 1 })
-      yield* after(0, { gets: "token-2" })
-    })
-
     numberedTest(
-      "current returns None, the cached token, or TokenExpiredError, and sends no request",
-      function*({ calls, provider, virtual }) {
-        deepStrictEqual(yield* provider.current, Option.none())
-        const cached = yield* provider.get
-        deepStrictEqual(yield* provider.current, Option.some(cached))
-        yield* virtual.advance("60 minutes")
+      "an idle provider sends no request until the first call after expiry, and no fiber sleeps",
+      function*({ after, virtual }) {
+        yield* after("57 minutes", { gets: "token-1" })
+        yield* after("57 minutes", { gets: "token-1", calls: 2 })
+        assert.strictEqual(virtual.sleepers(), 0, "after a background renewal")
+        yield* after("3 hours", { calls: 2 })
+        yield* after(0, { gets: "token-3" })
+      }
+    )
+
+    providerTest((n) => n === 1 ? token("one") : Effect.fail(outage))(
+      "current returns None, the cached token, or TokenExpiredError with the cooldown's retryAt, and sends no request",
+      function*({ after, provider }) {
+        yield* after(0, { current: "none", calls: 0 })
+        const { expiresAt } = yield* provider.get
+        yield* after(0, { current: "one" })
+        yield* after(hour, { current: "Elapsed", calls: 1 })
         const error = yield* Effect.flip(provider.current)
         assert.instanceOf(error, AccessTokenError.TokenExpiredError)
-        assert.strictEqual(error.reason, "Elapsed")
-        assert.strictEqual(error.expiredAt.epochMillis, cached.expiresAt.epochMillis)
-        assert.strictEqual(error.checkedAt.epochMillis, cached.expiresAt.epochMillis)
-        assert.strictEqual(yield* calls, 1)
+        deepStrictEqual([error.expiredAt, error.checkedAt, error.retryAt], [expiresAt, expiresAt, Option.none()])
+        const { retryAt } = yield* Effect.flip(provider.get)
+        assert.isTrue(Option.isSome(retryAt))
+        deepStrictEqual((yield* Effect.flip(provider.current)).retryAt, retryAt)
       }
     )
   })
@@ -41,51 +58,44 @@ describe("AccessTokenProvider", () => {
   describe("shares one acquisition", () => {
     heldTest(
       "10 000 concurrent first callers make one request and get the same token",
-      function*({ calls, callers, complete }) {
+      function*({ after, callers, complete, got }) {
         const all = yield* callers(10_000)
         yield* complete(token("shared"))
-        const tokens = yield* Fiber.join(all)
-        deepStrictEqual([tokens.length, ...new Set(tokens)], [10_000, "shared"])
-        assert.strictEqual(yield* calls, 1)
+        yield* got(all, "shared")
+        yield* after(0, { calls: 1 })
       }
     )
 
     heldTest(
       "refresh acquires a new token immediately, or joins the in-flight acquisition",
-      function*({ after, callers, complete, provider }) {
-        const getting = yield* callers(1)
-        const joining = yield* Effect.fork(outcomeOf(provider.refresh))
-        yield* settle
+      function*({ after, callers, complete, got, provider }) {
+        const both = [yield* callers(1), yield* callers(1, provider.refresh)]
         assert.isUndefined(yield* complete(token("one")))
-        deepStrictEqual([...yield* Fiber.join(getting), yield* Fiber.join(joining)], ["one", "one"])
-        const refreshing = yield* Effect.fork(outcomeOf(provider.refresh))
-        yield* settle
+        for (const caller of both) yield* got(caller, "one")
+        const refreshing = yield* callers(1, provider.refresh)
         yield* after(0, { gets: "one", calls: 2 })
         assert.strictEqual(yield* complete(token("two", "61 minutes")), "one")
-        assert.strictEqual(yield* Fiber.join(refreshing), "two")
+        yield* got(refreshing, "two")
         yield* after(0, { gets: "two", calls: 2 })
       }
     )
   })
 
-  describe("drops a rejected token", () => {
-    heldTest(
-      "invalidate compares tokens by value, and the source receives the rejected token",
-      function*({ after, callers, complete, provider }) {
-        yield* callers(1)
-        assert.isUndefined(yield* complete(token("one")))
-        const one = yield* provider.get
-        yield* provider.invalidate(yield* token("another"))
-        assert.strictEqual(yield* provider.get, one, "the rejection of another token has no effect")
-        yield* provider.invalidate(yield* token("one"))
-        deepStrictEqual(yield* provider.current, Option.none())
-        yield* callers(1)
-        assert.strictEqual(yield* complete(token("two")), "one")
-        yield* provider.invalidate(one)
-        yield* after(0, { gets: "two" })
-      }
-    )
-  })
+  heldTest(
+    "invalidate compares tokens by value, and the source receives the rejected token",
+    function*({ after, callers, complete, provider }) {
+      yield* callers(1)
+      assert.isUndefined(yield* complete(token("one")))
+      const one = yield* provider.get
+      yield* provider.invalidate(yield* token("another"))
+      assert.strictEqual(yield* provider.get, one, "the rejection of another token has no effect")
+      yield* provider.invalidate(yield* token("one"))
+      yield* after(0, { current: "none", gets: "waits" })
+      assert.strictEqual(yield* complete(token("two")), "one")
+      yield* provider.invalidate(one)
+      yield* after(0, { gets: "two" })
+    }
+  )
 
   describe("layerTest", () => {
     const none = { expiresAt: Option.none(), acquiring: false, cooldown: Option.none() }
@@ -96,6 +106,7 @@ describe("AccessTokenProvider", () => {
       yield* Effect.gen(function*() {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
         const status = { ...none, expiresAt: Option.some(fixed.expiresAt) }
+        yield* provider.invalidate(yield* token("another"))
         for (const call of [provider.get, provider.refresh]) assert.strictEqual(yield* call, fixed)
         deepStrictEqual(yield* provider.current, Option.some(fixed))
         deepStrictEqual(yield* provider.status, { ...status, state: "Fresh" })
@@ -112,9 +123,7 @@ describe("AccessTokenProvider", () => {
       let runs = 0
       const failing = Effect.suspend(() => {
         runs++
-        return runs < 3
-          ? token(`run-${runs}`)
-          : Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Timeout", attempts: 1 }))
+        return runs < 3 ? token(`run-${runs}`) : Effect.fail(outage)
       })
       yield* Effect.gen(function*() {
         const provider = yield* AccessTokenProvider.AccessTokenProvider
@@ -123,13 +132,156 @@ describe("AccessTokenProvider", () => {
         assert.strictEqual(valueOf(yield* provider.get), "run-1")
         const given = yield* provider.refresh
         deepStrictEqual([valueOf(given), yield* provider.current], ["run-2", Option.some(given)])
-        assert.strictEqual(yield* outcomeOf(provider.get), "Timeout")
+        assert.strictEqual(yield* outcomeOf(provider.get), "Transport")
         assert.strictEqual(runs, 3)
         yield* provider.invalidate(yield* token("another"))
         deepStrictEqual(yield* provider.current, Option.some(given))
         yield* provider.invalidate(given)
         deepStrictEqual(yield* provider.status, { ...none, state: "Empty" })
       }).pipe(Effect.provide(AccessTokenProvider.layerTest(failing)))
+    })
+  })
+
+  test("layerConfig reads the options", function*() {
+    const virtual = VirtualClock.make()
+    const { layer } = yield* answering((n) => token(`token-${n}`))
+    yield* Effect.gen(function*() {
+      const provider = yield* AccessTokenProvider.AccessTokenProvider
+      yield* provider.get
+      yield* virtual.advance("52 minutes")
+      assert.strictEqual((yield* provider.status).state, "Fresh", "8 minutes are left")
+      yield* virtual.advance(1)
+      assert.strictEqual((yield* provider.status).state, "RefreshSoon")
+    }).pipe(
+      Effect.provide(AccessTokenProvider.layerConfig({ refreshAhead: Config.succeed("10 minutes") })),
+      Effect.provide(layer),
+      Effect.withClock(virtual.clock),
+      Effect.withRandom(Random.fixed([0]))
+    )
+    assert.strictEqual(AccessTokenProvider.AccessTokenProvider.key, "@store-api/core/AccessTokenProvider")
+  })
+
+  describe("status", () => {
+    heldTest("reports state, expiresAt and acquiring", function*({ callers, complete, provider }) {
+      const none = { expiresAt: Option.none(), cooldown: Option.none() }
+      deepStrictEqual(yield* provider.status, { ...none, state: "Empty", acquiring: false })
+      yield* callers(1)
+      deepStrictEqual(yield* provider.status, { ...none, state: "Empty", acquiring: true })
+      yield* complete(token("one"))
+      const expiresAt = Option.some((yield* provider.get).expiresAt)
+      deepStrictEqual(yield* provider.status, { ...none, state: "Fresh", expiresAt, acquiring: false })
+    })
+
+    providerTest((n) => n === 1 ? token("one") : Effect.fail(outage))(
+      "reports the cooldown of renewals while a token is valid, and the cooldown of failing callers after it expired",
+      function*({ after }) {
+        yield* after(0, { gets: "one" })
+        yield* after(hour - 500, { gets: "one", cooldown: 750 })
+        // The cooldown of renewals does not apply to callers without a token.
+        yield* after(500, { state: "Expired", cooldown: 0 })
+        yield* after(0, { gets: "Transport", cooldown: 1500 })
+        yield* after(1499, { cooldown: 1 })
+        yield* after(1, { cooldown: 0 })
+      }
+    )
+  })
+
+  describe("the cached path", () => {
+    const reads = { wall: 0, monotonic: 0 }
+    providerTest((n) => token(`token-${n}`), {
+      clock: ({ clock }) => ({
+        ...clock,
+        unsafeCurrentTimeMillis: () => {
+          reads.wall++
+          return clock.unsafeCurrentTimeMillis()
+        },
+        unsafeCurrentTimeNanos: () => {
+          reads.monotonic++
+          return clock.unsafeCurrentTimeNanos()
+        }
+      })
+    })(
+      "reads each clock once, from 1 second before acquiredAt until the renewal margin begins",
+      function*({ calls, provider, virtual }) {
+        const first = yield* provider.get
+        const readsOfGet = Effect.gen(function*() {
+          const before = { ...reads }
+          assert.strictEqual(yield* provider.get, first)
+          return [reads.wall - before.wall, reads.monotonic - before.monotonic] as const
+        })
+        deepStrictEqual(yield* readsOfGet, [1, 1])
+        virtual.jump(-1000)
+        deepStrictEqual(yield* readsOfGet, [1, 1], "the wall clock moved back by the tolerance")
+        virtual.jump(1000)
+        yield* virtual.advance(hour - 4 * minute - 1)
+        deepStrictEqual(yield* readsOfGet, [1, 1], "1 ms before the margin")
+        virtual.jump(1)
+        assert.isAbove((yield* readsOfGet)[0], 1, "within the margin by the wall clock")
+        virtual.jump(-1)
+        yield* virtual.advance(1)
+        virtual.jump(-1)
+        assert.isAbove((yield* readsOfGet)[0], 1, "within the margin by the monotonic clock")
+        assert.strictEqual(yield* calls, 1, "no renewal starts while exactly the margin is left")
+      }
+    )
+
+    providerTest((n) => n === 1 ? token("one") : Effect.never, { refreshAhead: "1 seconds" })(
+      "ends at the longer margin: callers wait within a leeway that is longer than refreshAhead",
+      function*({ after }) {
+        yield* after(0, { gets: "one" })
+        yield* after(hour - 30_000, { state: "Fresh", gets: "one", calls: 1 })
+        yield* after(1, { state: "MustWait", gets: "waits" })
+      }
+    )
+  })
+
+  describe("log lines", () => {
+    const script = (n: number) => {
+      if (n === 1 || n === 3) return Effect.fail(outage)
+      if (n === 4) return Effect.die("an invented defect")
+      return n === 6 ? undefined : token(`token-${n}`)
+    }
+
+    test("are written for each acquisition and each failed renewal, with the token's expiry and the error message", function*() {
+      const lines: Array<readonly [string, unknown, Readonly<Record<string, unknown>>]> = []
+      const logger = Logger.make(({ annotations, logLevel, message }) => {
+        lines.push([logLevel.label, message, Object.fromEntries(HashMap.toEntries(annotations))])
+      })
+      yield* timeline(script, function*({ after, complete, provider }) {
+        yield* after(0, { gets: "Transport" })
+        deepStrictEqual(lines, [], "callers without a valid token get the error")
+        yield* after("1 seconds", { gets: "token-2" })
+        const at = { expiresAt: DateTime.formatIso((yield* provider.get).expiresAt) }
+        for (const passed of [57 * minute, 750, 1500]) yield* after(passed, { gets: "token-2" })
+        const failed = "Access token renewal failed; the cached token is served until it expires"
+        const reason = `${outage.message} Retry after 2026-01-15T00:57:01.750Z.`
+        deepStrictEqual(lines.splice(0), [
+          ["DEBUG", ["Access token acquired"], at],
+          ["WARN", [failed], { ...at, error: "TokenRequestError", reason }],
+          ["WARN", [failed], { ...at, error: "Defect", reason: "the TokenSource failed with a defect" }],
+          ["DEBUG", ["Access token acquired"], { expiresAt: "2026-01-15T01:57:03.250Z" }]
+        ])
+        yield* after(hour - 1000, { gets: "waits" })
+        yield* after("1 seconds", { state: "Expired" })
+        yield* complete(Effect.fail(outage))
+        deepStrictEqual(lines.map(([level, message]) => [level, message]), [
+          ["WARN", ["Access token renewal failed, and the cached token is not valid any more"]]
+        ])
+      }).pipe(Effect.provide(
+        Layer.merge(Logger.replace(Logger.defaultLogger, logger), Logger.minimumLogLevel(LogLevel.Debug))
+      ))
+    })
+
+    test("callers get the token although the logger throws", function*() {
+      const throwing = Logger.make(() => {
+        throw new Error("an invented fault of a logger")
+      })
+      yield* timeline((n) => token(`token-${n}`), function*({ after }) {
+        yield* after(0, { gets: "token-1" })
+        yield* after(0, { gets: "token-1" })
+      }).pipe(Effect.provide(
+        Layer.merge(Logger.replace(Logger.defaultLogger, throwing), Logger.minimumLogLevel(LogLevel.Debug))
+      ))
     })
   })
 })

@@ -1,8 +1,8 @@
-import { assert, describe } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenError } from "@store-api/core"
-import { Clock, DateTime, Effect, Fiber, Option } from "effect"
+import { Clock, Effect, Option } from "effect"
 import {
+  aged,
   hour,
   minute,
   numberedTest,
@@ -18,7 +18,7 @@ import { test } from "../support/test.js"
 import * as VirtualClock from "../support/virtualClock.js"
 
 describe("AccessTokenProvider, clocks", () => {
-  for (const by of [1, 2, 24]) {
+  for (const by of [1, 24]) {
     numberedTest(
       `when the wall clock moves forward ${by} h, as after the machine slept, the token expires, and one acquisition replaces it`,
       function*({ after, virtual }) {
@@ -31,11 +31,11 @@ describe("AccessTokenProvider, clocks", () => {
 
     numberedTest(
       `when the wall clock moves back ${by} h, the token fails with ClockMovedBack, and the next one is valid for 60 minutes`,
-      function*({ after, provider, virtual }) {
+      function*({ after, virtual }) {
         yield* after(0, { gets: "token-1" })
         yield* virtual.advance("30 minutes")
         virtual.jump(-by * hour)
-        assert.strictEqual((yield* Effect.flip(provider.current)).reason, "ClockMovedBack")
+        yield* after(0, { current: "ClockMovedBack" })
         yield* after(0, { gets: "token-2" })
         yield* after("59 minutes", { state: "RefreshSoon", calls: 2 })
         yield* after("1 minutes", { state: "Expired", gets: "token-3", calls: 3 })
@@ -45,21 +45,20 @@ describe("AccessTokenProvider, clocks", () => {
 
   numberedTest(
     "when the wall clock moves back by less than the token's age, the token still expires after 60 minutes",
-    function*({ after, provider, virtual }) {
+    function*({ after, virtual }) {
       yield* after(0, { gets: "token-1" })
       yield* virtual.advance("50 minutes")
       virtual.jump(-40 * minute)
       yield* after(0, { gets: "token-1" })
       // By the wall clock, 40 minutes are left.
-      yield* after("10 minutes", { state: "Expired" })
-      assert.strictEqual((yield* Effect.flip(provider.current)).reason, "Elapsed")
+      yield* after("10 minutes", { state: "Expired", current: "Elapsed" })
       yield* after(0, { gets: "token-2", calls: 2 })
     }
   )
 
   renewalTest(
     "a caller that joins a renewal while the wall clock is ahead does not get its failure once the clock is corrected",
-    function*({ after, callers, complete, virtual }) {
+    function*({ after, callers, complete, got, virtual }) {
       yield* after(0, { gets: "one" })
       yield* virtual.advance("3590 seconds")
       yield* callers(1)
@@ -68,7 +67,7 @@ describe("AccessTokenProvider, clocks", () => {
       const caller = yield* callers(1)
       virtual.jump(-20_000)
       yield* complete(Effect.fail(outage))
-      deepStrictEqual(yield* Fiber.join(caller), ["one"])
+      yield* got(caller, "one")
       yield* after(0, { calls: 2 })
     }
   )
@@ -97,17 +96,6 @@ describe("AccessTokenProvider, clocks", () => {
       yield* after(0, { gets })
     }
   })
-
-  numberedTest(
-    "a renewal is due by the clock that leaves the shorter remaining lifetime",
-    function*({ after, provider, virtual }) {
-      yield* provider.get
-      for (const [jump, state] of [[57, "RefreshSoon"], [2.75, "MustWait"], [-59.75, "Fresh"]] as const) {
-        virtual.jump(jump * minute)
-        yield* after(0, { state })
-      }
-    }
-  )
 
   test("clock jumps during the acquisition, before and after acquiredAt is set, never extend the lifetime", function*() {
     const jumps = [0, -900, 900, -30 * minute, 30 * minute, -hour, hour, -24 * hour, 24 * hour]
@@ -146,10 +134,7 @@ describe("AccessTokenProvider, clocks", () => {
   })
 
   providerTest((n, virtual) =>
-    Effect.tap(token(`token-${n}`), () =>
-      Effect.sync(() => {
-        if (n === 1) virtual.jump(-hour)
-      }))
+    Effect.tap(token(`token-${n}`), () => Effect.sync(() => virtual.jump(n === 1 ? -hour : 0)))
   )(
     "when the wall clock moves back during the acquisition, get fails with ClockMovedBack, and the next token is valid",
     function*({ after }) {
@@ -161,14 +146,11 @@ describe("AccessTokenProvider, clocks", () => {
   providerTest(() => Effect.fail(outage))(
     "a cooldown ends when either clock reaches its end, and its retryAt follows the wall clock",
     function*({ after, provider, virtual }) {
-      const wait = Effect.map(
-        Effect.flip(provider.get),
-        ({ retryAt }) => Option.getOrThrow(retryAt).epochMillis - virtual.wall()
-      )
       // When the wall clock moves back, no request is sent until the monotonic clock reaches the end of the cooldown.
-      for (const [jump, left] of [[0, 750], [-hour, 750], [-24 * hour, 750], [200, 750]] as const) {
+      for (const jump of [0, -hour, -24 * hour, 200]) {
         virtual.jump(jump)
-        assert.strictEqual(yield* wait, left)
+        const { retryAt } = yield* Effect.flip(provider.get)
+        assert.strictEqual(Option.getOrThrow(retryAt).epochMillis, virtual.wall() + 750)
       }
       yield* after(0, { calls: 1 })
       yield* after(750, { gets: "Transport", calls: 2 })
@@ -179,25 +161,6 @@ describe("AccessTokenProvider, clocks", () => {
     }
   )
 
-  providerTest((n, virtual) =>
-    n > 1 ? token("fresh") : Effect.fail(
-      new AccessTokenError.TokenRefusedError({
-        reason: "Unavailable",
-        status: 503,
-        retryAt: Option.some(DateTime.unsafeMake(virtual.wall() + hour))
-      })
-    )
-  )(
-    "after the machine slept for two hours during a cooldown of one hour, get sends a request",
-    function*({ after, provider, virtual }) {
-      const first = yield* Effect.flip(provider.get)
-      virtual.jump(hour / 2)
-      deepStrictEqual((yield* Effect.flip(provider.get)).retryAt, first.retryAt)
-      virtual.jump(1.5 * hour)
-      yield* after(0, { gets: "fresh", calls: 2 })
-    }
-  )
-
   numberedTest("the provider uses its layer's clock, not the caller's", function*({ after, provider }) {
     yield* provider.get
     const { clock } = VirtualClock.make(Date.UTC(2030, 0, 1))
@@ -205,15 +168,102 @@ describe("AccessTokenProvider, clocks", () => {
     assert.isAbove(yield* Effect.withClock(Clock.currentTimeMillis, clock), Date.UTC(2029, 0, 1))
     yield* after(0, { calls: 1 })
   })
+})
 
-  numberedTest("no fiber sleeps while no caller waits", function*({ after, provider, virtual }) {
+describe("AccessTokenProvider, lifetimes", () => {
+  it.effect.each([1000, 100])(
+    "lifetimes of 1 s and less: at most one request per get, and no background renewal within a second: %d ms",
+    (lifetime) =>
+      timeline((n) => token(`token-${n}`, lifetime), function*({ calls, provider, virtual }) {
+        let background = 0
+        for (let call = 0; call < 500; call++) {
+          const before = yield* calls
+          const { state } = yield* provider.status
+          yield* provider.get
+          yield* settle
+          const requests = (yield* calls) - before
+          assert.isAtMost(requests, 1)
+          if (state !== "Empty" && state !== "Expired") background += requests
+          yield* virtual.advance("10 millis")
+        }
+        assert.isAtMost(background, 5, "5 seconds")
+      })
+  )
+
+  it.effect.each([0, -5000])(
+    "lifetimes of 0 and less: get fails with DeadOnArrival, its expiry and the current time, and sends no request during the cooldown: %d ms",
+    (lifetime) =>
+      timeline(() => aged("expired", hour, lifetime), function*({ after, provider, virtual }) {
+        const error = yield* Effect.flip(provider.get)
+        assert(error._tag === "TokenExpiredError" && Option.isSome(error.retryAt))
+        assert.strictEqual(error.reason, "DeadOnArrival")
+        assert.strictEqual(error.expiredAt.epochMillis, virtual.wall() + lifetime)
+        assert.strictEqual(error.checkedAt.epochMillis, virtual.wall())
+        yield* after(0, { gets: "DeadOnArrival", calls: 1 })
+        yield* after("1 seconds", { gets: "DeadOnArrival", calls: 2 })
+      })
+  )
+
+  providerTest(() => token("one", "3650 days"))(
+    "a token with a huge lifetime stays fresh until the longest margin begins",
+    function*({ after }) {
+      yield* after(0, { gets: "one" })
+      yield* after("3600 days", { state: "Fresh", gets: "one" })
+    }
+  )
+
+  it.effect.each([
+    { measured: "before the request if the wall clock moved back", during: -5, afterwards: 0, lifetime: 50 },
+    { measured: "the token's arrival if the wall clock moved forward", during: 5, afterwards: -5, lifetime: 45 }
+  ])(
+    "the lifetime by the monotonic clock is measured from $measured during the acquisition",
+    ({ afterwards, during, lifetime }) =>
+      timeline(
+        (_, virtual) =>
+          Effect.tap(aged("one", 10 * minute, 50 * minute), () => Effect.sync(() => virtual.jump(during * minute))),
+        function*({ after, provider, virtual }) {
+          yield* provider.get
+          virtual.jump(afterwards * minute)
+          yield* after(lifetime * minute - 1, { state: "MustWait" })
+          yield* after(1, { state: "Expired" })
+          assert.isBelow(virtual.wall(), Option.getOrThrow((yield* provider.status).expiresAt).epochMillis)
+        }
+      )
+  )
+
+  providerTest((_, virtual) =>
+    Effect.gen(function*() {
+      virtual.jump(900)
+      const ahead = yield* token("ahead")
+      virtual.jump(-900)
+      return ahead
+    })
+  )("never exceeds the full lifetime, even if acquiredAt is ahead of the wall clock", function*({ after, provider }) {
     yield* provider.get
-    assert.strictEqual(virtual.sleepers(), 0)
-    yield* after("57 minutes", { gets: "token-1", calls: 2 })
-    assert.strictEqual(virtual.sleepers(), 0, "after a background renewal")
-    const sleeping = yield* Effect.fork(Effect.sleep("1 hour"))
-    yield* settle
-    assert.strictEqual(virtual.sleepers(), 1, "control: a sleeping fiber is counted")
-    yield* Fiber.interrupt(sleeping)
+    yield* after(hour - 1, { state: "MustWait" })
+    // By the wall clock, 900 ms are left.
+    yield* after(1, { state: "Expired" })
   })
+
+  providerTest((n) => n === 1 ? token("one") : aged("two", 0, 50 * minute))(
+    "does not depend on an earlier token with the same expiresAt after the wall clock moved back",
+    function*({ after, provider, virtual }) {
+      const one = yield* provider.get
+      yield* virtual.advance(50 * minute)
+      virtual.jump(-40 * minute)
+      const two = yield* provider.refresh
+      assert.strictEqual(two.expiresAt.epochMillis, one.expiresAt.epochMillis)
+      // The first token would have expired.
+      yield* after(11 * minute, { state: "Fresh" })
+    }
+  )
+
+  providerTest(() => token("sliding", "100 seconds"))(
+    "grows when the same value arrives with a later expiresAt",
+    function*({ after }) {
+      yield* after(0, { gets: "sliding" })
+      yield* after("70 seconds", { state: "Fresh", refreshes: "sliding" })
+      yield* after("70 seconds", { state: "Fresh" })
+    }
+  )
 })

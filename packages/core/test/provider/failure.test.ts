@@ -1,9 +1,7 @@
-import { HttpClient, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { type AccessToken, AccessTokenError, AccessTokenProvider, TokenEndpoint } from "@store-api/core"
-import { DateTime, Duration, Effect, Exit, Fiber, Layer, Option } from "effect"
-import { authUrl, credentials } from "../support/fleet.js"
+import { type AccessToken, AccessTokenError } from "@store-api/core"
+import { DateTime, Duration, Effect, Fiber, Option } from "effect"
 import {
   type Acquisition,
   heldTest,
@@ -16,9 +14,6 @@ import {
   timeline,
   token
 } from "../support/scriptedSource.js"
-import { test } from "../support/test.js"
-import * as VirtualClock from "../support/virtualClock.js"
-import { tokenBody } from "../support/wire.js"
 
 const failing = providerTest(() => Effect.fail(outage))
 
@@ -34,20 +29,20 @@ const limited = (millis: number) =>
       retryAt: Option.some(DateTime.add(now, { millis }))
     }))
 
-/** The time until `retryAt` of the error with which the call fails, in milliseconds. */
-const waitOf = (call: Effect.Effect<unknown, AccessTokenError.AccessTokenError>) =>
-  Effect.flatMap(
-    Effect.flip(call),
-    ({ retryAt }) => Effect.map(DateTime.now, (now) => Option.getOrThrow(retryAt).epochMillis - now.epochMillis)
-  )
+/** Asserts the time until `retryAt` of the error with which the call fails, in milliseconds. */
+const expectWait = (call: Effect.Effect<unknown, AccessTokenError.AccessTokenError>, expected: number) =>
+  Effect.gen(function*() {
+    const { retryAt } = yield* Effect.flip(call)
+    assert.strictEqual(Option.getOrThrow(retryAt).epochMillis - (yield* DateTime.now).epochMillis, expected)
+  })
 
 describe("AccessTokenProvider, failure", () => {
   heldTest(
     "all waiting callers get the failure, and the next call after the cooldown sends a new request",
-    function*({ after, callers, complete }) {
+    function*({ after, callers, complete, got }) {
       const waiting = yield* callers(5)
       yield* complete(Effect.fail(outage))
-      deepStrictEqual(yield* Fiber.join(waiting), Array.from({ length: 5 }, () => "Transport"))
+      yield* got(waiting, "Transport")
       yield* after(749, { gets: "Transport", calls: 1 })
       yield* after(1, { gets: "waits", calls: 2 })
       yield* complete(token("back"))
@@ -75,19 +70,6 @@ describe("AccessTokenProvider, failure", () => {
     }
   )
 
-  providerTest((n) => n === 1 ? token("cached") : Effect.fail(outage))(
-    "TokenExpiredError has the end of the cooldown in retryAt",
-    function*({ provider, virtual }) {
-      yield* provider.get
-      yield* virtual.advance(hour)
-      assert.isTrue(Option.isNone((yield* Effect.flip(provider.current)).retryAt))
-      const failed = yield* Effect.flip(provider.get)
-      const expired = yield* Effect.flip(provider.current)
-      deepStrictEqual([expired._tag, expired.retryAt], ["TokenExpiredError", failed.retryAt])
-      assert.isTrue(Option.isSome(expired.retryAt))
-    }
-  )
-
   describe("the length of a cooldown", () => {
     const to5s = [750, 1500, 3000, 3750, 3750]
     const to60s = [750, 1500, 3000, 6000, 12_000, 24_000, 45_000, 45_000]
@@ -100,19 +82,15 @@ describe("AccessTokenProvider, failure", () => {
       ["the endpoint limits the rate: up to 60 s", refused("RateLimited"), to60s, {}],
       ["an API responds with 401 instead of the endpoint: up to 60 s", refused("Other", 401), to60s, {}],
       ["cooldown has a base and a max", refused("InvalidClient"), [75, 150, 225, 225], short],
+      ["a cooldown of zero is raised to 100 ms", outage, [75, 75], { cooldown: { base: 0, max: 0 } }],
       ["the random number is 0.5", outage, [875, 1750, 3500], { chance: 0.5 }]
     ])(
       "doubles after each failure, when %s",
       ([, failure, expected, options]) =>
-        timeline(() => Effect.fail(failure), function*({ after, provider }) {
+        timeline(() => Effect.fail(failure), function*({ after }) {
+          const { reason } = failure as { readonly reason: string }
           for (const [index, length] of expected.entries()) {
-            yield* Effect.flip(provider.get)
-            const { cooldown } = yield* provider.status
-            assert.strictEqual(
-              Option.getOrThrow(cooldown).until.epochMillis,
-              (yield* DateTime.now).epochMillis + length
-            )
-            const { reason } = failure as { readonly reason: string }
+            yield* after(0, { gets: reason, cooldown: length })
             yield* after(length - 1, { gets: reason, calls: index + 1 })
             yield* after(1, { calls: index + 1 })
           }
@@ -141,7 +119,7 @@ describe("AccessTokenProvider, failure", () => {
       "Retry-After lengthens a cooldown, up to an hour, and never shortens it: %s",
       ([, retryAfter, expected]) =>
         timeline(() => limited(retryAfter), function*({ after, provider }) {
-          assert.strictEqual(yield* waitOf(provider.get), expected)
+          yield* expectWait(provider.get, expected)
           yield* after(expected - 1, { gets: "RateLimited", calls: 1 })
           yield* after(1, { gets: "RateLimited", calls: 2 })
         })
@@ -153,7 +131,7 @@ describe("AccessTokenProvider, failure", () => {
         yield* provider.get
         yield* after(50_000, { gets: "one" })
         yield* virtual.advance(20_000)
-        assert.strictEqual(yield* waitOf(provider.get), 40_000)
+        yield* expectWait(provider.get, 40_000)
         yield* after(0, { calls: 2 })
       }
     )
@@ -162,20 +140,18 @@ describe("AccessTokenProvider, failure", () => {
       yield* after(0, { gets: "Transport" })
       yield* after(750, { gets: "Transport" })
       yield* after(1500, { gets: "Transport", calls: 3 })
-      assert.strictEqual(yield* waitOf(provider.refresh), 750)
+      yield* expectWait(provider.refresh, 750)
       yield* after(0, { calls: 4 })
     })
 
     providerTest((n) => n === 4 ? token("good", "1 seconds") : Effect.fail(outage))(
       "a success resets the cooldowns",
-      function*({ after, provider, virtual }) {
-        for (const length of [750, 1500, 3000]) {
-          assert.strictEqual(yield* waitOf(provider.get), length)
-          yield* virtual.advance(length)
-        }
-        yield* after(0, { gets: "good" })
-        yield* virtual.advance("1 seconds")
-        assert.strictEqual(yield* waitOf(provider.get), 750)
+      function*({ after }) {
+        yield* after(0, { gets: "Transport", cooldown: 750 })
+        yield* after(750, { gets: "Transport", cooldown: 1500 })
+        yield* after(1500, { gets: "Transport", cooldown: 3000 })
+        yield* after(3000, { gets: "good" })
+        yield* after("1 seconds", { gets: "Transport", cooldown: 750 })
       }
     )
 
@@ -190,82 +166,13 @@ describe("AccessTokenProvider, failure", () => {
           yield* virtual.advance(750 * 2 ** failures)
         }
         yield* after(0, { gets: "one" })
-        const joining = yield* Effect.fork(waitOf(provider.refresh))
+        const joining = yield* Effect.fork(expectWait(provider.refresh, 12_000))
         yield* settle
         yield* complete(Effect.fail(outage))
-        assert.strictEqual(yield* Fiber.join(joining), 12_000)
+        yield* Fiber.join(joining)
       }
     )
   })
-
-  test("after an outage of ten minutes, callers get a token within 5 s", function*() {
-    // The outage starts while a token is cached and continues after its expiry. From then on, the cooldowns of
-    // renewals, up to 60 s, must not apply.
-    let isDown = false
-    yield* timeline((n) => isDown ? Effect.fail(outage) : token(`token-${n}`), function*({ after, provider, virtual }) {
-      yield* provider.get
-      yield* virtual.advance("56 minutes")
-      isDown = true
-      for (let second = 0; second < 600; second++) {
-        yield* Effect.exit(provider.get)
-        yield* virtual.advance("1 seconds")
-      }
-      yield* after(0, { gets: "Transport" })
-      isDown = false
-      const end = virtual.monotonic()
-      while (Exit.isFailure(yield* Effect.exit(provider.get))) {
-        yield* virtual.advance("100 millis")
-        assert.isAtMost(virtual.monotonic() - end, 5000)
-      }
-    })
-  })
-
-  for (
-    const [name, response, bound] of [
-      ["of 503 responses", Effect.succeed(503), 5000],
-      // In the worst case the outage ends as the third attempt starts. After two attempts of 10 s and pauses of at
-      // least 150 and 300 ms, the deadline of 30 s leaves 9.55 s for it. A cooldown of up to 5 s follows.
-      ["without a response", Effect.never, 14_600]
-    ] as const
-  ) {
-    test(`with TokenEndpoint, after ten minutes ${name}, callers get a token within ${bound} ms`, function*() {
-      const virtual = VirtualClock.make()
-      let isDown = false
-      const client = HttpClient.make((request) =>
-        Effect.map(
-          Effect.suspend(() => isDown ? response : Effect.succeed(200)),
-          (status) =>
-            HttpClientResponse.fromWeb(
-              request,
-              new Response(tokenBody(), { status })
-            )
-        )
-      )
-      const layer = AccessTokenProvider.layer().pipe(
-        Layer.provide(TokenEndpoint.layer({ authUrl, credentials: Effect.succeed(credentials) })),
-        Layer.provide(Layer.succeed(HttpClient.HttpClient, client))
-      )
-      yield* Effect.gen(function*() {
-        const provider = yield* AccessTokenProvider.AccessTokenProvider
-        yield* provider.get
-        yield* virtual.advance("56 minutes")
-        isDown = true
-        // One more caller every second. They wait concurrently.
-        for (let second = 0; second < 600; second++) {
-          yield* Effect.fork(Effect.exit(provider.get))
-          yield* virtual.advance("1 seconds")
-        }
-        assert.strictEqual((yield* provider.status).state, "Expired", "the token expired during the outage")
-        isDown = false
-        const end = virtual.monotonic()
-        while ((yield* provider.status).state !== "Fresh") {
-          yield* Effect.fork(Effect.exit(provider.get))
-          yield* virtual.advance("100 millis")
-          assert.isAtMost(virtual.monotonic() - end, bound)
-        }
-      }).pipe(Effect.provide(layer), Effect.withClock(virtual.clock))
-    })
-  }
 
   describe("a faulty source", () => {
     // A TokenSource written in plain JavaScript may return a value that is not a token.
@@ -283,8 +190,8 @@ describe("AccessTokenProvider, failure", () => {
       ([, outcome, code, fault]) =>
         timeline(
           (n) => n === 1 ? Effect.zipRight(Effect.yieldNow(), Effect.suspend(fault)) : token("works"),
-          function*({ after, callers, provider }) {
-            deepStrictEqual(yield* Fiber.join(yield* callers(3)), [outcome, outcome, outcome])
+          function*({ after, callers, got, provider }) {
+            yield* got(yield* callers(3), outcome)
             const error = yield* Effect.flip(provider.get)
             if (error._tag !== "TokenRequestError") return assert.fail(error._tag)
             deepStrictEqual([error.reason, error.code], ["Transport", Option.some(code)])
@@ -294,15 +201,6 @@ describe("AccessTokenProvider, failure", () => {
             yield* after(750, { gets: "works", calls: 2 })
           }
         )
-    )
-
-    providerTest((n) => n === 1 ? token("cached") : Effect.die("an invented defect"))(
-      "callers get a valid cached token despite a defect in the renewal",
-      function*({ after, provider }) {
-        yield* provider.get
-        yield* after("3580 seconds", { state: "MustWait", gets: "cached", calls: 2 })
-        yield* after(0, { gets: "cached", calls: 2 })
-      }
     )
   })
 })

@@ -1,4 +1,4 @@
-/** Runs tests of `npm test` with more cases and with the other HTTP clients. */
+/** Runs the tests of `provider.test.ts` with more cases and with the other HTTP clients. */
 import { FetchHttpClient } from "@effect/platform"
 import { NodeHttpClient } from "@effect/platform-node"
 import { describe } from "@effect/vitest"

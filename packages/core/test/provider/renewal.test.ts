@@ -1,12 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { deepStrictEqual } from "@effect/vitest/utils"
 import { Duration, Effect, Fiber, Option } from "effect"
 import {
   aged,
   hour,
   minute,
   outage,
-  outcomeOf,
   providerTest,
   renewalTest,
   settle,
@@ -72,61 +70,39 @@ describe("AccessTokenProvider, renewal", () => {
         yield* Effect.gen(() => steps(tools))
       })
 
-    mustWait("must-wait: callers wait for the renewal", function*({ callers, complete, virtual }) {
-      const waiting = yield* callers(1)
+    mustWait("must-wait: callers wait for the renewal", function*({ callers, complete, got, provider, virtual }) {
+      const waiting = [yield* callers(1), yield* callers(1, Effect.uninterruptible(provider.get))]
       yield* virtual.advance("9 seconds")
-      assert.isTrue(Option.isNone(yield* Fiber.poll(waiting)))
+      for (const caller of waiting) yield* got(caller, "waits")
       yield* complete(token("two"))
-      deepStrictEqual(yield* Fiber.join(waiting), ["two"])
+      for (const caller of waiting) yield* got(caller, "two")
     })
 
     mustWait(
       "must-wait: when the endpoint hangs, callers wait for at most half of the remaining lifetime",
-      function*({ after, callers, virtual }) {
-        for (const half of [10_000, 5000]) {
-          const waiting = yield* callers(1)
+      function*({ after, callers, got, provider, virtual }) {
+        // By the clock that leaves less: the wall clock after it moved forward, the monotonic one after it moved back.
+        for (const [jump, half] of [[0, 10_000], [0, 5000], [2000, 1500], [-20_000, 1750]] as const) {
+          virtual.jump(jump)
+          const waiting = [yield* callers(1), yield* callers(1, Effect.uninterruptible(provider.get))]
           yield* virtual.advance(half - 1)
-          assert.isTrue(Option.isNone(yield* Fiber.poll(waiting)), `waits up to ${half} ms`)
+          for (const caller of waiting) yield* got(caller, "waits")
           yield* virtual.advance(1)
-          deepStrictEqual(yield* Fiber.join(waiting), ["one"])
+          for (const caller of waiting) yield* got(caller, "one")
         }
         yield* after(0, { calls: 2 })
       }
     )
 
     mustWait(
-      "must-wait: callers wait for at most half of the remaining lifetime, by the clock that leaves less",
-      function*({ callers, virtual }) {
-        for (const [jump, half] of [[10_000, 5000], [-20_000, 7500]] as const) {
-          virtual.jump(jump)
-          const waiting = yield* callers(1)
-          yield* virtual.advance(half - 1)
-          assert.isTrue(Option.isNone(yield* Fiber.poll(waiting)), `waits up to ${half} ms`)
-          yield* virtual.advance(1)
-          deepStrictEqual(yield* Fiber.join(waiting), ["one"])
-        }
-      }
-    )
-
-    mustWait(
       "must-wait: when the renewal fails, callers get the cached token",
-      function*({ after, callers, complete }) {
+      function*({ after, callers, complete, got }) {
         const waiting = yield* callers(10)
         yield* complete(Effect.fail(outage))
-        deepStrictEqual(yield* Fiber.join(waiting), Array.from({ length: 10 }, () => "one"))
+        yield* got(waiting, "one")
         yield* after(0, { gets: "one", calls: 2 })
       }
     )
-
-    mustWait("must-wait: an uninterruptible caller does not wait longer", function*({ complete, provider, virtual }) {
-      const hanging = yield* Effect.fork(Effect.uninterruptible(outcomeOf(provider.get)))
-      yield* virtual.advance("10 seconds")
-      assert.strictEqual(yield* Fiber.join(hanging), "one", "after half of the 20 s")
-      const served = yield* Effect.fork(Effect.uninterruptible(outcomeOf(provider.get)))
-      yield* settle
-      yield* complete(token("two"))
-      assert.strictEqual(yield* Fiber.join(served), "two", "as soon as the renewal succeeds")
-    })
 
     mustWait(
       "must-wait: callers get the new token, even if it has the same value with a later expiresAt",
@@ -140,13 +116,14 @@ describe("AccessTokenProvider, renewal", () => {
 
     mustWait(
       "must-wait: callers whose cached token expires go on waiting for the renewal",
-      function*({ callers, complete, virtual }) {
+      function*({ callers, complete, got, virtual }) {
         const waiting = yield* callers(1)
         virtual.jump(15_000)
+        // Half of the remaining lifetime is over.
         yield* virtual.advance("10 seconds")
-        assert.isTrue(Option.isNone(yield* Fiber.poll(waiting)), "half of the remaining lifetime is over")
+        yield* got(waiting, "waits")
         yield* complete(token("two"))
-        deepStrictEqual(yield* Fiber.join(waiting), ["two"])
+        yield* got(waiting, "two")
       }
     )
   })
@@ -161,8 +138,8 @@ describe("AccessTokenProvider, renewal", () => {
       yield* complete(Effect.fail(outage))
       const error = yield* Fiber.join(caller)
       if (error._tag !== "TokenRequestError") return assert.fail(error._tag)
-      deepStrictEqual([error.reason, error.attempts], [outage.reason, outage.attempts])
       assert.isTrue(Option.isSome(error.retryAt))
+      assert.strictEqual(error.attempts, outage.attempts)
     }
   )
 
@@ -170,13 +147,13 @@ describe("AccessTokenProvider, renewal", () => {
     const sleeps: Array<number> = []
     yield* timeline(
       (n) => n === 1 ? token("one", "36500 days") : Effect.never,
-      function*({ callers, provider, virtual }) {
+      function*({ callers, got, provider, virtual }) {
         yield* provider.get
         yield* virtual.advance("36000 days")
         const waiting = yield* callers(1)
         assert.isAtMost(Math.max(...sleeps), 2 * minute)
         yield* virtual.advance("20 seconds")
-        deepStrictEqual(yield* Fiber.join(waiting), ["one"])
+        yield* got(waiting, "one")
       },
       {
         leeway: "3650 days",
@@ -263,55 +240,17 @@ describe("AccessTokenProvider, renewal", () => {
       }
     )
 
-    it.effect.each([{ left: 8001, expected: 3 }, { left: 7999, expected: 2 }])(
-      "of a token that was repeated with $left ms left: $expected requests",
-      ({ expected, left }) =>
-        timeline(() => aged("same", hour - left, left), function*({ after, provider }) {
-          yield* provider.get
-          yield* provider.refresh
-          yield* after(left - 100, { gets: "same", calls: expected })
-        })
-    )
-
     renewalOf("40 seconds")(
       "gets no request when it is about to expire, and callers get a new token as soon as there is one",
-      function*({ after, callers, complete }) {
+      function*({ after, complete }) {
         yield* after(0, { gets: "one" })
-        yield* after("38500 millis", { state: "MustWait" })
-        const waiting = yield* callers(1)
+        yield* after("38500 millis", { state: "MustWait", gets: "waits" })
         yield* complete(token("one", "1500 millis"))
-        deepStrictEqual(yield* Fiber.join(waiting), ["one"])
         yield* after("1499 millis", { gets: "one", calls: 2 })
         yield* after(1, { gets: "waits" })
         yield* complete(token("two"))
         yield* after(0, { gets: "two" })
       }
     )
-
-    renewalOf("100 seconds")(
-      "gets a request immediately after the token expired, even during the cooldown",
-      function*({ after, callers, complete, provider }) {
-        const repeated = yield* provider.get
-        yield* after("96 seconds", { state: "MustWait" })
-        const waiting = yield* callers(1)
-        yield* complete(Effect.succeed(repeated))
-        deepStrictEqual(yield* Fiber.join(waiting), ["one"])
-        yield* after("500 millis", { gets: "one", calls: 2 })
-        yield* after("3500 millis", { gets: "waits", calls: 3 })
-        yield* complete(token("two"))
-        yield* after(0, { gets: "two" })
-      }
-    )
-
-    test("gets at most one request per second, even with the shortest cooldown", function*() {
-      const repeated = yield* token("repeated")
-      yield* timeline(() => Effect.succeed(repeated), function*({ after, calls, virtual }) {
-        virtual.jump(-virtual.wall())
-        yield* after(0, { gets: "repeated" })
-        yield* virtual.advance("56 minutes")
-        for (let call = 0; call < 100; call++) yield* after("100 millis", { gets: "repeated" })
-        assert.isAtMost(yield* calls, 12)
-      }, { cooldown: { base: "100 millis", max: "100 millis" } })
-    })
   })
 })

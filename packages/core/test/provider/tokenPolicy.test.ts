@@ -1,15 +1,26 @@
+/** Pure functions of the provider: margins, cooldowns and states. */
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { DateTime, Duration, FastCheck as FC } from "effect"
+import { AccessToken } from "@store-api/core"
+import { DateTime, Deferred, Duration, Exit, FastCheck as FC, FiberId, Redacted } from "effect"
 import { maxRetryAfter } from "../../src/internal/backoff.js"
-import { maxLife } from "../../src/internal/lifetime.js"
+import { leewayOf, maxLife } from "../../src/internal/lifetime.js"
 import * as cooldown from "../../src/internal/provider/cooldown.js"
 import * as heldToken from "../../src/internal/provider/heldToken.js"
 import * as tokenPolicy from "../../src/internal/provider/tokenPolicy.js"
-import { isRepeatedDue, lifeOfRepeated } from "../../src/internal/repeatedToken.js"
+import * as tokenState from "../../src/internal/provider/tokenState.js"
+import { isRepeated, isRepeatedDue, lifeOfRepeated } from "../../src/internal/repeatedToken.js"
 import { prop } from "../support/property.js"
 
 const hour = 3_600_000
+
+/** A token that was acquired at 0, in milliseconds of the wall clock. */
+const token = (value: string, expiresAt = hour) =>
+  new AccessToken.AccessToken({
+    value: Redacted.make(value),
+    acquiredAt: DateTime.unsafeMake(0),
+    expiresAt: DateTime.unsafeMake(expiresAt)
+  })
 
 /** From 0 (inclusive) to 1 (exclusive). */
 const chance = FC.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
@@ -71,7 +82,7 @@ describe("tokenPolicy", () => {
       deepStrictEqual(tokenPolicy.make({ cooldown: undefined }), defaults)
     })
 
-    it("accepts durations in every form", () => {
+    it("accepts durations in every form, caps cooldown.max at 1 hour, and cooldown.base at cooldown.max", () => {
       deepStrictEqual(
         tokenPolicy.make({
           refreshAhead: Duration.minutes(1),
@@ -80,9 +91,6 @@ describe("tokenPolicy", () => {
         }),
         { refreshAhead: 60_000, leeway: 5000, cooldownBase: 2000, cooldownMax: 600_000 }
       )
-    })
-
-    it("caps cooldown.max at 1 hour, and cooldown.base at cooldown.max", () => {
       assert.strictEqual(tokenPolicy.make({ cooldown: { max: "1 days" } }).cooldownMax, hour)
       const policy = tokenPolicy.make({ cooldown: { base: "5 minutes", max: "1 minutes" } })
       deepStrictEqual([policy.cooldownBase, policy.cooldownMax], [60_000, 60_000])
@@ -103,11 +111,6 @@ describe("tokenPolicy", () => {
       assert.isAtMost(longest.refreshAhead, 300_000)
     })
 
-    it("for a short lifetime: 80 to 100 % of a quarter of it, and 5 % of it", () => {
-      deepStrictEqual(tokenPolicy.margins(defaults, 10_000, 0), { refreshAhead: 2000, leeway: 500 })
-      assert.closeTo(tokenPolicy.margins(defaults, 10_000, 0.5).refreshAhead, 2250, 1e-6)
-    })
-
     prop(
       "are fractions of the lifetime, limited by the options",
       [policies, lifetime, chance],
@@ -122,18 +125,54 @@ describe("tokenPolicy", () => {
     )
   })
 
+  it("the leeway is 30 seconds by default, and at most 5 % of the lifetime", () => {
+    deepStrictEqual([leewayOf(hour), leewayOf(60_000)], [30_000, 3000])
+  })
+
+  it.each([
+    { what: "another token that expires later", renewed: token("two", hour + 1), expected: false },
+    { what: "another token that expires at the same time", renewed: token("two"), expected: true },
+    { what: "the same token, with a later expiry", renewed: token("one", hour + 1), expected: true }
+  ])("a renewal brings no progress: $expected, for $what", ({ expected, renewed }) => {
+    assert.strictEqual(isRepeated(token("one"), renewed), expected)
+  })
+
   it("a repeated token is renewed when a quarter of what was left is left, and not within the last 8 seconds", () => {
-    assert.strictEqual(lifeOfRepeated(8000), 8000)
-    assert.strictEqual(lifeOfRepeated(7999), 0)
-    const isDue = (left: number, remaining: number) => {
-      const acquiredAt = DateTime.unsafeMake(1_000_000)
-      const expiresAt = DateTime.add(acquiredAt, { millis: left })
-      return isRepeatedDue({ acquiredAt, expiresAt }, expiresAt.epochMillis - remaining)
+    deepStrictEqual([lifeOfRepeated(8000), lifeOfRepeated(7999)], [8000, 0])
+    const isDue = (left: number, remaining: number) => isRepeatedDue(token("one", left), left - remaining)
+    deepStrictEqual([isDue(40_000, 10_001), isDue(40_000, 10_000)], [false, true])
+    deepStrictEqual([isDue(7999, 1), isDue(7999, 0)], [false, true])
+  })
+
+  describe("an acquisition", () => {
+    const now = { wall: 1000, monotonic: 1000 }
+    const policy = tokenPolicy.make()
+    const acquisition: tokenState.Acquisition = {
+      startedAt: now,
+      replacing: undefined,
+      isRenewal: false,
+      done: Deferred.unsafeMake(FiberId.none)
     }
-    assert.isFalse(isDue(40_000, 10_001))
-    assert.isTrue(isDue(40_000, 10_000))
-    assert.isFalse(isDue(7999, 1))
-    assert.isTrue(isDue(7999, 0))
+    const land = (state: tokenState.State, received: AccessToken.AccessToken) =>
+      tokenState.land(policy, { acquisition, exit: Exit.succeed(received), chance: 0 })(state, now)
+    const [, holding] = land({ ...tokenState.initial, acquisition }, token("one"))
+
+    it("that is not in flight does not change the state when it ends", () => {
+      assert.isTrue(tokenState.hasValidToken(holding, now), "one that is in flight does")
+      const other = { ...holding, acquisition: { ...acquisition } }
+      for (const state of [tokenState.initial, holding, other]) {
+        deepStrictEqual(land(state, token("late")), [undefined, state])
+      }
+    })
+
+    it.each([
+      { received: token("one"), expected: true, what: "the rejected token" },
+      { received: token("two", hour - 1), expected: false, what: "another token, even with a shorter lifetime" }
+    ])("after a rejection counts as repeated: $expected, for $what", ({ expected, received }) => {
+      const [, rejected] = tokenState.reject(token("one"))(holding, now)
+      const [, next] = land({ ...rejected, acquisition }, received)
+      assert.strictEqual(next.held?.repeated, expected)
+    })
   })
 
   describe("state", () => {
@@ -145,21 +184,9 @@ describe("tokenPolicy", () => {
       // Only these fields count.
       heldToken.stateOf({ margins, life, since: start } as heldToken.Held, start)
 
-    it.each(
-      [
-        [Infinity, "Fresh"],
-        [300, "Fresh"],
-        [299.999, "RefreshSoon"],
-        [30, "RefreshSoon"],
-        [29.999, "MustWait"],
-        [Number.MIN_VALUE, "MustWait"],
-        [0, "Expired"],
-        [-0, "Expired"],
-        [-1, "Expired"],
-        [-Infinity, "Expired"]
-      ] as const
-    )("with %d ms left: %s", (remaining, expected) => {
-      assert.strictEqual(state(margins, remaining), expected)
+    it("changes when exactly the margin is left", () => {
+      const states = [300, 299.999, 30, 29.999, Number.MIN_VALUE, 0].map((remaining) => state(margins, remaining))
+      deepStrictEqual(states, ["Fresh", "RefreshSoon", "RefreshSoon", "MustWait", "MustWait", "Expired"])
     })
 
     prop(
@@ -190,36 +217,14 @@ describe("tokenPolicy", () => {
       )
     })
 
-    it("double to 60 s in both cases when the endpoint refused the credentials", () => {
-      for (const failures of [1, 2, 5, 10, 100]) {
-        const { withoutToken: whileFailing, withToken } = failing(failures, { isRefusal: true })
-        assert.strictEqual(whileFailing, withToken)
-      }
-      assert.strictEqual(failing(100, { isRefusal: true }).withoutToken, 45_000)
+    it("are as long without a token as with one when the endpoint refused the credentials", () => {
+      deepStrictEqual(failing(100, { isRefusal: true }), { withToken: 45_000, withoutToken: 45_000 })
     })
 
-    it("are shortened by at most 25 % by jitter", () => {
+    it("are shortened by at most 25 % by jitter, and lengthened by Retry-After", () => {
       deepStrictEqual(failing(3, { chance: 0 }), { withToken: 3000, withoutToken: 3000 })
       deepStrictEqual(failing(3, { chance: 0.5 }), { withToken: 3500, withoutToken: 3500 })
-    })
-
-    it("without a valid token, are at most cooldown.base if that is longer than 5 s", () => {
-      const policy = tokenPolicy.make({ cooldown: { base: "20 seconds" } })
-      const { withToken, withoutToken } = cooldown.lengths(policy, {
-        failures: 2,
-        isRefusal: false,
-        isRenewal: false,
-        retryAfter: 0,
-        chance: almostOne
-      })
-      deepStrictEqual([Math.round(withoutToken), Math.round(withToken)], [20_000, 40_000])
-    })
-
-    it("are lengthened by Retry-After, up to 1 hour, and never shortened", () => {
       deepStrictEqual(failing(1, { retryAfter: 30_000 }), { withToken: 30_000, withoutToken: 30_000 })
-      deepStrictEqual(failing(1, { retryAfter: 10 * hour }), { withToken: hour, withoutToken: hour })
-      deepStrictEqual(failing(10, { retryAfter: 100 }), failing(10))
-      deepStrictEqual(failing(10, { retryAfter: -100 }), failing(10))
     })
 
     prop(

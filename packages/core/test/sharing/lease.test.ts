@@ -1,13 +1,23 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
-import { Deferred, Effect, Either, Exit, Fiber, Option, Ref } from "effect"
-import { credentials, drive, endpoint, fullToken, member, settled, valuesOf, watched } from "../support/fleet.js"
-import { outage, valueOf } from "../support/scriptedSource.js"
+import { Deferred, Effect, Fiber, Option, Random, Ref, TestClock } from "effect"
+import { credentials, fleet, fullToken, settled, timed } from "../support/fleet.js"
+import { hour, outage, outcomeOf, valueOf } from "../support/scriptedSource.js"
 import { test } from "../support/test.js"
 import * as VirtualClock from "../support/virtualClock.js"
 
-/** An in-memory store that calls `extend` to extend a lease; `number` counts the calls from 1. */
+/** Milliseconds. Each virtual pause of a member that waits also takes some real time. */
+const testTimeout = 60_000
+
+/** The first acquisition fails, after some milliseconds. */
+const firstFails = (takes: number) => (number: number) =>
+  number === 1 ? Effect.delay(Effect.fail(outage), takes) : fullToken(`token-${number}`)
+
+/** Draws the shortest maxWait and the shortest pauses, so that all members read at the same times. */
+const shortestWaits = Effect.withRandom(Random.fixed([0]))
+
+/** A store that calls `extend` to extend a lease; `number` counts the calls from 1. */
 const extending = (extend: (lease: TokenStore.Lease, number: number) => TokenStore.Lease["extend"]) =>
   Effect.map(Effect.all([TokenStore.makeMemory, Ref.make(0)]), ([memory, extended]) => ({
     extensions: Ref.get(extended),
@@ -24,94 +34,88 @@ const extending = (extend: (lease: TokenStore.Lease, number: number) => TokenSto
     })
   }))
 
-describe("SharedTokenSource, an acquisition", () => {
-  test("that fails returns the error to its own caller only; the next member sends a new request", function*() {
-    const { requests, source } = yield* endpoint({
-      takes: 100,
-      answer: (number) => number === 1 ? Effect.fail(outage) : fullToken(`token-${number}`)
-    })
-    const store = yield* TokenStore.makeMemory
-    const members = yield* Effect.all(Effect.replicate(member(source, store), 3))
-    const all = Effect.forEach(members, ({ acquire }) => Effect.either(acquire(Option.none())), {
-      concurrency: "unbounded"
-    })
-    const { exit } = yield* drive(yield* Effect.fork(all))
-    const tags = Exit.match(exit, { onFailure: () => [], onSuccess: (all) => all.map(Either.isRight) })
-    deepStrictEqual([...tags].sort(), [false, true, true])
-    assert.strictEqual(yield* requests, 2)
-  })
-
-  test("whose process has exited delays other members at most by the lease", function*() {
-    const { requests, source } = yield* endpoint()
-    const { puts, store } = yield* watched
-    yield* (yield* member(source, store)).acquire(Option.none())
+/** A fleet in whose store another process holds the lease, and no token is. `publish` stores the token of that one. */
+const leased = (duration: number) =>
+  Effect.gen(function*() {
+    const { puts, requests, start, store } = yield* fleet()
+    yield* (yield* start()).get()
     const [key, entry] = (yield* puts)[0] ?? ["", ""]
     yield* store.remove(key, entry)
+    assert.isTrue(Option.isSome(yield* store.lease(key, duration)))
+    return { publish: store.put(key, entry, "1 hour"), requests, start, store }
+  })
+
+describe("SharedTokenSource, an acquisition", () => {
+  test(
+    "that fails at the endpoint's deadline fails for its own caller only; the next member sends one request",
+    function*() {
+      const { requests, start } = yield* fleet({ answer: firstFails(30_000) })
+      const members = yield* Effect.all(Effect.replicate(start(), 4))
+      const outcomes = timed(...members.map(({ get }) => get()))
+      const [outcome, took] = yield* shortestWaits(outcomes)
+      deepStrictEqual([outcome, yield* requests], ["Transport,token-2", 2])
+      assert.isAtMost(took, 30_500)
+    },
+    testTimeout
+  )
+
+  test("that ends just before the endpoint's deadline is shared", function*() {
+    const { requests, start } = yield* fleet({ takes: 29_900 })
+    const members = yield* Effect.all(Effect.replicate(start(), 4))
+    const [outcome] = yield* shortestWaits(timed(...members.map(({ get }) => get())))
+    deepStrictEqual([outcome, yield* requests], ["token-1", 1])
+  }, testTimeout)
+
+  test("whose process has exited delays other members at most by the lease", function*() {
     // The holder of this lease never extends or releases it.
-    assert.isTrue(Option.isSome(yield* store.lease(key, "5 seconds")))
-    const { exit, took } = yield* drive(yield* Effect.fork((yield* member(source, store)).acquire(Option.none())))
-    assert.isTrue(Exit.isSuccess(exit))
-    assert.strictEqual(yield* requests, 2)
+    const { requests, start } = yield* leased(5000)
+    const [outcome, took] = yield* timed((yield* start()).get())
+    deepStrictEqual([outcome, yield* requests], ["token-2", 2])
     assert.isAtLeast(took, 5000)
     assert.isAtMost(took, 5500, "the lease, plus one pause between two reads")
   })
 
-  test("that takes longer than its lease extends it, and other members keep waiting", function*() {
-    const { requests, source } = yield* endpoint({ takes: 12_000 })
-    const store = yield* TokenStore.makeMemory
-    const members = yield* Effect.all(Effect.replicate(member(source, store, { lease: "3 seconds" }), 3))
-    const all = Effect.forEach(members, ({ acquire }) => acquire(Option.none()), { concurrency: "unbounded" })
-    const { exit } = yield* drive(yield* Effect.fork(all))
-    deepStrictEqual(valuesOf(exit), ["token-1"])
-    assert.strictEqual(yield* requests, 1)
-  })
-
-  test("that takes longer than its lease keeps the lease when one extension fails", function*() {
-    const { requests, source } = yield* endpoint({ takes: 12_000 })
+  test("that takes longer than its lease keeps the lease, even if one extension fails, and other members keep waiting", function*() {
     const { extensions, store } = yield* extending((lease, number) =>
       number === 2
         ? new TokenStore.TokenStoreError({ operation: "extend", reason: "ECONNRESET" })
         : lease.extend
     )
-    const members = yield* Effect.all(Effect.replicate(member(source, store, { lease: "3 seconds" }), 3))
-    const all = Effect.forEach(members, ({ acquire }) => acquire(Option.none()), { concurrency: "unbounded" })
-    const { exit } = yield* drive(yield* Effect.fork(all))
-    deepStrictEqual(valuesOf(exit), ["token-1"])
-    assert.strictEqual(yield* requests, 1)
+    const { requests, start } = yield* fleet({ takes: 12_000 })
+    const members = yield* Effect.all(Effect.replicate(start({ lease: "3 seconds", store }), 3))
+    const [outcome] = yield* timed(...members.map(({ get }) => get()))
+    deepStrictEqual([outcome, yield* requests], ["token-1", 1])
     assert.isAtLeast(yield* extensions, 10)
   })
 
   test("that takes longer than maxWait is no longer awaited: the waiting member sends its own request", function*() {
-    const { requests, source } = yield* endpoint({
+    const { requests, start } = yield* fleet({
       answer: (number) => number === 1 ? Effect.never : fullToken(`token-${number}`)
     })
-    const store = yield* TokenStore.makeMemory
-    const stuck = yield* Effect.fork((yield* member(source, store)).acquire(Option.none()))
+    const stuck = yield* Effect.fork((yield* start()).get())
     yield* Effect.repeat(Effect.yieldNow(), { until: () => Effect.map(requests, (count) => count === 1) })
-    const waiting = yield* member(source, store, { maxWait: "7 seconds" })
-    const { exit, took } = yield* drive(yield* Effect.fork(waiting.acquire(Option.none())))
-    deepStrictEqual(Exit.map(exit, valueOf), Exit.succeed("token-2"))
+    const [outcome, took] = yield* timed((yield* start({ maxWait: "7 seconds" })).get())
+    assert.strictEqual(outcome, "token-2")
     assert.isAtLeast(took, 5250)
     assert.isAtMost(took, 7500)
     // The token that it acquired is shared.
-    assert.strictEqual(valueOf(yield* (yield* member(source, store)).acquire(Option.none())), "token-2")
+    assert.strictEqual(valueOf(yield* (yield* start()).get()), "token-2")
     assert.strictEqual(yield* requests, 2)
     yield* Fiber.interrupt(stuck)
   })
 
   test("that is interrupted releases its lease", function*() {
     const started = yield* Deferred.make<void>()
-    const { requests, source } = yield* endpoint({
+    const { requests, start } = yield* fleet({
       answer: (number) =>
         number === 1
           ? Effect.zipRight(Deferred.succeed(started, undefined), Effect.never)
           : fullToken(`token-${number}`)
     })
-    const store = yield* TokenStore.makeMemory
-    const first = yield* Effect.fork((yield* member(source, store)).acquire(Option.none()))
+    const first = yield* Effect.fork((yield* start()).get())
     yield* Deferred.await(started)
     yield* Fiber.interrupt(first)
-    assert.strictEqual(valueOf(yield* (yield* member(source, store)).acquire(Option.none())), "token-2")
+    assert.strictEqual(valueOf(yield* (yield* start()).get()), "token-2")
     assert.strictEqual(yield* requests, 2)
   })
 })
@@ -120,34 +124,31 @@ describe("SharedTokenSource, an acquisition in an uninterruptible region", () =>
   const pause = "10 millis"
 
   /** A store whose operations take some time. */
-  const slow = Effect.map(TokenStore.makeMemory, (memory) =>
+  const slow = ({ get, lease, put, remove }: TokenStore.Service) =>
     TokenStore.TokenStore.of({
-      get: (key) => Effect.delay(memory.get(key), pause),
-      put: (...entry) => Effect.delay(memory.put(...entry), pause),
-      remove: (...entry) => Effect.delay(memory.remove(...entry), pause),
-      lease: (...lease) =>
+      get: (key) => Effect.delay(get(key), pause),
+      put: (...entry) => Effect.delay(put(...entry), pause),
+      remove: (...entry) => Effect.delay(remove(...entry), pause),
+      lease: (...options) =>
         Effect.map(
-          Effect.delay(memory.lease(...lease), pause),
+          Effect.delay(lease(...options), pause),
           Option.map(({ release, ...lease }) => ({ ...lease, release: Effect.delay(release, pause) }))
         )
-    }))
+    })
 
-  /** Acquires a token, interrupted after this number of milliseconds. Returns the token if the region was completed. */
-  const interrupted = (after: number, isRejected: boolean, isLeased: boolean) => {
+  /** The token that is acquired by a region that is interrupted after this number of milliseconds. */
+  const interrupted = (after: number, isRejected: boolean) => {
     const virtual = VirtualClock.make(undefined, settled)
     return Effect.gen(function*() {
-      const { source } = yield* endpoint({ takes: 10 })
-      const [store, done] = yield* Effect.all([slow, Ref.make("")])
-      const other = yield* member(source, store)
-      const { acquire } = yield* member(source, store, {
-        credentials: Effect.delay(Effect.succeed(credentials), pause)
-      })
-      const first = yield* Effect.fork(other.acquire(Option.none()))
-      yield* virtual.advance(isLeased ? 30 : 100)
-      const stored = yield* Fiber.poll(first)
-      assert.strictEqual(Option.isSome(stored), !isLeased)
-      const replacing = isRejected ? Option.some(yield* Fiber.join(first)) : Option.none()
-      const acquiring = yield* acquire(replacing).pipe(
+      const { start, ...shared } = yield* fleet({ takes: 10 })
+      const [store, done] = [slow(shared.store), yield* Ref.make("")]
+      const other = yield* start({ store })
+      const { get } = yield* start({ store, credentials: Effect.delay(Effect.succeed(credentials), pause) })
+      const first = yield* Effect.fork(other.get())
+      // The other process has a token after 100 ms, and the lease before.
+      yield* virtual.advance(isRejected ? 100 : 30)
+      assert.strictEqual(Option.isSome(yield* Fiber.poll(first)), isRejected)
+      const acquiring = yield* get(isRejected ? yield* Fiber.join(first) : undefined).pipe(
         Effect.flatMap((token) => Ref.set(done, valueOf(token))),
         Effect.uninterruptible,
         Effect.fork
@@ -160,15 +161,17 @@ describe("SharedTokenSource, an acquisition in an uninterruptible region", () =>
     }).pipe(Effect.withClock(virtual.clock))
   }
 
-  it.live.each([
-    { state: "while another process has the lease", isRejected: false, isLeased: true, token: "token-1" },
-    { state: "after a rejection", isRejected: true, isLeased: false, token: "token-2" }
-  ])(
-    "is completed, at whatever moment it is interrupted, $state",
-    ({ isLeased, isRejected, token }) =>
+  it.live.each(
+    [
+      ["while another process has the lease", false, "token-1"],
+      ["after a rejection", true, "token-2"]
+    ] as const
+  )(
+    "is completed, at whatever moment it is interrupted, %s",
+    ([, isRejected, token]) =>
       Effect.gen(function*() {
         for (let after = 0; after < 120; after += 5) {
-          assert.strictEqual(yield* interrupted(after, isRejected, isLeased), token, `after ${after} ms`)
+          assert.strictEqual(yield* interrupted(after, isRejected), token, `after ${after} ms`)
         }
       })
   )
@@ -176,37 +179,27 @@ describe("SharedTokenSource, an acquisition in an uninterruptible region", () =>
 
 describe("SharedTokenSource, a lease", () => {
   test("that is lost is not extended again", function*() {
-    const { source } = yield* endpoint({ takes: 12_000 })
     const { extensions, store } = yield* extending(() => Effect.succeed(false))
-    const { acquire } = yield* member(source, store, { lease: "3 seconds" })
-    const { exit } = yield* drive(yield* Effect.fork(acquire(Option.none())))
-    assert.isTrue(Exit.isSuccess(exit))
-    assert.strictEqual(yield* extensions, 1)
+    const { start } = yield* fleet({ takes: 12_000 })
+    const [outcome] = yield* timed((yield* start({ lease: "3 seconds", store })).get())
+    deepStrictEqual([outcome, yield* extensions], ["token-1", 1])
   })
 
   test("that is granted after storeTimeout is left to expire, and other members wait no longer than that", function*() {
-    const { requests, source } = yield* endpoint({
-      answer: (number) => number === 1 ? Effect.fail(outage) : fullToken(`token-${number}`)
+    const { requests, start, store } = yield* fleet({ answer: firstFails(0) })
+    const late = TokenStore.TokenStore.of({
+      ...store,
+      lease: (key, duration) => Effect.zipLeft(store.lease(key, duration), Effect.sleep("1200 millis"))
     })
-    const memory = yield* TokenStore.makeMemory
-    const store = TokenStore.TokenStore.of({
-      ...memory,
-      lease: (key, duration) => Effect.zipLeft(memory.lease(key, duration), Effect.sleep("1200 millis"))
-    })
-    const first = yield* drive(yield* Effect.fork((yield* member(source, store)).acquire(Option.none())))
-    deepStrictEqual([first.exit, first.took], [Exit.fail(outage), 1000])
-    const { acquire } = yield* member(source, memory, { maxWait: "1 hour" })
-    const second = yield* drive(yield* Effect.fork(acquire(Option.none())))
-    deepStrictEqual(Exit.map(second.exit, valueOf), Exit.succeed("token-2"))
-    assert.isAtMost(second.took, 5000)
-    assert.strictEqual(yield* requests, 2)
+    deepStrictEqual(yield* timed((yield* start({ store: late })).get()), ["Transport", 1000])
+    const [outcome, took] = yield* timed((yield* start({ maxWait: "1 hour" })).get())
+    deepStrictEqual([outcome, yield* requests], ["token-2", 2])
+    assert.isAtMost(took, 5000)
   })
 
   test("is released when the read of the store that follows it fails", function*() {
-    const { requests, source } = yield* endpoint()
-    const store = yield* TokenStore.makeMemory
-    const taken = yield* Ref.make("")
-    const reads = yield* Ref.make(0)
+    const { requests, start, store } = yield* fleet()
+    const [taken, reads] = yield* Effect.all([Ref.make(""), Ref.make(0)])
     const failing = TokenStore.TokenStore.of({
       ...store,
       lease: (key, duration) => Effect.zipRight(Ref.set(taken, key), store.lease(key, duration)),
@@ -217,10 +210,64 @@ describe("SharedTokenSource, a lease", () => {
             number === 1 ? store.get(key) : new TokenStore.TokenStoreError({ operation: "get", reason: "ECONNRESET" })
         )
     })
-    const { acquire } = yield* member(source, failing, { lease: "1 hour" })
-    assert.strictEqual(valueOf(yield* acquire(Option.none())), "token-1")
-    assert.strictEqual(yield* Ref.get(reads), 2)
-    assert.strictEqual(yield* requests, 1)
+    assert.strictEqual(valueOf(yield* (yield* start({ store: failing, lease: "1 hour" })).get()), "token-1")
+    deepStrictEqual([yield* Ref.get(reads), yield* requests], [2, 1])
     assert.isTrue(Option.isSome(yield* store.lease(yield* Ref.get(taken), "1 minute")))
+  })
+})
+
+describe("SharedTokenSource, while another process holds the lease", () => {
+  it.effect.each([
+    { outcome: "returns a published token", publishes: true, token: "token-1", requests: 1 },
+    { outcome: "sends a request when there is none", publishes: false, token: "token-2", requests: 2 }
+  ])(
+    "reads the store once more after maxWait, and $outcome",
+    ({ publishes, token, ...expected }) =>
+      Effect.gen(function*() {
+        const { publish, requests, start } = yield* leased(24 * hour)
+        const { get } = yield* start({ maxWait: "1 second" })
+        if (publishes) yield* Effect.fork(Effect.delay(publish, 900))
+        // maxWait is drawn as 750 ms. The last two reads are at 748 ms and at 972 ms.
+        deepStrictEqual(yield* shortestWaits(timed(get())), [token, 972])
+        assert.strictEqual(yield* requests, expected.requests)
+      })
+  )
+
+  test("waits a quarter longer after each read, up to 500 ms, with a jitter of 75 to 100 percent", function*() {
+    const { start, store } = yield* leased(24 * hour)
+    const reads = yield* Ref.make<ReadonlyArray<number>>([])
+    const counting = TokenStore.TokenStore.of({
+      ...store,
+      get: (key) =>
+        Effect.zipRight(
+          Effect.flatMap(TestClock.currentTimeMillis, (now) => Ref.update(reads, (all) => [...all, now])),
+          store.get(key)
+        )
+    })
+    const { get } = yield* start({ store: counting, maxWait: "3 seconds" })
+    // The first number is drawn for maxWait, the others for the pauses.
+    yield* Effect.withRandom(timed(get()), Random.fixed([1, 0, 0.5, 1, 0.25, 0.75, 0, 1, 0.5, 1, 0.25, 0.75, 0, 1]))
+    const times = yield* Ref.get(reads)
+    deepStrictEqual(
+      times.slice(1).map((time, index) => time - (times[index] ?? 0)),
+      [38, 55, 79, 80, 115, 115, 191, 209, 299, 303, 437, 375, 500, 500]
+    )
+  })
+
+  it.effect("measures maxWait by the monotonic clock, even if the wall clock jumps", () => {
+    const virtual = VirtualClock.make(undefined, settled)
+    return Effect.gen(function*() {
+      const { requests, start } = yield* leased(24 * hour)
+      const { get } = yield* start()
+      const acquiring = yield* Effect.fork(Effect.withRandom(outcomeOf(get()), Random.fixed([1])))
+      yield* settled
+      assert.strictEqual(virtual.sleepers(), 1)
+      for (const [jump, wait, sent] of [[hour, 30_000, 1], [-2 * hour, 14_900, 1], [0, 600, 2]] as const) {
+        virtual.jump(jump)
+        yield* virtual.advance(wait)
+        assert.strictEqual(yield* requests, sent)
+      }
+      assert.strictEqual(yield* Fiber.join(acquiring), "token-2")
+    }).pipe(Effect.withClock(virtual.clock))
   })
 })

@@ -1,17 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenProvider, TokenSource, TokenStore } from "@store-api/core"
-import { Clock, DateTime, Effect, Exit, Option, Random, Redacted, TestClock } from "effect"
-import { Renewal } from "../../src/internal/renewal.js"
+import { Clock, DateTime, Effect, Exit, Random, Redacted, TestClock } from "effect"
 import * as seal from "../../src/internal/sharing/seal.js"
-import { authUrl, credentials, endpoint, fullToken, member, settled, watched } from "../support/fleet.js"
-import { valueOf } from "../support/scriptedSource.js"
+import type { LiveSteps } from "../support/effectLine.js"
+import { authUrl, credentials, fleet, fullToken, type Member, member, settled } from "../support/fleet.js"
+import { type Acquisition, hour, minute, valueOf } from "../support/scriptedSource.js"
 import { test } from "../support/test.js"
 import * as VirtualClock from "../support/virtualClock.js"
 
 const life = 40_000
-const minute = 60_000
-const hour = 60 * minute
 const start = VirtualClock.make().wall()
 
 /** Milliseconds from the request to the endpoint, and from there to the response. */
@@ -111,15 +109,28 @@ describe("an endpoint that repeats its token", () => {
     120_000
   )
 
-  /** Two members of a fleet with one token that is about to be renewed. The endpoint repeats its first token. */
-  const twoMembers = (answer: (number: number) => ReturnType<typeof fullToken>) =>
-    Effect.gen(function*() {
-      const virtual = VirtualClock.make(undefined, settled)
-      const { requests, source } = yield* endpoint({ answer })
-      const store = yield* TokenStore.makeMemory
-      const [first, second] = yield* Effect.all([member(source, store), member(source, store)])
-      return { virtual, requests, store, first, second }
-    })
+  /** Two members of a fleet, by virtual time. */
+  const twoMembers = (
+    answer: (number: number) => Acquisition,
+    steps: (tools: {
+      readonly virtual: VirtualClock.VirtualClock
+      readonly sent: (count: number) => Effect.Effect<void>
+      readonly first: Member
+      readonly second: Member
+    }) => LiveSteps
+  ) => {
+    const virtual = VirtualClock.make(undefined, settled)
+    return Effect.gen(function*() {
+      const { requests, start } = yield* fleet({ answer })
+      const sent = (count: number) => Effect.map(requests, (requests) => assert.strictEqual(requests, count))
+      const [first, second] = [yield* start(), yield* start()]
+      yield* Effect.gen(() => steps({ virtual, sent, first, second }))
+    }).pipe(Effect.scoped, Effect.withClock(virtual.clock))
+  }
+
+  /** Declares such a test. */
+  const twoMembersTest = (title: string, ...test: Parameters<typeof twoMembers>) =>
+    it.live(title, () => twoMembers(...test))
 
   /** The token that the endpoint returns until minute 60. */
   const repeated = Effect.flatMap(
@@ -127,92 +138,88 @@ describe("an endpoint that repeats its token", () => {
     (now) => fullToken("repeated", (start + hour - now) / minute)
   )
 
-  test.live("is not asked again by another member that renews the token, until a quarter of what was left is left", function*() {
-    const { first, requests, second, virtual } = yield* twoMembers(() => repeated)
-    yield* Effect.gen(function*() {
-      const renew = ({ acquire }: TokenSource.Service) =>
-        Effect.provideService(acquire(Option.some(cached)), Renewal, true)
-      const cached = yield* first.acquire(Option.none())
+  twoMembersTest(
+    "is not asked again by another member that renews the token, until a quarter of what was left is left",
+    () => repeated,
+    function*({ first, second, sent, virtual }) {
+      const cached = yield* first.get()
+      const renew = ({ renew }: Member) =>
+        Effect.map(renew(cached), (token) => assert.strictEqual(valueOf(token), "repeated"))
       yield* virtual.advance(56 * minute)
       yield* renew(first)
-      assert.strictEqual(yield* requests, 2)
+      yield* sent(2)
       yield* virtual.advance(3 * minute - 1)
-      assert.strictEqual(valueOf(yield* renew(second)), "repeated")
-      assert.strictEqual(valueOf(yield* second.acquire(Option.none())), "repeated", "for a new process, too")
-      assert.strictEqual(yield* requests, 2)
+      yield* renew(second)
+      // For a new process, too.
+      assert.strictEqual(valueOf(yield* second.get()), "repeated")
+      yield* sent(2)
       yield* virtual.advance(1)
-      assert.strictEqual(valueOf(yield* renew(second)), "repeated")
-      assert.strictEqual(yield* requests, 3)
+      yield* renew(second)
+      yield* sent(3)
       yield* virtual.advance(minute - 7000)
       yield* renew(first)
-      assert.strictEqual(yield* requests, 4)
+      yield* sent(4)
+      // With less than 8 seconds left.
       yield* virtual.advance(6999)
-      assert.strictEqual(valueOf(yield* renew(second)), "repeated", "with less than 8 seconds left")
-      assert.strictEqual(yield* requests, 4)
-    }).pipe(Effect.withClock(virtual.clock))
-  })
+      yield* renew(second)
+      yield* sent(4)
+    }
+  )
 
-  test.live("is asked at once when the token is rejected, although another member has just renewed it", function*() {
-    const { first, requests, second, virtual } = yield* twoMembers((n) => n < 3 ? repeated : fullToken("another"))
-    yield* Effect.gen(function*() {
+  twoMembersTest(
+    "is asked at once when the token is rejected, although another member has just renewed it",
+    (n) => n < 3 ? repeated : fullToken("another"),
+    function*({ first, second, sent, virtual }) {
       const providers = yield* Effect.forEach(
         [first, second],
-        (source) => Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, source)
+        ({ shared }) => Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, shared)
       )
       const getAll = Effect.forEach(providers, ({ get }) => get)
       yield* getAll
       yield* virtual.advance(56.5 * minute)
-      const tokens = yield* getAll
+      yield* getAll
       yield* virtual.advance("1 second")
-      assert.strictEqual(yield* requests, 2)
-      yield* Effect.forEach(
-        providers,
-        ({ invalidate }, index) => invalidate(tokens[index] as AccessToken.AccessToken)
-      )
+      yield* sent(2)
+      yield* Effect.forEach(providers, ({ get, invalidate }) => Effect.flatMap(get, invalidate))
       deepStrictEqual((yield* getAll).map(valueOf), ["another", "another"])
-      assert.strictEqual(yield* requests, 3)
-    }).pipe(Effect.scoped, Effect.withClock(virtual.clock))
-  })
+      yield* sent(3)
+    }
+  )
 
   it.live.each([[4000, 3500], [hour, 56 * minute]] as const)(
     "is asked by a renewal although the store still has that token, with a lifetime of %i ms",
     ([life, age]) =>
-      Effect.gen(function*() {
-        const { first, requests, virtual } = yield* twoMembers((n) => fullToken(`token-${n}`, life / minute))
-        yield* Effect.gen(function*() {
-          const cached = yield* first.acquire(Option.none())
-          yield* virtual.advance(age)
-          const renewed = yield* Effect.provideService(first.acquire(Option.some(cached)), Renewal, true)
-          assert.strictEqual(valueOf(renewed), "token-2")
-          assert.strictEqual(yield* requests, 2)
-        }).pipe(Effect.withClock(virtual.clock))
+      twoMembers((n) => fullToken(`token-${n}`, life / minute), function*({ first, sent, virtual }) {
+        const cached = yield* first.get()
+        yield* virtual.advance(age)
+        assert.strictEqual(valueOf(yield* first.renew(cached)), "token-2")
+        yield* sent(2)
       })
   )
 
+  twoMembersTest(
+    "is not asked by the second member when the renewal brought the same token with a later expiry",
+    (n) => fullToken("extended", n === 1 ? 60 : 59),
+    function*({ first, second, sent, virtual }) {
+      const cached = yield* first.get()
+      yield* virtual.advance(56 * minute)
+      deepStrictEqual(yield* first.renew(cached), yield* second.renew(cached))
+      yield* sent(2)
+    }
+  )
+
   test("a rejected token is removed from the store, and another one that expires sooner is not", function*() {
-    const { source } = yield* endpoint({ answer: (n) => fullToken(`token-${n}`, n === 1 ? 30 : 60) })
-    const store = yield* TokenStore.makeMemory
+    const { start, store } = yield* fleet({ answer: (n) => fullToken(`token-${n}`, n === 1 ? 30 : 60) })
     let removed = 0
     const counting = TokenStore.TokenStore.of({
       ...store,
       remove: (key, entry) => Effect.tap(store.remove(key, entry), () => Effect.sync(() => removed++))
     })
-    const { acquire } = yield* member(source, counting)
-    yield* acquire(Option.none())
-    const second = yield* acquire(Option.some(yield* fullToken("another")))
+    const { get } = yield* start({ store: counting })
+    yield* get()
+    const second = yield* get(yield* fullToken("another"))
     deepStrictEqual([valueOf(second), removed], ["token-2", 0])
-    deepStrictEqual([valueOf(yield* acquire(Option.some(second))), removed], ["token-3", 1])
-  })
-
-  test.live("is not asked by the second member when the renewal brought the same token with a later expiry", function*() {
-    const { first, requests, second, virtual } = yield* twoMembers((n) => fullToken("extended", n === 1 ? 60 : 59))
-    yield* Effect.gen(function*() {
-      const cached = yield* first.acquire(Option.none())
-      yield* virtual.advance(56 * minute)
-      const extended = yield* Effect.provideService(first.acquire(Option.some(cached)), Renewal, true)
-      deepStrictEqual(yield* Effect.provideService(second.acquire(Option.some(cached)), Renewal, true), extended)
-      assert.strictEqual(yield* requests, 2)
-    }).pipe(Effect.withClock(virtual.clock))
+    deepStrictEqual([valueOf(yield* get(second)), removed], ["token-3", 1])
   })
 })
 
@@ -237,41 +244,30 @@ const recorded = {
   })
 }
 
-describe("an entry of the former version", () => {
-  const renewed = Effect.gen(function*() {
-    const { puts, store } = yield* watched
-    yield* store.put(recorded.key, recorded.entry, "60 minutes")
-    // The endpoint rounds down what is left.
-    const { requests, source } = yield* endpoint({
-      answer: () =>
-        Effect.map(
-          fullToken("recorded", 4),
-          (token) =>
-            new AccessToken.AccessToken({ ...token, expiresAt: DateTime.subtract(token.expiresAt, { seconds: 1 }) })
-        )
-    })
-    const { acquire } = yield* member(source, store)
-    const read = yield* acquire(Option.none())
-    yield* TestClock.adjust("56 minutes")
-    yield* Effect.provideService(acquire(Option.some(read)), Renewal, true)
-    return { acquire, puts: yield* puts, read, requests }
+test("an entry of the former version is read, and renewed with the same fields, of which only acquiredAt is later", function*() {
+  const expected = yield* fullToken("recorded")
+  // The endpoint rounds down what is left.
+  const { puts, requests, start, store } = yield* fleet({
+    answer: () =>
+      Effect.map(
+        fullToken("recorded", 4),
+        (token) =>
+          new AccessToken.AccessToken({ ...token, expiresAt: DateTime.subtract(token.expiresAt, { seconds: 1 }) })
+      )
   })
-
-  test("is read, and renewed with one token request", function*() {
-    const expected = yield* fullToken("recorded")
-    const { acquire, read, requests } = yield* renewed
-    deepStrictEqual({ ...read }, { ...expected })
-    assert.strictEqual(yield* requests, 1)
-    yield* Effect.provideService(acquire(Option.some(read)), Renewal, true)
-    assert.strictEqual(yield* requests, 1)
-  })
-
-  test("has the same fields as one that is stored after a renewal without progress, of which only acquiredAt is later", function*() {
-    const { open } = yield* seal.make(credentials, authUrl)
-    assert.strictEqual(yield* open(recorded.entry), recorded.clearText, "control")
-    const { puts: [, [key, entry] = ["", ""]] } = yield* renewed
-    assert.strictEqual(key, recorded.key)
-    const clearText = recorded.clearText.replace(`"acquiredAt":0`, `"acquiredAt":${56 * 60_000}`)
-    assert.strictEqual(yield* open(entry), clearText)
-  })
+  yield* store.put(recorded.key, recorded.entry, "60 minutes")
+  const { get, renew } = yield* start()
+  const read = yield* get()
+  deepStrictEqual({ ...read }, { ...expected })
+  yield* TestClock.adjust("56 minutes")
+  for (let renewal = 0; renewal < 2; renewal++) {
+    yield* renew(read)
+    assert.strictEqual(yield* requests, 1, "the second finds the repeated token")
+  }
+  const [, [key, entry] = ["", ""]] = yield* puts
+  const { open } = yield* seal.make(credentials, authUrl)
+  assert.strictEqual(key, recorded.key)
+  assert.strictEqual(yield* open(recorded.entry), recorded.clearText, "control")
+  const clearText = recorded.clearText.replace(`"acquiredAt":0`, `"acquiredAt":${56 * minute}`)
+  assert.strictEqual(yield* open(entry), clearText)
 })

@@ -1,4 +1,5 @@
 /** A scripted server on loopback that does not use `@effect/platform`. Records the requests that it receives. */
+import { once } from "node:events"
 import * as Net from "node:net"
 import { Effect, Schedule, type Scope } from "effect"
 
@@ -36,50 +37,44 @@ export const make = (...answers: readonly [Answer, ...ReadonlyArray<Answer>]): E
   Scope.Scope
 > =>
   Effect.acquireRelease(
-    Effect.async<{ readonly server: Net.Server; readonly captured: CaptureServer; readonly sockets: Set<Net.Socket> }>(
-      (resume) => {
-        const requests: Array<CapturedRequest> = []
-        const sockets = new Set<Net.Socket>()
-        let connections = 0
-        const server = Net.createServer((socket) => {
-          connections++
-          sockets.add(socket)
-          socket.on("close", () => sockets.delete(socket))
-          socket.on("error", () => socket.destroy())
-          readRequests(socket, (request) => {
-            const answer = answers[Math.min(requests.length, answers.length - 1)] ?? answers[0]
-            requests.push(request)
-            answer(socket)
-          })
+    Effect.promise(async () => {
+      const requests: Array<CapturedRequest> = []
+      const sockets = new Set<Net.Socket>()
+      let connections = 0
+      const server = Net.createServer((socket) => {
+        connections++
+        sockets.add(socket)
+        socket.on("close", () => sockets.delete(socket))
+        socket.on("error", () => socket.destroy())
+        readRequests(socket, (request) => {
+          const answer = answers[Math.min(requests.length, answers.length - 1)] ?? answers[0]
+          requests.push(request)
+          answer(socket)
         })
-        server.listen(0, "127.0.0.1", () => {
-          const { port } = server.address() as Net.AddressInfo
-          const openSockets = Effect.sync(() => sockets.size)
-          resume(Effect.succeed({
-            server,
-            sockets,
-            captured: {
-              url: `http://127.0.0.1:${port}`,
-              requests: Effect.sync(() => requests.slice()),
-              count: Effect.sync(() => requests.length),
-              openSockets,
-              connections: Effect.sync(() => connections),
-              allClosed: openSockets.pipe(
-                Effect.filterOrFail((open) => open === 0, (open) => `${open} sockets are open`),
-                Effect.retry(Schedule.spaced("10 millis").pipe(Schedule.upTo("5 seconds"))),
-                Effect.asVoid
-              )
-            }
-          }))
-        })
-      }
-    ),
+      })
+      await once(server.listen(0, "127.0.0.1"), "listening")
+      return { server, sockets, requests, connections: Effect.sync(() => connections) }
+    }),
     ({ server, sockets }) =>
       Effect.async<void>((resume) => {
         server.close(() => resume(Effect.void))
         for (const socket of sockets) socket.destroy()
       })
-  ).pipe(Effect.map(({ captured }) => captured))
+  ).pipe(Effect.map(({ connections, requests, server, sockets }) => {
+    const openSockets = Effect.sync(() => sockets.size)
+    return {
+      url: `http://127.0.0.1:${(server.address() as Net.AddressInfo).port}`,
+      requests: Effect.sync(() => requests.slice()),
+      count: Effect.sync(() => requests.length),
+      openSockets,
+      connections,
+      allClosed: openSockets.pipe(
+        Effect.filterOrFail((open) => open === 0, (open) => `${open} sockets are open`),
+        Effect.retry(Schedule.spaced("10 millis").pipe(Schedule.upTo("5 seconds"))),
+        Effect.asVoid
+      )
+    }
+  }))
 
 /** Reads requests with a `Content-Length` (or without a body) from a socket, one after another. */
 const readRequests = (socket: Net.Socket, onRequest: (request: CapturedRequest) => void): void => {

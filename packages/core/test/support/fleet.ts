@@ -7,8 +7,9 @@ import {
   TokenStore
 } from "@store-api/core"
 import { DateTime, type Duration, Effect, Exit, Fiber, Option, Redacted, Ref, TestClock } from "effect"
+import { Renewal } from "../../src/internal/renewal.js"
 import { nextWakeUp, watchSleeps } from "./effectLine.js"
-import { settle, valueOf } from "./scriptedSource.js"
+import { type Acquisition, outcomeOf, settle, valueOf } from "./scriptedSource.js"
 
 export const authUrl = "https://auth.shop.example/base"
 
@@ -87,6 +88,40 @@ export const member = (
     Effect.provideService(TokenSource.TokenSource, source),
     Effect.provideService(TokenStore.TokenStore, store)
   )
+
+/** A process of a fleet. */
+export interface Member {
+  readonly shared: TokenSource.Service
+  /** Acquires a token. An API has rejected the given one. */
+  readonly get: (rejected?: AccessToken.AccessToken) => Acquisition
+  /** Renews the cached token. */
+  readonly renew: (cached: AccessToken.AccessToken) => Acquisition
+}
+
+/** A fleet over one endpoint and one store. `start` starts a process, which may reach the store in its own way. */
+export const fleet = (options: Parameters<typeof endpoint>[0] = {}) =>
+  Effect.map(Effect.all([endpoint(options), watched]), ([{ requests, source }, { puts, store }]) => ({
+    requests,
+    source,
+    puts,
+    store,
+    start: ({ store: own = store, ...options }: Partial<SharedTokenSource.Options> & {
+      readonly store?: TokenStore.Service
+    } = {}) =>
+      Effect.map(member(source, own, options), (shared): Member => ({
+        shared,
+        get: (rejected) => shared.acquire(Option.fromNullable(rejected)),
+        renew: (cached) => Effect.provideService(shared.acquire(Option.some(cached)), Renewal, true)
+      }))
+  }))
+
+/** Runs calls at once by virtual time. Returns their distinct outcomes, and how long they took, in milliseconds. */
+export const timed = (...calls: ReadonlyArray<Acquisition>) =>
+  Effect.gen(function*() {
+    const all = Effect.forEach(calls, outcomeOf, { concurrency: "unbounded" })
+    const { exit, took } = yield* drive(yield* Effect.fork(all))
+    return [[...new Set(yield* exit)].sort().join(), took] as const
+  })
 
 /** The number of running Web Crypto operations. They run in threads and take real time. */
 let encrypting = 0

@@ -89,23 +89,18 @@ export const interruption = ({ every, runs }: { readonly every: number; readonly
       { numRuns: runs }
     ), 60_000)
 
-  for (const [caller, index] of [["the first caller", 0], ["a caller that joined", 1]] as const) {
-    it.effect(`interrupting ${caller}, moment by moment, affects no other caller`, () =>
-      Effect.forEach(
-        moments,
-        (step) => interrupting(3, Array.from({ length: 3 }, (_, other) => other === index ? step : null)),
-        { discard: true }
-      ), 60_000)
+  /** The moments at which three callers are interrupted, by the moment of the test. */
+  const cases: ReadonlyArray<readonly [string, (step: number) => ReadonlyArray<number | null>]> = [
+    ["interrupting the first caller, moment by moment, affects no other caller", (step) => [step, null, null]],
+    ["interrupting a caller that joined, moment by moment, affects no other caller", (step) => [null, step, null]]
+  ]
+  for (const [title, delays] of cases) {
+    it.effect(title, () => Effect.forEach(moments, (step) => interrupting(3, delays(step))), 60_000)
   }
 
   it.effect(
     "interrupting all callers, moment by moment: the next caller gets the token of the same request",
-    () =>
-      Effect.forEach(
-        moments,
-        (step) => interrupting(3, [step, step, step]),
-        { discard: true }
-      ),
+    () => Effect.forEach(moments, (step) => interrupting(3, [step, step, step])),
     60_000
   )
 }

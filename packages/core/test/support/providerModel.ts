@@ -21,47 +21,56 @@ import { isFailure } from "./effectLine.js"
 import { settle } from "./scriptedSource.js"
 import * as VirtualClock from "./virtualClock.js"
 
-/** How the endpoint behaves until the next `Endpoint` step. */
-type Mode =
-  | { readonly _tag: "Up"; readonly lifetime: number; readonly delay: number }
-  | { readonly _tag: "Down"; readonly fault: Fault; readonly delay: number }
-  | { readonly _tag: "Hanging"; readonly interruptible: boolean }
-  | { readonly _tag: "Repeating" }
-
-type Fault = "Transport" | "InvalidClient" | "RateLimited" | "RetryAfter" | "Defect" | "SelfInterrupt"
-
-type Step =
-  | { readonly _tag: "Get" }
-  | { readonly _tag: "Refresh" }
-  | { readonly _tag: "Invalidate"; readonly which: number }
-  | { readonly _tag: "Advance"; readonly millis: number }
-  | { readonly _tag: "Approach"; readonly left: number }
-  | { readonly _tag: "Jump"; readonly millis: number }
-  | { readonly _tag: "Freeze"; readonly millis: number }
-  | { readonly _tag: "Loop"; readonly interval: number; readonly calls: number; readonly rejected: boolean }
-  | { readonly _tag: "Endpoint"; readonly mode: Mode }
-  | { readonly _tag: "Interrupt"; readonly which: number }
-
 const second = 1000
 const hour = 3600 * second
 
-const lifetime = fc.constantFrom(0, second, 2 * second, 30 * second, 600 * second, hour)
+/** A record with this tag and these fields. */
+const tagged = <const Tag extends string, Fields = unknown>(
+  _tag: Tag,
+  fields: { readonly [Key in keyof Fields]: fc.Arbitrary<Fields[Key]> } = {} as never
+) => fc.record({ ...fields, _tag: fc.constant(_tag) }) as fc.Arbitrary<Fields & { readonly _tag: Tag }>
+
+/** What an arbitrary generates. */
+type Generated<Arbitrary> = Arbitrary extends fc.Arbitrary<infer Value> ? Value : never
+
 const delay = fc.constantFrom(0, 0, 200, 5 * second, 40 * second)
-const fault = fc.constantFrom<Fault>(
-  "Transport",
-  "InvalidClient",
-  "RateLimited",
-  "RetryAfter",
-  "Defect",
-  "SelfInterrupt"
+
+const retryAfter = 20 * second
+
+type Fault = "Transport" | "InvalidClient" | "RateLimited" | "RetryAfter" | "Defect" | "SelfInterrupt"
+
+/** How an acquisition fails, at this time of the wall clock. */
+const faults: Readonly<Record<Fault, (wall: number) => Effect.Effect<never, AccessTokenError.AccessTokenError>>> = {
+  Transport: () => Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })),
+  InvalidClient: () => Effect.fail(new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", status: 401 })),
+  RateLimited: () => Effect.fail(new AccessTokenError.TokenRefusedError({ reason: "RateLimited", status: 429 })),
+  RetryAfter: (wall) =>
+    Effect.fail(
+      new AccessTokenError.TokenRefusedError({
+        reason: "RateLimited",
+        status: 429,
+        retryAt: Option.some(DateTime.unsafeMake(wall + retryAfter))
+      })
+    ),
+  Defect: () => Effect.die("an invented defect"),
+  SelfInterrupt: () => Effect.interrupt
+}
+
+/** How the endpoint behaves until the next `Endpoint` step. */
+const mode = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: tagged("Up", {
+      lifetime: fc.constantFrom(0, second, 2 * second, 30 * second, 600 * second, hour),
+      delay
+    })
+  },
+  { weight: 3, arbitrary: tagged("Down", { fault: fc.constantFrom(...Object.keys(faults) as Array<Fault>), delay }) },
+  { weight: 1, arbitrary: tagged("Hanging", { interruptible: fc.boolean() }) },
+  { weight: 2, arbitrary: tagged("Repeating") }
 )
 
-const mode: fc.Arbitrary<Mode> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ _tag: fc.constant("Up" as const), lifetime, delay }) },
-  { weight: 3, arbitrary: fc.record({ _tag: fc.constant("Down" as const), fault, delay }) },
-  { weight: 1, arbitrary: fc.record({ _tag: fc.constant("Hanging" as const), interruptible: fc.boolean() }) },
-  { weight: 2, arbitrary: fc.constant<Mode>({ _tag: "Repeating" }) }
-)
+type Mode = Generated<typeof mode>
 
 const advance = fc.oneof(
   fc.constantFrom(1, 100, 750, second, 5 * second, 60 * second, 300 * second, 3300 * second, hour),
@@ -69,17 +78,7 @@ const advance = fc.oneof(
 )
 
 /** Remaining lifetimes to which an `Approach` step advances: within each state of the token, and at the boundaries. */
-const left = fc.constantFrom(
-  0,
-  1,
-  second,
-  20 * second,
-  29 * second,
-  100 * second,
-  200 * second,
-  239 * second,
-  301 * second
-)
+const left = fc.constantFrom(...[0, 0.001, 1, 20, 29, 100, 200, 239, 301].map((seconds) => seconds * second))
 
 const jump = fc.oneof(
   fc.constantFrom(-24 * hour, -hour, -second - 1, -second, second, hour, 24 * hour),
@@ -87,30 +86,29 @@ const jump = fc.oneof(
 )
 
 /** Calls at a fixed rate. The API either accepts or rejects all of them. */
-const loop = fc.record({
-  _tag: fc.constant("Loop" as const),
+const loop = tagged("Loop", {
   interval: fc.constantFrom(10, 100, 400, 900, 1100, 2 * second, 5 * second, 30 * second, 600 * second),
   calls: fc.integer({ min: 2, max: 12 }),
   rejected: fc.boolean()
 })
 
-const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 8, arbitrary: fc.constant<Step>({ _tag: "Get" }) },
-  { weight: 1, arbitrary: fc.constant<Step>({ _tag: "Refresh" }) },
-  { weight: 3, arbitrary: fc.record({ _tag: fc.constant("Invalidate" as const), which: fc.nat({ max: 3 }) }) },
-  { weight: 8, arbitrary: fc.record({ _tag: fc.constant("Advance" as const), millis: advance }) },
-  { weight: 6, arbitrary: fc.record({ _tag: fc.constant("Approach" as const), left }) },
-  { weight: 2, arbitrary: fc.record({ _tag: fc.constant("Jump" as const), millis: jump }) },
-  { weight: 2, arbitrary: fc.record({ _tag: fc.constant("Freeze" as const), millis: advance }) },
+const step = fc.oneof(
+  { weight: 8, arbitrary: tagged("Get") },
+  { weight: 1, arbitrary: tagged("Refresh") },
+  { weight: 3, arbitrary: tagged("Invalidate", { which: fc.nat({ max: 3 }) }) },
+  { weight: 8, arbitrary: tagged("Advance", { millis: advance }) },
+  { weight: 6, arbitrary: tagged("Approach", { left }) },
+  { weight: 2, arbitrary: tagged("Jump", { millis: jump }) },
+  { weight: 2, arbitrary: tagged("Freeze", { millis: advance }) },
   { weight: 2, arbitrary: loop },
-  { weight: 4, arbitrary: fc.record({ _tag: fc.constant("Endpoint" as const), mode }) },
-  { weight: 2, arbitrary: fc.record({ _tag: fc.constant("Interrupt" as const), which: fc.nat({ max: 5 }) }) }
+  { weight: 4, arbitrary: tagged("Endpoint", { mode }) },
+  { weight: 2, arbitrary: tagged("Interrupt", { which: fc.nat({ max: 5 }) }) }
 )
+
+type Step = Generated<typeof step>
 
 /** The shortest cooldown, with jitter, after this many failures in a row. */
 const shortest = (failures: number, max: number) => 0.75 * Math.min(second * 2 ** (failures - 1), max)
-
-const retryAfter = 20 * second
 
 const longestAcquisition = 120 * second
 
@@ -192,37 +190,12 @@ const check = (steps: ReadonlyArray<Step>) =>
         })
       })
 
-    const failing = (fault: Fault): Effect.Effect<never, AccessTokenError.AccessTokenError> => {
-      switch (fault) {
-        case "Transport":
-          return Effect.fail(new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 }))
-        case "InvalidClient":
-          return Effect.fail(new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", status: 401 }))
-        case "RateLimited":
-          return Effect.fail(new AccessTokenError.TokenRefusedError({ reason: "RateLimited", status: 429 }))
-        case "RetryAfter":
-          return Effect.suspend(() =>
-            Effect.fail(
-              new AccessTokenError.TokenRefusedError({
-                reason: "RateLimited",
-                status: 429,
-                retryAt: Option.some(DateTime.unsafeMake(virtual.wall() + retryAfter))
-              })
-            )
-          )
-        case "Defect":
-          return Effect.die("an invented defect")
-        case "SelfInterrupt":
-          return Effect.interrupt
-      }
-    }
-
     const respond = (mode: Mode): Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError> => {
       switch (mode._tag) {
         case "Up":
           return Effect.zipLeft(newToken(mode.lifetime), Effect.sleep(mode.delay))
         case "Down":
-          return Effect.zipRight(Effect.sleep(mode.delay), failing(mode.fault))
+          return Effect.zipRight(Effect.sleep(mode.delay), Effect.suspend(() => faults[mode.fault](virtual.wall())))
         case "Hanging":
           return Effect.zipRight(
             mode.interruptible ? Effect.never : Effect.uninterruptible(Deferred.await(released)),
@@ -321,65 +294,40 @@ const check = (steps: ReadonlyArray<Step>) =>
     /** Runs a call and checks its result immediately. */
     const caller = (call: Effect.Effect<AccessToken.AccessToken, AccessTokenError.AccessTokenError>) =>
       Effect.gen(function*() {
-        const before = yield* provider.status
-        const started = virtual.monotonic()
-        const disturbedBefore = disturbances
-        const frozenBefore = frozen
-        const remaining = Option.match(before.expiresAt, {
-          onNone: () => Infinity,
-          onSome: (at) => at.epochMillis - virtual.wall()
-        })
+        const { expiresAt, state } = yield* provider.status
+        const before = { disturbances, frozen, at: virtual.monotonic(), wall: virtual.wall() }
         const exit = yield* Effect.exit(call)
-        const waited = virtual.monotonic() - started
-        if (frozen === frozenBefore) {
+        const waited = virtual.monotonic() - before.at
+        if (frozen === before.frozen) {
           assert.isAtMost(waited, 150 * second, "a caller waited longer than 2 minutes and 30 seconds")
+        }
+        if (call === provider.get && (state === "Fresh" || state === "RefreshSoon")) {
+          assert.strictEqual(waited, 0, `a caller in ${state} waited`)
+        }
+        if (call === provider.get && state === "MustWait" && disturbances === before.disturbances) {
+          assert.isTrue(Exit.isSuccess(exit) || Exit.isInterrupted(exit), "a caller in MustWait got no valid token")
+          const half = (Option.getOrThrow(expiresAt).epochMillis - before.wall) / 2
+          assert.isAtMost(waited, half, "a caller in MustWait waited longer than half of the remaining lifetime")
         }
         if (Exit.isSuccess(exit)) {
           assert.isTrue(isLive(exit.value), "the token has not expired by either clock")
           seen.push(exit.value)
+          return
         }
-        if (call === provider.get) {
-          if (before.state === "Fresh" || before.state === "RefreshSoon") {
-            assert.strictEqual(waited, 0, `a caller in ${before.state} waited`)
-          }
-          if (before.state === "MustWait" && disturbances === disturbedBefore) {
-            assert.isTrue(
-              Exit.isSuccess(exit) || Exit.isInterrupted(exit),
-              "a caller in MustWait did not get the valid token"
-            )
-            assert.isAtMost(
-              waited,
-              remaining / 2,
-              "a caller in MustWait waited longer than half of the remaining lifetime"
-            )
-          }
+        const error = Option.getOrUndefined(Cause.failureOption(exit.cause))
+        if (!isFailure(exit.cause) || error === undefined) return
+        if (error._tag === "TokenRefusedError" && error.reason === "InvalidClient") {
+          deepStrictEqual(error.retryAt, Option.none())
+        } else if (virtual.monotonic() === ended.at || waited === 0) {
+          const { epochMillis } = Option.getOrThrow(error.retryAt)
+          assert.isAbove(epochMillis, virtual.wall(), "a failure has a retryAt in the future")
         }
-        yield* Exit.matchEffect(exit, {
-          onSuccess: () => Effect.void,
-          onFailure: (cause) => {
-            const error = Cause.failureOption(cause)
-            return isFailure(cause) && Option.isSome(error)
-              ? Effect.sync(() => {
-                if (error.value._tag === "TokenRefusedError" && error.value.reason === "InvalidClient") {
-                  deepStrictEqual(error.value.retryAt, Option.none())
-                  return
-                }
-                const at = Option.getOrThrow(error.value.retryAt).epochMillis
-                if (virtual.monotonic() === ended.at || waited === 0) {
-                  assert.isAbove(at, virtual.wall(), "a failure has a retryAt in the future")
-                }
-              })
-              : Effect.void
-          }
-        })
       })
 
     const perform = (step: Step): Effect.Effect<void> => {
       switch (step._tag) {
         case "Get":
-          return Effect.map(Effect.forkDaemon(caller(provider.get)), (fiber) => {
-            callers.push(fiber)
-          })
+          return Effect.map(Effect.forkDaemon(caller(provider.get)), (fiber) => void callers.push(fiber))
         case "Refresh":
           return Effect.gen(function*() {
             refreshing = !(yield* provider.status).acquiring

@@ -59,15 +59,23 @@ export const hour = 60 * minute
 /** The error of an endpoint that cannot be reached. */
 export const outage = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 6 })
 
-/** What a caller of `get` observes. */
+/** Observations in this order. An outcome is the value of the token, the reason of the error, or `waits`. */
 interface Expected {
-  /** The state before the call. */
   readonly state?: AccessTokenProvider.ProviderStatus["state"]
-  /** The value of the token, the reason of the error, or `waits`. */
+  /** The outcome of a call of `get`. */
   readonly gets?: string
+  /** The outcome of a call of `refresh`. */
+  readonly refreshes?: string
+  /** The outcome of `current`, or `none`. */
+  readonly current?: string
+  /** The remaining milliseconds of the cooldown in `status`. 0 without one. */
+  readonly cooldown?: number
   /** The number of acquisitions that have started once no fiber can continue. */
   readonly calls?: number
 }
+
+/** Calls that run until they wait or end. */
+type Callers = Fiber.Fiber<ReadonlyArray<string>>
 
 /** What a test of the provider works with. */
 export interface Tools {
@@ -81,9 +89,11 @@ export interface Tools {
   readonly complete: (effect: Acquisition) => Effect.Effect<string | undefined>
   /** Closes the scope of the provider's layer. */
   readonly close: Effect.Effect<void>
-  /** Starts this many callers of `get`, which run until they wait or end. */
-  readonly callers: (count: number) => Effect.Effect<Fiber.Fiber<ReadonlyArray<string>>>
-  /** Advances both clocks and compares what a caller observes then. */
+  /** Starts this many callers of `get`, or of the given call. */
+  readonly callers: (count: number, call?: Acquisition) => Effect.Effect<Callers>
+  /** Compares the distinct outcomes of callers. */
+  readonly got: (callers: Callers, expected: string) => Effect.Effect<void>
+  /** Advances both clocks and compares what can be observed then. */
   readonly after: (by: Duration.DurationInput, expected: Expected) => Effect.Effect<void>
 }
 
@@ -139,26 +149,45 @@ export const run = <A, E>(
         yield* Layer.buildWithScope(layer, scope),
         AccessTokenProvider.AccessTokenProvider
       )
-      const callers = (count: number) =>
+      const callers = (count: number, call: Acquisition = provider.get) =>
         Effect.zipLeft(
-          Effect.fork(Effect.all(Effect.replicate(outcomeOf(provider.get), count), { concurrency: "unbounded" })),
+          Effect.fork(Effect.all(Effect.replicate(outcomeOf(call), count), { concurrency: "unbounded" })),
           settle
         )
+      const outcomes = (callers: Callers) =>
+        Effect.gen(function*() {
+          if (Option.isNone(yield* Fiber.poll(callers))) return "waits"
+          return [...new Set(yield* Fiber.join(callers))].join()
+        })
+      const once = (call: Acquisition) =>
+        Effect.flatMap(callers(1, call), (caller) => Effect.zipLeft(outcomes(caller), Fiber.interrupt(caller)))
+      const observed: { readonly [Key in keyof Required<Expected>]: Effect.Effect<Required<Expected>[Key]> } = {
+        state: Effect.map(provider.status, ({ state }) => state),
+        gets: once(provider.get),
+        refreshes: once(provider.refresh),
+        current: Effect.match(provider.current, {
+          onFailure: ({ reason }) => reason,
+          onSuccess: Option.match({ onNone: () => "none", onSome: valueOf })
+        }),
+        cooldown: Effect.map(provider.status, ({ cooldown }) =>
+          Option.match(cooldown, {
+            onNone: () => 0,
+            onSome: ({ until }) => until.epochMillis - virtual.wall()
+          })),
+        calls: source.calls
+      }
       const after = (by: Duration.DurationInput, expected: Expected) =>
         Effect.gen(function*() {
           yield* virtual.advance(by)
-          const { state } = yield* provider.status
           const seen: Record<string, unknown> = { ...expected }
-          if (expected.state !== undefined) seen["state"] = state
-          if (expected.gets !== undefined) {
-            const caller = yield* callers(1)
-            const ended = Option.isSome(yield* Fiber.poll(caller))
-            seen["gets"] = ended ? (yield* Fiber.join(caller))[0] : "waits"
-            yield* Fiber.interrupt(caller)
+          for (const [key, value] of Object.entries<Effect.Effect<unknown>>(observed)) {
+            if (key in expected) seen[key] = yield* value
           }
-          if (expected.calls !== undefined) seen["calls"] = yield* source.calls
           deepStrictEqual<object>(seen, expected)
         })
+      const got = (callers: Callers, expected: string) =>
+        Effect.flatMap(Effect.zipRight(settle, outcomes(callers)), (seen) =>
+          Effect.sync(() => deepStrictEqual(seen, expected)))
       const complete = (effect: Acquisition) =>
         Effect.gen(function*() {
           const [replacing, result] = yield* Queue.take(open)
@@ -167,7 +196,7 @@ export const run = <A, E>(
           return replacing
         })
       const tools = { virtual, provider, calls: source.calls, interrupted: Ref.get(interrupted), complete }
-      return yield* test({ ...tools, close, callers, after })
+      return yield* test({ ...tools, close, callers, got, after })
     }).pipe(
       Effect.ensuring(close),
       Effect.scoped,

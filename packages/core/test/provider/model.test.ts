@@ -1,3 +1,0 @@
-import { keepsTheRules } from "../support/providerModel.js"
-
-keepsTheRules(800)

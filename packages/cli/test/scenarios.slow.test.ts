@@ -5,8 +5,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { type Emulator, Scenario } from "@store-api/emulator"
 import { Effect, Option } from "effect"
 import { test } from "../../core/test/support/test.js"
-import { check } from "./support/checking.js"
-import { startedWith, userOf } from "./support/cli.js"
+import { check, startedWith, userOf } from "./support/cli.js"
 
 type Outcome = readonly [code: number, said: RegExp, remedy?: RegExp]
 

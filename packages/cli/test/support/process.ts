@@ -1,12 +1,12 @@
 /** Runs the binary as a process, in a pipe or on a real terminal. */
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process"
-import { closeSync, openSync } from "node:fs"
+import { closeSync } from "node:fs"
 import { createRequire } from "node:module"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { assert } from "@effect/vitest"
 import { Deferred, Effect, type Scope } from "effect"
-import { nothingPrivateIn, type Options, type Outcome, type User, waitingNotes } from "./user.js"
+import { nothingPrivateIn, type Options, type Outcome, type User, waitingNotes } from "./cli.js"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
@@ -22,10 +22,6 @@ export const build = () => {
 /** A test of processes takes as long as they take to load, on a machine that does much else. */
 export const processTimeout = 60_000
 
-interface ProcessOptions extends Options {
-  readonly node?: ReadonlyArray<string>
-}
-
 export interface RunningProcess {
   readonly child: ChildProcessWithoutNullStreams
   readonly stdout: () => string
@@ -37,14 +33,12 @@ export interface RunningProcess {
 export const startProcess = (
   user: User,
   args: ReadonlyArray<string>,
-  options: ProcessOptions = {}
+  { node = [], shows }: Options & { readonly node?: ReadonlyArray<string> } = {}
 ): Effect.Effect<RunningProcess, never, Scope.Scope> =>
   Effect.gen(function*() {
     const done = yield* Deferred.make<number | null>()
     const child = yield* Effect.acquireRelease(
-      Effect.sync(() =>
-        spawn(process.execPath, [...(options.node ?? []), bin, ...args], { cwd: user.cwd, env: user.env })
-      ),
+      Effect.sync(() => spawn(process.execPath, [...node, bin, ...args], { cwd: user.cwd, env: user.env })),
       (child) => Effect.sync(() => child.kill("SIGKILL"))
     )
     const [stdout, stderr]: [Array<Buffer>, Array<Buffer>] = [[], []]
@@ -58,7 +52,7 @@ export const startProcess = (
       stdout: () => textOf(stdout),
       end: Effect.gen(function*() {
         const outcome = { code: yield* Deferred.await(done), stdout: textOf(stdout), stderr: textOf(stderr) }
-        yield* nothingPrivateIn(user, `${options.shows === true ? "" : outcome.stdout}${outcome.stderr}`)
+        yield* nothingPrivateIn(user, `${shows === true ? "" : outcome.stdout}${outcome.stderr}`)
         return outcome
       })
     }
@@ -68,7 +62,7 @@ export const startProcess = (
 export const runProcess = (
   user: User,
   args: ReadonlyArray<string>,
-  options: ProcessOptions & { readonly stdin?: string } = {}
+  options: Parameters<typeof startProcess>[2] & { readonly stdin?: string } = {}
 ): Effect.Effect<Outcome> =>
   Effect.gen(function*() {
     const { child, end } = yield* startProcess(user, args, options)
@@ -76,20 +70,16 @@ export const runProcess = (
     return yield* end
   }).pipe(Effect.scoped)
 
-/** Runs the binary with a file or a folder as standard input, as a shell does with `< path`. */
-export const runWithInput = (user: User, args: ReadonlyArray<string>, path: string): Effect.Effect<Outcome> =>
-  Effect.sync(() => {
-    const { cwd, env } = user
-    const stdin = openSync(path, "r")
-    const { status, stderr, stdout } = spawnSync(process.execPath, [bin, ...args], {
-      cwd,
-      env,
-      encoding: "utf8",
-      stdio: [stdin, "pipe", "pipe"]
-    })
-    closeSync(stdin)
-    return { code: status, stdout, stderr }
-  }).pipe(Effect.tap(({ stderr, stdout }) => nothingPrivateIn(user, `${stdout}${stderr}`)))
+/** The command to its end, with these streams, as a shell starts it with `<` and `>`. */
+export const runWith = (user: User, args: ReadonlyArray<string>, stdio: ReadonlyArray<"ignore" | "pipe" | number>) => {
+  const { status, stderr } = spawnSync(process.execPath, [bin, ...args], {
+    ...user,
+    encoding: "utf8",
+    stdio: [...stdio]
+  })
+  for (const stream of stdio) if (typeof stream === "number") closeSync(stream)
+  return Effect.as(nothingPrivateIn(user, stderr), [status, stderr] as const)
+}
 
 const python = fileURLToPath(new URL("terminal.py", import.meta.url))
 
@@ -98,35 +88,14 @@ export const hasTerminals = spawnSync("python3", ["--version"]).status === 0 || 
 
 if (!hasTerminals) console.warn("There is no python3: tests on a terminal are skipped.")
 
-export interface Screen {
-  readonly code: number
-  /** All that came to the screen, colours and all, but not what a slow run waits for. */
-  readonly screen: string
-  /** Apart from the screen, if it is a pipe. */
-  readonly stdout: string
-}
-
-export interface OnTerminal extends Options {
-  readonly stdout?: "terminal" | "pipe"
-}
-
-export interface RunningOnTerminal {
-  readonly screen: () => string
-  /** Waits until the screen shows it; false if the command ended without. */
-  readonly shows: (text: string | RegExp) => Effect.Effect<boolean>
-  readonly type: (keys: string) => Effect.Effect<void>
-  /** The end, when nothing private was shown. */
-  readonly end: Effect.Effect<Screen>
-}
-
 type Told = readonly ["screen" | "stdout", string] | readonly ["end", number]
 
 /** The command, started on a terminal. It ends with the scope. */
 export const startOnTerminal = (
   user: User,
   args: ReadonlyArray<string>,
-  options: OnTerminal = {}
-): Effect.Effect<RunningOnTerminal, never, Scope.Scope> =>
+  options: Options & { readonly stdout?: "pipe" } = {}
+) =>
   Effect.gen(function*() {
     const done = yield* Deferred.make<number>()
     const child = yield* Effect.acquireRelease(
@@ -135,12 +104,9 @@ export const startOnTerminal = (
       (child) => Effect.sync(() => child.stdin.end())
     )
     child.stdin.on("error", () => undefined)
-    const send = (what: unknown) => Effect.sync(() => child.stdin.write(`${JSON.stringify(what)}\n`))
+    const send = (what: unknown) => Effect.sync(() => void child.stdin.write(`${JSON.stringify(what)}\n`))
     const shown = { screen: "", stdout: "" }
     let waiting: ReadonlyArray<() => void> = []
-    const wake = () => {
-      waiting.forEach((look) => look())
-    }
     let ended = false
     createInterface(child.stdout).on("line", (line) => {
       // Python writes nothing else.
@@ -149,7 +115,7 @@ export const startOnTerminal = (
         ended = true
         Deferred.unsafeDone(done, Effect.succeed(what))
       } else shown[kind] += what
-      wake()
+      for (const look of waiting) look()
     })
     child.on("close", () => Deferred.unsafeDone(done, Effect.dieMessage("the terminal ended before the command")))
     yield* send({
@@ -160,7 +126,8 @@ export const startOnTerminal = (
     })
     return {
       screen: () => shown.screen,
-      shows: (text) =>
+      /** Waits until the screen shows it; false if the command ended without. */
+      shows: (text: string | RegExp): Effect.Effect<boolean> =>
         Effect.async((resume) => {
           const look = () => {
             const isShown = typeof text === "string" ? shown.screen.includes(text) : text.test(shown.screen)
@@ -170,6 +137,7 @@ export const startOnTerminal = (
           look()
         }),
       type: send,
+      /** The end, when nothing private was shown. Standard output is apart from the screen if it is a pipe. */
       end: Effect.gen(function*() {
         const code = yield* Deferred.await(done)
         yield* nothingPrivateIn(user, options.shows === true ? "" : `${shown.screen}${shown.stdout}`)
@@ -178,16 +146,14 @@ export const startOnTerminal = (
     }
   })
 
-/** The command on a terminal to its end, where it is typed what is to be typed once the screen shows something. */
+/** The command on a terminal to its end. The keys are typed at the prompt for the secret. */
 export const onTerminal = (
   user: User,
   args: ReadonlyArray<string>,
-  options: OnTerminal & { readonly typed?: ReadonlyArray<readonly [screen: string, keys: string]> } = {}
-): Effect.Effect<Screen> =>
+  { keys, ...options }: Parameters<typeof startOnTerminal>[2] & { readonly keys?: string } = {}
+) =>
   Effect.gen(function*() {
     const { end, shows, type } = yield* startOnTerminal(user, args, options)
-    for (const [text, keys] of options.typed ?? []) {
-      if (yield* shows(text)) yield* type(keys)
-    }
+    if (keys !== undefined && (yield* shows("Client secret"))) yield* type(keys)
     return yield* end
   }).pipe(Effect.scoped)

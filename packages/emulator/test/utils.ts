@@ -84,6 +84,18 @@ export const connect = (url: string) =>
     (socket) => Effect.sync(() => socket.destroy())
   )
 
+/** Sends a token request without a body on a plain socket, and returns the received text once it has this length. */
+export const receive = (url: string, length: number) =>
+  Effect.flatMap(connect(url), (socket) =>
+    Effect.async<string>((resume) => {
+      let text = ""
+      socket.on("data", (chunk: Buffer) => {
+        text += chunk.toString("latin1")
+        if (text.length >= length) resume(Effect.succeed(text))
+      })
+      socket.write(`POST ${tokenPath} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n`)
+    }))
+
 /** Waits at most two seconds until the condition holds. */
 export const until = (condition: Effect.Effect<boolean>) =>
   condition.pipe(

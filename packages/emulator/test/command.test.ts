@@ -10,7 +10,7 @@ import { ConfigProvider, Effect, Queue } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { collectGarbage } from "../../platform-node/test/utils.js"
 import * as command from "../src/internal/command.js"
-import { askToken, callApi, connect, demoBody, demoSecret, formType, json, send } from "./utils.js"
+import { askToken, bodyOf, callApi, connect, demoBody, demoSecret, formType, json, send } from "./utils.js"
 
 type Variables = Readonly<Record<string, string>>
 
@@ -42,7 +42,6 @@ const start = (args: ReadonlyArray<string>, variables: Variables = {}) =>
   })
 
 const userSecret = "canary-of-a-user+/="
-const bodyOf = (id: string, secret: string) => `grant_type=client_credentials&client_id=${id}&client_secret=${secret}`
 
 const newFolder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "store-api-emulator-"))),
@@ -61,7 +60,7 @@ describe("store-api-emulator", () => {
     const answer = yield* askToken(url)
     assert.strictEqual(answer.status, 200)
     assert.strictEqual(json(answer)["expires_in"], 3600)
-    // The secret of the user is not that of the demo client.
+    // The demo client has a secret of its own.
     assert.notInclude(greeting, userSecret)
     assert.strictEqual((yield* askToken(url, { body: bodyOf("demo-client", userSecret) })).status, 401)
   })
@@ -107,7 +106,7 @@ describe("store-api-emulator", () => {
     const { url } = yield* start([
       "--scenario",
       "token/401-rfc",
-      "--scenario=token/503-retry-after",
+      "--scenario=token/503-retry-after-twice",
       "--scenario",
       "api/403"
     ])

@@ -3,9 +3,18 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { Duration, Effect, Redacted, TestClock } from "effect"
 import { test } from "../../core/test/support/test.js"
-import { askToken, demoBody, demoSecret, formType, getToken, type HttpRequest, json, tokenPath } from "./utils.js"
+import {
+  askToken,
+  bodyOf,
+  demoBody,
+  demoSecret,
+  formType,
+  getToken,
+  type HttpRequest,
+  json,
+  tokenPath
+} from "./utils.js"
 
-const bodyOf = (id: string, secret: string) => `grant_type=client_credentials&client_id=${id}&client_secret=${secret}`
 const specialSecret = "a b+c/d=e%f~g%20h%zz="
 const specialBody = bodyOf("two words=id", specialSecret)
 const specialCharacters: Emulator.Options = {

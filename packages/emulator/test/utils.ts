@@ -56,7 +56,9 @@ export const json = (response: HttpResponse) => JSON.parse(response.text) as Rec
 export const tokenPath = "/v1/oauth/accesstoken"
 export const formType = "application/x-www-form-urlencoded"
 export const demoSecret = Redacted.value(Emulator.demoClient.clientSecret)
-export const demoBody = `grant_type=client_credentials&client_id=demo-client&client_secret=${demoSecret}`
+export const bodyOf = (id: string, secret: string) =>
+  `grant_type=client_credentials&client_id=${id}&client_secret=${secret}`
+export const demoBody = bodyOf("demo-client", demoSecret)
 
 /** Sends a token request as specified, with changes if there are any. */
 export const askToken = (url: string, changes: HttpRequest = {}) =>

@@ -36,13 +36,6 @@ describe("store-api call", () => {
     deepStrictEqual(echo(body), { method: "GET", path: "/orders", query: "page=2", clientId: "demo-client" })
   })
 
-  test.live("sends the token in the header", function*() {
-    const { user } = yield* started
-    const token = yield* prints(user, "token")
-    const url = yield* serving((request, response) => response.end(request.headers.authorization))
-    assert.strictEqual(`${yield* prints(at(user, url), "call /", { shows: true })}\n`, `Bearer ${token}`)
-  })
-
   type Sent = readonly [method: string, body?: string, headers?: Readonly<Record<string, string>>]
   const json = { "content-type": "application/json" }
 

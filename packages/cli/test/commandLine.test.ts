@@ -158,48 +158,38 @@ describe("completion", () => {
   })
 })
 
-describe("60 columns", () => {
-  /** The lines on a terminal of 60 columns, and the output to a pipe. */
-  const outputs = (user: User, args: ReadonlyArray<string>) =>
-    Effect.gen(function*() {
-      const { screen } = yield* onTerminal(withEnv(user, { NO_COLOR: "1" }), args, { columns: 60 })
-      return { lines: screen.trimEnd().split("\r\n"), stdout: (yield* run(user, args)).stdout }
-    })
-
-  test.live("suffice for the steps of check, which are indented from their second line", function*() {
-    const { user } = yield* started
-    for (const secret of [demoSecret, "another-invented-secret"]) {
-      const { lines, stdout } = yield* outputs(withEnv(user, { STORE_API_CLIENT_SECRET: secret }), ["check"])
-      assert.isAtMost(widest(lines), 60, lines.join("\n"))
-      const steps = lines.filter((line) => !/^ {5}\S/.test(line))
-      for (const line of steps) assert.match(line, /^(ok {2}|FAIL) \w/)
-      assert.isBelow(steps.length, lines.length)
-      const words = (text: string) => text.replace(/\d+ ms/g, "").split(/\s+/).filter(Boolean)
-      deepStrictEqual(words(lines.join("\n")), words(stdout))
-      // A pipe gets each step and each remedy on one line, for grep.
-      assert.lengthOf(stdout.split("\n"), steps.length + (secret === demoSecret ? 1 : 2))
-    }
-  })
-
-  test.live("suffice for the time of status", function*() {
-    const { user } = yield* started
-    yield* run(user, ["token"], { shows: true })
-    const { lines } = yield* outputs(user, ["status"])
-    assert.match(lines[1] ?? "", /^token {4}valid for .{1,48}$/)
-  })
+test.live("60 columns suffice for the steps of check and for status, which are indented from their second line", function*() {
+  const { user } = yield* started
+  const narrow = (user: User, line: string) =>
+    Effect.map(
+      onTerminal(withEnv(user, { NO_COLOR: "1" }), [line], { columns: 60 }),
+      ({ screen }) => screen.trimEnd().split("\r\n")
+    )
+  for (const secret of [demoSecret, "another-invented-secret"]) {
+    const who = withEnv(user, { STORE_API_CLIENT_SECRET: secret })
+    const lines = yield* narrow(who, "check")
+    const { stdout } = yield* run(who, ["check"])
+    assert.isAtMost(widest(lines), 60, lines.join("\n"))
+    const steps = lines.filter((line) => !/^ {5}\S/.test(line))
+    for (const line of steps) assert.match(line, /^(ok {2}|FAIL) \w/)
+    assert.isBelow(steps.length, lines.length)
+    const words = (text: string) => text.replace(/\d+ ms/g, "").split(/\s+/).filter(Boolean)
+    deepStrictEqual(words(lines.join("\n")), words(stdout))
+    // A pipe gets each step and each remedy on one line, for grep.
+    assert.lengthOf(stdout.split("\n"), steps.length + (secret === demoSecret ? 1 : 2))
+  }
+  yield* run(user, ["token"], { shows: true })
+  assert.match((yield* narrow(user, "status"))[1] ?? "", /^token {4}valid for .{1,48}$/)
 })
 
 test.live("colours are for a terminal that has them, and not for CI", function*() {
   const user = yield* newUser({})
-  const plain = [{ NO_COLOR: "1" }, { TERM: "dumb" }, { CI: "true" }]
-  for (const args of [["token", "--profile", "none"], ["check"], ["emulator", "--port", "http"]]) {
-    assert.isTrue(hasColours((yield* onTerminal(user, args)).screen), args.join(" "))
-    for (const env of plain) {
-      assert.isFalse(hasColours((yield* onTerminal(withEnv(user, env), args)).screen), JSON.stringify(env))
-    }
-    const { stderr, stdout } = yield* run(user, args)
-    assert.isFalse(hasColours(stdout + stderr), args.join(" "))
-  }
+  const seen = (env: User["env"]) =>
+    Effect.map(onTerminal(withEnv(user, env), ["check"]), ({ screen }) => hasColours(screen))
+  deepStrictEqual(
+    yield* Effect.forEach([{}, { NO_COLOR: "1" }, { TERM: "dumb" }, { CI: "true" }], seen),
+    [true, false, false, false]
+  )
 })
 
 /** The tests of the emulator's own command have the rules of its flags. */

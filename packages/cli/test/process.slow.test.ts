@@ -27,7 +27,7 @@ import {
   without
 } from "./support/cli.js"
 import { build, hasTerminals, processTimeout, runProcess, runWith, startProcess } from "./support/process.js"
-import { endless, servers, tooMuch, userOfServer } from "./support/servers.js"
+import { endless, tooMuch } from "./support/servers.js"
 
 beforeAll(build, 120_000)
 
@@ -49,19 +49,6 @@ describe("the binary", { timeout: processTimeout }, () => {
     const inProcess = yield* run(user, ["token"])
     assert.strictEqual(inProcess.code, 3)
     deepStrictEqual(yield* runProcess(user, ["token"]), inProcess)
-  })
-
-  test.live("acquires a token, keeps it, calls with it, and finds nothing wrong", function*() {
-    const server = yield* servers["oidc-provider"]
-    const user = yield* userOfServer(server)
-    const token = yield* runProcess(user, ["token"], shows)
-    deepStrictEqual(token, { code: 0, stderr: "", stdout: `${(yield* server.tokens).join()}\n` })
-    const call = yield* runProcess(user, ["call", "/orders", "--fail"])
-    deepStrictEqual(call, { code: 0, stdout: server.orders, stderr: "" })
-    assert.match((yield* runProcess(user, ["status"])).stdout, /valid for \d+ min/)
-    assert.strictEqual(yield* server.tokenRequests, 1)
-    const { code, failed } = yield* check(user, ["/orders"], runProcess)
-    deepStrictEqual([code, failed], [0, []])
   })
 
   test.live("finds folders by the variables of the process, and files by the current folder", function*() {

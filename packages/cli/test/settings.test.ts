@@ -1,16 +1,6 @@
 /** Where settings come from: flags, the environment, a `.env` or a profile. */
 import { spawnSync } from "node:child_process"
-import {
-  chmodSync,
-  chownSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmdirSync,
-  statSync,
-  symlinkSync,
-  writeFileSync
-} from "node:fs"
+import * as Fs from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
@@ -59,12 +49,12 @@ const started = Effect.gen(function*() {
   const [blue, green] = [yield* store("blue"), yield* store("green")]
   const user = yield* newUser({}, Effect.succeed(Object.values(secrets)))
   const folder = profilesOf(user)
-  mkdirSync(folder, { recursive: true })
+  Fs.mkdirSync(folder, { recursive: true })
   const write = (name: string, lines: ReadonlyArray<string> | string) =>
-    writeFileSync(join(user.cwd, name), typeof lines === "string" ? lines : lines.join("\n"))
+    Fs.writeFileSync(join(user.cwd, name), typeof lines === "string" ? lines : lines.join("\n"))
   const save = (profile: string, lines: ReadonlyArray<string>, mode = 0o600) => {
-    writeFileSync(join(folder, `${profile}.env`), lines.join("\n"))
-    chmodSync(join(folder, `${profile}.env`), mode)
+    Fs.writeFileSync(join(folder, `${profile}.env`), lines.join("\n"))
+    Fs.chmodSync(join(folder, `${profile}.env`), mode)
   }
   save("blue", blue.lines)
   save("green", green.lines)
@@ -115,10 +105,10 @@ describe("settings", () => {
   test.live("skip a .env that is a folder, or a pipe without a writer", function*() {
     const { complete, user } = yield* startedInBlue
     const path = join(user.cwd, ".env")
-    mkdirSync(path)
+    Fs.mkdirSync(path)
     yield* prints(complete, fresh)
     yield* refuses(complete, "token --dotenv .env", 3, "Cannot read .env, the file of --dotenv.")
-    rmdirSync(path)
+    Fs.rmdirSync(path)
     assert.strictEqual(spawnSync("mkfifo", [path]).status, 0)
     yield* prints(complete, fresh)
   })
@@ -277,7 +267,7 @@ describe("a profile", () => {
   test.live("that is not there is a fault that lists those that are", function*() {
     const { blue, folder, save, user } = yield* started
     save("a.b_c-1", blue.lines)
-    writeFileSync(join(folder, "notes.txt"), "")
+    Fs.writeFileSync(join(folder, "notes.txt"), "")
     yield* refuses(user, "token --profile red", 3, "There is no profile red. Known: a.b_c-1, blue and green.")
     yield* prints(user, "token --profile a.b_c-1")
     const hint = "There is no profile red. Create it: store-api profile add red."
@@ -309,9 +299,9 @@ describe("store-api profile", () => {
     yield* refuses(owner, line, 0, saved, `${secret}\n`)
     yield* prints(owner, "token --profile mine")
     assert.strictEqual(yield* prints(user, "profile list"), "blue\ngreen\nmine\n")
-    writeFileSync(join(folder, "mine.env.part"), secret)
+    Fs.writeFileSync(join(folder, "mine.env.part"), secret)
     deepStrictEqual((yield* run(user, ["profile", "remove", "mine"])).code, 0)
-    deepStrictEqual(readdirSync(folder).sort(), ["blue.env", "green.env"])
+    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "green.env"])
     assert.strictEqual(yield* prints(user, "profile list"), "blue\ngreen\n")
     yield* refuses(user, "profile remove mine", 3, "There is no profile mine. Known: blue and green.")
     for (const name of ["blue", "green"]) yield* run(user, ["profile", "remove", name])
@@ -323,21 +313,21 @@ describe("store-api profile", () => {
     const { folder, green, user } = yield* started
     const owner = having(user, green.lines)
     const file = join(folder, "blue.env")
-    const before = readFileSync(file, "utf8")
+    const before = Fs.readFileSync(file, "utf8")
     yield* refuses(owner, "profile add blue", 2, "The profile blue exists. Use --force to replace it.")
-    assert.strictEqual(readFileSync(file, "utf8"), before)
-    chmodSync(file, 0o644)
+    assert.strictEqual(Fs.readFileSync(file, "utf8"), before)
+    Fs.chmodSync(file, 0o644)
     deepStrictEqual((yield* run(owner, ["profile", "add", "blue", "--force"])).code, 0)
-    assert.strictEqual(statSync(file).mode & 0o777, 0o600)
+    assert.strictEqual(Fs.statSync(file).mode & 0o777, 0o600)
     assert.strictEqual(clientOf(yield* prints(user, "call /orders --profile blue")), "green")
     deepStrictEqual((yield* run(owner, ["profile", "add", "../blue"])).code, 3)
-    deepStrictEqual(readdirSync(folder).sort(), ["blue.env", "green.env"])
+    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "green.env"])
     // A file that cannot replace the other leaves no copy of the secret.
     const nest = join(folder, "nest.env")
-    mkdirSync(join(nest, "egg"), { recursive: true })
+    Fs.mkdirSync(join(nest, "egg"), { recursive: true })
     yield* refuses(owner, "profile add nest --force", 3, `Cannot write ${nest}.`)
     yield* refuses(owner, "profile remove nest", 3, `Cannot remove ${nest}.`)
-    deepStrictEqual(readdirSync(folder).sort(), ["blue.env", "green.env", "nest.env"])
+    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "green.env", "nest.env"])
   })
 
   test.live("add saves the folder of the cache, and no URL that cannot be used", function*() {
@@ -351,7 +341,7 @@ describe("store-api profile", () => {
       const [flag = ""] = given.split(" ")
       yield* refuses(owner, `profile add wrong ${given}`, 3, new RegExp(`^store-api: ${flag} (must|is) .*\\n$`))
     }
-    deepStrictEqual(readdirSync(folder).sort(), ["blue.env", "green.env", "mine.env"])
+    deepStrictEqual(Fs.readdirSync(folder).sort(), ["blue.env", "green.env", "mine.env"])
   })
 })
 
@@ -378,13 +368,13 @@ describe.skipIf(process.platform === "win32")("a profile that is not the user's 
   test.live("such as one that is a folder, or of another user", function*() {
     const { folder, save, user } = yield* started
     const nest = join(folder, "nest.env")
-    mkdirSync(nest, { mode: 0o700 })
+    Fs.mkdirSync(nest, { mode: 0o700 })
     yield* refuses(user, "token --profile nest", 3, `Cannot read the profile nest, ${nest}.`)
     // Only root can give a file away. Other users find one of root.
     if (process.getuid?.() === 0) {
       save("theirs", [])
-      chownSync(join(folder, "theirs.env"), 12_345, 12_345)
-    } else symlinkSync("/etc/passwd", join(folder, "theirs.env"))
+      Fs.chownSync(join(folder, "theirs.env"), 12_345, 12_345)
+    } else Fs.symlinkSync("/etc/passwd", join(folder, "theirs.env"))
     yield* refuses(user, "token --profile theirs", 3, /because its file belongs to another user/)
   })
 })

@@ -3,12 +3,13 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseEnv } from "node:util"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Scenario } from "@store-api/emulator"
 import { ConfigProvider, Effect, Queue } from "effect"
 import { test } from "../../core/test/support/test.js"
-import { collectGarbage } from "../../platform-node/test/utils.js"
 import * as command from "../src/internal/command.js"
 import { askToken, bodyOf, callApi, connect, demoBody, demoSecret, formType, json, send } from "./utils.js"
 
@@ -170,6 +171,8 @@ describe("store-api-emulator", () => {
 
   test.live("remembers no request: after 400 of 60 kB, less than a third of their bytes is kept", function*() {
     const { next, url } = yield* start([])
+    setFlagsFromString("--expose-gc")
+    const collectGarbage = runInNewContext("gc") as () => void
     const held = () => {
       collectGarbage()
       const { arrayBuffers, heapUsed } = process.memoryUsage()

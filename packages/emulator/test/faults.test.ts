@@ -161,19 +161,6 @@ describe("a delay", () => {
     assert.strictEqual((yield* askToken(url)).status, 200)
   })
 
-  test.live("ends when the client disconnects", function*() {
-    const { connections, fail, requests, tokens, url } = yield* Emulator.make()
-    yield* fail(Fault.delay("200 millis"))
-    const fiber = yield* Effect.fork(askToken(url))
-    yield* until(Effect.map(requests, ({ length }) => length === 1))
-    yield* Fiber.interrupt(fiber)
-    yield* until(Effect.map(connections, (open) => open === 0))
-    yield* Effect.sleep("250 millis")
-    assert.lengthOf(yield* tokens, 0)
-    const [recorded] = yield* requests
-    deepStrictEqual(recorded?.status, Option.none())
-  })
-
   test.live("leaves no timer when the client disconnects or the scope closes", function*() {
     let sleeping = 0
     const sleepForEver = Effect.acquireUseRelease(

@@ -50,14 +50,6 @@ describe("the layer", () => {
     assert.strictEqual((yield* askToken(exit.value.url)).status, 200)
   })
 
-  test.live("gives each emulator its own tokens and requests", function*() {
-    const [one, other] = [yield* Emulator.make(), yield* Emulator.make()]
-    yield* askToken(one.url)
-    assert.lengthOf(yield* one.requests, 1)
-    assert.lengthOf(yield* other.requests, 0)
-    assert.lengthOf(yield* other.tokens, 0)
-  })
-
   test.live("adds nothing to the traces and the logs of the application", function*() {
     const [spans, entries]: [Array<string>, Array<string>] = [[], []]
     const native = yield* Effect.tracer

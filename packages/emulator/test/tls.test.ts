@@ -1,4 +1,3 @@
-import { X509Certificate } from "node:crypto"
 import * as Https from "node:https"
 import * as Net from "node:net"
 import * as Tls from "node:tls"
@@ -40,14 +39,6 @@ describe("an emulator with TLS", () => {
     assert.notStrictEqual(yield* requestStatus(url, { ca: (yield* emulator).ca }), 200)
     assert.lengthOf(yield* requests, 2)
     yield* until(Effect.map(connections, (open) => open === 0))
-  })
-
-  test.live("creates a self-signed authority for each run", function*() {
-    const [one, other] = [new X509Certificate((yield* emulator).ca), new X509Certificate((yield* emulator).ca)]
-    assert.isTrue(one.ca)
-    assert.isTrue(one.verify(one.publicKey))
-    assert.isFalse(other.verify(one.publicKey))
-    assert.notStrictEqual(one.serialNumber, other.serialNumber)
   })
 
   test.live("closes a connection with plain HTTP", function*() {

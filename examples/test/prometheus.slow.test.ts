@@ -1,4 +1,4 @@
-/** Tests the example, the configuration, the alerts and the dashboard together, with a running Prometheus. */
+/** Tests the example, the configuration and the dashboard with a running Prometheus, and the alerts with promtool. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
@@ -9,8 +9,18 @@ import { freePort } from "../../packages/platform-node/test/utils.js"
 import { named, read, shownIn, targets, variables } from "./support/dashboard.js"
 import { bundled, type Program, secretsIn, start, variablesOf } from "./support/program.js"
 import * as Prometheus from "./support/prometheus.js"
-import { eventually, fetched, isServerLeftOut, labelsOf } from "./support/prometheus.js"
-import { names, type TwoStores, twoStores } from "./support/stores.js"
+import {
+  eventually,
+  fetched,
+  isLeftOut,
+  isServerLeftOut,
+  labelsOf,
+  names,
+  promtool,
+  type TwoStores,
+  twoStores,
+  type Verdict
+} from "./support/prometheus.js"
 
 /**
  * The program `prometheus` with its emulator, and two stores in this process, which make some calls. Each serves its
@@ -219,4 +229,90 @@ describe("examples/prometheus", () => {
       })),
     timeout
   )
+})
+
+const files = {
+  "alerts.yml": read("alerts.yml"),
+  "alerts.test.yml": read("alerts.test.yml"),
+  "prometheus.yml": read("prometheus.yml")
+}
+
+const alertNames = [...files["alerts.yml"].matchAll(/- alert: (\w+)/g)].map(([, name = ""]) => name)
+
+const passes = ({ passed, said }: Verdict) => {
+  assert.isTrue(passed, said)
+}
+
+/** The files, with a pattern in these alerts replaced. */
+const changed = (alertNames: ReadonlyArray<string>, pattern: RegExp, by: string): typeof files => {
+  const parts = files["alerts.yml"].split(/(?=- alert: )/).map((part) => {
+    if (!alertNames.some((name) => part.startsWith(`- alert: ${name}\n`))) return part
+    assert.match(part, pattern)
+    return part.replace(pattern, by)
+  })
+  return { ...files, "alerts.yml": parts.join("") }
+}
+
+const tried = (rules: typeof files) => promtool(rules, "test", "rules", "alerts.test.yml")
+
+/** The files, with only the tests of this alert. */
+const only = (name: string, rules: typeof files): typeof files => {
+  const [head = "", ...tests] = files["alerts.test.yml"].split(/(?=^ {2}- name: )/m)
+  return { ...rules, "alerts.test.yml": [head, ...tests.filter((test) => test.includes(name))].join("") }
+}
+
+/** The alerts that promtool reported as failed. */
+const noticed = ({ passed, said }: Verdict) => {
+  assert.isFalse(passed)
+  return alertNames.filter((name) => said.includes(`alertname: ${name}, `))
+}
+
+describe.skipIf(isLeftOut)("examples/prometheus, by promtool", { timeout: 60_000 }, () => {
+  it("can be loaded: the rules, and the configuration that names them", async () => {
+    passes(await promtool(files, "check", "rules", "alerts.yml"))
+    passes(await promtool(files, "check", "config", "prometheus.yml"))
+    const broken = changed(["StoreTokenGone"], /time\(\)/, "time(")
+    const withoutRules = { "prometheus.yml": files["prometheus.yml"] }
+    assert.isFalse((await promtool(broken, "check", "rules", "alerts.yml")).passed)
+    assert.isFalse((await promtool(broken, "check", "config", "prometheus.yml")).passed)
+    assert.isFalse((await promtool(withoutRules, "check", "config", "prometheus.yml")).passed)
+  })
+
+  it("alerts fire and stop as in alerts.test.yml", async () => {
+    passes(await tried(files))
+  })
+
+  it("an alert that never fires is detected", async () => {
+    const never = changed(alertNames, /expr: (?:>-\n(?: {10}.*\n)+|.*\n)/, "expr: vector(0) > 1\n")
+    deepStrictEqual(noticed(await tried(never)), alertNames)
+  })
+
+  it("an alert without its waiting period is detected", async () => {
+    const waiting = alertNames.filter((name) =>
+      new RegExp(`- alert: ${name}\n(?: {8}.*\n)*? {8}for: `).test(files["alerts.yml"])
+    )
+    assert.isAbove(waiting.length, 5)
+    deepStrictEqual(noticed(await tried(changed(waiting, /for: .*\n/, "for: 0s\n"))), waiting)
+  })
+
+  it.each([
+    { rule: "failures are outweighed by a success", pattern: /unless\n.*\n/, by: "" },
+    { rule: "only a refusal counts for an hour", pattern: /outcome="TokenRefusedError"/, by: "outcome!=\"Success\"" },
+    { rule: "a refusal counts for an hour", pattern: /\[1h:1m\]/, by: "[6m:1m]" },
+    { rule: "a success after the refusal ends it", pattern: / >\n/, by: " >= bool\n" }
+  ])("StoreTokenGone without it is noticed: $rule", async ({ by, pattern }) => {
+    const rules = only("StoreTokenGone", changed(["StoreTokenGone"], pattern, by))
+    deepStrictEqual(noticed(await tried(rules)), ["StoreTokenGone"])
+  })
+
+  it("each alert has situations in which it fires, and in which it does not", () => {
+    assert.isAtLeast(alertNames.length, 7)
+    const situations = [
+      ...files["alerts.test.yml"].matchAll(/alertname: (\w+),?\s+eval_time: \w+,?\s+exp_alerts:(?: (\[\]))?/g)
+    ]
+    for (const name of alertNames) {
+      const fires = situations.filter(([, alert]) => alert === name).map(([, , none]) => none === undefined)
+      assert.sameMembers([...new Set(fires)], [true, false], name)
+    }
+  })
 })

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type Emulator, Fault } from "@store-api/emulator"
 import { Effect, Fiber, TestClock, TestServices } from "effect"
@@ -14,67 +14,53 @@ import {
   start,
   started,
   startedWith,
-  startOnTerminal,
   tokenRequests,
   type User,
   withEnv
 } from "./support/cli.js"
-import { endless, serving, tooMuch } from "./support/listening.js"
+import { endless, serving, tooMuch } from "./support/servers.js"
 
 const echo = (text: string) => JSON.parse(text) as Record<string, unknown>
 
 const apiCalls = (emulator: Emulator.Service) =>
   Effect.map(emulator.requests, (requests) => requests.filter(({ kind }) => kind === "api"))
 
-type Sent = { readonly method: string } & Partial<Record<"body" | "type" | "length" | "x-one" | "x-two", string>>
-
 const at = (user: User, apiUrl: string): User => withEnv(user, { STORE_API_URL: apiUrl })
 
 describe("store-api call", () => {
   test.live("prints the body as it came; --include what stands before it", function*() {
     const { user } = yield* started
-    deepStrictEqual(echo(yield* prints(user, "call /orders?page=2")), {
-      method: "GET",
-      path: "/orders",
-      query: "page=2",
-      clientId: "demo-client"
-    })
-    const [head = "", body = ""] = (yield* prints(user, "call /orders --include")).split("\n\n")
+    const [head = "", body = ""] = (yield* prints(user, "call /orders?page=2 --include")).split("\n\n")
     assert.match(head, /^HTTP\/1\.1 200 OK\n[^]*content-type: application\/json/)
-    assert.strictEqual(echo(body)["path"], "/orders")
+    assert.strictEqual(yield* prints(user, "call /orders?page=2"), body)
+    deepStrictEqual(echo(body), { method: "GET", path: "/orders", query: "page=2", clientId: "demo-client" })
   })
 
-  const json = "application/json"
+  type Sent = readonly [method: string, body?: string, headers?: Readonly<Record<string, string>>]
+  const json = { "content-type": "application/json" }
 
-  it.live.each<[string, Sent]>([
-    ["call /orders", { method: "GET" }],
-    ["call /orders -X delete", { method: "DELETE" }],
-    [`call /orders --data {"of":"line"} -H X-One:1 --header X-Two:2`, {
-      ...{ method: "POST", type: json, body: `{"of":"line"}`, "x-one": "1", "x-two": "2" }
-    }],
-    ["call --data=@order.json -X put /orders/7", {
-      method: "PUT",
-      type: json,
-      body: "{\"of\":\"file\"}",
-      length: "13"
-    }],
-    ["call --data @- /orders", { method: "POST", type: json, body: "of standard input" }],
-    ["call /orders -d a,b -H Content-Type:text/csv", { method: "POST", type: "text/csv", body: "a,b" }]
-  ])(
-    "%s sends the method, the body and the headers, wherever the flags stand",
-    ([line, { body, method, ...sent }]) =>
-      Effect.gen(function*() {
-        const { emulator, user } = yield* started
-        writeFileSync(join(user.cwd, "order.json"), "{\"of\":\"file\"}")
-        const printed = echo(yield* prints(user, line, { stdin: "of standard input" }))
-        deepStrictEqual([printed["method"], printed["body"]], [method, body])
-        const [call] = yield* apiCalls(emulator)
-        const headers = call?.headers ?? {}
-        const { type, length = headers["content-length"], ...others } = sent
-        deepStrictEqual([headers["content-type"], headers["content-length"]], [type, length])
-        for (const [name, value] of Object.entries(others)) assert.strictEqual(headers[name], value)
-      }).pipe(Effect.scoped)
-  )
+  test.live.each<[line: string, ...Sent]>([
+    ["call /orders", "GET"],
+    ["call /orders -X delete", "DELETE"],
+    [
+      `call /orders --data {"of":"line"} -H X-One:1 --header X-Two:2`,
+      "POST",
+      `{"of":"line"}`,
+      { ...json, "x-one": "1", "x-two": "2" }
+    ],
+    ["call --data=@order.json -X put /orders/7", "PUT", `{"of":"file"}`, { ...json, "content-length": "13" }],
+    ["call --data @- /orders", "POST", "of standard input", json],
+    ["call /orders -d a,b -H Content-Type:text/csv", "POST", "a,b", { "content-type": "text/csv" }]
+  ])("%s sends the method, the body and the headers, wherever the flags stand", function*([line, ...sent]) {
+    const [method, body, headers = {}] = sent
+    const { emulator, user } = yield* started
+    writeFileSync(join(user.cwd, "order.json"), "{\"of\":\"file\"}")
+    const printed = echo(yield* prints(user, line, { stdin: "of standard input" }))
+    deepStrictEqual([printed["method"], printed["body"]], [method, body])
+    const [call = assert.fail("no call")] = yield* apiCalls(emulator)
+    if (body === undefined) assert.notProperty(call.headers, "content-type")
+    for (const [name, value] of Object.entries(headers)) assert.strictEqual(call.headers[name], value)
+  })
 
   test.live("streams both ways: each part arrives while the next is not there yet", function*() {
     const { user } = yield* started
@@ -108,6 +94,83 @@ describe("store-api call", () => {
     yield* beyond(tooMuch)
   })
 
+  test.live("on a terminal indents JSON without changing its values, and ends the last line of other bodies", function*() {
+    const { user } = yield* started
+    const json =
+      `{"id":12345678901234567890,"price":1.50,"text":"a, {\\"b\\"}: [c]","empty":[ ],"items":[{"n":null},2]}`
+    const url = yield* serving((request, response) => {
+      const [type, body] = request.url === "/json" ? ["application/problem+json", json] : ["text/plain", "plain"]
+      response.setHeader("Content-Type", type).end(body)
+    })
+    const pretty = yield* onTerminal(at(user, url), ["call", "/json"])
+    deepStrictEqual(pretty.screen.split("\r\n"), [
+      "{",
+      "  \"id\": 12345678901234567890,",
+      "  \"price\": 1.50,",
+      "  \"text\": \"a, {\\\"b\\\"}: [c]\",",
+      "  \"empty\": [],",
+      ...["  \"items\": [", "    {", "      \"n\": null", "    },", "    2", "  ]", "}", ""]
+    ])
+    assert.strictEqual(yield* prints(at(user, url), "call /json"), json)
+    assert.strictEqual((yield* onTerminal(at(user, url), ["call", "/text"])).screen, "plain\r\n")
+    assert.strictEqual(yield* prints(at(user, url), "call /text"), "plain")
+  })
+})
+
+describe("store-api call exits", () => {
+  test.live.each([[399, 0, ""], [400, 7, "400 Bad Request"], [404, 7, "404 Not Found"]] as const)(
+    "for status %i with --fail with code %i; the body is printed in any case",
+    function*([status, code, name]) {
+      const body = "{\"message\":\"no such order\"}"
+      const { user } = yield* startedWith({}, Fault.status(status, { on: "api", body, times: 2 }))
+      assert.strictEqual(yield* prints(user, "call /orders/7"), body)
+      const stderr = code === 0 ? "" : `store-api: The API responded with ${name}.\n`
+      deepStrictEqual(yield* run(user, ["call", "/orders/7", "-f"]), { code, stdout: body, stderr })
+    }
+  )
+
+  test.live("with code 6 without a response, or with half of one", function*() {
+    const { user } = yield* startedWith({}, Fault.reset("body", { on: "api" }))
+    const sentence = /^store-api: Cannot reach the API \(ECONNREFUSED\)\. .*\n$/
+    yield* refuses(at(user, "http://127.0.0.1:9"), "call /orders", 6, sentence)
+    const half = yield* run(user, ["call", "/orders"])
+    assert.strictEqual(half.code, 6)
+    assert.match(half.stderr, /^store-api: The response of the API broke off.*\n$/)
+  })
+
+  test.each([["500ms", 500], ["2.5s", 2500], ["2m", 120_000]] as const)(
+    "with code 6 after %s, the time of --timeout",
+    function*([timeout, millis]) {
+      yield* TestClock.setTime(Date.now())
+      const { emulator, user } = yield* startedWith({}, Fault.hang({ on: "api" }))
+      const running = yield* Effect.fork(run(user, ["call", "/orders", "--timeout", timeout]))
+      const isCalled = Effect.map(apiCalls(emulator), (calls) => calls.length > 0)
+      yield* TestServices.provideLive(Effect.repeat(Effect.delay(isCalled, "10 millis"), { until: (is) => is }))
+      yield* TestClock.adjust(millis - 1)
+      yield* TestServices.provideLive(Effect.sleep("10 millis"))
+      assert.isNull(running.unsafePoll())
+      yield* TestClock.adjust(1)
+      const stderr = `store-api: The call took longer than ${timeout}, the time of --timeout.\n`
+      deepStrictEqual(yield* Fiber.join(running), { code: 6, stdout: "", stderr })
+    }
+  )
+
+  test.live.each<[code: number, sentence: RegExp, args: ReadonlyArray<string>]>([
+    [2, /nothing was sent to http:\/\/127\.0\.0\.1:9\./, ["http://127.0.0.1:9/orders"]],
+    [2, /--method must be one of/, ["-X", "FETCH", "/orders"]],
+    [2, /A --header must be a name/, ["/orders", "--header", "canary"]],
+    [2, /A --header must be a name/, ["/orders", "--header", "A: canary\r\nB: 1"]],
+    [2, /Standard input cannot hold both/, ["/orders", "--data", "-", "--secret-file", "-"]],
+    [3, /^store-api: Cannot read nothing, the file of --data\.\n$/, ["/orders", "--data", "@nothing"]],
+    [3, /^store-api: --data @\. is a folder: name a file\.\n$/, ["/orders", "--data", "@."]]
+  ])("with code %i and sends the API nothing: %s", function*([code, sentence, args]) {
+    const { emulator, user } = yield* started
+    assert.notInclude(yield* refuses(user, ["call", ...args], code, sentence), "canary")
+    deepStrictEqual(yield* apiCalls(emulator), [])
+  })
+})
+
+describe("a token that was revoked", () => {
   /** The cached token is revoked. */
   const revoked = Effect.gen(function*() {
     const { emulator, user } = yield* started
@@ -116,34 +179,31 @@ describe("store-api call", () => {
     return { emulator, user }
   })
 
-  test.live("a token that was revoked is replaced, in the store too", function*() {
+  test.live("is replaced by calls at once with one token request, in the store too", function*() {
     const { emulator, user } = yield* revoked
-    yield* prints(user, "call /orders --data {} --fail")
+    yield* Effect.all(Effect.replicate(prints(user, "call /orders --data {} --fail"), 6), { concurrency: "unbounded" })
     yield* prints(user, "call /orders --fail")
     assert.strictEqual(yield* tokenRequests(emulator), 2)
   })
 
   const rateLimit = Fault.status(429, { headers: { "Retry-After": "900" }, times: Infinity })
 
-  it.live.each(
+  test.live.each(
     ["", " --include", " --fail"].flatMap((flags) =>
       [
         [flags, "429", rateLimit, 5, /^store-api: The token endpoint .* Retry after \d{4}-.*Z\.\n$/],
         [flags, "401", Fault.status(401), 4, /^store-api: The token endpoint refused the request \(status 401\)/]
       ] as const
     )
-  )(
-    "a revoked token that cannot be replaced: call%s prints why, and not the API's 401; the token is removed: %s",
-    ([flags, , fault, code, sentence]) =>
-      Effect.gen(function*() {
-        const { emulator, user } = yield* revoked
-        yield* emulator.fail(fault)
-        yield* refuses(user, `call /orders${flags}`, code, sentence)
-        deepStrictEqual((yield* run(user, ["status"])).code, 5)
-      }).pipe(Effect.scoped)
-  )
+  )("and cannot be replaced: call%s prints why, and not the API's 401; the token is removed: %s", function*(row) {
+    const [flags, , fault, code, sentence] = row
+    const { emulator, user } = yield* revoked
+    yield* emulator.fail(fault)
+    yield* refuses(user, `call /orders${flags}`, code, sentence)
+    deepStrictEqual((yield* run(user, ["status"])).code, 5)
+  })
 
-  test.live("a streamed body is not repeated after a 401, and the next run has another token", function*() {
+  test.live("does not repeat a streamed body, but the next run has another token", function*() {
     const { emulator, user } = yield* revoked
     const streamed = run(user, ["call", "/orders", "--data", "-", "--fail"], { stdin: "{}" })
     assert.strictEqual((yield* streamed).code, 7)
@@ -152,15 +212,7 @@ describe("store-api call", () => {
     assert.strictEqual(yield* tokenRequests(emulator), 2)
   })
 
-  test.live("calls at once replace a revoked token with one token request", function*() {
-    const { emulator, user } = yield* revoked
-    const calls = Effect.replicate(run(user, ["call", "/orders", "--fail"]), 6)
-    const outcomes = yield* Effect.all(calls, { concurrency: "unbounded" })
-    deepStrictEqual(outcomes.map(({ code }) => code), [0, 0, 0, 0, 0, 0])
-    assert.strictEqual(yield* tokenRequests(emulator), 2)
-  })
-
-  test.live("a call whose token another run has replaced is repeated with the new one", function*() {
+  test.live("and that another run has replaced: the call is repeated with the new one", function*() {
     const { emulator, user } = yield* started
     const respond: Array<() => void> = []
     let requests = 0
@@ -182,7 +234,7 @@ describe("store-api call", () => {
     assert.strictEqual(yield* tokenRequests(emulator), 2)
   })
 
-  test.live("a route that always answers 401 costs a loop of runs at most 20 token requests in 10 minutes", function*() {
+  test.live("always costs a loop of runs at most 20 token requests in 10 minutes", function*() {
     const { emulator, user } = yield* startedWith({}, Fault.status(401, { on: "api", times: Infinity }))
     const now = Date.now()
     /** A run at each of these seconds, and the token requests so far: 8 in a minute, then 1 per minute. */
@@ -196,93 +248,5 @@ describe("store-api call", () => {
       const { code } = yield* frozenAt(now + seconds * 1000)(run(user, ["call", "/orders", "--fail"]))
       deepStrictEqual([seconds, code, yield* tokenRequests(emulator)], [seconds, 7, requests])
     }
-  })
-
-  test.live("exits with code 7 for a status of 400 or more with --fail; the body is printed in any case", function*() {
-    const body = "{\"message\":\"no such order\"}"
-    const { user } = yield* startedWith({}, Fault.status(404, { on: "api", body, times: 2 }))
-    assert.strictEqual(yield* prints(user, "call /orders/7"), body)
-    deepStrictEqual(yield* run(user, ["call", "/orders/7", "-f"]), {
-      code: 7,
-      stdout: body,
-      stderr: "store-api: The API responded with 404 Not Found.\n"
-    })
-  })
-
-  test.live("exits with code 6 without a response, or with half of one", function*() {
-    const { user } = yield* startedWith({}, Fault.reset("body", { on: "api" }))
-    const sentence = /^store-api: Cannot reach the API \(ECONNREFUSED\)\. .*\n$/
-    yield* refuses(at(user, "http://127.0.0.1:9"), "call /orders", 6, sentence)
-    const half = yield* run(user, ["call", "/orders"])
-    assert.strictEqual(half.code, 6)
-    assert.match(half.stderr, /^store-api: The response of the API broke off.*\n$/)
-  })
-
-  it.live.each<[code: number, sentence: RegExp, args: ReadonlyArray<string>]>([
-    [2, /nothing was sent to http:\/\/127\.0\.0\.1:9\./, ["http://127.0.0.1:9/orders"]],
-    [2, /--method must be one of/, ["-X", "FETCH", "/orders"]],
-    [2, /A --header must be a name/, ["/orders", "--header", "canary"]],
-    [2, /A --header must be a name/, ["/orders", "--header", "A: canary\r\nB: 1"]],
-    [2, /Standard input cannot hold both/, ["/orders", "--data", "-", "--secret-file", "-"]],
-    [3, /^store-api: Cannot read nothing, the file of --data\.\n$/, ["/orders", "--data", "@nothing"]],
-    [3, /^store-api: --data @\. is a folder: name a file\.\n$/, ["/orders", "--data", "@."]]
-  ])("exits with code %i and sends the API nothing: %s", ([code, sentence, args]) =>
-    Effect.gen(function*() {
-      const { emulator, user } = yield* started
-      assert.notInclude(yield* refuses(user, ["call", ...args], code, sentence), "canary")
-      deepStrictEqual(yield* apiCalls(emulator), [])
-    }).pipe(Effect.scoped))
-
-  test.live("on a terminal indents JSON without changing its values, and ends the last line of other bodies", function*() {
-    const { user } = yield* started
-    const json =
-      `{"id":12345678901234567890,"price":1.50,"text":"a, {\\"b\\"}: [c]","empty":[ ],"items":[{"n":null},2]}`
-    const url = yield* serving((request, response) => {
-      const isJson = request.url === "/json"
-      response.setHeader("Content-Type", isJson ? "application/problem+json" : "text/plain").end(
-        isJson ? json : "plain"
-      )
-    })
-    const pretty = yield* onTerminal(at(user, url), ["call", "/json"])
-    deepStrictEqual(pretty.screen.split("\r\n"), [
-      "{",
-      "  \"id\": 12345678901234567890,",
-      "  \"price\": 1.50,",
-      "  \"text\": \"a, {\\\"b\\\"}: [c]\",",
-      "  \"empty\": [],",
-      "  \"items\": [",
-      "    {",
-      "      \"n\": null",
-      "    },",
-      "    2",
-      "  ]",
-      "}",
-      ""
-    ])
-    assert.strictEqual(yield* prints(at(user, url), "call /json"), json)
-    assert.strictEqual((yield* onTerminal(at(user, url), ["call", "/text"])).screen, "plain\r\n")
-    assert.strictEqual(yield* prints(at(user, url), "call /text"), "plain")
-  })
-
-  test("on a terminal names a request that takes 2 seconds; --timeout ends the call with code 6", function*() {
-    yield* TestClock.setTime(Date.now())
-    const { emulator, user } = yield* startedWith({}, Fault.hang({ on: "api", times: Infinity }))
-    const { end, stderr } = yield* startOnTerminal(user, ["call", "/orders", "--timeout", "10s"])
-    while ((yield* apiCalls(emulator)).length === 0) yield* TestServices.provideLive(Effect.sleep("10 millis"))
-    yield* TestClock.adjust("1999 millis")
-    assert.strictEqual(stderr.text, "")
-    yield* TestClock.adjust("1 millis")
-    assert.strictEqual(stderr.text, `store-api: Waiting for GET ${emulator.url}/orders. Press Ctrl+C to stop.\r\n`)
-    yield* TestClock.adjust("8 seconds")
-    const { code } = yield* end
-    assert.strictEqual(code, 6)
-    assert.include(stderr.text, "The call took longer than 10s, the time of --timeout.")
-  })
-
-  test.live("sends the token in the header", function*() {
-    const { user } = yield* started
-    const token = yield* prints(user, "token")
-    const url = yield* serving((request, response) => response.end(request.headers.authorization))
-    assert.strictEqual(`${yield* prints(at(user, url), "call /", { shows: true })}\n`, `Bearer ${token}`)
   })
 })

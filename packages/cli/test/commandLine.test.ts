@@ -1,11 +1,24 @@
-import { assert, describe, it } from "@effect/vitest"
+import { join } from "node:path"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Scenario } from "@store-api/emulator"
 import { Effect } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { exitCodes } from "../src/Fault.js"
-import { demoSecret, newUser, onTerminal, prints, refuses, run, started, type User, withEnv } from "./support/cli.js"
-import { hasColours } from "./support/screen.js"
+import {
+  demoSecret,
+  hasColours,
+  newUser,
+  onTerminal,
+  prints,
+  refuses,
+  run,
+  start,
+  started,
+  type User,
+  variablesIn,
+  withEnv
+} from "./support/cli.js"
 
 /** Lines that are wrong, and the message for each. */
 const refused: ReadonlyArray<readonly [line: string, message: string]> = [
@@ -42,39 +55,39 @@ const refused: ReadonlyArray<readonly [line: string, message: string]> = [
 ]
 
 describe("a line that cannot be used", () => {
-  it.live.each(refused)(
+  test.live.each(refused)(
     "%s: fails with one line that says what to do, and sends nothing",
-    ([line, message]) =>
-      Effect.gen(function*() {
-        const { emulator, user } = yield* started
-        yield* refuses(user, line, 2, message)
-        deepStrictEqual(yield* emulator.requests, [])
-      }).pipe(Effect.scoped)
+    function*([line, message]) {
+      const { emulator, user } = yield* started
+      yield* refuses(user, line, 2, message)
+      deepStrictEqual(yield* emulator.requests, [])
+    }
   )
 
-  it.live("control: similar lines work, and common flags may stand before the command", () =>
-    Effect.gen(function*() {
-      const { emulator, user } = yield* started
-      const elsewhere = withEnv(user, { STORE_API_AUTH_URL: "http://127.0.0.1:9" })
-      const right: ReadonlyArray<readonly [User, ReadonlyArray<string>]> = [
-        [user, ["token", "--client-id=demo-client", "--format", "json", "--verbose"]],
-        [user, ["check", "/orders"]],
-        [user, ["call", "--data=--include", "/orders", "-i"]],
-        [user, ["call", "-X", "DELETE", "/orders", "--header", "one: 1", "-H", "two: 2"]],
-        [elsewhere, ["--auth-url", emulator.url, "token"]],
-        [elsewhere, ["token", `--auth-url=${emulator.url}`]]
-      ]
-      for (const [who, line] of right) {
-        deepStrictEqual((yield* run(who, line, { shows: true })).code, 0, line.join(" "))
-      }
-      assert.lengthOf((yield* emulator.requests).filter(({ kind }) => kind === "api"), 3)
-    }).pipe(Effect.scoped))
+  test.live("control: similar lines work, and common flags may stand before the command", function*() {
+    const { emulator, user } = yield* started
+    const lines = [
+      "token --client-id=demo-client --format json --verbose",
+      "check /orders",
+      "call --data=--include /orders -i",
+      "call -X DELETE /orders --header one:1 -H two:2",
+      `--auth-url ${emulator.url} token`,
+      `token --auth-url=${emulator.url}`
+    ]
+    for (const line of lines) {
+      const who = line.includes("auth-url") ? withEnv(user, { STORE_API_AUTH_URL: "http://127.0.0.1:9" }) : user
+      deepStrictEqual((yield* run(who, line.split(" "), { shows: true })).code, 0, line)
+    }
+    assert.lengthOf((yield* emulator.requests).filter(({ kind }) => kind === "api"), 3)
+  })
 })
 
 const commands = [
   ...["token", "call", "check", "status", "logout", "profile", "profile add", "profile list", "profile remove"],
   ...["emulator", "completion"]
 ]
+
+const widest = (lines: ReadonlyArray<string>) => Math.max(...lines.map((line) => line.length))
 
 describe("help", () => {
   test.live("lists the commands and the exit codes, in 80 columns", function*() {
@@ -85,38 +98,28 @@ describe("help", () => {
       if (!command.includes(" ")) assert.match(whole, new RegExp(`^ {2}${command} `, "m"))
     }
     for (const { code, text } of Object.values(exitCodes)) assert.include(whole, `${code}  ${text}\n`)
-    assert.isAtMost(Math.max(...whole.split("\n").map((line) => line.length)), 80)
+    assert.isAtMost(widest(whole.split("\n")), 80)
   })
 
-  it.scopedLive.each(commands)(
-    "of %s has a usage line, one line per flag in 80 columns, and two examples",
-    (command) =>
-      Effect.gen(function*() {
-        const user = yield* newUser({})
-        const words = command.split(" ")
-        const help = yield* prints(user, [...words, "--help"])
-        const lines = help.split("\n")
-        assert.isTrue(lines[0]?.startsWith(`Usage: store-api ${command} `))
-        assert.lengthOf(lines.filter((line) => line.startsWith("  $ store-api ")), 2)
-        assert.isAtMost(Math.max(...lines.map((line) => line.length)), 80)
-        const [, options = ""] = /\nOptions:\n(.*?)\n\n/s.exec(help) ?? []
-        for (const line of options.split("\n")) assert.match(line, /^ {2}(-\w, )?--[\w-]+( <\w+>)? {2,}\S/)
-        assert.isFalse(hasColours(help))
-        assert.strictEqual(yield* prints(user, ["help", ...words]), help)
-        if (command !== "profile") assert.strictEqual(yield* prints(user, ["help", ...words, "/more"]), help)
-      })
-  )
-
-  test.live("fits into 60 columns, but for examples", function*() {
-    const user = yield* newUser({})
-    for (const command of ["", ...commands]) {
-      const words = command.split(" ").filter(Boolean)
+  test.live.each(commands)(
+    "of %s has a usage line, one line per flag in 80 columns and two examples, and fits into 60 columns",
+    function*(command) {
+      const user = yield* newUser({})
+      const words = command.split(" ")
+      const help = yield* prints(user, [...words, "--help"])
+      const lines = help.split("\n")
+      assert.isTrue(lines[0]?.startsWith(`Usage: store-api ${command} `))
+      assert.lengthOf(lines.filter((line) => line.startsWith("  $ store-api ")), 2)
+      assert.isAtMost(widest(lines), 80)
+      const [, options = ""] = /\nOptions:\n(.*?)\n\n/s.exec(help) ?? []
+      for (const line of options.split("\n")) assert.match(line, /^ {2}(-\w, )?--[\w-]+( <\w+>)? {2,}\S/)
+      assert.isFalse(hasColours(help))
+      assert.strictEqual(yield* prints(user, ["help", ...words]), help)
+      if (command !== "profile") assert.strictEqual(yield* prints(user, ["help", ...words, "/more"]), help)
       const { screen } = yield* onTerminal(user, [...words, "--help"], { columns: 60 })
-      const lines = screen.split("\r\n").filter((line) => !line.startsWith("  $ "))
-      assert.isAtMost(Math.max(...lines.map((line) => line.length)), 60, screen)
-      assert.include(screen, "Usage: store-api")
+      assert.isAtMost(widest(screen.split("\r\n").filter((line) => !line.startsWith("  $ "))), 60, screen)
     }
-  })
+  )
 
   test.live("--version prints the version", function*() {
     assert.match(yield* prints(yield* newUser({}), "--version"), /^\d+\.\d+\.\d+\n$/)
@@ -125,80 +128,128 @@ describe("help", () => {
 
 /** `shells.slow.test.ts` drives the scripts in each shell. */
 describe("completion", () => {
-  const completed = (...words: ReadonlyArray<string>) =>
-    Effect.gen(function*() {
-      const user = yield* newUser({ STORE_API_CLIENT_SECRET: "an-invented-secret" })
-      yield* run(user, "profile add books --auth-url https://auth.example --client-id me".split(" "))
-      return (yield* prints(user, ["__complete", ...words])).split("\n").slice(0, -1)
-    })
+  const offered: ReadonlyArray<readonly [words: ReadonlyArray<string>, offers: ReadonlyArray<string>]> = [
+    [["profile", ""], ["add", "list", "remove"]],
+    [["help", "profile", ""], ["add", "list", "remove"]],
+    [["token", "--profile", ""], ["books"]],
+    [["token", "--profile", "=", "b"], ["books"]],
+    [["token", "--profile=b"], ["--profile=books"]],
+    [["profile", "remove", ""], ["books"]],
+    [["emulator", "--scenario", "token/4"], Scenario.names],
+    [["token", "--format", ""], ["token", "header", "json"]],
+    [["completion", ""], ["bash", "zsh", "fish"]],
+    // Paths are for the shell to complete.
+    [["token", "--secret-file", ""], []],
+    [["call", ""], []]
+  ]
 
-  test.live("offers commands, their flags, profiles, scenarios and formats", function*() {
+  test.live("offers commands, their flags, profiles, scenarios and formats, and leaves paths to the shell", function*() {
+    const user = yield* newUser({ STORE_API_CLIENT_SECRET: "an-invented-secret" })
+    yield* run(user, "profile add books --auth-url https://auth.example --client-id me".split(" "))
+    const completed = (...words: ReadonlyArray<string>) =>
+      Effect.map(prints(user, ["__complete", ...words]), (text) => text.split("\n").slice(0, -1))
+    for (const [words, offers] of offered) deepStrictEqual(yield* completed(...words), [...offers], words.join(" "))
     assert.includeMembers(yield* completed(""), ["token", "call", "profile", "completion", "help"])
-    deepStrictEqual(yield* completed("profile", ""), ["add", "list", "remove"])
-    assert.includeMembers(yield* completed("--profile", "books", ""), ["token"])
+    assert.include(yield* completed("--profile", "books", ""), "token")
+    assert.include(yield* completed("help", "to"), "token")
     const ofCall = yield* completed("call", "/orders", "-")
     assert.includeMembers(ofCall, ["--include", "--profile", "--help"])
     assert.notInclude(ofCall, "--scenario")
-    deepStrictEqual(yield* completed("token", "--profile", ""), ["books"])
-    deepStrictEqual(yield* completed("token", "--profile", "=", "b"), ["books"])
-    deepStrictEqual(yield* completed("token", "--profile=b"), ["--profile=books"])
-    deepStrictEqual(yield* completed("profile", "remove", ""), ["books"])
-    deepStrictEqual(yield* completed("emulator", "--scenario", "token/4"), [...Scenario.names])
-    deepStrictEqual(yield* completed("token", "--format", ""), ["token", "header", "json"])
-    deepStrictEqual(yield* completed("completion", ""), ["bash", "zsh", "fish"])
-    deepStrictEqual((yield* completed("help", "to")).includes("token"), true)
-    deepStrictEqual(yield* completed("help", "profile", ""), ["add", "list", "remove"])
-  })
-
-  test.live("leaves paths to the shell", function*() {
-    deepStrictEqual(yield* completed("token", "--secret-file", ""), [])
-    deepStrictEqual(yield* completed("call", ""), [])
   })
 })
 
-describe("60 columns", () => {
-  /** The lines on a terminal of 60 columns, and the output to a pipe. */
-  const outputs = (user: User, args: ReadonlyArray<string>) =>
+test.live("60 columns suffice for the steps of check and for status, which are indented from their second line", function*() {
+  const { user } = yield* started
+  const narrow = (user: User, line: string) =>
+    Effect.map(
+      onTerminal(withEnv(user, { NO_COLOR: "1" }), [line], { columns: 60 }),
+      ({ screen }) => screen.trimEnd().split("\r\n")
+    )
+  for (const secret of [demoSecret, "another-invented-secret"]) {
+    const who = withEnv(user, { STORE_API_CLIENT_SECRET: secret })
+    const lines = yield* narrow(who, "check")
+    const { stdout } = yield* run(who, ["check"])
+    assert.isAtMost(widest(lines), 60, lines.join("\n"))
+    const steps = lines.filter((line) => !/^ {5}\S/.test(line))
+    for (const line of steps) assert.match(line, /^(ok {2}|FAIL) \w/)
+    assert.isBelow(steps.length, lines.length)
+    const words = (text: string) => text.replace(/\d+ ms/g, "").split(/\s+/).filter(Boolean)
+    deepStrictEqual(words(lines.join("\n")), words(stdout))
+    // A pipe gets each step and each remedy on one line, for grep.
+    assert.lengthOf(stdout.split("\n"), steps.length + (secret === demoSecret ? 1 : 2))
+  }
+  yield* run(user, ["token"], { shows: true })
+  assert.match((yield* narrow(user, "status"))[1] ?? "", /^token {4}valid for .{1,48}$/)
+})
+
+test.live("colours are for a terminal that has them, and not for CI", function*() {
+  const user = yield* newUser({})
+  const seen = (env: User["env"]) =>
+    Effect.map(onTerminal(withEnv(user, env), ["check"]), ({ screen }) => hasColours(screen))
+  deepStrictEqual(
+    yield* Effect.forEach([{}, { NO_COLOR: "1" }, { TERM: "dumb" }, { CI: "true" }], seen),
+    [true, false, false, false]
+  )
+})
+
+/** The tests of the emulator's own command have the rules of its flags. */
+describe("store-api emulator", () => {
+  const real = "an-invented-secret-of-a-real-service"
+
+  /** Starts an emulator where the variables of a real service are set; `variables` are those that it prints. */
+  const emulatorWith = (...args: ReadonlyArray<string>) =>
     Effect.gen(function*() {
-      const { screen } = yield* onTerminal(withEnv(user, { NO_COLOR: "1" }), args, { columns: 60 })
-      return { lines: screen.trimEnd().split("\r\n"), stdout: (yield* run(user, args)).stdout }
+      const env = { STORE_API_CLIENT_ID: "real-client", STORE_API_CLIENT_SECRET: real }
+      const user = yield* newUser(env, Effect.succeed([real]))
+      const running = yield* start(user, ["emulator", ...args], { shows: true })
+      if (!(yield* running.shows(/\n\n.*\n\n/s))) return yield* Effect.dieMessage(running.stderr.text)
+      assert.notInclude(running.stdout.text, real)
+      return { ...running, cwd: user.cwd, variables: variablesIn(running.stdout.text) }
     })
 
-  test.live("suffice for the steps of check, which are indented from their second line", function*() {
-    const { user } = yield* started
-    for (const secret of [demoSecret, "another-invented-secret"]) {
-      const { lines, stdout } = yield* outputs(withEnv(user, { STORE_API_CLIENT_SECRET: secret }), ["check"])
-      assert.isAtMost(Math.max(...lines.map((line) => line.length)), 60, lines.join("\n"))
-      const steps = lines.filter((line) => !/^ {5}\S/.test(line))
-      for (const line of steps) assert.match(line, /^(ok {2}|FAIL) \w/)
-      assert.isBelow(steps.length, lines.length)
-      const words = (text: string) => text.replace(/\d+ ms/g, "").split(/\s+/).filter(Boolean)
-      deepStrictEqual(words(lines.join("\n")), words(stdout))
-      // A pipe gets each step and each remedy on one line, for grep.
-      assert.lengthOf(stdout.split("\n"), steps.length + (secret === demoSecret ? 1 : 2))
-    }
+  test.live("prints variables that work unchanged, and the requests", function*() {
+    const running = yield* emulatorWith("--token-life", "5m", "--lenient")
+    const user = yield* newUser(running.variables, Effect.succeed([demoSecret]))
+    const json = yield* prints(user, "token --format json")
+    assert.isAtMost((JSON.parse(json) as { readonly expires_in: number }).expires_in, 300)
+    yield* prints(user, "call /orders?canary --fail")
+    assert.isTrue(
+      yield* running.shows(/\n[\d:]{8} POST \/v1\/oauth\/accesstoken 200\n[\d:]{8} GET \/orders\?… 200\n/)
+    )
   })
 
-  test.live("suffice for the time of status", function*() {
-    const { user } = yield* started
-    yield* run(user, ["token"], { shows: true })
-    const { lines } = yield* outputs(user, ["status"])
-    assert.match(lines[1] ?? "", /^token {4}valid for .{1,50}$/)
-    assert.isAtMost(lines[1]?.length ?? 0, 60)
+  test.live("accepts the client id of the user with its secret, and plays the scenarios", function*() {
+    const flags = ["--client-id", "real-client", "--scenario", "token/401-rfc", "--scenario", "api/403"]
+    const { variables } = yield* emulatorWith(...flags)
+    assert.strictEqual(variables["STORE_API_CLIENT_ID"], "real-client")
+    assert.notProperty(variables, "STORE_API_CLIENT_SECRET")
+    const user = yield* newUser({ ...variables, STORE_API_CLIENT_SECRET: real })
+    yield* refuses(user, "token", 4, /401/)
+    yield* prints(user, "token --force-refresh")
+    const call = yield* run(user, ["call", "/orders", "--fail"])
+    deepStrictEqual([call.code, call.stderr], [7, "store-api: The API responded with 403 Forbidden.\n"])
   })
-})
 
-describe("colours", () => {
-  test.live("are for a terminal that has them, and not for CI", function*() {
-    const user = yield* newUser({})
-    const plain = [{ NO_COLOR: "1" }, { TERM: "dumb" }, { CI: "true" }]
-    for (const args of [["token", "--profile", "none"], ["check"], ["emulator", "--port", "http"]]) {
-      assert.isTrue(hasColours((yield* onTerminal(user, args)).screen), args.join(" "))
-      for (const env of plain) {
-        assert.isFalse(hasColours((yield* onTerminal(withEnv(user, env), args)).screen), JSON.stringify(env))
-      }
-      const { stderr, stdout } = yield* run(user, args)
-      assert.isFalse(hasColours(stdout + stderr), args.join(" "))
+  test.live.each(["--dotenv", "--env-file"])(
+    "%s writes a file in the current folder that other commands read",
+    function*(flag) {
+      const { cwd } = yield* emulatorWith(flag, "emulator.env")
+      yield* prints(yield* newUser({}), `token --dotenv ${join(cwd, "emulator.env")}`)
     }
+  )
+
+  test.live("fails with code 2 for a flag and code 3 for a secret or a port that it cannot use", function*() {
+    const { variables } = yield* emulatorWith()
+    const { port } = new URL(variables["STORE_API_URL"] ?? "")
+    const user = yield* newUser({ STORE_API_CLIENT_SECRET: "a&b" })
+    yield* refuses(user, "emulator --client-id real-client", 3, /^store-api: STORE_API_CLIENT_SECRET must/)
+    yield* refuses(user, `emulator --port ${port}`, 3, new RegExp(`^store-api: --port cannot be ${port}:`))
+    yield* refuses(user, "emulator --scenario token/tls-expired", 2, "--scenario token/tls-expired needs --tls.")
+  })
+
+  test.live("lists the scenarios line by line, without colours", function*() {
+    const { code, screen } = yield* onTerminal(yield* newUser({}), ["emulator", "--list"])
+    deepStrictEqual([code, hasColours(screen)], [0, false])
+    deepStrictEqual(screen.split("\r\n").map((line) => line.split(/ +/)[0]), [...Scenario.names, ""])
   })
 })

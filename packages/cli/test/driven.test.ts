@@ -2,143 +2,105 @@
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Effect, Exit } from "effect"
+import { type Emulator, Fault } from "@store-api/emulator"
+import { Effect, Exit, TestClock, TestServices } from "effect"
 import { leaksIn } from "../../core/test/support/leaksIn.js"
 import { test } from "../../core/test/support/test.js"
-import { onTerminal, run, type User, withEnv, without } from "./support/cli.js"
-import { hasColours, linesOf } from "./support/screen.js"
-import { lastTokenOf, type Server, servers, userOfServer } from "./support/servers.js"
+import {
+  hasColours,
+  linesOf,
+  onTerminal,
+  type Outcome,
+  refuses,
+  run,
+  start,
+  started,
+  startedWith,
+  type User,
+  withEnv,
+  without
+} from "./support/cli.js"
+import { type Server, servers, userOfServer } from "./support/servers.js"
 
-const places = ["a pipe", "a terminal", "a terminal without colours", "a terminal where the secret is typed"] as const
+const pipe = "a pipe"
+const terminal = "a terminal"
+const colourless = "a terminal without colours"
+const typing = "a terminal where the secret is typed"
 
-type Place = typeof places[number]
-
-const isTerminal = (place: Place) => place !== "a pipe"
-
-/** A line, or what it has to match. */
-type Line = string | RegExp
+type Place = typeof pipe | typeof terminal | typeof colourless | typeof typing
 
 interface Case {
   readonly name: string
   readonly places: ReadonlyArray<Place>
-  readonly args: ReadonlyArray<string>
-  /** The commands that run before. */
-  readonly after?: ReadonlyArray<string>
+  readonly line: string
+  /** The command that runs before. */
+  readonly after?: string
   readonly wrongSecret?: true
-  /** Whether the token is asked for. */
-  readonly shows?: true
   readonly code: number
-  readonly lines: (server: Server, token: string) => ReadonlyArray<Line>
+  /** The lines, or what they match. */
+  readonly lines: (server: Server, token: string) => ReadonlyArray<string | RegExp>
   /** The content of standard error in a pipe, which a terminal shows after the lines. */
   readonly note?: string
   /** Whether a terminal shows the lines as indented JSON. */
   readonly indented?: true
   /** Of the two, in a pipe; the other is empty. */
-  readonly to: "stdout" | "stderr"
+  readonly to?: "stderr"
   readonly colours?: ReadonlyArray<keyof typeof codes>
   /** How many tokens are asked for. */
   readonly requests: number
 }
 
-const wrongSecret = "another-invented-secret-which-is-wrong"
-
-const withTypedSecret = "a terminal where the secret is typed"
-
-const withoutTyping = places.filter((place) => place !== withTypedSecret)
-
-/** For what has no colours to lose. */
-const inColourOrNot = places.filter((place) => place !== "a terminal without colours")
-
 const step = (word: "ok  " | "FAIL", name: string, said: string): RegExp =>
   new RegExp(`^${word} ${name.padEnd(17)} *\\d+ ms {3}${said}$`)
 
+const origins = "(all from the environment|.* from the environment; client secret from the prompt)"
 const reached = [
-  step(
-    "ok  ",
-    "configuration",
-    "(all from the environment|.* from the environment; client secret from the prompt); POST http://.*/v1/oauth/accesstoken"
-  ),
+  step("ok  ", "configuration", `${origins}; POST http://.*/v1/oauth/accesstoken`),
   step("ok  ", "name lookup", "127\\.0\\.0\\.1 is an address"),
   step("ok  ", "connection", "127\\.0\\.0\\.1 port \\d+")
 ]
-
 const clocks = step("ok  ", "clock", "agrees with the server's")
 
 const refusal =
   /^store-api: The token endpoint refused the request \(status 401, invalid_client.*: check the client id and secret\.$/
+const warning = "store-api: warn: The token is on the screen, where other people may see it. A pipe is safer."
+
+const refused = {
+  wrongSecret: true,
+  code: 4,
+  lines: () => [refusal],
+  to: "stderr",
+  colours: ["red"],
+  requests: 1
+} as const
+const orders = { line: "call /orders --fail", code: 0, indented: true, requests: 1 } as const
+const empty = /^folder {3}\/.*tokens$/
 
 const cases: ReadonlyArray<Case> = [
-  {
-    name: "token",
-    places: ["a pipe"],
-    args: ["token"],
-    shows: true,
-    code: 0,
-    lines: (_, token) => [token],
-    to: "stdout",
-    requests: 1
-  },
+  { name: "token", places: [pipe], line: "token", code: 0, lines: (_, token) => [token], requests: 1 },
   {
     name: "token, with a warning",
-    places: places.filter(isTerminal),
-    args: ["token"],
-    shows: true,
+    places: [terminal, colourless, typing],
+    line: "token",
     code: 0,
-    lines: (_, token) => [
-      "store-api: warn: The token is on the screen, where other people may see it. A pipe is safer.",
-      token
-    ],
-    to: "stdout",
+    lines: (_, token) => [warning, token],
     colours: ["yellow"],
     requests: 1
   },
-  {
-    name: "token that is refused",
-    places: withoutTyping,
-    args: ["token"],
-    wrongSecret: true,
-    code: 4,
-    lines: () => [refusal],
-    to: "stderr",
-    colours: ["red"],
-    requests: 1
-  },
-  {
-    name: "call",
-    places: inColourOrNot,
-    args: ["call", "/orders", "--fail"],
-    code: 0,
-    lines: ({ orders }) => [orders],
-    indented: true,
-    to: "stdout",
-    requests: 1
-  },
+  { name: "token that is refused", places: [pipe, terminal, colourless], line: "token", ...refused },
+  { name: "call", places: [pipe, terminal, typing], lines: ({ orders }) => [orders], ...orders },
   {
     name: "call with a stored token",
-    places: ["a pipe", "a terminal"],
-    after: ["token"],
-    args: ["call", "/orders", "--fail"],
-    code: 0,
+    places: [pipe, terminal],
+    after: "token",
     lines: ({ orders }) => [orders],
-    indented: true,
-    to: "stdout",
-    requests: 1
+    ...orders
   },
-  {
-    name: "call that gets no token",
-    places: withoutTyping,
-    args: ["call", "/orders"],
-    wrongSecret: true,
-    code: 4,
-    lines: () => [refusal],
-    to: "stderr",
-    colours: ["red"],
-    requests: 1
-  },
+  { name: "call that gets no token", places: [pipe, terminal, colourless], line: "call /orders", ...refused },
   {
     name: "check",
-    places,
-    args: ["check", "/orders"],
+    places: [pipe, terminal, colourless, typing],
+    line: "check /orders",
     code: 0,
     lines: ({ life }) => [
       ...reached,
@@ -146,14 +108,13 @@ const cases: ReadonlyArray<Case> = [
       clocks,
       step("ok  ", "API call", "the API responded with 200")
     ],
-    to: "stdout",
     colours: ["green"],
     requests: 1
   },
   {
     name: "check that fails",
-    places: withoutTyping,
-    args: ["check", "/orders"],
+    places: [pipe, terminal, colourless],
+    line: "check /orders",
     wrongSecret: true,
     code: 4,
     lines: () => [
@@ -162,131 +123,190 @@ const cases: ReadonlyArray<Case> = [
       /^ {5}The token endpoint refused the request \(status 401, .*: check the client id and secret/,
       clocks
     ],
-    to: "stdout",
     colours: ["red", "green"],
     requests: 1
   },
   {
     name: "status, with an empty cache",
-    places: ["a pipe", "a terminal"],
-    args: ["status"],
+    places: [pipe, terminal],
+    line: "status",
     code: 5,
-    lines: () => [/^folder {3}\/.*tokens$/],
+    lines: () => [empty],
     note: "store-api: No valid token is cached for this service, client and secret.",
-    to: "stdout",
     colours: ["red"],
     requests: 0
   },
   {
     name: "status",
-    places: inColourOrNot,
-    after: ["token"],
-    args: ["status"],
+    places: [pipe, terminal, typing],
+    after: "token",
+    line: "status",
     code: 0,
     lines: ({ life }) => [
-      /^folder {3}\/.*tokens$/,
+      empty,
       new RegExp(`^token {4}valid for (\\d+ min \\d+ s|${life}), until \\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z$`)
     ],
-    to: "stdout",
     requests: 1
   }
 ]
 
-const assertLines = (actual: ReadonlyArray<string>, expected: ReadonlyArray<Line>) => {
-  const differs = expected.findIndex((line, n) =>
-    typeof line === "string" ? line !== actual[n] : !line.test(actual[n] ?? "")
-  )
-  assert.isTrue(differs === -1, `${String(expected[differs])} is not line ${differs + 1} of\n${actual.join("\n")}`)
-  assert.lengthOf(actual, expected.length, actual.join("\n"))
-}
-
 const codes = { red: "\u001b[31m", green: "\u001b[32m", yellow: "\u001b[33m" } as const
-
-const assertColours = (text: string, expected: ReadonlyArray<keyof typeof codes>) => {
-  const found = new Set(text.match(/\u001b\[[\d;]*m/g))
-  found.delete("\u001b[0m")
-  deepStrictEqual([...found].sort(), expected.map((colour) => codes[colour]).sort())
-}
-
-const prompt = "Client secret (not shown): "
-
+const prompt = "Client secret (not shown):"
 /** So wide that no line wraps. */
 const columns = 300
 
-/** Runs a case, and returns its outcome and what the user saw, without the prompt. */
-const drive = (server: Server, user: User, place: Place, { args, colours = [], to, ...one }: Case) =>
+/** Runs a case, and returns its exit code and the lines that the user saw. */
+const drive = (server: Server, user: User, place: Place, { colours = [], line, note, to }: Case) =>
   Effect.gen(function*() {
-    const shows = one.shows === true
-    if (!isTerminal(place)) {
-      const { code, ...printed } = yield* run(user, args, { shows })
-      assert.strictEqual(printed[to === "stdout" ? "stderr" : "stdout"], one.note === undefined ? "" : `${one.note}\n`)
-      assert.isFalse(hasColours(printed[to]))
-      return { code, lines: printed[to].replace(/\n$/, "").split("\n") }
+    const args = line.split(" ")
+    const shows = line === "token"
+    if (place === pipe) {
+      const { code, stderr, stdout } = yield* run(user, args, { shows })
+      const [printed, other] = to === undefined ? [stdout, stderr] : [stderr, stdout]
+      assert.strictEqual(other, note === undefined ? "" : `${note}\n`)
+      assert.isFalse(hasColours(printed))
+      return { code, lines: printed.replace(/\n$/, "").split("\n") }
     }
-    if (place !== withTypedSecret) {
-      const { code, screen } = yield* onTerminal(user, args, { columns, shows })
-      if (place === "a terminal") assertColours(screen, colours)
-      else assert.isFalse(hasColours(screen))
-      return { code, lines: linesOf(screen) }
-    }
-    const { code, screen } = yield* onTerminal(without(user, "STORE_API_CLIENT_SECRET"), args, {
-      columns,
-      shows,
-      typed: `${server.clientSecret}\r`
-    })
+    const asked = place === typing ? without(user, "STORE_API_CLIENT_SECRET") : user
+    const { code, screen } = yield* onTerminal(asked, args, { columns, shows, typed: `${server.clientSecret}\r` })
+    const found = new Set(screen.match(/\u001b\[[\d;]*m/g))
+    found.delete("\u001b[0m")
+    const expected = place === colourless ? [] : colours.map((colour) => codes[colour])
+    deepStrictEqual([...found].sort(), expected.sort())
     // The typed secret never appears.
-    assert.isTrue(screen.startsWith(`${prompt}\r\n`), screen)
     deepStrictEqual(leaksIn(screen, [server.clientSecret]), [])
-    return { code, lines: linesOf(screen).slice(1) }
+    const lines = linesOf(screen)
+    return { code, lines: place === typing ? lines.slice(1) : lines, first: lines[0] }
   })
 
 for (const [serverName, startServer] of Object.entries(servers)) {
-  for (const place of places) {
+  for (const place of [pipe, terminal, colourless, typing] as const) {
     // Colours do not depend on the server.
-    if (serverName === "oidc-provider" && place === "a terminal without colours") continue
+    if (serverName === "oidc-provider" && place === colourless) continue
+    const driven = Effect.gen(function*() {
+      const server = yield* startServer
+      return { server, user: yield* userOfServer(server, place === colourless ? { NO_COLOR: "1" } : {}) }
+    })
+    const of = cases.filter(({ places }) => places.includes(place))
+
     describe(`store-api against ${serverName}, in ${place}`, () => {
-      const started = Effect.gen(function*() {
-        const server = yield* startServer
-        const user = yield* userOfServer(server, place === "a terminal without colours" ? { NO_COLOR: "1" } : {})
-        return { server, user }
-      })
-
-      for (const one of cases.filter(({ places }) => places.includes(place))) {
-        test.live(one.name, function*() {
-          const { server, user } = yield* started
-          if (one.after !== undefined) yield* run(user, one.after, { shows: true })
-          const wrong: User = {
-            ...withEnv(user, { STORE_API_CLIENT_SECRET: wrongSecret }),
-            secrets: Effect.map(user.secrets, (secrets) => [...secrets, wrongSecret])
-          }
-          const { code, lines } = yield* drive(server, one.wrongSecret === true ? wrong : user, place, one)
-          const tokens = yield* server.tokens
-          const expected = one.lines(server, tokens.at(-1) ?? "no token was given out")
-          assertLines(
-            lines,
-            !isTerminal(place)
-              ? expected
-              : one.indented === true
-              ? expected.flatMap((line) => JSON.stringify(JSON.parse(String(line)), null, 2).split("\n"))
-              : [...expected, ...(one.note === undefined ? [] : [one.note])]
-          )
-          assert.strictEqual(code, one.code)
-          assert.strictEqual(yield* server.tokenRequests, one.requests)
-          assert.lengthOf(tokens, one.wrongSecret === true ? 0 : one.requests)
-        })
-      }
-
-      // Without these, all that was found clean above might not have been searched at all.
-      test.live("a token that was not asked for would be found, and a secret", function*() {
-        const { server, user } = yield* started
-        const print = (args: ReadonlyArray<string>) =>
-          Effect.exit(isTerminal(place) ? Effect.asVoid(onTerminal(user, args)) : Effect.asVoid(run(user, args)))
-        const withToken = yield* print(["token"])
-        assert.isNotEmpty(yield* lastTokenOf(server))
-        const withSecret = yield* print(["status", "--cache-dir", join(user.cwd, server.clientSecret)])
-        const clean = yield* print(["status"])
-        deepStrictEqual([withToken, withSecret, clean].map(Exit.isSuccess), [false, false, true])
+      test.live.each(of)("$name", function*(one) {
+        const { server, user } = yield* driven
+        if (one.after !== undefined) yield* run(user, [one.after], { shows: true })
+        const wrong = withEnv(user, { STORE_API_CLIENT_SECRET: "another-invented-secret-which-is-wrong" })
+        const { code, first, lines } = yield* drive(server, one.wrongSecret === true ? wrong : user, place, one)
+        if (place === typing) assert.strictEqual(first?.trim(), prompt)
+        const tokens = yield* server.tokens
+        const plain = one.lines(server, tokens.at(-1) ?? "no token was given out")
+        const expected = place === pipe
+          ? plain
+          : one.indented === true
+          ? plain.flatMap((line) => JSON.stringify(JSON.parse(String(line)), null, 2).split("\n"))
+          : [...plain, ...(one.note === undefined ? [] : [one.note])]
+        const differs = expected.find((line, n) =>
+          typeof line === "string" ? line !== lines[n] : !line.test(lines[n] ?? "")
+        )
+        assert.isUndefined(differs, `${String(differs)} is not in its place in\n${lines.join("\n")}`)
+        assert.lengthOf(lines, expected.length)
+        assert.strictEqual(code, one.code)
+        assert.strictEqual(yield* server.tokenRequests, one.requests)
+        assert.lengthOf(tokens, one.wrongSecret === true ? 0 : one.requests)
       })
     })
   }
 }
+
+// Without this, all that was found clean above might not have been searched at all.
+test.live.each<[place: Place, runs: (user: User, args: ReadonlyArray<string>) => Effect.Effect<unknown>]>([
+  [pipe, run],
+  [terminal, onTerminal]
+])(
+  "a token that was not asked for would be found in %s, and a secret",
+  function*([, runs]) {
+    const server = yield* servers["the emulator"]
+    const user = yield* userOfServer(server)
+    const print = (args: ReadonlyArray<string>) => Effect.exit(runs(user, args))
+    const withToken = yield* print(["token"])
+    assert.isNotEmpty(yield* server.tokens)
+    const withSecret = yield* print(["status", "--cache-dir", join(user.cwd, server.clientSecret)])
+    const clean = yield* print(["status"])
+    deepStrictEqual([withToken, withSecret, clean].map(Exit.isSuccess), [false, false, true])
+  }
+)
+
+describe("token, call and check", () => {
+  const commands = ["token", "call /orders", "check /orders"].map((line) => line.split(" "))
+
+  /** What a command says to do: the last line of standard error, or in a check the line below the step that failed. */
+  const adviceOf = ({ stderr, stdout }: Outcome) =>
+    [...(stderr || stdout).matchAll(/^(?:store-api: | {5})(.*)$/gm)].at(-1)?.[1] ?? ""
+
+  /** Without numbers that each run counts. */
+  const plain = (advice: string) => advice.replace(/[-\d]+T[\d:.]+Z/, "THEN").replace(/\d attempts?/, "N attempts")
+
+  const failing = (fault: Fault.Fault) => startedWith({}, fault)
+  const setting = (env: Readonly<Record<string, string>>, options: Emulator.Options = {}) =>
+    Effect.map(startedWith(options), ({ user }) => ({ user: withEnv(user, env) }))
+
+  const withoutSecret = Effect.map(started, ({ user }) => ({ user: without(user, "STORE_API_CLIENT_SECRET") }))
+  const limited = /\(status 429.*\): send fewer requests\. Retry after THEN\.$/
+
+  test.live.each(
+    [
+      ["a rate limit", failing(Fault.status(429)), 5, limited],
+      ["a Retry-After", failing(Fault.status(429, { headers: { "Retry-After": "900" } })), 5, limited],
+      [
+        "a wrong secret",
+        setting({ STORE_API_CLIENT_SECRET: "another-invented-secret" }),
+        4,
+        /^The .* refused .*\(status 401.*\): check the client id and secret/
+      ],
+      ["a missing secret", withoutSecret, 3, /^STORE_API_CLIENT_SECRET is not set\./],
+      ["an unusable URL", setting({ STORE_API_AUTH_URL: "no" }), 3, /^STORE_API_AUTH_URL is/],
+      ["an error", failing(Fault.status(403)), 4, /: check STORE_API_AUTH_URL and what the client is allowed to do\./],
+      [
+        "a redirect",
+        failing(Fault.redirect(302, "elsewhere")),
+        4,
+        /, and credentials are not sent to another URL: set STORE_API_AUTH_URL to its target\.$/
+      ],
+      ["a response without a token", failing(Fault.body("[]")), 4, /^The token endpoint returned no usable token/]
+    ] as const
+  )("give the same advice after %s", function*([, started, code, advice]) {
+    const outcomes = yield* Effect.forEach(commands, (line) => Effect.flatMap(started, ({ user }) => run(user, line)))
+    deepStrictEqual(outcomes.map(({ code }) => code), [code, code, code])
+    const [first = "", ...others] = outcomes.map((outcome) => plain(adviceOf(outcome)))
+    assert.match(first, advice)
+    deepStrictEqual(others, [first, first])
+  })
+
+  test.each(
+    [
+      ["token", "a token"],
+      ["call /orders", "GET .*/orders"],
+      ["check", "the step \"token request\""]
+    ] as const
+  )("on a terminal, %s names after 2 seconds what it waits for", function*([line, what]) {
+    yield* TestClock.setTime(Date.now())
+    const on = line === "call /orders" ? "api" : "token"
+    const { emulator, user } = yield* startedWith({}, Fault.hang({ on }))
+    const { stderr } = yield* start(user, line.split(" "), { screen: {} })
+    const waits = Effect.map(emulator.requests, (requests) => requests.some(({ kind }) => kind === on))
+    yield* TestServices.provideLive(Effect.repeat(Effect.delay(waits, "10 millis"), { until: (waits) => waits }))
+    yield* TestClock.adjust("1999 millis")
+    assert.notInclude(stderr.text, "Waiting")
+    yield* TestClock.adjust("1 millis")
+    assert.match(stderr.text, new RegExp(`(^|\\n)store-api: Waiting for ${what}\\. Press Ctrl\\+C to stop\\.\\r\\n$`))
+  })
+
+  test.live("with --verbose show each request with its outcome, and without secrets", function*() {
+    const { emulator, user } = yield* started
+    const verbose = yield* run(user, ["token", "--verbose"], { shows: true })
+    assert.match(verbose.stderr, /^store-api: POST http:.*\/v1\/oauth\/accesstoken: 200 \(\d+ ms\)\n$/)
+    const call = yield* run(user, ["-v", "call", "/orders?secret=canary"])
+    deepStrictEqual(call.stderr.replace(/\d+ ms/, ""), `store-api: GET ${emulator.url}/orders: 200 ()\n`)
+    yield* emulator.fail(Fault.hang({ on: "api" }))
+    const timedOut = /\nstore-api: GET http:.*\/orders: no response \(\d+ ms\)\nstore-api: The call took longer/
+    yield* refuses(user, "call /orders --verbose --force-refresh --timeout 1s", 6, timedOut)
+  })
+})

@@ -1,91 +1,47 @@
-/** Features that only a process has: signals, exit codes, closed pipes, process variables and trusted certificates. */
-import { spawnSync } from "node:child_process"
-import { once } from "node:events"
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
-import * as Http from "node:http"
+/** Features that only a process has: signals, exit codes, closed pipes, a real terminal and trusted certificates. */
+import { mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import * as Https from "node:https"
 import * as Net from "node:net"
 import { join } from "node:path"
-import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, beforeAll, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Emulator, Fault } from "@store-api/emulator"
-import { Effect, Option } from "effect"
+import { Fault } from "@store-api/emulator"
+import { Effect } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { selfSigned } from "../../platform-node/test/support/certificates.js"
-import { byName, startProxy, startTlsStore } from "../../platform-node/test/utils.js"
-import { check, fails } from "./support/checking.js"
-import { run } from "./support/cli.js"
-import { endless, listening, tooMuch } from "./support/listening.js"
+import { byName, listen, startProxy, startTlsStore } from "../../platform-node/test/utils.js"
 import {
-  bin,
-  build,
-  processTimeout,
-  type RunningProcess,
-  runProcess,
-  runWithInput,
-  startProcess
-} from "./support/process.js"
-import { lastTokenOf, servers, userOfServer } from "./support/servers.js"
-import {
+  check,
   demoSecret,
+  fails,
+  hasColours,
+  lastToken,
   newUser,
   profilesOf,
+  run,
   started,
   startedWith,
   type User,
-  userOf,
   variablesIn,
   withEnv,
   without
-} from "./support/user.js"
+} from "./support/cli.js"
+import { build, hasTerminals, processTimeout, runProcess, runWith, startProcess } from "./support/process.js"
+import { endless, tooMuch } from "./support/servers.js"
 
 beforeAll(build, 120_000)
 
 const shows = { shows: true }
 
-/** Waits until standard output contains it. */
-const shown = ({ child, stdout }: RunningProcess, text: RegExp) =>
-  Effect.promise(async () => {
-    while (!text.test(stdout())) await once(child.stdout, "data")
+/** Starts an emulator in a folder with an empty file; `variables` are those that it prints. */
+const emulatorWith = (...args: ReadonlyArray<string>) =>
+  Effect.gen(function*() {
+    const user = yield* newUser({})
+    writeFileSync(join(user.cwd, "empty.env"), "")
+    const running = yield* startProcess(user, ["emulator", ...args], shows)
+    assert.isTrue(yield* running.shows(/\n\n.*\n\n/s))
+    return { running, user, variables: variablesIn(running.stdout()) }
   })
-
-/** The resident memory of a process in bytes. */
-const memoryOf = ({ child }: RunningProcess) => {
-  const [, kibibytes = ""] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8")) ?? []
-  return Number(kibibytes) * 1024
-}
-
-describe.runIf(process.platform === "linux")("store-api emulator, for long", () => {
-  test.live(
-    "remembers no request: of 20 000 of 60 kB, the second half costs less than 100 MB",
-    function*() {
-      const running = yield* startProcess(yield* newUser({}), ["emulator"], shows)
-      yield* shown(running, /CLIENT_SECRET/)
-      const [, url = ""] = /AUTH_URL='(.*)'/.exec(running.stdout()) ?? []
-      const body = new Uint8Array(60_000).fill(97)
-      const agent = new Http.Agent({ keepAlive: true })
-      const post = Effect.async<void>((resume) => {
-        Http.request(
-          `${url}/v1/oauth/accesstoken`,
-          { method: "POST", agent },
-          (response) => response.resume().on("end", () => resume(Effect.void))
-        ).end(body)
-      })
-      const send = (requests: number) =>
-        Effect.all(Effect.replicate(post, requests), { concurrency: 16, discard: true })
-      // Node first grows its heap; the half that it would remember is 600 MB.
-      yield* send(10_000)
-      const before = memoryOf(running)
-      yield* send(10_000)
-      assert.isAbove(
-        running.stdout().split("\n").filter((line) => line.includes(" POST /v1")).length,
-        19_900
-      )
-      assert.isBelow(memoryOf(running) - before, 100e6)
-    },
-    120_000
-  )
-})
 
 describe("the binary", { timeout: processTimeout }, () => {
   test.live("fails with the same message and exit code as the command in process", function*() {
@@ -93,23 +49,6 @@ describe("the binary", { timeout: processTimeout }, () => {
     const inProcess = yield* run(user, ["token"])
     assert.strictEqual(inProcess.code, 3)
     deepStrictEqual(yield* runProcess(user, ["token"]), inProcess)
-  })
-
-  test.live("acquires a token, keeps it, calls with it, and finds nothing wrong", function*() {
-    const server = yield* servers["oidc-provider"]
-    const user = yield* userOfServer(server)
-    const token = yield* runProcess(user, ["token"], shows)
-    deepStrictEqual(token, { code: 0, stderr: "", stdout: `${yield* lastTokenOf(server)}\n` })
-    assert.match(token.stdout, /^[\w-]{20,}\n$/)
-    deepStrictEqual(yield* runProcess(user, ["call", "/orders", "--fail"]), {
-      code: 0,
-      stdout: server.orders,
-      stderr: ""
-    })
-    assert.match((yield* runProcess(user, ["status"])).stdout, /valid for \d+ min/)
-    assert.strictEqual(yield* server.tokenRequests, 1)
-    const { code, failed } = yield* check(user, ["/orders"], runProcess)
-    deepStrictEqual([code, failed], [0, []])
   })
 
   test.live("finds folders by the variables of the process, and files by the current folder", function*() {
@@ -127,48 +66,54 @@ describe("the binary", { timeout: processTimeout }, () => {
     if (process.platform !== "darwin") assert.include(stdout, `folder   ${join(user.cwd, "state", "store-api")}`)
   })
 
-  test.live("shares one token among five runs at once", function*() {
-    const { emulator, user } = yield* started
-    const runs = Effect.replicate(runProcess(user, ["token"], shows), 5)
-    const outcomes = yield* Effect.all(runs, { concurrency: "unbounded" })
-    deepStrictEqual(new Set(outcomes.map(({ code, stderr }) => `${String(code)} ${stderr}`)), new Set(["0 "]))
-    assert.strictEqual(new Set(outcomes.map(({ stdout }) => stdout)).size, 1)
-    assert.lengthOf(yield* emulator.requests, 1)
+  /** Modules that take long to load, and are needed only for a request, a prompt or the emulator. */
+  const heavy =
+    /\/undici\/|\/TokenEndpoint\.js|\/AccessTokenProvider\.js|\/NodeHttpClient\.js|\/HttpClient\.js|\/NodeTerminal\.js|\/emulator\//g
+
+  /** All modules that a run loads, by the coverage that Node writes at its end, and the heavy ones. */
+  const modulesOf = (user: User, line: string) =>
+    Effect.gen(function*() {
+      const folder = join(user.cwd, line)
+      const { code } = yield* runProcess(withEnv(user, { NODE_V8_COVERAGE: folder }), line.split(" "), shows)
+      assert.strictEqual(code, 0)
+      const all = readdirSync(folder).map((file) => readFileSync(join(folder, file), "utf8")).join()
+      return { all, heavy: [...new Set(all.match(heavy))].map((name) => name.replaceAll("/", "")) }
+    })
+
+  test.live("with a stored token loads no HTTP client, no provider and no emulator", function*() {
+    const { user } = yield* started
+    const miss = yield* modulesOf(user, "token")
+    const hit = yield* modulesOf(user, "token --format json")
+    const scenarios = yield* modulesOf(user, "emulator --list")
+    deepStrictEqual(hit.heavy, [])
+    assert.include(hit.all, "/FileTokenStore.js")
+    assert.includeMembers(miss.heavy, ["AccessTokenProvider.js", "TokenEndpoint.js", "undici"])
+    assert.includeMembers(scenarios.heavy, ["emulator"])
   })
 })
 
 describe("pipes", { timeout: processTimeout }, () => {
-  test.live("a closed standard error does not change the exit code of a failure", function*() {
-    const { user } = yield* started
-    const wrong = withEnv(user, { STORE_API_CLIENT_SECRET: "another-invented-secret" })
-    const { child, end } = yield* startProcess(wrong, ["token"])
-    child.stderr.destroy()
-    const { code, stdout } = yield* end
-    deepStrictEqual([code, stdout], [4, ""])
+  test.live.each(
+    [
+      ["stderr", "does not change the exit code of a failure", { STORE_API_CLIENT_SECRET: "another" }, 4],
+      ["stdout", "ends the run with code 0 and no message", {}, 0]
+    ] as const
+  )("a closed %s %s", function*([stream, , env, code]) {
+    const { child, end } = yield* startProcess(withEnv((yield* started).user, env), ["token"], shows)
+    child[stream].destroy()
+    deepStrictEqual(yield* end, { code, stdout: "", stderr: "" })
   })
 
-  test.live("a closed standard output ends the run with code 0 and no message", function*() {
-    const { user } = yield* started
-    const { child, end } = yield* startProcess(user, ["token"], shows)
-    child.stdout.destroy()
-    const { code, stderr } = yield* end
-    deepStrictEqual([code, stderr], [0, ""])
-  })
-
-  it.scopedLive.runIf(process.platform === "linux")(
+  test.live.runIf(process.platform === "linux")(
     "a full disk behind standard output is one line, and code 1",
-    () =>
-      Effect.gen(function*() {
-        const full = openSync("/dev/full", "w")
-        const { env } = yield* newUser({})
-        const { status, stderr } = spawnSync(process.execPath, [bin, "completion", "bash"], {
-          env,
-          encoding: "utf8",
-          stdio: ["ignore", full, "pipe"]
-        })
-        closeSync(full)
-        deepStrictEqual([status, stderr], [1, "store-api: Cannot write to stdout.\n"])
-      })
+    function*() {
+      const full = yield* runWith(yield* newUser({}), ["completion", "bash"], [
+        "ignore",
+        openSync("/dev/full", "w"),
+        "pipe"
+      ])
+      deepStrictEqual(full, [1, "store-api: Cannot write to stdout.\n"])
+    }
   )
 
   test.live("a reader that goes away in the middle of a response ends the run with code 0", function*() {
@@ -183,86 +128,59 @@ describe("pipes", { timeout: processTimeout }, () => {
 
   test.live("the secret is read from a pipe, and not from a folder", function*() {
     const { user } = yield* started
-    const given = { ...shows, stdin: demoSecret }
-    deepStrictEqual((yield* runProcess(user, ["token", "--secret-file", "-"], given)).code, 0)
-    const folder = yield* runWithInput(user, ["token", "--secret-file", "-"], user.cwd)
-    assert.strictEqual(folder.code, 3)
+    const line = ["token", "--secret-file", "-"]
+    deepStrictEqual((yield* runProcess(user, line, { ...shows, stdin: demoSecret })).code, 0)
+    const [code, stderr] = yield* runWith(user, line, [openSync(user.cwd, "r"), "pipe", "pipe"])
+    assert.strictEqual(code, 3)
     assert.match(
-      folder.stderr,
+      stderr,
       /^store-api: (Standard input, the file of --secret-file, is empty|Cannot read standard input, .*)\.\n$/
     )
-  })
-
-  test.live("a cached token or cooldown that is a pipe without a writer is ignored, and replaced", function*() {
-    const { emulator, user } = yield* started
-    for (
-      const [fault, code] of [[Option.none(), 0], [Option.some(Fault.status(401, { times: Infinity })), 4]] as const
-    ) {
-      yield* Effect.transposeMapOption(fault, emulator.fail)
-      const line = ["token", "--cache-dir", join(user.cwd, String(code))]
-      const first = yield* runProcess(user, line, shows)
-      const folder = join(user.cwd, String(code), "store-api-v1")
-      const entry = join(folder, ...readdirSync(folder))
-      rmSync(entry)
-      assert.strictEqual(spawnSync("mkfifo", [entry]).status, 0)
-      const second = yield* runProcess(user, line, shows)
-      deepStrictEqual([second.code, second.stderr], [code, first.stderr])
-      assert.isTrue(statSync(entry).isFile())
-    }
   })
 })
 
 describe("signals", { timeout: processTimeout }, () => {
-  it.scopedLive.each(
+  test.live.each(
     [["SIGINT", 130], ["SIGTERM", 143]] as const
-  )("%s ends a call with code %i, and a check while a server is silent", ([signal, code]) =>
-    Effect.gen(function*() {
-      const { emulator, user } = yield* startedWith({}, Fault.hang({ on: "api" }))
-      const call = yield* startProcess(user, ["call", "/orders"])
-      while (!(yield* emulator.requests).some(({ kind }) => kind === "api")) yield* Effect.sleep("20 millis")
-      call.child.kill(signal)
-      deepStrictEqual(yield* call.end, { code, stdout: "", stderr: "" })
-      const port = yield* listening(Net.createServer((socket) => void socket.on("error", () => undefined)))
-      const silent = withEnv(user, { STORE_API_AUTH_URL: `https://127.0.0.1:${port}` })
-      const check = yield* startProcess(silent, ["check"])
-      yield* shown(check, /connection/)
-      check.child.kill(signal)
-      const outcome = yield* check.end
-      deepStrictEqual([outcome.code, outcome.stderr], [code, ""])
-      // It ended because of the signal, not of the time limit.
-      assert.notInclude(outcome.stdout, "FAIL")
-    }))
+  )("%s ends a call with code %i, and a check while a server is silent", function*([signal, code]) {
+    const { emulator, user } = yield* startedWith({}, Fault.hang({ on: "api" }))
+    const call = yield* startProcess(user, ["call", "/orders"])
+    while (!(yield* emulator.requests).some(({ kind }) => kind === "api")) yield* Effect.sleep("20 millis")
+    call.child.kill(signal)
+    deepStrictEqual(yield* call.end, { code, stdout: "", stderr: "" })
+    const { port } = yield* listen(Net.createServer())
+    const silent = withEnv(user, { STORE_API_AUTH_URL: `https://127.0.0.1:${port}` })
+    const check = yield* startProcess(silent, ["check"])
+    assert.isTrue(yield* check.shows(/connection/))
+    check.child.kill(signal)
+    const outcome = yield* check.end
+    deepStrictEqual([outcome.code, outcome.stderr], [code, ""])
+    // It ended because of the signal, not of the time limit.
+    assert.notInclude(outcome.stdout, "FAIL")
+  })
 
   test.live("SIGINT ends an emulator with code 130; Node accepts its files, new and empty", function*() {
-    const { end, running, user } = yield* emulatorWith(["--dotenv", "new.env", "--env-file", "empty.env"])
+    const { running, user } = yield* emulatorWith("--dotenv", "new.env", "--env-file", "empty.env")
     for (const name of ["new.env", "empty.env"]) {
       assert.include(readFileSync(join(user.cwd, name), "utf8"), "STORE_API_AUTH_URL=")
     }
     running.child.kill("SIGINT")
-    const { code, stderr } = yield* end
+    const { code, stderr } = yield* running.end
     deepStrictEqual([code, stderr], [130, ""])
   })
 })
 
-/** Starts an emulator in a folder with an empty file; `variables` are those that it prints. */
-const emulatorWith = (args: ReadonlyArray<string>) =>
-  Effect.gen(function*() {
-    const user = yield* newUser({})
-    writeFileSync(join(user.cwd, "empty.env"), "")
-    const running = yield* startProcess(user, ["emulator", ...args], shows)
-    yield* shown(running, /\n\n.*\n\n/s)
-    return { running, user, end: running.end, variables: variablesIn(running.stdout()) }
-  })
-
 describe("NODE_EXTRA_CA_CERTS", { timeout: processTimeout }, () => {
-  test.live("is trusted by store-api check", function*() {
-    const emulator = yield* Emulator.make({ tls: true })
-    const user = yield* userOf(emulator)
-    const caFile = join(user.cwd, "ca.pem")
-    writeFileSync(caFile, Option.getOrThrow(emulator.ca))
-    const { code, failed, steps } = yield* check(withEnv(user, { NODE_EXTRA_CA_CERTS: caFile }), [], runProcess)
+  test.live("is printed by store-api emulator --tls, and trusted by token and check", function*() {
+    const { variables } = yield* emulatorWith("--tls")
+    const user = yield* newUser(variables)
+    assert.match(variables["STORE_API_AUTH_URL"] ?? "", /^https:/)
+    deepStrictEqual((yield* runProcess(user, ["token"], shows)).code, 0)
+    const { code, failed, steps } = yield* check(user, [], runProcess)
     deepStrictEqual([code, failed], [0, []])
     assert.include(steps.map(({ name }) => name), "TLS")
+    const distrusting = without(user, "NODE_EXTRA_CA_CERTS")
+    deepStrictEqual((yield* runProcess(distrusting, ["token", "--no-cache"])).code, 4)
   })
 
   test.live("is trusted for a proxy over TLS, whose certificate has the name of the proxy", function*() {
@@ -283,47 +201,55 @@ describe("NODE_EXTRA_CA_CERTS", { timeout: processTimeout }, () => {
     deepStrictEqual([code, failed], [0, []])
     assert.includeMembers(steps.map(({ name }) => name), ["proxy tunnel", "TLS", "token request"])
     writeFileSync(caFile, ofStore.cert)
-    const expected = [5, "proxy tunnel", /SELF_SIGNED/, /HTTPS_PROXY/] as const
     const careless = withEnv(trusting, { NODE_TLS_REJECT_UNAUTHORIZED: "0", NODE_NO_WARNINGS: "1" })
-    yield* fails(careless, [], expected, runProcess)
-  })
-
-  test.live("is printed by store-api emulator --tls, and a run with it trusts the emulator", function*() {
-    const { variables } = yield* emulatorWith(["--tls"])
-    const user = yield* newUser(variables)
-    assert.match(variables["STORE_API_AUTH_URL"] ?? "", /^https:/)
-    deepStrictEqual((yield* runProcess(user, ["token"], shows)).code, 0)
-    const distrusting = without(user, "NODE_EXTRA_CA_CERTS")
-    deepStrictEqual((yield* runProcess(distrusting, ["token", "--no-cache"])).code, 4)
+    yield* fails(careless, [], [5, "proxy tunnel", /SELF_SIGNED/, /HTTPS_PROXY/], runProcess)
   })
 })
 
-describe("store-api token with a stored token", { timeout: processTimeout }, () => {
-  const hooks = new URL("./support/listModules.mjs", import.meta.url).href
+describe.skipIf(!hasTerminals)("the binary on a terminal", { timeout: processTimeout }, () => {
+  const terminal = { ...shows, terminal: true }
 
-  /** The modules that a run loads. */
-  const modulesOf = (user: User, args: ReadonlyArray<string>) =>
-    Effect.gen(function*() {
-      const list = join(user.cwd, "modules")
-      const watched = withEnv(user, { LIST_OF_MODULES: list })
-      const { code } = yield* runProcess(watched, args, { shows: true, node: ["--import", hooks] })
-      assert.strictEqual(code, 0)
-      return readFileSync(list, "utf8")
-    })
+  test.live("asks for the secret and shows nothing of what is typed; Ctrl+C ends the run with code 130", function*() {
+    const { emulator, user: withSecret } = yield* started
+    const user = without(withSecret, "STORE_API_CLIENT_SECRET")
+    for (const [keys, code] of [[`${demoSecret}\r`, 0], ["\u0003", 130]] as const) {
+      const { end, shows, type } = yield* startProcess(user, ["token", ">stdout"], terminal)
+      assert.isTrue(yield* shows(/Client secret/))
+      yield* type(keys)
+      const ended = yield* end
+      assert.strictEqual(ended.code, code)
+      // The shell goes on in a line of its own.
+      assert.match(ended.stdout, /^Client secret \(not shown\): (\r\n)+$/)
+      const printed = readFileSync(join(user.cwd, "stdout"), "utf8")
+      assert.strictEqual(printed, code === 0 ? `${yield* lastToken(emulator)}\n` : "")
+    }
+  })
 
-  /** Modules that take long to load, and are needed only for a request, a prompt or the emulator. */
-  const heavy =
-    /\/undici\/|\/TokenEndpoint\.js|\/AccessTokenProvider\.js|\/NodeHttpClient\.js|\/HttpClient\.js|\/NodeTerminal\.js|\/emulator\//g
+  test.live("prints a token with a warning in colour", function*() {
+    const { emulator, user } = yield* started
+    const { code, stdout } = yield* (yield* startProcess(user, ["token"], terminal)).end
+    const warning = "store-api: \u001b[33mwarn\u001b[0m: The token is on the screen, where other people may see it."
+    deepStrictEqual([code, stdout], [0, `${warning} A pipe is safer.\r\n${yield* lastToken(emulator)}\r\n`])
+  })
 
-  test.live("loads no HTTP client, no provider and no emulator", function*() {
-    const { user } = yield* started
-    const miss = yield* modulesOf(user, ["token"])
-    const hit = yield* modulesOf(user, ["token", "--format", "json"])
-    const scenarios = yield* modulesOf(user, ["emulator", "--list"])
-    const found = (list: string) => [...new Set(list.match(heavy))].map((name) => name.replaceAll("/", "")).sort()
-    deepStrictEqual(found(hit), [])
-    assert.include(hit, "/FileTokenStore.js")
-    assert.includeMembers(found(miss), ["AccessTokenProvider.js", "TokenEndpoint.js", "undici"])
-    assert.includeMembers(found(scenarios), ["emulator"])
+  test.live("names a slow request after 2 seconds; Ctrl+C leaves the shell on a line of its own", function*() {
+    const { user } = yield* startedWith({}, Fault.hang({ on: "api" }))
+    const { end, shows, type } = yield* startProcess(user, ["call", "/orders"], terminal)
+    assert.isTrue(yield* shows(/store-api: Waiting for GET http:.*\/orders\. Press Ctrl\+C to stop\.\r\n/))
+    yield* type("\u0003")
+    deepStrictEqual(yield* end, { code: 130, stdout: "^C\r\n", stderr: "" })
+  })
+
+  test.live("runs an emulator that prints its variables and the requests; Ctrl+C ends it with code 130", function*() {
+    const { end, shows, stdout, type } = yield* startProcess(yield* newUser({}), ["emulator"], terminal)
+    assert.isTrue(yield* shows(/STORE_API_CLIENT_SECRET='.*'\r\n\r\n/))
+    const user = yield* newUser(variablesIn(stdout().replaceAll("\r", "")))
+    deepStrictEqual((yield* runProcess(user, ["call", "/orders?canary", "--fail"])).code, 0)
+    assert.isTrue(yield* shows(/GET/))
+    yield* type("\u0003")
+    const ended = yield* end
+    assert.strictEqual(ended.code, 130)
+    assert.isFalse(hasColours(ended.stdout))
+    assert.match(ended.stdout, /accesstoken 200\r\n[\d:]{8} GET \/orders\?… 200\r\n\^C\r\n$/)
   })
 })

@@ -5,8 +5,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { type Emulator, Scenario } from "@store-api/emulator"
 import { Effect, Option } from "effect"
 import { test } from "../../core/test/support/test.js"
-import { check } from "./support/checking.js"
-import { startedWith, userOf } from "./support/cli.js"
+import { check, startedWith, userOf } from "./support/cli.js"
 
 type Outcome = readonly [code: number, said: RegExp, remedy?: RegExp]
 
@@ -14,6 +13,14 @@ const unreachable =
   /^Cannot reach the token endpoint \(6 attempts.*\): check STORE_API_AUTH_URL, the network and the proxy/
 const tooSlow = /^The token endpoint did not respond in time .*: try again later\./
 const webSite = /^Check STORE_API_AUTH_URL: it leads to a web site or a login page/
+const toTarget = /: set STORE_API_AUTH_URL to its target\./
+const toBase =
+  /^The token endpoint refused .*: check that STORE_API_AUTH_URL is the base of the access-token service\.$/
+const noGateway = /, not to a login page or a gateway\. If it does, the client id or the secret is wrong\.$/
+const allowed = /: check STORE_API_AUTH_URL and what the client is allowed/
+const untrusted = /^the certificate is from an authority that this machine does not trust/
+const newerTls = /^Check that STORE_API_AUTH_URL names a port that speaks TLS 1\.2 or newer\.$/
+const sameEnvironment = /^Check that STORE_API_URL and STORE_API_AUTH_URL are of the same environment/
 const noToken = (problem: string): Outcome => [
   4,
   /^the response contains no token$/,
@@ -49,33 +56,13 @@ const causes: Readonly<Record<string, ReadonlyArray<readonly [scenario: RegExp, 
       /: try again later\./
     ],
     [/: .* \(TooLarge\)/, 4, /^the response is too large$/, /is too large for a token: check STORE_API_AUTH_URL\./],
-    [
-      /redirect-30\d(-to-http)?:/,
-      4,
-      /^it was redirected to http:\/\/127\.0\.0\.1:\d+$/,
-      /: set STORE_API_AUTH_URL to its target\./
-    ],
-    [/redirect-(.*-to-itself|loop|with|to)/, 4, /^it was redirected$/, /: set STORE_API_AUTH_URL to its target\./],
-    [
-      /(?<!html): .* \(InvalidRequest\)/,
-      4,
-      /^the endpoint does not understand the request \(400\)$/,
-      /^The token endpoint refused .*: check that STORE_API_AUTH_URL is the base of the access-token service\.$/
-    ],
+    [/redirect-30\d(-to-http)?:/, 4, /^it was redirected to http:\/\/127\.0\.0\.1:\d+$/, toTarget],
+    [/redirect-(.*-to-itself|loop|with|to)/, 4, /^it was redirected$/, toTarget],
+    [/(?<!html): .* \(InvalidRequest\)/, 4, /^the endpoint does not understand the request \(400\)$/, toBase],
     [/40[034]-html|404/, 4, /^the response is a web page, not JSON \(40[034]\)$/, webSite],
-    [
-      /401-html/,
-      4,
-      /^a web page refuses access without a reason \(401\)$/,
-      /, not to a login page or a gateway\. If it does, the client id or the secret is wrong\.$/
-    ],
+    [/401-html/, 4, /^a web page refuses access without a reason \(401\)$/, noGateway],
     [/401-[^h]/, 4, /^the client id or the secret is wrong \(401\)$/, /: check the client id and secret/],
-    [
-      /403-[^h]|405|413/,
-      4,
-      /^the endpoint responded with an error/,
-      /: check STORE_API_AUTH_URL and what the client is allowed/
-    ],
+    [/403-[^h]|405|413/, 4, /^the endpoint responded with an error/, allowed],
     [/: .* \(RateLimited\)/, 5, /^the endpoint limits the rate of requests/, /: send fewer requests\. Retry after 20/],
     [/: .* \(Unavailable\) after .* request/, 5, /^the endpoint is not available/, /: try again later\. Retry after 20/]
   ],
@@ -88,20 +75,10 @@ const causes: Readonly<Record<string, ReadonlyArray<readonly [scenario: RegExp, 
     ]
   ],
   TLS: [
-    [
-      /self-signed/,
-      4,
-      /^the certificate is from an authority that this machine does not trust/,
-      /set NODE_EXTRA_CA_CERTS/
-    ],
+    [/self-signed/, 4, untrusted, /set NODE_EXTRA_CA_CERTS/],
     [/tls-expired/, 4, /^the certificate has expired/, /^Its owner must renew it, unless the system clock is wrong\.$/],
     [/wrong-host/, 4, /^the certificate is not valid for 127\.0\.0\.1/, /^Check the host in STORE_API_AUTH_URL\.$/],
-    [
-      /tls-1\.1/,
-      5,
-      /^the handshake failed/,
-      /^Check that STORE_API_AUTH_URL names a port that speaks TLS 1\.2 or newer\.$/
-    ],
+    [/tls-1\.1/, 5, /^the handshake failed/, newerTls],
     [
       /unfinished/,
       5,
@@ -110,12 +87,7 @@ const causes: Readonly<Record<string, ReadonlyArray<readonly [scenario: RegExp, 
     ]
   ],
   "API call": [
-    [
-      /401-/,
-      7,
-      /^the API responded with 401$/,
-      /^Check that STORE_API_URL and STORE_API_AUTH_URL are of the same environment/
-    ],
+    [/401-/, 7, /^the API responded with 401$/, sameEnvironment],
     [/missing-|403/, 7, /^the API responded with 40[13]$/, /^The token is valid, but not for this\./],
     [/redirect-/, 7, /^it was redirected \(30\d\)$/, /^Set STORE_API_URL to the API/],
     [/elsewhere: Untrusted/, 2, /^it was not sent$/, /^The access token may only go to .*; nothing was sent to /],

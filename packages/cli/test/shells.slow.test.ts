@@ -8,8 +8,8 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Scenario } from "@store-api/emulator"
 import { Effect } from "effect"
 import { test } from "../../core/test/support/test.js"
+import { newUser, profilesOf, type User } from "./support/cli.js"
 import { bin, build, processTimeout } from "./support/process.js"
-import { newUser, profilesOf, type User } from "./support/user.js"
 
 beforeAll(build, 120_000)
 

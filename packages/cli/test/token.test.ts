@@ -1,23 +1,26 @@
+/** `store-api token`, `status` and `logout`: the token, its cache, and what a run leaves to the next ones. */
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { setImmediate } from "node:timers/promises"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Emulator, type EmulatorError, Fault } from "@store-api/emulator"
-import { Effect, Fiber, Option, Redacted, type Scope, TestClock, TestServices } from "effect"
+import { ClientCredentials } from "@store-api/core"
+import { Emulator, Fault } from "@store-api/emulator"
+import { Effect, Fiber, Option, Redacted, TestClock, TestServices } from "effect"
 import { leaksIn } from "../../core/test/support/leaksIn.js"
 import { test } from "../../core/test/support/test.js"
+import { fromLibrary } from "../src/Fault.js"
+import { make } from "../src/provider.js"
+import type { Settings } from "../src/settings.js"
 import {
   demoSecret,
+  frozenAt,
   lastToken,
   onTerminal,
-  type Outcome,
   prints,
   refuses,
   run,
   started,
   startedWith,
-  startOnTerminal,
   tokenRequests,
   type User,
   userOf,
@@ -31,10 +34,14 @@ const startedWithoutSecret = Effect.map(
 )
 
 const wrongSecret = { STORE_API_CLIENT_SECRET: "another-invented-secret" }
-
-const retryAfter = Fault.status(429, { headers: { "Retry-After": "900" } })
-
+const forever = { times: Infinity }
+const retryAfter = (seconds: number) => Fault.status(429, { headers: { "Retry-After": String(seconds) }, ...forever })
 const parsed = (text: string) => JSON.parse(text) as Readonly<Record<string, unknown>>
+
+/** The files of a user. */
+const filesOf = ({ cwd }: User) =>
+  readdirSync(cwd, { recursive: true, withFileTypes: true }).filter((file) => file.isFile())
+    .map(({ name, parentPath }) => join(parentPath, name))
 
 describe("store-api token", () => {
   test.live("ten runs at once and two later ones acquire one token", function*() {
@@ -51,8 +58,7 @@ describe("store-api token", () => {
     })
     const user = yield* userOf(emulator)
     yield* prints(user, "token")
-    const files = readdirSync(user.cwd, { recursive: true, withFileTypes: true }).filter((file) => file.isFile())
-    const kept = files.map(({ name, parentPath }) => name + readFileSync(join(parentPath, name), "utf8")).join("\n")
+    const kept = filesOf(user).map((path) => path + readFileSync(path, "utf8")).join("\n")
     assert.isAbove(kept.length, 100)
     deepStrictEqual(leaksIn(kept, [...yield* user.secrets, Emulator.demoClient.clientId]), [])
     yield* prints(withEnv(user, { STORE_API_CLIENT_SECRET: "another-invented-one" }), "token")
@@ -74,13 +80,10 @@ describe("store-api token", () => {
 
   test.live("--force-refresh acquires another token and caches it; --no-cache neither reads nor writes the cache", function*() {
     const { emulator, user } = yield* started
-    const outputs: Array<string> = []
-    for (const flag of ["--force-refresh", "--force-refresh", undefined, "--no-cache", undefined]) {
-      outputs.push(yield* prints(user, ["token", ...flag === undefined ? [] : [flag]]))
-    }
-    const [first, refreshed, cached, apart, stillCached] = outputs
-    assert.strictEqual(new Set([first, refreshed, apart]).size, 3)
-    deepStrictEqual([cached, stillCached], [refreshed, refreshed])
+    const lines = ["token --force-refresh", "token --force-refresh", "token", "token --no-cache", "token"]
+    const [first, second, cached, apart, stillCached] = yield* Effect.forEach(lines, (line) => prints(user, line))
+    assert.strictEqual(new Set([first, second, apart]).size, 3)
+    deepStrictEqual([cached, stillCached], [second, second])
     assert.strictEqual(yield* tokenRequests(emulator), 3)
   })
 
@@ -92,50 +95,26 @@ describe("store-api token", () => {
     deepStrictEqual([code, stdout], [0, `${yield* lastToken(emulator)}\n`])
     assert.match(stderr, /^store-api: warn: The token store failed; .*operation=get.*\n$/)
   })
-
-  test("says on a terminal after 2 seconds that it waits, as during a Retry-After or the lease of another run", function*() {
-    yield* TestClock.setTime(Date.now())
-    const { emulator, user } = yield* startedWith({}, Fault.status(429, { headers: { "Retry-After": "9" } }))
-    const first = yield* startOnTerminal(user, ["token"])
-    while ((yield* tokenRequests(emulator)) === 0) yield* TestServices.provideLive(Effect.sleep("10 millis"))
-    yield* TestClock.adjust("1999 millis")
-    assert.strictEqual(first.stderr.text, "")
-    yield* TestClock.adjust("1 millis")
-    const waiting = "store-api: Waiting for a token. Press Ctrl+C to stop.\r\n"
-    assert.strictEqual(first.stderr.text, waiting)
-    const second = yield* startOnTerminal(user, ["token"])
-    while (second.stderr.text === "") {
-      yield* TestClock.adjust("100 millis")
-      yield* TestServices.provideLive(Effect.sleep("10 millis"))
-    }
-    assert.strictEqual(second.stderr.text, waiting)
-    assert.strictEqual(yield* tokenRequests(emulator), 1)
-  })
 })
 
 describe("the prompt for the secret", () => {
   const prompt = "Client secret (not shown): "
-  const empty = "The secret is empty."
   const unusable = "The secret contains characters that cannot be sent."
 
-  it.live.each(
+  test.live.each(
     [
-      ["an empty secret, and takes corrections", "\rwrong\u0015", "x\b", empty],
+      ["an empty secret, and takes corrections", "\rwrong\u0015", "x\b", "The secret is empty."],
       ["a secret with a letter that cannot be sent", `${demoSecret}é\r`, "", unusable],
       ["a secret with a tab", `${demoSecret}\t\r`, "", unusable],
       ["a secret with an invisible character", `\u200b${demoSecret}\r`, "", unusable]
     ] as const
-  )("asks again for %s; only the token goes to a pipe", ([, before, after, sentence]) =>
-    Effect.gen(function*() {
-      const { emulator, user } = yield* startedWithoutSecret
-      const { code, screen, stdout } = yield* onTerminal(user, ["token"], {
-        shows: true,
-        stdout: "pipe",
-        typed: `${before}${demoSecret}${after}\r`
-      })
-      deepStrictEqual([code, screen], [0, `${prompt}\r\n${sentence}\r\n${prompt}\r\n`])
-      assert.strictEqual(stdout, `${yield* lastToken(emulator)}\n`)
-    }).pipe(Effect.scoped))
+  )("asks again for %s; only the token goes to a pipe", function*([, before, after, sentence]) {
+    const { emulator, user } = yield* startedWithoutSecret
+    const typed = `${before}${demoSecret}${after}\r`
+    const { code, screen, stdout } = yield* onTerminal(user, ["token"], { shows: true, stdout: "pipe", typed })
+    deepStrictEqual([code, screen], [0, `${prompt}\r\n${sentence}\r\n${prompt}\r\n`])
+    assert.strictEqual(stdout, `${yield* lastToken(emulator)}\n`)
+  })
 
   test.live("is not shown where no terminal is, nor on a terminal when CI is set", function*() {
     const { user } = yield* startedWithoutSecret
@@ -146,8 +125,8 @@ describe("the prompt for the secret", () => {
   })
 })
 
-describe("store-api status", () => {
-  test.live("--json prints an object, also without a token", function*() {
+describe("store-api status and logout", () => {
+  test.live("status --json prints an object, also without a token", function*() {
     const { user } = yield* started
     yield* prints(user, "token")
     const json = parsed(yield* prints(user, "status --json"))
@@ -156,10 +135,8 @@ describe("store-api status", () => {
     const another = yield* run(user, ["status", "--json", "--client-id", "another"])
     deepStrictEqual([another.code, parsed(another.stdout)["cached"]], [5, false])
   })
-})
 
-describe("store-api logout", () => {
-  test.live("removes the cached token of these settings and no other, without a request", function*() {
+  test.live("logout removes the cached token of these settings and no other, without a request", function*() {
     const { emulator, user } = yield* started
     const first = yield* prints(user, "token")
     deepStrictEqual((yield* run(user, ["logout", "--client-id", "another"])).code, 0)
@@ -170,7 +147,7 @@ describe("store-api logout", () => {
     assert.notStrictEqual(yield* prints(user, "token"), first)
   })
 
-  test.live("reports a token that cannot be removed", function*() {
+  test.live("logout reports a token that cannot be removed", function*() {
     const { user } = yield* started
     // The system renames no file to a name beyond the longest path. Root, too, cannot remove this one.
     const longest = process.platform === "darwin" ? 1024 : 4096
@@ -180,178 +157,202 @@ describe("store-api logout", () => {
     const short = join(user.cwd, "short")
     symlinkSync(folder, short)
     yield* prints(user, ["token", "--cache-dir", short])
-    yield* prints(user, ["status", "--cache-dir", folder])
     const sentence = `Cannot remove the token from ${folder}. Check that you may write to it.`
     yield* refuses(user, ["logout", "--cache-dir", folder], 3, sentence)
     deepStrictEqual((yield* run(user, ["logout", "--cache-dir", short])).code, 0)
   })
 })
 
-describe("a refusal survives the run", () => {
-  test.live("a loop of runs sends one request until a Retry-After is over, and each run names the moment", function*() {
-    const { emulator, user } = yield* startedWith({}, retryAfter)
+/** A run at this second: it prints the n-th token, or fails with the code; and all token requests so far. */
+type Run = readonly [second: number, outcome: `token ${number}` | `code ${number}`, requests: number, flag?: string]
+
+type Step = Run | ((emulator: Emulator.Service) => Effect.Effect<unknown>)
+
+const plays = (script: Fault.Script): Step => ({ fail }) => fail(script)
+
+const repeatsToken: Step = (emulator) =>
+  Effect.flatMap(
+    lastToken(emulator),
+    (access_token) => emulator.fail(Fault.fields({ access_token, expires_in: 15 }, forever))
+  )
+
+const failing = (code: number, ...runs: ReadonlyArray<readonly [second: number, requests: number]>) =>
+  runs.map(([second, requests]): Run => [second, `code ${code}`, requests])
+
+/** Renewals, each of which finds the cached token. */
+const renewals: ReadonlyArray<Run> = [
+  ...[[385, 2], [385.5, 2], [386.5, 3], [387.5, 3], [399, 4]] as const
+].map(([second, requests]) => [second, "token 1", requests])
+
+/** Tokens are valid for 400 seconds, and are renewed when less than 20 are left. */
+const timelines: Readonly<Record<string, ReadonlyArray<Step>>> = {
+  "a cached token is used until little of its lifetime is left, and is then replaced": [
+    [0, "token 1", 1],
+    [350, "token 1", 1],
+    [385, "token 2", 2]
+  ],
+  "a cached token is used while it is valid if the endpoint is silent, after half of its remaining lifetime": [
+    [0, "token 1", 1],
+    plays(Fault.hang(forever)),
+    [397, "token 1", 2]
+  ],
+  "a cached token is used until it expires if there is no other, and not longer": [
+    [0, "token 1", 1],
+    plays(Fault.status(403, forever)),
+    // Each of them asks for another, and leaves the cached one for the next.
+    [385, "token 1", 2],
+    [390, "token 1", 3],
+    [401, "code 4", 4]
+  ],
+  "a cached token is not used by a forced refresh that fails, and stays for the next run": [
+    [0, "token 1", 1],
+    plays(Fault.status(403)),
+    [1, "code 4", 2, "--force-refresh"],
+    [2, "token 1", 2],
+    [3, "token 2", 3, "--force-refresh"],
+    [4, "token 2", 3]
+  ],
+  "a cooldown doubles up to 5 seconds after failures other than refusals, and ends with a success": [
+    plays(Fault.body("{}", forever)),
+    ...failing(4, [0, 1], [0.5, 1], [1.2, 2], [2.9, 2], [3.4, 3], [7.1, 3], [7.6, 4], [12.3, 4], [12.8, 5]),
+    ({ clearFaults }) => clearFaults,
+    [18, "token 1", 6]
+  ],
+  "a cooldown follows an outage, with the attempts of one run": [
+    plays(Fault.status(503, forever)),
+    ...failing(5, [0, 6], [0.5, 6])
+  ],
+  "a cooldown doubles up to a minute after refusals": [
+    plays(Fault.status(401, forever)),
+    ...failing(4, [0, 1], [1.2, 2], [3.4, 3], [7.6, 4], [13, 4], [15.8, 5], [31, 5])
+  ],
+  "a cooldown lasts at most an hour by a Retry-After": [
+    plays(retryAfter(999_999)),
+    ...failing(5, [0, 1], [3590, 1], [3610, 2])
+  ],
+  "a cooldown ends when the clock is set back": [
+    plays(retryAfter(900)),
+    ...failing(5, [7200, 1], [7201, 1], [0, 2])
+  ],
+  "a cooldown follows a renewal that fails, while the cached token is used": [
+    [0, "token 1", 1],
+    plays(Fault.body("{}", forever)),
+    ...renewals
+  ],
+  "a cooldown follows a renewal that brings the same token": [[0, "token 1", 1], repeatsToken, ...renewals]
+}
+
+/** The run at a second of the wall clock. */
+const timed = Effect.gen(function*() {
+  const { emulator, user } = yield* startedWith({ tokenLife: "400 seconds" })
+  const start = Date.now()
+  const at = (second: number, ...flags: ReadonlyArray<string>) =>
+    frozenAt(start + second * 1000)(run(user, ["token", ...flags], { shows: true }))
+  return { at, emulator, user }
+})
+
+describe("runs at different times", () => {
+  test.live.each(Object.entries(timelines))("%s", function*([, steps]) {
+    const { at, emulator } = yield* timed
+    for (const step of steps) {
+      if (typeof step === "function") yield* step(emulator)
+      else {
+        const [second, outcome, requests, flag] = step
+        const { code, stdout } = yield* at(second, ...flag === undefined ? [] : [flag])
+        const index = (yield* emulator.tokens).findIndex(({ value }) => `${Redacted.value(value)}\n` === stdout)
+        const found = code === 0 ? `token ${index + 1}` : `code ${String(code)}`
+        deepStrictEqual([second, found, yield* tokenRequests(emulator)], [second, outcome, requests])
+      }
+    }
+  })
+
+  /** The file of a cooldown, which is the only one. */
+  const remembered = (fault: Fault.Fault) =>
+    Effect.gen(function*() {
+      const { at, emulator, user } = yield* timed
+      yield* emulator.fail(fault)
+      yield* at(0)
+      const [path = assert.fail("nothing is remembered"), ...others] = filesOf(user)
+      deepStrictEqual(others, [])
+      return { at, emulator, path, text: readFileSync(path, "utf8") }
+    })
+
+  test.live("a cooldown lasts at most an hour if a clock that jumped left a later end", function*() {
+    const { at, emulator, path, text } = yield* remembered(retryAfter(900))
+    const later1000Years = text.replace(/20(?=\d\d-\d\d-\d\dT)/g, "30")
+    assert.notStrictEqual(later1000Years, text)
+    writeFileSync(path, later1000Years.replace(/"until":\d+/, "\"until\":9e15"))
+    yield* at(3590)
+    assert.strictEqual(yield* tokenRequests(emulator), 1)
+    yield* at(3610)
+    assert.strictEqual(yield* tokenRequests(emulator), 2)
+  })
+
+  test.live("a cooldown is ignored if its file was damaged or holds other values", function*() {
+    const { at, emulator, path, text } = yield* remembered(Fault.status(401, forever))
+    const content = JSON.parse(text) as { readonly value: string }
+    const holding = (value: string) => JSON.stringify({ ...content, value })
+    /** The number of token requests of a run that finds this file. */
+    const requestsWith = (text: string) =>
+      Effect.gen(function*() {
+        writeFileSync(path, text)
+        yield* emulator.clearRequests
+        yield* at(0.5)
+        return [text, yield* tokenRequests(emulator)]
+      })
+    deepStrictEqual(yield* requestsWith(holding(content.value)), [text, 0])
+    const pause = parsed(content.value)
+    const values = ["", "no JSON", "[]", "{}", "null"]
+    const numbers = [-1, -1e300, 8e15, 1e300, null, "1"].flatMap((odd) => [{ from: odd }, { pause: odd }])
+    const pauses = [...numbers, { pause: 0 }, { error: {} }, { error: "no error" }, { error: { _tag: "Fault" } }]
+    const odd = [...values, ...pauses.map((other) => JSON.stringify({ ...pause, ...other }))].map(holding)
+    for (const text of [...values, ...odd]) deepStrictEqual(yield* requestsWith(text), [text, 1])
+  })
+
+  test("a cooldown is ignored if the store does not respond", function*() {
+    yield* TestClock.setTime(Date.now())
+    const emulator = yield* Emulator.make()
+    const credentials = yield* ClientCredentials.make(Emulator.demoClient)
+    const hangs = () => Effect.uninterruptible(Effect.never)
+    const store = { get: hangs, put: hangs, remove: hangs, lease: hangs }
+    const settings = { authUrl: emulator.url, credentials, store, explain: fromLibrary({}) } as unknown as Settings
+    const running = yield* Effect.fork(Effect.scoped(
+      Effect.flatMap(make(settings, { "force-refresh": false, "no-cache": false }), ({ provider }) => provider.get)
+    ))
+    while (Option.isNone(yield* Fiber.poll(running))) {
+      yield* TestClock.adjust("1 second")
+      yield* TestServices.provideLive(Effect.sleep("10 millis"))
+    }
+    assert.strictEqual(Redacted.value((yield* Fiber.join(running)).value), yield* lastToken(emulator))
+  })
+
+  test.live("each run during a cooldown names its end, until another secret, client or flag needs a request", function*() {
+    const { emulator, user } = yield* startedWith({}, retryAfter(900))
     const momentIn = (stderr: string) => Date.parse(/Retry after (.*Z)/.exec(stderr)?.[1] ?? "")
     const first = yield* refuses(user, "token", 5, /^store-api: The token endpoint .*429.* Retry after \d{4}-.*Z\.\n$/)
+    const sentence = /^store-api: No token request before \d{4}-.*Z: the last one failed\. .*\n.*429/
     for (const line of ["token", "call /orders", "token"]) {
-      const later = yield* refuses(
-        user,
-        line,
-        5,
-        /^store-api: No token request before \d{4}-.*Z: the last one failed\. .*\n.*429/
-      )
+      const later = yield* refuses(user, line, 5, sentence)
       // The moment is the end of the Retry-After, whichever run names it.
       assert.approximately(momentIn(later), momentIn(first), 1500)
     }
     assert.strictEqual(yield* tokenRequests(emulator), 1)
-  })
-
-  test.live("a refused secret too, and another secret or client is not affected", function*() {
-    const { emulator, user } = yield* started
-    const wrong = withEnv(user, wrongSecret)
-    const first = yield* refuses(wrong, "token", 4, /401/)
-    assert.isTrue((yield* refuses(wrong, "token", 4, /401/)).endsWith(first))
-    assert.strictEqual(yield* tokenRequests(emulator), 1)
-    yield* prints(user, "token")
-    yield* run(wrong, ["token", "--client-id", "another"])
-    assert.strictEqual(yield* tokenRequests(emulator), 3)
-    yield* run(wrong, ["token", "--no-cache"])
+    const others = [withEnv(user, wrongSecret), withEnv(user, { STORE_API_CLIENT_ID: "another" })]
+    for (const other of others) yield* refuses(other, "token", 5, /^store-api: The token endpoint/)
+    yield* refuses(user, "token --no-cache", 5, /^store-api: The token endpoint/)
     assert.strictEqual(yield* tokenRequests(emulator), 4)
   })
 
-  it.live.each(["token --force-refresh", "check"])(
+  test.live.each(["token --force-refresh", "check"])(
     "%s sends a request, whose success ends the cooldown",
-    (line) =>
-      Effect.gen(function*() {
-        const { emulator, user } = yield* startedWith({}, retryAfter)
-        yield* refuses(user, "token", 5, /429/)
-        yield* prints(user, line)
-        yield* run(user, ["logout"])
-        yield* prints(user, "token")
-        assert.strictEqual(yield* tokenRequests(emulator), 3)
-      }).pipe(Effect.scoped)
-  )
-
-  test.live("a valid cached token is used during a cooldown", function*() {
-    const { emulator, user } = yield* started
-    const token = yield* prints(user, "token")
-    yield* emulator.fail(retryAfter)
-    yield* refuses(user, "token --force-refresh", 5, /429/)
-    assert.strictEqual(yield* prints(user, "token"), token)
-    yield* run(user, ["logout"])
-    yield* refuses(user, "token", 5, /^store-api: No token request before/)
-  })
-})
-
-describe("the same failure", () => {
-  const commands = [["token"], ["call", "/orders"], ["check", "/orders"]] as const
-
-  /** What a command says to do: the last line of standard error, or in a check the line below the step that failed. */
-  const adviceOf = ({ stderr, stdout }: Outcome) =>
-    [...(stderr || stdout).matchAll(/^(?:store-api: | {5})(.*)$/gm)].at(-1)?.[1] ?? ""
-
-  /** Without numbers that each run counts. */
-  const plain = (advice: string) => advice.replace(/[-\d]+T[\d:.]+Z/, "THEN").replace(/\d attempts?/, "N attempts")
-
-  const inEachCommand = (user: Effect.Effect<User, EmulatorError.EmulatorError, Scope.Scope>) =>
-    Effect.forEach(commands, (line) => Effect.flatMap(user, (user) => run(user, line)), { concurrency: "unbounded" })
-
-  const failing = (script: Fault.Script) => Effect.map(startedWith({}, script), ({ user }) => user)
-
-  const setting = (env: Readonly<Record<string, string>>) => Effect.map(started, ({ user }) => withEnv(user, env))
-
-  const limited = /\(status 429.*\): send fewer requests\. Retry after THEN\.$/
-
-  it.live.each(
-    [
-      ["a rate limit", failing(Fault.status(429)), 5, limited],
-      ["a Retry-After", failing(retryAfter), 5, limited],
-      ["a wrong secret", setting(wrongSecret), 4, /^The .* refused .*\(status 401.*\): check the client id and secret/],
-      [
-        "a missing secret",
-        Effect.map(startedWithoutSecret, ({ user }) => user),
-        3,
-        /^STORE_API_CLIENT_SECRET is not set\./
-      ],
-      ["an unusable URL", setting({ STORE_API_AUTH_URL: "no" }), 3, /^STORE_API_AUTH_URL is/],
-      [
-        "another error",
-        failing(Fault.status(403)),
-        4,
-        /: check STORE_API_AUTH_URL and what the client is allowed to do\./
-      ],
-      [
-        "a redirect",
-        failing(Fault.redirect(302, "elsewhere")),
-        4,
-        /, and credentials are not sent to another URL: set STORE_API_AUTH_URL to its target\.$/
-      ],
-      ["a response without a token", failing(Fault.body("[]")), 4, /^The token endpoint returned no usable token/]
-    ] as const
-  )("reads the same in token, call and check: %s", ([, user, code, advice]) =>
-    Effect.gen(function*() {
-      const outcomes = yield* inEachCommand(user)
-      deepStrictEqual(outcomes.map(({ code }) => code), [code, code, code])
-      const [first = "", ...others] = outcomes.map((outcome) => plain(adviceOf(outcome)))
-      assert.match(first, advice)
-      deepStrictEqual(others, [first, first])
-    }).pipe(Effect.scoped))
-
-  test("reads the same in token, call and check: a silent endpoint", function*() {
-    yield* TestClock.setTime(Date.now())
-    const { emulator, user } = yield* startedWith({}, Fault.hang({ times: Infinity }))
-    for (const [index, line] of commands.entries()) {
-      const before = yield* tokenRequests(emulator)
-      const running = yield* Effect.fork(run(user, [...line, ...index < 2 ? ["--no-cache"] : []]))
-      while ((yield* tokenRequests(emulator)) === before) yield* TestServices.provideLive(Effect.sleep("10 millis"))
-      while (Option.isNone(yield* Fiber.poll(running))) {
-        yield* TestClock.adjust("1 second")
-        yield* Effect.promise(() => setImmediate())
-      }
-      const outcome = yield* Fiber.join(running)
-      assert.strictEqual(outcome.code, 5)
-      assert.strictEqual(
-        plain(adviceOf(outcome)),
-        "The token endpoint did not respond in time (N attempts): try again later. Retry after THEN."
-      )
+    function*(line) {
+      const { emulator, user } = yield* startedWith({}, retryAfter(900))
+      yield* refuses(user, "token", 5, /429/)
+      yield* emulator.clearFaults
+      yield* prints(user, line)
+      yield* run(user, ["logout"])
+      yield* prints(user, "token")
+      assert.strictEqual(yield* tokenRequests(emulator), 3)
     }
-  })
-
-  it.live.each(
-    [
-      ["a refused connection", { STORE_API_AUTH_URL: "http://127.0.0.1:9" }, 5, "ECONNREFUSED"],
-      ["a certificate of an unknown authority", {}, 4, "DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_\\w+|SELF_SIGNED_\\w+"]
-    ] as const
-  )(
-    "is a step of check before the request, with the same reason and exit code: %s",
-    ([, env, code, reason]) =>
-      Effect.gen(function*() {
-        const user = Effect.flatMap(Emulator.make({ tls: true }), (emulator) => userOf(emulator, env))
-        const outcomes = yield* inEachCommand(user)
-        deepStrictEqual(outcomes.map(({ code }) => code), [code, code, code])
-        const [token = "", call, check = ""] = outcomes.map(({ stderr, stdout }) => plain(stderr + stdout))
-        assert.match(token, new RegExp(`token endpoint.* \\(N attempts, (${reason})\\): check STORE_API_AUTH_URL`))
-        assert.strictEqual(call, token)
-        assert.match(check, new RegExp(`\\nFAIL .* \\((${reason})\\)\n`))
-      }).pipe(Effect.scoped)
   )
-})
-
-describe("store-api token --verbose", () => {
-  test.live("shows each request with its outcome and without secrets", function*() {
-    const { emulator, user } = yield* started
-    const verbose = yield* run(user, ["token", "--verbose"], { shows: true })
-    assert.match(verbose.stderr, /^store-api: POST http:.*\/v1\/oauth\/accesstoken: 200 \(\d+ ms\)\n$/)
-    const call = yield* run(user, ["-v", "call", "/orders?secret=canary"])
-    deepStrictEqual(call.stderr.replace(/\d+ ms/, ""), `store-api: GET ${emulator.url}/orders: 200 ()\n`)
-  })
-
-  test.live("shows an attempt that timed out", function*() {
-    const { user } = yield* startedWith({}, Fault.hang({ on: "api" }))
-    yield* refuses(
-      user,
-      "call /orders --verbose --timeout 1s",
-      6,
-      /\nstore-api: GET http:.*\/orders: no response \(\d+ ms\)\nstore-api: The call took longer/
-    )
-  })
 })

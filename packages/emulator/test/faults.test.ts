@@ -1,68 +1,32 @@
+import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Emulator, Fault } from "@store-api/emulator"
+import { Emulator, Fault, Scenario } from "@store-api/emulator"
 import { Clock, Deferred, Duration, Effect, Exit, Fiber, Option, Scope, TestClock, TestServices } from "effect"
 import { test } from "../../core/test/support/test.js"
-import { askToken, callApi, connect, getToken, json, send, tokenPath, until } from "./utils.js"
+import { askToken, callApi, getToken, json, receive, send, tokenPath, until } from "./utils.js"
 
 const statuses = <E>(requests: ReadonlyArray<Effect.Effect<{ readonly status: number }, E>>) =>
   Effect.map(Effect.all(requests), (responses) => responses.map(({ status }) => status))
 
-describe("a scripted response", () => {
-  test.live("has exactly the given status, headers and body, and applies once", function*() {
-    const { fail, tokens, url } = yield* Emulator.make()
-    yield* fail(Fault.status(503, {
-      headers: { "Retry-After": ["1", "2"], "Content-Type": "text/html" },
-      body: "<html>"
-    }))
-    const response = yield* askToken(url)
-    assert.strictEqual(response.status, 503)
-    assert.strictEqual(response.text, "<html>")
-    assert.strictEqual(response.headers["content-type"], "text/html")
-    assert.lengthOf(yield* tokens, 0)
-    assert.strictEqual((yield* askToken(url)).status, 200)
-  })
-
-  test.live("sends a header with two values twice", function*() {
-    const { fail, url } = yield* Emulator.make()
-    yield* fail(Fault.status(429, { headers: { "Retry-After": ["1", "2"] } }))
-    const socket = yield* connect(url)
-    const text = yield* Effect.async<string>((resume) => {
-      let received = ""
-      socket.on("data", (chunk: Buffer) => {
-        received += chunk.toString()
-      })
-      socket.on("close", () => resume(Effect.succeed(received)))
-      socket.write(`POST ${tokenPath} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`)
-    })
-    assert.include(text, "Retry-After: 1\r\nRetry-After: 2\r\n")
-  })
-
-  test.live("has no body and no Content-Type by default", function*() {
-    const { fail, url } = yield* Emulator.make()
-    yield* fail(Fault.status(500))
-    const response = yield* askToken(url)
-    deepStrictEqual([response.status, response.text], [500, ""])
-    assert.notProperty(response.headers, "content-type")
-  })
-
-  test.live("of Fault.body has status 200 and exactly this body", function*() {
-    const { fail, url } = yield* Emulator.make()
-    yield* fail([Fault.body(`{"access_token":`), Fault.body(Uint8Array.of(0x7b, 0x7d))])
-    const first = yield* askToken(url)
-    deepStrictEqual([first.status, first.text], [200, `{"access_token":`])
-    assert.strictEqual(first.headers["content-type"], "application/json")
-    deepStrictEqual(json(yield* askToken(url)), {})
-  })
-
-  test.live("is sent without any check of the request, and the request is recorded", function*() {
-    const { fail, requests, url } = yield* Emulator.make()
-    yield* fail(Fault.status(599))
-    assert.strictEqual((yield* askToken(url, { method: "GET", path: `${tokenPath}?a` })).status, 599)
-    const [recorded] = yield* requests
-    deepStrictEqual(recorded?.status, Option.some(599))
-  })
-})
+/** The step that cannot be performed, and why. */
+const unusable: Readonly<Record<string, Fault.Fault>> = {
+  "status 99": Fault.status(99),
+  "status 100": Fault.status(100),
+  "status 500.5": Fault.status(500.5),
+  "times 0": Fault.hang({ times: 0 }),
+  "times 1.5": Fault.delay(1, { times: 1.5 }),
+  "times 0.5 on a connection": Fault.reset("connection", { times: 0.5 }),
+  "a header with a line break": Fault.status(500, { headers: { "X-A": "b\r\nc" } }),
+  "a header without a name": Fault.status(500, { headers: { "": "b" } }),
+  "a TLS flaw without TLS": Fault.tls("Expired"),
+  "a drip with an interval of zero": Fault.drip(0),
+  "a flood of -1 bytes": Fault.flood(-1),
+  "a flood of NaN bytes": Fault.flood(NaN),
+  "a redirect with status 200": Fault.redirect(200, "loop"),
+  "a redirect to a location with a line break": Fault.redirect(302, { location: "/a\r\nX-B: c" }),
+  "an echo with status 99": Fault.echo(99)
+}
 
 describe("a script", () => {
   test.live("applies its steps in order, each to `times` requests", function*() {
@@ -101,76 +65,100 @@ describe("a script", () => {
     assert.lengthOf(responses.filter(({ status }) => status === 200), 20)
   })
 
-  for (
-    const [name, fault] of Object.entries({
-      "status 99": Fault.status(99),
-      "status 100": Fault.status(100),
-      "status 500.5": Fault.status(500.5),
-      "times 0": Fault.hang({ times: 0 }),
-      "times 1.5": Fault.delay(1, { times: 1.5 }),
-      "a header with a line break": Fault.status(500, { headers: { "X-A": "b\r\nc" } }),
-      "a header without a name": Fault.status(500, { headers: { "": "b" } })
-    })
-  ) {
-    test.live(`makes fail die and adds no step if one cannot be performed: ${name}`, function*() {
+  test.live.each(Object.entries(unusable))(
+    "makes fail die and adds no step if one cannot be performed: %s",
+    function*([, fault]) {
       const { fail, pendingFaults } = yield* Emulator.make()
       const exit = yield* Effect.exit(fail([Fault.status(500), fault]))
-      assert.isTrue(Exit.isFailure(exit))
+      assert.isTrue(Exit.isFailure(exit) && exit.cause._tag === "Die")
       assert.lengthOf(yield* pendingFaults, 0)
-    })
-  }
+    }
+  )
 
   it("can be matched by case", () => {
     const name = (fault: Fault.Fault) => Fault.is("Delay")(fault) ? Duration.toMillis(fault.delay) : fault._tag
-    deepStrictEqual([Fault.status(500), Fault.delay("1 second"), Fault.hang()].map(name), [
-      "Answer",
-      1000,
-      "Hang"
-    ])
-    assert.isTrue(Fault.is("Hang")(Fault.hang()))
+    deepStrictEqual([Fault.status(500), Fault.delay("1 second"), Fault.hang()].map(name), ["Answer", 1000, "Hang"])
+  })
+})
+
+describe("the scenarios", () => {
+  it("are exactly those that the README lists, in its order, by endpoint and with an outcome", () => {
+    const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8")
+    const listed = readme.split("\n").filter((line) => line.startsWith("| `token/") || line.startsWith("| `api/"))
+    const rows = Scenario.names.map((name) => {
+      const { expected, tls } = Scenario.all[name]
+      assert.match(`${name} ${expected}`, /^(token|api)\/[a-z0-9.-]+ .{6,}$/)
+      return `| \`${name}\`${tls ? " (TLS)" : ""} | ${expected} |`
+    })
+    deepStrictEqual(listed, rows)
+  })
+
+  test.live.each([false, true])("are accepted by an emulator whose TLS is %s", function*(tls) {
+    const emulator = yield* Emulator.make({ tls })
+    for (const name of Scenario.names) {
+      if (!tls && Scenario.all[name].tls) continue
+      yield* emulator.fail(Scenario.get(name))
+      yield* emulator.clearFaults
+    }
+  })
+})
+
+describe("a scripted response", () => {
+  test.live("has exactly the given status, headers and body, and applies once", function*() {
+    const { fail, tokens, url } = yield* Emulator.make()
+    const headers = { "Retry-After": ["1", "2"], "Content-Type": "text/html" }
+    yield* fail([Fault.status(503, { headers, body: "<html>" }), Fault.status(429, { headers })])
+    const response = yield* askToken(url)
+    deepStrictEqual([response.status, response.text], [503, "<html>"])
+    assert.strictEqual(response.headers["content-type"], "text/html")
+    assert.include(yield* receive(url, 100), "Retry-After: 1\r\nRetry-After: 2\r\n")
+    assert.lengthOf(yield* tokens, 0)
+    assert.strictEqual((yield* askToken(url)).status, 200)
+  })
+
+  test.live("has no body and no Content-Type by default", function*() {
+    const { fail, url } = yield* Emulator.make()
+    yield* fail(Fault.status(500))
+    const response = yield* askToken(url)
+    deepStrictEqual([response.status, response.text], [500, ""])
+    assert.notProperty(response.headers, "content-type")
+  })
+
+  test.live("of Fault.body has status 200 and exactly this body", function*() {
+    const { fail, url } = yield* Emulator.make()
+    yield* fail([Fault.body(`{"access_token":`), Fault.body(Uint8Array.of(0x7b, 0x7d))])
+    const first = yield* askToken(url)
+    deepStrictEqual([first.status, first.text], [200, `{"access_token":`])
+    assert.strictEqual(first.headers["content-type"], "application/json")
+    deepStrictEqual(json(yield* askToken(url)), {})
+  })
+
+  test.live("is sent without any check of the request, and the request is recorded", function*() {
+    const { fail, requests, url } = yield* Emulator.make()
+    yield* fail(Fault.status(599))
+    assert.strictEqual((yield* askToken(url, { method: "GET", path: `${tokenPath}?a` })).status, 599)
+    const [recorded] = yield* requests
+    deepStrictEqual(recorded?.status, Option.some(599))
   })
 })
 
 describe("a delay", () => {
-  test.live("precedes the normal response", function*() {
-    const { fail, url } = yield* Emulator.make()
-    yield* fail(Fault.delay("150 millis"))
-    const [took, response] = yield* Effect.timed(askToken(url))
-    assert.strictEqual(response.status, 200)
-    assert.isAtLeast(Duration.toMillis(took), 145)
-  })
-
-  test.live("precedes a scripted status", function*() {
-    const { fail, url } = yield* Emulator.make()
-    yield* fail(Fault.status(503, { delay: "150 millis" }))
-    const [took, response] = yield* Effect.timed(askToken(url))
-    assert.strictEqual(response.status, 503)
-    assert.isAtLeast(Duration.toMillis(took), 145)
-  })
-
-  test("uses the emulator's clock", function*() {
+  test.each(
+    [
+      ["the normal response", Fault.delay("1 hour"), 200],
+      ["a scripted status", Fault.status(503, { delay: "1 hour" }), 503]
+    ] as const
+  )("precedes %s, by the emulator's clock, once", function*([, fault, status]) {
     const { fail, requests, url } = yield* Emulator.make()
-    yield* fail(Fault.delay("1 hour"))
+    yield* fail(fault)
     const fiber = yield* Effect.fork(askToken(url))
     yield* TestServices.provideLive(until(Effect.map(requests, ({ length }) => length === 1)))
     yield* TestServices.provideLive(Effect.sleep("20 millis"))
+    yield* TestClock.adjust("3599999 millis")
     assert.isNull(fiber.unsafePoll())
-    yield* TestClock.adjust("1 hour")
-    assert.strictEqual((yield* Fiber.join(fiber)).status, 200)
-    assert.strictEqual((yield* askToken(url)).status, 200, "the delay applies once")
-  })
-
-  test.live("ends when the client disconnects", function*() {
-    const { connections, fail, requests, tokens, url } = yield* Emulator.make()
-    yield* fail(Fault.delay("200 millis"))
-    const fiber = yield* Effect.fork(askToken(url))
-    yield* until(Effect.map(requests, ({ length }) => length === 1))
-    yield* Fiber.interrupt(fiber)
-    yield* until(Effect.map(connections, (open) => open === 0))
-    yield* Effect.sleep("250 millis")
-    assert.lengthOf(yield* tokens, 0)
-    const [recorded] = yield* requests
-    deepStrictEqual(recorded?.status, Option.none())
+    yield* TestClock.adjust("1 millis")
+    assert.strictEqual((yield* Fiber.join(fiber)).status, status)
+    assert.strictEqual((yield* askToken(url)).status, 200)
   })
 
   test.live("leaves no timer when the client disconnects or the scope closes", function*() {
@@ -198,8 +186,7 @@ describe("a hanging request", () => {
   test.live("never gets a response, and ends when the client disconnects", function*() {
     const { connections, fail, requests, url } = yield* Emulator.make()
     yield* fail(Fault.hang())
-    const response = yield* Effect.timeoutOption(askToken(url), "200 millis")
-    assert.isTrue(Option.isNone(response))
+    assert.isTrue(Option.isNone(yield* Effect.timeoutOption(askToken(url), "200 millis")))
     yield* until(Effect.map(connections, (open) => open === 0))
     const [recorded] = yield* requests
     deepStrictEqual(recorded?.status, Option.none())

@@ -1,22 +1,36 @@
 import * as Http from "node:http"
-import * as Net from "node:net"
 import { networkInterfaces } from "node:os"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, EmulatorError, Fault } from "@store-api/emulator"
-import { Deferred, Duration, Effect, Exit, Fiber, Layer, Logger, LogLevel, Redacted, Scope, Tracer } from "effect"
+import {
+  Deferred,
+  Duration,
+  Effect,
+  Exit,
+  Fiber,
+  Layer,
+  Logger,
+  LogLevel,
+  Option,
+  Redacted,
+  Scope,
+  Tracer
+} from "effect"
 import { test } from "../../core/test/support/test.js"
 import { askToken, callApi, connect, getToken, send, until } from "./utils.js"
 
 describe("the layer", () => {
-  test.live("starts an emulator on a free port of 127.0.0.1, and stops it when its scope closes", function*() {
-    const url = yield* Effect.gen(function*() {
-      const { url } = yield* Emulator.Emulator
+  test.live("starts an emulator on a free port of 127.0.0.1 for each scope, and stops it when its scope closes", function*() {
+    const layer = Layer.fresh(Emulator.layer())
+    const use = Effect.gen(function*() {
+      const { ca, url } = yield* Emulator.Emulator
+      deepStrictEqual(ca, Option.none())
       assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/)
       assert.strictEqual((yield* askToken(url)).status, 200)
       return url
-    }).pipe(Effect.provide(Emulator.layer()))
-    assert.isTrue(Exit.isFailure(yield* Effect.exit(askToken(url))))
+    }).pipe(Effect.provide(layer))
+    for (const url of [yield* use, yield* use]) assert.isTrue(Exit.isFailure(yield* Effect.exit(askToken(url))))
   })
 
   test.live("listens on the given port, also again after an emulator on it has stopped", function*() {
@@ -36,34 +50,17 @@ describe("the layer", () => {
     assert.strictEqual((yield* askToken(exit.value.url)).status, 200)
   })
 
-  test.live("gives each emulator its own tokens and requests", function*() {
-    const [one, other] = [yield* Emulator.make(), yield* Emulator.make()]
-    yield* askToken(one.url)
-    assert.lengthOf(yield* one.requests, 1)
-    assert.lengthOf(yield* other.requests, 0)
-    assert.lengthOf(yield* other.tokens, 0)
-  })
-
-  test.live("adds no span to the traces of the application", function*() {
-    const names: Array<string> = []
+  test.live("adds nothing to the traces and the logs of the application", function*() {
+    const [spans, entries]: [Array<string>, Array<string>] = [[], []]
     const native = yield* Effect.tracer
-    const recording = Tracer.make({
+    const tracer = Tracer.make({
       context: (f) => f(),
       span: (name, ...rest) => {
-        names.push(name)
+        spans.push(name)
         return native.span(name, ...rest)
       }
     })
-    yield* Effect.gen(function*() {
-      const { url } = yield* Emulator.make()
-      yield* Effect.withSpan(askToken(url), "control")
-    }).pipe(Effect.withTracer(recording))
-    deepStrictEqual(names, ["control"])
-  })
-
-  test.live("adds nothing to the logs of the application", function*() {
-    const entries: Array<string> = []
-    const recording = Logger.make(({ message }) => {
+    const logger = Logger.make(({ message }) => {
       entries.push(String(message))
     })
     yield* Effect.gen(function*() {
@@ -72,84 +69,91 @@ describe("the layer", () => {
       yield* askToken(url).pipe(Effect.timeoutOption("50 millis"))
       yield* until(Effect.map(connections, (open) => open === 0))
       yield* askToken(url, { body: "" })
-      yield* Effect.logTrace("control")
+      yield* Effect.withSpan(Effect.logTrace("control"), "control")
     }).pipe(
-      Effect.provide(Logger.replace(Logger.defaultLogger, recording)),
+      Effect.withTracer(tracer),
+      Effect.provide(Logger.replace(Logger.defaultLogger, logger)),
       Logger.withMinimumLogLevel(LogLevel.All)
     )
-    deepStrictEqual(entries, ["control"])
+    deepStrictEqual([spans, entries], [["control"], ["control"]])
   })
 })
 
-describe("an emulator does not start", () => {
-  const error = (options: Emulator.Options) => Effect.flip(Effect.scoped(Emulator.make(options)))
-  const secret = Redacted.make("an-invented-secret")
+const secret = Redacted.make("an-invented-secret")
 
+const clientOf = (clientId: string, clientSecret = secret): Emulator.Options => ({
+  clients: [{ clientId, clientSecret }]
+})
+
+/** Options that cannot be used, by the name in the error. */
+const unusable: Readonly<Record<string, Readonly<Record<string, Emulator.Options>>>> = {
+  host: {
+    "on host 0.0.0.0": { host: "0.0.0.0" },
+    "on host ::": { host: "::" },
+    "on an empty host": { host: "" },
+    "on a host name": { host: "localhost" },
+    "on the address of another machine": { host: "192.0.2.1" }
+  },
+  port: { "on port 65536": { port: 65536 }, "on port 1.5": { port: 1.5 }, "on port NaN": { port: NaN } },
+  basePath: {
+    "with a base path without a slash": { basePath: "store" },
+    "with a base path with a query": { basePath: "/store?a" },
+    "with a base path with empty segments": { basePath: "/a//b" }
+  },
+  tokenLife: {
+    "with a token lifetime of zero": { tokenLife: 0 },
+    "with a token lifetime of more than an hour": { tokenLife: "61 minutes" },
+    "with an infinite token lifetime": { tokenLife: Duration.infinity }
+  },
+  "header.name": { "with an empty header name": { header: { name: "" } } },
+  "header.prefix": { "with a line break in the header prefix": { header: { name: "X-A", prefix: "a\r\n" } } },
+  "clients[0].clientId": {
+    "with an empty client id": clientOf(""),
+    "with a client id that cannot be sent raw": clientOf("a&b")
+  },
+  "clients[0].clientSecret": {
+    "with a secret that cannot be sent raw": clientOf("a", Redacted.make("canary&x")),
+    "with a secret that is not ASCII": clientOf("a", Redacted.make("canary-é"))
+  },
+  "clients[1].clientSecret": {
+    "with a line break in a secret": {
+      clients: [Emulator.demoClient, { clientId: "a", clientSecret: Redacted.make("canary\n") }]
+    }
+  }
+}
+
+describe("an emulator does not start", () => {
   test.live("on a port that is in use, and the error suggests another port", function*() {
     const { url } = yield* Emulator.make()
     const port = Number(new URL(url).port)
-    const failure = yield* error({ port })
+    const failure = yield* Effect.flip(Emulator.make({ port }))
     assert.instanceOf(failure, EmulatorError.EmulatorError)
-    assert.strictEqual(failure._tag, "EmulatorError")
-    deepStrictEqual([failure.reason, failure.option], ["PortInUse", "port"])
+    deepStrictEqual([failure._tag, failure.reason, failure.option], ["EmulatorError", "PortInUse", "port"])
     assert.include(failure.message, String(port))
     assert.include(failure.message, "another port")
     assert.strictEqual((yield* askToken(url)).status, 200)
   })
 
-  test.live("as a layer with an invalid option", function*() {
-    const failure = yield* Effect.flip(Effect.provide(Emulator.Emulator, Emulator.layer({ port: -1 })))
-    assert.strictEqual(failure.reason, "InvalidOption")
-  })
+  const rows = Object.entries(unusable).flatMap(([option, rows]) =>
+    Object.entries(rows).map(([name, given]) => [name, option, given] as const)
+  )
 
-  const options: Record<string, readonly [option: string, given: Emulator.Options]> = {
-    "on host 0.0.0.0": ["host", { host: "0.0.0.0" }],
-    "on host ::": ["host", { host: "::" }],
-    "on an empty host": ["host", { host: "" }],
-    "on a host name": ["host", { host: "localhost" }],
-    "on the address of another machine": ["host", { host: "192.0.2.1" }],
-    "on port 65536": ["port", { port: 65536 }],
-    "on port 1.5": ["port", { port: 1.5 }],
-    "on port NaN": ["port", { port: NaN }],
-    "with a base path without a slash": ["basePath", { basePath: "store" }],
-    "with a base path with a query": ["basePath", { basePath: "/store?a" }],
-    "with a base path with empty segments": ["basePath", { basePath: "/a//b" }],
-    "with a token lifetime of zero": ["tokenLife", { tokenLife: 0 }],
-    "with a token lifetime of more than an hour": ["tokenLife", { tokenLife: "61 minutes" }],
-    "with an infinite token lifetime": ["tokenLife", { tokenLife: Duration.infinity }],
-    "with an empty header name": ["header.name", { header: { name: "" } }],
-    "with a line break in the header prefix": ["header.prefix", { header: { name: "X-A", prefix: "a\r\n" } }],
-    "with an empty client id": ["clients[0].clientId", { clients: [{ clientId: "", clientSecret: secret }] }],
-    "with a client id that cannot be sent raw": ["clients[0].clientId", {
-      clients: [{ clientId: "a&b", clientSecret: secret }]
-    }],
-    "with a secret that cannot be sent raw": ["clients[0].clientSecret", {
-      clients: [{ clientId: "a", clientSecret: Redacted.make("canary&x") }]
-    }],
-    "with a secret that is not ASCII": ["clients[0].clientSecret", {
-      clients: [{ clientId: "a", clientSecret: Redacted.make("canary-é") }]
-    }],
-    "with a line break in a secret": ["clients[1].clientSecret", {
-      clients: [Emulator.demoClient, { clientId: "a", clientSecret: Redacted.make("canary\n") }]
-    }]
-  }
-  for (const [name, [option, given]] of Object.entries(options)) {
-    test.live(name, function*() {
-      const failure = yield* error(given)
-      deepStrictEqual([failure.reason, failure.option], ["InvalidOption", option])
-      assert.match(failure.message, /^.{20,}[.]$/)
-      assert.isTrue(failure.message.startsWith(`${option} `))
-      assert.notInclude(String(failure) + JSON.stringify(failure), "canary")
-    })
-  }
+  test.live.each(rows)("%s", function*([, option, given]) {
+    const failure = yield* Effect.flip(Effect.provide(Emulator.Emulator, Emulator.layer(given)))
+    deepStrictEqual([failure.reason, failure.option], ["InvalidOption", option])
+    assert.match(failure.message, /^.{20,}[.]$/)
+    assert.isTrue(failure.message.startsWith(`${option} `))
+    assert.notInclude(String(failure) + JSON.stringify(failure), "canary")
+  })
 })
 
 describe("connections", () => {
-  test.live("are counted while they are open, including idle ones", function*() {
+  test.live("are kept alive between requests, and counted while they are open, including idle ones", function*() {
     const { connections, url } = yield* Emulator.make()
     assert.strictEqual(yield* connections, 0)
     const agent = new Http.Agent({ keepAlive: true })
-    yield* askToken(url, { agent })
+    const token = yield* getToken(url, { agent })
+    for (let count = 0; count < 5; count++) yield* callApi(url, token, { agent })
     assert.strictEqual(yield* connections, 1)
     yield* Effect.scoped(Effect.zipRight(
       connect(url),
@@ -158,17 +162,6 @@ describe("connections", () => {
     yield* until(Effect.map(connections, (open) => open === 1))
     agent.destroy()
     yield* until(Effect.map(connections, (open) => open === 0))
-  })
-
-  test.live("are kept alive between requests", function*() {
-    const { connections, url } = yield* Emulator.make()
-    const agent = yield* Effect.acquireRelease(
-      Effect.sync(() => new Http.Agent({ keepAlive: true, maxSockets: 1 })),
-      (agent) => Effect.sync(() => agent.destroy())
-    )
-    const token = yield* getToken(url, { agent })
-    for (let count = 0; count < 5; count++) yield* callApi(url, token, { agent })
-    assert.strictEqual(yield* connections, 1)
   })
 })
 
@@ -186,12 +179,8 @@ describe("closing the scope", () => {
     yield* until(Effect.map(pendingFaults, ({ length }) => length === 0))
 
     const closed = yield* Deferred.make<boolean>()
-    const [silent, half] = [
-      Net.connect(Number(new URL(url).port), "127.0.0.1"),
-      Net.connect(Number(new URL(url).port), "127.0.0.1")
-    ]
-    silent.on("error", () => undefined)
-    half.on("error", () => undefined)
+    yield* connect(url)
+    const half = yield* connect(url)
     half.write("POST /v1/oauth/accesstoken HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\ngrant")
     half.on("close", () => Deferred.unsafeDone(closed, Effect.succeed(true)))
     yield* until(Effect.map(connections, (open) => open === 6))
@@ -202,15 +191,6 @@ describe("closing the scope", () => {
     yield* until(Effect.map(connections, (open) => open === 0))
     for (const request of hanging) assert.isTrue(Exit.isFailure(yield* Fiber.join(request)))
     yield* Deferred.await(closed)
-    silent.destroy()
     agent.destroy()
-  })
-
-  test.live("allows the same layer to start another emulator", function*() {
-    const layer = Layer.fresh(Emulator.layer())
-    const request = Effect.flatMap(Emulator.Emulator, ({ url }) => askToken(url))
-    for (let count = 0; count < 3; count++) {
-      assert.strictEqual((yield* Effect.provide(request, layer)).status, 200)
-    }
   })
 })

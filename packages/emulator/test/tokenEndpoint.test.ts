@@ -3,124 +3,33 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { Duration, Effect, Redacted, TestClock } from "effect"
 import { test } from "../../core/test/support/test.js"
-import { askToken, demoBody, demoSecret, formType, getToken, type HttpRequest, json, tokenPath } from "./utils.js"
+import {
+  askToken,
+  bodyOf,
+  demoBody,
+  demoSecret,
+  formType,
+  getToken,
+  type HttpRequest,
+  json,
+  tokenPath
+} from "./utils.js"
 
+const specialSecret = "a b+c/d=e%f~g%20h%zz="
+const specialBody = bodyOf("two words=id", specialSecret)
 const specialCharacters: Emulator.Options = {
   clients: [
     Emulator.demoClient,
     { clientId: "plain-id", clientSecret: Redacted.make("plain-secret") },
-    { clientId: "two words=id", clientSecret: Redacted.make("a b+c/d=e%f~g%20h%zz=") }
+    { clientId: "two words=id", clientSecret: Redacted.make(specialSecret) }
   ]
 }
-const bodyOf = (id: string, secret: string) => `grant_type=client_credentials&client_id=${id}&client_secret=${secret}`
-const specialBody = bodyOf("two words=id", "a b+c/d=e%f~g%20h%zz=")
 
 const inForm = (client_id: string, client_secret: string) =>
   new URLSearchParams({ grant_type: "client_credentials", client_id, client_secret }).toString()
 
 /** The whole description for a wrong secret and for an unknown client, which thus cannot be distinguished. */
 const wrongClient = "The client_id is unknown or the client_secret is wrong."
-
-/** Sends a request to a new emulator, checks that it is refused, and checks that a correct request then succeeds. */
-const refused = (changes: HttpRequest, status: number, error: string, options: Emulator.Options = {}) =>
-  Effect.gen(function*() {
-    const { tokens, url } = yield* Emulator.make(options)
-    const response = yield* askToken(url, changes)
-    const body = json(response)
-    assert.strictEqual(response.status, status)
-    assert.strictEqual(body["error"], error)
-    assert.isString(body["error_description"])
-    deepStrictEqual(Object.keys(body), ["error", "error_description"])
-    assert.strictEqual(response.headers["content-type"], "application/json")
-    assert.strictEqual(response.headers["cache-control"], "no-store")
-    assert.notInclude(response.text, demoSecret)
-    assert.lengthOf(yield* tokens, 0)
-    assert.strictEqual((yield* askToken(url)).status, 200)
-    return { ...response, description: String(body["error_description"]) }
-  })
-
-describe("a token request as specified", () => {
-  test.live("gets a response with the eight fields", function*() {
-    const { url } = yield* Emulator.make()
-    const before = Date.now()
-    const response = yield* askToken(url)
-    const { access_token, issued_at, ...others } = json(response)
-    deepStrictEqual(
-      [response.status, response.headers["content-type"], response.headers["cache-control"]],
-      [200, "application/json", "no-store"]
-    )
-    deepStrictEqual<unknown>(others, {
-      token_type: "bearer",
-      expires_in: 3600,
-      scope: "",
-      application_name: "Demo application",
-      "developer.email": "demo@example.invalid",
-      client_id: "demo-client"
-    })
-    assert.match(String(access_token), /^[A-Za-z0-9._~+/-]+=*$/)
-    assert(typeof issued_at === "string")
-    assert.match(issued_at, /^\d+$/)
-    assert.isAtLeast(Number(issued_at), before)
-  })
-
-  test.live("also succeeds with fetch", function*() {
-    const { url } = yield* Emulator.make()
-    const response = yield* Effect.promise(() =>
-      fetch(`${url}${tokenPath}`, { method: "POST", headers: { "content-type": formType }, body: demoBody })
-    )
-    assert.strictEqual(response.status, 200)
-    yield* Effect.promise(() => response.text())
-  })
-
-  test.live("holds + / = % ~ and spaces without encoding", function*() {
-    const { url } = yield* Emulator.make(specialCharacters)
-    const response = yield* askToken(url, { body: specialBody })
-    assert.strictEqual(response.status, 200)
-    assert.strictEqual(json(response)["client_id"], "two words=id")
-    assert.strictEqual(json(response)["application_name"], "two words=id")
-    assert.strictEqual(json(response)["developer.email"], "developer@example.invalid")
-  })
-
-  const allowed: Record<string, HttpRequest> = {
-    "can be chunked": { headers: { "Content-Type": formType, "Transfer-Encoding": "chunked" } },
-    "can offer another protocol, which is ignored": {
-      headers: { "Content-Type": formType, Connection: "Upgrade", Upgrade: "h2c" }
-    }
-  }
-  for (const [name, changes] of Object.entries(allowed)) {
-    test.live(name, function*() {
-      assert.strictEqual((yield* askToken((yield* Emulator.make()).url, changes)).status, 200)
-    })
-  }
-
-  test.live("gets a new token each time", function*() {
-    const { tokens, url } = yield* Emulator.make()
-    const first = yield* getToken(url)
-    const second = yield* getToken(url)
-    assert.notStrictEqual(first, second)
-    deepStrictEqual((yield* tokens).map(({ value }) => Redacted.value(value)), [first, second])
-  })
-
-  test.live("succeeds only below the base path", function*() {
-    const { requests, url } = yield* Emulator.make({ basePath: "/store/v2/" })
-    assert.match(url, /\/store\/v2$/)
-    assert.strictEqual((yield* askToken(url)).status, 200)
-    assert.strictEqual((yield* askToken(new URL(url).origin)).status, 404)
-    deepStrictEqual((yield* requests).map(({ kind }) => kind), ["token", "other"])
-  })
-
-  test.live("succeeds with either secret of two clients with the same id", function*() {
-    const { url } = yield* Emulator.make({
-      clients: ["old-secret", "new-secret"].map((secret) => ({
-        clientId: "rotating",
-        clientSecret: Redacted.make(secret)
-      }))
-    })
-    assert.strictEqual((yield* askToken(url, { body: bodyOf("rotating", "old-secret") })).status, 200)
-    assert.strictEqual((yield* askToken(url, { body: bodyOf("rotating", "new-secret") })).status, 200)
-    assert.strictEqual((yield* askToken(url, { body: bodyOf("rotating", "other") })).status, 401)
-  })
-})
 
 const form = { "Content-Type": formType }
 const lenient = { lenient: true }
@@ -186,7 +95,7 @@ const refusals: Readonly<
     ],
     "with a percent-encoded secret": [{ body: bodyOf("demo-client", encodeURIComponent(demoSecret)) }, "raw"],
     "that is form-encoded": [{ body: inForm("demo-client", demoSecret) }, "raw"],
-    "that is form-encoded with spaces as plus": [{ body: inForm("two words=id", "a b+c/d=e%f~g%20h%zz=") }, "raw"],
+    "that is form-encoded with spaces as plus": [{ body: inForm("two words=id", specialSecret) }, "raw"],
     "with a percent-encoded grant": [{ body: demoBody.replace("client_credentials", "client%5Fcredentials") }, "raw"],
     "that is encoded as a whole": [{ body: encodeURIComponent(demoBody) }, "raw"],
     "with a needless escape": [{ body: bodyOf("plain%2Did", "plain-secret") }, "raw"]
@@ -200,39 +109,142 @@ const refusals: Readonly<
   }
 }
 
-for (const [answer, requests] of Object.entries(refusals)) {
-  const [status = "", error = ""] = answer.split(" ")
-  describe(`a token request gets ${answer}`, () => {
-    for (const [name, [changes, says = "", options = specialCharacters]] of Object.entries(requests)) {
-      test.live(name, function*() {
-        const { description, headers } = yield* refused(changes, Number(status), error, options)
-        if (says === wrongClient) assert.strictEqual(description, says)
-        else assert.include(description, says)
-        if (status === "405") assert.strictEqual(headers.allow, "POST")
-      })
-    }
-  })
+/** Changes to a request that still succeeds. */
+const accepted: Readonly<Record<string, readonly [HttpRequest, Emulator.Options?]>> = {
+  "that is chunked": [{ headers: { ...form, "Transfer-Encoding": "chunked" } }],
+  "that offers another protocol, which is ignored": [{ headers: { ...form, Connection: "Upgrade", Upgrade: "h2c" } }],
+  "whose secret holds + / = % ~ and spaces without encoding": [{ body: specialBody }, specialCharacters],
+  "with fields in another order, to a lenient endpoint": [{ body: reordered }, lenient],
+  "with a charset, to a lenient endpoint": [ofType(`${formType}; charset=utf-8`), lenient],
+  "with a media type in capitals, to a lenient endpoint": [
+    ofType("Application/X-WWW-Form-Urlencoded;CHARSET=UTF-8"),
+    lenient
+  ]
 }
 
 describe("a token request", () => {
+  test.live.each(Object.entries(accepted))("succeeds %s", function*([, [changes, options]]) {
+    assert.strictEqual((yield* askToken((yield* Emulator.make(options)).url, changes)).status, 200)
+  })
+
+  const rows = Object.entries(refusals).flatMap(([answer, requests]) =>
+    Object.entries(requests).map(([name, row]) => [answer, name, ...row] as const)
+  )
+
+  test.live.each(rows)("gets %s %s", function*([answer, , changes, says = "", options = specialCharacters]) {
+    const { tokens, url } = yield* Emulator.make(options)
+    const { headers, status, text } = yield* askToken(url, changes)
+    const { error, error_description, ...others } = JSON.parse(text) as Readonly<Record<string, string>>
+    assert.strictEqual(`${status} ${error}`, answer)
+    deepStrictEqual(others, {})
+    deepStrictEqual([headers["content-type"], headers["cache-control"]], ["application/json", "no-store"])
+    if (says === wrongClient) assert.strictEqual(error_description, says)
+    else assert.include(error_description, says)
+    if (status === 405) assert.strictEqual(headers.allow, "POST")
+    assert.notInclude(text, demoSecret)
+    assert.lengthOf(yield* tokens, 0)
+    assert.strictEqual((yield* askToken(url)).status, 200, "a correct request then succeeds")
+  })
+
+  test.live("gets a response with the eight fields", function*() {
+    const { url } = yield* Emulator.make()
+    const before = Date.now()
+    const response = yield* askToken(url)
+    const { access_token, issued_at, ...others } = json(response)
+    deepStrictEqual(
+      [response.status, response.headers["content-type"], response.headers["cache-control"]],
+      [200, "application/json", "no-store"]
+    )
+    deepStrictEqual<unknown>(others, {
+      token_type: "bearer",
+      expires_in: 3600,
+      scope: "",
+      application_name: "Demo application",
+      "developer.email": "demo@example.invalid",
+      client_id: "demo-client"
+    })
+    assert.match(String(access_token), /^[A-Za-z0-9._~+/-]+=*$/)
+    assert(typeof issued_at === "string")
+    assert.match(issued_at, /^\d+$/)
+    assert.isAtLeast(Number(issued_at), before)
+  })
+
+  test.live("of another client gets fields that name this client", function*() {
+    const { url } = yield* Emulator.make(specialCharacters)
+    const { application_name, client_id, ...others } = json(yield* askToken(url, { body: specialBody }))
+    deepStrictEqual([client_id, application_name], ["two words=id", "two words=id"])
+    assert.strictEqual(others["developer.email"], "developer@example.invalid")
+  })
+
+  test.live("also succeeds with fetch, and gets a new token each time", function*() {
+    const { tokens, url } = yield* Emulator.make()
+    const response = yield* Effect.promise(() =>
+      fetch(`${url}${tokenPath}`, { method: "POST", headers: form, body: demoBody })
+    )
+    const { access_token } = (yield* Effect.promise(() => response.json())) as { readonly access_token: string }
+    const second = yield* getToken(url)
+    assert.notStrictEqual(access_token, second)
+    deepStrictEqual((yield* tokens).map(({ value }) => Redacted.value(value)), [access_token, second])
+  })
+
+  test.live("succeeds only below the base path", function*() {
+    const { requests, url } = yield* Emulator.make({ basePath: "/store/v2/" })
+    assert.match(url, /\/store\/v2$/)
+    assert.strictEqual((yield* askToken(url)).status, 200)
+    assert.strictEqual((yield* askToken(new URL(url).origin)).status, 404)
+    deepStrictEqual((yield* requests).map(({ kind }) => kind), ["token", "other"])
+  })
+
+  test.live("succeeds with either secret of two clients with the same id", function*() {
+    const clients = ["old-secret", "new-secret"].map((secret) => ({
+      clientId: "rotating",
+      clientSecret: Redacted.make(secret)
+    }))
+    const { url } = yield* Emulator.make({ clients })
+    for (const [secret, status] of [["old-secret", 200], ["new-secret", 200], ["other", 401]] as const) {
+      assert.strictEqual((yield* askToken(url, { body: bodyOf("rotating", secret) })).status, status)
+    }
+  })
+
   test.live("gets a response that repeats no part of the body", function*() {
     const { url } = yield* Emulator.make()
     const canary = "canary-of-a-secret"
-    for (
-      const body of [
-        bodyOf("demo-client", canary),
-        bodyOf(canary, "x"),
-        canary,
-        `${canary}=1`,
-        `grant_type=${canary}`,
-        `${demoBody}&${canary}=${canary}`
-      ]
-    ) {
-      const response = yield* askToken(url, { body })
-      assert.isAtLeast(response.status, 400)
-      assert.notInclude(response.text, canary)
-      assert.notInclude(JSON.stringify(response.headers), canary)
+    const bodies = [
+      ...[bodyOf("demo-client", canary), bodyOf(canary, "x"), canary, `${canary}=1`, `grant_type=${canary}`],
+      `${demoBody}&${canary}=${canary}`
+    ]
+    for (const body of bodies) {
+      const { headers, status, text } = yield* askToken(url, { body })
+      assert.isAtLeast(status, 400)
+      assert.notInclude(text + JSON.stringify(headers), canary)
     }
+  })
+
+  /** A wrong path gets 404 and the correct path, unless the request looks like one of the API. */
+  test.live.each<[name: string, status: 404 | 401, path: string, changes?: HttpRequest]>([
+    ["with a trailing slash", 404, `${tokenPath}/`],
+    ["in capitals", 404, "/V1/oauth/accesstoken"],
+    ["with an escape", 404, "/v1/oauth/access%74oken"],
+    ["with two slashes", 404, "//v1/oauth/accesstoken"],
+    ["of another name", 404, "/oauth2/token"],
+    ["with Basic authentication", 404, "/v1/oauth/token", authorized("Basic")],
+    ["with JSON", 404, "/v1/oauth/token", { ...ofType("application/json"), body: "{}" }],
+    ["with another form", 401, "/orders", { body: "note=grant_type=none" }],
+    ["with another media type", 401, "/orders", ofType("application/json")],
+    ["with another method", 401, `${tokenPath}/`, { method: "PUT", body: "" }]
+  ])("to a path %s gets %i", function*([, status, path, changes]) {
+    const { requests, url } = yield* Emulator.make({ basePath: "/store" })
+    const response = yield* askToken(url, { path, ...changes })
+    assert.strictEqual(response.status, status)
+    assert.strictEqual("www-authenticate" in response.headers, status === 401)
+    if (status === 404) assert.include(response.text, `/store${tokenPath}`)
+    deepStrictEqual((yield* requests).map(({ kind }) => kind), ["api"])
+  })
+
+  test.live("is an API request if it carries a token", function*() {
+    const { url } = yield* Emulator.make()
+    const headers = { ...form, Authorization: `Bearer ${yield* getToken(url)}` }
+    assert.strictEqual((yield* askToken(url, { path: "/v1/oauth/clients", headers })).status, 200)
   })
 })
 
@@ -283,63 +295,4 @@ describe("the lifetime of a token", () => {
     assert.strictEqual(yield* revoke(first), 1)
     assert.notStrictEqual(yield* getToken(url), first)
   })
-})
-
-describe("a token request to a wrong path", () => {
-  const misspelt: Record<string, HttpRequest> = {
-    "a trailing slash": { path: `${tokenPath}/` },
-    "capitals": { path: "/V1/oauth/accesstoken" },
-    "an escape": { path: "/v1/oauth/access%74oken" },
-    "two slashes": { path: "//v1/oauth/accesstoken" },
-    "another name": { path: "/oauth2/token" },
-    "Basic authentication": {
-      path: "/v1/oauth/token",
-      headers: { ...form, Authorization: "Basic aW52ZW50ZWQ6aW52ZW50ZWQ=" }
-    },
-    "JSON": { path: "/v1/oauth/token", headers: { "Content-Type": "application/json" }, body: "{}" }
-  }
-  for (const [name, changes] of Object.entries(misspelt)) {
-    test.live(`gets 404 and the correct path: ${name}`, function*() {
-      const { requests, url } = yield* Emulator.make({ basePath: "/store" })
-      const response = yield* askToken(url, changes)
-      assert.strictEqual(response.status, 404)
-      assert.notProperty(response.headers, "www-authenticate")
-      assert.include(response.text, `/store${tokenPath}`)
-      deepStrictEqual((yield* requests).map(({ kind }) => kind), ["api"])
-    })
-  }
-
-  const ofTheApi: Record<string, HttpRequest> = {
-    "another form": { path: "/orders", body: "note=grant_type=none" },
-    "another media type": { path: "/orders", headers: { "Content-Type": "application/json" } },
-    "another method": { path: `${tokenPath}/`, method: "PUT", body: "" }
-  }
-  for (const [name, changes] of Object.entries(ofTheApi)) {
-    test.live(`gets the 401 of the API for ${name}`, function*() {
-      const { url } = yield* Emulator.make()
-      const response = yield* askToken(url, changes)
-      assert.strictEqual(response.status, 401)
-      assert.property(response.headers, "www-authenticate")
-    })
-  }
-
-  test.live("is an API request if it carries a token", function*() {
-    const { url } = yield* Emulator.make()
-    const headers = { ...form, Authorization: `Bearer ${yield* getToken(url)}` }
-    assert.strictEqual((yield* askToken(url, { path: "/v1/oauth/clients", headers })).status, 200)
-  })
-})
-
-describe("a lenient token endpoint", () => {
-  const accepted: Record<string, HttpRequest> = {
-    "fields in another order": { body: reordered },
-    "a charset": { headers: { "Content-Type": `${formType}; charset=utf-8` } },
-    "a media type in capitals": { headers: { "Content-Type": "Application/X-WWW-Form-Urlencoded;CHARSET=UTF-8" } }
-  }
-  for (const [name, changes] of Object.entries(accepted)) {
-    test.live(`accepts ${name}`, function*() {
-      const { url } = yield* Emulator.make({ lenient: true })
-      assert.strictEqual((yield* askToken(url, changes)).status, 200)
-    })
-  }
 })

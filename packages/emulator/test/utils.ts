@@ -56,7 +56,9 @@ export const json = (response: HttpResponse) => JSON.parse(response.text) as Rec
 export const tokenPath = "/v1/oauth/accesstoken"
 export const formType = "application/x-www-form-urlencoded"
 export const demoSecret = Redacted.value(Emulator.demoClient.clientSecret)
-export const demoBody = `grant_type=client_credentials&client_id=demo-client&client_secret=${demoSecret}`
+export const bodyOf = (id: string, secret: string) =>
+  `grant_type=client_credentials&client_id=${id}&client_secret=${secret}`
+export const demoBody = bodyOf("demo-client", demoSecret)
 
 /** Sends a token request as specified, with changes if there are any. */
 export const askToken = (url: string, changes: HttpRequest = {}) =>
@@ -83,6 +85,18 @@ export const connect = (url: string) =>
     }),
     (socket) => Effect.sync(() => socket.destroy())
   )
+
+/** Sends a token request without a body on a plain socket, and returns the received text once it has this length. */
+export const receive = (url: string, length: number) =>
+  Effect.flatMap(connect(url), (socket) =>
+    Effect.async<string>((resume) => {
+      let text = ""
+      socket.on("data", (chunk: Buffer) => {
+        text += chunk.toString("latin1")
+        if (text.length >= length) resume(Effect.succeed(text))
+      })
+      socket.write(`POST ${tokenPath} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n`)
+    }))
 
 /** Waits at most two seconds until the condition holds. */
 export const until = (condition: Effect.Effect<boolean>) =>

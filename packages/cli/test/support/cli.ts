@@ -1,29 +1,158 @@
 /**
- * Runs the `main` of the binary in this process, with the variables, folder, streams and keyboard of a user.
- * `process.ts` runs the binary.
+ * A user of the command, and the `main` of the binary in this process with the variables, folder, streams and keyboard
+ * of that user. `process.ts` runs the binary.
  */
-import { resolve } from "node:path"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join, resolve } from "node:path"
 import { PassThrough, Writable } from "node:stream"
 import { Terminal } from "@effect/platform"
 import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Clock, ConfigProvider, Effect, Fiber, Layer, Mailbox, Option, type Scope } from "effect"
+import { Emulator, type Fault } from "@store-api/emulator"
+import { Clock, ConfigProvider, Effect, Fiber, Layer, Mailbox, Option, Redacted, type Scope } from "effect"
+import { leaksIn } from "../../../core/test/support/leaksIn.js"
 import { Host } from "../../src/Host.js"
 import { main } from "../../src/main.js"
-import { nothingPrivateIn, type Options, type Outcome, type User, waitingNotes } from "./user.js"
 
-export * from "./user.js"
+export const demoSecret = Redacted.value(Emulator.demoClient.clientSecret)
+
+/** A user: a folder of their own, with their variables. */
+export interface User {
+  readonly cwd: string
+  readonly env: Readonly<Record<string, string>>
+  /** Secrets and tokens; no run prints one, unless it says so. */
+  readonly secrets: Effect.Effect<ReadonlyArray<string>>
+}
+
+export const newUser = (env: Readonly<Record<string, string>>, secrets: User["secrets"] = Effect.succeed([])) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "store-api-cli-"))),
+      (cwd) => Effect.sync(() => rmSync(cwd, { recursive: true, force: true }))
+    ),
+    (cwd): User => ({
+      cwd,
+      secrets,
+      env: {
+        PATH: process.env["PATH"] ?? "",
+        HOME: cwd,
+        XDG_STATE_HOME: join(cwd, "state"),
+        LOCALAPPDATA: join(cwd, "state"),
+        ...env
+      }
+    })
+  )
+
+/** A user of an emulator, all of whose settings are in the environment. */
+export const userOf = (emulator: Emulator.Service) =>
+  newUser(
+    {
+      STORE_API_AUTH_URL: emulator.url,
+      STORE_API_URL: emulator.url,
+      STORE_API_CLIENT_ID: Emulator.demoClient.clientId,
+      STORE_API_CLIENT_SECRET: demoSecret
+    },
+    Effect.map(emulator.tokens, (tokens) => [demoSecret, ...tokens.map(({ value }) => Redacted.value(value))])
+  )
+
+/** An emulator that plays these faults, and its user. */
+export const startedWith = (options: Emulator.Options = {}, ...script: ReadonlyArray<Fault.Script>) =>
+  Effect.gen(function*() {
+    const emulator = yield* Emulator.make(options)
+    for (const step of script) yield* emulator.fail(step)
+    return { emulator, user: yield* userOf(emulator) }
+  })
+
+export const started = startedWith()
+
+/** The number of token requests so far. */
+export const tokenRequests = ({ requests }: Emulator.Service): Effect.Effect<number> =>
+  Effect.map(requests, (requests) => requests.filter(({ kind }) => kind === "token").length)
+
+export const lastToken = ({ tokens }: Emulator.Service): Effect.Effect<string> =>
+  Effect.map(tokens, (tokens) => Redacted.value(tokens.at(-1)?.value ?? assert.fail("no token was given out")))
+
+/** Where the profiles of a user are. */
+export const profilesOf = ({ cwd }: User): string =>
+  process.platform === "win32"
+    ? join(cwd, "state", "store-api")
+    : process.platform === "darwin"
+    ? join(cwd, "Library", "Application Support", "store-api")
+    : join(cwd, ".config", "store-api")
+
+/** The same user with more variables. */
+export const withEnv = (user: User, env: Readonly<Record<string, string>>): User => ({
+  ...user,
+  env: { ...user.env, ...env }
+})
+
+const proxyVariables = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()])
+
+/** The same user with more variables. Proxy variables are also set in this process, where the client reads them. */
+export const withProxies = (
+  user: User,
+  env: Readonly<Record<string, string>>
+): Effect.Effect<User, never, Scope.Scope> => {
+  const set = (env: Readonly<Record<string, string | undefined>>) =>
+    Effect.sync(() => {
+      const before = Object.fromEntries(proxyVariables.map((name) => [name, process.env[name]]))
+      for (const name of proxyVariables) {
+        if (env[name] === undefined) Reflect.deleteProperty(process.env, name)
+        else process.env[name] = env[name]
+      }
+      return before
+    })
+  return Effect.as(Effect.acquireRelease(set(env), set), withEnv(user, env))
+}
+
+/** The same user without these. */
+export const without = (user: User, ...names: ReadonlyArray<string>): User => ({
+  ...user,
+  env: Object.fromEntries(Object.entries(user.env).filter(([name]) => !names.includes(name)))
+})
+
+/** The variables that `store-api emulator` prints. */
+export const variablesIn = (text: string): Readonly<Record<string, string>> =>
+  Object.fromEntries([...text.matchAll(/^export (\w+)='(.*)'$/gm)].map(([, name = "", value = ""]) => [name, value]))
+
+export const nothingPrivateIn = (user: User, text: string) =>
+  Effect.map(user.secrets, (secrets) => deepStrictEqual(leaksIn(text, secrets), [], "printed what is private"))
+
+export const hasColours = (text: string): boolean => text.includes("\u001b[")
+
+/** The lines of a screen without colours and without what a slow run waits for. Nothing moves the cursor. */
+export const linesOf = (screen: string): ReadonlyArray<string> => {
+  const plain = screen.replace(waitingNotes, "").replace(/\u001b\[[\d;]*m/g, "")
+  assert.isFalse(hasColours(plain), JSON.stringify(screen))
+  return plain.replace(/\r\n$/, "").split("\r\n")
+}
+
+/** On a slow machine, the screen also shows what a run waits for. */
+export const waitingNotes = /store-api: Waiting for .* Press Ctrl\+C to stop\.\r\n/g
+
+/** How a run is started. */
+export interface Options {
+  /** Whether a secret or a token is asked for, on standard output. */
+  readonly shows?: boolean
+}
+
+/** How a run ended, and what it printed. */
+export interface Outcome {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
 
 /** Keeps what is written to it. While it is corked, it acts as a pipe without a reader. */
 class Output extends Writable {
   readonly columns?: number
-  readonly rows = 24
   readonly isTTY: boolean
   private readonly chunks: Array<Buffer> = []
-  constructor(isTTY: boolean, columns = 80) {
+  constructor(columns?: number) {
     super()
-    this.isTTY = isTTY
-    if (isTTY) this.columns = columns
+    this.isTTY = columns !== undefined
+    if (columns !== undefined) this.columns = columns
   }
   override _write(chunk: Buffer, _encoding: string, done: () => void) {
     this.chunks.push(chunk)
@@ -47,21 +176,41 @@ export interface Running {
   readonly end: Effect.Effect<Outcome>
 }
 
-interface Place {
-  readonly stdin: PassThrough & { readonly isTTY?: boolean }
-  readonly stdout: Output
-  readonly stderr: Output
+/** A terminal, of which standard output may be a pipe. */
+interface Screen {
+  readonly stdout?: "pipe"
   /** The text typed at the prompt. */
-  readonly typed?: string | undefined
+  readonly typed?: string
+  readonly columns?: number
 }
 
-const startIn = (
-  { stderr, stdin, stdout, typed = "" }: Place,
+const names: Readonly<Record<string, string>> = { "\r": "return", "\b": "backspace", "\u0015": "u" }
+
+/** Reports keys as a terminal does. */
+const keyboard = (typed: string): Layer.Layer<Terminal.Terminal> =>
+  Layer.succeed(Terminal.Terminal, {
+    columns: Effect.succeed(80),
+    rows: Effect.succeed(24),
+    isTTY: Effect.succeed(true),
+    readLine: Effect.dieMessage("no line is asked for"),
+    display: () => Effect.dieMessage("what is asked goes to standard error"),
+    readInput: Effect.tap(Mailbox.make<Terminal.UserInput>(), (keys) =>
+      keys.offerAll([...typed].map((key) => ({
+        input: Option.some(key),
+        key: { name: names[key] ?? key, ctrl: key === "\u0015", meta: false, shift: false }
+      }))))
+  })
+
+/** Starts the command in a pipe, or on a screen. */
+export const start = (
   user: User,
   args: ReadonlyArray<string>,
-  { shows }: Options
+  { screen, shows }: Options & { readonly screen?: Screen } = {}
 ): Effect.Effect<Running, never, Scope.Scope> =>
   Effect.gen(function*() {
+    const stdin = Object.assign(new PassThrough(), { isTTY: screen !== undefined })
+    const stderr = new Output(screen && (screen.columns ?? 80))
+    const stdout = screen?.stdout === "pipe" || screen === undefined ? new Output() : stderr
     // The store finds its default folder by the variables of the real process.
     const env = { STORE_API_TOKEN_FOLDER: resolve(user.cwd, "state", "store-api", "tokens"), ...user.env }
     const fiber = yield* main(args).pipe(
@@ -69,7 +218,7 @@ const startIn = (
         process: { env, stderr, stdin, stdout },
         homedir: () => user.cwd,
         pathOf: (path) => resolve(user.cwd, path),
-        terminal: keyboard(typed)
+        terminal: keyboard(screen?.typed ?? "")
       }),
       Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(env)))),
       Effect.forkScoped
@@ -91,33 +240,12 @@ const startIn = (
         }),
       end: Effect.gen(function*() {
         const code = yield* Fiber.join(fiber)
-        const searched = new Set(shows === true ? [stderr].filter((output) => output !== stdout) : [stdout, stderr])
-        yield* nothingPrivateIn(user, [...searched].map(({ text }) => text).join(""))
+        if (stderr !== stdout) yield* nothingPrivateIn(user, stderr.text)
+        if (shows !== true) yield* nothingPrivateIn(user, stdout.text)
         return { code, stdout: stdout.text, stderr: stderr.text }
       })
     }
   })
-
-const names: Readonly<Record<string, string>> = { "\r": "return", "\b": "backspace", "\u0015": "u" }
-
-/** Reports keys as a terminal does. */
-const keyboard = (typed: string): Layer.Layer<Terminal.Terminal> =>
-  Layer.succeed(Terminal.Terminal, {
-    columns: Effect.succeed(80),
-    rows: Effect.succeed(24),
-    isTTY: Effect.succeed(true),
-    readLine: Effect.dieMessage("no line is asked for"),
-    display: () => Effect.dieMessage("what is asked goes to standard error"),
-    readInput: Effect.tap(Mailbox.make<Terminal.UserInput>(), (keys) =>
-      keys.offerAll([...typed].map((key) => ({
-        input: Option.some(key),
-        key: { name: names[key] ?? key, ctrl: key === "\u0015", meta: false, shift: false }
-      }))))
-  })
-
-/** Starts the command in a pipe. */
-export const start = (user: User, args: ReadonlyArray<string>, options: Options = {}) =>
-  startIn({ stdin: new PassThrough(), stdout: new Output(false), stderr: new Output(false) }, user, args, options)
 
 /** Runs the command in a pipe to its end. */
 export const run = (
@@ -129,6 +257,18 @@ export const run = (
     const { end, stdin } = yield* start(user, args, options)
     stdin.end(options.stdin ?? "")
     return yield* end
+  }).pipe(Effect.scoped)
+
+/** Runs the command on a terminal to its end. */
+export const onTerminal = (
+  user: User,
+  args: ReadonlyArray<string>,
+  { shows = false, ...screen }: Options & Screen = {}
+) =>
+  Effect.gen(function*() {
+    const running = yield* start(user, args, { screen, shows })
+    const { code, stderr, stdout } = yield* running.end
+    return { code, screen: stderr.replace(waitingNotes, ""), stdout: screen.stdout === "pipe" ? stdout : "" }
   }).pipe(Effect.scoped)
 
 /** The arguments, or the whole line, if none of them contains a space. */
@@ -165,29 +305,6 @@ export const refuses = (
     return stderr
   })
 
-/** Starts the command on a terminal. */
-export const startOnTerminal = (user: User, args: ReadonlyArray<string>, options: Options = {}) =>
-  Effect.suspend(() => {
-    const screen = new Output(true)
-    const stdin = Object.assign(new PassThrough(), { isTTY: true })
-    return startIn({ stdin, stdout: screen, stderr: screen }, user, args, options)
-  })
-
-/** Runs the command on a terminal to its end. Standard output is the screen, or a pipe. */
-export const onTerminal = (
-  user: User,
-  args: ReadonlyArray<string>,
-  options: Options & { readonly stdout?: "pipe"; readonly typed?: string; readonly columns?: number } = {}
-) =>
-  Effect.gen(function*() {
-    const screen = new Output(true, options.columns)
-    const stdout = options.stdout === "pipe" ? new Output(false) : screen
-    const stdin = Object.assign(new PassThrough(), { isTTY: true })
-    const { end } = yield* startIn({ stdin, stdout, stderr: screen, typed: options.typed }, user, args, options)
-    const { code } = yield* end
-    return { code, screen: screen.text.replace(waitingNotes, ""), stdout: stdout === screen ? "" : stdout.text }
-  }).pipe(Effect.scoped)
-
 /** Runs at this moment of the wall clock, in milliseconds, however long it takes. */
 export const frozenAt = (millis: number) => {
   const clock = Clock.make()
@@ -196,3 +313,41 @@ export const frozenAt = (millis: number) => {
     currentTimeMillis: Effect.succeed(millis)
   }))
 }
+
+/** The steps of a check: how each ended, and what it said. */
+const stepsOf = (text: string) =>
+  [...text.matchAll(/^(ok {2}|FAIL) (.{17}) *\d+ ms {3}(.*)\n(?: {5}(\S.*)\n)?/gm)].map(
+    ([, word = "", name = "", said = "", remedy]) => ({ failed: word === "FAIL", name: name.trim(), said, remedy })
+  )
+
+/** `runs` runs the command in this process, or the binary. */
+export const check = (user: User, args: ReadonlyArray<string> = [], runs: typeof run = run) =>
+  Effect.gen(function*() {
+    const { code, stderr, stdout } = yield* runs(user, ["check", ...args])
+    const steps = stepsOf(stdout)
+    // Each line is a step or the remedy of one that failed.
+    const failed = steps.filter(({ failed }) => failed)
+    assert.lengthOf(stdout.trimEnd().split("\n"), steps.length + failed.length, stdout)
+    for (const { remedy } of failed) assert.match(remedy ?? "", /^[A-Z].*[.]$/)
+    assert.strictEqual(stderr, "")
+    return { code, steps, failed }
+  })
+
+/** The exit code, the one step that fails, and what that step says. */
+export type Expected = readonly [code: number, step: string, said: RegExp, remedy: RegExp]
+
+/** Checks that one step fails as expected, and returns all steps. */
+export const fails = (
+  user: User,
+  args: ReadonlyArray<string>,
+  [code, step, said, remedy]: Expected,
+  runs: typeof run = run
+) =>
+  Effect.gen(function*() {
+    const { failed, steps, ...outcome } = yield* check(user, args, runs)
+    const [fault] = failed
+    deepStrictEqual([outcome.code, failed.map(({ name }) => name)], [code, [step]], JSON.stringify(steps))
+    assert.match(fault?.said ?? "", said)
+    assert.match(fault?.remedy ?? "", remedy)
+    return steps
+  })

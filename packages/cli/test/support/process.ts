@@ -1,12 +1,12 @@
 /** Runs the binary as a process, in a pipe or on a real terminal. */
-import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process"
-import { closeSync, openSync } from "node:fs"
+import { spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
+import { closeSync } from "node:fs"
 import { createRequire } from "node:module"
-import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { assert } from "@effect/vitest"
-import { Deferred, Effect, type Scope } from "effect"
-import { nothingPrivateIn, type Options, type Outcome, type User, waitingNotes } from "./user.js"
+import { Effect } from "effect"
+import { nothingPrivateIn, type Options, type Outcome, type User, waitingNotes } from "./cli.js"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
@@ -22,43 +22,58 @@ export const build = () => {
 /** A test of processes takes as long as they take to load, on a machine that does much else. */
 export const processTimeout = 60_000
 
-interface ProcessOptions extends Options {
-  readonly node?: ReadonlyArray<string>
+/** The terminals are those of util-linux; CI has it, and fails without. */
+export const hasTerminals = process.platform === "linux" &&
+  (spawnSync("script", ["--version"]).status === 0 || process.env["CI"] === "true")
+
+if (!hasTerminals) console.warn("There is no command script of util-linux: tests on a terminal are skipped.")
+
+/** Reads the line from its own terminal. What it prints there is its standard output. */
+const onTerminal = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const quoted = words.map((word) => /^>/.test(word) ? word : `'${word}'`).join(" ")
+  return ["script", "--quiet", "--return", "--flush", "--command", `exec ${quoted}`, "/dev/null"]
 }
 
-export interface RunningProcess {
-  readonly child: ChildProcessWithoutNullStreams
-  readonly stdout: () => string
-  /** The end, when nothing private was printed. */
-  readonly end: Effect.Effect<Outcome>
-}
-
-/** The command, started in a pipe. */
+/** Starts the command in a pipe or on a terminal, where an argument such as `>file` redirects its standard output. */
 export const startProcess = (
   user: User,
   args: ReadonlyArray<string>,
-  options: ProcessOptions = {}
-): Effect.Effect<RunningProcess, never, Scope.Scope> =>
+  { shows, terminal = false }: Options & { readonly terminal?: boolean } = {}
+) =>
   Effect.gen(function*() {
-    const done = yield* Deferred.make<number | null>()
+    const words = [process.execPath, bin, ...args]
+    const [command = "", ...others] = terminal ? onTerminal(words) : words
+    const env = { TERM: "xterm-256color", SHELL: "/bin/sh", ...user.env }
     const child = yield* Effect.acquireRelease(
-      Effect.sync(() =>
-        spawn(process.execPath, [...(options.node ?? []), bin, ...args], { cwd: user.cwd, env: user.env })
-      ),
+      Effect.sync(() => spawn(command, others, { cwd: user.cwd, env })),
       (child) => Effect.sync(() => child.kill("SIGKILL"))
     )
     const [stdout, stderr]: [Array<Buffer>, Array<Buffer>] = [[], []]
     child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk))
     child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk))
     child.stdin.on("error", () => undefined)
-    child.on("close", (code) => Deferred.unsafeDone(done, Effect.succeed(code)))
-    const textOf = (chunks: ReadonlyArray<Buffer>) => Buffer.concat(chunks).toString("utf8")
+    let ended = false
+    const closed = once(child, "close").then(([code]) => {
+      ended = true
+      return code as number | null
+    })
+    const textOf = (chunks: ReadonlyArray<Buffer>) => Buffer.concat(chunks).toString("utf8").replace(waitingNotes, "")
     return {
       child,
       stdout: () => textOf(stdout),
+      /** Waits until standard output contains it; false if the command ends without. */
+      shows: (text: RegExp) =>
+        Effect.promise(async () => {
+          const isShown = () => text.test(Buffer.concat(stdout).toString("utf8"))
+          while (!isShown() && !ended) await Promise.race([once(child.stdout, "data"), closed])
+          return isShown()
+        }),
+      type: (keys: string) => Effect.sync(() => void child.stdin.write(keys)),
+      /** The end, when nothing private was printed. */
       end: Effect.gen(function*() {
-        const outcome = { code: yield* Deferred.await(done), stdout: textOf(stdout), stderr: textOf(stderr) }
-        yield* nothingPrivateIn(user, `${options.shows === true ? "" : outcome.stdout}${outcome.stderr}`)
+        const code = yield* Effect.promise(() => closed)
+        const outcome: Outcome = { code, stdout: textOf(stdout), stderr: textOf(stderr) }
+        yield* nothingPrivateIn(user, `${shows === true ? "" : outcome.stdout}${outcome.stderr}`)
         return outcome
       })
     }
@@ -68,7 +83,7 @@ export const startProcess = (
 export const runProcess = (
   user: User,
   args: ReadonlyArray<string>,
-  options: ProcessOptions & { readonly stdin?: string } = {}
+  options: Options & { readonly stdin?: string } = {}
 ): Effect.Effect<Outcome> =>
   Effect.gen(function*() {
     const { child, end } = yield* startProcess(user, args, options)
@@ -76,118 +91,15 @@ export const runProcess = (
     return yield* end
   }).pipe(Effect.scoped)
 
-/** Runs the binary with a file or a folder as standard input, as a shell does with `< path`. */
-export const runWithInput = (user: User, args: ReadonlyArray<string>, path: string): Effect.Effect<Outcome> =>
-  Effect.sync(() => {
-    const { cwd, env } = user
-    const stdin = openSync(path, "r")
-    const { status, stderr, stdout } = spawnSync(process.execPath, [bin, ...args], {
-      cwd,
-      env,
-      encoding: "utf8",
-      stdio: [stdin, "pipe", "pipe"]
-    })
-    closeSync(stdin)
-    return { code: status, stdout, stderr }
-  }).pipe(Effect.tap(({ stderr, stdout }) => nothingPrivateIn(user, `${stdout}${stderr}`)))
-
-const python = fileURLToPath(new URL("terminal.py", import.meta.url))
-
-/** The terminals are Python's; CI has it, and fails without. */
-export const hasTerminals = spawnSync("python3", ["--version"]).status === 0 || process.env["CI"] === "true"
-
-if (!hasTerminals) console.warn("There is no python3: tests on a terminal are skipped.")
-
-export interface Screen {
-  readonly code: number
-  /** All that came to the screen, colours and all, but not what a slow run waits for. */
-  readonly screen: string
-  /** Apart from the screen, if it is a pipe. */
-  readonly stdout: string
-}
-
-export interface OnTerminal extends Options {
-  readonly stdout?: "terminal" | "pipe"
-}
-
-export interface RunningOnTerminal {
-  readonly screen: () => string
-  /** Waits until the screen shows it; false if the command ended without. */
-  readonly shows: (text: string | RegExp) => Effect.Effect<boolean>
-  readonly type: (keys: string) => Effect.Effect<void>
-  /** The end, when nothing private was shown. */
-  readonly end: Effect.Effect<Screen>
-}
-
-type Told = readonly ["screen" | "stdout", string] | readonly ["end", number]
-
-/** The command, started on a terminal. It ends with the scope. */
-export const startOnTerminal = (
-  user: User,
-  args: ReadonlyArray<string>,
-  options: OnTerminal = {}
-): Effect.Effect<RunningOnTerminal, never, Scope.Scope> =>
-  Effect.gen(function*() {
-    const done = yield* Deferred.make<number>()
-    const child = yield* Effect.acquireRelease(
-      Effect.sync(() => spawn("python3", [python], { stdio: ["pipe", "pipe", "inherit"] })),
-      // When the input ends, Python ends the command and exits.
-      (child) => Effect.sync(() => child.stdin.end())
-    )
-    child.stdin.on("error", () => undefined)
-    const send = (what: unknown) => Effect.sync(() => child.stdin.write(`${JSON.stringify(what)}\n`))
-    const shown = { screen: "", stdout: "" }
-    let waiting: ReadonlyArray<() => void> = []
-    const wake = () => {
-      waiting.forEach((look) => look())
-    }
-    let ended = false
-    createInterface(child.stdout).on("line", (line) => {
-      // Python writes nothing else.
-      const [kind, what] = JSON.parse(line) as Told
-      if (kind === "end") {
-        ended = true
-        Deferred.unsafeDone(done, Effect.succeed(what))
-      } else shown[kind] += what
-      wake()
-    })
-    child.on("close", () => Deferred.unsafeDone(done, Effect.dieMessage("the terminal ended before the command")))
-    yield* send({
-      command: [process.execPath, bin, ...args],
-      env: { TERM: "xterm-256color", ...user.env },
-      cwd: user.cwd,
-      stdout: options.stdout ?? "terminal"
-    })
-    return {
-      screen: () => shown.screen,
-      shows: (text) =>
-        Effect.async((resume) => {
-          const look = () => {
-            const isShown = typeof text === "string" ? shown.screen.includes(text) : text.test(shown.screen)
-            if (isShown || ended) resume(Effect.succeed(isShown))
-          }
-          waiting = [...waiting, look]
-          look()
-        }),
-      type: send,
-      end: Effect.gen(function*() {
-        const code = yield* Deferred.await(done)
-        yield* nothingPrivateIn(user, options.shows === true ? "" : `${shown.screen}${shown.stdout}`)
-        return { code, ...shown, screen: shown.screen.replace(waitingNotes, "") }
-      })
-    }
+/** The command to its end, with these streams, as a shell starts it with `<` and `>`. */
+export const runWith = (user: User, args: ReadonlyArray<string>, stdio: ReadonlyArray<"ignore" | "pipe" | number>) => {
+  const { cwd, env } = user
+  const { status, stderr } = spawnSync(process.execPath, [bin, ...args], {
+    cwd,
+    env,
+    stdio: [...stdio],
+    encoding: "utf8"
   })
-
-/** The command on a terminal to its end, where it is typed what is to be typed once the screen shows something. */
-export const onTerminal = (
-  user: User,
-  args: ReadonlyArray<string>,
-  options: OnTerminal & { readonly typed?: ReadonlyArray<readonly [screen: string, keys: string]> } = {}
-): Effect.Effect<Screen> =>
-  Effect.gen(function*() {
-    const { end, shows, type } = yield* startOnTerminal(user, args, options)
-    for (const [text, keys] of options.typed ?? []) {
-      if (yield* shows(text)) yield* type(keys)
-    }
-    return yield* end
-  }).pipe(Effect.scoped)
+  for (const stream of stdio) if (typeof stream === "number") closeSync(stream)
+  return Effect.as(nothingPrivateIn(user, stderr), [status, stderr] as const)
+}

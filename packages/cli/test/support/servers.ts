@@ -1,83 +1,46 @@
-/** The servers that the command is driven against, as alike as their users see them. */
+/** The servers that the command is driven against, as alike as their users see them, and servers of a test. */
 import { generateKeyPairSync } from "node:crypto"
 import * as Http from "node:http"
-import { assert } from "@effect/vitest"
 import { Emulator } from "@store-api/emulator"
 import { Effect, Redacted, type Scope } from "effect"
 import Provider, { type AdapterFactory, type AdapterPayload } from "oidc-provider"
-import { listening } from "./listening.js"
-import { demoSecret, newUser, type User } from "./user.js"
+import { listen } from "../../../platform-node/test/utils.js"
+import { demoSecret, newUser, type User } from "./cli.js"
 
-const client = { clientId: "interop-client", clientSecret: "an-invented-secret-of-the-client" } as const
+/** Starts an API with this handler, and returns its URL. */
+export const serving = (handler: Http.RequestListener): Effect.Effect<string, never, Scope.Scope> =>
+  Effect.map(listen(Http.createServer(handler)), ({ url }) => url)
 
-/** The response of the API to a request with a token. */
-const orders = "{\"orders\":[]}"
-
-/** Made once, because that takes long. The tokens are opaque, so it signs nothing. */
-const jwks = { keys: [generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ format: "jwk" })] }
-
-/** What the server keeps. It has such a thing itself, and warns of it each time. */
-const inMemory = (): AdapterFactory => {
-  const kept = new Map<string, AdapterPayload>()
-  return (model) => {
-    const find = (id: string) => Promise.resolve(kept.get(`${model} ${id}`))
-    const none = () => Promise.resolve(undefined)
-    return {
-      find,
-      upsert: (id, payload) => Promise.resolve(void kept.set(`${model} ${id}`, payload)),
-      destroy: (id) => Promise.resolve(void kept.delete(`${model} ${id}`)),
-      // Of other grants.
-      findByUserCode: none,
-      findByUid: none,
-      consume: none,
-      revokeByGrantId: none
+/** An API whose response has no end. */
+export const endless = Effect.gen(function*() {
+  let sent = 0
+  const url = yield* serving((_request, response) => {
+    const chunk = Buffer.alloc(64 * 1024, "x")
+    const more = () => {
+      do sent += chunk.length
+      while (response.write(chunk))
     }
-  }
-}
-
-/** The authorization server `oidc-provider` at the specification's path, and an API that uses it. */
-const makeOidcProvider = Effect.gen(function*() {
-  const [paths, tokens]: [Array<string>, Array<string>] = [[], []]
-  let handle: Http.RequestListener = () => undefined
-  const server = Http.createServer((request, response) => {
-    paths.push(request.url ?? "")
-    handle(request, response)
+    response.on("drain", more)
+    more()
   })
-  const url = `http://127.0.0.1:${yield* listening(server)}`
-  const provider = new Provider(url, {
-    adapter: inMemory(),
-    clients: [{
-      client_id: client.clientId,
-      client_secret: client.clientSecret,
-      token_endpoint_auth_method: "client_secret_post",
-      grant_types: ["client_credentials"],
-      redirect_uris: [],
-      response_types: []
-    }],
-    routes: { token: "/v1/oauth/accesstoken" },
-    ttl: { ClientCredentials: 600 },
-    features: { clientCredentials: { enabled: true }, devInteractions: { enabled: false } },
-    jwks
-  })
-  // As they were sent: what the server knows of a token is not for the search for leaks to rely on.
-  provider.on("grant.success", ({ body }) => {
-    tokens.push((body as { readonly access_token: string }).access_token)
-  })
-  const callback = provider.callback()
-  handle = (request, response) => {
-    if (request.url !== "/orders") return void callback(request, response)
-    const token = (request.headers.authorization ?? "").replace(/^Bearer /, "")
-    void provider.ClientCredentials.find(token).then((found) =>
-      response.writeHead(found === undefined ? 401 : 200, { "Content-Type": "application/json" }).end(orders)
-    )
-  }
   return {
     url,
-    /** Those that were given out. */
-    tokens: (): ReadonlyArray<string> => tokens,
-    tokenRequests: () => paths.filter((path) => path !== "/orders").length
+    /** Waits until nothing more is read, and returns how many bytes were sent. */
+    stalled: Effect.gen(function*() {
+      let before = -1
+      while (sent === 0 || sent !== before) {
+        before = sent
+        yield* Effect.sleep("500 millis")
+      }
+      return sent
+    }),
+    /** Waits until that many bytes were sent. */
+    beyond: (bytes: number) => Effect.repeat(Effect.sleep("20 millis"), { while: () => sent < bytes })
   }
 })
+
+/** More bytes than the buffers between a server and a reader hold. */
+export const tooMuch = 32 * 1024 * 1024
 
 export interface Server {
   readonly url: string
@@ -105,24 +68,76 @@ const emulator: Effect.Effect<Server, never, Scope.Scope> = Effect.map(
   })
 )
 
-const oidcProvider: Effect.Effect<Server, never, Scope.Scope> = Effect.map(
-  makeOidcProvider,
-  ({ tokenRequests, tokens, url }) => ({
-    ...client,
-    url,
-    tokens: Effect.sync(tokens),
-    tokenRequests: Effect.sync(tokenRequests),
-    orders: orders,
-    life: "10 min 0 s"
-  })
-)
+/** Made once, because that takes long. The tokens are opaque, so it signs nothing. */
+const jwks = { keys: [generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ format: "jwk" })] }
 
-export type ServerName = "the emulator" | "oidc-provider"
-
-export const servers: Readonly<Record<ServerName, Effect.Effect<Server, never, Scope.Scope>>> = {
-  "the emulator": emulator,
-  "oidc-provider": oidcProvider
+/** What the server keeps. It has such a thing itself, and warns of it each time. */
+const inMemory = (): AdapterFactory => {
+  const kept = new Map<string, AdapterPayload>()
+  return (model) => {
+    const none = () => Promise.resolve(undefined)
+    return {
+      find: (id) => Promise.resolve(kept.get(`${model} ${id}`)),
+      upsert: (id, payload) => Promise.resolve(void kept.set(`${model} ${id}`, payload)),
+      destroy: (id) => Promise.resolve(void kept.delete(`${model} ${id}`)),
+      // Of other grants.
+      findByUserCode: none,
+      findByUid: none,
+      consume: none,
+      revokeByGrantId: none
+    }
+  }
 }
+
+/** The authorization server `oidc-provider` at the specification's path, and an API that uses it. */
+const oidcProvider: Effect.Effect<Server, never, Scope.Scope> = Effect.gen(function*() {
+  const [clientId, clientSecret] = ["interop-client", "an-invented-secret-of-the-client"]
+  const orders = "{\"orders\":[]}"
+  const [paths, tokens]: [Array<string>, Array<string>] = [[], []]
+  let handle: Http.RequestListener = () => undefined
+  const url = yield* serving((request, response) => {
+    paths.push(request.url ?? "")
+    handle(request, response)
+  })
+  const provider = new Provider(url, {
+    adapter: inMemory(),
+    clients: [{
+      client_id: clientId,
+      client_secret: clientSecret,
+      token_endpoint_auth_method: "client_secret_post",
+      grant_types: ["client_credentials"],
+      redirect_uris: [],
+      response_types: []
+    }],
+    routes: { token: "/v1/oauth/accesstoken" },
+    ttl: { ClientCredentials: 600 },
+    features: { clientCredentials: { enabled: true }, devInteractions: { enabled: false } },
+    jwks
+  })
+  // As they were sent: what the server knows of a token is not for the search for leaks to rely on.
+  provider.on("grant.success", ({ body }) => {
+    tokens.push((body as { readonly access_token: string }).access_token)
+  })
+  const callback = provider.callback()
+  handle = (request, response) => {
+    if (request.url !== "/orders") return void callback(request, response)
+    const token = (request.headers.authorization ?? "").replace(/^Bearer /, "")
+    void provider.ClientCredentials.find(token).then((found) =>
+      response.writeHead(found === undefined ? 401 : 200, { "Content-Type": "application/json" }).end(orders)
+    )
+  }
+  return {
+    url,
+    clientId,
+    clientSecret,
+    tokens: Effect.sync(() => tokens),
+    tokenRequests: Effect.sync(() => paths.filter((path) => path !== "/orders").length),
+    orders,
+    life: "10 min 0 s"
+  }
+})
+
+export const servers = { "the emulator": emulator, "oidc-provider": oidcProvider } as const
 
 /** A user of the server, all of whose settings are in the environment. */
 export const userOfServer = (
@@ -136,9 +151,3 @@ export const userOfServer = (
     STORE_API_CLIENT_SECRET: clientSecret,
     ...env
   }, Effect.map(tokens, (tokens) => [clientSecret, ...tokens]))
-
-export const lastTokenOf = ({ tokens }: Server): Effect.Effect<string> =>
-  Effect.map(tokens, (tokens) => {
-    assert.isNotEmpty(tokens)
-    return tokens.at(-1) ?? ""
-  })

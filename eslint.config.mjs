@@ -142,7 +142,7 @@ export default defineConfig(
   // Generated pages and their templates.
   {
     files: [
-      "docs/evidence/{benchmarks,fleets,interop}.md",
+      "docs/evidence/{benchmarks,fleets}.md",
       "packages/*/CHANGELOG.md"
     ],
     rules: { "prose/markdown-format": "off" }

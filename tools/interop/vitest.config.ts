@@ -8,10 +8,8 @@ export default defineConfig({
     include: ["**/*.test.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // Published figures are measured with one server at a time.
-    fileParallelism: process.env["INTEROP_WRITE"] !== "true",
-    maxWorkers: 3,
-    minWorkers: 1
+    // Most of the time, the tests wait.
+    maxConcurrency: 3
   },
   // Like the other tests, on the sources.
   resolve: {

@@ -9,19 +9,7 @@ import { root } from "../workspace/workspace.mjs"
 
 export const pins = JSON.parse(readFileSync(new URL("./pins.json", import.meta.url), "utf8"))
 
-export const names = Object.keys(pins)
-
-export const isNode = (name) => name.startsWith("node")
-
 const cache = join(root, "node_modules", ".cache", "store-api-runtimes")
-
-/** Why there are no binaries for this machine, or `undefined` if there are. */
-export const unsupported = () => {
-  const { arch, platform } = process
-  const glibc = process.report?.getReport().header.glibcVersionRuntime !== undefined
-  if (platform === "linux" && arch === "x64" && glibc) return undefined
-  return `The binaries that are pinned are for Linux on x64 with glibc, and this is ${platform} on ${arch}.`
-}
 
 const flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--no-package-lock"]
 
@@ -45,6 +33,10 @@ const download = (name, folder) => {
 
 /** Downloads the binary if needed, checks that it reports the pinned version, and returns its path. */
 export const binaryOf = (name) => {
+  const { arch, platform } = process
+  if (platform !== "linux" || arch !== "x64" || !process.report.getReport().header.glibcVersionRuntime) {
+    throw new Error(`The binaries that are pinned are for Linux on x64 with glibc, and this is ${platform} on ${arch}.`)
+  }
   const { binary, package: id, version } = pins[name]
   const folder = join(cache, `${name}-${version}`)
   const path = join(folder, "node_modules", id, binary)

@@ -1,125 +1,192 @@
 /**
- * `npm run runtimes`: runs the test suite on each Node that pins.json pins, and core's contract on these, Bun, Deno and
- * workerd. With names, such as `-- node26 bun`, runs only these. `-- --ci` runs only the contract. `--write` writes the
- * figures into docs/evidence/runtimes.md. `--check` runs nothing, and compares that page with the pins.
+ * `npm run runtimes`: runs core's contract on each runtime of pins.json. With names, such as `-- node26 bun`, it runs
+ * only on these.
+ *
+ * Builds the contract as an application with installed packages: Node, Bun and Deno import the built packages from its
+ * folder, and workerd gets one module that contains everything. Each process has a deadline.
  */
 import "../workspace/require-node.mjs"
-import { readFileSync, writeFileSync } from "node:fs"
+import { spawn } from "node:child_process"
+import { copyFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs"
+import { builtinModules } from "node:module"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { read, write } from "../interop/page.mjs"
-import { build, install, root } from "../workspace/workspace.mjs"
-import { binaryOf, isNode, names, pins, unsupported } from "./binaries.mjs"
+import { createInterface } from "node:readline"
+import { setTimeout as sleep } from "node:timers/promises"
+import { build, install, root, takesOnly } from "../workspace/workspace.mjs"
+import { binaryOf, pins } from "./binaries.mjs"
 
-const say = (text) => process.stdout.write(`${text}\n`)
+takesOnly(...Object.keys(pins))
+install()
+build()
+const { build: bundle } = await import("esbuild")
 
-const end = (...sentences) => {
-  for (const sentence of sentences) process.stderr.write(`${sentence}\n`)
-  process.exit(1)
+const folder = mkdtempSync(join(tmpdir(), "runtimes-"))
+const children = []
+process.once("exit", () => {
+  for (const child of children) child.kill("SIGKILL")
+  rmSync(folder, { recursive: true, force: true })
+})
+for (const name of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(name, () => process.exit(1))
+
+/** Bundles without the paths of tsconfig.json, which lead to the packages' sources. */
+const options = {
+  bundle: true,
+  format: "esm",
+  platform: "neutral",
+  target: "es2022",
+  logLevel: "silent",
+  tsconfigRaw: {}
 }
 
-const flags = ["--check", "--ci", "--write"]
-const given = process.argv.slice(2)
-const [isChecking, isCi, isWriting] = flags.map((flag) => given.includes(flag))
-const named = given.filter((argument) => !flags.includes(argument))
-const unknown = named.filter((name) => !names.includes(name))
-if (unknown.length > 0) end(`Unknown: ${unknown.join(", ")}. Available: ${[...names, ...flags].join(", ")}.`)
+/** For bundles that include the packages. */
+const whole = {
+  ...options,
+  nodePaths: [join(folder, "node_modules")],
+  conditions: ["workerd", "worker", "import"],
+  mainFields: ["module", "main"]
+}
 
-const path = join(root, "docs", "evidence", "runtimes.md")
-const rows = () => read(readFileSync(path, "utf8")).map(({ row }) => row)
+const source = (path) => join(root, "tools", "runtimes", "src", path)
 
-const isGood = (row) =>
-  Number(row["checks on fetch passed"]) > 0 && row["checks failed"] === "0" &&
-  (!isNode(row.runtime) || (Number(row["tests passed"]) > 0 && row["tests failed"] === "0"))
+const link = (name, target) => {
+  const path = join(folder, "node_modules", name)
+  mkdirSync(join(path, ".."), { recursive: true })
+  symlinkSync(realpathSync(join(root, target)), path)
+}
 
-/** The page must have each pinned runtime at its version, with all checks passed, and the oldest supported Node. */
-const problemsOfPage = () => {
-  const found = new Map(rows().map((row) => [row.runtime, row]))
-  const { engines } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
-  const floor = engines.node.replace(/^>=/, "")
-  const isFloorPinned = names.some((name) => isNode(name) && pins[name].version.startsWith(`${floor}.`))
-  return [
-    ...names.filter((name) => found.get(name)?.version !== pins[name].version || !isGood(found.get(name)))
-      .map((name) => `${name}: the page must have ${pins[name].version}, with all tests and checks passed`),
-    ...[...found.keys()].filter((runtime) => !names.includes(runtime)).map((runtime) => `${runtime}: not pinned`),
-    ...(isFloorPinned ? [] : [`Node ${floor}: not pinned`])
+const bundleAll = async () => {
+  for (const name of ["effect", "@effect/platform"]) link(name, join("packages/core/node_modules", name))
+  for (const name of ["core", "emulator"]) link(`@store-api/${name}`, join("packages", name))
+  await bundle({
+    ...options,
+    entryPoints: [source("main.ts"), source("laboratoryServer.ts")],
+    packages: "external",
+    outdir: folder,
+    outExtension: { ".js": ".mjs" }
+  })
+  await bundle({ ...whole, entryPoints: [source("worker.ts")], outfile: join(folder, "worker.mjs") })
+  copyFileSync(join(root, "tools", "runtimes", "workerd.capnp"), join(folder, "workerd.capnp"))
+}
+
+/** The Node modules that this code and all that it imports need. */
+const nodeImports = async (contents) => {
+  const external = builtinModules.flatMap((name) => [name, `node:${name}`])
+  const stdin = { contents, resolveDir: folder }
+  const { metafile } = await bundle({ ...whole, stdin, external, metafile: true, write: false })
+  const imports = Object.values(metafile.inputs).flatMap(({ imports }) => imports)
+  return imports.filter(({ external }) => external).map(({ path }) => path)
+}
+
+const checkImports = async () => {
+  const core = `export * from "@store-api/core"\nexport * from "@effect/platform/FetchHttpClient"`
+  const found = await nodeImports(core)
+  if (found.length > 0) throw new Error(`core imports Node modules: ${found.join(", ")}`)
+  const control = await nodeImports(`${core}\nimport "node:fs"\nimport "crypto"`)
+  if (control.length !== 2) throw new Error("The search for Node modules finds nothing.")
+}
+
+/** Starts a process. `ended` resolves with why it failed, or with `undefined`. */
+const start = (command, args, stdio) => {
+  const env = { ...process.env, NO_COLOR: "1" }
+  const child = spawn(command, args, { cwd: folder, env, killSignal: "SIGKILL", stdio, timeout: 300_000 })
+  children.push(child)
+  const ended = new Promise((resolve) => {
+    child.once("error", ({ message }) => resolve(message))
+    child.once("close", (code, signal) => resolve(code === 0 ? undefined : `it ended with ${signal ?? code}`))
+  })
+  let errors = ""
+  child.stderr?.on("data", (chunk) => (errors += chunk))
+  return { child, ended, errors: () => errors.slice(-2000) }
+}
+
+/** The first line that a process writes to one of its streams within 30 seconds. */
+const firstLine = async (stream, what) => {
+  for await (const line of createInterface({ input: stream, signal: AbortSignal.timeout(30_000) })) return line
+  throw new Error(`${what} did not start`)
+}
+
+/** Runs a program that may connect to this machine only, and download nothing. */
+const flags = {
+  bun: ["--no-install"],
+  deno: [
+    ...["run", "--no-remote", "--cached-only", "--no-prompt", "--no-config", "--no-lock"],
+    ...["--node-modules-dir=manual", "--allow-net=127.0.0.1"]
   ]
 }
 
-/** Writes the result of a runtime. Keeps the rows of other runtimes if they have the pinned version. */
-const writeResult = ({ checks, name, seconds, tests = { passed: "", failed: "", skipped: "" } }) => {
-  const row = {
-    "runtime": name,
-    "version": pins[name].version,
-    "tests passed": `${tests.passed}`,
-    "tests failed": `${tests.failed}`,
-    "tests skipped": `${tests.skipped}`,
-    "checks on fetch passed": `${checks.passed}`,
-    "checks failed": `${checks.failed}`,
-    "seconds": `${seconds}`,
-    "measured on": new Date().toISOString().slice(0, 10)
+/** Runs a process that prints each outcome as a line of JSON. */
+const asProgram = async (name, binary, laboratory, report) => {
+  const stdio = ["ignore", "pipe", "pipe"]
+  const { child, ended, errors } = start(binary, [...flags[name] ?? [], "main.mjs", laboratory], stdio)
+  createInterface({ input: child.stdout }).on("line", (line) => report(JSON.parse(line)))
+  const problem = await ended
+  return problem === undefined ? [] : [`${problem}: ${errors()}`]
+}
+
+/** Runs a server whose worker runs one check per request. */
+const asWorker = async (binary, laboratory, report) => {
+  const stdio = ["ignore", "ignore", "pipe", "pipe"]
+  const { child, ended, errors } = start(binary, ["serve", "--control-fd=3", "workerd.capnp"], stdio)
+  try {
+    const { port } = JSON.parse(await firstLine(child.stdio[3], "workerd"))
+    const ask = async (query) => {
+      const url = `http://127.0.0.1:${port}/?${new URLSearchParams(query)}`
+      const response = await fetch(url, { signal: AbortSignal.timeout(60_000) })
+      if (!response.ok) throw new Error(`the response has status ${response.status}`)
+      return response.json()
+    }
+    const { declared } = await ask({})
+    // Each check has its own emulator, and most of its time is waiting.
+    const left = [...Array(declared).keys()]
+    const asker = async () => {
+      while (left.length > 0) report(await ask({ laboratory, check: left.shift() }))
+    }
+    await Promise.all(Array.from({ length: 6 }, asker))
+    report({ declared })
+    return []
+  } catch (error) {
+    // workerd logs each failed connection, and the checks cause many.
+    return [`${error.message}: ${errors()}`]
+  } finally {
+    child.kill("SIGKILL")
+    await ended
   }
-  const found = [...rows().filter(({ runtime }) => runtime !== name), row]
-  const kept = names.flatMap((name) =>
-    found.filter(({ runtime, version }) => runtime === name && version === pins[name].version)
-  )
-  writeFileSync(path, write(readFileSync(path, "utf8"), kept.map((row) => ({ table: "runtimes", row }))))
 }
 
-if (isChecking) {
-  const problems = problemsOfPage()
-  if (problems.length > 0) end("docs/evidence/runtimes.md: run npm run runtimes -- --write:", ...problems)
-  say(`docs/evidence/runtimes.md has the ${names.length} pinned runtimes.`)
-  process.exit(0)
-}
-
-const reason = unsupported()
-if (reason !== undefined) end(reason)
-
-install()
-build("tsconfig.json")
-build("tools/runtimes")
-
-// Imported here because they need the installation above.
-const { withBundles } = await import("./bundles.mjs")
-const { contract, endLeftovers, suite } = await import("./measure.mjs")
-
-const measure = async (name, folder) => {
+/**
+ * A program may crash before its end, or run no check. It has passed if it declared the number of its checks, and each
+ * of them passed.
+ */
+const problemsOf = async (name) => {
   const binary = binaryOf(name)
-  const started = performance.now()
-  say(`\n=== ${name}, ${pins[name].version}`)
-  const checks = await contract(isNode(name) ? "node" : name, binary, folder)
-  // In CI the suite has already run on the machine's Node.
-  const tests = isNode(name) && !isCi ? await suite(binary, pins[name].version) : undefined
-  const seconds = Math.round((performance.now() - started) / 1000)
-  const left = await endLeftovers()
-  const problems = [...checks.problems, ...(tests?.problems ?? [])]
-  return {
-    name,
-    checks,
-    tests,
-    seconds,
-    problems: left > 0 ? [...problems, `${left} processes left behind`] : problems
+  const laboratory = start(process.execPath, [join(folder, "laboratoryServer.mjs")], ["pipe", "pipe", "inherit"])
+  const outcomes = new Map()
+  let declared = 0
+  const report = (outcome) => {
+    if ("declared" in outcome) declared = outcome.declared
+    else outcomes.set(outcome.name, outcome.problem)
   }
+  const run = name === "workerd" ? asWorker : asProgram.bind(undefined, name)
+  const problems = await run(binary, await firstLine(laboratory.child.stdout, "The laboratory"), report)
+  laboratory.child.stdin.end()
+  const left = await Promise.race([laboratory.ended, sleep(5000, "the laboratory did not end")])
+  return [
+    ...problems,
+    ...declared === 0 || outcomes.size !== declared ? [`${outcomes.size} of ${declared} checks were run`] : [],
+    ...[...outcomes].filter(([, problem]) => problem !== undefined).map((outcome) => `FAILED: ${outcome.join("\n")}`),
+    ...left === undefined ? [] : [left]
+  ]
 }
 
-const summary = ({ checks, name, problems, seconds, tests }) =>
-  [
-    `${name} ${pins[name].version}, ${seconds} s:`,
-    ...(tests === undefined ? [] : [`${tests.passed} tests passed, ${tests.failed} failed, ${tests.skipped} skipped;`]),
-    `${checks.passed} checks passed, ${checks.failed} failed`,
-    ...problems.map((problem) => `\n  ${problem}`)
-  ].join(" ")
-
-const results = await withBundles(async (folder) => {
-  const results = []
-  for (const name of names.filter((name) => named.length === 0 || named.includes(name))) {
-    const result = await measure(name, folder)
-    results.push(result)
-    // After each runtime, so that a failure of a later one does not lose the figures.
-    if (isWriting) writeResult(result)
-  }
-  return results
-}).catch(({ message }) => end(message))
-
-say(`\n${results.map(summary).join("\n")}`)
-process.exit(results.length > 0 && results.every(({ problems }) => problems.length === 0) ? 0 : 1)
+await bundleAll()
+await checkImports()
+const named = process.argv.slice(2)
+for (const name of Object.keys(pins).filter((name) => named.length === 0 || named.includes(name))) {
+  const began = performance.now()
+  const problems = await problemsOf(name)
+  const seconds = Math.round((performance.now() - began) / 1000)
+  process.stdout.write(`${name} ${pins[name].version}, ${seconds} s: ${["", ...problems].join("\n  ") || "passed"}\n`)
+  if (problems.length > 0) process.exitCode = 1
+}
+process.exit()

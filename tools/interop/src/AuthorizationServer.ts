@@ -2,17 +2,10 @@
  * A server under test: a real authorization server, started on loopback, and a protected resource that accepts its
  * tokens. The functions below are what such servers have in common.
  */
-import { existsSync, readFileSync } from "node:fs"
-import { createServer, type IncomingMessage, type RequestListener } from "node:http"
-import { createRequire } from "node:module"
+import { createServer, type RequestListener } from "node:http"
 import type { AddressInfo } from "node:net"
-import { join } from "node:path"
-import { Effect, Option, Redacted, type Scope } from "effect"
-
-export interface Options {
-  /** The lifetime of tokens in seconds. */
-  readonly life: number
-}
+import { Effect, Redacted, type Scope } from "effect"
+import type { Program } from "./Program.js"
 
 export interface Running {
   /** The `authUrl` of `StoreAuth`: the token endpoint is this and `/v1/oauth/accesstoken`. */
@@ -25,20 +18,17 @@ export interface Running {
   readonly calls: Effect.Effect<number>
   /** The 401 responses of the resource. */
   readonly unauthorized: Effect.Effect<number>
-  /** Revokes a token in the server's own way. Present if `revocation.offered`. */
+  /** Revokes a token in the server's own way, if it has one. */
   readonly revoke?: ((token: string) => Effect.Effect<void>) | undefined
 }
 
 /** A server that can be started several times. It stops when the scope ends. It accepts `credentials`. */
 export interface AuthorizationServer {
   readonly name: string
-  /** The upstream version that the program or its package reports, without a distribution's revision. */
-  readonly version: string
-  /** How the resource checks a token, in a few words for the page. */
-  readonly checks: string
-  /** How a token is revoked, or what the server lacks for that: in a few words for the page. */
-  readonly revocation: { readonly offered: boolean; readonly how: string }
-  readonly start: (options: Options) => Effect.Effect<Running, never, Scope.Scope>
+  /** The programs of Debian that it needs. */
+  readonly programs?: ReadonlyArray<Program>
+  /** Starts it with tokens of this lifetime in seconds. */
+  readonly start: (life: number) => Effect.Effect<Running, never, Scope.Scope>
 }
 
 export const tokenPath = "/v1/oauth/accesstoken"
@@ -72,33 +62,11 @@ export const form = ({ clientId, clientSecret }: Credentials) => ({
 })
 
 /** Posts a form and returns the body; the status must be 200. */
-export const postForm = (url: string, fields: Readonly<Record<string, string>>): Effect.Effect<string> =>
-  Effect.gen(function*() {
-    const response = yield* Effect.promise((signal) =>
-      fetch(url, { method: "POST", body: new URLSearchParams(fields), signal })
-    )
-    const body = yield* Effect.promise(() => response.text())
-    return response.status === 200 ? body : yield* Effect.dieMessage(`${url} answered ${response.status}: ${body}`)
-  })
-
-/** The version of an installed package, by its own manifest: not every package exports that. */
-export const packageVersion = (name: string): string => {
-  const folders = createRequire(import.meta.url).resolve.paths(name) ?? []
-  const manifest = folders.map((folder) => join(folder, name, "package.json")).find(existsSync)
-  if (manifest === undefined) throw new Error(`${name} is not installed`)
-  return (JSON.parse(readFileSync(manifest, "utf8")) as { readonly version: string }).version
-}
-
-/**
- * As for servers behind a balancer. Node accepts one connection per turn of its event loop: if many callers opened new
- * connections at once, the last would wait for the whole lifetime of a token.
- */
-const keepAliveTimeout = 65_000
-
-export interface Serving {
-  readonly url: string
-  /** The number of requests so far. */
-  readonly requests: Effect.Effect<number>
+export const postForm = async (url: string, fields: Readonly<Record<string, string>>): Promise<string> => {
+  const response = await fetch(url, { method: "POST", body: new URLSearchParams(fields) })
+  const body = await response.text()
+  if (response.status !== 200) throw new Error(`${url} answered ${response.status}: ${body}`)
+  return body
 }
 
 /**
@@ -108,9 +76,11 @@ export interface Serving {
 export const serve = (
   make: (url: string) => RequestListener,
   path?: string
-): Effect.Effect<Serving, never, Scope.Scope> =>
+): Effect.Effect<{ readonly url: string; readonly requests: Effect.Effect<number> }, never, Scope.Scope> =>
   Effect.gen(function*() {
-    const server = createServer({ keepAliveTimeout })
+    // As for servers behind a balancer. Node accepts one connection per turn of its event loop: if many callers opened
+    // new connections at once, the last would wait for the whole lifetime of a token.
+    const server = createServer({ keepAliveTimeout: 65_000 })
     yield* Effect.acquireRelease(
       Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
       () =>
@@ -131,60 +101,38 @@ export const serve = (
 
 type Resource = Pick<Running, "apiUrl" | "calls" | "unauthorized">
 
-/** The protected API. The guard checks the token of each call, and returns a challenge unless it accepts the token. */
-export const guardedResource = (
-  guard: (request: IncomingMessage) => Effect.Effect<Option.Option<string>>
+/** The protected API of a server. `accepts` checks the token of each call. */
+export const protectedResource = (
+  accepts: (token: string) => boolean | Promise<boolean>
 ): Effect.Effect<Resource, never, Scope.Scope> =>
   Effect.gen(function*() {
     let unauthorized = 0
+    const challengeFor = async (token: string | undefined) =>
+      token === undefined ? "Bearer" : await accepts(token) ? undefined : `Bearer error="invalid_token"`
     const { requests, url } = yield* serve(() => (request, response) => {
       request.resume()
-      const answer = guard(request).pipe(
-        Effect.map(Option.match({
-          onNone: () => response.writeHead(200),
-          onSome: (challenge) => {
-            unauthorized++
-            return response.writeHead(401, { "www-authenticate": challenge })
-          }
-        })),
-        Effect.catchAllCause((cause) => Effect.as(Effect.logError(cause), response.writeHead(500)))
-      )
-      Effect.runFork(Effect.map(answer, () => response.end("{}")))
+      const [, token] = /^Bearer (\S+)$/.exec(request.headers.authorization ?? "") ?? []
+      void challengeFor(token).then((challenge) => {
+        if (challenge === undefined) return response.end("{}")
+        unauthorized++
+        return response.writeHead(401, { "www-authenticate": challenge }).end("{}")
+      }, (error: unknown) => response.writeHead(500).end(String(error)))
     })
     return { apiUrl: url, calls: requests, unauthorized: Effect.sync(() => unauthorized) }
   })
 
-/** The API of a server without a guard of its own: `accepts` checks the token of each call. */
-export const protectedResource = (
-  accepts: (token: string) => Effect.Effect<boolean>
-): Effect.Effect<Resource, never, Scope.Scope> =>
-  guardedResource(({ headers }) => {
-    const [, token] = /^Bearer (\S+)$/.exec(headers.authorization ?? "") ?? []
-    return token === undefined
-      ? Effect.succeedSome("Bearer")
-      : Effect.map(accepts(token), (accepted) => accepted ? Option.none() : Option.some(`Bearer error="invalid_token"`))
-  })
-
-/** What `introspecting` does, in the words of the page. */
-export const standardEndpoints = {
-  checks: "introspects each token over HTTP (RFC 7662)",
-  revocation: { offered: true, how: "revocation endpoint (RFC 7009)" }
-} as const
-
-/** A resource that introspects each token at an endpoint of the server, and the revocation at another one. */
+/** A resource that introspects each token (RFC 7662), and the revocation (RFC 7009), at endpoints of the server. */
 export const introspecting = (
   introspection: string,
   revocation: string
 ): Effect.Effect<Resource & Pick<Running, "revoke">, never, Scope.Scope> =>
   Effect.map(
-    protectedResource((token) =>
-      Effect.map(
-        postForm(introspection, { ...form(resourceServer), token }),
-        (body) => (JSON.parse(body) as { readonly active: boolean }).active
-      )
-    ),
+    protectedResource(async (token) => {
+      const body = await postForm(introspection, { ...form(resourceServer), token })
+      return (JSON.parse(body) as { readonly active: boolean }).active
+    }),
     (resource) => ({
       ...resource,
-      revoke: (token) => Effect.asVoid(postForm(revocation, { ...form(credentials), token }))
+      revoke: (token) => Effect.promise(() => postForm(revocation, { ...form(credentials), token }))
     })
   )

@@ -1,6 +1,7 @@
-/** Runs programs of Debian as child processes in temporary folders. The end of the scope ends and removes both. */
+/** Runs servers of Debian as child processes in temporary folders. The end of the scope ends and removes both. */
 import { spawn, spawnSync } from "node:child_process"
-import { chownSync, mkdtempSync, rmSync } from "node:fs"
+import { chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import * as Http from "node:http"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -8,44 +9,35 @@ import { Effect, Random, type Scope } from "effect"
 
 export interface Program {
   readonly command: string
-  /** The version that the program reports, or `undefined` if it is not installed. */
-  readonly version: string | undefined
+  readonly isInstalled: boolean
   /** What to do if it is not installed. */
   readonly missing: string
-}
-
-/** Passes nothing of the tests' environment, such as a proxy or another Python. */
-const environment = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LANG: "C.UTF-8" }
-
-/** Finds a program and its version, which is the first group of the pattern. */
-export const find = (options: {
-  readonly command: string
-  readonly parameters: ReadonlyArray<string>
-  readonly pattern: RegExp
-  readonly debianPackage: string
-}): Program => {
-  const { stderr, stdout } = spawnSync(options.command, options.parameters, { encoding: "utf8", env: environment })
-  return {
-    command: options.command,
-    version: options.pattern.exec(`${stdout}${stderr}`)?.[1], // both are null without the command
-    missing: `${options.debianPackage} is not installed: ` +
-      `apt-get install --no-install-recommends ${options.debianPackage}`
-  }
-}
-
-/**
- * Whether to skip the tests of a missing program, with a message. With `CI=true` they are never skipped, and fail.
- */
-export const isLeftOut = ({ missing, version }: Program): boolean => {
-  if (version !== undefined || process.env["CI"] === "true") return false
-  console.warn(`Tests are skipped: ${missing}`)
-  return true
 }
 
 const isRoot = process.getuid?.() === 0
 
 /** The unprivileged user of Debian, which runs the servers if root runs the tests. */
 const nobody = { uid: 65_534, gid: 65_534 }
+
+/** Passes nothing of the tests' environment, such as a proxy or another Python. */
+export const unprivileged = {
+  ...(isRoot && nobody),
+  env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LANG: "C.UTF-8" }
+}
+
+/** Finds a program, which must end with success if it gets these parameters. */
+export const find = (command: string, parameters: ReadonlyArray<string>, debianPackage: string): Program => ({
+  command,
+  isInstalled: spawnSync(command, parameters, unprivileged).status === 0,
+  missing: `${debianPackage} is not installed: apt-get install --no-install-recommends ${debianPackage}`
+})
+
+/** Whether to skip the tests of a missing program, with a message. With `CI=true` they are never skipped, and fail. */
+export const isLeftOut = ({ isInstalled, missing }: Program): boolean => {
+  if (isInstalled || process.env["CI"] === "true") return false
+  console.warn(`Tests are skipped: ${missing}`)
+  return true
+}
 
 /** A new folder that a server started here may write to. */
 export const folder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
@@ -57,28 +49,21 @@ export const folder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireR
   (path) => Effect.sync(() => rmSync(path, { recursive: true }))
 )
 
-export interface Running {
-  /** The output so far, errors included. */
-  readonly output: () => string
-  /** Completes when the process has exited, with its output. */
-  readonly ended: Effect.Effect<string>
-}
-
-/** Starts a program, unprivileged. The end of the scope terminates it, and waits until it has exited. */
-export const run = (
-  program: Program,
+/**
+ * Starts a server, unprivileged, waits until it is ready, and returns its output so far. It must not end before. The
+ * end of the scope terminates it, and waits until it has exited.
+ */
+export const startServer = (
+  { command, isInstalled, missing }: Program,
   parameters: ReadonlyArray<string>,
+  isReady: Effect.Effect<boolean>,
   input = ""
-): Effect.Effect<Running, never, Scope.Scope> =>
+): Effect.Effect<() => string, never, Scope.Scope> =>
   Effect.gen(function*() {
-    if (program.version === undefined) return yield* Effect.dieMessage(program.missing)
+    if (!isInstalled) return yield* Effect.dieMessage(missing)
     let output = ""
-    const child = spawn(
-      "setpriv",
-      // The kernel kills the child if this process is killed before the scope ends.
-      ["--pdeathsig", "KILL", program.command, ...parameters],
-      { ...(isRoot && nobody), env: environment }
-    )
+    // The kernel kills the child if this process is killed before the scope ends.
+    const child = spawn("setpriv", ["--pdeathsig", "KILL", command, ...parameters], unprivileged)
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding("utf8").on("data", (text: string) => (output += text))
     }
@@ -86,29 +71,21 @@ export const run = (
     child.once("error", (error) => (output += error.message))
     // Its stdin stays open, and a write after its end is an error.
     child.stdin.on("error", () => undefined).write(input)
-    const ended = Effect.map(Effect.promise(() => closed), () => output)
     yield* Effect.addFinalizer(() =>
-      Effect.suspend(() => {
+      Effect.promise(async () => {
         child.kill("SIGTERM")
         const killing = setTimeout(() => child.kill("SIGKILL"), 5000)
-        return Effect.ensuring(ended, Effect.sync(() => clearTimeout(killing)))
+        await closed
+        clearTimeout(killing)
       })
     )
-    return { output: () => output, ended }
-  }).pipe(Effect.uninterruptible)
-
-/** Starts a server, and waits until it is ready. It must not end before. */
-export const startServer = (
-  program: Program,
-  parameters: ReadonlyArray<string>,
-  isReady: Effect.Effect<boolean>,
-  input?: string
-): Effect.Effect<Running, never, Scope.Scope> =>
-  Effect.tap(run(program, parameters, input), ({ ended }) =>
-    Effect.raceFirst(
+    const ended = Effect.promise(() => closed)
+    yield* Effect.interruptible(Effect.raceFirst(
       eventually(isReady, (ready) => ready),
-      Effect.flatMap(ended, (output) => Effect.dieMessage(`${program.command} ended at once: ${output}`))
+      Effect.flatMap(ended, () => Effect.dieMessage(`${command} ended at once: ${output}`))
     ))
+    return () => output
+  }).pipe(Effect.uninterruptible)
 
 /** Whether a server responds at this URL, with any status. */
 export const responds = (url: string): Effect.Effect<boolean> =>
@@ -130,3 +107,84 @@ export const freePort: Effect.Effect<number> = Effect.flatMap(
 /** Repeats `look` until its result is the wanted one, without a limit: the caller has a time limit. */
 export const eventually = <A, E>(look: Effect.Effect<A, E>, wanted: (seen: A) => boolean): Effect.Effect<A, E> =>
   Effect.repeat(Effect.zipLeft(look, Effect.sleep("10 millis")), { until: wanted })
+
+export const nginx = find("/usr/sbin/nginx", ["-v"], "nginx-light")
+
+export interface NginxOptions {
+  /** Directives of the `server`: its locations. */
+  readonly server: string
+  /** Directives of the `http` block: its zones and maps. */
+  readonly http?: string | undefined
+  /** For https: certificate and key in PEM. */
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined
+}
+
+export interface LoggedRequest {
+  readonly status: number
+  readonly path: string
+  /** nginx's number of the connection, and the number of the request on it. */
+  readonly connection: number
+  readonly onConnection: number
+}
+
+/** Starts nginx on a free port. Returns its URL, its error log at level `info`, and the requests in its access log. */
+export const startNginx = ({ http = "", server, tls }: NginxOptions) =>
+  Effect.gen(function*() {
+    const files = yield* folder
+    const port = yield* freePort
+    const socketPath = join(files, "control.sock")
+    const configuration = `
+      daemon off;
+      worker_processes 1;
+      pid nginx.pid;
+      error_log stderr info;
+      events { worker_connections 1024; }
+      http {
+        log_format counted '$status $request_uri $connection $connection_requests';
+        access_log access.log counted;
+        ${["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `${name}_temp_path ${name};`).join(" ")}
+        default_type text/plain;
+        ${http}
+        server {
+          listen unix:${socketPath};
+          location / { return 204; }
+        }
+        server {
+          listen 127.0.0.1:${port}${tls === undefined ? "" : " ssl"};
+          ${tls === undefined ? "" : "ssl_certificate cert.pem; ssl_certificate_key key.pem;"}
+          ${server}
+        }
+      }`
+    const contents = { "nginx.conf": configuration, "cert.pem": tls?.cert ?? "", "key.pem": tls?.key ?? "" }
+    for (const [name, content] of Object.entries(contents)) writeFileSync(join(files, name), content, { mode: 0o644 })
+
+    // Through a socket that only the tests know, to check that nginx is up and to mark a place in its log.
+    const ask = (path: string) =>
+      Effect.async<boolean>((resume) => {
+        Http.get({ socketPath, path, agent: false }, (response) => {
+          response.resume().on("end", () => resume(Effect.succeed(true)))
+        }).on("error", () => resume(Effect.succeed(false)))
+      })
+    const logged = Effect.sync((): ReadonlyArray<LoggedRequest> =>
+      readFileSync(join(files, "access.log"), "utf8").split("\n").slice(0, -1).map((line) => {
+        const [status, path = "", connection, onConnection] = line.split(" ")
+        return { status: Number(status), path, connection: Number(connection), onConnection: Number(onConnection) }
+      })
+    )
+    const output = yield* startServer(nginx, ["-p", files, "-e", "stderr", "-c", "nginx.conf"], ask("/mark/0"))
+    let marks = 0
+    return {
+      url: `${tls === undefined ? "http" : "https"}://127.0.0.1:${port}`,
+      errors: output,
+      /**
+       * All requests that have ended so far, with or without a response. The only worker logs in the order of the
+       * responses: earlier requests are in the log before the mark.
+       */
+      requests: Effect.gen(function*() {
+        const mark = `/mark/${++marks}`
+        yield* ask(mark)
+        const all = yield* eventually(logged, (all) => all.some(({ path }) => path === mark))
+        return all.filter(({ path }) => !path.startsWith("/mark/"))
+      })
+    }
+  })

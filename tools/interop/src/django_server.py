@@ -13,8 +13,6 @@ import threading
 import django
 from django.conf import settings
 
-TOKEN_PATH = "/v1/oauth/accesstoken"
-
 given = json.loads(sys.stdin.readline())
 folder = given["folder"]
 
@@ -55,8 +53,27 @@ from django.urls import path  # noqa: E402
 from oauth2_provider.models import get_application_model  # noqa: E402
 from oauth2_provider.views import IntrospectTokenView, RevokeTokenView, TokenView  # noqa: E402
 
+
+class CountedTokenView(TokenView):
+    """Records each request before the response, so that a caller with a response finds it counted."""
+
+    def post(self, request, *args, **kwargs):
+        os.write(counter, b".")
+        return super().post(request, *args, **kwargs)
+
+
+class Server(ThreadedWSGIServer):
+    # The default of ten is too small for a burst of first connections.
+    request_queue_size = 128
+
+
+class Handler(WSGIRequestHandler):
+    # Headers and body are written separately: on a kept-alive connection, the body would wait for the client's ACK.
+    disable_nagle_algorithm = True
+
+
 urlpatterns = [
-    path(TOKEN_PATH[1:], TokenView.as_view()),
+    path("v1/oauth/accesstoken", CountedTokenView.as_view()),
     path("introspect", IntrospectTokenView.as_view()),
     path("revoke", RevokeTokenView.as_view()),
 ]
@@ -70,33 +87,8 @@ for client in given["clients"]:
         authorization_grant_type=Application.GRANT_CLIENT_CREDENTIALS,
     )
 
-django_application = get_internal_wsgi_application()
 counter = os.open(os.path.join(folder, "token-requests"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-
-
-def counting_application(environ, start_response):
-    """Records each token request before the response, so that a caller with a response finds it counted."""
-    if environ["PATH_INFO"] == TOKEN_PATH and environ["REQUEST_METHOD"] == "POST":
-        os.write(counter, b".")
-    return django_application(environ, start_response)
-
-
-class Server(ThreadedWSGIServer):
-    # The default of ten is too small for a burst of first connections.
-    request_queue_size = 128
-
-
-class Handler(WSGIRequestHandler):
-    # Headers and body are written separately: on a kept-alive connection, the body would wait for the client's ACK.
-    disable_nagle_algorithm = True
-
-
-def end_with_stdin():
-    sys.stdin.read()
-    os._exit(0)
-
-
 server = Server(("127.0.0.1", given["port"]), Handler)
-server.set_app(counting_application)
-threading.Thread(target=end_with_stdin, daemon=True).start()
-server.serve_forever()
+server.set_app(get_internal_wsgi_application())
+threading.Thread(target=server.serve_forever, daemon=True).start()
+sys.stdin.read()

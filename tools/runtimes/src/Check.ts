@@ -1,12 +1,10 @@
 /** A check: a statement, and an effect that fails, or ends with a defect, if the statement is false. */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
+import type { Scenario } from "@store-api/emulator"
 import { Cause, Context, Effect, Exit, Layer, Redacted, type Scope } from "effect"
 import type { YieldWrap } from "effect/Utils"
-import type { Started, View } from "./laboratoryServer.js"
-
-/** No program listens on this port, and the system does not assign it. `fetch` allows it. */
-export const nothingListens = "http://127.0.0.1:2"
+import type { Order, Started, View } from "./laboratoryServer.js"
 
 export interface Check {
   readonly name: string
@@ -37,12 +35,6 @@ export const named = (error: { readonly _tag: string }) =>
 /** The URL of the laboratory: a process that runs an emulator for each check, controlled with `fetch`. */
 export class Laboratory extends Context.Tag("runtimes/Laboratory")<Laboratory, string>() {}
 
-/** An order to the laboratory. All but the first are for a started emulator. */
-export type Order =
-  | { readonly name: "start"; readonly tls: boolean; readonly tokenLife: number | undefined }
-  | { readonly name: "view" | "revoke" | "stop"; readonly id: number }
-  | { readonly name: "fail"; readonly id: number; readonly scenario: string; readonly times: number | undefined }
-
 /** An error of the laboratory is a defect, because it is not the result of a check. */
 const ask = <A>(order: Order): Effect.Effect<A, never, Laboratory> =>
   Effect.flatMap(Laboratory, (url) =>
@@ -60,10 +52,10 @@ export interface Setup {
 }
 
 /** Starts an emulator for one check, until its scope closes. */
-export const startEmulator = ({ tls = false, tokenLife }: Setup = {}) =>
+export const startEmulator = (setup: Setup = {}) =>
   Effect.gen(function*() {
     const started = yield* Effect.acquireRelease(
-      ask<Started>({ name: "start", tls, tokenLife }),
+      ask<Started>({ name: "start", ...setup }),
       ({ id }) => ask({ name: "stop", id })
     )
     const { id } = started
@@ -74,7 +66,7 @@ export const startEmulator = ({ tls = false, tokenLife }: Setup = {}) =>
       tokenRequests: Effect.map(view, ({ requests }) => requests.filter(({ kind }) => kind === "token").length),
       revoke: ask({ name: "revoke", id }),
       /** Applies the steps of a scenario, each as often as the scenario says or `times` times. */
-      fail: (scenario: string, times?: number) => ask({ name: "fail", id, scenario, times })
+      fail: (scenario: Scenario.Name, times?: number) => ask({ name: "fail", id, scenario, times })
     }
   })
 
@@ -85,9 +77,7 @@ export const storeAuth = (options: StoreAuth.Options) =>
     client: Context.get(context, AuthorizedHttpClient.AuthorizedHttpClient)
   }))
 
-type Options = Pick<StoreAuth.Options, "authUrl" | "apiUrl" | "endpoint" | "client"> & {
-  readonly clientSecret: Redacted.Redacted
-}
+type Options = Pick<StoreAuth.Options, "authUrl" | "apiUrl" | "endpoint" | "client">
 
 /** An emulator and its client. */
 export const store = ({ tls, tokenLife, ...given }: Setup & Partial<Options> = {}) =>

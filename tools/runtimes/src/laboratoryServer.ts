@@ -7,14 +7,15 @@ import type { AddressInfo } from "node:net"
 import { text } from "node:stream/consumers"
 import { Emulator, type RecordedRequest, Scenario } from "@store-api/emulator"
 import { Array as Arr, Effect, Exit, Option, Redacted, Scope } from "effect"
-import type { Order } from "./Check.js"
+import type { Setup } from "./Check.js"
 
-interface Running {
-  readonly emulator: Emulator.Service
-  readonly scope: Scope.CloseableScope
-}
+/** All but the first are for a started emulator. */
+export type Order =
+  | { readonly name: "start" } & Setup
+  | { readonly name: "view" | "revoke" | "stop"; readonly id: number }
+  | { readonly name: "fail"; readonly id: number; readonly scenario: Scenario.Name; readonly times: number | undefined }
 
-const running: Array<Running> = []
+const running: Array<{ readonly emulator: Emulator.Service; readonly scope: Scope.CloseableScope }> = []
 
 /** A request as the emulator received it. Its secrets are invented. */
 const seen = ({ authorization, body, headers, kind, status }: RecordedRequest.RecordedRequest) => ({
@@ -28,10 +29,10 @@ const seen = ({ authorization, body, headers, kind, status }: RecordedRequest.Re
 /** A started emulator. */
 export type Started = Effect.Effect.Success<ReturnType<typeof start>>
 
-const start = (tls: boolean, tokenLife: number | undefined) =>
+const start = (setup: Setup) =>
   Effect.gen(function*() {
     const scope = yield* Scope.make()
-    const emulator = yield* Scope.extend(Emulator.make({ tls, tokenLife }), scope)
+    const emulator = yield* Scope.extend(Emulator.make(setup), scope)
     const { clientId, clientSecret } = Emulator.demoClient
     return {
       id: running.push({ emulator, scope }) - 1,
@@ -46,24 +47,14 @@ const start = (tls: boolean, tokenLife: number | undefined) =>
 export type View = Effect.Effect.Success<ReturnType<typeof view>>
 
 const view = (emulator: Emulator.Service) =>
-  Effect.gen(function*() {
-    return {
-      requests: (yield* emulator.requests).map(seen),
-      elsewhere: (yield* emulator.elsewhere.requests).map(seen),
-      tokens: (yield* emulator.tokens).map(({ value }) => Redacted.value(value))
-    }
-  })
-
-const fail = (emulator: Emulator.Service, scenario: string, times: number | undefined) =>
-  Effect.suspend(() => {
-    const name = Scenario.names.find((name) => name === scenario)
-    if (name === undefined) return Effect.dieMessage(`There is no scenario ${scenario}.`)
-    const steps = Arr.ensure(Scenario.get(name))
-    return emulator.fail(times === undefined ? steps : steps.map((step) => ({ ...step, times })))
+  Effect.all({
+    requests: Effect.map(emulator.requests, Arr.map(seen)),
+    elsewhere: Effect.map(emulator.elsewhere.requests, Arr.map(seen)),
+    tokens: Effect.map(emulator.tokens, Arr.map(({ value }) => Redacted.value(value)))
   })
 
 const perform = (order: Order): Effect.Effect<unknown, unknown> => {
-  if (order.name === "start") return start(order.tls, order.tokenLife)
+  if (order.name === "start") return start(order)
   const found = running[order.id]
   if (found === undefined) return Effect.dieMessage(`There is no emulator ${order.id}.`)
   switch (order.name) {
@@ -71,8 +62,11 @@ const perform = (order: Order): Effect.Effect<unknown, unknown> => {
       return view(found.emulator)
     case "revoke":
       return found.emulator.revoke()
-    case "fail":
-      return fail(found.emulator, order.scenario, order.times)
+    case "fail": {
+      const { scenario, times } = order
+      const steps = Arr.ensure(Scenario.get(scenario))
+      return found.emulator.fail(times === undefined ? steps : steps.map((step) => ({ ...step, times })))
+    }
     case "stop":
       return Scope.close(found.scope, Exit.void)
   }

@@ -3,9 +3,9 @@
  * `GET /?laboratory=…&check=<number>` runs one check, and without a number returns the number of checks.
  */
 import { Array as Arr, Effect } from "effect"
-import { type Check, check, equal, run, startEmulator } from "../Check.js"
-import * as contract from "../contract.js"
-import type { Started } from "../laboratoryServer.js"
+import { type Check, check, equal, run, startEmulator } from "./Check.js"
+import * as contract from "./contract.js"
+import type { Started } from "./laboratoryServer.js"
 import * as orders from "./orders.js"
 
 /** Sends a request to this worker and returns the status, which after a success is that of the API. */

@@ -1,18 +1,13 @@
-/** The library as an application uses it, requests without it as controls, and the rows of the page. */
-import { appendFileSync } from "node:fs"
+/** The library as an application uses it, requests without it as controls, and servers in their own processes. */
+import { fileURLToPath } from "node:url"
 import { assert } from "@effect/vitest"
 import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { Context, Effect, Layer, Redacted, type Scope } from "effect"
-import { shows } from "../../../../packages/core/test/support/renderings.js"
-import {
-  type Credentials,
-  credentials,
-  form,
-  postForm,
-  type Running,
-  tokenPath
-} from "../../src/AuthorizationServer.js"
+import { shows } from "../../../packages/core/test/support/renderings.js"
+import { start } from "../../../packages/platform-node/test/support/childProcess.js"
+import { type Credentials, credentials, form, postForm, type Running, tokenPath } from "../src/AuthorizationServer.js"
+import type { Order } from "../src/serverProcess.js"
 
 /** Where a server is: itself, or through nginx. */
 type Urls = Pick<Running, "apiUrl" | "authUrl">
@@ -50,10 +45,10 @@ export interface TokenResponse {
 
 /** Sends the token request of RFC 6749, section 4, with `fetch`. */
 export const requestToken = ({ authUrl }: Urls, client: Credentials = credentials): Effect.Effect<TokenResponse> =>
-  Effect.map(
-    postForm(`${authUrl}${tokenPath}`, { grant_type: "client_credentials", ...form(client) }),
-    (body) => JSON.parse(body) as TokenResponse
-  )
+  Effect.promise(async () => {
+    const fields = { grant_type: "client_credentials", ...form(client) }
+    return JSON.parse(await postForm(`${authUrl}${tokenPath}`, fields)) as TokenResponse
+  })
 
 /** Calls the resource with `fetch`, with or without a token. */
 export const callApi = ({ apiUrl }: Urls, token?: string) =>
@@ -96,12 +91,30 @@ export const assertHidden = (error: unknown, secrets: ReadonlyArray<Redacted.Red
   }
 }
 
+const program = fileURLToPath(new URL("../dist/serverProcess.js", import.meta.url))
+
 /**
- * Adds a row to a table of docs/evidence/interop.md: writes it to the file that `INTEROP_RESULTS` names. Without that
- * variable it does nothing, so a test file can run alone.
+ * Starts the server of this name and its resource in a new process, like those of a store, so that neither they nor
+ * their callers wait for the other's event loop. Needs the build of `npm run interop`.
  */
-export const report = (table: string, row: Readonly<Record<string, string>>): Effect.Effect<void> =>
-  Effect.sync(() => {
-    const { INTEROP_RESULTS: file } = process.env
-    if (file !== undefined) appendFileSync(file, `${JSON.stringify({ table, row })}\n`)
+export const inOwnProcess = (
+  server: Extract<Order, { name: "start" }>["server"],
+  life: number
+): Effect.Effect<Running, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const child = yield* start(program)
+    const ask = <A>(order: Order) => Effect.orDie(child.ask(order)) as Effect.Effect<A>
+    const { canRevoke, ...urls } = yield* Effect.acquireRelease(
+      ask<Urls & { readonly canRevoke: boolean }>({ name: "start", server, life }),
+      () => ask({ name: "stop" })
+    )
+    const count = (name: "calls" | "tokenRequests" | "unauthorized") =>
+      Effect.map(ask<Readonly<Record<typeof name, number>>>({ name: "counts" }), (counts) => counts[name])
+    return {
+      ...urls,
+      calls: count("calls"),
+      tokenRequests: count("tokenRequests"),
+      unauthorized: count("unauthorized"),
+      revoke: canRevoke ? (token) => ask({ name: "revoke", token }) : undefined
+    }
   })

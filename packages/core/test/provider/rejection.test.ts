@@ -148,7 +148,7 @@ describe("AccessTokenProvider, rejection", () => {
           assert.isAtMost(most, 15)
           reached = Math.max(reached, most)
         }).beforeEach(nextTurn),
-        { numRuns: 500, examples: [[everyMinute, true]] }
+        { numRuns: 1000, examples: [[everyMinute, true]] }
       )
       assert.strictEqual(reached, 15, "control: a rhythm reaches the bound")
     },

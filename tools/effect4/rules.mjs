@@ -20,10 +20,7 @@ const renamed = {
     ...{ string: "String" }
   },
   Context: { unsafeGet: "getUnsafe" },
-  DateTime: {
-    ...{ lessThanOrEqualTo: "isLessThanOrEqualTo", unsafeMake: "makeUnsafe" },
-    ...{ greaterThan: "isGreaterThan", unsafeNow: "nowUnsafe" }
-  },
+  DateTime: { lessThanOrEqualTo: "isLessThanOrEqualTo", unsafeMake: "makeUnsafe", unsafeNow: "nowUnsafe" },
   Deferred: { unsafeDone: "doneUnsafe" },
   Duration: {
     ...{ decode: "fromInputUnsafe", DurationInput: "Input" },

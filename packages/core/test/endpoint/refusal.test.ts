@@ -160,7 +160,7 @@ describe("error responses", () => {
     [`{"error":"temporarily_unavailable"}`, "Unavailable"],
     [`{"error":"server_error"}`, "Unavailable"],
     ...["bad_verification_code", "not_server_error", "temporarily_unavailable_too"]
-      .map((code) => [`{"error":"${code}"}`, "Other"] as const),
+      .map((code): [string, string] => [`{"error":"${code}"}`, "Other"]),
     [`{"error":{"message":"in an object"}}`, "Other"]
   ])("a success with an error and no token is a refusal, whose code decides its reason: %s", (body, reason) => {
     for (const status of [200, 201]) {

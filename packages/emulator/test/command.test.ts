@@ -169,7 +169,7 @@ describe("store-api-emulator", () => {
     assert.strictEqual(yield* next, "GET <redacted> 200")
   })
 
-  test.live("remembers no request: after 400 of 60 kB, less than a third of their bytes is kept", function*() {
+  test.live("remembers no request: after 800 of 60 kB, less than a third of their bytes is kept", function*() {
     const { next, url } = yield* start([])
     setFlagsFromString("--expose-gc")
     const collectGarbage = runInNewContext("gc") as () => void
@@ -180,10 +180,11 @@ describe("store-api-emulator", () => {
     }
     const body = demoBody.padEnd(60_000, "x")
     const ask = Effect.zipRight(askToken(url, { body }), next)
-    yield* Effect.all(Effect.replicate(ask, 20))
-    const before = held()
+    // What Node keeps of connections grows at first, whatever the emulator does.
     yield* Effect.all(Effect.replicate(ask, 400), { discard: true })
-    assert.isBelow(held() - before, 8e6)
+    const before = held()
+    yield* Effect.all(Effect.replicate(ask, 800), { discard: true })
+    assert.isBelow(held() - before, 16e6)
   })
 
   test.live.each(["--dotenv", "--env-file"])(

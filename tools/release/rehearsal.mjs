@@ -16,6 +16,8 @@ import { install, pnpmArguments, root, takesOnly } from "../workspace/workspace.
 
 takesOnly()
 install()
+// The program of the README is generated for Effect 4.
+install("tools/effect4/line")
 
 const work = mkdtempSync(join(tmpdir(), "rehearsal-"))
 const running = []
@@ -107,6 +109,14 @@ const release = () => {
   return JSON.parse(readFileSync(join(clone, "packages/core/package.json"), "utf8")).version
 }
 
+/** An empty project. Without a manifest, npm would install into the folder above. */
+const project = (name) => {
+  const folder = join(work, name)
+  mkdirSync(folder)
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }))
+  return folder
+}
+
 const readme = readFileSync(join(root, "README.md"), "utf8")
 const wordsOf = (major) => new RegExp(`^npm install (.* effect@\\^${major}.*)$`, "m").exec(readme)[1].split(" ")
 const lines = [
@@ -118,16 +128,17 @@ const installers = {
   pnpm: (args) => pnpmArguments(["add", "--ignore-workspace", ...args])
 }
 const projects = lines.flatMap((line) =>
-  Object.entries(installers).map(([installer, argumentsOf]) => ({ ...line, installer, argumentsOf }))
+  Object.entries(installers).map(([installer, argumentsOf]) => {
+    const folder = project(`${installer}-${line.tag}`)
+    writeFileSync(join(folder, "app.mts"), line.program)
+    return { ...line, installer, argumentsOf, folder }
+  })
 )
 
 /** Runs the program of each project, and expects this version. */
 const use = (versions, service, packagesOf) => {
-  for (const { argumentsOf, installer, major, program, tag } of projects) {
-    const folder = join(work, `${installer}-${tag}`)
-    mkdirSync(folder, { recursive: true })
-    writeFileSync(join(folder, "app.mts"), program)
-    run(folder, "npm", argumentsOf(packagesOf(major)), env)
+  for (const { argumentsOf, folder, installer, major, tag } of projects) {
+    run(folder, "npm", argumentsOf(packagesOf(major, tag)), env)
     const manifest = JSON.parse(readFileSync(join(folder, "node_modules/@store-api/core/package.json"), "utf8"))
     const output = run(folder, node, ["--experimental-strip-types", "--no-warnings", "app.mts"], service)
     if (manifest.version !== versions[tag] || !/^200 /.test(output)) {
@@ -143,8 +154,7 @@ const use = (versions, service, packagesOf) => {
 const versionsOf = (version) => ({ effect3: version, latest: version.replace(/^\d+/, (major) => Number(major) + 1) })
 
 const first = versionsOf(release())
-const tools = join(work, "tools")
-mkdirSync(tools)
+const tools = project("tools")
 run(
   tools,
   "npm",
@@ -159,6 +169,11 @@ use(first, service, wordsOf)
 
 writeFileSync(join(clone, ".changeset/fix.md"), `---\n"@store-api/core": patch\n---\n\nA fix.\n`)
 const fixed = versionsOf(release())
-use(fixed, service, (major) => wordsOf(major).filter((word) => word.startsWith("@store-api/")))
+// With the tag: without it, pnpm keeps a version that its range allows.
+use(
+  fixed,
+  service,
+  (major, tag) => wordsOf(major).filter((word) => word.startsWith("@")).map((word) => `@${word.split("@")[1]}@${tag}`)
+)
 say("both lines are published, installed, fixed and upgraded")
 process.exit(0)

@@ -1,6 +1,6 @@
 /**
  * `npm run release`: packs, checks and publishes the packages of both lines. Only the release workflow runs it. With
- * `-- --dry-run` it publishes nothing; `--registry URL` is for trials.
+ * `-- --dry-run` it publishes nothing. `--registry URL` is for a rehearsal: another registry, without provenance.
  */
 import "../workspace/require-node.mjs"
 import { spawnSync } from "node:child_process"
@@ -14,6 +14,7 @@ const { values } = parseArgs({
   options: { "dry-run": { type: "boolean", default: false }, registry: { type: "string" } }
 })
 const dry = values["dry-run"]
+const isReal = !dry && values.registry === undefined
 const registry = values.registry === undefined ? [] : ["--registry", values.registry]
 
 let published = 0
@@ -26,7 +27,7 @@ const refuse = (reason) => {
 
 const { ACTIONS_ID_TOKEN_REQUEST_URL, GITHUB_OUTPUT, GITHUB_REPOSITORY } = process.env
 if (!GITHUB_REPOSITORY) refuse("GITHUB_REPOSITORY does not name the repository of the packages.")
-if (!dry && !ACTIONS_ID_TOKEN_REQUEST_URL) {
+if (isReal && !ACTIONS_ID_TOKEN_REQUEST_URL) {
   refuse("without an identity of the workflow (id-token: write) there is no provenance.")
 }
 
@@ -34,7 +35,7 @@ const npm = (args, options) =>
   spawnSync("npm", args, { cwd: root, encoding: "utf8", shell: process.platform === "win32", ...options })
 
 const [major, minor, patch] = npm(["--version"]).stdout.trim().split(".").map((part) => Number.parseInt(part))
-if (!dry && major * 1e6 + minor * 1e3 + patch < 11_005_001) refuse("npm 11.5.1 or newer is needed.")
+if (isReal && major * 1e6 + minor * 1e3 + patch < 11_005_001) refuse("npm 11.5.1 or newer is needed.")
 
 install()
 build()
@@ -69,7 +70,15 @@ for (const { name, tag, tarball, version } of publications(effect3.packages, eff
     process.stdout.write(`${name} ${version} is published already\n`)
     continue
   }
-  const options = ["--access", "public", "--tag", tag, ...registry, dry ? "--dry-run" : "--provenance"]
+  const options = [
+    "--access",
+    "public",
+    "--tag",
+    tag,
+    ...registry,
+    `--provenance=${isReal}`,
+    ...dry ? ["--dry-run"] : []
+  ]
   if (npm(["publish", tarball, ...options], { stdio: "inherit" }).status !== 0) {
     refuse(`npm rejected ${name} ${version}.`)
   }

@@ -7,7 +7,7 @@ import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Effect } from "effect"
 import { test } from "../../core/test/support/test.js"
-import { askToken, bodyOf, connect, demoSecret } from "./utils.js"
+import { askToken, bodyOf, connect, demoBody, demoSecret } from "./utils.js"
 
 const cwd = fileURLToPath(new URL("..", import.meta.url))
 const { resolve } = createRequire(import.meta.url)
@@ -22,6 +22,33 @@ beforeAll(() => {
 
 const userSecret = "canary-of-a-user+/="
 
+/** Starts the command. `says` waits for text in its output, and returns the first group. */
+const start = (args: ReadonlyArray<string>, nodeArgs: ReadonlyArray<string> = []) =>
+  Effect.gen(function*() {
+    const child = yield* Effect.acquireRelease(
+      Effect.sync(() =>
+        spawn(process.execPath, [...nodeArgs, bin, ...args], { cwd, env: { STORE_API_CLIENT_SECRET: userSecret } })
+      ),
+      (child) => Effect.sync(() => child.kill("SIGKILL"))
+    )
+    const texts = { output: "", errors: "" }
+    child.stdout.on("data", (chunk: Buffer) => (texts.output += chunk.toString()))
+    child.stderr.on("data", (chunk: Buffer) => (texts.errors += chunk.toString()))
+    const closed = once(child, "close")
+    const says = (text: RegExp) =>
+      Effect.promise(async () => {
+        while (!text.test(texts.output)) {
+          await Promise.race([
+            once(child.stdout, "data"),
+            closed.then(() => assert.fail(texts.errors))
+          ])
+        }
+        return text.exec(texts.output)?.[1] ?? ""
+      })
+    const url = yield* says(/export STORE_API_URL='(.*)'\n/)
+    return { child, closed, says, texts, url }
+  })
+
 describe("store-api-emulator", () => {
   test.live.each(
     [
@@ -29,34 +56,25 @@ describe("store-api-emulator", () => {
       ["my-id", "SIGTERM", ["--client-id", "my-id"], userSecret]
     ] as const
   )("serves %s, and exits with code 0 on %s while a connection is open", function*([id, signal, args, secret]) {
-    const child = yield* Effect.acquireRelease(
-      Effect.sync(() => spawn(process.execPath, [bin, ...args], { cwd, env: { STORE_API_CLIENT_SECRET: userSecret } })),
-      (child) => Effect.sync(() => child.kill("SIGKILL"))
-    )
-    let [output, errors] = ["", ""]
-    child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()))
-    child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString()))
-    const closed = once(child, "close")
-    const says = (text: RegExp) =>
-      Effect.promise(async () => {
-        while (!text.test(output)) {
-          await Promise.race([
-            once(child.stdout, "data"),
-            closed.then(() => assert.fail(errors))
-          ])
-        }
-        return text.exec(output)?.[1] ?? ""
-      })
-    const url = yield* says(/export STORE_API_URL='(.*)'\n/)
+    const { child, closed, says, texts, url } = yield* start(args)
     assert.strictEqual((yield* askToken(url, { body: bodyOf(id, secret) })).status, 200)
     yield* connect(url)
     yield* says(/ POST \/v1\/oauth\/accesstoken 200\n/)
     child.kill(signal)
     deepStrictEqual(yield* Effect.timeout(Effect.promise(() => closed), "10 seconds"), [0, null])
-    assert.include(output, `export STORE_API_CLIENT_ID='${id}'`)
-    assert.notInclude(output, userSecret)
-    assert.strictEqual(errors, "")
+    assert.include(texts.output, `export STORE_API_CLIENT_ID='${id}'`)
+    assert.notInclude(texts.output, userSecret)
+    assert.strictEqual(texts.errors, "")
   })
+
+  test.live("remembers no request: with a heap of 64 MB, it answers 2 000 of 60 kB", function*() {
+    const { url } = yield* start([], ["--max-old-space-size=64"])
+    const ask = askToken(url, { body: demoBody.padEnd(60_000, "x") })
+    const statuses = yield* Effect.all(Effect.replicate(Effect.map(ask, ({ status }) => status), 2000), {
+      concurrency: 8
+    })
+    deepStrictEqual([...new Set(statuses)], [401])
+  }, 60_000)
 
   it("exits with code 1 and prints one sentence to stderr when it cannot start", () => {
     const { status, stderr, stdout } = spawnSync(process.execPath, [bin, "--port", "canary"], { cwd, encoding: "utf8" })

@@ -173,7 +173,8 @@ const fixed = versionsOf(release())
 use(
   fixed,
   service,
-  (major, tag) => wordsOf(major).filter((word) => word.startsWith("@")).map((word) => `@${word.split("@")[1]}@${tag}`)
+  (major, tag) =>
+    wordsOf(major).filter((word) => word.startsWith("@store-api/")).map((word) => `@${word.split("@")[1]}@${tag}`)
 )
 say("both lines are published, installed, fixed and upgraded")
 process.exit(0)

@@ -1,7 +1,7 @@
 /**
  * `npm run release:rehearsal`: releases both lines from a clone of the last commit to a registry on this machine, with
  * the commands of a real release, installs them by their tags with npm and pnpm, runs the first program of the README,
- * publishes a fix and upgrades to it. Takes about five minutes.
+ * publishes a fix and upgrades to it. Takes about four minutes.
  */
 import "../workspace/require-node.mjs"
 import { spawn, spawnSync } from "node:child_process"

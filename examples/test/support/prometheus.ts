@@ -171,7 +171,7 @@ export interface TwoStores {
   readonly use: Effect.Effect<void>
 }
 
-const bought = Effect.map(DateTime.now, (acquiredAt) =>
+const newToken = Effect.map(DateTime.now, (acquiredAt) =>
   new AccessToken.AccessToken({
     value: Redacted.make("an-invented-token"),
     acquiredAt,
@@ -187,7 +187,7 @@ const provider = (name: string, store: TokenStore.Service) =>
       Layer.provide(
         SharedTokenSource.layer({ authUrl: "https://auth.store.example", credentials, storeTimeout: "30 seconds" })
       ),
-      Layer.provide([TokenSource.layer(() => bought), Layer.succeed(TokenStore.TokenStore, store)])
+      Layer.provide([TokenSource.layer(() => newToken), Layer.succeed(TokenStore.TokenStore, store)])
     )
     const context = yield* Effect.tagMetrics(Layer.build(layer), "store", name)
     return Context.get(context, AccessTokenProvider.AccessTokenProvider)

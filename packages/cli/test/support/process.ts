@@ -28,7 +28,7 @@ export const hasTerminals = process.platform === "linux" &&
 
 if (!hasTerminals) console.warn("There is no command script of util-linux: tests on a terminal are skipped.")
 
-/** Reads the line from its own terminal. What it prints there is its standard output. */
+/** Reads the line from a terminal of its own, whose output is the standard output of the run. */
 const onTerminal = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
   const quoted = words.map((word) => /^>/.test(word) ? word : `'${word}'`).join(" ")
   return ["script", "--quiet", "--return", "--flush", "--command", `exec ${quoted}`, "/dev/null"]

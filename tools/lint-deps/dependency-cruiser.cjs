@@ -3,8 +3,8 @@ const layers = [
   "AccessTokenError AccessTokenMetrics internal/(backoff|bounded|described|lifetime)",
   "AccessToken ClientCredentials TokenResponse " +
   "internal/(baseUrl|boundedBody|configOf|httpErrors|manualRedirect|monotonicMillis|renewal)",
-  "TokenSource TokenStore internal/repeatedToken internal/(client|endpoint)/[^/]+",
-  "TokenEndpoint SharedTokenSource AccessTokenProvider internal/(provider|sharing)/[^/]+",
+  "TokenRequest TokenSource TokenStore internal/repeatedToken internal/client/[^/]+",
+  "TokenEndpoint SharedTokenSource AccessTokenProvider internal/(endpoint|provider|sharing)/[^/]+",
   "AuthorizedHttpClient",
   "StoreAuth",
   "index"
@@ -13,7 +13,7 @@ const layers = [
 /** The public modules that each part of core consists of. Nothing else imports the internals of a part. */
 const parts = {
   provider: ["AccessTokenProvider"],
-  endpoint: ["TokenEndpoint", "TokenResponse"],
+  endpoint: ["TokenEndpoint"],
   client: ["AuthorizedHttpClient", "StoreAuth"],
   sharing: ["SharedTokenSource"]
 }

@@ -41,18 +41,19 @@ const optional = <A>(schema: Schema.Schema<A>) =>
  */
 export class AccessToken extends Schema.Class<AccessToken>("@store-api/core/AccessToken")({
   /**
-   * The opaque token, which only `Redacted.value` reveals. `TokenEndpoint` accepts only a `b64token` (RFC 6750 §2.1).
+   * The opaque token, which only `Redacted.value` reveals. From `TokenEndpoint` it has up to 16 384 visible ASCII
+   * characters.
    */
   value: Schema.RedactedFromSelf(Schema.String),
   /** The scheme in the header: always `Bearer` (RFC 6750 §2.1), which is the default. */
   tokenType: Schema.propertySignature(Schema.Literal("Bearer")).pipe(
     Schema.withConstructorDefault(() => "Bearer" as const)
   ),
-  /** The scope of the token, as the endpoint writes it (RFC 6749 §3.3). May be empty. Default `""`. */
+  /** The scope that the endpoint granted, which may be less than requested (RFC 6749 §3.3). Default `""`. */
   scope: Schema.propertySignature(Schema.String).pipe(Schema.withConstructorDefault(() => "")),
   /** When its token request was sent, or shortly before. The lifetime starts here. */
   acquiredAt: Schema.DateTimeUtcFromSelf,
-  /** When it expires: at most 60 minutes after `acquiredAt` if it comes from `TokenEndpoint`. */
+  /** When it expires. If it comes from `TokenEndpoint`, at most `maxLifetime` after `acquiredAt`. */
   expiresAt: Schema.DateTimeUtcFromSelf,
   /** `application_name`: the name of the client application. Default none. */
   applicationName: optional(Schema.String),

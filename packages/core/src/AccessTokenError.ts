@@ -102,8 +102,8 @@ export class TokenExpiredError
 }
 
 /**
- * The client credentials are missing, unreadable, or cannot be sent. The specification sends them unencoded, so `&`,
- * control characters and characters beyond ASCII are not allowed.
+ * The client credentials are missing, unreadable, or cannot be sent. The specification sends them unencoded, so it
+ * allows no `&`, no control characters and no characters beyond ASCII.
  *
  * What to do: correct the configuration, or request other credentials from the store (RFC 6749 §A.1, §A.2; the
  * specification, "Endpoints").
@@ -217,7 +217,8 @@ export class TokenRequestError
  * error and no token is a refusal too, with the reason that its code has.
  *
  * - `InvalidClient`: it does not accept these credentials. Correct them.
- * - `InvalidRequest`: it does not accept the request. Check that `authUrl` is the base of the access-token service.
+ * - `InvalidRequest`: it does not accept the request. Check that `authUrl` is the base of the access-token service, and
+ *   the `path` and the parameters of another one.
  * - `RateLimited`: too many requests. Send fewer, and none before `retryAt`.
  * - `Unavailable`: it cannot respond now (408, 5xx). Retry.
  * - `Other`: any other status, or a 401 that comes from an API. Check `authUrl`, and what the client is allowed to do.
@@ -252,8 +253,8 @@ export class TokenRefusedError
       /** The description in the response, in one line of at most 256 characters. Default none. */
       description: OptionalText,
       /**
-       * Whether the refused credentials contain `+` or `%`. A server that form-decodes the body reads other values than
-       * those that were sent. Default `false`.
+       * Whether servers that form-decode the refused credentials read other values than those that do not: they contain
+       * `+` or `%`, and were sent unencoded or with Basic. Default `false`.
        */
       changedByFormDecoding: Schema.propertySignature(Schema.Boolean).pipe(
         Schema.withConstructorDefault(() => false)
@@ -269,8 +270,8 @@ export class TokenRefusedError
     const details = [`status ${this.status}`, ...Option.toArray(this.code), ...Option.toArray(this.description)]
     const advice = {
       InvalidClient: this.changedByFormDecoding
-        ? "check the client id and secret, which contain + or %: " +
-          "they are sent unencoded, and a server that form-decodes the body reads other values."
+        ? "check the client id and secret, which contain + or %: a server that form-decodes them reads other values. " +
+          "TokenRequest.clientSecretPost encodes them."
         : "check the client id and secret.",
       InvalidRequest: `check that ${authUrl} is the base of the access-token service.`,
       RateLimited: "send fewer requests.",

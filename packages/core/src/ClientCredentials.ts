@@ -1,5 +1,5 @@
 /**
- * The client id and secret. They are checked when they are created, because the specification sends them unencoded.
+ * The client id and secret. `TokenRequest` checks whether they can be sent, which depends on how.
  *
  * @since 1.0.0
  */
@@ -24,6 +24,12 @@ export interface Options {
   readonly clientId: string
   /** The API secret that the store issued: `client_secret`. */
   readonly clientSecret: Redacted.Redacted
+  /**
+   * The variables that they were read from, for error messages. Default none.
+   *
+   * @internal
+   */
+  readonly variables?: { readonly clientId: string; readonly clientSecret: string } | undefined
 }
 
 /**
@@ -39,9 +45,9 @@ export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCre
 const checked = Brand.nominal<ClientCredentials>()
 
 /**
- * Checks an id and a secret. Fails with `CredentialsError` if one is empty, or contains a character that cannot be sent
- * unencoded in a form body (the specification, "Endpoints"): `&`, which separates fields, control characters, and
- * characters beyond ASCII. `+ / = % ~` and spaces are sent unchanged.
+ * Creates credentials. Fails with `CredentialsError` if the id or the secret is empty. Whether all their characters can
+ * be sent depends on the `TokenRequest`: that of the specification sends them unencoded, and refuses `&`, control
+ * characters and characters beyond ASCII.
  *
  * @example
  * ```ts
@@ -59,17 +65,17 @@ const checked = Brand.nominal<ClientCredentials>()
  */
 export const make = (options: Options): Effect.Effect<ClientCredentials, CredentialsError> => {
   const { clientId, clientSecret } = options
-  for (const [field, value] of [["clientId", clientId], ["clientSecret", Redacted.value(clientSecret)]] as const) {
-    const found = unsendable.find(([pattern]) => pattern.test(value))
-    if (found !== undefined) return Effect.fail(new CredentialsError({ field, reason: found[1] }))
-  }
-  return Effect.succeed(checked(Data.struct({ clientId, clientSecret })))
+  const empty = clientId === "" ? "clientId" : Redacted.value(clientSecret) === "" ? "clientSecret" : undefined
+  return empty === undefined
+    ? Effect.succeed(checked(Data.struct(options)))
+    : Effect.fail(new CredentialsError({ field: empty, reason: "is empty" }))
 }
 
 /**
  * Reads `PREFIX_CLIENT_ID` and `PREFIX_CLIENT_SECRET` from the configuration each time it runs, and checks them. As the
  * option `credentials` it runs at each acquisition, so a new secret needs no restart. Fails with a `CredentialsError`
- * that names the variable if one is missing, unreadable, or cannot be sent. The default of `prefix` is `"STORE_API"`.
+ * that names the variable if one is missing, unreadable or empty, or cannot be sent. The default of `prefix` is
+ * `"STORE_API"`.
  *
  * @example
  * ```ts
@@ -92,19 +98,10 @@ export const fromConfig = (prefix = "STORE_API"): Effect.Effect<ClientCredential
     clientId: readable("clientId", Config.string(variables.clientId)),
     clientSecret: readable("clientSecret", Config.redacted(variables.clientSecret))
   }).pipe(
-    Effect.flatMap(make),
+    Effect.flatMap((read) => make({ ...read, variables })),
     Effect.mapError((error) => new CredentialsError({ ...error, variable: Option.some(variables[error.field]) }))
   )
 }
-
-/** The reasons why a value cannot be sent: only printable ASCII without `&` can (RFC 6749, appendix A). */
-const unsendable: ReadonlyArray<readonly [RegExp, reason: string]> = [
-  [/^$/, "is empty"],
-  [/[\r\n]$/, "ends with a line break, which cannot be sent"],
-  [/&/, "holds &, which separates the fields of the request and cannot be sent raw"],
-  [/[\x00-\x1f\x7f]/, "holds a control character, which cannot be sent raw"],
-  [/[^\x20-\x7e]/, "holds a character beyond ASCII, which cannot be sent raw"]
-]
 
 const readable = <A>(field: CredentialsError["field"], config: Config.Config<A>): Effect.Effect<A, CredentialsError> =>
   Effect.matchEffect(Config.option(config), {

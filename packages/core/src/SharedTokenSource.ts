@@ -14,13 +14,14 @@ import * as Random from "effect/Random"
 import type { AccessToken } from "./AccessToken.js"
 import type { AccessTokenError, ConfigurationError, CredentialsError } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
-import { baseUrl, withoutTrailingSlash } from "./internal/baseUrl.js"
+import { endpointUrl } from "./internal/baseUrl.js"
 import { bounded } from "./internal/bounded.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 import { Renewal } from "./internal/renewal.js"
 import * as reliableStore from "./internal/sharing/reliableStore.js"
 import * as seals from "./internal/sharing/seal.js"
 import * as storedToken from "./internal/sharing/storedToken.js"
+import type * as TokenRequest from "./TokenRequest.js"
 import * as TokenSource from "./TokenSource.js"
 import { type Lease, type Service as Store, TokenStore } from "./TokenStore.js"
 
@@ -33,8 +34,15 @@ import { type Lease, type Service as Store, TokenStore } from "./TokenStore.js"
  * @category models
  */
 export interface Options {
-  /** The same `authUrl` as for the endpoint. Only processes with the same `authUrl` and credentials share a token. */
+  /**
+   * The same `authUrl` as for the endpoint. Only processes with the same `authUrl`, `path`, credentials and `request`
+   * share a token.
+   */
   readonly authUrl: string | URL
+  /** The same `path` as for the endpoint. Default `/v1/oauth/accesstoken`. */
+  readonly path?: string | undefined
+  /** The same `request` as for the endpoint. Its `identity` counts. Default `TokenRequest.specification`. */
+  readonly request?: TokenRequest.TokenRequest | undefined
   /**
    * The same effect as for the endpoint, run at each acquisition. Stored tokens are encrypted with a key that is
    * derived from the secret (HKDF-SHA-256, RFC 5869, and AES-256-GCM). The store sees neither the id nor the secret.
@@ -122,7 +130,7 @@ const growth = 1.25
 const longestPause = 500
 
 /**
- * Wraps the `TokenSource` in the context. Fails with `ConfigurationError` if `authUrl` is invalid.
+ * Wraps the `TokenSource` in the context. Fails with `ConfigurationError` if `authUrl` or `path` is invalid.
  *
  * An acquisition first reads the store. If there is no usable token, it takes the lease, reads the store again,
  * acquires a token from the wrapped source and stores it. If another process has the lease, it waits for that process
@@ -161,7 +169,11 @@ export const make = (
       Math.min(Duration.toMillis(options.storeTimeout ?? "1 second"), maxStoreTimeout),
       storeFailures
     )
-    const readSealing = sealingOf(options, withoutTrailingSlash(yield* baseUrl("authUrl", options.authUrl, true)))
+    const readSealing = sealingOf(options, {
+      url: yield* endpointUrl({ ...options, allowInsecure: true }),
+      // That of the default is empty.
+      identity: options.request?.identity ?? ""
+    })
     const maxWait = Duration.toMillis(options.maxWait ?? "45 seconds")
     const leaseMillis = Math.min(Math.max(Duration.toMillis(options.lease ?? "5 seconds"), shortestLease), longestLease)
 
@@ -204,8 +216,8 @@ export const layer = (
   Layer.effect(TokenSource.TokenSource, make(options))
 
 /** Reads the credentials. Returns `undefined` if that fails: nothing is shared, and the endpoint reports the error. */
-const sealingOf = ({ credentials }: Options, authUrl: string) =>
-  Effect.flatMap(credentials, (credentials) => seals.make(credentials, authUrl)).pipe(
+const sealingOf = ({ credentials }: Options, purpose: seals.Purpose) =>
+  Effect.flatMap(credentials, (credentials) => seals.make(credentials, purpose)).pipe(
     bounded(
       credentialsTimeout,
       Effect.as(

@@ -19,6 +19,7 @@ import * as trustedOrigins from "./internal/client/trustedOrigins.js"
 import { configOf } from "./internal/configOf.js"
 import * as SharedTokenSource from "./SharedTokenSource.js"
 import * as TokenEndpoint from "./TokenEndpoint.js"
+import { specification, type TokenRequest } from "./TokenRequest.js"
 import type * as TokenSource from "./TokenSource.js"
 import type { TokenStore } from "./TokenStore.js"
 
@@ -50,9 +51,9 @@ export interface SourceOptions {
 
 /** The options without the credentials. */
 interface EndpointOptions extends SourceOptions {
-  /** The base URL of the access-token service. See `TokenEndpoint.Options`. */
+  /** The base URL of the access-token service, or with an empty `endpoint.path` its whole URL. */
   readonly authUrl: string | URL
-  /** Further options of the token endpoint, such as time limits. Each option has a default. */
+  /** Further options of the token endpoint: its path, how it is asked, time limits. Each option has a default. */
   readonly endpoint?: Omit<TokenEndpoint.Options, "authUrl" | "credentials" | "allowInsecure"> | undefined
 }
 
@@ -110,7 +111,7 @@ export type Options = SecretOptions | CredentialsOptions
  */
 export interface Sharing {
   /** The lease, and the maximum waits for other processes and for the store. Each option has a default. */
-  readonly shared?: Omit<SharedTokenSource.Options, "authUrl" | "credentials" | "leeway"> | undefined
+  readonly shared?: Pick<SharedTokenSource.Options, "lease" | "maxWait" | "storeTimeout"> | undefined
 }
 
 /** One `Config` of all options, or a record with a `Config` for each. */
@@ -199,7 +200,7 @@ export const layer = (
 
 /**
  * `layer` with one token for all processes, which they share through the `TokenStore` in the context. Only processes
- * with the same `authUrl` and credentials share a token. Fails with the errors of `layer`.
+ * with the same `authUrl`, `path`, credentials and `request` share a token. Fails with the errors of `layer`.
  *
  * @example
  * ```ts
@@ -365,10 +366,17 @@ const withCredentials = <A, E, R>(
 ) =>
   Layer.unwrapEffect(Effect.map(
     given.credentials === undefined
-      ? Effect.map(ClientCredentials.make(given), Effect.succeed)
+      ? Effect.map(sendable(given, endpoint?.request), Effect.succeed)
       : Effect.succeed(given.credentials),
     (credentials) => layer({ ...endpoint, authUrl, allowInsecure, credentials })
   ))
+
+/** Credentials that a request of the library can carry. A request of another kind is made only when it is sent. */
+const sendable = (options: ClientCredentials.Options, request: TokenRequest = specification) =>
+  Effect.tap(
+    ClientCredentials.make(options),
+    (credentials) => request.own === undefined ? Effect.void : request.request(credentials)
+  )
 
 const endpoint = ({ transformClient }: Options) => (options: TokenEndpoint.Options) =>
   Layer.provide(

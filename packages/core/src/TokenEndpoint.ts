@@ -1,10 +1,10 @@
 /**
- * Acquires tokens over HTTP: a `TokenSource` that sends the POST of the specification, with retries within a deadline.
+ * Acquires tokens over HTTP: a `TokenSource` that sends the POST of the specification, or the request of another OAuth
+ * 2.0 endpoint, with retries within a deadline.
  *
  * @since 1.0.0
  */
 import * as HttpClient from "@effect/platform/HttpClient"
-import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -23,10 +23,11 @@ import {
 } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
 import * as backoff from "./internal/backoff.js"
-import { baseUrl, withoutTrailingSlash } from "./internal/baseUrl.js"
+import { endpointUrl } from "./internal/baseUrl.js"
 import { bounded } from "./internal/bounded.js"
 import { clientOf, exchange } from "./internal/endpoint/exchange.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
+import * as TokenRequest from "./TokenRequest.js"
 import * as TokenSource from "./TokenSource.js"
 
 /**
@@ -39,10 +40,25 @@ import * as TokenSource from "./TokenSource.js"
  */
 export interface Options {
   /**
-   * The base of the access-token service; `/v1/oauth/accesstoken` is appended (the specification, "Endpoints"). It may
-   * have a path, but no fragment (RFC 6749 §3.2), no query and no user name. https, or http on this machine.
+   * The base of the access-token service, to which `path` is appended. It may have a path, but no fragment (RFC 6749
+   * §3.2), no query and no user name. https, or http on this machine.
    */
   readonly authUrl: string | URL
+  /**
+   * The path of the token endpoint below `authUrl`. If it is empty, `authUrl` is the whole URL. Default
+   * `/v1/oauth/accesstoken` (the specification, "Endpoints").
+   */
+  readonly path?: string | undefined
+  /**
+   * How the credentials become a request, and what the token is for. Default `TokenRequest.specification`. For other
+   * OAuth 2.0 servers: `TokenRequest.clientSecretPost`, `clientSecretBasic` or `make`.
+   */
+  readonly request?: TokenRequest.TokenRequest | undefined
+  /**
+   * The longest lifetime of a token, more than zero, at most a year. A longer `expires_in` counts as this. Default 60
+   * minutes with the request of the specification, and 24 hours with any other.
+   */
+  readonly maxLifetime?: Duration.DurationInput | undefined
   /**
    * `ClientCredentials.make`, `fromConfig`, or another effect that returns checked credentials. It runs at each
    * acquisition, so a new secret needs no restart. If the endpoint refuses the credentials, it runs once more, and
@@ -68,10 +84,12 @@ const retryDelays = { base: 200, max: 1000 }
 /** The time limit for reading the credentials again, after the endpoint refused the first ones. In milliseconds. */
 const longestRead = 10_000
 
-const path = "/v1/oauth/accesstoken"
+/** Milliseconds. */
+const day = 24 * 60 * 60_000
+const year = 365 * day
 
 /**
- * Creates the source. `acquire` sends the POST of the specification ("Endpoints") and caches nothing. It retries
+ * Creates the source. `acquire` sends a token request (the specification, "Endpoints") and caches nothing. It retries
  * transport errors, timeouts, 408, 5xx, and 429 with a `Retry-After`: at most 5 times within the deadline, after 200 ms
  * doubling to 1 s (times 75 % to 100 %), or after `Retry-After` if that is longer. It does not follow redirects.
  *
@@ -98,9 +116,11 @@ export const make = (
   options: Options
 ): Effect.Effect<TokenSource.Service, ConfigurationError, HttpClient.HttpClient> =>
   Effect.gen(function*() {
-    const url = withoutTrailingSlash(yield* baseUrl("authUrl", options.authUrl, options.allowInsecure ?? false))
-    // A common mistake, which would look like a refusal.
-    yield* check("authUrl", !url.endsWith(path), `must be the base URL, without ${path}`)
+    const url = yield* endpointUrl(options)
+    const { request = TokenRequest.specification } = options
+    yield* check("request", request.own?.problem === undefined, String(request.own?.problem))
+    const maxLife = Duration.toMillis(options.maxLifetime ?? request.own?.maxLife ?? day)
+    yield* check("maxLifetime", maxLife > 0, "must be greater than zero")
     const attemptTimeout = Duration.toMillis(options.attemptTimeout ?? "10 seconds")
     yield* check("attemptTimeout", attemptTimeout > 0, "must be greater than zero")
     const deadline = Duration.toMillis(options.deadline ?? "30 seconds")
@@ -109,8 +129,7 @@ export const make = (
     const isSize = Number.isSafeInteger(maxResponseBytes) && maxResponseBytes > 0
     yield* check("maxResponseBytes", isSize, "must be a whole number of bytes, at least 1")
     const client = yield* clientOf(yield* HttpClient.HttpClient)
-    const request = HttpClientRequest.acceptJson(HttpClientRequest.post(url + path))
-    const endpoint = { client, request, attemptTimeout, maxResponseBytes }
+    const endpoint = { client, url, request, attemptTimeout, maxLife: Math.min(maxLife, year), maxResponseBytes }
     return TokenSource.make((replacing) =>
       acquisition(
         (credentials) => exchange(endpoint, { credentials, replacing: Option.getOrUndefined(replacing) }),
@@ -122,7 +141,8 @@ export const make = (
 
 /**
  * Provides the source. Fails with `ConfigurationError` when `authUrl` is unusable (a query, a fragment, a user name,
- * another scheme, http to another machine, or the path of the endpoint itself), or when a duration or a size is.
+ * another scheme, http to another machine, or the path of the endpoint itself), or when `path`, a parameter of
+ * `request`, a duration or a size is.
  *
  * @example
  * ```ts
@@ -191,10 +211,11 @@ const acquisition = (
       )
   })
 
-/** Whether other credentials may help. Some servers say `unauthorized_client` for a wrong secret. */
+/** Whether other credentials may help. Some servers say `unauthorized_client` or `invalid_grant` for a wrong secret. */
 const isOfCredentials = (error: AccessTokenError): boolean =>
   error._tag === "TokenRefusedError" &&
-  (error.reason === "InvalidClient" || error.status === 401 || Option.contains(error.code, "unauthorized_client"))
+  (error.reason === "InvalidClient" || error.status === 401 ||
+    Option.exists(error.code, (code) => code === "unauthorized_client" || code === "invalid_grant"))
 
 /** A 429 without `Retry-After` is not retried. */
 const isWorthRetrying = (error: AccessTokenError): boolean =>

@@ -24,11 +24,11 @@ const lenient = <A, I>(schema: Schema.Schema<A, I>) => {
   )
 }
 
-/** `b64token` (RFC 6750 §2.1), which contains no character that could break a header. */
-const BearerValue = Schema.String.pipe(Schema.maxLength(16 * 1024), Schema.pattern(/^[A-Za-z0-9\-._~+/]+=*$/))
+/** What a header carries unchanged. Some endpoints send more characters than a `b64token` has (RFC 6750 §2.1). */
+const BearerValue = Schema.String.pipe(Schema.maxLength(16 * 1024), Schema.pattern(/^[\x21-\x7e]+$/))
 
-/** `bearer` in any case (RFC 6749 §5.1), or `BearerToken`, which gateways send. */
-const TokenType = Schema.String.pipe(Schema.pattern(/^bearer(token)?$/i))
+/** Any printable text but the types that need a proof beside the token. Some endpoints have another name for bearer. */
+const TokenType = Schema.String.pipe(Schema.pattern(/^(?!(dpop|mac|pop)$)[\x20-\x7e]*$/i))
 
 /** The default of `expires_in` in seconds: the 60 minutes of the specification. */
 const defaultLife = maxLife / 1000
@@ -53,9 +53,9 @@ const Digits = Schema.Union(
 )
 
 /**
- * The schema of a successful response (the specification, "Token response"). `access_token` and `token_type` are
- * required (RFC 6749 §5.1). Other fields are optional, unknown fields are ignored, and a field of another type counts
- * as missing, except for `expires_in`.
+ * The schema of a successful response (the specification, "Token response"). Only `access_token` is required (RFC 6749
+ * §5.1). Unknown fields are ignored, and a field of another type counts as missing, except for `token_type` and
+ * `expires_in`.
  *
  * @see decode
  *
@@ -63,10 +63,10 @@ const Digits = Schema.Union(
  * @category schemas
  */
 export const TokenResponse = Schema.Struct({
-  /** A `b64token` (RFC 6750 §2.1) of at most 16 KiB. Required. */
+  /** Visible ASCII characters, at most 16 384. Required. */
   access_token: Schema.Redacted(BearerValue),
-  /** `bearer` in any case (RFC 6749 §5.1), or `BearerToken`, which gateways send. Required. */
-  token_type: TokenType,
+  /** Any type but DPoP, MAC and PoP, which need more than a header. Default `bearer` (RFC 6749 §5.1). */
+  token_type: Schema.optionalWith(TokenType, { default: () => "bearer" }),
   /**
    * Seconds (RFC 6749 §5.1), as a number or a string of digits. Missing or null: 3600, the 60 minutes of the
    * specification.
@@ -97,9 +97,9 @@ export type TokenResponse = typeof TokenResponse.Type
 
 /** All problems that a response can have. Its other fields may contain anything. */
 const problems: TokenResponseError["problems"] = [
-  { path: "", expected: "a JSON object with access_token and token_type" },
-  { path: "access_token", expected: "a bearer token of RFC 6750, of at most 16 KiB" },
-  { path: "token_type", expected: "bearer" },
+  { path: "", expected: "a JSON object with access_token" },
+  { path: "access_token", expected: "1 to 16384 visible ASCII characters" },
+  { path: "token_type", expected: "bearer, and not DPoP, MAC or PoP" },
   { path: "expires_in", expected: "a number of seconds" }
 ]
 

@@ -7,14 +7,16 @@ export const isLoopback = (url: URL): boolean =>
   url.hostname === "localhost" || url.hostname.endsWith(".localhost") || url.hostname === "[::1]" ||
   /^127(\.\d{1,3}){3}$/.test(url.hostname)
 
+const unusable = (option: string, reason: string, permittedBy?: string): ConfigurationError =>
+  new ConfigurationError({ option, reason, permittedBy: Option.fromNullable(permittedBy) })
+
 /** Checks the base URL of an option: absolute, with an optional path and nothing else. */
 export const baseUrl = (
   option: string,
   value: string | URL,
   allowInsecure: boolean
 ): Effect.Effect<URL, ConfigurationError> => {
-  const fail = (reason: string, permittedBy?: string) =>
-    Effect.fail(new ConfigurationError({ option, reason, permittedBy: Option.fromNullable(permittedBy) }))
+  const fail = (reason: string, permittedBy?: string) => Effect.fail(unusable(option, reason, permittedBy))
   const text = String(value)
   if (text.trim() === "") return fail("is empty; give it the URL of the service")
   if (!URL.canParse(text)) return fail("is not a URL; it must start with https:// and a host name")
@@ -28,5 +30,18 @@ export const baseUrl = (
     : fail("must be an https URL, or an http URL of this machine", "allowInsecure")
 }
 
-/** Returns the URL without slashes at its end, so that a path can be appended. */
-export const withoutTrailingSlash = (url: URL): string => url.href.replace(/\/+$/, "")
+/** The URL of a token endpoint: `authUrl` and `path`, or `authUrl` alone if `path` is empty. */
+export const endpointUrl = ({ allowInsecure = false, authUrl, path = "/v1/oauth/accesstoken" }: {
+  readonly authUrl: string | URL
+  readonly path?: string | undefined
+  readonly allowInsecure?: boolean | undefined
+}): Effect.Effect<string, ConfigurationError> =>
+  Effect.gen(function*() {
+    const { href } = yield* baseUrl("authUrl", authUrl, allowInsecure)
+    if (path === "") return href
+    if (/[?#]/.test(path)) return yield* unusable("path", "must not have a query or a fragment")
+    const base = href.replace(/\/+$/, "")
+    // A common mistake, which would look like a refusal.
+    if (base.endsWith(path)) return yield* unusable("authUrl", `must be the base URL, without ${path}`)
+    return base + path.replace(/^\/*/, "/")
+  })

@@ -2,11 +2,12 @@
 import type * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 
-/** The longest lifetime of a token (the specification, "Limits"). */
+/** The lifetime of a token (the specification, "Limits"). */
 export const maxLife = 60 * 60_000
 
-/** The lifetime for an `expires_in` in seconds. Zero or less means that the token has already expired. */
-export const lifeOf = (expiresIn: number): number => Math.min(Math.floor(expiresIn) * 1000, maxLife)
+/** The lifetime for an `expires_in` in seconds, at most `longest`. Zero means that the token has already expired. */
+export const lifeOf = (expiresIn: number, longest: number): number =>
+  Math.min(Math.max(Math.floor(expiresIn) * 1000, 0), longest)
 
 /** The remaining lifetime, in whole milliseconds, below which a token is too short for a caller that can wait. */
 export const leewayOf = (life: number, leeway: Duration.DurationInput = "30 seconds"): number =>

@@ -12,6 +12,7 @@ import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import { AccessToken } from "../../AccessToken.js"
 import { type AccessTokenError, TokenExpiredError, TokenRequestError, withRetryAt } from "../../AccessTokenError.js"
+import type { TokenRequest } from "../../TokenRequest.js"
 import * as TokenResponse from "../../TokenResponse.js"
 import { bounded } from "../bounded.js"
 import * as boundedBody from "../boundedBody.js"
@@ -21,15 +22,15 @@ import * as manualRedirect from "../manualRedirect.js"
 import { monotonicMillis } from "../monotonicMillis.js"
 import { type Attempt, refusal } from "./refusal.js"
 import * as retryAfter from "./retryAfter.js"
-import * as tokenRequest from "./tokenRequest.js"
 import { fromHttpClientError } from "./transportError.js"
 
 export interface Endpoint {
   readonly client: HttpClient.HttpClient.With<HttpClientError.HttpClientError | TokenRequestError, Scope.Scope>
-  /** The request without its body. */
-  readonly request: HttpClientRequest.HttpClientRequest
+  readonly url: string
+  readonly request: TokenRequest
   /** In milliseconds. */
   readonly attemptTimeout: number
+  readonly maxLife: number
   readonly maxResponseBytes: number
 }
 
@@ -64,17 +65,27 @@ const isRedirect = ({ status }: HttpClientResponse.HttpClientResponse): boolean 
 
 const failure = (reason: TokenRequestError["reason"]) => new TokenRequestError({ reason, attempts: 1 })
 
-/** Sends one request and reads its response. */
-export const exchange = (endpoint: Endpoint, attempt: Attempt): Effect.Effect<AccessToken, AccessTokenError> =>
+/** `node:http` and undici send no `User-Agent`, and some firewalls refuse requests without one. */
+const completed = (request: HttpClientRequest.HttpClientRequest, url: string): HttpClientRequest.HttpClientRequest =>
+  HttpClientRequest.setHeaders(HttpClientRequest.setUrl(request, url), {
+    "user-agent": "store-api",
+    ...request.headers,
+    accept: "application/json"
+  })
+
+/** Makes and sends one request, and reads its response. */
+export const exchange = (
+  endpoint: Endpoint,
+  attempt: Omit<Attempt, "request">
+): Effect.Effect<AccessToken, AccessTokenError> =>
   Effect.gen(function*() {
+    const request = yield* endpoint.request.request(attempt.credentials)
     const before = yield* Clock.currentTimeMillis
     const start = yield* monotonicMillis
-    const response = yield* endpoint.client.execute(
-      HttpClientRequest.setBody(endpoint.request, tokenRequest.body(attempt.credentials))
-    )
+    const response = yield* endpoint.client.execute(completed(request, endpoint.url))
     const text = yield* textOf(endpoint, response)
     const now = yield* Clock.currentTimeMillis
-    const refused = refusal(attempt, response, text)
+    const refused = refusal({ ...endpoint, ...attempt }, response, text)
     if (refused !== undefined) {
       const wait = Option.fromNullable(retryAfter.milliseconds(response.headers, now))
       return yield* withRetryAt(refused, Option.map(wait, (wait) => DateTime.unsafeMake(now + wait)))
@@ -82,7 +93,7 @@ export const exchange = (endpoint: Endpoint, attempt: Attempt): Effect.Effect<Ac
     if (text === undefined) return yield* failure("TooLarge")
     const decoded = yield* Either.match(TokenResponse.decode(text), { onLeft: Effect.fail, onRight: Effect.succeed })
     const took = (yield* monotonicMillis) - start
-    const life = Math.max(lifetime.lifeOf(decoded.expires_in), 0)
+    const life = lifetime.lifeOf(decoded.expires_in, endpoint.maxLife)
     // The earlier of two readings, because the wall clock may have been set since.
     const sentAt = Math.min(before, Math.ceil(now - took))
     if (sentAt + life > now) return tokenOf(decoded, sentAt, sentAt + life)

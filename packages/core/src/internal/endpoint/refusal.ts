@@ -7,20 +7,33 @@ import * as Schema from "effect/Schema"
 import type { AccessToken } from "../../AccessToken.js"
 import { TokenRefusedError } from "../../AccessTokenError.js"
 import type { ClientCredentials } from "../../ClientCredentials.js"
+import type { TokenRequest } from "../../TokenRequest.js"
 import * as sanitise from "./sanitise.js"
-import * as tokenRequest from "./tokenRequest.js"
 
 const decodeJson = Schema.decodeUnknownOption(Schema.parseJson())
 
-/** The places in RFC 6749 §5.2, in the responses of two gateways, and in those of the store API suite. */
-const codes = ["error", "ErrorCode", "fault.detail.errorcode", "errors.0.errorCode", "errors.0.type"]
-const descriptions = ["error_description", "Error", "fault.faultstring", "errors.0.message", "errors.0.reason"]
+/** The names of a code and of a text in the errors of common endpoints. */
+const codes = "error ErrorCode errorCode code errorcode type".split(" ")
+const texts = "error_description Error errorSummary message faultstring description detail reason title".split(" ")
 
-/** The text at the first place that has one, or an empty text. */
-const textAt = (body: unknown, places: ReadonlyArray<string>): string =>
-  places.map((place) =>
-    place.split(".").reduce((value, key) => Predicate.hasProperty(value, key) ? value[key] : undefined, body)
-  ).find(Predicate.isString) ?? ""
+/** The keys of objects that contain them, and the first item of a list. */
+const containers = "error fault detail response errors 0".split(" ")
+
+/** The body, and the objects in it that may contain a code or a text. */
+const placesIn = (body: unknown, depth = 0): ReadonlyArray<object> =>
+  Predicate.isObject(body) && depth < 4
+    ? [body, ...containers.flatMap((key) => placesIn(propertyOf(body, key), depth + 1))]
+    : []
+
+const propertyOf = (value: object, key: string): unknown =>
+  Object.hasOwn(value, key) && Predicate.hasProperty(value, key) ? value[key] : undefined
+
+/** The first text or number with one of these names, or an empty text. */
+const textAt = (places: ReadonlyArray<object>, names: ReadonlyArray<string>): string =>
+  String(
+    places.flatMap((place) => names.map((name) => propertyOf(place, name)))
+      .find((value) => Predicate.isString(value) || Predicate.isNumber(value)) ?? ""
+  )
 
 const isInvalidClient = (code: string): boolean => /(^|\.)invalid_?client/i.test(code)
 
@@ -39,6 +52,7 @@ const reasonOf = (status: number, code: string, challenge: string | undefined): 
 }
 
 export interface Attempt {
+  readonly request: TokenRequest
   readonly credentials: ClientCredentials
   /** The token to be replaced. */
   readonly replacing: AccessToken | undefined
@@ -49,22 +63,28 @@ export interface Attempt {
  * credentials and the token.
  */
 export const refusal = (
-  { credentials, replacing }: Attempt,
+  { credentials, replacing, request: { own } }: Attempt,
   { headers, status }: Pick<HttpClientResponse.HttpClientResponse, "headers" | "status">,
   body: string | undefined
 ): TokenRefusedError | undefined => {
   const json = Option.getOrUndefined(decodeJson(body))
   const has = (key: string) => Predicate.hasProperty(json, key) && json[key] !== null
   if (status < 400 && (!has("error") || has("access_token"))) return undefined
-  const code = textAt(json, codes)
+  const places = placesIn(json)
+  const code = textAt(places, codes)
   const reason = reasonOf(status, code, headers["www-authenticate"])
   const { clientId, clientSecret } = credentials
-  const secrets = [clientSecret, ...replacing === undefined ? [] : [replacing.value]].map(Redacted.value)
+  const secrets = [
+    clientSecret,
+    ...own?.secrets?.(credentials) ?? [],
+    ...replacing === undefined ? [] : [replacing.value]
+  ]
+  const known = { clientId, secrets: secrets.map(Redacted.value) }
   return new TokenRefusedError({
     reason,
     status,
-    code: Option.fromNullable(sanitise.code(code, { clientId, secrets })),
-    description: Option.fromNullable(sanitise.description(textAt(json, descriptions), { clientId, secrets })),
-    changedByFormDecoding: reason === "InvalidClient" && tokenRequest.changeWhenDecoded(credentials)
+    code: Option.fromNullable(sanitise.code(code, known)),
+    description: Option.fromNullable(sanitise.description(textAt(places, texts), known)),
+    changedByFormDecoding: reason === "InvalidClient" && own?.isAmbiguous?.(credentials) === true
   })
 }

@@ -16,6 +16,13 @@ export interface Sealing {
   readonly open: (entry: string) => Effect.Effect<string | undefined>
 }
 
+/** What the token is for. `identity` may contain a secret. */
+export interface Purpose {
+  /** The URL of the token endpoint. */
+  readonly url: string
+  readonly identity: string
+}
+
 const algorithm = "AES-GCM"
 const nonceBytes = 12
 
@@ -24,8 +31,8 @@ const version = "store-api-token-v1"
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
 
-export const make = (credentials: ClientCredentials, authUrl: string): Effect.Effect<Sealing> =>
-  Effect.map(derive(credentials, authUrl), ({ aes, key, subtle }) => {
+export const make = (credentials: ClientCredentials, purpose: Purpose): Effect.Effect<Sealing> =>
+  Effect.map(derive(credentials, purpose), ({ aes, key, subtle }) => {
     const parameters = (iv: Uint8Array<ArrayBuffer>) => ({ name: algorithm, iv, additionalData: utf8(key) })
     return {
       key,
@@ -48,15 +55,15 @@ export const make = (credentials: ClientCredentials, authUrl: string): Effect.Ef
   })
 
 /** Derives the name and the cipher key. */
-const derive = (credentials: ClientCredentials, authUrl: string) =>
+const derive = (credentials: ClientCredentials, { identity, url }: Purpose) =>
   Effect.gen(function*() {
     const { subtle } = globalThis.crypto
-    const parameters = (purpose: string) => ({
+    const parameters = (use: string) => ({
       name: "HKDF",
       hash: "SHA-256",
       salt: utf8(version),
       // JSON encodes different lists as different bytes.
-      info: utf8(JSON.stringify([purpose, authUrl, credentials.clientId]))
+      info: utf8(JSON.stringify([use, url, credentials.clientId, identity]))
     })
     const secret = yield* Effect.promise(() =>
       subtle.importKey("raw", utf8(Redacted.value(credentials.clientSecret)), "HKDF", false, [

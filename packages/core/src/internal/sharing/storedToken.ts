@@ -7,7 +7,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { AccessToken } from "../../AccessToken.js"
 import type { Service as Store } from "../../TokenStore.js"
-import { leewayOf, maxLife } from "../lifetime.js"
+import { leewayOf } from "../lifetime.js"
 import { isRepeated, isRepeatedDue, sameValue, withKnownExpiry } from "../repeatedToken.js"
 import type { Sealing } from "./seal.js"
 
@@ -91,15 +91,16 @@ const decodeStored = Schema.decodeUnknownOption(Stored)
 
 /**
  * Decodes a token of another machine. Returns `undefined` if the text is not a token, or if it has expired by the
- * local clock. If this clock is behind the other, the token counts as acquired now, and expires at most 60 minutes
- * from now. If this clock is ahead, the token expires early.
+ * local clock. If this clock is behind the other, the token counts as acquired now. If this clock is ahead, the token
+ * expires early.
  */
 const decode = (text: string | undefined, now: number): AccessToken | undefined => {
   const stored = Option.getOrUndefined(decodeStored(text))
   if (stored === undefined || stored.expiresAt.epochMillis <= now) return undefined
+  const behind = Math.max(stored.acquiredAt.epochMillis - now, 0)
   return new AccessToken({
     ...stored,
-    acquiredAt: DateTime.min(stored.acquiredAt, DateTime.unsafeMake(now)),
-    expiresAt: DateTime.min(stored.expiresAt, DateTime.unsafeMake(now + maxLife))
+    acquiredAt: DateTime.subtract(stored.acquiredAt, { millis: behind }),
+    expiresAt: DateTime.subtract(stored.expiresAt, { millis: behind })
   })
 }

@@ -37,8 +37,8 @@ export default defineConfig({
       .concat(
         process.env["STORE_API_EFFECT4"] === undefined
           ? "tools/effect4/line.test.ts"
-          // They are about files of the repository that the Effect 4 line does not have.
-          : "packages/core/test/leaks/{sources,standards}.test.ts"
+          // It is about files of the repository that the Effect 4 line does not have.
+          : "packages/core/test/leaks/sources.test.ts"
       ),
     // Files of a worker share their modules: loading Effect again for each file would take longer than the tests.
     isolate: false,

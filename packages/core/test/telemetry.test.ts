@@ -12,9 +12,9 @@ import { SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base"
 import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Effect, Layer, Logger, LogLevel, Redacted } from "effect"
-import * as Canary from "./leaks/support/canary.js"
-import { find } from "./leaks/support/canary.js"
 import { withHeadersOnSpans } from "./support/effectLine.js"
+import * as Canary from "./support/leaksIn.js"
+import { find } from "./support/leaksIn.js"
 import { test } from "./support/test.js"
 
 /** One POST request to `/v1/traces`, `/v1/metrics` or `/v1/logs`: OTLP over HTTP, in JSON. */

@@ -1,52 +1,58 @@
-/** The exact type of each public value of core: requirements, result and errors. */
-
-import type { HttpClient, HttpClientError } from "@effect/platform"
+/** The exact type of each public value, service, option and error of core, and what follows from them for a caller. */
+import { FetchHttpClient, type HttpClient, type HttpClientError, HttpClientRequest } from "@effect/platform"
 import {
   AccessToken,
   AccessTokenError,
+  AccessTokenMetrics,
   AccessTokenProvider,
   AuthorizedHttpClient,
   ClientCredentials,
+  SharedTokenSource,
   StoreAuth,
   TokenEndpoint,
   TokenResponse,
   TokenSource,
-  type TokenStore
+  TokenStore
 } from "@store-api/core"
-import type {
-  Config,
-  ConfigError,
-  Context,
-  DateTime,
-  Duration,
-  Effect,
-  Either,
-  Layer,
-  Option,
-  Redacted,
-  Schema,
-  Scope
-} from "effect"
-import { describe, expect, test } from "tstyche"
+import type { ConfigError, Context, DateTime, Duration, Either, Metric, Option, Schema, Scope } from "effect"
+import { Config, Effect, Layer, type Redacted } from "effect"
+import { expect, test } from "tstyche"
 
 type Token = AccessToken.AccessToken
 type Failure = AccessTokenError.AccessTokenError
+type Provider = AccessTokenProvider.AccessTokenProvider
+type Authorized = AuthorizedHttpClient.AuthorizedHttpClient
+type Source = TokenSource.TokenSource
+type Http = HttpClient.HttpClient
+type Invalid = AccessTokenError.ConfigurationError
+type Untrusted = AccessTokenError.UntrustedOriginError
+type Credentials = Effect.Effect<ClientCredentials.ClientCredentials, AccessTokenError.CredentialsError>
+type Time = Duration.DurationInput | undefined
+
+/** A layer from a config of its options, which may also fail because of that config. */
+type FromConfig<Options, Services, E, R> = (
+  config: Config.Config.Wrap<Options>
+) => Layer.Layer<Services, E | ConfigError.ConfigError, R>
+
+const at = {} as DateTime.Utc
 
 test("AccessToken", () => {
   expect(AccessToken.AccessToken).type.toBeConstructableWith({
     value: {} as Redacted.Redacted,
-    acquiredAt: {} as DateTime.Utc,
-    expiresAt: {} as DateTime.Utc
+    acquiredAt: at,
+    expiresAt: at
   })
-  expect<Token["value"]>().type.toBe<Redacted.Redacted>()
-  expect<Token["tokenType"]>().type.toBe<"Bearer">()
-  expect<Token["scope"]>().type.toBe<string>()
-  expect<Token["acquiredAt"]>().type.toBe<DateTime.Utc>()
-  expect<Token["expiresAt"]>().type.toBe<DateTime.Utc>()
-  expect<Token["applicationName"]>().type.toBe<Option.Option<string>>()
-  expect<Token["developerEmail"]>().type.toBe<Option.Option<Redacted.Redacted>>()
-  expect<Token["issuedAt"]>().type.toBe<Option.Option<string>>()
-  expect<Token["clientId"]>().type.toBe<Option.Option<string>>()
+  expect<{ readonly [Field in keyof Token]: Token[Field] }>().type.toBe<{
+    readonly value: Redacted.Redacted
+    readonly tokenType: "Bearer"
+    readonly scope: string
+    readonly acquiredAt: DateTime.Utc
+    readonly expiresAt: DateTime.Utc
+    readonly applicationName: Option.Option<string>
+    readonly developerEmail: Option.Option<Redacted.Redacted>
+    readonly issuedAt: Option.Option<string>
+    readonly clientId: Option.Option<string>
+  }>()
   expect(AccessToken.isExpired).type.toBe<(token: Token) => Effect.Effect<boolean>>()
   expect(AccessToken.remaining).type.toBe<(token: Token) => Effect.Effect<Duration.Duration>>()
   expect(AccessToken.ensureValid).type.toBe<
@@ -56,7 +62,6 @@ test("AccessToken", () => {
 })
 
 test("AccessTokenError", () => {
-  const at = {} as DateTime.Utc
   expect(AccessTokenError.TokenExpiredError).type.toBeConstructableWith({
     reason: "Elapsed",
     expiredAt: at,
@@ -68,14 +73,6 @@ test("AccessTokenError", () => {
   expect(AccessTokenError.TokenResponseError).type.toBeConstructableWith({ problems: [{ path: "", expected: "" }] })
   expect(AccessTokenError.ConfigurationError).type.toBeConstructableWith({ option: "apiUrl", reason: "is not a URL" })
   expect(AccessTokenError.UntrustedOriginError).type.toBeConstructableWith({ origin: "", trusted: [] })
-  expect<Failure>().type.toBe<
-    | AccessTokenError.TokenExpiredError
-    | AccessTokenError.CredentialsError
-    | AccessTokenError.TokenRequestError
-    | AccessTokenError.TokenRefusedError
-    | AccessTokenError.TokenResponseError
-  >()
-  expect<Failure["retryAt"]>().type.toBe<Option.Option<DateTime.Utc>>()
   expect(AccessTokenError.AccessTokenError).type.toBe<
     Schema.Union<[
       typeof AccessTokenError.TokenExpiredError,
@@ -85,6 +82,9 @@ test("AccessTokenError", () => {
       typeof AccessTokenError.TokenResponseError
     ]>
   >()
+  expect<Failure["retryAt"]>().type.toBe<Option.Option<DateTime.Utc>>()
+  expect<Invalid>().type.not.toHaveProperty("retryAt")
+  expect<Untrusted>().type.not.toHaveProperty("retryAt")
   expect(AccessTokenError.isAccessTokenError).type.toBe<(error: unknown) => error is Failure>()
   expect(AccessTokenError.isTransient).type.toBe<(error: unknown) => boolean>()
   expect(AccessTokenError.retryAt).type.toBe<(error: unknown) => Option.Option<DateTime.Utc>>()
@@ -94,196 +94,268 @@ test("AccessTokenError", () => {
   }>()
 })
 
-test("what each error carries", () => {
-  expect<AccessTokenError.TokenExpiredError["reason"]>().type.toBe<"Elapsed" | "ClockMovedBack" | "DeadOnArrival">()
-  expect<AccessTokenError.TokenExpiredError["expiredAt"]>().type.toBe<DateTime.Utc>()
-  expect<AccessTokenError.TokenExpiredError["checkedAt"]>().type.toBe<DateTime.Utc>()
-  expect<AccessTokenError.CredentialsError["field"]>().type.toBe<"clientId" | "clientSecret">()
-  expect<AccessTokenError.TokenRequestError["reason"]>().type.toBe<
-    "Transport" | "Timeout" | "Certificate" | "Redirect" | "TooLarge" | "Closed"
+test("what each error carries, and its tag, by which it can be caught", () => {
+  type Of<Tag extends Failure["_tag"], Field extends keyof Extract<Failure, { readonly _tag: Tag }>> = Pick<
+    Extract<Failure, { readonly _tag: Tag }>,
+    Field
+  >
+  expect<Of<"TokenExpiredError", "reason" | "expiredAt" | "checkedAt">>().type.toBe<{
+    readonly reason: "Elapsed" | "ClockMovedBack" | "DeadOnArrival"
+    readonly expiredAt: DateTime.Utc
+    readonly checkedAt: DateTime.Utc
+  }>()
+  expect<Of<"CredentialsError", "field">>().type.toBe<{ readonly field: "clientId" | "clientSecret" }>()
+  expect<Of<"TokenRequestError", "reason" | "attempts">>().type.toBe<{
+    readonly reason: "Transport" | "Timeout" | "Certificate" | "Redirect" | "TooLarge" | "Closed"
+    readonly attempts: number
+  }>()
+  expect<Of<"TokenRefusedError", "reason" | "status" | "code" | "description">>().type.toBe<{
+    readonly reason: "InvalidClient" | "InvalidRequest" | "RateLimited" | "Unavailable" | "Other"
+    readonly status: number
+    readonly code: Option.Option<string>
+    readonly description: Option.Option<string>
+  }>()
+  expect<Of<"TokenResponseError", "problems">>().type.toBe<{
+    readonly problems: ReadonlyArray<{ readonly path: string; readonly expected: string }>
+  }>()
+  expect<[Invalid["_tag"], Untrusted["_tag"]]>().type.toBe<["ConfigurationError", "UntrustedOriginError"]>()
+})
+
+test("each handler of catchTags gets its own error, and the others remain", () => {
+  const get = {} as AccessTokenProvider.Service["get"]
+  const caught = get.pipe(Effect.catchTags({
+    TokenExpiredError: (error) => Effect.succeed(error),
+    CredentialsError: (error) => Effect.succeed(error.field)
+  }))
+  expect(caught).type.toBe<
+    Effect.Effect<
+      Token | AccessTokenError.TokenExpiredError | "clientId" | "clientSecret",
+      | AccessTokenError.TokenRequestError
+      | AccessTokenError.TokenRefusedError
+      | AccessTokenError.TokenResponseError
+    >
   >()
-  expect<AccessTokenError.TokenRequestError["attempts"]>().type.toBe<number>()
-  expect<AccessTokenError.TokenRefusedError["reason"]>().type.toBe<
-    "InvalidClient" | "InvalidRequest" | "RateLimited" | "Unavailable" | "Other"
-  >()
-  expect<AccessTokenError.TokenRefusedError["status"]>().type.toBe<number>()
-  expect<AccessTokenError.TokenRefusedError["code"]>().type.toBe<Option.Option<string>>()
-  expect<AccessTokenError.TokenRefusedError["description"]>().type.toBe<Option.Option<string>>()
-  expect<AccessTokenError.TokenResponseError["problems"]>().type.toBe<
-    ReadonlyArray<{ readonly path: string; readonly expected: string }>
-  >()
-  expect<AccessTokenError.ConfigurationError>().type.not.toHaveProperty("retryAt")
-  expect<AccessTokenError.UntrustedOriginError>().type.not.toHaveProperty("retryAt")
+  // @ts-expect-error is not assignable to type 'never'
+  Effect.catchTags(get, { NoSuchError: Effect.succeed })
+  const call = ({} as AuthorizedHttpClient.Service).execute(HttpClientRequest.get("/orders"))
+  const ofHttp = { RequestError: Effect.succeed, ResponseError: Effect.succeed }
+  const handled = call.pipe(Effect.catchTags({ ...ofHttp, UntrustedOriginError: Effect.succeed }))
+  expect(Effect.flip(handled)).type.toBeAssignableTo<Effect.Effect<Failure, unknown>>()
+  expect(Effect.flip(call)).type.not.toBeAssignableTo<Effect.Effect<Failure, unknown>>()
+})
+
+test("AccessTokenMetrics", () => {
+  expect(AccessTokenMetrics.acquisitions).type.toBe<Metric.Metric.Counter<number>>()
+  expect(AccessTokenMetrics.acquisitionDuration).type.toBe<Metric.Metric.Histogram<number>>()
+  expect(AccessTokenMetrics.callersJoined).type.toBe<Metric.Metric.Counter<number>>()
+  expect(AccessTokenMetrics.rejections).type.toBe<Metric.Metric.Counter<number>>()
+  expect(AccessTokenMetrics.cooldowns).type.toBe<Metric.Metric.Counter<number>>()
+  expect(AccessTokenMetrics.expiry).type.toBe<Metric.Metric.Gauge<number>>()
 })
 
 test("AccessTokenProvider", () => {
-  type Service = AccessTokenProvider.Service
+  type Options = AccessTokenProvider.Options
   expect(AccessTokenProvider.AccessTokenProvider).type.toBeAssignableTo<
-    Context.Tag<AccessTokenProvider.AccessTokenProvider, Service>
+    Context.Tag<Provider, AccessTokenProvider.Service>
   >()
-  expect<Service["get"]>().type.toBe<Effect.Effect<Token, Failure>>()
-  expect<Service["current"]>().type.toBe<Effect.Effect<Option.Option<Token>, AccessTokenError.TokenExpiredError>>()
-  expect<Service["refresh"]>().type.toBe<Effect.Effect<Token, Failure>>()
-  expect<Service["invalidate"]>().type.toBe<(token: Token) => Effect.Effect<void>>()
-  expect<Service["status"]>().type.toBe<Effect.Effect<AccessTokenProvider.ProviderStatus>>()
-  expect<AccessTokenProvider.ProviderStatus["state"]>().type.toBe<
-    "Empty" | "Fresh" | "RefreshSoon" | "MustWait" | "Expired" | "Closed"
-  >()
-  expect<AccessTokenProvider.ProviderStatus["cooldown"]>().type.toBe<
-    Option.Option<{ readonly until: DateTime.Utc; readonly error: Failure["_tag"] }>
-  >()
+  expect<AccessTokenProvider.Service>().type.toBe<{
+    readonly get: Effect.Effect<Token, Failure>
+    readonly current: Effect.Effect<Option.Option<Token>, AccessTokenError.TokenExpiredError>
+    readonly refresh: Effect.Effect<Token, Failure>
+    readonly invalidate: (token: Token) => Effect.Effect<void>
+    readonly status: Effect.Effect<AccessTokenProvider.ProviderStatus>
+  }>()
+  expect<AccessTokenProvider.ProviderStatus>().type.toBe<{
+    readonly state: "Empty" | "Fresh" | "RefreshSoon" | "MustWait" | "Expired" | "Closed"
+    readonly expiresAt: Option.Option<DateTime.Utc>
+    readonly acquiring: boolean
+    readonly cooldown: Option.Option<{ readonly until: DateTime.Utc; readonly error: Failure["_tag"] }>
+  }>()
+  expect<Options>().type.toBe<{
+    readonly refreshAhead?: Time
+    readonly leeway?: Time
+    readonly cooldown?: { readonly base?: Time; readonly max?: Time } | undefined
+  }>()
   expect(AccessTokenProvider.make).type.toBe<
-    (options?: AccessTokenProvider.Options) => Effect.Effect<Service, never, TokenSource.TokenSource | Scope.Scope>
+    (options?: Options) => Effect.Effect<AccessTokenProvider.Service, never, Source | Scope.Scope>
   >()
-  expect(AccessTokenProvider.layer).type.toBe<
-    (
-      options?: AccessTokenProvider.Options
-    ) => Layer.Layer<AccessTokenProvider.AccessTokenProvider, never, TokenSource.TokenSource>
-  >()
-  expect(AccessTokenProvider.layerConfig).type.toBe<
-    (
-      config: Config.Config.Wrap<AccessTokenProvider.Options>
-    ) => Layer.Layer<AccessTokenProvider.AccessTokenProvider, ConfigError.ConfigError, TokenSource.TokenSource>
-  >()
+  expect(AccessTokenProvider.layer).type.toBe<(options?: Options) => Layer.Layer<Provider, never, Source>>()
+  expect(AccessTokenProvider.layerConfig).type.toBe<FromConfig<Options, Provider, never, Source>>()
   expect(AccessTokenProvider.layerTest).type.toBe<
-    (token: Token | Effect.Effect<Token, Failure>) => Layer.Layer<AccessTokenProvider.AccessTokenProvider>
+    (token: Token | Effect.Effect<Token, Failure>) => Layer.Layer<Provider>
   >()
 })
 
-describe("AuthorizedHttpClient", () => {
+test("AuthorizedHttpClient", () => {
   type Options = AuthorizedHttpClient.Options
-  type Needs = AccessTokenProvider.AccessTokenProvider | HttpClient.HttpClient
+  type Needs = Provider | Http
+  expect<AuthorizedHttpClient.Service>().type.toBe<
+    HttpClient.HttpClient.With<HttpClientError.HttpClientError | Failure | Untrusted>
+  >()
+  expect(AuthorizedHttpClient.AuthorizedHttpClient).type.toBeAssignableTo<
+    Context.Tag<Authorized, AuthorizedHttpClient.Service>
+  >()
+  expect(AuthorizedHttpClient.RetryUnauthorized).type.toBeAssignableTo<
+    Context.Reference<AuthorizedHttpClient.RetryUnauthorized, boolean | undefined>
+  >()
+  expect<Context.Tag.Service<typeof AuthorizedHttpClient.RetryUnauthorized>>().type.toBe<boolean | undefined>()
+  expect<Options>().type.toBe<{
+    readonly apiUrl: string | URL
+    readonly allowInsecure?: boolean | undefined
+    readonly trustedOrigins?: ReadonlyArray<string | URL> | undefined
+    readonly header?: {
+      readonly name: string
+      readonly format?: ((accessToken: string) => string) | undefined
+    } | undefined
+    readonly retryUnauthorized?: boolean | undefined
+  }>()
+  expect(AuthorizedHttpClient.isLoopback).type.toBe<(url: URL) => boolean>()
+  expect(AuthorizedHttpClient.make).type.toBe<
+    (options: Options) => Effect.Effect<AuthorizedHttpClient.Service, Invalid, Needs>
+  >()
+  expect(AuthorizedHttpClient.layer).type.toBe<(options: Options) => Layer.Layer<Authorized, Invalid, Needs>>()
+  expect(AuthorizedHttpClient.layerConfig).type.toBe<FromConfig<Options, Authorized, Invalid, Needs>>()
+  expect(AuthorizedHttpClient.layerHttpClient).type.toBe<(options: Options) => Layer.Layer<Http, Invalid, Needs>>()
+})
 
-  test("services", () => {
-    expect<AuthorizedHttpClient.Service>().type.toBe<
-      HttpClient.HttpClient.With<
-        HttpClientError.HttpClientError | Failure | AccessTokenError.UntrustedOriginError
-      >
-    >()
-    expect(AuthorizedHttpClient.AuthorizedHttpClient).type.toBeAssignableTo<
-      Context.Tag<AuthorizedHttpClient.AuthorizedHttpClient, AuthorizedHttpClient.Service>
-    >()
-    expect(AuthorizedHttpClient.RetryUnauthorized).type.toBeAssignableTo<
-      Context.Reference<AuthorizedHttpClient.RetryUnauthorized, boolean | undefined>
-    >()
-    expect<Context.Tag.Service<typeof AuthorizedHttpClient.RetryUnauthorized>>().type.toBe<boolean | undefined>()
-  })
-
-  test("layers", () => {
-    expect(AuthorizedHttpClient.isLoopback).type.toBe<(url: URL) => boolean>()
-    expect(AuthorizedHttpClient.make).type.toBe<
-      (options: Options) => Effect.Effect<AuthorizedHttpClient.Service, AccessTokenError.ConfigurationError, Needs>
-    >()
-    expect(AuthorizedHttpClient.layer).type.toBe<
-      (
-        options: Options
-      ) => Layer.Layer<AuthorizedHttpClient.AuthorizedHttpClient, AccessTokenError.ConfigurationError, Needs>
-    >()
-    expect(AuthorizedHttpClient.layerConfig).type.toBe<
-      (config: Config.Config.Wrap<Options>) => Layer.Layer<
-        AuthorizedHttpClient.AuthorizedHttpClient,
-        AccessTokenError.ConfigurationError | ConfigError.ConfigError,
-        Needs
-      >
-    >()
-    expect(AuthorizedHttpClient.layerHttpClient).type.toBe<
-      (options: Options) => Layer.Layer<HttpClient.HttpClient, AccessTokenError.ConfigurationError, Needs>
-    >()
-  })
-
-  test("withAccessToken, in both forms", () => {
-    type Authorized<E, R> = Effect.Effect<
-      HttpClient.HttpClient.With<E | Failure | AccessTokenError.UntrustedOriginError, R>,
-      AccessTokenError.ConfigurationError,
-      AccessTokenProvider.AccessTokenProvider
-    >
-    const client = {} as HttpClient.HttpClient.With<"own error", "own need">
-    const options: Options = { apiUrl: "https://api.store.example" }
-    expect(AuthorizedHttpClient.withAccessToken(client, options)).type.toBe<Authorized<"own error", "own need">>()
-    expect(AuthorizedHttpClient.withAccessToken(options)(client)).type.toBe<Authorized<"own error", "own need">>()
-    expect(AuthorizedHttpClient.withAccessToken).type.toBe<{
-      (options: Options): <E, R>(client: HttpClient.HttpClient.With<E, R>) => Authorized<E, R>
-      <E, R>(client: HttpClient.HttpClient.With<E, R>, options: Options): Authorized<E, R>
-    }>()
-    expect(AuthorizedHttpClient.withAccessToken).type.not.toBeCallableWith(client)
-    expect(AuthorizedHttpClient.withAccessToken).type.not.toBeCallableWith(options, client)
-  })
+test("AuthorizedHttpClient.withAccessToken, in both forms", () => {
+  type Options = AuthorizedHttpClient.Options
+  type Result<E, R> = Effect.Effect<HttpClient.HttpClient.With<E | Failure | Untrusted, R>, Invalid, Provider>
+  const client = {} as HttpClient.HttpClient.With<"own error", "own need">
+  const options: Options = { apiUrl: "https://api.store.example" }
+  expect(AuthorizedHttpClient.withAccessToken(client, options)).type.toBe<Result<"own error", "own need">>()
+  expect(AuthorizedHttpClient.withAccessToken(options)(client)).type.toBe<Result<"own error", "own need">>()
+  expect(AuthorizedHttpClient.withAccessToken).type.toBe<{
+    (options: Options): <E, R>(client: HttpClient.HttpClient.With<E, R>) => Result<E, R>
+    <E, R>(client: HttpClient.HttpClient.With<E, R>, options: Options): Result<E, R>
+  }>()
+  expect(AuthorizedHttpClient.withAccessToken).type.not.toBeCallableWith(client)
 })
 
 test("ClientCredentials", () => {
-  expect(ClientCredentials.make).type.toBe<
-    (
-      options: ClientCredentials.Options
-    ) => Effect.Effect<ClientCredentials.ClientCredentials, AccessTokenError.CredentialsError>
-  >()
-  expect(ClientCredentials.fromConfig).type.toBe<
-    (prefix?: string) => Effect.Effect<ClientCredentials.ClientCredentials, AccessTokenError.CredentialsError>
-  >()
+  expect<ClientCredentials.Options>().type.toBe<{
+    readonly clientId: string
+    readonly clientSecret: Redacted.Redacted
+  }>()
+  expect(ClientCredentials.make).type.toBe<(options: ClientCredentials.Options) => Credentials>()
+  expect(ClientCredentials.fromConfig).type.toBe<(prefix?: string) => Credentials>()
   // Only `make` creates them, after checking the values.
   expect<ClientCredentials.ClientCredentials>().type.not.toBeAssignableFrom<ClientCredentials.Options>()
 })
 
 test("StoreAuth", () => {
-  type Services = AccessTokenProvider.AccessTokenProvider | AuthorizedHttpClient.AuthorizedHttpClient
-  type Errors = AccessTokenError.ConfigurationError | AccessTokenError.CredentialsError
-  expect<StoreAuth.Options>().type.toBe<StoreAuth.SecretOptions | StoreAuth.CredentialsOptions>()
-  expect(StoreAuth.layer).type.toBe<
-    (options: StoreAuth.Options) => Layer.Layer<Services, Errors, HttpClient.HttpClient>
-  >()
-  expect(StoreAuth.make).type.toBe<
-    (options: StoreAuth.Options) => Effect.Effect<StoreAuth.StoreAuth, Errors, HttpClient.HttpClient | Scope.Scope>
-  >()
+  type Services = Provider | Authorized
+  type Errors = Invalid | AccessTokenError.CredentialsError
+  type Options = StoreAuth.Options
+  type Configs<More = unknown> =
+    | Config.Config<Options & More>
+    | Config.Config.Wrap<StoreAuth.SecretOptions & More>
+    | Config.Config.Wrap<StoreAuth.CredentialsOptions & More>
+  expect<Options>().type.toBe<StoreAuth.SecretOptions | StoreAuth.CredentialsOptions>()
+  expect<Pick<StoreAuth.SecretOptions, "clientId" | "clientSecret" | "credentials">>().type.toBe<{
+    readonly clientId: string
+    readonly clientSecret: Redacted.Redacted
+    readonly credentials?: undefined
+  }>()
+  expect<Pick<StoreAuth.CredentialsOptions, "clientId" | "clientSecret" | "credentials">>().type.toBe<{
+    readonly credentials: Credentials
+    readonly clientId?: undefined
+    readonly clientSecret?: undefined
+  }>()
+  expect<Omit<Options, "clientId" | "clientSecret" | "credentials">>().type.toBe<{
+    readonly authUrl: string | URL
+    readonly apiUrl: string | URL
+    readonly allowInsecure?: boolean | undefined
+    readonly transformClient?: ((client: Http) => Http) | undefined
+    readonly endpoint?: Omit<TokenEndpoint.Options, "authUrl" | "credentials" | "allowInsecure"> | undefined
+    readonly provider?: AccessTokenProvider.Options | undefined
+    readonly client?: Omit<AuthorizedHttpClient.Options, "apiUrl" | "allowInsecure"> | undefined
+  }>()
+  expect<StoreAuth.SourceOptions>().type.toBe<{
+    readonly apiUrl: string | URL
+    readonly allowInsecure?: boolean | undefined
+    readonly transformClient?: ((client: Http) => Http) | undefined
+    readonly provider?: AccessTokenProvider.Options | undefined
+    readonly client?: Omit<AuthorizedHttpClient.Options, "apiUrl" | "allowInsecure"> | undefined
+  }>()
+  expect<StoreAuth.Sharing>().type.toBe<{
+    readonly shared?: Omit<SharedTokenSource.Options, "authUrl" | "credentials" | "leeway"> | undefined
+  }>()
   expect<StoreAuth.StoreAuth>().type.toBe<{
     readonly provider: AccessTokenProvider.Service
     readonly client: AuthorizedHttpClient.Service
   }>()
-  expect(StoreAuth.layerShared).type.toBe<
-    (
-      options: StoreAuth.Options & StoreAuth.Sharing
-    ) => Layer.Layer<Services, Errors, HttpClient.HttpClient | TokenStore.TokenStore>
+  expect(StoreAuth.make).type.toBe<
+    (options: Options) => Effect.Effect<StoreAuth.StoreAuth, Errors, Http | Scope.Scope>
   >()
-  expect(StoreAuth.layerSharedConfig).type.toBe<
-    (
-      options?:
-        | Config.Config<StoreAuth.Options & StoreAuth.Sharing>
-        | Config.Config.Wrap<StoreAuth.SecretOptions & StoreAuth.Sharing>
-        | Config.Config.Wrap<StoreAuth.CredentialsOptions & StoreAuth.Sharing>
-    ) => Layer.Layer<Services, Errors | ConfigError.ConfigError, HttpClient.HttpClient | TokenStore.TokenStore>
+  expect(StoreAuth.layer).type.toBe<(options: Options) => Layer.Layer<Services, Errors, Http>>()
+  expect(StoreAuth.layerShared).type.toBe<
+    (options: Options & StoreAuth.Sharing) => Layer.Layer<Services, Errors, Http | TokenStore.TokenStore>
   >()
   expect(StoreAuth.layerFromSource).type.toBe<
-    (options: StoreAuth.SourceOptions) => Layer.Layer<
-      Services,
-      AccessTokenError.ConfigurationError,
-      TokenSource.TokenSource | HttpClient.HttpClient
-    >
+    (options: StoreAuth.SourceOptions) => Layer.Layer<Services, Invalid, Source | Http>
   >()
   expect(StoreAuth.config).type.toBe<(prefix?: string) => Config.Config<StoreAuth.SecretOptions>>()
   expect(StoreAuth.layerConfig).type.toBe<
+    (options?: Configs) => Layer.Layer<Services, Errors | ConfigError.ConfigError, Http>
+  >()
+  expect(StoreAuth.layerSharedConfig).type.toBe<
     (
-      options?:
-        | Config.Config<StoreAuth.Options>
-        | Config.Config.Wrap<StoreAuth.SecretOptions>
-        | Config.Config.Wrap<StoreAuth.CredentialsOptions>
-    ) => Layer.Layer<Services, Errors | ConfigError.ConfigError, HttpClient.HttpClient>
+      options?: Configs<StoreAuth.Sharing>
+    ) => Layer.Layer<Services, Errors | ConfigError.ConfigError, Http | TokenStore.TokenStore>
   >()
 })
 
+test("a layer takes its options from a Config, whole or field by field", () => {
+  const fields = { authUrl: Config.string("AUTH_URL"), apiUrl: Config.string("API_URL"), clientId: Config.string("ID") }
+  expect(StoreAuth.layerConfig).type.toBeCallableWith()
+  expect(StoreAuth.layerConfig).type.toBeCallableWith({ ...fields, clientSecret: Config.redacted("SECRET") })
+  expect(StoreAuth.layerConfig).type.toBeCallableWith(
+    Config.map(StoreAuth.config("OTHER"), (options): StoreAuth.Options => ({ ...options, provider: { leeway: 0 } }))
+  )
+  expect(StoreAuth.layerConfig).type.not.toBeCallableWith({ ...fields, clientSecret: Config.string("SECRET") })
+  expect(StoreAuth.layerConfig).type.not.toBeCallableWith(fields)
+})
+
+test("credentials are given in one way, not both, and layerShared runs only with a TokenStore", () => {
+  const urls = { authUrl: "https://auth.store.example", apiUrl: "https://api.store.example" }
+  const secret: ClientCredentials.Options = { clientId: "an id", clientSecret: {} as Redacted.Redacted }
+  const credentials = ClientCredentials.make(secret)
+  expect(StoreAuth.layer).type.toBeCallableWith({ ...urls, ...secret })
+  expect(StoreAuth.layer).type.toBeCallableWith({ ...urls, credentials })
+  expect(StoreAuth.layer).type.not.toBeCallableWith({ ...urls, ...secret, credentials })
+  expect(StoreAuth.layer).type.not.toBeCallableWith({ ...urls, clientId: "an id" })
+  const runnable = (effect: Effect.Effect<void, unknown>) => effect
+  const use = Effect.asVoid(AccessTokenProvider.AccessTokenProvider)
+  const layer = Layer.provide(StoreAuth.layerShared({ ...urls, credentials }), FetchHttpClient.layer)
+  expect(runnable).type.toBeCallableWith(Effect.provide(use, Layer.provide(layer, TokenStore.layerMemory)))
+  expect(runnable).type.not.toBeCallableWith(Effect.provide(use, layer))
+})
+
 test("TokenEndpoint", () => {
-  type Errors = AccessTokenError.ConfigurationError
-  expect(TokenEndpoint.make).type.toBe<
-    (options: TokenEndpoint.Options) => Effect.Effect<TokenSource.Service, Errors, HttpClient.HttpClient>
+  type Options = TokenEndpoint.Options
+  expect<Options>().type.toBe<
+    {
+      readonly authUrl: string | URL
+      readonly credentials: Credentials
+      readonly allowInsecure?: boolean | undefined
+      readonly attemptTimeout?: Time
+      readonly deadline?: Time
+      readonly maxResponseBytes?: number | undefined
+    }
   >()
-  expect(TokenEndpoint.layer).type.toBe<
-    (options: TokenEndpoint.Options) => Layer.Layer<TokenSource.TokenSource, Errors, HttpClient.HttpClient>
-  >()
+  expect(TokenEndpoint.make).type.toBe<(options: Options) => Effect.Effect<TokenSource.Service, Invalid, Http>>()
+  expect(TokenEndpoint.layer).type.toBe<(options: Options) => Layer.Layer<Source, Invalid, Http>>()
 })
 
 test("TokenResponse", () => {
   type Response = TokenResponse.TokenResponse
   expect(TokenResponse.TokenResponse).type.toBeAssignableTo<Schema.Schema.AnyNoContext>()
-  expect<Response["access_token"]>().type.toBe<Redacted.Redacted>()
-  expect<Response["expires_in"]>().type.toBe<number>()
-  expect<Response["developer.email"]>().type.toBe<Option.Option<Redacted.Redacted>>()
+  expect<Pick<Response, "access_token" | "expires_in" | "developer.email">>().type.toBe<{
+    readonly access_token: Redacted.Redacted
+    readonly expires_in: number
+    readonly "developer.email": Option.Option<Redacted.Redacted>
+  }>()
   expect(TokenResponse.decode).type.toBe<
     (body: string) => Either.Either<Response, AccessTokenError.TokenResponseError>
   >()
@@ -291,8 +363,59 @@ test("TokenResponse", () => {
 
 test("TokenSource", () => {
   type Acquire = (replacing: Option.Option<Token>) => Effect.Effect<Token, Failure>
-  expect(TokenSource.TokenSource).type.toBeAssignableTo<Context.Tag<TokenSource.TokenSource, TokenSource.Service>>()
+  expect(TokenSource.TokenSource).type.toBeAssignableTo<Context.Tag<Source, TokenSource.Service>>()
   expect<TokenSource.Service>().type.toBe<{ readonly acquire: Acquire }>()
   expect(TokenSource.make).type.toBe<(acquire: Acquire) => TokenSource.Service>()
-  expect(TokenSource.layer).type.toBe<(acquire: Acquire) => Layer.Layer<TokenSource.TokenSource>>()
+  expect(TokenSource.layer).type.toBe<(acquire: Acquire) => Layer.Layer<Source>>()
+})
+
+test("TokenStore", () => {
+  type StoreError = TokenStore.TokenStoreError
+  expect(TokenStore.TokenStore).type.toBeAssignableTo<Context.Tag<TokenStore.TokenStore, TokenStore.Service>>()
+  expect<TokenStore.Service>().type.toBe<{
+    readonly get: (key: string) => Effect.Effect<Option.Option<string>, StoreError>
+    readonly put: (key: string, entry: string, life: Duration.DurationInput) => Effect.Effect<void, StoreError>
+    readonly remove: (key: string, entry: string) => Effect.Effect<boolean, StoreError>
+    readonly lease: (
+      key: string,
+      duration: Duration.DurationInput
+    ) => Effect.Effect<Option.Option<TokenStore.Lease>, StoreError>
+  }>()
+  expect<TokenStore.Lease>().type.toBe<{
+    readonly extend: Effect.Effect<boolean, StoreError>
+    readonly release: Effect.Effect<void, StoreError>
+  }>()
+  expect(TokenStore.FailedAttempt).type.toBeAssignableTo<
+    Context.Reference<TokenStore.FailedAttempt, (reason: string) => void> & Effect.Effect<(reason: string) => void>
+  >()
+  expect<Context.Tag.Service<typeof TokenStore.FailedAttempt>>().type.toBe<(reason: string) => void>()
+  expect(TokenStore.makeMemory).type.toBe<Effect.Effect<TokenStore.Service>>()
+  expect(TokenStore.layerMemory).type.toBe<Layer.Layer<TokenStore.TokenStore>>()
+  expect(TokenStore.TokenStoreError).type.toBeConstructableWith({ operation: "get", reason: "ECONNREFUSED" })
+  expect<Pick<StoreError, "_tag" | "operation" | "reason">>().type.toBe<{
+    readonly _tag: "TokenStoreError"
+    readonly operation: "get" | "put" | "remove" | "lease" | "extend" | "release"
+    readonly reason: string
+  }>()
+})
+
+test("SharedTokenSource decorates the source in the context, over the store in it", () => {
+  type Options = SharedTokenSource.Options
+  type Needs = Source | TokenStore.TokenStore
+  expect<Options>().type.toBe<
+    {
+      readonly authUrl: string | URL
+      readonly credentials: Credentials
+      readonly leeway?: Time
+      readonly lease?: Time
+      readonly maxWait?: Time
+      readonly storeTimeout?: Time
+    }
+  >()
+  expect(SharedTokenSource.make).type.toBe<
+    (options: Options) => Effect.Effect<TokenSource.Service, Invalid, Needs>
+  >()
+  expect(SharedTokenSource.layer).type.toBe<(options: Options) => Layer.Layer<Source, Invalid, Needs>>()
+  expect(SharedTokenSource.storeFailures).type.toBe<Metric.Metric.Counter<number>>()
+  expect(SharedTokenSource.storeHits).type.toBe<Metric.Metric.Counter<number>>()
 })

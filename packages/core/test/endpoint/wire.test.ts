@@ -1,11 +1,12 @@
-import { FetchHttpClient, HttpClient, HttpClientRequest } from "@effect/platform"
+import { FetchHttpClient, HttpBody, HttpClient, HttpClientRequest } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenError, TokenEndpoint, TokenSource } from "@store-api/core"
+import { AccessTokenError, AuthorizedHttpClient, StoreAuth, TokenEndpoint, TokenSource } from "@store-api/core"
 import { Context, Effect, Fiber, Layer, Option, Redacted, Schedule } from "effect"
 import * as CaptureServer from "../support/captureServer.js"
 import { type ClientLayer, onEachClient } from "../support/clients.js"
 import * as FakeClient from "../support/fakeClient.js"
+import * as Canary from "../support/leaksIn.js"
 import { test } from "../support/test.js"
 import { clientId, clientSecret, credentialsOf, printable, tokenBody } from "../support/wire.js"
 
@@ -185,3 +186,52 @@ describe("TokenEndpoint", () => {
     })
   })
 })
+
+const secret = Canary.secret()
+const issued = Canary.token()
+const tokenResponse = CaptureServer.answer(200, tokenBody({ access_token: issued.value }))
+
+/** Sends a token request and one call with a body to a server that returns a token and then `answer`. */
+const call = (client: ClientLayer, answer: CaptureServer.Answer) =>
+  Effect.gen(function*() {
+    const server = yield* CaptureServer.make(tokenResponse, answer)
+    const layer = StoreAuth.layer({
+      authUrl: `${server.url}/auth`,
+      apiUrl: `${server.url}/api`,
+      clientId: "invented-client",
+      clientSecret: Redacted.make(secret.value)
+    }).pipe(Layer.provide(client))
+    const exit = yield* Effect.flatMap(
+      AuthorizedHttpClient.AuthorizedHttpClient,
+      (client) => client.post("/orders", { urlParams: { page: "1" }, body: HttpBody.unsafeJson({ id: 1 }) })
+    ).pipe(Effect.provide(layer), Effect.exit)
+    return { exit, requests: yield* server.requests }
+  })
+
+/** The parts of the requests that hold a canary: line, headers or body, by the number of the request. */
+const placesOf = (canary: Canary.Canary, requests: ReadonlyArray<CaptureServer.CapturedRequest>) =>
+  requests.flatMap(({ body, headers, requestLine }, index) =>
+    Object.entries({ body: String(body), requestLine, ...Object.fromEntries(headers) })
+      .filter(([, text]) => Canary.find(text, [canary]).length > 0)
+      .map(([part]) => `${part} of ${index}`)
+  )
+
+describe("where the secret and the token are", () =>
+  onEachClient((client) => {
+    test.live("the secret is in the body of the token request, the token in the Authorization header of the call", function*() {
+      const { requests } = yield* call(client, CaptureServer.answer(200, "{}"))
+      deepStrictEqual(requests.map(({ requestLine }) => requestLine), [
+        "POST /auth/v1/oauth/accesstoken HTTP/1.1",
+        "POST /api/orders?page=1 HTTP/1.1"
+      ])
+      deepStrictEqual(placesOf(secret, requests), ["body of 0"])
+      deepStrictEqual(placesOf(issued, requests), ["authorization of 1"])
+      deepStrictEqual(CaptureServer.valuesOf(requests[1], "authorization"), [`Bearer ${issued.value}`])
+    })
+
+    test.live("a call is not repeated when its connection fails", function*() {
+      const { exit, requests } = yield* call(client, CaptureServer.rawThenReset())
+      assert.isTrue(exit._tag === "Failure")
+      assert.lengthOf(requests, 2)
+    })
+  }))

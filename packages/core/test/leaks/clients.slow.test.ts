@@ -1,5 +1,5 @@
 import { fetched, node, undici } from "../support/clients.js"
-import { onEveryScenario } from "./support/onEveryScenario.js"
+import { onEveryScenario } from "./onEveryScenario.js"
 
 // The clients differ in how they report each kind of failure.
 onEveryScenario(undici, "others")

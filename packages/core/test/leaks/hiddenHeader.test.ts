@@ -13,11 +13,10 @@ import { Context, Effect, Layer, Schema, Stream } from "effect"
 import * as CaptureServer from "../support/captureServer.js"
 import { onEachClient } from "../support/clients.js"
 import { httpReason } from "../support/effectLine.js"
+import * as Canary from "../support/leaksIn.js"
 import { render } from "../support/renderings.js"
 import { token } from "../support/scriptedSource.js"
 import { test } from "../support/test.js"
-import * as Canary from "./support/canary.js"
-import { leaksIn } from "./support/canary.js"
 
 const canary = Canary.token()
 
@@ -66,7 +65,7 @@ const forms: Readonly<
   stream: ({ stream }) => Stream.runDrain(stream)
 }
 
-const leaksOf = (value: unknown) => leaksIn(render("it", value), [canary])
+const leaksOf = (value: unknown) => Canary.leaksInOutputs(render("it", value), [canary])
 
 describe("the results of the authorized client lack the header", () => {
   test("control: a naive client shows the header in the same places", function*() {

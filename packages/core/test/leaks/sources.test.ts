@@ -1,6 +1,22 @@
+/** What the files of the repository must have and must not have. */
+import { readdirSync, readFileSync } from "node:fs"
+import { join, relative } from "node:path"
+import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { packages, read, sourcesOf } from "./support/repository.js"
+
+const root = fileURLToPath(new URL("../../../../", import.meta.url))
+
+const read = (path: string): string => readFileSync(join(root, path), "utf8")
+
+/** The paths of the sources of a package, relative to the root. */
+const sourcesOf = (name: string): ReadonlyArray<string> =>
+  readdirSync(join(root, "packages", name, "src"), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+
+const packages: ReadonlyArray<string> = readdirSync(join(root, "packages"), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory()).map(({ name }) => name)
 
 interface Manifest {
   readonly scripts?: Readonly<Record<string, string>>
@@ -148,4 +164,42 @@ describe("a redacted value", () => {
       assert.strictEqual(uses(source), 0)
     }
   )
+})
+
+// A test in tools/repository checks that the named tests exist.
+describe("docs/evidence/standards.md", () => {
+  const items = read("docs/evidence/standards.md").split(/^\| (?=\d+ \|)/m).slice(1)
+
+  it("has thirty lines, numbered in order", () => {
+    deepStrictEqual(items.map((item) => Number.parseInt(item)), Array.from({ length: 30 }, (_, index) => index + 1))
+  })
+
+  it.each(items)("names a test for line %#, or says why there is none", (item) => {
+    assert.match(item, /“[^”]+”\s+in\s+`[^`]+`|no test:/)
+  })
+})
+
+describe("the security model and policy", () => {
+  it("names the limitations, and the stronger authentication methods that this API lacks", () => {
+    const page = read("docs/explanation/security-model.md")
+    for (
+      const term of [
+        "follows redirects",
+        "memory",
+        "RequestInit",
+        "Redacted.value",
+        "private_key_jwt",
+        "mTLS",
+        "transformClient"
+      ]
+    ) {
+      assert.include(page, term)
+    }
+  })
+
+  it("says where to report a vulnerability, without an email address", () => {
+    const page = read("SECURITY.md")
+    assert.match(page, /security advisor/i)
+    assert.notMatch(page, /@[a-z]+\.[a-z]/)
+  })
 })

@@ -2,19 +2,318 @@
  * Declares the tests of the library against every scenario of the emulator, with the given HTTP clients. All scenarios
  * run concurrently before the tests. Each test checks the outcome of one.
  */
+import { HttpBody, HttpClient, type HttpClientResponse } from "@effect/platform"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Scenario } from "@store-api/emulator"
-import { Effect, Option } from "effect"
+import type { AccessToken, AccessTokenError, AuthorizedHttpClient } from "@store-api/core"
+import { Fault, type RecordedRequest, Scenario } from "@store-api/emulator"
+import { Array as Arr, Cause, DateTime, Effect, Exit, Option, Redacted, Stream } from "effect"
 import type { Client } from "../support/clients.js"
-import { watchUnhandled } from "../support/watchProcess.js"
-import * as ApiRows from "./apiRows.js"
-import { isDefect, type Observation } from "./observation.js"
-import * as TokenRows from "./tokenRows.js"
+import { isFailure } from "../support/effectLine.js"
+import { watchUnhandled } from "../support/telemetry.js"
+import {
+  type Actors,
+  describeError,
+  isDefect,
+  margin,
+  type Observation,
+  observe,
+  type Run,
+  type Timing
+} from "./observation.js"
+
+// The token endpoint: each scenario, once per client.
+
+const tokenNames = Scenario.names.filter((name) => name.startsWith("token/"))
+
+export type TokenRow = Observation<AccessToken.AccessToken, AccessTokenError.AccessTokenError>
+
+/** The expected outcome of a scenario. */
+interface Expectation {
+  readonly outcomes: ReadonlyArray<string>
+  /** What `least` and `most` count. */
+  readonly unit: "request" | "attempt"
+  readonly least: number
+  readonly most: number
+}
+
+/** The first attempt and five retries. */
+const mostAttempts = 6
+
+/** Parses `X (Reason) or Y after N attempts`. */
+const parse = (expected: string): Expectation => {
+  const [, outcomes = expected, amount = "any", unit = "attempts"] =
+    / *(.+?) after (one|several|\d+) (requests?|attempts?)$/.exec(expected) ?? []
+  const bounds = {
+    one: [1, 1],
+    several: [2, mostAttempts],
+    any: [1, mostAttempts]
+  }[amount] ?? [Number(amount), Number(amount)]
+  return {
+    outcomes: outcomes.split(" or "),
+    unit: unit.startsWith("request") ? "request" : "attempt",
+    least: bounds[0] ?? 1,
+    most: bounds[1] ?? mostAttempts
+  }
+}
+
+/** Short limits where a timeout is expected, otherwise enough time for all attempts. */
+const timing = (expected: string): Timing =>
+  expected.includes("(Timeout)")
+    ? { attemptTimeout: 400, deadline: 2500 }
+    : { attemptTimeout: 10_000, deadline: 30_000 }
+
+export const runToken = (name: Scenario.Name, client: Client) =>
+  observe(
+    { client, scenario: Scenario.all[name], timing: timing(Scenario.all[name].expected) },
+    ({ provider }) => provider.get
+  )
+
+/** The least duration of a scenario with a delay. */
+const leastMillis = (name: string): number =>
+  // If a header is sent twice, node:http returns only the first one.
+  /retry-after-(seconds|date|twice)$|slow-answer$/.test(name) ? 990 : 0
+
+/** More than the server can write before it detects that the client closed the connection. */
+const mostBytes = 16 * 1024 * 1024
+
+export const checkToken = (name: Scenario.Name, row: TokenRow): void => {
+  const { expected } = Scenario.all[name]
+  const expectation = parse(expected)
+  const { deadline } = timing(expected)
+  assert.isTrue(Option.isSome(row.exit), "the run ended")
+  if (Option.isNone(row.exit)) return
+  const exit = row.exit.value
+  if (Exit.isFailure(exit)) assert.isTrue(isFailure(exit.cause), Cause.pretty(exit.cause))
+
+  const error = Exit.isFailure(exit) ? Cause.failureOption(exit.cause) : Option.none()
+  assert.include(
+    [
+      ...expectation.outcomes,
+      ...expectation.outcomes.map((outcome) => outcome.replace(/ .*/, "")),
+      // On a busy machine, a lifetime of one second may pass before the token arrives.
+      ...name.endsWith("expires-in-one") && row.elapsed >= 1000 ? ["TokenExpiredError"] : []
+    ],
+    Option.match(error, { onNone: () => "a token", onSome: describeError })
+  )
+  assert.isBelow(row.elapsed, deadline + margin, "within the deadline")
+  assert.isAtLeast(row.elapsed, leastMillis(name), "not before the delay")
+
+  const attempts = Option.match(error, {
+    onNone: () => row.requests.length,
+    onSome: (error) => error._tag === "TokenRequestError" ? error.attempts : row.requests.length
+  })
+  const counted = expectation.unit === "request" ? row.requests.length : attempts
+  assert.isAtLeast(counted, expectation.least, `${expectation.unit}s`)
+  assert.isAtMost(counted, expectation.most, `${expectation.unit}s`)
+  assert.isAtMost(row.requests.length, attempts, "every request is counted as an attempt")
+  assert.isTrue(row.requests.every(({ kind }) => kind === "token"), "all requests are token requests")
+  assert.isBelow(
+    Math.max(0, ...row.requests.map(({ sentBytes }) => sentBytes)),
+    mostBytes,
+    "the client stops reading near the size limit"
+  )
+
+  assert.lengthOf(row.elsewhere, 0, "nothing at the other origin")
+  assert.strictEqual(row.socketsLeft, 0, "no socket is left")
+  if (name.endsWith("retry-after-year")) {
+    const retryAt = Option.flatMap(error, ({ retryAt }) => retryAt)
+    assert.isTrue(
+      Option.exists(retryAt, (at) => at.epochMillis > DateTime.unsafeNow().epochMillis),
+      "retryAt is in the future"
+    )
+  }
+}
+
+// The protected API: the calls of an application, and their expected outcome.
+
+type Result = Exit.Exit<number, AuthorizedHttpClient.Service extends HttpClient.HttpClient.With<infer E> ? E : never>
+type SeenRow = Observation<ReadonlyArray<Result>, never>
+
+interface ApiRow {
+  readonly scenario: Scenario.Name
+  readonly what: string
+  readonly act: (actors: Actors) => Effect.Effect<ReadonlyArray<Result>>
+  readonly check: (seen: Seen) => void
+  readonly options?: Pick<Run, "emulator" | "store">
+}
+
+interface Seen {
+  /** A status, or the tag of an error, for each call. */
+  readonly outcomes: ReadonlyArray<number | string>
+  readonly api: ReadonlyArray<RecordedRequest.RecordedRequest>
+  /** The number of token requests after the first token. */
+  readonly newTokens: number
+  /** The values of the header with the token, as sent. */
+  readonly sent: ReadonlyArray<string>
+  readonly elsewhere: number
+  readonly elapsed: number
+  readonly client: string
+}
+
+const once = (
+  call: Effect.Effect<
+    HttpClientResponse.HttpClientResponse,
+    Effect.Effect.Error<ReturnType<Actors["authorized"]["get"]>>
+  >
+): Effect.Effect<Result> => Effect.exit(Effect.flatMap(call, (response) => Effect.as(response.text, response.status)))
+
+const get = ({ authorized }: Actors) => Effect.map(once(authorized.get("/orders")), Arr.of)
+const post = (body: HttpBody.HttpBody) => ({ authorized }: Actors) =>
+  Effect.map(once(authorized.post("/orders", { body })), Arr.of)
+const many = (calls: number, concurrency: number) => ({ authorized }: Actors) =>
+  Effect.all(Array.from({ length: calls }, () => once(authorized.get("/orders"))), { concurrency })
+
+const text = HttpBody.text("an invented order")
+const stream = HttpBody.stream(Stream.make(new TextEncoder().encode("an invented order")))
+
+const renewedOnce = ({ api, newTokens, outcomes, sent }: Seen) => {
+  deepStrictEqual([outcomes, api.length, newTokens], [[200], 2, 1])
+  assert.lengthOf(Arr.dedupe(sent), 2, "two different tokens")
+  assert.lengthOf(Arr.dedupe(api.map(({ body }) => Redacted.value(body))), 1, "the same body")
+}
+
+const oneRequest = (status: number) => ({ api, newTokens, outcomes }: Seen) =>
+  deepStrictEqual([outcomes, api.length, newTokens], [[status], 1, 0])
+
+/** `fetch` follows redirects and drops the header. The other clients return the redirect to the caller. */
+const redirected = (status: number) => ({ api, client, elsewhere, newTokens, outcomes }: Seen) => {
+  deepStrictEqual([api.length, newTokens], [1, 0])
+  if (client !== "fetch") deepStrictEqual([outcomes, elsewhere], [[status], 0])
+}
+
+const customHeader = {
+  emulator: { header: { name: "X-Store-Token", prefix: "" } },
+  store: { client: { header: { name: "X-Store-Token", format: (token: string) => token } } }
+}
+
+const apiRows: ReadonlyArray<ApiRow> = [
+  { scenario: "api/401-once", what: "a GET", act: get, check: renewedOnce },
+  { scenario: "api/401-once", what: "a POST", act: post(text), check: renewedOnce },
+  { scenario: "api/401-once", what: "a stream", act: post(stream), check: oneRequest(401) },
+  {
+    scenario: "api/401-once",
+    what: "a GET while the token endpoint limits the rate",
+    act: (actors) => Effect.zipRight(actors.emulator.fail(Fault.status(429, { times: Infinity })), get(actors)),
+    check: ({ api, newTokens, outcomes }) =>
+      deepStrictEqual([outcomes, api.length, newTokens], [["TokenRefusedError (RateLimited)"], 1, 1])
+  },
+  {
+    scenario: "api/401-always",
+    what: "one call",
+    act: get,
+    check: ({ api, newTokens, outcomes }) => deepStrictEqual([outcomes, api.length, newTokens], [[401], 2, 1])
+  },
+  {
+    scenario: "api/401-always",
+    what: "a flood of calls",
+    act: many(200, 20),
+    check: ({ api, elapsed, newTokens, outcomes }) => {
+      deepStrictEqual(Arr.dedupe(outcomes), [401])
+      assert.isAtMost(api.length, 400)
+      assert.isAtLeast(newTokens, 1)
+      // Five rejections take effect at once, and one more per minute.
+      assert.isAtMost(newTokens, 5 + Math.floor(elapsed / 60_000))
+    }
+  },
+  {
+    scenario: "api/401-hundred-at-once",
+    what: "a hundred calls",
+    act: many(100, 100),
+    check: ({ api, newTokens, outcomes, sent }) => {
+      deepStrictEqual([Arr.dedupe(outcomes), outcomes.length, newTokens], [[200], 100, 1])
+      assert.isAtMost(api.length, 200)
+      assert.lengthOf(Arr.dedupe(sent), 2)
+    }
+  },
+  { scenario: "api/missing-scope", what: "a GET", act: get, check: oneRequest(401) },
+  { scenario: "api/missing-product", what: "a GET", act: get, check: oneRequest(401) },
+  { scenario: "api/403", what: "a GET", act: get, check: oneRequest(403) },
+  ...([301, 302, 303, 307, 308] as const).flatMap((status): ReadonlyArray<ApiRow> => [
+    { scenario: `api/redirect-${status}`, what: "a GET", act: get, check: redirected(status) },
+    { scenario: `api/redirect-${status}`, what: "a POST", act: post(text), check: redirected(status) },
+    {
+      scenario: `api/redirect-${status}`,
+      what: "with a custom header",
+      act: get,
+      options: customHeader,
+      check: ({ elsewhere, outcomes }) => deepStrictEqual([outcomes, elsewhere], [[status], 0])
+    },
+    {
+      scenario: `api/redirect-${status}`,
+      what: "with followRedirects",
+      act: ({ authorized }) => Effect.map(once(HttpClient.followRedirects(authorized).get("/orders")), Arr.of),
+      check: ({ client, elsewhere, outcomes }) => {
+        if (client !== "fetch") deepStrictEqual([outcomes, elsewhere], [["UntrustedOriginError"], 0])
+      }
+    }
+  ]),
+  { scenario: "api/redirect-to-http", what: "a GET", act: get, check: redirected(302) },
+  {
+    scenario: "api/pointed-elsewhere",
+    what: "a GET",
+    act: ({ authorized, emulator }) => Effect.map(once(authorized.get(`${emulator.elsewhere.url}/orders`)), Arr.of),
+    check: ({ api, elsewhere, outcomes }) =>
+      deepStrictEqual([outcomes, api.length, elsewhere], [["UntrustedOriginError"], 0, 0])
+  },
+  {
+    scenario: "api/only-literal-bearer",
+    what: "a GET",
+    act: get,
+    check: ({ outcomes, sent }) => {
+      deepStrictEqual(outcomes, [200])
+      assert.isTrue(sent.every((value) => value.startsWith("Bearer ")))
+    }
+  }
+]
+
+/** Long enough for a busy machine, since a request that times out would be sent and counted again. */
+const apiTiming = { attemptTimeout: 20_000, deadline: 30_000 }
+
+const runApi = ({ act, options, scenario }: ApiRow, client: Client) =>
+  observe(
+    { client, timing: apiTiming, scenario: Scenario.all[scenario], ...options },
+    (actors) =>
+      Effect.zipRight(Effect.zipRight(Effect.orDie(actors.provider.get), actors.emulator.clearRequests), act(actors))
+  )
+
+/** The number of requests to the other origin that have the token in any header. */
+const withToken = ({ elsewhere }: SeenRow): number =>
+  elsewhere.filter(({ authorization, headers }) =>
+    Option.isSome(authorization) || Object.values(headers).some((value) => typeof value !== "string")
+  ).length
+
+const checkApi = (row: ApiRow, seen: SeenRow, client: Client): void => {
+  assert.isTrue(Option.isSome(seen.exit), "the run ended")
+  if (Option.isNone(seen.exit)) return
+  assert.isTrue(Exit.isSuccess(seen.exit.value), String(seen.exit.value))
+  if (Exit.isFailure(seen.exit.value)) return
+  const results = seen.exit.value.value
+  for (const result of results) {
+    if (Exit.isFailure(result)) assert.isTrue(isFailure(result.cause), Cause.pretty(result.cause))
+  }
+  row.check({
+    outcomes: results.map((result) =>
+      Exit.match(result, {
+        onSuccess: (status) => status,
+        onFailure: (cause) => Option.match(Cause.failureOption(cause), { onNone: () => "", onSome: describeError })
+      })
+    ),
+    api: seen.requests.filter(({ kind }) => kind === "api"),
+    newTokens: seen.requests.filter(({ kind }) => kind === "token").length,
+    sent: seen.requests.flatMap(({ authorization, kind }) => kind === "api" ? Option.toArray(authorization) : [])
+      .map(Redacted.value),
+    elsewhere: seen.elsewhere.length,
+    elapsed: seen.elapsed,
+    client: client.name
+  })
+  assert.strictEqual(withToken(seen), 0, "the token is not sent to the other origin")
+  assert.strictEqual(seen.socketsLeft, 0, "no socket is left")
+}
 
 interface All {
-  readonly token: ReadonlyMap<string, TokenRows.Row>
-  readonly api: ReadonlyMap<string, ApiRows.Row>
+  readonly token: ReadonlyMap<string, TokenRow>
+  readonly api: ReadonlyMap<string, SeenRow>
   readonly unhandled: ReadonlyArray<unknown>
 }
 
@@ -41,7 +340,7 @@ const summary = (clients: ReadonlyArray<Client>, { api, token, unhandled }: All)
     `unhandled ${unhandled.length}`,
     `sockets left ${sum(rows.map(({ socketsLeft }) => socketsLeft))}`,
     `token requests at the other origin ${sum([...token.values()].map(({ elsewhere }) => elsewhere.length))}`,
-    `access tokens at the other origin ${sum([...api.values()].map(ApiRows.withToken))}`
+    `access tokens at the other origin ${sum([...api.values()].map(withToken))}`
   ].join(", ")
 }
 
@@ -53,15 +352,15 @@ const rowOf = <A>(rows: ReadonlyMap<string, A>, key: string): A => {
 
 export const onClients = (clients: ReadonlyArray<Client>): void => {
   const tokenRuns = clients.flatMap((client) =>
-    TokenRows.names.map((name) => ({ key: `${name}, ${client.name}`, name, client }))
+    tokenNames.map((name) => ({ key: `${name}, ${client.name}`, name, client }))
   )
   const apiRuns = clients.flatMap((client) =>
-    ApiRows.rows.map((row) => ({ key: `${row.scenario}, ${row.what}, ${client.name}`, row, client }))
+    apiRows.map((row) => ({ key: `${row.scenario}, ${row.what}, ${client.name}`, row, client }))
   )
   const observations = Effect.gen(function*() {
     const unhandled = yield* watchUnhandled
-    const token = yield* collect(tokenRuns, concurrency.token, ({ client, name }) => TokenRows.run(name, client))
-    const api = yield* collect(apiRuns, concurrency.api, ({ client, row }) => ApiRows.run(row, client))
+    const token = yield* collect(tokenRuns, concurrency.token, ({ client, name }) => runToken(name, client))
+    const api = yield* collect(apiRuns, concurrency.api, ({ client, row }) => runApi(row, client))
     return { token, api, unhandled: yield* unhandled }
   })
 
@@ -74,14 +373,14 @@ export const onClients = (clients: ReadonlyArray<Client>): void => {
     afterAll(() => console.log(summary(clients, all)))
 
     for (const { key, name } of tokenRuns) {
-      it(`${key}: ${Scenario.all[name].expected}`, () => TokenRows.check(name, rowOf(all.token, key)))
+      it(`${key}: ${Scenario.all[name].expected}`, () => checkToken(name, rowOf(all.token, key)))
     }
     for (const { client, key, row } of apiRuns) {
-      it(`${key}: ${Scenario.all[row.scenario].expected}`, () => ApiRows.check(row, rowOf(all.api, key), client))
+      it(`${key}: ${Scenario.all[row.scenario].expected}`, () => checkApi(row, rowOf(all.api, key), client))
     }
     it("there is a row for each scenario of the API", () =>
       assert.sameMembers(
-        [...new Set(ApiRows.rows.map(({ scenario }) => scenario))],
+        [...new Set(apiRows.map(({ scenario }) => scenario))],
         Scenario.names.filter((name) => name.startsWith("api/"))
       ))
     it("no rejection and no exception was unhandled", () => deepStrictEqual(all.unhandled.map(String), []))

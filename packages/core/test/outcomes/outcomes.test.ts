@@ -1,4 +1,141 @@
-import { undici } from "../support/clients.js"
-import { onClients } from "./onClients.js"
+/** The outcomes on one client, and controls: their checks detect each fault of a naive client. */
+import { HttpClient, HttpClientRequest } from "@effect/platform"
+import { assert, describe } from "@effect/vitest"
+import { ClientCredentials } from "@store-api/core"
+import { Emulator, Fault, Scenario } from "@store-api/emulator"
+import { Deferred, Effect, Exit, Option, Redacted, Schedule } from "effect"
+import * as tokenRequest from "../../src/internal/endpoint/tokenRequest.js"
+import { clients, undici } from "../support/clients.js"
+import { watchUnhandled } from "../support/telemetry.js"
+import { test } from "../support/test.js"
+import { isDefect, observe, type Run, socketsLeft } from "./observation.js"
+import { checkToken, onClients, runToken, type TokenRow } from "./onClients.js"
+
+const [client = assert.fail("no client")] = clients
+const secret = Redacted.value(Emulator.demoClient.clientSecret)
+
+/** A token request without the library. */
+const request = (url: string) =>
+  Effect.map(ClientCredentials.make(Emulator.demoClient), (credentials) =>
+    HttpClientRequest.setBody(
+      HttpClientRequest.post(`${url}/v1/oauth/accesstoken`),
+      tokenRequest.body(credentials)
+    ))
+
+const run = (name: Scenario.Name): Run => ({
+  client,
+  scenario: Scenario.all[name],
+  timing: { attemptTimeout: 100, deadline: 200 },
+  longest: 300
+})
 
 onClients([undici])
+
+describe("the checks detect a naive client that", () => {
+  test.live("follows a redirect to the other origin with the secret", function*() {
+    const emulator = yield* Emulator.make()
+    yield* emulator.fail(Scenario.get("token/redirect-307"))
+    const body = `client_secret=${secret}`
+    const text = yield* Effect.promise(() =>
+      fetch(`${emulator.url}/v1/oauth/accesstoken`, { method: "POST", body }).then((response) => response.text())
+    )
+    assert.isDefined(text)
+    const [stolen] = yield* emulator.elsewhere.requests
+    assert.strictEqual(Redacted.value(stolen?.body ?? Redacted.make("")), body)
+  })
+
+  for (const { layer, name } of clients) {
+    test.live(`leaves a body unread and its socket open, with ${name}`, function*() {
+      const emulator = yield* Emulator.make()
+      yield* emulator.fail(Scenario.get("token/flood-endless"))
+      const response = yield* Effect.flatMap(
+        HttpClient.HttpClient,
+        (http) => Effect.flatMap(request(emulator.url), http.execute)
+      ).pipe(
+        Effect.provide(layer(Option.none()))
+      )
+      assert.strictEqual(yield* socketsLeft(emulator, "500 millis"), 1)
+      // Uses the response last: the client ends the request when the response is garbage collected.
+      assert.strictEqual(response.status, 200)
+    })
+  }
+
+  test.live("waits forever", function*() {
+    const seen = yield* observe(
+      run("token/silence"),
+      ({ emulator }) =>
+        Effect.flatMap(HttpClient.HttpClient, (http) => Effect.flatMap(request(emulator.url), http.execute)).pipe(
+          Effect.provide(client.layer(Option.none()))
+        )
+    )
+    assert.isTrue(Option.isNone(seen.exit))
+  })
+
+  test.live("has a defect, in itself or in one of its calls", function*() {
+    const died = yield* observe(run("token/specification"), () => Effect.die("an invented defect"))
+    assert.isTrue(Option.exists(died.exit, isDefect))
+    const inside = yield* observe(run("token/specification"), () => Effect.succeed([Exit.die("an invented defect")]))
+    assert.isTrue(Option.exists(inside.exit, isDefect))
+    const failed = yield* observe(run("token/specification"), () => Effect.fail("an invented error"))
+    assert.isFalse(Option.exists(failed.exit, isDefect))
+  })
+
+  test.live("leaves a rejection and an exception unhandled", function*() {
+    const listeners = process.listenerCount("unhandledRejection")
+    yield* Effect.scoped(Effect.gen(function*() {
+      const unhandled = yield* watchUnhandled
+      assert.lengthOf(yield* unhandled, 0)
+      void Promise.reject(new Error("an invented rejection"))
+      setImmediate(() => {
+        throw new Error("an invented exception")
+      })
+      const seen = yield* unhandled.pipe(
+        Effect.repeat({ until: ({ length }) => length === 2, schedule: Schedule.spaced("10 millis") }),
+        Effect.timeout("5 seconds")
+      )
+      assert.isDefined(seen)
+      assert.sameMembers((yield* unhandled).map(String), [
+        "Error: an invented rejection",
+        "Error: an invented exception"
+      ])
+    }))
+    assert.strictEqual(process.listenerCount("unhandledRejection"), listeners, "those of the test runner are back")
+  })
+})
+
+describe("the check of a row", () => {
+  test.live("fails for each wrong property", function*() {
+    const name = "token/specification"
+    const row = yield* runToken(name, client)
+    checkToken(name, row)
+    const [request = assert.fail("no request")] = row.requests
+    const wrong: Record<string, TokenRow> = {
+      hang: { ...row, exit: Option.none() },
+      defect: { ...row, exit: Option.some(Exit.die("an invented defect")) },
+      late: { ...row, elapsed: 60_000 },
+      "two requests": { ...row, requests: [request, request] },
+      "a request elsewhere": { ...row, elsewhere: [request] },
+      "a call of the API": { ...row, requests: [{ ...request, kind: "api" }] },
+      "a flood read": { ...row, requests: [{ ...request, sentBytes: 100 * 1024 * 1024 }] },
+      "a socket": { ...row, socketsLeft: 1 }
+    }
+    for (const [what, changed] of Object.entries(wrong)) {
+      assert.throws(() => checkToken(name, changed), undefined, undefined, what)
+    }
+    assert.throws(() => checkToken("token/body-html", row))
+    assert.throws(() => checkToken("token/429-retry-after-seconds", { ...row, requests: [request, request] }))
+  })
+
+  test.live("counts the bytes that are sent to a client", function*() {
+    const emulator = yield* Emulator.make()
+    const bytes = 32 * 1024 * 1024
+    yield* emulator.fail(Fault.flood(bytes, { on: "api" }))
+    const read = yield* Deferred.make<number>()
+    yield* Effect.promise(() => fetch(`${emulator.url}/orders`).then((response) => response.arrayBuffer())).pipe(
+      Effect.flatMap(({ byteLength }) => Deferred.succeed(read, byteLength))
+    )
+    assert.strictEqual(yield* Deferred.await(read), bytes)
+    const [recorded] = yield* emulator.requests
+    assert.isAtLeast(recorded?.sentBytes ?? 0, bytes)
+  })
+})

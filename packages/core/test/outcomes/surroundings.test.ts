@@ -1,8 +1,9 @@
-/** Tests the rotation of the client secret while the application runs, and an endpoint where no server listens. */
+/** The rotation of the client secret, an endpoint where no server listens, and a pooled socket that has closed. */
+import { NodeHttpClient } from "@effect/platform-node"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider, ClientCredentials, StoreAuth } from "@store-api/core"
-import { Emulator } from "@store-api/emulator"
+import { Emulator, Fault } from "@store-api/emulator"
 import { Context, Effect, Layer, Option, Redacted, Ref } from "effect"
 import * as CaptureServer from "../support/captureServer.js"
 import { clients } from "../support/clients.js"
@@ -80,5 +81,38 @@ describe.concurrent.each(clients)("secret rotation and refused connections, $nam
     assert.strictEqual(error.reason, "Transport")
     deepStrictEqual(error.code, Option.some("ECONNREFUSED"))
     assert.isAtLeast(error.attempts, 2)
+  })
+})
+
+/** The clients that pool sockets, and node:http with keep-alive. */
+const pooling = [
+  ...clients.filter(({ name }) => name !== "node:http").map(({ layer, name }) => ({
+    name,
+    layer: layer(Option.none())
+  })),
+  {
+    name: "node:http with keep-alive",
+    layer: Layer.provide(NodeHttpClient.layerWithoutAgent, NodeHttpClient.makeAgentLayer({ keepAlive: true }))
+  }
+]
+
+describe.each(pooling)("a pooled socket that the server closed, $name", ({ layer }) => {
+  test.live("causes one more attempt, and the caller gets a token", function*() {
+    const emulator = yield* Emulator.make()
+    // The first response leaves a socket in the pool. The second request fails on it. The third succeeds.
+    yield* emulator.fail([Fault.status(503), Fault.stale()])
+    const context = yield* Layer.build(Layer.provide(
+      StoreAuth.layer({
+        authUrl: emulator.url,
+        apiUrl: emulator.url,
+        clientId: Emulator.demoClient.clientId,
+        clientSecret: Emulator.demoClient.clientSecret
+      }),
+      layer
+    ))
+    yield* Context.get(context, AccessTokenProvider.AccessTokenProvider).get
+    const requests = yield* emulator.requests
+    deepStrictEqual(requests.map(({ status }) => Option.getOrElse(status, () => "none")), [503, "none", 200])
+    assert.strictEqual((yield* emulator.pendingFaults).length, 0)
   })
 })

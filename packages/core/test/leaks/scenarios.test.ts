@@ -1,14 +1,16 @@
+/** No output on one client contains a secret, and controls: the search finds the leaks of a naive program. */
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Cause, Effect, Option, Schema } from "effect"
 import { NodeInspectSymbol } from "effect/Inspectable"
+import { undici } from "../support/clients.js"
+import * as Canary from "../support/leaksIn.js"
+import { encodings, find, leaksInOutputs } from "../support/leaksIn.js"
 import { printers, render, renderDistinct } from "../support/renderings.js"
-import { capture } from "../support/telemetry.js"
+import { capture, watchConsole } from "../support/telemetry.js"
 import { test } from "../support/test.js"
-import { watchConsole } from "../support/watchProcess.js"
-import * as Canary from "./support/canary.js"
-import { encodings, find, leaksIn } from "./support/canary.js"
+import { onEveryScenario } from "./onEveryScenario.js"
 
 const secret = Canary.secret()
 const token = Canary.token()
@@ -26,6 +28,8 @@ const sinks = [
   "span naive",
   "log record"
 ]
+
+onEveryScenario(undici, "first")
 
 describe("the leak of a naive program is found", () => {
   test.live.each(Object.keys(encodings))(
@@ -55,7 +59,7 @@ describe("the leak of a naive program is found", () => {
     const { outputs } = yield* capture(Effect.logError("failed", Cause.fail(new Naive({ message: secret.value }))))
     // OpenTelemetry's log records omit causes.
     for (const sink of sinks.filter((name) => name.startsWith("logger") || name === "console.log")) {
-      assert.isAbove(leaksIn(outputs.filter(({ name }) => name === sink), canaries).length, 0, sink)
+      assert.isAbove(leaksInOutputs(outputs.filter(({ name }) => name === sink), canaries).length, 0, sink)
     }
   })
 
@@ -96,10 +100,14 @@ describe("the leak of a naive program is found", () => {
       Cause.fail(value)
     ]
     for (const holder of holders) {
-      const all = leaksIn(render("it", holder), [token])
-      assert.strictEqual(leaksIn(renderDistinct("it", holder), [token]).length > 0, all.length > 0, all.join("\n"))
+      const all = leaksInOutputs(render("it", holder), [token])
+      assert.strictEqual(
+        leaksInOutputs(renderDistinct("it", holder), [token]).length > 0,
+        all.length > 0,
+        all.join("\n")
+      )
     }
-    assert.isAbove(holders.filter((holder) => leaksIn(render("it", holder), [token]).length > 0).length, 20)
+    assert.isAbove(holders.filter((holder) => leaksInOutputs(render("it", holder), [token]).length > 0).length, 20)
   })
 
   test.live("on the console of the process and in its warnings", function*() {

@@ -1,0 +1,513 @@
+/** How failures of the token endpoint are read: error responses, `Retry-After`, and errors of the HTTP client. */
+import { Headers, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { AccessTokenError } from "@store-api/core"
+import { FastCheck as FC, Option } from "effect"
+import { UntrustedOriginError } from "../../src/AccessTokenError.js"
+import { refusal } from "../../src/internal/endpoint/refusal.js"
+import * as retryAfter from "../../src/internal/endpoint/retryAfter.js"
+import * as sanitise from "../../src/internal/endpoint/sanitise.js"
+import { fromHttpClientError } from "../../src/internal/endpoint/transportError.js"
+import { heldToken } from "../support/fakeClient.js"
+import { prop } from "../support/property.js"
+import { renderings, shows } from "../support/renderings.js"
+import { character, clientId, clientSecret, credentialsOf, tokenBody } from "../support/wire.js"
+
+describe("error responses", () => {
+  const statuses = [400, 401, 403, 404, 405, 408, 413, 429, 500, 502, 503, 504, 529, 599]
+
+  const respond = (
+    status: number,
+    body: string | undefined,
+    { challenge, id = clientId, isFirst = false, secret = clientSecret }: {
+      challenge?: string | undefined
+      id?: string
+      secret?: string
+      isFirst?: boolean
+    } = {}
+  ) =>
+    refusal(
+      { credentials: credentialsOf(id, secret), replacing: isFirst ? undefined : heldToken("invented-token-0001") },
+      { status, headers: Headers.fromInput({ "www-authenticate": challenge }) },
+      body
+    )
+
+  const refuse = (...given: Parameters<typeof respond>) => respond(...given) ?? assert.fail("it is not a refusal")
+
+  const reasons = (body: string, of: ReadonlyArray<number>) => of.map((status) => refuse(status, body).reason)
+
+  const reasonOf = (status: number): AccessTokenError.TokenRefusedError["reason"] =>
+    ({ 400: "InvalidRequest", 401: "InvalidClient", 408: "Unavailable", 429: "RateLimited" } as const)[status] ??
+      (status >= 500 ? "Unavailable" : "Other")
+
+  const dialects: ReadonlyArray<readonly [name: string, body: string, code?: string | undefined, text?: string]> = [
+    ["RFC 6749", `{"error":"e","error_description":"a text","error_uri":"https://x.example"}`, "e", "a text"],
+    ["RFC 6749, without a description", `{"error":"unauthorized_client"}`, "unauthorized_client"],
+    ["RFC 6749, an unregistered code", `{"error":"quota.exceeded:7"}`, "quota.exceeded:7"],
+    [
+      "a gateway's ErrorCode",
+      `{"ErrorCode":"missing_field","Error":"A field is missing"}`,
+      "missing_field",
+      "A field is missing"
+    ],
+    [
+      "a gateway's fault",
+      `{"fault":{"faultstring":"Spike","detail":{"errorcode":"policies.Spike"}}}`,
+      "policies.Spike",
+      "Spike"
+    ],
+    ["a gateway's fault without a detail", `{"fault":{"faultstring":"Broken"}}`, undefined, "Broken"],
+    [
+      "the suite's errors",
+      `{"errors":[{"errorCode":"E1001","type":"auth","reason":"why","message":"Not now"},{"errorCode":"E2"}]}`,
+      "E1001",
+      "Not now"
+    ],
+    ["the suite's errors, type and reason", `{"errors":[{"type":"auth","reason":"Because"}]}`, "auth", "Because"],
+    ["an empty list of errors", `{"errors":[]}`],
+    ["HTML", "<html><body><h1>502 Bad Gateway</h1></body></html>"],
+    ["an empty body", ""],
+    ["plain text", "upstream connect error"],
+    ["truncated JSON", `{"error":"invalid_client","error_desc`],
+    ["null", "null"],
+    ["an array", "[]"],
+    ["a string", "\"invalid_client\""],
+    ["fields of other types", `{"error":7,"error_description":{},"ErrorCode":null,"fault":[],"errors":{}}`],
+    ["hostile keys", `{"__proto__":{"error":"polluted"},"constructor":{"error":"polluted"}}`]
+  ]
+
+  it.each(dialects)(
+    "of %s have its code and description, and the reason of their status",
+    (_name, body, code, text) => {
+      for (const status of statuses) {
+        const error = refuse(status, body)
+        assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+        deepStrictEqual([error.status, error.reason], [status, reasonOf(status)])
+        deepStrictEqual([error.code, error.description], [Option.fromNullable(code), Option.fromNullable(text)])
+        deepStrictEqual(error.retryAt, Option.none())
+      }
+      deepStrictEqual(refuse(400, body, { isFirst: true }), refuse(400, body), "the same without a token to replace")
+    }
+  )
+
+  it.each([
+    `{"error":"invalid_client"}`,
+    `{"ErrorCode":"invalid_client","Error":"ClientId is Invalid"}`,
+    `{"ErrorCode":"InvalidClientIdentifier"}`,
+    `{"fault":{"faultstring":"no","detail":{"errorcode":"invalid_client"}}}`,
+    `{"fault":{"faultstring":"no","detail":{"errorcode":"oauth.v2.InvalidClientIdentifier"}}}`,
+    `{"errors":[{"errorCode":"INVALID_CLIENT"}]}`
+  ])("a code that means an invalid client also counts with status 400 or 403: %s", (body) => {
+    const expected = ["InvalidClient", "InvalidClient", "Unavailable", "RateLimited"] as const
+    deepStrictEqual<ReadonlyArray<string>>(reasons(body, [400, 403, 500, 429]), expected)
+  })
+
+  it.each([
+    "Bearer",
+    "Bearer realm=\"orders\"",
+    "bearer error=\"invalid_token\"",
+    "Basic realm=\"orders\", Bearer realm=\"orders\""
+  ])("a 401 with the challenge of an API (%s) is not InvalidClient, and the message names authUrl", (challenge) => {
+    const codes = ["invalid_token", "not_invalid_request", "invalid_requests"].map((code) => `{"error":"${code}"}`)
+    for (const body of ["", "<html>", ...codes, `{"errors":[{"errorCode":"E7","message":"No"}]}`]) {
+      const error = refuse(401, body, { challenge })
+      assert.strictEqual(error.reason, "Other", body)
+      assert.include(error.message, "check authUrl")
+      assert.notInclude(error.message, "secret")
+    }
+    for (const code of ["invalid_client", "invalid_request", "invalid_grant", "unauthorized_client"]) {
+      assert.strictEqual(refuse(401, `{"error":"${code}"}`, { challenge }).reason, "InvalidClient", code)
+    }
+    assert.strictEqual(refuse(401, `{"ErrorCode":"invalid_client"}`, { challenge }).reason, "InvalidClient")
+    assert.strictEqual(refuse(400, "", { challenge }).reason, "InvalidRequest")
+    assert.strictEqual(refuse(503, "", { challenge }).reason, "Unavailable")
+  })
+
+  it("a 401 with another challenge is InvalidClient", () => {
+    const others = ["Basic realm=\"tokens\"", "Basic realm=\"tokens, bearer only\"", "Digest", "Bearers", "", undefined]
+    for (const challenge of others) assert.strictEqual(refuse(401, "", { challenge }).reason, "InvalidClient")
+  })
+
+  it("is InvalidClient even if the client id is a part of the code", () => {
+    const error = refuse(400, `{"error":"invalid_client"}`, { id: "invalid_client" })
+    deepStrictEqual([error.reason, error.code], ["InvalidClient", Option.some("invalid_client")])
+  })
+
+  it.each([
+    [`{"error":"invalid_client","error_description":"No such client"}`, "InvalidClient"],
+    [`{"error":"unauthorized_client"}`, "InvalidRequest"],
+    [`{"error":"invalid_scope","access_token":null}`, "InvalidRequest"],
+    [`{"error":"temporarily_unavailable"}`, "Unavailable"],
+    [`{"error":"server_error"}`, "Unavailable"],
+    ...["bad_verification_code", "not_server_error", "temporarily_unavailable_too"]
+      .map((code): [string, string] => [`{"error":"${code}"}`, "Other"]),
+    [`{"error":{"message":"in an object"}}`, "Other"]
+  ])("a success with an error and no token is a refusal, whose code decides its reason: %s", (body, reason) => {
+    for (const status of [200, 201]) {
+      const error = refuse(status, body)
+      deepStrictEqual([error.status, error.reason], [status, reason])
+      deepStrictEqual([error.code, error.description], [refuse(400, body).code, refuse(400, body).description])
+    }
+  })
+
+  it("the status of an error decides its reason, even if its code means that the server is not available", () => {
+    for (const error of ["temporarily_unavailable", "server_error", "invalid_scope"]) {
+      const all = reasons(JSON.stringify({ error }), [300, 400, 403, 404])
+      deepStrictEqual(all, ["Other", "InvalidRequest", "Other", "Other"], error)
+    }
+  })
+
+  it.each([
+    tokenBody({ error: "invalid_client" }),
+    tokenBody({ access_token: "not usable", error: "invalid_client" }),
+    ...[`{"error":null}`, `{"ErrorCode":"invalid_client"}`, `"error"`, `["error"]`, "null", "error", undefined]
+  ])("a success with a token or without an error is not a refusal: %s", (body) => {
+    assert.isUndefined(respond(200, body))
+    assert.isDefined(respond(400, body), "control: the status alone is enough")
+  })
+
+  it("omits a code that is not a single word", () => {
+    for (const code of ["not a code", "", "a".repeat(101), "code\r\ninjected", "c\u00f6de", "<b>code</b>"]) {
+      deepStrictEqual(refuse(400, JSON.stringify({ error: code })).code, Option.none(), code)
+    }
+    deepStrictEqual(refuse(400, `{"error":"${"a".repeat(100)}"}`).code, Option.some("a".repeat(100)))
+  })
+
+  it("InvalidClient reports that form decoding changes credentials with + or %", () => {
+    const given = { id: "an-id", secret: "plain" }
+    for (const raw of [{ ...given, secret: "p+lus" }, { ...given, id: "per%cent" }]) {
+      for (
+        const [status, body, expected] of [
+          [401, "", true],
+          [400, `{"error":"invalid_client"}`, true],
+          [400, "", false],
+          [503, "", false]
+        ] as const
+      ) {
+        const error = refuse(status, body, raw)
+        assert.strictEqual(error.changedByFormDecoding, expected)
+        assert.strictEqual(error.message.includes("+ or %"), expected)
+      }
+    }
+    assert.isFalse(refuse(401, "", given).changedByFormDecoding)
+    assert.notInclude(refuse(401, "", given).message, "+ or %")
+  })
+
+  it.each(["s3cret+/=%~ !x", "invented-token-0001"])(
+    "omits a description that contains the secret or the token, and keeps the code, in every format: %s",
+    (value) => {
+      const text = `you sent ${value} here`
+      for (
+        const body of [
+          { error: "invalid_client", error_description: text },
+          { ErrorCode: "invalid_client", Error: text },
+          { fault: { faultstring: text, detail: { errorcode: "invalid_client" } } },
+          { errors: [{ errorCode: "invalid_client", message: text }] }
+        ]
+      ) {
+        const error = refuse(400, JSON.stringify(body), { secret: "s3cret+/=%~ !x" })
+        deepStrictEqual([error.code, error.description], [Option.some("invalid_client"), Option.none()])
+        assert.notInclude(renderings(error), "you sent")
+        const other = JSON.stringify(body).replace(value, "something")
+        deepStrictEqual(refuse(400, other).description, Option.some("you sent something here"), "control: it is kept")
+      }
+    }
+  )
+
+  it("omits a code that contains a credential or the token", () => {
+    for (const value of [clientId, clientSecret, "invented-token-0001"]) {
+      for (const field of ["error", "ErrorCode"]) {
+        const error = refuse(400, JSON.stringify({ [field]: `no_${value}` }))
+        deepStrictEqual(error.code, Option.none())
+        assert.isFalse(shows(error, value))
+      }
+    }
+    deepStrictEqual(refuse(400, `{"error":"invented-other-7f3a"}`).code, Option.some("invented-other-7f3a"))
+    deepStrictEqual(refuse(400, `{"error":"no_shop"}`, { id: "shop" }).code, Option.some("no_shop"))
+  })
+
+  const hostile = ["\u0000", "\r", "\n", "\u202e", "\u2028", "\ud800", "\udc00", "\u{1f600}", " ", "\u{e0001}"]
+
+  prop("no description contains a control or formatting character, a line break, or more than 256 characters", [
+    FC.string({ unit: FC.oneof(FC.constantFrom(...hostile), character), maxLength: 600 })
+  ], ([text]) => {
+    const error = refuse(400, JSON.stringify({ error_description: text }), { id: "c", secret: "\u007e\u007e\u007e" })
+    const description = Option.getOrElse(error.description, () => "x")
+    assert.notMatch(description, /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u)
+    assert.isTrue(description.length >= 1 && description.length <= 256)
+  }, { fastCheck: { numRuns: 500 } })
+
+  const fields = ["error", "error_description", "ErrorCode", "Error", "fault", "errors"]
+
+  prop("never throws and never contains the secret, for any body", [
+    FC.oneof(
+      FC.string({ unit: character }),
+      FC.json(),
+      FC.dictionary(FC.constantFrom(...fields), FC.jsonValue())
+        .map((body) => JSON.stringify(body).replaceAll("a", "invented-secret-7f3a"))
+    ),
+    FC.constantFrom(...statuses)
+  ], ([body, status]) => {
+    const error = refuse(status, body)
+    assert.notInclude(error.message, "invented-secret")
+    assert.strictEqual(error.status, status)
+  })
+})
+
+describe("sanitise", () => {
+  const nobody = { clientId: "", secrets: [] }
+  const knowing = (...secrets: ReadonlyArray<string>) => ({ clientId: "invented-client", secrets })
+
+  const bytesOf = (before: string, secret: string, after = "") => Buffer.from(before + secret + after)
+  const encodings: ReadonlyArray<readonly [name: string, encode: (secret: string) => string]> = [
+    ["as it was sent", (secret) => secret],
+    ["over two lines", (secret) => `${secret.slice(0, 5)}\r\n  ${secret.slice(5)}`],
+    [
+      "with its percent signs decoded",
+      (secret) => secret.replace(/%([\da-f]{2})/gi, (code) => decodeURIComponent(code))
+    ],
+    ["with its plus signs as spaces", (secret) => secret.replaceAll("+", " ")],
+    ["percent-encoded", encodeURIComponent],
+    ["percent-encoded in lower case", (secret) => encodeURIComponent(secret).toLowerCase()],
+    ["percent-encoded, each byte", (secret) => bytesOf("", secret).toString("hex").replace(/../g, "%$&")],
+    ["form-encoded", (secret) => new URLSearchParams({ x: secret }).toString().slice(2)],
+    ["in base64", (secret) => bytesOf("", secret).toString("base64")],
+    ["in base64, after one byte", (secret) => bytesOf(":", secret).toString("base64")],
+    ["in base64, after two bytes", (secret) => bytesOf("::", secret, "&").toString("base64")],
+    ["in base64url", (secret) => bytesOf("", secret).toString("base64url")],
+    ["in base64url, after one byte", (secret) => bytesOf(":", secret).toString("base64url")],
+    ["in base64url, after two bytes", (secret) => bytesOf("::", secret).toString("base64url")]
+  ]
+  /** Secrets with every character that an encoding changes. */
+  const secrets = FC.stringMatching(/^[a-z0-9]{8}([a-z0-9]{4}[ +/=_%~!$'-]){2,8}[a-z0-9]{4}$/)
+    .filter((secret) => !/%[89a-f][\da-f]/i.test(secret))
+  const sentence = FC.stringMatching(/^[a-z ,.:;]{0,300}$/)
+
+  for (const [name, encode] of encodings) {
+    prop(`no description repeats a secret ${name}`, [secrets, sentence, sentence], ([secret, before, after]) => {
+      const text = `${before} ${encode(secret)} ${after}`
+      assert.isUndefined(sanitise.description(text, knowing("another-invented-one", secret)))
+      assert.isUndefined(sanitise.code(encode(secret), knowing(secret)))
+    })
+  }
+
+  it.each([
+    ["a", "got a"],
+    ["abc", "got abc"],
+    ["abc", "got YWJj"],
+    ["+/~", "got +/~"],
+    ["+/~", "got %2B%2F%7E"],
+    ["a b", "got a\nb"]
+  ])("finds a short secret, and one without letters: %s", (secret, text) => {
+    assert.isUndefined(sanitise.description(text, knowing(secret)), text)
+    assert.strictEqual(sanitise.description("get it", knowing(secret)), "get it")
+  })
+
+  it.each<readonly [string, given: string, expected: string | undefined]>([
+    ["keeps a text without a secret", "The client is suspended", "The client is suspended"],
+    [
+      "keeps markup and signs",
+      "100% wrong, see #7 & \"8\" \\ <b>refusé</b>",
+      "100% wrong, see #7 & \"8\" \\ <b>refusé</b>"
+    ],
+    ["keeps a part of a secret", "invented", "invented"],
+    ["replaces a line break by spaces", "one\r\ntwo", "one  two"],
+    ["replaces a NUL by a space", "one\u0000two", "one two"],
+    ["replaces an escape sequence by a space", "one \u001b[31mtwo", "one  [31mtwo"],
+    ["replaces a C1 control sequence by a space", "one\u009b31mtwo", "one 31mtwo"],
+    ["replaces a tab by a space", "one\ttwo", "one two"],
+    ["replaces line and paragraph separators by spaces", "one\u2028two\u2029three", "one two three"],
+    ["replaces a change of text direction by a space", "one \u202eowt", "one  owt"],
+    ["replaces zero-width characters by spaces", "one\u200btwo\ufeff", "one two "],
+    ["replaces a tag character by a space", "one\u{e0041}two", "one two"],
+    ["replaces half of a pair by a space", "one\ud800two", "one two"],
+    ["omits nothing but control characters", "\r\n\u0000", undefined],
+    ["omits an empty text", "", undefined]
+  ])("a description: %s", (_name, given, expected) => {
+    assert.strictEqual(sanitise.description(given, knowing("invented-secret", "")), expected)
+  })
+
+  it("replaces the client id in a description, unless it is shorter than 8 characters", () => {
+    const cases = { eight888: "<client id>, <client id>s", seven77: "seven77, seven77s" }
+    for (const [clientId, expected] of Object.entries(cases)) {
+      assert.strictEqual(sanitise.description(`${clientId}, ${clientId}s`, { clientId, secrets: [] }), expected)
+    }
+  })
+
+  it("cuts a description at 256 characters, after the search for secrets and ids", () => {
+    const long = "no".repeat(200)
+    assert.strictEqual(sanitise.description(long, nobody), "no".repeat(128))
+    assert.strictEqual(sanitise.description("x".repeat(255) + "\u{1f600}", nobody), `${"x".repeat(255)} `, "no half")
+    for (const at of [0, 250, 300, 400]) {
+      assert.isUndefined(sanitise.description(`${long.slice(0, at)}s3cret${long.slice(at)}`, knowing("s3cret")))
+    }
+    const at250 = sanitise.description(`${long.slice(0, 250)}invented-client`, knowing())
+    assert.strictEqual(at250, `${long.slice(0, 250)}<clien`)
+  })
+
+  it("always keeps a registered code, and any other unless it contains a credential", () => {
+    for (
+      const code of ["invalid_client", "invalid_request", "unauthorized_client", "use_dpop_nonce", "invalid_target"]
+    ) {
+      assert.strictEqual(sanitise.code(code, { clientId: code, secrets: [code, "client"] }), code)
+    }
+    for (const known of [knowing("unknown"), { clientId: "unknown_client", secrets: [] }]) {
+      assert.isUndefined(sanitise.code("unknown_client", known))
+    }
+    for (const known of [knowing("another", ""), { clientId: "client", secrets: [] }]) {
+      assert.strictEqual(sanitise.code("unknown_client", known), "unknown_client")
+    }
+  })
+
+  it("keeps a description of 64 KiB that is searched for twenty tokens of 16 KiB", () => {
+    const known = knowing(...Array.from({ length: 20 }, () => "aB3".repeat(5461)))
+    assert.strictEqual(sanitise.description("no".repeat(32_768), known), "no".repeat(128))
+  })
+})
+
+describe("retryAfter", () => {
+  const hour = 3_600_000
+  const now = Date.UTC(2026, 0, 1)
+  const read = (value: string | undefined, date?: string) =>
+    retryAfter.milliseconds({ "retry-after": value, date }, now)
+
+  it.each([
+    ["seconds", "30", 30_000],
+    ["0", "0", 0],
+    ["leading zeros", "0007", 7000],
+    ["surrounding white space", "  30  ", 30_000],
+    ["a second below an hour", "3599", 3_599_000],
+    ["more than an hour", "3601", hour],
+    ["a year", "31536000", hour],
+    ["more seconds than a number can hold", "9".repeat(400), hour],
+    ["the longer of two values", "5, 30", 30_000],
+    ["two values without a space", "30,5", 30_000],
+    ["a date", "Thu, 01 Jan 2026 00:00:30 GMT", 30_000],
+    ["the current time", "Thu, 01 Jan 2026 00:00:00 GMT", 0],
+    ["a date in the past", "Wed, 31 Dec 2025 23:59:59 GMT", 0],
+    ["a date in the distant past", "Thu, 01 Jan 1970 00:00:00 GMT", 0],
+    ["a date a year ahead", "Fri, 01 Jan 2027 00:00:00 GMT", hour],
+    ["a date in the format of RFC 850", "Thursday, 01-Jan-26 00:00:30 GMT", 30_000],
+    ["a date in the format of asctime", "Thu Jan  1 00:00:30 2026", 30_000],
+    ["a date in the format of asctime with a two-digit day", "Sun Feb 15 00:00:30 2026", hour],
+    ["a past date in the format of RFC 850", "Sunday, 06-Nov-94 08:49:37 GMT", 0]
+  ])("reads %s: %s", (_name, value, expected) => {
+    assert.strictEqual(read(value), expected)
+  })
+
+  const day = "Thu, 01 Jan 2026"
+
+  it.each([
+    ...["", " ", "-1", "+30", "1.5", "1e3", "0x10", "30s", "30 seconds", "PT30S", "soon", "NaN", "Infinity"],
+    ...["5,", ",5", "5, soon", "5x, 6", "1.5, 6", "5; 6", "\u0663\u0660", undefined],
+    ...["2026-01-01T00:00:30Z", "1767225630000 GMT", "Thu, 99 Jan 2026 00:00:30 GMT", "Thu, 01 Foo 2026 00:00:30 GMT"],
+    ...["25:00:30 GMT", "00:00:30 +0100", "00:00:30", "00:00:30 GMT+0100"].map((time) => `${day} ${time}`),
+    ...["On Thu, 01 Jan 2026 00:00:30 GMT", "On Thu Jan  1 00:00:30 2026"],
+    ...["Thu Jan  1 00:00:30 2026 +0100", "01 Jan 2026 00:00:30 GMT"]
+  ])("ignores %j", (value) => {
+    assert.isUndefined(read(value))
+  })
+
+  it("returns nothing without the header", () => {
+    assert.isUndefined(retryAfter.milliseconds({}, now))
+  })
+
+  it("measures a date from the Date header of the response, if it is valid", () => {
+    assert.strictEqual(read(`${day} 12:00:30 GMT`, `${day} 12:00:00 GMT`), 30_000)
+    assert.strictEqual(read(`${day} 00:00:30 GMT`, `${day} 00:01:00 GMT`), 0)
+    assert.strictEqual(read(`${day} 00:00:30 GMT`, "yesterday"), 30_000)
+    assert.strictEqual(read("30", `${day} 12:00:00 GMT`), 30_000)
+  })
+
+  prop("returns nothing, or whole milliseconds up to the maximum, for any value", [
+    FC.oneof(
+      FC.string(),
+      FC.integer().map(String),
+      FC.double().map(String),
+      FC.date().map((date) => date.toUTCString()),
+      FC.array(FC.nat().map(String)).map((values) => values.join(", "))
+    ),
+    FC.option(FC.date({ noInvalidDate: true }).map((date) => date.toUTCString()), { nil: undefined })
+  ], ([value, date]) => {
+    const wait = read(value, date)
+    if (wait !== undefined) assert.isTrue(Number.isSafeInteger(wait) && wait >= 0 && wait <= hour, `${value}: ${wait}`)
+  }, { fastCheck: { numRuns: 500 } })
+})
+
+describe("transportError", () => {
+  const request = HttpClientRequest.post("https://auth.shop.example").pipe(
+    HttpClientRequest.bearerToken("invented-canary"),
+    HttpClientRequest.bodyText("client_secret=invented-canary")
+  )
+  const withCode = (code: unknown, cause?: unknown) => Object.assign(new Error("message", { cause }), { code })
+  const nested = (errors: number): unknown =>
+    errors === 0 ? withCode("ECODE") : new Error("message", { cause: nested(errors - 1) })
+  const errorOf = (cause: unknown) =>
+    fromHttpClientError(new HttpClientError.RequestError({ request, reason: "Transport", cause }))
+
+  it.each<readonly [string, unknown, string?]>([
+    ["a code", withCode("ECONNREFUSED"), "ECONNREFUSED"],
+    ["a code of a nested cause, as fetch reports it", new TypeError("x", { cause: withCode("ECODE") }), "ECODE"],
+    ["a code of undici", withCode("UND_ERR_SOCKET"), "UND_ERR_SOCKET"],
+    ...["EPROTO", "ERR_SSL_WRONG_VERSION_NUMBER", "ECONNRESET", "ETIMEDOUT", "ENOTFOUND"]
+      .map((code) => ["a code of no certificate", withCode(code), code] as const),
+    ["the first of two codes", withCode("EFIRST", withCode("ESECOND")), "EFIRST"],
+    ["an AggregateError", Object.assign(new AggregateError([withCode("EINNER")]), { code: "EOUTER" }), "EOUTER"],
+    ["no code", new Error("socket hang up")],
+    ["no cause", undefined],
+    ["null", null],
+    ["a text", "ECONNREFUSED"],
+    ["a number as the code", withCode(7)],
+    ["an array as the code", withCode(["ECONNRESET"])],
+    ["words before a code", withCode("error ECONNRESET")],
+    ["a code of the fifth error in the chain", nested(4), "ECODE"],
+    ["a code of the sixth error, which is not searched", nested(5)],
+    ["a sentence as the code", withCode("invented canary")],
+    ["a code in lower case", withCode("econnrefused")],
+    ["a code with a line break", withCode("ECODE\nx: 1")],
+    ["a code of 65 characters", withCode("E".repeat(65))],
+    ["a list of messages about a certificate", { message: ["certificate"] }]
+  ])("reads the code of a transport error with %s", (_name, cause, code) => {
+    const error = errorOf(cause)
+    deepStrictEqual([error.reason, error.attempts, error.code], ["Transport", 1, Option.fromNullable(code)])
+  })
+
+  it("is a redirect if the request would have left for another origin", () => {
+    const error = errorOf(new UntrustedOriginError({ origin: "https://elsewhere.example", trusted: [] }))
+    assert.strictEqual(error.reason, "Redirect")
+  })
+
+  it("ends at a cause that is its own cause", () => {
+    const cause: { cause?: unknown } = {}
+    cause.cause = cause
+    assert.strictEqual(errorOf(cause).reason, "Transport")
+  })
+
+  it.each([
+    ...["DEPTH_ZERO_SELF_SIGNED_CERT", "SELF_SIGNED_CERT_IN_CHAIN", "CERT_HAS_EXPIRED", "CERT_NOT_YET_VALID"],
+    ...["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "UNABLE_TO_GET_ISSUER_CERT", "UNABLE_TO_GET_ISSUER_CERT_LOCALLY"],
+    ...["ERR_TLS_CERT_ALTNAME_INVALID", "HOSTNAME_MISMATCH", "INVALID_CA", "INVALID_PURPOSE", "CRL_HAS_EXPIRED"]
+  ])("%s is Certificate, also in a nested cause", (code) => {
+    for (const cause of [withCode(code), new TypeError("fetch failed", { cause: withCode(code) })]) {
+      deepStrictEqual([errorOf(cause).reason, errorOf(cause).code], ["Certificate", Option.some(code)])
+    }
+  })
+
+  it("a message that names the certificate is Certificate when there is no code", () => {
+    assert.strictEqual(errorOf(new Error("invalid peer certificate: UnknownIssuer")).reason, "Certificate")
+  })
+
+  it("keeps nothing of the request or the response", () => {
+    const response = HttpClientResponse.fromWeb(request, new Response("invented-canary"))
+    for (
+      const original of [
+        new HttpClientError.RequestError({ request, reason: "Transport", cause: withCode("ECONNRESET") }),
+        new HttpClientError.ResponseError({ request, response, reason: "Decode", cause: new Error("invented-canary") })
+      ]
+    ) {
+      assert.isTrue(shows(original, "invented-canary"), "control: the search finds the canary")
+      assert.notInclude(renderings(fromHttpClientError(original)), "canary")
+    }
+  })
+})

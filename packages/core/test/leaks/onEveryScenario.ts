@@ -1,0 +1,340 @@
+/** Declares the tests of one HTTP client: no output of any scenario contains the secret or a token. */
+import { inspect } from "node:util"
+import { HttpBody, HttpClient, HttpClientError, HttpClientResponse } from "@effect/platform"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { AccessTokenProvider, AuthorizedHttpClient, ClientCredentials, StoreAuth, TokenEndpoint } from "@store-api/core"
+import { Emulator, Fault, type FaultModel, Scenario } from "@store-api/emulator"
+import { Array as Arr, Effect, Exit, Layer, Metric, Option, Redacted, Schema, type Scope } from "effect"
+import type { Client } from "../support/clients.js"
+import { failuresOf, httpReason } from "../support/effectLine.js"
+import {
+  type Canary,
+  encodings,
+  leaksInOutputs,
+  secret as secretCanary,
+  token as tokenCanary
+} from "../support/leaksIn.js"
+import { type Output, renderDistinct, renderOuter } from "../support/renderings.js"
+import { capture, watchConsole } from "../support/telemetry.js"
+import { test } from "../support/test.js"
+
+interface Journey {
+  readonly canaries: ReadonlyArray<Canary>
+  readonly outputs: ReadonlyArray<Output>
+  /** `tag/reason` of each error that occurred. */
+  readonly errors: ReadonlyArray<string>
+  readonly apiStatuses: ReadonlyArray<number>
+}
+
+/** Uses the library against an emulator as an application does. Collects all that the application receives. */
+const take = (
+  client: Client,
+  options: { readonly script: (secret: Canary) => FaultModel.Script; readonly tls?: boolean | undefined }
+): Effect.Effect<Journey, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const secret = secretCanary()
+    const emulator = yield* Effect.orDie(Emulator.make({
+      tls: options.tls,
+      clients: [{ clientId: "invented-client", clientSecret: Redacted.make(secret.value) }]
+    }))
+    const script = options.script(secret)
+    yield* emulator.fail(script)
+    const seen: Array<readonly [name: string, value: unknown]> = []
+    const { outputs } = yield* capture(
+      travel(client, emulator, script, secret, (name, value) => seen.push([name, value]))
+    )
+    const issued = yield* emulator.tokens
+    return {
+      canaries: [
+        secret,
+        ...issued.map(({ value }) => tokenCanary(Redacted.value(value))),
+        ...scriptedTokens(script).map((value) => tokenCanary(value))
+      ],
+      outputs: [
+        ...outputs,
+        ...seen.flatMap(([name, value]) => Exit.isExit(value) ? renderOuter(name, value) : renderDistinct(name, value))
+      ],
+      errors: seen.flatMap(([, value]) => value instanceof Error ? [kindOf(value)] : []),
+      apiStatuses: (yield* emulator.requests).flatMap(({ kind, status }) =>
+        kind === "api" && status._tag === "Some" ? [status.value] : []
+      )
+    }
+  })
+
+/** Tokens in the scripted responses of the endpoint or of the other origin. */
+const scriptedTokens = (script: FaultModel.Script): ReadonlyArray<string> => {
+  const answers = Arr.ensure(script).filter(({ on }) => on === "token").map((fault) =>
+    fault._tag === "Answer" ? Buffer.from(fault.body).toString().replaceAll("\0", "") : JSON.stringify(fault)
+  )
+  const written = ["token-of-a-scenario", "t".repeat(64)].filter((token) =>
+    answers.some((answer) => answer.includes(token))
+  )
+  return answers.some((answer) => answer.includes("Redirect")) ? [...written, "token-of-another-origin"] : written
+}
+
+const kindOf = (error: object): string =>
+  HttpClientError.isHttpClientError(error)
+    ? `HttpClientError/${httpReason(error)}`
+    : ["_tag", "reason"].flatMap((key) => key in error ? [String(error[key as keyof typeof error])] : []).join("/")
+
+type See = (name: string, value: unknown) => void
+
+const travel = (
+  client: Client,
+  emulator: Emulator.Service,
+  script: FaultModel.Script,
+  secret: Canary,
+  see: See
+) =>
+  Effect.gen(function*() {
+    const { url } = emulator
+    const base = client.layer(emulator.ca)
+    const credentials = ClientCredentials.make({
+      clientId: "invented-client",
+      clientSecret: Redacted.make(secret.value)
+    })
+    const endpoint = { attemptTimeout: "400 millis", deadline: "700 millis" } as const
+    const storeAuth = StoreAuth.layer({
+      authUrl: url,
+      apiUrl: url,
+      credentials,
+      endpoint,
+      provider: { cooldown: { base: "1 millis", max: "1 millis" } }
+    })
+    const context = yield* Layer.build(Layer.provideMerge(storeAuth, base))
+    const plain = AuthorizedHttpClient.layerHttpClient({ apiUrl: url })
+
+    yield* Effect.gen(function*() {
+      const provider = yield* AccessTokenProvider.AccessTokenProvider
+      const authorized = yield* AuthorizedHttpClient.AuthorizedHttpClient
+      const observe = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>) => record(see, name, effect)
+
+      see("the provider", provider)
+      see("the client", authorized)
+      yield* observe("get", provider.get)
+      yield* observe("status", provider.status)
+      const response = yield* observe("a call", authorized.get("/orders"))
+      if (Exit.isSuccess(response)) {
+        yield* observe("its body", response.value.json)
+        yield* observe("its body by a schema", HttpClientResponse.schemaBodyJson(Orders)(response.value))
+        see("the response, its body read", response.value)
+      }
+      yield* observe(
+        "a call through layerHttpClient",
+        Effect.flatMap(HttpClient.get("/orders"), ({ arrayBuffer }) => arrayBuffer).pipe(Effect.provide(plain))
+      )
+      // A fault of the token endpoint does not affect these calls: an earlier call has already met it.
+      if (Arr.ensure(script).every(({ on }) => on === "api")) {
+        yield* observe(
+          "a call with filterStatusOk",
+          Effect.flatMap(
+            HttpClient.filterStatusOk(authorized).post("/orders", { body: HttpBody.unsafeJson({ id: 1 }) }),
+            ({ text }) => text
+          )
+        )
+        yield* observe("a call elsewhere", authorized.get(`${emulator.elsewhere.url}/orders`))
+        yield* observe("a call elsewhere through layerHttpClient", HttpClient.get(emulator.elsewhere.url)).pipe(
+          Effect.provide(plain)
+        )
+      }
+      yield* observe("refresh", provider.refresh)
+      const current = yield* observe("current", provider.current)
+      if (Exit.isSuccess(current) && current.value._tag === "Some") yield* provider.invalidate(current.value.value)
+      yield* observe("get after a rejection", provider.get)
+      yield* observe("status at the end", provider.status)
+
+      // Without the provider, which creates new errors.
+      const source = yield* TokenEndpoint.make({ authUrl: url, credentials, ...endpoint })
+      yield* emulator.clearFaults
+      yield* emulator.fail(script)
+      see("the source", source)
+      yield* observe("acquire", source.acquire(Option.none()))
+    }).pipe(Effect.provide(context))
+  }).pipe(Effect.scoped)
+
+const Orders = Schema.Struct({ orders: Schema.Array(Schema.Number) })
+
+/** Runs the effect, logs its result and records its exit and values. */
+const record = <A, E, R>(see: See, name: string, effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function*() {
+    const exit = yield* effect.pipe(
+      Effect.timeout("1 second"),
+      Effect.tapErrorCause((cause) => Effect.logError("failed", cause)),
+      Effect.withSpan(`the application's ${name}`),
+      Effect.exit
+    )
+    const values = Exit.isSuccess(exit) ? [exit.value] : failuresOf(exit.cause)
+    yield* Effect.log(name, ...values).pipe(Effect.annotateLogs({ exit }), Effect.withLogSpan(name))
+    see(name, exit)
+    for (const value of values) see(`value of ${name}`, value)
+    return exit
+  })
+
+type Script = (secret: Canary) => FaultModel.Script
+
+const always = { times: Infinity } as const
+const api = { on: "api", ...always } as const
+const json = (value: unknown) => ({ body: JSON.stringify(value) })
+
+/** Responses that repeat a text in the fields of each error format, for every token request. */
+const repeating: Readonly<Record<string, (echo: string) => FaultModel.Script>> = {
+  "RFC 6749": (echo) =>
+    Fault.status(400, { ...json({ error: echo, error_description: `unknown ${echo}` }), ...always }),
+  "a gateway's code": (echo) => Fault.status(401, { ...json({ ErrorCode: echo, Error: `bad ${echo}` }), ...always }),
+  "a gateway's fault": (echo) =>
+    Fault.status(403, { ...json({ fault: { faultstring: echo, detail: { errorcode: echo } } }), ...always }),
+  "the suite's errors": (echo) =>
+    Fault.status(404, { ...json({ errors: [{ errorCode: echo, message: echo }, { reason: echo }] }), ...always }),
+  "a header and the body": (echo) =>
+    Fault.status(405, {
+      headers: { "WWW-Authenticate": `Bearer realm="${echo.replace(/\s/g, "")}"` },
+      body: echo,
+      ...always
+    }),
+  "the fields of a success": (echo) =>
+    Fault.fields({ token_type: echo, expires_in: echo, scope: echo, issued_at: echo, [echo]: echo }, always),
+  "the body of a success": (echo) => Fault.body(echo, always),
+  "a location": (echo) =>
+    Fault.redirect(302, { location: `http://127.0.0.1:9/?client_secret=${echo.replace(/[^!-~]/g, "")}` }, always)
+}
+
+/** Every response in plain text, and some of them in two encodings. `endpoint/failures.test.ts` tests all of them. */
+const echoes = Object.fromEntries(
+  Object.entries(repeating).flatMap(([place, respond], index) =>
+    ["raw", ...(index % 4 === 0 ? ["percent", "base64, shifted by 2"] : [])].map((
+      encoding
+    ): readonly [string, Script] => [
+      `token/echo in ${place}, ${encoding}`,
+      ({ value }) => respond(encodings[encoding]?.(value) ?? value)
+    ])
+  )
+)
+
+/** Faults that scenarios of the emulator inject once. These repeat: a slow machine can time out before the first. */
+const persistent: Readonly<Record<string, Script>> = {
+  "token/always expired": () => Fault.fields({ expires_in: 0 }, always),
+  "token/always too large": () => Fault.body(" ".repeat(100_000), always),
+  "token/always refused": () => Fault.status(401, { ...json({ error: "invalid_client" }), ...always }),
+  "token/always rate limited": () => Fault.status(429, always),
+  "token/always redirected": () => Fault.redirect(307, "elsewhere", always),
+  "token/always no token": () => Fault.fields({ token_type: "mac" }, always),
+  "token/always self-signed": () => Fault.tls("SelfSigned", always)
+}
+
+/** The scenarios that need an emulator with TLS. */
+const overTls: ReadonlyArray<string> = ["token/always self-signed"]
+
+/** In addition to the scenarios of the emulator: endpoints that repeat the secret, and APIs that fail. */
+const extraScenarios: Readonly<Record<string, Script>> = {
+  ...echoes,
+  ...persistent,
+  "token/echo of the form": () => [Fault.echo(401), Fault.echo(503, always)],
+  "api/reset": () => Fault.reset("answer", api),
+  "api/reset-in-headers": () => Fault.reset("headers", api),
+  "api/reset-in-body": () => Fault.reset("body", api),
+  "api/close-in-body": () => Fault.close("body", api),
+  "api/silence": () => Fault.hang(api),
+  "api/silence-in-body": () => Fault.silence("body", api),
+  "api/not-http": () => Fault.notHttp(api),
+  "api/bad-chunks": () => Fault.badChunks(api),
+  "api/gzip": () => Fault.gzip(api),
+  "api/no-json": () => Fault.body("{broken", api),
+  "api/nothing": () => Fault.body("", api),
+  "api/500": () => Fault.status(500, { ...api, body: "<html>no</html>", headers: { "Content-Type": "text/html" } }),
+  "api/401-then-reset": () => [Fault.status(401, { on: "api" }), Fault.reset("answer", api)],
+  "api/401-then-500": () => [Fault.status(401, { on: "api" }), Fault.status(500, api)],
+  "api/401-without-the-scope": () =>
+    Fault.status(401, { ...api, headers: { "WWW-Authenticate": "Bearer error=\"insufficient_scope\"" } }),
+  "api/401-and-no-other-token": () => [Fault.delay("1 millis"), Fault.status(401, api), Fault.status(503, always)]
+}
+
+const all = [
+  ...Object.entries(Scenario.all).map(([name, { script, tls }]) => ({ name, script: () => script, tls })),
+  ...Object.entries(extraScenarios).map(([name, script]) => ({ name, script, tls: overTls.includes(name) }))
+]
+
+/** A name up to its first hyphen: all redirects are of one kind, and all responses with the same status. */
+const groupOf = (name: string) => name.split("-", 1)[0]
+
+const isFirst = ({ name }: typeof all[number], index: number) =>
+  all.findIndex((other) => groupOf(other.name) === groupOf(name)) === index
+
+/** The errors that must occur in a run, so that the search has something to look at. */
+const requiredErrors = [
+  "TokenExpiredError/DeadOnArrival",
+  "TokenRequestError/Transport",
+  "TokenRequestError/Timeout",
+  "TokenRequestError/Certificate",
+  "TokenRequestError/Redirect",
+  "TokenRequestError/TooLarge",
+  "TokenRefusedError/InvalidClient",
+  "TokenRefusedError/InvalidRequest",
+  "TokenRefusedError/RateLimited",
+  "TokenRefusedError/Unavailable",
+  "TokenRefusedError/Other",
+  "TokenResponseError",
+  "UntrustedOriginError",
+  "HttpClientError/InvalidUrl",
+  "HttpClientError/Encode",
+  "HttpClientError/Transport",
+  "HttpClientError/StatusCode",
+  "HttpClientError/Decode",
+  "ParseError"
+]
+
+/** Runs the first scenario of each kind, which is enough for every kind of error, or the other ones. */
+export const onEveryScenario = (client: Client, ofEachKind: "first" | "others"): void => {
+  const scenarios = all.filter((scenario, index) => isFirst(scenario, index) === (ofEachKind === "first"))
+  const occurred = new Set<string>()
+  const canaries = new Map<string, Canary>()
+  const processOutputs: Array<Output> = []
+  const count = { scenarios: 0, outputs: 0, characters: 0, leaks: 0 }
+
+  let stop = () => {}
+  beforeAll(() => {
+    stop = watchConsole((output) => processOutputs.push(output))
+  })
+  afterAll(() => {
+    stop()
+    console.log(
+      `${client.name}: ${count.scenarios} scenarios, ${count.outputs} outputs (${
+        Math.round(count.characters / 1e6)
+      } million ` +
+        `characters), ${count.leaks} leaks; also ${processOutputs.length} console lines and warnings`
+    )
+  })
+
+  describe.concurrent(`no secret or token leaks on ${client.name}`, () => {
+    for (const { name, script, tls } of scenarios) {
+      test.live(name, function*() {
+        const journey = yield* take(client, { script, tls })
+        const leaks = leaksInOutputs(journey.outputs, journey.canaries)
+        for (const error of journey.errors) occurred.add(error)
+        for (const status of journey.apiStatuses) occurred.add(`api ${status}`)
+        for (const canary of journey.canaries) canaries.set(canary.value, canary)
+        count.scenarios++
+        count.outputs += journey.outputs.length
+        count.characters += journey.outputs.reduce((sum, { text }) => sum + text.length, 0)
+        count.leaks += leaks.length
+        assert.isAbove(journey.outputs.length, 150)
+        deepStrictEqual(leaks, [])
+      }, 60_000)
+    }
+  })
+
+  describe(`outside the scenarios on ${client.name}`, () => {
+    test("nothing leaks on the console of the process, in its warnings or in the metrics", function*() {
+      const text = inspect(yield* Metric.snapshot, { depth: 10, maxArrayLength: Infinity })
+      assert.include(text, "store_api_token_acquisitions")
+      deepStrictEqual(leaksInOutputs([...processOutputs, { name: "metrics", text }], [...canaries.values()]), [])
+    })
+
+    if (ofEachKind === "first") {
+      it("control: all kinds of errors occurred, and the API responded with 200 and 401", () => {
+        deepStrictEqual(requiredErrors.filter((kind) => !occurred.has(kind)), [])
+        deepStrictEqual(["api 200", "api 401"].filter((kind) => !occurred.has(kind)), [])
+      })
+    }
+  })
+}

@@ -270,8 +270,8 @@ export class TokenRefusedError
     const details = [`status ${this.status}`, ...Option.toArray(this.code), ...Option.toArray(this.description)]
     const advice = {
       InvalidClient: this.changedByFormDecoding
-        ? "check the client id and secret, which contain + or %: a server that form-decodes them reads other values. " +
-          "TokenRequest.clientSecretPost encodes them."
+        ? "check the client id and secret, which contain + or %: a server that form-decodes them reads other values, " +
+          "unless TokenRequest.clientSecretPost encodes them."
         : "check the client id and secret.",
       InvalidRequest: `check that ${authUrl} is the base of the access-token service.`,
       RateLimited: "send fewer requests.",

@@ -51,7 +51,7 @@ const family: ReadonlyArray<readonly [AccessTokenError.AccessTokenError, transie
   [request("TooLarge"), false, /check authUrl/],
   [request("Closed"), false, /keep its scope open/],
   [refused("InvalidClient"), false, /check the client id and secret/],
-  [refused("InvalidClient", true), false, /contain \+ or %.*a server that form-decodes the body reads other values/],
+  [refused("InvalidClient", true), false, /contain \+ or %.*a server that form-decodes them reads other values/],
   [refused("InvalidRequest"), false, /check that authUrl is the base of the access-token service/],
   [refused("RateLimited"), true, /send fewer requests/],
   [refused("Unavailable"), true, /try again later/],

@@ -5,7 +5,7 @@ import { Either, FastCheck as FC, Option, Redacted, Schema } from "effect"
 import { lifeOf } from "../../src/internal/lifetime.js"
 import { prop } from "../support/property.js"
 import { renderings, shows } from "../support/renderings.js"
-import { character, specificationFields, tokenBody } from "../support/wire.js"
+import { character, printable, specificationFields, tokenBody } from "../support/wire.js"
 
 const hour = 3_600_000
 
@@ -25,7 +25,7 @@ const problems = (body: string): ReadonlyArray<string> => errorOf(body).problems
 const withRaw = (field: string, json: string) =>
   tokenBody({ [field]: "RAW-VALUE" }).replace("\"RAW-VALUE\"", () => json)
 
-const lifetimeOf = (json: string) => lifeOf(decoded(withRaw("expires_in", json)).expires_in)
+const lifetimeOf = (json: string) => lifeOf(decoded(withRaw("expires_in", json)).expires_in, hour)
 
 describe("TokenResponse", () => {
   describe("decode", () => {
@@ -48,9 +48,9 @@ describe("TokenResponse", () => {
       for (const text of ["invented-token-0001", "developer@shop.example"]) assert.isFalse(shows(response, text))
     })
 
-    it("decodes a response that has only the required fields, with a lifetime of 60 minutes", () => {
-      const { access_token, expires_in, token_type, ...others } = decoded(`{"access_token":"t","token_type":"bearer"}`)
-      deepStrictEqual([Redacted.value(access_token), token_type, lifeOf(expires_in)], ["t", "bearer", hour])
+    it("decodes a response that has only an access_token, with a lifetime of 60 minutes", () => {
+      const { access_token, expires_in, token_type, ...others } = decoded(`{"access_token":"t"}`)
+      deepStrictEqual([Redacted.value(access_token), token_type, lifeOf(expires_in, hour)], ["t", "bearer", hour])
       deepStrictEqual(Object.values(others), [
         Option.none(),
         Option.none(),
@@ -94,10 +94,10 @@ describe("TokenResponse", () => {
     it("ignores keys such as __proto__ and constructor", () => {
       const hostile = `"__proto__":{"access_token":"polluted","token_type":"bearer","expires_in":1,"scope":"polluted"}`
       const others = `"constructor":{"prototype":{"scope":"polluted"}},"toString":"polluted","hasOwnProperty":1`
-      deepStrictEqual(problems(`{${hostile},${others}}`), ["access_token", "token_type"])
+      deepStrictEqual(problems(`{${hostile},${others}}`), ["access_token"])
       const response = decoded(`{"access_token":"t","token_type":"bearer",${hostile},${others}}`)
       assert.isTrue(Option.isNone(response.scope))
-      assert.strictEqual(lifeOf(response.expires_in), hour)
+      assert.strictEqual(lifeOf(response.expires_in, hour), hour)
       assert.doesNotHaveAnyKeys({}, ["scope", "access_token"])
     })
 
@@ -122,9 +122,8 @@ describe("TokenResponse", () => {
     })
 
     it.each([
-      ["an OAuth error", `{"error":"invalid_client"}`, ["access_token", "token_type"]],
-      ["an empty object", "{}", ["access_token", "token_type"]],
-      ["no token_type", `{"access_token":"t"}`, ["token_type"]],
+      ["an OAuth error", `{"error":"invalid_client"}`, ["access_token"]],
+      ["an empty object", "{}", ["access_token"]],
       ["a wrong type and lifetime", tokenBody({ token_type: "mac", expires_in: true }), ["token_type", "expires_in"]]
     ])("names every invalid field of %s", (_name, body, paths) => {
       deepStrictEqual(problems(body), paths)
@@ -132,9 +131,9 @@ describe("TokenResponse", () => {
 
     it("says in each problem what was expected", () => {
       const expectedOf = (body: string) => errorOf(body).problems.map(({ expected }) => expected)
-      deepStrictEqual(expectedOf("no JSON"), ["a JSON object with access_token and token_type"])
-      const fields = ["a bearer token of RFC 6750, of at most 16 KiB", "bearer", "a number of seconds"]
-      deepStrictEqual(expectedOf(`{"expires_in":"soon"}`), fields)
+      deepStrictEqual(expectedOf("no JSON"), ["a JSON object with access_token"])
+      const fields = ["1 to 16384 visible ASCII characters", "bearer, and not DPoP, MAC or PoP", "a number of seconds"]
+      deepStrictEqual(expectedOf(`{"token_type":"mac","expires_in":"soon"}`), fields)
     })
 
     prop("never throws for any body", [
@@ -163,7 +162,7 @@ describe("TokenResponse", () => {
     })
 
     it("is 60 minutes when it is missing", () => {
-      assert.strictEqual(lifeOf(decoded(tokenBody({ expires_in: undefined })).expires_in), hour)
+      assert.strictEqual(lifeOf(decoded(tokenBody({ expires_in: undefined })).expires_in, hour), hour)
     })
 
     it("is 60 minutes when it is null, which some servers send instead of nothing", () => {
@@ -204,7 +203,7 @@ describe("TokenResponse", () => {
           deepStrictEqual(problems(body), ["expires_in"])
           return
         }
-        const lifetime = lifeOf(result.right.expires_in)
+        const lifetime = lifeOf(result.right.expires_in, hour)
         if (lifetime <= 0) return
         assert.isTrue(Number.isSafeInteger(lifetime) && lifetime % 1000 === 0)
         // JSON has no number for infinity and NaN: it has null.
@@ -216,7 +215,17 @@ describe("TokenResponse", () => {
   })
 
   describe("token_type", () => {
-    it.each(["bearer", "Bearer", "BEARER", "bEaReR", "BearerToken", "bearertoken", "BEARERTOKEN"])(
+    it.each([
+      "bearer",
+      "Bearer",
+      "BearerToken",
+      "Application Access Token",
+      "jwt-bearer",
+      "",
+      "N_A",
+      "dpop-not",
+      "machine"
+    ])(
       "%s is accepted",
       (type) => {
         assert.strictEqual(decoded(tokenBody({ token_type: type })).token_type, type)
@@ -224,15 +233,25 @@ describe("TokenResponse", () => {
     )
 
     it.each([
-      ...["mac", "DPoP", "Basic", "N_A", "", " bearer", "bearer ", "bearer\n", "bearer\r\nx-injected: 1"],
-      ...["bearer token", "bearertokens", "b\u0117arer", 7, null, true, ["bearer"], {}]
+      ...["mac", "DPoP", "pop", "PoP", "bearer\n", "bearer\r\nx-injected: 1", "b\u0117arer"],
+      ...[7, null, true, ["bearer"], {}]
     ])("%j is not accepted", (type) => {
       deepStrictEqual(problems(tokenBody({ token_type: type })), ["token_type"])
     })
   })
 
   describe("access_token", () => {
-    it.each(["t", "invented-token-0001", "abc.def-ghi_jkl~mno+pqr/stu", "YWJj=", "YWJj==", "a".repeat(16 * 1024)])(
+    it.each([
+      "t",
+      "invented-token-0001",
+      "abc.def-ghi_jkl~mno+pqr/stu",
+      "YWJj=",
+      "===",
+      "a=b",
+      "a,\"b\"",
+      "00D!AQ.^#|'x",
+      "a".repeat(16 * 1024)
+    ])(
       "%s is accepted",
       (token) => {
         assert.strictEqual(Redacted.value(decoded(tokenBody({ access_token: token })).access_token), token)
@@ -250,10 +269,6 @@ describe("TokenResponse", () => {
       ["a letter beyond ASCII", "canary-\u00e9"],
       ["CJK", "canary-\u79d8\u5bc6"],
       ["an emoji", "canary-\u{1f600}"],
-      ["an equals sign inside", "canary=0001"],
-      ["equals signs only", "==="],
-      ["a comma", "canary,0001"],
-      ["a quote", "canary\"0001"],
       ["one byte more than 16 KiB", `canary${"a".repeat(16 * 1024 - 5)}`],
       ["a number", 1234567890123],
       ["an object", { value: "canary-0001" }],
@@ -263,22 +278,20 @@ describe("TokenResponse", () => {
     ])("%s is not accepted, and the error does not contain it", (_name, token) => {
       const error = errorOf(tokenBody({ access_token: token }))
       deepStrictEqual(error.problems, [
-        { path: "access_token", expected: "a bearer token of RFC 6750, of at most 16 KiB" }
+        { path: "access_token", expected: "1 to 16384 visible ASCII characters" }
       ])
       for (const text of ["canary", "1234567890123", "invented-token"]) assert.notInclude(renderings(error), text)
     })
 
     prop(
-      "is accepted if and only if it is a b64token of RFC 6750 within 16 KiB",
+      "is accepted if and only if it is 1 to 16384 visible ASCII characters",
       [FC.oneof(
         FC.string({ unit: character }),
-        FC.string({ unit: FC.constantFrom(..."Az09-._~+/=") }),
-        FC.stringMatching(/^[A-Za-z0-9\-._~+/]+=*$/)
+        FC.string({ unit: FC.constantFrom(...printable, "&", "\n", "\u00e9") })
       )],
       ([token]) => {
-        const body = token.replace(/=+$/, "")
-        const isB64token = body !== "" && [...body].every((character) => /[A-Za-z0-9._~+/-]/.test(character))
-        assert.strictEqual(Either.isRight(TokenResponse.decode(tokenBody({ access_token: token }))), isB64token)
+        const isSendable = token !== "" && [...token].every((character) => character > " " && character < "\x7f")
+        assert.strictEqual(Either.isRight(TokenResponse.decode(tokenBody({ access_token: token }))), isSendable)
       },
       { fastCheck: { numRuns: 500 } }
     )

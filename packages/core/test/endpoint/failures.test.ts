@@ -2,8 +2,8 @@
 import { Headers, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenError } from "@store-api/core"
-import { FastCheck as FC, Option } from "effect"
+import { AccessTokenError, TokenRequest } from "@store-api/core"
+import { FastCheck as FC, Option, Redacted } from "effect"
 import { UntrustedOriginError } from "../../src/AccessTokenError.js"
 import { refusal } from "../../src/internal/endpoint/refusal.js"
 import * as retryAfter from "../../src/internal/endpoint/retryAfter.js"
@@ -20,15 +20,20 @@ describe("error responses", () => {
   const respond = (
     status: number,
     body: string | undefined,
-    { challenge, id = clientId, isFirst = false, secret = clientSecret }: {
+    { challenge, id = clientId, isFirst = false, request = TokenRequest.specification, secret = clientSecret }: {
       challenge?: string | undefined
       id?: string
       secret?: string
       isFirst?: boolean
+      request?: TokenRequest.TokenRequest
     } = {}
   ) =>
     refusal(
-      { credentials: credentialsOf(id, secret), replacing: isFirst ? undefined : heldToken("invented-token-0001") },
+      {
+        request,
+        credentials: credentialsOf(id, secret),
+        replacing: isFirst ? undefined : heldToken("invented-token-0001")
+      },
       { status, headers: Headers.fromInput({ "www-authenticate": challenge }) },
       body
     )
@@ -73,7 +78,15 @@ describe("error responses", () => {
     ["null", "null"],
     ["an array", "[]"],
     ["a string", "\"invalid_client\""],
-    ["fields of other types", `{"error":7,"error_description":{},"ErrorCode":null,"fault":[],"errors":{}}`],
+    ["fields of other types", `{"error":true,"error_description":{},"ErrorCode":null,"fault":[],"errors":{}}`],
+    ["UPS", `{"response":{"errors":[{"code":"250003","message":"Invalid"}]}}`, "250003", "Invalid"],
+    ["Okta", `{"errorCode":"E0000022","errorSummary":"No","errorCauses":[]}`, "E0000022", "No"],
+    ["WSO2", `{"fault":{"code":900901,"message":"Invalid","description":"Try again"}}`, "900901", "Invalid"],
+    ["DHL", `{"status":403,"title":"Forbidden","detail":"No product"}`, undefined, "No product"],
+    ["Twitch", `{"status":403,"message":"invalid client secret"}`, undefined, "invalid client secret"],
+    ["Facebook", `{"error":{"message":"No app","type":"OAuthException","code":101}}`, "101", "No app"],
+    ["Walmart", `{"error":[{"code":"UNAUTHORIZED.GMP","description":"Denied"}]}`, "UNAUTHORIZED.GMP", "Denied"],
+    ["objects in objects without end", `${`{"error":`.repeat(7000)}1${"}".repeat(7000)}`],
     ["hostile keys", `{"__proto__":{"error":"polluted"},"constructor":{"error":"polluted"}}`]
   ]
 
@@ -192,6 +205,28 @@ describe("error responses", () => {
     }
     assert.isFalse(refuse(401, "", given).changedByFormDecoding)
     assert.notInclude(refuse(401, "", given).message, "+ or %")
+    const { clientSecretBasic, clientSecretPost, make } = TokenRequest
+    const other = make({ identity: "", request: TokenRequest.specification.request })
+    const changed = (id: string, secret: string) =>
+      [clientSecretBasic(), clientSecretPost(), other].map((request) =>
+        refuse(401, "", { id, secret, request }).changedByFormDecoding
+      )
+    deepStrictEqual(changed("an-id", "p+lus"), [true, false, false])
+    deepStrictEqual(changed("co:lon", "plain"), [true, false, false])
+    deepStrictEqual(changed("an-id", "co:lon"), [false, false, false])
+  })
+
+  it("omits a description that repeats a secret parameter, or the secret as Basic sends it", () => {
+    const parameters = { child_secret: Redacted.make("invented-child"), scope: "orders" }
+    for (const make of [TokenRequest.clientSecretBasic, TokenRequest.clientSecretPost]) {
+      const describe = (error_description: string) =>
+        refuse(400, JSON.stringify({ error_description }), { secret: "per%c+nt", request: make(parameters) })
+          .description
+      deepStrictEqual(describe("no child invented-child"), Option.none())
+      deepStrictEqual(describe("no scope orders"), Option.some("no scope orders"))
+      const header = Buffer.from("an-id:per%25c%2Bnt").toString("base64")
+      if (make === TokenRequest.clientSecretBasic) deepStrictEqual(describe(`got Basic ${header}`), Option.none())
+    }
   })
 
   it.each(["s3cret+/=%~ !x", "invented-token-0001"])(

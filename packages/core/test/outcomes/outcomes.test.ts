@@ -1,10 +1,9 @@
 /** The outcomes on one client, and controls: their checks detect each fault of a naive client. */
 import { HttpClient, HttpClientRequest } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
-import { ClientCredentials } from "@store-api/core"
+import { ClientCredentials, TokenRequest } from "@store-api/core"
 import { Emulator, Fault, Scenario } from "@store-api/emulator"
 import { Deferred, Effect, Exit, Option, Redacted, Schedule } from "effect"
-import * as tokenRequest from "../../src/internal/endpoint/tokenRequest.js"
 import { clients, undici } from "../support/clients.js"
 import { watchUnhandled } from "../support/telemetry.js"
 import { test } from "../support/test.js"
@@ -16,11 +15,10 @@ const secret = Redacted.value(Emulator.demoClient.clientSecret)
 
 /** A token request without the library. */
 const request = (url: string) =>
-  Effect.map(ClientCredentials.make(Emulator.demoClient), (credentials) =>
-    HttpClientRequest.setBody(
-      HttpClientRequest.post(`${url}/v1/oauth/accesstoken`),
-      tokenRequest.body(credentials)
-    ))
+  ClientCredentials.make(Emulator.demoClient).pipe(
+    Effect.flatMap(TokenRequest.specification.request),
+    Effect.map(HttpClientRequest.setUrl(`${url}/v1/oauth/accesstoken`))
+  )
 
 const run = (name: Scenario.Name): Run => ({
   client,

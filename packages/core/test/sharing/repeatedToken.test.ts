@@ -265,7 +265,7 @@ test("an entry of the former version is read, and renewed with the same fields, 
     assert.strictEqual(yield* requests, 1, "the second finds the repeated token")
   }
   const [, [key, entry] = ["", ""]] = yield* puts
-  const { open } = yield* seal.make(credentials, authUrl)
+  const { open } = yield* seal.make(credentials, purpose)
   assert.strictEqual(key, recorded.key)
   assert.strictEqual(yield* open(recorded.entry), recorded.clearText, "control")
   const clearText = recorded.clearText.replace(`"acquiredAt":0`, `"acquiredAt":${56 * minute}`)

@@ -26,7 +26,7 @@ describe("an entry that SharedTokenSource stores", () => {
     const { entry, key } = yield* stored()
     assert.isAbove(entry.length, 100)
     deepStrictEqual(leaksIn([key, entry, Buffer.from(entry, "base64url").toString("latin1")].join("\n"), sensitive), [])
-    const { open } = yield* seal.make(credentials, authUrl)
+    const { open } = yield* seal.make(credentials, purpose)
     const clear = (yield* open(entry)) ?? ""
     for (const text of [clear, Buffer.from(clear).toString("base64url")]) {
       assert.includeMembers([...leaksIn(text, sensitive)], contained, "control: they are found in an unsealed entry")
@@ -34,7 +34,7 @@ describe("an entry that SharedTokenSource stores", () => {
   })
 
   test("differs each time, even for the same token", function*() {
-    const { open, seal: close } = yield* seal.make(credentials, authUrl)
+    const { open, seal: close } = yield* seal.make(credentials, purpose)
     const entries = yield* Effect.all(Effect.replicate(close("the same"), 100))
     assert.strictEqual(new Set(entries).size, 100)
     assert.strictEqual(new Set(entries.map((entry) => entry.slice(0, 16))).size, 100, "each has its own nonce")
@@ -42,7 +42,7 @@ describe("an entry that SharedTokenSource stores", () => {
   })
 
   test("is a miss when any one bit is changed or its end is cut off", function*() {
-    const { open, seal: close } = yield* seal.make(credentials, authUrl)
+    const { open, seal: close } = yield* seal.make(credentials, purpose)
     const entry = yield* close("a text")
     const bytes = Buffer.from(entry, "base64url")
     assert.strictEqual(yield* open(entry), "a text", "control")
@@ -58,7 +58,7 @@ describe("an entry that SharedTokenSource stores", () => {
 
   test("is a miss and is overwritten when it was not sealed, or holds no token", function*() {
     const { overwrite, requests, start } = yield* stored()
-    const { seal: close } = yield* seal.make(credentials, authUrl)
+    const { seal: close } = yield* seal.make(credentials, purpose)
     const forged = JSON.stringify({ value: "forged", scope: "", acquiredAt: 0, expiresAt: 8640000000000000 })
     let sent = 1
     for (const entry of ["", " ", "null", "not base64!", "A".repeat(1000), forged, yield* close("{\"value\":1}")]) {

@@ -1,4 +1,4 @@
-import { HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
+import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, ClientCredentials, type TokenEndpoint } from "@store-api/core"
@@ -638,6 +638,35 @@ describe("the retries of TokenEndpoint", () => {
       )
       const redirected = yield* run(changed(FakeClient.make(redirect), HttpClient.filterStatusOk))
       assert.strictEqual(redirected.outcome, "Redirect (1)")
+    })
+
+    test("fetch gets the RequestInit of the call and of the layer, and follows no redirect", function*() {
+      const inits: Array<RequestInit | undefined> = []
+      const fetch: typeof globalThis.fetch = (_url, init) => {
+        inits.push(init)
+        return Promise.resolve(new Response(tokenBody()))
+      }
+      const base = Layer.provide(FetchHttpClient.layer, Layer.succeed(FetchHttpClient.Fetch, fetch))
+      const ofLayer: RequestInit = { redirect: "follow", credentials: "omit", cache: "no-store" }
+      const ofCall: RequestInit = { redirect: "error", cache: "reload", keepalive: true }
+      const source = FakeClient.source({ ...FakeClient.make(FakeClient.token), layer: base })
+      const { acquire } = yield* Effect.provideService(source, FetchHttpClient.RequestInit, ofLayer)
+      yield* Effect.provideService(acquire(Option.none()), FetchHttpClient.RequestInit, ofCall)
+      yield* acquire(Option.none())
+      yield* (yield* source).acquire(Option.none())
+      // It replaces even the one that only the layer of fetch has.
+      const ofFetch = Layer.provide(base, Layer.succeed(FetchHttpClient.RequestInit, ofLayer))
+      yield* FakeClient.acquire({ ...FakeClient.make(FakeClient.token), layer: ofFetch })
+      deepStrictEqual(
+        inits.map((init) => [init?.redirect, init?.credentials, init?.cache, init?.keepalive]),
+        [
+          ["manual", "omit", "reload", true],
+          ["manual", "omit", "no-store", undefined],
+          ["manual", undefined, undefined, undefined],
+          ["manual", undefined, undefined, undefined]
+        ]
+      )
+      deepStrictEqual(yield* Effect.serviceOption(FetchHttpClient.RequestInit), Option.none())
     })
 
     test("goes to {auth_url}/v1/oauth/accesstoken, however auth_url ends", function*() {

@@ -56,19 +56,23 @@ const run = (client: FakeClient.FakeClient, { random = 0, replacing, ...options 
       Effect.fork
     )
     yield* TestClock.adjust("2 minutes")
-    const [either, ended] = yield* Fiber.join(fiber)
-    const outcome = outcomeOf(Either.merge(either))
-    return { either, outcome, took: ended - began, times: client.times.map((time) => time - began) }
+    const [result, ended] = yield* Fiber.join(fiber)
+    const outcome = outcomeOf(Either.merge(result))
+    return { result, outcome, took: ended - began, times: client.times.map((time) => time - began) }
   })
 
 /** The token of an acquisition that succeeds. */
 const tokenOf = (...given: Parameters<typeof run>) =>
-  Effect.flatMap(run(...given), ({ either }) => Effect.orDie(either))
+  Effect.map(run(...given), ({ result }) => {
+    const token = Either.merge(result)
+    assert.instanceOf(token, AccessToken.AccessToken)
+    return token
+  })
 
 /** The error of an acquisition that the endpoint refuses. */
 const refusalOf = (...given: Parameters<typeof run>) =>
-  Effect.map(run(...given), ({ either }) => {
-    const error = Either.merge(either)
+  Effect.map(run(...given), ({ result }) => {
+    const error = Either.merge(result)
     assert.instanceOf(error, AccessTokenError.TokenRefusedError)
     return error
   })
@@ -124,9 +128,9 @@ describe("the retries of TokenEndpoint", () => {
     ])("%s, until a token arrives, at most five times", function*([, transient]) {
       const until = yield* run(FakeClient.make(transient, transient, FakeClient.token))
       deepStrictEqual([until.outcome, until.times.length], ["token", 3])
-      const { either, outcome, times } = yield* run(FakeClient.make(transient))
+      const { result, outcome, times } = yield* run(FakeClient.make(transient))
       assert.strictEqual(times.length, 6)
-      assert.isTrue(AccessTokenError.isTransient(Either.merge(either)))
+      assert.isTrue(AccessTokenError.isTransient(Either.merge(result)))
       if (outcome.includes("(")) assert.include(outcome, "(6)")
     })
 
@@ -205,8 +209,8 @@ describe("the retries of TokenEndpoint", () => {
 
   describe("Retry-After", () => {
     const replyAfter = (value: string, status = 503) => FakeClient.replyWithRawHeader(status, "retry-after", value)
-    const retryAtOf = ({ either }: Effect.Effect.Success<ReturnType<typeof run>>) =>
-      Option.map(AccessTokenError.retryAt(Either.merge(either)), ({ epochMillis }) => epochMillis)
+    const retryAtOf = ({ result }: Effect.Effect.Success<ReturnType<typeof run>>) =>
+      Option.map(AccessTokenError.retryAt(Either.merge(result)), ({ epochMillis }) => epochMillis)
 
     test.each(
       [
@@ -424,9 +428,9 @@ describe("the retries of TokenEndpoint", () => {
       "make a token of %d s that takes 5 s to arrive: %s",
       function*([expiresIn, expected]) {
         const slow = after("5 seconds", reply(200, tokenBody({ expires_in: expiresIn })))
-        const { either, outcome, times } = yield* run(FakeClient.make(slow))
+        const { result, outcome, times } = yield* run(FakeClient.make(slow))
         deepStrictEqual([outcome, times.length], [expected, 1])
-        const error = Either.merge(either)
+        const error = Either.merge(result)
         if (!(error instanceof AccessTokenError.TokenExpiredError)) return
         deepStrictEqual([error.expiredAt.epochMillis, error.checkedAt.epochMillis], [expiresIn * 1000, 5000])
       }

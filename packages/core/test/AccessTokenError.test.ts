@@ -104,17 +104,15 @@ describe("AccessTokenError", () => {
     assert.include(expired("DeadOnArrival").message, "2026-01-01T00:00:00")
     assert.include(request("Transport").message, "2 attempts, EINVENTED")
     assert.include(request("Transport", 1).message, "(1 attempt,")
+    const { TokenRefusedError, TokenRequestError } = AccessTokenError
+    assert.include(new TokenRequestError({ reason: "Timeout", attempts: 0 }).message, "(0 attempts)")
     assert.include(
-      new AccessTokenError.TokenRequestError({ reason: "Timeout", attempts: 0 }).message,
-      "(0 attempts)"
+      refused("Other").message,
+      "(status 418, invented_code, what the endpoint of version 2.1 said): check"
     )
-    assert.include(refused("Other").message, "(status 418, invented_code, what the endpoint of version 2.1 said)")
-    assert.include(
-      new AccessTokenError.TokenRefusedError({ reason: "Other", status: 404 }).message,
-      "(status 404)"
-    )
+    assert.include(new TokenRefusedError({ reason: "Other", status: 404 }).message, "(status 404)")
     const sentence = { reason: "Other", status: 418, description: Option.some("It is a teapot. ") } as const
-    assert.include(new AccessTokenError.TokenRefusedError(sentence).message, "(status 418, It is a teapot): check")
+    assert.include(new TokenRefusedError(sentence).message, "(status 418, It is a teapot): check")
     assert.include(response.message, "access_token must be a bearer token; the body must be a JSON object")
     assert.include(credentials("clientSecret", "is empty").message, "The clientSecret is empty")
     assert.include(configuration.message, "The option authUrl is empty")
@@ -136,10 +134,6 @@ describe("AccessTokenError", () => {
     )
     assert.strictEqual(insecure.message, "The option authUrl must be an https URL, unless allowInsecure is set.")
     assert.strictEqual(configuration.message, "The option authUrl is empty; give it the URL of the service.")
-    assert.include(
-      refused("Other").message,
-      "(status 418, invented_code, what the endpoint of version 2.1 said): check"
-    )
     assert.match(credentials("clientSecret", "is empty").describe(names), /^STORE_API_CLIENT_SECRET is empty:/)
     const variable = Option.some("MY_STORE_CLIENT_SECRET")
     const read = new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "is empty", variable })

@@ -633,13 +633,17 @@ describe("the retries of TokenEndpoint", () => {
       assert.doesNotHaveAnyKeys({ ...second?.headers }, ["traceparent", "b3"])
     })
 
-    test("reports the error response of the endpoint when the given client fails on statuses", function*() {
+    test("reports the error response when the given client fails on statuses, and retries within one attempt", function*() {
       const body = `{"error":"invalid_client","error_description":"Unknown client"}`
-      const error = yield* refusalOf(changed(FakeClient.make(reply(401, body)), HttpClient.filterStatusOk))
+      const client = FakeClient.make(transport(), unavailable, reply(401, body))
+      const again = (base: HttpClient.HttpClient) =>
+        HttpClient.retryTransient(HttpClient.filterStatusOk(base), { times: 3 })
+      const error = yield* refusalOf(changed(client, again))
       deepStrictEqual(
         [error.status, error.reason, error.code, error.description],
         [401, "InvalidClient", Option.some("invalid_client"), Option.some("Unknown client")]
       )
+      deepStrictEqual(client.times, [0, 0, 0])
       const redirected = yield* run(changed(FakeClient.make(redirect), HttpClient.filterStatusOk))
       assert.strictEqual(redirected.outcome, "Redirect (1)")
     })

@@ -1,4 +1,4 @@
-import { HttpBody, HttpClient, HttpClientRequest } from "@effect/platform"
+import { HttpBody } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AuthorizedHttpClient, StoreAuth, TokenEndpoint } from "@store-api/core"
@@ -104,31 +104,6 @@ describe("TokenEndpoint", () => {
           yield* server.allClosed
         }
       )
-    })
-
-    test.live("a client that the application has changed sends its header, and retries within one attempt", function*() {
-      const server = yield* CaptureServer.make(
-        CaptureServer.rawThenReset(),
-        CaptureServer.answer(403, `{"error":"access_denied"}`)
-      )
-      const changed = Effect.map(HttpClient.HttpClient, (base) =>
-        base.pipe(
-          HttpClient.filterStatusOk,
-          HttpClient.mapRequest(HttpClientRequest.setHeader("user-agent", "invented-shop/1")),
-          HttpClient.retryTransient({ times: 3 })
-        ))
-      const layer = Layer.provide(Layer.effect(HttpClient.HttpClient, changed), client)
-      const error = yield* Effect.flip(acquire(layer, server.url))
-      assert.instanceOf(error, AccessTokenError.TokenRefusedError)
-      deepStrictEqual([error.status, error.code], [403, Option.some("access_denied")])
-      const requests = yield* server.requests
-      assert.lengthOf(requests, 2)
-      for (const request of requests) {
-        deepStrictEqual(CaptureServer.valuesOf(request, "user-agent"), ["invented-shop/1"])
-        deepStrictEqual(CaptureServer.valuesOf(request, "content-type"), ["application/x-www-form-urlencoded"])
-        const body = `grant_type=client_credentials&client_id=${clientId}&client_secret=${clientSecret}`
-        assert.strictEqual(request.body.toString(), body)
-      }
     })
   })
 

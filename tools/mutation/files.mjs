@@ -100,7 +100,7 @@ const modules = {
     "internal/client/hiddenHeader": ["leaks/hiddenHeader", "client/recovery"],
     "internal/client/recovery": ["client/AuthorizedHttpClient", "client/recovery"],
     "internal/httpErrors": ["leaks/hiddenHeader", "client/AuthorizedHttpClient", "boundedBody"],
-    "internal/manualRedirect": ["manualRedirect"],
+    "internal/manualRedirect": ["endpoint/retries"],
     "internal/provider/measure": ["provider/metrics", "provider/caching"],
     "internal/monotonicMillis": ["sharing/TokenStore"],
     "internal/described": ["AccessTokenError"],

@@ -57,32 +57,19 @@ describe("AccessToken", () => {
       const { expired, remaining, token, valid } = yield* checkedAt(millis)
       assert.isTrue(expired)
       assert.strictEqual(remaining, 0)
-      assert.isTrue(Either.isLeft(valid))
-      if (Either.isRight(valid)) return
-      assert.instanceOf(valid.left, AccessTokenError.TokenExpiredError)
-      assert.strictEqual(valid.left.reason, reason)
-      assert.strictEqual(valid.left.expiredAt.epochMillis, token.expiresAt.epochMillis)
-      assert.strictEqual(valid.left.checkedAt.epochMillis, acquiredAt.epochMillis + millis)
-      deepStrictEqual(valid.left.retryAt, Option.none())
-    })
-
-    test("TokenExpiredError can be caught by its tag", function*() {
-      yield* TestClock.setTime(acquiredAt.epochMillis + 60 * minute)
-      const caught = yield* AccessToken.ensureValid(tokenOf()).pipe(
-        Effect.catchTag("TokenExpiredError", ({ reason }) => Effect.succeed(reason))
-      )
-      assert.strictEqual(caught, "Elapsed")
+      const error = Either.merge(valid)
+      assert.instanceOf(error, AccessTokenError.TokenExpiredError)
+      deepStrictEqual([error.reason, error.expiredAt, error.retryAt], [reason, token.expiresAt, Option.none()])
+      assert.strictEqual(error.checkedAt.epochMillis, acquiredAt.epochMillis + millis)
     })
   })
 
   describe("as a value", () => {
     it("the constructor requires only value, acquiredAt and expiresAt", () => {
       const token = tokenOf()
-      assert.strictEqual(token.tokenType, "Bearer")
-      assert.strictEqual(token.scope, "")
       deepStrictEqual(
-        [token.applicationName, token.developerEmail, token.issuedAt, token.clientId],
-        [Option.none(), Option.none(), Option.none(), Option.none()]
+        [token.tokenType, token.scope, token.applicationName, token.developerEmail, token.issuedAt, token.clientId],
+        ["Bearer", "", Option.none(), Option.none(), Option.none(), Option.none()]
       )
       assert.strictEqual(Redacted.value(token.value), "invented-token-0001")
     })

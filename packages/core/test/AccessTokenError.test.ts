@@ -2,10 +2,9 @@ import { format, inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, TokenStore } from "@store-api/core"
-import { Cause, DateTime, Effect, Logger, Option, Schedule, Schema } from "effect"
+import { Cause, DateTime, Effect, Logger, Option, Schema } from "effect"
 import { withConsole } from "./support/effectLine.js"
 import { render } from "./support/renderings.js"
-import { test } from "./support/test.js"
 
 const at = DateTime.unsafeMake("2026-01-01T00:00:00Z")
 const later = DateTime.unsafeMake("2026-01-01T00:05:00Z")
@@ -87,21 +86,17 @@ const loggers: ReadonlyArray<readonly [name: string, logger: Logger.Logger<unkno
 const isOneSentence = (text: string) => /^[A-Z].*[^.]\.$/.test(text) && !/[.!?]\s+[A-Z]/.test(text) && !/\n/.test(text)
 
 describe("AccessTokenError", () => {
-  it("the check for one sentence sees two, none, and one that does not end", () => {
-    assert.isTrue(isOneSentence("The token of authUrl is gone: get another."))
-    assert.isFalse(isOneSentence("It was not sent. Correct its URL."))
-    assert.isFalse(isOneSentence("It was not sent: correct its URL"))
-    assert.isFalse(isOneSentence(""))
+  it.each(all)("the message of %s is one sentence that says what to do", (_name, error) => {
+    assert.isTrue(isOneSentence(error.message), error.message)
+    for (const bad of ["It was not sent. Correct it.", "It was not sent", ""]) {
+      assert.isFalse(isOneSentence(bad), "control")
+    }
   })
 
-  it.each(rows)("the message of %s is one sentence that says what to do", (_name, { advice, error }) => {
-    assert.isTrue(isOneSentence(error.message), error.message)
-    assert.match(error.message, advice)
-    assert.include(String(error), error.message)
-  })
-
-  it.each([configuration, untrusted, store])("the message of $_tag is one sentence that says what to do", (error) => {
-    assert.isTrue(isOneSentence(error.message), error.message)
+  it.each(rows)("%s gives its advice, is of the family, and is transient if asking again may help", (_name, row) => {
+    assert.match(row.error.message, row.advice)
+    assert.isTrue(AccessTokenError.isAccessTokenError(row.error))
+    assert.strictEqual(AccessTokenError.isTransient(row.error), row.transient)
   })
 
   it("messages hold what helps to find the fault: times, attempts, code, status, words, paths, origins", () => {
@@ -109,17 +104,15 @@ describe("AccessTokenError", () => {
     assert.include(expired("DeadOnArrival").message, "2026-01-01T00:00:00")
     assert.include(request("Transport").message, "2 attempts, EINVENTED")
     assert.include(request("Transport", 1).message, "(1 attempt,")
+    const { TokenRefusedError, TokenRequestError } = AccessTokenError
+    assert.include(new TokenRequestError({ reason: "Timeout", attempts: 0 }).message, "(0 attempts)")
     assert.include(
-      new AccessTokenError.TokenRequestError({ reason: "Timeout", attempts: 0 }).message,
-      "(0 attempts)"
+      refused("Other").message,
+      "(status 418, invented_code, what the endpoint of version 2.1 said): check"
     )
-    assert.include(refused("Other").message, "(status 418, invented_code, what the endpoint of version 2.1 said)")
-    assert.include(
-      new AccessTokenError.TokenRefusedError({ reason: "Other", status: 404 }).message,
-      "(status 404)"
-    )
+    assert.include(new TokenRefusedError({ reason: "Other", status: 404 }).message, "(status 404)")
     const sentence = { reason: "Other", status: 418, description: Option.some("It is a teapot. ") } as const
-    assert.include(new AccessTokenError.TokenRefusedError(sentence).message, "(status 418, It is a teapot): check")
+    assert.include(new TokenRefusedError(sentence).message, "(status 418, It is a teapot): check")
     assert.include(response.message, "access_token must be a bearer token; the body must be a JSON object")
     assert.include(credentials("clientSecret", "is empty").message, "The clientSecret is empty")
     assert.include(configuration.message, "The option authUrl is empty")
@@ -141,10 +134,6 @@ describe("AccessTokenError", () => {
     )
     assert.strictEqual(insecure.message, "The option authUrl must be an https URL, unless allowInsecure is set.")
     assert.strictEqual(configuration.message, "The option authUrl is empty; give it the URL of the service.")
-    assert.include(
-      refused("Other").message,
-      "(status 418, invented_code, what the endpoint of version 2.1 said): check"
-    )
     assert.match(credentials("clientSecret", "is empty").describe(names), /^STORE_API_CLIENT_SECRET is empty:/)
     const variable = Option.some("MY_STORE_CLIENT_SECRET")
     const read = new AccessTokenError.CredentialsError({ field: "clientSecret", reason: "is empty", variable })
@@ -217,11 +206,6 @@ describe("AccessTokenError", () => {
     assert.notInclude(refused("InvalidRequest", true).message, "form-decodes")
   })
 
-  it.each(rows)("isTransient of %s", (_name, { error, transient }) => {
-    assert.strictEqual(AccessTokenError.isTransient(error), transient)
-    assert.isTrue(AccessTokenError.isAccessTokenError(error))
-  })
-
   /** Asking again does not help against these. */
   const permanent = rows.filter(([, { error }]) =>
     error._tag === "CredentialsError" ||
@@ -244,16 +228,13 @@ describe("AccessTokenError", () => {
   )
 
   it.each(permanent)("withRetryAt leaves %s without a retryAt", (_name, { error }) => {
+    deepStrictEqual([permanent.length, others.length], [8, 11])
     assert.strictEqual(AccessTokenError.withRetryAt(error, Option.some(later)), error)
     const withOne = new (error.constructor as new(fields: unknown) => AccessTokenError.AccessTokenError)({
       ...error,
       retryAt: Option.some(later)
     })
     deepStrictEqual({ ...AccessTokenError.withRetryAt(withOne, Option.some(later)) }, { ...error })
-  })
-
-  it("has permanent errors and others to look at", () => {
-    deepStrictEqual([permanent.length, others.length], [8, 11])
   })
 
   it.each<readonly [string, unknown]>([
@@ -277,10 +258,6 @@ describe("AccessTokenError", () => {
     deepStrictEqual(AccessTokenError.retryAt(other), Option.none())
   })
 
-  it("a CredentialsError is not transient, whatever its reason says", () => {
-    assert.isFalse(AccessTokenError.isTransient(credentials("clientId", "Timeout")))
-  })
-
   it("a TokenResponseError that is decoded keeps only the path and what was expected there", () => {
     const encoded = Schema.encodeSync(AccessTokenError.TokenResponseError)(response)
     const problems = encoded.problems.map((problem) => ({ ...problem, actual: "an invented token" }))
@@ -292,43 +269,10 @@ describe("AccessTokenError", () => {
 
   it("constructors need no retryAt, code, description or changedByFormDecoding", () => {
     const error = new AccessTokenError.TokenRefusedError({ reason: "Other", status: 500 })
-    deepStrictEqual(
-      [error.retryAt, error.code, error.description, error.changedByFormDecoding],
-      [Option.none(), Option.none(), Option.none(), false]
-    )
-    deepStrictEqual(
-      new AccessTokenError.TokenRequestError({ reason: "Closed", attempts: 0 }).code,
-      Option.none()
-    )
+    const { changedByFormDecoding, code, description, retryAt } = error
+    const none = Option.none()
+    deepStrictEqual([retryAt, code, description, changedByFormDecoding], [none, none, none, false])
+    deepStrictEqual(new AccessTokenError.TokenRequestError({ reason: "Closed", attempts: 0 }).code, none)
     for (const [, { error }] of rows) deepStrictEqual(error.retryAt, Option.none())
-  })
-
-  test("isTransient serves as the while of a retry: a transient error is retried, another is not", function*() {
-    for (const [error, expected] of [[request("Timeout"), 3], [request("Redirect"), 1]] as const) {
-      let runs = 0
-      yield* Effect.suspend(() => {
-        runs++
-        return Effect.fail(error)
-      }).pipe(
-        Effect.retry({ while: AccessTokenError.isTransient, schedule: Schedule.recurs(2) }),
-        Effect.flip
-      )
-      assert.strictEqual(runs, expected)
-    }
-  })
-
-  test("each tag can be caught by its name", function*() {
-    for (const [, { error }] of rows) {
-      const caught = yield* Effect.fail(error).pipe(
-        Effect.catchTags({
-          TokenExpiredError: ({ _tag }) => Effect.succeed(_tag),
-          CredentialsError: ({ _tag }) => Effect.succeed(_tag),
-          TokenRequestError: ({ _tag }) => Effect.succeed(_tag),
-          TokenRefusedError: ({ _tag }) => Effect.succeed(_tag),
-          TokenResponseError: ({ _tag }) => Effect.succeed(_tag)
-        })
-      )
-      assert.strictEqual(caught, error._tag)
-    }
   })
 })

@@ -8,6 +8,7 @@ import {
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import {
+  AccessTokenError,
   AccessTokenProvider,
   AuthorizedHttpClient,
   ClientCredentials,
@@ -16,12 +17,26 @@ import {
   TokenSource,
   TokenStore
 } from "@store-api/core"
-import { UntrustedOriginError } from "@store-api/core/AccessTokenError"
-import { Config, Context, type Duration, Effect, Exit, Layer, Option, Redacted, Ref, TestClock } from "effect"
+import {
+  Config,
+  ConfigProvider,
+  Context,
+  type Duration,
+  Effect,
+  Exit,
+  Layer,
+  Option,
+  Redacted,
+  Ref,
+  TestClock
+} from "effect"
 import { httpReason } from "./support/effectLine.js"
+import * as FakeClient from "./support/fakeClient.js"
 import { stubApi } from "./support/fakeClient.js"
+import { renderings, shows } from "./support/renderings.js"
 import { answering, outcomeOf, settle, token } from "./support/scriptedSource.js"
 import { test } from "./support/test.js"
+import { clientId, clientSecret } from "./support/wire.js"
 
 /** A client that returns a token to token requests and an empty object to all others, and records both. */
 const store = Effect.gen(function*() {
@@ -56,13 +71,26 @@ const calling = (options: StoreAuth.Options) =>
   })
 
 describe("StoreAuth", () => {
-  test("composes the endpoint, the provider and the client", function*() {
-    const { sent } = yield* calling(secretOptions)
-    deepStrictEqual(sent.map(({ method, url }) => `${method} ${url}`), [
-      "POST https://auth.store.example/v1/oauth/accesstoken",
-      "GET https://api.store.example/orders"
-    ])
-    assert.strictEqual(sent[1]?.headers["authorization"], "Bearer token-1")
+  test("composes the endpoint, the provider and the client, and passes on their options", function*() {
+    for (
+      const [client, header, maxResponseBytes, requests] of [
+        [{}, "authorization", undefined, 2],
+        [{ header: { name: "x-store-token" } }, "x-store-token", undefined, 2],
+        [{}, "authorization", 3, 1]
+      ] as const
+    ) {
+      const { exit, sent } = yield* calling({ ...secretOptions, client, endpoint: { maxResponseBytes } })
+      deepStrictEqual(
+        sent.map(({ headers, method, url }) => `${method} ${url} ${headers[header] ?? ""}`),
+        [
+          "POST https://auth.store.example/v1/oauth/accesstoken ",
+          "GET https://api.store.example/orders Bearer token-1"
+        ].slice(0, requests)
+      )
+      if (Exit.isSuccess(exit)) continue
+      const error = yield* Effect.flip(exit)
+      assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "TooLarge")
+    }
   })
 
   test("make: two stores in one program share no token, acquisition or cooldown", function*() {
@@ -76,89 +104,92 @@ describe("StoreAuth", () => {
     yield* north.client.get("/orders")
     assert.strictEqual((yield* Effect.flip(south.client.get("/orders")))._tag, "TokenRefusedError")
     assert.isTrue(Option.isSome((yield* south.provider.status).cooldown))
-    assert.isTrue(Option.isNone((yield* north.provider.status).cooldown))
-    assert.strictEqual((yield* north.provider.status).state, "Fresh")
+    const { cooldown, state } = yield* north.provider.status
+    deepStrictEqual([cooldown, state], [Option.none(), "Fresh"])
     deepStrictEqual([(yield* sent).length, (yield* down.sent).length], [2, 1])
   })
 
-  test("layerShared: two layers over one store send one token request", function*() {
+  /** A layer over a common store of tokens, which records the leases that are asked for. */
+  const sharing = Effect.gen(function*() {
     const { http, sent } = yield* store
-    const tokens = Layer.succeed(TokenStore.TokenStore, yield* TokenStore.makeMemory)
-    const process = () => Layer.provide(StoreAuth.layerShared(secretOptions), [http, tokens])
-    yield* Effect.provide(call, process())
-    yield* Effect.provide(call, process())
+    const memory = yield* TokenStore.makeMemory
+    const leases: Array<Duration.DurationInput> = []
+    const tokens = Layer.succeed(TokenStore.TokenStore, {
+      ...memory,
+      lease: (key: string, duration: Duration.DurationInput) => {
+        leases.push(duration)
+        return memory.lease(key, duration)
+      }
+    })
+    const over = (layer: ReturnType<typeof StoreAuth.layerSharedConfig>) =>
+      Effect.provide(call, Layer.fresh(Layer.provide(layer, [http, tokens])))
+    return { http, leases, over, sent }
+  })
+
+  test("layerShared: two layers over one store send one token request", function*() {
+    const { http, over, sent } = yield* sharing
+    yield* over(StoreAuth.layerShared(secretOptions))
+    yield* over(StoreAuth.layerShared(secretOptions))
     deepStrictEqual((yield* sent).map(({ method }) => method), ["POST", "GET", "GET"])
     yield* Effect.provide(call, Layer.provide(StoreAuth.layer(secretOptions), http))
     assert.strictEqual((yield* sent).length, 5, "control: without the store there are two token requests")
   })
 
   test("layerShared: a process that starts accepts no stored token with less than the provider's leeway left", function*() {
-    const { http, sent } = yield* store
-    const tokens = Layer.succeed(TokenStore.TokenStore, yield* TokenStore.makeMemory)
-    const process = Layer.fresh(
-      Layer.provide(StoreAuth.layerShared({ ...secretOptions, provider: { leeway: "2 minutes" } }), [http, tokens])
-    )
+    const { over, sent } = yield* sharing
+    const process = StoreAuth.layerShared({ ...secretOptions, provider: { leeway: "2 minutes" } })
     for (const [age, requests] of [["58 minutes", 3], ["1 millis", 6]] as const) {
-      yield* Effect.provide(call, process)
+      yield* over(process)
       yield* TestClock.adjust(age)
-      yield* Effect.provide(call, process)
+      yield* over(process)
       assert.strictEqual((yield* sent).length, requests)
     }
   })
 
   test("layerShared and layerSharedConfig pass on the options for sharing", function*() {
-    const { http } = yield* store
-    const memory = yield* TokenStore.makeMemory
-    const leases = yield* Ref.make<ReadonlyArray<Duration.DurationInput>>([])
-    const tokens = Layer.succeed(TokenStore.TokenStore, {
-      ...memory,
-      lease: (key: string, duration: Duration.DurationInput) =>
-        Effect.zipRight(Ref.update(leases, (all) => [...all, duration]), memory.lease(`${key}-`, duration))
-    })
+    const { leases, over } = yield* sharing
     const shared = { lease: "7 seconds" } as const
-    yield* Effect.provide(call, Layer.provide(StoreAuth.layerShared({ ...secretOptions, shared }), [http, tokens]))
-    const config = Config.succeed({ ...secretOptions, clientId: "another-client", shared })
-    yield* Effect.provide(call, Layer.provide(StoreAuth.layerSharedConfig(config), [http, tokens]))
-    deepStrictEqual(yield* Ref.get(leases), [7000, 7000])
+    yield* over(StoreAuth.layerShared({ ...secretOptions, shared }))
+    yield* over(StoreAuth.layerSharedConfig(Config.succeed({ ...secretOptions, clientId: "another-client", shared })))
+    deepStrictEqual(leases, [7000, 7000])
   })
 
-  describe("transformClient", () => {
-    const userAgent = HttpClient.mapRequest(HttpClientRequest.setHeader("user-agent", "my-shop/1.0"))
-
-    test("applies to token requests and API requests, and to the latter of layerFromSource", function*() {
-      const { sent } = yield* calling({ ...secretOptions, transformClient: userAgent })
-      const { http, sent: sentFromSource } = yield* store
+  /** Makes one call with a layer over a source of tokens; returns its exit and the requests. */
+  const fromSource = (options: Partial<StoreAuth.SourceOptions>, respond?: Parameters<typeof stubApi>[0]) =>
+    Effect.gen(function*() {
+      const api = yield* stubApi(respond)
       const source = yield* answering(() => token("token-1"))
-      const layer = StoreAuth.layerFromSource({ apiUrl: secretOptions.apiUrl, transformClient: userAgent })
-      yield* Effect.provide(call, Layer.provide(layer, [http, source.layer]))
-      const all = [...sent, ...yield* sentFromSource]
-      deepStrictEqual(all.map(({ headers, method }) => [method, headers["user-agent"]]), [
-        ["POST", "my-shop/1.0"],
-        ["GET", "my-shop/1.0"],
-        ["GET", "my-shop/1.0"]
-      ])
+      const http = Layer.succeed(HttpClient.HttpClient, api.client)
+      const layer = StoreAuth.layerFromSource({ apiUrl: secretOptions.apiUrl, ...options })
+      const exit = yield* Effect.exit(Effect.provide(call, Layer.provide(layer, [http, source.layer])))
+      return { exit, sent: yield* api.sent }
+    })
+
+  describe("transformClient", () => {
+    test("applies to token requests and API requests, and to the latter of layerFromSource", function*() {
+      const transformClient = HttpClient.mapRequest(HttpClientRequest.setHeader("user-agent", "my-shop/1.0"))
+      const { sent } = yield* calling({ ...secretOptions, transformClient })
+      const all = [...sent, ...(yield* fromSource({ transformClient })).sent]
+      deepStrictEqual(
+        all.map(({ headers, method }) => `${method} ${headers["user-agent"]}`),
+        ["POST my-shop/1.0", "GET my-shop/1.0", "GET my-shop/1.0"]
+      )
     })
 
     const elsewhere = HttpClientRequest.setUrl("https://elsewhere.example/orders")
 
-    it.effect.each<readonly [string, (client: HttpClient.HttpClient) => HttpClient.HttpClient]>([
+    test.each<readonly [string, (client: HttpClient.HttpClient) => HttpClient.HttpClient]>([
       ["changes the URL of the original request", HttpClient.mapRequestInput(elsewhere)],
       ["changes the URL", HttpClient.mapRequest(elsewhere)],
-      [
-        "sends another request",
-        (client: HttpClient.HttpClient) => HttpClient.make((request) => client.execute(elsewhere(request)))
-      ]
-    ])("sends no secret and no token to another origin when it %s", ([, transformClient]) =>
-      Effect.gen(function*() {
-        const { http, sent } = yield* store
-        const { provider } = yield* Effect.provide(StoreAuth.make({ ...secretOptions, transformClient }), http)
-        assert.strictEqual(yield* outcomeOf(provider.get), "Redirect")
-        const source = yield* answering(() => token("token-1"))
-        const layer = StoreAuth.layerFromSource({ apiUrl: secretOptions.apiUrl, transformClient })
-        const error = yield* Effect.flip(Effect.provide(call, Layer.provide(layer, [http, source.layer])))
-        assert.strictEqual(error._tag, "UntrustedOriginError")
-        assert.strictEqual((yield* sent).length, 0)
-      }).pipe(Effect.scoped))
+      ["sends another request", (client) => HttpClient.make((request) => client.execute(elsewhere(request)))]
+    ])("sends no secret and no token to another origin when it %s", function*([, transformClient]) {
+      const { http, sent } = yield* store
+      const { provider } = yield* Effect.provide(StoreAuth.make({ ...secretOptions, transformClient }), http)
+      assert.strictEqual(yield* outcomeOf(provider.get), "Redirect")
+      const api = yield* fromSource({ transformClient })
+      assert.strictEqual((yield* Effect.flip(api.exit))._tag, "UntrustedOriginError")
+      deepStrictEqual([...yield* sent, ...api.sent], [])
+    })
 
     test("receives the error of a request to another origin, with its cause", function*() {
       const { http } = yield* store
@@ -168,7 +199,7 @@ describe("StoreAuth", () => {
       const { provider } = yield* Effect.provide(StoreAuth.make({ ...secretOptions, transformClient }), http)
       yield* Effect.flip(provider.get)
       const [error] = errors
-      assert(error?._tag === "RequestError" && error.cause instanceof UntrustedOriginError)
+      assert(error?._tag === "RequestError" && error.cause instanceof AccessTokenError.UntrustedOriginError)
       assert.strictEqual(httpReason(error), "InvalidUrl")
       assert.include(error.message, error.cause.message)
       const { origin, trusted } = error.cause
@@ -203,33 +234,16 @@ describe("StoreAuth", () => {
     })
 
     test("follows redirects to trusted origins only", function*() {
-      const source = yield* answering(() => token("token-1"))
       for (
         const [location, visited] of [["https://cdn.store.example/a", 2], ["https://elsewhere.example/a", 1]] as const
       ) {
-        const api = yield* stubApi((_, number) =>
-          number === 1 ? { status: 302, headers: { location } } : { status: 200 }
-        )
-        const layer = StoreAuth.layerFromSource({
-          apiUrl: secretOptions.apiUrl,
+        const { exit, sent } = yield* fromSource({
           client: { trustedOrigins: ["https://cdn.store.example"] },
           transformClient: HttpClient.followRedirects(3)
-        })
-        const exit = yield* Effect.exit(
-          Effect.provide(call, Layer.provide(layer, [Layer.succeed(HttpClient.HttpClient, api.client), source.layer]))
-        )
-        assert.strictEqual((yield* api.sent).length, visited, location)
-        assert.strictEqual(Exit.isSuccess(exit), visited === 2)
+        }, (_, number) => number === 1 ? { status: 302, headers: { location } } : { status: 200 })
+        deepStrictEqual([sent.length, Exit.isSuccess(exit)], [visited, visited === 2], location)
       }
     })
-  })
-
-  test("passes on the options of the client and of the endpoint", function*() {
-    const { sent } = yield* calling({ ...secretOptions, client: { header: { name: "x-store-token" } } })
-    assert.strictEqual(sent[1]?.headers["x-store-token"], "Bearer token-1")
-    const { exit } = yield* calling({ ...secretOptions, endpoint: { maxResponseBytes: 3 } })
-    const error = yield* Effect.flip(exit)
-    assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "TooLarge")
   })
 
   test("passes on the options of the provider", function*() {
@@ -295,14 +309,12 @@ describe("StoreAuth", () => {
     yield* Effect.provide(call, layer)
     assert.strictEqual((yield* api.sent)[0]?.headers["authorization"], "Bearer token-1")
   })
-})
 
-describe("an invalid option is named when the layer is built", () => {
   const positive = "must be greater than zero"
   const atLeastOne = "must be a whole number of bytes, at least 1"
   const withoutPath = "must be the base URL, without /v1/oauth/accesstoken"
 
-  it.effect.each<[keyof TokenEndpoint.Options, unknown, string]>([
+  test.each<readonly [keyof TokenEndpoint.Options, unknown, string]>([
     ["deadline", 0, positive],
     ["deadline", NaN, positive],
     ["attemptTimeout", "-1 seconds", positive],
@@ -311,12 +323,126 @@ describe("an invalid option is named when the layer is built", () => {
     ["maxResponseBytes", Infinity, atLeastOne],
     ["authUrl", "https://auth.store.example/v1/oauth/accesstoken", withoutPath],
     ["authUrl", "https://auth.store.example/base/v1/oauth/accesstoken/", withoutPath]
-  ])("%s: %s", ([option, value, reason]) =>
-    Effect.gen(function*() {
-      const { http } = yield* store
-      const { authUrl } = secretOptions
-      const options = { authUrl, credentials: ClientCredentials.make(secretOptions), [option]: value }
-      const error = yield* Effect.flip(Effect.provide(TokenEndpoint.make(options), http))
-      deepStrictEqual([error.option, error.reason], [option, reason])
-    }))
+  ])("names an invalid option when the layer is built: %s: %s", function*([option, value, reason]) {
+    const { http } = yield* store
+    const { authUrl } = secretOptions
+    const options = { authUrl, credentials: ClientCredentials.make(secretOptions), [option]: value }
+    const error = yield* Effect.flip(Effect.provide(TokenEndpoint.make(options), http))
+    deepStrictEqual([error.option, error.reason], [option, reason])
+  })
+})
+
+const withEnvironment = (entries: Readonly<Record<string, string>>) =>
+  Effect.provide(Layer.setConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(entries)))))
+
+const complete = {
+  STORE_API_AUTH_URL: "https://auth.shop.example",
+  STORE_API_URL: "https://api.shop.example",
+  STORE_API_CLIENT_ID: clientId,
+  STORE_API_CLIENT_SECRET: clientSecret
+}
+
+const names = Object.keys(complete)
+
+/** Builds the layer from an environment and checks that no request is sent. */
+const build = (entries: Readonly<Record<string, string>>) =>
+  Effect.gen(function*() {
+    const client = FakeClient.make(FakeClient.token)
+    const exit = yield* Layer.build(StoreAuth.layerConfig()).pipe(
+      Effect.provide(client.layer),
+      withEnvironment(entries),
+      Effect.exit
+    )
+    assert.lengthOf(client.times, 0)
+    return yield* exit
+  })
+
+/** The error of a layer that cannot be built from an environment. */
+const buildError = (entries: Readonly<Record<string, string>>) => Effect.flip(build(entries))
+
+describe("StoreAuth.config", () => {
+  test("reads the four variables, also with another prefix", function*() {
+    for (const [prefix, other] of [["STORE_API", undefined], ["OTHER_STORE", "OTHER_STORE"]] as const) {
+      const prefixed = Object.entries(complete).map(([name, value]) => [name.replace("STORE_API", prefix), value])
+      const options = yield* StoreAuth.config(other).pipe(
+        withEnvironment({ STORE_API_CLIENT_ID: "another", ...(Object.fromEntries(prefixed) as Record<string, string>) })
+      )
+      deepStrictEqual(
+        { ...options, clientSecret: Redacted.value(options.clientSecret) },
+        { authUrl: "https://auth.shop.example", apiUrl: "https://api.shop.example", clientId, clientSecret }
+      )
+      assert.isFalse(shows(options, clientSecret))
+    }
+  })
+
+  test("names all missing variables at once", function*() {
+    for (const prefix of ["STORE_API", "OTHER"]) {
+      const error = yield* Effect.flip(Effect.provide(StoreAuth.config(prefix), Layer.empty).pipe(withEnvironment({})))
+      for (const name of names) assert.include(renderings(error), name.replace("STORE_API", prefix))
+    }
+  })
+
+  test("names only the missing variables, and shows no value of the others", function*() {
+    const { STORE_API_CLIENT_SECRET, STORE_API_URL, ...missing } = complete
+    const error = yield* buildError({ STORE_API_CLIENT_SECRET, STORE_API_URL })
+    for (const name of Object.keys(missing)) assert.include(renderings(error), name)
+    for (const name of ["STORE_API_CLIENT_SECRET", "STORE_API_URL"]) assert.notInclude(renderings(error), name)
+    for (const value of [STORE_API_CLIENT_SECRET, STORE_API_URL]) assert.isFalse(shows(error, value))
+  })
+
+  test("builds the layer from a complete environment without a request", function*() {
+    yield* build(complete)
+  })
+
+  test("acquires the first token with the credentials of the environment", function*() {
+    const client = FakeClient.make(FakeClient.token)
+    yield* Effect.flatMap(AccessTokenProvider.AccessTokenProvider, ({ get }) => get).pipe(
+      Effect.provide(StoreAuth.layerConfig()),
+      Effect.provide(client.layer),
+      withEnvironment(complete)
+    )
+    deepStrictEqual(client.bodies, [
+      `grant_type=client_credentials&client_id=${clientId}&client_secret=${clientSecret}`
+    ])
+    deepStrictEqual(
+      client.requests.map(({ url }) => url),
+      ["https://auth.shop.example/v1/oauth/accesstoken"]
+    )
+  })
+
+  test.each(
+    [
+      ["STORE_API_AUTH_URL", { _tag: "ConfigurationError", option: "authUrl" }],
+      ["STORE_API_URL", { _tag: "ConfigurationError", option: "apiUrl" }],
+      ["STORE_API_CLIENT_ID", { _tag: "CredentialsError", field: "clientId" }],
+      ["STORE_API_CLIENT_SECRET", { _tag: "CredentialsError", field: "clientSecret" }]
+    ] as const
+  )("fails when %s is empty, not as if it were missing", function*([name, expected]) {
+    for (const value of name.includes("CLIENT") ? [""] : ["", "  "]) {
+      const error = yield* buildError({ ...complete, [name]: value })
+      assert.deepInclude({ ...error }, expected)
+      assert.match("reason" in error ? error.reason : "", /^is empty/)
+    }
+  })
+
+  test.each(
+    [
+      ["STORE_API_AUTH_URL", "canary"],
+      ["STORE_API_AUTH_URL", "https://canary@auth.shop.example"],
+      ["STORE_API_AUTH_URL", "https://auth.shop.example/?canary"],
+      ["STORE_API_AUTH_URL", "https://auth.shop.example/#canary"],
+      ["STORE_API_AUTH_URL", "http://canary.shop.example"],
+      ["STORE_API_URL", "ftp://canary.shop.example"],
+      ["STORE_API_URL", "https://:canary@api.shop.example"],
+      ["STORE_API_CLIENT_ID", "canary&"],
+      ["STORE_API_CLIENT_SECRET", "canary\n"],
+      ["STORE_API_CLIENT_SECRET", "canary\u00e9"]
+    ] as const
+  )("fails when the layer is built with an invalid %s, and shows no value: %s", function*([name, value]) {
+    const error = yield* buildError({ ...complete, [name]: value })
+    assert.isTrue(
+      error instanceof AccessTokenError.ConfigurationError || error instanceof AccessTokenError.CredentialsError
+    )
+    for (const text of ["canary", clientSecret, clientId]) assert.isFalse(shows(error, text))
+  })
 })

@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Effect, Either, Exit, FastCheck as FC, Option } from "effect"
 import { baseUrl, endpointUrl, isLoopback } from "../src/internal/baseUrl.js"
-import { prop } from "./support/property.js"
 import { shows } from "./support/renderings.js"
+import { prop } from "./support/test.js"
 
 describe("baseUrl", () => {
   it.each([
@@ -67,19 +67,20 @@ describe("baseUrl", () => {
     }
   })
 
-  it.each([
-    "https://auth.shop.example",
-    "https://auth.shop.example:8443/base/",
-    "HTTPS://AUTH.SHOP.EXAMPLE",
-    "http://localhost",
-    "http://localhost:8080/base",
-    "http://auth.localhost:8080",
-    "http://127.0.0.1:8080",
-    "http://127.9.9.9",
-    "http://[::1]:8080"
-  ])("%s is accepted", (url) => {
-    for (const value of [url, new URL(url)]) {
-      assert.strictEqual(Effect.runSync(baseUrl("authUrl", value, false)).href, new URL(url).href)
+  it("accepts https and http of this machine, as a string and as a URL", () => {
+    const hosts = [
+      "localhost",
+      "localhost:8080/base",
+      "auth.localhost:8080",
+      "127.0.0.1:8080",
+      "127.9.9.9",
+      "[::1]:8080"
+    ]
+    const secure = ["https://auth.shop.example", "https://auth.shop.example:8443/base/", "HTTPS://AUTH.SHOP.EXAMPLE"]
+    for (const url of [...secure, ...hosts.map((host) => `http://${host}`)]) {
+      for (const value of [url, new URL(url)]) {
+        assert.strictEqual(Effect.runSync(baseUrl("authUrl", value, false)).href, new URL(url).href)
+      }
     }
   })
 

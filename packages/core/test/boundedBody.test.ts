@@ -4,8 +4,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Effect, FastCheck as FC, TestClock } from "effect"
 import * as boundedBody from "../src/internal/boundedBody.js"
 import { countingFibers, httpReason, settle } from "./support/effectLine.js"
-import { propEffect } from "./support/property.js"
-import { test } from "./support/test.js"
+import { propEffect, test } from "./support/test.js"
 
 describe("boundedBody", () => {
   const get = HttpClientRequest.get("https://auth.shop.example")

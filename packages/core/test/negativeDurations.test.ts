@@ -51,23 +51,19 @@ describe.each(Object.entries(durations))("a negative duration, given as %s,", (_
     deepStrictEqual(yield* Ref.get(leases), [100, 100])
   })
 
-  test("does not wait in maxWait", function*() {
-    const { requests, source } = yield* endpoint()
-    const store = TokenStore.TokenStore.of({
-      ...yield* TokenStore.makeMemory,
-      lease: () => Effect.succeedNone
-    })
-    const { acquire } = yield* member(source, store, { maxWait: duration })
-    const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
-    deepStrictEqual([Exit.map(exit, valueOf), took, yield* requests], [Exit.succeed("token-1"), 0, 1])
-  })
-
-  test("does not wait for the store in storeTimeout", function*() {
-    const { requests, source } = yield* endpoint()
-    const store = TokenStore.TokenStore.of({ ...yield* TokenStore.makeMemory, get: () => Effect.never })
-    const { acquire } = yield* member(source, store, { storeTimeout: duration })
-    const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
-    deepStrictEqual([Exit.map(exit, valueOf), took, yield* requests], [Exit.succeed("token-1"), 0, 1])
+  test("does not wait for another process in maxWait, nor for the store in storeTimeout", function*() {
+    for (
+      const [option, change] of [
+        ["maxWait", { lease: () => Effect.succeedNone }],
+        ["storeTimeout", { get: () => Effect.never }]
+      ] as const
+    ) {
+      const { requests, source } = yield* endpoint()
+      const store = TokenStore.TokenStore.of({ ...yield* TokenStore.makeMemory, ...change })
+      const { acquire } = yield* member(source, store, { [option]: duration })
+      const { exit, took } = yield* drive(yield* Effect.fork(acquire(Option.none())))
+      deepStrictEqual([Exit.map(exit, valueOf), took, yield* requests], [Exit.succeed("token-1"), 0, 1])
+    }
   })
 })
 

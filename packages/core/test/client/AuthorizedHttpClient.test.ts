@@ -264,51 +264,47 @@ describe("AuthorizedHttpClient", () => {
       }
     })
 
-    test.each<readonly [string, settings: Settings, trusted: ReadonlyArray<string>, other: string]>([
-      [
-        "http of apiUrl and trustedOrigins with allowInsecure",
-        {
-          apiUrl: "http://api.store.example/v1",
-          trustedOrigins: ["http://files.store.example"],
-          allowInsecure: true
-        },
+    /** Calls these URLs, which get the token, and another one, which fails. */
+    const trusts = (settings: Settings, trusted: ReadonlyArray<string>, other: string) =>
+      Effect.gen(function*() {
+        const { authorizations, outcomes } = yield* observe(settings, ...trusted, other)
+        deepStrictEqual(outcomes, [...trusted.map(() => 200), "UntrustedOriginError"])
+        deepStrictEqual(authorizations, trusted.map(() => "Bearer token-1"))
+      })
+
+    test("allowInsecure allows http for apiUrl and trustedOrigins", function*() {
+      const trustedOrigins = ["http://files.store.example"]
+      yield* trusts(
+        { apiUrl: "http://api.store.example/v1", trustedOrigins, allowInsecure: true },
         ["/orders", "HTTP://API.store.example/v1/orders", "http://files.store.example/a"],
         "http://other.store.example/a"
-      ],
+      )
+    })
+
+    test.each(
       [
-        "the same origin in another notation",
-        {},
-        ["HTTPS://API.store.example:443/v1/orders", "https://api.store.example/elsewhere"],
-        "https://files.store.example/a"
-      ],
-      [
-        "an IPv6 host in every notation",
-        { apiUrl: "https://[2001:db8::1]:8443/v1" },
-        ["https://[2001:DB8:0:0::1]:8443/x", "/orders"],
-        "https://[2001:db8::2]:8443/x"
-      ],
-      [
-        "an internationalized name in every notation",
-        { apiUrl: "https://b\u00fccher.example/v1" },
-        ["https://xn--bcher-kva.example/x", "/orders"],
-        "https://bucher.example/x"
-      ],
-      [
-        "an internationalized name from its ASCII form",
-        { apiUrl: "https://xn--bcher-kva.example" },
-        ["https://B\u00dcCHER.example/x", "/orders"],
-        "https://b\u00fccher.example.evil.example/x"
-      ],
-      [
-        "the further origins of trustedOrigins",
-        { trustedOrigins: ["https://files.store.example"] },
-        ["https://files.store.example/a"],
-        "https://other.store.example/a"
-      ]
-    ])("trusts %s", function*([, settings, trusted, other]) {
-      const { authorizations, outcomes } = yield* observe(settings, ...trusted, other)
-      deepStrictEqual(outcomes, [...trusted.map(() => 200), "UntrustedOriginError"])
-      deepStrictEqual(authorizations, trusted.map(() => "Bearer token-1"))
+        ["a host", "https://api.store.example", "HTTPS://API.store.example:443/x", "https://files.store.example"],
+        [
+          "an IPv6 host",
+          "https://[2001:db8::1]:8443",
+          "https://[2001:DB8:0:0::1]:8443/x",
+          "https://[2001:db8::2]:8443"
+        ],
+        ["a name", "https://b\u00fccher.example", "https://xn--bcher-kva.example/x", "https://bucher.example"],
+        [
+          "an ASCII name",
+          "https://xn--bcher-kva.example",
+          "https://B\u00dcCHER.example/x",
+          "https://b\u00fccher.example.com"
+        ]
+      ] as const
+    )("trusts the same origin in another notation: %s", function*([, base, same, other]) {
+      yield* trusts({ apiUrl: `${base}/v1` }, [same, "/orders"], other)
+    })
+
+    test("trustedOrigins adds further origins", function*() {
+      const trustedOrigins = ["https://files.store.example"]
+      yield* trusts({ trustedOrigins }, ["https://files.store.example/a"], "https://other.store.example/a")
     })
 
     test("checks the origin after the mapRequest of the given client", function*() {

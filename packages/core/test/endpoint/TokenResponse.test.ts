@@ -3,8 +3,8 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, TokenResponse } from "@store-api/core"
 import { Either, FastCheck as FC, Option, Redacted, Schema } from "effect"
 import { lifeOf } from "../../src/internal/lifetime.js"
-import { prop } from "../support/property.js"
 import { renderings, shows } from "../support/renderings.js"
+import { prop } from "../support/test.js"
 import { character, printable, specificationFields, tokenBody } from "../support/wire.js"
 
 const hour = 3_600_000

@@ -10,8 +10,8 @@ import * as retryAfter from "../../src/internal/endpoint/retryAfter.js"
 import * as sanitise from "../../src/internal/endpoint/sanitise.js"
 import { fromHttpClientError } from "../../src/internal/endpoint/transportError.js"
 import { heldToken } from "../support/fakeClient.js"
-import { prop } from "../support/property.js"
 import { renderings, shows } from "../support/renderings.js"
+import { prop } from "../support/test.js"
 import { character, clientId, clientSecret, credentialsOf, tokenBody } from "../support/wire.js"
 
 describe("error responses", () => {

@@ -1,4 +1,4 @@
-import { HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
+import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, ClientCredentials, type TokenEndpoint } from "@store-api/core"
@@ -56,19 +56,23 @@ const run = (client: FakeClient.FakeClient, { random = 0, replacing, ...options 
       Effect.fork
     )
     yield* TestClock.adjust("2 minutes")
-    const [either, ended] = yield* Fiber.join(fiber)
-    const outcome = outcomeOf(Either.merge(either))
-    return { either, outcome, took: ended - began, times: client.times.map((time) => time - began) }
+    const [result, ended] = yield* Fiber.join(fiber)
+    const outcome = outcomeOf(Either.merge(result))
+    return { result, outcome, took: ended - began, times: client.times.map((time) => time - began) }
   })
 
 /** The token of an acquisition that succeeds. */
 const tokenOf = (...given: Parameters<typeof run>) =>
-  Effect.flatMap(run(...given), ({ either }) => Effect.orDie(either))
+  Effect.map(run(...given), ({ result }) => {
+    const token = Either.merge(result)
+    assert.instanceOf(token, AccessToken.AccessToken)
+    return token
+  })
 
 /** The error of an acquisition that the endpoint refuses. */
 const refusalOf = (...given: Parameters<typeof run>) =>
-  Effect.map(run(...given), ({ either }) => {
-    const error = Either.merge(either)
+  Effect.map(run(...given), ({ result }) => {
+    const error = Either.merge(result)
     assert.instanceOf(error, AccessTokenError.TokenRefusedError)
     return error
   })
@@ -124,9 +128,9 @@ describe("the retries of TokenEndpoint", () => {
     ])("%s, until a token arrives, at most five times", function*([, transient]) {
       const until = yield* run(FakeClient.make(transient, transient, FakeClient.token))
       deepStrictEqual([until.outcome, until.times.length], ["token", 3])
-      const { either, outcome, times } = yield* run(FakeClient.make(transient))
+      const { result, outcome, times } = yield* run(FakeClient.make(transient))
       assert.strictEqual(times.length, 6)
-      assert.isTrue(AccessTokenError.isTransient(Either.merge(either)))
+      assert.isTrue(AccessTokenError.isTransient(Either.merge(result)))
       if (outcome.includes("(")) assert.include(outcome, "(6)")
     })
 
@@ -205,8 +209,8 @@ describe("the retries of TokenEndpoint", () => {
 
   describe("Retry-After", () => {
     const replyAfter = (value: string, status = 503) => FakeClient.replyWithRawHeader(status, "retry-after", value)
-    const retryAtOf = ({ either }: Effect.Effect.Success<ReturnType<typeof run>>) =>
-      Option.map(AccessTokenError.retryAt(Either.merge(either)), ({ epochMillis }) => epochMillis)
+    const retryAtOf = ({ result }: Effect.Effect.Success<ReturnType<typeof run>>) =>
+      Option.map(AccessTokenError.retryAt(Either.merge(result)), ({ epochMillis }) => epochMillis)
 
     test.each(
       [
@@ -424,9 +428,9 @@ describe("the retries of TokenEndpoint", () => {
       "make a token of %d s that takes 5 s to arrive: %s",
       function*([expiresIn, expected]) {
         const slow = after("5 seconds", reply(200, tokenBody({ expires_in: expiresIn })))
-        const { either, outcome, times } = yield* run(FakeClient.make(slow))
+        const { result, outcome, times } = yield* run(FakeClient.make(slow))
         deepStrictEqual([outcome, times.length], [expected, 1])
-        const error = Either.merge(either)
+        const error = Either.merge(result)
         if (!(error instanceof AccessTokenError.TokenExpiredError)) return
         deepStrictEqual([error.expiredAt.epochMillis, error.checkedAt.epochMillis], [expiresIn * 1000, 5000])
       }
@@ -629,15 +633,48 @@ describe("the retries of TokenEndpoint", () => {
       assert.doesNotHaveAnyKeys({ ...second?.headers }, ["traceparent", "b3"])
     })
 
-    test("reports the error response of the endpoint when the given client fails on statuses", function*() {
+    test("reports the error response when the given client fails on statuses, and retries within one attempt", function*() {
       const body = `{"error":"invalid_client","error_description":"Unknown client"}`
-      const error = yield* refusalOf(changed(FakeClient.make(reply(401, body)), HttpClient.filterStatusOk))
+      const client = FakeClient.make(transport(), unavailable, reply(401, body))
+      const again = (base: HttpClient.HttpClient) =>
+        HttpClient.retryTransient(HttpClient.filterStatusOk(base), { times: 3 })
+      const error = yield* refusalOf(changed(client, again))
       deepStrictEqual(
         [error.status, error.reason, error.code, error.description],
         [401, "InvalidClient", Option.some("invalid_client"), Option.some("Unknown client")]
       )
+      deepStrictEqual(client.times, [0, 0, 0])
       const redirected = yield* run(changed(FakeClient.make(redirect), HttpClient.filterStatusOk))
       assert.strictEqual(redirected.outcome, "Redirect (1)")
+    })
+
+    test("fetch gets the RequestInit of the call and of the layer, and follows no redirect", function*() {
+      const inits: Array<RequestInit | undefined> = []
+      const fetch: typeof globalThis.fetch = (_url, init) => {
+        inits.push(init)
+        return Promise.resolve(new Response(tokenBody()))
+      }
+      const base = Layer.provide(FetchHttpClient.layer, Layer.succeed(FetchHttpClient.Fetch, fetch))
+      const ofLayer: RequestInit = { redirect: "follow", credentials: "omit", cache: "no-store" }
+      const ofCall: RequestInit = { redirect: "error", cache: "reload", keepalive: true }
+      const source = FakeClient.source({ ...FakeClient.make(FakeClient.token), layer: base })
+      const { acquire } = yield* Effect.provideService(source, FetchHttpClient.RequestInit, ofLayer)
+      yield* Effect.provideService(acquire(Option.none()), FetchHttpClient.RequestInit, ofCall)
+      yield* acquire(Option.none())
+      yield* (yield* source).acquire(Option.none())
+      // It replaces even the one that only the layer of fetch has.
+      const ofFetch = Layer.provide(base, Layer.succeed(FetchHttpClient.RequestInit, ofLayer))
+      yield* FakeClient.acquire({ ...FakeClient.make(FakeClient.token), layer: ofFetch })
+      deepStrictEqual(
+        inits.map((init) => [init?.redirect, init?.credentials, init?.cache, init?.keepalive]),
+        [
+          ["manual", "omit", "reload", true],
+          ["manual", "omit", "no-store", undefined],
+          ["manual", undefined, undefined, undefined],
+          ["manual", undefined, undefined, undefined]
+        ]
+      )
+      deepStrictEqual(yield* Effect.serviceOption(FetchHttpClient.RequestInit), Option.none())
     })
 
     test("goes to {auth_url}/v1/oauth/accesstoken, however auth_url ends", function*() {

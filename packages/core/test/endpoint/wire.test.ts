@@ -1,8 +1,8 @@
-import { FetchHttpClient, HttpBody, HttpClient, HttpClientRequest } from "@effect/platform"
+import { HttpBody } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenError, AuthorizedHttpClient, StoreAuth, TokenEndpoint, TokenSource } from "@store-api/core"
-import { Context, Effect, Fiber, Layer, Option, Redacted, Schedule } from "effect"
+import { AccessTokenError, AuthorizedHttpClient, StoreAuth, TokenEndpoint } from "@store-api/core"
+import { Effect, Fiber, Layer, Option, Redacted, Schedule } from "effect"
 import * as CaptureServer from "../support/captureServer.js"
 import { type ClientLayer, onEachClient } from "../support/clients.js"
 import * as FakeClient from "../support/fakeClient.js"
@@ -105,53 +105,6 @@ describe("TokenEndpoint", () => {
         }
       )
     })
-
-    test.live("a client that the application has changed sends its header, and retries within one attempt", function*() {
-      const server = yield* CaptureServer.make(
-        CaptureServer.rawThenReset(),
-        CaptureServer.answer(403, `{"error":"access_denied"}`)
-      )
-      const changed = Effect.map(HttpClient.HttpClient, (base) =>
-        base.pipe(
-          HttpClient.filterStatusOk,
-          HttpClient.mapRequest(HttpClientRequest.setHeader("user-agent", "invented-shop/1")),
-          HttpClient.retryTransient({ times: 3 })
-        ))
-      const layer = Layer.provide(Layer.effect(HttpClient.HttpClient, changed), client)
-      const error = yield* Effect.flip(acquire(layer, server.url))
-      assert.instanceOf(error, AccessTokenError.TokenRefusedError)
-      deepStrictEqual([error.status, error.code], [403, Option.some("access_denied")])
-      const requests = yield* server.requests
-      assert.lengthOf(requests, 2)
-      for (const request of requests) {
-        deepStrictEqual(CaptureServer.valuesOf(request, "user-agent"), ["invented-shop/1"])
-        deepStrictEqual(CaptureServer.valuesOf(request, "content-type"), ["application/x-www-form-urlencoded"])
-        const body = `grant_type=client_credentials&client_id=${clientId}&client_secret=${clientSecret}`
-        assert.strictEqual(request.body.toString(), body)
-      }
-    })
-  })
-
-  test("fetch gets the RequestInit of the call, the layer or its client, and follows no redirect", function*() {
-    const inits: Array<RequestInit | undefined> = []
-    const fetch: typeof globalThis.fetch = (_url, init) => {
-      inits.push(init)
-      return Promise.resolve(new Response(tokenBody()))
-    }
-    const client = Layer.provide(FetchHttpClient.layer, Layer.succeed(FetchHttpClient.Fetch, fetch))
-    const options = { authUrl: "https://auth.shop.example", credentials }
-    const init: RequestInit = { redirect: "follow", credentials: "omit" }
-    const provided = Layer.succeed(FetchHttpClient.RequestInit, init)
-    const source = Layer.build(Layer.provide(TokenEndpoint.layer(options), [client, provided]))
-    yield* Effect.provideService(acquire(client, options.authUrl), FetchHttpClient.RequestInit, init)
-    const { acquire: fromLayer } = Context.get(yield* source, TokenSource.TokenSource)
-    yield* fromLayer(Option.none())
-    deepStrictEqual(
-      inits.map((init) => [init?.redirect, init?.credentials, init?.method]),
-      [["manual", "omit", "POST"], ["manual", "omit", "POST"]]
-    )
-    yield* acquire(Layer.provide(client, provided), options.authUrl)
-    assert.strictEqual(inits[2]?.redirect, "manual")
   })
 
   describe("authUrl", () => {

@@ -9,9 +9,7 @@ import {
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
-import { Context, Effect, Layer, Schema, Stream } from "effect"
-import * as CaptureServer from "../support/captureServer.js"
-import { onEachClient } from "../support/clients.js"
+import { Effect, Schema, Stream } from "effect"
 import { httpReason } from "../support/effectLine.js"
 import * as Canary from "../support/leaksIn.js"
 import { render } from "../support/renderings.js"
@@ -182,25 +180,6 @@ describe("the results of the authorized client lack the header", () => {
     assert.strictEqual((error.cause as Error).message, "the cause")
   })
 
-  onEachClient((layer) => {
-    test.live("the errors of a body that breaks off lack the header, and so does the response before and after", function*() {
-      const base = Context.get(yield* Layer.build(layer), HttpClient.HttpClient)
-      const api = yield* CaptureServer.make(
-        CaptureServer.rawThenReset(CaptureServer.head(200, { "content-length": "9" }) + "{")
-      )
-      const client = yield* authorize(base, { apiUrl: api.url })
-      for (const [form, read] of Object.entries(forms)) {
-        const response = yield* client.get("/orders")
-        deepStrictEqual(leaksOf(response), [], form)
-        const error = yield* Effect.flip(read(response))
-        assert.isTrue(HttpClientError.isHttpClientError(error) && httpReason(error) === "Decode", form)
-        deepStrictEqual([...leaksOf(error), ...leaksOf(response)], [], form)
-      }
-      const [sent] = yield* api.requests
-      deepStrictEqual(CaptureServer.valuesOf(sent, "authorization"), [`Bearer ${canary.value}`])
-    })
-  })
-
   test("an error lacks the header in its cause too", function*() {
     const wrapping = HttpClient.transform((sending: ReturnType<HttpClient.HttpClient["execute"]>, request) =>
       Effect.mapError(sending, (cause) =>
@@ -240,29 +219,8 @@ describe("the results of the authorized client lack the header", () => {
     deepStrictEqual(leaksOf(yield* client.get("/orders")), [])
   })
 
-  test("errors of layerHttpClient lack the header", function*() {
-    const layer = AuthorizedHttpClient.layerHttpClient({ apiUrl: "https://api.store.example/v1" }).pipe(
-      Layer.provide(AccessTokenProvider.layerTest(token(canary.value))),
-      Layer.provide(Layer.succeed(HttpClient.HttpClient, HttpClient.make((request) => failing(request))))
-    )
-    deepStrictEqual(leaksOf(yield* Effect.flip(Effect.provide(HttpClient.get("/orders"), layer))), [])
-  })
-
-  test("a header that the caller has set stays in the response", function*() {
-    const client = yield* make(responding(200, "{}"))
-    const response = yield* client.get("/orders", { headers: { authorization: "Basic invented" } })
-    assert.strictEqual(response.request.headers["authorization"], "Basic invented")
-  })
-
-  test("an error of another kind or of another request is passed on unchanged", function*() {
+  test("an error of another request is passed on unchanged", function*() {
     const other = new HttpClientError.RequestError({ request: HttpClientRequest.get("/other"), reason: "Encode" })
-    const client = yield* AuthorizedHttpClient.withAccessToken(
-      HttpClient.make((request) => responding(200, "{}")(request)).pipe(
-        HttpClient.transformResponse(() => Effect.fail(new Error("an error of the application")))
-      ),
-      { apiUrl: "https://api.store.example" }
-    ).pipe(Effect.provide(AccessTokenProvider.layerTest(token(canary.value))))
-    assert.strictEqual((yield* Effect.flip(client.get("/"))).message, "an error of the application")
     const nested = yield* make(() => Effect.fail(other))
     const error = yield* Effect.flip(nested.get("/"))
     assert.isTrue(HttpClientError.isHttpClientError(error) && error.request === other.request)

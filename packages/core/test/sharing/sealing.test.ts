@@ -1,9 +1,9 @@
 import { assert, describe, it, vi } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import type { SharedTokenSource } from "@store-api/core"
+import { type SharedTokenSource, TokenRequest } from "@store-api/core"
 import { Cause, Effect, Logger, LogLevel, Option } from "effect"
 import * as seal from "../../src/internal/sharing/seal.js"
-import { authUrl, credentials, credentialsOf, fleet, fullToken, timed } from "../support/fleet.js"
+import { credentials, credentialsOf, fleet, fullToken, purpose, timed } from "../support/fleet.js"
 import { leaksIn } from "../support/leaksIn.js"
 import { renderings } from "../support/renderings.js"
 import { hour, valueOf } from "../support/scriptedSource.js"
@@ -75,8 +75,19 @@ describe("an entry that SharedTokenSource stores", () => {
     "client": { credentials: credentialsOf("another-client-id", "invented-client-secret-0123456789") },
     "secret": { credentials: credentialsOf("invented-client-id", "another-invented-secret") },
     "endpoint": { authUrl: "https://auth.other.example/base" },
-    "path of the endpoint": { authUrl: "https://auth.shop.example/other" }
+    "base path": { authUrl: "https://auth.shop.example/other" },
+    "path": { path: "/oauth/token" },
+    "scope": { request: TokenRequest.clientSecretPost({ scope: "orders" }) },
+    "identity": { request: TokenRequest.make({ ...TokenRequest.specification, identity: "orders" }) }
   }
+
+  test("has the same key for the same parameters, sent by another method and in another order", function*() {
+    const parameters = { scope: "orders", audience: "shop" }
+    const mine = yield* stored({ request: TokenRequest.clientSecretPost(parameters) })
+    const { scope, ...others } = parameters
+    const other = yield* stored({ request: TokenRequest.clientSecretBasic({ ...others, scope }) })
+    assert.strictEqual(mine.key, other.key)
+  })
 
   for (const [what, options] of Object.entries(others)) {
     test(`has another key for another ${what}, and is a miss under the original key`, function*() {
@@ -99,11 +110,11 @@ describe("an entry that SharedTokenSource stores", () => {
         "deriveKey"
       ])
     )
-    const derivation = (purpose: string) => ({
+    const derivation = (use: string) => ({
       name: "HKDF",
       hash: "SHA-256",
       salt: utf8("store-api-token-v1"),
-      info: utf8(JSON.stringify([purpose, authUrl, "invented-client-id"]))
+      info: utf8(JSON.stringify([use, purpose.url, "invented-client-id", ""]))
     })
     const name = yield* Effect.promise(() => crypto.subtle.deriveBits(derivation("name"), secret, 128))
     assert.strictEqual(key, `store-api-token-v1:${Buffer.from(name).toString("hex")}`)

@@ -13,6 +13,9 @@ import { type Acquisition, outcomeOf, settle, valueOf } from "./scriptedSource.j
 
 export const authUrl = "https://auth.shop.example/base"
 
+/** What the shared token is for. */
+export const purpose = { url: `${authUrl}/v1/oauth/accesstoken`, identity: "" }
+
 export const credentialsOf = (clientId: string, clientSecret: string) =>
   Effect.orDie(ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) }))
 

@@ -36,6 +36,7 @@ const successes = {
     "charset": Fault.fields({}, contentType("application/json;charset=UTF-8")),
     "bearer-capitalised": Fault.fields({ token_type: "Bearer" }),
     "bearer-upper-case": Fault.fields({ token_type: "BEARER" }),
+    "token-type-absent": Fault.fields({ token_type: undefined }),
     "only-required-fields": Fault.fields(Object.fromEntries(optionalFields.map((name) => [name, undefined]))),
     "extra-fields": Fault.fields({ refresh_count: "0", nested: { of: ["anything", null] } }),
     "issued-at-number": Fault.fields({ issued_at: 1_700_000_000_000 }),
@@ -78,7 +79,6 @@ const successes = {
     "absurdly-long": Fault.fields({ access_token: "t".repeat(32 * 1024) })
   }),
   ...group("token/token-type-", noToken, {
-    "absent": Fault.fields({ token_type: undefined }),
     "other": Fault.fields({ token_type: "mac" }),
     "with-line-break": Fault.fields({ token_type: "bearer\r\nX-Injected: 1" })
   }),

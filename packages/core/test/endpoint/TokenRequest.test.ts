@@ -1,0 +1,232 @@
+import { HttpClientRequest } from "@effect/platform"
+import { assert, describe, it } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import type { TokenEndpoint } from "@store-api/core"
+import { AccessTokenError, ClientCredentials, TokenRequest } from "@store-api/core"
+import { ConfigProvider, Effect, FastCheck as FC, Fiber, Layer, Option, Redacted, TestClock } from "effect"
+import * as FakeClient from "../support/fakeClient.js"
+import { leaksIn } from "../support/leaksIn.js"
+import { renderings, shows } from "../support/renderings.js"
+import { prop, test } from "../support/test.js"
+import { character, clientId, clientSecret, credentialsOf, printable, sendable } from "../support/wire.js"
+
+const { clientSecretBasic, clientSecretPost, specification } = TokenRequest
+
+const made = (request: TokenRequest.TokenRequest, id = clientId, secret = clientSecret) =>
+  request.request(credentialsOf(id, secret))
+
+/** What a request carries: its body as text, its fields, and its Basic credentials as they were sent. */
+const carried = (request: TokenRequest.TokenRequest, id = clientId, secret = clientSecret) => {
+  const { body, headers, method } = Effect.runSync(made(request, id, secret))
+  if (body._tag !== "Uint8Array") return assert.fail("not bytes")
+  assert.strictEqual(body.contentType, "application/x-www-form-urlencoded")
+  const text = new TextDecoder().decode(body.body)
+  const { authorization } = headers
+  const basic = authorization === undefined
+    ? undefined
+    : Buffer.from(authorization.replace("Basic ", ""), "base64").toString("latin1")
+  return { method, text, fields: [...new URLSearchParams(text)], basic }
+}
+
+/** Any text that a server may have issued: printable ASCII with every separator, umlauts and emoji. */
+const secretText = FC.string({
+  unit: FC.oneof(FC.constantFrom(...printable, "&", ":", "%", "+", " "), character).filter((c) =>
+    !/[\p{Cc}\p{Cs}]/u.test(c)
+  ),
+  minLength: 1,
+  maxLength: 40
+})
+
+const controls = ["\0", "\t", "\x1f", "\x7f", "\u0085", "\ud800", "\udc00"]
+
+const unsendable = [
+  ...[specification, clientSecretPost(), clientSecretBasic()].flatMap((request) => [
+    { request, value: "invented-canary\n", reason: /^ends with a line break/ },
+    ...controls.map((control) => ({ request, value: `invented${control}canary`, reason: /^holds a control character/ }))
+  ]),
+  { request: specification, value: "invented&canary", reason: /^holds &/ },
+  ...["\u00e9", "\u79d8", "\u{1f600}", "\ufeff"].map((letter) => (
+    { request: specification, value: `invented${letter}canary`, reason: /^holds a character beyond ASCII/ }
+  ))
+]
+
+describe("TokenRequest", () => {
+  test.each(unsendable)(
+    "fails for an id or a secret that cannot be sent, with the variable it was read from: %j",
+    function*({ reason, request, value }) {
+      for (const field of ["clientId", "clientSecret"] as const) {
+        const values = { clientId, clientSecret, [field]: value }
+        const environment = { MY_STORE_CLIENT_ID: values.clientId, MY_STORE_CLIENT_SECRET: values.clientSecret }
+        const credentials = yield* ClientCredentials.fromConfig("MY_STORE").pipe(
+          Effect.provide(Layer.setConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(environment)))))
+        )
+        const error = yield* Effect.flip(request.request(credentials))
+        assert.instanceOf(error, AccessTokenError.CredentialsError)
+        assert.strictEqual(error.field, field)
+        assert.match(error.reason, reason)
+        const variable = field === "clientId" ? "MY_STORE_CLIENT_ID" : "MY_STORE_CLIENT_SECRET"
+        deepStrictEqual(error.variable, Option.some(variable))
+        assert.isFalse(shows(error, "canary"))
+      }
+    }
+  )
+
+  describe("specification", () => {
+    prop("carries each sendable value byte for byte, in the order of the specification", [sendable, sendable], (
+      [id, secret]
+    ) => {
+      const { basic, method, text } = carried(specification, id, secret)
+      deepStrictEqual([method, basic], ["POST", undefined])
+      assert.strictEqual(text, `grant_type=client_credentials&client_id=${id}&client_secret=${secret}`)
+    })
+
+    prop("accepts no other character at any position", [
+      sendable,
+      character.filter((unit) => !printable.includes(unit)),
+      FC.nat()
+    ], ([value, unit, position]) => {
+      const at = position % (value.length + 1)
+      const error = Effect.runSync(
+        Effect.flip(made(specification, "an-id", value.slice(0, at) + unit + value.slice(at)))
+      )
+      assert.strictEqual(error.field, "clientSecret")
+    })
+  })
+
+  const parameters = { scope: "orders:read orders:write", resource: ["https://a.example/?b=c&d", "urn:\u00fc"] }
+  const sent = [["scope", parameters.scope], ...parameters.resource.map((value) => ["resource", value])]
+
+  prop("clientSecretPost: any text arrives as it is after form decoding", [secretText, secretText], ([id, secret]) => {
+    const { basic, fields, text } = carried(clientSecretPost(parameters), id, secret)
+    assert.isUndefined(basic)
+    deepStrictEqual(fields, [
+      ["grant_type", "client_credentials"],
+      ...sent,
+      ["client_id", id],
+      ["client_secret", secret]
+    ])
+    assert.notInclude(text, "+", "not every server reads it as a space")
+  })
+
+  prop("clientSecretBasic: any text arrives as it is after form decoding", [secretText, secretText], ([id, secret]) => {
+    const { basic = "", fields } = carried(clientSecretBasic(parameters), id, secret)
+    deepStrictEqual(fields, [["grant_type", "client_credentials"], ...sent], "no credentials in the body")
+    const colon = basic.indexOf(":")
+    const decoded = [basic.slice(0, colon), basic.slice(colon + 1)].map((text) =>
+      decodeURIComponent(text.replaceAll("+", " "))
+    )
+    deepStrictEqual(decoded, [id, secret])
+    if (!/[%+]|[^\x20-\x7e]/.test(id + secret) && !id.includes(":")) assert.strictEqual(basic, `${id}:${secret}`)
+  })
+
+  it("omits empty parameters, and sends another grant_type in place of the default", () => {
+    const given = { grant_type: "urn:x", scope: "", audience: undefined, resource: ["", "r"], key: Redacted.make("k") }
+    for (const request of [clientSecretPost(given), clientSecretBasic(given)]) {
+      const fields = carried(request).fields.filter(([name]) => !name.startsWith("client_"))
+      deepStrictEqual(fields, [["grant_type", "urn:x"], ["resource", "r"], ["key", "k"]])
+    }
+  })
+
+  it("identity depends on the parameters alone: not on their order, the method or the credentials", () => {
+    const identityOf = (given: TokenRequest.Parameters) => {
+      const [post, basic] = [clientSecretPost(given).identity, clientSecretBasic(given).identity]
+      assert.strictEqual(post, basic)
+      return post
+    }
+    assert.strictEqual(identityOf({ a: "1", b: ["2", "3"] }), identityOf({ b: ["2", "3"], a: Redacted.make("1") }))
+    const different = [
+      {},
+      { scope: "a b" },
+      { scope: "ab" },
+      { scope: ["a", "b"] },
+      { scope: "a", b: "" },
+      {
+        audience: "a"
+      },
+      { scope: "a\",\"b" },
+      { grant_type: "x" }
+    ]
+    assert.strictEqual(new Set(different.map(identityOf)).size, different.length)
+  })
+
+  it("shows no secret parameter when it is printed, although its identity contains it", () => {
+    for (const request of [clientSecretPost, clientSecretBasic]) {
+      const printed = request({ child_secret: Redacted.make("invented-canary") })
+      assert.include(printed.identity, "invented-canary", "control")
+      deepStrictEqual(leaksIn(renderings(printed), ["invented-canary"]), [])
+    }
+  })
+
+  describe("at an endpoint", () => {
+    const acquire = (client: FakeClient.FakeClient, options: Partial<TokenEndpoint.Options>) =>
+      FakeClient.acquire(client, { authUrl: "https://auth.shop.example/base/", ...options })
+
+    test.each(
+      [
+        [undefined, "https://auth.shop.example/base/v1/oauth/accesstoken"],
+        ["", "https://auth.shop.example/base/"],
+        ["/o/token/", "https://auth.shop.example/base/o/token/"],
+        ["token", "https://auth.shop.example/base/token"],
+        ["//token", "https://auth.shop.example/base/token"],
+        ["@other.example/token", "https://auth.shop.example/base/@other.example/token"]
+      ] as const
+    )("the path %j leads to %s", function*([path, url]) {
+      const client = FakeClient.make(FakeClient.token)
+      yield* acquire(client, { path, request: clientSecretPost() })
+      deepStrictEqual(client.requests.map((request) => request.url), [url])
+    })
+
+    const control = "must not have control characters in its parameters"
+    const among = "must not have client_id or client_secret among its parameters"
+
+    test.each(
+      [
+        [{ path: "/token?tenant=canary" }, "path", "must not have a query or a fragment"],
+        [{ path: "/token#canary" }, "path", "must not have a query or a fragment"],
+        [
+          { authUrl: "https://auth.shop.example/token", path: "/token" },
+          "authUrl",
+          "must be the base URL, without /token"
+        ],
+        [{ maxLifetime: 0 }, "maxLifetime", "must be greater than zero"],
+        [{ request: clientSecretPost({ client_id: "canary" }) }, "request", among],
+        [{ request: clientSecretBasic({ client_secret: Redacted.make("canary") }) }, "request", among],
+        [{ request: clientSecretPost({ scope: "canary\n" }) }, "request", control],
+        [{ request: clientSecretPost({ scope: "canary\ud800" }) }, "request", control]
+      ] as const
+    )("%j fails with a ConfigurationError when the layer is built", function*([options, option, reason]) {
+      const error = yield* Effect.flip(acquire(FakeClient.make(FakeClient.token), options))
+      assert.instanceOf(error, AccessTokenError.ConfigurationError)
+      deepStrictEqual([error.option, error.reason], [option, reason])
+      assert.isFalse(shows(error, "canary"))
+    })
+
+    test("each attempt makes its request anew, with Accept, a User-Agent and the URL of the endpoint", function*() {
+      const client = FakeClient.make(FakeClient.reply(503), FakeClient.reply(503), FakeClient.token)
+      let count = 0
+      const request = TokenRequest.make({
+        identity: "an assertion",
+        request: () =>
+          Effect.sync(() =>
+            HttpClientRequest.post("https://elsewhere.example/token").pipe(
+              HttpClientRequest.setHeaders({ accept: "*/*", "x-assertion": String(++count) })
+            )
+          )
+      })
+      const fiber = yield* Effect.fork(acquire(client, { request }))
+      yield* TestClock.adjust("10 seconds")
+      yield* Fiber.join(fiber)
+      deepStrictEqual(
+        client.requests.map((
+          { headers, url }
+        ) => [url, headers["accept"], headers["user-agent"], headers["x-assertion"]]),
+        ["1", "2", "3"].map((assertion) => [
+          "https://auth.shop.example/base/v1/oauth/accesstoken",
+          "application/json",
+          "store-api",
+          assertion
+        ])
+      )
+    })
+  })
+})

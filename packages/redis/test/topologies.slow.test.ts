@@ -7,7 +7,7 @@ import { RedisTokenStore } from "@store-api/redis"
 import { Effect, Fiber, Layer } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { canMakeCertificates } from "../../platform-node/test/support/certificates.js"
-import { shared } from "../../platform-node/test/support/shared.js"
+import { shared } from "../../platform-node/test/utils.js"
 import {
   all,
   connected,

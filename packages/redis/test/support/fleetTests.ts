@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Fault, type RecordedRequest } from "@store-api/emulator"
 import { Effect, Fiber, Option, type Scope } from "effect"
-import { shared } from "../../../platform-node/test/support/shared.js"
+import { shared } from "../../../platform-node/test/utils.js"
 import { all, type Members, onVirtualTime, share, shop, type Start, tokens, until, warningsOf } from "./fleet.js"
 import { isLeftOut, sharedRedis } from "./redisServer.js"
 

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { createClient } from "@redis/client"
 import { Effect, type Scope } from "effect"
 import { filesOf, selfSigned } from "../../../platform-node/test/support/certificates.js"
-import { shared } from "../../../platform-node/test/support/shared.js"
+import { shared } from "../../../platform-node/test/utils.js"
 import { freePort } from "../../../platform-node/test/utils.js"
 
 /** This variable replaces `redis-server` with another server with the same commands, such as Valkey. */

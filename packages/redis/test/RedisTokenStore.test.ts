@@ -7,7 +7,7 @@ import { Config, ConfigProvider, Effect, Layer, Option, Redacted, type Scope } f
 import { renderings } from "../../core/test/support/renderings.js"
 import { test } from "../../core/test/support/test.js"
 import { tokenStoreContract } from "../../core/test/support/tokenStoreContract.js"
-import { isLeftOut, redisServer, sharedRedis } from "./support/redisServer.js"
+import { isLeftOut, redisServer, sharedRedis } from "./support/servers.js"
 
 describe.skipIf(isLeftOut)("RedisTokenStore", () => {
   const store = Effect.map(sharedRedis(), ({ url }) => RedisTokenStore.layer({ url: Redacted.make(url) }))
@@ -192,7 +192,7 @@ describe.skipIf(isLeftOut)("RedisTokenStore", () => {
   })
 
   test.live("fails for a reason that holds no part of the URL, the password or the command", function*() {
-    const { port, stop } = yield* redisServer([], "an-invented-password")
+    const { port, stop } = yield* redisServer([], { password: "an-invented-password" })
     const store = yield* made(`redis://:an-invented-other@127.0.0.1:${port}`)
     const refused = yield* Effect.flip(store.put("an-invented-key", "an-invented-entry", "1 minute"))
     yield* stop

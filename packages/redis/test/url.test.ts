@@ -1,15 +1,12 @@
 /** The clients that the URL of a store creates, without a server of Redis. */
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
-import { createServer } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Effect, Exit, Fiber, Option, Random } from "effect"
 import { renderings } from "../../core/test/support/renderings.js"
 import { test } from "../../core/test/support/test.js"
-import { listen } from "../../platform-node/test/utils.js"
 import { destroy, fromUrl } from "../src/internal/servers.js"
-import { onVirtualTime, until } from "./support/fleet.js"
-import { type Played, playedServer, type Reply } from "./support/playedServer.js"
+import { onVirtualTime, type Played, playedServer, type Reply, silentServer, until } from "./support/network.js"
 
 /** The options of each client. */
 const shared = { disableOfflineQueue: true, commandsQueueMaxLength: 1000, maintNotifications: "disabled" }
@@ -103,8 +100,6 @@ const received = ({ commands, opened }: Played) =>
       )
   )
 
-const isClosed = ({ open }: Played) => until("the sentinel has no connection", Effect.sync(() => open() === 0))
-
 const question = "SENTINEL GET-MASTER-ADDR-BY-NAME"
 
 describe("the URL of sentinels", () => {
@@ -123,7 +118,7 @@ describe("the URL of sentinels", () => {
         deepStrictEqual<unknown>(optionsOf(yield* created(url)), { ...shared, ...expected, socket })
         const name = path.includes("my") ? "my name" : "tokens"
         deepStrictEqual(received(played), [["HELLO 3", `${question} ${name}`]])
-        yield* isClosed(played)
+        yield* played.closed
       })
   )
 
@@ -152,7 +147,7 @@ describe("sentinels", () => {
       const [first, ...others] = received(played)
       assert.notInclude(String(first), "password")
       deepStrictEqual(others, [["HELLO 3 AUTH user password", `${question} name`]])
-      yield* isClosed(played)
+      yield* played.closed
     }
   })
 
@@ -166,7 +161,7 @@ describe("sentinels", () => {
       const host = `127.0.0.1:${played.port}`
       assert.strictEqual(yield* Effect.flip(created(`redis+sentinel://user:a@${host},${host}/name`)), reason)
       assert.strictEqual(played.opened(), 2)
-      yield* isClosed(played)
+      yield* played.closed
     }))
 
   test.live("that do not accept a connection: its error is the reason", function*() {
@@ -189,7 +184,7 @@ describe("sentinels", () => {
   ])("that do not respond %s are given up after half a second", ([_, replies]) =>
     Effect.gen(function*() {
       const silent = replies === undefined
-        ? yield* listen(createServer((socket) => socket.resume()))
+        ? yield* silentServer
         : yield* sentinel(replies)
       yield* onVirtualTime((virtual) =>
         Effect.gen(function*() {
@@ -203,7 +198,7 @@ describe("sentinels", () => {
           assert.isTrue(Option.isNone(yield* Fiber.poll(asking)))
           yield* virtual.advance(1)
           assert.strictEqual(yield* Fiber.join(asking), "no response in time")
-          yield* until("the connection is closed", Effect.sync(() => silent.open() === 0))
+          yield* silent.closed
         })
       )
     }))
@@ -225,7 +220,7 @@ describe("a client that is destroyed", () => {
   })
 
   test.live("closes the connection that it was opening", function*() {
-    const silent = yield* listen(createServer((socket) => socket.resume()))
+    const silent = yield* silentServer
     const client = yield* created(`redis://127.0.0.1:${silent.port}`)
     const connecting = yield* Effect.fork(Effect.exit(Effect.tryPromise((): Promise<unknown> => client.connect())))
     yield* Effect.yieldNow()
@@ -235,7 +230,7 @@ describe("a client that is destroyed", () => {
   })
 
   test.live("closes the connection that it was opening to a node of a cluster", function*() {
-    const silent = yield* listen(createServer((socket) => socket.resume()))
+    const silent = yield* silentServer
     // The key belongs to the second half. The client has no connection to the first.
     const slots = [[0, 8191, ["127.0.0.1", 1, "first"]], [8192, 16_383, ["127.0.0.1", silent.port, "second"]]]
     const root = yield* playedServer(([word]) => word === "CLUSTER" ? slots : undefined)

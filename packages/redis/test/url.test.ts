@@ -27,7 +27,7 @@ const optionsOf = (client: Effect.Effect.Success<ReturnType<typeof created>>) =>
 }
 
 describe("the URL of one server", () => {
-  it.effect.each<[string, object]>([
+  test.each<readonly [url: string, expected: object]>([
     ["redis://127.0.0.1", { socket: { host: "127.0.0.1", port: 6379 } }],
     [" redis://Cache.Store.Example:7000 ", { socket: { host: "Cache.Store.Example", port: 7000 } }],
     ["redis://cache/", { socket: { host: "cache", port: 6379 } }],
@@ -44,18 +44,17 @@ describe("the URL of one server", () => {
       database: 2,
       socket: { ...overTls, host: "cache", port: 1, servername: "cache" }
     }]
-  ])("%s", ([url, expected]) =>
-    Effect.gen(function*() {
-      const { canFailOver, newClient } = yield* fromUrl(url)
-      assert.isFalse(canFailOver)
-      deepStrictEqual<unknown>(optionsOf(yield* newClient), { ...shared, ...expected })
-    }))
+  ])("%s", function*([url, expected]) {
+    const { canFailOver, newClient } = yield* fromUrl(url)
+    assert.isFalse(canFailOver)
+    deepStrictEqual<unknown>(optionsOf(yield* newClient), { ...shared, ...expected })
+  })
 })
 
 describe("the URL of a cluster", () => {
   const rootNode = (host: string, port: number, name = {}) => ({ socket: { host, port, ...name, socketTimeout: 500 } })
 
-  it.effect.each<[string, object]>([
+  test.each<readonly [url: string, expected: object]>([
     ["redis+cluster://one", { rootNodes: [rootNode("one", 6379)], defaults: { ...shared, socket: failover } }],
     ["rediss+cluster://user:pass%3F@one:1,[::1],two", {
       rootNodes: [
@@ -69,19 +68,18 @@ describe("the URL of a cluster", () => {
       rootNodes: [rootNode("one", 6379), rootNode("two", 6379)],
       defaults: { ...shared, socket: failover }
     }]
-  ])("%s", ([url, expected]) =>
-    Effect.gen(function*() {
-      const { canFailOver, newClient } = yield* fromUrl(url)
-      const client = yield* newClient
-      assert("_options" in client)
-      assert.isTrue(canFailOver)
-      const { nodeAddressMap, ...options } = client._options
-      deepStrictEqual<unknown>(options, { ...expected, minimizeConnections: true })
-      assert(typeof nodeAddressMap === "function")
-      const name = url.startsWith("rediss") ? { servername: "node.cache" } : {}
-      deepStrictEqual<unknown>(nodeAddressMap("node.cache:7000"), { host: "node.cache", port: 7000, ...name })
-      deepStrictEqual(nodeAddressMap("2001:db8::2:7000"), { host: "2001:db8::2", port: 7000 })
-    }))
+  ])("%s", function*([url, expected]) {
+    const { canFailOver, newClient } = yield* fromUrl(url)
+    const client = yield* newClient
+    assert("_options" in client)
+    assert.isTrue(canFailOver)
+    const { nodeAddressMap, ...options } = client._options
+    deepStrictEqual<unknown>(options, { ...expected, minimizeConnections: true })
+    assert(typeof nodeAddressMap === "function")
+    const name = url.startsWith("rediss") ? { servername: "node.cache" } : {}
+    deepStrictEqual<unknown>(nodeAddressMap("node.cache:7000"), { host: "node.cache", port: 7000, ...name })
+    deepStrictEqual(nodeAddressMap("2001:db8::2:7000"), { host: "2001:db8::2", port: 7000 })
+  })
 })
 
 /** A sentinel with these replies, by the number of the connection and the first word of the command. */
@@ -103,24 +101,19 @@ const received = ({ commands, opened }: Played) =>
 const question = "SENTINEL GET-MASTER-ADDR-BY-NAME"
 
 describe("the URL of sentinels", () => {
-  it.scopedLive.each<[string, string, object]>([
-    ["", "/tokens", {}],
-    ["", "/my%20name/", {}],
-    ["user:pass%40@", "/tokens/3", { username: "user", password: "pass@", database: 3 }]
-  ])(
-    "%s(hosts)%s: the client is for the server that the sentinels name",
-    ([user, path, expected]) =>
-      Effect.gen(function*() {
-        const played = yield* sentinel(primary)
-        const url = `redis+sentinel://${user}127.0.0.1:${played.port}${path}`
-        assert.isTrue((yield* fromUrl(url)).canFailOver)
-        const socket = { ...failover, host: "primary", port: 7000 }
-        deepStrictEqual<unknown>(optionsOf(yield* created(url)), { ...shared, ...expected, socket })
-        const name = path.includes("my") ? "my name" : "tokens"
-        deepStrictEqual(received(played), [["HELLO 3", `${question} ${name}`]])
-        yield* played.closed
-      })
-  )
+  test.live.each<readonly [user: string, path: string, name: string, expected: object]>([
+    ["", "/tokens", "tokens", {}],
+    ["", "/my%20name/", "my name", {}],
+    ["user:pass%40@", "/tokens/3", "tokens", { username: "user", password: "pass@", database: 3 }]
+  ])("%s(hosts)%s: the client is for the server that the sentinels name", function*([user, path, name, expected]) {
+    const played = yield* sentinel(primary)
+    const url = `redis+sentinel://${user}127.0.0.1:${played.port}${path}`
+    assert.isTrue((yield* fromUrl(url)).canFailOver)
+    const socket = { ...failover, host: "primary", port: 7000 }
+    deepStrictEqual<unknown>(optionsOf(yield* created(url)), { ...shared, ...expected, socket })
+    deepStrictEqual(received(played), [["HELLO 3", `${question} ${name}`]])
+    yield* played.closed
+  })
 
   test("has the port 26379 for each sentinel without a port", function*() {
     const asked: Array<unknown> = []
@@ -151,48 +144,37 @@ describe("sentinels", () => {
     }
   })
 
-  it.scopedLive.each<[string, Reply, string]>([
+  test.live.each<readonly [how: string, reply: Reply, reason: string]>([
     ["refuse the password", new Error("WRONGPASS invalid"), "WRONGPASS"],
     ["fail", new Error("ERR any"), "ERR"],
-    ["do not know the name", null, "unknown name"]
-  ])("that %s are asked once each, and the last one gives the reason", ([_, reply, reason]) =>
-    Effect.gen(function*() {
-      const played = yield* playedServer(([word]) => word === "SENTINEL" ? reply : undefined)
-      const host = `127.0.0.1:${played.port}`
-      assert.strictEqual(yield* Effect.flip(created(`redis+sentinel://user:a@${host},${host}/name`)), reason)
-      assert.strictEqual(played.opened(), 2)
-      yield* played.closed
-    }))
+    ["do not know the name", null, "unknown name"],
+    ["close the connection", "closes", "SocketClosedUnexpectedlyError"]
+  ])("that %s are asked once each, and the last one gives the reason", function*([, reply, reason]) {
+    const played = yield* playedServer(([word], _, close) => {
+      if (word !== "SENTINEL") return undefined
+      if (reply !== "closes") return reply
+      close()
+      return undefined
+    })
+    const host = `127.0.0.1:${played.port}`
+    assert.strictEqual(yield* Effect.flip(created(`redis+sentinel://user:a@${host},${host}/name`)), reason)
+    assert.strictEqual(played.opened(), 2)
+    yield* played.closed
+  })
 
   test.live("that do not accept a connection: its error is the reason", function*() {
     // No server listens on port 1.
     assert.strictEqual(yield* Effect.flip(created("redis+sentinel://127.0.0.1:1/name")), "ECONNREFUSED")
   })
 
-  test.live("that close the connection: its error is the reason", function*() {
-    const { port } = yield* playedServer(([word], _, close) => {
-      if (word === "SENTINEL") close()
-      return undefined
-    })
-    const failing = Effect.flip(created(`redis+sentinel://127.0.0.1:${port}/name`))
-    assert.strictEqual(yield* failing, "SocketClosedUnexpectedlyError")
-  })
-
-  it.scopedLive.each<[string, Readonly<Record<string, Reply>> | undefined]>([
-    ["to a connection", undefined],
-    ["to the question", {}]
-  ])("that do not respond %s are given up after half a second", ([_, replies]) =>
-    Effect.gen(function*() {
-      const silent = replies === undefined
-        ? yield* silentServer
-        : yield* sentinel(replies)
+  test.live.each([["to a connection", silentServer], ["to the question", sentinel({})]] as const)(
+    "that do not respond %s are given up after half a second",
+    function*([, server]) {
+      const silent = yield* server
       yield* onVirtualTime((virtual) =>
         Effect.gen(function*() {
-          const asking = yield* Effect.fork(
-            Effect.flip(
-              Effect.flatMap(fromUrl(`redis+sentinel://127.0.0.1:${silent.port}/name`), ({ newClient }) => newClient)
-            )
-          )
+          const { newClient } = yield* fromUrl(`redis+sentinel://127.0.0.1:${silent.port}/name`)
+          const asking = yield* Effect.fork(Effect.flip(newClient))
           yield* until("it is asked", Effect.sync(() => silent.opened() === 1))
           yield* virtual.advance(499)
           assert.isTrue(Option.isNone(yield* Fiber.poll(asking)))
@@ -201,7 +183,8 @@ describe("sentinels", () => {
           yield* silent.closed
         })
       )
-    }))
+    }
+  )
 
   test.live("are asked in another order each time", function*() {
     const all = yield* Effect.all(
@@ -245,7 +228,7 @@ describe("a client that is destroyed", () => {
 })
 
 describe("an unusable URL", () => {
-  it.effect.each([
+  test.each([
     "",
     "an-invented-password",
     "127.0.0.1:6379/an-invented-password",
@@ -274,18 +257,17 @@ describe("an unusable URL", () => {
     "redis://an/invented-user@127.0.0.1",
     "redis://an?invented-user@127.0.0.1",
     "redis://an#invented-user@127.0.0.1"
-  ])("does not accept %s as a URL, and the error shows no part of it", (url) =>
-    Effect.gen(function*() {
-      const error = yield* Effect.flip(fromUrl(url))
-      assert.strictEqual(error._tag, "ConfigurationError")
-      assert.strictEqual(error.option, "RedisTokenStore.url")
-      assert.strictEqual(
-        error.reason,
-        "must be redis://host, redis+cluster://host,host or redis+sentinel://host,host/name, with rediss in place of " +
-          "redis over TLS, user:password@ before the hosts, a port after each, and a /database at the end where " +
-          "needed, all percent-encoded"
-      )
-      assert.notInclude(renderings(error), "invented")
-      assert.include(renderings(url), url, "control")
-    }))
+  ])("does not accept %s as a URL, and the error shows no part of it", function*(url) {
+    const error = yield* Effect.flip(fromUrl(url))
+    assert.strictEqual(error._tag, "ConfigurationError")
+    assert.strictEqual(error.option, "RedisTokenStore.url")
+    assert.strictEqual(
+      error.reason,
+      "must be redis://host, redis+cluster://host,host or redis+sentinel://host,host/name, with rediss in place of " +
+        "redis over TLS, user:password@ before the hosts, a port after each, and a /database at the end where " +
+        "needed, all percent-encoded"
+    )
+    assert.notInclude(renderings(error), "invented")
+    assert.include(renderings(url), url, "control")
+  })
 })

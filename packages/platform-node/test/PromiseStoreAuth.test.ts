@@ -468,7 +468,7 @@ describe("PromiseStoreAuth", () => {
 
   test.live("rejects with the error of a store that cannot be built", function*() {
     const unusable = new AccessTokenError.ConfigurationError({ option: "url", reason: "is not a URL" })
-    const { fetch, getToken } = yield* start({}, { store: Layer.fail(unusable) })
+    const { fetch, getToken } = yield* start({}, { store: Layer.effect(TokenStore.TokenStore, Effect.fail(unusable)) })
     for (const call of [getToken, () => fetch("/orders")]) assert.strictEqual(yield* errorOf(call()), unusable)
   })
 

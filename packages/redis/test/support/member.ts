@@ -92,7 +92,7 @@ export const make = (
       Effect.provide(runtime)
     )
     let isCalling = false
-    let calling: Fiber.Fiber<ReadonlyArray<string>> = Fiber.succeed([])
+    let calling: Fiber.Fiber<ReadonlyArray<string>> | undefined
     const scope = yield* Effect.scope
     return {
       get: Effect.provide(Effect.map(get, shown), runtime),
@@ -116,7 +116,7 @@ export const make = (
         }),
       end: Effect.suspend(() => {
         isCalling = false
-        return Fiber.join(calling)
+        return calling === undefined ? Effect.succeed([]) : Fiber.join(calling)
       })
     }
   })

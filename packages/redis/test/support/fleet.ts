@@ -206,7 +206,7 @@ export const fleetTests = (
   )
 
   /** The number of tokens that were issued less than half a lifetime after another one. */
-  const early = ({ tokens }: Emulator.Emulator["Type"]) =>
+  const early = ({ tokens }: Emulator.Service) =>
     Effect.map(tokens, (all) => {
       const times = all.map(({ issuedAt }) => DateTime.toEpochMillis(issuedAt)).sort((one, other) => one - other)
       return times.filter((time, index) => index > 0 && time - (times[index - 1] ?? 0) < life / 2).length

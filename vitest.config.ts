@@ -7,7 +7,7 @@ const source = (name: string) => new URL(`./packages/${name}/src`, import.meta.u
 const workers = availableParallelism() + 3
 
 /** The slow files that take longest, the longest first. */
-const longest = ["process", "clients", "fleet", "tutorial", "topologies"]
+const longest = ["process", "clients", "fleet", "tutorial"]
   .map((name) => `/${name}.slow.test.ts`)
 
 const rank = ({ moduleId }: TestSpecification) => {

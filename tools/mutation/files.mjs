@@ -120,15 +120,15 @@ const modules = {
   "platform-node": {
     FileTokenStore: fileStore,
     NodeHttp: ["NodeHttp"],
-    "internal/dispatcher": ["NodeHttp", "certificates", "lifetime", "proxy"],
+    "internal/dispatcher": ["NodeHttp", "proxy"],
     "internal/expiringFiles": fileStore,
     "internal/privateFolder": fileStore,
-    "internal/proxy": ["proxy", "NodeHttp", "lifetime"],
-    "internal/tls": ["NodeHttp", "certificates"]
+    "internal/proxy": ["proxy", "NodeHttp"],
+    "internal/tls": ["NodeHttp"]
   },
   redis: {
     RedisTokenStore: ["RedisTokenStore"],
-    "internal/connection": ["takeover", "connection"],
+    "internal/connection": ["connection"],
     "internal/reason": ["RedisTokenStore"],
     "internal/servers": ["url"]
   }

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto"
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { basename, dirname, join } from "node:path"
-import { Error as PlatformError } from "@effect/platform"
+import { Error as PlatformError, type FileSystem } from "@effect/platform"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { TokenStore } from "@store-api/core"
@@ -11,19 +11,8 @@ import { FileTokenStore } from "@store-api/platform-node"
 import { Clock, ConfigProvider, Deferred, Effect, Fiber, Layer, Option, TestClock } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { tokenStoreContract } from "../../core/test/support/tokenStoreContract.js"
-import { perform } from "./support/storeWorker.js"
-import {
-  age,
-  atEachStep,
-  beforeEachStep,
-  newFolder,
-  own,
-  pathsIn,
-  started,
-  stillWorks,
-  storeOver,
-  storeRaces
-} from "./support/tokenFolder.js"
+import { age, atEachStep, beforeEachStep, newFolder, own, pathsIn, started, stillWorks } from "./support/tokenFolder.js"
+import { storeOver } from "./support/tokenFolder.js"
 import { withVariables } from "./utils.js"
 
 tokenStoreContract(
@@ -105,31 +94,21 @@ describe("FileTokenStore", () => {
     deepStrictEqual(yield* store.get("key"), Option.some("entry"))
   })
 
-  test("an entry and a lease are valid until their end by the wall clock, and not before their start", function*() {
+  test.each<readonly [by: number, isValid: boolean]>([
+    [9999, true],
+    [10_000, false],
+    // A small adjustment of the clock. A larger one would lengthen the lifetime.
+    [-1000, true],
+    [-1001, false]
+  ])("when the wall clock has moved by %s ms, an entry and a lease for 10 s are valid: %s", function*([by, isValid]) {
     const { store } = yield* started
     yield* TestClock.setTime(1e12)
     yield* store.put("key", "entry", "10 seconds")
     const lease = Option.getOrThrow(yield* store.lease("key", "10 seconds"))
-    yield* TestClock.setTime(1e12 + 9_999)
-    deepStrictEqual(yield* store.get("key"), Option.some("entry"))
-    assert.isTrue(Option.isNone(yield* store.lease("key", "10 seconds")))
-    yield* TestClock.setTime(1e12 - 1_000) // a small adjustment of the clock
-    deepStrictEqual(yield* store.get("key"), Option.some("entry"))
-    yield* TestClock.setTime(1e12 - 1_001) // a larger one would lengthen the lifetime
-    deepStrictEqual(yield* store.get("key"), Option.none())
-    assert.isFalse(yield* lease.extend)
-    assert.isTrue(Option.isSome(yield* store.lease("key", "10 seconds")))
-  })
-
-  test("an entry and a lease are not valid at their end", function*() {
-    const { store } = yield* started
-    yield* store.put("key", "entry", "10 seconds")
-    const lease = Option.getOrThrow(yield* store.lease("key", "10 seconds"))
-    yield* TestClock.adjust("10 seconds")
-    deepStrictEqual(yield* store.get("key"), Option.none())
-    assert.isFalse(yield* store.remove("key", "entry"))
-    assert.isFalse(yield* lease.extend)
-    assert.isTrue(Option.isSome(yield* store.lease("key", "10 seconds")))
+    yield* TestClock.setTime(1e12 + by)
+    deepStrictEqual(yield* store.get("key"), isValid ? Option.some("entry") : Option.none())
+    deepStrictEqual([yield* store.remove("key", "entry"), yield* lease.extend], [isValid, isValid])
+    assert.strictEqual(Option.isNone(yield* store.lease("key", "10 seconds")), isValid)
   })
 })
 
@@ -171,24 +150,20 @@ describe.concurrent("FileTokenStore with a file that was", () => {
   }
 })
 
-const operations = (store: TokenStore.Service) => ({
-  get: store.get("key"),
-  put: store.put("key", "entry", "1 minute"),
-  remove: store.remove("key", "entry"),
-  lease: store.lease("key", "1 minute")
-})
-
 /** Each operation fails with this reason and its own name. */
-const allFail = (
-  store: TokenStore.Service,
-  reason: string,
-  names: ReadonlyArray<keyof ReturnType<typeof operations>>
-) =>
-  Effect.forEach(names, (name) =>
+const allFail = (store: TokenStore.Service, reason: string, names: ReadonlyArray<keyof TokenStore.Service>) => {
+  const operations = {
+    get: store.get("key"),
+    put: store.put("key", "entry", "1 minute"),
+    remove: store.remove("key", "entry"),
+    lease: store.lease("key", "1 minute")
+  }
+  return Effect.forEach(names, (operation) =>
     Effect.map(
-      Effect.flip<unknown, TokenStore.TokenStoreError, never>(operations(store)[name]),
-      (error) => deepStrictEqual(error, new TokenStore.TokenStoreError({ operation: name, reason }))
+      Effect.flip<unknown, TokenStore.TokenStoreError, never>(operations[operation]),
+      (error) => deepStrictEqual(error, new TokenStore.TokenStoreError({ operation, reason }))
     ))
+}
 
 /** Windows has no modes and no numeric user ids. */
 const onPosix = test.live.runIf(process.platform !== "win32")
@@ -217,32 +192,6 @@ describe("FileTokenStore does not use a folder", () => {
     deepStrictEqual(yield* store.get("key"), Option.some("entry"))
   })
 
-  onPosix("that another process creates for all users at the same time", function*() {
-    const { folder } = yield* started
-    const store = yield* storeOver(folder, (fs) => ({
-      ...fs,
-      makeDirectory: (path, options) => fs.makeDirectory(path, { ...options, mode: 0o755 })
-    }))
-    yield* allFail(store, "other users can open its folder: its mode is 755, not 700", ["put"])
-    deepStrictEqual(readdirSync(own(folder)), [])
-  })
-
-  onPosix("of another user", function*() {
-    const { folder, store } = yield* started
-    yield* store.put("key", "entry", "1 minute")
-    const uid = Option.some((process.getuid?.() ?? 0) + 1)
-    const another = yield* storeOver(folder, (fs) => ({
-      ...fs,
-      stat: (path) => Effect.map(fs.stat(path), (info) => ({ ...info, uid }))
-    }))
-    yield* allFail(another, "its folder belongs to another user", all)
-    const open = yield* storeOver(folder, (fs) => ({
-      ...fs,
-      stat: (path) => Effect.map(fs.stat(path), (info) => ({ ...info, mode: 0o40007 }))
-    }))
-    yield* allFail(open, "other users can open its folder: its mode is 007, not 700", all)
-  })
-
   onPosix("that other users can open, on a system without numeric user ids", function*() {
     const { folder, store } = yield* started
     yield* store.put("key", "entry", "1 minute")
@@ -263,8 +212,10 @@ describe("FileTokenStore does not use a folder", () => {
   })
 })
 
-const fails = (code: unknown) => () =>
-  Effect.fail(
+const fails = (error: PlatformError.PlatformError) => () => Effect.fail(error)
+
+const code = (code: unknown) =>
+  fails(
     new PlatformError.SystemError({
       reason: "Unknown",
       module: "FileSystem",
@@ -274,81 +225,98 @@ const fails = (code: unknown) => () =>
     })
   )
 
-describe("FileTokenStore that cannot write", () => {
-  test.live("because the disk is full returns the stored entry, and leaves no temporary file", function*() {
-    const { files, folder, store } = yield* started
-    yield* store.put("key", "entry", "1 minute")
-    const before = files()
-    const full = yield* storeOver(folder, (fs) => ({ ...fs, writeFileString: fails("ENOSPC") }))
-    yield* allFail(full, "ENOSPC", ["put"])
-    deepStrictEqual(yield* full.get("key"), Option.some("entry"))
-    deepStrictEqual(files(), before)
-    // Some systems create the file before they report that the disk is full.
-    const half = yield* storeOver(folder, (fs) => ({
-      ...fs,
-      writeFileString: (...parameters) => Effect.zipRight(fs.writeFileString(...parameters), fails("ENOSPC")())
-    }))
-    yield* allFail(half, "ENOSPC", ["put", "lease"])
-    deepStrictEqual(files(), before)
-    const fullFromTheStart = yield* storeOver(`${folder} 2`, (fs) => ({ ...fs, writeFileString: fails("ENOSPC") }))
-    yield* allFail(fullFromTheStart, "ENOSPC", ["put", "lease"])
-    deepStrictEqual(readdirSync(own(`${folder} 2`)), [])
-  })
+type Change = (fs: FileSystem.FileSystem) => Partial<FileSystem.FileSystem>
 
-  test.live("because it is read-only returns the stored entry", function*() {
-    const { folder, store } = yield* started
-    yield* store.put("key", "entry", "1 minute")
-    const no = fails("EROFS")
-    const readOnly = yield* storeOver(folder, (fs) => ({
-      ...fs,
-      link: no,
-      makeDirectory: no,
-      remove: no,
-      rename: no,
-      writeFileString: no
-    }))
-    yield* allFail(readOnly, "EROFS", ["put", "remove", "lease"])
-    yield* store.lease("leased", "1 minute")
-    deepStrictEqual(yield* readOnly.lease("leased", "1 minute"), Option.none())
-    deepStrictEqual(yield* readOnly.get("key"), Option.some("entry"))
-    deepStrictEqual(yield* store.get("key"), Option.some("entry"))
-  })
+/** A write fails. Some systems create the file before they report that the disk is full. */
+const full: Change = () => ({ writeFileString: code("ENOSPC") })
+const halfFull: Change = (fs) => ({
+  writeFileString: (...parameters) => Effect.zipRight(fs.writeFileString(...parameters), code("ENOSPC")())
 })
 
-describe("FileTokenStore reports the reason of a failure", () => {
-  const failures = {
-    EIO: fails("EIO")(),
-    Unknown: fails(7)(),
-    TimedOut: Effect.fail(
-      new PlatformError.SystemError({ reason: "TimedOut", module: "FileSystem", method: "readFile" })
-    ),
-    BadArgument: Effect.fail(new PlatformError.BadArgument({ module: "FileSystem", method: "readFile" }))
-  }
-  for (const [reason, failure] of Object.entries(failures)) {
-    test.live(`without paths: ${reason}`, function*() {
-      const { folder } = yield* started
-      const store = yield* storeOver(folder, (fs) => ({ ...fs, readFileString: () => failure }))
-      yield* allFail(store, reason, ["get", "remove", "lease"])
-    })
-  }
+const readOnly: Change = () => {
+  const no = code("EROFS")
+  return { link: no, makeDirectory: no, remove: no, rename: no, writeFileString: no }
+}
+
+const withInfo = (change: Partial<FileSystem.File.Info>): Change => (fs) => ({
+  stat: (path) => Effect.map(fs.stat(path), (info) => ({ ...info, ...change }))
+})
+
+const openToAll: Change = (fs) => ({
+  makeDirectory: (path, options) => fs.makeDirectory(path, { ...options, mode: 0o755 })
+})
+
+const reads = ["get", "remove", "lease"] as const
+const ofPlatform = { module: "FileSystem", method: "readFile" } as const
+
+describe("FileTokenStore fails", () => {
+  test.live.each<readonly [when: string, change: Change, reason: string, failing: Parameters<typeof allFail>[2]]>([
+    ["the disk is full", full, "ENOSPC", ["put", "lease"]],
+    ["the disk becomes full", halfFull, "ENOSPC", ["put", "lease"]],
+    ["the disk is read-only", readOnly, "EROFS", ["put", "remove", "lease"]],
+    ["a file cannot be read", () => ({ readFileString: code("EIO") }), "EIO", reads],
+    ["an error has no code", () => ({ readFileString: code(7) }), "Unknown", reads],
+    [
+      "an error has no cause",
+      () => ({ readFileString: fails(new PlatformError.SystemError({ reason: "TimedOut", ...ofPlatform })) }),
+      "TimedOut",
+      reads
+    ],
+    [
+      "an argument is unusable",
+      () => ({ readFileString: fails(new PlatformError.BadArgument(ofPlatform)) }),
+      "BadArgument",
+      reads
+    ],
+    ...(process.platform === "win32" ? [] : [
+      [
+        "another user owns the folder",
+        withInfo({ uid: Option.some((process.getuid?.() ?? 0) + 1) }),
+        "its folder belongs to another user",
+        all
+      ] as const,
+      [
+        "others can open it",
+        withInfo({ mode: 0o40007 }),
+        "other users can open its folder: its mode is 007, not 700",
+        all
+      ] as const
+    ])
+  ])("with the reason and without paths, and keeps what is stored, when %s", function*([, change, reason, failing]) {
+    const { files, folder, store } = yield* started
+    yield* store.put("key", "entry", "1 minute")
+    yield* store.lease("leased", "1 minute")
+    const before = files()
+    const broken = yield* storeOver(folder, (fs) => ({ ...fs, ...change(fs) }))
+    yield* allFail(broken, reason, failing)
+    if (!failing.includes("get")) {
+      deepStrictEqual(yield* broken.get("key"), Option.some("entry"))
+      deepStrictEqual(yield* broken.lease("leased", "1 minute"), Option.none())
+    }
+    deepStrictEqual(yield* store.get("key"), Option.some("entry"))
+    deepStrictEqual(files(), before)
+  })
+
+  test.live.each<readonly [when: string, change: Change, reason: string]>([
+    ["the disk is full", full, "ENOSPC"],
+    ...(process.platform === "win32" ? [] : [
+      [
+        "another process creates it for all",
+        openToAll,
+        "other users can open its folder: its mode is 755, not 700"
+      ] as const
+    ])
+  ])("to create its folder, and writes nothing, when %s", function*([, change, reason]) {
+    const folder = yield* newFolder
+    const store = yield* storeOver(folder, (fs) => ({ ...fs, ...change(fs) }))
+    yield* allFail(store, reason, ["put", "lease"])
+    deepStrictEqual(readdirSync(own(folder)), [])
+  })
 })
 
 describe("the folder of FileTokenStore", () => {
-  onPosix("is below XDG_STATE_HOME or the home folder by default", function*() {
-    const mac = process.platform === "darwin"
-    const inHome = join(homedir(), ...(mac ? ["Library", "Caches"] : [".local", "state"]), "store-api", "tokens")
-    yield* withVariables({ XDG_STATE_HOME: "/an/invented/state" })(
-      Effect.map(
-        FileTokenStore.defaultFolder,
-        (folder) => assert.strictEqual(folder, mac ? inHome : "/an/invented/state/store-api/tokens")
-      )
-    )
-    // The XDG standard ignores a relative path.
-    yield* withVariables({ XDG_STATE_HOME: "state" })(
-      Effect.map(FileTokenStore.defaultFolder, (folder) => assert.strictEqual(folder, inHome))
-    )
-    assert.strictEqual(yield* FileTokenStore.defaultFolder, inHome)
-  })
+  const home = (...folders: ReadonlyArray<string>) => join(homedir(), ...folders)
+  const given = { XDG_STATE_HOME: "/an/invented/state", LOCALAPPDATA: "/an/invented/local" }
 
   /** Sets `process.platform`. The paths remain those of this system. */
   const on = (platform: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -362,13 +330,20 @@ describe("the folder of FileTokenStore", () => {
       (before) => Effect.sync(() => Object.defineProperty(process, "platform", { value: before }))
     )
 
-  onPosix("has other defaults on macOS and on Windows", function*() {
-    const home = (...folders: ReadonlyArray<string>) => join(homedir(), ...folders, "store-api", "tokens")
-    const variables = withVariables({ XDG_STATE_HOME: "/an/invented/state", LOCALAPPDATA: "/an/invented/local" })
-    const { defaultFolder } = FileTokenStore
-    assert.strictEqual(yield* variables(on("darwin")(defaultFolder)), home("Library", "Caches"))
-    assert.strictEqual(yield* variables(on("win32")(defaultFolder)), "/an/invented/local/store-api/tokens")
-    assert.strictEqual(yield* on("win32")(defaultFolder), home("AppData", "Local"))
+  onPosix("is by default a folder of the system for the state of this user", function*() {
+    const folders: ReadonlyArray<readonly [string, Readonly<Record<string, string>>, string]> = [
+      ["linux", given, given.XDG_STATE_HOME],
+      ["linux", {}, home(".local", "state")],
+      // The XDG standard ignores a relative path.
+      ["linux", { XDG_STATE_HOME: "state" }, home(".local", "state")],
+      ["darwin", given, home("Library", "Caches")],
+      ["win32", given, given.LOCALAPPDATA],
+      ["win32", {}, home("AppData", "Local")]
+    ]
+    for (const [platform, variables, folder] of folders) {
+      const found = yield* FileTokenStore.defaultFolder.pipe(on(platform), withVariables(variables))
+      assert.strictEqual(found, join(folder, "store-api", "tokens"))
+    }
   })
 
   const putOver = <E>(layer: Layer.Layer<TokenStore.TokenStore, E>, config: ReadonlyArray<readonly [string, string]>) =>
@@ -391,28 +366,34 @@ describe("the folder of FileTokenStore", () => {
 })
 
 describe("FileTokenStore, while another process changes the folder", () => {
-  /** A store that runs an effect before each rename. */
-  const beforeRename = (folder: string, effect: Effect.Effect<unknown, unknown>) =>
-    storeOver(folder, beforeEachStep((step) => step === "rename" ? Effect.orDie(effect) : Effect.void))
+  /** A store whose steps of the file system come after these changes. */
+  const slowed = (folder: string, steps: Readonly<Record<string, Effect.Effect<unknown, unknown>>>) =>
+    storeOver(folder, beforeEachStep((step) => Effect.orDie(steps[step] ?? Effect.void)))
 
-  test.live("does not remove an entry that was replaced", function*() {
+  test.live.each<readonly [when: string, last: string, step: "rename" | "link" | undefined]>([
+    ["replaced", "new", undefined],
+    ["replaced twice", "last", "link"],
+    ["removed", "nothing", undefined]
+  ])("does not remove an entry that was %s, and keeps the last one", function*([when, last, step]) {
     const { files, folder, store } = yield* started
     yield* store.put("key", "old", "1 minute")
-    const slow = yield* beforeRename(folder, store.put("key", "new", "1 minute"))
+    const slow = yield* slowed(folder, {
+      rename: when === "removed" ? store.remove("key", "old") : store.put("key", "new", "1 minute"),
+      ...(step !== undefined && { [step]: store.put("key", last, "1 minute") })
+    })
     assert.isFalse(yield* slow.remove("key", "old"))
-    deepStrictEqual(yield* store.get("key"), Option.some("new"))
-    assert.lengthOf(files(), 1)
+    deepStrictEqual(Option.getOrElse(yield* store.get("key"), () => "nothing"), last)
+    assert.lengthOf(files(), when === "removed" ? 0 : 1)
   })
 
   test.live("does not lose an entry that was replaced when the remove is interrupted", function*() {
     const { files, folder, store } = yield* started
     yield* store.put("key", "old", "1 minute")
     const reached = yield* Deferred.make<void>()
-    const steps: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
+    const slow = yield* slowed(folder, {
       rename: store.put("key", "new", "1 minute"),
       link: Effect.zipRight(Deferred.succeed(reached, undefined), Effect.sleep("20 millis"))
-    }
-    const slow = yield* storeOver(folder, beforeEachStep((step) => Effect.orDie(steps[step] ?? Effect.void)))
+    })
     const removing = yield* Effect.fork(slow.remove("key", "old"))
     yield* Deferred.await(reached)
     yield* Fiber.interrupt(removing)
@@ -420,35 +401,16 @@ describe("FileTokenStore, while another process changes the folder", () => {
     assert.lengthOf(files(), 1)
   })
 
-  test.live("keeps the last entry when one was replaced twice", function*() {
-    const { files, folder, store } = yield* started
-    yield* store.put("key", "old", "1 minute")
-    const steps: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
-      rename: store.put("key", "new", "1 minute"),
-      link: store.put("key", "last", "1 minute")
-    }
-    const slow = yield* storeOver(folder, beforeEachStep((step) => Effect.orDie(steps[step] ?? Effect.void)))
-    assert.isFalse(yield* slow.remove("key", "old"))
-    deepStrictEqual(yield* store.get("key"), Option.some("last"))
-    assert.lengthOf(files(), 1)
-  })
-
-  test.live("does not remove an entry that was removed", function*() {
-    const { folder, store } = yield* started
-    yield* store.put("key", "old", "1 minute")
-    const slow = yield* beforeRename(folder, store.remove("key", "old"))
-    assert.isFalse(yield* slow.remove("key", "old"))
-  })
-
   test.live("does not take over an expired lease that was taken over", function*() {
     const { files, folder, store } = yield* started
     yield* store.lease("key", 0)
     const taken = yield* Deferred.make<TokenStore.Lease>()
-    const takeOver = Effect.flatMap(
-      Effect.map(store.lease("key", "1 minute"), Option.getOrThrow),
-      (lease) => Deferred.succeed(taken, lease)
-    )
-    const slow = yield* beforeRename(folder, takeOver)
+    const slow = yield* slowed(folder, {
+      rename: Effect.flatMap(
+        Effect.map(store.lease("key", "1 minute"), Option.getOrThrow),
+        (lease) => Deferred.succeed(taken, lease)
+      )
+    })
     deepStrictEqual(yield* slow.lease("key", "1 minute"), Option.none())
     assert.isTrue(yield* (yield* Deferred.await(taken)).extend)
     assert.lengthOf(files(), 1)
@@ -486,8 +448,6 @@ describe("FileTokenStore, while another process changes the folder", () => {
     }
     assert.isAtMost(got, 2 * rounds)
   })
-
-  storeRaces(Effect.succeed(Array.from({ length: 5 }, () => ({ ask: perform }))), 8)
 })
 
 /** Each put removes expired files, of all keys. */

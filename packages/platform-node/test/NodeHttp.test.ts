@@ -1,15 +1,20 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel"
+import { readFileSync, writeFileSync } from "node:fs"
 import * as Http from "node:http"
+import { createSecureServer } from "node:http2"
+import Tls, { TLSSocket } from "node:tls"
 import { inspect } from "node:util"
 import { HttpClient } from "@effect/platform"
 import { NodeHttpClient } from "@effect/platform-node"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { type AccessTokenError, AccessTokenProvider, StoreAuth } from "@store-api/core"
+import { AccessTokenProvider, StoreAuth } from "@store-api/core"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
-import { Config, ConfigProvider, Effect, Layer, Redacted } from "effect"
+import { Config, ConfigProvider, Duration, Effect, Exit, Fiber, Layer, Redacted, Scope } from "effect"
 import { test } from "../../core/test/support/test.js"
-import { canMakeCertificates, selfSigned } from "./support/certificates.js"
-import { at, byName, call, get, listen, onThisMachine, startProxy, startStore } from "./utils.js"
+import { canMakeCertificates, filesOf, selfSigned } from "./support/certificates.js"
+import { at, byName, call, collectGarbage, get, hanging, listen, onThisMachine, silent, startProxy } from "./utils.js"
+import { startStore, startTlsStore, until, withVariables } from "./utils.js"
 
 onThisMachine()
 
@@ -18,65 +23,172 @@ describe("options that cannot be used", () => {
   const key = "-----BEGIN PRIVATE KEY-----\na-key-to-keep\n-----END PRIVATE KEY-----"
   const broken = "-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----"
 
-  const errorOf = (options: NodeHttp.Options): Effect.Effect<AccessTokenError.ConfigurationError> =>
-    Effect.gen(function*() {
-      const error = yield* Effect.flip(Layer.launch(NodeHttp.layer(options)))
-      assert.strictEqual(error._tag, "ConfigurationError")
-      for (const text of [error.message, inspect(error, { depth: Infinity }), JSON.stringify(error)]) {
-        assert.notInclude(text, password)
-        assert.notInclude(text, "to-keep")
-      }
-      return error
-    })
-
   const wholeNumber = "must be a whole number from 1"
   const proxyReason = "must be an http:// or https:// URL, a user name and password in it percent-encoded"
   const caReason = "must hold certificates in PEM"
   const proxies = ["ftp", "socks5", "ws"].map((scheme) => `${scheme}://user:${password}@proxy.example`)
 
-  test.live.each<readonly [string, ReadonlyArray<NodeHttp.Options>]>([
-    [wholeNumber, [0, -1, NaN, Infinity, 1.5].map((connections) => ({ connections }))],
+  type Row = readonly [option: string, reason: string, unusable: ReadonlyArray<NodeHttp.Options>]
+  const rows: ReadonlyArray<Row> = [
+    ["connections", wholeNumber, [0, -1, NaN, Infinity, 1.5].map((connections) => ({ connections }))],
     [
+      "proxy",
       proxyReason,
-      [...proxies, `http://user:${password}%zz@proxy.example`].map((proxy) => ({ proxy: new URL(proxy) }))
+      [...proxies, `http://user:${password}%zz@proxy.example`].map((url) => ({ proxy: new URL(url) }))
     ],
     [
+      "ca",
       caReason,
       ["", "a-text-to-keep", broken, key, new TextEncoder().encode("to-keep"), [broken]].map((ca) => ({ ca }))
     ]
-  ])("are named, without their value: %s", function*([reason, unusable]) {
-    for (const options of unusable) {
-      const error = yield* errorOf(options)
-      deepStrictEqual([error.option, error.reason], [Object.keys(options)[0], reason])
-    }
+  ]
+
+  const areNamed = (rows: ReadonlyArray<Row>) =>
+    Effect.gen(function*() {
+      for (const [option, reason, unusable] of rows) {
+        for (const options of unusable) {
+          const error = yield* Effect.flip(Layer.launch(NodeHttp.layer(options)))
+          deepStrictEqual([error._tag, error.option, error.reason], ["ConfigurationError", option, reason])
+          for (const text of [error.message, inspect(error, { depth: Infinity }), JSON.stringify(error)]) {
+            assert.notInclude(text, password)
+            assert.notInclude(text, "to-keep")
+          }
+        }
+      }
+    })
+
+  test.live("are named, without their value", function*() {
+    yield* areNamed(rows)
   })
 
-  test.live.runIf(canMakeCertificates)("ca: a broken certificate after a valid one", function*() {
-    const { cert } = yield* selfSigned()
-    for (const ca of [cert + broken, [cert, broken]]) {
-      assert.strictEqual((yield* errorOf({ ca })).reason, caReason)
+  test.live.runIf(canMakeCertificates)("are named also if another certificate or key is usable", function*() {
+    const [{ cert, key: own }, other] = [yield* selfSigned(), yield* selfSigned("localhost", 2)]
+    const redacted = Redacted.make(own)
+    yield* areNamed([
+      ["ca", caReason, [{ ca: cert + broken }, { ca: [cert, broken] }]],
+      ["key", "is missing, cert needs it", [{ cert }]],
+      ["cert", "is missing, key needs it", [{ key: redacted }]],
+      ["cert", "must be a certificate in PEM", [{ cert: broken, key: redacted }]],
+      ["key", "must be a private key in PEM, without a passphrase", [{ cert, key: Redacted.make(key) }]],
+      ["key", "is not the private key of cert", [{ cert: other.cert, key: redacted }]]
+    ])
+  })
+})
+
+/** Replaces `getCACertificates` of Node, which Node has since 22.15. */
+const withCACertificates =
+  (getCACertificates: ((type: string) => ReadonlyArray<string>) | undefined) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => {
+        const own: unknown = Reflect.get(Tls, "getCACertificates")
+        Reflect.set(Tls, "getCACertificates", getCACertificates)
+        return own
+      }),
+      () => effect,
+      (own) => Effect.sync(() => Reflect.set(Tls, "getCACertificates", own))
+    )
+
+describe.runIf(canMakeCertificates)("ca", () => {
+  const untrusted = "DEPTH_ZERO_SELF_SIGNED_CERT"
+
+  /** The response of a server with this identity, or the code of the error. */
+  const outcome = (server: string, options?: NodeHttp.Options) =>
+    get(server).pipe(
+      Effect.provide(NodeHttp.layer(options)),
+      Effect.catchTag("RequestError", ({ cause }) => Effect.succeed(String((cause as { code: unknown }).code)))
+    )
+  const trusted = `{"authorization":"none"}`
+
+  test.live("makes the client trust a self-signed server for its name", function*() {
+    const [identity, other] = [yield* selfSigned(), yield* selfSigned("other.example")]
+    const server = yield* startTlsStore(identity)
+    const bytes = new TextEncoder().encode(identity.cert)
+    for (const ca of [identity.cert, bytes, [other.cert, identity.cert], `a comment\n${other.cert}${identity.cert}`]) {
+      assert.strictEqual(yield* outcome(server.url, { ca }), trusted)
     }
+    const named = yield* startTlsStore(other)
+    assert.strictEqual(yield* outcome(named.url, { ca: other.cert }), "ERR_TLS_CERT_ALTNAME_INVALID")
   })
 
-  test.live.runIf(canMakeCertificates)("cert and key: one without the other, not PEM, or not a pair", function*() {
-    const [one, other] = [yield* selfSigned(), yield* selfSigned("localhost", 2)]
-    const redacted = Redacted.make(one.key)
-    for (
-      const [options, option, reason] of [
-        [{ cert: one.cert }, "key", "is missing, cert needs it"],
-        [{ key: redacted }, "cert", "is missing, key needs it"],
-        [{ cert: broken, key: redacted }, "cert", "must be a certificate in PEM"],
-        [
-          { cert: one.cert, key: Redacted.make(key) },
-          "key",
-          "must be a private key in PEM, without a passphrase"
-        ],
-        [{ cert: other.cert, key: redacted }, "key", "is not the private key of cert"]
-      ] as const
-    ) {
-      const error = yield* errorOf(options)
-      deepStrictEqual([error.option, error.reason], [option, reason])
-    }
+  test.live("is needed by a self-signed server: without it the token request fails after one attempt", function*() {
+    const server = yield* startTlsStore(yield* selfSigned())
+    const error = yield* Effect.flip(Effect.provide(call(), NodeStoreAuth.layer(at(server.url))))
+    assert(error._tag === "TokenRequestError")
+    assert.strictEqual(error.reason, "Certificate")
+    assert.strictEqual(server.opened(), 1)
+  })
+
+  test.live("uses HTTP/1.1, even if the server offers HTTP/2", function*() {
+    const identity = yield* selfSigned()
+    const versions: Array<string> = []
+    const server = createSecureServer({ ...identity, allowHTTP1: true }, (request, response) => {
+      versions.push(request.httpVersion)
+      response.end()
+    })
+    const { url } = yield* listen(server, { host: "localhost", protocol: "https" })
+    yield* Effect.provide(get(url), NodeHttp.layer({ ca: identity.cert }))
+    deepStrictEqual(versions, ["1.1"])
+  })
+
+  test.live("adds to the certificates that Node trusts, including NODE_EXTRA_CA_CERTS", function*() {
+    const [identity, other] = [yield* selfSigned(), yield* selfSigned("other.example")]
+    const server = yield* startTlsStore(identity)
+    const response = outcome(server.url, { ca: other.cert })
+    const { cert } = yield* filesOf(identity)
+    assert.strictEqual(yield* response.pipe(withCACertificates(undefined)), untrusted)
+    const byNode = withCACertificates((type) => type === "default" ? [identity.cert] : [])
+    assert.strictEqual(yield* response.pipe(byNode), trusted)
+    const extra = withVariables({ NODE_EXTRA_CA_CERTS: cert })
+    assert.strictEqual(yield* response.pipe(extra, withCACertificates(undefined)), trusted)
+  })
+
+  test.live("is the only way to trust a server: NODE_TLS_REJECT_UNAUTHORIZED=0 has no effect", function*() {
+    const server = yield* startTlsStore(yield* selfSigned())
+    const both = Effect.all([outcome(server.url), Effect.provide(get(server.url), NodeHttpClient.layerUndici)])
+    // undici alone obeys the variable.
+    deepStrictEqual(yield* both.pipe(withVariables({ NODE_TLS_REJECT_UNAUTHORIZED: "0" })), [untrusted, trusted])
+  })
+})
+
+describe.runIf(canMakeCertificates)("cert and key", () => {
+  /** A server that requires one of these certificates over a new connection for each request, and returns its name. */
+  const requiring = (ca: ReadonlyArray<string>) =>
+    Effect.flatMap(
+      selfSigned(),
+      (identity) =>
+        startTlsStore(identity, { requestCert: true, ca: [...ca] }, ({ socket }, response) => {
+          response.setHeader("Connection", "close")
+          response.end(socket instanceof TLSSocket ? socket.getPeerCertificate().subject.CN : "")
+        })
+    )
+
+  test.live("authenticate the client to a server that requires a certificate", function*() {
+    const [{ cert: ca }, { cert, key }] = [yield* selfSigned(), yield* selfSigned("client.example")]
+    const { url } = yield* requiring([cert])
+    const withKey = NodeHttp.layer({ ca, cert, key: Redacted.make(key) })
+    assert.strictEqual(yield* Effect.provide(get(url), withKey), "client.example")
+    const error = yield* Effect.flip(Effect.provide(get(url), NodeHttp.layer({ ca })))
+    assert.strictEqual(error._tag, "RequestError")
+  })
+
+  test.live("are those of the time when the layer was built: a renewed certificate is used by the next layer", function*() {
+    const [first, second] = [yield* selfSigned("first.example"), yield* selfSigned("second.example")]
+    const { url } = yield* requiring([first.cert, second.cert])
+    const { cert: ca } = yield* selfSigned()
+    const files = yield* filesOf(first)
+    const live = Layer.unwrapEffect(
+      Effect.sync(() =>
+        NodeHttp.layer({ ca, cert: readFileSync(files.cert), key: Redacted.make(readFileSync(files.key, "utf8")) })
+      )
+    )
+    const renewed = Effect.gen(function*() {
+      const before = yield* get(url)
+      writeFileSync(files.cert, second.cert)
+      writeFileSync(files.key, second.key)
+      return [before, yield* get(url), yield* Effect.provide(get(url), Layer.fresh(live))]
+    })
+    deepStrictEqual(yield* Effect.provide(renewed, live), ["first.example", "first.example", "second.example"])
   })
 })
 
@@ -157,5 +269,88 @@ describe("layerConfig", () => {
     const error = yield* Effect.flip(build("0"))
     assert(error._tag === "ConfigurationError")
     assert.strictEqual(error.option, "connections")
+  })
+})
+
+/** A proxy that responds to a tunnel request with this text and opens no tunnel. */
+const startProxyWithoutTunnel = (response: string) =>
+  Effect.suspend(() =>
+    listen(
+      Http.createServer().on("connect", (_request, socket) => {
+        socket.write(response)
+        socket.resume().on("end", () => socket.end())
+      })
+    )
+  )
+
+describe("closing the scope", () => {
+  test.live("closes idle connections, through a proxy and without it", function*() {
+    const [server, proxy] = [yield* startStore, yield* startProxy()]
+    yield* Effect.gen(function*() {
+      yield* get(byName(server))
+      yield* get(server.url)
+      deepStrictEqual([server.open(), proxy.open()], [2, 1])
+    }).pipe(Effect.provide(NodeHttp.layer({ proxy: new URL(proxy.url) })))
+    yield* until(() => server.open() === 0 && proxy.open() === 0)
+  })
+
+  test.live("ends requests that hang or wait for a connection at once, without a retry", function*() {
+    const server = yield* hanging
+    const scope = yield* Scope.make()
+    const context = yield* Layer.buildWithScope(NodeHttp.layer({ connections: 1 }), scope)
+    const both = Effect.all([Effect.flip(get(server.url)), Effect.flip(get(server.url))], { concurrency: 2 })
+    const waiting = yield* Effect.fork(Effect.provide(both, context))
+    yield* until(() => server.open() === 1)
+    const [duration] = yield* Effect.timed(Scope.close(scope, Exit.void))
+    assert.isBelow(Duration.toMillis(duration), 4000)
+    deepStrictEqual((yield* Fiber.join(waiting)).map(({ _tag }) => _tag), ["RequestError", "RequestError"])
+    yield* until(() => server.open() === 0)
+    assert.strictEqual(server.opened(), 1)
+  })
+
+  const cases = [
+    ["a handshake", silent, undefined],
+    ["a handshake behind a tunnel", silent, startProxyWithoutTunnel("HTTP/1.1 200 OK\r\n\r\n")],
+    ["a handshake with a proxy", hanging, silent],
+    ["a tunnel", hanging, startProxyWithoutTunnel("")]
+  ] as const
+  test.live.each(cases)("ends %s that hangs", function*([, target, through]) {
+    const server = yield* target
+    const proxy = through === undefined ? undefined : yield* through
+    const seen = proxy ?? server
+    const live = NodeHttp.layer({ proxy: proxy === undefined ? "none" : new URL(proxy.url) })
+    yield* Effect.gen(function*() {
+      const request = yield* Effect.fork(get(byName(server)))
+      yield* until(() => seen.open() === 1)
+      // The step is in progress by then.
+      yield* Effect.sleep("300 millis")
+      yield* Fiber.interrupt(request)
+      assert.strictEqual(seen.open(), 1)
+    }).pipe(Effect.provide(live))
+    yield* until(() => server.open() === 0 && seen.open() === 0)
+  })
+})
+
+describe("a layer", () => {
+  test.live("does not keep closed sockets in memory", function*() {
+    const sockets: Array<WeakRef<object>> = []
+    const onSocket = (message: unknown) => void sockets.push(new WeakRef((message as { socket: object }).socket))
+    yield* Effect.acquireRelease(
+      Effect.sync(() => subscribe("net.client.socket", onSocket)),
+      () => Effect.sync(() => unsubscribe("net.client.socket", onSocket))
+    )
+    const server = yield* listen(
+      Http.createServer((_request, response) => response.setHeader("Connection", "close").end())
+    )
+    const count = 20
+    yield* Effect.gen(function*() {
+      yield* Effect.repeatN(get(server.url), count - 1)
+      yield* until(() => server.open() === 0)
+      assert.lengthOf(sockets, count)
+      yield* until(() => {
+        collectGarbage()
+        return sockets.filter((socket) => socket.deref() !== undefined).length < count / 2
+      })
+    }).pipe(Effect.provide(NodeHttp.layer()))
   })
 })

@@ -1,9 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessToken, AccessTokenProvider, AuthorizedHttpClient, ClientCredentials, TokenSource } from "@store-api/core"
-import { Emulator } from "@store-api/emulator"
+import { AccessToken, AuthorizedHttpClient, ClientCredentials, TokenSource } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
-import { Cause, Config, ConfigProvider, DateTime, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { Cause, Config, ConfigProvider, DateTime, Effect, Exit, Layer, Redacted } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { canMakeCertificates, selfSigned } from "./support/certificates.js"
 import { at, authorized, call, onThisMachine, startStore, startTlsStore } from "./utils.js"
@@ -11,30 +10,9 @@ import { at, authorized, call, onThisMachine, startStore, startTlsStore } from "
 onThisMachine()
 
 describe("layer", () => {
-  test.live("adds the token of the provider to every request", function*() {
-    const emulator = yield* Emulator.make()
-    const { clientId, clientSecret } = Emulator.demoClient
-    yield* Effect.gen(function*() {
-      const provider = yield* AccessTokenProvider.AccessTokenProvider
-      const token = yield* provider.get
-      for (const path of ["/orders", "/orders/7", "/stock?of=7"]) yield* call(path)
-      const [first, ...others] = yield* emulator.requests
-      assert.strictEqual(first?.kind, "token")
-      deepStrictEqual(
-        others.map(({ authorization, kind }) => [kind, Option.map(authorization, Redacted.value)]),
-        Array.from({ length: 3 }, () => ["api", Option.some(`Bearer ${Redacted.value(token.value)}`)])
-      )
-    }).pipe(Effect.provide(NodeStoreAuth.layer({ ...at(emulator.url), clientId, clientSecret })))
-  })
-
   test.live("accepts credentials that are read at each acquisition", function*() {
-    const { url } = yield* startStore
-    const { clientId, clientSecret } = Emulator.demoClient
-    const live = NodeStoreAuth.layer({
-      authUrl: url,
-      apiUrl: url,
-      credentials: ClientCredentials.make({ clientId, clientSecret })
-    })
+    const { authUrl, apiUrl, ...credentials } = at((yield* startStore).url)
+    const live = NodeStoreAuth.layer({ authUrl, apiUrl, credentials: ClientCredentials.make(credentials) })
     deepStrictEqual(yield* Effect.provide(call(), live), authorized)
   })
 })
@@ -62,9 +40,7 @@ describe("layerFromSource", () => {
     const response = Effect.flatMap(
       AuthorizedHttpClient.AuthorizedHttpClient,
       (client) => client.get("/", { headers: { Authorization: "Basic custom" } })
-    ).pipe(
-      Effect.flatMap(({ json }) => json)
-    )
+    ).pipe(Effect.flatMap(({ json }) => json))
     deepStrictEqual(yield* Effect.provide(response, Layer.provide(live, provider)), {
       authorization: "Basic custom"
     })

@@ -1,15 +1,14 @@
-/** Servers and proxies on loopback, and ports for them. They stop when the scope closes. */
+/** Servers and proxies on loopback, and ports for them. They stop when the scope closes. Resources that tests share. */
 import Dns from "node:dns"
 import * as Http from "node:http"
 import * as Https from "node:https"
 import * as Net from "node:net"
-import { createServer } from "node:net"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { HttpClient } from "@effect/platform"
 import { afterAll, beforeAll } from "@effect/vitest"
 import { AuthorizedHttpClient } from "@store-api/core"
-import { Effect, Redacted, Schedule, type Scope } from "effect"
+import { Effect, Exit, Redacted, Schedule, Scope } from "effect"
 import type { Identity } from "./support/certificates.js"
 
 export interface Server {
@@ -200,6 +199,19 @@ let lastPort = 20_000 + 2 * ((process.pid * 1919) % 6000)
 export const freePort: Effect.Effect<number> = Effect.async<number, Error>((resume) => {
   lastPort = lastPort < 31_998 ? lastPort + 2 : 20_000
   const port = lastPort
-  const server = createServer().once("error", (error) => resume(Effect.fail(error)))
+  const server = Net.createServer().once("error", (error) => resume(Effect.fail(error)))
   server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(port))))
 }).pipe(Effect.eventually)
+
+/**
+ * Acquires a resource before the tests of the surrounding `describe`, which share it, and releases it after them.
+ * `layer` of `@effect/vitest` would replace the methods of `it` for all files that the same worker runs later.
+ */
+export const shared = <A>(resource: Effect.Effect<A, never, Scope.Scope>): Effect.Effect<A> => {
+  const scope = Effect.runSync(Scope.make())
+  const acquired = Effect.runSync(Effect.cached(Scope.extend(resource, scope)))
+  beforeAll(() => Effect.runPromise(Effect.asVoid(acquired)), 60_000)
+  afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)), 60_000)
+  // In a fiber of its own: the cached effect would also set the clock with which it ran first.
+  return Effect.promise(() => Effect.runPromise(acquired))
+}

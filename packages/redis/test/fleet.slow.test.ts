@@ -1,100 +1,265 @@
+/** Fleets of processes, and fleets over a cluster or sentinels: sharing, failover, a slot that moves, users, TLS. */
 import { spawn } from "node:child_process"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
+import { createCluster, createSentinel } from "@redis/client"
+import { TokenStore } from "@store-api/core"
 import { Fault } from "@store-api/emulator"
-import { Effect, Fiber } from "effect"
+import { RedisTokenStore } from "@store-api/redis"
+import { Effect, Fiber, Layer } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { canMakeCertificates } from "../../platform-node/test/support/certificates.js"
 import { bundle } from "../../platform-node/test/support/childProcess.js"
-import {
-  connected,
-  fleetOfProcesses,
-  open,
-  processes,
-  reasonsOf,
-  renewal,
-  share,
-  shop,
-  tokens,
-  until,
-  warningsOf
-} from "./support/fleet.js"
-import { fleetTests, realTime } from "./support/fleetTests.js"
-import type { Settings } from "./support/member.js"
-import { isLeftOut, redisOverTls, redisServer } from "./support/redisServer.js"
+import { shared } from "../../platform-node/test/utils.js"
+import * as Fleet from "./support/fleet.js"
+import { all, allSucceed, inProcess, renewal, share, sharesOne, shop, tokens, warnedOf } from "./support/fleet.js"
+import * as Member from "./support/member.js"
+import { until } from "./support/network.js"
+import { cluster, documented, isLeftOut, type RedisServer, redisServer, sentinel } from "./support/servers.js"
+import { single, type Topology, user } from "./support/servers.js"
 
-fleetTests({
+const limit = 120_000
+
+Fleet.fleetTests({
   name: "16 processes and one Redis",
   size: 16,
-  fleet: fleetOfProcesses(16),
-  pace: realTime(1000),
+  fleet: Fleet.fleetOfProcesses(16),
+  pace: Fleet.realTime(1000),
   life: 8000
 })
 
-describe.skipIf(isLeftOut)("the process that acquires the token for all", () => {
-  test.live(
-    "is killed: the others wait until its lease ends, then one of them acquires a token",
-    function*() {
-      const [holder, ...others] = yield* processes(5)
-      assert(holder !== undefined)
-      const [redis, { tokenRequests, fail, settings }] = yield* Effect.all([redisServer(), shop()])
-      const leases = Effect.map(redis.command("KEYS", "*:lease"), (keys) => (keys as Array<string>).length)
-      const start = (all: typeof others) => (_: number, settings: Parameters<typeof open>[1]) =>
-        Effect.forEach(all, (process) => open(process, settings), { concurrency: "unbounded" })
-      const [firstMember] = yield* share(start([holder]), 1, redis, { ...settings, lease: "5 seconds" })
-      const members = yield* share(start(others), 4, redis, { ...settings, lease: "5 seconds" })
-      assert(firstMember !== undefined)
-      yield* fail(Fault.hang())
-      const killed = yield* Effect.fork(Effect.exit(firstMember.get))
-      yield* until("it sends a token request", Effect.map(tokenRequests, (count) => count === 1))
-      assert.strictEqual(yield* leases, 1)
-      yield* holder.kill
-      assert.strictEqual(yield* tokens(members), 1)
-      assert.strictEqual((yield* Fiber.join(killed))._tag, "Failure")
-      assert.strictEqual(yield* tokenRequests, 2)
-      assert.strictEqual(yield* leases, 0)
-      for (const warnings of yield* warningsOf(members)) assert.isEmpty(warnings)
-    },
-    120_000
-  )
+const topologies = [["a cluster", cluster], ["sentinels", sentinel]] as const
+
+for (const [name, start] of topologies) {
+  Fleet.fleetTests({
+    name: `6 providers in one process and ${name}`,
+    size: 6,
+    fleet: Effect.succeed(inProcess),
+    redis: () => shared(start()),
+    pace: Fleet.virtualTime(4 * 60_000),
+    life: 30 * 60_000
+  })
+}
+
+describe.skipIf(isLeftOut)("the process that acquires the token for all", { timeout: limit }, () => {
+  test.live("is killed: the others wait until its lease ends, then one of them acquires a token", function*() {
+    const [holder, ...others] = yield* Fleet.processes(5)
+    assert(holder !== undefined)
+    const [redis, { tokenRequests, fail, settings }] = yield* Effect.all([redisServer(), shop()])
+    const leases = Effect.map(redis.command("KEYS", "*:lease"), (keys) => (keys as Array<string>).length)
+    const brief = { ...settings, lease: "5 seconds" } as const
+    const [first] = yield* share(Fleet.inThese([holder]), 1, redis, brief)
+    const members = yield* share(Fleet.inThese(others), 4, redis, brief)
+    assert(first !== undefined)
+    yield* fail(Fault.hang())
+    const killed = yield* Effect.fork(Effect.exit(first.get))
+    yield* until("it sends a token request", Effect.map(tokenRequests, (count) => count === 1))
+    assert.strictEqual(yield* leases, 1)
+    yield* holder.kill
+    assert.strictEqual(yield* tokens(members), 1)
+    assert.strictEqual((yield* Fiber.join(killed))._tag, "Failure")
+    assert.strictEqual(yield* tokenRequests, 2)
+    assert.strictEqual(yield* leases, 0)
+    yield* warnedOf(members)
+  })
 })
 
-const limit = 90_000
-
-/** Node reads NODE_EXTRA_CA_CERTS when a process starts. */
-const twoThatTrust = (
-  redis: { readonly cert: string; readonly tlsUrl: string },
-  settings: Parameters<typeof open>[1]
-) =>
-  Effect.flatMap(
-    processes(2, { NODE_EXTRA_CA_CERTS: redis.cert }),
-    (all) =>
-      Effect.forEach(all, (process) => open(process, { ...settings, redisUrl: redis.tlsUrl }), { concurrency: 2 })
+/** All keys that match this pattern, each once. */
+const keysOf = ({ servers }: Topology, pattern: string) =>
+  Effect.map(
+    Effect.forEach(servers, ({ command }) => command("KEYS", pattern)),
+    (keys) => [...new Set(keys.flat() as Array<string>)]
   )
 
-describe.skipIf(isLeftOut || !canMakeCertificates)("over TLS", () => {
-  test.live("processes that trust the authority share a token", function*() {
-    const [redis, { tokenRequests, settings }] = yield* Effect.all([redisOverTls("no"), shop()])
-    const members = yield* twoThatTrust(redis, settings)
-    yield* connected(members)
-    deepStrictEqual(yield* renewal(members, tokenRequests), { requests: 1, tokens: 1 })
-    deepStrictEqual(yield* reasonsOf(members), [[], []])
-  }, limit)
+/** Members call while the primary with the lease fails. Returns the number of token requests until all have a token. */
+const acquisition = (
+  fleet: Fleet.Start,
+  topology: Topology,
+  fault: (lease: string, primary: RedisServer) => Effect.Effect<unknown>
+) =>
+  Effect.gen(function*() {
+    const { tokenRequests, hold, release, settings } = yield* Fleet.heldShop
+    // Longer than any failover, even on a busy machine.
+    const minute = { lease: "1 minute", attemptTimeout: "1 minute", deadline: "1 minute" } as const
+    const patient = { ...settings, ...minute, storeTimeout: "30 seconds" } as const
+    const members = yield* share(fleet, 4, topology, patient)
+    yield* hold
+    yield* all(members, ({ begin }) => begin(100))
+    yield* until("a member sends a token request", Effect.map(tokenRequests, (count) => count === 1))
+    const [lease = "", ...others] = yield* keysOf(topology, "*:lease")
+    assert.isEmpty(others)
+    const holders = Effect.forEach(topology.servers, ({ command }) => command("KEYS", lease))
+    yield* until("a replica has the lease", Effect.map(holders, (keys) => keys.flat().length > 1))
+    const primary = yield* topology.primaryOf(lease)
+    yield* topology.failOver(primary, fault(lease, primary))
+    yield* release
+    const count = yield* tokens(members)
+    const requests = yield* tokenRequests
+    assert.isAtMost(count, requests)
+    allSucceed(yield* all(members, ({ end }) => end))
+    yield* warnedOf(members)
+    // A member with the older of two tokens accepts the other one in place of a new one.
+    assert.strictEqual((yield* renewal(members, tokenRequests)).requests, 1)
+    return requests
+  })
 
-  test.live(
-    "processes do not use a server with a trusted certificate for another host: each acquires a token and warns",
-    function*() {
-      const [redis, { tokenRequests, settings }] = yield* Effect.all([
-        redisOverTls("no", "redis.shop.example"),
-        shop()
-      ])
-      const members = yield* twoThatTrust(redis, settings)
-      deepStrictEqual(yield* renewal(members, tokenRequests), { requests: 2, tokens: 2 })
-      const reason = "ERR_TLS_CERT_ALTNAME_INVALID"
-      deepStrictEqual(yield* reasonsOf(members), [[reason], [reason]])
-      yield* until("no member is connected", Effect.map(redis.connected, (count) => count === 0))
-    },
-    limit
+describe.skipIf(isLeftOut)("a primary that fails while processes acquire a token", { timeout: limit }, () => {
+  const fleet = shared(Fleet.fleetOfProcesses(4))
+
+  test.live.each(topologies)("%s: is killed, and the lease with it: one token request more", function*([, start]) {
+    const requests = yield* acquisition(
+      yield* fleet,
+      yield* start({ patience: 500 }),
+      (lease, primary) => Effect.zipRight(primary.command("DEL", lease), primary.stop)
+    )
+    assert.isAtMost(requests, 2)
+  })
+})
+
+describe.skipIf(isLeftOut).concurrent(
+  "a primary that fails while providers acquire a token",
+  { timeout: limit },
+  () => {
+    test.live.each(topologies)(
+      "%s: does not respond, and its replica has the lease: no token request more",
+      function*([, start]) {
+        const topology = yield* start({ patience: 500 })
+        assert.strictEqual(yield* acquisition(inProcess, topology, (_, primary) => primary.pause), 1)
+      }
+    )
+  }
+)
+
+const users = [
+  ["one server", single, { acl: documented("+pexpire") }],
+  ["a cluster", cluster, { acl: documented("+asking") }],
+  ["sentinels", sentinel, { acl: documented("+pexpire"), sentinelAcl: documented("+sentinel") }]
+] as const
+
+describe.skipIf(isLeftOut || !canMakeCertificates)("users and TLS", { timeout: limit }, () => {
+  /** Processes that trust this authority. Node reads the variable when a process starts. */
+  const trusting = ({ cert }: { readonly cert: string }) => Fleet.processes(2, { NODE_EXTRA_CA_CERTS: cert })
+
+  test.live.each(users)(
+    "%s: processes that trust the authority share a token as a user",
+    function*([, start, acl]) {
+      const [servers, { tokenRequests, settings }] = yield* Effect.all([start({ ...acl, tls: {}, user }), shop()])
+      const fleet = Fleet.inThese(yield* trusting(servers))
+      const members = yield* share(fleet, 2, servers, settings)
+      yield* sharesOne(members, tokenRequests)
+      yield* warnedOf(members)
+      const strangers = yield* fleet(1, { ...settings, redisUrl: servers.url.replace("password", "an-invented-other") })
+      yield* sharesOne(strangers, tokenRequests)
+      yield* warnedOf(strangers, "WRONGPASS")
+    }
+  )
+
+  test.live("a server with a trusted certificate for another host is not used: each process acquires a token and warns", function*() {
+    const [redis, { tokenRequests, settings }] = yield* Effect.all([
+      single({ tls: { name: "redis.shop.example" } }),
+      shop()
+    ])
+    const members = yield* Fleet.inThese(yield* trusting(redis))(2, { ...settings, redisUrl: redis.url })
+    deepStrictEqual(yield* renewal(members, tokenRequests), { requests: 2, tokens: 2 })
+    yield* warnedOf(members, "ERR_TLS_CERT_ALTNAME_INVALID")
+    const counts = Effect.forEach(redis.servers, ({ connected }) => connected)
+    yield* until("no member is connected", Effect.map(counts, ([count]) => count === 0))
+  })
+})
+
+describe.skipIf(isLeftOut)("a slot of a cluster that moves", { timeout: limit }, () => {
+  test.live("while members call: one token request for each renewal, no call fails, no warning", function*() {
+    const topology = yield* cluster({ acl: documented("+asking"), user })
+    const { tokenRequests, settings } = yield* shop()
+    const members = yield* share(inProcess, 3, topology, settings)
+    yield* all(members, ({ begin }) => begin(20))
+    const renews = sharesOne(members, tokenRequests)
+    yield* renews
+    const [entry = "", ...others] = yield* keysOf(topology, "*")
+    assert.isEmpty(others)
+    for (const key of [entry, `${entry}:lease`]) {
+      const source = yield* topology.primaryOf(key)
+      const slot = String(yield* source.command("CLUSTER", "KEYSLOT", key))
+      const nodes = yield* Effect.forEach(
+        topology.servers,
+        (server) => Effect.map(server.command("CLUSTER", "MYID"), (id) => ({ server, id: String(id) }))
+      ).pipe(
+        Effect.flatMap(
+          Effect.filter(({ server }) =>
+            Effect.map(server.command("ROLE"), (role) => (role as Array<unknown>)[0] === "master")
+          )
+        )
+      )
+      const from = nodes.find(({ server }) => server === source)
+      const to = nodes.find(({ server }) => server !== source)
+      assert(from !== undefined && to !== undefined)
+      yield* to.server.command("CLUSTER", "SETSLOT", slot, "IMPORTING", from.id)
+      yield* source.command("CLUSTER", "SETSLOT", slot, "MIGRATING", to.id)
+      yield* renews
+      yield* source.command("MIGRATE", "127.0.0.1", String(to.server.port), key, "0", "1000")
+      yield* renews
+      for (const { server } of nodes) yield* server.command("CLUSTER", "SETSLOT", slot, "NODE", to.id)
+      yield* renews
+      assert.strictEqual((yield* topology.primaryOf(key)).port, to.server.port)
+    }
+    allSucceed(yield* all(members, ({ end }) => end))
+    yield* warnedOf(members)
+  })
+})
+
+/** The hosts in the URL of a topology. */
+const hostsOf = ({ url }: Topology) =>
+  (/\/\/([^/]*)/.exec(url)?.[1] ?? "").split(",").map((host) => new URL(`redis://${host}`))
+    .map(({ hostname, port }) => ({ host: hostname, port: Number(port) }))
+
+const ownClients = [
+  ["a cluster", cluster, (topology: Topology) =>
+    createCluster({
+      rootNodes: hostsOf(topology).map((socket) => ({ socket })),
+      defaults: { disableOfflineQueue: true },
+      topologyRefreshOnReconnectionAttemptStrategy: 200
+    })],
+  [
+    "sentinels",
+    sentinel,
+    (topology: Topology) => createSentinel({ name: "tokens", sentinelRootNodes: hostsOf(topology) })
+  ]
+] as const
+
+describe.skipIf(isLeftOut).concurrent("a client of the application", { timeout: limit }, () => {
+  test.live.each(ownClients)(
+    "%s: members share a token; a failover costs at most one token request, and no call fails",
+    function*([, start, clientOf]) {
+      const topology = yield* start({ patience: 500 })
+      const { tokenRequests, hold, release, settings } = yield* Fleet.heldShop
+      const store = Layer.scoped(
+        TokenStore.TokenStore,
+        Effect.acquireRelease(
+          Effect.promise(async () => {
+            const client = clientOf(topology)
+            await client.on("error", () => undefined).connect()
+            return client
+          }),
+          (client) => Effect.promise(async () => client.destroy())
+        ).pipe(Effect.map((client) => RedisTokenStore.fromClient(client)))
+      )
+      const member = Member.make({ ...settings, storeTimeout: "10 seconds", lease: "3 seconds" }, store)
+      const members = yield* Effect.all(Effect.replicate(member, 3), { concurrency: 3 })
+      yield* sharesOne(members, tokenRequests)
+      yield* all(members, ({ begin }) => begin(50))
+      yield* hold
+      const renewing = yield* Effect.fork(all(members, ({ refresh }) => refresh))
+      yield* until("a member sends a token request", Effect.map(tokenRequests, (count) => count === 2))
+      const [lease = ""] = yield* keysOf(topology, "*:lease")
+      const primary = yield* topology.primaryOf(lease)
+      yield* topology.failOver(primary, primary.stop)
+      yield* release
+      yield* Fiber.join(renewing)
+      assert.isAtMost(yield* tokenRequests, 3)
+      assert.strictEqual((yield* renewal(members, tokenRequests)).requests, 1)
+      allSucceed(yield* all(members, ({ end }) => end))
+      yield* warnedOf(members)
+    }
   )
 })
 
@@ -104,8 +269,8 @@ describe.skipIf(isLeftOut || !canMakeCertificates)("over TLS", () => {
  */
 const exitLimit = { whenClosed: 20_000, whenLeaked: 4000 }
 
-/** Runs `once.ts`. Returns its output, and its exit code if it exited. */
-const run = (file: string, settings: Settings, limit: number, ...end: ReadonlyArray<string>) =>
+/** Lets a process get one token. Returns its output, and its exit code if it exited. */
+const run = (file: string, settings: Member.Settings, limit: number, ...end: ReadonlyArray<string>) =>
   Effect.async<{ readonly output: string; readonly code: number | null }>((resume) => {
     const child = spawn(process.execPath, [file, JSON.stringify(settings), ...end], {
       env: { ...process.env, NODE_OPTIONS: "" },
@@ -126,12 +291,12 @@ const run = (file: string, settings: Settings, limit: number, ...end: ReadonlyAr
 
 const ended = { output: "done\n", code: 0 }
 
-describe.skipIf(isLeftOut)("closing the scope", () => {
+describe.skipIf(isLeftOut)("closing the scope", { timeout: limit }, () => {
   test.live(
     "lets the process exit, even if Redis does not respond or is stopped; an open scope keeps it running",
     function*() {
       const [redis, { tokenRequests, settings }] = yield* Effect.all([redisServer(), shop()])
-      const file = yield* bundle(new URL("./child/once.ts", import.meta.url))
+      const file = yield* bundle(new URL("./child/member.ts", import.meta.url))
       const at = { ...settings, redisUrl: redis.url }
       deepStrictEqual(yield* run(file, at, exitLimit.whenClosed), ended)
       deepStrictEqual(yield* run(file, at, exitLimit.whenLeaked, "leaked"), { output: "done\n", code: null })
@@ -147,7 +312,6 @@ describe.skipIf(isLeftOut)("closing the scope", () => {
         deepStrictEqual(yield* run(file, bounded, exitLimit.whenClosed), ended)
       }
       assert.strictEqual(yield* tokenRequests, 5)
-    },
-    limit
+    }
   )
 })

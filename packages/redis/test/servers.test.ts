@@ -1,23 +1,107 @@
+/** A store on each kind of servers, as a user with the rights that docs/guides/redis.md recommends. */
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
+import type { TokenStore } from "@store-api/core"
 import { RedisTokenStore } from "@store-api/redis"
-import { Effect, Redacted } from "effect"
+import { Effect, Fiber, Option, Redacted } from "effect"
 import { test } from "../../core/test/support/test.js"
-import { shared } from "../../platform-node/test/support/shared.js"
-import { isLeftOut } from "./support/redisServer.js"
-import { documented, storeTests } from "./support/storeTests.js"
-import { sentinel } from "./support/topologies.js"
+import { shared } from "../../platform-node/test/utils.js"
+import { silentServer, until } from "./support/network.js"
+import { clientAt, cluster, documented, isLeftOut, sentinel, sharedRedis, single, user } from "./support/servers.js"
 
-describe.skipIf(isLeftOut)("a store behind sentinels with users", () => {
-  storeTests(sentinel, { acl: documented("+pexpire"), sentinelAcl: documented("+sentinel") })
-})
+const key = "store-api-token-v1:0123456789abcdef"
+
+const made = (url: string) => RedisTokenStore.make({ url: Redacted.make(url) })
+
+/** Performs each operation once. */
+const useAll = (store: TokenStore.Service) =>
+  Effect.gen(function*() {
+    yield* store.put(key, "entry", "1 minute")
+    deepStrictEqual(yield* store.get(key), Option.some("entry"))
+    const lease = Option.getOrThrow(yield* store.lease(key, "1 minute"))
+    assert.isTrue(Option.isNone(yield* store.lease(key, "1 minute")))
+    assert.isTrue(yield* lease.extend)
+    yield* lease.release
+    assert.isTrue(yield* store.remove(key, "entry"))
+  })
+
+const rights = documented("+pexpire")
+
+const topologies = [
+  { name: "one server", start: single, users: { acl: rights } },
+  { name: "a cluster", start: cluster, users: { acl: documented("+asking") } },
+  { name: "sentinels", start: sentinel, users: { acl: rights, sentinelAcl: documented("+sentinel") } }
+]
+
+for (const { name, start, users } of topologies) {
+  describe.skipIf(isLeftOut)(`a store on ${name}`, () => {
+    const started = shared(start({ ...users, user }))
+    const several = name !== "one server"
+
+    /** The URL of the servers, with this host before the others. */
+    const after = (url: string, host: string) => several ? url.replace(user, `${user}${host},`) : url
+
+    test.live("performs each operation, even if the first host of the URL does not respond", function*() {
+      const { url } = yield* started
+      // No server listens on port 1.
+      yield* useAll(yield* made(after(url, "127.0.0.1:1")))
+    })
+
+    test.live("fails at once if the password is wrong", function*() {
+      const store = yield* made((yield* started).url.replace(user, "store-api:an-invented-other@"))
+      assert.strictEqual((yield* Effect.flip(store.get(key))).reason, "WRONGPASS")
+    })
+
+    // Sentinels would need the new password too.
+    if (name !== "sentinels") {
+      test.live("works again when a connection ends, whatever failed before", function*() {
+        const { servers, url } = yield* started
+        const store = yield* made(url.replace(user, "store-api:an-invented-third@"))
+        assert.strictEqual((yield* Effect.flip(store.get(key))).reason, "WRONGPASS")
+        yield* Effect.forEach(servers, ({ command }) => command("ACL", "SETUSER", "store-api", ">an-invented-third"))
+        yield* until("the password is right", Effect.isSuccess(store.get(key)))
+        yield* Effect.forEach(servers, ({ command }) => command("CLIENT", "KILL", "USER", "store-api"))
+        // The client of one server connects again by itself.
+        yield* several ? store.get(key) : until("it is connected again", Effect.isSuccess(store.get(key)))
+      })
+    }
+
+    if (several) {
+      test.live("leaves no connection to a host that accepts it and does not respond", function*() {
+        const { url } = yield* started
+        const silent = yield* silentServer
+        const used = Effect.flatMap(made(after(url, `127.0.0.1:${silent.port}`)), (store) => store.get(key))
+        // A client asks the hosts in any order.
+        for (let n = 0; silent.opened() === 0 && n < 20; n++) yield* Effect.scoped(used)
+        assert.isAbove(silent.opened(), 0)
+        yield* silent.closed
+      })
+    }
+
+    test.live("leaves no connection when its scope closes, at any moment", function*() {
+      const { servers, url } = yield* started
+      const connections = Effect.map(
+        Effect.forEach(servers, ({ command }) => command("CLIENT", "LIST")),
+        (lists) => lists.join("").split("user=store-api").length - 1
+      )
+      for (const pause of [0, 0, 1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 10, 13, 17, 21]) {
+        const making = yield* Effect.fork(Effect.scoped(Effect.flatMap(made(url), (store) => store.get(key))))
+        yield* pause === 0 ? Effect.yieldNow() : Effect.sleep(pause)
+        yield* Fiber.interrupt(making)
+      }
+      const last = yield* made(url)
+      yield* last.get(key)
+      yield* until("the last connection is the only one", Effect.map(connections, (count) => count === 1))
+    })
+  })
+}
 
 describe.skipIf(isLeftOut)("a store behind sentinels without users", () => {
   const servers = shared(sentinel())
 
   test.live("uses the database of the URL", function*() {
     const { primaryOf, url } = yield* servers
-    const store = yield* RedisTokenStore.make({ url: Redacted.make(`${url}/3`) })
+    const store = yield* made(`${url}/3`)
     yield* store.put("key", "entry", "1 minute")
     const primary = yield* primaryOf("key")
     assert.include(String(yield* primary.command("INFO", "keyspace")), "db3:keys=1")
@@ -25,9 +109,49 @@ describe.skipIf(isLeftOut)("a store behind sentinels without users", () => {
   })
 
   test.live("fails at once with a reason if the sentinels do not know the name", function*() {
-    const { url } = yield* servers
-    const store = yield* RedisTokenStore.make({ url: Redacted.make(`${url}-of-another`) })
+    const store = yield* made(`${(yield* servers).url}-of-another`)
     const { operation, reason } = yield* Effect.flip(store.get("key"))
     deepStrictEqual([operation, reason], ["get", "unknown name"])
   })
+})
+
+describe.skipIf(isLeftOut)("the rights that docs/guides/redis.md recommends", () => {
+  const emptyRedis = sharedRedis()
+
+  /** Creates a user with these rights. Returns a client of the administrator, and the URL for the user. */
+  const serverWith = ([name = "", ...rights]: ReadonlyArray<string>) =>
+    Effect.gen(function*() {
+      const { url } = yield* emptyRedis
+      const administrator = yield* clientAt(url)
+      yield* Effect.promise(() => administrator.sendCommand(["ACL", "SETUSER", name, "reset", ...rights]))
+      return { administrator, url: `${url.replace("redis://", `redis://${user}`)}/1` }
+    })
+
+  test.live("are enough in another database, and do not cover other keys", function*() {
+    const store = yield* made((yield* serverWith(rights)).url)
+    yield* useAll(store)
+    assert.strictEqual((yield* Effect.flip(store.get("another key"))).reason, "NOPERM")
+  })
+
+  test.live.each([
+    ...["CLIENT LIST", "CLIENT PAUSE 1", "CLIENT KILL TYPE normal SKIPME yes", "KEYS *", "SCAN 0", "FLUSHALL"],
+    ...["CONFIG GET maxmemory", "ACL LIST"]
+  ])("do not include %s, which the administrator can do", function*(command) {
+    const { administrator, url } = yield* serverWith(rights)
+    const user = yield* clientAt(url)
+    const refusal = (client: typeof user) =>
+      Effect.promise(() => client.sendCommand(command.split(" ")).then(() => "none", String))
+    assert.include(yield* refusal(user), "NOPERM")
+    assert.strictEqual(yield* refusal(administrator), "none")
+  })
+
+  test.live.each(["+select", "+get", "+set", "+del", "+eval", "+pexpire", "~store-api-token-v1:*"])(
+    "are not enough without %s",
+    function*(right) {
+      const fewer = rights.filter((word) => word !== right)
+      assert.lengthOf(fewer, rights.length - 1)
+      const error = yield* Effect.flip(useAll(yield* made((yield* serverWith(fewer)).url)))
+      assert.strictEqual((error as { readonly _tag?: string })._tag, "TokenStoreError")
+    }
+  )
 })

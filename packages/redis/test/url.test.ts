@@ -1,15 +1,12 @@
 /** The clients that the URL of a store creates, without a server of Redis. */
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
-import { createServer } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Effect, Exit, Fiber, Option, Random } from "effect"
 import { renderings } from "../../core/test/support/renderings.js"
 import { test } from "../../core/test/support/test.js"
-import { listen } from "../../platform-node/test/utils.js"
 import { destroy, fromUrl } from "../src/internal/servers.js"
-import { onVirtualTime, until } from "./support/fleet.js"
-import { type Played, playedServer, type Reply } from "./support/playedServer.js"
+import { onVirtualTime, type Played, playedServer, type Reply, silentServer, until } from "./support/network.js"
 
 /** The options of each client. */
 const shared = { disableOfflineQueue: true, commandsQueueMaxLength: 1000, maintNotifications: "disabled" }
@@ -30,7 +27,7 @@ const optionsOf = (client: Effect.Effect.Success<ReturnType<typeof created>>) =>
 }
 
 describe("the URL of one server", () => {
-  it.effect.each<[string, object]>([
+  test.each<readonly [url: string, expected: object]>([
     ["redis://127.0.0.1", { socket: { host: "127.0.0.1", port: 6379 } }],
     [" redis://Cache.Store.Example:7000 ", { socket: { host: "Cache.Store.Example", port: 7000 } }],
     ["redis://cache/", { socket: { host: "cache", port: 6379 } }],
@@ -47,18 +44,17 @@ describe("the URL of one server", () => {
       database: 2,
       socket: { ...overTls, host: "cache", port: 1, servername: "cache" }
     }]
-  ])("%s", ([url, expected]) =>
-    Effect.gen(function*() {
-      const { canFailOver, newClient } = yield* fromUrl(url)
-      assert.isFalse(canFailOver)
-      deepStrictEqual<unknown>(optionsOf(yield* newClient), { ...shared, ...expected })
-    }))
+  ])("%s", function*([url, expected]) {
+    const { canFailOver, newClient } = yield* fromUrl(url)
+    assert.isFalse(canFailOver)
+    deepStrictEqual<unknown>(optionsOf(yield* newClient), { ...shared, ...expected })
+  })
 })
 
 describe("the URL of a cluster", () => {
   const rootNode = (host: string, port: number, name = {}) => ({ socket: { host, port, ...name, socketTimeout: 500 } })
 
-  it.effect.each<[string, object]>([
+  test.each<readonly [url: string, expected: object]>([
     ["redis+cluster://one", { rootNodes: [rootNode("one", 6379)], defaults: { ...shared, socket: failover } }],
     ["rediss+cluster://user:pass%3F@one:1,[::1],two", {
       rootNodes: [
@@ -72,19 +68,18 @@ describe("the URL of a cluster", () => {
       rootNodes: [rootNode("one", 6379), rootNode("two", 6379)],
       defaults: { ...shared, socket: failover }
     }]
-  ])("%s", ([url, expected]) =>
-    Effect.gen(function*() {
-      const { canFailOver, newClient } = yield* fromUrl(url)
-      const client = yield* newClient
-      assert("_options" in client)
-      assert.isTrue(canFailOver)
-      const { nodeAddressMap, ...options } = client._options
-      deepStrictEqual<unknown>(options, { ...expected, minimizeConnections: true })
-      assert(typeof nodeAddressMap === "function")
-      const name = url.startsWith("rediss") ? { servername: "node.cache" } : {}
-      deepStrictEqual<unknown>(nodeAddressMap("node.cache:7000"), { host: "node.cache", port: 7000, ...name })
-      deepStrictEqual(nodeAddressMap("2001:db8::2:7000"), { host: "2001:db8::2", port: 7000 })
-    }))
+  ])("%s", function*([url, expected]) {
+    const { canFailOver, newClient } = yield* fromUrl(url)
+    const client = yield* newClient
+    assert("_options" in client)
+    assert.isTrue(canFailOver)
+    const { nodeAddressMap, ...options } = client._options
+    deepStrictEqual<unknown>(options, { ...expected, minimizeConnections: true })
+    assert(typeof nodeAddressMap === "function")
+    const name = url.startsWith("rediss") ? { servername: "node.cache" } : {}
+    deepStrictEqual<unknown>(nodeAddressMap("node.cache:7000"), { host: "node.cache", port: 7000, ...name })
+    deepStrictEqual(nodeAddressMap("2001:db8::2:7000"), { host: "2001:db8::2", port: 7000 })
+  })
 })
 
 /** A sentinel with these replies, by the number of the connection and the first word of the command. */
@@ -103,29 +98,22 @@ const received = ({ commands, opened }: Played) =>
       )
   )
 
-const isClosed = ({ open }: Played) => until("the sentinel has no connection", Effect.sync(() => open() === 0))
-
 const question = "SENTINEL GET-MASTER-ADDR-BY-NAME"
 
 describe("the URL of sentinels", () => {
-  it.scopedLive.each<[string, string, object]>([
-    ["", "/tokens", {}],
-    ["", "/my%20name/", {}],
-    ["user:pass%40@", "/tokens/3", { username: "user", password: "pass@", database: 3 }]
-  ])(
-    "%s(hosts)%s: the client is for the server that the sentinels name",
-    ([user, path, expected]) =>
-      Effect.gen(function*() {
-        const played = yield* sentinel(primary)
-        const url = `redis+sentinel://${user}127.0.0.1:${played.port}${path}`
-        assert.isTrue((yield* fromUrl(url)).canFailOver)
-        const socket = { ...failover, host: "primary", port: 7000 }
-        deepStrictEqual<unknown>(optionsOf(yield* created(url)), { ...shared, ...expected, socket })
-        const name = path.includes("my") ? "my name" : "tokens"
-        deepStrictEqual(received(played), [["HELLO 3", `${question} ${name}`]])
-        yield* isClosed(played)
-      })
-  )
+  test.live.each<readonly [user: string, path: string, name: string, expected: object]>([
+    ["", "/tokens", "tokens", {}],
+    ["", "/my%20name/", "my name", {}],
+    ["user:pass%40@", "/tokens/3", "tokens", { username: "user", password: "pass@", database: 3 }]
+  ])("%s(hosts)%s: the client is for the server that the sentinels name", function*([user, path, name, expected]) {
+    const played = yield* sentinel(primary)
+    const url = `redis+sentinel://${user}127.0.0.1:${played.port}${path}`
+    assert.isTrue((yield* fromUrl(url)).canFailOver)
+    const socket = { ...failover, host: "primary", port: 7000 }
+    deepStrictEqual<unknown>(optionsOf(yield* created(url)), { ...shared, ...expected, socket })
+    deepStrictEqual(received(played), [["HELLO 3", `${question} ${name}`]])
+    yield* played.closed
+  })
 
   test("has the port 26379 for each sentinel without a port", function*() {
     const asked: Array<unknown> = []
@@ -152,61 +140,51 @@ describe("sentinels", () => {
       const [first, ...others] = received(played)
       assert.notInclude(String(first), "password")
       deepStrictEqual(others, [["HELLO 3 AUTH user password", `${question} name`]])
-      yield* isClosed(played)
+      yield* played.closed
     }
   })
 
-  it.scopedLive.each<[string, Reply, string]>([
+  test.live.each<readonly [how: string, reply: Reply, reason: string]>([
     ["refuse the password", new Error("WRONGPASS invalid"), "WRONGPASS"],
     ["fail", new Error("ERR any"), "ERR"],
-    ["do not know the name", null, "unknown name"]
-  ])("that %s are asked once each, and the last one gives the reason", ([_, reply, reason]) =>
-    Effect.gen(function*() {
-      const played = yield* playedServer(([word]) => word === "SENTINEL" ? reply : undefined)
-      const host = `127.0.0.1:${played.port}`
-      assert.strictEqual(yield* Effect.flip(created(`redis+sentinel://user:a@${host},${host}/name`)), reason)
-      assert.strictEqual(played.opened(), 2)
-      yield* isClosed(played)
-    }))
+    ["do not know the name", null, "unknown name"],
+    ["close the connection", "closes", "SocketClosedUnexpectedlyError"]
+  ])("that %s are asked once each, and the last one gives the reason", function*([, reply, reason]) {
+    const played = yield* playedServer(([word], _, close) => {
+      if (word !== "SENTINEL") return undefined
+      if (reply !== "closes") return reply
+      close()
+      return undefined
+    })
+    const host = `127.0.0.1:${played.port}`
+    assert.strictEqual(yield* Effect.flip(created(`redis+sentinel://user:a@${host},${host}/name`)), reason)
+    assert.strictEqual(played.opened(), 2)
+    yield* played.closed
+  })
 
   test.live("that do not accept a connection: its error is the reason", function*() {
     // No server listens on port 1.
     assert.strictEqual(yield* Effect.flip(created("redis+sentinel://127.0.0.1:1/name")), "ECONNREFUSED")
   })
 
-  test.live("that close the connection: its error is the reason", function*() {
-    const { port } = yield* playedServer(([word], _, close) => {
-      if (word === "SENTINEL") close()
-      return undefined
-    })
-    const failing = Effect.flip(created(`redis+sentinel://127.0.0.1:${port}/name`))
-    assert.strictEqual(yield* failing, "SocketClosedUnexpectedlyError")
-  })
-
-  it.scopedLive.each<[string, Readonly<Record<string, Reply>> | undefined]>([
-    ["to a connection", undefined],
-    ["to the question", {}]
-  ])("that do not respond %s are given up after half a second", ([_, replies]) =>
-    Effect.gen(function*() {
-      const silent = replies === undefined
-        ? yield* listen(createServer((socket) => socket.resume()))
-        : yield* sentinel(replies)
+  test.live.each([["to a connection", silentServer], ["to the question", sentinel({})]] as const)(
+    "that do not respond %s are given up after half a second",
+    function*([, server]) {
+      const silent = yield* server
       yield* onVirtualTime((virtual) =>
         Effect.gen(function*() {
-          const asking = yield* Effect.fork(
-            Effect.flip(
-              Effect.flatMap(fromUrl(`redis+sentinel://127.0.0.1:${silent.port}/name`), ({ newClient }) => newClient)
-            )
-          )
+          const { newClient } = yield* fromUrl(`redis+sentinel://127.0.0.1:${silent.port}/name`)
+          const asking = yield* Effect.fork(Effect.flip(newClient))
           yield* until("it is asked", Effect.sync(() => silent.opened() === 1))
           yield* virtual.advance(499)
           assert.isTrue(Option.isNone(yield* Fiber.poll(asking)))
           yield* virtual.advance(1)
           assert.strictEqual(yield* Fiber.join(asking), "no response in time")
-          yield* until("the connection is closed", Effect.sync(() => silent.open() === 0))
+          yield* silent.closed
         })
       )
-    }))
+    }
+  )
 
   test.live("are asked in another order each time", function*() {
     const all = yield* Effect.all(
@@ -225,7 +203,7 @@ describe("a client that is destroyed", () => {
   })
 
   test.live("closes the connection that it was opening", function*() {
-    const silent = yield* listen(createServer((socket) => socket.resume()))
+    const silent = yield* silentServer
     const client = yield* created(`redis://127.0.0.1:${silent.port}`)
     const connecting = yield* Effect.fork(Effect.exit(Effect.tryPromise((): Promise<unknown> => client.connect())))
     yield* Effect.yieldNow()
@@ -235,7 +213,7 @@ describe("a client that is destroyed", () => {
   })
 
   test.live("closes the connection that it was opening to a node of a cluster", function*() {
-    const silent = yield* listen(createServer((socket) => socket.resume()))
+    const silent = yield* silentServer
     // The key belongs to the second half. The client has no connection to the first.
     const slots = [[0, 8191, ["127.0.0.1", 1, "first"]], [8192, 16_383, ["127.0.0.1", silent.port, "second"]]]
     const root = yield* playedServer(([word]) => word === "CLUSTER" ? slots : undefined)
@@ -250,7 +228,7 @@ describe("a client that is destroyed", () => {
 })
 
 describe("an unusable URL", () => {
-  it.effect.each([
+  test.each([
     "",
     "an-invented-password",
     "127.0.0.1:6379/an-invented-password",
@@ -279,18 +257,17 @@ describe("an unusable URL", () => {
     "redis://an/invented-user@127.0.0.1",
     "redis://an?invented-user@127.0.0.1",
     "redis://an#invented-user@127.0.0.1"
-  ])("does not accept %s as a URL, and the error shows no part of it", (url) =>
-    Effect.gen(function*() {
-      const error = yield* Effect.flip(fromUrl(url))
-      assert.strictEqual(error._tag, "ConfigurationError")
-      assert.strictEqual(error.option, "RedisTokenStore.url")
-      assert.strictEqual(
-        error.reason,
-        "must be redis://host, redis+cluster://host,host or redis+sentinel://host,host/name, with rediss in place of " +
-          "redis over TLS, user:password@ before the hosts, a port after each, and a /database at the end where " +
-          "needed, all percent-encoded"
-      )
-      assert.notInclude(renderings(error), "invented")
-      assert.include(renderings(url), url, "control")
-    }))
+  ])("does not accept %s as a URL, and the error shows no part of it", function*(url) {
+    const error = yield* Effect.flip(fromUrl(url))
+    assert.strictEqual(error._tag, "ConfigurationError")
+    assert.strictEqual(error.option, "RedisTokenStore.url")
+    assert.strictEqual(
+      error.reason,
+      "must be redis://host, redis+cluster://host,host or redis+sentinel://host,host/name, with rediss in place of " +
+        "redis over TLS, user:password@ before the hosts, a port after each, and a /database at the end where " +
+        "needed, all percent-encoded"
+    )
+    assert.notInclude(renderings(error), "invented")
+    assert.include(renderings(url), url, "control")
+  })
 })

@@ -2,7 +2,7 @@
 import { assert, describe } from "@effect/vitest"
 import { DateTime, Duration, Effect, Option, Redacted, type Scope } from "effect"
 import { test } from "../../../packages/core/test/support/test.js"
-import { shared } from "../../../packages/platform-node/test/support/shared.js"
+import { shared } from "../../../packages/platform-node/test/utils.js"
 import { type AuthorizationServer, credentials, postForm, rawClient, type Running } from "../src/AuthorizationServer.js"
 import { isLeftOut } from "../src/Program.js"
 import * as servers from "../src/servers.js"

@@ -1,15 +1,13 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync, utimesSync } from "node:fs"
+import { mkdtempSync, readdirSync, rmSync, utimesSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { FileSystem } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
 import { assert } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { TokenStore } from "@store-api/core"
+import type { TokenStore } from "@store-api/core"
 import { FileTokenStore } from "@store-api/platform-node"
 import { Effect, Option } from "effect"
-import { test } from "../../../core/test/support/test.js"
-import type { Order } from "./storeWorker.js"
 
 /** The path of a folder that does not exist yet. Its parent is deleted when the scope closes. */
 export const newFolder = Effect.map(
@@ -95,25 +93,6 @@ export const atEachStep = <A, E, R>(
     }
   })
 
-export interface Worker {
-  readonly ask: (order: Order) => Effect.Effect<unknown, unknown>
-}
-
-/** Uses a new store in the folder. */
-export const withStore = <A, E>(folder: string, use: (store: TokenStore.Service) => Effect.Effect<A, E>) =>
-  Effect.provide(Effect.flatMap(TokenStore.TokenStore, use), FileTokenStore.layer({ folder }))
-
-/** Sends an order to all workers at once, and returns their results. */
-export const askAll = (workers: ReadonlyArray<Worker>, order: Order) =>
-  Effect.map(
-    Effect.forEach(workers, ({ ask }) => Effect.orDie(ask(order)), { concurrency: "unbounded" }),
-    (results) => results.map(Number)
-  )
-
-const limit = 60_000
-
-export const sum = (results: ReadonlyArray<number>): number => results.reduce((sum, n) => sum + n, 0)
-
 /** The entry of a worker that was killed is whole, and each operation works. */
 export const stillWorks = (store: TokenStore.Service, isWhole: (entry: string) => boolean) =>
   Effect.gen(function*() {
@@ -124,33 +103,3 @@ export const stillWorks = (store: TokenStore.Service, isWhole: (entry: string) =
     const lease = Effect.filterOrFail(store.lease("key", "1 hour"), Option.isSome)
     yield* (yield* Effect.eventually(lease)).value.release
   })
-
-/**
- * Tests of several workers on one store, which are fibers or processes. Each worker repeats its order `rounds` times.
- */
-export const storeRaces = (all: Effect.Effect<ReadonlyArray<Worker>>, rounds: number) => {
-  test.live("only one of several workers removes an entry", function*() {
-    const [workers, folder] = [yield* all, yield* newFolder]
-    const keys = Array.from({ length: rounds }, (_, n) => `key ${n}`)
-    yield* withStore(folder, (store) => Effect.forEach(keys, (key) => store.put(key, "entry", "1 hour")))
-    const removed = yield* askAll(workers, { folder, name: "remove", keys, entry: "entry" })
-    assert.strictEqual(sum(removed), keys.length)
-    deepStrictEqual(yield* askAll(workers, { folder, name: "remove", keys, entry: "entry" }), removed.map(() => 0))
-  }, limit)
-
-  test.live("while several workers put, each read returns a whole entry", function*() {
-    const [workers, folder] = [yield* all, yield* newFolder]
-    const broken = yield* askAll(workers, { folder, name: "putAndGet", key: "key", times: rounds })
-    deepStrictEqual(broken, workers.map(() => 0))
-  }, limit)
-
-  test.live("only one of several workers gets a lease, and they hold it one after the other", function*() {
-    const [workers, folder] = [yield* all, yield* newFolder]
-    const got = yield* askAll(workers, { folder, name: "lease", key: "once", millis: 60_000 })
-    assert.strictEqual(sum(got), 1)
-    const file = join(folder, "..", "at work")
-    const together = yield* askAll(workers, { folder, name: "workAlone", key: "key", file, times: rounds / 4 })
-    deepStrictEqual(together, workers.map(() => 0))
-    assert.isFalse(existsSync(file))
-  }, limit)
-}

@@ -1,10 +1,14 @@
-/** A fleet of members over one endpoint and one Redis. */
-import { Emulator } from "@store-api/emulator"
-import { Clock, Effect, Option, Redacted, type Scope } from "effect"
-import * as VirtualClock from "../../../core/test/support/virtualClock.js"
+/** Fleets of members over one endpoint and one Redis, and tests of each fleet. */
+import { assert, describe } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
+import { Emulator, Fault, type RecordedRequest } from "@store-api/emulator"
+import { DateTime, Effect, Fiber, Option, Redacted, type Scope } from "effect"
+import { test } from "../../../core/test/support/test.js"
 import { bundle, type ChildProcess, start } from "../../../platform-node/test/support/childProcess.js"
+import { shared } from "../../../platform-node/test/utils.js"
 import * as Member from "./member.js"
-import { proxyTo } from "./proxy.js"
+import { onVirtualTime, proxyTo, until } from "./network.js"
+import { isLeftOut, sharedRedis } from "./servers.js"
 
 export type Members = ReadonlyArray<Member.Member>
 
@@ -19,22 +23,20 @@ export const inProcess: Start = (count, settings) =>
 export const all = <A, E>(members: Members, order: (member: Member.Member) => Effect.Effect<A, E>) =>
   Effect.forEach(members, order, { concurrency: "unbounded" })
 
-/** The distinct tokens. */
-export const tokensOf = (results: ReadonlyArray<Member.Shown>): ReadonlyArray<string> => [
-  ...new Set(results.map(({ token }) => token))
-]
-
 /** Gets a token for all members at once. Returns the number of distinct tokens. */
-export const tokens = (members: Members) =>
-  Effect.map(all(members, ({ get }) => get), (results) => tokensOf(results).length)
+export const tokens = (members: Members) => Effect.map(all(members, ({ get }) => get), (all) => new Set(all).size)
 
 /** Refreshes all members at once. Returns the number of distinct tokens and of token requests. */
 export const renewal = <E>(members: Members, tokenRequests: Effect.Effect<number, E>) =>
   Effect.gen(function*() {
     const before = yield* tokenRequests
     const results = yield* all(members, ({ refresh }) => refresh)
-    return { tokens: tokensOf(results).length, requests: (yield* tokenRequests) - before }
+    return { tokens: new Set(results).size, requests: (yield* tokenRequests) - before }
   })
+
+/** Renews the token of all members. They share one. */
+export const sharesOne = <E>(members: Members, tokenRequests: Effect.Effect<number, E>) =>
+  Effect.map(renewal(members, tokenRequests), (renewed) => deepStrictEqual(renewed, { requests: 1, tokens: 1 }))
 
 /** Starts this number of members with one Redis, and waits until they are connected to it. */
 export const share = (
@@ -50,15 +52,15 @@ export const connected = (members: Members) =>
     Effect.map(all(members, ({ reaches }) => reaches), (results) => results.every((reaches) => reaches))
   )
 
-/** The warnings of each member. */
-export const warningsOf = (members: Members) => all(members, ({ warnings }) => warnings)
-
-/** The reasons of each member's warnings. */
-export const reasonsOf = (members: Members) =>
-  Effect.map(
-    warningsOf(members),
-    (warnings) => warnings.map((of) => of.map(({ annotations }) => annotations["reason"]))
-  )
+/** Each member has warned for these reasons. */
+export const warnedOf = (members: Members, ...reasons: ReadonlyArray<string>) =>
+  Effect.map(all(members, ({ warnings }) => warnings), (warnings) => {
+    deepStrictEqual(
+      warnings.map((of) => of.map(({ annotations }) => annotations["reason"])),
+      members.map(() => [...reasons])
+    )
+    assert.notInclude(JSON.stringify(warnings), "invented")
+  })
 
 /** The endpoint and the API of a fleet, and the number of token requests so far. */
 export const shop = (options: Emulator.Options = {}) =>
@@ -83,28 +85,6 @@ export const heldShop = Effect.gen(function*() {
   const { hold, release, port } = yield* proxyTo(Number(new URL(made.settings.authUrl).port))
   return { ...made, hold, release, settings: { ...made.settings, authUrl: `http://127.0.0.1:${port}` } }
 })
-
-/** Waits at most a minute of real time until the condition holds. */
-export const until = <E, R>(description: string, condition: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>
-  Effect.clockWith((clock) =>
-    Effect.withClock(condition, clock).pipe(
-      Effect.zipLeft(Effect.sleep("10 millis")),
-      Effect.repeat({ until: (is) => is }),
-      Effect.timeoutOption("1 minute"),
-      Effect.flatMap(Option.match({
-        onNone: () => Effect.dieMessage(`The condition did not hold within a minute: ${description}`),
-        onSome: () => Effect.void
-      })),
-      Effect.withClock(Clock.make())
-    )
-  )
-
-/** Runs the body on a clock that only the body advances. The network takes real time. */
-export const onVirtualTime = <A, E, R>(body: (virtual: VirtualClock.VirtualClock) => Effect.Effect<A, E, R>) =>
-  Effect.suspend(() => {
-    const virtual = VirtualClock.make()
-    return Effect.withClock(body(virtual), virtual.clock)
-  })
 
 /** An order to `child/member.ts`. */
 export type Order =
@@ -131,17 +111,165 @@ export const open = ({ ask }: ChildProcess, settings: Member.Settings): Effect.E
     call: order({ name: "call" }),
     isAcquiring: order({ name: "isAcquiring" }),
     reaches: order({ name: "reaches" }),
-    acquired: order({ name: "acquired" }),
     warnings: order({ name: "warnings" }),
     begin: (every) => order({ name: "begin", every }),
     end: order({ name: "end" })
   })
 }
 
+/** Starts members in these processes. */
+export const inThese = (processes: ReadonlyArray<ChildProcess>): Start => (count, settings) =>
+  Effect.forEach(processes.slice(0, count), (process) => open(process, settings), { concurrency: "unbounded" })
+
 /** A fleet of processes that the tests share, because the start of a process takes almost half a second of CPU time. */
 export const fleetOfProcesses = (count: number): Effect.Effect<Start, never, Scope.Scope> =>
-  Effect.map(
-    processes(count),
-    (all): Start => (count, settings) =>
-      Effect.forEach(all.slice(0, count), (process) => open(process, settings), { concurrency: "unbounded" })
+  Effect.map(processes(count), inThese)
+
+/** All calls until `end` had the status 200, and each member called. */
+export const allSucceed = (outcomes: ReadonlyArray<ReadonlyArray<string>>) => {
+  for (const { length } of outcomes) assert.isAbove(length, 0)
+  deepStrictEqual(new Set(outcomes.flat()), new Set(["200"]))
+}
+
+const limit = 120_000
+
+/** Makes all members call the API repeatedly until `isOver`. Returns the outcomes of each member's calls. */
+type Calling = (
+  members: Members,
+  isOver: Effect.Effect<boolean>
+) => Effect.Effect<ReadonlyArray<ReadonlyArray<string>>>
+
+/** Runs a test with a clock and a way to call the API. */
+type Pace = <A, E, R>(use: (calling: Calling) => Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+/** Each member calls at this interval in milliseconds. */
+export const realTime = (every: number): Pace => (use) =>
+  use((members, isOver) =>
+    all(members, ({ begin }) => begin(every)).pipe(
+      Effect.zipRight(until("it is over", isOver)),
+      Effect.zipRight(all(members, ({ end }) => end))
+    )
   )
+
+/**
+ * All members call at once, at this interval in milliseconds of virtual time. A round ends when no member acquires a
+ * token.
+ */
+export const virtualTime = (every: number): Pace => (use) =>
+  onVirtualTime(({ advance }) =>
+    use((members, isOver) =>
+      Effect.gen(function*() {
+        const outcomes: Array<ReadonlyArray<string>> = []
+        while (!(yield* isOver)) {
+          const calling = yield* Effect.fork(
+            all(
+              members,
+              ({ call }) => Effect.match(call, { onFailure: ({ _tag }) => _tag as string, onSuccess: String })
+            )
+          )
+          const isDone = Effect.zipRight(advance("10 millis"), Effect.map(Fiber.poll(calling), Option.isSome))
+          yield* until("all have called", isDone)
+          outcomes.push(yield* Fiber.join(calling))
+          const isIdle = Effect.zipRight(advance("10 millis"), all(members, ({ isAcquiring }) => isAcquiring))
+          yield* until(
+            "no acquisition is in flight",
+            Effect.map(isIdle, (each) => each.every((isAcquiring) => !isAcquiring))
+          )
+          yield* advance(every)
+        }
+        return outcomes
+      })
+    )
+  )
+
+const isRefused = ({ status }: RecordedRequest.RecordedRequest) => Option.contains(status, 401)
+
+/** Tests of a fleet that shares a token. Its members are providers in one process, or processes. */
+export const fleetTests = (
+  { fleet, life, name, pace, redis = sharedRedis, size }: {
+    readonly name: string
+    readonly size: number
+    /** Acquired once for all tests. */
+    readonly fleet: Effect.Effect<Start, never, Scope.Scope>
+    /** Called once for all tests. */
+    readonly redis?: () => Effect.Effect<{ readonly url: string }>
+    /** For the calls during several token lifetimes. */
+    readonly pace: Pace
+    /** The lifetime of a token, in milliseconds. A renewal begins when at most a quarter of it remains. */
+    readonly life: number
+  }
+) => {
+  // The API accepts a token for longer than `life`, because a call can take long on a busy machine.
+  const shortLived = Effect.tap(
+    shop({ tokenLife: 1.5 * life }),
+    ({ fail }) => fail(Fault.fields({ expires_in: life / 1000 }, { times: Infinity }))
+  )
+
+  /** The number of tokens that were issued less than half a lifetime after another one. */
+  const early = ({ tokens }: Emulator.Service) =>
+    Effect.map(tokens, (all) => {
+      const times = all.map(({ issuedAt }) => DateTime.toEpochMillis(issuedAt)).sort((one, other) => one - other)
+      return times.filter((time, index) => index > 0 && time - (times[index - 1] ?? 0) < life / 2).length
+    })
+
+  describe.skipIf(isLeftOut)(name, () => {
+    const [start, emptyRedis] = [shared(fleet), redis()]
+
+    test.live("all members get a token at once: one token request, one token", function*() {
+      const { tokenRequests, settings } = yield* shop()
+      const members = yield* share(yield* start, size, yield* emptyRedis, settings)
+      assert.strictEqual(yield* tokens(members), 1)
+      assert.strictEqual(yield* tokenRequests, 1)
+      yield* warnedOf(members)
+    }, limit)
+
+    test.live("the token is revoked while all members call: one token request, no call fails", function*() {
+      const { tokenRequests, requests, revoke, settings } = yield* shop()
+      const members = yield* share(yield* start, size, yield* emptyRedis, settings)
+      yield* all(members, ({ begin }) => begin(500))
+      yield* all(members, ({ call }) => call)
+      assert.strictEqual(yield* tokenRequests, 1)
+      assert.strictEqual(yield* revoke(), 1)
+      // Each member now has a response to a call that it started after the revocation.
+      yield* all(members, ({ call }) => call)
+      allSucceed(yield* all(members, ({ end }) => end))
+      assert.strictEqual(yield* tokenRequests, 2)
+      assert.strictEqual(yield* tokens(members), 1)
+      assert.isAtLeast((yield* requests).filter(isRefused).length, size, "the API rejects each member's token once")
+      yield* warnedOf(members)
+    }, limit)
+
+    // A member renews when at most a quarter of the token's lifetime remains. With one request per lifetime, three
+    // quarters of a lifetime pass between any two. Members that acquire a token each do so at almost the same time.
+    test.live("calls continue for several lifetimes: one token request per lifetime, no call fails", function*() {
+      yield* pace((calling) =>
+        Effect.gen(function*() {
+          const shop = yield* shortLived
+          const members = yield* share(yield* start, size, yield* emptyRedis, shop.settings)
+          allSucceed(yield* calling(members, Effect.map(shop.tokenRequests, (count) => count >= 4)))
+          assert.strictEqual(yield* early(shop), 0)
+          assert.lengthOf((yield* shop.requests).filter(isRefused), 0)
+          yield* warnedOf(members)
+        })
+      )
+    }, limit)
+
+    test.live("control: without a store, each of five members sends a token request per lifetime", function*() {
+      yield* pace((calling) =>
+        Effect.gen(function*() {
+          const shop = yield* shortLived
+          const { tokenRequests } = shop
+          const members = yield* (yield* start)(5, shop.settings)
+          assert.strictEqual(yield* tokens(members), 5)
+          assert.strictEqual(yield* tokenRequests, 5)
+          yield* calling(members, Effect.map(tokenRequests, (count) => count >= 10))
+          assert.isAbove(yield* early(shop), 4)
+          const before = yield* tokenRequests
+          yield* shop.revoke()
+          yield* all(members, ({ call }) => call)
+          assert.isAtLeast((yield* tokenRequests) - before, 5)
+        })
+      )
+    }, limit)
+  })
+}

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { read } from "./support/repository.js"
 
-// A test in tools/repository checks that the named tests exist.
+// A test in tools/docs checks that the named tests exist.
 describe("docs/evidence/standards.md", () => {
   const items = read("docs/evidence/standards.md").split(/^\| (?=\d+ \|)/m).slice(1)
 

@@ -3,7 +3,7 @@ import markdown from "@eslint/markdown"
 import { defineConfig, globalIgnores } from "eslint/config"
 import simpleImportSort from "eslint-plugin-simple-import-sort"
 import tseslint from "typescript-eslint"
-import prose from "./tools/prose/plugin.mjs"
+import prose from "./tools/lint/prose.mjs"
 
 const restricted = (selector, message) => ({ selector, message })
 
@@ -96,7 +96,7 @@ export default defineConfig(
     extends: [tseslint.configs.strictTypeChecked],
     // One program of all sources: a project service would check each package again for those that use it.
     languageOptions: {
-      parserOptions: { project: "tools/lint-deps/tsconfig.json", tsconfigRootDir: import.meta.dirname }
+      parserOptions: { project: "tools/tsconfig.sources.json", tsconfigRootDir: import.meta.dirname }
     },
     rules: {
       "@typescript-eslint/array-type": ["error", { default: "generic", readonly: "generic" }],
@@ -137,8 +137,8 @@ export default defineConfig(
     files: ["**/*.mjs", "**/*.cjs", "**/*.js"],
     extends: [tseslint.configs.disableTypeChecked]
   },
-  // These files quote the banned phrases.
-  { files: ["tools/prose/patterns.mjs", "tools/prose/prose.test.ts"], rules: { "prose/english": "off" } },
+  // It quotes the phrases.
+  { files: ["tools/lint/prose.mjs"], rules: { "prose/english": "off" } },
   // Generated pages and their templates.
   {
     files: [

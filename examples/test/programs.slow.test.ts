@@ -41,10 +41,17 @@ describe("examples", { timeout: 60_000 }, () => {
     const tests = read("test/programs.slow.test.ts") + read("test/prometheus.slow.test.ts")
     for (const file of programs) {
       assert.include(read("README.md"), `| [${file}](src/${file}) |`)
-      // The demo has tests of its own.
-      if (file !== "demo.ts") assert.match(tests, new RegExp(`"${file.replace(".ts", "")}", `))
+      assert.match(tests, new RegExp(`"${file.replace(".ts", "")}", `))
     }
   })
+
+  // Its other tests run it in their own process.
+  it.scopedLive("demo: exits with code 1 and one sentence when variables are missing", () =>
+    Effect.gen(function*() {
+      const { output, status } = yield* run("demo", { STORE_API_URL: "https://store.example" })
+      assert.strictEqual(status, 1)
+      assert.match(output, /^STORE_API_URL is set, [^\n]+\.\n$/)
+    }))
 
   it.scopedLive("quick start: a call; without its variables, the names of all of them; distinguishes a wrong secret from an unreachable endpoint", () =>
     Effect.gen(function*() {

@@ -1,11 +1,12 @@
-/** `npm run bench`: builds the benchmarks and runs the part that the first argument names. See README.md. */
+/** `npm run bench`, `npm run size`: builds the benchmarks and runs the part that is named first. See README.md. */
 import "../workspace/require-node.mjs"
 import { build, install, takesOnly } from "../workspace/workspace.mjs"
 
-const part = process.argv.slice(2, 3).find((name) => ["fleet", "cli", "hit", "effect4"].includes(name))
+const part = process.argv.slice(2, 3).find((name) => ["fleet", "cli", "hit", "effect4", "size"].includes(name))
 
-takesOnly(...(part === undefined ? ["--quick"] : part === "effect4" ? [part] : [part, "--check"]))
+takesOnly(...(part === undefined ? ["--quick"] : ["effect4", "size"].includes(part) ? [part] : [part, "--check"]))
 install()
 build("tools/benchmarks")
 
-await import({ fleet: "./dist/fleet/main.js", effect4: "../effect4/bench.mjs" }[part] ?? "./dist/main.js")
+if (part === "size") await (await import("./dist/size.js")).checkSizes()
+else await import({ fleet: "./dist/fleets.js", effect4: "../effect4/bench.mjs" }[part] ?? "./dist/main.js")

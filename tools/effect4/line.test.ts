@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { setImmediate } from "node:timers/promises"
 import { assert, beforeAll, describe, it } from "vitest"
-import { blocksInPages, blocksInSources, type CodeBlock } from "../repository/support/pages.js"
+import { blocksInPages, blocksInSources, type CodeBlock } from "../support/pages.js"
 import { generate, line } from "./generate.mjs"
 
 /** What the generator would write now, by path. */

@@ -57,7 +57,7 @@ const test = (folder, tests) => {
 
 test(line, filter)
 test(line, ["--config", "packages/interop/vitest.config.ts", ...quick && positionals.length === 0 ? oneServer : filter])
-const documentation = ["tools/effect4/line.test.ts", "tools/repository/tutorial.slow.test.ts"]
+const documentation = ["tools/effect4/line.test.ts", "tools/docs/tutorial.slow.test.ts"]
   .filter((path) => positionals.length === 0 || positionals.some((name) => path.includes(name)))
 if (documentation.length > 0) test(root, documentation)
 

@@ -1,12 +1,12 @@
 /**
- * Adapts TypeDoc to Effect's modules: one page per namespace of an `index.ts`, with types as in the sources.
+ * Adapts TypeDoc to Effect's modules: one page per namespace of an `index.ts`, with types as in the sources. Reports
+ * what a docstring lacks.
  */
 import { Application, Converter, ReflectionKind, Renderer, UnknownType } from "typedoc"
 import { MarkdownTheme, MarkdownThemeContext } from "typedoc-plugin-markdown"
 import ts from "typescript"
-import { problems } from "./docstrings.mjs"
 
-const { Class, Module, Property, Variable } = ReflectionKind
+const { Class, Function, Interface, Module, Parameter, Property, TypeAlias, Variable } = ReflectionKind
 
 const moduleOf = (reflection) => reflection.kindOf(Module) ? reflection : moduleOf(reflection.parent)
 
@@ -38,6 +38,55 @@ const linkNames = (project, reflection) => {
   comment.summary = comment.summary.map((part) => part.kind === "code" ? link(part.text.slice(1, -1)) : part)
   for (const tag of comment.getTags("@see")) tag.content = listed(tag.content[0].text.trim().split(/,\s*/).map(link))
 }
+
+/* Checks of docstrings that TypeDoc itself lacks. */
+
+const commentOf = ({ comment, signatures }) => comment ?? signatures?.[0].comment
+
+const says = (comment) => /^[^]{12,}[.:]/.test(comment?.summary.map(({ text }) => text).join("") ?? "")
+
+/** Constants and types may refer to the example of another name instead. */
+const lacking = (reflection, categories) => {
+  const comment = commentOf(reflection)
+  const textOf = (tag) => comment?.getTag(tag)?.content[0].text.trim() ?? ""
+  const isModule = reflection.kindOf(Module)
+  const needsExample = reflection.kindOf([Class, Function])
+  const examples = comment?.getTags("@example") ?? []
+  const isExample = ({ content: [{ text }] }) =>
+    /^```ts\n[^]*from "@store-api\/[^]*\n```$/.test(text) && new RegExp(`\\b${reflection.name}\\b`).test(text)
+  const seen = comment?.getTag("@see")?.content.filter(({ kind }) => kind !== "text") ?? []
+  return [
+    ...says(comment) ? [] : ["a sentence that says what it is"],
+    .../^\d+\.\d+\.\d+$/.test(textOf("@since")) ? [] : ["@since"],
+    ...isModule || categories.includes(textOf("@category")) ? [] : ["a @category of typedoc.json"],
+    ...isModule || examples.length > 0 || (!needsExample && seen.length > 0) ? [] : ["@example"],
+    ...examples.every(isExample) ? [] : ["an @example that imports and uses it"],
+    ...seen.every(({ target }) => target && commentOf(target)?.getTag("@example"))
+      ? []
+      : ["an example where @see points"]
+  ]
+}
+
+/**
+ * Whether users see the field: one of an interface or class, of an object in one, or of a function parameter.
+ */
+const isPublicField = ({ parent }) => {
+  if (parent.kindOf([Class, Interface])) return true
+  const owner = parent.parent
+  return [owner.type, ...owner.type?.types ?? []].some((type) => type?.declaration === parent) &&
+    (owner.kindOf(TypeAlias) || owner.kindOf(Property) && isPublicField(owner) ||
+      owner.kindOf(Parameter) && owner.parent.parent.kindOf(Function))
+}
+
+const problems = (project, categories) => [
+  ...project.getReflectionsByKind(Module).flatMap((module) =>
+    [module, ...module.children.filter((child) => !child.kindOf(Module) && !child.isReference())].flatMap((
+      reflection
+    ) => lacking(reflection, categories).map((what) => `${reflection.getFriendlyFullName()} lacks ${what}`))
+  ),
+  ...project.getReflectionsByKind(Property).filter((field) => isPublicField(field) && !says(field.comment))
+    .map((field) => `${field.getFriendlyFullName()} lacks a sentence`)
+]
 
 class Theme extends MarkdownTheme {
   getRenderContext(page) {

@@ -9,8 +9,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import ts from "typescript"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { cleanEnvironment, run, succeed } from "../repository/support/command.js"
-import { fenced, read } from "../repository/support/pages.js"
+import { cleanEnvironment, run, succeed } from "../support/command.js"
+import { fenced, read } from "../support/pages.js"
 import { allProblemsOf, pack } from "./packages.mjs"
 
 type Env = Readonly<Record<string, string>>

@@ -3,8 +3,8 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, wri
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { root, run, succeed } from "../repository/support/command.js"
-import { filesOf, read } from "../repository/support/pages.js"
+import { root, run, succeed } from "../support/command.js"
+import { filesOf, read } from "../support/pages.js"
 
 interface Manifest {
   readonly private?: boolean

@@ -1,7 +1,7 @@
 /** Applies the rules for published packages to packages that are assembled from manifests and sources. */
 import { assert, describe, it } from "vitest"
 import { effect4, manifestOf } from "../effect4/manifest.mjs"
-import { filesOf, read } from "../repository/support/pages.js"
+import { filesOf, read } from "../support/pages.js"
 import { catalog, lineProblems, problemsOf, publications, releaseFields, versionProblems } from "./rules.mjs"
 
 type Json = Record<string, unknown>

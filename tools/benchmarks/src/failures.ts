@@ -4,24 +4,20 @@ import { AuthorizedHttpClient } from "@store-api/core"
 import { Emulator, Fault } from "@store-api/emulator"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { Context, Effect, Layer } from "effect"
-import { spread } from "./harness.js"
+import { aheadOf, type Fault as EndpointFault, withTokenServer } from "./comparison.js"
+import { inTurn, spread, sum } from "./harness.js"
 import { store } from "./peers.js"
-import { aheadOf, type Fault as EndpointFault, withTokenServer } from "./tokenServer.js"
 
-const outageMillis = 3000
-const outageCallers = 10
-
-/** `from`: seconds from the end of the token to the beginning of the outage. */
+/** Ten callers around an outage of 3 s that begins `from` seconds after the end of the token. */
 const measureOutage = (life: number, from: number, fault: EndpointFault) =>
   withTokenServer({ life, delay: 20 }, async (server) => {
     const client = await store.make({ server, ahead: aheadOf(life) })
     const first = await client.token()
     const dies = server.expiresAt(first)
     const begins = dies + from * 1000
-    const ends = begins + outageMillis
-    let recovered = Infinity
-    let lost = 0
-    const calling = Promise.all(Array.from({ length: outageCallers }, async () => {
+    const ends = begins + 3000
+    let [recovered, lost] = [Infinity, 0]
+    const calling = Promise.all(Array.from({ length: 10 }, async () => {
       while (recovered === Infinity && Date.now() < ends + 10_000) {
         const value = await client.token().catch(() => undefined)
         const now = Date.now()
@@ -37,16 +33,8 @@ const measureOutage = (life: number, from: number, fault: EndpointFault) =>
     const requests = server.arrivals.filter((at) => at >= begins && at < ends).length
     await calling
     await client.close?.()
-    return {
-      fault,
-      from,
-      /** Token requests while the endpoint failed. */
-      requests,
-      /** Milliseconds from the end of the outage until a caller has the first new token. */
-      recovery: recovered - ends,
-      /** Calls that failed although the old token was valid. */
-      lost
-    }
+    // `recovery`: milliseconds from the end of the outage until a caller has the first new token.
+    return { fault, from, requests, recovery: recovered - ends, lost }
   })
 
 export const measureOutages = async (quick: boolean) => {
@@ -57,14 +45,15 @@ export const measureOutages = async (quick: boolean) => {
   const outages = await Promise.all(
     phases.flatMap((from) => faults.map((fault) => measureOutage(life, from, fault)))
   )
-  const slowest = outages.reduce((a, b) => a.recovery >= b.recovery ? a : b)
   const requests = outages.map(({ requests }) => requests)
   return {
     count: outages.length,
+    /** Token requests while the endpoint failed. */
     requests: { median: spread(requests).median, worst: Math.max(...requests) },
     recovery: spread(outages.map(({ recovery }) => recovery)).median,
-    lost: outages.reduce((sum, { lost }) => sum + lost, 0),
-    slowest
+    /** Calls that failed although the old token was valid. */
+    lost: sum(outages.map(({ lost }) => lost)),
+    slowest: outages.reduce((a, b) => a.recovery >= b.recovery ? a : b)
   }
 }
 
@@ -74,11 +63,9 @@ const apiDelay = 300
 const revocation = Effect.gen(function*() {
   const emulator = yield* Emulator.Emulator
   const context = yield* Layer.build(NodeStoreAuth.layer({
-    authUrl: emulator.url,
-    apiUrl: emulator.url,
+    ...{ authUrl: emulator.url, apiUrl: emulator.url, http: { proxy: "none" } },
     clientId: Emulator.demoClient.clientId,
-    clientSecret: Emulator.demoClient.clientSecret,
-    http: { proxy: "none" }
+    clientSecret: Emulator.demoClient.clientSecret
   }))
   const client = Context.get(context, AuthorizedHttpClient.AuthorizedHttpClient)
   const call = Effect.flatMap(client.get("/v1/orders"), (response) => Effect.as(response.text, response.status))
@@ -94,19 +81,19 @@ const revocation = Effect.gen(function*() {
   const statuses = yield* Effect.flatten(calls.await)
   const wall = performance.now() - start
   const requests = yield* emulator.requests
+  const isRejected = ({ kind, status }: typeof requests[number]) =>
+    kind === "api" && status._tag === "Some" && status.value === 401
   return {
     failed: statuses.filter((status) => status._tag === "None" || status.value !== 200).length,
     tokenRequests: requests.filter(({ kind }) => kind === "token").length,
-    rejected: requests.filter(({ kind, status }) => kind === "api" && status._tag === "Some" && status.value === 401)
-      .length,
+    rejected: requests.filter(isRejected).length,
     wall
   }
 }).pipe(Effect.provide(Emulator.layer()), Effect.scoped)
 
 /** All tokens are revoked while 200 requests are in flight. */
 export const measureRevoked = async (repetitions: number) => {
-  const runs = []
-  for (let i = 0; i < repetitions; i++) runs.push(await Effect.runPromise(revocation))
+  const runs = await inTurn(Array.from({ length: repetitions }), () => Effect.runPromise(revocation))
   return {
     repetitions,
     /** The most in any repetition, without the request for the first token. */

@@ -13,9 +13,8 @@ export interface Spread {
 
 const quantile = (sorted: ReadonlyArray<number>, part: number): number => {
   const at = (sorted.length - 1) * part
-  const below = sorted[Math.floor(at)] ?? Number.NaN
-  const above = sorted[Math.ceil(at)] ?? Number.NaN
-  return below + (above - below) * (at - Math.floor(at))
+  const [below = Number.NaN, above = Number.NaN] = [sorted[Math.floor(at)], sorted[Math.ceil(at)]]
+  return below + (above - below) * (at % 1)
 }
 
 export const spread = (values: ReadonlyArray<number>): Spread => {
@@ -26,8 +25,17 @@ export const spread = (values: ReadonlyArray<number>): Spread => {
 /** The largest of any number of values, and at least 0. */
 export const max = (values: ReadonlyArray<number>): number => values.reduce((a, b) => Math.max(a, b), 0)
 
+export const sum = (values: ReadonlyArray<number>): number => values.reduce((a, b) => a + b, 0)
+
 export const shuffled = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> =>
   values.map((value) => ({ value, at: Math.random() })).sort((a, b) => a.at - b.at).map(({ value }) => value)
+
+/** One after the other, so that the measurements do not disturb each other. */
+export const inTurn = async <A, B>(values: ReadonlyArray<A>, measure: (value: A) => Promise<B>): Promise<Array<B>> => {
+  const measured = []
+  for (const value of values) measured.push(await measure(value))
+  return measured
+}
 
 let made = 0
 
@@ -130,13 +138,13 @@ export const inOwnProcess = async <F extends (...values: ReadonlyArray<never>) =
   module: string,
   name: string,
   values: Parameters<F>,
-  { flags = [], timeout = 120_000 }: { readonly flags?: ReadonlyArray<string>; readonly timeout?: number } = {}
+  ...flags: ReadonlyArray<string>
 ): Promise<Awaited<ReturnType<F>>> => {
   const args = [new URL(module, import.meta.url).href, name, JSON.stringify(values)]
   const { stdout } = await promisify(execFile)(
     process.execPath,
     ["--expose-gc", ...flags, "--input-type=module", "--eval", calling, ...args],
-    { timeout, maxBuffer: 2 ** 26 }
+    { timeout: 900_000, maxBuffer: 2 ** 26 }
   )
   return JSON.parse(stdout) as Awaited<ReturnType<F>>
 }

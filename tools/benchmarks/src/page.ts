@@ -16,12 +16,10 @@ export const table = <A>(rows: ReadonlyArray<A>, columns: ReadonlyArray<Column<A
     ...rows.map((row) => columns.map(([, cell]) => cell(row)))
   ].map((cells) => `| ${cells.join(" | ")} |`).join("\n")
 
-const place = /<!-- table: (\w+) -->\n[^]*?<!-- end -->/g
-
 /** Replaces what is between the comments `<!-- table: name -->` and `<!-- end -->` of a page. */
 export const withTables = (page: string, tables: Readonly<Record<string, string>>): string => {
   const left = new Set(Object.keys(tables))
-  const filled = page.replace(place, (before, name: string) => {
+  const filled = page.replace(/<!-- table: (\w+) -->\n[^]*?<!-- end -->/g, (before, name: string) => {
     left.delete(name)
     const table = tables[name]
     return table === undefined ? before : `<!-- table: ${name} -->\n\n${table}\n\n<!-- end -->`
@@ -76,10 +74,13 @@ export const machine = () =>
     `- Node ${process.version}; ${packages.map((name) => `${name} ${versionOf(name)}`).join(", ")}`
   ].join("\n")
 
-export const nanoseconds = ({ high, low, median }: Spread) => `${number(median)} ns (${number(low)} to ${number(high)})`
+const between = ({ high, low, median }: Spread, unit: string, digits = 0) =>
+  `${number(median, digits)} ${unit} (${number(low, digits)} to ${number(high, digits)})`
 
-export const times = ({ high, low, median }: Spread): string =>
-  `${number(median, 2)} × (${number(low, 2)} to ${number(high, 2)})`
+export const nanoseconds = (figure: Spread) => between(figure, "ns")
+export const milliseconds = (figure: Spread) => between(figure, "ms")
+export const times = (figure: Spread) => between(figure, "×", 2)
+export const microseconds = (figure: Spread) => between(figure, "µs", 2)
 
 export const hitTable = (hits: ReadonlyArray<Timed>, how = ""): string =>
   table(hits, [

@@ -14,7 +14,7 @@ import { Cache, Effect, Exit, Layer, ManagedRuntime, Option, Redacted } from "ef
 import { IdentityPoolClient, OAuth2Client as GoogleClient } from "google-auth-library"
 import * as openid from "openid-client"
 import * as simple from "simple-oauth2"
-import type { TokenServer } from "./tokenServer.js"
+import type { TokenServer } from "./comparison.js"
 
 /** `ahead`: how many seconds before expiry a token of this server should be renewed, if the library can set that. */
 interface Setting {
@@ -48,179 +48,21 @@ const clientOf = (get: Get, close: () => Promise<void>): Client => ({
   close
 })
 
-export const store: Peer = {
-  name: "@store-api/core",
-  make: async ({ server }) => {
-    const runtime = ManagedRuntime.make(NodeStoreAuth.layer({
-      authUrl: server.origin,
-      apiUrl: server.origin,
-      clientId,
-      clientSecret: Redacted.make(clientSecret),
-      http: { proxy: "none" }
-    }))
-    const provider = await runtime.runPromise(AccessTokenProvider.AccessTokenProvider)
-    return clientOf(provider.get, () => runtime.dispose())
-  }
-}
-
-/** Our library first. */
-export const peers: ReadonlyArray<Peer> = [
-  store,
-  {
-    name: "Effect Cache",
-    make: (setting) =>
-      overEndpoint(setting, (acquire) =>
-        Effect.map(
-          Cache.makeWith({
-            capacity: 1,
-            lookup: (_: "token") => acquire,
-            timeToLive: Exit.match({
-              onFailure: () => 0,
-              onSuccess: (token) => Math.max(token.expiresAt.epochMillis - Date.now() - setting.ahead * 1000, 0)
-            })
-          }),
-          (cache) => cache.get("token")
-        ))
-  },
-  {
-    name: "Effect.cachedWithTTL",
-    make: (setting) =>
-      overEndpoint(
-        setting,
-        (acquire) => Effect.cachedWithTTL(acquire, `${setting.server.life - setting.ahead} seconds`)
-      )
-  },
-  {
-    name: "@azure/core-rest-pipeline",
-    make: ({ server }) => {
-      let closed = false
-      const getToken = async () => {
-        try {
-          const { expiresAt, token } = await grant(server.tokenUrl)
-          return { token, expiresOnTimestamp: expiresAt }
-        } catch (error) {
-          // No caller awaits a background renewal, so a failure after the server has stopped would end the process.
-          if (closed) return await new Promise<never>(() => undefined)
-          throw error
-        }
-      }
-      const pipeline = azure.createEmptyPipeline()
-      pipeline.addPolicy(azure.bearerTokenAuthenticationPolicy({ scopes: "invented-scope", credential: { getToken } }))
-      const request = azure.createPipelineRequest({ url })
-      return {
-        get: () => pipeline.sendRequest(stub, request),
-        token: async () => {
-          const { request } = await pipeline.sendRequest(stub, azure.createPipelineRequest({ url }))
-          return (request.headers.get("authorization") ?? "").replace("Bearer ", "")
-        },
-        close: () => {
-          closed = true
-        }
-      }
-    }
-  },
-  {
-    name: "@badgateway/oauth2-client",
-    make: ({ server }) => {
-      const client = new OAuth2Client({
-        server: server.origin,
-        clientId,
-        clientSecret,
-        tokenEndpoint: server.tokenUrl,
-        authenticationMethod: "client_secret_post"
-      })
-      const wrapper = new OAuth2Fetch({ client, getNewToken: () => client.clientCredentials() })
-      const token = () => wrapper.getAccessToken()
-      return { get: token, token }
-    }
-  },
-  {
-    name: "google-auth-library IdentityPoolClient",
-    make: ({ ahead, server }) =>
-      googleClientOf(
-        new IdentityPoolClient({
-          type: "external_account",
-          audience:
-            "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/invented/providers/invented",
-          subject_token_type: "urn:ietf:params:oauth:token-type:id_token",
-          subject_token_supplier: { getSubjectToken: () => Promise.resolve("invented-subject-token") },
-          token_url: server.tokenUrl,
-          client_id: clientId,
-          client_secret: clientSecret,
-          eagerRefreshThresholdMillis: ahead * 1000
-        })
-      )
-  },
-  {
-    name: "google-auth-library OAuth2Client",
-    make: ({ ahead, server }) => {
-      const client = new GoogleClient({ eagerRefreshThresholdMillis: ahead * 1000 })
-      client.refreshHandler = async () => {
-        const { expiresAt, token } = await grant(server.tokenUrl)
-        return { access_token: token, expiry_date: expiresAt }
-      }
-      return googleClientOf(client)
-    }
-  },
-  {
-    name: "simple-oauth2",
-    make: ({ ahead, server }) => {
-      const client = new simple.ClientCredentials({
-        client: { id: clientId, secret: clientSecret },
-        auth: { tokenHost: server.origin, tokenPath: new URL(server.tokenUrl).pathname },
-        options: { authorizationMethod: "body" }
-      })
-      let accessToken: simple.AccessToken | undefined
-      const get = async () => {
-        if (accessToken === undefined || accessToken.expired()) {
-          accessToken = await client.getToken({})
-        } else if (accessToken.expired(ahead)) {
-          try {
-            accessToken = await client.getToken({})
-          } catch {
-            // As in its README: report the error and keep the token.
-          }
-        }
-        return accessToken
-      }
-      return { get, token: async () => String((await get()).token["access_token"]) }
-    }
-  },
-  {
-    name: "openid-client",
-    keepsNoToken: true,
-    make: ({ server }) => {
-      const metadata = { issuer: server.origin, token_endpoint: server.tokenUrl }
-      const config = new openid.Configuration(metadata, clientId, clientSecret)
-      // Deprecated to prevent accidental use; loopback has no https.
-      // eslint-disable-next-line @typescript-eslint/no-deprecated
-      openid.allowInsecureRequests(config)
-      const get = () => openid.clientCredentialsGrant(config)
-      return { get, token: async () => (await get()).access_token }
-    }
-  }
-]
-
 /** The same request as ours, `TokenEndpoint`, behind another cache. */
 const overEndpoint = async ({ server }: Setting, cached: (acquire: Get) => Effect.Effect<Get>): Promise<Client> => {
   const credentials = ClientCredentials.make({ clientId, clientSecret: Redacted.make(clientSecret) })
-  const runtime = ManagedRuntime.make(
-    Layer.provide(
-      TokenEndpoint.layer({ authUrl: server.origin, credentials }),
-      NodeHttp.layer({ proxy: "none" })
-    )
-  )
+  const endpoint = TokenEndpoint.layer({ authUrl: server.origin, credentials })
+  const runtime = ManagedRuntime.make(Layer.provide(endpoint, NodeHttp.layer({ proxy: "none" })))
   const source = await runtime.runPromise(TokenSource.TokenSource)
   const get = await runtime.runPromise(cached(source.acquire(Option.none())))
   return clientOf(get, () => runtime.dispose())
 }
 
 /** Sends the token request, for libraries that leave it to their user. */
-const grant = async (tokenUrl: string): Promise<{ readonly token: string; readonly expiresAt: number }> => {
+const grant = async ({ tokenUrl }: TokenServer): Promise<{ readonly token: string; readonly expiresAt: number }> => {
   const response = await fetch(tokenUrl, {
     method: "POST",
-    headers: { "content-type": "application/x-www-form-urlencoded" },
-    body: `grant_type=client_credentials&client_id=${clientId}&client_secret=${clientSecret}`
+    body: new URLSearchParams({ grant_type: "client_credentials", client_id: clientId, client_secret: clientSecret })
   })
   if (!response.ok) throw new Error(`The token endpoint responded with ${response.status}.`)
   const granted = await response.json() as { readonly access_token: string; readonly expires_in: number }
@@ -238,3 +80,123 @@ const googleClientOf = (client: GoogleClient | IdentityPoolClient): Client => ({
   get: () => client.getAccessToken(),
   token: async () => (await client.getAccessToken()).token ?? ""
 })
+
+export const store: Peer = {
+  name: "@store-api/core",
+  make: async ({ server: { origin } }) => {
+    const secret = { clientId, clientSecret: Redacted.make(clientSecret) }
+    const runtime = ManagedRuntime.make(
+      NodeStoreAuth.layer({ authUrl: origin, apiUrl: origin, ...secret, http: { proxy: "none" } })
+    )
+    const provider = await runtime.runPromise(AccessTokenProvider.AccessTokenProvider)
+    return clientOf(provider.get, () => runtime.dispose())
+  }
+}
+
+const peer = (name: string, make: Peer["make"]): Peer => ({ name, make })
+
+/** Our library first. */
+export const peers: ReadonlyArray<Peer> = [
+  store,
+  peer("Effect Cache", (setting) =>
+    overEndpoint(setting, (acquire) =>
+      Effect.map(
+        Cache.makeWith({
+          capacity: 1,
+          lookup: (_: "token") => acquire,
+          timeToLive: Exit.match({
+            onFailure: () => 0,
+            onSuccess: (token) => Math.max(token.expiresAt.epochMillis - Date.now() - setting.ahead * 1000, 0)
+          })
+        }),
+        (cache) => cache.get("token")
+      ))),
+  peer(
+    "Effect.cachedWithTTL",
+    (setting) => overEndpoint(setting, Effect.cachedWithTTL(`${setting.server.life - setting.ahead} seconds`))
+  ),
+  peer("@azure/core-rest-pipeline", ({ server }) => {
+    let closed = false
+    const getToken = async () => {
+      try {
+        const { expiresAt, token } = await grant(server)
+        return { token, expiresOnTimestamp: expiresAt }
+      } catch (error) {
+        // No caller awaits a background renewal, so a failure after the server has stopped would end the process.
+        if (closed) return await new Promise<never>(() => undefined)
+        throw error
+      }
+    }
+    const pipeline = azure.createEmptyPipeline()
+    pipeline.addPolicy(azure.bearerTokenAuthenticationPolicy({ scopes: "invented-scope", credential: { getToken } }))
+    const request = azure.createPipelineRequest({ url })
+    return {
+      get: () => pipeline.sendRequest(stub, request),
+      token: async () => {
+        const { request } = await pipeline.sendRequest(stub, azure.createPipelineRequest({ url }))
+        return (request.headers.get("authorization") ?? "").replace("Bearer ", "")
+      },
+      close: () => {
+        closed = true
+      }
+    }
+  }),
+  peer("@badgateway/oauth2-client", ({ server: { origin, tokenUrl } }) => {
+    const client = new OAuth2Client({
+      ...{ server: origin, clientId, clientSecret, tokenEndpoint: tokenUrl },
+      authenticationMethod: "client_secret_post"
+    })
+    const wrapper = new OAuth2Fetch({ client, getNewToken: () => client.clientCredentials() })
+    const token = () => wrapper.getAccessToken()
+    return { get: token, token }
+  }),
+  peer("google-auth-library IdentityPoolClient", ({ ahead, server }) =>
+    googleClientOf(
+      new IdentityPoolClient({
+        type: "external_account",
+        audience: "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/invented/providers/invented",
+        subject_token_type: "urn:ietf:params:oauth:token-type:id_token",
+        subject_token_supplier: { getSubjectToken: () => Promise.resolve("invented-subject-token") },
+        ...{ token_url: server.tokenUrl, client_id: clientId, client_secret: clientSecret },
+        eagerRefreshThresholdMillis: ahead * 1000
+      })
+    )),
+  peer("google-auth-library OAuth2Client", ({ ahead, server }) => {
+    const client = new GoogleClient({ eagerRefreshThresholdMillis: ahead * 1000 })
+    client.refreshHandler = async () => {
+      const { expiresAt, token } = await grant(server)
+      return { access_token: token, expiry_date: expiresAt }
+    }
+    return googleClientOf(client)
+  }),
+  peer("simple-oauth2", ({ ahead, server: { origin, tokenUrl } }) => {
+    const client = new simple.ClientCredentials({
+      client: { id: clientId, secret: clientSecret },
+      auth: { tokenHost: origin, tokenPath: new URL(tokenUrl).pathname },
+      options: { authorizationMethod: "body" }
+    })
+    let accessToken: simple.AccessToken | undefined
+    const get = async () => {
+      if (accessToken === undefined || accessToken.expired()) {
+        accessToken = await client.getToken({})
+      } else if (accessToken.expired(ahead)) {
+        // As in its README: report the error and keep the token.
+        accessToken = await client.getToken({}).catch(() => accessToken)
+      }
+      return accessToken
+    }
+    return { get, token: async () => String((await get())?.token["access_token"]) }
+  }),
+  {
+    name: "openid-client",
+    keepsNoToken: true,
+    make: ({ server: { origin, tokenUrl } }) => {
+      const config = new openid.Configuration({ issuer: origin, token_endpoint: tokenUrl }, clientId, clientSecret)
+      // Deprecated to prevent accidental use; loopback has no https.
+      // eslint-disable-next-line @typescript-eslint/no-deprecated
+      openid.allowInsecureRequests(config)
+      const get = () => openid.clientCredentialsGrant(config)
+      return { get, token: async () => (await get()).access_token }
+    }
+  }
+]

@@ -3,24 +3,11 @@ import { fileURLToPath } from "node:url"
 import { gzipSync } from "node:zlib"
 import { build } from "esbuild"
 
-/** In bytes. */
-export interface Size {
-  readonly minified: number
-  readonly gzipped: number
-}
-
-/** Measures a module with this code, whose imports are those of an application. */
-export const measureSize = async (
-  code: string,
-  folder = fileURLToPath(new URL("..", import.meta.url))
-): Promise<Size> => {
+/** Measures, in bytes, a module with this code, whose imports are those of an application in a folder. */
+export const measureSize = async (code: string, folder = fileURLToPath(new URL("..", import.meta.url))) => {
   const { outputFiles } = await build({
     stdin: { contents: code, resolveDir: folder },
-    bundle: true,
-    minify: true,
-    format: "esm",
-    platform: "neutral",
-    target: "es2022",
+    ...{ bundle: true, minify: true, format: "esm", platform: "neutral", target: "es2022" },
     external: ["effect", "effect/*", "@effect/*"],
     write: false,
     logLevel: "error"
@@ -35,3 +22,31 @@ export const measureSizes = async (folder?: string) => ({
   layer: await measureSize(`export { layer } from "@store-api/core/StoreAuth"`, folder),
   provider: await measureSize(`export * from "@store-api/core/AccessTokenProvider"`, folder)
 })
+
+const core = "@store-api/core"
+
+/** The limits, in bytes after minification and gzip, are 5 % above the size when they were set. */
+const limits = [
+  ["nothing of it", 0, `import "${core}"`],
+  [
+    "AccessTokenProvider and TokenSource",
+    7070,
+    `export * from "${core}/AccessTokenProvider"\nexport * as TokenSource from "${core}/TokenSource"`
+  ],
+  ["StoreAuth.layer", 14_560, `export { layer } from "${core}/StoreAuth"`],
+  [
+    "SharedTokenSource and TokenStore",
+    4870,
+    `export * from "${core}/SharedTokenSource"\nexport * as TokenStore from "${core}/TokenStore"`
+  ],
+  ["whole core", 18_500, `export * from "${core}"`]
+] as const
+
+/** `npm run size`: compares the sizes of typical imports with their limits. */
+export const checkSizes = async (): Promise<void> => {
+  for (const [what, limit, code] of limits) {
+    const { gzipped } = await measureSize(code)
+    process.stdout.write(`${what}: ${gzipped} bytes of at most ${limit}${gzipped <= limit ? "" : ": TOO LARGE"}\n`)
+    if (!(gzipped <= limit)) process.exitCode = 1
+  }
+}

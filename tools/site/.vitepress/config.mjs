@@ -3,9 +3,8 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
 import { defineConfig } from "vitepress"
-import { writeLlms } from "../llms.mjs"
 import { markdown } from "../markdown.mjs"
-import { pages, sidebar, text, title } from "../pages.mjs"
+import { pages, sidebar, text, title, writeLlms } from "../pages.mjs"
 
 const site = fileURLToPath(new URL("..", import.meta.url))
 

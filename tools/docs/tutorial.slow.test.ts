@@ -11,8 +11,8 @@ import { Effect } from "effect"
 import ts from "typescript"
 import { afterAll, assert, describe, it } from "vitest"
 import { freePort } from "../../packages/platform-node/test/utils.js"
-import { cleanEnvironment, root, run } from "./support/command.js"
-import { type CodeBlock, fenced, read } from "./support/pages.js"
+import { cleanEnvironment, root, run } from "../support/command.js"
+import { type CodeBlock, fenced, read } from "../support/pages.js"
 
 const pages = ["1-first-call", "2-testing", "3-several-instances", "4-production"].map((name) =>
   `docs/tutorial/${name}.md`

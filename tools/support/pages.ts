@@ -1,4 +1,4 @@
-/** Reads the repository for tests: its files, and the sections, tables, code blocks and cited tests of its pages. */
+/** Reads the repository for tests: its files, and the sections, tables and code blocks of its pages. */
 import { execFileSync } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -16,16 +16,16 @@ export const filesOf = (...patterns: ReadonlyArray<string>): ReadonlyArray<strin
   ).trim().split("\n").filter((path) => existsSync(join(root, path)))
 
 /** All pages but those of docs/reference/api, which are generated from the docstrings. */
-export const pages = filesOf("*.md", ":!docs/reference/api")
+const pages = filesOf("*.md", ":!docs/reference/api")
 
-/** The sources of the packages by their paths, `core/src/StoreAuth.ts`, without block comments. */
-export const packageSources = (): ReadonlyMap<string, string> =>
-  new Map(
-    filesOf("packages/*/src/*.ts").map((path) => [
-      path.replace("packages/", ""),
-      read(path).replace(/\/\*[^]*?\*\//g, "")
-    ])
-  )
+/** A source without its block comments, and with the string literals joined that it concatenates. */
+export const sourceOf = (path: string): string => read(path).replace(/\/\*[^]*?\*\//g, "").replace(/" \+\n\s+"/g, "")
+
+/** The first group of each match in these files, by default the sources of the packages that an application imports. */
+export const inSources = (
+  pattern: RegExp,
+  files = filesOf("packages/*/src/*.ts", ":!packages/cli", ":!packages/emulator")
+): ReadonlyArray<string> => files.flatMap((path) => [...sourceOf(path).matchAll(pattern)].map(([, name = ""]) => name))
 
 export interface Section {
   readonly heading: string
@@ -69,8 +69,7 @@ export const rows = (text: string): ReadonlyArray<ReadonlyArray<string>> => {
 }
 
 /** The texts between backticks. */
-export const codes = (text: string): ReadonlyArray<string> =>
-  [...text.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code)
+export const codes = (text = ""): ReadonlyArray<string> => [...text.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code)
 
 export interface CodeBlock {
   readonly file: string
@@ -105,15 +104,3 @@ export const blocksInSources = (): ReadonlyArray<CodeBlock> =>
   filesOf("packages/*/src/*.ts").flatMap((path) =>
     fenced(path, read(path).replace(/^(?:\s*\* ?(.*)|.*)$/gm, (_, comment = "") => String(comment)))
   )
-
-export interface CitedTest {
-  readonly title: string
-  readonly file: string
-}
-
-/** `“title of the test” in `file``, as the pages write it. */
-export const citedTests = (text: string): ReadonlyArray<CitedTest> =>
-  [...text.matchAll(/“([^”]+)”\s+in\s+`([^`]+)`/g)].map(([, title = "", file = ""]) => ({
-    title: title.replace(/\s+/g, " "),
-    file
-  }))

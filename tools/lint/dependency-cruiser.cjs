@@ -75,7 +75,7 @@ module.exports = {
     doNotFollow: { path: "node_modules|/dist/" },
     tsPreCompilationDeps: true,
     // Resolves the packages to their sources, without a build. The path must be absolute.
-    tsConfig: { fileName: `${__dirname}/tsconfig.json` },
+    tsConfig: { fileName: `${__dirname}/../tsconfig.sources.json` },
     enhancedResolveOptions: { exportsFields: ["exports"], conditionNames: ["types", "import", "default"] }
   }
 }

@@ -8,6 +8,7 @@ import {
   TokenStore
 } from "@store-api/core"
 import { DateTime, Effect, Exit, Option, Random, Redacted } from "effect"
+import { max, sum } from "./harness.js"
 import { type Now, simulate } from "./virtualTime.js"
 
 /** All times in milliseconds. */
@@ -35,10 +36,42 @@ export interface Setup {
   readonly revoked?: number
 }
 
-export type Outcome = Awaited<ReturnType<typeof outcomeOf>>
+/** What to count of a fleet. */
+export interface Counted {
+  readonly setup: Setup
+  /** The period that is counted, in milliseconds since the start, or since the second token request. */
+  readonly view: readonly [from: number, to: number, since?: "renewal"]
+  /** Whether `requests` are the renewals an hour, between the first and the last of each process or of the fleet. */
+  readonly perHour?: true
+}
 
 /** Simulates a fleet. The same setup always has the same outcome. */
-export const outcomeOf = (setup: Setup) => simulate(20_260_115, (now) => simulated(setup, now))
+export const count = async ({ perHour, setup, view: [from, to, since] }: Counted) => {
+  const { commands, requests, requestsOf, ...calls } = await simulate(20_260_115, (now) => simulated(setup, now))
+  const start = since === undefined ? 0 : requests[1] ?? Number.NaN
+  const inView = (times: ReadonlyArray<number>) => times.filter((at) => at - start >= from && at - start < to)
+  const [sent, asked] = [inView(commands), inView(requests)]
+  const streams = setup.shared ? [requests] : requestsOf
+  const time = sum(streams.map((stream) => (stream.at(-1) ?? 0) - (stream[0] ?? 0)))
+  const rate = streams.length * sum(streams.map(({ length }) => length - 1)) / time * 3_600_000
+  return {
+    requests: perHour === undefined ? asked.length : rate,
+    commands: sent.length,
+    mostCommands: busiest(sent, 100),
+    mostRequests: busiest(asked, 1000),
+    ...calls
+  }
+}
+
+/** The most of these times within one period of this length. */
+const busiest = (times: ReadonlyArray<number>, length: number): number => {
+  const periods = new Map<number, number>()
+  for (const time of times) {
+    const period = Math.floor(time / length)
+    periods.set(period, (periods.get(period) ?? 0) + 1)
+  }
+  return max([...periods.values()])
+}
 
 const authUrl = "https://auth.store.example"
 
@@ -190,11 +223,10 @@ const mapCommands = (store: () => TokenStore.Service, change: Change): TokenStor
   put: (key, entry, life) => change("put", Effect.suspend(() => store().put(key, entry, life))),
   remove: (key, entry) => change("remove", Effect.suspend(() => store().remove(key, entry))),
   lease: (key, duration) =>
-    Effect.map(
-      change("lease", Effect.suspend(() => store().lease(key, duration))),
-      Option.map(({ extend, release }) => ({
+    change("lease", Effect.suspend(() => store().lease(key, duration))).pipe(
+      Effect.map(Option.map(({ extend, release }) => ({
         extend: change("extend", extend),
         release: change("release", release)
-      }))
+      })))
     )
 })

@@ -1,0 +1,136 @@
+/** The code in the documentation compiles and is the code that the tests run. The tests that it cites exist. */
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import ts from "typescript"
+import { assert, describe, it } from "vitest"
+import { Scenario } from "../../packages/emulator/src/index.js"
+import { root } from "../support/command.js"
+import {
+  blocksInPages,
+  blocksInSources,
+  type CodeBlock,
+  codes,
+  fenced,
+  filesOf,
+  read,
+  rows,
+  sectionOf
+} from "../support/pages.js"
+
+/** Resolves the packages to their sources, without a build. `internal` cannot be imported. */
+const compilerOptions = (): ts.CompilerOptions => {
+  const folder = join(root, "tools")
+  const { config } = ts.readConfigFile(join(folder, "tsconfig.sources.json"), (path) => ts.sys.readFile(path)) as {
+    readonly config: object
+  }
+  const { options } = ts.parseJsonConfigFileContent({ ...config, files: [], include: [] }, ts.sys, folder)
+  const modules = Object.keys(options.paths ?? {}).filter((path) => path.endsWith("/*"))
+  const closed = Object.fromEntries(modules.map((path) => [path.replace("*", "internal/*"), ["closed"]]))
+  return { ...options, noUnusedLocals: false, allowImportingTsExtensions: true, paths: { ...options.paths, ...closed } }
+}
+
+/** Type-checks code blocks as modules in the folder of the examples. Returns the problems. */
+const check = (blocks: ReadonlyArray<CodeBlock>): ReadonlyArray<string> => {
+  const inExamples = (name: string) => join(root, "examples", "src", name).replaceAll("\\", "/")
+  const modules = new Map(blocks.map((block, index) => [inExamples(`block-${index}.ts`), block]))
+  // The files of the tutorial import each other. The last version of each is used.
+  const saved = new Map(
+    blocks.flatMap((block) => {
+      const [, name] = /^\/\/ (\w+\.ts)$/m.exec(block.code) ?? []
+      return name === undefined ? [] : [[inExamples(name), block] as const]
+    })
+  )
+  const options = compilerOptions()
+  const host = ts.createCompilerHost(options)
+  host.jsDocParsingMode = ts.JSDocParsingMode.ParseNone
+  const ofDisk = { fileExists: host.fileExists.bind(host), readFile: host.readFile.bind(host) }
+  const virtual = (path: string) => modules.get(path) ?? saved.get(path)
+  host.fileExists = (path) => virtual(path) !== undefined || ofDisk.fileExists(path)
+  host.readFile = (path) => virtual(path)?.code ?? ofDisk.readFile(path)
+  const program = ts.createProgram([...modules.keys()], options, host)
+  return [...modules].flatMap(([path, block]) => {
+    const file = program.getSourceFile(path)
+    return [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)].map((problem) => {
+      const line = file?.getLineAndCharacterOfPosition(problem.start ?? 0).line ?? 0
+      return `${block.file}:${block.line + line}: ${ts.flattenDiagnosticMessageText(problem.messageText, " ")}`
+    })
+  })
+}
+
+describe("the code in the documentation", { timeout: 120_000 }, () => {
+  it("compiles, and each block names its language", () => {
+    const blocks = [...blocksInPages(), ...blocksInSources()]
+    const inTypeScript = blocks.filter(({ language }) => language === "ts")
+    assert.isAbove(inTypeScript.length, 100)
+    const languages = new Set(blocks.map(({ language }) => language))
+    assert.includeMembers(["ts", "json", "sh", "console", "dockerfile", "mermaid", "text"], [...languages])
+    const internal = `import * as internal from "@store-api/core/internal/provider/tokenState"`
+    const closed = { file: "closed", line: 1, language: "ts", code: internal }
+    assert.deepStrictEqual(check([...inTypeScript, closed]).map((problem) => problem.replace(/^closed:.*/, "closed")), [
+      "closed"
+    ])
+  })
+
+  it("shows the caches of docs/guides/migrating.md as the tests run them", () => {
+    const page = "docs/guides/migrating.md"
+    const exportsOf = (code: string) =>
+      code.split("\n").filter((line) => !line.startsWith("import ")).join("\n").trim().split(/\n\n(?=export )/)
+    const shown = fenced(page, sectionOf(page, "Before")).flatMap(({ code }) => exportsOf(code))
+    const run = exportsOf(read("examples/test/handRolled.ts")).slice(1)
+    // The test itself creates the client around them.
+    assert.sameMembers([...new Set(shown)].filter((code) => !code.startsWith("export const withToken")), run)
+    assert.lengthOf(run, 4)
+  })
+
+  it("installs the versions that the tests use, for both majors of Effect", () => {
+    const commands = read("README.md").match(/^npm install @store-api\/core.*$/gm) ?? []
+    assert.lengthOf(commands, 2)
+    for (const [index, file] of ["pnpm-workspace.yaml", "tools/effect4/line/package.json"].entries()) {
+      const pins = [...commands[index]?.matchAll(/(\S+)@\^(\S+)/g) ?? []]
+      assert.isAtLeast(pins.length, 2)
+      for (const [, name = "", version = ""] of pins) {
+        assert.match(read(file), new RegExp(`^ +"?${name}"?: "?\\^?${version}"?,?$`, "m"))
+      }
+    }
+  })
+})
+
+/** `“title of the test” in `file``, as the pages write it. */
+const citedTests = (text: string) =>
+  [...text.matchAll(/“([^”]+)”\s+in\s+`([^`]+)`/g)].map(([, title = "", file = ""]) => ({
+    title: title.replace(/\s+/g, " "),
+    file
+  }))
+
+describe("docs/evidence", () => {
+  it.each(filesOf("docs/evidence/*.md"))("%s: the tests that it cites exist in the named files", (page) => {
+    const cited = citedTests(read(page))
+    const missing = cited.filter(({ file, title }) => {
+      // The title is the first argument of a call.
+      const declared = new RegExp(`\\(\\s*["\`]${title.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}["\`]`)
+      return !existsSync(join(root, file)) || !declared.test(read(file))
+    })
+    assert.deepStrictEqual(missing, [])
+    // Only a citation has such quotation marks.
+    assert.isAtLeast(cited.length, (read(page).split("”").length - 1) / 2)
+  })
+
+  // Core's tests check these results with each client.
+  it("behaviour.md has each scenario exactly once with its result, and a test or scenarios in each row", () => {
+    const listed = rows(read("docs/evidence/behaviour.md")).flatMap((row) => {
+      const evidence = row.at(-1) ?? ""
+      const patterns = codes(evidence).filter((code) => /^(token|api)\/[\w.*-]+$/.test(code))
+      assert.isTrue(citedTests(evidence).length > 0 || patterns.length > 0, row.join(" | "))
+      return patterns.flatMap((pattern) => {
+        const [start = "", rest] = pattern.split("*")
+        const names = Scenario.names.filter((name) => rest === undefined ? name === start : name.startsWith(start))
+        assert.isNotEmpty(names, pattern)
+        return names.map((name) => `${name}: ${row[1]?.replaceAll("`", "") ?? ""}`)
+      })
+    })
+    assert.deepStrictEqual(
+      [...listed].sort(),
+      Scenario.names.map((name) => `${name}: ${Scenario.all[name].expected}`).sort()
+    )
+  })
+})

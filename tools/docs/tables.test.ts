@@ -1,0 +1,167 @@
+/** Compares the tables of the documentation with the sources: options, variables, flags, telemetry and the glossary. */
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "vitest"
+import { commands } from "../../packages/cli/src/commands.js"
+import { exitCodes } from "../../packages/cli/src/Fault.js"
+import { root } from "../support/command.js"
+import { codes, filesOf, inSources, read, rows, sectionOf, sections } from "../support/pages.js"
+
+const configuration = "docs/reference/configuration.md"
+
+/** Writes a type alike for both pages: without links and module names, and with `{…}` for an object. */
+const plain = (text = "") => text.replace(/\]\([^)]*\)|[`\\[\]]/g, "")
+const typeOf = (text?: string) => plain(text).replace(/\b\w+\.(?=[A-Z])/g, "").replace(/^\{.*\}$/, "{…}")
+
+const listedIn = (module: string) =>
+  new Map(
+    rows(sectionOf(configuration, `\`${module}\``)).map(([name, type, value = ""]) =>
+      [codes(name)[0] ?? "", { type: typeOf(type), value }] as const
+    )
+  )
+
+/** The options of each public module, from the generated reference: with their types, and whether they are required. */
+const modules = filesOf("packages/*/src/index.ts").flatMap((index) =>
+  [...read(index).matchAll(/^export \* as (\w+) /gm)].map(([, name = ""]) => {
+    const page = index.replace("packages", "docs/reference/api").replace("src/index.ts", `${name}.md`)
+    const options = (existsSync(join(root, page)) ? sections(read(page)) : [])
+      .filter(({ heading }) => heading.endsWith("Options")).flatMap(({ text }) => rows(text))
+      // `shared` has a section of its own: `SharedTokenSource`.
+      .filter(([cell, type]) => type !== "`undefined`" && !cell?.includes("`shared?`"))
+      .map(([cell = "", type, text]) => {
+        const [path = ""] = codes(cell)
+        return { path: path.replace("?", ""), type: typeOf(type), required: !path.endsWith("?"), text: plain(text) }
+      })
+    return { name, options }
+  })
+).filter(({ options }) => options.length > 0)
+
+describe(configuration, () => {
+  /** The options that other modules have too. */
+  const shared = new Map([...listedIn("StoreAuth"), ...listedIn("NodeStoreAuth")])
+
+  it("has a section for each module that takes options, and no other", () => {
+    assert.isAbove(modules.length, 8)
+    assert.sameMembers(
+      sections(read(configuration)).map(({ heading }) => heading).filter((heading) => /^`[A-Z]\w+`$/.test(heading)),
+      modules.map(({ name }) => `\`${name}\``)
+    )
+  })
+
+  it.each(modules)("$name: each option with its type and default, and no other", ({ name, options }) => {
+    const own = listedIn(name)
+    for (const { path, required, text, type } of options) {
+      const { value, ...listed } = own.get(path) ?? shared.get(path) ?? assert.fail(`${path} is not listed`)
+      // The reference names the type of another option only by its module.
+      if (!type.includes("Options")) assert.strictEqual(listed.type, type, path)
+      if (required) assert.match(value, /^required/, path)
+      else if (value === "") assert.notMatch(text, /default(?!\.)/i, path)
+      else assert.isTrue(/default/i.test(text) && text.includes(plain(value)), `the default of ${path}`)
+    }
+    for (const path of own.keys()) assert.include(options.map((option) => option.path), path)
+  })
+
+  it("has the defaults that the README shows", () => {
+    const shown = rows(sectionOf("README.md", "Options"))
+    assert.isAbove(shown.length, 3)
+    const moduleOf = new Map(Object.entries({
+      provider: "AccessTokenProvider",
+      endpoint: "TokenEndpoint",
+      client: "AuthorizedHttpClient",
+      http: "NodeHttp"
+    }))
+    for (const [cell, value] of shown) {
+      const [first = "", second] = (codes(cell)[0] ?? "").split(".")
+      const options = second === undefined ? shared : listedIn(moduleOf.get(first) ?? "")
+      assert.strictEqual(value, options.get(second ?? first)?.value, cell)
+    }
+  })
+
+  it("lists each variable that a source reads by its name, and no other", () => {
+    const variable =
+      /(?:\bConfig\.\w+\(|process\.env\[|\babsolute\(|\b(?:from|in)Environment\()["`]((?:\$\{prefix\}|[A-Z]+)[A-Z_]*)["`]/g
+    const found = inSources(variable, filesOf("packages/*/src/*.ts")).map((name) =>
+      name.replace("${prefix}", "STORE_API")
+    )
+    // undici and Node read NO_PROXY, as `NodeHttp.Options` documents.
+    assert.sameMembers(
+      rows(sectionOf(configuration, "Variables")).flatMap(([names]) => codes(names)),
+      [...new Set([...found, "NO_PROXY"])]
+    )
+  })
+})
+
+describe("docs/reference/command-line.md", () => {
+  const textOf = (heading: string) => sectionOf("docs/reference/command-line.md", heading)
+  const flagsOf = (heading: string) => rows(textOf(heading)).map(([flag]) => codes(flag)[0] ?? "")
+
+  it("lists the flags of store-api with the commands that take them", () => {
+    const taken = Object.entries(commands).filter(([command]) => command !== "emulator")
+      .flatMap(([command, { flags }]) =>
+        Object.entries(flags).map(([name, { value }]) =>
+          `${command} --${name}${value === undefined ? "" : ` ${value}`}`
+        )
+      )
+    assert.isAbove(taken.length, 60)
+    const common = codes(textOf("Common flags").split("|")[0])
+    assert.sameMembers([
+      ...common.flatMap((command) => flagsOf("Common flags").map((flag) => `${command} ${flag}`)),
+      ...rows(textOf("Flags of a command")).flatMap(([flag, of]) =>
+        codes(of).map((command) => `${command} ${codes(flag)[0] ?? ""}`)
+      )
+    ], taken)
+  })
+
+  it("lists the flags of both programs of the emulator as their help does", () => {
+    const listed = flagsOf("Flags of the emulator").map((flag) => flag.split(" ")[0])
+    const help = /const help = `([^`]+)/.exec(read("packages/emulator/src/internal/command.ts"))?.[1] ?? ""
+    assert.deepStrictEqual([...listed, "--help"], [...help.matchAll(/^ {2}(--[\w-]+)/gm)].map(([, flag]) => flag))
+    assert.sameMembers(listed, Object.keys(commands["emulator"]?.flags ?? {}).map((name) => `--${name}`))
+  })
+
+  it("lists each command, and the exit codes as the help does", () => {
+    assert.deepStrictEqual(
+      rows(textOf("Commands")).map(([command]) => codes(command)[0]?.split(" ")[1]),
+      Object.keys(commands).filter((name) => !name.startsWith("profile "))
+    )
+    const line = (code: number | string, text: string) => `${code} ${plain(text).toLowerCase()}`
+    assert.deepStrictEqual(
+      rows(textOf("Exit codes")).map(([code = "", text = ""]) => line(code, text)),
+      Object.values(exitCodes).map(({ code, text }) => line(code, text))
+    )
+  })
+})
+
+const metrics = inSources(/Metric\.(?:counter|gauge|histogram)\(\s*"([^"]+)"/g)
+
+describe("docs/guides/telemetry.md", () => {
+  const cells = (heading: string, column: number) =>
+    rows(sectionOf("docs/guides/telemetry.md", heading)).map((row) => codes(row[column]))
+
+  it.each([
+    ["Metrics", 0, 8, metrics],
+    ["Spans", 0, 3, [...inSources(/Effect\.withSpan\(\s*"([^"]+)"/g), "http.client POST"]],
+    ["Log lines", 1, 4, inSources(/Effect\.log\w+\(\s*"([^"]+)"/g)]
+  ])("%s: those of the sources, and no other", (heading, column, least, names) => {
+    assert.isAtLeast(names.length, least)
+    assert.sameMembers(cells(heading, column).map(([name]) => name), [...names])
+  })
+
+  it("has the alerts of examples/prometheus, and no other", () => {
+    const alerts = [...read("examples/prometheus/alerts.yml").matchAll(/- alert: (\w+)/g)].map(([, name]) => name)
+    assert.isAtLeast(alerts.length, 7)
+    assert.sameMembers(cells("Metrics", 3).flat().filter((code) => code.startsWith("Store")), alerts)
+  })
+})
+
+describe("docs/reference/glossary.md", () => {
+  const words = rows(read("docs/reference/glossary.md"))
+
+  it("has the names of the metrics, and of the API", () => {
+    assert.sameMembers(words.flatMap((row) => codes(row[3])), [...metrics])
+    const names = words.flatMap(([, , api]) => codes(api))
+    assert.isAtLeast(names.length, 10)
+    const source = filesOf("packages/core/src/*.ts").map(read).join()
+    for (const name of names) assert.match(source, new RegExp(`(\\breadonly |\\bclass |")${name}\\b`))
+  })
+})

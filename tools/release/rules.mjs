@@ -20,6 +20,17 @@ export const catalog = parse(read("pnpm-workspace.yaml")).catalog
 /** The Node and the ranges that the manifests of the Effect 3 line must have. */
 export const effect3 = { node: engines.node, ranges: catalog }
 
+const installed4 = JSON.parse(read("tools/effect4/line/package.json")).devDependencies
+
+/** The same for the Effect 4 line. */
+export const effect4 = {
+  node: ">=22.19",
+  ranges: {
+    ...catalog,
+    ...Object.fromEntries(["effect", "@effect/platform-node"].map((name) => [name, installed4[name]]))
+  }
+}
+
 /**
  * The folder below `packages` of each published package, by its name.
  *

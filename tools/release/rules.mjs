@@ -171,6 +171,13 @@ export const versionProblems = (versions) =>
 /** The version of the Effect 4 line: the next major, with the same minor and patch. 0.0.0 counts as 1.0.0. */
 export const effect4Version = (effect3) => effect3.replace(/^\d+/, (major) => String(Math.max(Number(major), 1) + 1))
 
+/** Makes an even major odd: in the version of a manifest, and in the headings and lists of a changelog. */
+export const withOddMajor = (text) =>
+  text.replaceAll(
+    /("version": "|## |@store-api\/[\w-]+@)([1-9]\d*)(?=\.\d+\.\d+["\s])/g,
+    (_, before, major) => before + (Number(major) + 1 - Number(major) % 2)
+  )
+
 /** Returns whether the two lines break the rule for their versions: an odd major, and the even one that follows it. */
 export const lineProblems = (effect3, effect4) =>
   Number.parseInt(effect3) % 2 === 1 && effect4 === effect4Version(effect3)

@@ -1,7 +1,16 @@
 /** Breaks a package in each way that the rules for published packages report, and tests versions and tags. */
 import { assert, describe, it } from "vitest"
 import { manifestOf } from "../effect4/generate.mjs"
-import { effect4, lineProblems, problemsOf, publications, releaseFields, versionProblems } from "./rules.mjs"
+import { run } from "../repository/support/command.js"
+import {
+  effect4,
+  lineProblems,
+  problemsOf,
+  publications,
+  releaseFields,
+  versionProblems,
+  withOddMajor
+} from "./rules.mjs"
 
 type Json = Record<string, unknown>
 
@@ -71,6 +80,16 @@ describe("the rules for published packages", () => {
     }
   })
 
+  it("raise an even major to the odd one that follows, wherever changesets wrote it", () => {
+    const text = (version: string) =>
+      `"version": "${version}",\n"effect": "^2.0.0"\n## ${version}\n- in 2.0.0\n- @store-api/core@${version}\n`
+    for (
+      const [from, to] of [["2.0.0", "3.0.0"], ["1.5.0", "1.5.0"], ["0.1.0", "0.1.0"], ["10.2.1", "11.2.1"]] as const
+    ) {
+      assert.strictEqual(withOddMajor(text(from)), text(to))
+    }
+  })
+
   it("tag Effect 4 and what exists once as latest, and the rest of Effect 3 as effect3", () => {
     const [core, cli] = [{ name: "@store-api/core" }, { name: "@store-api/cli" }]
     assert.deepStrictEqual(publications([core, cli], [core]), [
@@ -79,4 +98,14 @@ describe("the rules for published packages", () => {
       { ...core, tag: "latest" }
     ])
   })
+})
+
+it.each([
+  ["without a repository to name", "", "GITHUB_REPOSITORY"],
+  ["without an identity", "owner/name", "without an identity"]
+])("npm run release refuses %s", async (_, repository, reason) => {
+  const env = { ACTIONS_ID_TOKEN_REQUEST_URL: "", GITHUB_REPOSITORY: repository }
+  const { status, stderr } = await run(process.execPath, ["tools/release/release.mjs"], { env })
+  assert.strictEqual(status, 1)
+  assert.include(stderr, `Nothing was published: ${reason}`)
 })

@@ -212,11 +212,8 @@ export const nodeOAuth2Server = server("@node-oauth/oauth2-server", [], (life) =
       authUrl: url,
       tokenRequests: requests,
       accepts: (token) => {
-        const asked = new Framework.Request({
-          headers: { authorization: `Bearer ${token}` },
-          method: "GET",
-          query: {}
-        })
+        const headers = { authorization: `Bearer ${token}` }
+        const asked = new Framework.Request({ headers, method: "GET", query: {} })
         return framework.authenticate(asked, new Framework.Response()).then(() => true, () => false)
       },
       revoke: (token) => Effect.sync(() => tokens.delete(token))

@@ -77,6 +77,8 @@ const importsOf = (text) =>
 /**
  * What a block of the docs does not explain to a reader on Effect 4. A line that differs has a comment `// Effect 4:`
  * with what to write. The guide says that `effect/http` replaces `@effect/platform`.
+ *
+ * @returns {ReadonlyArray<string>}
  */
 export const unexplained = (code, generated) => {
   const noted = [...code.matchAll(/\/\/ Effect 4: (.*)$/gm)].map(([, text]) => text)
@@ -158,7 +160,7 @@ export const manifestOf = (folder, repository) => {
 
 /** Checks the types of tests and examples. */
 const checkedProject = {
-  extends: "../tsconfig.base.json",
+  extends: "../../../../tsconfig.base.json",
   include: ["examples", "*/test", "interop/src"],
   references: packages.map((name) => ({ path: `${name}/tsconfig.src.json` })),
   compilerOptions: {
@@ -217,7 +219,8 @@ const generate = (repository) => {
       written.set(join("packages", name, file), isPublished ? format(transformed) : transformed)
     }
     for (const file of isPackage ? ["tsconfig.src.json"] : ["vitest.config.ts"]) {
-      written.set(join("packages", name, file), read(join(base, file)))
+      const text = read(join(base, file)).replace("../../tsconfig", "../../../../../tsconfig")
+      written.set(join("packages", name, file), text)
     }
     if (!isPackage) continue
     // The problems of its blocks are reported below.

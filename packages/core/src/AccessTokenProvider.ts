@@ -222,16 +222,21 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       })
     )
 
-    /** Uninterruptible: the state changes if and only if the acquisition starts. */
-    const perform = (event: CallerEvent) =>
-      Effect.uninterruptible(Effect.flatMap(change(event), (action) => {
-        if (action._tag === "Start") return Effect.as(acquisitions.launch(action.acquisition), action.then)
-        if (action._tag === "Abandon") return Effect.as(acquisitions.abandon(action.then.acquisition), action.then)
-        if (action._tag === "Wait") measure.joined()
-        return Effect.succeed(action)
-      }))
+    const perform = (action: tokenState.Action) => {
+      if (action._tag === "Start") return Effect.as(acquisitions.launch(action.acquisition), action.then)
+      if (action._tag === "Abandon") return Effect.as(acquisitions.abandon(action.then.acquisition), action.then)
+      if (action._tag === "Wait") measure.joined()
+      return Effect.succeed(action)
+    }
 
-    const waitFor = ({ acquisition, atMost }: tokenState.Wait) => {
+    /** A change of the state is uninterruptible: it happens if and only if the acquisition starts. */
+    const performWhat = (event: CallerEvent) =>
+      Effect.flatMap(Ref.get(state), (current) => {
+        const [action, next] = event(current, now())
+        return next === current ? perform(action) : Effect.uninterruptible(Effect.flatMap(change(event), perform))
+      })
+
+    const wait = ({ acquisition, atMost }: tokenState.Wait) => {
       const done = Effect.exit(Deferred.await(acquisition.done))
       return atMost === undefined
         ? done
@@ -243,10 +248,10 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       event: CallerEvent,
       again: (waited: tokenState.Waited) => CallerEvent
     ): Effect.Effect<AccessToken, AccessTokenError> =>
-      Effect.flatMap(perform(event), (action) => {
+      Effect.flatMap(performWhat(event), (action) => {
         if (action._tag === "Serve") return action.held.exit
         if (action._tag === "Fail") return Effect.failCause(action.cause)
-        return Effect.flatMap(waitFor(action), (exit) => ask(again({ acquisition: action.acquisition, exit }), again))
+        return Effect.flatMap(wait(action), (exit) => ask(again({ acquisition: action.acquisition, exit }), again))
       })
 
     const getSlowly = ask(tokenState.get, tokenState.getAgain)

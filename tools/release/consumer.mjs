@@ -111,9 +111,11 @@ export const consumer = async (folder, { installer, major, node, packages, sourc
     "npm",
     installers[installer](["--prefer-offline", ...packages.map(({ tarball }) => tarball), ...others])
   )
-  if (installer === "npm") await run(folder, "npm", ["ls", "--all"])
-  for (const { name } of packages) {
-    if (existsSync(join(folder, "node_modules", name, "node_modules"))) throw new Error(`${name} has a second copy`)
+  if (installer === "npm") {
+    await run(folder, "npm", ["ls", "--all"])
+    for (const { name } of packages) {
+      if (existsSync(join(folder, "node_modules", name, "node_modules"))) throw new Error(`${name} has a second copy`)
+    }
   }
 
   const modules = packages.flatMap(({ files, name }) =>

@@ -16,7 +16,7 @@ const execute = promisify(execFile)
  * @returns {Promise<string>}
  */
 export const run = async (cwd, command, args, env = {}) => {
-  const options = { cwd, env: { ...process.env, ...env }, maxBuffer: 2 ** 26, timeout: 300_000 }
+  const options = { cwd, env: { ...process.env, ...env }, maxBuffer: 2 ** 26, timeout: 900_000 }
   const { stdout } = await execute(command, args, { ...options, shell: process.platform === "win32" })
     .catch(({ message, stdout }) => {
       throw new Error(`${message}\n${stdout}`)

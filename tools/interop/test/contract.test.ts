@@ -206,7 +206,7 @@ const load = (store: Client) =>
       statuses.push(yield* call(store))
       const token = yield* store.provider.get
       lives.set(Redacted.value(token.value), secondsOf(token))
-      // The pause keeps the server busy, which shares its process and two cores with other tests, without overloading it.
+      // The pause keeps the server busy, which shares its process with other tests, without overloading it.
       yield* Effect.sleep("400 millis")
     }).pipe(Effect.repeat({ until: () => statuses.length >= leastCalls && performance.now() - start >= 4000 * short }))
     // One after the other, so that their connections do not open all at once.

@@ -5,12 +5,11 @@
 import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { buildSync } from "esbuild"
+import { effect4 as line4 } from "../release/rules.mjs"
 import { build } from "../workspace/workspace.mjs"
-import { buildLine, nodeOf } from "./build.mjs"
-import { line } from "./generate.mjs"
-import { effect4 as line4 } from "./manifest.mjs"
+import { buildLine, line, nodeOf } from "./generate.mjs"
 
-await buildLine({})
+buildLine({})
 build("tools/benchmarks")
 const { merged } = await import("../benchmarks/dist/harness.js")
 const page = await import("../benchmarks/dist/page.js")
@@ -23,7 +22,7 @@ const measured = buildSync({
   },
   ...{ bundle: true, write: false, format: "esm", platform: "node", packages: "external" }
 }).outputFiles[0].text
-const node = await nodeOf()
+const node = nodeOf()
 const run = (...args) => spawnSync(node, args, { cwd: line, encoding: "utf8" }).stdout
 const hits = merged(
   Array.from({ length: 5 }, () => JSON.parse(run("--expose-gc", "--input-type=module", "-e", measured)))

@@ -1,10 +1,14 @@
-/** Generates the packages of the Effect 4 line from those of the Effect 3 line. */
+/** Generates the packages of the Effect 4 line from those of the Effect 3 line, compiles and packs them. */
+import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
 import { dirname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
-import { root } from "../workspace/workspace.mjs"
-import { format } from "./format.mjs"
-import { manifestOf } from "./manifest.mjs"
+import { createFromBuffer } from "@dprint/formatter"
+import configs from "../../eslint.config.mjs"
+import { effect4, effect4Version, releaseFields } from "../release/rules.mjs"
+import { binaryOf } from "../runtimes/binaries.mjs"
+import { install, root, tool } from "../workspace/workspace.mjs"
 import * as rules from "./rules.mjs"
 import { applied, transform, transformPage } from "./transform.mjs"
 
@@ -61,8 +65,43 @@ export const blocksOf = (text, report = () => undefined) =>
   [...text.matchAll(/^( *(?:\* )?)```ts\n([\s\S]*?)^\1```$/gm)].map(({ 1: margin, 2: code, index }) => {
     const line = text.slice(0, index).split("\n").length + 1
     const own = code.split("\n").map((row) => row.slice(margin.length)).join("\n")
-    return { line, code: transform(own, contextOf((row, problem) => report(line + row - 1, problem)), true) }
+    return { line, own, code: transform(own, contextOf((row, problem) => report(line + row - 1, problem)), true) }
   })
+
+/** The names that a text imports, each with its module. */
+const importsOf = (text) =>
+  [...text.matchAll(/^ *import (?:type )?(?:\{ (.*) \}|(\* as \w+)) from "(.*)"/gm)].flatMap(([, names, all, from]) =>
+    (names ?? all).split(", ").map((name) => ({ from, name: name.replace(/^type /, "") }))
+  )
+
+/**
+ * What a block of the docs does not explain to a reader on Effect 4. A line that differs has a comment `// Effect 4:`
+ * with what to write. The guide says that `effect/http` replaces `@effect/platform`.
+ *
+ * @returns {ReadonlyArray<string>}
+ */
+export const unexplained = (code, generated) => {
+  const noted = [...code.matchAll(/\/\/ Effect 4: (.*)$/gm)].map(([, text]) => text)
+  const shown = code.replaceAll(/ *\/\/ Effect 4: .*$/gm, "").replaceAll("\"@effect/platform\"", "\"effect/http\"")
+  const [rows, lines, written] = [code, shown, generated].map((text) => text.split("\n").map((line) => line.trim()))
+  const isNoted = (part) => shown.includes(part) || noted.some((text) => text.includes(part))
+  const hasNote = (index) => rows[index].includes("// Effect 4: ") || rows[index - 1]?.startsWith("// Effect 4: ")
+  const imported = importsOf(shown).map(({ from, name }) => `${name} ${from}`)
+  const isCode = (line) => line !== "" && !line.startsWith("import ")
+  return [
+    ...lines.filter((line, index) => isCode(line) && !written.includes(line) && !hasNote(index))
+      .map((line) => `no comment in or above: ${line}`),
+    ...written.filter((line) => {
+      const members = line.match(/\b[A-Z]\w*\.\w+/g) ?? []
+      return isCode(line) && !lines.includes(line) && !noted.some((text) => line.includes(text)) &&
+        (members.every((member) => shown.includes(member)) || !members.every(isNoted))
+    }).map((line) => `no comment says to write: ${line}`),
+    ...importsOf(generated).filter(({ from, name }) =>
+      !imported.includes(`${name} ${from}`) && !noted.some((text) => text.includes(name) || text.includes(from))
+    ).map(({ from, name }) => `no comment says to import ${name} from "${from}"`),
+    ...noted.filter((text) => !generated.includes(text)).map((text) => `not in the code for Effect 4: ${text}`)
+  ]
+}
 
 /** Imports of packages that this line does not install: the compiler might find them at the root of the repository. */
 export const strangers = (text, source, installed) =>
@@ -72,26 +111,58 @@ export const strangers = (text, source, installed) =>
 
 const lineOf = (text, part) => text.split("\n").findIndex((row) => row.includes(part)) + 1
 
-/** The line of rules.mjs on which a rule stands, and what is wrong with it. */
-export const unused = (used = applied) => {
-  const rows = read(fileURLToPath(new URL("./rules.mjs", import.meta.url))).split("\n")
-  const kinds = ["modules", "members", "patterns", "properties", "omitted", "allowed"]
-  const all = kinds.flatMap((kind) => Object.keys(rules[kind]))
-  return [...all, ...rules.texts.map(([from]) => from)].filter((rule) => !used.has(rule)).map((rule) => {
-    const [module, name] = rule.split(".")
-    // A member comes after its module.
-    const from = rows.findIndex((row) => rule in rules.members && row.startsWith(`  ${module}: {`))
-    const keys = from < 0 ? [`  ${rule}:`, JSON.stringify(rule)] : [` ${name}: "`]
-    const at = rows.findIndex((row, index) => index >= from && keys.some((key) => row.includes(key)))
-    return `tools/effect4/rules.mjs:${at + 1}: nothing in the sources is "${rule}", so that this rule is dead`
-  })
+/** Rules that match nothing in the sources. */
+export const unused = (used = applied) =>
+  [
+    ...["modules", "members", "patterns", "properties", "omitted", "allowed"].flatMap((kind) =>
+      Object.keys(rules[kind])
+    ),
+    ...rules.texts.map(([from]) => from)
+  ].filter((rule) => !used.has(rule)).map((rule) => `tools/effect4/rules.mjs: nothing in the sources is "${rule}"`)
+
+const eslintPlugin = createRequire(createRequire(import.meta.url).resolve("@effect/eslint-plugin"))
+const dprint = createFromBuffer(readFileSync(eslintPlugin("@dprint/typescript").getPath()))
+const [{ config }] = configs.flatMap(({ rules }) => rules?.["@effect/dprint"]?.slice(1) ?? [])
+dprint.setConfig({}, config)
+
+const formatted = (fileText, overrideConfig = {}) =>
+  dprint.formatText({ filePath: "generated.ts", fileText, overrideConfig })
+
+/** Formats a source, and the code in its doc comments, as ESLint formats ours. */
+const format = (text) =>
+  formatted(text.replace(/^ \* ```ts\n([\s\S]*?)^ \* ```$/gm, (_, block) => {
+    const code = formatted(block.replaceAll(/^ \* ?/gm, ""), { lineWidth: config.lineWidth - " * ".length })
+    return [" * ```ts", ...code.trimEnd().split("\n").map((row) => ` * ${row}`.trimEnd()), " * ```"].join("\n")
+  }))
+
+/** The manifest of a package: the same name, an even major, and peers of Effect 4. */
+export const manifestOf = (folder, repository) => {
+  const { devDependencies: _, ...manifest } = JSON.parse(read(join(root, "packages", folder, "package.json")))
+  const version = effect4Version(manifest.version)
+  const ranges = (dependencies) =>
+    Object.fromEntries(
+      Object.keys(dependencies).filter((name) => name !== "@effect/platform").map((name) => [
+        name,
+        name.startsWith("@store-api/") ? `^${version}` : effect4.ranges[name]
+      ])
+    )
+  const { dependencies, peerDependencies } = manifest
+  const fields = {
+    ...manifest,
+    version,
+    engines: { node: effect4.node },
+    ...dependencies === undefined ? {} : { dependencies: ranges(dependencies) },
+    peerDependencies: ranges(peerDependencies),
+    ...repository === undefined ? {} : releaseFields(manifest.name, repository)
+  }
+  return `${JSON.stringify(fields, null, 2)}\n`
 }
 
 /** Checks the types of tests and examples. */
 const checkedProject = {
-  extends: "../tsconfig.base.json",
-  include: ["examples", "*/test"],
-  references: [...packages.map((name) => ({ path: `${name}/tsconfig.src.json` })), { path: "interop" }],
+  extends: "../../../../tsconfig.base.json",
+  include: ["examples", "*/test", "interop/src"],
+  references: packages.map((name) => ({ path: `${name}/tsconfig.src.json` })),
   compilerOptions: {
     ...{ noEmit: true, composite: false, declaration: false, declarationMap: false },
     ...{
@@ -118,7 +189,7 @@ const write = (written) => {
 }
 
 /** Generates all packages. In a release they name the repository. Returns the problems. */
-export const generate = (repository, output = write) => {
+const generate = (repository) => {
   const installed = new Set([
     "@effect/vitest",
     ...Object.keys(JSON.parse(read(join(line, "package.json"))).devDependencies)
@@ -147,8 +218,9 @@ export const generate = (repository, output = write) => {
       for (const [row, problem] of strangers(transformed, text, installed)) report(row, problem)
       written.set(join("packages", name, file), isPublished ? format(transformed) : transformed)
     }
-    for (const file of isPackage ? ["tsconfig.src.json"] : ["tsconfig.json", "vitest.config.ts"]) {
-      written.set(join("packages", name, file), read(join(base, file)))
+    for (const file of isPackage ? ["tsconfig.src.json"] : ["vitest.config.ts"]) {
+      const text = read(join(base, file)).replace("../../tsconfig", "../../../../../tsconfig")
+      written.set(join("packages", name, file), text)
     }
     if (!isPackage) continue
     // The problems of its blocks are reported below.
@@ -161,7 +233,8 @@ export const generate = (repository, output = write) => {
   for (const file of ["README.md", ...filesUnder("docs"), ...documented]) {
     if (file.startsWith(join("docs", "reference", "api"))) continue
     const report = (row, problem) => problems.push(`${file}:${row}: ${problem}`)
-    for (const { code, line } of blocksOf(read(join(root, file)), report)) {
+    for (const { code, line, own } of blocksOf(read(join(root, file)), report)) {
+      for (const problem of unexplained(own, code)) report(line, problem)
       written.set(join("packages", "examples", `${file.replaceAll(/\W/g, "-")}-${line}.ts`), code)
       // The files of the tutorial import each other. Of several versions, the last is imported.
       const [, saved] = /^\/\/ (\w+\.ts)$/m.exec(code) ?? []
@@ -181,6 +254,42 @@ export const generate = (repository, output = write) => {
   // A test reads the guide.
   written.set(join("docs", "guides", "redis.md"), read(join(root, "docs/guides/redis.md")))
   problems.push(...unused())
-  if (problems.length === 0) output(written)
+  if (problems.length === 0) write(written)
   return [...new Set(problems)]
+}
+
+/** The path of a Node on which Effect 4's tests run: this one, or else one from npm. */
+export const nodeOf = () => {
+  const [major, minor] = process.versions.node.split(".").map(Number)
+  return major > 22 || (major === 22 && minor >= 19) ? process.execPath : binaryOf("node24")
+}
+
+/**
+ * Exits with code 1 if a source cannot be generated or compiled. `checked` also checks the types of tests and examples.
+ *
+ * @param {{ checked?: boolean, repository?: string }} options
+ */
+export const buildLine = ({ checked = false, repository }) => {
+  install("tools/effect4/line")
+  const problems = generate(repository)
+  for (const problem of problems) process.stderr.write(`${problem}\n`)
+  if (problems.length > 0) process.exit(1)
+  const sources = packages.map((name) => join(line, "packages", name, "tsconfig.src.json"))
+  tool("tsc", ["-b", ...sources, ...checked ? [join(line, "packages")] : []])
+}
+
+/** Packs all packages into a folder, and checks the tarballs as those of the Effect 3 line are checked. */
+export const packLine = async (out, repository) => {
+  const { checked, unpacked } = await import("../release/packages.mjs")
+  mkdirSync(out, { recursive: true })
+  const tarballs = packages.map((name) => {
+    const { status, stderr, stdout } = spawnSync("npm", ["pack", "--json", "--pack-destination", out], {
+      cwd: join(line, "packages", name),
+      encoding: "utf8",
+      shell: process.platform === "win32"
+    })
+    if (status !== 0) throw new Error(`npm pack failed\n${stdout}${stderr}`)
+    return unpacked(join(out, JSON.parse(stdout)[0].filename))
+  })
+  return checked(tarballs, repository, effect4)
 }

@@ -3,14 +3,16 @@
  *
  *   node tools/effect4/run.mjs [--quick] [--out FOLDER [--test]] [--newest] [TESTS…]
  *
- * `--out` packs them into FOLDER and ends there. With `--test` it also runs the tests, installs the tarballs and runs
- * programs with them. TESTS are parts of the paths of test files; the default is all. `--quick` leaves out all but one
- * server of the interoperability suite. `--newest` first installs the newest minor of Effect 4 instead of the
- * lockfile's.
+ * `--out` packs them into FOLDER and ends there. With `--test` it also runs the tests, installs the tarballs of both
+ * lines and runs programs with them. TESTS are parts of the paths of test files; the default is all. `--quick` leaves
+ * out all but one server of the interoperability suite. `--newest` first installs the newest minor of Effect 4 instead
+ * of the lockfile's.
  */
 import "../workspace/require-node.mjs"
 import { spawnSync } from "node:child_process"
-import { delimiter, dirname, join, resolve } from "node:path"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { basename, delimiter, dirname, join, resolve } from "node:path"
 import { parseArgs } from "node:util"
 import { build, install, pnpm, root } from "../workspace/workspace.mjs"
 
@@ -28,19 +30,19 @@ install()
 // A range in its manifest limits the update to this major. The other modules read the manifest when they are loaded.
 if (newest) pnpm(["--dir", "tools/effect4/line", "update", "effect", "@effect/platform-node", "@effect/opentelemetry"])
 // These need what was just installed.
-const { buildLine, nodeOf, packLine } = await import("./build.mjs")
-const { line } = await import("./generate.mjs")
+const { buildLine, line, nodeOf, packLine } = await import("./generate.mjs")
 
-await buildLine({ checked: tested || out === undefined })
+buildLine({ checked: tested || out === undefined })
 
 const packed = out === undefined ? undefined : await packLine(resolve(root, out))
-if (packed !== undefined && packed.problems.length > 0) {
-  for (const problem of packed.problems) process.stderr.write(`${problem}\n`)
-  process.exit(1)
-}
+for (const problem of packed?.problems ?? []) process.stderr.write(`${problem}\n`)
+if (packed?.problems.length > 0) process.exit(1)
 if (out !== undefined && !tested) process.exit(0)
 
-const node = await nodeOf()
+const node = nodeOf()
+
+/** Tests and npm start `node` by its name. */
+process.env.PATH = `${dirname(node)}${delimiter}${process.env.PATH ?? ""}`
 
 const filter = positionals.length === 0 ? [] : [...positionals, "--passWithNoTests"]
 // One server that no Debian package provides.
@@ -49,21 +51,63 @@ const test = (folder, tests) => {
   const { status } = spawnSync(node, [join(folder, "node_modules/vitest/vitest.mjs"), "run", ...tests], {
     cwd: folder,
     stdio: "inherit",
-    // Tests start `node` by its name.
-    env: { ...process.env, STORE_API_EFFECT4: line, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ""}` }
+    env: { ...process.env, STORE_API_EFFECT4: line }
   })
   if (status !== 0) process.exit(status ?? 1)
 }
 
 test(line, filter)
 test(line, ["--config", "packages/interop/vitest.config.ts", ...quick && positionals.length === 0 ? oneServer : filter])
-const documentation = ["tools/effect4/line.test.ts", "tools/docs/tutorial.slow.test.ts"]
-  .filter((path) => positionals.length === 0 || positionals.some((name) => path.includes(name)))
-if (documentation.length > 0) test(root, documentation)
+const tutorial = "tools/docs/tutorial.slow.test.ts"
+if (positionals.length === 0 || positionals.some((name) => tutorial.includes(name))) test(root, [tutorial])
+if (packed === undefined) process.exit(0)
 
-if (packed !== undefined) {
-  const { consume } = await import("./consumer.mjs")
-  build()
-  await consume(node, packed.packages.map(({ tarball }) => tarball))
+build()
+const { consumer, freePort, run, runProgram, start, startEmulator } = await import("../release/consumer.mjs")
+const { pack } = await import("../release/packages.mjs")
+
+/** Acquires a token through a store and prints it. The same text runs on both majors. */
+const sharing = `
+import { AccessTokenProvider } from "@store-api/core"
+import { FileTokenStore, NodeStoreAuth } from "@store-api/platform-node"
+import { RedisTokenStore } from "@store-api/redis"
+import { Effect, Layer, Redacted } from "effect"
+
+const store = process.env["STORE_API_REDIS_URL"] ? RedisTokenStore.layerConfig() : FileTokenStore.layerConfig()
+const program = Effect.gen(function*() {
+  const provider = yield* AccessTokenProvider.AccessTokenProvider
+  console.log(Redacted.value((yield* provider.get).value))
+})
+void Effect.runPromise(Effect.provide(program, Layer.provide(NodeStoreAuth.layerSharedConfig(), store)))
+`
+
+const work = mkdtempSync(join(tmpdir(), "effect4-"))
+process.on("exit", () => rmSync(work, { recursive: true, force: true }))
+
+const names = packed.packages.map(({ name }) => name)
+const lines = { 3: pack(work).filter(({ name }) => names.includes(name)), 4: packed.packages }
+// The tests of the release install Effect 3 with npm.
+const folders = []
+for (const [major, installer] of [[3, "pnpm"], [4, "pnpm"], [4, "npm"]]) {
+  const options = { installer, major, node, packages: lines[major], sources: { "sharing.ts": sharing } }
+  folders.push(await consumer(join(work, `effect${major}-${installer}`), options))
 }
+const service = await startEmulator(folders[2])
+for (const folder of folders) process.stdout.write(`${basename(folder)}: ${await runProgram(folder, node, service)}\n`)
+
+const port = await freePort()
+// As in the tests of the packages: without the command, this half is skipped, except with `CI=true`.
+const hasRedis = process.env.CI === "true" || spawnSync("redis-server", ["--version"]).status === 0
+if (!hasRedis) process.stdout.write("There is no command redis-server: sharing through Redis is not tested.\n")
+if (hasRedis) await start("redis-server", ["--port", String(port), "--save", ""], /Ready to accept/)
+// A token that one line stores is the one that the other line gets.
+for (const [index, [first, second]] of [folders, [...folders].reverse()].entries()) {
+  for (const STORE_API_REDIS_URL of ["", ...hasRedis ? [`redis://127.0.0.1:${port}/${index}`] : []]) {
+    const env = { ...service, STORE_API_REDIS_URL, STORE_API_TOKEN_FOLDER: mkdtempSync(join(work, "tokens-")) }
+    const stored = await run(first, node, ["sharing.js"], env)
+    const found = await run(second, node, ["sharing.js"], env)
+    if (stored === "" || stored !== found) throw new Error(`${second} does not get the token of ${first}.`)
+  }
+}
+process.stdout.write(`both lines share tokens through the file store${hasRedis ? " and Redis" : ""}\n`)
 process.exit(0)

@@ -1,6 +1,6 @@
 /** Rewrites a source for Effect 3 into one for Effect 4, by the rules of rules.mjs. */
 import ts from "typescript"
-import { effect4 } from "./manifest.mjs"
+import { effect4 } from "../release/rules.mjs"
 import { allowed, forbidden, members, modules, omitted, patterns, properties, texts } from "./rules.mjs"
 
 /** How often each rule was applied. */

@@ -11,22 +11,13 @@ const args = process.argv.slice(2)
 
 install()
 tool("changeset", args)
+const { withOddMajor } = await import("./rules.mjs")
 
-const [major, ...rest] = JSON.parse(readFileSync(join(root, "packages/core/package.json"), "utf8")).version.split(".")
-if (args[0] === "version" && major !== "0" && Number(major) % 2 === 0) {
-  const even = [major, ...rest].join(".")
-  const odd = [Number(major) + 1, ...rest].join(".")
-  for (const folder of readdirSync(join(root, "packages"))) {
-    for (const name of ["package.json", "CHANGELOG.md"]) {
-      const path = join(root, "packages", folder, name)
-      if (!existsSync(path)) continue
-      const text = readFileSync(path, "utf8")
-      // The version of a manifest, the heading of a changelog, and the packages that it lists.
-      const raised = text.replaceAll(
-        new RegExp(`("version": "|## |@store-api/[\\w-]+@)${even}(?=["\\s])`, "g"),
-        `$1${odd}`
-      )
-      if (raised !== text) writeFileSync(path, raised)
-    }
+const folders = args[0] === "version" ? readdirSync(join(root, "packages")) : []
+for (
+  const path of folders.flatMap((name) => ["package.json", "CHANGELOG.md"].map((file) => join("packages", name, file)))
+) {
+  if (existsSync(join(root, path))) {
+    writeFileSync(join(root, path), withOddMajor(readFileSync(join(root, path), "utf8")))
   }
 }

@@ -16,11 +16,11 @@ const { values: { out } } = parseArgs({ options: { out: { type: "string" } } })
 
 install()
 build()
-const { packChecked } = await import("./packages.mjs")
+const { checked, pack } = await import("./packages.mjs")
 
 const work = mkdtempSync(join(tmpdir(), "packages-"))
 process.on("exit", () => rmSync(work, { recursive: true }))
 
-const { problems } = await packChecked(out ?? work)
+const { problems } = await checked(pack(out ?? work))
 for (const problem of problems) process.stdout.write(`${problem}\n`)
 process.exitCode = problems.length > 0 ? 1 : 0

@@ -83,30 +83,15 @@ const attwProblems = async (files) => {
     .map(({ entrypoint = "", kind, resolutionKind = "" }) => `attw: ${kind} ${entrypoint} ${resolutionKind}`.trim())
 }
 
-/**
- * @param {ReadonlyMap<string, string>} files
- * @param {string} [repository]
- * @returns {Promise<ReadonlyArray<string>>}
- */
-export const allProblemsOf = async (files, repository, line = effect3) => [
-  ...problemsOf(files, repository, line),
-  ...await publintProblems(files),
-  ...await attwProblems(files)
-]
-
-/**
- * Packs and checks all packages. Reports each package or its problems.
- *
- * @param {string} out
- * @param {string} [repository]
- */
-export const packChecked = (out, repository) => checked(pack(out, repository), repository)
-
-/** Checks the packages of one line. */
+/** Checks the packages of one line. Reports each package or its problems. */
 export const checked = async (packages, repository, line = effect3) => {
   const problems = versionProblems(packages.map(({ version }) => version))
   for (const { files, name, version } of packages) {
-    const found = await allProblemsOf(files, repository, line)
+    const found = [
+      ...problemsOf(files, repository, line),
+      ...await publintProblems(files),
+      ...await attwProblems(files)
+    ]
     problems.push(...found.map((problem) => `${name}: ${problem}`))
     if (found.length === 0) process.stdout.write(`${name} ${version}: ${publicModules(files).length} public modules\n`)
   }

@@ -4,68 +4,31 @@
  * publishes a fix and upgrades to it. Takes about four minutes.
  */
 import "../workspace/require-node.mjs"
-import { spawn, spawnSync } from "node:child_process"
-import { once } from "node:events"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
-import { nodeOf } from "../effect4/build.mjs"
-import { blocksOf } from "../effect4/generate.mjs"
-import { install, pnpmArguments, root, takesOnly } from "../workspace/workspace.mjs"
+import { install, root, takesOnly } from "../workspace/workspace.mjs"
 
 takesOnly()
 install()
 // The program of the README is generated for Effect 4.
 install("tools/effect4/line")
+const { nodeOf } = await import("../effect4/generate.mjs")
+const consumers = await import("./consumer.mjs")
+const { freePort, installers, programOf, run, runProgram, start, startEmulator, wordsOf } = consumers
 
 const work = mkdtempSync(join(tmpdir(), "rehearsal-"))
-const running = []
-process.on("exit", () => {
-  for (const child of running) process.kill(-child.pid, "SIGKILL")
-  rmSync(work, { recursive: true, force: true })
-})
+process.on("exit", () => rmSync(work, { recursive: true, force: true }))
 
 const say = (text) => process.stdout.write(`${text}\n`)
 
-/** Runs a command and returns its output. Exits at the first failure. */
-const run = (cwd, command, args, env = {}) => {
-  const { error, status, stderr, stdout } = spawnSync(command, args, {
-    cwd,
-    encoding: "utf8",
-    env: { ...process.env, ...env },
-    maxBuffer: 2 ** 26
-  })
-  if (status === 0) return stdout.trim()
-  say(`${command} ${args.join(" ")} failed: ${error ?? status}\n${stdout}${stderr}`)
-  return process.exit(1)
-}
-
-/** Starts a server, and waits until its output matches. */
-const start = (command, args, pattern, options) =>
-  new Promise((resolve, reject) => {
-    const child = spawn(command, args, { ...options, detached: true })
-    running.push(child)
-    let text = ""
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.on("data", (chunk) => {
-        text += chunk
-        if (pattern.test(text)) resolve(text)
-      })
-    }
-    child.once("exit", () => reject(new Error(`${command} ended: ${text}`)))
-  })
-
-const server = createServer().listen(0, "127.0.0.1")
-await once(server, "listening")
-const address = `127.0.0.1:${server.address().port}`
-await new Promise((resolve) => server.close(resolve))
+const address = `127.0.0.1:${await freePort()}`
 const registry = `http://${address}/`
 
 // Other packages come from the registry that this machine uses.
 const config = {
   storage: join(work, "storage"),
-  uplinks: { npm: { url: run(root, "npm", ["config", "get", "registry"]) } },
+  uplinks: { npm: { url: await run(root, "npm", ["config", "get", "registry"]) } },
   packages: { "@store-api/*": { access: "$all", publish: "$authenticated" }, "**": { access: "$all", proxy: "npm" } },
   auth: { htpasswd: { file: join(work, "users") } },
   log: { type: "stdout", level: "warn" }
@@ -74,7 +37,7 @@ writeFileSync(join(work, "verdaccio.yaml"), JSON.stringify(config))
 const node = nodeOf()
 // verdaccio asks for node-fetch by a tag, which not every registry has.
 writeFileSync(join(work, "package.json"), JSON.stringify({ private: true, overrides: { "node-fetch": "^2.7.0" } }))
-run(work, "npm", ["install", "--no-audit", "--no-fund", "--prefer-offline", "verdaccio@6.10.4"])
+await run(work, "npm", installers.npm(["--prefer-offline", "verdaccio@6.10.4"]))
 const verdaccio = ["node_modules/verdaccio/bin/verdaccio", "--config", "verdaccio.yaml", "--listen", address]
 await start(node, verdaccio, /http address/, { cwd: work })
 
@@ -86,27 +49,29 @@ const response = await fetch(`${registry}-/user/org.couchdb.user:${user.name}`, 
 })
 const { token } = await response.json()
 
-const env = {
+const released = {
   GITHUB_REPOSITORY: "owner/name",
-  npm_config_registry: registry,
   npm_config_cache: join(work, "cache"),
   PATH: `${dirname(node)}${delimiter}${process.env.PATH}`
 }
+const env = { ...released, npm_config_registry: registry }
 
 const clone = join(work, "clone")
-run(work, "git", ["clone", "--quiet", root, clone])
+await run(work, "git", ["clone", "--quiet", root, clone])
 // A shell between npm and npm drops a variable of this name.
 writeFileSync(join(clone, ".npmrc"), `//${address}/:_authToken=${token}\n`)
 const git = ["-c", "user.name=rehearsal", "-c", "user.email=rehearsal@example.invalid"]
 
-/** Raises the version and publishes it, as the two jobs of the release workflow do. Returns the version. */
-const release = () => {
-  run(clone, "npm", ["run", "--silent", "changeset", "--", "version"])
-  run(clone, "git", [...git, "commit", "--quiet", "--all", "--message=version"])
-  const { npm_config_registry: _, ...given } = env
-  const output = run(clone, "npm", ["run", "release", "--", "--registry", registry], given)
+const versionIn = (folder) => JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).version
+
+/** Raises the version and publishes it, as the two jobs of the release workflow do. Returns the version by tag. */
+const release = async () => {
+  await run(clone, "npm", ["run", "--silent", "changeset", "--", "version"])
+  await run(clone, "git", [...git, "commit", "--quiet", "--all", "--message=version"])
+  const output = await run(clone, "npm", ["run", "release", "--", "--registry", registry], released)
   say(output.split("\n").filter((line) => /^\+ |published/.test(line)).join("\n"))
-  return JSON.parse(readFileSync(join(clone, "packages/core/package.json"), "utf8")).version
+  const version = versionIn(join(clone, "packages/core"))
+  return { effect3: version, latest: version.replace(/^\d+/, (major) => Number(major) + 1) }
 }
 
 /** An empty project. Without a manifest, npm would install into the folder above. */
@@ -117,61 +82,37 @@ const project = (name) => {
   return folder
 }
 
-const readme = readFileSync(join(root, "README.md"), "utf8")
-const wordsOf = (major) => new RegExp(`^npm install (.* effect@\\^${major}.*)$`, "m").exec(readme)[1].split(" ")
-const lines = [
-  { major: 3, tag: "effect3", program: /^```ts\n([\s\S]*?)^```$/m.exec(readme)[1] },
-  { major: 4, tag: "latest", program: blocksOf(readme)[0].code }
-]
-const installers = {
-  npm: (args) => ["install", "--no-audit", "--no-fund", ...args],
-  pnpm: (args) => pnpmArguments(["add", "--ignore-workspace", ...args])
-}
+const lines = [{ major: 3, tag: "effect3" }, { major: 4, tag: "latest" }]
 const projects = lines.flatMap((line) =>
-  Object.entries(installers).map(([installer, argumentsOf]) => {
+  Object.keys(installers).map((installer) => {
     const folder = project(`${installer}-${line.tag}`)
-    writeFileSync(join(folder, "app.mts"), line.program)
-    return { ...line, installer, argumentsOf, folder }
+    writeFileSync(join(folder, "app.mts"), programOf(line.major))
+    return { ...line, installer, folder }
   })
 )
 
-/** Runs the program of each project, and expects this version. */
-const use = (versions, service, packagesOf) => {
-  for (const { argumentsOf, folder, installer, major, tag } of projects) {
-    run(folder, "npm", argumentsOf(packagesOf(major, tag)), env)
-    const manifest = JSON.parse(readFileSync(join(folder, "node_modules/@store-api/core/package.json"), "utf8"))
-    const output = run(folder, node, ["--experimental-strip-types", "--no-warnings", "app.mts"], service)
-    if (manifest.version !== versions[tag] || !/^200 /.test(output)) {
-      say(`${folder}: expected ${versions[tag]} and 200, got ${manifest.version} and ${output}`)
-      process.exit(1)
-    }
-    say(
-      `${installer}, tag ${tag}: ${manifest.version}, the first program of the README prints ${output.split("\n")[0]}`
-    )
+/** Installs packages into each project, expects this version, and runs the program. */
+const use = async (versions, service, packagesOf) => {
+  for (const { folder, installer, major, tag } of projects) {
+    await run(folder, "npm", installers[installer](packagesOf(major, tag)), env)
+    const version = versionIn(join(folder, "node_modules/@store-api/core"))
+    if (version !== versions[tag]) throw new Error(`${folder}: expected ${versions[tag]}, got ${version}`)
+    const program = ["--experimental-strip-types", "--no-warnings", "app.mts"]
+    say(`${installer}, tag ${tag}: ${version}, ${await runProgram(folder, node, service, program)}`)
   }
 }
 
-const versionsOf = (version) => ({ effect3: version, latest: version.replace(/^\d+/, (major) => Number(major) + 1) })
-
-const first = versionsOf(release())
+const first = await release()
 const tools = project("tools")
-run(
-  tools,
-  "npm",
-  ["install", "@store-api/emulator@effect3", ...wordsOf(3).filter((word) => /^@?effect/.test(word))],
-  env
-)
-const printed = await start(join(tools, "node_modules/.bin/store-api-emulator"), [], /(export \w+='[^']*'[\s\S]*){4}\n/)
-const service = Object.fromEntries(
-  [...printed.matchAll(/^export (\w+)='([^']*)'$/gm)].map(([, key, value]) => [key, value])
-)
-use(first, service, wordsOf)
+const effect3 = wordsOf(3).filter((word) => /^@?effect/.test(word))
+await run(tools, "npm", installers.npm(["@store-api/emulator@effect3", ...effect3]), env)
+const service = await startEmulator(tools)
+await use(first, service, wordsOf)
 
 writeFileSync(join(clone, ".changeset/fix.md"), `---\n"@store-api/core": patch\n---\n\nA fix.\n`)
-const fixed = versionsOf(release())
 // With the tag: without it, pnpm keeps a version that its range allows.
-use(
-  fixed,
+await use(
+  await release(),
   service,
   (major, tag) =>
     wordsOf(major).filter((word) => word.startsWith("@store-api/")).map((word) => `@${word.split("@")[1]}@${tag}`)

@@ -39,15 +39,15 @@ if (isReal && major * 1e6 + minor * 1e3 + patch < 11_005_001) refuse("npm 11.5.1
 
 install()
 build()
-const { packChecked } = await import("./packages.mjs")
+const { checked, pack } = await import("./packages.mjs")
 const { lineProblems, publications } = await import("./rules.mjs")
-const { buildLine, packLine } = await import("../effect4/build.mjs")
+const { buildLine, packLine } = await import("../effect4/generate.mjs")
 
 const out = mkdtempSync(join(tmpdir(), "release-"))
 process.on("exit", () => rmSync(out, { recursive: true }))
 
-await buildLine({ repository: GITHUB_REPOSITORY })
-const effect3 = await packChecked(out, GITHUB_REPOSITORY)
+buildLine({ repository: GITHUB_REPOSITORY })
+const effect3 = await checked(pack(out, GITHUB_REPOSITORY), GITHUB_REPOSITORY)
 const effect4 = await packLine(out, GITHUB_REPOSITORY)
 const { version } = effect3.packages[0]
 if (!dry && version === "0.0.0") refuse("0.0.0 is not a release: add a changeset.")
@@ -70,16 +70,8 @@ for (const { name, tag, tarball, version } of publications(effect3.packages, eff
     process.stdout.write(`${name} ${version} is published already\n`)
     continue
   }
-  const options = [
-    "--access",
-    "public",
-    "--tag",
-    tag,
-    ...registry,
-    `--provenance=${isReal}`,
-    ...dry ? ["--dry-run"] : []
-  ]
-  if (npm(["publish", tarball, ...options], { stdio: "inherit" }).status !== 0) {
+  const options = ["--tag", tag, ...registry, `--provenance=${isReal}`, ...dry ? ["--dry-run"] : []]
+  if (npm(["publish", tarball, "--access", "public", ...options], { stdio: "inherit" }).status !== 0) {
     refuse(`npm rejected ${name} ${version}.`)
   }
   published++

@@ -20,6 +20,17 @@ export const catalog = parse(read("pnpm-workspace.yaml")).catalog
 /** The Node and the ranges that the manifests of the Effect 3 line must have. */
 export const effect3 = { node: engines.node, ranges: catalog }
 
+const installed4 = JSON.parse(read("tools/effect4/line/package.json")).devDependencies
+
+/** The same for the Effect 4 line. */
+export const effect4 = {
+  node: ">=22.19",
+  ranges: {
+    ...catalog,
+    ...Object.fromEntries(["effect", "@effect/platform-node"].map((name) => [name, installed4[name]]))
+  }
+}
+
 /**
  * The folder below `packages` of each published package, by its name.
  *
@@ -159,6 +170,13 @@ export const versionProblems = (versions) =>
 
 /** The version of the Effect 4 line: the next major, with the same minor and patch. 0.0.0 counts as 1.0.0. */
 export const effect4Version = (effect3) => effect3.replace(/^\d+/, (major) => String(Math.max(Number(major), 1) + 1))
+
+/** Makes an even major odd: in the version of a manifest, and in the headings and lists of a changelog. */
+export const withOddMajor = (text) =>
+  text.replaceAll(
+    /("version": "|## |@store-api\/[\w-]+@)([1-9]\d*)(?=\.\d+\.\d+["\s])/g,
+    (_, before, major) => before + (Number(major) + 1 - Number(major) % 2)
+  )
 
 /** Returns whether the two lines break the rule for their versions: an odd major, and the even one that follows it. */
 export const lineProblems = (effect3, effect4) =>

@@ -1,90 +1,92 @@
-/** Applies the rules for published packages to packages that are assembled from manifests and sources. */
+/** Breaks a package in each way that the rules for published packages report, and tests versions and tags. */
+import { spawnSync } from "node:child_process"
 import { assert, describe, it } from "vitest"
-import { effect4, manifestOf } from "../effect4/manifest.mjs"
-import { filesOf, read } from "../support/pages.js"
-import { catalog, lineProblems, problemsOf, publications, releaseFields, versionProblems } from "./rules.mjs"
+import { manifestOf } from "../effect4/generate.mjs"
+import {
+  effect4,
+  lineProblems,
+  problemsOf,
+  publications,
+  releaseFields,
+  versionProblems,
+  withOddMajor
+} from "./rules.mjs"
 
 type Json = Record<string, unknown>
-type Files = ReadonlyMap<string, string>
 
-const parse = (text: string | undefined) => JSON.parse(text ?? "") as Json
+const manifest = JSON.parse(manifestOf("redis")) as Json
+const { dependencies, peerDependencies } = manifest as { readonly dependencies: Json; readonly peerDependencies: Json }
 
-/**
- * The content of a package as `pnpm pack` writes it. The sources stand in for the output, which has the same imports.
- */
-const packed = (folder: string): Files => {
-  const files = new Map(
-    filesOf(...["package.json", "README.md", "bin", "src"].map((path) => `packages/${folder}/${path}`))
-      .map((path) => [path.replace(`packages/${folder}/`, ""), read(path)])
-  )
-  const manifest = files.get("package.json") ?? ""
-  const ranges = manifest
-    .replace(/"([^"]+)": "catalog:"/g, (_, name: string) => `"${name}": "${catalog[name] ?? "?"}"`)
-    .replaceAll("workspace:^", `^${String(parse(manifest)["version"])}`)
-  const output = [...files].filter(([path]) => path.startsWith("src/")).flatMap(([path, text]) => {
-    const name = path.slice("src/".length, -".ts".length)
-    const map = JSON.stringify({ sources: [`${"../".repeat(path.split("/").length - 1)}${path}`] })
-    return [
-      [`dist/${name}.js`, text],
-      [`dist/${name}.d.ts`, ""],
-      [`dist/${name}.js.map`, map],
-      [`dist/${name}.d.ts.map`, map]
-    ] as const
-  })
-  return new Map([...files, ...output, ["package.json", ranges], ["LICENSE", ""]])
+const rangeOf = (name: string) => (effect4.ranges as Readonly<Record<string, string>>)[name]
+
+/** The problems of a package of one module after a change of its manifest and of its files. */
+const problems = (
+  change: Json = {},
+  changed: Readonly<Record<string, string | undefined>> = {},
+  repository?: string
+) => {
+  const map = JSON.stringify({ sources: ["../src/index.ts"] })
+  const output = { "dist/index.js.map": map, "dist/index.d.ts": "", "dist/index.d.ts.map": map }
+  const needed = Object.keys({ ...dependencies, ...peerDependencies }).map((name) => `import "${name}"\n`).join("")
+  const files: Readonly<Record<string, string | undefined>> = {
+    ...{ LICENSE: "", "README.md": "", "src/index.ts": "", "dist/index.js": needed, ...output, ...changed },
+    "package.json": JSON.stringify({ ...manifest, ...change })
+  }
+  const present = Object.entries(files).filter((file): file is [string, string] => file[1] !== undefined)
+  return problemsOf(new Map(present), repository, effect4)
 }
 
-const set = (path: string, text: string) => (files: Files): Files => new Map([...files, [path, text]])
-const without = (path: string) => (files: Files): Files => new Map([...files].filter(([other]) => other !== path))
-const manifest = (change: (manifest: Json) => Json) => (files: Files) =>
-  set("package.json", JSON.stringify(change(parse(files.get("package.json")))))(files)
-const field = (name: string, change: (value: Json) => Json) =>
-  manifest((all) => ({ ...all, [name]: change((all[name] ?? {}) as Json) }))
-const depends = (name: string, range = "?") => field("dependencies", (all) => ({ ...all, [name]: range }))
-
-/** Changes of a package, each with the one problem that it causes. */
-const faults: ReadonlyArray<[folder: string, problem: string, change: (files: Files) => Files]> = [
-  ["core", "LICENSE is missing", without("LICENSE")],
-  ["core", "test/all.ts should not", set("test/all.ts", "")],
-  ["core", "dist/TokenSource.d.ts is missing", without("dist/TokenSource.d.ts")],
-  ["core", "dist/Old.js should not", set("dist/Old.js", "")],
-  ["core", "dist/AccessToken.js.map points to", set("dist/AccessToken.js.map", `{"sources":["Old.ts"]}`)],
-  ["core", "license is", manifest((all) => ({ ...all, license: "ISC" }))],
-  ["core", "publishConfig is", field("publishConfig", ({ access }) => ({ access }))],
-  ["core", "scripts is", field("scripts", () => ({ postinstall: "node ." }))],
-  ["core", "sideEffects is", manifest((all) => ({ ...all, sideEffects: true }))],
-  ["core", "repository is", manifest((all) => ({ ...all, repository: "github:owner/name" }))],
-  ["core", "exports is", field("exports", ({ "./internal/*": _, ...others }) => others)],
-  ["emulator", "exports is", field("exports", ({ "./bin": _, ...others }) => others)],
-  ["cli", "exports is", field("exports", (all) => ({ ...all, "./flags": "./dist/flags.js" }))],
-  ["core", "undici is imported but not declared", set("dist/TokenResponse.js", `import "undici"`)],
-  ["cli", "vitest is declared but not imported", depends("vitest", catalog["vitest"])],
-  ["redis", "effect must be a peer", depends("effect", catalog["effect"])],
-  ["platform-node", "the range of @store-api/core is workspace", depends("@store-api/core", "workspace:^")],
-  [
-    "core",
-    "the range of effect is ^3.0.0",
-    field("peerDependencies", (all) => ({ ...all, effect: "^3.0.0" }))
-  ]
-]
-
 describe("the rules for published packages", () => {
-  it.each(faults)("report in %s: %s, and nothing else", (folder, found, change) => {
-    const [problem = "", ...others] = problemsOf(change(packed(folder)))
+  it.each<[string, Json, Readonly<Record<string, string | undefined>>?]>([
+    ["LICENSE is missing", {}, { LICENSE: undefined }],
+    ["dist/index.d.ts is missing", {}, { "dist/index.d.ts": undefined }],
+    ["test/all.ts should not", {}, { "test/all.ts": "" }],
+    ["dist/Old.js should not", {}, { "dist/Old.js": "" }],
+    ["dist/index.js.map points to", {}, { "dist/index.js.map": `{"sources":["Old.ts"]}` }],
+    ["license is", { license: "ISC" }],
+    ["engines is", { engines: { node: ">=20" } }],
+    ["publishConfig is", { publishConfig: { access: "public" } }],
+    ["scripts is", { scripts: { postinstall: "node ." } }],
+    ["sideEffects is", { sideEffects: true }],
+    ["repository is", { repository: "github:owner/name" }],
+    ["exports is", { exports: { ".": "./dist/index.js" } }],
+    ["undici is imported but not declared", {}, { "dist/index.d.ts": `import "undici"` }],
+    ["vitest is declared but not imported", { optionalDependencies: { vitest: rangeOf("vitest") } }],
+    ["effect must be a peer", { dependencies: { ...dependencies, effect: rangeOf("effect") } }],
+    ["the range of effect is ^3.0.0", { peerDependencies: { ...peerDependencies, effect: "^3.0.0" } }],
+    ["the range of @store-api/core", { peerDependencies: { ...peerDependencies, "@store-api/core": "workspace:^" } }]
+  ])("report: %s, and nothing else", (found, change, files) => {
+    assert.deepStrictEqual(problems(), [])
+    const [problem = "", ...others] = problems(change, files)
     assert.include(problem, found)
     assert.isEmpty(others)
   })
 
-  it("want one version", () => {
-    assert.deepStrictEqual(versionProblems(["1.0.0", "1.0.0"]), [])
-    assert.lengthOf(versionProblems(["1.0.0", "0.9.0"]), 1)
-    assert.lengthOf(versionProblems([]), 1)
+  it("want each package of a release to name its repository", () => {
+    const named = releaseFields("@store-api/redis", "owner/name")
+    assert.deepStrictEqual(problems(named, {}, "owner/name"), [])
+    for (const fields of [problems({}, {}, "owner/name"), problems(named, {}, "owner/fork")]) {
+      assert.deepStrictEqual(fields.map((problem) => problem.split(" ")[0]), ["repository", "homepage", "bugs"])
+    }
+    assert.throws(() => releaseFields("@store-api/redis", "not a repository"))
   })
 
-  it("want an odd major for Effect 3, the next one for Effect 4, and the same minor and patch", () => {
+  it("want one version, an odd major for Effect 3, and the next one for Effect 4, with the same minor and patch", () => {
+    assert.deepStrictEqual(versionProblems(["1.0.0", "1.0.0"]), [])
+    for (const versions of [["1.0.0", "0.9.0"], []]) assert.lengthOf(versionProblems(versions), 1)
     assert.deepStrictEqual([...lineProblems("1.4.2", "2.4.2"), ...lineProblems("3.0.0", "4.0.0")], [])
     for (const [effect3, effect4] of [["1.4.2", "2.4.1"], ["2.0.0", "3.0.0"], ["0.1.0", "1.1.0"], ["1.0.0", "4.0.0"]]) {
       assert.lengthOf(lineProblems(effect3 ?? "", effect4 ?? ""), 1, effect3)
+    }
+  })
+
+  it("raise an even major to the odd one that follows, wherever changesets wrote it", () => {
+    const text = (version: string) =>
+      `"version": "${version}",\n"effect": "^2.0.0"\n## ${version}\n- in 2.0.0\n- @store-api/core@${version}\n`
+    for (
+      const [from, to] of [["2.0.0", "3.0.0"], ["1.5.0", "1.5.0"], ["0.1.0", "0.1.0"], ["10.2.1", "11.2.1"]] as const
+    ) {
+      assert.strictEqual(withOddMajor(text(from)), text(to))
     }
   })
 
@@ -96,23 +98,14 @@ describe("the rules for published packages", () => {
       { ...core, tag: "latest" }
     ])
   })
+})
 
-  it("want Node and the ranges of Effect 4 in a package of that line", () => {
-    const files = set("package.json", manifestOf("redis"))(packed("redis"))
-    assert.deepStrictEqual(problemsOf(files, undefined, effect4), [])
-    const [node, peer, ...others] = problemsOf(files)
-    assert.match(node ?? "", /^engines is/)
-    assert.match(peer ?? "", /^the range of effect is \^4/)
-    assert.deepStrictEqual(others, [])
-  })
-
-  it("want each package of a release to name its repository", () => {
-    const named = manifest((all) => ({ ...all, ...releaseFields("@store-api/core", "owner/name") }))(packed("core"))
-    assert.deepStrictEqual(problemsOf(named, "owner/name"), [])
-    for (const [files, repository] of [[packed("core"), "owner/name"], [named, "owner/fork"]] as const) {
-      const fields = problemsOf(files, repository).map((problem) => problem.split(" ")[0])
-      assert.deepStrictEqual(fields, ["repository", "homepage", "bugs"])
-    }
-    assert.throws(() => releaseFields("@store-api/core", "not a repository"))
-  })
+it.each([
+  ["without a repository to name", "", "GITHUB_REPOSITORY"],
+  ["without an identity", "owner/name", "without an identity"]
+])("npm run release refuses %s", (_, repository, reason) => {
+  const env = { ...process.env, ACTIONS_ID_TOKEN_REQUEST_URL: "", GITHUB_REPOSITORY: repository }
+  const { status, stderr } = spawnSync(process.execPath, ["tools/release/release.mjs"], { encoding: "utf8", env })
+  assert.strictEqual(status, 1)
+  assert.include(stderr, `Nothing was published: ${reason}`)
 })

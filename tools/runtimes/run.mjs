@@ -7,12 +7,11 @@
  */
 import "../workspace/require-node.mjs"
 import { spawn } from "node:child_process"
+import { once } from "node:events"
 import { copyFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs"
-import { builtinModules } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
-import { setTimeout as sleep } from "node:timers/promises"
 import { build, install, root, takesOnly } from "../workspace/workspace.mjs"
 import { binaryOf, pins } from "./binaries.mjs"
 
@@ -39,14 +38,6 @@ const options = {
   tsconfigRaw: {}
 }
 
-/** For bundles that include the packages. */
-const whole = {
-  ...options,
-  nodePaths: [join(folder, "node_modules")],
-  conditions: ["workerd", "worker", "import"],
-  mainFields: ["module", "main"]
-}
-
 const source = (path) => join(root, "tools", "runtimes", "src", path)
 
 const link = (name, target) => {
@@ -58,32 +49,22 @@ const link = (name, target) => {
 const bundleAll = async () => {
   for (const name of ["effect", "@effect/platform"]) link(name, join("packages/core/node_modules", name))
   for (const name of ["core", "emulator"]) link(`@store-api/${name}`, join("packages", name))
+  const contents = `import { runAll } from "./Check.js"
+    import { checks } from "./contract.js"
+    await runAll(checks({ certificates: true }), process.argv[2])`
+  const installed = { ...options, packages: "external" }
+  await bundle({ ...installed, stdin: { contents, resolveDir: source("") }, outfile: join(folder, "main.mjs") })
+  await bundle({ ...installed, entryPoints: [source("laboratory.ts")], outfile: join(folder, "laboratory.mjs") })
+  // It includes the packages, and fails at an import of a Node module.
   await bundle({
     ...options,
-    entryPoints: [source("main.ts"), source("laboratoryServer.ts")],
-    packages: "external",
-    outdir: folder,
-    outExtension: { ".js": ".mjs" }
+    entryPoints: [source("worker.ts")],
+    outfile: join(folder, "worker.mjs"),
+    nodePaths: [join(folder, "node_modules")],
+    conditions: ["workerd", "worker", "import"],
+    mainFields: ["module", "main"]
   })
-  await bundle({ ...whole, entryPoints: [source("worker.ts")], outfile: join(folder, "worker.mjs") })
   copyFileSync(join(root, "tools", "runtimes", "workerd.capnp"), join(folder, "workerd.capnp"))
-}
-
-/** The Node modules that this code and all that it imports need. */
-const nodeImports = async (contents) => {
-  const external = builtinModules.flatMap((name) => [name, `node:${name}`])
-  const stdin = { contents, resolveDir: folder }
-  const { metafile } = await bundle({ ...whole, stdin, external, metafile: true, write: false })
-  const imports = Object.values(metafile.inputs).flatMap(({ imports }) => imports)
-  return imports.filter(({ external }) => external).map(({ path }) => path)
-}
-
-const checkImports = async () => {
-  const core = `export * from "@store-api/core"\nexport * from "@effect/platform/FetchHttpClient"`
-  const found = await nodeImports(core)
-  if (found.length > 0) throw new Error(`core imports Node modules: ${found.join(", ")}`)
-  const control = await nodeImports(`${core}\nimport "node:fs"\nimport "crypto"`)
-  if (control.length !== 2) throw new Error("The search for Node modules finds nothing.")
 }
 
 /** Starts a process. `ended` resolves with why it failed, or with `undefined`. */
@@ -100,12 +81,6 @@ const start = (command, args, stdio) => {
   return { child, ended, errors: () => errors.slice(-2000) }
 }
 
-/** The first line that a process writes to one of its streams within 30 seconds. */
-const firstLine = async (stream, what) => {
-  for await (const line of createInterface({ input: stream, signal: AbortSignal.timeout(30_000) })) return line
-  throw new Error(`${what} did not start`)
-}
-
 /** Runs a program that may connect to this machine only, and download nothing. */
 const flags = {
   bun: ["--no-install"],
@@ -116,7 +91,7 @@ const flags = {
 }
 
 /** Runs a process that prints each outcome as a line of JSON. */
-const asProgram = async (name, binary, laboratory, report) => {
+const asProgram = async (name, binary, report) => {
   const stdio = ["ignore", "pipe", "pipe"]
   const { child, ended, errors } = start(binary, [...flags[name] ?? [], "main.mjs", laboratory], stdio)
   createInterface({ input: child.stdout }).on("line", (line) => report(JSON.parse(line)))
@@ -125,11 +100,13 @@ const asProgram = async (name, binary, laboratory, report) => {
 }
 
 /** Runs a server whose worker runs one check per request. */
-const asWorker = async (binary, laboratory, report) => {
+const asWorker = async (binary, report) => {
   const stdio = ["ignore", "ignore", "pipe", "pipe"]
   const { child, ended, errors } = start(binary, ["serve", "--control-fd=3", "workerd.capnp"], stdio)
   try {
-    const { port } = JSON.parse(await firstLine(child.stdio[3], "workerd"))
+    const started = createInterface({ input: child.stdio[3] })
+    const [line] = await once(started, "line", { signal: AbortSignal.timeout(30_000) })
+    const { port } = JSON.parse(line)
     const ask = async (query) => {
       const url = `http://127.0.0.1:${port}/?${new URLSearchParams(query)}`
       const response = await fetch(url, { signal: AbortSignal.timeout(60_000) })
@@ -160,7 +137,6 @@ const asWorker = async (binary, laboratory, report) => {
  */
 const problemsOf = async (name) => {
   const binary = binaryOf(name)
-  const laboratory = start(process.execPath, [join(folder, "laboratoryServer.mjs")], ["pipe", "pipe", "inherit"])
   const outcomes = new Map()
   let declared = 0
   const report = (outcome) => {
@@ -168,19 +144,16 @@ const problemsOf = async (name) => {
     else outcomes.set(outcome.name, outcome.problem)
   }
   const run = name === "workerd" ? asWorker : asProgram.bind(undefined, name)
-  const problems = await run(binary, await firstLine(laboratory.child.stdout, "The laboratory"), report)
-  laboratory.child.stdin.end()
-  const left = await Promise.race([laboratory.ended, sleep(5000, "the laboratory did not end")])
+  const problems = await run(binary, report)
   return [
     ...problems,
     ...declared === 0 || outcomes.size !== declared ? [`${outcomes.size} of ${declared} checks were run`] : [],
-    ...[...outcomes].filter(([, problem]) => problem !== undefined).map((outcome) => `FAILED: ${outcome.join("\n")}`),
-    ...left === undefined ? [] : [left]
+    ...[...outcomes].filter(([, problem]) => problem !== undefined).map((outcome) => `FAILED: ${outcome.join("\n")}`)
   ]
 }
 
 await bundleAll()
-await checkImports()
+const { url: laboratory } = await import(join(folder, "laboratory.mjs"))
 const named = process.argv.slice(2)
 for (const name of Object.keys(pins).filter((name) => named.length === 0 || named.includes(name))) {
   const began = performance.now()

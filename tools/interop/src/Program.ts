@@ -1,6 +1,6 @@
 /** Runs servers of Debian as child processes in temporary folders. The end of the scope ends and removes both. */
 import { spawn, spawnSync } from "node:child_process"
-import { chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as Http from "node:http"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
@@ -14,21 +14,13 @@ export interface Program {
   readonly missing: string
 }
 
-const isRoot = process.getuid?.() === 0
-
-/** The unprivileged user of Debian, which runs the servers if root runs the tests. */
-const nobody = { uid: 65_534, gid: 65_534 }
-
 /** Passes nothing of the tests' environment, such as a proxy or another Python. */
-export const unprivileged = {
-  ...(isRoot && nobody),
-  env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LANG: "C.UTF-8" }
-}
+export const environment = { env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LANG: "C.UTF-8" } }
 
 /** Finds a program, which must end with success if it gets these parameters. */
 export const find = (command: string, parameters: ReadonlyArray<string>, debianPackage: string): Program => ({
   command,
-  isInstalled: spawnSync(command, parameters, unprivileged).status === 0,
+  isInstalled: spawnSync(command, parameters, environment).status === 0,
   missing: `${debianPackage} is not installed: apt-get install --no-install-recommends ${debianPackage}`
 })
 
@@ -39,20 +31,12 @@ export const isLeftOut = ({ isInstalled, missing }: Program): boolean => {
   return true
 }
 
-/** A new folder that a server started here may write to. */
 export const folder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.sync(() => {
-    const path = mkdtempSync(join(tmpdir(), "interop-"))
-    if (isRoot) chownSync(path, nobody.uid, nobody.gid)
-    return path
-  }),
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "interop-"))),
   (path) => Effect.sync(() => rmSync(path, { recursive: true }))
 )
 
-/**
- * Starts a server, unprivileged, waits until it is ready, and returns its output so far. It must not end before. The
- * end of the scope terminates it, and waits until it has exited.
- */
+/** Starts a server, waits until it is ready, and returns its output so far. The end of the scope terminates it. */
 export const startServer = (
   { command, isInstalled, missing }: Program,
   parameters: ReadonlyArray<string>,
@@ -63,7 +47,7 @@ export const startServer = (
     if (!isInstalled) return yield* Effect.dieMessage(missing)
     let output = ""
     // The kernel kills the child if this process is killed before the scope ends.
-    const child = spawn("setpriv", ["--pdeathsig", "KILL", command, ...parameters], unprivileged)
+    const child = spawn("setpriv", ["--pdeathsig", "KILL", command, ...parameters], environment)
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding("utf8").on("data", (text: string) => (output += text))
     }
@@ -72,11 +56,10 @@ export const startServer = (
     // Its stdin stays open, and a write after its end is an error.
     child.stdin.on("error", () => undefined).write(input)
     yield* Effect.addFinalizer(() =>
-      Effect.promise(async () => {
+      Effect.promise(() => {
         child.kill("SIGTERM")
         const killing = setTimeout(() => child.kill("SIGKILL"), 5000)
-        await closed
-        clearTimeout(killing)
+        return closed.finally(() => clearTimeout(killing))
       })
     )
     const ended = Effect.promise(() => closed)
@@ -135,6 +118,7 @@ export const startNginx = ({ http = "", server, tls }: NginxOptions) =>
     const socketPath = join(files, "control.sock")
     const configuration = `
       daemon off;
+      ${process.getuid?.() === 0 ? "user root;" : ""}
       worker_processes 1;
       pid nginx.pid;
       error_log stderr info;
@@ -156,7 +140,7 @@ export const startNginx = ({ http = "", server, tls }: NginxOptions) =>
         }
       }`
     const contents = { "nginx.conf": configuration, "cert.pem": tls?.cert ?? "", "key.pem": tls?.key ?? "" }
-    for (const [name, content] of Object.entries(contents)) writeFileSync(join(files, name), content, { mode: 0o644 })
+    for (const [name, content] of Object.entries(contents)) writeFileSync(join(files, name), content)
 
     // Through a socket that only the tests know, to check that nginx is up and to mark a place in its log.
     const ask = (path: string) =>
@@ -171,20 +155,17 @@ export const startNginx = ({ http = "", server, tls }: NginxOptions) =>
         return { status: Number(status), path, connection: Number(connection), onConnection: Number(onConnection) }
       })
     )
-    const output = yield* startServer(nginx, ["-p", files, "-e", "stderr", "-c", "nginx.conf"], ask("/mark/0"))
+    const errors = yield* startServer(nginx, ["-p", files, "-e", "stderr", "-c", "nginx.conf"], ask("/mark/0"))
     let marks = 0
-    return {
-      url: `${tls === undefined ? "http" : "https"}://127.0.0.1:${port}`,
-      errors: output,
-      /**
-       * All requests that have ended so far, with or without a response. The only worker logs in the order of the
-       * responses: earlier requests are in the log before the mark.
-       */
-      requests: Effect.gen(function*() {
-        const mark = `/mark/${++marks}`
-        yield* ask(mark)
-        const all = yield* eventually(logged, (all) => all.some(({ path }) => path === mark))
-        return all.filter(({ path }) => !path.startsWith("/mark/"))
-      })
-    }
+    /**
+     * All requests that have ended so far, with or without a response. The only worker logs in the order of the
+     * responses: earlier requests are in the log before the mark.
+     */
+    const requests = Effect.gen(function*() {
+      const mark = `/mark/${++marks}`
+      yield* ask(mark)
+      const all = yield* eventually(logged, (all) => all.some(({ path }) => path === mark))
+      return all.filter(({ path }) => !path.startsWith("/mark/"))
+    })
+    return { url: `${tls === undefined ? "http" : "https"}://127.0.0.1:${port}`, errors, requests }
   })

@@ -7,13 +7,12 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import type { AccessTokenError } from "@store-api/core"
 import type { NodeStoreAuth } from "@store-api/platform-node"
-import { DateTime, Duration, Effect, Either, Fiber, Option } from "effect"
+import { DateTime, Duration, Effect, Fiber, Option } from "effect"
 import { test } from "../../../packages/core/test/support/test.js"
 import * as x509 from "../../../packages/emulator/src/internal/x509.js"
-import { credentials, type Running, serve, tokenPath } from "../src/AuthorizationServer.js"
 import { eventually, isLeftOut, nginx, type NginxOptions, startNginx } from "../src/Program.js"
-import { oidcProvider } from "../src/servers.js"
-import { assertHidden, call, callApi, client, requestToken } from "./support.js"
+import { credentials, oidcProvider, type Running, serve, tokenPath } from "../src/servers.js"
+import { assertHidden, call, client, requestToken } from "./support.js"
 
 interface Options extends Pick<NginxOptions, "http" | "tls"> {
   /** Directives for the locations of the token endpoint and of the API. */
@@ -22,13 +21,11 @@ interface Options extends Pick<NginxOptions, "http" | "tls"> {
   /** The location of the token endpoint in the configuration; by default only the path. */
   readonly tokenLocation?: string
   /** Where nginx finds the token endpoint and the API; by default at the server. */
-  readonly authUrl?: string | undefined
-  readonly apiUrl?: string | undefined
+  readonly authUrl?: string
+  readonly apiUrl?: string
   /** How the client connects. */
   readonly client?: NodeStoreAuth.Options["http"]
 }
-
-const server = oidcProvider.start(600)
 
 /** The token endpoint and the API of a server, behind nginx. */
 const before = (running: Running, options: Options = {}) =>
@@ -43,19 +40,14 @@ const before = (running: Running, options: Options = {}) =>
     })
     const urls = { authUrl: nginx.url, apiUrl: nginx.url }
     const statuses = (ofTokens: boolean) =>
-      Effect.map(
-        nginx.requests,
-        (all) => all.filter(({ path }) => path.startsWith(tokenPath) === ofTokens).map(({ status }) => status)
-      )
-    return {
-      ...nginx,
-      ...urls,
-      client: yield* client(urls, credentials, options.client),
-      // The statuses of its responses to token requests and to all others, in order.
-      tokens: statuses(true),
-      calls: statuses(false)
-    }
+      Effect.map(nginx.requests, (all) =>
+        all.filter(({ path }) => path.startsWith(tokenPath) === ofTokens).map(({ status }) => status))
+    // The statuses of its responses to token requests and to all others, in order.
+    const [tokens, calls] = [statuses(true), statuses(false)]
+    return { ...nginx, ...urls, tokens, calls, client: yield* client(urls, credentials, options.client) }
   })
+
+const server = oidcProvider.start(600)
 
 /** An authority that only this test knows, and a certificate that it signs for a server on loopback. */
 const authority = () => {
@@ -63,14 +55,35 @@ const authority = () => {
   return { ca: issuer.cert, tls: x509.leaf("localhost", [Buffer.from([127, 0, 0, 1])], { issuer }) }
 }
 
+const { ca, tls } = authority()
+
+type Urls = Readonly<Record<"silent" | "target", string>>
+
+/** oidc-provider, nginx before it as a target of redirects, a server that never responds, and the nginx to test. */
+const setUp = (options: Options | ((urls: Urls) => Options), secure = false) =>
+  Effect.gen(function*() {
+    const running = yield* server
+    const silent = yield* serve(() => () => undefined)
+    const target = yield* before(running, secure ? { tls, client: { ca } } : {})
+    const urls = { silent: silent.url, target: target.url }
+    return {
+      running,
+      silent,
+      target,
+      front: yield* before(running, typeof options === "function" ? options(urls) : options)
+    }
+  })
+
 const times = (status: number, count: number) => Array.from({ length: count }, () => status)
 
 const zone = (rate: string) => `limit_req_zone $binary_remote_addr zone=tokens:1m rate=${rate};`
 
+const refusing = "limit_req zone=tokens; limit_req_status 429;"
+
 /** nginx sends no `Retry-After` of its own; an empty header is not sent. */
 const withRetryAfter = (rate: string, seconds: number): Options => ({
   http: `${zone(rate)} map $status $retry_after { 429 "${seconds}"; default ""; }`,
-  token: "limit_req zone=tokens; limit_req_status 429; add_header Retry-After $retry_after always;"
+  token: `${refusing} add_header Retry-After $retry_after always;`
 })
 
 /** No program listens on this port: the system never assigns it, and its service is obsolete. */
@@ -85,103 +98,109 @@ const oneConnection = { connections: 1 }
 
 const slowly = "proxy_read_timeout 1s;"
 
-interface Fault {
-  readonly fault: string
-  /** With the URL of a server that never responds. */
-  readonly options: (silent: string) => Options
-  /** Whether another client uses the only request of this minute. */
-  readonly isUsedUp?: boolean
-  /** The fields of the error. Nothing of nginx's page is in them. */
-  readonly error: Partial<AccessTokenError.AccessTokenError>
-  /** The statuses of the token requests. */
-  readonly tokens: ReadonlyArray<number>
-  /** How many requests reach the silent server. */
-  readonly reached?: number
-  /** The seconds until `retryAt`. */
-  readonly wait?: number
-}
-
+/** The fields of the error. Nothing of nginx's page is in them. */
 const none = { code: Option.none(), description: Option.none() }
 const unavailable = { _tag: "TokenRefusedError", reason: "Unavailable", ...none } as const
 const rateLimited = { _tag: "TokenRefusedError", reason: "RateLimited", status: 429, ...none } as const
+const closed = { _tag: "TokenRequestError", reason: "Transport", attempts: 6 } as const
+const redirect = { _tag: "TokenRequestError", reason: "Redirect", attempts: 1 } as const
+const untrusted = { _tag: "TokenRequestError", reason: "Certificate", attempts: 1 } as const
 
-const faults: ReadonlyArray<Fault> = [
-  {
-    fault: "every connection closed during a token request",
-    options: () => ({ token: "return 444;" }),
-    error: { _tag: "TokenRequestError", reason: "Transport", attempts: 6 },
-    tokens: times(hungUp, 6)
-  },
-  {
-    fault: "502, the token endpoint is down",
-    options: () => ({ authUrl: down }),
-    error: { ...unavailable, status: 502 },
-    tokens: times(502, 6)
-  },
-  {
-    fault: "504, the token endpoint is silent",
-    options: (authUrl) => ({ authUrl, http: slowly }),
-    error: { ...unavailable, status: 504 },
-    tokens: times(504, 6),
-    reached: 6
-  },
-  {
-    fault: "`limit_req`, the default, 503",
-    options: () => ({ http: zone("1r/m"), token: "limit_req zone=tokens;" }),
-    isUsedUp: true,
-    error: { ...unavailable, status: 503 },
-    tokens: [200, ...times(503, 6)]
-  },
-  {
-    // Without a Retry-After, a 429 is not tried again.
-    fault: "`limit_req_status` 429",
-    options: () => ({ http: zone("1r/m"), token: "limit_req zone=tokens; limit_req_status 429;" }),
-    isUsedUp: true,
-    error: rateLimited,
-    tokens: [200, 429]
-  },
-  {
-    fault: "429 with a Retry-After beyond the deadline",
-    options: () => withRetryAfter("1r/m", 120),
-    isUsedUp: true,
-    error: rateLimited,
-    tokens: [200, 429],
-    wait: 120
-  }
+/** The last: the statuses of the token requests. With a 200, another client uses the only request of this minute. */
+const faults: ReadonlyArray<
+  readonly [
+    fault: string,
+    options: Parameters<typeof setUp>[0],
+    error: Partial<AccessTokenError.AccessTokenError>,
+    tokens: ReadonlyArray<number>
+  ]
+> = [
+  ["every connection closed during a token request", { token: "return 444;" }, closed, times(hungUp, 6)],
+  ["502, the token endpoint is down", { authUrl: down }, { ...unavailable, status: 502 }, times(502, 6)],
+  [
+    "504, the token endpoint is silent",
+    ({ silent }) => ({ authUrl: silent, http: slowly }),
+    { ...unavailable, status: 504 },
+    times(504, 6)
+  ],
+  [
+    "`limit_req`, the default, 503",
+    { http: zone("1r/m"), token: "limit_req zone=tokens;" },
+    { ...unavailable, status: 503 },
+    [200, ...times(503, 6)]
+  ],
+  // Without a Retry-After, a 429 is not tried again.
+  ["`limit_req_status` 429", { http: zone("1r/m"), token: refusing }, rateLimited, [200, 429]],
+  ["429 with a Retry-After beyond the deadline", withRetryAfter("1r/m", 120), rateLimited, [200, 429]],
+  ...[301, 302, 303, 307, 308].map((status) =>
+    [
+      `${status} to another origin`,
+      ({ target }: Urls) => ({ token: `return ${status} ${target}$request_uri;` }),
+      redirect,
+      [status]
+    ] as const
+  ),
+  [
+    "301 from http to https of the same host, whose certificate is trusted",
+    ({ target }) => ({ token: `return 301 ${target}$request_uri;`, client: { ca } }),
+    redirect,
+    [301]
+  ],
+  // With proxy_pass, nginx redirects (301) from the location's name without the slash to the one with it.
+  ["the slash that nginx adds to the name of a location", { tokenLocation: `${tokenPath}/` }, redirect, [301]],
+  ["an unknown authority", { tls }, untrusted, []],
+  ["an authority that is not the one in `ca`", { tls, client: { ca: authority().ca } }, untrusted, []]
 ]
 
-const redirect = { _tag: "TokenRequestError", reason: "Redirect", attempts: 1 } as const
-
 describe.skipIf(isLeftOut(nginx))("nginx in front of a server", { concurrent: true }, () => {
-  test.live.each(faults)("$fault: a typed error, and quiet until retryAt", function*(row) {
-    const silent = yield* serve(() => () => undefined)
-    const front = yield* before(yield* server, row.options(silent.url))
-    if (row.isUsedUp === true) yield* requestToken(front)
-    const asked = yield* DateTime.now
-    const [duration, error] = yield* Effect.timed(Effect.flip(front.client.provider.get))
-    // At once, because the cooldown may be as short as 750 ms.
-    const again = yield* Effect.flip(front.client.provider.get)
-    assert.deepInclude(error, row.error)
-    assertHidden(error, [credentials.clientSecret])
-    assert.isTrue(Duration.lessThan(duration, Duration.seconds(30)))
-    const wait = Duration.toSeconds(DateTime.distanceDuration(asked, Option.getOrThrow(error.retryAt)))
-    if (row.wait !== undefined) assert.isTrue(wait >= row.wait && wait < row.wait + 5, `${wait} s`)
-    // The monotonic clock ends a cooldown. `retryAt` is its end by the wall clock, which may be adjusted.
-    deepStrictEqual({ ...again, retryAt: error.retryAt }, { ...error })
-    deepStrictEqual([yield* front.tokens, yield* silent.requests], [row.tokens, row.reached ?? 0])
+  test.live.each(faults)(
+    "%s: a typed error, and the next caller sends nothing",
+    function*([fault, options, fields, tokens]) {
+      const { front, running, silent, target } = yield* setUp(options, fault.includes("https"))
+      const isUsedUp = tokens[0] === 200
+      if (isUsedUp) yield* requestToken(front)
+      const asked = yield* DateTime.now
+      const [duration, error] = yield* Effect.timed(Effect.flip(front.client.provider.get))
+      // At once, because the cooldown may be as short as 750 ms.
+      const again = yield* Effect.flip(front.client.provider.get)
+      assert.deepInclude(error, fields)
+      assertHidden(error, [credentials.clientSecret])
+      assert.isTrue(Duration.lessThan(duration, Duration.seconds(30)))
+      // A redirect and a certificate last until somebody changes them.
+      assert.strictEqual(Option.isNone(error.retryAt), fields === redirect || fields === untrusted)
+      if (fault.includes("Retry-After")) {
+        const wait = Duration.toSeconds(DateTime.distanceDuration(asked, Option.getOrThrow(error.retryAt)))
+        assert.isTrue(wait >= 120 && wait < 125, `${wait} s`)
+      }
+      // The monotonic clock ends a cooldown. `retryAt` is its end by the wall clock, which may be adjusted.
+      deepStrictEqual({ ...again, retryAt: error.retryAt }, { ...error })
+      deepStrictEqual([yield* front.tokens, yield* silent.requests], [tokens, tokens[0] === 504 ? 6 : 0])
+      deepStrictEqual([yield* target.tokens, (yield* running.counts).tokenRequests], [[], isUsedUp ? 1 : 0])
+      if (fields !== untrusted) return
+      // Connections that the client ended in the handshake, or right after it without a request, as nginx logs them.
+      const pattern = /(SSL_do_handshake\(\) failed|client closed connection while).*client: 127\.0\.0\.1/g
+      yield* eventually(Effect.sync(() => front.errors().match(pattern) ?? []), ({ length }) => length === 1)
+    }
+  )
+
+  test.live.each<readonly [status: number, fault: string, options: Parameters<typeof setUp>[0]]>([
+    [502, "the API is down", { apiUrl: down }],
+    [504, "the API is silent", ({ silent }) => ({ apiUrl: silent, http: slowly })],
+    [308, "to another origin, where the token does not travel", ({ target }) => (
+      { api: `return 308 ${target}$request_uri;` }
+    )]
+  ])("%i, %s: the status reaches the caller, and the call is sent once", function*([status, , options]) {
+    const { front, running, silent, target } = yield* setUp(options)
+    assert.strictEqual(yield* call(front.client), status)
+    deepStrictEqual([yield* front.tokens, yield* front.calls], [[200], [status]])
+    deepStrictEqual([yield* silent.requests, yield* target.calls], [status === 504 ? 1 : 0, []])
+    assert.strictEqual((yield* running.counts).calls, 0)
   })
 
-  test.live.each([
-    { status: 502, fault: "the API is down", options: (): Options => ({ apiUrl: down }), reached: 0 },
-    { status: 504, fault: "the API is silent", options: (apiUrl: string) => ({ apiUrl, http: slowly }), reached: 1 }
-  ])("$status, $fault: the status reaches the caller, and the call is sent once", function*(row) {
-    const silent = yield* serve(() => () => undefined)
-    const front = yield* before(yield* server, row.options(silent.url))
-    assert.strictEqual(yield* call(front.client), row.status)
-    deepStrictEqual(
-      [yield* front.tokens, yield* front.calls, yield* silent.requests],
-      [[200], [row.status], row.reached]
-    )
+  test.live("with its authority in `ca`, token and call go over https", function*() {
+    const { target } = yield* setUp(() => ({}), true)
+    assert.strictEqual(yield* call(target.client), 200)
+    deepStrictEqual([yield* target.tokens, yield* target.calls], [[200], [200]])
   })
 
   test.live("502 to token requests, for a while: the waiting caller has a token once the server is up", function*() {
@@ -205,19 +224,11 @@ describe.skipIf(isLeftOut(nginx))("nginx in front of a server", { concurrent: tr
     assert.strictEqual(yield* call(front.client), 200)
   })
 
-  test.live.each([
-    {
-      // All attempts take at least 2.5 s.
-      limit: "one in a second and a half",
-      options: { http: zone("40r/m"), token: "limit_req zone=tokens;" },
-      refused: 503
-    },
-    {
-      limit: "one in three seconds, with a Retry-After that fits the deadline",
-      options: withRetryAfter("20r/m", 3),
-      refused: 429
-    }
-  ])("a limit of $limit: the caller waits, and has a token within the deadline", function*({ options, refused }) {
+  test.live.each<readonly [limit: string, options: Options, refused: number]>([
+    // All attempts take at least 2.5 s.
+    ["one in a second and a half", { http: zone("40r/m"), token: "limit_req zone=tokens;" }, 503],
+    ["one in three seconds, with a Retry-After that fits the deadline", withRetryAfter("20r/m", 3), 429]
+  ])("a limit of %s: the caller waits, and has a token within the deadline", function*([, options, refused]) {
     const front = yield* before(yield* server, options)
     const first = yield* front.client.provider.get
     const [duration, second] = yield* Effect.timed(front.client.provider.refresh)
@@ -230,86 +241,17 @@ describe.skipIf(isLeftOut(nginx))("nginx in front of a server", { concurrent: tr
     if (refused === 429) deepStrictEqual([statuses.length, Duration.toSeconds(duration) >= 3], [3, true])
   })
 
-  test.live.each([301, 302, 303, 307, 308])(
-    "%i of the token request to another origin is refused",
-    function*(status) {
-      const running = yield* server
-      const target = yield* before(running)
-      const front = yield* before(running, { token: `return ${status} ${target.url}$request_uri;` })
-      const error = yield* Effect.flip(front.client.provider.get)
-      assert.deepInclude(error, redirect)
-      assertHidden(error, [credentials.clientSecret])
-      deepStrictEqual([yield* front.tokens, yield* target.tokens], [[status], []])
-      // Positive control: the target accepts a request and reports it.
-      yield* requestToken(target)
-      deepStrictEqual([yield* target.tokens, yield* running.tokenRequests], [[200], 1])
-    }
-  )
-
-  test.live("301 from http to https of the same host is refused, though its certificate is trusted", function*() {
-    const running = yield* server
-    const { ca, tls } = authority()
-    const target = yield* before(running, { tls, client: { ca } })
-    const front = yield* before(running, { token: `return 301 ${target.url}$request_uri;`, client: { ca } })
-    assert.deepInclude(yield* Effect.flip(front.client.provider.get), redirect)
-    deepStrictEqual([yield* front.tokens, yield* target.tokens, yield* running.tokenRequests], [[301], [], 0])
-    // With the authority in `ca`, token and call go over https.
-    assert.strictEqual(yield* call(target.client), 200)
-    deepStrictEqual([yield* target.tokens, yield* target.calls], [[200], [200]])
-  })
-
-  test.live("the slash that nginx adds to the name of a location is refused", function*() {
-    const running = yield* server
-    // With proxy_pass, nginx redirects (301) from the location's name without the slash to the one with it.
-    const front = yield* before(running, { tokenLocation: `${tokenPath}/` })
-    assert.deepInclude(yield* Effect.flip(front.client.provider.get), redirect)
-    const paths = Effect.map(front.requests, (all) => all.map(({ path, status }) => [path, status]))
-    deepStrictEqual([yield* paths, yield* running.tokenRequests], [[[tokenPath, 301]], 0])
-    const { status } = yield* Effect.promise(() => fetch(`${front.url}${tokenPath}/`, { method: "POST" }))
-    assert.notStrictEqual(status, 301)
-    deepStrictEqual([yield* paths, yield* running.tokenRequests], [[[tokenPath, 301], [`${tokenPath}/`, status]], 1])
-  })
-
-  test.live("308 of a call to another origin is the caller's, and the token does not travel", function*() {
-    const running = yield* server
-    const target = yield* before(running)
-    const front = yield* before(running, { api: `return 308 ${target.url}$request_uri;` })
-    assert.strictEqual(yield* call(front.client), 308)
-    deepStrictEqual([yield* front.calls, yield* target.calls, yield* running.calls], [[308], [], 0])
-    yield* callApi(target)
-    deepStrictEqual([yield* target.calls, yield* running.calls], [[401], 1])
-  })
-
-  test.live.each([
-    { ca: "unknown", client: {} },
-    { ca: "not the one in `ca`", client: { ca: authority().ca } }
-  ])("an authority that is $ca: Certificate, and nothing is sent", function*(row) {
-    const running = yield* server
-    const front = yield* before(running, { tls: authority().tls, client: row.client })
-    const error = yield* Effect.flip(front.client.provider.get)
-    assert.deepInclude(error, { _tag: "TokenRequestError", reason: "Certificate", attempts: 1 })
-    assertHidden(error, [credentials.clientSecret])
-    // Connections that the client ended in the handshake, or right after it without a request, as nginx logs them.
-    const pattern = /(SSL_do_handshake\(\) failed|client closed connection while).*client: 127\.0\.0\.1/g
-    yield* eventually(Effect.sync(() => front.errors().match(pattern) ?? []), ({ length }) => length === 1)
-    deepStrictEqual([yield* front.requests, yield* running.tokenRequests], [[], 0])
-  })
-
   test.live("keepalive_requests 3, under load and with tokens renewed: no call fails, none is sent again", function*() {
     const running = yield* server
     const front = yield* before(running, { http: "keepalive_requests 3;" })
     const calls = 1500
-    const statuses = yield* Effect.forEach(
-      Array.from({ length: calls }, (_, index) => index),
-      (index) =>
-        Effect.zipRight(
-          index % 100 === 0 ? Effect.asVoid(front.client.provider.refresh) : Effect.void,
-          call(front.client)
-        ),
-      { concurrency: 16 }
-    )
+    const statuses = yield* Effect.forEach(Array.from({ length: calls }).keys(), (index) =>
+      Effect.zipRight(
+        index % 100 === 0 ? Effect.asVoid(front.client.provider.refresh) : Effect.void,
+        call(front.client)
+      ), { concurrency: 16 })
     deepStrictEqual(statuses, times(200, calls))
-    const tokenRequests = yield* running.tokenRequests
+    const { tokenRequests } = yield* running.counts
     assert.isAbove(tokenRequests, 1)
     const requests = yield* front.requests
     deepStrictEqual(requests.map(({ status }) => status), times(200, calls + tokenRequests))
@@ -343,21 +285,6 @@ describe.skipIf(isLeftOut(nginx))("nginx in front of a server", { concurrent: tr
       const after = (yield* front.requests).slice(earlier.length)
       deepStrictEqual(after.map(({ status }) => status), [hungUp, 200])
     }
-    deepStrictEqual(yield* front.tokens, [200])
-  })
-
-  test.live("some break under load: as many calls fail as nginx dropped, and each was sent once", function*() {
-    const front = yield* before(yield* server, { api: hangUp(3) })
-    const calls = 600
-    const outcomes = yield* Effect.replicateEffect(Effect.either(call(front.client)), calls, { concurrency: 16 })
-    const failed = outcomes.filter(Either.isLeft).map(({ left }) => left)
-    assert.isNotEmpty(failed)
-    assert.isTrue(failed.every(({ _tag }) => _tag === "RequestError"))
-    const statuses = yield* front.calls
-    deepStrictEqual(
-      [...statuses].sort((one, other) => one - other),
-      [...times(200, calls - failed.length), ...times(hungUp, failed.length)]
-    )
     deepStrictEqual(yield* front.tokens, [200])
   })
 })

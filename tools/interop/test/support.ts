@@ -1,13 +1,10 @@
-/** The library as an application uses it, requests without it as controls, and servers in their own processes. */
-import { fileURLToPath } from "node:url"
+/** The library as an application uses it, and requests without it as controls. */
 import { assert } from "@effect/vitest"
 import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { Context, Effect, Layer, Redacted, type Scope } from "effect"
 import { shows } from "../../../packages/core/test/support/renderings.js"
-import { start } from "../../../packages/platform-node/test/support/childProcess.js"
-import { type Credentials, credentials, form, postForm, type Running, tokenPath } from "../src/AuthorizationServer.js"
-import type { Order } from "../src/serverProcess.js"
+import { type Credentials, credentials, form, postForm, type Running, tokenPath } from "../src/servers.js"
 
 /** Where a server is: itself, or through nginx. */
 type Urls = Pick<Running, "apiUrl" | "authUrl">
@@ -59,21 +56,6 @@ export const callApi = ({ apiUrl }: Urls, token?: string) =>
     return { status: response.status, challenge: response.headers.get("www-authenticate") ?? "" }
   })
 
-/** How much a server's counts grow during an effect. */
-export const counted = <A, E, R>({ calls, tokenRequests, unauthorized }: Running, effect: Effect.Effect<A, E, R>) =>
-  Effect.gen(function*() {
-    const counts = Effect.all({ calls, tokenRequests, unauthorized })
-    const before = yield* counts
-    const result = yield* effect
-    const after = yield* counts
-    return {
-      result,
-      calls: after.calls - before.calls,
-      tokenRequests: after.tokenRequests - before.tokenRequests,
-      unauthorized: after.unauthorized - before.unauthorized
-    }
-  })
-
 /** The resource rejects the token, as RFC 6750 describes. */
 export const assertRejected = (running: Running, token: string) =>
   Effect.gen(function*() {
@@ -90,31 +72,3 @@ export const assertHidden = (error: unknown, secrets: ReadonlyArray<Redacted.Red
     assert.isFalse(shows(error, secret))
   }
 }
-
-const program = fileURLToPath(new URL("../dist/serverProcess.js", import.meta.url))
-
-/**
- * Starts the server of this name and its resource in a new process, like those of a store, so that neither they nor
- * their callers wait for the other's event loop. Needs the build of `npm run interop`.
- */
-export const inOwnProcess = (
-  server: Extract<Order, { name: "start" }>["server"],
-  life: number
-): Effect.Effect<Running, never, Scope.Scope> =>
-  Effect.gen(function*() {
-    const child = yield* start(program)
-    const ask = <A>(order: Order) => Effect.orDie(child.ask(order)) as Effect.Effect<A>
-    const { canRevoke, ...urls } = yield* Effect.acquireRelease(
-      ask<Urls & { readonly canRevoke: boolean }>({ name: "start", server, life }),
-      () => ask({ name: "stop" })
-    )
-    const count = (name: "calls" | "tokenRequests" | "unauthorized") =>
-      Effect.map(ask<Readonly<Record<typeof name, number>>>({ name: "counts" }), (counts) => counts[name])
-    return {
-      ...urls,
-      calls: count("calls"),
-      tokenRequests: count("tokenRequests"),
-      unauthorized: count("unauthorized"),
-      revoke: canRevoke ? (token) => ask({ name: "revoke", token }) : undefined
-    }
-  })

@@ -2,9 +2,9 @@
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
 import type { Scenario } from "@store-api/emulator"
-import { Cause, Context, Effect, Exit, Layer, Redacted, type Scope } from "effect"
+import { Cause, Console, Context, Effect, Exit, Layer, Redacted, type Scope } from "effect"
 import type { YieldWrap } from "effect/Utils"
-import type { Order, Started, View } from "./laboratoryServer.js"
+import type { Order, Setup, Started, View } from "./laboratory.js"
 
 export interface Check {
   readonly name: string
@@ -32,7 +32,7 @@ export const errorOf = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<
 export const named = (error: { readonly _tag: string }) =>
   "reason" in error ? `${error._tag}, ${String(error.reason)}` : error._tag
 
-/** The URL of the laboratory: a process that runs an emulator for each check, controlled with `fetch`. */
+/** The URL of the laboratory, which runs an emulator for each check. */
 export class Laboratory extends Context.Tag("runtimes/Laboratory")<Laboratory, string>() {}
 
 /** An error of the laboratory is a defect, because it is not the result of a check. */
@@ -44,12 +44,6 @@ const ask = <A>(order: Order): Effect.Effect<A, never, Laboratory> =>
       if (!response.ok) throw new Error(`The laboratory cannot ${order.name}: status ${response.status}`)
       return await response.json() as A
     }))
-
-export interface Setup {
-  readonly tls?: boolean | undefined
-  /** In milliseconds. Default: an hour. */
-  readonly tokenLife?: number | undefined
-}
 
 /** Starts an emulator for one check, until its scope closes. */
 export const startEmulator = (setup: Setup = {}) =>
@@ -106,3 +100,13 @@ export const run = ({ name, run }: Check, laboratory: string): Effect.Effect<Out
       onFailure: (cause): Outcome => ({ name, problem: Cause.pretty(cause) })
     }))
   )
+
+/** Runs all checks, prints a line of JSON for each, and then their number. */
+export const runAll = (checks: ReadonlyArray<Check>, laboratory: string): Promise<void> => {
+  const print = (value: unknown) => Console.log(JSON.stringify(value))
+  // Each check has its own emulator, and most of its time is waiting.
+  return Effect.forEach(checks, (check) => Effect.tap(run(check, laboratory), print), { concurrency: 6 }).pipe(
+    Effect.zipRight(print({ declared: checks.length })),
+    Effect.runPromise
+  )
+}

@@ -2,14 +2,48 @@
  * The contract as a worker, and how a worker keeps a token between requests. workerd runs code only for a request:
  * `GET /?laboratory=…&check=<number>` runs one check, and without a number returns the number of checks.
  */
-import { Array as Arr, Effect } from "effect"
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import { AuthorizedHttpClient, StoreAuth, TokenStore } from "@store-api/core"
+import { Array as Arr, Effect, Layer, ManagedRuntime, Redacted } from "effect"
 import { type Check, check, equal, run, startEmulator } from "./Check.js"
 import * as contract from "./contract.js"
-import type { Started } from "./laboratoryServer.js"
-import * as orders from "./orders.js"
+
+type Store = Readonly<Record<"url" | "clientId" | "clientSecret", string>>
+
+const optionsOf = ({ clientId, clientSecret, url }: Store) => (
+  { authUrl: url, apiUrl: url, clientId, clientSecret: Redacted.make(clientSecret) }
+)
+
+const orders = Effect.gen(function*() {
+  const response = yield* (yield* AuthorizedHttpClient.AuthorizedHttpClient).get("/orders")
+  yield* response.text
+  return response.status
+})
+
+// A fiber that waits for I/O belongs to the request that started it, and ends with it. Only plain values, such as the
+// entries of this store, may outlive a request.
+const memory = Effect.runSync(TokenStore.makeMemory)
+
+/** One provider per request, over the tokens in memory. */
+const perRequest = (store: Store): Promise<number> =>
+  orders.pipe(
+    Effect.provide(StoreAuth.layerShared(optionsOf(store))),
+    Effect.provide(Layer.merge(FetchHttpClient.layer, Layer.succeed(TokenStore.TokenStore, memory))),
+    Effect.runPromise
+  )
+
+const runtimes = new Map<string, ManagedRuntime.ManagedRuntime<AuthorizedHttpClient.AuthorizedHttpClient, unknown>>()
+
+/** One provider for all requests, as on other runtimes. A worker must not do this. */
+const shared = (store: Store): Promise<number> => {
+  const layer = Layer.provide(StoreAuth.layer(optionsOf(store)), FetchHttpClient.layer)
+  const runtime = runtimes.get(store.url) ?? ManagedRuntime.make(layer)
+  runtimes.set(store.url, runtime)
+  return runtime.runPromise(orders)
+}
 
 /** Sends a request to this worker and returns the status, which after a success is that of the API. */
-const ask = (worker: string, way: "perRequest" | "shared", { clientId, clientSecret, url }: Started) =>
+const ask = (worker: string, way: "perRequest" | "shared", { clientId, clientSecret, url }: Store) =>
   Effect.promise(async () => {
     const response = await fetch(`${worker}/orders?${new URLSearchParams({ way, url, clientId, clientSecret })}`)
     await response.text()
@@ -74,7 +108,7 @@ export default {
     const parameter = (name: string) => searchParams.get(name) ?? ""
 
     if (pathname === "/orders") {
-      const way = parameter("way") === "shared" ? orders.shared : orders.perRequest
+      const way = parameter("way") === "shared" ? shared : perRequest
       const [url, clientId, clientSecret] = [parameter("url"), parameter("clientId"), parameter("clientSecret")]
       return new Response(null, { status: await way({ url, clientId, clientSecret }) })
     }
@@ -82,9 +116,7 @@ export default {
     const checks = [...contract.checks({ certificates: false }), ...own(origin)]
     const chosen = searchParams.has("check") ? checks[Number(parameter("check"))] : undefined
     return Response.json(
-      chosen === undefined
-        ? { declared: checks.length }
-        : await Effect.runPromise(run(chosen, parameter("laboratory")))
+      chosen === undefined ? { declared: checks.length } : await Effect.runPromise(run(chosen, parameter("laboratory")))
     )
   }
 }

@@ -151,7 +151,7 @@ describe("a redacted value", () => {
   )
 })
 
-// A test in tools/repository checks that the named tests exist.
+// A test in tools/docs checks that the named tests exist.
 describe("docs/evidence/standards.md", () => {
   const items = read("docs/evidence/standards.md").split(/^\| (?=\d+ \|)/m).slice(1)
 

@@ -1,13 +1,15 @@
-/**
- * The laboratory's process: performs the orders of `Check.ts`, on Node and loopback only. Prints its URL. Exits when
- * its stdin ends, so that no process remains.
- */
+/** The laboratory: an emulator for each check, controlled with `fetch`. On Node and loopback only. */
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import { text } from "node:stream/consumers"
+import { json } from "node:stream/consumers"
 import { Emulator, type RecordedRequest, Scenario } from "@store-api/emulator"
 import { Array as Arr, Effect, Exit, Option, Redacted, Scope } from "effect"
-import type { Setup } from "./Check.js"
+
+export interface Setup {
+  readonly tls?: boolean | undefined
+  /** In milliseconds. Default: an hour. */
+  readonly tokenLife?: number | undefined
+}
 
 /** All but the first are for a started emulator. */
 export type Order =
@@ -16,18 +18,6 @@ export type Order =
   | { readonly name: "fail"; readonly id: number; readonly scenario: Scenario.Name; readonly times: number | undefined }
 
 const running: Array<{ readonly emulator: Emulator.Service; readonly scope: Scope.CloseableScope }> = []
-
-/** A request as the emulator received it. Its secrets are invented. */
-const seen = ({ authorization, body, headers, kind, status }: RecordedRequest.RecordedRequest) => ({
-  kind,
-  status: Option.getOrNull(status),
-  contentType: headers["content-type"],
-  authorized: Option.isSome(authorization),
-  body: Redacted.value(body)
-})
-
-/** A started emulator. */
-export type Started = Effect.Effect.Success<ReturnType<typeof start>>
 
 const start = (setup: Setup) =>
   Effect.gen(function*() {
@@ -43,8 +33,16 @@ const start = (setup: Setup) =>
     }
   })
 
-/** The observable state of an emulator. */
-export type View = Effect.Effect.Success<ReturnType<typeof view>>
+export type Started = Effect.Effect.Success<ReturnType<typeof start>>
+
+/** A request as the emulator received it. Its secrets are invented. */
+const seen = ({ authorization, body, headers, kind, status }: RecordedRequest.RecordedRequest) => ({
+  kind,
+  status: Option.getOrNull(status),
+  contentType: headers["content-type"],
+  authorized: Option.isSome(authorization),
+  body: Redacted.value(body)
+})
 
 const view = (emulator: Emulator.Service) =>
   Effect.all({
@@ -53,27 +51,23 @@ const view = (emulator: Emulator.Service) =>
     tokens: Effect.map(emulator.tokens, Arr.map(({ value }) => Redacted.value(value)))
   })
 
+export type View = Effect.Effect.Success<ReturnType<typeof view>>
+
 const perform = (order: Order): Effect.Effect<unknown, unknown> => {
   if (order.name === "start") return start(order)
-  const found = running[order.id]
-  if (found === undefined) return Effect.dieMessage(`There is no emulator ${order.id}.`)
-  switch (order.name) {
-    case "view":
-      return view(found.emulator)
-    case "revoke":
-      return found.emulator.revoke()
-    case "fail": {
-      const { scenario, times } = order
-      const steps = Arr.ensure(Scenario.get(scenario))
-      return found.emulator.fail(times === undefined ? steps : steps.map((step) => ({ ...step, times })))
-    }
-    case "stop":
-      return Scope.close(found.scope, Exit.void)
+  const { emulator, scope } = running[order.id] ?? { emulator: undefined, scope: undefined }
+  if (emulator === undefined) return Effect.dieMessage(`There is no emulator ${order.id}.`)
+  if (order.name === "fail") {
+    const { scenario, times } = order
+    const steps = Arr.ensure(Scenario.get(scenario))
+    return emulator.fail(times === undefined ? steps : steps.map((step) => ({ ...step, times })))
   }
+  if (order.name === "view") return view(emulator)
+  return order.name === "revoke" ? emulator.revoke() : Scope.close(scope, Exit.void)
 }
 
 const server = createServer((request, response) => {
-  text(request).then((body) => Effect.runPromise(perform(JSON.parse(body) as Order))).then(
+  json(request).then((order) => Effect.runPromise(perform(order as Order))).then(
     (result) => response.end(JSON.stringify(result ?? null)),
     (error: unknown) => {
       console.error(error)
@@ -82,6 +76,6 @@ const server = createServer((request, response) => {
   )
 })
 
-server.listen(0, "127.0.0.1", () => console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}`))
+await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
 
-process.stdin.resume().once("close", () => process.exit())
+export const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`

@@ -148,7 +148,7 @@ describe("docs/reference/command-line.md", () => {
   it("lists the flags of both programs of the emulator as their help does", () => {
     const help = /const help = `([^`]+)/.exec(read("packages/emulator/src/internal/command.ts"))?.[1] ?? ""
     const flags = [...help.matchAll(/^ {2}(--[\w-]+)/gm)].map(([, flag]) => flag).filter((flag) => flag !== "--help")
-    assert.lengthOf(flags, 9)
+    assert.lengthOf(flags, 11)
     assert.deepStrictEqual(emulatorFlags, flags)
     assert.sameMembers(emulatorFlags, Object.keys(commands["emulator"]?.flags ?? {}).map((name) => `--${name}`))
   })

@@ -9,8 +9,8 @@ import * as Redacted from "effect/Redacted"
  * A client to which the emulator issues tokens. Two entries may have the same id and different secrets, as during a
  * rotation; the emulator accepts both secrets.
  *
- * A form body holds id and secret without encoding (the specification, "Endpoints"). With an id or a secret that does
- * not fit there, the emulator fails to start with `EmulatorError` (`InvalidOption`).
+ * By default, a form body holds id and secret without encoding (the specification, "Endpoints"). With an id or a secret
+ * that does not fit there, the emulator fails to start with `EmulatorError` (`InvalidOption`).
  *
  * @see Emulator.layer
  *
@@ -18,9 +18,9 @@ import * as Redacted from "effect/Redacted"
  * @category models
  */
 export interface Client {
-  /** Printable ASCII without `&`. */
+  /** Printable ASCII without `&`. With another `clientAuthentication` than the specification's, any text. */
   readonly clientId: string
-  /** Printable ASCII without `&`. */
+  /** Printable ASCII without `&`. With another `clientAuthentication` than the specification's, any text. */
   readonly clientSecret: Redacted.Redacted
   /** The `application_name` in token responses. Default: the client id. */
   readonly applicationName?: string | undefined

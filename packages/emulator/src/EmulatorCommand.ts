@@ -16,6 +16,7 @@ import * as Redacted from "effect/Redacted"
 import { type Client, demoClient } from "./Client.js"
 import * as Emulator from "./Emulator.js"
 import { EmulatorError } from "./EmulatorError.js"
+import type { ClientAuthentication } from "./EmulatorOptions.js"
 import type { RecordedRequest } from "./RecordedRequest.js"
 import * as Scenario from "./Scenario.js"
 
@@ -32,6 +33,10 @@ export interface Flags {
   readonly port?: string | undefined
   /** The lifetime of a token, `500ms`, `2s`, `5m`, `1h` or as Effect writes it; default and at most 60 minutes. */
   readonly "token-life"?: string | undefined
+  /** The path of the token endpoint; default: `/v1/oauth/accesstoken`. */
+  readonly "token-path"?: string | undefined
+  /** How clients authenticate: `specification` (default), or `client_secret_post`, `client_secret_basic` or both. */
+  readonly "client-authentication"?: ReadonlyArray<string> | undefined
   /** A client id. Its secret is the `Config` `STORE_API_CLIENT_SECRET`. Default: `demoClient`. */
   readonly "client-id"?: string | undefined
   /** The names of scenarios, in the order in which requests meet them; default: none. */
@@ -71,11 +76,15 @@ export const run = (flags: Flags): Effect.Effect<void, EmulatorError> =>
     if (flags.list === true) return yield* Console.log(Scenario.names.map(described).join("\n"))
     const scripts = yield* Effect.forEach(flags.scenario ?? [], (name) => scriptOf(name, flags.tls === true))
     const client = yield* clientOf(flags["client-id"])
+    // The emulator refuses any other name.
+    const methods = (flags["client-authentication"] ?? []) as ReadonlyArray<ClientAuthentication>
     const emulator = yield* Emulator.make({
       clients: [client],
       // A value that is not a number fails like a port out of range.
       port: flags.port === undefined ? undefined : Option.getOrElse(Num.parse(flags.port), () => NaN),
       tokenLife: yield* lifeOf(flags["token-life"]),
+      tokenPath: flags["token-path"],
+      clientAuthentication: methods.length > 0 ? methods : undefined,
       lenient: flags.lenient,
       tls: flags.tls
     }).pipe(Effect.provideService(Emulator.Observer, printing))
@@ -99,7 +108,9 @@ const names: Readonly<Record<string, string>> = {
   "clients[0].clientId": "--client-id",
   "clients[0].clientSecret": "STORE_API_CLIENT_SECRET",
   port: "--port",
-  tokenLife: "--token-life"
+  tokenLife: "--token-life",
+  tokenPath: "--token-path",
+  clientAuthentication: "--client-authentication"
 }
 
 const invalid = (option: string, problem: string) =>

@@ -7,6 +7,23 @@ import type * as Duration from "effect/Duration"
 import type { Client } from "./Client.js"
 
 /**
+ * How a client authenticates at the token endpoint:
+ *
+ * - `specification`: the form of the specification, with raw values.
+ * - `client_secret_post`: id and secret are fields of a form that is encoded as usual (RFC 6749 section 2.3.1).
+ * - `client_secret_basic`: id and secret are form-encoded in an `Authorization` header of the scheme Basic, and are not
+ *   in the form (the same section).
+ *
+ * The last two are named as in RFC 8414. With them, a requested `scope` is granted, and other parameters are ignored.
+ *
+ * @see Emulator.layer
+ *
+ * @since 1.0.0
+ * @category models
+ */
+export type ClientAuthentication = "specification" | "client_secret_post" | "client_secret_basic"
+
+/**
  * The options of an emulator. With a value that cannot be used, the emulator fails to start with `EmulatorError`
  * (`InvalidOption`).
  *
@@ -24,6 +41,13 @@ export interface Options {
   readonly host?: string | undefined
   /** A prefix of all paths, such as `"/store"`. Default: none. */
   readonly basePath?: string | undefined
+  /** The path of the token endpoint, below `basePath`. Default: `"/v1/oauth/accesstoken"`. */
+  readonly tokenPath?: string | undefined
+  /**
+   * How clients authenticate at the token endpoint. An array with `"client_secret_post"` and `"client_secret_basic"`
+   * accepts both. Default: `"specification"`.
+   */
+  readonly clientAuthentication?: ClientAuthentication | ReadonlyArray<ClientAuthentication> | undefined
   /**
    * The lifetime of a token, more than zero and at most 60 minutes. `expires_in` is the number of whole seconds.
    * Default: 60 minutes.
@@ -36,7 +60,7 @@ export interface Options {
   readonly repeatToken?: boolean | undefined
   /**
    * Whether the token endpoint accepts the fields in any order, and a `Content-Type` in any case and with parameters
-   * such as a charset. Default: false.
+   * such as a charset. Default: false. Only `"specification"` requires an order.
    */
   readonly lenient?: boolean | undefined
   /**

@@ -5,6 +5,7 @@
  */
 import type * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
+import type { ClientAuthentication } from "./EmulatorOptions.js"
 
 /**
  * The destination of a request: the token endpoint, the protected API (any other path below the base path), or a path
@@ -55,6 +56,11 @@ export interface RecordedRequest {
   readonly headers: Readonly<Record<string, string | Redacted.Redacted>>
   /** The header in which the API expects the token. It is `Authorization` unless the option `header` names another. */
   readonly authorization: Option.Option<Redacted.Redacted>
+  /**
+   * The methods by which a token request sends credentials, whether they are accepted or not. A correct request uses
+   * one. It is empty until the body has arrived.
+   */
+  readonly clientAuthentication: ReadonlyArray<ClientAuthentication>
   /**
    * The body as UTF-8 text, truncated to the size that the emulator accepts. It is empty until all of it has arrived.
    */

@@ -83,6 +83,24 @@ describe("store-api-emulator", () => {
     assert.strictEqual(json(yield* askToken(url, { headers: { "Content-Type": type } }))["expires_in"], expiresIn)
   })
 
+  test.live("--token-path and --client-authentication configure the token endpoint, which the log shows", function*() {
+    const methods = ["--client-authentication", "client_secret_post", "--client-authentication=client_secret_basic"]
+    const { next, url } = yield* start(["--token-path", "/oauth/token", ...methods])
+    const basic = Buffer.from(`demo-client:${encodeURIComponent(demoSecret)}`).toString("base64")
+    for (
+      const changes of [
+        { body: bodyOf("demo-client", encodeURIComponent(demoSecret)) },
+        {
+          headers: { "Content-Type": formType, Authorization: `Basic ${basic}` },
+          body: "grant_type=client_credentials"
+        }
+      ]
+    ) {
+      assert.strictEqual((yield* askToken(url, { path: "/oauth/token", ...changes })).status, 200)
+      assert.match(yield* next, /^[\d:]{8} POST \/oauth\/token 200$/)
+    }
+  })
+
   test.live("knows the client of the user, and never prints its secret", function*() {
     const running = yield* start(["--client-id", "my-id"], { STORE_API_CLIENT_SECRET: userSecret })
     assert.strictEqual((yield* askToken(running.url, { body: bodyOf("my-id", userSecret) })).status, 200)
@@ -224,6 +242,8 @@ test.each<[what: string, named: string, line: string, secret?: string]>([
   ["a lifetime that is not a duration", "--token-life", "--token-life canary"],
   ["a lifetime of zero", "--token-life", "--token-life 0s"],
   ["a lifetime beyond an hour", "--token-life", "--token-life 2h"],
+  ["a token path without a slash", "--token-path", "--token-path canary"],
+  ["a method that does not exist", "--client-authentication", "--client-authentication canary"],
   ["a scenario that does not exist", "--scenario", "--scenario token/canary"],
   ["a scenario that needs TLS", "--scenario", "--scenario token/tls-expired"],
   ["an id that cannot be sent raw", "--client-id", "--client-id a&b"],

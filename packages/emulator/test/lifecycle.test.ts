@@ -100,6 +100,16 @@ const unusable: Readonly<Record<string, Readonly<Record<string, Emulator.Options
     "with a base path with a query": { basePath: "/store?a" },
     "with a base path with empty segments": { basePath: "/a//b" }
   },
+  tokenPath: {
+    "with a token path without a slash": { tokenPath: "oauth/token" },
+    "with an empty token path": { tokenPath: "" },
+    "with a token path with a query": { tokenPath: "/oauth/token?a" }
+  },
+  clientAuthentication: {
+    "with a method that does not exist": { clientAuthentication: "canary" as "specification" },
+    "without a method": { clientAuthentication: [] },
+    "with the specification and another method": { clientAuthentication: ["specification", "client_secret_post"] }
+  },
   tokenLife: {
     "with a token lifetime of zero": { tokenLife: 0 },
     "with a token lifetime of more than an hour": { tokenLife: "61 minutes" },
@@ -113,7 +123,11 @@ const unusable: Readonly<Record<string, Readonly<Record<string, Emulator.Options
   },
   "clients[0].clientSecret": {
     "with a secret that cannot be sent raw": clientOf("a", Redacted.make("canary&x")),
-    "with a secret that is not ASCII": clientOf("a", Redacted.make("canary-é"))
+    "with a secret that is not ASCII": clientOf("a", Redacted.make("canary-é")),
+    "with an empty secret for client_secret_basic": {
+      ...clientOf("a", Redacted.make("")),
+      clientAuthentication: "client_secret_basic"
+    }
   },
   "clients[1].clientSecret": {
     "with a line break in a secret": {

@@ -2,8 +2,8 @@ import { AssertionError } from "node:assert"
 import { inspect } from "node:util"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Emulator } from "@store-api/emulator"
-import { Inspectable, Option, Redacted } from "effect"
+import { Emulator, Fault } from "@store-api/emulator"
+import { Effect, Inspectable, Option, Redacted } from "effect"
 import { leaksIn } from "../../core/test/support/leaksIn.js"
 import { test } from "../../core/test/support/test.js"
 import { askToken, callApi, demoBody, demoSecret, formType, getToken, send, tokenPath } from "./utils.js"
@@ -48,6 +48,27 @@ describe("the request log", () => {
     assert.lengthOf(yield* requests, 1)
   })
 
+  test.live("shows where each token request has its credentials", function*() {
+    const encoded = { body: demoBody.replace(demoSecret, encodeURIComponent(demoSecret)) }
+    const header = { headers: { "Content-Type": formType, Authorization: "Basic aW52ZW50ZWQ6aW52ZW50ZWQ=" } }
+    const methodsOf = (options: Emulator.Options) =>
+      Effect.gen(function*() {
+        const { fail, requests, url } = yield* Emulator.make(options)
+        yield* fail(Fault.status(503))
+        for (const changes of [encoded, header, { ...header, body: "" }, { body: "" }]) yield* askToken(url, changes)
+        yield* callApi(url, "none", encoded)
+        return (yield* requests).map(({ clientAuthentication }) => clientAuthentication.join("+"))
+      })
+    deepStrictEqual(
+      yield* methodsOf({}),
+      ["specification", "client_secret_basic+specification", "client_secret_basic", "", ""]
+    )
+    deepStrictEqual(
+      yield* methodsOf({ clientAuthentication: "client_secret_basic" }),
+      ["client_secret_post", "client_secret_basic+client_secret_post", "client_secret_basic", "", ""]
+    )
+  })
+
   test.live("counts all bytes of a body that is too large, and keeps those within the limit", function*() {
     const { requests, url } = yield* Emulator.make()
     yield* askToken(url, { body: "x".repeat(100_000) })
@@ -61,10 +82,12 @@ describe("the request log", () => {
     const token = yield* getToken(url)
     const wrong = "a-real-secret-sent-by-mistake"
     const encoded = encodeURIComponent(token)
+    const inBase64 = Buffer.from(`demo-client:${demoSecret}`).toString("base64")
     yield* askToken(url, { body: demoBody.replace(demoSecret, wrong) })
     for (const query of [demoBody, `client_secret=${wrong}`, `client%5Fsecret=${wrong}`]) {
       yield* askToken(url, { path: `${tokenPath}?${query}` })
     }
+    yield* askToken(url, { headers: { Authorization: `Basic ${inBase64}` } })
     yield* callApi(url, token, { method: "POST", body: token })
     for (const path of [`/orders?access_token=${encoded}`, `/orders?q=${encoded}`, `/orders/${encoded}`]) {
       yield* callApi(url, token, { path })
@@ -75,8 +98,8 @@ describe("the request log", () => {
       headers: { "X-Mine": `t=${token}`, "X-Other": demoSecret, Cookie: wrong, "X-Api-Key": wrong }
     })
     const log = yield* requests
-    assert.lengthOf(log, 11)
-    for (const value of [log, ...log]) deepStrictEqual(leaks(value, token, demoSecret, wrong), [])
+    assert.lengthOf(log, 12)
+    for (const value of [log, ...log]) deepStrictEqual(leaks(value, token, demoSecret, wrong, inBase64), [])
     // The redacted value is still available.
     const last = log[log.length - 1]?.headers["x-mine"]
     assert.strictEqual(Redacted.isRedacted(last) && Redacted.value(last), `t=${token}`)

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
-import { Duration, Effect, Redacted, TestClock } from "effect"
+import { Duration, Effect, FastCheck as fc, Redacted, TestClock } from "effect"
 import { test } from "../../core/test/support/test.js"
 import {
   askToken,
@@ -25,15 +25,35 @@ const specialCharacters: Emulator.Options = {
   ]
 }
 
+const form = { "Content-Type": formType }
+const grant = "grant_type=client_credentials"
+
 const inForm = (client_id: string, client_secret: string) =>
   new URLSearchParams({ grant_type: "client_credentials", client_id, client_secret }).toString()
+
+const credentialsIn = (authorization: string) => ({ headers: { ...form, Authorization: authorization }, body: grant })
+
+const printable = String.fromCharCode(...Array.from({ length: 95 }, (_, index) => 0x20 + index))
+const base64 = (text: string) => Buffer.from(text).toString("base64")
+/** The encodings of real clients: as in a form, by percent, or only what a form decoder would change. */
+const encoders = [
+  (value: string) => new URLSearchParams({ "": value }).toString().slice(1),
+  encodeURIComponent,
+  (value: string) => value.replace(/[%+]|[^ -~]/gu, encodeURIComponent)
+]
+const inHeader = (id: string, secret: string, encode: (value: string) => string = encodeURIComponent) =>
+  credentialsIn(`Basic ${base64(`${encode(id).replaceAll(":", "%3A")}:${encode(secret)}`)}`)
 
 /** The whole description for a wrong secret and for an unknown client, which thus cannot be distinguished. */
 const wrongClient = "The client_id is unknown or the client_secret is wrong."
 
-const form = { "Content-Type": formType }
 const lenient = { lenient: true }
 const reordered = `client_secret=${demoSecret}&grant_type=client_credentials&client_id=demo-client`
+const post: Emulator.Options = { clientAuthentication: "client_secret_post" }
+const basic: Emulator.Options = { clientAuthentication: "client_secret_basic" }
+const postOrBasic: Emulator.Options = { clientAuthentication: ["client_secret_post", "client_secret_basic"] }
+const demoPost = inForm("demo-client", demoSecret)
+const demoBasic = inHeader("demo-client", demoSecret)
 const ofType = (type: string): HttpRequest => ({ headers: { "Content-Type": type } })
 const authorized = (scheme: string): HttpRequest => ({
   headers: { ...form, Authorization: `${scheme} aW52ZW50ZWQ6aW52ZW50ZWQ=` }
@@ -75,11 +95,38 @@ const refusals: Readonly<
     "with credentials of the scheme Basic": [authorized("Basic"), "body"],
     "with credentials of the scheme basic": [authorized("basic"), "body"],
     "with an additional field, to a lenient endpoint": [{ body: `scope=&${reordered}` }, undefined, lenient],
-    "with a repeated field, to a lenient endpoint": [{ body: `${reordered}&client_id=demo-client` }, undefined, lenient]
+    "with a repeated field, to a lenient endpoint": [
+      { body: `${reordered}&client_id=demo-client` },
+      undefined,
+      lenient
+    ],
+    "with credentials in header and form": [{ ...demoBasic, body: demoPost }, "once", postOrBasic],
+    "with a header and a client id in the form": [
+      { ...demoBasic, body: `${grant}&client_id=demo-client` },
+      "once",
+      basic
+    ],
+    "with two headers": [
+      {
+        headers: [
+          "Host",
+          "localhost",
+          "Content-Type",
+          formType,
+          ...[1, 2].flatMap(() => ["Authorization", demoBasic.headers.Authorization])
+        ],
+        body: grant
+      },
+      "once",
+      basic
+    ],
+    "with a repeated field, to an endpoint of client_secret_post": [{ body: `${demoPost}&${grant}` }, "repeated", post],
+    "without a grant, to an endpoint of client_secret_basic": [{ ...demoBasic, body: "" }, "grant_type", basic]
   },
   "400 unsupported_grant_type": {
     "with another grant": [{ body: demoBody.replace("client_credentials", "password") }],
-    "of the password flow": [{ body: "grant_type=password&username=invented&password=invented" }]
+    "of the password flow": [{ body: "grant_type=password&username=invented&password=invented" }],
+    "with another grant, to an endpoint of client_secret_post": [{ body: "grant_type=password" }, undefined, post]
   },
   "401 invalid_client": {
     "with a wrong secret": [{ body: bodyOf("demo-client", "wrong") }, wrongClient],
@@ -98,7 +145,27 @@ const refusals: Readonly<
     "that is form-encoded with spaces as plus": [{ body: inForm("two words=id", specialSecret) }, "raw"],
     "with a percent-encoded grant": [{ body: demoBody.replace("client_credentials", "client%5Fcredentials") }, "raw"],
     "that is encoded as a whole": [{ body: encodeURIComponent(demoBody) }, "raw"],
-    "with a needless escape": [{ body: bodyOf("plain%2Did", "plain-secret") }, "raw"]
+    "with a needless escape": [{ body: bodyOf("plain%2Did", "plain-secret") }, "raw"],
+    "that is not encoded, to an endpoint of client_secret_post": [{}, "encoded as client_secret_post requires", post],
+    "whose header is not encoded": [
+      credentialsIn(`Basic ${base64(`demo-client:${demoSecret}`)}`),
+      "encoded as client_secret_basic requires",
+      basic
+    ],
+    "whose header has no padding": [credentialsIn(demoBasic.headers.Authorization.replace(/=+$/, "")), "", basic],
+    "with a wrong secret in the header": [inHeader("demo-client", "wrong"), "unknown", basic],
+    "without a secret, to an endpoint of client_secret_post": [{ body: `${grant}&client_id=demo-client` }, "", post],
+    "without credentials": [{ body: grant }, "with client_secret_post or client_secret_basic.", postOrBasic],
+    "with credentials in the form, to an endpoint of client_secret_basic": [
+      { body: demoPost },
+      "with client_secret_basic.",
+      basic
+    ],
+    "with credentials in the header, to an endpoint of client_secret_post": [
+      demoBasic,
+      "with client_secret_post.",
+      post
+    ]
   },
   "413 invalid_request": {
     "with a body of more than 64 KiB": [{ body: demoBody.padEnd(65 * 1024, "x") }],
@@ -119,7 +186,17 @@ const accepted: Readonly<Record<string, readonly [HttpRequest, Emulator.Options?
   "with a media type in capitals, to a lenient endpoint": [
     ofType("Application/X-WWW-Form-Urlencoded;CHARSET=UTF-8"),
     lenient
-  ]
+  ],
+  "with an encoded form in any order and with other fields, to an endpoint of client_secret_post": [
+    { body: `audience=a&audience=b&client_secret=${encodeURIComponent(demoSecret)}&client_id=demo%2Dclient&${grant}` },
+    post
+  ],
+  "with a header of the scheme basic, to an endpoint of client_secret_basic": [
+    credentialsIn(demoBasic.headers.Authorization.replace("Basic", "basic")),
+    basic
+  ],
+  "with the form, to an endpoint of both methods": [{ body: demoPost }, postOrBasic],
+  "with the header, to an endpoint of both methods": [demoBasic, postOrBasic]
 }
 
 describe("a token request", () => {
@@ -143,7 +220,46 @@ describe("a token request", () => {
     if (status === 405) assert.strictEqual(headers.allow, "POST")
     assert.notInclude(text, demoSecret)
     assert.lengthOf(yield* tokens, 0)
-    assert.strictEqual((yield* askToken(url)).status, 200, "a correct request then succeeds")
+    const isBasic = [options.clientAuthentication].flat().includes("client_secret_basic")
+    const challenged = status === 401 && (isBasic || changes === demoBasic)
+    assert.strictEqual(headers["www-authenticate"], challenged ? "Basic realm=\"store-api\"" : undefined)
+    const correct = isBasic ? demoBasic : options === post ? { body: demoPost } : {}
+    assert.strictEqual((yield* askToken(url, correct)).status, 200, "a correct request then succeeds")
+  })
+
+  test.live("is from the client with its id and secret, whatever these contain, in the form and in the header", function*() {
+    const character = fc.oneof(fc.constantFrom(...printable), fc.constantFrom(..."äöüß€:%+ &=", "%2B", "%zz"))
+    const text = fc.array(character, { minLength: 1 }).map((parts) => parts.join(""))
+    const pairs: ReadonlyArray<readonly [string, string]> = [
+      [printable, `ä${printable}`],
+      ...fc.sample(fc.tuple(text, text), 50)
+    ]
+    const clients = pairs.map(([clientId, secret]) => ({ clientId, clientSecret: Redacted.make(secret) }))
+    const { url } = yield* Emulator.make({ ...postOrBasic, clients })
+    for (const pair of pairs) {
+      for (const changes of [{ body: inForm(...pair) }, ...encoders.map((encode) => inHeader(...pair, encode))]) {
+        const { client_id } = json(yield* askToken(url, changes))
+        assert.strictEqual(client_id, pair[0], JSON.stringify([pair, changes]))
+      }
+    }
+  })
+
+  test.live("gets a token of the scope that it requests, and again the last one of this scope", function*() {
+    const { tokens, url } = yield* Emulator.make({ ...postOrBasic, repeatToken: true })
+    const ask = (scope: string) => Effect.map(askToken(url, { ...demoBasic, body: `${grant}&scope=${scope}` }), json)
+    const [orders, prices, again] = yield* Effect.forEach(["orders+%C3%BC", "prices", "orders+%C3%BC"], ask)
+    deepStrictEqual([orders?.["scope"], prices?.["scope"], again?.["scope"]], ["orders ü", "prices", "orders ü"])
+    assert.strictEqual(again?.["access_token"], orders?.["access_token"])
+    deepStrictEqual((yield* tokens).map(({ scope }) => scope), ["orders ü", "prices"])
+  })
+
+  test.live("succeeds at another path below the base path, and only there", function*() {
+    const { requests, url } = yield* Emulator.make({ basePath: "/store", tokenPath: "/oauth/token/" })
+    assert.strictEqual((yield* askToken(url, { path: "/oauth/token/" })).status, 200)
+    const { status, text } = yield* askToken(url)
+    assert.strictEqual(status, 404)
+    assert.include(text, "exactly /store/oauth/token/.")
+    deepStrictEqual((yield* requests).map(({ kind }) => kind), ["token", "api"])
   })
 
   test.live("gets a response with the eight fields", function*() {

@@ -75,6 +75,9 @@ test("options", () => {
     tls: true
   })
   expect(Emulator.layer).type.toBeCallableWith({ clients: [Client.demoClient, { clientId: "other", clientSecret }] })
+  expect(Emulator.layer).type.toBeCallableWith({ clientAuthentication: "client_secret_basic", tokenPath: "/token" })
+  expect(Emulator.layer).type.toBeCallableWith({ clientAuthentication: ["client_secret_basic", "client_secret_post"] })
+  expect(Emulator.layer).type.not.toBeCallableWith({ clientAuthentication: "private_key_jwt" })
   expect(Emulator.layer).type.not.toBeCallableWith({ port: "8080" })
   expect(Emulator.layer).type.not.toBeCallableWith({ tokenLife: "2 blinks" })
   expect(Emulator.layer).type.not.toBeCallableWith({ clients: Client.demoClient })

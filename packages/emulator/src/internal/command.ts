@@ -13,6 +13,11 @@ Start the token service of the store API and a protected API on this machine.
 Options:
   --port <number>       Port to listen on. Default: a free one
   --token-life <time>   Lifetime of a token: 500ms, 2s, 5m. Default: 60m
+  --token-path <path>   Path of the token endpoint. Default:
+                        /v1/oauth/accesstoken
+  --client-authentication <method>
+                        specification (default), client_secret_post or
+                        client_secret_basic; may be repeated for the last two
   --client-id <id>      Client of your own. Default: ${demoClient.clientId}
   --scenario <name>     Faults for the next requests; may be repeated
   --dotenv <path>       Write the variables to this file
@@ -33,6 +38,8 @@ Examples:
 export const flags = {
   port: { type: "string" },
   "token-life": { type: "string" },
+  "token-path": { type: "string" },
+  "client-authentication": { type: "string", multiple: true },
   "client-id": { type: "string" },
   scenario: { type: "string", multiple: true },
   dotenv: { type: "string" },

@@ -4,7 +4,7 @@
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
-import { type Body, type Request, tokenPath } from "./request.js"
+import type { Body, Request } from "./request.js"
 import type { Settings } from "./settings.js"
 import type { Tokens } from "./tokens.js"
 
@@ -46,8 +46,8 @@ const refused = (status: number, error: string, description: string) =>
 
 /** RFC 6750 section 3.1: a request without authentication information gets no error code. */
 const tokenMissing = (settings: Settings) => {
-  const { name, prefix } = settings.header
-  const message = `Send ${name}: ${prefix}<access token>. Request a token with POST ${tokenPath(settings)}.`
+  const { header: { name, prefix }, tokenPath } = settings
+  const message = `Send ${name}: ${prefix}<access token>. Request a token with POST ${tokenPath}.`
   return json(401, { message }, realm)
 }
 
@@ -58,8 +58,8 @@ const isTokenRequest = ({ header, method, path }: Request, body: Body, { basePat
   return method === "POST" && (isGrant || path.startsWith(`${basePath}/v1/oauth`))
 }
 
-const notTokenPath = (settings: Settings) =>
-  json(404, { message: `The path of the token endpoint is exactly ${tokenPath(settings)}.` })
+const notTokenPath = ({ tokenPath }: Settings) =>
+  json(404, { message: `The path of the token endpoint is exactly ${tokenPath}.` })
 
 const tooLarge = json(413, { message: `The body is larger than ${maxBodyBytes} bytes.` })
 

@@ -29,10 +29,8 @@ export interface Body {
   readonly received: number
 }
 
-export const tokenPath = (settings: Settings) => `${settings.basePath}/v1/oauth/accesstoken`
-
 const kindOf = (path: string, settings: Settings): Kind => {
-  if (path === tokenPath(settings)) return "token"
+  if (path === settings.tokenPath) return "token"
   return path.startsWith(`${settings.basePath}/`) ? "api" : "other"
 }
 

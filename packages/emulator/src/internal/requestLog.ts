@@ -1,5 +1,5 @@
 /** Records requests so that printing a record discloses no secret. */
-import { unescape } from "node:querystring"
+import { parse, unescape } from "node:querystring"
 import type * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -8,6 +8,7 @@ import type { RecordedRequest } from "../RecordedRequest.js"
 import type { ObserverService } from "./observer.js"
 import { type Body, readBody, type Request } from "./request.js"
 import type { Settings } from "./settings.js"
+import { methodsIn } from "./tokenEndpoint.js"
 import type { Tokens } from "./tokens.js"
 
 export type RequestLog = ReturnType<typeof make>
@@ -18,7 +19,8 @@ const sensitiveParameter = /(^|&)(client_|access_|refresh_|id_|api[_-]?)?(secret
 
 const decodings = (text: string) => [text, unescape(text), unescape(text.replaceAll("+", " "))]
 
-export const make = ({ clients, header }: Settings, observer: ObserverService, tokens: Tokens) => {
+export const make = (settings: Settings, observer: ObserverService, tokens: Tokens) => {
+  const { clients, header } = settings
   const records: Array<{ current: RecordedRequest }> = []
   const sensitive = [...sensitiveHeaders, header.name.toLowerCase()]
 
@@ -45,6 +47,7 @@ export const make = ({ clients, header }: Settings, observer: ObserverService, t
     rawUrl: Redacted.make(request.url),
     headers: Object.fromEntries(Object.entries(request.headers).map(printableHeader)),
     authorization: Option.map(Option.fromNullable(request.header(header.name)[0]), Redacted.make),
+    clientAuthentication: [],
     body: Redacted.make(""),
     bodyBytes: 0,
     sentBytes: 0,
@@ -70,7 +73,11 @@ export const make = ({ clients, header }: Settings, observer: ObserverService, t
       request.outgoing.once("close", () => update({ sentBytes: socket.bytesWritten - before }))
       return readBody(request, maxBodyBytes).pipe(
         Effect.tap(({ bytes, received }) =>
-          Effect.sync(() => update({ body: Redacted.make(bytes.toString()), bodyBytes: received }))
+          Effect.sync(() => {
+            const body = bytes.toString()
+            const clientAuthentication = request.kind === "token" ? methodsIn(request, parse(body), settings) : []
+            update({ clientAuthentication, body: Redacted.make(body), bodyBytes: received })
+          })
         ),
         Effect.flatMap((body) => respond(body, (reason) => update({ reason: Option.some(reason) }))),
         Effect.tap(({ status }) => Effect.sync(() => update({ status: Option.some(status) }))),

@@ -4,15 +4,18 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { demoClient } from "../Client.js"
 import { EmulatorError } from "../EmulatorError.js"
-import type { Options } from "../EmulatorOptions.js"
+import type { ClientAuthentication, Options } from "../EmulatorOptions.js"
 
 export type Settings = Effect.Effect.Success<ReturnType<typeof resolve>>
 
+const formMethods: ReadonlyArray<ClientAuthentication> = ["client_secret_post", "client_secret_basic"]
 const maxTokenLife = Duration.minutes(60)
 
 const isLoopback = (host: string) => host === "127.0.0.1" || host === "::1"
 const isPort = (port: number) => Number.isInteger(port) && port >= 0 && port <= 65535
 const isPath = (path: string) => /^(\/[\w.~!$'()*+,;=:@%-]+)*$/.test(path)
+/** Some servers have a slash at the end. */
+const isTokenPath = (path: string) => path.startsWith("/") && isPath(path.replace(/\/$/, ""))
 const isTokenLife = (life: Duration.Duration) =>
   Duration.toMillis(life) > 0 && Duration.lessThanOrEqualTo(life, maxTokenLife)
 const isHeaderName = (name: string) => /^[\w!#$%&'*+.^`|~-]+$/.test(name)
@@ -26,20 +29,32 @@ const check = (option: string, isUsable: boolean, problem: string) =>
 export const resolve = (options: Options) =>
   Effect.gen(function*() {
     const { clients = [demoClient], host = "127.0.0.1", port = 0, repeatToken = false } = options
-    const { lenient = false, tls = false } = options
+    const { clientAuthentication = "specification", lenient = false, tls = false } = options
+    const { tokenPath = "/v1/oauth/accesstoken" } = options
+    const methods = [clientAuthentication].flat()
+    const isRaw = methods.join() === "specification"
     const { name = "Authorization", prefix = "Bearer " } = options.header ?? {}
     const basePath = (options.basePath ?? "").replace(/\/+$/, "")
     const tokenLife = Duration.decode(options.tokenLife ?? maxTokenLife)
-    const raw = "must be one or more printable ASCII characters without &, because a form body holds it raw"
+    yield* check(
+      "clientAuthentication",
+      isRaw || methods.length > 0 && methods.every((method) => formMethods.includes(method)),
+      `must be specification, or one or both of ${formMethods.join(" and ")}`
+    )
+    const [fits, mustFit] = isRaw
+      ? [fitsInForm, "must be one or more printable ASCII characters without &, because a form body holds it raw"]
+      : [(value: string) => value !== "", "must not be empty"]
     for (const [index, { clientId, clientSecret }] of clients.entries()) {
-      yield* check(`clients[${index}].clientId`, fitsInForm(clientId), raw)
-      yield* check(`clients[${index}].clientSecret`, fitsInForm(Redacted.value(clientSecret)), raw)
+      yield* check(`clients[${index}].clientId`, fits(clientId), mustFit)
+      yield* check(`clients[${index}].clientSecret`, fits(Redacted.value(clientSecret)), mustFit)
     }
     yield* check("host", isLoopback(host), "must be 127.0.0.1 or ::1, because the emulator is for this machine only")
     yield* check("port", isPort(port), "must be a whole number from 0 (a free port) to 65535")
     yield* check("basePath", isPath(basePath), "must be empty or like /store/v2: a slash, then plain path characters")
+    yield* check("tokenPath", isTokenPath(tokenPath), "must be like /oauth/token: a slash, then plain path characters")
     yield* check("tokenLife", isTokenLife(tokenLife), "must be more than zero and at most the specified 60 minutes")
     yield* check("header.name", isHeaderName(name), "must be the name of an HTTP header, such as Authorization")
     yield* check("header.prefix", isPrintable(prefix), `must be printable ASCII, such as "Bearer " with its space`)
-    return { clients, port, host, basePath, tokenLife, repeatToken, header: { name, prefix }, lenient, tls }
+    const paths = { basePath, tokenPath: `${basePath}${tokenPath}` }
+    return { clients, port, host, ...paths, methods, tokenLife, repeatToken, header: { name, prefix }, lenient, tls }
   })

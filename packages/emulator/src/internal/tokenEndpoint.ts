@@ -1,11 +1,14 @@
-/** `POST {base}/v1/oauth/accesstoken` as in the specification, with errors as in RFC 6749 section 5.2. */
-import { unescape } from "node:querystring"
+/** The token endpoint as in the specification or in RFC 6749, with errors as in section 5.2 of the latter. */
+import { Buffer } from "node:buffer"
+import { parse, type ParsedUrlQuery, unescape } from "node:querystring"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
 import type { Client } from "../Client.js"
+import type { ClientAuthentication } from "../EmulatorOptions.js"
 import type { IssuedToken } from "../IssuedToken.js"
 import type { Body, Request } from "./request.js"
 import type { Settings } from "./settings.js"
@@ -20,12 +23,70 @@ export const respond = (request: Request, body: Body, settings: Settings, tokens
   const refusal = refuseRequest(request, body, settings)
   if (refusal !== undefined) return Effect.succeed(refusal)
   const sent = body.bytes.toString()
-  const text = settings.lenient ? inOrder(sent) : sent
-  // Compares without decoding: `+`, `/`, `=`, `%` and spaces in a secret are sent raw.
-  const client = settings.clients.find((candidate) => formOf(candidate) === text)
+  return Either.match(isRaw(settings) ? readRaw(sent, settings) : readForm(request, parse(sent), settings), {
+    onLeft: Effect.succeed,
+    onRight: ({ client, scope }) =>
+      Effect.map(tokens.issue(client, scope), ({ remaining, token }) => granted(client, token, remaining))
+  })
+}
+
+const isRaw = ({ methods }: Settings) => methods.includes("specification")
+
+/** Compares without decoding: `+`, `/`, `=`, `%` and spaces in a secret are sent raw. */
+const readRaw = (sent: string, { clients, lenient }: Settings) => {
+  const text = lenient ? inOrder(sent) : sent
+  const client = clients.find((candidate) => formOf(candidate) === text)
+  return client === undefined ? Either.left(refuseForm(text, clients)) : Either.right({ client, scope: "" })
+}
+
+const isBasic = (authorization: string) => /^basic\b/i.test(authorization)
+
+/** Returns where a token request has credentials, accepted or not. */
+export const methodsIn = ({ header }: Request, form: ParsedUrlQuery, settings: Settings) => [
+  ...header("authorization").filter(isBasic).map((): ClientAuthentication => "client_secret_basic"),
+  ...("client_id" in form || "client_secret" in form
+    ? [isRaw(settings) ? "specification" as const : "client_secret_post" as const]
+    : [])
+]
+
+/** Returns id and secret. The base64 must be that of RFC 4648, with padding. */
+const readBasic = ([authorization = ""]: ReadonlyArray<string>) => {
+  const sent = authorization.replace(/^\w+ +/, "")
+  const bytes = Buffer.from(sent, "base64")
+  const [id = "", ...secret] = bytes.toString("base64") === sent ? bytes.toString().split(":") : []
+  return [id, secret.join(":")].map((value) => unescape(value.replaceAll("+", " ")))
+}
+
+/** RFC 6749 section 2.3.1: the form is decoded, and so are id and secret in a header. Ignores unknown fields. */
+const readForm = (request: Request, form: ParsedUrlQuery, settings: Settings) => {
+  const { clients, methods } = settings
+  const sent = methodsIn(request, form, settings)
+  const challenge = [...methods, ...sent].includes("client_secret_basic")
+    ? { "www-authenticate": `Basic realm="store-api"` }
+    : undefined
+  const invalidClient = (description: string) => Either.left(refused(401, "invalid_client", description, challenge))
+
+  const known = [...fields, "scope"]
+  if (known.some((name) => Array.isArray(form[name]))) {
+    return Either.left(invalidRequest(`None of ${known.join(", ")} may be repeated.`))
+  }
+  const [grantType, ...inBody] = fields.map((name) => form[name])
+  if (!grantType) return Either.left(invalidRequest("The body must hold grant_type."))
+  if (grantType !== grant) return Either.left(otherGrant)
+  const [method, ...more] = sent
+  if (more.length > 0) {
+    return Either.left(invalidRequest("The credentials must be sent once: in the header or the body."))
+  }
+  if (method === undefined || !methods.includes(method)) {
+    return invalidClient(`The client must authenticate with ${methods.join(" or ")}.`)
+  }
+  const [id, secret] = method === "client_secret_basic" ? readBasic(request.header("authorization")) : inBody
+  const client = clients.find(({ clientId, clientSecret }) =>
+    clientId === id && Redacted.value(clientSecret) === secret
+  )
   return client === undefined
-    ? Effect.succeed(refuseForm(text, settings.clients))
-    : Effect.map(tokens.issue(client), ({ remaining, token }) => granted(client, token, remaining))
+    ? invalidClient(`The client_id is unknown or the client_secret is wrong, or not encoded as ${method} requires.`)
+    : Either.right({ client, scope: String(form["scope"] ?? "") })
 }
 
 const granted = (client: Client, token: IssuedToken, remaining: Duration.Duration) =>
@@ -33,7 +94,7 @@ const granted = (client: Client, token: IssuedToken, remaining: Duration.Duratio
     access_token: Redacted.value(token.value),
     token_type: "bearer",
     expires_in: Math.floor(Duration.toSeconds(remaining)),
-    scope: "",
+    scope: token.scope,
     application_name: client.applicationName ?? client.clientId,
     "developer.email": client.developerEmail ?? "developer@example.invalid",
     issued_at: String(DateTime.toEpochMillis(token.issuedAt)),
@@ -50,13 +111,15 @@ const refused = (status: number, error: string, description: string, headers?: R
 const invalidRequest = (description: string, status = 400, headers?: Readonly<Record<string, string>>) =>
   refused(status, "invalid_request", description, headers)
 
-const refuseRequest = ({ header, method, query }: Request, { received }: Body, { lenient }: Settings) => {
+const refuseRequest = ({ header, method, query }: Request, { received }: Body, settings: Settings) => {
   if (method !== "POST") return invalidRequest("The method must be POST.", 405, { allow: "POST" })
   if (query !== undefined) return invalidRequest("The request must have no query parameters and no question mark.")
-  const types = header("content-type").map((type) => lenient ? type.replace(/;.*/, "").trim().toLowerCase() : type)
+  const types = header("content-type").map((type) =>
+    settings.lenient ? type.replace(/;.*/, "").trim().toLowerCase() : type
+  )
   if (types.join() !== contentType) return invalidRequest(`Content-Type must be exactly ${contentType}.`, 415)
   // RFC 6749 section 2.3: a client must not use more than one authentication method. The specified one is the body.
-  if (header("authorization").some((value) => /^basic\b/i.test(value))) {
+  if (isRaw(settings) && header("authorization").some(isBasic)) {
     return invalidRequest("The credentials must be in the body only, without an Authorization header.")
   }
   if (received > maxBodyBytes) return invalidRequest(`The body is larger than ${maxBodyBytes} bytes.`, 413)
@@ -64,9 +127,11 @@ const refuseRequest = ({ header, method, query }: Request, { received }: Body, {
 }
 
 const fields = ["grant_type", "client_id", "client_secret"]
+const grant = "client_credentials"
+const otherGrant = refused(400, "unsupported_grant_type", `The only grant_type is ${grant}.`)
 
 const formOf = ({ clientId, clientSecret }: Client) =>
-  `grant_type=client_credentials&client_id=${clientId}&client_secret=${Redacted.value(clientSecret)}`
+  `grant_type=${grant}&client_id=${clientId}&client_secret=${Redacted.value(clientSecret)}`
 
 const position = (pair: string) => fields.findIndex((name) => pair.startsWith(`${name}=`))
 
@@ -86,9 +151,7 @@ const refuseForm = (text: string, clients: ReadonlyArray<Client>) => {
     return { name, value: value.join("=") }
   })
   const grantType = pairs.find(({ name }) => name === "grant_type")?.value
-  if (grantType && grantType !== "client_credentials") {
-    return refused(400, "unsupported_grant_type", "The only grant_type is client_credentials.")
-  }
+  if (grantType && grantType !== grant) return otherGrant
   if (pairs.map(({ name }) => name).join() !== fields.join()) return invalidRequest(`The body must hold ${required}.`)
   if (pairs.some(({ value }) => value === "")) return invalidRequest(`None of ${fields.join(", ")} may be empty.`)
   return refused(401, "invalid_client", "The client_id is unknown or the client_secret is wrong.")

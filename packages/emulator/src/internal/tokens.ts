@@ -30,7 +30,7 @@ export const make = ({ repeatToken, tokenLife }: Settings) => {
     return isExpired(token, now) ? Either.left("expired") : Either.right(token)
   }
 
-  const add = (clientId: string, now: DateTime.Utc) => {
+  const add = (clientId: string, scope: string, now: DateTime.Utc) => {
     const hourAgo = DateTime.subtract(now, { hours: 1 })
     for (const [value, token] of issued) {
       if (!isExpired(token, hourAgo)) break
@@ -38,21 +38,21 @@ export const make = ({ repeatToken, tokenLife }: Settings) => {
     }
     const value = randomToken()
     const expiresAt = DateTime.addDuration(now, tokenLife)
-    const token = { value: Redacted.make(value), clientId, issuedAt: now, expiresAt, revoked: false }
+    const token = { value: Redacted.make(value), clientId, scope, issuedAt: now, expiresAt, revoked: false }
     issued.set(value, token)
     return token
   }
 
   return {
-    /** Issues a token to the client. With `repeatToken`, returns its last token while that is valid. */
-    issue: ({ clientId }: Client) =>
+    /** Issues a token to the client. With `repeatToken`, returns its last one of this scope while that is valid. */
+    issue: ({ clientId }: Client, scope: string) =>
       Effect.map(DateTime.now, (now) => {
         const latest = repeatToken
-          ? Arr.findLast(issued.values(), (token) => token.clientId === clientId)
+          ? Arr.findLast(issued.values(), (token) => token.clientId === clientId && token.scope === scope)
           : Option.none()
         const token = latest.pipe(
           Option.filter((token) => !token.revoked && !isExpired(token, now)),
-          Option.getOrElse(() => add(clientId, now))
+          Option.getOrElse(() => add(clientId, scope, now))
         )
         return { token, remaining: DateTime.distanceDuration(now, token.expiresAt) }
       }),

@@ -11,8 +11,8 @@ const groups = {
   "Start": ["README.md", "examples/README.md"],
   "Tutorial": "docs/tutorial",
   "Guides": [
-    ...["recipes", "other-clients", "without-effect", "serverless", "redis", "telemetry", "runbook"],
-    ...["migrating", "effect4"]
+    ...["recipes", "other-clients", "other-oauth-servers", "without-effect", "serverless", "redis", "telemetry"],
+    ...["runbook", "migrating", "effect4"]
   ].map((name) => `docs/guides/${name}.md`),
   "Reference": [
     ...["configuration", "command-line", "errors", "layers", "glossary"].map((name) => `docs/reference/${name}.md`),

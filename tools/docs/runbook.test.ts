@@ -172,7 +172,12 @@ describe(runbook, () => {
       /(?:ConfigurationError\(\{[^}]*reason: |const reason = |\bfail\(|\b(?:attempt|check|unusable)\(\s*"\w+",\s*(?:[^"`]+,\s*)?)["`]([^"`]+)["`]/g
     const files = filesOf("packages/*/src/*.ts", ":!packages/core/src/AccessTokenError.ts")
     const made = inSources(reason, files.filter((path) => sourceOf(path).includes("ConfigurationError")))
-      .concat(inSources(/"(must not have [^"]+ parameters)"/g, ["packages/core/src/TokenRequest.ts"]))
+      .concat(
+        inSources(
+          /"(must (?:not have [^"]+ parameters|come from TokenRequest))"/g,
+          filesOf("packages/core/src/Token*.ts")
+        )
+      )
     assert.isAbove(made.length, 15)
     assert.sameMembers(
       [...new Set(cellsOf("ConfigurationError").map(([, cell]) => codes(cell)[0]))],

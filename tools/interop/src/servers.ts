@@ -3,7 +3,7 @@
  * packages of npm in this process, and two of Debian, in Python and in C, in their own.
  */
 import { execFileSync } from "node:child_process"
-import { createPublicKey, generateKeyPairSync, type JsonWebKey, type KeyObject, randomBytes, verify } from "node:crypto"
+import { generateKeyPairSync, randomBytes } from "node:crypto"
 import { writeFileSync } from "node:fs"
 import { createServer, type RequestListener } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -12,6 +12,7 @@ import { text } from "node:stream/consumers"
 import { fileURLToPath } from "node:url"
 import Framework from "@node-oauth/oauth2-server"
 import { Effect, Redacted, type Scope } from "effect"
+import { createRemoteJWKSet, jwtVerify } from "jose"
 import { type MutableResponse, type MutableToken, OAuth2Server } from "oauth2-mock-server"
 import Provider from "oidc-provider"
 import * as Program from "./Program.js"
@@ -51,6 +52,9 @@ export interface Credentials {
   readonly clientSecret: Redacted.Redacted
 }
 
+/** The path of the specification. */
+export const tokenPath = "/v1/oauth/accesstoken"
+
 export const credentialsOf = (clientId: string, secret: string): Credentials => (
   { clientId, clientSecret: Redacted.make(secret) }
 )
@@ -60,17 +64,18 @@ export const credentials = credentialsOf("interop-client", "an-invented-secret-o
 /** The resource's own client. It introspects tokens and uses none. */
 const resourceServer = credentialsOf("interop-resource", "an-invented-secret-of-the-resource")
 
-const rsa = () => generateKeyPairSync("rsa", { modulusLength: 2048 })
-
-const pem = (key: KeyObject): string => key.export({ type: "pkcs8", format: "pem" }).toString()
+const rsa = () => {
+  const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 })
+  return { pem: privateKey.export({ type: "pkcs8", format: "pem" }).toString(), privateKey, publicKey }
+}
 
 const signing = rsa()
 
 /** oidc-provider's client whose secret is a private key, of which the server knows the public half. */
-export const signingClient = credentialsOf("interop-signing-client", pem(signing.privateKey))
+export const signingClient = credentialsOf("interop-signing-client", signing.pem)
 
 /** Another private key than the client's. */
-export const otherKey = Redacted.make(pem(rsa().privateKey))
+export const otherKey = Redacted.make(rsa().pem)
 
 /** An API that oidc-provider grants tokens for (RFC 8707), and the scope of all servers. */
 export const resource = "https://api.interop.example"
@@ -240,7 +245,7 @@ export const nodeOAuth2Server = server("@node-oauth/oauth2-server", [], (life, c
     }),
     ({ url }) => ({
       authUrl: url,
-      path: "/v1/oauth/accesstoken",
+      path: tokenPath,
       accepts: (token) => {
         const headers = { authorization: `Bearer ${token}` }
         const asked = new Framework.Request({ headers, method: "GET", query: {} })
@@ -267,17 +272,8 @@ export const oauth2MockServer = server("oauth2-mock-server", [], (life) =>
       mock.issuer.url = url
       return mock.service.requestHandler
     })
-    const { keys: [jwk] } = yield* Effect.promise(async () =>
-      await (await fetch(`${url}/jwks`)).json() as { readonly keys: readonly [JsonWebKey] }
-    )
-    const key = createPublicKey({ key: jwk, format: "jwk" })
-    const accepts = (token: string) => {
-      const [header = "", payload = "", signature = ""] = token.split(".")
-      const signed = Buffer.from(`${header}.${payload}`)
-      if (!verify("sha256", signed, key, Buffer.from(signature, "base64url"))) return false
-      const { exp, iss } = JSON.parse(Buffer.from(payload, "base64url").toString("utf8")) as Record<string, unknown>
-      return iss === url && Date.now() < Number(exp) * 1000
-    }
+    const keys = createRemoteJWKSet(new URL(`${url}/jwks`))
+    const accepts = (token: string) => jwtVerify(token, keys, { issuer: url }).then(() => true, () => false)
     return { authUrl: url, path: "/token", accepts }
   }))
 

@@ -12,7 +12,7 @@ import {
   call,
   callApi,
   type Client,
-  client,
+  clientOf,
   requestToken,
   signedRequest
 } from "./support.js"
@@ -24,18 +24,6 @@ type Fields = Readonly<Record<string, string>>
 
 /** Something that a server does in its own way, in a sentence, and the test of it. */
 type Quirk = readonly [says: string, holds: (running: Running) => Effect.Effect<unknown, unknown, Scope.Scope>]
-
-/** For servers that decode the body as a form, although the specification sends it raw. */
-const decodesTheForm: Quirk = [
-  "form-decodes the body: a secret with `+` or `%`, sent raw as specified, is refused, and the error says why",
-  (running) =>
-    Effect.gen(function*() {
-      const store = yield* client(running, { client: rawClient, request: TokenRequest.specification })
-      const error = yield* Effect.flip(store.provider.get)
-      assert.deepInclude(error, { ...refused, reason: "InvalidClient", changedByFormDecoding: true })
-      assert.include(error.message, "contain + or %")
-    })
-]
 
 const untilWallClock = (millis: number) => Effect.suspend(() => Effect.sleep(Math.max(0, millis - Date.now())))
 
@@ -82,7 +70,7 @@ const tellsNoLife: Quirk = [
   () =>
     Effect.gen(function*() {
       const running = yield* servers.nodeOAuth2Server.start(0.9)
-      const store = yield* client(running)
+      const store = yield* clientOf(running)
       const token = yield* store.provider.get
       assert.strictEqual(secondsOf(token), 3600)
       yield* Effect.sleep("1 second")
@@ -102,34 +90,6 @@ const revokesNothing: Quirk = [
     })
 ]
 
-const wantsScope: Quirk = [
-  "needs a `scope`: without one it responds with 403 and no code",
-  (running) =>
-    Effect.gen(function*() {
-      const { provider } = yield* client(running, { request: TokenRequest.clientSecretPost() })
-      assert.deepInclude(yield* Effect.flip(provider.get), withoutCode)
-    })
-]
-
-const wantsSlash: Quirk = [
-  "redirects a token request without the slash at the end of the path: the library does not follow",
-  (running) =>
-    Effect.gen(function*() {
-      const { provider } = yield* client({ ...running, path: "/token" }, { request: TokenRequest.clientSecretPost() })
-      assert.deepInclude(yield* Effect.flip(provider.get), { _tag: "TokenRequestError", reason: "Redirect" })
-    })
-]
-
-const wantsOneResource: Quirk = [
-  "grants a token for one `resource` (RFC 8707), and refuses two with the code `invalid_target`",
-  (running) =>
-    Effect.gen(function*() {
-      const request = TokenRequest.clientSecretPost({ resource: [servers.resource, `${servers.resource}/v2`] })
-      const { provider } = yield* client(running, { request })
-      assert.deepInclude(yield* Effect.flip(provider.get), { ...refused, code: Option.some("invalid_target") })
-    })
-]
-
 const secondsOf = ({ acquiredAt, expiresAt }: AccessToken.AccessToken) =>
   Duration.toSeconds(DateTime.distanceDuration(acquiredAt, expiresAt))
 
@@ -139,6 +99,54 @@ type Refusal = Partial<AccessTokenError.TokenRefusedError>
 const refused = { _tag: "TokenRefusedError" } as const
 const invalidClient: Refusal = { ...refused, reason: "InvalidClient", status: 401, code: Option.some("invalid_client") }
 const withoutCode: Refusal = { ...refused, reason: "Other", status: 403, code: Option.none() }
+
+/** A request that the server does not accept, and the fields of the error. */
+const fails = (
+  says: string,
+  request: TokenRequest.TokenRequest,
+  error: Partial<AccessTokenError.AccessTokenError>,
+  change: Partial<Running> = {},
+  client = servers.credentials
+): Quirk => [
+  says,
+  (running) =>
+    Effect.gen(function*() {
+      const { provider } = yield* clientOf({ ...running, ...change }, { client, request })
+      assert.deepInclude(yield* Effect.flip(provider.get), error)
+    })
+]
+
+/** Its secret is changed by form decoding. */
+const rawClient = servers.credentialsOf("interop-raw-client", "an+invented%20secret")
+
+const decodesTheForm = fails(
+  "form-decodes the body: a secret with `+` or `%`, sent raw as specified, is refused, and the error says why",
+  TokenRequest.specification,
+  { ...refused, reason: "InvalidClient", changedByFormDecoding: true },
+  {},
+  rawClient
+)
+
+const wantsScope = fails(
+  "needs a `scope`: without one it responds with 403 and no code",
+  TokenRequest.clientSecretPost(),
+  withoutCode
+)
+
+const wantsSlash = fails(
+  "redirects a token request without the slash at the end of the path: the library does not follow",
+  TokenRequest.clientSecretPost(),
+  { _tag: "TokenRequestError", reason: "Redirect" },
+  { path: "/token" }
+)
+
+const { scope, resource } = servers
+
+const wantsOneResource = fails(
+  "grants a token for one `resource` (RFC 8707), and refuses two with the code `invalid_target`",
+  TokenRequest.clientSecretPost({ resource: [resource, `${resource}/v2`] }),
+  { ...refused, code: Option.some("invalid_target") }
+)
 
 /** A way to request tokens. */
 interface Way {
@@ -177,8 +185,6 @@ interface Expected {
   readonly reads?: { readonly beyondAscii: boolean; readonly decodedBasic: boolean }
   readonly quirks: ReadonlyArray<Quirk>
 }
-
-const { scope, resource } = servers
 
 const all: ReadonlyArray<Expected> = [
   {
@@ -219,8 +225,6 @@ const printable = String.fromCharCode(...Array.from({ length: 95 }, (_, index) =
 const text = fc.array(fc.constantFrom(...printable, ..."%+:%+:"), { minLength: 1, maxLength: 40 }).map((all) =>
   all.join("")
 )
-
-const rawClient = servers.credentialsOf("interop-raw-client", "an+invented%20secret")
 
 /** Ids and secrets that are encoded on their way. */
 const encodedClients = [
@@ -318,25 +322,21 @@ for (const { cannotRevoke = false, quirks, reads, server: { name, programs, star
     const others = encodedClients.filter(isReadable)
     const started = shared(start(life, others))
     const open = (running: Running, { client: own, request }: Way, change: Partial<servers.Credentials> = {}) =>
-      client(running, { client: { ...own, ...change }, request: request(running) })
+      clientOf(running, { client: { ...own, ...change }, request: request(running) })
 
     for (const way of ways) {
       const { client: own, fields, name, refusal, wrongSecret } = way
 
-      test.live(`${name}: grants a token, and the call with it goes through; without, and with another, it does not`, function*() {
+      test.live(`${name}: grants a token as it says; a call with it goes through, without it or with another not`, function*() {
         const running = yield* started
-        const calling = yield* counted(running, Effect.replicateEffect(call(yield* open(running, way)), 3))
+        const store = yield* open(running, way)
+        const calling = yield* counted(running, Effect.replicateEffect(call(store), 3))
         assert.deepStrictEqual(calling, { result: [200, 200, 200], calls: 3, tokenRequests: 1, unauthorized: 0 })
         assert.strictEqual((yield* callApi(running)).status, 401)
         yield* assertRejected(running, "an-invented-token")
-      })
 
-      test.live(`${name}: the token is what the server said`, function*() {
-        const running = yield* started
-        const sent = yield* requestToken(running, fields)
-        const held = yield* (yield* open(running, way)).provider.get
-        assert.strictEqual(held.tokenType, "Bearer")
-        assert.strictEqual(sent.token_type.toLowerCase(), "bearer")
+        const [held, sent] = [yield* store.provider.get, yield* requestToken(running, fields)]
+        assert.deepStrictEqual([held.tokenType, sent.token_type.toLowerCase()], ["Bearer", "bearer"])
         assert.deepStrictEqual([held.scope, sent.scope], [fields["scope"] ?? "", fields["scope"]])
         // Some servers send the remaining lifetime of a token that was issued a moment before.
         assert.closeTo(secondsOf(held), life, 1)

@@ -11,8 +11,8 @@ import { DateTime, Duration, Effect, Fiber, Option } from "effect"
 import { test } from "../../../packages/core/test/support/test.js"
 import * as x509 from "../../../packages/emulator/src/internal/x509.js"
 import { eventually, isLeftOut, nginx, type NginxOptions, startNginx } from "../src/Program.js"
-import { credentials, nodeOAuth2Server, type Running, serve } from "../src/servers.js"
-import { assertHidden, call, client, requestToken } from "./support.js"
+import { credentials, nodeOAuth2Server, type Running, serve, tokenPath } from "../src/servers.js"
+import { assertHidden, call, clientOf, requestToken } from "./support.js"
 
 interface Options extends Pick<NginxOptions, "http" | "tls"> {
   /** Directives for the locations of the token endpoint and of the API. */
@@ -44,13 +44,10 @@ const before = (running: Running, options: Options = {}) =>
         all.filter(({ path }) => path.startsWith(tokenPath) === ofTokens).map(({ status }) => status))
     // The statuses of its responses to token requests and to all others, in order.
     const [tokens, calls] = [statuses(true), statuses(false)]
-    return { ...nginx, ...target, tokens, calls, client: yield* client(target, { http: options.client }) }
+    return { ...nginx, ...target, tokens, calls, client: yield* clientOf(target, { http: options.client }) }
   })
 
 const server = nodeOAuth2Server.start(600)
-
-/** The path of the specification. */
-const tokenPath = "/v1/oauth/accesstoken"
 
 /** An authority that only this test knows, and a certificate that it signs for a server on loopback. */
 const authority = () => {

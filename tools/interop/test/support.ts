@@ -24,7 +24,7 @@ interface Options {
   readonly http?: NodeStoreAuth.Options["http"]
 }
 
-export const client = (
+export const clientOf = (
   { apiUrl, authUrl, counts, path }: Target,
   { client = credentials, http, request }: Options = {}
 ): Effect.Effect<Client, never, Scope.Scope> =>

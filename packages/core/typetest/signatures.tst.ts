@@ -10,6 +10,7 @@ import {
   SharedTokenSource,
   StoreAuth,
   TokenEndpoint,
+  TokenRequest,
   TokenResponse,
   TokenSource,
   TokenStore
@@ -279,7 +280,7 @@ test("StoreAuth", () => {
     readonly client?: Omit<AuthorizedHttpClient.Options, "apiUrl" | "allowInsecure"> | undefined
   }>()
   expect<StoreAuth.Sharing>().type.toBe<{
-    readonly shared?: Omit<SharedTokenSource.Options, "authUrl" | "credentials" | "leeway"> | undefined
+    readonly shared?: Pick<SharedTokenSource.Options, "lease" | "maxWait" | "storeTimeout"> | undefined
   }>()
   expect<StoreAuth.StoreAuth>().type.toBe<{
     readonly provider: AccessTokenProvider.Service
@@ -338,6 +339,9 @@ test("TokenEndpoint", () => {
     {
       readonly authUrl: string | URL
       readonly credentials: Credentials
+      readonly path?: string | undefined
+      readonly request?: TokenRequest.TokenRequest | undefined
+      readonly maxLifetime?: Time
       readonly allowInsecure?: boolean | undefined
       readonly attemptTimeout?: Time
       readonly deadline?: Time
@@ -346,6 +350,36 @@ test("TokenEndpoint", () => {
   >()
   expect(TokenEndpoint.make).type.toBe<(options: Options) => Effect.Effect<TokenSource.Service, Invalid, Http>>()
   expect(TokenEndpoint.layer).type.toBe<(options: Options) => Layer.Layer<Source, Invalid, Http>>()
+})
+
+test("TokenRequest", () => {
+  type Parameter = string | Redacted.Redacted
+  expect<TokenRequest.Parameters>().type.toBe<{
+    readonly [name: string]: Parameter | ReadonlyArray<Parameter> | undefined
+  }>()
+  expect(TokenRequest.specification).type.toBe<TokenRequest.TokenRequest>()
+  expect(TokenRequest.clientSecretPost).type.toBe<
+    (parameters?: TokenRequest.Parameters) => TokenRequest.TokenRequest
+  >()
+  expect(TokenRequest.clientSecretBasic).type.toBe<
+    (parameters?: TokenRequest.Parameters) => TokenRequest.TokenRequest
+  >()
+  expect(TokenRequest.make).type.toBe<
+    (options: {
+      readonly identity: string
+      readonly request: (
+        credentials: ClientCredentials.ClientCredentials
+      ) => Effect.Effect<HttpClientRequest.HttpClientRequest, AccessTokenError.CredentialsError>
+    }) => TokenRequest.TokenRequest
+  >()
+  // A record of configurations can contain the options of the endpoint.
+  expect(StoreAuth.layerConfig).type.toBeCallableWith({
+    authUrl: Config.string("A"),
+    apiUrl: Config.string("B"),
+    clientId: Config.string("C"),
+    clientSecret: Config.redacted("D"),
+    endpoint: { path: Config.string("E"), request: Config.succeed(TokenRequest.clientSecretPost()) }
+  })
 })
 
 test("TokenResponse", () => {
@@ -406,6 +440,8 @@ test("SharedTokenSource decorates the source in the context, over the store in i
     {
       readonly authUrl: string | URL
       readonly credentials: Credentials
+      readonly path?: string | undefined
+      readonly request?: TokenRequest.TokenRequest | undefined
       readonly leeway?: Time
       readonly lease?: Time
       readonly maxWait?: Time

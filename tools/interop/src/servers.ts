@@ -309,14 +309,10 @@ const glewlwydConfiguration = (folder: string, url: string): string => `
 port = ${new URL(url).port}
 bind_address = "127.0.0.1"
 external_url = "${url}"
-login_url = "login.html"
 api_prefix = "api"
 static_files_path = "${folder}"
-session_key = "session"
 admin_scope = "g_admin"
-profile_scope = "g_profile"
 user_module_path = "/usr/lib/glewlwyd/user"
-user_middleware_module_path = "/usr/lib/glewlwyd/user_middleware"
 client_module_path = "/usr/lib/glewlwyd/client"
 user_auth_scheme_module_path = "/usr/lib/glewlwyd/scheme"
 plugin_module_path = "/usr/lib/glewlwyd/plugin"
@@ -336,15 +332,12 @@ const glewlwydPlugin = (url: string, life: number) => ({
     "access-token-duration": life,
     "refresh-token-duration": 3600,
     "code-duration": 600,
-    "refresh-token-rolling": false,
     "allow-non-oidc": true,
     "auth-type-client-enabled": true,
     "introspection-revocation-allowed": true,
     "introspection-revocation-allow-target-client": true,
     "introspection-revocation-auth-scope": [],
-    "subject-type": "public",
-    "jwks-show": false,
-    "request-parameter-allow": false
+    "subject-type": "public"
   }
 })
 

@@ -80,11 +80,12 @@ const between = ({ high, low, median }: Spread, unit: string, digits = 0) =>
 export const nanoseconds = (figure: Spread) => between(figure, "ns")
 export const milliseconds = (figure: Spread) => between(figure, "ms")
 export const times = (figure: Spread) => between(figure, "×", 2)
-export const microseconds = (figure: Spread) => between(figure, "µs", 2)
+export const microseconds = ({ high, low, median }: Spread) =>
+  between({ high: high / 1000, low: low / 1000, median: median / 1000 }, "µs", 2)
 
-export const hitTable = (hits: ReadonlyArray<Timed>, how = ""): string =>
+export const hitTable = (hits: ReadonlyArray<Timed>): string =>
   table(hits, [
-    [`per \`yield*\` in one fiber${how}`, ({ name }) => name],
+    ["per `yield*` in one fiber", ({ name }) => name],
     ["time", ({ ns }) => nanoseconds(ns)],
     ["multiple of `Ref.get` in the same loop", ({ ratio }) => times(ratio)]
   ])

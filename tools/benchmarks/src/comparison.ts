@@ -84,7 +84,6 @@ export const measurePeer = async (peer: Peer, seconds: number) => ({
     const outcomes = await Promise.allSettled(Array.from({ length: 1000 }, () => client.token()))
     const failed = outcomes.filter(({ status }) => status === "rejected").length
     const cold = { requests: arrivals.length, failed }
-    if (peer.keepsNoToken) return { cold, cached: undefined }
     const rounds = await Effect.runPromise(alternate([awaiting(peer.name, client.get)], 1500))
     if (arrivals.length !== cold.requests) throw new Error(`A cached call of ${peer.name} sent a token request.`)
     return { cold, cached: spread(rounds[peer.name] ?? []) }

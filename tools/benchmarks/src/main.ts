@@ -190,14 +190,11 @@ const failureGoals = (peers: Peers, outages: Awaited<ReturnType<typeof measureOu
 }
 
 const peerTable = (peers: Peers): string => {
-  const own = find(peers, store.name).cached?.median ?? Number.NaN
+  const own = find(peers, store.name).cached.median
   return table(peers, [
     ["", ({ name }) => name],
-    ["a cached call", ({ cached }) => cached === undefined ? "n/a: keeps no token" : page.nanoseconds(cached)],
-    [
-      "to `Effect.runPromise(get)`",
-      ({ cached }) => cached === undefined ? "n/a" : `${number(cached.median / own, 2)} ×`
-    ],
+    ["a cached call", ({ cached }) => page.nanoseconds(cached)],
+    ["to `Effect.runPromise(get)`", ({ cached }) => `${number(cached.median / own, 2)} ×`],
     ["1 000 callers, cold: token requests", ({ cold }) => number(cold.requests)],
     ["token of 2 s under load: calls that waited", ({ load }) => waitedOf(load)],
     ["expired tokens", ({ load }) => number(load.expired)],

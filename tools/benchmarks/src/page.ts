@@ -53,7 +53,7 @@ export const report = (problems: ReadonlyArray<string>): void => {
 const packages = [
   ...["@store-api/core", "effect", "@effect/platform", "@effect/platform-node", "@effect/opentelemetry"],
   ...["@opentelemetry/sdk-trace-node", "@azure/core-rest-pipeline", "@badgateway/oauth2-client"],
-  ...["google-auth-library", "openid-client", "simple-oauth2"]
+  ...["google-auth-library", "simple-oauth2"]
 ]
 
 /** The installed version of a dependency of this package. */

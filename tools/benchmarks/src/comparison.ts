@@ -101,15 +101,15 @@ const slice = 5
 
 /** Callers that rest between two calls; their first calls are spread over the rest. `wait` is 0 within one turn. */
 const callUntil = async (until: number, callers: number, rest: number, { token }: Client) => {
-  const calls: Array<{ readonly token: string | undefined; readonly ended: number; readonly wait: number }> = []
+  const calls: Array<Readonly<Record<"began" | "ended" | "wait", number>> & { readonly token: string | undefined }> = []
   let turn = 0
   await Promise.all(Array.from({ length: callers }, async (_, caller) => {
     await pause(rest * caller / callers)
     while (Date.now() < until) {
-      const [begun, at] = [turn, performance.now()]
+      const [begun, began, at] = [turn, Date.now(), performance.now()]
       setImmediate(() => turn++)
       const value = await token().catch(() => undefined)
-      calls.push({ token: value, ended: Date.now(), wait: turn === begun ? 0 : performance.now() - at })
+      calls.push({ token: value, began, ended: Date.now(), wait: turn === begun ? 0 : performance.now() - at })
       await pause(rest)
     }
   }))
@@ -142,12 +142,12 @@ export const measureOutage = (peer: Peer, life: number, from: number, fault: Fau
     server.fault = undefined
     const requests = server.arrivals.filter((at) => at >= begins && at < ends).length
     const all = await calling
-    const valid = all.filter(({ ended }) => ended >= begins && ended < dies)
+    const valid = all.filter(({ began }) => began >= begins && began < dies - 500)
     const recovered = all.filter(({ ended, token }) => token !== undefined && token !== first && ended >= ends)
     return {
       ...{ fault, from, requests, calls: valid.length },
-      /** Calls that failed although the first token was valid. */
-      lost: valid.filter(({ token }) => token === undefined).length,
+      /** Calls without a result while the first token was valid. The last begin half a second before its end. */
+      lost: valid.filter(({ ended, token }) => token === undefined || ended >= dies).length,
       /** Milliseconds from the end of the outage until a caller has the first new token. */
       recovery: Math.min(...recovered.map(({ ended }) => ended)) - ends
     }

@@ -5,19 +5,8 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { type Emulator, Fault } from "@store-api/emulator"
 import { Effect, Fiber, TestClock, TestServices } from "effect"
 import { test } from "../../core/test/support/test.js"
-import {
-  frozenAt,
-  onTerminal,
-  prints,
-  refuses,
-  run,
-  start,
-  started,
-  startedWith,
-  tokenRequests,
-  type User,
-  withEnv
-} from "./support/cli.js"
+import { frozenAt, onTerminal, prints, refuses, run, start, started, startedWith } from "./support/cli.js"
+import { tokenRequests, type User, withEnv } from "./support/cli.js"
 import { endless, serving, tooMuch } from "./support/servers.js"
 
 const echo = (text: string) => JSON.parse(text) as Record<string, unknown>

@@ -5,20 +5,8 @@ import { Scenario } from "@store-api/emulator"
 import { Effect } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { exitCodes } from "../src/Fault.js"
-import {
-  demoSecret,
-  hasColours,
-  newUser,
-  onTerminal,
-  prints,
-  refuses,
-  run,
-  start,
-  started,
-  type User,
-  variablesIn,
-  withEnv
-} from "./support/cli.js"
+import { demoSecret, hasColours, newUser, onTerminal, prints, refuses, run, start, started } from "./support/cli.js"
+import { type User, variablesIn, withEnv } from "./support/cli.js"
 
 /** Lines that are wrong, and the message for each. */
 const refused: ReadonlyArray<readonly [line: string, message: string]> = [

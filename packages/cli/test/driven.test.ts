@@ -6,20 +6,8 @@ import { type Emulator, Fault } from "@store-api/emulator"
 import { Effect, Exit, TestClock, TestServices } from "effect"
 import { leaksIn } from "../../core/test/support/leaksIn.js"
 import { test } from "../../core/test/support/test.js"
-import {
-  hasColours,
-  linesOf,
-  onTerminal,
-  type Outcome,
-  refuses,
-  run,
-  start,
-  started,
-  startedWith,
-  type User,
-  withEnv,
-  without
-} from "./support/cli.js"
+import { hasColours, linesOf, onTerminal, type Outcome, refuses, run, start, started } from "./support/cli.js"
+import { startedWith, type User, withEnv, without } from "./support/cli.js"
 import { type Server, servers, userOfServer } from "./support/servers.js"
 
 const pipe = "a pipe"

@@ -10,22 +10,8 @@ import { Effect } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { selfSigned } from "../../platform-node/test/support/certificates.js"
 import { byName, listen, startProxy, startTlsStore } from "../../platform-node/test/utils.js"
-import {
-  check,
-  demoSecret,
-  fails,
-  hasColours,
-  lastToken,
-  newUser,
-  profilesOf,
-  run,
-  started,
-  startedWith,
-  type User,
-  variablesIn,
-  withEnv,
-  without
-} from "./support/cli.js"
+import { check, demoSecret, fails, hasColours, lastToken, newUser, profilesOf, run, started } from "./support/cli.js"
+import { startedWith, type User, variablesIn, withEnv, without } from "./support/cli.js"
 import { build, hasTerminals, processTimeout, runProcess, runWith, startProcess } from "./support/process.js"
 import { endless, tooMuch } from "./support/servers.js"
 

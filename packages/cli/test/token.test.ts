@@ -11,22 +11,8 @@ import { test } from "../../core/test/support/test.js"
 import { fromLibrary } from "../src/Fault.js"
 import { make } from "../src/provider.js"
 import type { Settings } from "../src/settings.js"
-import {
-  demoSecret,
-  frozenAt,
-  lastToken,
-  onTerminal,
-  prints,
-  refuses,
-  run,
-  started,
-  startedWith,
-  tokenRequests,
-  type User,
-  userOf,
-  withEnv,
-  without
-} from "./support/cli.js"
+import { demoSecret, frozenAt, lastToken, onTerminal, prints, refuses, run, started } from "./support/cli.js"
+import { startedWith, tokenRequests, type User, userOf, withEnv, without } from "./support/cli.js"
 
 const startedWithoutSecret = Effect.map(
   started,

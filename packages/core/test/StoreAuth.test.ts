@@ -1,35 +1,11 @@
-import {
-  FetchHttpClient,
-  HttpClient,
-  type HttpClientError,
-  HttpClientRequest,
-  HttpClientResponse
-} from "@effect/platform"
+import { FetchHttpClient, HttpClient, type HttpClientError, HttpClientRequest } from "@effect/platform"
+import { HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import {
-  AccessTokenError,
-  AccessTokenProvider,
-  AuthorizedHttpClient,
-  ClientCredentials,
-  StoreAuth,
-  TokenEndpoint,
-  TokenSource,
-  TokenStore
-} from "@store-api/core"
-import {
-  Config,
-  ConfigProvider,
-  Context,
-  type Duration,
-  Effect,
-  Exit,
-  Layer,
-  Option,
-  Redacted,
-  Ref,
-  TestClock
-} from "effect"
+import { AccessTokenError, AccessTokenProvider, AuthorizedHttpClient, ClientCredentials } from "@store-api/core"
+import { StoreAuth, TokenEndpoint, TokenSource, TokenStore } from "@store-api/core"
+import { Config, ConfigProvider, Context, type Duration, Effect, Exit, Layer, Option, Redacted, Ref } from "effect"
+import { TestClock } from "effect"
 import { httpReason } from "./support/effectLine.js"
 import * as FakeClient from "./support/fakeClient.js"
 import { stubApi } from "./support/fakeClient.js"

@@ -1,19 +1,8 @@
 /** The exact type of each public value, service, option and error of core, and what follows from them for a caller. */
 import { FetchHttpClient, type HttpClient, type HttpClientError, HttpClientRequest } from "@effect/platform"
-import {
-  AccessToken,
-  AccessTokenError,
-  AccessTokenMetrics,
-  AccessTokenProvider,
-  AuthorizedHttpClient,
-  ClientCredentials,
-  SharedTokenSource,
-  StoreAuth,
-  TokenEndpoint,
-  TokenResponse,
-  TokenSource,
-  TokenStore
-} from "@store-api/core"
+import { AccessToken, AccessTokenError, AccessTokenMetrics, AccessTokenProvider } from "@store-api/core"
+import { AuthorizedHttpClient, ClientCredentials, SharedTokenSource, StoreAuth, TokenEndpoint } from "@store-api/core"
+import { TokenResponse, TokenSource, TokenStore } from "@store-api/core"
 import type { ConfigError, Context, DateTime, Duration, Either, Metric, Option, Schema, Scope } from "effect"
 import { Config, Effect, Layer, type Redacted } from "effect"
 import { expect, test } from "tstyche"

@@ -3,20 +3,8 @@ import { networkInterfaces } from "node:os"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, EmulatorError, Fault } from "@store-api/emulator"
-import {
-  Deferred,
-  Duration,
-  Effect,
-  Exit,
-  Fiber,
-  Layer,
-  Logger,
-  LogLevel,
-  Option,
-  Redacted,
-  Scope,
-  Tracer
-} from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, Layer, Logger, LogLevel, Option, Redacted, Scope } from "effect"
+import { Tracer } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { askToken, callApi, connect, getToken, send, until } from "./utils.js"
 

@@ -7,20 +7,8 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, Fault } from "@store-api/emulator"
 import { Clock, Effect, Exit, Fiber, Option, Redacted, type Scope } from "effect"
 import { test } from "../../core/test/support/test.js"
-import {
-  askToken,
-  callApi,
-  connect,
-  demoBody,
-  demoSecret,
-  formType,
-  getToken,
-  json,
-  receive,
-  send,
-  tokenPath,
-  until
-} from "./utils.js"
+import { askToken, callApi, connect, demoBody, demoSecret, formType, getToken, json, receive, send } from "./utils.js"
+import { tokenPath, until } from "./utils.js"
 
 interface Wire {
   readonly text: string

@@ -3,17 +3,8 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { Duration, Effect, FastCheck as fc, Redacted, TestClock } from "effect"
 import { test } from "../../core/test/support/test.js"
-import {
-  askToken,
-  bodyOf,
-  demoBody,
-  demoSecret,
-  formType,
-  getToken,
-  type HttpRequest,
-  json,
-  tokenPath
-} from "./utils.js"
+import { askToken, bodyOf, demoBody, demoSecret, formType, getToken, type HttpRequest, json } from "./utils.js"
+import { tokenPath } from "./utils.js"
 
 const specialSecret = "a b+c/d=e%f~g%20h%zz="
 const specialBody = bodyOf("two words=id", specialSecret)

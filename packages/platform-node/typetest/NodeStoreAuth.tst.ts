@@ -1,16 +1,9 @@
 /** The types of platform-node: no layer has requirements, and each declares its errors. */
 import type { HttpClient } from "@effect/platform"
 import type { NodeHttpClient } from "@effect/platform-node"
-import {
-  type AccessToken,
-  type AccessTokenError,
-  type AccessTokenProvider,
-  type AuthorizedHttpClient,
-  type ClientCredentials,
-  StoreAuth,
-  type TokenSource,
-  type TokenStore
-} from "@store-api/core"
+import { type AccessToken, type AccessTokenError, type AccessTokenProvider } from "@store-api/core"
+import { type AuthorizedHttpClient, type ClientCredentials, StoreAuth, type TokenSource } from "@store-api/core"
+import { type TokenStore } from "@store-api/core"
 import { NodeHttp, NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
 import type { ConfigError, Layer, Scope } from "effect"
 import { Config, Effect, Redacted } from "effect"

@@ -11,15 +11,8 @@ import type { VirtualClock } from "../../core/test/support/virtualClock.js"
 import { canMakeCertificates, selfSigned } from "../../platform-node/test/support/certificates.js"
 import { listen } from "../../platform-node/test/utils.js"
 import { make, retrying, type Run } from "../src/internal/connection.js"
-import {
-  onVirtualTime,
-  type Played,
-  playedServer,
-  proxyTo,
-  type Reply,
-  silentServer,
-  until
-} from "./support/network.js"
+import { onVirtualTime, type Played, playedServer, proxyTo, type Reply, silentServer } from "./support/network.js"
+import { until } from "./support/network.js"
 import { isLeftOut, redisServer } from "./support/servers.js"
 
 /** Declares a test whose clock only the test advances. */

@@ -8,13 +8,8 @@ import { Emulator, Fault, type FaultModel, Scenario } from "@store-api/emulator"
 import { Array as Arr, Effect, Exit, Layer, Metric, Option, Redacted, Schema, type Scope } from "effect"
 import type { Client } from "../support/clients.js"
 import { failuresOf, httpReason } from "../support/effectLine.js"
-import {
-  type Canary,
-  encodings,
-  leaksInOutputs,
-  secret as secretCanary,
-  token as tokenCanary
-} from "../support/leaksIn.js"
+import { type Canary, encodings, leaksInOutputs, secret as secretCanary } from "../support/leaksIn.js"
+import { token as tokenCanary } from "../support/leaksIn.js"
 import { type Output, renderDistinct, renderOuter } from "../support/renderings.js"
 import { capture, watchConsole } from "../support/telemetry.js"
 import { test } from "../support/test.js"

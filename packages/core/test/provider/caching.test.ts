@@ -2,19 +2,8 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import { Config, DateTime, Effect, HashMap, Layer, Logger, LogLevel, Option, Random } from "effect"
-import {
-  answering,
-  heldTest,
-  hour,
-  minute,
-  numberedTest,
-  outage,
-  outcomeOf,
-  providerTest,
-  timeline,
-  token,
-  valueOf
-} from "../support/scriptedSource.js"
+import { answering, heldTest, hour, minute, numberedTest, outage, outcomeOf } from "../support/scriptedSource.js"
+import { providerTest, timeline, token, valueOf } from "../support/scriptedSource.js"
 import { test } from "../support/test.js"
 import * as VirtualClock from "../support/virtualClock.js"
 

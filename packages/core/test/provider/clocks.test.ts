@@ -1,19 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Clock, Effect, Option } from "effect"
-import {
-  aged,
-  hour,
-  minute,
-  numberedTest,
-  outage,
-  providerTest,
-  renewalTest,
-  settle,
-  timeline,
-  token,
-  valueOf
-} from "../support/scriptedSource.js"
+import { aged, hour, minute, numberedTest, outage, providerTest, renewalTest } from "../support/scriptedSource.js"
+import { settle, timeline, token, valueOf } from "../support/scriptedSource.js"
 import { test } from "../support/test.js"
 import * as VirtualClock from "../support/virtualClock.js"
 

@@ -2,18 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessToken, AccessTokenError } from "@store-api/core"
 import { DateTime, Duration, Effect, Fiber, Option } from "effect"
-import {
-  type Acquisition,
-  heldTest,
-  hour,
-  minute,
-  outage,
-  providerTest,
-  renewalTest,
-  settle,
-  timeline,
-  token
-} from "../support/scriptedSource.js"
+import { type Acquisition, heldTest, hour, minute, outage, providerTest } from "../support/scriptedSource.js"
+import { renewalTest, settle, timeline, token } from "../support/scriptedSource.js"
 
 const failing = providerTest(() => Effect.fail(outage))
 

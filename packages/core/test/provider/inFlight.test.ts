@@ -3,18 +3,8 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import { Deferred, Effect, Exit, Fiber, HashMap, Layer, Logger, LogLevel, Option, type Tracer } from "effect"
 import { type LiveSteps, schedulerOf } from "../support/effectLine.js"
-import {
-  answering,
-  heldTest,
-  hour,
-  minute,
-  outcomeOf,
-  renewalTest,
-  settle,
-  timeline,
-  token,
-  type Tools
-} from "../support/scriptedSource.js"
+import { answering, heldTest, hour, minute, outcomeOf, renewalTest, settle } from "../support/scriptedSource.js"
+import { timeline, token, type Tools } from "../support/scriptedSource.js"
 import { observed } from "../support/telemetry.js"
 import { test } from "../support/test.js"
 

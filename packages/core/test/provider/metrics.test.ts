@@ -3,18 +3,8 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenError, AccessTokenMetrics, AccessTokenProvider } from "@store-api/core"
 import { Context, Effect, Exit, Fiber, Layer, Metric, Option, Scope, TestClock } from "effect"
 import { allSeries, type Series } from "../support/effectLine.js"
-import {
-  type Acquisition,
-  aged,
-  answering,
-  hour,
-  minute,
-  outage,
-  run,
-  settle,
-  timeline,
-  token
-} from "../support/scriptedSource.js"
+import { type Acquisition, aged, answering, hour, minute, outage, run, settle } from "../support/scriptedSource.js"
+import { timeline, token } from "../support/scriptedSource.js"
 import { test } from "../support/test.js"
 
 /** Shortens the name of a series: `acquisitions Success`, `duration`, … */

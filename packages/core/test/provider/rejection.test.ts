@@ -2,17 +2,8 @@ import { setImmediate } from "node:timers/promises"
 import { assert, describe, it } from "@effect/vitest"
 import type { AccessTokenProvider } from "@store-api/core"
 import { Effect, FastCheck as fc, Option } from "effect"
-import {
-  aged,
-  hour,
-  minute,
-  numberedTest,
-  outage,
-  providerTest,
-  renewalTest,
-  timeline,
-  token
-} from "../support/scriptedSource.js"
+import { aged, hour, minute, numberedTest, outage, providerTest, renewalTest } from "../support/scriptedSource.js"
+import { timeline, token } from "../support/scriptedSource.js"
 
 describe("AccessTokenProvider, rejection", () => {
   /** Invalidates the token that `get` returns, this many times. Returns how often the provider dropped it. */

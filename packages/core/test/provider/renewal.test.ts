@@ -1,17 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Option } from "effect"
-import {
-  aged,
-  hour,
-  minute,
-  outage,
-  providerTest,
-  renewalTest,
-  settle,
-  timeline,
-  token,
-  valueOf
-} from "../support/scriptedSource.js"
+import { aged, hour, minute, outage, providerTest, renewalTest, settle, timeline } from "../support/scriptedSource.js"
+import { token, valueOf } from "../support/scriptedSource.js"
 import { test } from "../support/test.js"
 import * as VirtualClock from "../support/virtualClock.js"
 

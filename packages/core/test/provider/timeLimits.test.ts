@@ -4,17 +4,8 @@ import { AccessTokenProvider, TokenEndpoint } from "@store-api/core"
 import { Deferred, type Duration, Effect, Fiber, FiberId, Layer, Logger, LogLevel, Option, Random } from "effect"
 import type { LiveSteps } from "../support/effectLine.js"
 import { authUrl, credentials } from "../support/fleet.js"
-import {
-  type heldTest,
-  hour,
-  minute,
-  outage,
-  providerTest,
-  renewalTest,
-  settle,
-  timeline,
-  token
-} from "../support/scriptedSource.js"
+import { type heldTest, hour, minute, outage, providerTest, renewalTest, settle } from "../support/scriptedSource.js"
+import { timeline, token } from "../support/scriptedSource.js"
 import { test } from "../support/test.js"
 import * as VirtualClock from "../support/virtualClock.js"
 import { tokenBody } from "../support/wire.js"

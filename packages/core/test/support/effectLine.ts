@@ -1,21 +1,7 @@
 /** Parts of Effect that tests use and that differ between its majors. */
 import { type HttpClientError } from "@effect/platform"
-import {
-  Cause,
-  Clock,
-  type Console,
-  type Duration,
-  Effect,
-  Fiber,
-  Metric,
-  MetricKeyType,
-  MetricState,
-  Option,
-  Scheduler,
-  type Scope,
-  TestClock,
-  type TestServices
-} from "effect"
+import { Cause, Clock, type Console, type Duration, Effect, Fiber, Metric, MetricKeyType, MetricState } from "effect"
+import { Option, Scheduler, type Scope, TestClock, type TestServices } from "effect"
 import type { YieldWrap } from "effect/Utils"
 
 /** The steps of a test on the real clock, and on the test clock. */

@@ -1,22 +1,8 @@
 import { assert, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, AccessTokenProvider, TokenSource } from "@store-api/core"
-import {
-  Cause,
-  Clock,
-  DateTime,
-  Deferred,
-  Effect,
-  Exit,
-  FastCheck as fc,
-  Fiber,
-  Layer,
-  Logger,
-  LogLevel,
-  Option,
-  Redacted,
-  Scope
-} from "effect"
+import { Cause, Clock, DateTime, Deferred, Effect, Exit, FastCheck as fc, Fiber, Layer, Logger, LogLevel } from "effect"
+import { Option, Redacted, Scope } from "effect"
 import { isFailure } from "./effectLine.js"
 import { settle } from "./scriptedSource.js"
 import * as VirtualClock from "./virtualClock.js"

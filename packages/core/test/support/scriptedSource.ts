@@ -1,24 +1,8 @@
 /** Sources whose acquisitions the test completes, and a provider over such a source and a virtual clock. */
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, AccessTokenProvider, TokenSource } from "@store-api/core"
-import {
-  Cause,
-  type Clock,
-  Context,
-  DateTime,
-  Deferred,
-  type Duration,
-  Effect,
-  Exit,
-  Fiber,
-  Layer,
-  Option,
-  Queue,
-  Random,
-  Redacted,
-  Ref,
-  Scope
-} from "effect"
+import { Cause, type Clock, Context, DateTime, Deferred, type Duration, Effect, Exit, Fiber, Layer } from "effect"
+import { Option, Queue, Random, Redacted, Ref, Scope } from "effect"
 import { type LiveSteps, settle } from "./effectLine.js"
 import { test } from "./test.js"
 import * as VirtualClock from "./virtualClock.js"

@@ -188,8 +188,7 @@ describe("StoreAuth", () => {
         StoreAuth.make({ ...secretOptions, transformClient: HttpClient.followRedirects(3) }),
         Layer.succeed(HttpClient.HttpClient, endpoint.client)
       )
-      assert.strictEqual(yield* outcomeOf(provider.get), "Redirect")
-      assert.strictEqual((yield* endpoint.sent).length, 1)
+      deepStrictEqual([yield* outcomeOf(provider.get), (yield* endpoint.sent).length], ["Redirect", 1])
     })
 
     test("stops fetch from following redirects, whatever RequestInit it provides", function*() {

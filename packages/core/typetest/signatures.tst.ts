@@ -323,16 +323,14 @@ test("credentials are given in one way, not both, and layerShared runs only with
 
 test("TokenEndpoint", () => {
   type Options = TokenEndpoint.Options
-  expect<Options>().type.toBe<
-    {
-      readonly authUrl: string | URL
-      readonly credentials: Credentials
-      readonly allowInsecure?: boolean | undefined
-      readonly attemptTimeout?: Time
-      readonly deadline?: Time
-      readonly maxResponseBytes?: number | undefined
-    }
-  >()
+  expect<Options>().type.toBe<{
+    readonly authUrl: string | URL
+    readonly credentials: Credentials
+    readonly allowInsecure?: boolean | undefined
+    readonly attemptTimeout?: Time
+    readonly deadline?: Time
+    readonly maxResponseBytes?: number | undefined
+  }>()
   expect(TokenEndpoint.make).type.toBe<(options: Options) => Effect.Effect<TokenSource.Service, Invalid, Http>>()
   expect(TokenEndpoint.layer).type.toBe<(options: Options) => Layer.Layer<Source, Invalid, Http>>()
 })
@@ -391,19 +389,15 @@ test("TokenStore", () => {
 test("SharedTokenSource decorates the source in the context, over the store in it", () => {
   type Options = SharedTokenSource.Options
   type Needs = Source | TokenStore.TokenStore
-  expect<Options>().type.toBe<
-    {
-      readonly authUrl: string | URL
-      readonly credentials: Credentials
-      readonly leeway?: Time
-      readonly lease?: Time
-      readonly maxWait?: Time
-      readonly storeTimeout?: Time
-    }
-  >()
-  expect(SharedTokenSource.make).type.toBe<
-    (options: Options) => Effect.Effect<TokenSource.Service, Invalid, Needs>
-  >()
+  expect<Options>().type.toBe<{
+    readonly authUrl: string | URL
+    readonly credentials: Credentials
+    readonly leeway?: Time
+    readonly lease?: Time
+    readonly maxWait?: Time
+    readonly storeTimeout?: Time
+  }>()
+  expect(SharedTokenSource.make).type.toBe<(options: Options) => Effect.Effect<TokenSource.Service, Invalid, Needs>>()
   expect(SharedTokenSource.layer).type.toBe<(options: Options) => Layer.Layer<Source, Invalid, Needs>>()
   expect(SharedTokenSource.storeFailures).type.toBe<Metric.Metric.Counter<number>>()
   expect(SharedTokenSource.storeHits).type.toBe<Metric.Metric.Counter<number>>()

@@ -157,10 +157,7 @@ describe("connections", () => {
     const token = yield* getToken(url, { agent })
     for (let count = 0; count < 5; count++) yield* callApi(url, token, { agent })
     assert.strictEqual(yield* connections, 1)
-    yield* Effect.scoped(Effect.zipRight(
-      connect(url),
-      until(Effect.map(connections, (open) => open === 2))
-    ))
+    yield* Effect.scoped(Effect.zipRight(connect(url), until(Effect.map(connections, (open) => open === 2))))
     yield* until(Effect.map(connections, (open) => open === 1))
     agent.destroy()
     yield* until(Effect.map(connections, (open) => open === 0))

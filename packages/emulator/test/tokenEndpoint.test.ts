@@ -297,8 +297,7 @@ describe("a token request", () => {
   test.live("succeeds only below the base path", function*() {
     const { requests, url } = yield* Emulator.make({ basePath: "/store/v2/" })
     assert.match(url, /\/store\/v2$/)
-    assert.strictEqual((yield* askToken(url)).status, 200)
-    assert.strictEqual((yield* askToken(new URL(url).origin)).status, 404)
+    deepStrictEqual([(yield* askToken(url)).status, (yield* askToken(new URL(url).origin)).status], [200, 404])
     deepStrictEqual((yield* requests).map(({ kind }) => kind), ["token", "other"])
   })
 
@@ -385,8 +384,7 @@ describe("the lifetime of a token", () => {
     const second = json(yield* askToken(url))
     assert.strictEqual(second["access_token"], first["access_token"])
     assert.strictEqual(second["issued_at"], first["issued_at"])
-    assert.strictEqual(first["expires_in"], 3600)
-    assert.strictEqual(second["expires_in"], 3589)
+    deepStrictEqual([first["expires_in"], second["expires_in"]], [3600, 3589])
     yield* TestClock.adjust("3589500 millis")
     const third = json(yield* askToken(url))
     assert.notStrictEqual(third["access_token"], first["access_token"])

@@ -18,10 +18,10 @@ describe("ClientCredentials", () => {
         deepStrictEqual([error._tag, error.field, error.reason], ["CredentialsError", field, "is empty"])
       }
       const credentials = yield* make("an id: 100 %", "a & \u00fc\n")
-      deepStrictEqual(
-        [credentials.clientId, Redacted.value(credentials.clientSecret)],
-        ["an id: 100 %", "a & \u00fc\n"]
-      )
+      deepStrictEqual([credentials.clientId, Redacted.value(credentials.clientSecret)], [
+        "an id: 100 %",
+        "a & \u00fc\n"
+      ])
     })
 
     it("are equal when id and secret are equal", () => {
@@ -46,9 +46,7 @@ describe("ClientCredentials", () => {
       Effect.gen(function*() {
         const { clientId, clientSecret } = yield* ClientCredentials.fromConfig()
         deepStrictEqual([clientId, Redacted.value(clientSecret)], ["invented-id", "invented secret"])
-      }).pipe(
-        withEnvironment({ STORE_API_CLIENT_ID: "invented-id", STORE_API_CLIENT_SECRET: "invented secret" })
-      ))
+      }).pipe(withEnvironment({ STORE_API_CLIENT_ID: "invented-id", STORE_API_CLIENT_SECRET: "invented secret" })))
 
     it.effect("reads the names with another prefix", () =>
       Effect.gen(function*() {

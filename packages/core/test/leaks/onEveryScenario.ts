@@ -75,13 +75,7 @@ const kindOf = (error: object): string =>
 
 type See = (name: string, value: unknown) => void
 
-const travel = (
-  client: Client,
-  emulator: Emulator.Service,
-  script: FaultModel.Script,
-  secret: Canary,
-  see: See
-) =>
+const travel = (client: Client, emulator: Emulator.Service, script: FaultModel.Script, secret: Canary, see: See) =>
   Effect.gen(function*() {
     const { url } = emulator
     const base = client.layer(emulator.ca)

@@ -69,14 +69,11 @@ describe("AccessTokenProvider, metrics", () => {
     function*() {
       yield* expectSeries("initial", {})
       const described = (yield* labelledSeries("initial")).map(({ description, kind, labels, name }) =>
-        [
-          name.replace("store_api_token_", ""),
-          [
-            typeof kind === "string" ? kind : kind.join(" "),
-            description,
-            ...Option.toArray(Option.fromNullable(labels["unit"]))
-          ]
-        ] as const
+        [name.replace("store_api_token_", ""), [
+          typeof kind === "string" ? kind : kind.join(" "),
+          description,
+          ...Option.toArray(Option.fromNullable(labels["unit"]))
+        ]] as const
       )
       deepStrictEqual(Object.fromEntries(described), {
         acquisitions: ["counts up", "Acquisitions that have ended, by outcome"],
@@ -98,7 +95,7 @@ describe("AccessTokenProvider, metrics", () => {
   )
 
   metricsTest("success", (n, virtual) => Effect.zipLeft(token(`token-${n}`), virtual.advance(n * 250)))(
-    "an acquisition records its outcome, its duration by the monotonic clock, and the token's expiry",
+    "an acquisition records its outcome, duration and the token's expiry",
     function*({ provider, virtual }) {
       const first = yield* provider.get
       const after = { "acquisitions Success": 1, duration: [1, 0.25], expiry: first.expiresAt.epochMillis / 1000 }
@@ -121,9 +118,7 @@ describe("AccessTokenProvider, metrics", () => {
 
   const failures: Readonly<Record<string, Acquisition>> = {
     CredentialsError: Effect.fail(new AccessTokenError.CredentialsError({ field: "clientId", reason: "is empty" })),
-    TokenRefusedError: Effect.fail(
-      new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", status: 401 })
-    ),
+    TokenRefusedError: Effect.fail(new AccessTokenError.TokenRefusedError({ reason: "InvalidClient", status: 401 })),
     TokenRequestError: Effect.fail(outage),
     TokenResponseError: Effect.fail(new AccessTokenError.TokenResponseError({ problems: [] })),
     TokenExpiredError: aged("expired", hour, -1),
@@ -161,7 +156,7 @@ describe("AccessTokenProvider, metrics", () => {
   )
 
   metricsTest("no progress", () => aged("same", hour - minute, minute))(
-    "a renewal without progress counts as a success and starts a cooldown, which is not reported",
+    "a renewal without progress is a success and a cooldown",
     function*({ after, provider }) {
       const { expiresAt } = yield* provider.get
       const expiry = expiresAt.epochMillis / 1000
@@ -173,7 +168,7 @@ describe("AccessTokenProvider, metrics", () => {
   )
 
   metricsTest("joined", () => undefined)(
-    "callers_joined counts callers that wait for an acquisition that another caller started",
+    "callers_joined counts callers that join",
     function*({ callers, complete, provider, virtual }) {
       const joined = (count: number) =>
         Effect.map(seriesOf("joined"), (series) => assert.strictEqual(series["callers_joined"], count))
@@ -197,7 +192,7 @@ describe("AccessTokenProvider, metrics", () => {
   )
 
   metricsTest("rejected", (n) => token(`token-${n}`))(
-    "a rejection counts as Dropped, or as Kept without budget; one of a token that is not cached does not count",
+    "a rejection counts as Dropped, or as Kept without budget; an older token's does not",
     function*({ provider, virtual }) {
       const first = yield* provider.get
       yield* virtual.advance(1000)
@@ -219,7 +214,7 @@ describe("AccessTokenProvider, metrics", () => {
   )
 
   metricsTest("closed", (n) => n === 1 ? token("one") : undefined)(
-    "closing the scope resets the expiry; the in-flight acquisition and later calls do not count",
+    "closing resets the expiry, and nothing counts from then on",
     function*({ callers, close, provider }) {
       const one = yield* provider.get
       assert.isAbove(Number((yield* seriesOf("closed"))["expiry"]), 0)

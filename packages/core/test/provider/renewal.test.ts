@@ -11,7 +11,7 @@ const renewalOf = (lifetime: Duration.DurationInput) =>
 
 describe("AccessTokenProvider, renewal", () => {
   renewalTest(
-    "refresh-soon: callers do not wait, one background renewal starts, and later callers get its token",
+    "refresh-soon: callers do not wait for the renewal, and get its token",
     function*({ after, complete, provider }) {
       yield* provider.get
       yield* after("56 minutes", { gets: "one", calls: 1 })
@@ -43,7 +43,7 @@ describe("AccessTokenProvider, renewal", () => {
   })
 
   providerTest((n) => aged(`token-${n}`, 58 * minute, 2 * minute))(
-    "starts at the earliest 1 second after the last token arrived",
+    "starts at least 1 s after the last token",
     function*({ after }) {
       yield* after(0, { gets: "token-1" })
       yield* after(999, { gets: "token-1", calls: 1 })
@@ -60,7 +60,7 @@ describe("AccessTokenProvider, renewal", () => {
         yield* Effect.gen(() => steps(tools))
       })
 
-    mustWait("must-wait: callers wait for the renewal", function*({ callers, complete, got, provider, virtual }) {
+    mustWait("callers wait for the renewal", function*({ callers, complete, got, provider, virtual }) {
       const waiting = [yield* callers(1), yield* callers(1, Effect.uninterruptible(provider.get))]
       yield* virtual.advance("9 seconds")
       for (const caller of waiting) yield* got(caller, "waits")
@@ -69,7 +69,7 @@ describe("AccessTokenProvider, renewal", () => {
     })
 
     mustWait(
-      "must-wait: when the endpoint hangs, callers wait for at most half of the remaining lifetime",
+      "callers wait at most half of the remaining lifetime",
       function*({ after, callers, got, provider, virtual }) {
         // By the clock that leaves less: the wall clock after it moved forward, the monotonic one after it moved back.
         for (const [jump, half] of [[0, 10_000], [0, 5000], [2000, 1500], [-20_000, 1750]] as const) {
@@ -84,54 +84,42 @@ describe("AccessTokenProvider, renewal", () => {
       }
     )
 
-    mustWait(
-      "must-wait: when the renewal fails, callers get the cached token",
-      function*({ after, callers, complete, got }) {
-        const waiting = yield* callers(10)
-        yield* complete(Effect.fail(outage))
-        yield* got(waiting, "one")
-        yield* after(0, { gets: "one", calls: 2 })
-      }
-    )
+    mustWait("callers get the cached token when the renewal fails", function*({ after, callers, complete, got }) {
+      const waiting = yield* callers(10)
+      yield* complete(Effect.fail(outage))
+      yield* got(waiting, "one")
+      yield* after(0, { gets: "one", calls: 2 })
+    })
 
-    mustWait(
-      "must-wait: callers get the new token, even if it has the same value with a later expiresAt",
-      function*({ complete, provider, virtual }) {
-        const waiting = yield* Effect.fork(provider.get)
-        yield* settle
-        yield* complete(token("one"))
-        assert.strictEqual((yield* Fiber.join(waiting)).expiresAt.epochMillis, virtual.wall() + hour)
-      }
-    )
+    mustWait("callers get the new token, even with the same value", function*({ complete, provider, virtual }) {
+      const waiting = yield* Effect.fork(provider.get)
+      yield* settle
+      yield* complete(token("one"))
+      assert.strictEqual((yield* Fiber.join(waiting)).expiresAt.epochMillis, virtual.wall() + hour)
+    })
 
-    mustWait(
-      "must-wait: callers whose cached token expires go on waiting for the renewal",
-      function*({ callers, complete, got, virtual }) {
-        const waiting = yield* callers(1)
-        virtual.jump(15_000)
-        // Half of the remaining lifetime is over.
-        yield* virtual.advance("10 seconds")
-        yield* got(waiting, "waits")
-        yield* complete(token("two"))
-        yield* got(waiting, "two")
-      }
-    )
+    mustWait("callers whose token expires go on waiting", function*({ callers, complete, got, virtual }) {
+      const waiting = yield* callers(1)
+      virtual.jump(15_000)
+      // Half of the remaining lifetime is over.
+      yield* virtual.advance("10 seconds")
+      yield* got(waiting, "waits")
+      yield* complete(token("two"))
+      yield* got(waiting, "two")
+    })
   })
 
-  renewalTest(
-    "expired: callers wait for the acquisition, and get its failure",
-    function*({ complete, provider, virtual }) {
-      yield* provider.get
-      yield* virtual.advance(hour)
-      const caller = yield* Effect.fork(Effect.flip(provider.get))
-      yield* settle
-      yield* complete(Effect.fail(outage))
-      const error = yield* Fiber.join(caller)
-      if (error._tag !== "TokenRequestError") return assert.fail(error._tag)
-      assert.isTrue(Option.isSome(error.retryAt))
-      assert.strictEqual(error.attempts, outage.attempts)
-    }
-  )
+  renewalTest("expired: callers wait, and get the failure of the request", function*({ complete, provider, virtual }) {
+    yield* provider.get
+    yield* virtual.advance(hour)
+    const caller = yield* Effect.fork(Effect.flip(provider.get))
+    yield* settle
+    yield* complete(Effect.fail(outage))
+    const error = yield* Fiber.join(caller)
+    if (error._tag !== "TokenRequestError") return assert.fail(error._tag)
+    assert.isTrue(Option.isSome(error.retryAt))
+    assert.strictEqual(error.attempts, outage.attempts)
+  })
 
   test("no timer exceeds 2 minutes, and a caller with a valid token waits at most 20 s, for any token lifetime", function*() {
     const sleeps: Array<number> = []
@@ -159,18 +147,15 @@ describe("AccessTokenProvider, renewal", () => {
   })
 
   describe("a renewal without progress", () => {
-    renewalOf("100 seconds")(
-      "the same token value with a later expiresAt is not progress",
-      function*({ after, complete }) {
-        yield* after(0, { gets: "one" })
-        yield* after("80001 millis", { gets: "one", calls: 2 })
-        yield* complete(token("one", "21 seconds"))
-        yield* after("17 seconds", { gets: "one", calls: 3 })
-        yield* complete(token("one", "5 seconds"))
-        // At least the last of 5 seconds would be refresh-soon after progress.
-        yield* after("4200 millis", { state: "Fresh", gets: "one", calls: 3 })
-      }
-    )
+    renewalOf("100 seconds")("the same value with a later expiresAt is not progress", function*({ after, complete }) {
+      yield* after(0, { gets: "one" })
+      yield* after("80001 millis", { gets: "one", calls: 2 })
+      yield* complete(token("one", "21 seconds"))
+      yield* after("17 seconds", { gets: "one", calls: 3 })
+      yield* complete(token("one", "5 seconds"))
+      // At least the last of 5 seconds would be refresh-soon after progress.
+      yield* after("4200 millis", { state: "Fresh", gets: "one", calls: 3 })
+    })
 
     renewalTest("a token that does not expire later is accepted, but is not progress", function*({ after, complete }) {
       yield* after(0, { gets: "one" })
@@ -181,7 +166,7 @@ describe("AccessTokenProvider, renewal", () => {
     })
 
     providerTest(() => token("again", "100 seconds"), { cooldown: { base: "10 minutes", max: "10 minutes" } })(
-      "counts the same value as progress after that token expired: the next renewal is not delayed",
+      "is not the same value after that token has expired",
       function*({ after }) {
         yield* after(0, { gets: "again" })
         yield* after("100 seconds", { gets: "again", calls: 2 })
@@ -196,25 +181,22 @@ describe("AccessTokenProvider, renewal", () => {
       { seconds: 3600, expected: [5], endpoint: "returns the same expiry", precision: 1 },
       { seconds: 40, expected: [2, 3], endpoint: "returns what is left in whole seconds", precision: 1000 },
       { seconds: 40, expected: [2, 3], endpoint: "returns the same expiry", precision: 1 }
-    ])(
-      "gets few requests in $seconds seconds, no caller waits before it expires, and then the next token is acquired: it $endpoint",
-      ({ expected, precision, seconds }) => {
-        const expiresAt = VirtualClock.make().wall() + seconds * 1000
-        return timeline((_, virtual) => {
-          const left = expiresAt - virtual.wall()
-          return left > 0 ? token("repeated", Math.floor(left / precision) * precision) : token("next")
-        }, function*({ after, calls, provider, virtual }) {
-          yield* after(0, { gets: "repeated" })
-          yield* virtual.advance(seconds * 700)
-          while (virtual.wall() < expiresAt) {
-            assert.strictEqual(valueOf(yield* provider.get), "repeated")
-            yield* virtual.advance(100)
-          }
-          assert.include(expected, yield* calls)
-          yield* after(0, { gets: "next" })
-        })
-      }
-    )
+    ])("gets few requests in %d s, no caller waits before the expiry: it %s", ({ expected, precision, seconds }) => {
+      const expiresAt = VirtualClock.make().wall() + seconds * 1000
+      return timeline((_, virtual) => {
+        const left = expiresAt - virtual.wall()
+        return left > 0 ? token("repeated", Math.floor(left / precision) * precision) : token("next")
+      }, function*({ after, calls, provider, virtual }) {
+        yield* after(0, { gets: "repeated" })
+        yield* virtual.advance(seconds * 700)
+        while (virtual.wall() < expiresAt) {
+          assert.strictEqual(valueOf(yield* provider.get), "repeated")
+          yield* virtual.advance(100)
+        }
+        assert.include(expected, yield* calls)
+        yield* after(0, { gets: "next" })
+      })
+    })
 
     const start = VirtualClock.make().wall()
 
@@ -231,7 +213,7 @@ describe("AccessTokenProvider, renewal", () => {
     )
 
     renewalOf("40 seconds")(
-      "gets no request when it is about to expire, and callers get a new token as soon as there is one",
+      "gets no request just before the token expires, and no caller waits longer",
       function*({ after, complete }) {
         yield* after(0, { gets: "one" })
         yield* after("38500 millis", { state: "MustWait", gets: "waits" })

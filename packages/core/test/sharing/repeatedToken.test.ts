@@ -218,8 +218,7 @@ describe("an endpoint that repeats its token", () => {
     const { get } = yield* start({ store: counting })
     yield* get()
     const second = yield* get(yield* fullToken("another"))
-    deepStrictEqual([valueOf(second), removed], ["token-2", 0])
-    deepStrictEqual([valueOf(yield* get(second)), removed], ["token-3", 1])
+    deepStrictEqual([valueOf(second), removed, valueOf(yield* get(second)), removed], ["token-2", 0, "token-3", 1])
   })
 })
 

@@ -81,10 +81,7 @@ export const member = (
   Effect.zipRight(
     watchSleeps,
     SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials), ...options })
-  ).pipe(
-    Effect.provideService(TokenSource.TokenSource, source),
-    Effect.provideService(TokenStore.TokenStore, store)
-  )
+  ).pipe(Effect.provideService(TokenSource.TokenSource, source), Effect.provideService(TokenStore.TokenStore, store))
 
 /** A process of a fleet. */
 export interface Member {

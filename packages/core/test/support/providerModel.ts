@@ -241,16 +241,14 @@ const check = (steps: ReadonlyArray<Step>) =>
         const attempt: Attempt = { started: virtual.monotonic(), startedWall: virtual.wall(), renewal, isOver: false }
         current = attempt
         const endpointMode = mode
-        const exit = yield* Effect.exit(respond(endpointMode)).pipe(
-          Effect.onInterrupt(() =>
-            Effect.sync(() => {
-              expect(() =>
-                assert.isAtLeast(ageOf(attempt), leastTime(attempt), "the acquisition was interrupted too early")
-              )
-              if (!attempt.isOver) fail(attempt, "Timeout")
-            })
-          )
-        )
+        const exit = yield* Effect.exit(respond(endpointMode)).pipe(Effect.onInterrupt(() =>
+          Effect.sync(() => {
+            expect(() =>
+              assert.isAtLeast(ageOf(attempt), leastTime(attempt), "the acquisition was interrupted too early")
+            )
+            if (!attempt.isOver) fail(attempt, "Timeout")
+          })
+        ))
         if (attempt.isOver) return yield* exit
         if (Exit.isSuccess(exit) && isLive(exit.value)) {
           const { value: token } = exit
@@ -405,8 +403,7 @@ const check = (steps: ReadonlyArray<Step>) =>
     )
     yield* Scope.close(scope, Exit.void)
     yield* settle
-    assert.strictEqual(inFlight, 0)
-    assert.strictEqual(virtual.sleepers(), 0)
+    deepStrictEqual([inFlight, virtual.sleepers()], [0, 0])
     return requests
   }).pipe(Effect.provide(Logger.minimumLogLevel(LogLevel.None)))
 

@@ -23,10 +23,7 @@ export const token = (
 
 /** A source that calls the given function with the number of each call, and counts the calls. */
 export const answering = (
-  acquire: (
-    number: number,
-    replacing: Option.Option<AccessToken.AccessToken>
-  ) => Acquisition
+  acquire: (number: number, replacing: Option.Option<AccessToken.AccessToken>) => Acquisition
 ) =>
   Effect.map(Ref.make(0), (count) => ({
     calls: Ref.get(count),
@@ -129,10 +126,7 @@ export const run = <A, E>(
     const close = Scope.close(scope, Exit.void)
     return yield* Effect.gen(function*() {
       const layer = Layer.provide(AccessTokenProvider.layer(options), source.layer)
-      const provider = Context.get(
-        yield* Layer.buildWithScope(layer, scope),
-        AccessTokenProvider.AccessTokenProvider
-      )
+      const provider = Context.get(yield* Layer.buildWithScope(layer, scope), AccessTokenProvider.AccessTokenProvider)
       const callers = (count: number, call: Acquisition = provider.get) =>
         Effect.zipLeft(
           Effect.fork(Effect.all(Effect.replicate(outcomeOf(call), count), { concurrency: "unbounded" })),

@@ -72,14 +72,12 @@ export const make = (
     })
     const redis = redisUrl === undefined ? undefined : RedisTokenStore.layer({ url: Redacted.make(redisUrl) })
     const store = own ?? redis
-    const runtime = yield* Layer.toRuntime(
-      (store === undefined
-        ? Layer.merge(NodeStoreAuth.layer(options), TokenStore.layerMemory)
-        : Layer.provideMerge(NodeStoreAuth.layerShared(options), store)).pipe(
-          // The fibers that ask for a token use it too.
-          Layer.provideMerge(Logger.replace(Logger.defaultLogger, logger))
-        )
-    )
+    const runtime = yield* Layer.toRuntime((store === undefined
+      ? Layer.merge(NodeStoreAuth.layer(options), TokenStore.layerMemory)
+      : Layer.provideMerge(NodeStoreAuth.layerShared(options), store)).pipe(
+        // The fibers that ask for a token use it too.
+        Layer.provideMerge(Logger.replace(Logger.defaultLogger, logger))
+      ))
     const { get, refresh, status } = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, runtime)
     const client = yield* Effect.provide(AuthorizedHttpClient.AuthorizedHttpClient, runtime)
     const { get: look } = yield* Effect.provide(TokenStore.TokenStore, runtime)

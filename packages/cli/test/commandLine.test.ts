@@ -43,14 +43,11 @@ const refused: ReadonlyArray<readonly [line: string, message: string]> = [
 ]
 
 describe("a line that cannot be used", () => {
-  test.live.each(refused)(
-    "%s: fails with one line that says what to do, and sends nothing",
-    function*([line, message]) {
-      const { emulator, user } = yield* started
-      yield* refuses(user, line, 2, message)
-      deepStrictEqual(yield* emulator.requests, [])
-    }
-  )
+  test.live.each(refused)("%s: fails with a line that says what to do, and sends nothing", function*([line, message]) {
+    const { emulator, user } = yield* started
+    yield* refuses(user, line, 2, message)
+    deepStrictEqual(yield* emulator.requests, [])
+  })
 
   test.live("control: similar lines work, and common flags may stand before the command", function*() {
     const { emulator, user } = yield* started
@@ -218,13 +215,10 @@ describe("store-api emulator", () => {
     deepStrictEqual([call.code, call.stderr], [7, "store-api: The API responded with 403 Forbidden.\n"])
   })
 
-  test.live.each(["--dotenv", "--env-file"])(
-    "%s writes a file in the current folder that other commands read",
-    function*(flag) {
-      const { cwd } = yield* emulatorWith(flag, "emulator.env")
-      yield* prints(yield* newUser({}), `token --dotenv ${join(cwd, "emulator.env")}`)
-    }
-  )
+  test.live.each(["--dotenv", "--env-file"])("%s writes a file here that other commands read", function*(flag) {
+    const { cwd } = yield* emulatorWith(flag, "emulator.env")
+    yield* prints(yield* newUser({}), `token --dotenv ${join(cwd, "emulator.env")}`)
+  })
 
   test.live("fails with code 2 for a flag and code 3 for a secret or a port that it cannot use", function*() {
     const { variables } = yield* emulatorWith()

@@ -329,16 +329,13 @@ describe("runs at different times", () => {
     assert.strictEqual(yield* tokenRequests(emulator), 4)
   })
 
-  test.live.each(["token --force-refresh", "check"])(
-    "%s sends a request, whose success ends the cooldown",
-    function*(line) {
-      const { emulator, user } = yield* startedWith({}, retryAfter(900))
-      yield* refuses(user, "token", 5, /429/)
-      yield* emulator.clearFaults
-      yield* prints(user, line)
-      yield* run(user, ["logout"])
-      yield* prints(user, "token")
-      assert.strictEqual(yield* tokenRequests(emulator), 3)
-    }
-  )
+  test.live.each(["token --force-refresh", "check"])("%s sends a request; success ends the cooldown", function*(line) {
+    const { emulator, user } = yield* startedWith({}, retryAfter(900))
+    yield* refuses(user, "token", 5, /429/)
+    yield* emulator.clearFaults
+    yield* prints(user, line)
+    yield* run(user, ["logout"])
+    yield* prints(user, "token")
+    assert.strictEqual(yield* tokenRequests(emulator), 3)
+  })
 })

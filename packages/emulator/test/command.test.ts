@@ -183,30 +183,27 @@ describe("store-api-emulator", () => {
     assert.strictEqual(yield* next, "GET <redacted> 200")
   })
 
-  test.live.each(["--dotenv", "--env-file"])(
-    "%s writes the variables for this user alone, without a secret of the user",
-    function*(flag) {
-      const folder = yield* newFolder
-      const file = join(folder, "my.env")
-      writeFileSync(file, "# Written by store-api-emulator\nOLD=1", { mode: 0o644 })
-      const { url } = yield* start([flag, file])
-      deepStrictEqual(parseEnv(readFileSync(file, "utf8")), {
-        STORE_API_AUTH_URL: url,
-        STORE_API_URL: url,
-        STORE_API_CLIENT_ID: "demo-client",
-        STORE_API_CLIENT_SECRET: demoSecret
-      })
-      assert.strictEqual(statSync(file).mode & 0o777, 0o600)
-      const another = join(folder, ".env")
-      writeFileSync(another, "STORE_API_CLIENT_SECRET=invented")
-      const error = yield* Effect.flip(start([flag, another]))
-      assert.include(
-        error.message,
-        `${flag} must be a new file in a folder that exists, an empty file, or one that an emulator wrote`
-      )
-      assert.strictEqual(readFileSync(another, "utf8"), "STORE_API_CLIENT_SECRET=invented")
-    }
-  )
+  test.live.each(["--dotenv", "--env-file"])("%s writes the variables for this user, not its secret", function*(flag) {
+    const folder = yield* newFolder
+    const file = join(folder, "my.env")
+    writeFileSync(file, "# Written by store-api-emulator\nOLD=1", { mode: 0o644 })
+    const { url } = yield* start([flag, file])
+    deepStrictEqual(parseEnv(readFileSync(file, "utf8")), {
+      STORE_API_AUTH_URL: url,
+      STORE_API_URL: url,
+      STORE_API_CLIENT_ID: "demo-client",
+      STORE_API_CLIENT_SECRET: demoSecret
+    })
+    assert.strictEqual(statSync(file).mode & 0o777, 0o600)
+    const another = join(folder, ".env")
+    writeFileSync(another, "STORE_API_CLIENT_SECRET=invented")
+    const error = yield* Effect.flip(start([flag, another]))
+    assert.include(
+      error.message,
+      `${flag} must be a new file in a folder that exists, an empty file, or one that an emulator wrote`
+    )
+    assert.strictEqual(readFileSync(another, "utf8"), "STORE_API_CLIENT_SECRET=invented")
+  })
 
   test.live.each(["shop\\new", "the shop's", "the \"shop\""])("--dotenv keeps the client id %s", function*(clientId) {
     const file = join(yield* newFolder, "my.env")

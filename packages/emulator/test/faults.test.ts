@@ -66,7 +66,7 @@ describe("a script", () => {
   })
 
   test.live.each(Object.entries(unusable))(
-    "makes fail die and adds no step if one cannot be performed: %s",
+    "makes fail die without a step if one is unusable: %s",
     function*([, fault]) {
       const { fail, pendingFaults } = yield* Emulator.make()
       const exit = yield* Effect.exit(fail([Fault.status(500), fault]))

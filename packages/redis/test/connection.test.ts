@@ -28,29 +28,26 @@ const proxiedRedis = Effect.flatMap(redisServer(), ({ port }) => proxyTo(port))
 const storeAt = (port: number) => RedisTokenStore.make({ url: Redacted.make(`redis://127.0.0.1:${port}`) })
 
 describe.skipIf(isLeftOut)("a connection without responses", () => {
-  onVirtual(
-    "is replaced when a command is interrupted after a quarter of a second, and not before",
-    function*(virtual) {
-      const proxy = yield* proxiedRedis
-      const store = yield* storeAt(proxy.port)
-      const interruptAfter = (time: Duration.DurationInput) =>
-        Effect.gen(function*() {
-          const command = yield* Effect.fork(store.get("key"))
-          yield* virtual.advance(time)
-          assert.isTrue(yield* isPending(command), "no response")
-          yield* Fiber.interrupt(command)
-        })
-      yield* store.put("key", "entry", "1 hour")
-      yield* proxy.lose
-      for (let time = 0; time < 10; time++) {
-        yield* interruptAfter(0)
-        yield* interruptAfter("249 millis")
-      }
-      yield* interruptAfter("250 millis")
-      yield* until("the store works", Effect.isSuccess(store.get("key")))
-      deepStrictEqual([yield* store.get("key"), yield* proxy.accepted], [Option.some("entry"), 2])
+  onVirtual("is replaced when a command is interrupted after a quarter of a second, not before", function*(virtual) {
+    const proxy = yield* proxiedRedis
+    const store = yield* storeAt(proxy.port)
+    const interruptAfter = (time: Duration.DurationInput) =>
+      Effect.gen(function*() {
+        const command = yield* Effect.fork(store.get("key"))
+        yield* virtual.advance(time)
+        assert.isTrue(yield* isPending(command), "no response")
+        yield* Fiber.interrupt(command)
+      })
+    yield* store.put("key", "entry", "1 hour")
+    yield* proxy.lose
+    for (let time = 0; time < 10; time++) {
+      yield* interruptAfter(0)
+      yield* interruptAfter("249 millis")
     }
-  )
+    yield* interruptAfter("250 millis")
+    yield* until("the store works", Effect.isSuccess(store.get("key")))
+    deepStrictEqual([yield* store.get("key"), yield* proxy.accepted], [Option.some("entry"), 2])
+  })
 
   onVirtual("is replaced once for all interrupted commands, even right after a response", function*(virtual) {
     const proxy = yield* proxiedRedis

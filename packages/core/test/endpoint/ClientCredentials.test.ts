@@ -61,7 +61,7 @@ describe("ClientCredentials", () => {
         ["an empty secret", { MY_STORE_CLIENT_ID: "canary", MY_STORE_CLIENT_SECRET: "" }, "clientSecret", "is empty"]
       ] as const
     )(
-      "fails for %s with a CredentialsError that names the variable and shows no value",
+      "fails for %s with a CredentialsError that names the variable, not its value",
       ([, entries, field, reason]) =>
         Effect.gen(function*() {
           const variable = field === "clientId" ? "MY_STORE_CLIENT_ID" : "MY_STORE_CLIENT_SECRET"

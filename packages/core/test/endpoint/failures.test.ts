@@ -90,19 +90,16 @@ describe("error responses", () => {
     ["hostile keys", `{"__proto__":{"error":"polluted"},"constructor":{"error":"polluted"}}`]
   ]
 
-  it.each(dialects)(
-    "of %s have its code and description, and the reason of their status",
-    (_name, body, code, text) => {
-      for (const status of statuses) {
-        const error = refuse(status, body)
-        assert.instanceOf(error, AccessTokenError.TokenRefusedError)
-        deepStrictEqual([error.status, error.reason], [status, reasonOf(status)])
-        deepStrictEqual([error.code, error.description], [Option.fromNullable(code), Option.fromNullable(text)])
-        deepStrictEqual(error.retryAt, Option.none())
-      }
-      deepStrictEqual(refuse(400, body, { isFirst: true }), refuse(400, body), "the same without a token to replace")
+  it.each(dialects)("of %s have its code, description and the reason of their status", (_name, body, code, text) => {
+    for (const status of statuses) {
+      const error = refuse(status, body)
+      assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+      deepStrictEqual([error.status, error.reason], [status, reasonOf(status)])
+      deepStrictEqual([error.code, error.description], [Option.fromNullable(code), Option.fromNullable(text)])
+      deepStrictEqual(error.retryAt, Option.none())
     }
-  )
+    deepStrictEqual(refuse(400, body, { isFirst: true }), refuse(400, body), "the same without a token to replace")
+  })
 
   it.each([
     `{"error":"invalid_client"}`,

@@ -7,6 +7,9 @@ import { providerTest, timeline, token, valueOf } from "../support/scriptedSourc
 import { test } from "../support/test.js"
 import * as VirtualClock from "../support/virtualClock.js"
 
+/** The source returns the token `one`, and fails from then on. */
+const outageTest = providerTest((n) => n === 1 ? token("one") : Effect.fail(outage))
+
 describe("AccessTokenProvider", () => {
   describe("caches one token", () => {
     numberedTest("caches a token for 59 minutes and renews it after 60", function*({ after }) {
@@ -24,21 +27,18 @@ describe("AccessTokenProvider", () => {
       yield* after(0, { gets: "token-3" })
     })
 
-    providerTest((n) => n === 1 ? token("one") : Effect.fail(outage))(
-      "current returns the token or its expiry error, without a request",
-      function*({ after, provider }) {
-        yield* after(0, { current: "none", calls: 0 })
-        const { expiresAt } = yield* provider.get
-        yield* after(0, { current: "one" })
-        yield* after(hour, { current: "Elapsed", calls: 1 })
-        const error = yield* Effect.flip(provider.current)
-        assert.instanceOf(error, AccessTokenError.TokenExpiredError)
-        deepStrictEqual([error.expiredAt, error.checkedAt, error.retryAt], [expiresAt, expiresAt, Option.none()])
-        const { retryAt } = yield* Effect.flip(provider.get)
-        assert.isTrue(Option.isSome(retryAt))
-        deepStrictEqual((yield* Effect.flip(provider.current)).retryAt, retryAt)
-      }
-    )
+    outageTest("current returns the token or its expiry error, without a request", function*({ after, provider }) {
+      yield* after(0, { current: "none", calls: 0 })
+      const { expiresAt } = yield* provider.get
+      yield* after(0, { current: "one" })
+      yield* after(hour, { current: "Elapsed", calls: 1 })
+      const error = yield* Effect.flip(provider.current)
+      assert.instanceOf(error, AccessTokenError.TokenExpiredError)
+      deepStrictEqual([error.expiredAt, error.checkedAt, error.retryAt], [expiresAt, expiresAt, Option.none()])
+      const { retryAt } = yield* Effect.flip(provider.get)
+      assert.isTrue(Option.isSome(retryAt))
+      deepStrictEqual((yield* Effect.flip(provider.current)).retryAt, retryAt)
+    })
   })
 
   describe("shares one acquisition", () => {
@@ -61,21 +61,18 @@ describe("AccessTokenProvider", () => {
     })
   })
 
-  heldTest(
-    "invalidate compares by value; the source gets the token",
-    function*({ after, callers, complete, provider }) {
-      yield* callers(1)
-      assert.isUndefined(yield* complete(token("one")))
-      const one = yield* provider.get
-      yield* provider.invalidate(yield* token("another"))
-      assert.strictEqual(yield* provider.get, one, "the rejection of another token has no effect")
-      yield* provider.invalidate(yield* token("one"))
-      yield* after(0, { current: "none", gets: "waits" })
-      assert.strictEqual(yield* complete(token("two")), "one")
-      yield* provider.invalidate(one)
-      yield* after(0, { gets: "two" })
-    }
-  )
+  heldTest("invalidate compares values; the source gets the token", function*({ after, callers, complete, provider }) {
+    yield* callers(1)
+    assert.isUndefined(yield* complete(token("one")))
+    const one = yield* provider.get
+    yield* provider.invalidate(yield* token("another"))
+    assert.strictEqual(yield* provider.get, one, "the rejection of another token has no effect")
+    yield* provider.invalidate(yield* token("one"))
+    yield* after(0, { current: "none", gets: "waits" })
+    assert.strictEqual(yield* complete(token("two")), "one")
+    yield* provider.invalidate(one)
+    yield* after(0, { gets: "two" })
+  })
 
   describe("layerTest", () => {
     const none = { expiresAt: Option.none(), acquiring: false, cooldown: Option.none() }
@@ -151,18 +148,15 @@ describe("AccessTokenProvider", () => {
       deepStrictEqual(yield* provider.status, { ...none, state: "Fresh", expiresAt, acquiring: false })
     })
 
-    providerTest((n) => n === 1 ? token("one") : Effect.fail(outage))(
-      "reports the cooldown of renewals, and after expiry that of callers",
-      function*({ after }) {
-        yield* after(0, { gets: "one" })
-        yield* after(hour - 500, { gets: "one", cooldown: 750 })
-        // The cooldown of renewals does not apply to callers without a token.
-        yield* after(500, { state: "Expired", cooldown: 0 })
-        yield* after(0, { gets: "Transport", cooldown: 1500 })
-        yield* after(1499, { cooldown: 1 })
-        yield* after(1, { cooldown: 0 })
-      }
-    )
+    outageTest("reports the cooldown of renewals, and after expiry that of callers", function*({ after }) {
+      yield* after(0, { gets: "one" })
+      yield* after(hour - 500, { gets: "one", cooldown: 750 })
+      // The cooldown of renewals does not apply to callers without a token.
+      yield* after(500, { state: "Expired", cooldown: 0 })
+      yield* after(0, { gets: "Transport", cooldown: 1500 })
+      yield* after(1499, { cooldown: 1 })
+      yield* after(1, { cooldown: 0 })
+    })
   })
 
   describe("the cached path", () => {

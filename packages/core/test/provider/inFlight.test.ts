@@ -52,18 +52,15 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
       assert.strictEqual(yield* interrupted, yield* calls)
     })
 
-    parkedTest(
-      "shares the acquisition of another caller",
-      function*({ after, callers, complete, fiber, got, provider, release }) {
-        const other = yield* callers(1, provider.refresh)
-        release()
-        yield* settle
-        yield* complete(token("shared"))
-        yield* got(other, "shared")
-        assert.strictEqual(yield* Fiber.join(fiber), "shared")
-        yield* after(0, { calls: 1 })
-      }
-    )
+    parkedTest("joins another acquisition", function*({ after, callers, complete, fiber, got, provider, release }) {
+      const other = yield* callers(1, provider.refresh)
+      release()
+      yield* settle
+      yield* complete(token("shared"))
+      yield* got(other, "shared")
+      assert.strictEqual(yield* Fiber.join(fiber), "shared")
+      yield* after(0, { calls: 1 })
+    })
 
     parkedTest("is interrupted: the next caller goes on", function*({ after, callers, complete, fiber, got, release }) {
       yield* Fiber.interruptFork(fiber)
@@ -148,33 +145,27 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
   })
 
   describe("closing the scope", () => {
-    heldTest(
-      "interrupts; waiting and later callers fail with Closed",
-      function*({ after, callers, close, got, interrupted, provider }) {
-        const closed = { state: "Closed", expiresAt: Option.none(), acquiring: false, cooldown: Option.none() } as const
-        const waiting = yield* callers(10)
-        // An uninterruptible caller does not make the acquisition uninterruptible.
-        const uninterruptible = yield* callers(1, Effect.uninterruptible(provider.get))
-        yield* close
-        assert.strictEqual(yield* interrupted, 1)
-        for (const caller of [waiting, uninterruptible]) yield* got(caller, "Closed")
-        yield* after(0, { gets: "Closed", refreshes: "Closed", current: "none", calls: 1 })
-        yield* provider.invalidate(yield* token("any"))
-        deepStrictEqual(yield* provider.status, closed)
-      }
-    )
+    heldTest("interrupts it; callers get Closed", function*({ after, callers, close, got, interrupted, provider }) {
+      const closed = { state: "Closed", expiresAt: Option.none(), acquiring: false, cooldown: Option.none() } as const
+      const waiting = yield* callers(10)
+      // An uninterruptible caller does not make the acquisition uninterruptible.
+      const uninterruptible = yield* callers(1, Effect.uninterruptible(provider.get))
+      yield* close
+      assert.strictEqual(yield* interrupted, 1)
+      for (const caller of [waiting, uninterruptible]) yield* got(caller, "Closed")
+      yield* after(0, { gets: "Closed", refreshes: "Closed", current: "none", calls: 1 })
+      yield* provider.invalidate(yield* token("any"))
+      deepStrictEqual(yield* provider.status, closed)
+    })
 
-    renewalTest(
-      "fails callers of a renewal, despite a valid token",
-      function*({ after, callers, close, got, provider }) {
-        yield* provider.get
-        yield* after("3580 seconds", { state: "MustWait" })
-        const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
-        yield* close
-        for (const caller of waiting) yield* got(caller, "Closed")
-        yield* after(0, { gets: "Closed" })
-      }
-    )
+    renewalTest("fails callers of a renewal, valid token or not", function*({ after, callers, close, got, provider }) {
+      yield* provider.get
+      yield* after("3580 seconds", { state: "MustWait" })
+      const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
+      yield* close
+      for (const caller of waiting) yield* got(caller, "Closed")
+      yield* after(0, { gets: "Closed" })
+    })
 
     test("an acquisition that completes after the scope closed does not change the state", function*() {
       const released = yield* Deferred.make<void>()

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessTokenError, AccessTokenMetrics, AccessTokenProvider } from "@store-api/core"
+import { AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import { Context, Effect, Exit, Fiber, Layer, Metric, Option, Scope, TestClock } from "effect"
 import { allSeries, type Series } from "../support/effectLine.js"
 import { type Acquisition, aged, answering, hour, minute, outage, run, settle } from "../support/scriptedSource.js"
@@ -282,27 +282,6 @@ describe("AccessTokenProvider, metrics", () => {
     assert.include(labelledByRoute, "calls_of_a_route", "control: the caller's own metrics have its label")
     deepStrictEqual(labelledByRoute.filter((name) => name.startsWith("store_api_")), [])
   })
-
-  metricsTest("exported", (n) => n === 1 ? token("one") : Effect.fail(outage))(
-    "an application can read the exported metrics",
-    function*({ provider }) {
-      const { expiresAt } = yield* provider.get
-      yield* Effect.exit(provider.refresh)
-      const { acquisitionDuration, acquisitions, callersJoined, cooldowns, expiry, rejections } = AccessTokenMetrics
-      const count = (metric: Metric.Metric.Counter<number>, key: string, value: string) =>
-        Effect.map(Metric.value(Metric.tagged(metric, key, value)), (state) => state.count)
-      const counts = yield* Effect.all([
-        count(acquisitions, "outcome", "Success"),
-        count(acquisitions, "outcome", "TokenRequestError"),
-        count(cooldowns, "cause", "Failure"),
-        count(rejections, "outcome", "Dropped")
-      ])
-      deepStrictEqual(counts, [1, 1, 1, 0])
-      assert.strictEqual((yield* Metric.value(acquisitionDuration)).count, 2)
-      assert.strictEqual((yield* Metric.value(callersJoined)).count, 0)
-      assert.strictEqual((yield* Metric.value(expiry)).value, expiresAt.epochMillis / 1000)
-    }
-  )
 
   test("the expiry is set before a caller can reject the token, wherever the fiber yields", function*() {
     /** Runs this many operations. A fiber yields after 2048. */

@@ -155,35 +155,29 @@ describe("AccessTokenProvider, rejection", () => {
     }
   )
 
-  renewalTest(
-    "during the renewal: callers wait for the renewal",
-    function*({ after, callers, complete, got, provider }) {
-      const one = yield* provider.get
-      yield* after("57 minutes", { gets: "one", calls: 2 })
-      yield* provider.invalidate(one)
-      yield* after(0, { current: "none" })
-      const waiting = yield* callers(1)
-      yield* after(0, { calls: 2 })
-      yield* complete(token("two"))
-      yield* got(waiting, "two")
-      yield* provider.invalidate(one)
-      // A late rejection of the old token does not drop the new one.
-      yield* after(0, { gets: "two" })
-    }
-  )
+  renewalTest("during the renewal: callers wait for it", function*({ after, callers, complete, got, provider }) {
+    const one = yield* provider.get
+    yield* after("57 minutes", { gets: "one", calls: 2 })
+    yield* provider.invalidate(one)
+    yield* after(0, { current: "none" })
+    const waiting = yield* callers(1)
+    yield* after(0, { calls: 2 })
+    yield* complete(token("two"))
+    yield* got(waiting, "two")
+    yield* provider.invalidate(one)
+    // A late rejection of the old token does not drop the new one.
+    yield* after(0, { gets: "two" })
+  })
 
-  renewalTest(
-    "in must-wait: waiting callers get the new token",
-    function*({ after, callers, complete, got, provider }) {
-      const one = yield* provider.get
-      yield* after("3580 seconds", { state: "MustWait" })
-      const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
-      yield* provider.invalidate(one)
-      // Half of the remaining lifetime is over.
-      yield* after("11 seconds", { gets: "waits" })
-      for (const caller of waiting) yield* got(caller, "waits")
-      yield* complete(token("two"))
-      for (const caller of waiting) yield* got(caller, "two")
-    }
-  )
+  renewalTest("in must-wait: callers get the new token", function*({ after, callers, complete, got, provider }) {
+    const one = yield* provider.get
+    yield* after("3580 seconds", { state: "MustWait" })
+    const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
+    yield* provider.invalidate(one)
+    // Half of the remaining lifetime is over.
+    yield* after("11 seconds", { gets: "waits" })
+    for (const caller of waiting) yield* got(caller, "waits")
+    yield* complete(token("two"))
+    for (const caller of waiting) yield* got(caller, "two")
+  })
 })

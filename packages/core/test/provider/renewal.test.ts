@@ -10,18 +10,15 @@ const renewalOf = (lifetime: Duration.DurationInput) =>
   providerTest((n) => n === 1 ? token("one", lifetime) : undefined)
 
 describe("AccessTokenProvider, renewal", () => {
-  renewalTest(
-    "refresh-soon: callers do not wait for the renewal, and get its token",
-    function*({ after, complete, provider }) {
-      yield* provider.get
-      yield* after("56 minutes", { gets: "one", calls: 1 })
-      yield* after(1, { state: "RefreshSoon", gets: "one", calls: 2 })
-      for (let caller = 0; caller < 50; caller++) yield* after(0, { gets: "one", calls: 2 })
-      assert.isTrue((yield* provider.status).acquiring)
-      assert.strictEqual(yield* complete(token("two")), "one")
-      yield* after(0, { state: "Fresh", gets: "two", calls: 2 })
-    }
-  )
+  renewalTest("refresh-soon: callers do not wait, and get its token", function*({ after, complete, provider }) {
+    yield* provider.get
+    yield* after("56 minutes", { gets: "one", calls: 1 })
+    yield* after(1, { state: "RefreshSoon", gets: "one", calls: 2 })
+    for (let caller = 0; caller < 50; caller++) yield* after(0, { gets: "one", calls: 2 })
+    assert.isTrue((yield* provider.status).acquiring)
+    assert.strictEqual(yield* complete(token("two")), "one")
+    yield* after(0, { state: "Fresh", gets: "two", calls: 2 })
+  })
 
   it.effect.each([[0, 240_000], [0.5, 270_000], [1, 300_000]] as const)(
     "the renewal starts when 80 % to 100 % of refreshAhead is left, not earlier: with a random number of %d",
@@ -68,21 +65,18 @@ describe("AccessTokenProvider, renewal", () => {
       for (const caller of waiting) yield* got(caller, "two")
     })
 
-    mustWait(
-      "callers wait at most half of the remaining lifetime",
-      function*({ after, callers, got, provider, virtual }) {
-        // By the clock that leaves less: the wall clock after it moved forward, the monotonic one after it moved back.
-        for (const [jump, half] of [[0, 10_000], [0, 5000], [2000, 1500], [-20_000, 1750]] as const) {
-          virtual.jump(jump)
-          const waiting = [yield* callers(1), yield* callers(1, Effect.uninterruptible(provider.get))]
-          yield* virtual.advance(half - 1)
-          for (const caller of waiting) yield* got(caller, "waits")
-          yield* virtual.advance(1)
-          for (const caller of waiting) yield* got(caller, "one")
-        }
-        yield* after(0, { calls: 2 })
+    mustWait("callers wait at most half of what is left", function*({ after, callers, got, provider, virtual }) {
+      // By the clock that leaves less: the wall clock after it moved forward, the monotonic one after it moved back.
+      for (const [jump, half] of [[0, 10_000], [0, 5000], [2000, 1500], [-20_000, 1750]] as const) {
+        virtual.jump(jump)
+        const waiting = [yield* callers(1), yield* callers(1, Effect.uninterruptible(provider.get))]
+        yield* virtual.advance(half - 1)
+        for (const caller of waiting) yield* got(caller, "waits")
+        yield* virtual.advance(1)
+        for (const caller of waiting) yield* got(caller, "one")
       }
-    )
+      yield* after(0, { calls: 2 })
+    })
 
     mustWait("callers get the cached token when the renewal fails", function*({ after, callers, complete, got }) {
       const waiting = yield* callers(10)
@@ -213,7 +207,7 @@ describe("AccessTokenProvider, renewal", () => {
     )
 
     renewalOf("40 seconds")(
-      "gets no request just before the token expires, and no caller waits longer",
+      "gets no request just before the expiry; nobody waits longer",
       function*({ after, complete }) {
         yield* after(0, { gets: "one" })
         yield* after("38500 millis", { state: "MustWait", gets: "waits" })

@@ -134,7 +134,7 @@ describe("AccessTokenProvider, limits", () => {
 
     for (const [kind, second] of [["a failure", Effect.fail(outage)], ["a defect", Effect.die("invented")]] as const) {
       failingRenewal(
-        `with ${kind}: they share a new acquisition`,
+        `with ${kind}: all share another`,
         function*({ after, callers, complete, got, provider, virtual }) {
           yield* virtual.advance("5 seconds")
           const waiting = [yield* callers(2), yield* callers(1, provider.refresh)]
@@ -153,18 +153,15 @@ describe("AccessTokenProvider, limits", () => {
       yield* got(caller, "fresh")
     })
 
-    failingRenewal(
-      "callers from before and after the expiry share one",
-      function*({ after, callers, complete, got, virtual }) {
-        yield* virtual.advance("1200 millis")
-        const waiting = [yield* callers(1)]
-        virtual.freeze(5000)
-        waiting.push(yield* callers(2))
-        yield* complete(Effect.fail(outage))
-        for (const caller of waiting) yield* got(caller, "fresh")
-        yield* after(0, { calls: 3 })
-      }
-    )
+    failingRenewal("callers before and after expiry share one", function*({ after, callers, complete, got, virtual }) {
+      yield* virtual.advance("1200 millis")
+      const waiting = [yield* callers(1)]
+      virtual.freeze(5000)
+      waiting.push(yield* callers(2))
+      yield* complete(Effect.fail(outage))
+      for (const caller of waiting) yield* got(caller, "fresh")
+      yield* after(0, { calls: 3 })
+    })
 
     test("callers get a token, even if the next acquisition returns the rejected one again", function*() {
       const one = yield* Effect.withClock(token("one"), VirtualClock.make().clock)

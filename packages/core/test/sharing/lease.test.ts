@@ -46,18 +46,14 @@ const leased = (duration: number) =>
   })
 
 describe("SharedTokenSource, an acquisition", () => {
-  test(
-    "that fails at the endpoint's deadline fails for its own caller only; the next member sends one request",
-    function*() {
-      const { requests, start } = yield* fleet({ answer: firstFails(30_000) })
-      const members = yield* Effect.all(Effect.replicate(start(), 4))
-      const outcomes = timed(...members.map(({ get }) => get()))
-      const [outcome, took] = yield* shortestWaits(outcomes)
-      deepStrictEqual([outcome, yield* requests], ["Transport,token-2", 2])
-      assert.isAtMost(took, 30_500)
-    },
-    testTimeout
-  )
+  test("that fails at the endpoint's deadline fails for its own caller; the next member sends a request", function*() {
+    const { requests, start } = yield* fleet({ answer: firstFails(30_000) })
+    const members = yield* Effect.all(Effect.replicate(start(), 4))
+    const outcomes = timed(...members.map(({ get }) => get()))
+    const [outcome, took] = yield* shortestWaits(outcomes)
+    deepStrictEqual([outcome, yield* requests], ["Transport,token-2", 2])
+    assert.isAtMost(took, 30_500)
+  }, testTimeout)
 
   test("that ends just before the endpoint's deadline is shared", function*() {
     const { requests, start } = yield* fleet({ takes: 29_900 })

@@ -27,10 +27,7 @@ const refused: ReadonlyArray<readonly [line: string, message: string]> = [
   ["call", "Missing required argument 'path'. See store-api call --help."],
   ["call /orders /more", "Too many arguments for 'call'. Expected 1 argument but got 2. See store-api call --help."],
   ["call /orders --timeout soon", "--timeout must be a time such as 500ms, 30s or 2m."],
-  [
-    "call /orders#first",
-    "The path must not have a #: a fragment is not sent. As a part of the path, write %23."
-  ],
+  ["call /orders#first", "The path must not have a #: a fragment is not sent. As a part of the path, write %23."],
   ["check /#", "The path must not have a #: a fragment is not sent. As a part of the path, write %23."],
   ["--profile books emulator", "--profile has no meaning for emulator. See store-api emulator --help."],
   ["--no-cache token", "Unknown option '--no-cache'. See store-api --help."],

@@ -216,10 +216,7 @@ const timelines: Readonly<Record<string, ReadonlyArray<Step>>> = {
     plays(retryAfter(999_999)),
     ...failing(5, [0, 1], [3590, 1], [3610, 2])
   ],
-  "a cooldown ends when the clock is set back": [
-    plays(retryAfter(900)),
-    ...failing(5, [7200, 1], [7201, 1], [0, 2])
-  ],
+  "a cooldown ends when the clock is set back": [plays(retryAfter(900)), ...failing(5, [7200, 1], [7201, 1], [0, 2])],
   "a cooldown follows a renewal that fails, while the cached token is used": [
     [0, "token 1", 1],
     plays(Fault.body("{}", forever)),

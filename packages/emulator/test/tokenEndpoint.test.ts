@@ -86,17 +86,9 @@ const refusals: Readonly<
     "with credentials of the scheme Basic": [authorized("Basic"), "body"],
     "with credentials of the scheme basic": [authorized("basic"), "body"],
     "with an additional field, to a lenient endpoint": [{ body: `scope=&${reordered}` }, undefined, lenient],
-    "with a repeated field, to a lenient endpoint": [
-      { body: `${reordered}&client_id=demo-client` },
-      undefined,
-      lenient
-    ],
+    "with a repeated field, to a lenient endpoint": [{ body: `${reordered}&client_id=demo` }, undefined, lenient],
     "with credentials in header and form": [{ ...demoBasic, body: demoPost }, "once", postOrBasic],
-    "with a header and a client id in the form": [
-      { ...demoBasic, body: `${grant}&client_id=demo-client` },
-      "once",
-      basic
-    ],
+    "with a header and a client id in the form": [{ ...demoBasic, body: `${grant}&client_id=demo` }, "once", basic],
     "with two headers": [
       {
         headers: [
@@ -152,11 +144,7 @@ const refusals: Readonly<
       "with client_secret_basic.",
       basic
     ],
-    "with credentials in the header, to an endpoint of client_secret_post": [
-      demoBasic,
-      "with client_secret_post.",
-      post
-    ]
+    "with credentials in the header, to an endpoint of client_secret_post": [demoBasic, "with client_secret_post.", post]
   },
   "413 invalid_request": {
     "with a body of more than 64 KiB": [{ body: demoBody.padEnd(65 * 1024, "x") }],

@@ -314,11 +314,7 @@ describe("the retries of TokenEndpoint", () => {
             )
         )
       for (const region of [Effect.interruptible, Effect.uninterruptible, inFinalizer]) {
-        const fiber = yield* FakeClient.acquire(FakeClient.make(hanging), options).pipe(
-          region,
-          Effect.flip,
-          Effect.fork
-        )
+        const fiber = yield* Effect.fork(Effect.flip(region(FakeClient.acquire(FakeClient.make(hanging), options))))
         yield* TestClock.adjust("30 seconds")
         const exit = yield* Fiber.poll(fiber)
         assert.isTrue(Option.isSome(exit), "ended at the deadline")

@@ -20,10 +20,7 @@ class Naive extends Schema.TaggedError<Naive>()("Naive", { message: Schema.Strin
 
 /** Outputs that show the text of a naive program, whatever its encoding. */
 const sinks = [
-  "logger string",
-  "logger logfmt",
-  "logger json",
-  "logger structured",
+  ...["string", "logfmt", "json", "structured"].map((name) => `logger ${name}`),
   "console.log",
   "span naive",
   "log record"

@@ -187,7 +187,7 @@ describe("AccessTokenProvider, lifetimes", () => {
   it.effect.each([
     { measured: "before the request if the wall clock moved back", during: -5, afterwards: 0, lifetime: 50 },
     { measured: "the token's arrival if the wall clock moved forward", during: 5, afterwards: -5, lifetime: 45 }
-  ])("the lifetime by the monotonic clock starts %s in the acquisition", ({ afterwards, during, lifetime }) =>
+  ])("the lifetime by the monotonic clock is measured from $measured", ({ afterwards, during, lifetime }) =>
     timeline(
       (_, virtual) =>
         Effect.tap(aged("one", 10 * minute, 50 * minute), () => Effect.sync(() => virtual.jump(during * minute))),

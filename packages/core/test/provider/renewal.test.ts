@@ -175,7 +175,7 @@ describe("AccessTokenProvider, renewal", () => {
       { seconds: 3600, expected: [5], endpoint: "returns the same expiry", precision: 1 },
       { seconds: 40, expected: [2, 3], endpoint: "returns what is left in whole seconds", precision: 1000 },
       { seconds: 40, expected: [2, 3], endpoint: "returns the same expiry", precision: 1 }
-    ])("gets few requests in %d s, no caller waits before the expiry: it %s", ({ expected, precision, seconds }) => {
+    ])("gets few requests in $seconds s, no caller waits before the expiry: it $endpoint", ({ expected, precision, seconds }) => {
       const expiresAt = VirtualClock.make().wall() + seconds * 1000
       return timeline((_, virtual) => {
         const left = expiresAt - virtual.wall()

@@ -141,12 +141,8 @@ const check = (steps: ReadonlyArray<Step>) =>
     // A caller of refresh that has waited for a renewal may start an acquisition of its own.
     let waitingRefreshes = 0
     let ended: Ended = {
-      at: -Infinity,
-      wall: -Infinity,
-      renewal: false,
-      failures: 0,
-      leftOfRepeated: 0,
-      fault: Option.none()
+      ...{ at: -Infinity, wall: -Infinity, renewal: false },
+      ...{ failures: 0, leftOfRepeated: 0, fault: Option.none() }
     }
     let stateNow: Effect.Effect<AccessTokenProvider.ProviderStatus["state"]> = Effect.succeed("Empty")
 

@@ -9,6 +9,7 @@ import {
   AccessTokenError,
   ClientCredentials,
   StoreAuth,
+  TokenRequest,
   TokenResponse,
   TokenStore
 } from "../../packages/core/src/index.js"
@@ -153,20 +154,25 @@ describe(runbook, () => {
   it.effect("has the reasons of CredentialsError, each as the code makes it", () =>
     Effect.gen(function*() {
       const unusable = ["", "demo\n", "one&two", "one\u0001two", "b\u00fccher"].map((clientId) =>
-        ClientCredentials.make({ clientId, clientSecret: Redacted.make("an invented secret") })
+        Effect.flatMap(
+          ClientCredentials.make({ clientId, clientSecret: Redacted.make("an invented secret") }),
+          TokenRequest.specification.request
+        )
       )
       const unread = [ConfigProvider.fromMap(new Map()), unreadable("STORE_API_CLIENT_ID", "an invented fault")].map(
         (provider) => Effect.withConfigProvider(ClientCredentials.fromConfig(), provider)
       )
-      const made = yield* Effect.forEach([...unusable, ...unread], Effect.flip)
+      const failing: ReadonlyArray<Effect.Effect<unknown, AccessTokenError.CredentialsError>> = [...unusable, ...unread]
+      const made = yield* Effect.forEach(failing, Effect.flip)
       deepStrictEqual(cellsOf("CredentialsError").map(([cell]) => codes(cell)[0]), made.map(({ reason }) => reason))
     }))
 
   it("has the reasons of ConfigurationError that are in the sources, and no other", () => {
     const reason =
-      /(?:ConfigurationError\(\{[^}]*reason: |const reason = |\bfail\(|\b(?:attempt|check)\(\s*"\w+",\s*(?:[^"`]+,\s*)?)["`]([^"`]+)["`]/g
+      /(?:ConfigurationError\(\{[^}]*reason: |const reason = |\bfail\(|\b(?:attempt|check|unusable)\(\s*"\w+",\s*(?:[^"`]+,\s*)?)["`]([^"`]+)["`]/g
     const files = filesOf("packages/*/src/*.ts", ":!packages/core/src/AccessTokenError.ts")
     const made = inSources(reason, files.filter((path) => sourceOf(path).includes("ConfigurationError")))
+      .concat(inSources(/"(must not have [^"]+ parameters)"/g, ["packages/core/src/TokenRequest.ts"]))
     assert.isAbove(made.length, 15)
     assert.sameMembers(
       [...new Set(cellsOf("ConfigurationError").map(([, cell]) => codes(cell)[0]))],

@@ -229,8 +229,8 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       return Effect.succeed(action)
     }
 
-    /** A change of the state is uninterruptible: it happens if and only if the acquisition starts. */
-    const performWhat = (event: CallerEvent) =>
+    /** Reads the state, and changes it only to start an acquisition. Uninterruptible: both happen, or neither. */
+    const answer = (event: CallerEvent) =>
       Effect.flatMap(Ref.get(state), (current) => {
         const [action, next] = event(current, now())
         return next === current ? perform(action) : Effect.uninterruptible(Effect.flatMap(change(event), perform))
@@ -248,7 +248,7 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       event: CallerEvent,
       again: (waited: tokenState.Waited) => CallerEvent
     ): Effect.Effect<AccessToken, AccessTokenError> =>
-      Effect.flatMap(performWhat(event), (action) => {
+      Effect.flatMap(answer(event), (action) => {
         if (action._tag === "Serve") return action.held.exit
         if (action._tag === "Fail") return Effect.failCause(action.cause)
         return Effect.flatMap(wait(action), (exit) => ask(again({ acquisition: action.acquisition, exit }), again))

@@ -24,12 +24,6 @@ export interface Options {
   readonly clientId: string
   /** The API secret that the store issued: `client_secret`. */
   readonly clientSecret: Redacted.Redacted
-  /**
-   * The variables that they were read from, for error messages. Default none.
-   *
-   * @internal
-   */
-  readonly variables?: { readonly clientId: string; readonly clientSecret: string } | undefined
 }
 
 /**
@@ -40,7 +34,14 @@ export interface Options {
  * @since 1.0.0
  * @category models
  */
-export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCredentials">
+export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCredentials"> & {
+  /**
+   * The variables that `fromConfig` read them from, for error messages.
+   *
+   * @internal
+   */
+  readonly variables?: { readonly clientId: string; readonly clientSecret: string }
+}
 
 const checked = Brand.nominal<ClientCredentials>()
 
@@ -67,7 +68,7 @@ export const make = (options: Options): Effect.Effect<ClientCredentials, Credent
   const { clientId, clientSecret } = options
   const empty = clientId === "" ? "clientId" : Redacted.value(clientSecret) === "" ? "clientSecret" : undefined
   return empty === undefined
-    ? Effect.succeed(checked(Data.struct(options)))
+    ? Effect.succeed(checked(Data.struct({ clientId, clientSecret })))
     : Effect.fail(new CredentialsError({ field: empty, reason: "is empty" }))
 }
 
@@ -98,7 +99,8 @@ export const fromConfig = (prefix = "STORE_API"): Effect.Effect<ClientCredential
     clientId: readable("clientId", Config.string(variables.clientId)),
     clientSecret: readable("clientSecret", Config.redacted(variables.clientSecret))
   }).pipe(
-    Effect.flatMap((read) => make({ ...read, variables })),
+    Effect.flatMap(make),
+    Effect.map((credentials) => checked(Data.struct({ ...credentials, variables }))),
     Effect.mapError((error) => new CredentialsError({ ...error, variable: Option.some(variables[error.field]) }))
   )
 }

@@ -180,17 +180,13 @@ export const clientSecretBasic = (parameters: Parameters = {}): TokenRequest => 
  * ```ts
  * import { HttpClientRequest } from "@effect/platform"
  * import { TokenRequest } from "@store-api/core"
- * import { Effect, Redacted } from "effect"
+ * import { Effect } from "effect"
  *
- * const json = TokenRequest.make({
- *   identity: "orders",
- *   request: ({ clientId, clientSecret }) =>
- *     Effect.succeed(
- *       HttpClientRequest.bodyUnsafeJson( // Effect 4: bodyJsonUnsafe
- *         HttpClientRequest.post(""),
- *         { clientId, clientSecret: Redacted.value(clientSecret), scope: "orders" }
- *       )
- *     )
+ * const basic = TokenRequest.clientSecretBasic()
+ *
+ * const withTenant = TokenRequest.make({
+ *   identity: "tenant north",
+ *   request: (credentials) => Effect.map(basic.request(credentials), HttpClientRequest.setHeader("x-tenant", "north"))
  * })
  * ```
  *

@@ -2,7 +2,7 @@
 import { FetchHttpClient, type HttpClient, type HttpClientError, HttpClientRequest } from "@effect/platform"
 import { AccessToken, AccessTokenError, AccessTokenMetrics, AccessTokenProvider } from "@store-api/core"
 import { AuthorizedHttpClient, ClientCredentials, SharedTokenSource, StoreAuth, TokenEndpoint } from "@store-api/core"
-import { TokenResponse, TokenSource, TokenStore } from "@store-api/core"
+import { TokenRequest, TokenResponse, TokenSource, TokenStore } from "@store-api/core"
 import type { ConfigError, Context, DateTime, Duration, Either, Metric, Option, Schema, Scope } from "effect"
 import { Config, Effect, Layer, type Redacted } from "effect"
 import { expect, test } from "tstyche"
@@ -225,6 +225,36 @@ test("TokenEndpoint", () => {
   type Options = TokenEndpoint.Options
   expect(TokenEndpoint.make).type.toBe<(options: Options) => Effect.Effect<TokenSource.Service, Invalid, Http>>()
   expect(TokenEndpoint.layer).type.toBe<(options: Options) => Layer.Layer<Source, Invalid, Http>>()
+})
+
+test("TokenRequest", () => {
+  type Parameter = string | Redacted.Redacted
+  expect<TokenRequest.Parameters>().type.toBe<{
+    readonly [name: string]: Parameter | ReadonlyArray<Parameter> | undefined
+  }>()
+  expect(TokenRequest.specification).type.toBe<TokenRequest.TokenRequest>()
+  expect(TokenRequest.clientSecretPost).type.toBe<
+    (parameters?: TokenRequest.Parameters) => TokenRequest.TokenRequest
+  >()
+  expect(TokenRequest.clientSecretBasic).type.toBe<
+    (parameters?: TokenRequest.Parameters) => TokenRequest.TokenRequest
+  >()
+  expect(TokenRequest.make).type.toBe<
+    (options: {
+      readonly identity: string
+      readonly request: (
+        credentials: ClientCredentials.ClientCredentials
+      ) => Effect.Effect<HttpClientRequest.HttpClientRequest, AccessTokenError.CredentialsError>
+    }) => TokenRequest.TokenRequest
+  >()
+  // A record of configurations can contain the options of the endpoint.
+  expect(StoreAuth.layerConfig).type.toBeCallableWith({
+    authUrl: Config.string("A"),
+    apiUrl: Config.string("B"),
+    clientId: Config.string("C"),
+    clientSecret: Config.redacted("D"),
+    endpoint: { path: Config.string("E"), request: Config.succeed(TokenRequest.clientSecretPost()) }
+  })
 })
 
 test("TokenResponse", () => {

@@ -2,13 +2,13 @@ import { HttpClientRequest } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import type { TokenEndpoint } from "@store-api/core"
-import { AccessTokenError, ClientCredentials, TokenRequest } from "@store-api/core"
+import { AccessToken, AccessTokenError, ClientCredentials, TokenRequest } from "@store-api/core"
 import { ConfigProvider, Effect, FastCheck as FC, Fiber, Layer, Option, Redacted, TestClock } from "effect"
 import * as FakeClient from "../support/fakeClient.js"
 import { leaksIn } from "../support/leaksIn.js"
 import { renderings, shows } from "../support/renderings.js"
 import { prop, test } from "../support/test.js"
-import { character, clientId, clientSecret, credentialsOf, printable, sendable } from "../support/wire.js"
+import { character, clientId, clientSecret, credentialsOf, printable, sendable, tokenBody } from "../support/wire.js"
 
 const { clientSecretBasic, clientSecretPost, specification } = TokenRequest
 
@@ -37,7 +37,7 @@ const secretText = FC.string({
   maxLength: 40
 })
 
-const controls = ["\0", "\t", "\x1f", "\x7f", "\u0085", "\ud800", "\udc00"]
+const controls = ["\n", "\0", "\t", "\x1f", "\x7f", "\u0085", "\ud800", "\udc00"]
 
 const unsendable = [
   ...[specification, clientSecretPost(), clientSecretBasic()].flatMap((request) => [
@@ -72,6 +72,14 @@ describe("TokenRequest", () => {
   )
 
   describe("specification", () => {
+    test("fails without a variable for credentials that come from elsewhere", function*() {
+      deepStrictEqual((yield* Effect.flip(made(specification, "an-id", "a&b"))).variable, Option.none())
+      assert.strictEqual(
+        carried(specification).text,
+        `grant_type=client_credentials&client_id=${clientId}&client_secret=${clientSecret}`
+      )
+    })
+
     prop("carries each sendable value byte for byte, in the order of the specification", [sendable, sendable], (
       [id, secret]
     ) => {
@@ -197,6 +205,28 @@ describe("TokenRequest", () => {
       assert.instanceOf(error, AccessTokenError.ConfigurationError)
       deepStrictEqual([error.option, error.reason], [option, reason])
       assert.isFalse(shows(error, "canary"))
+    })
+
+    const day = 24 * 3600
+
+    test.each(
+      [
+        [specification, undefined, day, 3600],
+        [specification, "2 hours", day, 7200],
+        [clientSecretPost(), undefined, day, day],
+        [clientSecretBasic(), undefined, 2 * day, day],
+        [clientSecretPost(), "10 minutes", day, 600],
+        [clientSecretPost(), "1 second", undefined, 1],
+        [clientSecretPost(), undefined, undefined, 3600],
+        [clientSecretPost(), Infinity, Number.MAX_SAFE_INTEGER, 365 * day],
+        [TokenRequest.make({ ...specification, identity: "x" }), undefined, day, day]
+      ] as const
+    )("%#: a token is kept for the shorter of expires_in and maxLifetime", function*([request, longest, sent, kept]) {
+      const client = FakeClient.make(FakeClient.reply(200, tokenBody({ expires_in: sent, scope: "less" })))
+      const token = yield* acquire(client, { request, maxLifetime: longest })
+      assert(token instanceof AccessToken.AccessToken)
+      assert.strictEqual((token.expiresAt.epochMillis - token.acquiredAt.epochMillis) / 1000, kept)
+      assert.strictEqual(token.scope, "less", "the granted scope")
     })
 
     test("each attempt makes its request anew, with Accept, a User-Agent and the URL of the endpoint", function*() {

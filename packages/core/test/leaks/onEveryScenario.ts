@@ -4,6 +4,7 @@ import { HttpBody, HttpClient, HttpClientError, HttpClientResponse } from "@effe
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessTokenProvider, AuthorizedHttpClient, ClientCredentials, StoreAuth, TokenEndpoint } from "@store-api/core"
+import { TokenRequest } from "@store-api/core"
 import { Emulator, Fault, type FaultModel, Scenario } from "@store-api/emulator"
 import { Array as Arr, Effect, Exit, Layer, Metric, Option, Redacted, Schema, type Scope } from "effect"
 import type { Client } from "../support/clients.js"
@@ -25,24 +26,29 @@ interface Journey {
 /** Uses the library against an emulator as an application does. Collects all that the application receives. */
 const take = (
   client: Client,
-  options: { readonly script: (secret: Canary) => FaultModel.Script; readonly tls?: boolean | undefined }
+  options: { readonly script: Script; readonly tls?: boolean | undefined; readonly request?: Request | undefined }
 ): Effect.Effect<Journey, never, Scope.Scope> =>
   Effect.gen(function*() {
     const secret = secretCanary()
+    const parameter: Canary = { ...secretCanary(), name: "parameter" }
+    const { clientAuthentication, make } = options.request ?? {}
+    const request = make?.({ child_secret: Redacted.make(parameter.value), scope: "orders" })
     const emulator = yield* Effect.orDie(Emulator.make({
       tls: options.tls,
+      clientAuthentication,
       clients: [{ clientId: "invented-client", clientSecret: Redacted.make(secret.value) }]
     }))
     const script = options.script(secret)
     yield* emulator.fail(script)
     const seen: Array<readonly [name: string, value: unknown]> = []
     const { outputs } = yield* capture(
-      travel(client, emulator, script, secret, (name, value) => seen.push([name, value]))
+      travel(client, emulator, { script, secret, request }, (name, value) => seen.push([name, value]))
     )
     const issued = yield* emulator.tokens
     return {
       canaries: [
         secret,
+        parameter,
         ...issued.map(({ value }) => tokenCanary(Redacted.value(value))),
         ...scriptedTokens(script).map((value) => tokenCanary(value))
       ],
@@ -75,7 +81,16 @@ const kindOf = (error: object): string =>
 
 type See = (name: string, value: unknown) => void
 
-const travel = (client: Client, emulator: Emulator.Service, script: FaultModel.Script, secret: Canary, see: See) =>
+const travel = (
+  client: Client,
+  emulator: Emulator.Service,
+  { request, script, secret }: {
+    readonly script: FaultModel.Script
+    readonly secret: Canary
+    readonly request: TokenRequest.TokenRequest | undefined
+  },
+  see: See
+) =>
   Effect.gen(function*() {
     const { url } = emulator
     const base = client.layer(emulator.ca)
@@ -83,7 +98,7 @@ const travel = (client: Client, emulator: Emulator.Service, script: FaultModel.S
       clientId: "invented-client",
       clientSecret: Redacted.make(secret.value)
     })
-    const endpoint = { attemptTimeout: "400 millis", deadline: "700 millis" } as const
+    const endpoint = { attemptTimeout: "400 millis", deadline: "700 millis", request } as const
     const storeAuth = StoreAuth.layer({
       authUrl: url,
       apiUrl: url,
@@ -100,6 +115,7 @@ const travel = (client: Client, emulator: Emulator.Service, script: FaultModel.S
       const observe = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>) => record(see, name, effect)
 
       see("the provider", provider)
+      see("the request", request)
       see("the client", authorized)
       yield* observe("get", provider.get)
       yield* observe("status", provider.status)
@@ -162,6 +178,17 @@ const record = <A, E, R>(see: See, name: string, effect: Effect.Effect<A, E, R>)
 
 type Script = (secret: Canary) => FaultModel.Script
 
+/** A request of another OAuth server, and the method by which the emulator then reads the credentials. */
+interface Request {
+  readonly clientAuthentication: "client_secret_post" | "client_secret_basic"
+  readonly make: (parameters: TokenRequest.Parameters) => TokenRequest.TokenRequest
+}
+
+const requests: Readonly<Record<string, Request>> = {
+  post: { clientAuthentication: "client_secret_post", make: TokenRequest.clientSecretPost },
+  basic: { clientAuthentication: "client_secret_basic", make: TokenRequest.clientSecretBasic }
+}
+
 const always = { times: Infinity } as const
 const api = { on: "api", ...always } as const
 const json = (value: unknown) => ({ body: JSON.stringify(value) })
@@ -200,6 +227,8 @@ const echoes = Object.fromEntries(
   )
 )
 
+const echoOfForm: Script = () => [Fault.echo(401), Fault.echo(503, always)]
+
 /** Faults that scenarios of the emulator inject once. These repeat: a slow machine can time out before the first. */
 const persistent: Readonly<Record<string, Script>> = {
   "token/always expired": () => Fault.fields({ expires_in: 0 }, always),
@@ -218,7 +247,7 @@ const overTls: ReadonlyArray<string> = ["token/always self-signed"]
 const extraScenarios: Readonly<Record<string, Script>> = {
   ...echoes,
   ...persistent,
-  "token/echo of the form": () => [Fault.echo(401), Fault.echo(503, always)],
+  "token/echo of the form": echoOfForm,
   "api/reset": () => Fault.reset("answer", api),
   "api/reset-in-headers": () => Fault.reset("headers", api),
   "api/reset-in-body": () => Fault.reset("body", api),
@@ -238,9 +267,18 @@ const extraScenarios: Readonly<Record<string, Script>> = {
   "api/401-and-no-other-token": () => [Fault.delay("1 millis"), Fault.status(401, api), Fault.status(503, always)]
 }
 
-const all = [
+const all: ReadonlyArray<{ readonly name: string } & Parameters<typeof take>[1]> = [
   ...Object.entries(Scenario.all).map(([name, { script, tls }]) => ({ name, script: () => script, tls })),
-  ...Object.entries(extraScenarios).map(([name, script]) => ({ name, script, tls: overTls.includes(name) }))
+  ...Object.entries(extraScenarios).map(([name, script]) => ({ name, script, tls: overTls.includes(name) })),
+  ...Object.entries(requests).flatMap(([name, request]) =>
+    Object.entries({ ...echoes, "token/echo of the form": echoOfForm, "token/specification": () => [] }).map((
+      [scenario, script]
+    ) => ({
+      name: `${scenario}, sent by ${name}`,
+      script,
+      request
+    }))
+  )
 ]
 
 /** A name up to its first hyphen: all redirects are of one kind, and all responses with the same status. */
@@ -286,9 +324,9 @@ export const onEveryScenario = (client: Client, ofEachKind: "first" | "others"):
   afterAll(() => stop())
 
   describe.concurrent(`no secret or token leaks on ${client.name}`, () => {
-    for (const { name, script, tls } of scenarios) {
+    for (const { name, ...options } of scenarios) {
       test.live(name, function*() {
-        const journey = yield* take(client, { script, tls })
+        const journey = yield* take(client, options)
         for (const error of journey.errors) occurred.add(error)
         for (const status of journey.apiStatuses) occurred.add(`api ${status}`)
         for (const canary of journey.canaries) canaries.set(canary.value, canary)

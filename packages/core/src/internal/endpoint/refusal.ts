@@ -16,22 +16,21 @@ const decodeJson = Schema.decodeUnknownOption(Schema.parseJson())
 const codes = "error ErrorCode errorCode code errorcode type".split(" ")
 const texts = "error_description Error errorSummary message faultstring description detail reason title".split(" ")
 
-/** The keys of objects that contain them, and the first item of a list. */
-const containers = "error fault detail response errors 0".split(" ")
+/** The names of the objects that contain them. In a list, the first item counts. */
+const containers = "error fault detail response errors".split(" ")
 
 /** The body, and the objects in it that may contain a code or a text. */
-const placesIn = (body: unknown, depth = 0): ReadonlyArray<object> =>
-  Predicate.isObject(body) && depth < 4
-    ? [body, ...containers.flatMap((key) => placesIn(propertyOf(body, key), depth + 1))]
+const placesIn = (json: unknown, depth = 0): ReadonlyArray<{ readonly [key: string]: unknown }> => {
+  const [object] = [json].flat()
+  return Predicate.isReadonlyRecord(object) && depth < 4
+    ? [object, ...containers.flatMap((key) => placesIn(object[key], depth + 1))]
     : []
-
-const propertyOf = (value: object, key: string): unknown =>
-  Object.hasOwn(value, key) && Predicate.hasProperty(value, key) ? value[key] : undefined
+}
 
 /** The first text or number with one of these names, or an empty text. */
-const textAt = (places: ReadonlyArray<object>, names: ReadonlyArray<string>): string =>
+const textAt = (places: ReturnType<typeof placesIn>, names: ReadonlyArray<string>): string =>
   String(
-    places.flatMap((place) => names.map((name) => propertyOf(place, name)))
+    places.flatMap((place) => names.map((name) => place[name]))
       .find((value) => Predicate.isString(value) || Predicate.isNumber(value)) ?? ""
   )
 

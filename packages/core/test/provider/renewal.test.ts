@@ -154,9 +154,10 @@ describe("AccessTokenProvider, renewal", () => {
     renewalTest("a token that does not expire later is accepted, but is not progress", function*({ after, complete }) {
       yield* after(0, { gets: "one" })
       yield* after("57 minutes", { gets: "one", calls: 2 })
-      yield* complete(token("shorter", "10 seconds"))
+      yield* complete(token("shorter", "7 seconds"))
       yield* after(0, { gets: "shorter" })
-      yield* after("700 millis", { gets: "shorter", calls: 2 })
+      // With less than 8 seconds left, only progress would let it be renewed before it expires.
+      yield* after("6 seconds", { state: "Fresh", gets: "shorter", calls: 2 })
     })
 
     providerTest(() => token("again", "100 seconds"), { cooldown: { base: "10 minutes", max: "10 minutes" } })(
@@ -175,22 +176,25 @@ describe("AccessTokenProvider, renewal", () => {
       { seconds: 3600, expected: [5], endpoint: "returns the same expiry", precision: 1 },
       { seconds: 40, expected: [2, 3], endpoint: "returns what is left in whole seconds", precision: 1000 },
       { seconds: 40, expected: [2, 3], endpoint: "returns the same expiry", precision: 1 }
-    ])("gets few requests in $seconds s, no caller waits before the expiry: it $endpoint", ({ expected, precision, seconds }) => {
-      const expiresAt = VirtualClock.make().wall() + seconds * 1000
-      return timeline((_, virtual) => {
-        const left = expiresAt - virtual.wall()
-        return left > 0 ? token("repeated", Math.floor(left / precision) * precision) : token("next")
-      }, function*({ after, calls, provider, virtual }) {
-        yield* after(0, { gets: "repeated" })
-        yield* virtual.advance(seconds * 700)
-        while (virtual.wall() < expiresAt) {
-          assert.strictEqual(valueOf(yield* provider.get), "repeated")
-          yield* virtual.advance(100)
-        }
-        assert.include(expected, yield* calls)
-        yield* after(0, { gets: "next" })
-      })
-    })
+    ])(
+      "gets few requests in $seconds s, no caller waits before the expiry: it $endpoint",
+      ({ expected, precision, seconds }) => {
+        const expiresAt = VirtualClock.make().wall() + seconds * 1000
+        return timeline((_, virtual) => {
+          const left = expiresAt - virtual.wall()
+          return left > 0 ? token("repeated", Math.floor(left / precision) * precision) : token("next")
+        }, function*({ after, calls, provider, virtual }) {
+          yield* after(0, { gets: "repeated" })
+          yield* virtual.advance(seconds * 700)
+          while (virtual.wall() < expiresAt) {
+            assert.strictEqual(valueOf(yield* provider.get), "repeated")
+            yield* virtual.advance(100)
+          }
+          assert.include(expected, yield* calls)
+          yield* after(0, { gets: "next" })
+        })
+      }
+    )
 
     const start = VirtualClock.make().wall()
 

@@ -9,6 +9,7 @@ import * as cooldown from "../../src/internal/provider/cooldown.js"
 import * as heldToken from "../../src/internal/provider/heldToken.js"
 import * as tokenPolicy from "../../src/internal/provider/tokenPolicy.js"
 import * as tokenState from "../../src/internal/provider/tokenState.js"
+import { isRepeated, isRepeatedDue, lifeOfRepeated } from "../../src/internal/repeatedToken.js"
 import { prop } from "../support/test.js"
 
 const hour = 3_600_000
@@ -109,6 +110,21 @@ describe("tokenPolicy", () => {
         assert.strictEqual(leeway, Math.min(policy.leeway, lifetime * 0.05))
       }
     )
+  })
+
+  it.each([
+    { what: "another token that expires later", renewed: token("two", hour + 1), expected: false },
+    { what: "another token that expires at the same time", renewed: token("two"), expected: true },
+    { what: "the same token, with a later expiry", renewed: token("one", hour + 1), expected: true }
+  ])("a renewal brings no progress: $expected, for $what", ({ expected, renewed }) => {
+    assert.strictEqual(isRepeated(token("one"), renewed), expected)
+  })
+
+  it("a repeated token is renewed when a quarter of what was left is left, and not within the last 8 seconds", () => {
+    deepStrictEqual([lifeOfRepeated(8000), lifeOfRepeated(7999)], [8000, 0])
+    const isDue = (left: number, remaining: number) => isRepeatedDue(token("one", left), left - remaining)
+    deepStrictEqual([isDue(40_000, 10_001), isDue(40_000, 10_000)], [false, true])
+    deepStrictEqual([isDue(7999, 1), isDue(7999, 0)], [false, true])
   })
 
   describe("an acquisition", () => {

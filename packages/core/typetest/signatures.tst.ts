@@ -1,4 +1,4 @@
-/** The exact type of each public value of core, and what follows for a caller. docs/reference/api has the fields of types. */
+/** The exact type of each public value of core, and what follows. docs/reference/api has the fields of types. */
 import { FetchHttpClient, type HttpClient, type HttpClientError, HttpClientRequest } from "@effect/platform"
 import { AccessToken, AccessTokenError, AccessTokenMetrics, AccessTokenProvider } from "@store-api/core"
 import { AuthorizedHttpClient, ClientCredentials, SharedTokenSource, StoreAuth, TokenEndpoint } from "@store-api/core"
@@ -274,7 +274,6 @@ test("TokenSource", () => {
 })
 
 test("TokenStore", () => {
-  type StoreError = TokenStore.TokenStoreError
   expect(TokenStore.TokenStore).type.toBeAssignableTo<Context.Tag<TokenStore.TokenStore, TokenStore.Service>>()
   expect(TokenStore.FailedAttempt).type.toBeAssignableTo<
     Context.Reference<TokenStore.FailedAttempt, (reason: string) => void> & Effect.Effect<(reason: string) => void>

@@ -144,7 +144,11 @@ const refusals: Readonly<
       "with client_secret_basic.",
       basic
     ],
-    "with credentials in the header, to an endpoint of client_secret_post": [demoBasic, "with client_secret_post.", post]
+    "with credentials in the header, to an endpoint of client_secret_post": [
+      demoBasic,
+      "with client_secret_post.",
+      post
+    ]
   },
   "413 invalid_request": {
     "with a body of more than 64 KiB": [{ body: demoBody.padEnd(65 * 1024, "x") }],

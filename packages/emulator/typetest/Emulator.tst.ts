@@ -1,7 +1,7 @@
 /** The types of the emulator: its layer, faults and options. */
 import type { EmulatorOptions, FaultModel, IssuedToken, RecordedRequest } from "@store-api/emulator"
 import { Client, Emulator, EmulatorCommand, EmulatorError, Fault, Scenario } from "@store-api/emulator"
-import type { Context, Duration, Layer, Option, Scope } from "effect"
+import type { Context, Duration, Layer, Scope } from "effect"
 import { Effect, Redacted } from "effect"
 import { expect, test } from "tstyche"
 

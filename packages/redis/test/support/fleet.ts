@@ -232,8 +232,8 @@ export const fleetTests = ({ fleet, life, name, pace, redis = sharedRedis, size 
       yield* warnedOf(members)
     }, limit)
 
-    // A member renews when at most a quarter of the token's lifetime remains. Members that acquire a token each do so at
-    // almost the same time.
+    // A member renews when at most a quarter of the token's lifetime remains. Members that acquire a token each do so
+    // at almost the same time.
     test.live("calls continue for several lifetimes: one token request per lifetime, no call fails", function*() {
       yield* pace((calling) =>
         Effect.gen(function*() {

@@ -1,7 +1,7 @@
 /** Records two hours of the library on a virtual clock, and draws them as docs/images/token-hour.svg. */
 import { HttpClient, HttpClientResponse } from "@effect/platform"
-import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "@store-api/core"
 import { Effect, Exit, Layer, Random, Redacted } from "effect"
+import { AccessTokenProvider, AuthorizedHttpClient, StoreAuth } from "../../packages/core/src/index.js"
 import * as VirtualClock from "../../packages/core/test/support/virtualClock.js"
 
 const minute = 60_000
@@ -19,13 +19,12 @@ export interface Recording {
   readonly states: ReadonlyArray<{ readonly from: number; readonly state: string }>
 }
 
-export const record: Effect.Effect<Recording> = Effect.gen(function*() {
+export const record: Effect.Effect<Recording, Error> = Effect.gen(function*() {
   const virtual = VirtualClock.make(0)
   const now = virtual.monotonic
-  const [calls, tokenRequests, states]: [Array<never>, Array<never>, Array<never>] = [[], [], []]
-  const recording = { calls, tokenRequests, states } as {
-    readonly [Key in keyof Recording]: Array<Recording[Key][number]>
-  }
+  const calls: Array<Recording["calls"][number]> = []
+  const tokenRequests: Array<Recording["tokenRequests"][number]> = []
+  const states: Array<Recording["states"][number]> = []
 
   /** The token endpoint and the API. */
   const http = HttpClient.make((request) => {
@@ -36,7 +35,7 @@ export const record: Effect.Effect<Recording> = Effect.gen(function*() {
       )
     if (request.url.endsWith("/orders")) return respond(200)
     const isDown = now() >= outage.from && now() < outage.to
-    recording.tokenRequests.push({ at: now(), outcome: isDown ? "failed" : "succeeded" })
+    tokenRequests.push({ at: now(), outcome: isDown ? "failed" : "succeeded" })
     const token = { access_token: `token-${tokenRequests.length}`, token_type: "bearer", expires_in: 3600 }
     return isDown ? respond(503) : respond(200, token)
   })
@@ -55,15 +54,15 @@ export const record: Effect.Effect<Recording> = Effect.gen(function*() {
       const at = now()
       const exit = yield* Effect.exit(client.get("/orders"))
       // The API alone takes 200 ms.
-      recording.calls.push({ at, outcome: Exit.isFailure(exit) ? "failed" : now() - at > 200 ? "waited" : "served" })
+      calls.push({ at, outcome: Exit.isFailure(exit) ? "failed" : now() - at > 200 ? "waited" : "served" })
     })
     while (now() < until) {
       if (now() % callEvery === 0) yield* Effect.fork(call)
       yield* virtual.advance("1 second")
       const { state } = yield* provider.status
-      if (recording.states.at(-1)?.state !== state) recording.states.push({ from: now(), state })
+      if (states.at(-1)?.state !== state) states.push({ from: now(), state })
     }
-    return recording
+    return { calls, tokenRequests, states }
   }).pipe(Effect.provide(StoreAuthTest), Effect.withClock(virtual.clock), Effect.withRandom(Random.fixed([0.5])))
 })
 

@@ -1,6 +1,6 @@
 /** The rules on imports: modules import only from lower layers, and packages only from the packages listed here. */
 const layers = [
-  "AccessTokenError AccessTokenMetrics internal/(backoff|bounded|described|lifetime)",
+  "AccessTokenError AccessTokenMetrics internal/(backoff|bounded|described|lifetime|variablesOf)",
   "AccessToken ClientCredentials TokenResponse " +
   "internal/(baseUrl|boundedBody|configOf|httpErrors|manualRedirect|monotonicMillis|renewal)",
   "TokenRequest TokenSource TokenStore internal/repeatedToken internal/client/[^/]+",

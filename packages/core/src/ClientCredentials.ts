@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { CredentialsError } from "./AccessTokenError.js"
+import { variablesOf } from "./internal/variablesOf.js"
 
 /**
  * An unchecked id and secret (the specification, "Token request").
@@ -34,14 +35,7 @@ export interface Options {
  * @since 1.0.0
  * @category models
  */
-export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCredentials"> & {
-  /**
-   * The variables that `fromConfig` read them from, for error messages.
-   *
-   * @internal
-   */
-  readonly variables?: { readonly clientId: string; readonly clientSecret: string }
-}
+export type ClientCredentials = Options & Brand.Brand<"@store-api/core/ClientCredentials">
 
 const checked = Brand.nominal<ClientCredentials>()
 
@@ -100,8 +94,7 @@ export const fromConfig = (prefix = "STORE_API"): Effect.Effect<ClientCredential
     clientSecret: readable("clientSecret", Config.redacted(variables.clientSecret))
   }).pipe(
     Effect.flatMap(make),
-    // Not enumerable, so that it does not count when two are compared.
-    Effect.map((credentials) => Object.defineProperty(credentials, "variables", { value: variables })),
+    Effect.tap((credentials) => Effect.sync(() => variablesOf.set(credentials, variables))),
     Effect.mapError((error) => new CredentialsError({ ...error, variable: Option.some(variables[error.field]) }))
   )
 }

@@ -12,6 +12,7 @@ import * as Redacted from "effect/Redacted"
 import { CredentialsError } from "./AccessTokenError.js"
 import type { ClientCredentials } from "./ClientCredentials.js"
 import { maxLife } from "./internal/lifetime.js"
+import { variablesOf } from "./internal/variablesOf.js"
 
 /**
  * A way to request tokens. Use one of the constants and functions of this module.
@@ -271,11 +272,11 @@ const checked = (
   credentials: ClientCredentials,
   rules: ReadonlyArray<Rule>
 ): Effect.Effect<ClientCredentials, CredentialsError> => {
-  const { clientId, clientSecret, variables } = credentials
+  const { clientId, clientSecret } = credentials
   for (const [field, value] of [["clientId", clientId], ["clientSecret", Redacted.value(clientSecret)]] as const) {
     const found = rules.find(([pattern]) => pattern.test(value))
     if (found !== undefined) {
-      const variable = Option.fromNullable(variables?.[field])
+      const variable = Option.fromNullable(variablesOf.get(credentials)?.[field])
       return Effect.fail(new CredentialsError({ field, reason: found[1], variable }))
     }
   }

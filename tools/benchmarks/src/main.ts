@@ -292,13 +292,11 @@ const all = async (): Promise<void> => {
     machine: page.machine(),
     goals: goalTable(goals),
     hits: page.hitTable(results.hits),
-    tracedHits: page.hitTable(results.tracedHits, ", traced"),
     stampedes: stampedeTable(results.stampedes),
-    coldStart: coldStartTable(results.coldStart),
     peers: peerTable(results)
   }
   if (quick) process.stdout.write(Object.values(tables).map((text) => `${text}\n\n`).join(""))
-  else page.write("benchmarks.md", page.withTables(page.read("benchmarks.md"), tables))
+  else page.write(page.benchmarks, page.withTables(page.read(page.benchmarks), tables))
   tell("in all")
   page.report(missedOf(goals.filter(({ isCount }) => isCount)))
 }

@@ -1,7 +1,7 @@
 /**
  * A worker that shuts down gracefully: on SIGTERM or SIGINT it starts no further order, finishes the current one within
- * ten seconds, and signs off from the store. The layer of the tokens ends after the program that uses it, so calls with a
- * token work until the end.
+ * ten seconds, and signs off from the store. The layer of the tokens ends after the program that uses it, so calls
+ * with a token work until the end.
  */
 import { HttpClient } from "@effect/platform"
 import { NodeRuntime } from "@effect/platform-node"

@@ -5,15 +5,15 @@ import { DateTime, Effect, Layer, Redacted, Ref, TestClock } from "effect"
 
 const outage = new AccessTokenError.TokenRequestError({ reason: "Transport", attempts: 1 })
 
-/** The acquisitions in order: a token of an hour with this value, or an outage. */
-const providerOf = (...script: ReadonlyArray<string | "outage">) =>
+/** The acquisitions in order: a token of an hour with this value, or an error. */
+const providerOf = (...script: ReadonlyArray<string | AccessTokenError.AccessTokenError>) =>
   AccessTokenProvider.layer().pipe(Layer.provide(Layer.unwrapEffect(
     Effect.map(Ref.make(script), (left) =>
       TokenSource.layer(() =>
         Effect.gen(function*() {
-          const [next = "outage", ...others] = yield* Ref.get(left)
+          const [next = outage, ...others] = yield* Ref.get(left)
           yield* Ref.set(left, others)
-          if (next === "outage") return yield* outage
+          if (typeof next !== "string") return yield* next
           const acquiredAt = yield* DateTime.now
           return new AccessToken.AccessToken({
             value: Redacted.make(next),
@@ -49,4 +49,4 @@ it.effect("an outage is noticed only when the token has expired", () =>
     assert.isTrue(AccessTokenError.isTransient(yield* Effect.flip(value)))
     yield* TestClock.adjust("5 seconds") // the cooldown
     assert.strictEqual(yield* value, "second")
-  }).pipe(Effect.provide(providerOf("first", "outage", "outage", "second"))))
+  }).pipe(Effect.provide(providerOf("first", outage, outage, "second"))))

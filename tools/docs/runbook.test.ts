@@ -247,7 +247,7 @@ describe("docs/reference/errors.md", () => {
 
   it.effect("says which errors have no retryAt", () =>
     Effect.gen(function*() {
-      const [, text] = /Errors that only a change can fix have none: ([^.]+)\./.exec(page.replace(/\s+/g, " ")) ?? []
+      const [, text] = /These never have one: ([^.]+)\./.exec(page.replace(/\s+/g, " ")) ?? []
       const without = (yield* acquiring)
         .filter((error) => Option.isNone(AccessTokenError.withRetryAt(error, Option.some(at)).retryAt))
         .map((error) => nameOf(error).replace(/^.*, /, ""))

@@ -86,9 +86,9 @@ export const milliseconds = (figure: Spread) => between(figure, "ms")
 export const times = (figure: Spread) => between(figure, "×", 2)
 export const microseconds = (figure: Spread) => between(figure, "µs", 2)
 
-export const hitTable = (hits: ReadonlyArray<Timed>, how = ""): string =>
+export const hitTable = (hits: ReadonlyArray<Timed>): string =>
   table(hits, [
-    [`per \`yield*\` in one fiber${how}`, ({ name }) => name],
+    ["per `yield*` in one fiber", ({ name }) => name],
     ["time", ({ ns }) => nanoseconds(ns)],
     ["multiple of `Ref.get` in the same loop", ({ ratio }) => times(ratio)]
   ])

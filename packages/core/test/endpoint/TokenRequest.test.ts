@@ -37,7 +37,7 @@ const secretText = FC.string({
   maxLength: 40
 })
 
-const controls = ["\0", "\t", "\x1f", "\x7f", "\u0085", "\ud800", "\udc00"]
+const controls = ["\n", "\0", "\t", "\x1f", "\x7f", "\u0085", "\ud800", "\udc00"]
 
 const unsendable = [
   ...[specification, clientSecretPost(), clientSecretBasic()].flatMap((request) => [
@@ -72,6 +72,14 @@ describe("TokenRequest", () => {
   )
 
   describe("specification", () => {
+    test("fails without a variable for credentials that come from elsewhere", function*() {
+      deepStrictEqual((yield* Effect.flip(made(specification, "an-id", "a&b"))).variable, Option.none())
+      assert.strictEqual(
+        carried(specification).text,
+        `grant_type=client_credentials&client_id=${clientId}&client_secret=${clientSecret}`
+      )
+    })
+
     prop("carries each sendable value byte for byte, in the order of the specification", [sendable, sendable], (
       [id, secret]
     ) => {

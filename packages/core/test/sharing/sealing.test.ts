@@ -87,6 +87,7 @@ describe("an entry that SharedTokenSource stores", () => {
     const { scope, ...others } = parameters
     const other = yield* stored({ request: TokenRequest.clientSecretBasic({ ...others, scope }) })
     assert.strictEqual(mine.key, other.key)
+    assert.strictEqual((yield* stored({ request: TokenRequest.specification })).key, (yield* stored()).key)
   })
 
   for (const [what, options] of Object.entries(others)) {

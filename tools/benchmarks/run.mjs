@@ -4,7 +4,7 @@ import { build, install, takesOnly } from "../workspace/workspace.mjs"
 
 const part = process.argv.slice(2, 3).find((name) => ["fleet", "cli", "hit", "effect4", "size"].includes(name))
 
-takesOnly(...(part === undefined ? ["--quick"] : ["effect4", "size"].includes(part) ? [part] : [part, "--check"]))
+takesOnly(...(part === undefined ? [] : ["effect4", "size"].includes(part) ? [part] : [part, "--check"]))
 install()
 build("tools/benchmarks")
 

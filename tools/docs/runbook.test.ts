@@ -1,155 +1,57 @@
-/** Compares docs/guides/runbook.md and docs/reference/errors.md with the errors that the code creates. */
+/** Compares the errors in docs/guides/runbook.md and docs/reference/errors.md with the code. */
 import { spawnSync } from "node:child_process"
-import { HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { Cause, ConfigProvider, DateTime, Effect, Option, Redacted } from "effect"
-import { vi } from "vitest"
-import {
-  AccessTokenError,
-  ClientCredentials,
-  StoreAuth,
-  TokenRequest,
-  TokenResponse,
-  TokenStore
-} from "../../packages/core/src/index.js"
+import { ConfigProvider, DateTime, Effect, Option, Redacted } from "effect"
+import { AccessTokenError, ClientCredentials, TokenRequest } from "../../packages/core/src/index.js"
 import { unreadable } from "../../packages/core/test/support/config.js"
 import { Emulator, Fault } from "../../packages/emulator/src/index.js"
 import { run } from "../support/command.js"
-import {
-  codes,
-  fenced,
-  filesOf,
-  inSources,
-  read,
-  rows,
-  type Section,
-  sectionOf,
-  sections,
-  sourceOf
-} from "../support/pages.js"
+import { codes, fenced, filesOf, inSources, read, rows, sectionOf, sections, sourceOf } from "../support/pages.js"
 
 const runbook = "docs/guides/runbook.md"
-const all = sections(read(runbook))
+const errorsPage = "docs/reference/errors.md"
+const { CredentialsError, TokenExpiredError, TokenRefusedError, TokenRequestError, TokenResponseError } =
+  AccessTokenError
 
 const at = DateTime.unsafeMake("2026-01-01T01:00:00Z")
-const request = HttpClientRequest.get("https://api.store.example/orders")
 
-const expired = (reason: AccessTokenError.TokenExpiredError["reason"]) =>
-  new AccessTokenError.TokenExpiredError({ reason, expiredAt: at, checkedAt: at })
+const failures: ReadonlyArray<AccessTokenError.AccessTokenError> = [
+  ...TokenExpiredError.fields.reason.literals.map((reason) =>
+    new TokenExpiredError({ reason, expiredAt: at, checkedAt: at })
+  ),
+  ...TokenRequestError.fields.reason.literals.map((reason) => new TokenRequestError({ reason, attempts: 1 })),
+  ...TokenRefusedError.fields.reason.literals.map((reason) => new TokenRefusedError({ reason, status: 400 })),
+  new CredentialsError({ field: "clientId", reason: "is empty" }),
+  new TokenResponseError({ problems: [] })
+]
 
-const asked = (reason: AccessTokenError.TokenRequestError["reason"], attempts: number, code?: string) =>
-  new AccessTokenError.TokenRequestError({ reason, attempts, code: Option.fromNullable(code) })
-
-const refused = (reason: AccessTokenError.TokenRefusedError["reason"], status: number, code?: string) =>
-  new AccessTokenError.TokenRefusedError({ reason, status, code: Option.fromNullable(code) })
-
-interface Printed {
-  readonly _tag: string
-  readonly message: string
-}
-
-/** Two of the four variables are set. */
-const environment = {
-  STORE_API_AUTH_URL: "https://auth.store.example",
-  STORE_API_URL: "https://api.store.example",
-  STORE_API_CLIENT_ID: undefined,
-  STORE_API_CLIENT_SECRET: undefined
-}
-
-/** Every error, with the values on the page. */
-const errors: Effect.Effect<ReadonlyArray<Printed>, unknown> = Effect.gen(function*() {
-  const empty = yield* Effect.flip(ClientCredentials.make({ clientId: "demo-client", clientSecret: Redacted.make("") }))
-  const noToken = yield* Effect.flip(TokenResponse.decode("<html>"))
-  const missing = yield* Effect.acquireUseRelease(
-    Effect.sync(() => Object.entries(environment).forEach(([name, value]) => vi.stubEnv(name, value))),
-    () => Effect.flip(Effect.withConfigProvider(StoreAuth.config(), ConfigProvider.fromEnv())),
-    () => Effect.sync(() => vi.unstubAllEnvs())
+/** Each error of an acquisition, by its tag and its reason. The reason of some is a sentence. */
+const acquiring = new Map(
+  failures.map((error) =>
+    ["reason" in error && !error.reason.includes(" ") ? `${error._tag}, ${error.reason}` : error._tag, error] as const
   )
-  const forbidden = yield* Effect.flip(
-    HttpClientResponse.filterStatusOk(HttpClientResponse.fromWeb(request, new Response(null, { status: 403 })))
-  )
-  return [
-    expired("Elapsed"),
-    expired("ClockMovedBack"),
-    expired("DeadOnArrival"),
-    empty,
-    asked("Transport", 6, "ECONNREFUSED"),
-    asked("Timeout", 3),
-    asked("Certificate", 1, "DEPTH_ZERO_SELF_SIGNED_CERT"),
-    asked("Redirect", 1),
-    asked("TooLarge", 1),
-    asked("Closed", 0),
-    refused("InvalidClient", 401, "invalid_client"),
-    new AccessTokenError.TokenRefusedError({
-      ...refused("InvalidClient", 401, "invalid_client"),
-      changedByFormDecoding: true
-    }),
-    refused("InvalidRequest", 400, "invalid_request"),
-    refused("RateLimited", 429),
-    refused("Unavailable", 503),
-    refused("Other", 403),
-    refused("Other", 401),
-    noToken,
-    new AccessTokenError.ConfigurationError({ option: "authUrl", reason: "must not have a query" }),
-    new AccessTokenError.UntrustedOriginError({
-      origin: "https://images.example",
-      trusted: ["https://api.store.example"]
-    }),
-    { _tag: "ConfigError", message: Cause.pretty(Cause.fail(missing)).replace(/^Error: /, "") },
-    new TokenStore.TokenStoreError({ operation: "get", reason: "ECONNREFUSED" }),
-    // As the platform's clients create it.
-    new HttpClientError.RequestError({ request, reason: "Transport", cause: new Error("an invented fault") }),
-    forbidden
-  ]
-})
+)
 
-/** These three errors have a section per reason; the others have one section each. */
-const nameOf = (error: { readonly _tag: string }): string =>
-  "reason" in error && /^Token(Expired|Request|Refused)Error$/.test(error._tag)
-    ? `${error._tag}, ${String(error.reason)}`
-    : error._tag
+const transient = (error: AccessTokenError.AccessTokenError) => AccessTokenError.isTransient(error) ? "yes" : "no"
 
-const titleOf = ({ heading, under }: Section): string => codes(`${under} ${heading}`).join(", ")
-
-const cellsOf = (title: string) => rows(all.find((section) => titleOf(section) === title)?.text ?? "")
-
-const acquiring = Effect.map(errors, (all) => all.filter(AccessTokenError.isAccessTokenError))
-
-const isTransient = (error: AccessTokenError.AccessTokenError) => AccessTokenError.isTransient(error) ? "yes" : "no"
+const textOf = new Map(
+  sections(read(runbook)).map(({ heading, text, under }) => [codes(`${under} ${heading}`).join(", "), text])
+)
+const cellsOf = (title: string) => rows(textOf.get(title) ?? "")
 
 const hasCurl = spawnSync("curl", ["--version"]).status === 0
 
 describe(runbook, () => {
-  it.effect("has each message as the code makes it, in the section of its error", () =>
-    Effect.gen(function*() {
-      const made = (yield* errors).map((error) => `${nameOf(error)}: ${error.message}`)
-      const shown = all.flatMap((section) =>
-        fenced(runbook, section.text).filter(({ language }) => language === "text")
-          .map(({ code }) => `${titleOf(section)}: ${code}`)
-      )
-      const logged = "TokenStoreError: The token store failed; tokens are acquired without it"
-      deepStrictEqual(shown.filter((line) => line !== logged), made)
-    }))
-
-  it.effect("has a section for every reason of every error, which says whether it is transient", () =>
-    Effect.gen(function*() {
-      const names = (yield* errors).map(nameOf)
-      const { TokenExpiredError, TokenRefusedError, TokenRequestError } = AccessTokenError
-      const reasons = [TokenExpiredError, TokenRequestError, TokenRefusedError].flatMap((schema) =>
-        schema.fields.reason.literals.map((reason) => `${schema.name}, ${reason}`)
-      )
-      assert.lengthOf(reasons, 14)
-      for (const name of reasons) assert.include(names, name)
-      const tags = inSources(/Schema\.TaggedError<(\w+)>/g)
-      assert.isAbove(tags.length, 7)
-      for (const tag of tags) assert.isTrue(names.some((name) => name.startsWith(tag)), tag)
-      for (const error of yield* acquiring) {
-        const { text = "" } = all.find((section) => titleOf(section) === nameOf(error)) ?? {}
-        const [, transient = ""] = /^- \*\*Transient:\*\* (\w+)/m.exec(text) ?? []
-        assert.strictEqual(transient, isTransient(error), nameOf(error))
-      }
-    }))
+  it("has a section for every reason of every error, which says whether it is transient", () => {
+    assert.strictEqual(acquiring.size, 16)
+    for (const [name, error] of acquiring) {
+      assert.match(textOf.get(name) ?? "", new RegExp(`^- \\*\\*Transient:\\*\\* ${transient(error)}\\b`, "m"), name)
+    }
+    const tags = inSources(/Schema\.TaggedError<(\w+)>/g)
+    assert.isAbove(tags.length, 7)
+    for (const tag of tags) assert.isTrue([...textOf.keys()].some((title) => title.startsWith(tag)), tag)
+  })
 
   it.effect("has the reasons of CredentialsError, each as the code makes it", () =>
     Effect.gen(function*() {
@@ -172,7 +74,12 @@ describe(runbook, () => {
       /(?:ConfigurationError\(\{[^}]*reason: |const reason = |\bfail\(|\b(?:attempt|check|unusable)\(\s*"\w+",\s*(?:[^"`]+,\s*)?)["`]([^"`]+)["`]/g
     const files = filesOf("packages/*/src/*.ts", ":!packages/core/src/AccessTokenError.ts")
     const made = inSources(reason, files.filter((path) => sourceOf(path).includes("ConfigurationError")))
-      .concat(inSources(/"(must not have [^"]+ parameters)"/g, ["packages/core/src/TokenRequest.ts"]))
+      .concat(
+        inSources(
+          /"(must (?:not have [^"]+ parameters|come from TokenRequest))"/g,
+          filesOf("packages/core/src/Token*.ts")
+        )
+      )
     assert.isAbove(made.length, 15)
     assert.sameMembers(
       [...new Set(cellsOf("ConfigurationError").map(([, cell]) => codes(cell)[0]))],
@@ -187,12 +94,6 @@ describe(runbook, () => {
       .flatMap(([, prefix, name = ""]) => prefix === undefined ? [name] : [name, `proxy ${name}`])
     assert.lengthOf(steps, 10)
     assert.sameMembers(rows(sectionOf(runbook, "Find the cause")).map(([name]) => codes(name)[0]), steps)
-  })
-
-  it("has the warnings of the sources, and no other", () => {
-    const lines = inSources(/Effect\.logWarning\(\s*"([^"]+)"/g)
-    assert.lengthOf(lines, 4)
-    assert.sameMembers(rows(sectionOf(runbook, "Log lines")).map(([line]) => codes(line)[0]), [...lines])
   })
 
   it.live.runIf(hasCurl || process.env["CI"] === "true")(
@@ -228,36 +129,31 @@ describe(runbook, () => {
   )
 })
 
-describe("docs/reference/errors.md", () => {
-  const page = read("docs/reference/errors.md")
+describe(errorsPage, () => {
+  const listed = rows(sectionOf(errorsPage, "Acquiring a token")).filter((cells) => cells.length === 4)
 
-  it.effect("has each error of AccessTokenError, and says which are transient", () =>
-    Effect.gen(function*() {
-      let tag: string | undefined
-      const listed = rows(sectionOf("docs/reference/errors.md", "Acquiring a token"))
-        .filter((cells) => cells.length === 4)
-        .map(([first, reason, , transient = ""]) => {
-          // An empty cell of a tag repeats the one above.
-          tag = codes(first)[0] ?? tag
-          return `${[tag, ...codes(reason)].join(", ")}: ${transient}`
-        })
-      const made = (yield* acquiring).map((error) => `${nameOf(error)}: ${isTransient(error)}`)
-      deepStrictEqual([...listed].sort(), [...new Set(made)].sort())
-    }))
+  it("has each error of AccessTokenError, and says which are transient", () => {
+    let tag: string | undefined
+    const shown = listed.map(([first, reason, , last = ""]) => {
+      // An empty cell of a tag repeats the one above.
+      tag = codes(first)[0] ?? tag
+      return `${[tag, ...codes(reason)].join(", ")}: ${last}`
+    })
+    assert.sameMembers(shown, [...acquiring].map(([name, error]) => `${name}: ${transient(error)}`))
+  })
 
-  it.effect("says which errors have no retryAt", () =>
-    Effect.gen(function*() {
-      const [, text] = /These never have one: ([^.]+)\./.exec(page.replace(/\s+/g, " ")) ?? []
-      const without = (yield* acquiring)
-        .filter((error) => Option.isNone(AccessTokenError.withRetryAt(error, Option.some(at)).retryAt))
-        .map((error) => nameOf(error).replace(/^.*, /, ""))
-      deepStrictEqual([...codes(text)].sort(), [...new Set(without)].sort())
-    }))
+  it("says which errors have no retryAt", () => {
+    const page = read(errorsPage).replace(/\s+/g, " ")
+    const [, text] = /These never have one: ([^.]+)\./.exec(page) ?? []
+    const without = [...acquiring]
+      .filter(([, error]) => Option.isNone(AccessTokenError.withRetryAt(error, Option.some(at)).retryAt))
+      .map(([name]) => name.replace(/^.*, /, ""))
+    assert.sameMembers([...codes(text)], without)
+  })
 
-  it.effect("has every error that an application can see", () =>
-    Effect.gen(function*() {
-      const tags = (yield* errors).map(({ _tag }) => _tag)
-      const named = rows(page).flatMap(([tag]) => codes(tag).slice(0, 1))
-      assert.sameMembers([...new Set(named)], [...new Set(tags)])
-    }))
+  it("has every error that an application can see", () => {
+    const named = rows(read(errorsPage)).flatMap(([tag]) => codes(tag).slice(0, 1))
+    const others = ["ConfigError", "RequestError", "ResponseError"]
+    assert.sameMembers([...new Set(named)], [...others, ...inSources(/Schema\.TaggedError<(\w+)>/g)])
+  })
 })

@@ -134,23 +134,25 @@ describe("docs/reference/command-line.md", () => {
 
 const metrics = inSources(/Metric\.(?:counter|gauge|histogram)\(\s*"([^"]+)"/g)
 
-describe("docs/guides/telemetry.md", () => {
-  const cells = (heading: string, column: number) =>
-    rows(sectionOf("docs/guides/telemetry.md", heading)).map((row) => codes(row[column]))
+describe("telemetry in the docs", () => {
+  const telemetry = "docs/guides/telemetry.md"
+  const cells = (page: string, heading: string, column: number) =>
+    rows(sectionOf(page, heading)).map((row) => codes(row[column]))
 
   it.each([
-    ["Metrics", 0, 8, metrics],
-    ["Spans", 0, 3, [...inSources(/Effect\.withSpan\(\s*"([^"]+)"/g), "http.client POST"]],
-    ["Log lines", 1, 4, inSources(/Effect\.log\w+\(\s*"([^"]+)"/g)]
-  ])("%s: those of the sources, and no other", (heading, column, least, names) => {
+    [telemetry, "Metrics", 0, 8, metrics],
+    [telemetry, "Spans", 0, 3, [...inSources(/Effect\.withSpan\(\s*"([^"]+)"/g), "http.client POST"]],
+    [telemetry, "Log lines", 1, 4, inSources(/Effect\.log\w+\(\s*"([^"]+)"/g)],
+    ["docs/guides/runbook.md", "Log lines", 0, 4, inSources(/Effect\.logWarning\(\s*"([^"]+)"/g)]
+  ])("%s, %s: those of the sources, and no other", (page, heading, column, least, names) => {
     assert.isAtLeast(names.length, least)
-    assert.sameMembers(cells(heading, column).map(([name]) => name), [...names])
+    assert.sameMembers(cells(page, heading, column).map(([name]) => name), [...names])
   })
 
   it("has the alerts of examples/prometheus, and no other", () => {
     const alerts = [...read("examples/prometheus/alerts.yml").matchAll(/- alert: (\w+)/g)].map(([, name]) => name)
     assert.isAtLeast(alerts.length, 7)
-    assert.sameMembers(cells("Metrics", 3).flat().filter((code) => code.startsWith("Store")), alerts)
+    assert.sameMembers(cells(telemetry, "Metrics", 3).flat().filter((code) => code.startsWith("Store")), alerts)
   })
 })
 

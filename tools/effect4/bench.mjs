@@ -17,7 +17,8 @@ const { measureSizes } = await import("../benchmarks/dist/size.js")
 
 const measured = buildSync({
   stdin: {
-    contents: `import { measureHit } from "./hit.js"\nconsole.log(JSON.stringify(await measureHit(1200)))`,
+    contents:
+      `import { Effect } from "effect"\nimport { measureHit } from "./hit.js"\nconsole.log(JSON.stringify(await Effect.runPromise(measureHit(1200))))`,
     resolveDir: join(line, "packages", "examples")
   },
   ...{ bundle: true, write: false, format: "esm", platform: "node", packages: "external" }

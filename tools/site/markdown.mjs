@@ -35,22 +35,11 @@ const braces = (md) => {
   }
 }
 
-/** Each page is rendered twice, for itself and for the search, but its code is highlighted only once. */
-const highlightOnce = (md) => {
-  const { highlight } = md.options
-  const done = new Map()
-  md.options.highlight = (...given) => {
-    const key = JSON.stringify(given)
-    if (!done.has(key)) done.set(key, highlight(...given))
-    return done.get(key)
-  }
-}
-
 export const markdown = {
   anchor: { slugify },
   attrs: { disable: true },
   config: (md) => {
     md.linkify.set({ fuzzyLink: false, fuzzyEmail: false })
-    for (const plugin of [links, diagrams, braces, highlightOnce]) plugin(md)
+    for (const plugin of [links, diagrams, braces]) plugin(md)
   }
 }

@@ -1,5 +1,5 @@
 /** The pages of the site are the Markdown files of the repository. */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
 import { posix } from "node:path"
 import { root } from "../workspace/workspace.mjs"
 
@@ -65,41 +65,5 @@ const pagesOf = ({ items = [], link }) => [
   ...items.flatMap(pagesOf)
 ]
 
-/** The pages of each group of the navigation. */
-export const sections = sidebar.map((group) => ({ text: group.text, pages: pagesOf(group) }))
-
 /** The pages that the navigation lists. */
-export const pages = sections.flatMap(({ pages }) => pages)
-
-/** The pages of the optional section. */
-const isOptional = (section) => ["Evidence", "Project"].includes(section.text)
-
-/** The first paragraph of a page, on one line and without links. */
-const about = (page) => {
-  const [, paragraph = ""] = /^# .+\n\n(?![#|<-]|```)([^]+?)\n\n/m.exec(text(page)) ?? []
-  return paragraph.replace(/\[([^\]]+)\]\([^)]*\)/g, "$1").replace(/\s+/g, " ")
-}
-
-const list = ({ pages }) => pages.map((page) => `- [${title(page)}](${page}): ${about(page)}`.replace(/: $/, ""))
-
-/**
- * Writes the pages for readers without a browser: llms.txt (llmstxt.org), llms-full.txt, and each page as Markdown.
- */
-export const writeLlms = (out) => {
-  const main = sections.filter((section) => !isOptional(section))
-  const optional = { text: "Optional", pages: sections.filter(isOptional).flatMap(({ pages }) => pages) }
-  const index = [...main, optional].map((section) => [`## ${section.text}`, "", ...list(section)].join("\n"))
-  writeFileSync(
-    posix.join(out, "llms.txt"),
-    `# ${title("README.md")}\n\n> ${about("README.md")}\n\n${index.join("\n\n")}\n`
-  )
-  const all = main.flatMap(({ pages }) => pages)
-  writeFileSync(
-    posix.join(out, "llms-full.txt"),
-    all.map((page) => `<!-- ${page} -->\n\n${text(page)}`).join("\n")
-  )
-  for (const page of pages) {
-    mkdirSync(posix.join(out, posix.dirname(page)), { recursive: true })
-    writeFileSync(posix.join(out, page), text(page))
-  }
-}
+export const pages = sidebar.flatMap(pagesOf)

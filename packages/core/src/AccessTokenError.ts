@@ -270,10 +270,12 @@ export class TokenRefusedError
     const details = [`status ${this.status}`, ...Option.toArray(this.code), ...Option.toArray(this.description)]
     const advice = {
       InvalidClient: this.changedByFormDecoding
-        ? "check the client id and secret, which contain + or %: a server that form-decodes them reads other values, " +
-          "unless TokenRequest.clientSecretPost encodes them."
+        ? "check the client id and secret, which contain + or % (or a colon in the id): " +
+          "a server that form-decodes them reads other values, unless TokenRequest.clientSecretPost encodes them."
         : "check the client id and secret.",
-      InvalidRequest: `check that ${authUrl} is the base of the access-token service.`,
+      InvalidRequest: Option.exists(this.code, (code) => /^invalid_(scope|target)$/.test(code))
+        ? "check the parameters of the token request."
+        : `check that ${authUrl} is the base of the access-token service.`,
       RateLimited: "send fewer requests.",
       Unavailable: "try again later.",
       Other: this.status === 401

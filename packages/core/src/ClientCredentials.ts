@@ -100,7 +100,8 @@ export const fromConfig = (prefix = "STORE_API"): Effect.Effect<ClientCredential
     clientSecret: readable("clientSecret", Config.redacted(variables.clientSecret))
   }).pipe(
     Effect.flatMap(make),
-    Effect.map((credentials) => checked(Data.struct({ ...credentials, variables }))),
+    // Not enumerable, so that it does not count when two are compared.
+    Effect.map((credentials) => Object.defineProperty(credentials, "variables", { value: variables })),
     Effect.mapError((error) => new CredentialsError({ ...error, variable: Option.some(variables[error.field]) }))
   )
 }

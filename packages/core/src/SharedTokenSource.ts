@@ -16,6 +16,7 @@ import type { AccessTokenError, ConfigurationError, CredentialsError } from "./A
 import type { ClientCredentials } from "./ClientCredentials.js"
 import { endpointUrl } from "./internal/baseUrl.js"
 import { bounded } from "./internal/bounded.js"
+import { longestLife } from "./internal/lifetime.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 import { Renewal } from "./internal/renewal.js"
 import * as reliableStore from "./internal/sharing/reliableStore.js"
@@ -43,6 +44,8 @@ export interface Options {
   readonly path?: string | undefined
   /** The same `request` as for the endpoint. Its `identity` counts. Default `TokenRequest.specification`. */
   readonly request?: TokenRequest.TokenRequest | undefined
+  /** The same `maxLifetime` as for the endpoint. It limits stored tokens too. The default is that of the endpoint. */
+  readonly maxLifetime?: Duration.DurationInput | undefined
   /**
    * The same effect as for the endpoint, run at each acquisition. Stored tokens are encrypted with a key that is
    * derived from the secret (HKDF-SHA-256, RFC 5869, and AES-256-GCM). The store sees neither the id nor the secret.
@@ -186,7 +189,8 @@ export const make = (
         const token = storedToken.make(store, sealing, {
           replacing: Option.getOrUndefined(Option.filter(replaced, ({ expiresAt }) => expiresAt.epochMillis > now)),
           isRenewal: yield* Renewal,
-          leeway: options.leeway
+          leeway: options.leeway,
+          maxLife: longestLife(options)
         })
         const lease = store.lease(sealing.key, leaseMillis)
         return yield* acquisition(findOrAcquire({ ...token, acquire, lease, leaseMillis, maxWait }))

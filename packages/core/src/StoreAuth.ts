@@ -225,7 +225,7 @@ export const layerShared = (
   compose(
     options,
     withCredentials(options, (checked) =>
-      SharedTokenSource.layer({ ...checked, ...options.shared, leeway: options.provider?.leeway }).pipe(
+      SharedTokenSource.layer({ ...options.shared, ...checked, leeway: options.provider?.leeway }).pipe(
         Layer.provide(endpoint(options)(checked))
       ))
   )
@@ -375,7 +375,8 @@ const withCredentials = <A, E, R>(
 const sendable = (options: ClientCredentials.Options, request: TokenRequest = specification) =>
   Effect.tap(
     ClientCredentials.make(options),
-    (credentials) => request.own === undefined ? Effect.void : request.request(credentials)
+    (credentials) =>
+      request.own === undefined || request.own.problem !== undefined ? Effect.void : request.request(credentials)
   )
 
 const endpoint = ({ transformClient }: Options) => (options: TokenEndpoint.Options) =>

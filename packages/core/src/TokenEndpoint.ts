@@ -26,6 +26,7 @@ import * as backoff from "./internal/backoff.js"
 import { endpointUrl } from "./internal/baseUrl.js"
 import { bounded } from "./internal/bounded.js"
 import { clientOf, exchange } from "./internal/endpoint/exchange.js"
+import { longestLife } from "./internal/lifetime.js"
 import { monotonicMillis } from "./internal/monotonicMillis.js"
 import * as TokenRequest from "./TokenRequest.js"
 import * as TokenSource from "./TokenSource.js"
@@ -84,10 +85,6 @@ const retryDelays = { base: 200, max: 1000 }
 /** The time limit for reading the credentials again, after the endpoint refused the first ones. In milliseconds. */
 const longestRead = 10_000
 
-/** Milliseconds. */
-const day = 24 * 60 * 60_000
-const year = 365 * day
-
 /**
  * Creates the source. `acquire` sends a token request (the specification, "Endpoints") and caches nothing. It retries
  * transport errors, timeouts, 408, 5xx, and 429 with a `Retry-After`: at most 5 times within the deadline, after 200 ms
@@ -117,9 +114,10 @@ export const make = (
 ): Effect.Effect<TokenSource.Service, ConfigurationError, HttpClient.HttpClient> =>
   Effect.gen(function*() {
     const url = yield* endpointUrl(options)
-    const { request = TokenRequest.specification } = options
-    yield* check("request", request.own?.problem === undefined, String(request.own?.problem))
-    const maxLife = Duration.toMillis(options.maxLifetime ?? request.own?.maxLife ?? day)
+    const request = options.request ?? TokenRequest.specification
+    const problem = typeof request.request === "function" ? request.own?.problem : "must come from TokenRequest"
+    if (problem !== undefined) return yield* new ConfigurationError({ option: "request", reason: problem })
+    const maxLife = longestLife(options)
     yield* check("maxLifetime", maxLife > 0, "must be greater than zero")
     const attemptTimeout = Duration.toMillis(options.attemptTimeout ?? "10 seconds")
     yield* check("attemptTimeout", attemptTimeout > 0, "must be greater than zero")
@@ -129,7 +127,7 @@ export const make = (
     const isSize = Number.isSafeInteger(maxResponseBytes) && maxResponseBytes > 0
     yield* check("maxResponseBytes", isSize, "must be a whole number of bytes, at least 1")
     const client = yield* clientOf(yield* HttpClient.HttpClient)
-    const endpoint = { client, url, request, attemptTimeout, maxLife: Math.min(maxLife, year), maxResponseBytes }
+    const endpoint = { client, url, request, attemptTimeout, maxLife, maxResponseBytes }
     return TokenSource.make((replacing) =>
       acquisition(
         (credentials) => exchange(endpoint, { credentials, replacing: Option.getOrUndefined(replacing) }),

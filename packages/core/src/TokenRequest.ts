@@ -24,9 +24,9 @@ import { maxLife } from "./internal/lifetime.js"
 export interface TokenRequest {
   /**
    * Names what the token is for, such as its scope. Processes share a token only if this text, the URL of the endpoint
-   * and the client id are equal. It may contain a secret parameter.
+   * and the client id are equal. `Redacted` if it contains a secret parameter.
    */
-  readonly identity: string
+  readonly identity: string | Redacted.Redacted
   /**
    * Returns the request for one attempt. The endpoint sets its URL, and adds `Accept: application/json` and a
    * `User-Agent`.
@@ -54,7 +54,8 @@ export interface TokenRequest {
 /**
  * Parameters for the body of a token request, such as `scope`, `audience` or `resource`. A list sends its parameter
  * once per item. `undefined` and `""` are omitted, because some servers refuse an empty `scope`. A `grant_type`
- * replaces `client_credentials`. Not allowed: `client_id` and `client_secret`.
+ * replaces `client_credentials`. Not allowed: `client_id`, `client_secret` and `client_assertion`, because the library
+ * adds the credentials.
  *
  * @see clientSecretPost, clientSecretBasic
  *
@@ -122,7 +123,7 @@ export const specification: TokenRequest = {
  */
 export const clientSecretPost = (parameters: Parameters = {}): TokenRequest => {
   const fields = fieldsOf(parameters)
-  return new ParameterRequest(
+  return withParameters(
     fields,
     ({ clientId, clientSecret }) => post(form([...fields, ["client_id", clientId], ["client_secret", clientSecret]]))
   )
@@ -158,7 +159,7 @@ export const clientSecretBasic = (parameters: Parameters = {}): TokenRequest => 
       clientId.replace(/[%+:]|[^\x00-\x7f]+/g, encodeURIComponent),
       Redacted.value(clientSecret).replace(/[%+]|[^\x00-\x7f]+/g, encodeURIComponent)
     ] as const
-  return new ParameterRequest(
+  return withParameters(
     fields,
     (credentials) => HttpClientRequest.basicAuth(post(form(fields)), ...encoded(credentials)),
     {
@@ -174,7 +175,7 @@ export const clientSecretBasic = (parameters: Parameters = {}): TokenRequest => 
  * and adds `Accept: application/json` and a `User-Agent`.
  *
  * `identity` must name everything that changes the token, headers included. Otherwise processes that want different
- * tokens share one.
+ * tokens share one. To add a header to another request, copy that request: then its secrets stay known.
  *
  * @example
  * ```ts
@@ -184,9 +185,15 @@ export const clientSecretBasic = (parameters: Parameters = {}): TokenRequest => 
  *
  * const basic = TokenRequest.clientSecretBasic()
  *
- * const withTenant = TokenRequest.make({
- *   identity: "tenant north",
- *   request: (credentials) => Effect.map(basic.request(credentials), HttpClientRequest.setHeader("x-tenant", "north"))
+ * const ofTenant = (tenant: string): TokenRequest.TokenRequest => ({
+ *   ...basic,
+ *   identity: `tenant ${tenant}`,
+ *   request: (credentials) => Effect.map(basic.request(credentials), HttpClientRequest.setHeader("x-tenant", tenant))
+ * })
+ *
+ * const withoutBody = TokenRequest.make({
+ *   identity: "orders",
+ *   request: ({ clientId }) => Effect.succeed(HttpClientRequest.post("").pipe(HttpClientRequest.bearerToken(clientId)))
  * })
  * ```
  *
@@ -200,13 +207,14 @@ export const make = (options: Pick<TokenRequest, "identity" | "request">): Token
 
 type Field = readonly [name: string, value: Parameter]
 
-/** The fields of the body, with `grant_type` first. */
-const fieldsOf = ({ grant_type: grantType, ...others }: Parameters): ReadonlyArray<Field> => [
-  ["grant_type", [grantType].flat()[0] || "client_credentials"],
-  ...Object.entries(others).flatMap(([name, values]) =>
-    [values ?? []].flat().filter((value) => reveal(value) !== "").map((value): Field => [name, value])
+/** The fields of the body. */
+const fieldsOf = (parameters: Parameters): ReadonlyArray<Field> => {
+  const fields = Object.entries(parameters).flatMap(([name, values]) =>
+    [values].flat().flatMap((value): ReadonlyArray<Field> => value && reveal(value) !== "" ? [[name, value]] : [])
   )
-]
+  const hasGrantType = fields.some(([name]) => name === "grant_type")
+  return hasGrantType ? fields : [["grant_type", "client_credentials"], ...fields]
+}
 
 /** Some servers do not read `+` as a space, so a space becomes `%20`. */
 const form = (fields: ReadonlyArray<Field>): string =>
@@ -214,36 +222,28 @@ const form = (fields: ReadonlyArray<Field>): string =>
 
 const reveal = (text: Parameter): string => Redacted.isRedacted(text) ? Redacted.value(text) : text
 
-/** A class, because `identity` may contain a secret: printing an object does not run a getter of its class. */
-class ParameterRequest implements TokenRequest {
-  readonly fields: ReadonlyArray<Field>
-  readonly request: TokenRequest["request"]
-  readonly own: NonNullable<TokenRequest["own"]>
-
-  constructor(
-    fields: ReadonlyArray<Field>,
-    build: (credentials: ClientCredentials) => HttpClientRequest.HttpClientRequest,
-    { isAmbiguous, secrets }: NonNullable<TokenRequest["own"]> = {}
-  ) {
-    this.fields = fields
-    this.request = (credentials) => Effect.map(checked(credentials, always), build)
-    const secretFields = fields.flatMap(([, value]) => Redacted.isRedacted(value) ? [value] : [])
-    this.own = {
+const withParameters = (
+  fields: ReadonlyArray<Field>,
+  build: (credentials: ClientCredentials) => HttpClientRequest.HttpClientRequest,
+  { isAmbiguous, secrets }: NonNullable<TokenRequest["own"]> = {}
+): TokenRequest => {
+  // Does not depend on the order of the parameters, nor on how the credentials are sent.
+  const identity = `[${fields.map((field) => JSON.stringify(field.map(reveal))).sort().join()}]`
+  const secretFields = fields.flatMap(([, value]) => Redacted.isRedacted(value) ? [value] : [])
+  return {
+    identity: secretFields.length === 0 ? identity : Redacted.make(identity),
+    request: (credentials) => Effect.map(checked(credentials, always), build),
+    own: {
       isAmbiguous,
       secrets: (credentials) => [...secretFields, ...secrets?.(credentials) ?? []],
       problem: problemOf(fields)
     }
   }
-
-  /** Does not depend on the order of the parameters, nor on how the credentials are sent. */
-  get identity(): string {
-    return `[${this.fields.map((field) => JSON.stringify(field.map(reveal))).sort().join()}]`
-  }
 }
 
 const problemOf = (fields: ReadonlyArray<Field>): string | undefined => {
-  if (fields.some(([name]) => name === "client_id" || name === "client_secret")) {
-    return "must not have client_id or client_secret among its parameters"
+  if (fields.some(([name]) => /^client_(id|secret|assertion)$/.test(name))) {
+    return "must not have client credentials among its parameters"
   }
   const isUnusable = fields.flat().some((text) => unusable.test(reveal(text)))
   return isUnusable ? "must not have control characters in its parameters" : undefined

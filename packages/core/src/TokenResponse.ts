@@ -28,7 +28,10 @@ const lenient = <A, I>(schema: Schema.Schema<A, I>) => {
 const BearerValue = Schema.String.pipe(Schema.maxLength(16 * 1024), Schema.pattern(/^[\x21-\x7e]+$/))
 
 /** Any printable text but the types that need a proof beside the token. Some endpoints have another name for bearer. */
-const TokenType = Schema.String.pipe(Schema.pattern(/^(?!(dpop|mac|pop)$)[\x20-\x7e]*$/i))
+const TokenType = Schema.Union(
+  Schema.String.pipe(Schema.pattern(/^(?! *(dpop|mac|pop) *$)[\x20-\x7e]*$/i)),
+  Schema.transform(Schema.Null, Schema.String, { decode: () => "bearer", encode: () => null })
+)
 
 /** The default of `expires_in` in seconds: the 60 minutes of the specification. */
 const defaultLife = maxLife / 1000
@@ -99,7 +102,7 @@ export type TokenResponse = typeof TokenResponse.Type
 const problems: TokenResponseError["problems"] = [
   { path: "", expected: "a JSON object with access_token" },
   { path: "access_token", expected: "1 to 16384 visible ASCII characters" },
-  { path: "token_type", expected: "bearer, and not DPoP, MAC or PoP" },
+  { path: "token_type", expected: "a type other than DPoP, MAC and PoP" },
   { path: "expires_in", expected: "a number of seconds" }
 ]
 

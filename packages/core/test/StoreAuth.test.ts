@@ -14,10 +14,12 @@ import {
   ClientCredentials,
   StoreAuth,
   TokenEndpoint,
+  TokenRequest,
   TokenSource,
   TokenStore
 } from "@store-api/core"
 import {
+  Cause,
   Config,
   ConfigProvider,
   Context,
@@ -62,6 +64,9 @@ const secretOptions = {
 
 const call = Effect.flatMap(AuthorizedHttpClient.AuthorizedHttpClient, (client) => client.get("/orders"))
 
+const errorTag = <A, E extends { readonly _tag: string }>(exit: Exit.Exit<A, E>) =>
+  Option.map(Exit.isFailure(exit) ? Cause.failureOption(exit.cause) : Option.none(), ({ _tag }) => _tag)
+
 /** Makes one call with these options; returns its exit and the requests. */
 const calling = (options: StoreAuth.Options) =>
   Effect.gen(function*() {
@@ -91,6 +96,21 @@ describe("StoreAuth", () => {
       const error = yield* Effect.flip(exit)
       assert.strictEqual(error._tag === "TokenRequestError" && error.reason, "TooLarge")
     }
+  })
+
+  test("checks the credentials and the parameters of another request when the layer is built", function*() {
+    const { clientSecretBasic, clientSecretPost, make, specification } = TokenRequest
+    const tagOf = (request: TokenRequest.TokenRequest, secret = "a&b") =>
+      Effect.map(
+        calling({ ...secretOptions, clientSecret: Redacted.make(secret), endpoint: { request } }),
+        ({ exit, sent }) => Exit.isSuccess(exit) ? "a response" : `${Option.getOrThrow(errorTag(exit))} ${sent.length}`
+      )
+    assert.strictEqual(yield* tagOf(clientSecretPost()), "a response")
+    assert.strictEqual(yield* tagOf(specification), "CredentialsError 0")
+    assert.strictEqual(yield* tagOf(clientSecretBasic(), "a\nb"), "CredentialsError 0")
+    assert.strictEqual(yield* tagOf(clientSecretPost({ scope: "\ud800" })), "ConfigurationError 0")
+    // It may sign an assertion, so it is made only for a token request.
+    assert.strictEqual(yield* tagOf(make({ ...specification, identity: "" })), "CredentialsError 0")
   })
 
   test("make: two stores in one program share no token, acquisition or cooldown", function*() {

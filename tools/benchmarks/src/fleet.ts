@@ -11,25 +11,23 @@ import { DateTime, Effect, Exit, Option, Random, Redacted } from "effect"
 import { max, sum } from "./harness.js"
 import { type Now, simulate } from "./virtualTime.js"
 
+/** The lifetime of tokens, and the longest pause of a process between two calls. Pauses are uniform from 0. */
+const [life, longestPause] = [3_600_000, 60_000]
+
 /** All times in milliseconds. */
 export interface Setup {
   readonly processes: number
   readonly shared: boolean
   /** How long the simulation lasts. */
   readonly lasts: number
-  readonly life: number
-  /** Whether the endpoint returns one token, with what is left of its lifetime, until that expires. */
-  readonly repeats?: boolean
   /** How long the token endpoint takes. */
   readonly answer: number
-  /** The longest pause of a process between two calls. Pauses are uniformly distributed from 0. */
-  readonly longestPause: number
   /** Whether the first calls of all processes are at the same moment, or after such a pause. */
   readonly start: "together" | "spread"
   /** The commands that the store executes in a second, one after the other. Without it, any number at once. */
   readonly capacity?: number
-  /** `fails`: at once, as a refused connection does. `hangs`: never responds. The entries of the store are lost. */
-  readonly outage?: { readonly from: number; readonly to: number; readonly how: "fails" | "hangs" }
+  /** When the store refuses connections. Its entries are lost. */
+  readonly outage?: { readonly from: number; readonly to: number }
   /** The process that sends this token request, counted from 1, crashes before the response, holding the lease. */
   readonly dies?: number
   /** When the token is revoked; every process gets a 401 from its API at the same moment. */
@@ -83,12 +81,11 @@ const credentials = ClientCredentials.make({
 const simulated = (setup: Setup, now: Now) =>
   Effect.gen(function*() {
     const store = storeOf(setup, now)
-    const issue = issuing(setup)
     const requests: Array<number> = []
     const requestsOf: Array<Array<number>> = []
     let [calls, failed, longestWait, waited] = [0, 0, 0, 0]
 
-    const pause = Effect.flatMap(Random.next, (chance) => Effect.sleep(chance * setup.longestPause))
+    const pause = Effect.flatMap(Random.next, (chance) => Effect.sleep(chance * longestPause))
 
     const process = Effect.gen(function*() {
       const own: Array<number> = []
@@ -104,9 +101,12 @@ const simulated = (setup: Setup, now: Now) =>
             state.isDead = true
             return yield* Effect.never
           }
-          const token = issue(number, acquiredAt)
           yield* Effect.sleep(setup.answer)
-          return token
+          return new AccessToken.AccessToken({
+            value: Redacted.make(`token-${number}`),
+            acquiredAt,
+            expiresAt: DateTime.add(acquiredAt, { millis: life })
+          })
         })
       )
       const ownStore = mapCommands(() => store.service, (_, command) =>
@@ -162,20 +162,6 @@ const simulated = (setup: Setup, now: Now) =>
     return structuredClone({ requestsOf, requests, commands: store.commands, calls, waited, longestWait, failed })
   })
 
-/** Returns the token of a response, from the time at which the request was sent. */
-const issuing = ({ life, repeats = false }: Setup) => {
-  let last: Pick<AccessToken.AccessToken, "expiresAt" | "value"> | undefined
-  return (number: number, acquiredAt: DateTime.Utc) => {
-    if (!repeats || last === undefined || DateTime.lessThanOrEqualTo(last.expiresAt, acquiredAt)) {
-      const expiresAt = DateTime.add(acquiredAt, { millis: life })
-      last = { value: Redacted.make(`token-${number}`), expiresAt }
-    }
-    const seconds = Math.floor(DateTime.distance(acquiredAt, last.expiresAt) / 1000)
-    const expiresAt = DateTime.add(acquiredAt, { seconds })
-    return new AccessToken.AccessToken({ value: last.value, acquiredAt, expiresAt })
-  }
-}
-
 /** The bounds of the round trip to the store in milliseconds, which is random for each command. */
 export const [shortestWay, longestWay] = [0.3, 1]
 
@@ -190,9 +176,7 @@ const storeOf = ({ capacity, outage }: Setup, now: Now) => {
     Effect.gen(function*() {
       const sent = now()
       if (outage !== undefined && sent >= outage.from && sent < outage.to) {
-        return outage.how === "hangs"
-          ? yield* Effect.never
-          : yield* new TokenStore.TokenStoreError({ operation, reason: "ECONNREFUSED" })
+        return yield* new TokenStore.TokenStoreError({ operation, reason: "ECONNREFUSED" })
       }
       if (outage !== undefined && sent >= outage.to && !isEmptied) {
         memory = Effect.runSync(TokenStore.makeMemory)

@@ -48,26 +48,32 @@ export const token = (life: number): Effect.Effect<AccessToken.AccessToken> =>
       expiresAt: DateTime.addDuration(acquiredAt, life)
     }))
 
-/** How a measurement runs its effects: plainly, or within a traced application. */
-export type Run = <A, E>(effect: Effect.Effect<A, E>) => Promise<A>
-
-export const plainly: Run = (effect) => Effect.runPromise(effect)
-
 /** A candidate to time: `run(times)` repeats it and returns the milliseconds. */
 export interface Candidate {
   readonly name: string
-  readonly run: (times: number) => Promise<number>
+  readonly run: (times: number) => Effect.Effect<number, unknown>
 }
 
 /** One fiber that yields the same effect repeatedly, as in an application. */
-export const yielding = (run: Run) => (name: string, effect: Effect.Effect<unknown, unknown>): Candidate => ({
+export const yielding = (name: string, effect: Effect.Effect<unknown, unknown>): Candidate => ({
   name,
   run: (times) =>
-    run(Effect.gen(function*() {
+    Effect.gen(function*() {
       const start = performance.now()
       for (let i = 0; i < times; i++) yield* effect
       return performance.now() - start
-    }))
+    })
+})
+
+/** Calls a function that returns a promise, one call after the other. */
+export const awaiting = (name: string, call: () => Promise<unknown>): Candidate => ({
+  name,
+  run: (times) =>
+    Effect.promise(async () => {
+      const start = performance.now()
+      for (let i = 0; i < times; i++) await call()
+      return performance.now() - start
+    })
 })
 
 /** Nanoseconds per call, one figure per round. The rounds of all candidates alternate. */
@@ -88,45 +94,44 @@ const spent = (): number => {
  * Times the candidates in short alternating rounds until the process has used its time. Each round has a different
  * order, so that other load, and the effects of a candidate on the next (a full heap, a cold cache), affect all alike.
  */
-export const alternate = async (candidates: ReadonlyArray<Candidate>, millis: number): Promise<Rounds> => {
-  const lanes = []
-  for (const candidate of candidates) {
-    const warmUntil = spent() + Math.min(400, millis / candidates.length / 2)
-    let times = 16
-    let each = Infinity
-    while (spent() < warmUntil) {
-      each = Math.min(each, await candidate.run(times) / times)
-      times = Math.min(Math.max(Math.round(roundMillis / each), 16), 20_000)
+export const alternate = (candidates: ReadonlyArray<Candidate>, millis: number): Effect.Effect<Rounds, unknown> =>
+  Effect.gen(function*() {
+    const lanes = []
+    for (const candidate of candidates) {
+      const warmUntil = spent() + Math.min(400, millis / candidates.length / 2)
+      let times = 16
+      let each = Infinity
+      while (spent() < warmUntil) {
+        each = Math.min(each, (yield* candidate.run(times)) / times)
+        times = Math.min(Math.max(Math.round(roundMillis / each), 16), 20_000)
+      }
+      lanes.push({ ...candidate, times, rounds: Array<number>() })
     }
-    lanes.push({ ...candidate, times, rounds: Array<number>() })
-  }
-  const until = spent() + millis
-  while (spent() < until) {
-    for (const lane of shuffled(lanes)) lane.rounds.push(await lane.run(lane.times) / lane.times * 1e6)
-  }
-  return Object.fromEntries(lanes.map(({ name, rounds }) => [name, rounds]))
-}
+    const until = spent() + millis
+    while (spent() < until) {
+      for (const lane of shuffled(lanes)) lane.rounds.push((yield* lane.run(lane.times)) / lane.times * 1e6)
+    }
+    return Object.fromEntries(lanes.map(({ name, rounds }) => [name, rounds]))
+  })
 
-/** Combines each round of one candidate with the adjacent round of another. */
-export const paired = (
-  rounds: Rounds,
-  [name, other]: readonly [string, string],
-  combine: (a: number, b: number) => number
-): Spread => spread((rounds[name] ?? []).map((value, round) => combine(value, rounds[other]?.[round] ?? Number.NaN)))
-
-/** The time of a candidate, and its ratio to a baseline. */
+/** The time of a candidate, and compared with a baseline round by round: its ratio, and what it adds. */
 export interface Timed {
   readonly name: string
   readonly ns: Spread
   readonly ratio: Spread
+  readonly added: Spread
 }
 
 export const timed = (rounds: Rounds, baseline: string): ReadonlyArray<Timed> =>
-  Object.entries(rounds).map(([name, values]) => ({
-    name,
-    ns: spread(values),
-    ratio: paired(rounds, [name, baseline], (a, b) => a / b)
-  }))
+  Object.entries(rounds).map(([name, values]) => {
+    const base = (round: number) => rounds[baseline]?.[round] ?? Number.NaN
+    return {
+      name,
+      ns: spread(values),
+      ratio: spread(values.map((value, round) => value / base(round))),
+      added: spread(values.map((value, round) => value - base(round)))
+    }
+  })
 
 const calling = `
   const [module, name, values] = process.argv.slice(1)
@@ -150,7 +155,7 @@ export const inOwnProcess = async <F extends (...values: ReadonlyArray<never>) =
 }
 
 /** The median of the medians of several processes, with the lowest and the highest. */
-export const acrossProcesses = (spreads: ReadonlyArray<Spread>): Spread => {
+const acrossProcesses = (spreads: ReadonlyArray<Spread>): Spread => {
   const medians = spreads.map(({ median }) => median)
   return { median: spread(medians).median, low: Math.min(...medians), high: Math.max(...medians) }
 }
@@ -161,6 +166,7 @@ export const merged = (processes: ReadonlyArray<ReadonlyArray<Timed>>): Readonly
     return {
       name,
       ns: acrossProcesses(same.map(({ ns }) => ns)),
-      ratio: acrossProcesses(same.map(({ ratio }) => ratio))
+      ratio: acrossProcesses(same.map(({ ratio }) => ratio)),
+      added: acrossProcesses(same.map(({ added }) => added))
     }
   })

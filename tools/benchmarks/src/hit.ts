@@ -1,16 +1,15 @@
 /** A cached token in one fiber, compared with `Ref.get` and Effect's own caches. */
 import { AccessTokenProvider, TokenSource } from "@store-api/core"
 import { Cache, Deferred, Effect, Ref } from "effect"
-import { alternate, plainly, type Run, type Timed, timed, token, yielding } from "./harness.js"
+import { alternate, timed, token, yielding } from "./harness.js"
 
 export const ours = "provider.get"
 const baseline = "Ref.get"
 
 const hour = 3_600_000
 
-export const measureHit = (millis: number, run: Run = plainly): Promise<ReadonlyArray<Timed>> =>
-  run(Effect.scoped(Effect.gen(function*() {
-    const yielded = yielding(run)
+export const measureHit = (millis: number) =>
+  Effect.scoped(Effect.gen(function*() {
     const source = TokenSource.make(() => token(hour))
     const provider = yield* Effect.provideService(AccessTokenProvider.make(), TokenSource.TokenSource, source)
     const acquire = token(hour)
@@ -19,14 +18,12 @@ export const measureHit = (millis: number, run: Run = plainly): Promise<Readonly
     const cached = yield* Effect.cachedWithTTL(acquire, "1 hour")
     const landed = yield* Deferred.make<unknown>()
     yield* Deferred.succeed(landed, undefined)
-    const rounds = yield* Effect.promise(() =>
-      alternate([
-        yielded(baseline, Ref.get(ref)),
-        yielded(ours, provider.get),
-        yielded("awaiting a done Deferred", Deferred.await(landed)),
-        yielded("Effect Cache", cache.get("token")),
-        yielded("Effect.cachedWithTTL", cached)
-      ], millis)
-    )
+    const rounds = yield* alternate([
+      yielding(baseline, Ref.get(ref)),
+      yielding(ours, provider.get),
+      yielding("awaiting a done Deferred", Deferred.await(landed)),
+      yielding("Effect Cache", cache.get("token")),
+      yielding("Effect.cachedWithTTL", cached)
+    ], millis)
     return timed(rounds, baseline)
-  })))
+  }))

@@ -57,7 +57,7 @@ export const report = (problems: ReadonlyArray<string>): void => {
 const packages = [
   ...["@store-api/core", "effect", "@effect/platform", "@effect/platform-node", "@effect/opentelemetry"],
   ...["@opentelemetry/sdk-trace-node", "@azure/core-rest-pipeline", "@badgateway/oauth2-client"],
-  ...["google-auth-library", "openid-client", "simple-oauth2"]
+  ...["google-auth-library", "simple-oauth2"]
 ]
 
 /** The installed version of a dependency of this package. */
@@ -84,7 +84,8 @@ const between = ({ high, low, median }: Spread, unit: string, digits = 0) =>
 export const nanoseconds = (figure: Spread) => between(figure, "ns")
 export const milliseconds = (figure: Spread) => between(figure, "ms")
 export const times = (figure: Spread) => between(figure, "×", 2)
-export const microseconds = (figure: Spread) => between(figure, "µs", 2)
+export const microseconds = ({ high, low, median }: Spread) =>
+  between({ high: high / 1000, low: low / 1000, median: median / 1000 }, "µs", 2)
 
 export const hitTable = (hits: ReadonlyArray<Timed>): string =>
   table(hits, [

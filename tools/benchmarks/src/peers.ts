@@ -11,8 +11,7 @@ import {
 } from "@store-api/core"
 import { NodeHttp, NodeStoreAuth } from "@store-api/platform-node"
 import { Cache, Effect, Exit, Layer, ManagedRuntime, Option, Redacted } from "effect"
-import { IdentityPoolClient, OAuth2Client as GoogleClient } from "google-auth-library"
-import * as openid from "openid-client"
+import { OAuth2Client as GoogleClient } from "google-auth-library"
 import * as simple from "simple-oauth2"
 import type { TokenServer } from "./comparison.js"
 
@@ -33,7 +32,6 @@ export interface Client {
 /** tools/benchmarks/README.md describes each setup. */
 export interface Peer {
   readonly name: string
-  readonly keepsNoToken?: true
   readonly make: (setting: Setting) => Client | Promise<Client>
 }
 
@@ -75,11 +73,6 @@ const url = "https://api.store.example/"
 const stub: azure.HttpClient = {
   sendRequest: (request) => Promise.resolve({ request, status: 200, headers: azure.createHttpHeaders() })
 }
-
-const googleClientOf = (client: GoogleClient | IdentityPoolClient): Client => ({
-  get: () => client.getAccessToken(),
-  token: async () => (await client.getAccessToken()).token ?? ""
-})
 
 export const store: Peer = {
   name: "@store-api/core",
@@ -150,24 +143,16 @@ export const peers: ReadonlyArray<Peer> = [
     const token = () => wrapper.getAccessToken()
     return { get: token, token }
   }),
-  peer("google-auth-library IdentityPoolClient", ({ ahead, server }) =>
-    googleClientOf(
-      new IdentityPoolClient({
-        type: "external_account",
-        audience: "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/invented/providers/invented",
-        subject_token_type: "urn:ietf:params:oauth:token-type:id_token",
-        subject_token_supplier: { getSubjectToken: () => Promise.resolve("invented-subject-token") },
-        ...{ token_url: server.tokenUrl, client_id: clientId, client_secret: clientSecret },
-        eagerRefreshThresholdMillis: ahead * 1000
-      })
-    )),
-  peer("google-auth-library OAuth2Client", ({ ahead, server }) => {
+  peer("google-auth-library", ({ ahead, server }) => {
     const client = new GoogleClient({ eagerRefreshThresholdMillis: ahead * 1000 })
     client.refreshHandler = async () => {
       const { expiresAt, token } = await grant(server)
       return { access_token: token, expiry_date: expiresAt }
     }
-    return googleClientOf(client)
+    return {
+      get: () => client.getAccessToken(),
+      token: async () => (await client.getAccessToken()).token ?? ""
+    }
   }),
   peer("simple-oauth2", ({ ahead, server: { origin, tokenUrl } }) => {
     const client = new simple.ClientCredentials({
@@ -186,17 +171,5 @@ export const peers: ReadonlyArray<Peer> = [
       return accessToken
     }
     return { get, token: async () => String((await get())?.token["access_token"]) }
-  }),
-  {
-    name: "openid-client",
-    keepsNoToken: true,
-    make: ({ server: { origin, tokenUrl } }) => {
-      const config = new openid.Configuration({ issuer: origin, token_endpoint: tokenUrl }, clientId, clientSecret)
-      // Deprecated to prevent accidental use; loopback has no https.
-      // eslint-disable-next-line @typescript-eslint/no-deprecated
-      openid.allowInsecureRequests(config)
-      const get = () => openid.clientCredentialsGrant(config)
-      return { get, token: async () => (await get()).access_token }
-    }
-  }
+  })
 ]

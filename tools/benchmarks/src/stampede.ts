@@ -8,21 +8,17 @@ type Variant = typeof variants[number]
 
 export type Stampede = Awaited<ReturnType<typeof measureStampede>>
 
-export const measureStampede = async (fibers: number, quick: boolean) => {
-  const measured = (chosen: ReadonlyArray<Variant>, times: number, weigh: boolean) =>
-    inOwnProcess<typeof stampedes>("stampede.js", "stampedes", [chosen, fibers, times, weigh])
-  const times = Math.ceil((fibers >= 100_000 ? 3 : fibers >= 10_000 ? 8 : 120) / (quick ? 4 : 1))
-  const weighings = fibers >= 100_000 || quick ? 1 : 3
-  const walls = await measured(variants, times, false)
-  const wallOf = (variant: Variant) => walls.filter((one) => one.variant === variant).map(({ wall }) => wall)
-  const [own, plain] = [wallOf("provider"), wallOf("deferred")]
-  const weighed = await measured(["provider"], weighings, true)
-  const heapOf = (memory: typeof walls) => spread(memory.map(({ heap }) => heap)).median
-  const [ownHeap, plainHeap] = [heapOf(weighed), heapOf(await measured(["deferred"], weighings, true))]
+export const measureStampede = async (fibers: number) => {
+  const times = fibers >= 100_000 ? 3 : fibers >= 10_000 ? 8 : 120
+  const { heaps, runs } = await inOwnProcess<typeof stampedes>("stampede.js", "stampedes", [fibers, times])
+  const [own = [], plain = []] = variants.map((one) =>
+    runs.filter(({ variant }) => variant === one).map(({ wall }) => wall)
+  )
+  const [ownHeap = Number.NaN, plainHeap = Number.NaN] = heaps
   return {
     fibers,
     /** The most token requests that any repetition sent. */
-    requests: Math.max(...[...walls, ...weighed].map(({ requests }) => requests)),
+    requests: Math.max(...runs.map(({ requests }) => requests)),
     /** Milliseconds from the first fork until the last fiber is done, with the response sent as soon as all wait. */
     wall: { provider: spread(own).median, deferred: spread(plain).median },
     wallRatio: spread(own.map((wall, round) => wall / (plain[round] ?? Number.NaN))),
@@ -33,21 +29,21 @@ export const measureStampede = async (fibers: number, quick: boolean) => {
 }
 
 /** Runs in a process of its own, because it weighs the heap. */
-export const stampedes = (chosen: ReadonlyArray<Variant>, fibers: number, times: number, weigh: boolean) =>
+export const stampedes = (fibers: number, times: number) =>
   Effect.runPromise(Effect.gen(function*() {
     const few = Math.min(fibers, 1000)
     for (let left = 20_000; left > 0; left -= few + 50) {
-      for (const variant of chosen) yield* stampede(variant, few, false)
+      for (const variant of variants) yield* stampede(variant, few, false)
     }
-    // The first measurement still contains garbage of the warm-up.
-    if (weigh) { for (const variant of chosen) yield* stampede(variant, few, weigh) }
-    const measured = []
+    const runs = []
     for (let i = 0; i < times; i++) {
-      for (const variant of i % 2 === 0 ? chosen : [...chosen].reverse()) {
-        measured.push(yield* stampede(variant, fibers, weigh))
+      for (const variant of i % 2 === 0 ? variants : [...variants].reverse()) {
+        runs.push(yield* stampede(variant, fibers, false))
       }
     }
-    return measured
+    // The first measurement still contains garbage of what ran before.
+    const heaps = yield* Effect.forEach([...variants, ...variants], (variant) => stampede(variant, fibers, true))
+    return { runs, heaps: heaps.slice(2).map(({ heap }) => heap) }
   }))
 
 const stampede = (variant: Variant, fibers: number, weigh: boolean) =>

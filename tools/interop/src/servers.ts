@@ -3,8 +3,8 @@
  * packages of npm in this process, and two of Debian, in Python and in C, in their own.
  */
 import { execFileSync } from "node:child_process"
-import { createPublicKey, generateKeyPairSync, type JsonWebKey, randomBytes, verify } from "node:crypto"
-import { readFileSync, writeFileSync } from "node:fs"
+import { generateKeyPairSync, randomBytes } from "node:crypto"
+import { writeFileSync } from "node:fs"
 import { createServer, type RequestListener } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
@@ -12,45 +12,50 @@ import { text } from "node:stream/consumers"
 import { fileURLToPath } from "node:url"
 import Framework from "@node-oauth/oauth2-server"
 import { Effect, Redacted, type Scope } from "effect"
+import { createRemoteJWKSet, jwtVerify } from "jose"
 import { type MutableResponse, type MutableToken, OAuth2Server } from "oauth2-mock-server"
 import Provider from "oidc-provider"
 import * as Program from "./Program.js"
 
 /** What a started server provides. */
 interface Issuer {
-  /** The `authUrl` of `StoreAuth`: the token endpoint is this and `/v1/oauth/accesstoken`. */
+  /** The `authUrl` of `StoreAuth`. */
   readonly authUrl: string
-  /** The token requests that reached the server, as it counts them. */
-  readonly tokenRequests: Effect.Effect<number>
+  /** The server's own path of the token endpoint, below `authUrl`. */
+  readonly path: string
   /** How the protected resource checks a token. */
   readonly accepts: (token: string) => boolean | Promise<boolean>
   /** Revokes a token in the server's own way, if it has one. */
   readonly revoke?: (token: string) => Effect.Effect<unknown>
 }
 
-export interface Running extends Pick<Issuer, "authUrl" | "revoke"> {
+export interface Running extends Omit<Issuer, "accepts"> {
   /** The protected resource: responds with 200 to a valid token of the server, otherwise with 401 and a challenge. */
   readonly apiUrl: string
-  /** The requests that reached the server and the resource, and the 401 responses of the resource. */
-  readonly counts: Effect.Effect<Record<"tokenRequests" | "calls" | "unauthorized", number>>
+  /** The token requests that clients sent, the requests that reached the resource, and its 401 responses. */
+  readonly counts: Record<"tokenRequests" | "calls" | "unauthorized", number>
 }
 
-/** A server that can be started several times, with tokens of a lifetime in seconds. It accepts `credentials`. */
+/** Starts a server with tokens of a lifetime in seconds. It accepts these clients besides `credentials`. */
+type Start<A> = (life: number, others?: ReadonlyArray<Credentials>) => Effect.Effect<A, never, Scope.Scope>
+
+/** A server that can be started several times. */
 export interface AuthorizationServer {
   readonly name: string
   /** The programs of Debian that it needs. */
   readonly programs: ReadonlyArray<Program.Program>
-  readonly start: (life: number) => Effect.Effect<Running, never, Scope.Scope>
+  readonly start: Start<Running>
 }
-
-export const tokenPath = "/v1/oauth/accesstoken"
 
 export interface Credentials {
   readonly clientId: string
   readonly clientSecret: Redacted.Redacted
 }
 
-const credentialsOf = (clientId: string, secret: string): Credentials => (
+/** The path of the specification. */
+export const tokenPath = "/v1/oauth/accesstoken"
+
+export const credentialsOf = (clientId: string, secret: string): Credentials => (
   { clientId, clientSecret: Redacted.make(secret) }
 )
 
@@ -59,8 +64,22 @@ export const credentials = credentialsOf("interop-client", "an-invented-secret-o
 /** The resource's own client. It introspects tokens and uses none. */
 const resourceServer = credentialsOf("interop-resource", "an-invented-secret-of-the-resource")
 
-/** Its secret holds characters that a form encodes and the specification sends raw. */
-export const rawClient = credentialsOf("interop-raw-client", "an+invented%20secret")
+const rsa = () => {
+  const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 })
+  return { pem: privateKey.export({ type: "pkcs8", format: "pem" }).toString(), privateKey, publicKey }
+}
+
+const signing = rsa()
+
+/** oidc-provider's client whose secret is a private key, of which the server knows the public half. */
+export const signingClient = credentialsOf("interop-signing-client", signing.pem)
+
+/** Another private key than the client's. */
+export const otherKey = Redacted.make(rsa().pem)
+
+/** An API that oidc-provider grants tokens for (RFC 8707), and the scope of all servers. */
+export const resource = "https://api.interop.example"
+export const scope = "read"
 
 /** The body fields of a client's credentials. */
 export const form = ({ clientId, clientSecret }: Credentials) => ({
@@ -76,8 +95,8 @@ export const postForm = async (url: string, fields: Readonly<Record<string, stri
   return body
 }
 
-/** Listens on a free port until the scope ends, and counts the requests, or those to one path. */
-export const serve = (make: (url: string) => RequestListener, path?: string) =>
+/** Listens on a free port until the scope ends, and counts the requests. */
+export const serve = (make: (url: string) => RequestListener) =>
   Effect.gen(function*() {
     // As for servers behind a balancer. Node accepts one connection per turn of its event loop: if many callers opened
     // new connections at once, the last would wait for the whole lifetime of a token.
@@ -95,7 +114,7 @@ export const serve = (make: (url: string) => RequestListener, path?: string) =>
     const handle = make(url)
     let requests = 0
     server.on("request", (request, response) => {
-      if (path === undefined || request.url === path) requests++
+      requests++
       handle(request, response)
     })
     return { url, requests: Effect.sync(() => requests) }
@@ -114,70 +133,86 @@ const introspecting = (introspection: string, revocation: string): Pick<Issuer, 
 const server = (
   name: string,
   programs: ReadonlyArray<Program.Program>,
-  start: (life: number) => Effect.Effect<Issuer, never, Scope.Scope>
+  start: Start<Issuer>
 ): AuthorizationServer => ({
   name,
   programs,
-  start: (life) =>
+  start: (life, others = []) =>
     Effect.gen(function*() {
-      const { accepts, tokenRequests, ...issuer } = yield* start(life)
-      let unauthorized = 0
+      const { accepts, ...issuer } = yield* start(life, [credentials, ...others])
+      const counts = { tokenRequests: 0, calls: 0, unauthorized: 0 }
       const challengeFor = async (token: string | undefined) =>
         token === undefined ? "Bearer" : await accepts(token) ? undefined : `Bearer error="invalid_token"`
-      const { requests: calls, url } = yield* serve(() => (request, response) => {
+      const { url } = yield* serve(() => (request, response) => {
+        counts.calls++
         request.resume()
         const [, token] = /^Bearer (\S+)$/.exec(request.headers.authorization ?? "") ?? []
         void challengeFor(token).then((challenge) => {
           if (challenge === undefined) return response.end("{}")
-          unauthorized++
+          counts.unauthorized++
           return response.writeHead(401, { "www-authenticate": challenge }).end("{}")
         }, (error: unknown) => response.writeHead(500).end(String(error)))
       })
-      const counts = Effect.all({ tokenRequests, calls, unauthorized: Effect.sync(() => unauthorized) })
       return { ...issuer, apiUrl: url, counts }
     })
 })
 
-export const oidcProvider = server("oidc-provider", [], (life) =>
+export const oidcProvider = server("oidc-provider", [], (life, clients = []) =>
   Effect.map(
     serve((url) => {
+      const registered = { grant_types: ["client_credentials"], redirect_uris: [], response_types: [] }
       const provider = new Provider(url, {
-        clients: [credentials, resourceServer, rawClient].map((client) => ({
-          ...form(client),
-          token_endpoint_auth_method: "client_secret_post",
-          grant_types: ["client_credentials"],
-          redirect_uris: [],
-          response_types: []
-        })),
-        routes: { token: tokenPath, introspection: "/introspection", revocation: "/revocation" },
+        clients: [
+          // The server also accepts their secrets in a header.
+          ...[resourceServer, ...clients].map((client) => ({
+            ...registered,
+            ...form(client),
+            token_endpoint_auth_method: "client_secret_post" as const
+          })),
+          {
+            ...registered,
+            client_id: signingClient.clientId,
+            token_endpoint_auth_method: "private_key_jwt",
+            jwks: { keys: [signing.publicKey.export({ format: "jwk" })] }
+          }
+        ],
+        scopes: [scope],
         ttl: { ClientCredentials: life },
         features: {
           clientCredentials: { enabled: true },
           devInteractions: { enabled: false },
           introspection: { enabled: true, allowedPolicy: (_, client) => client.clientId === resourceServer.clientId },
-          revocation: { enabled: true, allowedPolicy: (_, client, token) => client.clientId === token.clientId }
+          resourceIndicators: {
+            getResourceServerInfo: (_, audience) => ({ scope, audience, accessTokenFormat: "opaque" })
+          },
+          revocation: { enabled: true, allowedPolicy: () => true }
         },
         // Only id tokens are signed, and no test requests one. Without a key, it logs at each start that it made one.
-        jwks: { keys: [generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ format: "jwk" })] }
+        jwks: { keys: [rsa().privateKey.export({ format: "jwk" })] }
       })
       const handle = provider.callback()
       return (request, response) => void handle(request, response)
-    }, tokenPath),
-    ({ requests, url }) => ({
-      ...introspecting(`${url}/introspection`, `${url}/revocation`),
+    }),
+    ({ url }) => ({
+      ...introspecting(`${url}/token/introspection`, `${url}/token/revocation`),
       authUrl: url,
-      tokenRequests: requests
+      path: "/token"
     })
   ))
 
-/** A framework that issues and checks tokens. A model keeps them, and deletes those that are revoked. */
-export const nodeOAuth2Server = server("@node-oauth/oauth2-server", [], (life) => {
+/**
+ * A framework that issues and checks tokens. A model keeps them, and deletes those that are revoked. The application
+ * chooses the path of the token endpoint: here it is the specification's.
+ */
+export const nodeOAuth2Server = server("@node-oauth/oauth2-server", [], (life, clients = []) => {
   const tokens = new Map<string, Framework.Token>()
   const framework = new Framework({
     accessTokenLifetime: life,
     model: {
       getClient: (id: string, secret: string) => {
-        const isRight = id === credentials.clientId && secret === Redacted.value(credentials.clientSecret)
+        const isRight = clients.some(({ clientId, clientSecret }) =>
+          id === clientId && secret === Redacted.value(clientSecret)
+        )
         return Promise.resolve(isRight && { id, grants: ["client_credentials"] })
       },
       getUserFromClient: ({ id }) => Promise.resolve({ id }),
@@ -207,10 +242,10 @@ export const nodeOAuth2Server = server("@node-oauth/oauth2-server", [], (life) =
       )
       response.writeHead(status, { ...answer.headers, "content-type": "application/json" })
       response.end(JSON.stringify(body))
-    }, tokenPath),
-    ({ requests, url }) => ({
+    }),
+    ({ url }) => ({
       authUrl: url,
-      tokenRequests: requests,
+      path: tokenPath,
       accepts: (token) => {
         const headers = { authorization: `Bearer ${token}` }
         const asked = new Framework.Request({ headers, method: "GET", query: {} })
@@ -224,7 +259,7 @@ export const nodeOAuth2Server = server("@node-oauth/oauth2-server", [], (life) =
 /** JWTs, which the resource verifies with the server's only published key. */
 export const oauth2MockServer = server("oauth2-mock-server", [], (life) =>
   Effect.gen(function*() {
-    const mock = new OAuth2Server(undefined, undefined, { endpoints: { token: tokenPath } })
+    const mock = new OAuth2Server()
     // Its tokens are valid for an hour, which only its events can change.
     mock.service.on("beforeTokenSigning", ({ payload }: MutableToken) => {
       payload.exp = payload.iat + life
@@ -233,22 +268,13 @@ export const oauth2MockServer = server("oauth2-mock-server", [], (life) =>
       if (response.body !== "") response.body["expires_in"] = life
     })
     yield* Effect.promise(() => mock.issuer.keys.generate("RS256"))
-    const { requests, url } = yield* serve((url) => {
+    const { url } = yield* serve((url) => {
       mock.issuer.url = url
       return mock.service.requestHandler
-    }, tokenPath)
-    const { keys: [jwk] } = yield* Effect.promise(async () =>
-      await (await fetch(`${url}/jwks`)).json() as { readonly keys: readonly [JsonWebKey] }
-    )
-    const key = createPublicKey({ key: jwk, format: "jwk" })
-    const accepts = (token: string) => {
-      const [header = "", payload = "", signature = ""] = token.split(".")
-      const signed = Buffer.from(`${header}.${payload}`)
-      if (!verify("sha256", signed, key, Buffer.from(signature, "base64url"))) return false
-      const { exp, iss } = JSON.parse(Buffer.from(payload, "base64url").toString("utf8")) as Record<string, unknown>
-      return iss === url && Date.now() < Number(exp) * 1000
-    }
-    return { authUrl: url, tokenRequests: requests, accepts }
+    })
+    const keys = createRemoteJWKSet(new URL(`${url}/jwks`))
+    const accepts = (token: string) => jwtVerify(token, keys, { issuer: url }).then(() => true, () => false)
+    return { authUrl: url, path: "/token", accepts }
   }))
 
 // Ignores the variables and packages of the user, so that Debian's Python finds only Debian's packages.
@@ -258,38 +284,35 @@ const python = Program.find(
   "python3-django-oauth-toolkit"
 )
 
-export const djangoOAuthToolkit = server("django-oauth-toolkit", [python], (life) =>
-  Effect.gen(function*() {
-    const folder = yield* Program.folder
-    const port = yield* Program.freePort
-    const url = `http://127.0.0.1:${port}`
-    const script = fileURLToPath(new URL("django_server.py", import.meta.url))
-    const clients = [credentials, resourceServer, rawClient].map(form)
-    const input = `${JSON.stringify({ folder, port, life, clients })}\n`
-    yield* Program.startServer(python, ["-E", "-s", script], Program.responds(url), input)
-    return {
-      ...introspecting(`${url}/introspect`, `${url}/revoke`),
-      authUrl: url,
-      tokenRequests: Effect.sync(() => readFileSync(join(folder, "token-requests"), "utf8").length)
-    }
-  }))
+export const djangoOAuthToolkit = server(
+  "django-oauth-toolkit",
+  [python],
+  (life, others = []) =>
+    Effect.gen(function*() {
+      const folder = yield* Program.folder
+      const port = yield* Program.freePort
+      const url = `http://127.0.0.1:${port}`
+      const script = fileURLToPath(new URL("django_server.py", import.meta.url))
+      const clients = [resourceServer, ...others].map(form)
+      const input = `${JSON.stringify({ folder, port, life, clients })}\n`
+      yield* Program.startServer(python, ["-E", "-s", script], Program.responds(url), input)
+      return {
+        ...introspecting(`${url}/o/introspect/`, `${url}/o/revoke_token/`),
+        authUrl: `${url}/o`,
+        path: "/token/"
+      }
+    })
+)
 
 const glewlwydProgram = Program.find("/usr/bin/glewlwyd", ["--version"], "glewlwyd")
-
-const scope = "read"
-
 const glewlwydConfiguration = (folder: string, url: string): string => `
 port = ${new URL(url).port}
 bind_address = "127.0.0.1"
 external_url = "${url}"
-login_url = "login.html"
 api_prefix = "api"
 static_files_path = "${folder}"
-session_key = "session"
 admin_scope = "g_admin"
-profile_scope = "g_profile"
 user_module_path = "/usr/lib/glewlwyd/user"
-user_middleware_module_path = "/usr/lib/glewlwyd/user_middleware"
 client_module_path = "/usr/lib/glewlwyd/client"
 user_auth_scheme_module_path = "/usr/lib/glewlwyd/scheme"
 plugin_module_path = "/usr/lib/glewlwyd/plugin"
@@ -309,20 +332,17 @@ const glewlwydPlugin = (url: string, life: number) => ({
     "access-token-duration": life,
     "refresh-token-duration": 3600,
     "code-duration": 600,
-    "refresh-token-rolling": false,
     "allow-non-oidc": true,
     "auth-type-client-enabled": true,
     "introspection-revocation-allowed": true,
     "introspection-revocation-allow-target-client": true,
     "introspection-revocation-auth-scope": [],
-    "subject-type": "public",
-    "jwks-show": false,
-    "request-parameter-allow": false
+    "subject-type": "public"
   }
 })
 
 /** Sends the orders of the administrator, whose name and password come with the database of the package. */
-const setUpGlewlwyd = async (url: string, life: number) => {
+const setUpGlewlwyd = async (url: string, life: number, clients: ReadonlyArray<Credentials>) => {
   let cookie = ""
   const post = async (path: string, body: unknown) => {
     const headers = { "content-type": "application/json", cookie }
@@ -333,7 +353,7 @@ const setUpGlewlwyd = async (url: string, life: number) => {
   await post("auth", { username: "admin", password: "password" })
   await post("mod/plugin", glewlwydPlugin(url, life))
   await post("scope", { name: scope, display_name: scope, password_required: false })
-  for (const client of [credentials, resourceServer]) {
+  for (const client of [resourceServer, ...clients]) {
     await post("client", {
       ...form(client),
       name: client.clientId,
@@ -341,13 +361,12 @@ const setUpGlewlwyd = async (url: string, life: number) => {
       confidential: true,
       scope: [scope],
       authorization_type: ["client_credentials"],
-      token_endpoint_auth_method: ["client_secret_post"]
+      token_endpoint_auth_method: ["client_secret_post", "client_secret_basic"]
     })
   }
 }
 
-/** nginx gives its token endpoint the specification's path, and adds the scope that it needs, except below `bare`. */
-export const glewlwyd = server("Glewlwyd", [glewlwydProgram, Program.nginx], (life) =>
+export const glewlwyd = server("Glewlwyd", [glewlwydProgram], (life, clients = []) =>
   Effect.gen(function*() {
     const folder = yield* Program.folder
     const url = `http://127.0.0.1:${yield* Program.freePort}`
@@ -358,15 +377,10 @@ export const glewlwyd = server("Glewlwyd", [glewlwydProgram, Program.nginx], (li
     execFileSync("/usr/bin/sqlite3", sqlite, Program.environment)
     const isReady = Program.responds(`${url}/api/profile_list`)
     yield* Program.startServer(glewlwydProgram, [`--config-file=${config}`], isReady)
-    yield* Effect.promise(() => setUpGlewlwyd(url, life))
-    const token = `proxy_pass ${url}/api/oidc/token;`
-    const nginx = yield* Program.startNginx({
-      server: `location = ${tokenPath} { proxy_set_body "$request_body&scope=${scope}"; ${token} }
-        location = /bare${tokenPath} { ${token} }`
-    })
+    yield* Effect.promise(() => setUpGlewlwyd(url, life, clients))
     return {
       ...introspecting(`${url}/api/oidc/introspect`, `${url}/api/oidc/revoke`),
-      authUrl: nginx.url,
-      tokenRequests: Effect.map(nginx.requests, ({ length }) => length)
+      authUrl: `${url}/api/oidc/token`,
+      path: ""
     }
   }))

@@ -1,31 +1,63 @@
 /** The library as an application uses it, and requests without it as controls. */
+import { randomUUID } from "node:crypto"
+import { HttpClient, HttpClientRequest } from "@effect/platform"
 import { assert } from "@effect/vitest"
-import { AccessTokenProvider, AuthorizedHttpClient } from "@store-api/core"
+import { AccessTokenProvider, AuthorizedHttpClient, TokenRequest } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { Context, Effect, Layer, Redacted, type Scope } from "effect"
+import { importPKCS8, SignJWT } from "jose"
 import { shows } from "../../../packages/core/test/support/renderings.js"
-import { type Credentials, credentials, form, postForm, type Running, tokenPath } from "../src/servers.js"
+import { type Credentials, credentials, form, postForm, type Running } from "../src/servers.js"
 
 /** Where a server is: itself, or through nginx. */
-type Urls = Pick<Running, "apiUrl" | "authUrl">
+type Target = Omit<Running, "revoke">
 
 export interface Client {
   readonly provider: AccessTokenProvider.Service
   readonly api: AuthorizedHttpClient.Service
 }
 
-export const client = (
-  { apiUrl, authUrl }: Urls,
-  { clientId, clientSecret }: Credentials = credentials,
-  http?: NodeStoreAuth.Options["http"]
+/** The default of each is the same as an application's. */
+interface Options {
+  readonly client?: Credentials | undefined
+  readonly request?: TokenRequest.TokenRequest | undefined
+  readonly http?: NodeStoreAuth.Options["http"]
+}
+
+export const clientOf = (
+  { apiUrl, authUrl, counts, path }: Target,
+  { client = credentials, http, request }: Options = {}
 ): Effect.Effect<Client, never, Scope.Scope> =>
-  Layer.build(NodeStoreAuth.layer({ authUrl, apiUrl, clientId, clientSecret, http })).pipe(
+  Layer.build(NodeStoreAuth.layer({
+    ...{ authUrl, apiUrl, ...client, http, endpoint: { path, request } },
+    transformClient: HttpClient.tapRequest(({ url }) =>
+      Effect.sync(() => {
+        if (url === `${authUrl}${path}`) counts.tokenRequests++
+      })
+    )
+  })).pipe(
     Effect.map((context) => ({
       provider: Context.get(context, AccessTokenProvider.AccessTokenProvider),
       api: Context.get(context, AuthorizedHttpClient.AuthorizedHttpClient)
     })),
     Effect.orDie
   )
+
+/** `private_key_jwt` (RFC 7523 §2.2), where the client secret is the private key. */
+export const signedRequest = ({ authUrl }: Target): TokenRequest.TokenRequest =>
+  TokenRequest.make({
+    identity: "",
+    request: ({ clientId, clientSecret }) =>
+      Effect.promise(async () => {
+        const key = await importPKCS8(Redacted.value(clientSecret), "RS256")
+        const assertion = new SignJWT({ iss: clientId, sub: clientId, aud: authUrl, jti: randomUUID() })
+        return HttpClientRequest.bodyUrlParams(HttpClientRequest.post(""), {
+          grant_type: "client_credentials",
+          client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+          client_assertion: await assertion.setProtectedHeader({ alg: "RS256" }).setExpirationTime("1 minute").sign(key)
+        })
+      })
+  })
 
 /** Calls the API and reads the response to its end. */
 export const call = (
@@ -40,15 +72,18 @@ export interface TokenResponse {
   readonly scope?: string
 }
 
-/** Sends the token request of RFC 6749, section 4, with `fetch`. */
-export const requestToken = ({ authUrl }: Urls, client: Credentials = credentials): Effect.Effect<TokenResponse> =>
+/** Sends the token request of RFC 6749, section 4, with these fields and `fetch`. */
+export const requestToken = (
+  { authUrl, path }: Pick<Running, "authUrl" | "path">,
+  fields: Readonly<Record<string, string>> = {}
+): Effect.Effect<TokenResponse> =>
   Effect.promise(async () => {
-    const fields = { grant_type: "client_credentials", ...form(client) }
-    return JSON.parse(await postForm(`${authUrl}${tokenPath}`, fields)) as TokenResponse
+    const all = { grant_type: "client_credentials", ...form(credentials), ...fields }
+    return JSON.parse(await postForm(`${authUrl}${path}`, all)) as TokenResponse
   })
 
 /** Calls the resource with `fetch`, with or without a token. */
-export const callApi = ({ apiUrl }: Urls, token?: string) =>
+export const callApi = ({ apiUrl }: Pick<Running, "apiUrl">, token?: string) =>
   Effect.promise(async () => {
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
     const response = await fetch(`${apiUrl}/v1/orders`, { headers })

@@ -81,24 +81,6 @@ const own = (worker: string): ReadonlyArray<Check> => [
       const atOnce = yield* Effect.all(Arr.replicate(ask(worker, "shared", emulator), 2), { concurrency: "unbounded" })
       equal("two at once", atOnce.sort(), [200, 500])
     }
-  ),
-
-  check(
-    "workerd: … and delays the next caller when a request ends before the renewal that it started, as documented",
-    function*() {
-      const emulator = yield* startEmulator({ tokenLife: 12_000 })
-      const one = ask(worker, "shared", emulator)
-      equal("the first", yield* one, 200)
-      yield* emulator.fail("token/slow-answer")
-      // 2.2 s before the end: renewed in the background, from 2.4 s at the latest; no caller waits until 0.6 s.
-      yield* Effect.sleep("9800 millis")
-      equal("the one that starts the renewal", yield* one, 200)
-      yield* Effect.sleep("2500 millis")
-      // The renewal never ends. The first caller without a valid token gives it up after 10 s and acquires a token
-      // itself.
-      equal("the others", yield* Effect.all([one, one]), [200, 200])
-      equal("token requests", yield* emulator.tokenRequests, 3)
-    }
   )
 ]
 

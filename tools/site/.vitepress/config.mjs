@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
 import { defineConfig } from "vitepress"
 import { markdown } from "../markdown.mjs"
-import { pages, sidebar, text, title, writeLlms } from "../pages.mjs"
+import { pages, sidebar, text, title } from "../pages.mjs"
 
 const site = fileURLToPath(new URL("..", import.meta.url))
 
@@ -64,10 +64,7 @@ export default defineConfig({
   rewrites: placeOf,
   markdown,
   head: [["link", { rel: "icon", href: `data:image/svg+xml,${encodeURIComponent(icon)}` }]],
-  buildEnd: async ({ outDir }) => {
-    await bundleMermaid(outDir)
-    writeLlms(outDir)
-  },
+  buildEnd: ({ outDir }) => bundleMermaid(outDir),
   themeConfig: {
     mermaid: `/${mermaid}/mermaid.js`,
     search: { provider: "local", options: { miniSearch: { searchOptions } } },

@@ -31,17 +31,21 @@ export const baseUrl = (
 }
 
 /** The URL of a token endpoint: `authUrl` and `path`, or `authUrl` alone if `path` is empty. */
-export const endpointUrl = ({ allowInsecure = false, authUrl, path = "/v1/oauth/accesstoken" }: {
+export const endpointUrl = (options: {
   readonly authUrl: string | URL
   readonly path?: string | undefined
   readonly allowInsecure?: boolean | undefined
 }): Effect.Effect<string, ConfigurationError> =>
   Effect.gen(function*() {
-    const { href } = yield* baseUrl("authUrl", authUrl, allowInsecure)
-    if (path === "") return href
-    if (/[?#]/.test(path)) return yield* unusable("path", "must not have a query or a fragment")
-    const base = href.replace(/\/+$/, "")
+    const { href } = yield* baseUrl("authUrl", options.authUrl, options.allowInsecure ?? false)
+    const given = options.path ?? "/v1/oauth/accesstoken"
+    if (given === "") return href
+    if (/[^!-~]|[?#]|:\/\//.test(given)) return yield* unusable("path", "must be a path, without a query or a fragment")
+    const [base, path] = [withoutSlashes(href), given.replace(/^\/*/, "/")]
     // A common mistake, which would look like a refusal.
-    if (base.endsWith(path)) return yield* unusable("authUrl", `must be the base URL, without ${path}`)
-    return base + path.replace(/^\/*/, "/")
+    const isMistaken = base.endsWith(withoutSlashes(path))
+    return isMistaken ? yield* unusable("authUrl", `must be the base URL, without ${path}`) : base + path
   })
+
+/** Without slashes at its end. */
+const withoutSlashes = (url: string): string => url.replace(/\/+$/, "")

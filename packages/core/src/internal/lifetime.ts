@@ -9,6 +9,16 @@ export const maxLife = 60 * 60_000
 export const lifeOf = (expiresIn: number, longest: number): number =>
   Math.min(Math.max(Math.floor(expiresIn) * 1000, 0), longest)
 
+const day = 24 * maxLife
+const year = 365 * day
+
+/** The longest lifetime of a token of an endpoint. Some providers bill tokens, so those of others may last a day. */
+export const longestLife = ({ maxLifetime, request }: {
+  readonly maxLifetime?: Duration.DurationInput | undefined
+  readonly request?: { readonly own?: { readonly maxLife?: number | undefined } } | undefined
+}): number =>
+  Math.min(Duration.toMillis(maxLifetime ?? (request === undefined ? maxLife : request.own?.maxLife ?? day)), year)
+
 /** The remaining lifetime, in whole milliseconds, below which a token is too short for a caller that can wait. */
 export const leewayOf = (life: number, leeway: Duration.DurationInput = "30 seconds"): number =>
   Math.min(Math.max(Math.ceil(Duration.toMillis(leeway)), 0), life * 0.05)

@@ -44,16 +44,16 @@ describe("ClientCredentials", () => {
 
     it.effect("reads STORE_API_CLIENT_ID and STORE_API_CLIENT_SECRET", () =>
       Effect.gen(function*() {
-        const { clientId, clientSecret } = yield* ClientCredentials.fromConfig()
-        deepStrictEqual([clientId, Redacted.value(clientSecret)], ["invented-id", "invented secret"])
+        const credentials = yield* ClientCredentials.fromConfig()
+        assert.isTrue(Equal.equals(credentials, credentialsOf("invented-id", "invented secret")))
       }).pipe(
         withEnvironment({ STORE_API_CLIENT_ID: "invented-id", STORE_API_CLIENT_SECRET: "invented secret" })
       ))
 
     it.effect("reads the names with another prefix", () =>
       Effect.gen(function*() {
-        const { clientId, clientSecret } = yield* ClientCredentials.fromConfig("OTHER")
-        deepStrictEqual([clientId, Redacted.value(clientSecret)], ["invented-id", "invented-secret"])
+        const credentials = yield* ClientCredentials.fromConfig("OTHER")
+        assert.isTrue(Equal.equals(credentials, credentialsOf("invented-id", "invented-secret")))
       }).pipe(withEnvironment({ OTHER_CLIENT_ID: "invented-id", OTHER_CLIENT_SECRET: "invented-secret" })))
 
     it.effect.each(

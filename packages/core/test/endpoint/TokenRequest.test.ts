@@ -137,11 +137,14 @@ describe("TokenRequest", () => {
 
   it("identity depends on the parameters alone: not on their order, the method or the credentials", () => {
     const identityOf = (given: TokenRequest.Parameters) => {
-      const [post, basic] = [clientSecretPost(given).identity, clientSecretBasic(given).identity]
+      const [post, basic] = [clientSecretPost(given), clientSecretBasic(given)].map(({ identity }) =>
+        Redacted.isRedacted(identity) ? Redacted.value(identity) : identity
+      )
       assert.strictEqual(post, basic)
       return post
     }
     assert.strictEqual(identityOf({ a: "1", b: ["2", "3"] }), identityOf({ b: ["2", "3"], a: Redacted.make("1") }))
+    assert.strictEqual(identityOf({ grant_type: "" }), identityOf({ scope: [] }))
     const different = [
       {},
       { scope: "a b" },
@@ -157,11 +160,13 @@ describe("TokenRequest", () => {
     assert.strictEqual(new Set(different.map(identityOf)).size, different.length)
   })
 
-  it("shows no secret parameter when it is printed, although its identity contains it", () => {
+  it("shows no secret parameter when it or a copy is printed, although its identity contains it", () => {
     for (const request of [clientSecretPost, clientSecretBasic]) {
       const printed = request({ child_secret: Redacted.make("invented-canary") })
-      assert.include(printed.identity, "invented-canary", "control")
-      deepStrictEqual(leaksIn(renderings(printed), ["invented-canary"]), [])
+      const { identity } = { ...printed }
+      assert(Redacted.isRedacted(identity))
+      assert.include(Redacted.value(identity), "invented-canary", "control")
+      deepStrictEqual(leaksIn(renderings([printed, { ...printed }]), ["invented-canary"]), [])
     }
   })
 
@@ -175,6 +180,7 @@ describe("TokenRequest", () => {
         ["", "https://auth.shop.example/base/"],
         ["/o/token/", "https://auth.shop.example/base/o/token/"],
         ["token", "https://auth.shop.example/base/token"],
+        ["e", "https://auth.shop.example/base/e"],
         ["//token", "https://auth.shop.example/base/token"],
         ["@other.example/token", "https://auth.shop.example/base/@other.example/token"]
       ] as const
@@ -185,20 +191,28 @@ describe("TokenRequest", () => {
     })
 
     const control = "must not have control characters in its parameters"
-    const among = "must not have client_id or client_secret among its parameters"
+    const among = "must not have client credentials among its parameters"
+    const noPath = "must be a path, without a query or a fragment"
 
     test.each(
       [
-        [{ path: "/token?tenant=canary" }, "path", "must not have a query or a fragment"],
-        [{ path: "/token#canary" }, "path", "must not have a query or a fragment"],
-        [
-          { authUrl: "https://auth.shop.example/token", path: "/token" },
-          "authUrl",
-          "must be the base URL, without /token"
-        ],
+        ...["/token?a=canary", "/token#canary", "https://canary.example/", " ", "/canary\n", "/canary\u00f6"].map(
+          (path) => [{ path }, "path", noPath] as const
+        ),
+        ...["token", "/token", "/token/"].map((path) => {
+          const reason = `must be the base URL, without ${path.replace(/^\/*/, "/")}`
+          return [{ authUrl: "https://auth.shop.example/token/", path }, "authUrl", reason] as const
+        }),
         [{ maxLifetime: 0 }, "maxLifetime", "must be greater than zero"],
         [{ request: clientSecretPost({ client_id: "canary" }) }, "request", among],
         [{ request: clientSecretBasic({ client_secret: Redacted.make("canary") }) }, "request", among],
+        [{ request: clientSecretPost({ client_assertion: "canary" }) }, "request", among],
+        // A call that was forgotten, which only a compiler would notice.
+        [
+          { request: clientSecretBasic as unknown as TokenRequest.TokenRequest },
+          "request",
+          "must come from TokenRequest"
+        ],
         [{ request: clientSecretPost({ scope: "canary\n" }) }, "request", control],
         [{ request: clientSecretPost({ scope: "canary\ud800" }) }, "request", control]
       ] as const

@@ -225,6 +225,10 @@ describe("error responses", () => {
       deepStrictEqual(describe("no child invented-child"), Option.none())
       deepStrictEqual(describe("no scope orders"), Option.some("no scope orders"))
       const header = Buffer.from("an-id:per%25c%2Bnt").toString("base64")
+      const secret = "p\u00e4ssw\u00f6rd"
+      const echoed = JSON.stringify({ error_description: `you sent ${encodeURIComponent(secret)}` })
+      const umlauts = refuse(400, echoed, { secret, request: make(parameters) }).description
+      deepStrictEqual(umlauts, Option.none())
       if (make === TokenRequest.clientSecretBasic) deepStrictEqual(describe(`got Basic ${header}`), Option.none())
     }
   })

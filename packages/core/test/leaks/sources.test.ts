@@ -91,7 +91,7 @@ const allowed: Readonly<Record<string, number>> = {
   "packages/core/src/ClientCredentials.ts": 1,
   "packages/core/src/internal/client/headerValue.ts": 1,
   "packages/core/src/internal/endpoint/refusal.ts": 1,
-  "packages/core/src/internal/sharing/seal.ts": 1,
+  "packages/core/src/internal/sharing/seal.ts": 2,
   "packages/core/src/internal/sharing/storedToken.ts": 1,
   "packages/core/src/TokenRequest.ts": 6,
   "packages/platform-node/src/internal/tls.ts": 1,

@@ -225,12 +225,12 @@ describe("an endpoint that repeats its token", () => {
 
 /** The entry of `fullToken("recorded")`, acquired at time 0, by the version that did not share repeated tokens. */
 const recorded = {
-  key: "store-api-token-v1:43a167ddabe1b224a43a4ac170528be3",
+  key: "store-api-token-v1:4e7276dcf2aacdfa5b5e21c50420ba09",
   entry: [
-    "C-YzpXlMML48GHxiutpCVS5zuyK94JOqnJ-8Ug02HFD1-nJ1ycVwbZCzBdBW4sYgsOBwJ62tjZX_ML6ppJAOoDJgiM5ylQY1EsWb",
-    "qUgc-Ea4WpUh8RCgHChnSwU2PmnhDG7NIfpOeC-LA3v_2zduh_ricsSMrDLUxMtXEeStZVmlVyzzAUSN1LlJ3YdWy--PNut-m93h",
-    "qvfGXHdbb--ckyhb_OFVAwtBf4c_PB67kGDhgvhK93xnw1uNul0MpZV3TBngnmPhCxFWnOYYPdD6MLBy1Ra3SXIGmTyQrX40Cx_G",
-    "XPIXcuxbdF4cx_rcVDeN"
+    "Cwts8D4DvQn6nEgRoVo3BJ2_6dd97PTg_Ilb1fX0pNdJjSdsQfyOP1ZACNJ2SAtD3u_VN32fL2_5tVAW3JWF_zUA8GIAHpcLegXs",
+    "HJpzoVhIqVx5qBSbW98JHc1F8n02XEXE8SjbSEFPzHdkMQM1fx6AKuxqA1N18g4FvDW2zH5OvMJ98YRydB5FfZMrfD0Vb20YlrVF",
+    "5keDNGhzfVRXAIb3zQ9DZNFSIPcnN7XZLT1TnOQ-SfY2QxpI381tDtM6USy-v0_uuP_Iwiji4lsoUO6TjCTGiDN1bIWMd9Fdl726",
+    "tQAahU04UiBCzornTOve"
   ].join(""),
   clearText: JSON.stringify({
     value: "recorded",

@@ -1,7 +1,7 @@
 import { assert, describe, it, vi } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type SharedTokenSource, TokenRequest } from "@store-api/core"
-import { Cause, Effect, Logger, LogLevel, Option } from "effect"
+import { Cause, Effect, Logger, LogLevel, Option, Redacted } from "effect"
 import * as seal from "../../src/internal/sharing/seal.js"
 import { credentials, credentialsOf, fleet, fullToken, purpose, timed } from "../support/fleet.js"
 import { leaksIn } from "../support/leaksIn.js"
@@ -90,6 +90,15 @@ describe("an entry that SharedTokenSource stores", () => {
     assert.strictEqual((yield* stored({ request: TokenRequest.specification })).key, (yield* stored()).key)
   })
 
+  test("is shared for parameters of any length, and a secret one as if it were none", function*() {
+    const keyOf = (token: string | Redacted.Redacted) =>
+      Effect.map(stored({ request: TokenRequest.clientSecretPost({ token }) }), ({ key }) => key)
+    const long = "x".repeat(10_000)
+    assert.match(yield* keyOf(long), /^store-api-token-v1:/)
+    assert.strictEqual(yield* keyOf(Redacted.make(long)), yield* keyOf(long))
+    assert.notStrictEqual(yield* keyOf(`${long}y`), yield* keyOf(long))
+  })
+
   for (const [what, options] of Object.entries(others)) {
     test(`has another key for another ${what}, and is a miss under the original key`, function*() {
       const mine = yield* stored()
@@ -114,8 +123,8 @@ describe("an entry that SharedTokenSource stores", () => {
     const derivation = (use: string) => ({
       name: "HKDF",
       hash: "SHA-256",
-      salt: utf8("store-api-token-v1"),
-      info: utf8(JSON.stringify([use, purpose.url, "invented-client-id", ""]))
+      salt: utf8(JSON.stringify(["store-api-token-v1", purpose.url, "invented-client-id", ""])),
+      info: utf8(use)
     })
     const name = yield* Effect.promise(() => crypto.subtle.deriveBits(derivation("name"), secret, 128))
     assert.strictEqual(key, `store-api-token-v1:${Buffer.from(name).toString("hex")}`)

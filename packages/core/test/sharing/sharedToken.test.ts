@@ -1,6 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import { AccessToken, AccessTokenProvider, SharedTokenSource, TokenSource, TokenStore } from "@store-api/core"
+import {
+  AccessToken,
+  AccessTokenProvider,
+  SharedTokenSource,
+  TokenRequest,
+  TokenSource,
+  TokenStore
+} from "@store-api/core"
 import { DateTime, Effect, Fiber, Layer, Logger, LogLevel, Metric, Option, Redacted, Ref, TestClock } from "effect"
 import { allSeries } from "../support/effectLine.js"
 import { authUrl, credentials, credentialsOf, endpoint, fleet, fullToken, settled, timed } from "../support/fleet.js"
@@ -263,6 +270,26 @@ describe("SharedTokenSource", () => {
     test("a reader whose clock is two hours behind limits the lifetime to 60 minutes from receipt", function*() {
       const { now, read, requests } = yield* readAt(-120)
       deepStrictEqual([read.acquiredAt, read.expiresAt, requests], [now, DateTime.add(now, { minutes: 60 }), 1])
+    })
+
+    test("a reader with a shorter maxLifetime uses the token no longer than that", function*() {
+      const day = 24 * 60
+      const { start } = yield* fleet({ answer: () => fullToken("a token", day) })
+      const lifeOf = (options: Partial<SharedTokenSource.Options>) =>
+        Effect.gen(function*() {
+          const { acquiredAt, expiresAt } = yield* (yield* start(options)).get()
+          return (expiresAt.epochMillis - acquiredAt.epochMillis) / minute
+        })
+      const request = TokenRequest.make(TokenRequest.specification)
+      deepStrictEqual(
+        [
+          yield* lifeOf({ request }),
+          yield* lifeOf({ request }),
+          yield* lifeOf({}),
+          yield* lifeOf({ maxLifetime: "1 minute" })
+        ],
+        [day, day, 60, 1]
+      )
     })
 
     test("a reader whose clock is ahead treats the token as expired early", function*() {

@@ -12,12 +12,24 @@ import { isLeftOut, sharedRedis } from "./servers.js"
 
 export type Members = ReadonlyArray<Member.Member>
 
-/** Starts this number of members with these settings. */
-export type Start = (count: number, settings: Member.Settings) => Effect.Effect<Members, never, Scope.Scope>
+/** Starts this number of members with these settings. Those of odd numbers get `others`, by default the same. */
+export type Start = (
+  count: number,
+  settings: Member.Settings,
+  others?: Partial<Member.Settings>
+) => Effect.Effect<Members, never, Scope.Scope>
+
+const settingsOf = (index: number, settings: Member.Settings, others: Partial<Member.Settings> = {}) => (
+  index % 2 === 0 ? settings : { ...settings, ...others }
+)
 
 /** Members are providers in this process. */
-export const inProcess: Start = (count, settings) =>
-  Effect.orDie(Effect.all(Effect.replicate(Member.make(settings), count), { concurrency: "unbounded" }))
+export const inProcess: Start = (count, ...settings) =>
+  Effect.orDie(
+    Effect.forEach(Array(count).keys(), (index) => Member.make(settingsOf(index, ...settings)), {
+      concurrency: "unbounded"
+    })
+  )
 
 /** Runs an effect on all members at once, and returns the results. All must succeed. */
 export const all = <A, E>(members: Members, order: (member: Member.Member) => Effect.Effect<A, E>) =>
@@ -43,8 +55,9 @@ export const share = (
   start: Start,
   count: number,
   redis: { readonly url: string },
-  settings: Member.Settings
-) => Effect.tap(start(count, { ...settings, redisUrl: redis.url }), connected)
+  settings: Member.Settings,
+  others?: Partial<Member.Settings>
+) => Effect.tap(start(count, { ...settings, redisUrl: redis.url }, others), connected)
 
 export const connected = (members: Members) =>
   until(
@@ -118,8 +131,10 @@ export const open = ({ ask }: ChildProcess, settings: Member.Settings): Effect.E
 }
 
 /** Starts members in these processes. */
-export const inThese = (processes: ReadonlyArray<ChildProcess>): Start => (count, settings) =>
-  Effect.forEach(processes.slice(0, count), (process) => open(process, settings), { concurrency: "unbounded" })
+export const inThese = (processes: ReadonlyArray<ChildProcess>): Start => (count, ...settings) =>
+  Effect.forEach(processes.slice(0, count), (process, index) => open(process, settingsOf(index, ...settings)), {
+    concurrency: "unbounded"
+  })
 
 /** A fleet of processes that the tests share, because the start of a process takes almost half a second of CPU time. */
 export const fleetOfProcesses = (count: number): Effect.Effect<Start, never, Scope.Scope> =>
@@ -220,6 +235,20 @@ export const fleetTests = (
       const members = yield* share(yield* start, size, yield* emptyRedis, settings)
       assert.strictEqual(yield* tokens(members), 1)
       assert.strictEqual(yield* tokenRequests, 1)
+      yield* warnedOf(members)
+    }, limit)
+
+    test.live("half of the members want another scope: one token request and one token for each scope", function*() {
+      const made = yield* shop({ clientAuthentication: "client_secret_post" })
+      const [one, other] = [{ ...made.settings, scope: "read" }, { scope: "write" }]
+      const members = yield* share(yield* start, size, yield* emptyRedis, one, other)
+      const held = yield* all(members, ({ get }) => get)
+      assert.strictEqual(yield* made.tokenRequests, 2)
+      const scopes = new Map((yield* made.tokens).map((token) => [Member.shown(token), token.scope]))
+      deepStrictEqual(
+        held.map((token) => scopes.get(token)),
+        members.map((_, index) => index % 2 === 0 ? "read" : "write")
+      )
       yield* warnedOf(members)
     }, limit)
 

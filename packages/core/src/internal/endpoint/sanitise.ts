@@ -42,7 +42,10 @@ const containsAny = (text: string, secrets: ReadonlyArray<string>): boolean => {
 }
 
 const decoded = (text: string): string =>
-  text.replace(/%([\da-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
+  text.replace(
+    /(%[\da-f]{2})+/gi,
+    (run) => new TextDecoder().decode(Uint8Array.from(run.slice(1).split("%"), (hex) => parseInt(hex, 16)))
+  )
 
 /** Without the characters that differ between the forms of base64, or that a server inserts: spaces and line breaks. */
 const bare = (text: string): string => text.replace(/[-+_/\s\p{C}]/gu, "")

@@ -20,7 +20,7 @@ export interface Sealing {
 export interface Purpose {
   /** The URL of the token endpoint. */
   readonly url: string
-  readonly identity: string
+  readonly identity: string | Redacted.Redacted
 }
 
 const algorithm = "AES-GCM"
@@ -58,12 +58,13 @@ export const make = (credentials: ClientCredentials, purpose: Purpose): Effect.E
 const derive = (credentials: ClientCredentials, { identity, url }: Purpose) =>
   Effect.gen(function*() {
     const { subtle } = globalThis.crypto
+    const text = Redacted.isRedacted(identity) ? Redacted.value(identity) : identity
     const parameters = (use: string) => ({
       name: "HKDF",
       hash: "SHA-256",
-      salt: utf8(version),
-      // JSON encodes different lists as different bytes.
-      info: utf8(JSON.stringify([use, url, credentials.clientId, identity]))
+      // JSON encodes different lists as different bytes. `info` may have only 1 KiB, and `identity` may be longer.
+      salt: utf8(JSON.stringify([version, url, credentials.clientId, text])),
+      info: utf8(use)
     })
     const secret = yield* Effect.promise(() =>
       subtle.importKey("raw", utf8(Redacted.value(credentials.clientSecret)), "HKDF", false, [

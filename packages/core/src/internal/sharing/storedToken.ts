@@ -19,6 +19,8 @@ export interface Wanted {
   readonly isRenewal: boolean
   /** Outside a renewal, a stored token with less than this left is not used, unless there is no other. */
   readonly leeway: Duration.DurationInput | undefined
+  /** In milliseconds. */
+  readonly maxLife: number
 }
 
 export type StoredToken = ReturnType<typeof make>
@@ -32,7 +34,7 @@ export const make = (store: Store, { key, open, seal }: Sealing, wanted: Wanted)
       if (entry === undefined) return undefined
       const text = yield* open(entry)
       const now = yield* Clock.currentTimeMillis
-      const found = decode(text, now)
+      const found = decode(text, now, wanted.maxLife)
       if (found === undefined) return undefined
       if (isRejected(found, wanted)) yield* store.remove(key, entry)
       else if (isUsable(found, wanted, now)) {
@@ -92,15 +94,17 @@ const decodeStored = Schema.decodeUnknownOption(Stored)
 /**
  * Decodes a token of another machine. Returns `undefined` if the text is not a token, or if it has expired by the
  * local clock. If this clock is behind the other, the token counts as acquired now. If this clock is ahead, the token
- * expires early.
+ * expires early. Its lifetime is at most `maxLife`, which may be longer for the process that stored it.
  */
-const decode = (text: string | undefined, now: number): AccessToken | undefined => {
+const decode = (text: string | undefined, now: number, maxLife: number): AccessToken | undefined => {
   const stored = Option.getOrUndefined(decodeStored(text))
-  if (stored === undefined || stored.expiresAt.epochMillis <= now) return undefined
-  const behind = Math.max(stored.acquiredAt.epochMillis - now, 0)
-  return new AccessToken({
+  if (stored === undefined) return undefined
+  const life = stored.expiresAt.epochMillis - stored.acquiredAt.epochMillis
+  const acquiredAt = Math.min(stored.acquiredAt.epochMillis, now)
+  const expiresAt = acquiredAt + Math.min(life, maxLife)
+  return expiresAt <= now ? undefined : new AccessToken({
     ...stored,
-    acquiredAt: DateTime.subtract(stored.acquiredAt, { millis: behind }),
-    expiresAt: DateTime.subtract(stored.expiresAt, { millis: behind })
+    acquiredAt: DateTime.unsafeMake(acquiredAt),
+    expiresAt: DateTime.unsafeMake(expiresAt)
   })
 }

@@ -84,3 +84,35 @@ export const slow = new RegExp([
   ...["fifty members", "from six processes than from one", "across a fleet", "and other members keep waiting"],
   ...["(at|just before) the endpoint's deadline", "no description contains"]
 ].join("|"))
+
+/** Why no test finds a survivor, by the first words of its line. */
+export const explanations = {
+  "/^(rediss?)": "without a scheme, no URL can be read",
+  "HttpClientRequest.post(\"\")": "the endpoint sets the URL",
+  "/insufficient_scope|": "the text in place of a missing header does not match either",
+  "\"@store-api/core/AuthorizedHttpClient": "a key only has to be unique",
+  "\"upgrade\"": "only a response of Effect 4 has it",
+  "Effect.sync(() => to(host, user)": "a sentinel whose connection breaks later needs real servers, in a slower test",
+  "Effect.try(() => Fs.readFileSync": "no file of that name exists either",
+  "HttpClientError.isHttpClientError(error) &&":
+    "a client that only sends fails with a response because of its status alone",
+  "error._tag === \"TokenRefusedError\" &&": "no other error has one of these reasons or a status",
+  "Math.abs(last.expiresAt": "a difference of exactly 2 seconds may count as either",
+  "const works = { isOut: false }": "a missing isOut counts as false",
+  "export class AccessToken ": "the identifier of the schema is not part of the API",
+  "extends Context.Tag(": "a key only has to be unique",
+  "for (let pause = firstPause": "one more look, exactly at the end, has the same result",
+  "const { date =": "the text in place of a missing header is neither a date nor a number",
+  "const [, scheme": "without a scheme, no URL can be read",
+  "const [name =": "always present; only a URL of sentinels uses it",
+  "/(^|,)\\s*bearer": "the text instead of a quoted one does not name the scheme",
+  "const isOfApi": "the text instead of a missing challenge does not name the scheme",
+  "const http1 =": "the default of undici 7; the tests run with undici 8 too, where it is not",
+  "const homeFolder": "matters only for a user without an entry in the user database",
+  "if (found === null)": "the next line fails with the same error",
+  "if (named.length === 0)": "a shortcut: without it each request is examined, with the same result",
+  "if (request.url.startsWith": "a shortcut: the lines below have the same result",
+  "Predicate.isReadonlyRecord(error)": "a string in the chain of causes has neither a code nor a message",
+  "scope: Option.getOrElse": "the default of the schema is the same",
+  "subtle.deriveKey(": "a key that can be exported encrypts the same"
+}

@@ -4,7 +4,7 @@
  * measures only these files. Exits with code 1 if the tests of any file notice less than 95 % of its changes.
  */
 import "../workspace/require-node.mjs"
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import { install } from "../workspace/workspace.mjs"
@@ -12,7 +12,7 @@ import { install } from "../workspace/workspace.mjs"
 install()
 
 const { Stryker } = await import("@stryker-mutator/core")
-const { files } = await import("./files.mjs")
+const { explanations, files } = await import("./files.mjs")
 
 const names = process.argv.slice(2)
 const wanted = files.filter(({ path }) => names.length === 0 || names.includes(basename(path, ".ts")))
@@ -26,9 +26,10 @@ process.on("exit", () => rmSync(tempDirName, { recursive: true, force: true }))
 
 for (const { path, tests } of wanted) {
   process.env.MUTATION_TESTS = tests.join()
+  const lines = readFileSync(path, "utf8").split("\n")
   try {
     // Sets the exit code below the threshold.
-    await new Stryker({
+    const mutants = await new Stryker({
       mutate: [path],
       tempDirName,
       plugins: ["@stryker-mutator/vitest-runner"],
@@ -42,6 +43,12 @@ for (const { path, tests } of wanted) {
       reporters: ["progress-append-only", "clear-text"],
       clearTextReporter: { allowColor: false, logTests: false, reportTests: false }
     }).runMutationTest()
+    for (const { location, status } of mutants) {
+      if (status !== "Survived" && status !== "NoCoverage") continue
+      const code = lines[location.start.line - 1].trim()
+      const [, why] = Object.entries(explanations).find(([start]) => code.startsWith(start)) ?? []
+      process.stdout.write(`${path}:${location.start.line}: ${why ?? "not explained in files.mjs"}\n`)
+    }
   } catch (error) {
     process.stderr.write(`${path}: ${error.message}\n`)
     process.exitCode = 1

@@ -41,7 +41,7 @@ export const endpointUrl = (options: {
     const given = options.path ?? "/v1/oauth/accesstoken"
     if (given === "") return href
     if (/[^!-~]|[?#]|:\/\//.test(given)) return yield* unusable("path", "must be a path, without a query or a fragment")
-    const [base, path] = [withoutSlashes(href), given.replace(/^\/*/, "/")]
+    const [base, path] = [withoutSlashes(href), `/${given.replace(/^\/+/, "")}`]
     // A common mistake, which would look like a refusal.
     const isMistaken = base.endsWith(withoutSlashes(path))
     return isMistaken ? yield* unusable("authUrl", `must be the base URL, without ${path}`) : base + path

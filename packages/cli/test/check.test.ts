@@ -9,19 +9,8 @@ import { Deferred, Effect, Fiber, Option, TestClock } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { listen } from "../../platform-node/test/utils.js"
 import { proxyFor } from "../src/check/proxy.js"
-import {
-  check,
-  type Expected,
-  fails,
-  refuses,
-  run,
-  started,
-  startedWith,
-  type User,
-  withEnv,
-  without,
-  withProxies
-} from "./support/cli.js"
+import { check, type Expected, fails, refuses, run, started, startedWith, type User, withEnv } from "./support/cli.js"
+import { without, withProxies } from "./support/cli.js"
 
 const nobody = "http://127.0.0.1:9"
 

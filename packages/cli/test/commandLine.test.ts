@@ -5,20 +5,8 @@ import { Scenario } from "@store-api/emulator"
 import { Effect } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { exitCodes } from "../src/Fault.js"
-import {
-  demoSecret,
-  hasColours,
-  newUser,
-  onTerminal,
-  prints,
-  refuses,
-  run,
-  start,
-  started,
-  type User,
-  variablesIn,
-  withEnv
-} from "./support/cli.js"
+import { demoSecret, hasColours, newUser, onTerminal, prints, refuses, run, start, started } from "./support/cli.js"
+import { type User, variablesIn, withEnv } from "./support/cli.js"
 
 /** Lines that are wrong, and the message for each. */
 const refused: ReadonlyArray<readonly [line: string, message: string]> = [
@@ -39,10 +27,7 @@ const refused: ReadonlyArray<readonly [line: string, message: string]> = [
   ["call", "Missing required argument 'path'. See store-api call --help."],
   ["call /orders /more", "Too many arguments for 'call'. Expected 1 argument but got 2. See store-api call --help."],
   ["call /orders --timeout soon", "--timeout must be a time such as 500ms, 30s or 2m."],
-  [
-    "call /orders#first",
-    "The path must not have a #: a fragment is not sent. As a part of the path, write %23."
-  ],
+  ["call /orders#first", "The path must not have a #: a fragment is not sent. As a part of the path, write %23."],
   ["check /#", "The path must not have a #: a fragment is not sent. As a part of the path, write %23."],
   ["--profile books emulator", "--profile has no meaning for emulator. See store-api emulator --help."],
   ["--no-cache token", "Unknown option '--no-cache'. See store-api --help."],
@@ -55,14 +40,11 @@ const refused: ReadonlyArray<readonly [line: string, message: string]> = [
 ]
 
 describe("a line that cannot be used", () => {
-  test.live.each(refused)(
-    "%s: fails with one line that says what to do, and sends nothing",
-    function*([line, message]) {
-      const { emulator, user } = yield* started
-      yield* refuses(user, line, 2, message)
-      deepStrictEqual(yield* emulator.requests, [])
-    }
-  )
+  test.live.each(refused)("%s: fails with a line that says what to do, and sends nothing", function*([line, message]) {
+    const { emulator, user } = yield* started
+    yield* refuses(user, line, 2, message)
+    deepStrictEqual(yield* emulator.requests, [])
+  })
 
   test.live("control: similar lines work, and common flags may stand before the command", function*() {
     const { emulator, user } = yield* started
@@ -230,13 +212,10 @@ describe("store-api emulator", () => {
     deepStrictEqual([call.code, call.stderr], [7, "store-api: The API responded with 403 Forbidden.\n"])
   })
 
-  test.live.each(["--dotenv", "--env-file"])(
-    "%s writes a file in the current folder that other commands read",
-    function*(flag) {
-      const { cwd } = yield* emulatorWith(flag, "emulator.env")
-      yield* prints(yield* newUser({}), `token --dotenv ${join(cwd, "emulator.env")}`)
-    }
-  )
+  test.live.each(["--dotenv", "--env-file"])("%s writes a file here that other commands read", function*(flag) {
+    const { cwd } = yield* emulatorWith(flag, "emulator.env")
+    yield* prints(yield* newUser({}), `token --dotenv ${join(cwd, "emulator.env")}`)
+  })
 
   test.live("fails with code 2 for a flag and code 3 for a secret or a port that it cannot use", function*() {
     const { variables } = yield* emulatorWith()

@@ -6,20 +6,8 @@ import { type Emulator, Fault } from "@store-api/emulator"
 import { Effect, Exit, TestClock, TestServices } from "effect"
 import { leaksIn } from "../../core/test/support/leaksIn.js"
 import { test } from "../../core/test/support/test.js"
-import {
-  hasColours,
-  linesOf,
-  onTerminal,
-  type Outcome,
-  refuses,
-  run,
-  start,
-  started,
-  startedWith,
-  type User,
-  withEnv,
-  without
-} from "./support/cli.js"
+import { hasColours, linesOf, onTerminal, type Outcome, refuses, run, start, started } from "./support/cli.js"
+import { startedWith, type User, withEnv, without } from "./support/cli.js"
 import { type Server, servers, userOfServer } from "./support/servers.js"
 
 const pipe = "a pipe"
@@ -142,10 +130,9 @@ const cases: ReadonlyArray<Case> = [
     after: "token",
     line: "status",
     code: 0,
-    lines: ({ life }) => [
-      empty,
-      new RegExp(`^token {4}valid for (\\d+ min \\d+ s|${life}), until \\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z$`)
-    ],
+    lines: (
+      { life }
+    ) => [empty, new RegExp(`^token {4}valid for (\\d+ min \\d+ s|${life}), until \\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z$`)],
     requests: 1
   }
 ]
@@ -220,19 +207,16 @@ for (const [serverName, startServer] of Object.entries(servers)) {
 test.live.each<[place: Place, runs: (user: User, args: ReadonlyArray<string>) => Effect.Effect<unknown>]>([
   [pipe, run],
   [terminal, onTerminal]
-])(
-  "a token that was not asked for would be found in %s, and a secret",
-  function*([, runs]) {
-    const server = yield* servers["the emulator"]
-    const user = yield* userOfServer(server)
-    const print = (args: ReadonlyArray<string>) => Effect.exit(runs(user, args))
-    const withToken = yield* print(["token"])
-    assert.isNotEmpty(yield* server.tokens)
-    const withSecret = yield* print(["status", "--cache-dir", join(user.cwd, server.clientSecret)])
-    const clean = yield* print(["status"])
-    deepStrictEqual([withToken, withSecret, clean].map(Exit.isSuccess), [false, false, true])
-  }
-)
+])("a token that was not asked for would be found in %s, and a secret", function*([, runs]) {
+  const server = yield* servers["the emulator"]
+  const user = yield* userOfServer(server)
+  const print = (args: ReadonlyArray<string>) => Effect.exit(runs(user, args))
+  const withToken = yield* print(["token"])
+  assert.isNotEmpty(yield* server.tokens)
+  const withSecret = yield* print(["status", "--cache-dir", join(user.cwd, server.clientSecret)])
+  const clean = yield* print(["status"])
+  deepStrictEqual([withToken, withSecret, clean].map(Exit.isSuccess), [false, false, true])
+})
 
 describe("token, call and check", () => {
   const commands = ["token", "call /orders", "check /orders"].map((line) => line.split(" "))
@@ -281,11 +265,7 @@ describe("token, call and check", () => {
   })
 
   test.each(
-    [
-      ["token", "a token"],
-      ["call /orders", "GET .*/orders"],
-      ["check", "the step \"token request\""]
-    ] as const
+    [["token", "a token"], ["call /orders", "GET .*/orders"], ["check", "the step \"token request\""]] as const
   )("on a terminal, %s names after 2 seconds what it waits for", function*([line, what]) {
     yield* TestClock.setTime(Date.now())
     const on = line === "call /orders" ? "api" : "token"

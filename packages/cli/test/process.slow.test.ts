@@ -10,22 +10,8 @@ import { Effect } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { selfSigned } from "../../platform-node/test/support/certificates.js"
 import { byName, listen, startProxy, startTlsStore } from "../../platform-node/test/utils.js"
-import {
-  check,
-  demoSecret,
-  fails,
-  hasColours,
-  lastToken,
-  newUser,
-  profilesOf,
-  run,
-  started,
-  startedWith,
-  type User,
-  variablesIn,
-  withEnv,
-  without
-} from "./support/cli.js"
+import { check, demoSecret, fails, hasColours, lastToken, newUser, profilesOf, run, started } from "./support/cli.js"
+import { startedWith, type User, variablesIn, withEnv, without } from "./support/cli.js"
 import { build, hasTerminals, processTimeout, runProcess, runWith, startProcess } from "./support/process.js"
 import { endless, tooMuch } from "./support/servers.js"
 
@@ -104,17 +90,14 @@ describe("pipes", { timeout: processTimeout }, () => {
     deepStrictEqual(yield* end, { code, stdout: "", stderr: "" })
   })
 
-  test.live.runIf(process.platform === "linux")(
-    "a full disk behind standard output is one line, and code 1",
-    function*() {
-      const full = yield* runWith(yield* newUser({}), ["completion", "bash"], [
-        "ignore",
-        openSync("/dev/full", "w"),
-        "pipe"
-      ])
-      deepStrictEqual(full, [1, "store-api: Cannot write to stdout.\n"])
-    }
-  )
+  test.live.runIf(process.platform === "linux")("a full disk behind stdout is one line, and code 1", function*() {
+    const full = yield* runWith(yield* newUser({}), ["completion", "bash"], [
+      "ignore",
+      openSync("/dev/full", "w"),
+      "pipe"
+    ])
+    deepStrictEqual(full, [1, "store-api: Cannot write to stdout.\n"])
+  })
 
   test.live("a reader that goes away in the middle of a response ends the run with code 0", function*() {
     const { user } = yield* started

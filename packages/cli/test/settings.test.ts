@@ -7,18 +7,8 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { Effect, Redacted } from "effect"
 import { test } from "../../core/test/support/test.js"
-import {
-  newUser,
-  onTerminal,
-  prints,
-  profilesOf,
-  refuses,
-  run,
-  type User,
-  withEnv,
-  without,
-  withProxies
-} from "./support/cli.js"
+import { newUser, onTerminal, prints, profilesOf, refuses, run, type User, withEnv, without } from "./support/cli.js"
+import { withProxies } from "./support/cli.js"
 
 /** Client secrets; a careless reader of files would change the first. */
 const secrets = { blue: "in$HOME #no\\comment'=1", green: "the-invented-secret-of-green" }

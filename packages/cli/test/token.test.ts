@@ -11,22 +11,8 @@ import { test } from "../../core/test/support/test.js"
 import { fromLibrary } from "../src/Fault.js"
 import { make } from "../src/provider.js"
 import type { Settings } from "../src/settings.js"
-import {
-  demoSecret,
-  frozenAt,
-  lastToken,
-  onTerminal,
-  prints,
-  refuses,
-  run,
-  started,
-  startedWith,
-  tokenRequests,
-  type User,
-  userOf,
-  withEnv,
-  without
-} from "./support/cli.js"
+import { demoSecret, frozenAt, lastToken, onTerminal, prints, refuses, run, started } from "./support/cli.js"
+import { startedWith, tokenRequests, type User, userOf, withEnv, without } from "./support/cli.js"
 
 const startedWithoutSecret = Effect.map(
   started,
@@ -230,10 +216,7 @@ const timelines: Readonly<Record<string, ReadonlyArray<Step>>> = {
     plays(retryAfter(999_999)),
     ...failing(5, [0, 1], [3590, 1], [3610, 2])
   ],
-  "a cooldown ends when the clock is set back": [
-    plays(retryAfter(900)),
-    ...failing(5, [7200, 1], [7201, 1], [0, 2])
-  ],
+  "a cooldown ends when the clock is set back": [plays(retryAfter(900)), ...failing(5, [7200, 1], [7201, 1], [0, 2])],
   "a cooldown follows a renewal that fails, while the cached token is used": [
     [0, "token 1", 1],
     plays(Fault.body("{}", forever)),
@@ -343,16 +326,13 @@ describe("runs at different times", () => {
     assert.strictEqual(yield* tokenRequests(emulator), 4)
   })
 
-  test.live.each(["token --force-refresh", "check"])(
-    "%s sends a request, whose success ends the cooldown",
-    function*(line) {
-      const { emulator, user } = yield* startedWith({}, retryAfter(900))
-      yield* refuses(user, "token", 5, /429/)
-      yield* emulator.clearFaults
-      yield* prints(user, line)
-      yield* run(user, ["logout"])
-      yield* prints(user, "token")
-      assert.strictEqual(yield* tokenRequests(emulator), 3)
-    }
-  )
+  test.live.each(["token --force-refresh", "check"])("%s sends a request; success ends the cooldown", function*(line) {
+    const { emulator, user } = yield* startedWith({}, retryAfter(900))
+    yield* refuses(user, "token", 5, /429/)
+    yield* emulator.clearFaults
+    yield* prints(user, line)
+    yield* run(user, ["logout"])
+    yield* prints(user, "token")
+    assert.strictEqual(yield* tokenRequests(emulator), 3)
+  })
 })

@@ -214,18 +214,15 @@ describe("AccessTokenError", () => {
   )
   const others = rows.filter((row) => !permanent.includes(row))
 
-  it.each(others)(
-    "withRetryAt gives %s another retryAt, which ends its message, and keeps the rest",
-    (_name, { error }) => {
-      deepStrictEqual(AccessTokenError.retryAt(error), Option.none())
-      const waiting = AccessTokenError.withRetryAt(error, Option.some(later))
-      deepStrictEqual(AccessTokenError.retryAt(waiting), Option.some(later))
-      deepStrictEqual(error.retryAt, Option.none(), "the first is as it was")
-      assert.strictEqual(waiting.constructor, error.constructor)
-      assert.strictEqual(waiting.message, `${error.message} Retry after 2026-01-01T00:05:00.000Z.`)
-      deepStrictEqual({ ...AccessTokenError.withRetryAt(Option.none())(waiting) }, { ...error })
-    }
-  )
+  it.each(others)("withRetryAt gives %s another retryAt, at the end of its message", (_name, { error }) => {
+    deepStrictEqual(AccessTokenError.retryAt(error), Option.none())
+    const waiting = AccessTokenError.withRetryAt(error, Option.some(later))
+    deepStrictEqual(AccessTokenError.retryAt(waiting), Option.some(later))
+    deepStrictEqual(error.retryAt, Option.none(), "the first is as it was")
+    assert.strictEqual(waiting.constructor, error.constructor)
+    assert.strictEqual(waiting.message, `${error.message} Retry after 2026-01-01T00:05:00.000Z.`)
+    deepStrictEqual({ ...AccessTokenError.withRetryAt(Option.none())(waiting) }, { ...error })
+  })
 
   it.each(permanent)("withRetryAt leaves %s without a retryAt", (_name, { error }) => {
     deepStrictEqual([permanent.length, others.length], [8, 11])

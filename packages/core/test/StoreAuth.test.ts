@@ -1,10 +1,5 @@
-import {
-  FetchHttpClient,
-  HttpClient,
-  type HttpClientError,
-  HttpClientRequest,
-  HttpClientResponse
-} from "@effect/platform"
+import { FetchHttpClient, HttpClient, type HttpClientError, HttpClientRequest } from "@effect/platform"
+import { HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import {
@@ -232,8 +227,7 @@ describe("StoreAuth", () => {
         StoreAuth.make({ ...secretOptions, transformClient: HttpClient.followRedirects(3) }),
         Layer.succeed(HttpClient.HttpClient, endpoint.client)
       )
-      assert.strictEqual(yield* outcomeOf(provider.get), "Redirect")
-      assert.strictEqual((yield* endpoint.sent).length, 1)
+      deepStrictEqual([yield* outcomeOf(provider.get), (yield* endpoint.sent).length], ["Redirect", 1])
     })
 
     test("stops fetch from following redirects, whatever RequestInit it provides", function*() {

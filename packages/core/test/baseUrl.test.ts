@@ -68,14 +68,7 @@ describe("baseUrl", () => {
   })
 
   it("accepts https and http of this machine, as a string and as a URL", () => {
-    const hosts = [
-      "localhost",
-      "localhost:8080/base",
-      "auth.localhost:8080",
-      "127.0.0.1:8080",
-      "127.9.9.9",
-      "[::1]:8080"
-    ]
+    const hosts = ["localhost", "localhost:80/base", "auth.localhost:8080", "127.0.0.1:8080", "127.9.9.9", "[::1]:80"]
     const secure = ["https://auth.shop.example", "https://auth.shop.example:8443/base/", "HTTPS://AUTH.SHOP.EXAMPLE"]
     for (const url of [...secure, ...hosts.map((host) => `http://${host}`)]) {
       for (const value of [url, new URL(url)]) {
@@ -89,14 +82,12 @@ describe("baseUrl", () => {
     assert.isTrue(isLoopback(new URL("redis://127.0.0.1")))
   })
 
-  prop("accepts only https or loopback URLs without query, fragment and user info", [
-    FC.oneof(
-      FC.webUrl({ withFragments: true, withQueryParameters: true, validSchemes: ["http", "https", "ftp"] }),
-      FC.string(),
-      FC.string().map((rest) => `https://auth.shop.example${rest}`),
-      FC.string().map((rest) => `https://${rest}`)
-    )
-  ], ([text]) => {
+  prop("accepts only https or loopback URLs without query, fragment and user info", [FC.oneof(
+    FC.webUrl({ withFragments: true, withQueryParameters: true, validSchemes: ["http", "https", "ftp"] }),
+    FC.string(),
+    FC.string().map((rest) => `https://auth.shop.example${rest}`),
+    FC.string().map((rest) => `https://${rest}`)
+  )], ([text]) => {
     const result = Effect.runSync(Effect.either(baseUrl("authUrl", text, false)))
     if (Either.isLeft(result)) {
       assert.strictEqual(result.left.option, "authUrl")

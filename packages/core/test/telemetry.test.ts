@@ -126,8 +126,9 @@ const runWithExporters = <E>(store: string, exporters: Layer.Layer<never, E>) =>
 
 /** Four acquisitions: the second sent two requests, and the last failed. None is a child of the application's span. */
 const assertSpans = (posts: ReadonlyArray<Post>) => {
-  const spans = posts.filter(({ path }) => path === "/v1/traces")
-    .flatMap((post) => innermost(post, "resourceSpans", "scopeSpans", "spans") as ReadonlyArray<Span>)
+  const spans = posts.filter(({ path }) => path === "/v1/traces").flatMap((post) =>
+    innermost(post, "resourceSpans", "scopeSpans", "spans") as ReadonlyArray<Span>
+  )
   const named = (name: string) => spans.filter((span) => span.name === name)
   const [application] = named("the application")
   const acquisitions = named("AccessTokenProvider.acquire")
@@ -168,23 +169,21 @@ const assertSpans = (posts: ReadonlyArray<Post>) => {
 const assertMetrics = (store: string, posts: ReadonlyArray<Post>) => {
   const last = posts.filter(({ path }) => path === "/v1/metrics").at(-1)
   const metrics = last ? innermost(last, "resourceMetrics", "scopeMetrics", "metrics") as ReadonlyArray<MetricOf> : []
-  const table = metrics
-    .filter(({ name }) => name.startsWith("store_api_"))
-    .flatMap(({ gauge, histogram, name, sum, unit: unitOfMetric }) =>
-      [sum, gauge, histogram].flatMap((points) => points?.dataPoints ?? []).flatMap((point) => {
-        const { store: own, unit = unitOfMetric, ...labels } = attributesOf(point)
-        if (own !== store) return []
-        assert.strictEqual(unitOfMetric, unit)
-        if (histogram !== undefined) {
-          // The second acquisition pauses for 150 to 200 ms before its second attempt.
-          assert.isAbove(point.sum ?? 0, 0.15)
-          assert.isBelow(point.sum ?? Infinity, 20, "the unit is seconds")
-        }
-        return `${name} ${JSON.stringify(labels)} ${unitOfMetric} ${
-          Number(point.count ?? point.asDouble ?? point.asInt)
-        }`
-      })
-    )
+  const table = metrics.filter(({ name }) => name.startsWith("store_api_")).flatMap((
+    { gauge, histogram, name, sum, unit: unitOfMetric }
+  ) =>
+    [sum, gauge, histogram].flatMap((points) => points?.dataPoints ?? []).flatMap((point) => {
+      const { store: own, unit = unitOfMetric, ...labels } = attributesOf(point)
+      if (own !== store) return []
+      assert.strictEqual(unitOfMetric, unit)
+      if (histogram !== undefined) {
+        // The second acquisition pauses for 150 to 200 ms before its second attempt.
+        assert.isAbove(point.sum ?? 0, 0.15)
+        assert.isBelow(point.sum ?? Infinity, 20, "the unit is seconds")
+      }
+      return `${name} ${JSON.stringify(labels)} ${unitOfMetric} ${Number(point.count ?? point.asDouble ?? point.asInt)}`
+    })
+  )
   deepStrictEqual(table.sort(), [
     `store_api_token_acquisition_duration_seconds {} s 4`,
     `store_api_token_acquisitions {"outcome":"CredentialsError"} 1 0`,
@@ -203,27 +202,24 @@ const assertMetrics = (store: string, posts: ReadonlyArray<Post>) => {
   ])
 }
 
-const otlp: ReadonlyArray<readonly [string, ReadonlyArray<string>, (url: string) => Layer.Layer<never>]> = [
-  [
-    "the SDK's exporters",
-    ["/v1/metrics", "/v1/traces"],
-    (url) =>
-      Layer.discard(NodeSdk.layer(() => ({
-        resource: { serviceName: "a shop" },
-        spanProcessor: new SimpleSpanProcessor(new OTLPTraceExporter({ url: `${url}/v1/traces` })),
-        metricReader: new PeriodicExportingMetricReader({
-          exporter: new OTLPMetricExporter({ url: `${url}/v1/metrics` }),
-          exportIntervalMillis: 3_600_000
-        })
-      })))
-  ],
-  [
-    "Effect's own exporters",
-    ["/v1/logs", "/v1/metrics", "/v1/traces"],
-    (baseUrl) =>
-      Otlp.layerJson({ baseUrl, resource: { serviceName: "a shop" } }).pipe(Layer.provide(NodeHttpClient.layerUndici))
-  ]
-]
+const otlp: ReadonlyArray<readonly [string, ReadonlyArray<string>, (url: string) => Layer.Layer<never>]> = [[
+  "the SDK's exporters",
+  ["/v1/metrics", "/v1/traces"],
+  (url) =>
+    Layer.discard(NodeSdk.layer(() => ({
+      resource: { serviceName: "a shop" },
+      spanProcessor: new SimpleSpanProcessor(new OTLPTraceExporter({ url: `${url}/v1/traces` })),
+      metricReader: new PeriodicExportingMetricReader({
+        exporter: new OTLPMetricExporter({ url: `${url}/v1/metrics` }),
+        exportIntervalMillis: 3_600_000
+      })
+    })))
+], [
+  "Effect's own exporters",
+  ["/v1/logs", "/v1/metrics", "/v1/traces"],
+  (baseUrl) =>
+    Otlp.layerJson({ baseUrl, resource: { serviceName: "a shop" } }).pipe(Layer.provide(NodeHttpClient.layerUndici))
+]]
 
 describe.each(otlp)("OTLP export to a collector by %s", (name, paths, exporters) => {
   test.live("sends spans and metrics, and no secret, token or client id", function*() {

@@ -38,10 +38,7 @@ const start = (args: ReadonlyArray<string>, nodeArgs: ReadonlyArray<string> = []
     const says = (text: RegExp) =>
       Effect.promise(async () => {
         while (!text.test(texts.output)) {
-          await Promise.race([
-            once(child.stdout, "data"),
-            closed.then(() => assert.fail(texts.errors))
-          ])
+          await Promise.race([once(child.stdout, "data"), closed.then(() => assert.fail(texts.errors))])
         }
         return text.exec(texts.output)?.[1] ?? ""
       })
@@ -51,10 +48,7 @@ const start = (args: ReadonlyArray<string>, nodeArgs: ReadonlyArray<string> = []
 
 describe("store-api-emulator", () => {
   test.live.each(
-    [
-      ["demo-client", "SIGINT", [], demoSecret],
-      ["my-id", "SIGTERM", ["--client-id", "my-id"], userSecret]
-    ] as const
+    [["demo-client", "SIGINT", [], demoSecret], ["my-id", "SIGTERM", ["--client-id", "my-id"], userSecret]] as const
   )("serves %s, and exits with code 0 on %s while a connection is open", function*([id, signal, args, secret]) {
     const { child, closed, says, texts, url } = yield* start(args)
     assert.strictEqual((yield* askToken(url, { body: bodyOf(id, secret) })).status, 200)

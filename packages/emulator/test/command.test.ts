@@ -57,8 +57,7 @@ describe("store-api-emulator", () => {
     assert.include(lines, "export STORE_API_CLIENT_ID='demo-client'")
     assert.include(lines, `export STORE_API_CLIENT_SECRET='${demoSecret}'`)
     const answer = yield* askToken(url)
-    assert.strictEqual(answer.status, 200)
-    assert.strictEqual(json(answer)["expires_in"], 3600)
+    deepStrictEqual([answer.status, json(answer)["expires_in"]], [200, 3600])
     // The demo client has a secret of its own.
     assert.notInclude(greeting, userSecret)
     assert.strictEqual((yield* askToken(url, { body: bodyOf("demo-client", userSecret) })).status, 401)
@@ -127,8 +126,7 @@ describe("store-api-emulator", () => {
       "--scenario",
       "api/403"
     ])
-    assert.strictEqual((yield* askToken(url)).status, 401)
-    assert.strictEqual((yield* askToken(url)).status, 503)
+    deepStrictEqual([(yield* askToken(url)).status, (yield* askToken(url)).status], [401, 503])
     const token = String(json(yield* askToken(url))["access_token"])
     assert.strictEqual((yield* callApi(url, token)).status, 403)
   })
@@ -185,30 +183,27 @@ describe("store-api-emulator", () => {
     assert.strictEqual(yield* next, "GET <redacted> 200")
   })
 
-  test.live.each(["--dotenv", "--env-file"])(
-    "%s writes the variables for this user alone, without a secret of the user",
-    function*(flag) {
-      const folder = yield* newFolder
-      const file = join(folder, "my.env")
-      writeFileSync(file, "# Written by store-api-emulator\nOLD=1", { mode: 0o644 })
-      const { url } = yield* start([flag, file])
-      deepStrictEqual(parseEnv(readFileSync(file, "utf8")), {
-        STORE_API_AUTH_URL: url,
-        STORE_API_URL: url,
-        STORE_API_CLIENT_ID: "demo-client",
-        STORE_API_CLIENT_SECRET: demoSecret
-      })
-      assert.strictEqual(statSync(file).mode & 0o777, 0o600)
-      const another = join(folder, ".env")
-      writeFileSync(another, "STORE_API_CLIENT_SECRET=invented")
-      const error = yield* Effect.flip(start([flag, another]))
-      assert.include(
-        error.message,
-        `${flag} must be a new file in a folder that exists, an empty file, or one that an emulator wrote`
-      )
-      assert.strictEqual(readFileSync(another, "utf8"), "STORE_API_CLIENT_SECRET=invented")
-    }
-  )
+  test.live.each(["--dotenv", "--env-file"])("%s writes the variables for this user, not its secret", function*(flag) {
+    const folder = yield* newFolder
+    const file = join(folder, "my.env")
+    writeFileSync(file, "# Written by store-api-emulator\nOLD=1", { mode: 0o644 })
+    const { url } = yield* start([flag, file])
+    deepStrictEqual(parseEnv(readFileSync(file, "utf8")), {
+      STORE_API_AUTH_URL: url,
+      STORE_API_URL: url,
+      STORE_API_CLIENT_ID: "demo-client",
+      STORE_API_CLIENT_SECRET: demoSecret
+    })
+    assert.strictEqual(statSync(file).mode & 0o777, 0o600)
+    const another = join(folder, ".env")
+    writeFileSync(another, "STORE_API_CLIENT_SECRET=invented")
+    const error = yield* Effect.flip(start([flag, another]))
+    assert.include(
+      error.message,
+      `${flag} must be a new file in a folder that exists, an empty file, or one that an emulator wrote`
+    )
+    assert.strictEqual(readFileSync(another, "utf8"), "STORE_API_CLIENT_SECRET=invented")
+  })
 
   test.live.each(["shop\\new", "the shop's", "the \"shop\""])("--dotenv keeps the client id %s", function*(clientId) {
     const file = join(yield* newFolder, "my.env")

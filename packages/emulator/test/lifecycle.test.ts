@@ -3,20 +3,8 @@ import { networkInterfaces } from "node:os"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator, EmulatorError, Fault } from "@store-api/emulator"
-import {
-  Deferred,
-  Duration,
-  Effect,
-  Exit,
-  Fiber,
-  Layer,
-  Logger,
-  LogLevel,
-  Option,
-  Redacted,
-  Scope,
-  Tracer
-} from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, Layer, Logger, LogLevel, Option, Redacted, Scope } from "effect"
+import { Tracer } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { askToken, callApi, connect, getToken, send, until } from "./utils.js"
 
@@ -169,10 +157,7 @@ describe("connections", () => {
     const token = yield* getToken(url, { agent })
     for (let count = 0; count < 5; count++) yield* callApi(url, token, { agent })
     assert.strictEqual(yield* connections, 1)
-    yield* Effect.scoped(Effect.zipRight(
-      connect(url),
-      until(Effect.map(connections, (open) => open === 2))
-    ))
+    yield* Effect.scoped(Effect.zipRight(connect(url), until(Effect.map(connections, (open) => open === 2))))
     yield* until(Effect.map(connections, (open) => open === 1))
     agent.destroy()
     yield* until(Effect.map(connections, (open) => open === 0))

@@ -123,9 +123,7 @@ describe("the API rejects", () => {
     const valid = [yield* getToken(url), yield* getToken(url), yield* getToken(url)]
     assert.strictEqual(yield* revoke(Redacted.make(valid[0] ?? "")), 1)
     deepStrictEqual((yield* tokens).map(({ revoked }) => revoked), [false, true, false, false])
-    assert.strictEqual(yield* revoke(), 2)
-    assert.strictEqual(yield* revoke(), 0)
-    assert.strictEqual(yield* revoke("invented-token"), 0)
+    deepStrictEqual([yield* revoke(), yield* revoke(), yield* revoke("invented-token")], [2, 0, 0])
     for (const token of valid) {
       const response = yield* callApi(url, token)
       assert.strictEqual(response.status, 401)

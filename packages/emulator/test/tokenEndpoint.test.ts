@@ -3,17 +3,8 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { Emulator } from "@store-api/emulator"
 import { Duration, Effect, FastCheck as fc, Redacted, TestClock } from "effect"
 import { test } from "../../core/test/support/test.js"
-import {
-  askToken,
-  bodyOf,
-  demoBody,
-  demoSecret,
-  formType,
-  getToken,
-  type HttpRequest,
-  json,
-  tokenPath
-} from "./utils.js"
+import { askToken, bodyOf, demoBody, demoSecret, formType, getToken, type HttpRequest, json } from "./utils.js"
+import { tokenPath } from "./utils.js"
 
 const specialSecret = "a b+c/d=e%f~g%20h%zz="
 const specialBody = bodyOf("two words=id", specialSecret)
@@ -95,17 +86,9 @@ const refusals: Readonly<
     "with credentials of the scheme Basic": [authorized("Basic"), "body"],
     "with credentials of the scheme basic": [authorized("basic"), "body"],
     "with an additional field, to a lenient endpoint": [{ body: `scope=&${reordered}` }, undefined, lenient],
-    "with a repeated field, to a lenient endpoint": [
-      { body: `${reordered}&client_id=demo-client` },
-      undefined,
-      lenient
-    ],
+    "with a repeated field, to a lenient endpoint": [{ body: `${reordered}&client_id=demo` }, undefined, lenient],
     "with credentials in header and form": [{ ...demoBasic, body: demoPost }, "once", postOrBasic],
-    "with a header and a client id in the form": [
-      { ...demoBasic, body: `${grant}&client_id=demo-client` },
-      "once",
-      basic
-    ],
+    "with a header and a client id in the form": [{ ...demoBasic, body: `${grant}&client_id=demo` }, "once", basic],
     "with two headers": [
       {
         headers: [
@@ -306,8 +289,7 @@ describe("a token request", () => {
   test.live("succeeds only below the base path", function*() {
     const { requests, url } = yield* Emulator.make({ basePath: "/store/v2/" })
     assert.match(url, /\/store\/v2$/)
-    assert.strictEqual((yield* askToken(url)).status, 200)
-    assert.strictEqual((yield* askToken(new URL(url).origin)).status, 404)
+    deepStrictEqual([(yield* askToken(url)).status, (yield* askToken(new URL(url).origin)).status], [200, 404])
     deepStrictEqual((yield* requests).map(({ kind }) => kind), ["token", "other"])
   })
 
@@ -394,8 +376,7 @@ describe("the lifetime of a token", () => {
     const second = json(yield* askToken(url))
     assert.strictEqual(second["access_token"], first["access_token"])
     assert.strictEqual(second["issued_at"], first["issued_at"])
-    assert.strictEqual(first["expires_in"], 3600)
-    assert.strictEqual(second["expires_in"], 3589)
+    deepStrictEqual([first["expires_in"], second["expires_in"]], [3600, 3589])
     yield* TestClock.adjust("3589500 millis")
     const third = json(yield* askToken(url))
     assert.notStrictEqual(third["access_token"], first["access_token"])

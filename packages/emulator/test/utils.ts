@@ -62,13 +62,7 @@ export const demoBody = bodyOf("demo-client", demoSecret)
 
 /** Sends a token request as specified, with changes if there are any. */
 export const askToken = (url: string, changes: HttpRequest = {}) =>
-  send(url, {
-    method: "POST",
-    path: tokenPath,
-    headers: { "Content-Type": formType },
-    body: demoBody,
-    ...changes
-  })
+  send(url, { method: "POST", path: tokenPath, headers: { "Content-Type": formType }, body: demoBody, ...changes })
 
 export const getToken = (url: string, changes: HttpRequest = {}) =>
   Effect.map(askToken(url, changes), (response) => String(json(response)["access_token"]))

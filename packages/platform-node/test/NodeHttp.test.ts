@@ -115,8 +115,7 @@ describe.runIf(canMakeCertificates)("ca", () => {
     const server = yield* startTlsStore(yield* selfSigned())
     const error = yield* Effect.flip(Effect.provide(call(), NodeStoreAuth.layer(at(server.url))))
     assert(error._tag === "TokenRequestError")
-    assert.strictEqual(error.reason, "Certificate")
-    assert.strictEqual(server.opened(), 1)
+    deepStrictEqual([error.reason, server.opened()], ["Certificate", 1])
   })
 
   test.live("uses HTTP/1.1, even if the server offers HTTP/2", function*() {
@@ -232,8 +231,7 @@ describe("the option connections", () => {
     const server = yield* slow
     const proxy = yield* startProxy()
     yield* Effect.provide(fifty(byName(server)), NodeHttp.layer({ connections: 4, proxy: new URL(proxy.url) }))
-    assert.strictEqual(server.most(), 4)
-    assert.strictEqual(proxy.most(), 4)
+    deepStrictEqual([server.most(), proxy.most()], [4, 4])
   })
 
   test.live("is unlimited by default", function*() {

@@ -355,13 +355,10 @@ const startIssuer = (issue: (count: number) => Promise<void> | void = () => unde
   })
 
 /** The functions, with an API and such a token endpoint. */
-const start = (
-  { issue, path = "", ...options }: Partial<NodeStoreAuth.SecretOptions> & {
-    readonly issue?: Parameters<typeof startIssuer>[0]
-    readonly path?: string
-  } = {},
-  sharing: Partial<PromiseStoreAuth.SharedOptions> = {}
-) =>
+const start = ({ issue, path = "", ...options }: Partial<NodeStoreAuth.SecretOptions> & {
+  readonly issue?: Parameters<typeof startIssuer>[0]
+  readonly path?: string
+} = {}, sharing: Partial<PromiseStoreAuth.SharedOptions> = {}) =>
   Effect.gen(function*() {
     const [api, issuer] = [yield* rig, yield* startIssuer(issue)]
     return { ...api, ...yield* make(api.url + path, { authUrl: issuer.url, ...options }, sharing), issuer }

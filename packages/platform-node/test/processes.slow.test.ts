@@ -79,30 +79,26 @@ describe("FileTokenStore between processes", () => {
     assert.isFalse(existsSync(file))
   }, limit)
 
-  test.live(
-    "ten processes that start at once send one token request; if the first is killed, at most two more",
-    function*() {
-      const [folder, workers, endpoint] = yield* Effect.all([newFolder, startMany(10), tokenEndpoint])
-      const acquire = (clientId: string, lease: number) =>
-        ({ folder, name: "acquire", url: endpoint.url, clientId, lease }) as const
-      for (let round = 1; round <= 10; round++) {
-        deepStrictEqual(yield* askAll(workers, acquire(`client-${round}`, 30_000)), workers.map(() => 1))
-        assert.strictEqual(endpoint.requests(`client-${round}`), 1, `round ${round}`)
-      }
-      const [first, ...others] = workers
-      assert(first !== undefined)
-      yield* Effect.fork(Effect.sandbox(first.ask(acquire("client-silent", 1000))))
-      yield* endpoint.heldBack
-      yield* first.kill
-      deepStrictEqual(yield* askAll(others, acquire("client-silent", 1000)), others.map(() => 1))
-      const more = endpoint.requests("client-silent") - 1
-      assert.isTrue(more === 1 || more === 2, `${more} more`)
-    },
-    limit
-  )
+  test.live("ten processes at once send one token request; if the first is killed, at most two more", function*() {
+    const [folder, workers, endpoint] = yield* Effect.all([newFolder, startMany(10), tokenEndpoint])
+    const acquire = (clientId: string, lease: number) =>
+      ({ folder, name: "acquire", url: endpoint.url, clientId, lease }) as const
+    for (let round = 1; round <= 10; round++) {
+      deepStrictEqual(yield* askAll(workers, acquire(`client-${round}`, 30_000)), workers.map(() => 1))
+      assert.strictEqual(endpoint.requests(`client-${round}`), 1, `round ${round}`)
+    }
+    const [first, ...others] = workers
+    assert(first !== undefined)
+    yield* Effect.fork(Effect.sandbox(first.ask(acquire("client-silent", 1000))))
+    yield* endpoint.heldBack
+    yield* first.kill
+    deepStrictEqual(yield* askAll(others, acquire("client-silent", 1000)), others.map(() => 1))
+    const more = endpoint.requests("client-silent") - 1
+    assert.isTrue(more === 1 || more === 2, `${more} more`)
+  }, limit)
 
   test.live(
-    "a lease whose holder was killed ends when it expires, and not before; then one or two processes get it",
+    "a lease of a killed process ends when it expires, not before; then one or two processes get it",
     function*() {
       const folder = yield* newFolder
       const [holder, ...others] = yield* startMany(4)
@@ -123,31 +119,27 @@ describe("FileTokenStore between processes", () => {
     limit
   )
 
-  test.live(
-    "no process loses an entry or a lease while other processes remove expired files",
-    function*() {
-      const folder = yield* newFolder
-      const [remover, another, ...users] = yield* workers
-      assert(remover !== undefined && another !== undefined)
-      yield* withStore(folder, (store) => store.put("key", "entry", "1 hour"))
-      const end = join(folder, "..", "end")
-      const removing = yield* Effect.fork(askAll([remover, another], { folder, name: "removeExpired", until: end }))
-      const lost = yield* Effect.forEach(
-        users,
-        ({ ask }, n) => ask({ folder, name: "comeAndGo", key: `key of ${n}`, times: 100 }),
-        { concurrency: "unbounded" }
-      )
-      deepStrictEqual(lost, users.map(() => 0))
-      const file = join(folder, "..", "at work")
-      const order = { folder, name: "workAlone", key: "of all", file, times: 10 } as const
-      deepStrictEqual(yield* askAll(users, order), users.map(() => 0))
-      // This entry is as old as the others, and valid until the end.
-      deepStrictEqual(yield* withStore(folder, (store) => store.get("key")), Option.some("entry"))
-      writeFileSync(end, "")
-      for (const times of yield* Fiber.join(removing)) assert.isAbove(times, 0)
-    },
-    limit
-  )
+  test.live("no process loses an entry or a lease while other processes remove expired files", function*() {
+    const folder = yield* newFolder
+    const [remover, another, ...users] = yield* workers
+    assert(remover !== undefined && another !== undefined)
+    yield* withStore(folder, (store) => store.put("key", "entry", "1 hour"))
+    const end = join(folder, "..", "end")
+    const removing = yield* Effect.fork(askAll([remover, another], { folder, name: "removeExpired", until: end }))
+    const lost = yield* Effect.forEach(
+      users,
+      ({ ask }, n) => ask({ folder, name: "comeAndGo", key: `key of ${n}`, times: 100 }),
+      { concurrency: "unbounded" }
+    )
+    deepStrictEqual(lost, users.map(() => 0))
+    const file = join(folder, "..", "at work")
+    const order = { folder, name: "workAlone", key: "of all", file, times: 10 } as const
+    deepStrictEqual(yield* askAll(users, order), users.map(() => 0))
+    // This entry is as old as the others, and valid until the end.
+    deepStrictEqual(yield* withStore(folder, (store) => store.get("key")), Option.some("entry"))
+    writeFileSync(end, "")
+    for (const times of yield* Fiber.join(removing)) assert.isAbove(times, 0)
+  }, limit)
 
   test.live("the store still works after processes are killed at any time", function*() {
     const folder = yield* newFolder
@@ -209,29 +201,23 @@ describe("a process that used the layer", () => {
     deepStrictEqual(outcomes, urls.map(() => ({ output: "interrupted", hasExited: true })))
   }, limit)
 
-  test.live(
-    "control: a scope that is never closed, and undici alone, keep the process running",
-    function*() {
-      const [leaked, undici] = yield* Effect.all([
-        run([(yield* hanging).url, "", "leaked"]),
-        run([(yield* silent).url, "undici", "interrupted"])
-      ], { concurrency: 2 })
-      deepStrictEqual(leaked, { output: "leaked", hasExited: false })
-      deepStrictEqual(undici, { output: "interrupted", hasExited: false })
-    },
-    limit
-  )
+  test.live("control: a scope that is never closed, and undici alone, keep the process running", function*() {
+    const [leaked, undici] = yield* Effect.all([
+      run([(yield* hanging).url, "", "leaked"]),
+      run([(yield* silent).url, "undici", "interrupted"])
+    ], { concurrency: 2 })
+    deepStrictEqual(leaked, { output: "leaked", hasExited: false })
+    deepStrictEqual(undici, { output: "interrupted", hasExited: false })
+  }, limit)
 
   test.live.runIf(canMakeCertificates)("adds ca to NODE_EXTRA_CA_CERTS", function*() {
     const [trusted, other] = [yield* selfSigned(), yield* selfSigned("localhost", 2)]
     const [one, another] = [(yield* filesOf(trusted)).cert, (yield* filesOf(other)).cert]
     const server = yield* startTlsStore(trusted)
     const outcomes = yield* Effect.forEach(
-      [
-        { TEST_CA: another, NODE_EXTRA_CA_CERTS: one },
-        { TEST_CA: one, NODE_EXTRA_CA_CERTS: another },
-        { TEST_CA: another }
-      ],
+      [{ TEST_CA: another, NODE_EXTRA_CA_CERTS: one }, { TEST_CA: one, NODE_EXTRA_CA_CERTS: another }, {
+        TEST_CA: another
+      }],
       (variables) => Effect.map(run([server.url], variables), ({ output }) => output),
       { concurrency: 2 }
     )

@@ -47,9 +47,7 @@ describe("the option proxy", () => {
     assert.include(yield* Effect.provide(get(byName(server)), trusting), "authorization")
     assert.lengthOf(proxy.tunnels, 1)
 
-    const error = yield* Effect.flip(
-      Effect.provide(call(), NodeStoreAuth.layer({ ...insecureByName(server), http }))
-    )
+    const error = yield* Effect.flip(Effect.provide(call(), NodeStoreAuth.layer({ ...insecureByName(server), http })))
     assert(error._tag === "TokenRequestError")
     assert.strictEqual(error.reason, "Certificate")
     assert.lengthOf(proxy.tunnels, 1)
@@ -59,10 +57,7 @@ describe("the option proxy", () => {
     const { cert, key } = yield* selfSigned("*.store.example")
     const shown: Array<boolean> = []
     const asking = (handler?: Http.RequestListener) => {
-      const server = Https.createServer(
-        { cert, key, ca: cert, requestCert: true, rejectUnauthorized: false },
-        handler
-      )
+      const server = Https.createServer({ cert, key, ca: cert, requestCert: true, rejectUnauthorized: false }, handler)
       return server.on("secureConnection", (socket) => shown.push("subject" in socket.getPeerCertificate()))
     }
     const server = yield* listen(asking(store), { host: "localhost", protocol: "https" })
@@ -155,9 +150,9 @@ describe("the environment", () => {
 
 /** Names of this machine with their addresses, and whether this machine has the address. */
 const names = await Promise.all(
-  [["localhost", "127.0.0.1"], ["127.0.0.1", "127.0.0.1"], ["127.9.9.9", "127.9.9.9"], ["[::1]", "::1"]].map(
-    async ([host = "", address = ""]) => ({ host, address, reachable: await canListenOn(address) })
-  )
+  [["localhost", "127.0.0.1"], ["127.0.0.1", "127.0.0.1"], ["127.9.9.9", "127.9.9.9"], ["[::1]", "::1"]].map(async (
+    [host = "", address = ""]
+  ) => ({ host, address, reachable: await canListenOn(address) }))
 )
 
 const ways: Readonly<

@@ -22,14 +22,11 @@ export interface Server {
 }
 
 /** Makes a server of Node listen until the scope closes. */
-export const listen = (
-  server: Net.Server,
-  { address = "127.0.0.1", host = "127.0.0.1", protocol = "http" }: {
-    readonly address?: string
-    readonly host?: string
-    readonly protocol?: string
-  } = {}
-): Effect.Effect<Server, never, Scope.Scope> =>
+export const listen = (server: Net.Server, { address = "127.0.0.1", host = "127.0.0.1", protocol = "http" }: {
+  readonly address?: string
+  readonly host?: string
+  readonly protocol?: string
+} = {}): Effect.Effect<Server, never, Scope.Scope> =>
   Effect.gen(function*() {
     const sockets = new Set<Net.Socket>()
     const counts = { opened: 0, most: 0 }

@@ -9,15 +9,11 @@ import { expect, test } from "tstyche"
 test("FileTokenStore", () => {
   expect(FileTokenStore.defaultFolder).type.toBe<Effect.Effect<string>>()
   expect(FileTokenStore.make).type.toBe<
-    (
-      options?: FileTokenStore.Options
-    ) => Effect.Effect<TokenStore.Service, never, FileSystem.FileSystem | Path.Path>
+    (options?: FileTokenStore.Options) => Effect.Effect<TokenStore.Service, never, FileSystem.FileSystem | Path.Path>
   >()
   expect(FileTokenStore.layer).type.toBe<(options?: FileTokenStore.Options) => Layer.Layer<TokenStore.TokenStore>>()
   expect(FileTokenStore.layerConfig).type.toBe<
-    (
-      config?: Config.Config.Wrap<FileTokenStore.Options>
-    ) => Layer.Layer<TokenStore.TokenStore, ConfigError.ConfigError>
+    (config?: Config.Config.Wrap<FileTokenStore.Options>) => Layer.Layer<TokenStore.TokenStore, ConfigError.ConfigError>
   >()
 })
 

@@ -71,12 +71,7 @@ const faults: ReadonlyArray<Row> = [
   },
   { name: "is full", reason: "OOM", fault: memory("1"), end: memory("0") },
   // No server listens on port 1.
-  {
-    name: "is a read-only replica",
-    reason: "READONLY",
-    fault: replicaOf("127.0.0.1", "1"),
-    end: replicaOf("NO", "ONE")
-  }
+  { name: "is a replica", reason: "READONLY", fault: replicaOf("127.0.0.1", "1"), end: replicaOf("NO", "ONE") }
 ]
 
 describe.skipIf(isLeftOut).concurrent("a Redis that", { timeout: limit }, () => {

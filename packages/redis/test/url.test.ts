@@ -259,8 +259,7 @@ describe("an unusable URL", () => {
     "redis://an#invented-user@127.0.0.1"
   ])("does not accept %s as a URL, and the error shows no part of it", function*(url) {
     const error = yield* Effect.flip(fromUrl(url))
-    assert.strictEqual(error._tag, "ConfigurationError")
-    assert.strictEqual(error.option, "RedisTokenStore.url")
+    deepStrictEqual([error._tag, error.option], ["ConfigurationError", "RedisTokenStore.url"])
     assert.strictEqual(
       error.reason,
       "must be redis://host, redis+cluster://host,host or redis+sentinel://host,host/name, with rediss in place of " +

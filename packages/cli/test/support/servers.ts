@@ -145,9 +145,7 @@ export const userOfServer = (
   env: Readonly<Record<string, string>> = {}
 ): Effect.Effect<User, never, Scope.Scope> =>
   newUser({
-    STORE_API_AUTH_URL: url,
-    STORE_API_URL: url,
-    STORE_API_CLIENT_ID: clientId,
+    ...{ STORE_API_AUTH_URL: url, STORE_API_URL: url, STORE_API_CLIENT_ID: clientId },
     STORE_API_CLIENT_SECRET: clientSecret,
     ...env
   }, Effect.map(tokens, (tokens) => [clientSecret, ...tokens]))

@@ -11,13 +11,10 @@ import { test } from "../support/test.js"
 const bearer = "Bearer an-invented-token"
 
 /** An authorized client for one server, and another server that must not receive the token. */
-const make = (
-  layer: ClientLayer,
-  options: {
-    readonly answer?: (elsewhere: string) => readonly [CaptureServer.Answer, ...ReadonlyArray<CaptureServer.Answer>]
-    readonly decorate?: (client: HttpClient.HttpClient) => HttpClient.HttpClient
-  } = {}
-) =>
+const make = (layer: ClientLayer, options: {
+  readonly answer?: (elsewhere: string) => readonly [CaptureServer.Answer, ...ReadonlyArray<CaptureServer.Answer>]
+  readonly decorate?: (client: HttpClient.HttpClient) => HttpClient.HttpClient
+} = {}) =>
   Effect.gen(function*() {
     const elsewhere = yield* CaptureServer.make(CaptureServer.answer(200, "{}"))
     const api = yield* CaptureServer.make(
@@ -93,10 +90,7 @@ describe("AuthorizedHttpClient, redirects and the token", () => {
       })
       const response = yield* HttpClient.followRedirects(client, 3).get("/orders")
       assert.strictEqual(response.status, 200)
-      deepStrictEqual(yield* received(api), [
-        ["GET /v1/orders HTTP/1.1", bearer],
-        ["GET /v1/moved HTTP/1.1", bearer]
-      ])
+      deepStrictEqual(yield* received(api), [["GET /v1/orders HTTP/1.1", bearer], ["GET /v1/moved HTTP/1.1", bearer]])
     })
   })
 })

@@ -18,10 +18,10 @@ describe("ClientCredentials", () => {
         deepStrictEqual([error._tag, error.field, error.reason], ["CredentialsError", field, "is empty"])
       }
       const credentials = yield* make("an id: 100 %", "a & \u00fc\n")
-      deepStrictEqual(
-        [credentials.clientId, Redacted.value(credentials.clientSecret)],
-        ["an id: 100 %", "a & \u00fc\n"]
-      )
+      deepStrictEqual([credentials.clientId, Redacted.value(credentials.clientSecret)], [
+        "an id: 100 %",
+        "a & \u00fc\n"
+      ])
     })
 
     it("are equal when id and secret are equal", () => {
@@ -63,7 +63,7 @@ describe("ClientCredentials", () => {
         ["an empty secret", { MY_STORE_CLIENT_ID: "canary", MY_STORE_CLIENT_SECRET: "" }, "clientSecret", "is empty"]
       ] as const
     )(
-      "fails for %s with a CredentialsError that names the variable and shows no value",
+      "fails for %s with a CredentialsError that names the variable, not its value",
       ([, entries, field, reason]) =>
         Effect.gen(function*() {
           const variable = field === "clientId" ? "MY_STORE_CLIENT_ID" : "MY_STORE_CLIENT_SECRET"

@@ -151,9 +151,7 @@ describe("TokenRequest", () => {
       { scope: "ab" },
       { scope: ["a", "b"] },
       { scope: "a", b: "" },
-      {
-        audience: "a"
-      },
+      { audience: "a" },
       { scope: "a\",\"b" },
       { grant_type: "x" }
     ]

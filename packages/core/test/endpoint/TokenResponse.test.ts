@@ -32,32 +32,23 @@ describe("TokenResponse", () => {
     it("decodes the response of the specification, and redacts developer.email", () => {
       const response = decoded(tokenBody())
       const email = Option.map(response["developer.email"], Redacted.value)
-      deepStrictEqual(
-        { ...response, access_token: Redacted.value(response.access_token), "developer.email": email },
-        {
-          access_token: "invented-token-0001",
-          token_type: "bearer",
-          expires_in: 3600,
-          scope: Option.some(""),
-          application_name: Option.some("Invented Shop"),
-          "developer.email": Option.some("developer@shop.example"),
-          issued_at: Option.some("1767225600000"),
-          client_id: Option.some(specificationFields.client_id)
-        }
-      )
+      deepStrictEqual({ ...response, access_token: Redacted.value(response.access_token), "developer.email": email }, {
+        access_token: "invented-token-0001",
+        token_type: "bearer",
+        expires_in: 3600,
+        scope: Option.some(""),
+        application_name: Option.some("Invented Shop"),
+        "developer.email": Option.some("developer@shop.example"),
+        issued_at: Option.some("1767225600000"),
+        client_id: Option.some(specificationFields.client_id)
+      })
       for (const text of ["invented-token-0001", "developer@shop.example"]) assert.isFalse(shows(response, text))
     })
 
     it("decodes a response that has only an access_token, with a lifetime of 60 minutes", () => {
       const { access_token, expires_in, token_type, ...others } = decoded(`{"access_token":"t"}`)
       deepStrictEqual([Redacted.value(access_token), token_type, lifeOf(expires_in, hour)], ["t", "bearer", hour])
-      deepStrictEqual(Object.values(others), [
-        Option.none(),
-        Option.none(),
-        Option.none(),
-        Option.none(),
-        Option.none()
-      ])
+      deepStrictEqual(Object.values(others), Array(5).fill(Option.none()))
     })
 
     it("ignores unknown fields, including refresh_token and a nested developer.email", () => {
@@ -189,9 +180,8 @@ describe("TokenResponse", () => {
       deepStrictEqual(problems(withRaw("expires_in", json)), ["expires_in"])
     })
 
-    prop(
-      "any value is an error, no lifetime, or a whole number of seconds up to 60 minutes",
-      [FC.oneof(
+    prop("any value is an error, no lifetime, or a whole number of seconds up to 60 minutes", [
+      FC.oneof(
         FC.jsonValue(),
         FC.double(),
         FC.integer(),
@@ -199,23 +189,21 @@ describe("TokenResponse", () => {
         FC.double().map(String),
         FC.nat({ max: 10_000 }),
         FC.nat({ max: 10_000 }).map(String)
-      )],
-      ([expiresIn]) => {
-        const body = tokenBody({ expires_in: expiresIn })
-        const result = TokenResponse.decode(body)
-        if (Either.isLeft(result)) {
-          deepStrictEqual(problems(body), ["expires_in"])
-          return
-        }
-        const lifetime = lifeOf(result.right.expires_in, hour)
-        if (lifetime <= 0) return
-        assert.isTrue(Number.isSafeInteger(lifetime) && lifetime % 1000 === 0)
-        // JSON has no number for infinity and NaN: it has null.
-        const sent = typeof expiresIn === "number" && !Number.isFinite(expiresIn) ? null : expiresIn
-        assert.isAtMost(lifetime, Math.min(hour, Number(sent ?? 3600) * 1000), "not longer than expires_in")
-      },
-      { fastCheck: { numRuns: 1000 } }
-    )
+      )
+    ], ([expiresIn]) => {
+      const body = tokenBody({ expires_in: expiresIn })
+      const result = TokenResponse.decode(body)
+      if (Either.isLeft(result)) {
+        deepStrictEqual(problems(body), ["expires_in"])
+        return
+      }
+      const lifetime = lifeOf(result.right.expires_in, hour)
+      if (lifetime <= 0) return
+      assert.isTrue(Number.isSafeInteger(lifetime) && lifetime % 1000 === 0)
+      // JSON has no number for infinity and NaN: it has null.
+      const sent = typeof expiresIn === "number" && !Number.isFinite(expiresIn) ? null : expiresIn
+      assert.isAtMost(lifetime, Math.min(hour, Number(sent ?? 3600) * 1000), "not longer than expires_in")
+    }, { fastCheck: { numRuns: 1000 } })
   })
 
   describe("token_type", () => {
@@ -229,12 +217,9 @@ describe("TokenResponse", () => {
       "N_A",
       "dpop-not",
       "machine"
-    ])(
-      "%s is accepted",
-      (type) => {
-        assert.strictEqual(decoded(tokenBody({ token_type: type })).token_type, type)
-      }
-    )
+    ])("%s is accepted", (type) => {
+      assert.strictEqual(decoded(tokenBody({ token_type: type })).token_type, type)
+    })
 
     it.each([
       ...["mac", "DPoP", "pop", " PoP ", "bearer\n", "bearer\r\nx-injected: 1", "b\u0117arer"],
@@ -255,12 +240,9 @@ describe("TokenResponse", () => {
       "a,\"b\"",
       "00D!AQ.^#|'x",
       "a".repeat(16 * 1024)
-    ])(
-      "%s is accepted",
-      (token) => {
-        assert.strictEqual(Redacted.value(decoded(tokenBody({ access_token: token })).access_token), token)
-      }
-    )
+    ])("%s is accepted", (token) => {
+      assert.strictEqual(Redacted.value(decoded(tokenBody({ access_token: token })).access_token), token)
+    })
 
     it.each<readonly [string, unknown]>([
       ["empty", ""],
@@ -287,18 +269,12 @@ describe("TokenResponse", () => {
       for (const text of ["canary", "1234567890123", "invented-token"]) assert.notInclude(renderings(error), text)
     })
 
-    prop(
-      "is accepted if and only if it is 1 to 16384 visible ASCII characters",
-      [FC.oneof(
-        FC.string({ unit: character }),
-        FC.string({ unit: FC.constantFrom(...printable, "&", "\n", "\u00e9") })
-      )],
-      ([token]) => {
-        const isSendable = token !== "" && [...token].every((character) => character > " " && character < "\x7f")
-        assert.strictEqual(Either.isRight(TokenResponse.decode(tokenBody({ access_token: token }))), isSendable)
-      },
-      { fastCheck: { numRuns: 500 } }
-    )
+    prop("is accepted if and only if it is 1 to 16384 visible ASCII characters", [
+      FC.oneof(FC.string({ unit: character }), FC.string({ unit: FC.constantFrom(...printable, "&", "\n", "\u00e9") }))
+    ], ([token]) => {
+      const isSendable = token !== "" && [...token].every((character) => character > " " && character < "\x7f")
+      assert.strictEqual(Either.isRight(TokenResponse.decode(tokenBody({ access_token: token }))), isSendable)
+    }, { fastCheck: { numRuns: 500 } })
   })
 
   it("the schema can be used alone by other sources", () => {

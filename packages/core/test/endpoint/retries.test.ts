@@ -2,21 +2,8 @@ import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest, HttpCl
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, ClientCredentials, type TokenEndpoint } from "@store-api/core"
-import {
-  Clock,
-  Deferred,
-  Duration,
-  Effect,
-  Either,
-  Exit,
-  Fiber,
-  Layer,
-  Option,
-  Random,
-  Redacted,
-  TestClock,
-  type Tracer
-} from "effect"
+import { Clock, Deferred, Duration, Effect, Either, Exit, Fiber, Layer, Option, Random, Redacted } from "effect"
+import { TestClock, type Tracer } from "effect"
 import { settle, withHeadersOnSpans } from "../support/effectLine.js"
 import * as FakeClient from "../support/fakeClient.js"
 import { renderings } from "../support/renderings.js"
@@ -327,11 +314,7 @@ describe("the retries of TokenEndpoint", () => {
             )
         )
       for (const region of [Effect.interruptible, Effect.uninterruptible, inFinalizer]) {
-        const fiber = yield* FakeClient.acquire(FakeClient.make(hanging), options).pipe(
-          region,
-          Effect.flip,
-          Effect.fork
-        )
+        const fiber = yield* Effect.fork(Effect.flip(region(FakeClient.acquire(FakeClient.make(hanging), options))))
         yield* TestClock.adjust("30 seconds")
         const exit = yield* Fiber.poll(fiber)
         assert.isTrue(Option.isSome(exit), "ended at the deadline")

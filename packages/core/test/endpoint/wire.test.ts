@@ -94,16 +94,13 @@ describe("TokenEndpoint", () => {
           ["reset", CaptureServer.rawThenReset(refused)],
           ["that stalls", CaptureServer.rawThenSilence(refused)]
         ] as const
-      )(
-        "%s with status 401 fails with InvalidClient after one request, and its socket is closed",
-        function*([, answer]) {
-          const server = yield* CaptureServer.make(answer)
-          const error = yield* Effect.flip(acquire(client, server.url))
-          assert.instanceOf(error, AccessTokenError.TokenRefusedError)
-          deepStrictEqual([error.reason, error.status, yield* server.count], ["InvalidClient", 401, 1])
-          yield* server.allClosed
-        }
-      )
+      )("%s with status 401 fails with InvalidClient after one request, whose socket closes", function*([, answer]) {
+        const server = yield* CaptureServer.make(answer)
+        const error = yield* Effect.flip(acquire(client, server.url))
+        assert.instanceOf(error, AccessTokenError.TokenRefusedError)
+        deepStrictEqual([error.reason, error.status, yield* server.count], ["InvalidClient", 401, 1])
+        yield* server.allClosed
+      })
     })
   })
 

@@ -3,25 +3,14 @@ import { inspect } from "node:util"
 import { HttpBody, HttpClient, HttpClientError, HttpClientResponse } from "@effect/platform"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import {
-  AccessTokenProvider,
-  AuthorizedHttpClient,
-  ClientCredentials,
-  StoreAuth,
-  TokenEndpoint,
-  TokenRequest
-} from "@store-api/core"
+import { AccessTokenProvider, AuthorizedHttpClient, ClientCredentials, StoreAuth, TokenEndpoint } from "@store-api/core"
+import { TokenRequest } from "@store-api/core"
 import { Emulator, Fault, type FaultModel, Scenario } from "@store-api/emulator"
 import { Array as Arr, Effect, Exit, Layer, Metric, Option, Redacted, Schema, type Scope } from "effect"
 import type { Client } from "../support/clients.js"
 import { failuresOf, httpReason } from "../support/effectLine.js"
-import {
-  type Canary,
-  encodings,
-  leaksInOutputs,
-  secret as secretCanary,
-  token as tokenCanary
-} from "../support/leaksIn.js"
+import { type Canary, encodings, leaksInOutputs, secret as secretCanary } from "../support/leaksIn.js"
+import { token as tokenCanary } from "../support/leaksIn.js"
 import { type Output, renderDistinct, renderOuter } from "../support/renderings.js"
 import { capture, watchConsole } from "../support/telemetry.js"
 import { test } from "../support/test.js"

@@ -20,10 +20,7 @@ class Naive extends Schema.TaggedError<Naive>()("Naive", { message: Schema.Strin
 
 /** Outputs that show the text of a naive program, whatever its encoding. */
 const sinks = [
-  "logger string",
-  "logger logfmt",
-  "logger json",
-  "logger structured",
+  ...["string", "logfmt", "json", "structured"].map((name) => `logger ${name}`),
   "console.log",
   "span naive",
   "log record"
@@ -32,28 +29,25 @@ const sinks = [
 onEveryScenario(undici, "first")
 
 describe("the leak of a naive program is found", () => {
-  test.live.each(Object.keys(encodings))(
-    "in every logger, span and log record, in the encoding: %s",
-    function*(encoding) {
-      for (const canary of canaries) {
-        const naive = new Naive({ message: encodings[encoding]?.(canary.value) ?? "" })
-        const { outputs } = yield* capture(
-          Effect.fail(naive).pipe(
-            Effect.tapErrorCause((cause) => Effect.logInfo(naive.message, cause)),
-            Effect.withSpan("naive", { attributes: { text: naive.message } })
-          )
+  test.live.each(Object.keys(encodings))("in every logger, span and log record, encoded: %s", function*(encoding) {
+    for (const canary of canaries) {
+      const naive = new Naive({ message: encodings[encoding]?.(canary.value) ?? "" })
+      const { outputs } = yield* capture(
+        Effect.fail(naive).pipe(
+          Effect.tapErrorCause((cause) => Effect.logInfo(naive.message, cause)),
+          Effect.withSpan("naive", { attributes: { text: naive.message } })
         )
-        for (const sink of sinks) {
-          const ofSink = outputs.filter(({ name }) => name === sink)
-          assert.isAbove(
-            ofSink.flatMap(({ text }) => find(text, [canary])).length,
-            0,
-            `${sink}: ${JSON.stringify(ofSink)}`
-          )
-        }
+      )
+      for (const sink of sinks) {
+        const ofSink = outputs.filter(({ name }) => name === sink)
+        assert.isAbove(
+          ofSink.flatMap(({ text }) => find(text, [canary])).length,
+          0,
+          `${sink}: ${JSON.stringify(ofSink)}`
+        )
       }
     }
-  )
+  })
 
   test.live("in every logger when only the cause contains the secret", function*() {
     const { outputs } = yield* capture(Effect.logError("failed", Cause.fail(new Naive({ message: secret.value }))))

@@ -143,12 +143,9 @@ describe("a redacted value", () => {
     `/** only \`Redacted.value\` shows it */`,
     `Redacted.make(secret)`,
     `token.value`
-  ])(
-    "control: code that reads no value is not counted: %j",
-    (source) => {
-      assert.strictEqual(uses(source), 0)
-    }
-  )
+  ])("control: code that reads no value is not counted: %j", (source) => {
+    assert.strictEqual(uses(source), 0)
+  })
 })
 
 // A test in tools/docs checks that the named tests exist.

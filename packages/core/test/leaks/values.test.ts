@@ -1,21 +1,9 @@
-import {
-  FetchHttpClient,
-  HttpClient,
-  type HttpClientError,
-  HttpClientRequest,
-  HttpClientResponse
-} from "@effect/platform"
+import { FetchHttpClient, HttpClient, type HttpClientError, HttpClientRequest } from "@effect/platform"
+import { HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
-import {
-  AccessToken,
-  AccessTokenProvider,
-  AuthorizedHttpClient,
-  ClientCredentials,
-  StoreAuth,
-  TokenEndpoint,
-  TokenSource
-} from "@store-api/core"
+import { AccessToken, AccessTokenProvider, AuthorizedHttpClient, ClientCredentials, StoreAuth } from "@store-api/core"
+import { TokenEndpoint, TokenSource } from "@store-api/core"
 import { Data, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
 import * as Canary from "../support/leaksIn.js"
 import { render } from "../support/renderings.js"

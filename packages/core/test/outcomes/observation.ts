@@ -64,10 +64,7 @@ export const describeError = (error: { readonly _tag: string }): string =>
     : error._tag
 
 /** Runs the calls of an application against a scenario, closes its layer, and records the outcome. */
-export const observe = <A, E>(
-  run: Run,
-  act: (actors: Actors) => Effect.Effect<A, E, Scope.Scope>
-) =>
+export const observe = <A, E>(run: Run, act: (actors: Actors) => Effect.Effect<A, E, Scope.Scope>) =>
   Effect.scoped(Effect.gen(function*() {
     const emulator = yield* Emulator.make({ ...run.emulator, tls: run.scenario.tls })
     yield* emulator.fail(run.scenario.script)

@@ -35,11 +35,8 @@ const mostAttempts = 6
 const parse = (expected: string): Expectation => {
   const [, outcomes = expected, amount = "any", unit = "attempts"] =
     / *(.+?) after (one|several|\d+) (requests?|attempts?)$/.exec(expected) ?? []
-  const bounds = {
-    one: [1, 1],
-    several: [2, mostAttempts],
-    any: [1, mostAttempts]
-  }[amount] ?? [Number(amount), Number(amount)]
+  const bounds = { one: [1, 1], several: [2, mostAttempts], any: [1, mostAttempts] }[amount] ??
+    [Number(amount), Number(amount)]
   return {
     outcomes: outcomes.split(" or "),
     unit: unit.startsWith("request") ? "request" : "attempt",
@@ -78,15 +75,12 @@ export const checkToken = (name: Scenario.Name, row: TokenRow): void => {
   if (Exit.isFailure(exit)) assert.isTrue(isFailure(exit.cause), Cause.pretty(exit.cause))
 
   const error = Exit.isFailure(exit) ? Cause.failureOption(exit.cause) : Option.none()
-  assert.include(
-    [
-      ...expectation.outcomes,
-      ...expectation.outcomes.map((outcome) => outcome.replace(/ .*/, "")),
-      // On a busy machine, a lifetime of one second may pass before the token arrives.
-      ...name.endsWith("expires-in-one") && row.elapsed >= 1000 ? ["TokenExpiredError"] : []
-    ],
-    Option.match(error, { onNone: () => "a token", onSome: describeError })
-  )
+  assert.include([
+    ...expectation.outcomes,
+    ...expectation.outcomes.map((outcome) => outcome.replace(/ .*/, "")),
+    // On a busy machine, a lifetime of one second may pass before the token arrives.
+    ...name.endsWith("expires-in-one") && row.elapsed >= 1000 ? ["TokenExpiredError"] : []
+  ], Option.match(error, { onNone: () => "a token", onSome: describeError }))
   assert.isBelow(row.elapsed, deadline + margin, "within the deadline")
   assert.isAtLeast(row.elapsed, leastMillis(name), "not before the delay")
 

@@ -36,9 +36,7 @@ describe("the checks detect a naive client that", () => {
       const response = yield* Effect.flatMap(
         HttpClient.HttpClient,
         (http) => Effect.flatMap(request(emulator.url), http.execute)
-      ).pipe(
-        Effect.provide(layer(Option.none()))
-      )
+      ).pipe(Effect.provide(layer(Option.none())))
       assert.strictEqual(yield* socketsLeft(emulator, "500 millis"), 1)
       // Uses the response last: the client ends the request when the response is garbage collected.
       assert.strictEqual(response.status, 200)

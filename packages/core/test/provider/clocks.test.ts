@@ -1,19 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Clock, Effect, Option } from "effect"
-import {
-  aged,
-  hour,
-  minute,
-  numberedTest,
-  outage,
-  providerTest,
-  renewalTest,
-  settle,
-  timeline,
-  token,
-  valueOf
-} from "../support/scriptedSource.js"
+import { aged, hour, minute, numberedTest, outage, providerTest, renewalTest } from "../support/scriptedSource.js"
+import { settle, timeline, token, valueOf } from "../support/scriptedSource.js"
 import { test } from "../support/test.js"
 import * as VirtualClock from "../support/virtualClock.js"
 
@@ -43,34 +32,28 @@ describe("AccessTokenProvider, clocks", () => {
     )
   }
 
-  numberedTest(
-    "when the wall clock moves back by less than the token's age, the token still expires after 60 minutes",
-    function*({ after, virtual }) {
-      yield* after(0, { gets: "token-1" })
-      yield* virtual.advance("50 minutes")
-      virtual.jump(-40 * minute)
-      yield* after(0, { gets: "token-1" })
-      // By the wall clock, 40 minutes are left.
-      yield* after("10 minutes", { state: "Expired", current: "Elapsed" })
-      yield* after(0, { gets: "token-2", calls: 2 })
-    }
-  )
+  numberedTest("when the wall clock moves back a little, the token expires in time", function*({ after, virtual }) {
+    yield* after(0, { gets: "token-1" })
+    yield* virtual.advance("50 minutes")
+    virtual.jump(-40 * minute)
+    yield* after(0, { gets: "token-1" })
+    // By the wall clock, 40 minutes are left.
+    yield* after("10 minutes", { state: "Expired", current: "Elapsed" })
+    yield* after(0, { gets: "token-2", calls: 2 })
+  })
 
-  renewalTest(
-    "a caller that joins a renewal while the wall clock is ahead does not get its failure once the clock is corrected",
-    function*({ after, callers, complete, got, virtual }) {
-      yield* after(0, { gets: "one" })
-      yield* virtual.advance("3590 seconds")
-      yield* callers(1)
-      virtual.jump(20_000)
-      yield* after(0, { state: "Expired", calls: 2 })
-      const caller = yield* callers(1)
-      virtual.jump(-20_000)
-      yield* complete(Effect.fail(outage))
-      yield* got(caller, "one")
-      yield* after(0, { calls: 2 })
-    }
-  )
+  renewalTest("callers get no failure after a clock correction", function*({ after, callers, complete, got, virtual }) {
+    yield* after(0, { gets: "one" })
+    yield* virtual.advance("3590 seconds")
+    yield* callers(1)
+    virtual.jump(20_000)
+    yield* after(0, { state: "Expired", calls: 2 })
+    const caller = yield* callers(1)
+    virtual.jump(-20_000)
+    yield* complete(Effect.fail(outage))
+    yield* got(caller, "one")
+    yield* after(0, { calls: 2 })
+  })
 
   test("a token that a clock made expire is not passed to the source, which would remove it from a store as rejected", function*() {
     const replaced: Array<string | undefined> = []
@@ -135,16 +118,13 @@ describe("AccessTokenProvider, clocks", () => {
 
   providerTest((n, virtual) =>
     Effect.tap(token(`token-${n}`), () => Effect.sync(() => virtual.jump(n === 1 ? -hour : 0)))
-  )(
-    "when the wall clock moves back during the acquisition, get fails with ClockMovedBack, and the next token is valid",
-    function*({ after }) {
-      yield* after(0, { gets: "ClockMovedBack" })
-      yield* after("1 seconds", { gets: "token-2" })
-    }
-  )
+  )("when the wall clock moves back during the acquisition, get fails with ClockMovedBack once", function*({ after }) {
+    yield* after(0, { gets: "ClockMovedBack" })
+    yield* after("1 seconds", { gets: "token-2" })
+  })
 
   providerTest(() => Effect.fail(outage))(
-    "a cooldown ends when either clock reaches its end, and its retryAt follows the wall clock",
+    "a cooldown ends by either clock; its retryAt follows the wall clock",
     function*({ after, provider, virtual }) {
       // When the wall clock moves back, no request is sent until the monotonic clock reaches the end of the cooldown.
       for (const jump of [0, -hour, -24 * hour, 200]) {
@@ -172,7 +152,7 @@ describe("AccessTokenProvider, clocks", () => {
 
 describe("AccessTokenProvider, lifetimes", () => {
   it.effect.each([1000, 100])(
-    "lifetimes of 1 s and less: at most one request per get, and no background renewal within a second: %d ms",
+    "lifetimes of 1 s and less: at most one request per get: %d ms",
     (lifetime) =>
       timeline((n) => token(`token-${n}`, lifetime), function*({ calls, provider, virtual }) {
         let background = 0
@@ -204,32 +184,21 @@ describe("AccessTokenProvider, lifetimes", () => {
       })
   )
 
-  providerTest(() => token("one", "3650 days"))(
-    "a token with a huge lifetime stays fresh until the longest margin begins",
-    function*({ after }) {
-      yield* after(0, { gets: "one" })
-      yield* after("3600 days", { state: "Fresh", gets: "one" })
-    }
-  )
-
   it.effect.each([
     { measured: "before the request if the wall clock moved back", during: -5, afterwards: 0, lifetime: 50 },
     { measured: "the token's arrival if the wall clock moved forward", during: 5, afterwards: -5, lifetime: 45 }
-  ])(
-    "the lifetime by the monotonic clock is measured from $measured during the acquisition",
-    ({ afterwards, during, lifetime }) =>
-      timeline(
-        (_, virtual) =>
-          Effect.tap(aged("one", 10 * minute, 50 * minute), () => Effect.sync(() => virtual.jump(during * minute))),
-        function*({ after, provider, virtual }) {
-          yield* provider.get
-          virtual.jump(afterwards * minute)
-          yield* after(lifetime * minute - 1, { state: "MustWait" })
-          yield* after(1, { state: "Expired" })
-          assert.isBelow(virtual.wall(), Option.getOrThrow((yield* provider.status).expiresAt).epochMillis)
-        }
-      )
-  )
+  ])("the lifetime by the monotonic clock is measured from $measured", ({ afterwards, during, lifetime }) =>
+    timeline(
+      (_, virtual) =>
+        Effect.tap(aged("one", 10 * minute, 50 * minute), () => Effect.sync(() => virtual.jump(during * minute))),
+      function*({ after, provider, virtual }) {
+        yield* provider.get
+        virtual.jump(afterwards * minute)
+        yield* after(lifetime * minute - 1, { state: "MustWait" })
+        yield* after(1, { state: "Expired" })
+        assert.isBelow(virtual.wall(), Option.getOrThrow((yield* provider.status).expiresAt).epochMillis)
+      }
+    ))
 
   providerTest((_, virtual) =>
     Effect.gen(function*() {
@@ -246,7 +215,7 @@ describe("AccessTokenProvider, lifetimes", () => {
   })
 
   providerTest((n) => n === 1 ? token("one") : aged("two", 0, 50 * minute))(
-    "does not depend on an earlier token with the same expiresAt after the wall clock moved back",
+    "does not depend on an earlier token with the same expiresAt",
     function*({ after, provider, virtual }) {
       const one = yield* provider.get
       yield* virtual.advance(50 * minute)
@@ -258,12 +227,9 @@ describe("AccessTokenProvider, lifetimes", () => {
     }
   )
 
-  providerTest(() => token("sliding", "100 seconds"))(
-    "grows when the same value arrives with a later expiresAt",
-    function*({ after }) {
-      yield* after(0, { gets: "sliding" })
-      yield* after("70 seconds", { state: "Fresh", refreshes: "sliding" })
-      yield* after("70 seconds", { state: "Fresh" })
-    }
-  )
+  providerTest(() => token("sliding", "100 seconds"))("grows with a later expiry of the value", function*({ after }) {
+    yield* after(0, { gets: "sliding" })
+    yield* after("70 seconds", { state: "Fresh", refreshes: "sliding" })
+    yield* after("70 seconds", { state: "Fresh" })
+  })
 })

@@ -2,18 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessToken, AccessTokenError } from "@store-api/core"
 import { DateTime, Duration, Effect, Fiber, Option } from "effect"
-import {
-  type Acquisition,
-  heldTest,
-  hour,
-  minute,
-  outage,
-  providerTest,
-  renewalTest,
-  settle,
-  timeline,
-  token
-} from "../support/scriptedSource.js"
+import { type Acquisition, heldTest, hour, minute, outage, providerTest } from "../support/scriptedSource.js"
+import { renewalTest, settle, timeline, token } from "../support/scriptedSource.js"
 
 const failing = providerTest(() => Effect.fail(outage))
 
@@ -37,38 +27,32 @@ const expectWait = (call: Effect.Effect<unknown, AccessTokenError.AccessTokenErr
   })
 
 describe("AccessTokenProvider, failure", () => {
-  heldTest(
-    "all waiting callers get the failure, and the next call after the cooldown sends a new request",
-    function*({ after, callers, complete, got }) {
-      const waiting = yield* callers(5)
-      yield* complete(Effect.fail(outage))
-      yield* got(waiting, "Transport")
-      yield* after(749, { gets: "Transport", calls: 1 })
-      yield* after(1, { gets: "waits", calls: 2 })
-      yield* complete(token("back"))
-      yield* after(0, { gets: "back" })
-    }
-  )
+  heldTest("waiting callers get the failure; the cooldown follows", function*({ after, callers, complete, got }) {
+    const waiting = yield* callers(5)
+    yield* complete(Effect.fail(outage))
+    yield* got(waiting, "Transport")
+    yield* after(749, { gets: "Transport", calls: 1 })
+    yield* after(1, { gets: "waits", calls: 2 })
+    yield* complete(token("back"))
+    yield* after(0, { gets: "back" })
+  })
 
-  failing(
-    "within the cooldown get fails immediately with the last error and its retryAt, and sends no request",
-    function*({ after, provider, virtual }) {
-      const first = yield* Effect.flip(provider.get)
-      const until = Option.getOrThrow(first.retryAt).epochMillis
-      assert.strictEqual(until, virtual.wall() + 750)
-      const { cooldown, state } = yield* provider.status
-      deepStrictEqual([state, Option.getOrThrow(cooldown).error], ["Empty", "TokenRequestError"])
-      assert.strictEqual(Option.getOrThrow(cooldown).until.epochMillis, until)
-      yield* virtual.advance(0.25)
-      assert.strictEqual(yield* Effect.flip(provider.get), first, "a fraction of a millisecond does not change retryAt")
-      virtual.jump(1)
-      assert.strictEqual(yield* Effect.flip(provider.get), first)
-      virtual.jump(-10)
-      const moved = yield* Effect.flip(provider.get)
-      assert.strictEqual(Option.getOrThrow(moved.retryAt).epochMillis, Math.ceil(virtual.wall() + 749.75))
-      yield* after(0, { calls: 1 })
-    }
-  )
+  failing("within the cooldown get fails with the last error and its retryAt", function*({ after, provider, virtual }) {
+    const first = yield* Effect.flip(provider.get)
+    const until = Option.getOrThrow(first.retryAt).epochMillis
+    assert.strictEqual(until, virtual.wall() + 750)
+    const { cooldown, state } = yield* provider.status
+    deepStrictEqual([state, Option.getOrThrow(cooldown).error], ["Empty", "TokenRequestError"])
+    assert.strictEqual(Option.getOrThrow(cooldown).until.epochMillis, until)
+    yield* virtual.advance(0.25)
+    assert.strictEqual(yield* Effect.flip(provider.get), first, "a fraction of a millisecond does not change retryAt")
+    virtual.jump(1)
+    assert.strictEqual(yield* Effect.flip(provider.get), first)
+    virtual.jump(-10)
+    const moved = yield* Effect.flip(provider.get)
+    assert.strictEqual(Option.getOrThrow(moved.retryAt).epochMillis, Math.ceil(virtual.wall() + 749.75))
+    yield* after(0, { calls: 1 })
+  })
 
   describe("the length of a cooldown", () => {
     const to5s = [750, 1500, 3000, 3750, 3750]
@@ -98,7 +82,7 @@ describe("AccessTokenProvider, failure", () => {
     )
 
     providerTest((n) => n === 1 ? token("cached", "10 hours") : Effect.fail(outage))(
-      "while a valid token is cached, the cooldowns double up to 60 s, and callers get that token",
+      "doubles up to 60 s while callers get a valid token",
       function*({ after }) {
         yield* after(0, { gets: "cached" })
         yield* after(10 * hour - 4 * minute + 1, { gets: "cached", calls: 2 })
@@ -126,7 +110,7 @@ describe("AccessTokenProvider, failure", () => {
     )
 
     providerTest((n) => n === 1 ? token("one", "60 seconds") : limited(60_000))(
-      "Retry-After in the response to a renewal: no request is sent before that time, even after the token expired",
+      "follows the Retry-After of a renewal, even after the token expired",
       function*({ after, provider, virtual }) {
         yield* provider.get
         yield* after(50_000, { gets: "one" })
@@ -145,7 +129,7 @@ describe("AccessTokenProvider, failure", () => {
     })
 
     providerTest((n) => n === 4 ? token("good", "1 seconds") : Effect.fail(outage))(
-      "a success resets the cooldowns",
+      "is reset by a success",
       function*({ after }) {
         yield* after(0, { gets: "Transport", cooldown: 750 })
         yield* after(750, { gets: "Transport", cooldown: 1500 })
@@ -155,23 +139,20 @@ describe("AccessTokenProvider, failure", () => {
       }
     )
 
-    renewalTest(
-      "a caller of refresh that joins a failing renewal gets the end of the renewal cooldown in retryAt",
-      function*({ after, complete, provider, virtual }) {
-        yield* provider.get
-        yield* virtual.advance(hour - 100_000)
-        for (let failures = 0; failures < 4; failures++) {
-          yield* after(0, { gets: "one" })
-          yield* complete(Effect.fail(outage))
-          yield* virtual.advance(750 * 2 ** failures)
-        }
+    renewalTest("is in the error of a refresh that joins a renewal", function*({ after, complete, provider, virtual }) {
+      yield* provider.get
+      yield* virtual.advance(hour - 100_000)
+      for (let failures = 0; failures < 4; failures++) {
         yield* after(0, { gets: "one" })
-        const joining = yield* Effect.fork(expectWait(provider.refresh, 12_000))
-        yield* settle
         yield* complete(Effect.fail(outage))
-        yield* Fiber.join(joining)
+        yield* virtual.advance(750 * 2 ** failures)
       }
-    )
+      yield* after(0, { gets: "one" })
+      const joining = yield* Effect.fork(expectWait(provider.refresh, 12_000))
+      yield* settle
+      yield* complete(Effect.fail(outage))
+      yield* Fiber.join(joining)
+    })
   })
 
   describe("a faulty source", () => {
@@ -186,7 +167,7 @@ describe("AccessTokenProvider, failure", () => {
       ["returns a value that is not a token", "Defect", "SOURCE_DEFECT", () => Effect.succeed(notAToken)],
       ["interrupts itself", "Transport", "SOURCE_INTERRUPTED", () => Effect.interrupt]
     ])(
-      "that %s: waiting callers get %s, later ones an error with the code %s, and the call after the cooldown succeeds",
+      "that %s: waiting callers get %s, later ones the code %s until the cooldown ends",
       ([, outcome, code, fault]) =>
         timeline(
           (n) => n === 1 ? Effect.zipRight(Effect.yieldNow(), Effect.suspend(fault)) : token("works"),

@@ -1,20 +1,10 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessTokenError, AccessTokenProvider } from "@store-api/core"
 import { Deferred, Effect, Exit, Fiber, HashMap, Layer, Logger, LogLevel, Option, type Tracer } from "effect"
 import { type LiveSteps, schedulerOf } from "../support/effectLine.js"
-import {
-  answering,
-  heldTest,
-  hour,
-  minute,
-  outcomeOf,
-  renewalTest,
-  settle,
-  timeline,
-  token,
-  type Tools
-} from "../support/scriptedSource.js"
+import { answering, heldTest, hour, minute, outcomeOf, renewalTest, settle } from "../support/scriptedSource.js"
+import { timeline, token, type Tools } from "../support/scriptedSource.js"
 import { observed } from "../support/telemetry.js"
 import { test } from "../support/test.js"
 
@@ -54,43 +44,34 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
       })
     }
 
-    parkedTest(
-      "fails when the scope closes, and every acquisition is interrupted",
-      function*({ calls, close, fiber, interrupted, release }) {
-        yield* close
-        release()
-        assert.strictEqual(yield* Fiber.join(fiber), "Closed")
-        yield* settle
-        assert.strictEqual(yield* interrupted, yield* calls)
-      }
-    )
+    parkedTest("fails and interrupts when the scope closes", function*({ calls, close, fiber, interrupted, release }) {
+      yield* close
+      release()
+      assert.strictEqual(yield* Fiber.join(fiber), "Closed")
+      yield* settle
+      assert.strictEqual(yield* interrupted, yield* calls)
+    })
 
-    parkedTest(
-      "shares the acquisition that another caller starts before it continues",
-      function*({ after, callers, complete, fiber, got, provider, release }) {
-        const other = yield* callers(1, provider.refresh)
-        release()
-        yield* settle
-        yield* complete(token("shared"))
-        yield* got(other, "shared")
-        assert.strictEqual(yield* Fiber.join(fiber), "shared")
-        yield* after(0, { calls: 1 })
-      }
-    )
+    parkedTest("joins another acquisition", function*({ after, callers, complete, fiber, got, provider, release }) {
+      const other = yield* callers(1, provider.refresh)
+      release()
+      yield* settle
+      yield* complete(token("shared"))
+      yield* got(other, "shared")
+      assert.strictEqual(yield* Fiber.join(fiber), "shared")
+      yield* after(0, { calls: 1 })
+    })
 
-    parkedTest(
-      "does not block the next caller when it is interrupted",
-      function*({ after, callers, complete, fiber, got, release }) {
-        yield* Fiber.interruptFork(fiber)
-        yield* settle
-        release()
-        yield* Fiber.await(fiber)
-        const next = yield* callers(1)
-        yield* complete(token("served"))
-        yield* got(next, "served")
-        yield* after(0, { calls: 1 })
-      }
-    )
+    parkedTest("is interrupted: the next caller goes on", function*({ after, callers, complete, fiber, got, release }) {
+      yield* Fiber.interruptFork(fiber)
+      yield* settle
+      release()
+      yield* Fiber.await(fiber)
+      const next = yield* callers(1)
+      yield* complete(token("served"))
+      yield* got(next, "served")
+      yield* after(0, { calls: 1 })
+    })
   })
 
   describe("an acquireRelease whose acquire asks for a token", () => {
@@ -123,34 +104,30 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
     const slowly = (n: number) =>
       n === 1 ? token("one") : Effect.zipRight(Effect.sleep("15 seconds"), token(`token-${n}`))
 
-    it.effect.each(Object.entries(states))(
-      "is never torn, interrupted after any step: %s",
-      ([, reach]) =>
-        Effect.gen(function*() {
-          let interrupted = 0
-          for (const call of ["get", "refresh"] as const) {
-            for (let steps = 0; steps < 30; steps++) {
-              const seen: Array<string> = []
-              yield* timeline(slowly, function*(tools) {
-                yield* reach(tools)
-                const acquire = Effect.sync(() => seen.push("acquire")).pipe(
-                  Effect.zipRight(Effect.exit(tools.provider[call])),
-                  Effect.tap((exit) => Effect.sync(() => seen.push(exit._tag)))
-                )
-                const release = Effect.sync(() => seen.push("release"))
-                const caller = yield* Effect.fork(Effect.scoped(Effect.acquireRelease(acquire, () => release)))
-                yield* Effect.repeatN(Effect.yieldNow(), steps)
-                yield* Fiber.interruptFork(caller)
-                yield* tools.virtual.advance(2 * minute)
-                if (Exit.isInterrupted(yield* Fiber.await(caller))) interrupted++
-              })
-              const all = seen.length === 0 ? [] : ["acquire", "Success", "release"]
-              deepStrictEqual(seen, all, `${call}, ${steps} steps`)
-            }
-          }
-          assert.isAbove(interrupted, 0, "control: callers were interrupted")
-        })
-    )
+    test.each(Object.entries(states))("is never torn, interrupted after any step: %s", function*([, reach]) {
+      let interrupted = 0
+      for (const call of ["get", "refresh"] as const) {
+        for (let steps = 0; steps < 30; steps++) {
+          const seen: Array<string> = []
+          yield* timeline(slowly, function*(tools) {
+            yield* reach(tools)
+            const acquire = Effect.sync(() => seen.push("acquire")).pipe(
+              Effect.zipRight(Effect.exit(tools.provider[call])),
+              Effect.tap((exit) => Effect.sync(() => seen.push(exit._tag)))
+            )
+            const release = Effect.sync(() => seen.push("release"))
+            const caller = yield* Effect.fork(Effect.scoped(Effect.acquireRelease(acquire, () => release)))
+            yield* Effect.repeatN(Effect.yieldNow(), steps)
+            yield* Fiber.interruptFork(caller)
+            yield* tools.virtual.advance(2 * minute)
+            if (Exit.isInterrupted(yield* Fiber.await(caller))) interrupted++
+          })
+          const all = seen.length === 0 ? [] : ["acquire", "Success", "release"]
+          deepStrictEqual(seen, all, `${call}, ${steps} steps`)
+        }
+      }
+      assert.isAbove(interrupted, 0, "control: callers were interrupted")
+    })
   })
 
   test("a caller whose token expires after it arrived but before the caller resumes acquires another one", function*() {
@@ -168,33 +145,27 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
   })
 
   describe("closing the scope", () => {
-    heldTest(
-      "interrupts the acquisition, and waiting and later callers fail with Closed, not with an interruption",
-      function*({ after, callers, close, got, interrupted, provider }) {
-        const closed = { state: "Closed", expiresAt: Option.none(), acquiring: false, cooldown: Option.none() } as const
-        const waiting = yield* callers(10)
-        // An uninterruptible caller does not make the acquisition uninterruptible.
-        const uninterruptible = yield* callers(1, Effect.uninterruptible(provider.get))
-        yield* close
-        assert.strictEqual(yield* interrupted, 1)
-        for (const caller of [waiting, uninterruptible]) yield* got(caller, "Closed")
-        yield* after(0, { gets: "Closed", refreshes: "Closed", current: "none", calls: 1 })
-        yield* provider.invalidate(yield* token("any"))
-        deepStrictEqual(yield* provider.status, closed)
-      }
-    )
+    heldTest("interrupts it; callers get Closed", function*({ after, callers, close, got, interrupted, provider }) {
+      const closed = { state: "Closed", expiresAt: Option.none(), acquiring: false, cooldown: Option.none() } as const
+      const waiting = yield* callers(10)
+      // An uninterruptible caller does not make the acquisition uninterruptible.
+      const uninterruptible = yield* callers(1, Effect.uninterruptible(provider.get))
+      yield* close
+      assert.strictEqual(yield* interrupted, 1)
+      for (const caller of [waiting, uninterruptible]) yield* got(caller, "Closed")
+      yield* after(0, { gets: "Closed", refreshes: "Closed", current: "none", calls: 1 })
+      yield* provider.invalidate(yield* token("any"))
+      deepStrictEqual(yield* provider.status, closed)
+    })
 
-    renewalTest(
-      "fails callers that wait for a renewal with Closed, although the cached token is valid",
-      function*({ after, callers, close, got, provider }) {
-        yield* provider.get
-        yield* after("3580 seconds", { state: "MustWait" })
-        const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
-        yield* close
-        for (const caller of waiting) yield* got(caller, "Closed")
-        yield* after(0, { gets: "Closed" })
-      }
-    )
+    renewalTest("fails callers of a renewal, valid token or not", function*({ after, callers, close, got, provider }) {
+      yield* provider.get
+      yield* after("3580 seconds", { state: "MustWait" })
+      const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
+      yield* close
+      for (const caller of waiting) yield* got(caller, "Closed")
+      yield* after(0, { gets: "Closed" })
+    })
 
     test("an acquisition that completes after the scope closed does not change the state", function*() {
       const released = yield* Deferred.make<void>()
@@ -222,15 +193,11 @@ describe("AccessTokenProvider, in-flight acquisition", () => {
       seeEvents(span)
     }
     const lines: Array<string> = []
-    const loggers = [
-      Logger.make(({ annotations, message, spans }) => {
-        lines.push(JSON.stringify([message, [...HashMap.keys(annotations)], [...spans].map(({ label }) => label)]))
-      })
-    ]
+    const loggers = [Logger.make(({ annotations, message, spans }) => {
+      lines.push(JSON.stringify([message, [...HashMap.keys(annotations)], [...spans].map(({ label }) => label)]))
+    })]
     const Telemetry = Layer.mergeAll(
-      Layer.unwrapEffect(
-        Effect.map(Effect.tracer, (tracer) => Layer.setTracer(observed(tracer, see)))
-      ),
+      Layer.unwrapEffect(Effect.map(Effect.tracer, (tracer) => Layer.setTracer(observed(tracer, see)))),
       // Beside the logger that writes lines as events of the current span.
       Layer.mergeAll(Logger.remove(Logger.defaultLogger), ...loggers.map((logger) => Logger.add(logger))),
       Logger.minimumLogLevel(LogLevel.Debug)

@@ -2,17 +2,8 @@ import { setImmediate } from "node:timers/promises"
 import { assert, describe, it } from "@effect/vitest"
 import type { AccessTokenProvider } from "@store-api/core"
 import { Effect, FastCheck as fc, Option } from "effect"
-import {
-  aged,
-  hour,
-  minute,
-  numberedTest,
-  outage,
-  providerTest,
-  renewalTest,
-  timeline,
-  token
-} from "../support/scriptedSource.js"
+import { aged, hour, minute, numberedTest, outage, providerTest, renewalTest } from "../support/scriptedSource.js"
+import { timeline, token } from "../support/scriptedSource.js"
 
 describe("AccessTokenProvider, rejection", () => {
   /** Invalidates the token that `get` returns, this many times. Returns how often the provider dropped it. */
@@ -31,32 +22,22 @@ describe("AccessTokenProvider, rejection", () => {
     yield* after(0, { state: "Empty", calls: 0 })
   })
 
-  numberedTest(
-    "five rejections take effect at once, and one more per minute, up to five again",
-    function*({ after, provider, virtual }) {
-      const half = minute / 2
-      const steps = [[0, 20, 5], [minute - 1, 2, 0], [1, 2, 1], [1.5 * minute, 2, 1], [half, 2, 1], [
-        10 * minute,
-        20,
-        5
-      ]]
-      for (const [passed = 0, rejections = 0, dropped = 0] of steps) {
-        yield* virtual.advance(passed)
-        assert.strictEqual(yield* rejectTokens(provider, rejections), dropped)
-        // Without budget the token is kept: the caller gets the API's 401.
-        if (passed === 0) yield* after(0, { gets: "token-6" })
-      }
+  numberedTest("five take effect at once, one more per minute, up to five", function*({ after, provider, virtual }) {
+    const half = minute / 2
+    const steps = [[0, 20, 5], [minute - 1, 2, 0], [1, 2, 1], [1.5 * minute, 2, 1], [half, 2, 1], [10 * minute, 20, 5]]
+    for (const [passed = 0, rejections = 0, dropped = 0] of steps) {
+      yield* virtual.advance(passed)
+      assert.strictEqual(yield* rejectTokens(provider, rejections), dropped)
+      // Without budget the token is kept: the caller gets the API's 401.
+      if (passed === 0) yield* after(0, { gets: "token-6" })
     }
-  )
+  })
 
-  numberedTest(
-    "the first rejection after three hours of sleep takes effect, although the monotonic clock stood still",
-    function*({ provider, virtual }) {
-      assert.strictEqual(yield* rejectTokens(provider, 20), 5)
-      virtual.jump(3 * hour)
-      assert.strictEqual(yield* rejectTokens(provider, 20), 5)
-    }
-  )
+  numberedTest("five take effect after a sleep in which the monotonic clock stood", function*({ provider, virtual }) {
+    assert.strictEqual(yield* rejectTokens(provider, 20), 5)
+    virtual.jump(3 * hour)
+    assert.strictEqual(yield* rejectTokens(provider, 20), 5)
+  })
 
   numberedTest("a wall clock that moves back does not take away the budget", function*({ provider, virtual }) {
     assert.strictEqual(yield* rejectTokens(provider, 20), 5)
@@ -99,14 +80,11 @@ describe("AccessTokenProvider, rejection", () => {
   const everyMinute = Array.from({ length: 11 }, (): Burst => ({ calls: 6, pause: minute, asleep: 0, setBack: 0 }))
 
   /** The times of the token requests, by the clock that advanced further. */
-  const tokenRequests = async (
-    rhythm: ReadonlyArray<Burst>,
-    { lifetime, recovers, rejects }: {
-      readonly lifetime: number
-      readonly recovers: boolean
-      readonly rejects: boolean
-    }
-  ) => {
+  const tokenRequests = async (rhythm: ReadonlyArray<Burst>, { lifetime, recovers, rejects }: {
+    readonly lifetime: number
+    readonly recovers: boolean
+    readonly rejects: boolean
+  }) => {
     let passed = 0
     const requests: Array<number> = []
     await Effect.runPromise(timeline((n) => {
@@ -169,7 +147,7 @@ describe("AccessTokenProvider, rejection", () => {
     ), 240_000)
 
   providerTest((n) => n === 2 ? Effect.fail(outage) : token(`token-${n}`))(
-    "a rejection does not lengthen the cooldown after a failure",
+    "does not lengthen a cooldown",
     function*({ after, provider }) {
       yield* provider.invalidate(yield* provider.get)
       yield* after(0, { gets: "Transport" })
@@ -177,35 +155,29 @@ describe("AccessTokenProvider, rejection", () => {
     }
   )
 
-  renewalTest(
-    "when the token is rejected during its renewal, callers wait for the renewal and do not get the rejected token",
-    function*({ after, callers, complete, got, provider }) {
-      const one = yield* provider.get
-      yield* after("57 minutes", { gets: "one", calls: 2 })
-      yield* provider.invalidate(one)
-      yield* after(0, { current: "none" })
-      const waiting = yield* callers(1)
-      yield* after(0, { calls: 2 })
-      yield* complete(token("two"))
-      yield* got(waiting, "two")
-      yield* provider.invalidate(one)
-      // A late rejection of the old token does not drop the new one.
-      yield* after(0, { gets: "two" })
-    }
-  )
+  renewalTest("during the renewal: callers wait for it", function*({ after, callers, complete, got, provider }) {
+    const one = yield* provider.get
+    yield* after("57 minutes", { gets: "one", calls: 2 })
+    yield* provider.invalidate(one)
+    yield* after(0, { current: "none" })
+    const waiting = yield* callers(1)
+    yield* after(0, { calls: 2 })
+    yield* complete(token("two"))
+    yield* got(waiting, "two")
+    yield* provider.invalidate(one)
+    // A late rejection of the old token does not drop the new one.
+    yield* after(0, { gets: "two" })
+  })
 
-  renewalTest(
-    "when the token is rejected while callers wait in must-wait, they get the new token",
-    function*({ after, callers, complete, got, provider }) {
-      const one = yield* provider.get
-      yield* after("3580 seconds", { state: "MustWait" })
-      const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
-      yield* provider.invalidate(one)
-      // Half of the remaining lifetime is over.
-      yield* after("11 seconds", { gets: "waits" })
-      for (const caller of waiting) yield* got(caller, "waits")
-      yield* complete(token("two"))
-      for (const caller of waiting) yield* got(caller, "two")
-    }
-  )
+  renewalTest("in must-wait: callers get the new token", function*({ after, callers, complete, got, provider }) {
+    const one = yield* provider.get
+    yield* after("3580 seconds", { state: "MustWait" })
+    const waiting = [yield* callers(1), yield* callers(1, provider.refresh)]
+    yield* provider.invalidate(one)
+    // Half of the remaining lifetime is over.
+    yield* after("11 seconds", { gets: "waits" })
+    for (const caller of waiting) yield* got(caller, "waits")
+    yield* complete(token("two"))
+    for (const caller of waiting) yield* got(caller, "two")
+  })
 })

@@ -1,17 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Option } from "effect"
-import {
-  aged,
-  hour,
-  minute,
-  outage,
-  providerTest,
-  renewalTest,
-  settle,
-  timeline,
-  token,
-  valueOf
-} from "../support/scriptedSource.js"
+import { aged, hour, minute, outage, providerTest, renewalTest, settle, timeline } from "../support/scriptedSource.js"
+import { token, valueOf } from "../support/scriptedSource.js"
 import { test } from "../support/test.js"
 import * as VirtualClock from "../support/virtualClock.js"
 
@@ -20,18 +10,15 @@ const renewalOf = (lifetime: Duration.DurationInput) =>
   providerTest((n) => n === 1 ? token("one", lifetime) : undefined)
 
 describe("AccessTokenProvider, renewal", () => {
-  renewalTest(
-    "refresh-soon: callers do not wait, one background renewal starts, and later callers get its token",
-    function*({ after, complete, provider }) {
-      yield* provider.get
-      yield* after("56 minutes", { gets: "one", calls: 1 })
-      yield* after(1, { state: "RefreshSoon", gets: "one", calls: 2 })
-      for (let caller = 0; caller < 50; caller++) yield* after(0, { gets: "one", calls: 2 })
-      assert.isTrue((yield* provider.status).acquiring)
-      assert.strictEqual(yield* complete(token("two")), "one")
-      yield* after(0, { state: "Fresh", gets: "two", calls: 2 })
-    }
-  )
+  renewalTest("refresh-soon: callers do not wait, and get its token", function*({ after, complete, provider }) {
+    yield* provider.get
+    yield* after("56 minutes", { gets: "one", calls: 1 })
+    yield* after(1, { state: "RefreshSoon", gets: "one", calls: 2 })
+    for (let caller = 0; caller < 50; caller++) yield* after(0, { gets: "one", calls: 2 })
+    assert.isTrue((yield* provider.status).acquiring)
+    assert.strictEqual(yield* complete(token("two")), "one")
+    yield* after(0, { state: "Fresh", gets: "two", calls: 2 })
+  })
 
   it.effect.each([[0, 240_000], [0.5, 270_000], [1, 300_000]] as const)(
     "the renewal starts when 80 % to 100 % of refreshAhead is left, not earlier: with a random number of %d",
@@ -53,7 +40,7 @@ describe("AccessTokenProvider, renewal", () => {
   })
 
   providerTest((n) => aged(`token-${n}`, 58 * minute, 2 * minute))(
-    "starts at the earliest 1 second after the last token arrived",
+    "starts at least 1 s after the last token",
     function*({ after }) {
       yield* after(0, { gets: "token-1" })
       yield* after(999, { gets: "token-1", calls: 1 })
@@ -70,7 +57,7 @@ describe("AccessTokenProvider, renewal", () => {
         yield* Effect.gen(() => steps(tools))
       })
 
-    mustWait("must-wait: callers wait for the renewal", function*({ callers, complete, got, provider, virtual }) {
+    mustWait("callers wait for the renewal", function*({ callers, complete, got, provider, virtual }) {
       const waiting = [yield* callers(1), yield* callers(1, Effect.uninterruptible(provider.get))]
       yield* virtual.advance("9 seconds")
       for (const caller of waiting) yield* got(caller, "waits")
@@ -78,70 +65,55 @@ describe("AccessTokenProvider, renewal", () => {
       for (const caller of waiting) yield* got(caller, "two")
     })
 
-    mustWait(
-      "must-wait: when the endpoint hangs, callers wait for at most half of the remaining lifetime",
-      function*({ after, callers, got, provider, virtual }) {
-        // By the clock that leaves less: the wall clock after it moved forward, the monotonic one after it moved back.
-        for (const [jump, half] of [[0, 10_000], [0, 5000], [2000, 1500], [-20_000, 1750]] as const) {
-          virtual.jump(jump)
-          const waiting = [yield* callers(1), yield* callers(1, Effect.uninterruptible(provider.get))]
-          yield* virtual.advance(half - 1)
-          for (const caller of waiting) yield* got(caller, "waits")
-          yield* virtual.advance(1)
-          for (const caller of waiting) yield* got(caller, "one")
-        }
-        yield* after(0, { calls: 2 })
+    mustWait("callers wait at most half of what is left", function*({ after, callers, got, provider, virtual }) {
+      // By the clock that leaves less: the wall clock after it moved forward, the monotonic one after it moved back.
+      for (const [jump, half] of [[0, 10_000], [0, 5000], [2000, 1500], [-20_000, 1750]] as const) {
+        virtual.jump(jump)
+        const waiting = [yield* callers(1), yield* callers(1, Effect.uninterruptible(provider.get))]
+        yield* virtual.advance(half - 1)
+        for (const caller of waiting) yield* got(caller, "waits")
+        yield* virtual.advance(1)
+        for (const caller of waiting) yield* got(caller, "one")
       }
-    )
+      yield* after(0, { calls: 2 })
+    })
 
-    mustWait(
-      "must-wait: when the renewal fails, callers get the cached token",
-      function*({ after, callers, complete, got }) {
-        const waiting = yield* callers(10)
-        yield* complete(Effect.fail(outage))
-        yield* got(waiting, "one")
-        yield* after(0, { gets: "one", calls: 2 })
-      }
-    )
+    mustWait("callers get the cached token when the renewal fails", function*({ after, callers, complete, got }) {
+      const waiting = yield* callers(10)
+      yield* complete(Effect.fail(outage))
+      yield* got(waiting, "one")
+      yield* after(0, { gets: "one", calls: 2 })
+    })
 
-    mustWait(
-      "must-wait: callers get the new token, even if it has the same value with a later expiresAt",
-      function*({ complete, provider, virtual }) {
-        const waiting = yield* Effect.fork(provider.get)
-        yield* settle
-        yield* complete(token("one"))
-        assert.strictEqual((yield* Fiber.join(waiting)).expiresAt.epochMillis, virtual.wall() + hour)
-      }
-    )
+    mustWait("callers get the new token, even with the same value", function*({ complete, provider, virtual }) {
+      const waiting = yield* Effect.fork(provider.get)
+      yield* settle
+      yield* complete(token("one"))
+      assert.strictEqual((yield* Fiber.join(waiting)).expiresAt.epochMillis, virtual.wall() + hour)
+    })
 
-    mustWait(
-      "must-wait: callers whose cached token expires go on waiting for the renewal",
-      function*({ callers, complete, got, virtual }) {
-        const waiting = yield* callers(1)
-        virtual.jump(15_000)
-        // Half of the remaining lifetime is over.
-        yield* virtual.advance("10 seconds")
-        yield* got(waiting, "waits")
-        yield* complete(token("two"))
-        yield* got(waiting, "two")
-      }
-    )
+    mustWait("callers whose token expires go on waiting", function*({ callers, complete, got, virtual }) {
+      const waiting = yield* callers(1)
+      virtual.jump(15_000)
+      // Half of the remaining lifetime is over.
+      yield* virtual.advance("10 seconds")
+      yield* got(waiting, "waits")
+      yield* complete(token("two"))
+      yield* got(waiting, "two")
+    })
   })
 
-  renewalTest(
-    "expired: callers wait for the acquisition, and get its failure",
-    function*({ complete, provider, virtual }) {
-      yield* provider.get
-      yield* virtual.advance(hour)
-      const caller = yield* Effect.fork(Effect.flip(provider.get))
-      yield* settle
-      yield* complete(Effect.fail(outage))
-      const error = yield* Fiber.join(caller)
-      if (error._tag !== "TokenRequestError") return assert.fail(error._tag)
-      assert.isTrue(Option.isSome(error.retryAt))
-      assert.strictEqual(error.attempts, outage.attempts)
-    }
-  )
+  renewalTest("expired: callers wait, and get the failure of the request", function*({ complete, provider, virtual }) {
+    yield* provider.get
+    yield* virtual.advance(hour)
+    const caller = yield* Effect.fork(Effect.flip(provider.get))
+    yield* settle
+    yield* complete(Effect.fail(outage))
+    const error = yield* Fiber.join(caller)
+    if (error._tag !== "TokenRequestError") return assert.fail(error._tag)
+    assert.isTrue(Option.isSome(error.retryAt))
+    assert.strictEqual(error.attempts, outage.attempts)
+  })
 
   test("no timer exceeds 2 minutes, and a caller with a valid token waits at most 20 s, for any token lifetime", function*() {
     const sleeps: Array<number> = []
@@ -169,29 +141,27 @@ describe("AccessTokenProvider, renewal", () => {
   })
 
   describe("a renewal without progress", () => {
-    renewalOf("100 seconds")(
-      "the same token value with a later expiresAt is not progress",
-      function*({ after, complete }) {
-        yield* after(0, { gets: "one" })
-        yield* after("80001 millis", { gets: "one", calls: 2 })
-        yield* complete(token("one", "21 seconds"))
-        yield* after("17 seconds", { gets: "one", calls: 3 })
-        yield* complete(token("one", "5 seconds"))
-        // At least the last of 5 seconds would be refresh-soon after progress.
-        yield* after("4200 millis", { state: "Fresh", gets: "one", calls: 3 })
-      }
-    )
+    renewalOf("100 seconds")("the same value with a later expiresAt is not progress", function*({ after, complete }) {
+      yield* after(0, { gets: "one" })
+      yield* after("80001 millis", { gets: "one", calls: 2 })
+      yield* complete(token("one", "21 seconds"))
+      yield* after("17 seconds", { gets: "one", calls: 3 })
+      yield* complete(token("one", "5 seconds"))
+      // At least the last of 5 seconds would be refresh-soon after progress.
+      yield* after("4200 millis", { state: "Fresh", gets: "one", calls: 3 })
+    })
 
     renewalTest("a token that does not expire later is accepted, but is not progress", function*({ after, complete }) {
       yield* after(0, { gets: "one" })
       yield* after("57 minutes", { gets: "one", calls: 2 })
-      yield* complete(token("shorter", "10 seconds"))
+      yield* complete(token("shorter", "7 seconds"))
       yield* after(0, { gets: "shorter" })
-      yield* after("700 millis", { gets: "shorter", calls: 2 })
+      // With less than 8 seconds left, only progress would let it be renewed before it expires.
+      yield* after("6 seconds", { state: "Fresh", gets: "shorter", calls: 2 })
     })
 
     providerTest(() => token("again", "100 seconds"), { cooldown: { base: "10 minutes", max: "10 minutes" } })(
-      "counts the same value as progress after that token expired: the next renewal is not delayed",
+      "is not the same value after that token has expired",
       function*({ after }) {
         yield* after(0, { gets: "again" })
         yield* after("100 seconds", { gets: "again", calls: 2 })
@@ -207,7 +177,7 @@ describe("AccessTokenProvider, renewal", () => {
       { seconds: 40, expected: [2, 3], endpoint: "returns what is left in whole seconds", precision: 1000 },
       { seconds: 40, expected: [2, 3], endpoint: "returns the same expiry", precision: 1 }
     ])(
-      "gets few requests in $seconds seconds, no caller waits before it expires, and then the next token is acquired: it $endpoint",
+      "gets few requests in $seconds s, no caller waits before the expiry: it $endpoint",
       ({ expected, precision, seconds }) => {
         const expiresAt = VirtualClock.make().wall() + seconds * 1000
         return timeline((_, virtual) => {
@@ -241,7 +211,7 @@ describe("AccessTokenProvider, renewal", () => {
     )
 
     renewalOf("40 seconds")(
-      "gets no request when it is about to expire, and callers get a new token as soon as there is one",
+      "gets no request just before the expiry; nobody waits longer",
       function*({ after, complete }) {
         yield* after(0, { gets: "one" })
         yield* after("38500 millis", { state: "MustWait", gets: "waits" })

@@ -4,17 +4,8 @@ import { AccessTokenProvider, TokenEndpoint } from "@store-api/core"
 import { Deferred, type Duration, Effect, Fiber, FiberId, Layer, Logger, LogLevel, Option, Random } from "effect"
 import type { LiveSteps } from "../support/effectLine.js"
 import { authUrl, credentials } from "../support/fleet.js"
-import {
-  type heldTest,
-  hour,
-  minute,
-  outage,
-  providerTest,
-  renewalTest,
-  settle,
-  timeline,
-  token
-} from "../support/scriptedSource.js"
+import { type heldTest, hour, minute, outage, providerTest, renewalTest, settle } from "../support/scriptedSource.js"
+import { timeline, token } from "../support/scriptedSource.js"
 import { test } from "../support/test.js"
 import * as VirtualClock from "../support/virtualClock.js"
 import { tokenBody } from "../support/wire.js"
@@ -47,27 +38,24 @@ describe("AccessTokenProvider, limits", () => {
       })
     })
 
-    renewalTest(
-      "in a renewal: callers get the cached token, and the next renewal replaces it",
-      function*({ after, complete, interrupted, provider }) {
-        yield* provider.get
-        yield* after(hour - 3 * minute, { gets: "one", calls: 2 })
-        yield* after(2 * minute, { gets: "one" })
-        assert.strictEqual(yield* interrupted, 1)
-        yield* after("1 seconds", { gets: "one", calls: 3 })
-        // Of the two acquisitions, the first was abandoned.
-        yield* complete(token("late"))
-        yield* after(0, { gets: "one" })
-        yield* complete(token("three"))
-        yield* after(0, { gets: "three" })
-      }
-    )
+    renewalTest("in a renewal: the next renewal replaces it", function*({ after, complete, interrupted, provider }) {
+      yield* provider.get
+      yield* after(hour - 3 * minute, { gets: "one", calls: 2 })
+      yield* after(2 * minute, { gets: "one" })
+      assert.strictEqual(yield* interrupted, 1)
+      yield* after("1 seconds", { gets: "one", calls: 3 })
+      // Of the two acquisitions, the first was abandoned.
+      yield* complete(token("late"))
+      yield* after(0, { gets: "one" })
+      yield* complete(token("three"))
+      yield* after(0, { gets: "three" })
+    })
 
     const hangingRenewal = (lifetime: Duration.DurationInput, options?: AccessTokenProvider.Options) =>
       providerTest((n) => n === 1 ? token("one", lifetime) : Effect.never, options)
 
     hangingRenewal("60 seconds")(
-      "in a renewal: a caller that arrives after the token expired waits at most 2 minutes and 30 seconds",
+      "in a renewal: a caller after expiry waits at most 2.5 minutes",
       function*({ after, callers, got, provider, virtual }) {
         yield* provider.get
         yield* after("56 seconds", { gets: "one" })
@@ -82,7 +70,7 @@ describe("AccessTokenProvider, limits", () => {
     )
 
     hangingRenewal("60 minutes", { leeway: "3 minutes" })(
-      "in a renewal: a caller of refresh, and one whose token is rejected, wait at most 2 minutes and 30 seconds",
+      "in a renewal: refresh waits at most 2.5 minutes, also after a rejection",
       function*({ callers, got, provider, virtual }) {
         const first = yield* provider.get
         yield* virtual.advance(hour - 2.9 * minute)
@@ -94,7 +82,7 @@ describe("AccessTokenProvider, limits", () => {
     )
 
     providerTest((n) => n === 2 ? Effect.never : token(`token-${n}`))(
-      "in a renewal that is 30 seconds old: a caller of refresh gets another token",
+      "in a renewal that is 30 s old: refresh gets another token",
       function*({ after, provider }) {
         yield* provider.get
         yield* after(hour - 3 * minute, { gets: "token-1" })
@@ -103,7 +91,7 @@ describe("AccessTokenProvider, limits", () => {
     )
 
     providerTest(() => Effect.uninterruptible(Effect.never))(
-      "uninterruptible: the scope closes after 10 seconds",
+      "uninterruptible: the scope closes after 10 s",
       function*({ callers, close, got, virtual }) {
         const caller = yield* callers(1)
         const closing = yield* Effect.fork(close)
@@ -146,7 +134,7 @@ describe("AccessTokenProvider, limits", () => {
 
     for (const [kind, second] of [["a failure", Effect.fail(outage)], ["a defect", Effect.die("invented")]] as const) {
       failingRenewal(
-        `with ${kind}: callers that joined it share a new acquisition`,
+        `with ${kind}: all share another`,
         function*({ after, callers, complete, got, provider, virtual }) {
           yield* virtual.advance("5 seconds")
           const waiting = [yield* callers(2), yield* callers(1, provider.refresh)]
@@ -158,28 +146,22 @@ describe("AccessTokenProvider, limits", () => {
       )
     }
 
-    failingRenewal(
-      "a caller whose token was rejected during it gets a new token",
-      function*({ callers, complete, got, provider }) {
-        yield* provider.invalidate(yield* provider.get)
-        const caller = yield* callers(1)
-        yield* complete(Effect.fail(outage))
-        yield* got(caller, "fresh")
-      }
-    )
+    failingRenewal("callers get a new token after a rejection", function*({ callers, complete, got, provider }) {
+      yield* provider.invalidate(yield* provider.get)
+      const caller = yield* callers(1)
+      yield* complete(Effect.fail(outage))
+      yield* got(caller, "fresh")
+    })
 
-    failingRenewal(
-      "callers that started to wait while the token was valid, and after it expired, share a new acquisition",
-      function*({ after, callers, complete, got, virtual }) {
-        yield* virtual.advance("1200 millis")
-        const waiting = [yield* callers(1)]
-        virtual.freeze(5000)
-        waiting.push(yield* callers(2))
-        yield* complete(Effect.fail(outage))
-        for (const caller of waiting) yield* got(caller, "fresh")
-        yield* after(0, { calls: 3 })
-      }
-    )
+    failingRenewal("callers before and after expiry share one", function*({ after, callers, complete, got, virtual }) {
+      yield* virtual.advance("1200 millis")
+      const waiting = [yield* callers(1)]
+      virtual.freeze(5000)
+      waiting.push(yield* callers(2))
+      yield* complete(Effect.fail(outage))
+      for (const caller of waiting) yield* got(caller, "fresh")
+      yield* after(0, { calls: 3 })
+    })
 
     test("callers get a token, even if the next acquisition returns the rejected one again", function*() {
       const one = yield* Effect.withClock(token("one"), VirtualClock.make().clock)

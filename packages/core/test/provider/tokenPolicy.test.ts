@@ -4,7 +4,7 @@ import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken } from "@store-api/core"
 import { DateTime, Deferred, Duration, Exit, FastCheck as FC, FiberId, Redacted } from "effect"
 import { maxRetryAfter } from "../../src/internal/backoff.js"
-import { leewayOf, maxLife } from "../../src/internal/lifetime.js"
+import { maxLife } from "../../src/internal/lifetime.js"
 import * as cooldown from "../../src/internal/provider/cooldown.js"
 import * as heldToken from "../../src/internal/provider/heldToken.js"
 import * as tokenPolicy from "../../src/internal/provider/tokenPolicy.js"
@@ -60,12 +60,6 @@ const defaults: tokenPolicy.TokenPolicy = {
   cooldownMax: 60_000
 }
 
-const failing = (failures: number, options: Partial<Parameters<typeof cooldown.lengths>[1]> = {}) =>
-  cooldown.lengths(defaults, { failures, isRefusal: false, isRenewal: false, retryAfter: 0, chance: 0, ...options })
-
-/** The greatest value of `chance`. */
-const almostOne = 1 - Number.EPSILON / 2
-
 describe("tokenPolicy", () => {
   it("lifetimes and Retry-After are capped at 1 hour", () => {
     assert.strictEqual(maxLife, hour)
@@ -104,13 +98,6 @@ describe("tokenPolicy", () => {
   })
 
   describe("margins", () => {
-    it("for a lifetime of 1 hour: 4 to 5 minutes and 30 seconds", () => {
-      deepStrictEqual(tokenPolicy.margins(defaults, hour, 0), { refreshAhead: 240_000, leeway: 30_000 })
-      const longest = tokenPolicy.margins(defaults, hour, almostOne)
-      assert.closeTo(longest.refreshAhead, 300_000, 1e-6)
-      assert.isAtMost(longest.refreshAhead, 300_000)
-    })
-
     prop(
       "are fractions of the lifetime, limited by the options",
       [policies, lifetime, chance],
@@ -123,10 +110,6 @@ describe("tokenPolicy", () => {
         assert.strictEqual(leeway, Math.min(policy.leeway, lifetime * 0.05))
       }
     )
-  })
-
-  it("the leeway is 30 seconds by default, and at most 5 % of the lifetime", () => {
-    deepStrictEqual([leewayOf(hour), leewayOf(60_000)], [30_000, 3000])
   })
 
   it.each([
@@ -156,14 +139,6 @@ describe("tokenPolicy", () => {
     const land = (state: tokenState.State, received: AccessToken.AccessToken) =>
       tokenState.land(policy, { acquisition, exit: Exit.succeed(received), chance: 0 })(state, now)
     const [, holding] = land({ ...tokenState.initial, acquisition }, token("one"))
-
-    it("that is not in flight does not change the state when it ends", () => {
-      assert.isTrue(tokenState.hasValidToken(holding, now), "one that is in flight does")
-      const other = { ...holding, acquisition: { ...acquisition } }
-      for (const state of [tokenState.initial, holding, other]) {
-        deepStrictEqual(land(state, token("late")), [undefined, state])
-      }
-    })
 
     it.each([
       { received: token("one"), expected: true, what: "the rejected token" },
@@ -204,29 +179,6 @@ describe("tokenPolicy", () => {
   })
 
   describe("cooldowns", () => {
-    it("double from 1 s to 60 s while a valid token is cached, and to 5 s without one", () => {
-      const all = [1, 2, 3, 4, 5, 6, 7, 8, 10_000].map((failures) => failing(failures, { chance: almostOne }))
-      const rounded = (cooldowns: ReadonlyArray<number>) => cooldowns.map(Math.round)
-      deepStrictEqual(
-        rounded(all.map(({ withToken }) => withToken)),
-        [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000]
-      )
-      deepStrictEqual(
-        rounded(all.map(({ withoutToken }) => withoutToken)),
-        [1000, 2000, 4000, 5000, 5000, 5000, 5000, 5000, 5000]
-      )
-    })
-
-    it("are as long without a token as with one when the endpoint refused the credentials", () => {
-      deepStrictEqual(failing(100, { isRefusal: true }), { withToken: 45_000, withoutToken: 45_000 })
-    })
-
-    it("are shortened by at most 25 % by jitter, and lengthened by Retry-After", () => {
-      deepStrictEqual(failing(3, { chance: 0 }), { withToken: 3000, withoutToken: 3000 })
-      deepStrictEqual(failing(3, { chance: 0.5 }), { withToken: 3500, withoutToken: 3500 })
-      deepStrictEqual(failing(1, { retryAfter: 30_000 }), { withToken: 30_000, withoutToken: 30_000 })
-    })
-
     prop(
       "are finite, within bounds and not shorter after each failure, for any options and number of failures",
       [policies, FC.integer({ min: 1, max: 10_000 }), chance, FC.boolean(), FC.double({ noNaN: true })],

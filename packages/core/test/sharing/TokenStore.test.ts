@@ -40,14 +40,13 @@ describe("TokenStore.layerMemory", () => {
     assert.strictEqual(TokenStore.FailedAttempt.key, "@store-api/core/TokenStore/FailedAttempt")
   })
 
-  it.effect.each(["get", "put", "remove", "lease", "extend", "release"] as const)(
-    "TokenStoreError of %s can be caught by its tag and has its public identifier",
-    (operation) =>
-      Effect.gen(function*() {
-        const error = new TokenStore.TokenStoreError({ operation, reason: "ECONNREFUSED" })
-        assert.strictEqual(yield* Effect.catchTag(error, "TokenStoreError", (error) => Effect.succeed(error)), error)
-        assert.strictEqual(TokenStore.TokenStoreError.identifier, "@store-api/core/TokenStoreError")
-      })
+  test.each(["get", "put", "remove", "lease", "extend", "release"] as const)(
+    "TokenStoreError of %s is caught by its tag, and has its identifier",
+    function*(operation) {
+      const error = new TokenStore.TokenStoreError({ operation, reason: "ECONNREFUSED" })
+      assert.strictEqual(yield* Effect.catchTag(error, "TokenStoreError", (error) => Effect.succeed(error)), error)
+      assert.strictEqual(TokenStore.TokenStoreError.identifier, "@store-api/core/TokenStoreError")
+    }
   )
 
   it("TokenStoreError names the operation that failed and says what to do", () => {

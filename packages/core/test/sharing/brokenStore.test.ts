@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type AccessToken, AccessTokenError, SharedTokenSource, TokenStore } from "@store-api/core"
 import { Effect, Logger, Metric, Option, TestClock } from "effect"
@@ -56,26 +56,22 @@ const broken = (store: TokenStore.Service, faultOf: (operation: Operation) => Fa
 
 describe("SharedTokenSource, when the store does not work", () => {
   for (const [name, [fault, reason]] of Object.entries(faults)) {
-    it.effect.each(operations)(
-      `requests a token in bounded time when %s ${name}`,
-      (operation) =>
-        Effect.gen(function*() {
-          const { requests, start, store } = yield* fleet({ takes: 4000 })
-          const acquired: Array<AccessToken.AccessToken> = []
-          const first = yield* start()
-          yield* timed(Effect.tap(first.get(), (token) => Effect.sync(() => acquired.push(token))))
-          const annotated: Array<unknown> = []
-          const logger = Logger.make(({ annotations }) => annotated.push(Object.fromEntries(annotations)))
-          const own = broken(store, (called) => called === operation ? fault : undefined)
-          const { get } = yield* start({ store: own, storeTimeout: "700 millis" })
-          const [outcome, took] = yield* timed(get(acquired[0])).pipe(
-            Effect.provide(Logger.replace(Logger.defaultLogger, logger))
-          )
-          deepStrictEqual([outcome, yield* requests], ["token-2", 2])
-          assert.isAtMost(took, 4700)
-          deepStrictEqual(annotated, [{ operation, reason }], "one warning")
-        })
-    )
+    test.each(operations)(`requests a token in bounded time when %s ${name}`, function*(operation) {
+      const { requests, start, store } = yield* fleet({ takes: 4000 })
+      const acquired: Array<AccessToken.AccessToken> = []
+      const first = yield* start()
+      yield* timed(Effect.tap(first.get(), (token) => Effect.sync(() => acquired.push(token))))
+      const annotated: Array<unknown> = []
+      const logger = Logger.make(({ annotations }) => annotated.push(Object.fromEntries(annotations)))
+      const own = broken(store, (called) => called === operation ? fault : undefined)
+      const { get } = yield* start({ store: own, storeTimeout: "700 millis" })
+      const [outcome, took] = yield* timed(get(acquired[0])).pipe(
+        Effect.provide(Logger.replace(Logger.defaultLogger, logger))
+      )
+      deepStrictEqual([outcome, yield* requests], ["token-2", 2])
+      assert.isAtMost(took, 4700)
+      deepStrictEqual(annotated, [{ operation, reason }], "one warning")
+    })
   }
 
   test("limits an infinite storeTimeout to 30 s", function*() {
@@ -150,28 +146,24 @@ describe("SharedTokenSource, when the store does not work", () => {
 })
 
 describe("SharedTokenSource, when the credentials do not work", () => {
-  it.effect.each(
+  test.each(
     [
       ["never arrive", Effect.never, 10_000],
       ["never arrive and cannot be interrupted", Effect.uninterruptible(Effect.never), 10_000],
       ["are read by an effect that interrupts itself", Effect.interrupt, 0]
     ] as const
-  )(
-    "requests a token after 10 s at most, with a warning and without sharing it, when they %s",
-    ([, credentials, wait]) =>
-      Effect.gen(function*() {
-        const { puts, requests, start } = yield* fleet()
-        const lines: Array<unknown> = []
-        const [outcome, took] = yield* timed((yield* start({ credentials })).get()).pipe(
-          Effect.provide(Logger.replace(Logger.defaultLogger, Logger.make(({ message }) => lines.push(message))))
-        )
-        deepStrictEqual([outcome, took, yield* requests, yield* puts], ["token-1", wait, 1, []])
-        deepStrictEqual(
-          lines,
-          wait === 0 ? [] : [["The client credentials were not read in time; this access token is not shared"]]
-        )
-      })
-  )
+  )("requests a token within 10 s, warns and does not share it, when they %s", function*([, credentials, wait]) {
+    const { puts, requests, start } = yield* fleet()
+    const lines: Array<unknown> = []
+    const [outcome, took] = yield* timed((yield* start({ credentials })).get()).pipe(
+      Effect.provide(Logger.replace(Logger.defaultLogger, Logger.make(({ message }) => lines.push(message))))
+    )
+    deepStrictEqual([outcome, took, yield* requests, yield* puts], ["token-1", wait, 1, []])
+    deepStrictEqual(
+      lines,
+      wait === 0 ? [] : [["The client credentials were not read in time; this access token is not shared"]]
+    )
+  })
 
   test("fails with Timeout at the deadline when the credentials of the endpoint never arrive either", function*() {
     const source = yield* FakeClient.source(FakeClient.make(FakeClient.token), { credentials: Effect.never })

@@ -46,18 +46,14 @@ const leased = (duration: number) =>
   })
 
 describe("SharedTokenSource, an acquisition", () => {
-  test(
-    "that fails at the endpoint's deadline fails for its own caller only; the next member sends one request",
-    function*() {
-      const { requests, start } = yield* fleet({ answer: firstFails(30_000) })
-      const members = yield* Effect.all(Effect.replicate(start(), 4))
-      const outcomes = timed(...members.map(({ get }) => get()))
-      const [outcome, took] = yield* shortestWaits(outcomes)
-      deepStrictEqual([outcome, yield* requests], ["Transport,token-2", 2])
-      assert.isAtMost(took, 30_500)
-    },
-    testTimeout
-  )
+  test("that fails at the endpoint's deadline fails for its own caller; the next member sends a request", function*() {
+    const { requests, start } = yield* fleet({ answer: firstFails(30_000) })
+    const members = yield* Effect.all(Effect.replicate(start(), 4))
+    const outcomes = timed(...members.map(({ get }) => get()))
+    const [outcome, took] = yield* shortestWaits(outcomes)
+    deepStrictEqual([outcome, yield* requests], ["Transport,token-2", 2])
+    assert.isAtMost(took, 30_500)
+  }, testTimeout)
 
   test("that ends just before the endpoint's deadline is shared", function*() {
     const { requests, start } = yield* fleet({ takes: 29_900 })
@@ -77,9 +73,7 @@ describe("SharedTokenSource, an acquisition", () => {
 
   test("that takes longer than its lease keeps the lease, even if one extension fails, and other members keep waiting", function*() {
     const { extensions, store } = yield* extending((lease, number) =>
-      number === 2
-        ? new TokenStore.TokenStoreError({ operation: "extend", reason: "ECONNRESET" })
-        : lease.extend
+      number === 2 ? new TokenStore.TokenStoreError({ operation: "extend", reason: "ECONNRESET" }) : lease.extend
     )
     const { requests, start } = yield* fleet({ takes: 12_000 })
     const members = yield* Effect.all(Effect.replicate(start({ lease: "3 seconds", store }), 3))
@@ -99,8 +93,7 @@ describe("SharedTokenSource, an acquisition", () => {
     assert.isAtLeast(took, 5250)
     assert.isAtMost(took, 7500)
     // The token that it acquired is shared.
-    assert.strictEqual(valueOf(yield* (yield* start()).get()), "token-2")
-    assert.strictEqual(yield* requests, 2)
+    deepStrictEqual([valueOf(yield* (yield* start()).get()), yield* requests], ["token-2", 2])
     yield* Fiber.interrupt(stuck)
   })
 
@@ -115,8 +108,7 @@ describe("SharedTokenSource, an acquisition", () => {
     const first = yield* Effect.fork((yield* start()).get())
     yield* Deferred.await(started)
     yield* Fiber.interrupt(first)
-    assert.strictEqual(valueOf(yield* (yield* start()).get()), "token-2")
-    assert.strictEqual(yield* requests, 2)
+    deepStrictEqual([valueOf(yield* (yield* start()).get()), yield* requests], ["token-2", 2])
   })
 })
 
@@ -161,20 +153,13 @@ describe("SharedTokenSource, an acquisition in an uninterruptible region", () =>
     }).pipe(Effect.withClock(virtual.clock))
   }
 
-  it.live.each(
-    [
-      ["while another process has the lease", false, "token-1"],
-      ["after a rejection", true, "token-2"]
-    ] as const
-  )(
-    "is completed, at whatever moment it is interrupted, %s",
-    ([, isRejected, token]) =>
-      Effect.gen(function*() {
-        for (let after = 0; after < 120; after += 5) {
-          assert.strictEqual(yield* interrupted(after, isRejected), token, `after ${after} ms`)
-        }
-      })
-  )
+  test.live.each(
+    [["while another process has the lease", false, "token-1"], ["after a rejection", true, "token-2"]] as const
+  )("is completed, at whatever moment it is interrupted, %s", function*([, isRejected, token]) {
+    for (let after = 0; after < 120; after += 5) {
+      assert.strictEqual(yield* interrupted(after, isRejected), token, `after ${after} ms`)
+    }
+  })
 })
 
 describe("SharedTokenSource, a lease", () => {
@@ -217,21 +202,19 @@ describe("SharedTokenSource, a lease", () => {
 })
 
 describe("SharedTokenSource, while another process holds the lease", () => {
-  it.effect.each([
-    { outcome: "returns a published token", publishes: true, token: "token-1", requests: 1 },
-    { outcome: "sends a request when there is none", publishes: false, token: "token-2", requests: 2 }
-  ])(
-    "reads the store once more after maxWait, and $outcome",
-    ({ publishes, token, ...expected }) =>
-      Effect.gen(function*() {
-        const { publish, requests, start } = yield* leased(24 * hour)
-        const { get } = yield* start({ maxWait: "1 second" })
-        if (publishes) yield* Effect.fork(Effect.delay(publish, 900))
-        // maxWait is drawn as 750 ms. The last two reads are at 748 ms and at 972 ms.
-        deepStrictEqual(yield* shortestWaits(timed(get())), [token, 972])
-        assert.strictEqual(yield* requests, expected.requests)
-      })
-  )
+  test.each([{ outcome: "returns a published token", publishes: true, token: "token-1", requests: 1 }, {
+    outcome: "sends a request when there is none",
+    publishes: false,
+    token: "token-2",
+    requests: 2
+  }])("reads the store once more after maxWait, and $outcome", function*({ publishes, token, ...expected }) {
+    const { publish, requests, start } = yield* leased(24 * hour)
+    const { get } = yield* start({ maxWait: "1 second" })
+    if (publishes) yield* Effect.fork(Effect.delay(publish, 900))
+    // maxWait is drawn as 750 ms. The last two reads are at 748 ms and at 972 ms.
+    deepStrictEqual(yield* shortestWaits(timed(get())), [token, 972])
+    assert.strictEqual(yield* requests, expected.requests)
+  })
 
   test("waits a quarter longer after each read, up to 500 ms, with a jitter of 75 to 100 percent", function*() {
     const { start, store } = yield* leased(24 * hour)

@@ -208,35 +208,30 @@ describe("SharedTokenSource, when Web Crypto fails", () => {
     ["crypto.subtle is missing", () => ({ subtle: undefined })],
     ["getRandomValues throws", () => ({ getRandomValues: throws })],
     ...functions.flatMap((name) =>
-      [
-        [`${name} fails`, () => ({ subtle: subtleWith(name, () => Promise.reject(fault())) })],
-        [`${name} throws`, () => ({ subtle: subtleWith(name, throws) })]
-      ] as const
+      [[`${name} fails`, () => ({
+        subtle: subtleWith(name, () => Promise.reject(fault()))
+      })], [`${name} throws`, () => ({ subtle: subtleWith(name, throws) })]] as const
     )
   ]
 
-  it.effect.each(faults)(
-    "returns a token after one token request and logs nothing sensitive when %s",
-    ([, broken]) =>
-      Effect.gen(function*() {
-        const { requests, start } = yield* fleet()
-        // A stored token, which must be opened and replaced.
-        const cached = yield* (yield* start()).get()
-        const lines: Array<string> = []
-        const logger = Logger.make(({ annotations, cause, message, spans }) => {
-          lines.push(renderings([message, cause, Cause.pretty(cause), [...annotations], [...spans]]))
-        })
-        const [outcome] = yield* replaceCrypto(broken()).pipe(
-          Effect.zipRight(Effect.flatMap(start(), ({ get }) => timed(get(cached)))),
-          Effect.zipLeft(Effect.logTrace("control", Cause.die(new Error("a logged cause")))),
-          Effect.scoped,
-          Effect.provide(Logger.replace(Logger.defaultLogger, logger)),
-          Logger.withMinimumLogLevel(LogLevel.All),
-          Effect.withUnhandledErrorLogLevel(Option.some(LogLevel.Debug))
-        )
-        deepStrictEqual([outcome, yield* requests], ["token-2", 2])
-        assert.include(lines.join(), "a logged cause")
-        assert.notInclude(lines.join(), "invented")
-      })
-  )
+  test.each(faults)("returns a token after one request and logs nothing sensitive when %s", function*([, broken]) {
+    const { requests, start } = yield* fleet()
+    // A stored token, which must be opened and replaced.
+    const cached = yield* (yield* start()).get()
+    const lines: Array<string> = []
+    const logger = Logger.make(({ annotations, cause, message, spans }) => {
+      lines.push(renderings([message, cause, Cause.pretty(cause), [...annotations], [...spans]]))
+    })
+    const [outcome] = yield* replaceCrypto(broken()).pipe(
+      Effect.zipRight(Effect.flatMap(start(), ({ get }) => timed(get(cached)))),
+      Effect.zipLeft(Effect.logTrace("control", Cause.die(new Error("a logged cause")))),
+      Effect.scoped,
+      Effect.provide(Logger.replace(Logger.defaultLogger, logger)),
+      Logger.withMinimumLogLevel(LogLevel.All),
+      Effect.withUnhandledErrorLogLevel(Option.some(LogLevel.Debug))
+    )
+    deepStrictEqual([outcome, yield* requests], ["token-2", 2])
+    assert.include(lines.join(), "a logged cause")
+    assert.notInclude(lines.join(), "invented")
+  })
 })

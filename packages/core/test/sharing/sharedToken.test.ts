@@ -42,26 +42,22 @@ describe("SharedTokenSource", () => {
     })
   })
 
-  it.effect.each([
-    { token: fullToken("full"), fields: "all its fields" },
-    {
-      token: Effect.map(
-        fullToken("plain"),
-        ({ acquiredAt, expiresAt, value }) =>
-          new AccessToken.AccessToken({ value: Redacted.make(Redacted.value(value)), acquiredAt, expiresAt })
-      ),
-      fields: "no optional fields"
-    }
-  ])("returns a stored token with $fields, and its original acquiredAt", ({ token }) =>
-    Effect.gen(function*() {
-      const { requests, start } = yield* fleet({ answer: () => token })
-      const before = yield* hits
-      const acquired = yield* (yield* start()).get()
-      assert.strictEqual(yield* hits, before)
-      yield* TestClock.adjust("20 minutes")
-      deepStrictEqual({ ...(yield* (yield* start()).get()) }, { ...acquired })
-      deepStrictEqual([yield* requests, (yield* hits) - before], [1, 1])
-    }))
+  test.each([{ token: fullToken("full"), fields: "all its fields" }, {
+    token: Effect.map(
+      fullToken("plain"),
+      ({ acquiredAt, expiresAt, value }) =>
+        new AccessToken.AccessToken({ value: Redacted.make(Redacted.value(value)), acquiredAt, expiresAt })
+    ),
+    fields: "no optional fields"
+  }])("returns a stored token with $fields, and its original acquiredAt", function*({ token }) {
+    const { requests, start } = yield* fleet({ answer: () => token })
+    const before = yield* hits
+    const acquired = yield* (yield* start()).get()
+    assert.strictEqual(yield* hits, before)
+    yield* TestClock.adjust("20 minutes")
+    deepStrictEqual({ ...(yield* (yield* start()).get()) }, { ...acquired })
+    deepStrictEqual([yield* requests, (yield* hits) - before], [1, 1])
+  })
 
   test("releases the lease and returns the token that another member stored before the lease was granted", function*() {
     const { puts, requests, start, store } = yield* fleet()
@@ -70,8 +66,7 @@ describe("SharedTokenSource", () => {
       ...store,
       lease: (key, duration) => Effect.zipRight(Effect.orDie(other.get()), store.lease(key, duration))
     })
-    assert.strictEqual(valueOf(yield* (yield* start({ store: late })).get()), "token-1")
-    assert.strictEqual(yield* requests, 1)
+    deepStrictEqual([valueOf(yield* (yield* start({ store: late })).get()), yield* requests], ["token-1", 1])
     const [[key] = [""]] = yield* puts
     assert.isTrue(Option.isSome(yield* store.lease(key, "1 second")))
   })
@@ -103,8 +98,7 @@ describe("SharedTokenSource", () => {
     yield* rotating.get()
     assert.strictEqual(yield* requests, 1)
     yield* Ref.set(current, yield* credentialsOf("invented-client-id", "another-invented-secret"))
-    assert.strictEqual(valueOf(yield* rotating.get()), "token-2")
-    assert.strictEqual(valueOf(yield* (yield* start()).get()), "token-1")
+    deepStrictEqual([valueOf(yield* rotating.get()), valueOf(yield* (yield* start()).get())], ["token-2", "token-1"])
   })
 
   describe("the token to replace", () => {
@@ -132,10 +126,8 @@ describe("SharedTokenSource", () => {
     test("is replaced by the token that another member has stored, without a token request", function*() {
       const { cached, first, requests, second } = yield* setUp()
       yield* TestClock.adjust("1 minute")
-      assert.strictEqual(valueOf(yield* first.get(cached)), "token-2")
-      assert.strictEqual(valueOf(yield* second.get(cached)), "token-2")
-      assert.strictEqual(valueOf(yield* second.get()), "token-2")
-      assert.strictEqual(yield* requests, 2)
+      deepStrictEqual([valueOf(yield* first.get(cached)), valueOf(yield* second.get(cached))], ["token-2", "token-2"])
+      deepStrictEqual([valueOf(yield* second.get()), yield* requests], ["token-2", 2])
     })
 
     test("is not replaced by a stored token that expires no later", function*() {
@@ -163,49 +155,46 @@ describe("SharedTokenSource", () => {
       assert.strictEqual(yield* requests, 3)
     })
 
-    it.effect.each([
-      { answer: "another token", lifetime: 60 },
-      { answer: "one with a shorter lifetime", lifetime: 10 }
-    ])(
+    test.each([{ answer: "another token", lifetime: 60 }, { answer: "one with a shorter lifetime", lifetime: 10 }])(
       "is replaced with one token request when it is rejected across a fleet of providers: by $answer",
-      ({ lifetime }) =>
-        Effect.gen(function*() {
-          const answer = (number: number) => fullToken(`token-${number}`, number === 1 ? 60 : lifetime)
-          const { requests, start } = yield* fleet({ takes: 200, answer })
-          const providers = yield* Effect.all(Effect.replicate(Effect.flatMap(start(), providerOf), 20))
-          const getAll = timed(...providers.map(({ get }) => get))
-          assert.strictEqual((yield* getAll)[0], "token-1")
-          yield* TestClock.adjust("10 seconds")
-          yield* Effect.forEach(providers, ({ get, invalidate }) => Effect.flatMap(get, invalidate))
-          assert.strictEqual((yield* getAll)[0], "token-2")
-          assert.strictEqual(yield* requests, 2)
-        }).pipe(Effect.scoped)
+      function*({ lifetime }) {
+        const answer = (number: number) => fullToken(`token-${number}`, number === 1 ? 60 : lifetime)
+        const { requests, start } = yield* fleet({ takes: 200, answer })
+        const providers = yield* Effect.all(Effect.replicate(Effect.flatMap(start(), providerOf), 20))
+        const getAll = timed(...providers.map(({ get }) => get))
+        assert.strictEqual((yield* getAll)[0], "token-1")
+        yield* TestClock.adjust("10 seconds")
+        yield* Effect.forEach(providers, ({ get, invalidate }) => Effect.flatMap(get, invalidate))
+        deepStrictEqual([(yield* getAll)[0], yield* requests], ["token-2", 2])
+      }
     )
   })
 
   describe("a process that starts", () => {
-    it.live.each<[string, Acquisition]>([
-      ["hangs", Effect.never],
-      ["is slow", Effect.delay(fullToken("token-2"), "20 seconds")],
-      ["is down", Effect.delay(Effect.fail(outage), "3 seconds")]
-    ])("while six others renew the token has the valid one within 1 s: the endpoint %s", ([, renewal]) => {
-      const virtual = VirtualClock.make(undefined, settled)
-      return Effect.gen(function*() {
-        const { requests, start } = yield* fleet({ answer: (n) => n === 1 ? fullToken("token-1") : renewal })
-        const provider = Effect.flatMap(start(), providerOf)
-        const providers = yield* Effect.all(Effect.replicate(provider, 6))
-        const getAll = Effect.fork(Effect.forEach(providers, ({ get }) => get, { concurrency: "unbounded" }))
-        yield* getAll
-        yield* virtual.advance(57 * minute)
-        yield* getAll
-        yield* virtual.advance("5 seconds")
-        assert.isAbove(yield* requests, 1, "a renewal has begun")
-        const started = yield* Effect.fork(outcomeOf((yield* provider).get))
-        yield* virtual.advance("1 second")
-        assert.isTrue(Option.isSome(yield* Fiber.poll(started)))
-        assert.strictEqual(yield* Fiber.join(started), "token-1")
-      }).pipe(Effect.scoped, Effect.withClock(virtual.clock), Logger.withMinimumLogLevel(LogLevel.None))
-    })
+    it.live.each<[string, Acquisition]>([["hangs", Effect.never], [
+      "is slow",
+      Effect.delay(fullToken("token-2"), "20 seconds")
+    ], ["is down", Effect.delay(Effect.fail(outage), "3 seconds")]])(
+      "while six others renew the token has the valid one within 1 s: the endpoint %s",
+      ([, renewal]) => {
+        const virtual = VirtualClock.make(undefined, settled)
+        return Effect.gen(function*() {
+          const { requests, start } = yield* fleet({ answer: (n) => n === 1 ? fullToken("token-1") : renewal })
+          const provider = Effect.flatMap(start(), providerOf)
+          const providers = yield* Effect.all(Effect.replicate(provider, 6))
+          const getAll = Effect.fork(Effect.forEach(providers, ({ get }) => get, { concurrency: "unbounded" }))
+          yield* getAll
+          yield* virtual.advance(57 * minute)
+          yield* getAll
+          yield* virtual.advance("5 seconds")
+          assert.isAbove(yield* requests, 1, "a renewal has begun")
+          const started = yield* Effect.fork(outcomeOf((yield* provider).get))
+          yield* virtual.advance("1 second")
+          assert.isTrue(Option.isSome(yield* Fiber.poll(started)))
+          assert.strictEqual(yield* Fiber.join(started), "token-1")
+        }).pipe(Effect.scoped, Effect.withClock(virtual.clock), Logger.withMinimumLogLevel(LogLevel.None))
+      }
+    )
 
     /** The outcome for a process that starts after `age`, in milliseconds, of a token that another one stored. */
     const startedAt = (
@@ -225,7 +214,7 @@ describe("SharedTokenSource", () => {
         return (yield* timed((yield* start(options)).get()))[0]
       })
 
-    it.effect.each(
+    test.each(
       [
         { leeway: undefined, lifetime: 60 * minute, least: 30_000 },
         { leeway: undefined, lifetime: 2 * minute, least: 6000 },
@@ -235,11 +224,10 @@ describe("SharedTokenSource", () => {
       ] as const
     )(
       "accepts a token with $least ms left and not less, for a lifetime of $lifetime ms and a leeway of $leeway",
-      ({ leeway, least, lifetime }) =>
-        Effect.gen(function*() {
-          assert.strictEqual(yield* startedAt(lifetime - least, { leeway, lifetime }), "old")
-          assert.strictEqual(yield* startedAt(lifetime - least + 1, { leeway, lifetime }), "new")
-        })
+      function*({ leeway, least, lifetime }) {
+        assert.strictEqual(yield* startedAt(lifetime - least, { leeway, lifetime }), "old")
+        assert.strictEqual(yield* startedAt(lifetime - least + 1, { leeway, lifetime }), "new")
+      }
     )
 
     test("gets a token with less left only if the acquisition of another fails, and while it is valid", function*() {
@@ -296,10 +284,7 @@ describe("SharedTokenSource", () => {
       deepStrictEqual([(yield* readAt(59)).requests, (yield* readAt(60)).requests], [1, 2])
     })
 
-    it.effect.each([
-      { behind: 0, lifetime: 40 },
-      { behind: 2 * 60, lifetime: 60 }
-    ])(
+    it.effect.each([{ behind: 0, lifetime: 40 }, { behind: 2 * 60, lifetime: 60 }])(
       "a reader whose clock is $behind minutes behind and then set back expires the token $lifetime minutes after receipt",
       ({ behind, lifetime }) => {
         const virtual = VirtualClock.make()
@@ -309,8 +294,7 @@ describe("SharedTokenSource", () => {
           yield* virtual.advance(20 * minute)
           virtual.jump(-behind * minute)
           const provider = yield* providerOf(yield* start())
-          assert.strictEqual(valueOf(yield* provider.get), "token-1")
-          assert.strictEqual(yield* requests, 1)
+          deepStrictEqual([valueOf(yield* provider.get), yield* requests], ["token-1", 1])
           yield* virtual.advance((lifetime - 10) * minute)
           // By the wall clock, 25 more minutes are left.
           virtual.jump(-25 * minute)

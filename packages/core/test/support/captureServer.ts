@@ -31,11 +31,9 @@ export const valuesOf = (request: CapturedRequest | undefined, name: string): Re
   (request?.headers ?? []).filter(([header]) => header === name).map(([, value]) => value)
 
 /** Sends the responses in order, and the last one to all further requests. */
-export const make = (...answers: readonly [Answer, ...ReadonlyArray<Answer>]): Effect.Effect<
-  CaptureServer,
-  never,
-  Scope.Scope
-> =>
+export const make = (
+  ...answers: readonly [Answer, ...ReadonlyArray<Answer>]
+): Effect.Effect<CaptureServer, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const requests: Array<CapturedRequest> = []
@@ -119,12 +117,9 @@ export const keepAlive = (status: number, body: string): Answer => (socket) => {
 
 /** The status line and headers of a response. */
 export const head = (status: number, headers: Readonly<Record<string, string>>): string =>
-  [
-    `HTTP/1.1 ${status} Scripted`,
-    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
-    "",
-    ""
-  ].join("\r\n")
+  [`HTTP/1.1 ${status} Scripted`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`), "", ""].join(
+    "\r\n"
+  )
 
 /** Sends these bytes and closes the connection. */
 export const raw = (bytes: string): Answer => (socket) => {

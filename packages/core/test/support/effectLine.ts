@@ -1,21 +1,7 @@
 /** Parts of Effect that tests use and that differ between its majors. */
 import { type HttpClientError } from "@effect/platform"
-import {
-  Cause,
-  Clock,
-  type Console,
-  type Duration,
-  Effect,
-  Fiber,
-  Metric,
-  MetricKeyType,
-  MetricState,
-  Option,
-  Scheduler,
-  type Scope,
-  TestClock,
-  type TestServices
-} from "effect"
+import { Cause, Clock, type Console, type Duration, Effect, Fiber, Metric, MetricKeyType, MetricState } from "effect"
+import { Option, Scheduler, type Scope, TestClock, type TestServices } from "effect"
 import type { YieldWrap } from "effect/Utils"
 
 /** The steps of a test on the real clock, and on the test clock. */
@@ -129,16 +115,14 @@ export const schedulerOf = (
 })
 
 /** Passes every call of the console to `see`. */
-export const withConsole = (see: (method: string, args: ReadonlyArray<unknown>) => void) =>
-<A, E, R>(
-  effect: Effect.Effect<A, E, R>
-) =>
-  Effect.consoleWith((current) => {
-    const unsafe = new Proxy(current.unsafe, {
-      get: (_, method) => (...args: ReadonlyArray<unknown>) => see(String(method), args)
+export const withConsole =
+  (see: (method: string, args: ReadonlyArray<unknown>) => void) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    Effect.consoleWith((current) => {
+      const unsafe = new Proxy(current.unsafe, {
+        get: (_, method) => (...args: ReadonlyArray<unknown>) => see(String(method), args)
+      })
+      return Effect.withConsole(effect, { ...current, unsafe } satisfies Console.Console)
     })
-    return Effect.withConsole(effect, { ...current, unsafe } satisfies Console.Console)
-  })
 
 /** Lets the HTTP client record headers on its spans. Effect 3 always does. */
 export const withHeadersOnSpans = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => effect

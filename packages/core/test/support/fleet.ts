@@ -1,11 +1,5 @@
-import {
-  AccessToken,
-  type AccessTokenError,
-  ClientCredentials,
-  SharedTokenSource,
-  TokenSource,
-  TokenStore
-} from "@store-api/core"
+import { AccessToken, type AccessTokenError, ClientCredentials, SharedTokenSource, TokenSource } from "@store-api/core"
+import { TokenStore } from "@store-api/core"
 import { DateTime, type Duration, Effect, Exit, Fiber, Option, Redacted, Ref, TestClock } from "effect"
 import { Renewal } from "../../src/internal/renewal.js"
 import { nextWakeUp, watchSleeps } from "./effectLine.js"
@@ -87,10 +81,7 @@ export const member = (
   Effect.zipRight(
     watchSleeps,
     SharedTokenSource.make({ authUrl, credentials: Effect.succeed(credentials), ...options })
-  ).pipe(
-    Effect.provideService(TokenSource.TokenSource, source),
-    Effect.provideService(TokenStore.TokenStore, store)
-  )
+  ).pipe(Effect.provideService(TokenSource.TokenSource, source), Effect.provideService(TokenStore.TokenStore, store))
 
 /** A process of a fleet. */
 export interface Member {

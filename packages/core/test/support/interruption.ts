@@ -99,7 +99,7 @@ export const interruption = ({ every, runs }: { readonly every: number; readonly
   }
 
   it.effect(
-    "interrupting all callers, moment by moment: the next caller gets the token of the same request",
+    "interrupting all callers, moment by moment: the next caller gets their token",
     () => Effect.forEach(moments, (step) => interrupting(3, [step, step, step])),
     60_000
   )

@@ -1,22 +1,8 @@
 import { assert, it } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, AccessTokenProvider, TokenSource } from "@store-api/core"
-import {
-  Cause,
-  Clock,
-  DateTime,
-  Deferred,
-  Effect,
-  Exit,
-  FastCheck as fc,
-  Fiber,
-  Layer,
-  Logger,
-  LogLevel,
-  Option,
-  Redacted,
-  Scope
-} from "effect"
+import { Cause, Clock, DateTime, Deferred, Effect, Exit, FastCheck as fc, Fiber, Layer, Logger, LogLevel } from "effect"
+import { Option, Redacted, Scope } from "effect"
 import { isFailure } from "./effectLine.js"
 import { settle } from "./scriptedSource.js"
 import * as VirtualClock from "./virtualClock.js"
@@ -155,12 +141,8 @@ const check = (steps: ReadonlyArray<Step>) =>
     // A caller of refresh that has waited for a renewal may start an acquisition of its own.
     let waitingRefreshes = 0
     let ended: Ended = {
-      at: -Infinity,
-      wall: -Infinity,
-      renewal: false,
-      failures: 0,
-      leftOfRepeated: 0,
-      fault: Option.none()
+      ...{ at: -Infinity, wall: -Infinity, renewal: false },
+      ...{ failures: 0, leftOfRepeated: 0, fault: Option.none() }
     }
     let stateNow: Effect.Effect<AccessTokenProvider.ProviderStatus["state"]> = Effect.succeed("Empty")
 
@@ -255,16 +237,14 @@ const check = (steps: ReadonlyArray<Step>) =>
         const attempt: Attempt = { started: virtual.monotonic(), startedWall: virtual.wall(), renewal, isOver: false }
         current = attempt
         const endpointMode = mode
-        const exit = yield* Effect.exit(respond(endpointMode)).pipe(
-          Effect.onInterrupt(() =>
-            Effect.sync(() => {
-              expect(() =>
-                assert.isAtLeast(ageOf(attempt), leastTime(attempt), "the acquisition was interrupted too early")
-              )
-              if (!attempt.isOver) fail(attempt, "Timeout")
-            })
-          )
-        )
+        const exit = yield* Effect.exit(respond(endpointMode)).pipe(Effect.onInterrupt(() =>
+          Effect.sync(() => {
+            expect(() =>
+              assert.isAtLeast(ageOf(attempt), leastTime(attempt), "the acquisition was interrupted too early")
+            )
+            if (!attempt.isOver) fail(attempt, "Timeout")
+          })
+        ))
         if (attempt.isOver) return yield* exit
         if (Exit.isSuccess(exit) && isLive(exit.value)) {
           const { value: token } = exit
@@ -419,8 +399,7 @@ const check = (steps: ReadonlyArray<Step>) =>
     )
     yield* Scope.close(scope, Exit.void)
     yield* settle
-    assert.strictEqual(inFlight, 0)
-    assert.strictEqual(virtual.sleepers(), 0)
+    deepStrictEqual([inFlight, virtual.sleepers()], [0, 0])
     return requests
   }).pipe(Effect.provide(Logger.minimumLogLevel(LogLevel.None)))
 

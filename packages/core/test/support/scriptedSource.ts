@@ -1,24 +1,8 @@
 /** Sources whose acquisitions the test completes, and a provider over such a source and a virtual clock. */
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { AccessToken, AccessTokenError, AccessTokenProvider, TokenSource } from "@store-api/core"
-import {
-  Cause,
-  type Clock,
-  Context,
-  DateTime,
-  Deferred,
-  type Duration,
-  Effect,
-  Exit,
-  Fiber,
-  Layer,
-  Option,
-  Queue,
-  Random,
-  Redacted,
-  Ref,
-  Scope
-} from "effect"
+import { Cause, type Clock, Context, DateTime, Deferred, type Duration, Effect, Exit, Fiber, Layer } from "effect"
+import { Option, Queue, Random, Redacted, Ref, Scope } from "effect"
 import { type LiveSteps, settle } from "./effectLine.js"
 import { test } from "./test.js"
 import * as VirtualClock from "./virtualClock.js"
@@ -39,10 +23,7 @@ export const token = (
 
 /** A source that calls the given function with the number of each call, and counts the calls. */
 export const answering = (
-  acquire: (
-    number: number,
-    replacing: Option.Option<AccessToken.AccessToken>
-  ) => Acquisition
+  acquire: (number: number, replacing: Option.Option<AccessToken.AccessToken>) => Acquisition
 ) =>
   Effect.map(Ref.make(0), (count) => ({
     calls: Ref.get(count),
@@ -145,10 +126,7 @@ export const run = <A, E>(
     const close = Scope.close(scope, Exit.void)
     return yield* Effect.gen(function*() {
       const layer = Layer.provide(AccessTokenProvider.layer(options), source.layer)
-      const provider = Context.get(
-        yield* Layer.buildWithScope(layer, scope),
-        AccessTokenProvider.AccessTokenProvider
-      )
+      const provider = Context.get(yield* Layer.buildWithScope(layer, scope), AccessTokenProvider.AccessTokenProvider)
       const callers = (count: number, call: Acquisition = provider.get) =>
         Effect.zipLeft(
           Effect.fork(Effect.all(Effect.replicate(outcomeOf(call), count), { concurrency: "unbounded" })),

@@ -36,16 +36,14 @@ export const tokenStoreContract = <E>(name: string, layer: Layer.Layer<TokenStor
         }).pipe(Effect.provide(layer)))
 
     test("returns None for a key that was never set", function*(store, key) {
-      deepStrictEqual(yield* store.get(key), Option.none())
-      assert.isFalse(yield* store.remove(key, "entry"))
+      deepStrictEqual([yield* store.get(key), yield* store.remove(key, "entry")], [Option.none(), false])
     })
 
     test("returns the last entry that was put", function*(store, key) {
       yield* store.put(key, "one", "1 minute")
       deepStrictEqual(yield* store.get(key), Option.some("one"))
       yield* store.put(key, "two", "1 minute")
-      deepStrictEqual(yield* store.get(key), Option.some("two"))
-      deepStrictEqual(yield* store.get(`${key}:other`), Option.none())
+      deepStrictEqual([yield* store.get(key), yield* store.get(`${key}:other`)], [Option.some("two"), Option.none()])
     })
 
     test("returns entries unchanged", function*(store, key) {
@@ -55,26 +53,21 @@ export const tokenStoreContract = <E>(name: string, layer: Layer.Layer<TokenStor
       }
     })
 
-    test(
-      "removes an entry at the end of its lifetime, and a new entry has its own lifetime",
-      function*(store, key) {
-        yield* store.put(key, "one", brief)
-        yield* store.put(`${key}:control`, "one", "1 minute")
-        yield* until(store.get(key), Option.isNone)
-        deepStrictEqual(yield* store.get(`${key}:control`), Option.some("one"))
-        assert.isFalse(yield* store.remove(key, "one"))
-        yield* store.put(key, "two", "1 minute")
-        deepStrictEqual(yield* store.get(key), Option.some("two"))
-      }
-    )
+    test("removes an entry at the end of its lifetime, and a new entry has its own lifetime", function*(store, key) {
+      yield* store.put(key, "one", brief)
+      yield* store.put(`${key}:control`, "one", "1 minute")
+      yield* until(store.get(key), Option.isNone)
+      deepStrictEqual(yield* store.get(`${key}:control`), Option.some("one"))
+      assert.isFalse(yield* store.remove(key, "one"))
+      yield* store.put(key, "two", "1 minute")
+      deepStrictEqual(yield* store.get(key), Option.some("two"))
+    })
 
     test("removes an entry only if it was not replaced", function*(store, key) {
       yield* store.put(`${key}:other`, "one", "1 minute")
       yield* store.put(key, "one", "1 minute")
-      assert.isFalse(yield* store.remove(key, "another"))
-      deepStrictEqual(yield* store.get(key), Option.some("one"))
-      assert.isTrue(yield* store.remove(key, "one"))
-      deepStrictEqual(yield* store.get(key), Option.none())
+      deepStrictEqual([yield* store.remove(key, "another"), yield* store.get(key)], [false, Option.some("one")])
+      deepStrictEqual([yield* store.remove(key, "one"), yield* store.get(key)], [true, Option.none()])
       assert.isFalse(yield* store.remove(key, "one"))
       deepStrictEqual(yield* store.get(`${key}:other`), Option.some("one"))
     })
@@ -94,23 +87,18 @@ export const tokenStoreContract = <E>(name: string, layer: Layer.Layer<TokenStor
     })
 
     test("grants a lease to only one of many concurrent callers", function*(store, key) {
-      const leases = yield* Effect.all(Effect.replicate(store.lease(key, "1 minute"), 50), {
-        concurrency: "unbounded"
-      })
+      const leases = yield* Effect.all(Effect.replicate(store.lease(key, "1 minute"), 50), { concurrency: "unbounded" })
       assert.strictEqual(leases.filter(Option.isSome).length, 1)
     })
 
-    test(
-      "ends a lease after its duration; its holder can then neither extend it nor release the next lease",
-      function*(store, key) {
-        const lost = yield* leased(store, key, brief)
-        const held = yield* until(store.lease(key, "1 minute"), Option.isSome)
-        assert.isFalse(yield* lost.extend)
-        yield* lost.release
-        assert.isTrue(Option.isNone(yield* store.lease(key, "1 minute")))
-        assert.isTrue(yield* Option.getOrThrow(held).extend)
-      }
-    )
+    test("ends a lease after its duration; its holder cannot extend it or release the next", function*(store, key) {
+      const lost = yield* leased(store, key, brief)
+      const held = yield* until(store.lease(key, "1 minute"), Option.isSome)
+      assert.isFalse(yield* lost.extend)
+      yield* lost.release
+      assert.isTrue(Option.isNone(yield* store.lease(key, "1 minute")))
+      assert.isTrue(yield* Option.getOrThrow(held).extend)
+    })
 
     test("ends an entry and a lease with a negative duration at once", function*(store, key) {
       yield* store.put(key, "one", "1 minute")
@@ -121,14 +109,11 @@ export const tokenStoreContract = <E>(name: string, layer: Layer.Layer<TokenStor
       assert.isFalse(yield* lost.extend)
     })
 
-    test(
-      "does not extend a lease that has ended, even if no other caller holds it",
-      function*(store, key) {
-        const lease = yield* leased(store, key, brief)
-        yield* until(lease.extend.pipe(Effect.delay("200 millis")), (held) => !held)
-        assert.isTrue(Option.isSome(yield* store.lease(key, "1 minute")))
-      }
-    )
+    test("does not extend a lease that has ended, even if no other caller holds it", function*(store, key) {
+      const lease = yield* leased(store, key, brief)
+      yield* until(lease.extend.pipe(Effect.delay("200 millis")), (held) => !held)
+      assert.isTrue(Option.isSome(yield* store.lease(key, "1 minute")))
+    })
 
     test("keeps an extended lease longer than another of the same age", function*(store, key) {
       const duration = 600

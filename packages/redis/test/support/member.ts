@@ -5,7 +5,7 @@ import type { AccessToken, AccessTokenError } from "@store-api/core"
 import { AccessTokenProvider, AuthorizedHttpClient, TokenRequest, TokenStore } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
 import { RedisTokenStore } from "@store-api/redis"
-import { type Duration, Effect, Fiber, HashMap, Layer, Logger, Redacted, type Scope } from "effect"
+import { type Duration, Effect, Fiber, HashMap, Layer, Logger, LogLevel, Redacted, type Scope } from "effect"
 
 /** Serializable as JSON. */
 export interface Settings {
@@ -44,6 +44,8 @@ export interface Member {
   /** Whether the store works. */
   readonly reaches: Effect.Effect<boolean>
   readonly warnings: Effect.Effect<ReadonlyArray<Warning>>
+  /** When each token expires that the provider acquired, or found in the store. In milliseconds. */
+  readonly expiries: Effect.Effect<ReadonlyArray<number>>
   /** Starts to call the API at this interval in milliseconds. */
   readonly begin: (every: number) => Effect.Effect<void>
   /** Stops the calls that `begin` started. Returns the status or the error tag of each. */
@@ -69,21 +71,22 @@ export const make = (
       shared: { lease, maxWait, storeTimeout }
     }
     const warnings: Array<Warning> = []
+    const expiries: Array<number> = []
     const logger = Logger.make(({ annotations, logLevel, message }) => {
-      if (logLevel.label !== "WARN") return
-      const texts = HashMap.map(annotations, String)
-      warnings.push({ message: String(message), annotations: Object.fromEntries(HashMap.toEntries(texts)) })
+      const texts = Object.fromEntries(HashMap.toEntries(HashMap.map(annotations, String)))
+      if (logLevel.label === "WARN") warnings.push({ message: String(message), annotations: texts })
+      else if (String(message) === "Access token acquired") expiries.push(Date.parse(texts["expiresAt"] ?? ""))
     })
     const redis = redisUrl === undefined ? undefined : RedisTokenStore.layer({ url: Redacted.make(redisUrl) })
     const store = own ?? redis
-    const runtime = yield* Layer.toRuntime(
-      (store === undefined
-        ? Layer.merge(NodeStoreAuth.layer(options), TokenStore.layerMemory)
-        : Layer.provideMerge(NodeStoreAuth.layerShared(options), store)).pipe(
-          // The fibers that ask for a token use it too.
-          Layer.provideMerge(Logger.replace(Logger.defaultLogger, logger))
+    const runtime = yield* Layer.toRuntime((store === undefined
+      ? Layer.merge(NodeStoreAuth.layer(options), TokenStore.layerMemory)
+      : Layer.provideMerge(NodeStoreAuth.layerShared(options), store)).pipe(
+        // The fibers that ask for a token use it too.
+        Layer.provideMerge(
+          Layer.merge(Logger.replace(Logger.defaultLogger, logger), Logger.minimumLogLevel(LogLevel.Debug))
         )
-    )
+      ))
     const { get, refresh, status } = yield* Effect.provide(AccessTokenProvider.AccessTokenProvider, runtime)
     const client = yield* Effect.provide(AuthorizedHttpClient.AuthorizedHttpClient, runtime)
     const { get: look } = yield* Effect.provide(TokenStore.TokenStore, runtime)
@@ -105,6 +108,7 @@ export const make = (
       isAcquiring: Effect.map(status, ({ acquiring }) => acquiring),
       reaches: Effect.isSuccess(look("store-api-token-v1:any")),
       warnings: Effect.sync(() => [...warnings]),
+      expiries: Effect.sync(() => [...expiries]),
       begin: (every) =>
         Effect.gen(function*() {
           isCalling = true

@@ -62,14 +62,11 @@ export const clientAt = (url: string) =>
   )
 
 /** Starts a server on a free port of loopback, in memory only. It stops when the scope closes. */
-export const redisServer = (
-  parameters: ReadonlyArray<string> = [],
-  { at, configuration = "", password }: {
-    readonly at?: number
-    readonly configuration?: string
-    readonly password?: string | undefined
-  } = {}
-): Effect.Effect<RedisServer, never, Scope.Scope> =>
+export const redisServer = (parameters: ReadonlyArray<string> = [], { at, configuration = "", password }: {
+  readonly at?: number
+  readonly configuration?: string
+  readonly password?: string | undefined
+} = {}): Effect.Effect<RedisServer, never, Scope.Scope> =>
   Effect.gen(function*() {
     const port = at ?? (yield* freePort)
     const folder = yield* Effect.acquireRelease(
@@ -101,9 +98,7 @@ export const redisServer = (
       )
       child = server
       const isUp = Effect.suspend(() =>
-        server.exitCode === null
-          ? responds(port)
-          : Effect.dieMessage(`redis-server ended: ${server.exitCode}`)
+        server.exitCode === null ? responds(port) : Effect.dieMessage(`redis-server ended: ${server.exitCode}`)
       )
       return until("redis-server responds", isUp)
     })
@@ -199,20 +194,14 @@ const security = ({ tls }: Options) =>
       files: { cert, key },
       /** The port that servers and clients use, from the plain port of the tests' commands. */
       used: (plain: number) => (tls === undefined ? plain : plain + 1),
-      parameters: (plain: number, acl: ReadonlyArray<string> = []) => [
+      parameters: (
+        plain: number,
+        acl: ReadonlyArray<string> = []
+      ) => [
         ...(acl.length === 0 ? [] : ["--user", ...acl]),
-        ...(tls === undefined
-          ? []
-          : [
-            "--tls-port",
-            String(plain + 1),
-            "--tls-cert-file",
-            cert,
-            "--tls-key-file",
-            key,
-            "--tls-ca-cert-file",
-            cert
-          ]
+        ...(tls === undefined ?
+          [] :
+          ["--tls-port", String(plain + 1), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert]
             .concat("--tls-auth-clients", tls.clients ?? "no", "--tls-replication", "yes"))
       ]
     })

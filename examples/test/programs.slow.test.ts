@@ -68,11 +68,10 @@ describe("examples", { timeout: 60_000 }, () => {
       const refused = yield* run("quickStart", { ...variablesOf(emulator), STORE_API_CLIENT_SECRET: "another" })
       assert.strictEqual(refused.status, 1)
       assert.match(refused.output, /TokenRefusedError.*check the client id and secret/)
-      assert.include(refused.output, "Correct STORE_API_CLIENT_ID or STORE_API_CLIENT_SECRET.")
       const url = `http://127.0.0.1:${yield* freePort}`
       const unreachable = yield* run("quickStart", { ...variablesOf(emulator), STORE_API_AUTH_URL: url })
       assert.strictEqual(unreachable.status, 1)
-      assert.match(unreachable.output, /Run the program again later\.[^]*TokenRequestError/)
+      assert.match(unreachable.output, /TokenRequestError.*ECONNREFUSED/)
     }))
 
   it.scopedLive("HttpApiClient: places and lists an order; reports a refusal and another API with different errors", () =>

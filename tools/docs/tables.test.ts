@@ -61,22 +61,6 @@ describe(configuration, () => {
     for (const path of own.keys()) assert.include(options.map((option) => option.path), path)
   })
 
-  it("has the defaults that the README shows", () => {
-    const shown = rows(sectionOf("README.md", "Options"))
-    assert.isAbove(shown.length, 3)
-    const moduleOf = new Map(Object.entries({
-      provider: "AccessTokenProvider",
-      endpoint: "TokenEndpoint",
-      client: "AuthorizedHttpClient",
-      http: "NodeHttp"
-    }))
-    for (const [cell, value] of shown) {
-      const [first = "", second] = (codes(cell)[0] ?? "").split(".")
-      const options = second === undefined ? shared : listedIn(moduleOf.get(first) ?? "")
-      assert.strictEqual(value, options.get(second ?? first)?.value, cell)
-    }
-  })
-
   it("lists each variable that a source reads by its name, and no other", () => {
     const variable =
       /(?:\bConfig\.\w+\(|process\.env\[|\babsolute\(|\b(?:from|in)Environment\()["`]((?:\$\{prefix\}|[A-Z]+)[A-Z_]*)["`]/g

@@ -69,8 +69,14 @@ const readme = readFileSync(join(root, "README.md"), "utf8")
 /** The arguments of the README's install command for a major of Effect. */
 export const wordsOf = (major) => readme.match(new RegExp(`^npm install (.* effect@\\^${major}.*)$`, "m"))[1].split(" ")
 
+/** The TypeScript blocks of the README. */
+const codeOf = (major) =>
+  major === 3
+    ? [...readme.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code]) => code)
+    : blocksOf(readme).map(({ code }) => code)
+
 /** The first program of the README. */
-export const programOf = (major) => major === 3 ? /^```ts\n([\s\S]*?)^```$/m.exec(readme)[1] : blocksOf(readme)[0].code
+export const programOf = (major) => codeOf(major)[0]
 
 export const installers = {
   npm: (args) => ["install", "--no-audit", "--no-fund", ...args],
@@ -125,13 +131,11 @@ export const consumer = async (folder, { installer, major, node, packages, sourc
   const [open, closed] = [false, true].map((isClosed) =>
     modules.filter((path) => /\/(internal\/|bin$)|^@store-api\/cli\//.test(path) === isClosed)
   )
-  const program = programOf(major)
   const mistaken = /^(.*)"TokenRefusedError"/m
-  if (!mistaken.test(program)) throw new Error("The program of the README names no error to misspell.")
-  write("app.ts", program)
-  // The mistake also changes what would run.
-  const unrun = program.replace(/^NodeRuntime\.runMain.*$/m, "")
-  write("mistake.ts", unrun.replace(mistaken, "// @ts-expect-error\n$1\"NoSuchError\""))
+  const handling = codeOf(major).find((code) => mistaken.test(code))
+  if (handling === undefined) throw new Error("The README names no error to misspell.")
+  write("app.ts", programOf(major))
+  write("mistake.ts", handling.replace(mistaken, "// @ts-expect-error\n$1\"NoSuchError\""))
   write("modules.ts", open.map((path, index) => `export * as m${index} from "${path}"\n`).join(""))
   for (const [name, text] of Object.entries(sources)) write(name, text)
   write("tsconfig.json", JSON.stringify({ compilerOptions: strictest, include: ["*.ts"] }))

@@ -376,7 +376,9 @@ const sendable = (options: ClientCredentials.Options, request: TokenRequest = sp
   Effect.tap(
     ClientCredentials.make(options),
     (credentials) =>
-      request.own === undefined || request.own.problem !== undefined ? Effect.void : request.request(credentials)
+      request.own === undefined || request.own.problem !== undefined
+        ? Effect.void
+        : Effect.asVoid(request.request(credentials))
   )
 
 const endpoint = ({ transformClient }: Options) => (options: TokenEndpoint.Options) =>

@@ -241,7 +241,7 @@ test("TokenRequest", () => {
   >()
   expect(TokenRequest.make).type.toBe<
     (options: {
-      readonly identity: string
+      readonly identity: string | Redacted.Redacted
       readonly request: (
         credentials: ClientCredentials.ClientCredentials
       ) => Effect.Effect<HttpClientRequest.HttpClientRequest, AccessTokenError.CredentialsError>

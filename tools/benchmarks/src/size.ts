@@ -25,7 +25,7 @@ export const measureSizes = async (folder?: string) => ({
 
 const core = "@store-api/core"
 
-/** The limits, in bytes after minification and gzip, are 5 % above the size when they were set. */
+/** The limits, in bytes after minification and gzip, are a little above the size when they were set. */
 const limits = [
   ["nothing of it", 0, `import "${core}"`],
   [
@@ -33,13 +33,13 @@ const limits = [
     7070,
     `export * from "${core}/AccessTokenProvider"\nexport * as TokenSource from "${core}/TokenSource"`
   ],
-  ["StoreAuth.layer", 14_560, `export { layer } from "${core}/StoreAuth"`],
+  ["StoreAuth.layer", 14_700, `export { layer } from "${core}/StoreAuth"`],
   [
     "SharedTokenSource and TokenStore",
-    4870,
+    5000,
     `export * from "${core}/SharedTokenSource"\nexport * as TokenStore from "${core}/TokenStore"`
   ],
-  ["whole core", 18_500, `export * from "${core}"`]
+  ["whole core", 19_300, `export * from "${core}"`]
 ] as const
 
 /** `npm run size`: compares the sizes of typical imports with their limits. */

@@ -142,7 +142,8 @@ export default defineConfig(
   // Generated pages and their templates.
   {
     files: [
-      "docs/evidence/{benchmarks,fleets}.md",
+      "docs/evidence/benchmarks.md",
+      "tools/benchmarks/fleets.md",
       "packages/*/CHANGELOG.md"
     ],
     rules: { "prose/markdown-format": "off" }

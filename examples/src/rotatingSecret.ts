@@ -32,6 +32,9 @@ const call = Effect.gen(function*() {
   Effect.catchAll((error) => Console.error(`${error._tag}: ${error.message}`))
 )
 
-const program = Effect.repeat(call, Schedule.spaced("250 millis"))
+const program = Effect.flatMap(
+  Config.withDefault(Config.duration("CALL_INTERVAL"), "1 minute"),
+  (interval) => Effect.repeat(call, Schedule.spaced(interval))
+)
 
 NodeRuntime.runMain(Effect.provide(program, StoreAuthLive))

@@ -7,31 +7,33 @@ import { HttpRouter, HttpServer, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServer, NodeRuntime } from "@effect/platform-node"
 import { AccessTokenError, AuthorizedHttpClient } from "@store-api/core"
 import { NodeStoreAuth } from "@store-api/platform-node"
-import { Config, Effect, Layer } from "effect"
+import { Cause, Config, Effect, Layer } from "effect"
 import { health } from "./recipes/health.js"
 
 const StoreAuthLive = NodeStoreAuth.layerConfig()
 
-const badGateway = HttpServerResponse.json({ error: "the store cannot process this request" }, { status: 502 })
+/** Never the 401 or 403 of the store: they concern the credentials of this server, not those of its caller. */
+const unavailable = (status: 502 | 503 | 504) => HttpServerResponse.json({ error: "store unavailable" }, { status })
+
+const statusOf = (error: unknown) => {
+  if (Cause.isTimeoutException(error)) return 504
+  // The caller may try again later. Other token errors need a change by an operator.
+  return AccessTokenError.isTransient(error) ? 503 : 502
+}
 
 const order = Effect.gen(function*() {
   const { id = "" } = yield* HttpRouter.params
   const client = yield* AuthorizedHttpClient.AuthorizedHttpClient
   const response = yield* client.get(`/orders/${encodeURIComponent(id)}`)
-  // These concern the credentials of this server, not those of its caller. The body need not be JSON.
   if (response.status === 401 || response.status === 403) {
     yield* Effect.logError(`The store rejects the token of this server (status ${response.status}).`)
-    return yield* badGateway
+    return yield* unavailable(502) // the body need not be JSON
   }
   return yield* HttpServerResponse.json(yield* response.json, { status: response.status })
 }).pipe(
-  // The caller may try again later. Other token errors need a change by an operator.
-  Effect.catchIf(AccessTokenError.isTransient, (error) =>
-    Effect.zipRight(
-      Effect.logWarning(error),
-      HttpServerResponse.json({ error: "the store cannot be reached" }, { status: 503 })
-    )),
-  Effect.catchAll((error) => Effect.zipRight(Effect.logError(error), badGateway))
+  Effect.timeout("8 seconds"),
+  Effect.tapError((error) => Effect.logWarning("The store could not be called", error)),
+  Effect.catchAll((error) => unavailable(statusOf(error)))
 )
 
 const router = HttpRouter.get(health, "/orders/:id", order)

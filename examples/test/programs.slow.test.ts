@@ -132,7 +132,11 @@ describe("examples", { timeout: 60_000 }, () => {
       const { STORE_API_CLIENT_SECRET: secret = "", ...variables } = variablesOf(emulator)
       const [yesterday, tomorrow] = ["an-invented-secret-of-yesterday", "an-invented-secret-of-tomorrow"]
       rotate(yesterday)
-      const program = yield* start("rotatingSecret", { ...variables, SECRETS_FOLDER: folder })
+      const program = yield* start("rotatingSecret", {
+        ...variables,
+        SECRETS_FOLDER: folder,
+        CALL_INTERVAL: "100 millis"
+      })
       yield* program.says("TokenRefusedError: ")
       rotate(secret)
       yield* program.says("GET /orders: 200")
@@ -185,7 +189,7 @@ describe("examples", { timeout: 60_000 }, () => {
       const unauthorized = yield* fetched(`${url}/orders/1`)
       deepStrictEqual([unauthorized.status, JSON.parse(unauthorized.text)], [
         502,
-        { error: "the store cannot process this request" }
+        { error: "store unavailable" }
       ])
       const failing = yield* fetched(`${url}/orders/1`)
       assert.strictEqual(failing.status, 502)

@@ -24,6 +24,7 @@ import * as DeclaredServer from "../src/declared/server.js"
 // The tests run the code of docs/guides/recipes.md.
 import { health } from "../src/recipes/health.js"
 import { KeepWarm } from "../src/recipes/keepWarm.js"
+import { retryingClient } from "../src/recipes/retryApi.js"
 import { atRetryAt } from "../src/recipes/retryAt.js"
 import { Stores } from "../src/recipes/stores.js"
 import { StoreAuthLive } from "../src/recipes/warmUp.js"
@@ -51,7 +52,7 @@ const provider = (
   }))
 
 describe("recipes", () => {
-  it.scopedLive("warm-up: building the layer acquires a token, and fails with wrong credentials", () =>
+  it.scopedLive("warm-up: building the layer acquires a token; wrong credentials fail it, and an outage does not", () =>
     Effect.gen(function*() {
       const emulator = yield* Emulator.make()
       const build = (secret: Redacted.Redacted) =>
@@ -65,6 +66,23 @@ describe("recipes", () => {
       assert.strictEqual((yield* emulator.tokens).length, 1)
       const bad = yield* Effect.flip(yield* build(Redacted.make("another invented secret")))
       assert.strictEqual(bad._tag, "TokenRefusedError")
+      yield* emulator.fail(Fault.status(429))
+      assert.isTrue(Exit.isSuccess(yield* build(Emulator.demoClient.clientSecret)))
+      assert.strictEqual((yield* emulator.tokens).length, 1, "no token was acquired in the outage")
+    }))
+
+  it.scopedLive("retry API errors: the authorized client repeats a GET after a 503, with the same token", () =>
+    Effect.gen(function*() {
+      const emulator = yield* Emulator.make()
+      yield* emulator.fail(Fault.status(503, { on: "api", times: 2 }))
+      const get = Effect.flatMap(retryingClient, (client) => client.get("/orders"))
+      const auth = NodeStoreAuth.layer({
+        ...Emulator.demoClient,
+        ...{ authUrl: emulator.url, apiUrl: emulator.url, http: { proxy: "none" } }
+      })
+      assert.strictEqual((yield* Effect.provide(get, auth)).status, 200)
+      const requests = yield* emulator.requests
+      deepStrictEqual(requests.map(({ kind }) => kind), ["token", "api", "api", "api"])
     }))
 
   it.effect("keep warm: renews without calls, continues after a defect, and ends with the layer", () =>

@@ -144,7 +144,7 @@ describe(errorsPage, () => {
 
   it("says which errors have no retryAt", () => {
     const page = read(errorsPage).replace(/\s+/g, " ")
-    const [, text] = /Errors that only a change can fix have none: ([^.]+)\./.exec(page) ?? []
+    const [, text] = /These never have one: ([^.]+)\./.exec(page) ?? []
     const without = [...acquiring]
       .filter(([, error]) => Option.isNone(AccessTokenError.withRetryAt(error, Option.some(at)).retryAt))
       .map(([name]) => name.replace(/^.*, /, ""))

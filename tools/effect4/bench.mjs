@@ -47,4 +47,4 @@ const effect4 = `Measured by \`npm run bench -- effect4\` on ${page.today()} wit
 ${page.hitTable(hits)}
 
 ${sizes}`
-page.write("benchmarks.md", page.withTables(page.read("benchmarks.md"), { effect4 }))
+page.write(page.benchmarks, page.withTables(page.read(page.benchmarks), { effect4 }))

@@ -13,7 +13,10 @@ export const modules = {
 
 const renamed = {
   Array: { getRights: "getSuccesses" },
-  Cause: { failureOption: "findErrorOption", isDie: "hasDies", isInterruptedOnly: "hasInterruptsOnly" },
+  Cause: {
+    ...{ failureOption: "findErrorOption", isDie: "hasDies", isInterruptedOnly: "hasInterruptsOnly" },
+    isTimeoutException: "isTimeoutError"
+  },
   Clock: { currentTimeNanos: "monotonicTimeNanos" },
   Config: {
     ...{ duration: "Duration", integer: "Int", nonEmptyString: "NonEmptyString", redacted: "Redacted" },

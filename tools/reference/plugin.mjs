@@ -27,6 +27,13 @@ const linkTo = (target, text) => ({ kind: "inline-tag", tag: "@linkcode", text, 
 
 const listed = (parts) => parts.flatMap((part) => [{ kind: "text", text: ", " }, part]).slice(1)
 
+/** Links the first mention of the specification. Every module has its page in `api/PACKAGE/`. */
+const linkSpecification = ({ summary }) => {
+  const mention = /\bthe\s+specification\b(?!')/
+  const part = summary.find(({ kind, text }) => kind === "text" && mention.test(text))
+  if (part !== undefined) part.text = part.text.replace(mention, "[$&](../../specification.md)")
+}
+
 /** Turns names in backticks and after `@see` into links. */
 const linkNames = (project, reflection) => {
   const link = (text) => {
@@ -140,7 +147,9 @@ export const load = (app) => {
   // After TypeDoc's own handlers.
   converter.on(Converter.EVENT_RESOLVE_END, ({ project }) => {
     for (const reflection of Object.values(project.reflections)) {
-      if (reflection.comment !== undefined) linkNames(project, reflection)
+      if (reflection.comment === undefined) continue
+      linkNames(project, reflection)
+      linkSpecification(reflection.comment)
     }
   }, -1000)
 

@@ -11,17 +11,16 @@ const groups = {
   "Start": ["README.md", "examples/README.md"],
   "Tutorial": "docs/tutorial",
   "Guides": [
-    ...["recipes", "other-clients", "other-oauth-servers", "without-effect", "serverless", "redis", "telemetry"],
+    ...["recipes", "other-oauth-servers", "without-effect", "serverless", "redis", "telemetry"],
     ...["runbook", "migrating", "effect4"]
   ].map((name) => `docs/guides/${name}.md`),
   "Reference": [
-    ...["configuration", "command-line", "errors", "layers", "glossary"].map((name) => `docs/reference/${name}.md`),
+    ...["configuration", "command-line", "errors", "layers", "specification", "glossary"]
+      .map((name) => `docs/reference/${name}.md`),
     "docs/reference/api"
   ],
-  "Explanation": ["how-it-works", "security-model", "specification", "comparison"].map((name) =>
-    `docs/explanation/${name}.md`
-  ),
-  "Evidence": ["behaviour", "reported-problems", "standards", "interop", "runtimes", "benchmarks", "fleets"]
+  "Explanation": ["how-it-works", "security-model", "comparison"].map((name) => `docs/explanation/${name}.md`),
+  "Evidence": ["behaviour", "reported-problems", "standards", "interop", "runtimes", "benchmarks"]
     .map((name) => `docs/evidence/${name}.md`),
   "Packages": ["core", "platform-node", "redis", "cli", "emulator"].map((name) => `packages/${name}`),
   "Project": ["SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "tools"]

@@ -151,7 +151,7 @@ export interface Options {
   readonly refreshAhead?: Duration.DurationInput | undefined
   /** Callers wait for the renewal when less than this is left. Default 30 seconds, at most 5 % of the lifetime. */
   readonly leeway?: Duration.DurationInput | undefined
-  /** The time after a failed acquisition in which no request is sent. */
+  /** The time after a failed acquisition in which `get` sends no request. Each is multiplied by a random 0.75 to 1. */
   readonly cooldown?: {
     /** The first cooldown, which doubles with each further failure. Default 1 second, at least 100 milliseconds. */
     readonly base?: Duration.DurationInput | undefined
@@ -335,17 +335,8 @@ const report = ({ acquisition, exit, hasValidToken }: tokenState.Landed): Effect
  * @example
  * ```ts
  * import { AccessTokenProvider } from "@store-api/core"
- * import { Effect } from "effect"
  *
  * const ProviderLive = AccessTokenProvider.layer({ refreshAhead: "2 minutes" })
- *
- * const program = Effect.gen(function*() {
- *   const provider = yield* AccessTokenProvider.AccessTokenProvider
- *   const token = yield* provider.get
- *   yield* Effect.logInfo(`a token until ${token.expiresAt}`)
- * })
- *
- * const runnable = Effect.provide(program, ProviderLive)
  * ```
  *
  * @since 1.0.0

@@ -1,12 +1,12 @@
 /**
- * `npm run bench -- fleet`: simulates the fleets, and writes the tables of docs/evidence/fleets.md. The figures are
+ * `npm run bench -- fleet`: simulates the fleets, and writes the tables of tools/benchmarks/fleets.md. The figures are
  * counts on virtual time with seeded randomness, so every run gives the same on every machine. With `--check` it writes
  * nothing, and fails if a table differs. Fails if a count is not as the rules and formulas here expect it.
  */
 import { availableParallelism } from "node:os"
 import { type count, type Counted, longestWay, type Setup, shortestWay } from "./fleet.js"
 import { inOwnProcess } from "./harness.js"
-import { number, read, report, table, tell, withTables, write } from "./page.js"
+import { fleets, number, read, report, table, tell, withTables, write } from "./page.js"
 
 const second = 1000
 const minute = 60 * second
@@ -162,9 +162,9 @@ const problems = rows.flatMap(([{ setup, table, what, ...expected }, counted]) =
     )
 )
 const names = [...new Set(scenarios.map(({ table }) => table))]
-const page = withTables(read("fleets.md"), Object.fromEntries(names.map((name) => [name, tableOf(name)])))
+const page = withTables(read(fleets), Object.fromEntries(names.map((name) => [name, tableOf(name)])))
 if (process.argv.includes("--check")) {
-  if (read("fleets.md") !== page) problems.push("docs/evidence/fleets.md differs from this run")
-} else write("fleets.md", page)
+  if (read(fleets) !== page) problems.push("tools/benchmarks/fleets.md differs from this run")
+} else write(fleets, page)
 tell("in all")
 report(problems)

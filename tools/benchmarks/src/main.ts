@@ -235,7 +235,7 @@ const all = async (): Promise<void> => {
     coldStart: coldStartTable(programs),
     peers: peerTable(compared)
   }
-  page.write("benchmarks.md", page.withTables(page.read("benchmarks.md"), tables))
+  page.write(page.benchmarks, page.withTables(page.read(page.benchmarks), tables))
   tell("in all")
   page.report(missedOf(goals.filter(({ isCount }) => isCount)))
 }

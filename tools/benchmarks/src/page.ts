@@ -28,13 +28,17 @@ export const withTables = (page: string, tables: Readonly<Record<string, string>
   return filled
 }
 
-const file = (name: string) => new URL(`../../../docs/evidence/${name}`, import.meta.url)
+/** The pages that the commands write. */
+export const benchmarks = "docs/evidence/benchmarks.md"
+export const fleets = "tools/benchmarks/fleets.md"
+
+const file = (name: string) => new URL(`../../../${name}`, import.meta.url)
 
 export const read = (name: string): string => readFileSync(file(name), "utf8")
 
 export const write = (name: string, page: string): void => {
   writeFileSync(file(name), page)
-  process.stdout.write(`Written: docs/evidence/${name}\n`)
+  process.stdout.write(`Written: ${name}\n`)
 }
 
 const began = performance.now()

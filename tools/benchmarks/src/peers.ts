@@ -29,7 +29,7 @@ export interface Client {
   readonly close?: () => Promise<void> | void
 }
 
-/** docs/evidence/benchmarks.md describes each setup. */
+/** tools/benchmarks/README.md describes each setup. */
 export interface Peer {
   readonly name: string
   readonly make: (setting: Setting) => Client | Promise<Client>

@@ -88,6 +88,7 @@ export const slow = new RegExp([
 /** Why no test finds a survivor, by the first words of its line. */
 export const explanations = {
   "/^(rediss?)": "without a scheme, no URL can be read",
+  "return next === current ?": "a shortcut: setting the same state again has the same result",
   "HttpClientRequest.post(\"\")": "the endpoint sets the URL",
   "/insufficient_scope|": "the text in place of a missing header does not match either",
   "\"@store-api/core/AuthorizedHttpClient": "a key only has to be unique",

@@ -207,7 +207,7 @@ describe("AccessTokenProvider", () => {
 
   describe("log lines", () => {
     const script = (n: number) => {
-      if (n === 1 || n === 3) return Effect.fail(outage)
+      if (n === 1 || n === 3 || n === 7) return Effect.fail(outage)
       if (n === 4) return Effect.die("an invented defect")
       return n === 6 ? undefined : token(`token-${n}`)
     }
@@ -237,6 +237,8 @@ describe("AccessTokenProvider", () => {
         deepStrictEqual(lines.map(([level, message]) => [level, message]), [
           ["WARN", ["Access token renewal failed, and the cached token is not valid any more"]]
         ])
+        assert.strictEqual((yield* Effect.flip(provider.refresh))._tag, "TokenRequestError")
+        assert.lengthOf(lines, 1, "a failed refresh is reported to its caller alone")
       }).pipe(Effect.provide(
         Layer.merge(Logger.replace(Logger.defaultLogger, logger), Logger.minimumLogLevel(LogLevel.Debug))
       ))

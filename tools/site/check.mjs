@@ -71,7 +71,7 @@ export const inBrowser = async (executablePath, dist, base) => {
       if (shown !== expected) say(`shows ${shown}, not ${expected}`)
     }
     await page.click(".VPNavBarSearch button")
-    await page.locator(".VPLocalSearchBox input").fill("429 retryAt")
+    await page.locator(".VPLocalSearchBox input").fill("429")
     await page.locator(".results > li:first-child > .result[href*=\"runbook.html#\"]").waitFor({ timeout: 60_000 })
   } catch ({ message }) {
     say(message)

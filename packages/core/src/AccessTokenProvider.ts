@@ -236,12 +236,16 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
         return next === current ? perform(action) : Effect.uninterruptible(Effect.flatMap(change(event), perform))
       })
 
-    const wait = ({ acquisition, atMost }: tokenState.Wait) => {
-      const done = Effect.exit(Deferred.await(acquisition.done))
-      return atMost === undefined
-        ? done
-        : done.pipe(bounded(atMost, Effect.succeed(undefined)), Effect.withClock(clock))
-    }
+    /** Hot path. Reads the state once, compares both clocks, and returns an `Exit` from when the token arrived. */
+    const freshOr = (slowly: () => Effect.Effect<AccessToken, AccessTokenError>) =>
+      Effect.flatMap(Ref.get(state), ({ held }) => {
+        if (held === undefined) return slowly()
+        const wall = clock.unsafeCurrentTimeMillis()
+        return wall >= held.fresh.from && wall < held.fresh.until &&
+            clock.unsafeCurrentTimeNanos() < held.fresh.untilNanos
+          ? held.exit
+          : slowly()
+      })
 
     /** Does what the state says. A caller that has waited asks the state `again`. */
     const ask = (
@@ -251,22 +255,25 @@ export const make = (options: Options = {}): Effect.Effect<Service, never, Token
       Effect.flatMap(answer(event), (action) => {
         if (action._tag === "Serve") return action.held.exit
         if (action._tag === "Fail") return Effect.failCause(action.cause)
-        return Effect.flatMap(wait(action), (exit) => ask(again({ acquisition: action.acquisition, exit }), again))
+        const { acquisition, atMost } = action
+        const done = Deferred.await(acquisition.done)
+        const askAgain = (exit: tokenState.Waited["exit"]) => ask(again({ acquisition, exit }), again)
+        return atMost === undefined
+          ? Effect.matchCauseEffect(done, {
+            onFailure: (cause) => askAgain(Exit.failCause(cause)),
+            onSuccess: () => freshOr(() => askAgain(Exit.void))
+          })
+          : Effect.exit(done).pipe(
+            bounded(atMost, Effect.succeed(undefined)),
+            Effect.withClock(clock),
+            Effect.flatMap(askAgain)
+          )
       })
 
     const getSlowly = ask(tokenState.get, tokenState.getAgain)
 
     return AccessTokenProvider.of({
-      // Hot path. Reads the state once, compares both clocks, and returns an `Exit` that was created when the token
-      // arrived.
-      get: Effect.flatMap(Ref.get(state), ({ held }) => {
-        if (held === undefined) return getSlowly
-        const wall = clock.unsafeCurrentTimeMillis()
-        return wall >= held.fresh.from && wall < held.fresh.until &&
-            clock.unsafeCurrentTimeNanos() < held.fresh.untilNanos
-          ? held.exit
-          : getSlowly
-      }),
+      get: freshOr(() => getSlowly),
       current: Effect.flatMap(Ref.get(state), (current) => currentToken(current, now())),
       refresh: ask(tokenState.refresh, tokenState.refreshAgain),
       invalidate: (token) =>

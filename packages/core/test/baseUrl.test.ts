@@ -82,6 +82,12 @@ describe("baseUrl", () => {
     assert.isTrue(isLoopback(new URL("redis://127.0.0.1")))
   })
 
+  it("a host with the name of the path is not mistaken for the path, and the path may be a slash", () => {
+    for (const [path, end] of [["/x", "/x"], ["/", "/"]]) {
+      assert.strictEqual(Effect.runSync(endpointUrl({ authUrl: "https://x", path })), `https://x${end}`)
+    }
+  })
+
   prop("accepts only https or loopback URLs without query, fragment and user info", [FC.oneof(
     FC.webUrl({ withFragments: true, withQueryParameters: true, validSchemes: ["http", "https", "ftp"] }),
     FC.string(),
@@ -96,8 +102,8 @@ describe("baseUrl", () => {
     const url = result.right
     assert.isTrue(url.protocol === "https:" || isLoopback(url))
     deepStrictEqual([url.search, url.hash, url.username, url.password], ["", "", "", ""])
-    const endpoint = Effect.runSync(endpointUrl({ authUrl: text, path: "/x" }))
-    assert.match(endpoint, /^[^?#]*[^/]\/x$/)
+    const endpoint = Effect.runSync(endpointUrl({ authUrl: text }))
+    assert.match(endpoint, /^[^?#]*[^/]\/v1\/oauth\/accesstoken$/)
     assert.strictEqual(new URL(endpoint).origin, url.origin)
   }, { fastCheck: { numRuns: 500 } })
 })

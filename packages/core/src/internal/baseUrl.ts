@@ -37,14 +37,16 @@ export const endpointUrl = (options: {
   readonly allowInsecure?: boolean | undefined
 }): Effect.Effect<string, ConfigurationError> =>
   Effect.gen(function*() {
-    const { href } = yield* baseUrl("authUrl", options.authUrl, options.allowInsecure ?? false)
+    const { href, pathname } = yield* baseUrl("authUrl", options.authUrl, options.allowInsecure ?? false)
     const given = options.path ?? "/v1/oauth/accesstoken"
     if (given === "") return href
     if (/[^!-~]|[?#]|:\/\//.test(given)) return yield* unusable("path", "must be a path, without a query or a fragment")
-    const [base, path] = [withoutSlashes(href), `/${given.replace(/^\/+/, "")}`]
+    const path = `/${given.replace(/^\/+/, "")}`
+    const end = withoutSlashes(path)
     // A common mistake, which would look like a refusal.
-    const isMistaken = base.endsWith(withoutSlashes(path))
-    return isMistaken ? yield* unusable("authUrl", `must be the base URL, without ${path}`) : base + path
+    const isMistaken = end !== "" && withoutSlashes(pathname).endsWith(end)
+    if (isMistaken) return yield* unusable("authUrl", `must be the base URL, without ${path}`)
+    return withoutSlashes(href) + path
   })
 
 /** Without slashes at its end. */

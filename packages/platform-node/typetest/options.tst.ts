@@ -1,23 +1,9 @@
-/** The types of platform-node: no layer has requirements, and each declares its errors. */
-import type { HttpClient } from "@effect/platform"
-import type { NodeHttpClient } from "@effect/platform-node"
-import type { AuthorizedHttpClient, ClientCredentials, StoreAuth, TokenSource } from "@store-api/core"
-import { type AccessToken, type AccessTokenError, type AccessTokenProvider } from "@store-api/core"
-import { type TokenStore } from "@store-api/core"
-import { NodeHttp, NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
-import type { ConfigError, Layer, Scope } from "effect"
+/** The options of platform-node, by their types. docs/reference/api has the type of each function. */
+import type { AccessTokenError, ClientCredentials, TokenSource, TokenStore } from "@store-api/core"
+import { FileTokenStore, NodeHttp, NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
+import type { Layer, Scope } from "effect"
 import { Config, Effect, Redacted } from "effect"
 import { expect, test } from "tstyche"
-
-type Services = AccessTokenProvider.AccessTokenProvider | AuthorizedHttpClient.AuthorizedHttpClient
-type Failure = ConfigError.ConfigError
-type Invalid = AccessTokenError.ConfigurationError
-type Options = NodeStoreAuth.Options
-type Secret = NodeStoreAuth.SecretOptions
-type Credentials = NodeStoreAuth.CredentialsOptions
-type Shared = StoreAuth.Sharing
-type Wrap<A> = Config.Config.Wrap<A>
-type Errors = AccessTokenError.ConfigurationError | AccessTokenError.CredentialsError
 
 const authUrl = "https://auth.store.example"
 const apiUrl = "https://api.store.example"
@@ -25,41 +11,8 @@ const clientId = "an id"
 const clientSecret = Redacted.make("not a real one")
 const credentials = Effect.succeed({} as ClientCredentials.ClientCredentials)
 
-test("NodeHttp", () => {
-  type Http = HttpClient.HttpClient
-  type Dispatcher = NodeHttpClient.Dispatcher
-  expect(NodeHttp.layerDispatcher).type.toBe<(options?: NodeHttp.Options) => Layer.Layer<Dispatcher, Invalid>>()
-  expect(NodeHttp.layer).type.toBe<(options?: NodeHttp.Options) => Layer.Layer<Http, Invalid>>()
-  expect(NodeHttp.layerConfig).type.toBe<(config: Wrap<NodeHttp.Options>) => Layer.Layer<Http, Invalid | Failure>>()
-})
-
-test("NodeStoreAuth", () => {
-  type Configs = Config.Config<Options> | Wrap<Secret> | Wrap<Credentials>
-  type SharedConfigs = Config.Config<Options & Shared> | Wrap<Secret & Shared> | Wrap<Credentials & Shared>
-  type Store = TokenStore.TokenStore
-  type Source = TokenSource.TokenSource
-  expect<Options>().type.toBe<Secret | Credentials>()
-  expect(NodeStoreAuth.layer).type.toBe<(options: Options) => Layer.Layer<Services, Errors>>()
-  expect(NodeStoreAuth.make).type.toBe<(options: Options) => Effect.Effect<StoreAuth.StoreAuth, Errors, Scope.Scope>>()
-  expect(NodeStoreAuth.layerShared).type.toBe<(options: Options & Shared) => Layer.Layer<Services, Errors, Store>>()
-  expect(NodeStoreAuth.layerSharedConfig).type.toBe<
-    (options?: SharedConfigs) => Layer.Layer<Services, Errors | Failure, Store>
-  >()
-  expect(NodeStoreAuth.layerFromSource).type.toBe<
-    (options: NodeStoreAuth.SourceOptions) => Layer.Layer<Services, Invalid, Source>
-  >()
-  expect(NodeStoreAuth.layerConfig).type.toBe<(options?: Configs) => Layer.Layer<Services, Errors | Failure>>()
-})
-
-test("PromiseStoreAuth", () => {
-  expect(PromiseStoreAuth.make).type.toBe<(options?: PromiseStoreAuth.Options) => PromiseStoreAuth.PromiseStoreAuth>()
-  expect<PromiseStoreAuth.PromiseStoreAuth>().type.toBe<{
-    readonly getToken: () => Promise<AccessToken.AccessToken>
-    readonly reject: (token: AccessToken.AccessToken) => Promise<void>
-    readonly status: () => Promise<AccessTokenProvider.ProviderStatus>
-    readonly fetch: typeof globalThis.fetch
-    readonly dispose: () => Promise<void>
-  }>()
+test("the fetch of PromiseStoreAuth is the global one", () => {
+  expect<PromiseStoreAuth.PromiseStoreAuth["fetch"]>().type.toBe<typeof globalThis.fetch>()
   // Such as openapi-fetch expects it.
   expect<PromiseStoreAuth.PromiseStoreAuth["fetch"]>().type.toBeAssignableTo<(request: Request) => Promise<Response>>()
 })
@@ -109,4 +62,14 @@ test("PromiseStoreAuth.Options", () => {
   expect(make).type.not.toBeCallableWith({ store, pool: 1 })
   expect(make).type.not.toBeCallableWith({ store: {} as Layer.Layer<TokenSource.TokenSource> })
   expect(make).type.not.toBeCallableWith({ store: {} as Layer.Layer<TokenStore.TokenStore, never, Scope.Scope> })
+})
+
+test("FileTokenStore.Options", () => {
+  const { layer, layerConfig } = FileTokenStore
+  expect(layer).type.toBeCallableWith()
+  expect(layer).type.toBeCallableWith({ folder: "/var/lib/shop/tokens" })
+  expect(layer).type.not.toBeCallableWith({ folder: 1 })
+  expect(layer).type.not.toBeCallableWith({ path: "/var/lib/shop/tokens" })
+  expect(layerConfig).type.toBeCallableWith({ folder: Config.string("TOKENS") })
+  expect(layerConfig).type.not.toBeCallableWith({ folder: Config.number("TOKENS") })
 })

@@ -83,15 +83,6 @@ describe("the option proxy", () => {
 })
 
 describe("the environment", () => {
-  test.live("of the process is used by default", function*() {
-    const [server, proxy] = [yield* startStore, yield* startProxy()]
-    const output = yield* withVariables({ HTTP_PROXY: proxy.url })(
-      Effect.provide(get(byName(server)), NodeHttp.layer())
-    )
-    assert.include(output, "authorization")
-    deepStrictEqual(proxy.tunnels.map(({ to }) => to), [`${elsewhere}:${server.port}`])
-  })
-
   /** The number of tunnels for an http and an https request with these variables. `PROXY` stands for the proxy URL. */
   const tunnels = (variables: Readonly<Record<string, string>>) =>
     Effect.gen(function*() {

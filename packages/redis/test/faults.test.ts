@@ -3,7 +3,6 @@ import { readFileSync } from "node:fs"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { createClient } from "@redis/client"
-import { Fault } from "@store-api/emulator"
 import { RedisTokenStore } from "@store-api/redis"
 import { Effect, Fiber, Option } from "effect"
 import { test } from "../../core/test/support/test.js"
@@ -137,22 +136,6 @@ describe.skipIf(isLeftOut).concurrent("a Redis that", { timeout: limit }, () => 
     yield* redis.command("FLUSHALL")
     yield* sharesOne(members, tokenRequests)
     for (const { length } of yield* all(members, ({ warnings }) => warnings)) assert.isAtMost(length, 1)
-  })
-
-  test.live("is stopped during an outage of the endpoint: members without a token fail with a typed error, those with one work", function*() {
-    const [redis, { tokenRequests, clearFaults, fail, settings }] = yield* Effect.all([redisServer(), shop()])
-    const members = yield* share(inProcess, size, redis, settings)
-    const [withToken, ...without] = members
-    assert(withToken !== undefined)
-    yield* withToken.get
-    yield* redis.command("FLUSHALL")
-    yield* redis.stop
-    yield* fail(Fault.status(503, { times: Infinity }))
-    const errors = yield* all(without, ({ get }) => Effect.flip(get))
-    deepStrictEqual(errors.map(({ _tag }) => _tag), without.map(() => "TokenRefusedError"))
-    assert.strictEqual(yield* withToken.call, 200)
-    yield* clearFaults
-    yield* isNotShared(members, tokenRequests)
   })
 })
 

@@ -10,7 +10,6 @@ import { Effect, Fiber, Layer } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { canMakeCertificates } from "../../platform-node/test/support/certificates.js"
 import { bundle } from "../../platform-node/test/support/childProcess.js"
-import { shared } from "../../platform-node/test/utils.js"
 import * as Fleet from "./support/fleet.js"
 import { all, allSucceed, inProcess, renewal, share, sharesOne, shop, tokens, warnedOf } from "./support/fleet.js"
 import * as Member from "./support/member.js"
@@ -20,26 +19,7 @@ import { single, type Topology, user } from "./support/servers.js"
 
 const limit = 120_000
 
-Fleet.fleetTests({
-  name: "16 processes and one Redis",
-  size: 16,
-  fleet: Fleet.fleetOfProcesses(16),
-  pace: Fleet.realTime(1000),
-  life: 8000
-})
-
 const topologies = [["a cluster", cluster], ["sentinels", sentinel]] as const
-
-for (const [name, start] of topologies) {
-  Fleet.fleetTests({
-    name: `6 providers in one process and ${name}`,
-    size: 6,
-    fleet: Effect.succeed(inProcess),
-    redis: () => shared(start()),
-    pace: Fleet.virtualTime(4 * 60_000),
-    life: 30 * 60_000
-  })
-}
 
 describe.skipIf(isLeftOut)("the process that acquires the token for all", { timeout: limit }, () => {
   test.live("is killed: the others wait until its lease ends, then one of them acquires a token", function*() {
@@ -71,7 +51,6 @@ const keysOf = ({ servers }: Topology, pattern: string) =>
 
 /** Members call while the primary with the lease fails. Returns the number of token requests until all have a token. */
 const acquisition = (
-  fleet: Fleet.Start,
   topology: Topology,
   fault: (lease: string, primary: RedisServer) => Effect.Effect<unknown>
 ) =>
@@ -80,7 +59,7 @@ const acquisition = (
     // Longer than any failover, even on a busy machine.
     const minute = { lease: "1 minute", attemptTimeout: "1 minute", deadline: "1 minute" } as const
     const patient = { ...settings, ...minute, storeTimeout: "30 seconds" } as const
-    const members = yield* share(fleet, 4, topology, patient)
+    const members = yield* share(inProcess, 4, topology, patient)
     yield* hold
     yield* all(members, ({ begin }) => begin(100))
     yield* until("a member sends a token request", Effect.map(tokenRequests, (count) => count === 1))
@@ -101,32 +80,16 @@ const acquisition = (
     return requests
   })
 
-describe.skipIf(isLeftOut)("a primary that fails while processes acquire a token", { timeout: limit }, () => {
-  const fleet = shared(Fleet.fleetOfProcesses(4))
-
+describe.skipIf(isLeftOut).concurrent("a primary that fails while members acquire a token", { timeout: limit }, () => {
   test.live.each(topologies)("%s: is killed, and the lease with it: one token request more", function*([, start]) {
-    const requests = yield* acquisition(
-      yield* fleet,
-      yield* start({ patience: 500 }),
-      (lease, primary) => Effect.zipRight(primary.command("DEL", lease), primary.stop)
-    )
-    assert.isAtMost(requests, 2)
+    const killed = (lease: string, { command, stop }: RedisServer) => Effect.zipRight(command("DEL", lease), stop)
+    assert.isAtMost(yield* acquisition(yield* start({ patience: 500 }), killed), 2)
+  })
+
+  test.live.each(topologies)("%s: does not respond, its replica has the lease: no request more", function*([, start]) {
+    assert.strictEqual(yield* acquisition(yield* start({ patience: 500 }), (_, { pause }) => pause), 1)
   })
 })
-
-describe.skipIf(isLeftOut).concurrent(
-  "a primary that fails while providers acquire a token",
-  { timeout: limit },
-  () => {
-    test.live.each(topologies)(
-      "%s: does not respond, its replica has the lease: no request more",
-      function*([, start]) {
-        const topology = yield* start({ patience: 500 })
-        assert.strictEqual(yield* acquisition(inProcess, topology, (_, primary) => primary.pause), 1)
-      }
-    )
-  }
-)
 
 const users = [
   ["one server", single, { acl: documented("+pexpire") }],

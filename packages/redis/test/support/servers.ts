@@ -5,7 +5,9 @@ import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
+import { deepStrictEqual } from "@effect/vitest/utils"
 import { createClient } from "@redis/client"
+import type { TokenStore } from "@store-api/core"
 import { Effect, Option, type Scope } from "effect"
 import { filesOf, selfSigned } from "../../../platform-node/test/support/certificates.js"
 import { freePort, shared } from "../../../platform-node/test/utils.js"
@@ -61,6 +63,11 @@ export const clientAt = (url: string) =>
     (client) => Effect.sync(() => client.destroy())
   )
 
+const newFolder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "redis-"))),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+)
+
 /** Starts a server on a free port of loopback, in memory only. It stops when the scope closes. */
 export const redisServer = (parameters: ReadonlyArray<string> = [], { at, configuration = "", password }: {
   readonly at?: number
@@ -69,10 +76,7 @@ export const redisServer = (parameters: ReadonlyArray<string> = [], { at, config
 } = {}): Effect.Effect<RedisServer, never, Scope.Scope> =>
   Effect.gen(function*() {
     const port = at ?? (yield* freePort)
-    const folder = yield* Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "redis-"))),
-      (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-    )
+    const folder = yield* newFolder
     // A sentinel writes to its configuration file.
     const file = join(folder, "redis.conf")
     writeFileSync(file, configuration)
@@ -130,6 +134,18 @@ export const redisServer = (parameters: ReadonlyArray<string> = [], { at, config
 /** A server that the tests of the surrounding `describe` share. It is empty at the start of each test. */
 export const sharedRedis = (): Effect.Effect<RedisServer> =>
   Effect.tap(shared(redisServer()), ({ command }) => command("FLUSHALL"))
+
+/** Performs each operation once on a store. */
+export const works = (store: TokenStore.Service, key = "key") =>
+  Effect.gen(function*() {
+    yield* store.put(key, "entry", "1 minute")
+    deepStrictEqual(yield* store.get(key), Option.some("entry"))
+    const lease = Option.getOrThrow(yield* store.lease(key, "1 minute"))
+    assert.isTrue(Option.isNone(yield* store.lease(key, "1 minute")))
+    assert.isTrue(yield* lease.extend)
+    yield* lease.release
+    deepStrictEqual([yield* lease.extend, yield* store.remove(key, "entry")], [false, true])
+  })
 
 /** One server or several ones. */
 export interface Servers {
@@ -221,10 +237,7 @@ export const single: Start<Servers> = (options = {}) =>
 export const cluster: Start = (options = {}) =>
   Effect.gen(function*() {
     const { files, parameters, used } = yield* security(options)
-    const folder = yield* Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "cluster-"))),
-      (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-    )
+    const folder = yield* newFolder
     const nodes = yield* Effect.forEach(Array.from({ length: 6 }).keys(), (index) =>
       Effect.map(Effect.zip(freePort, freePort), ([port, bus]) => ({ port, bus, index, id: `${index}`.repeat(40) })))
     const ranges = ["0-5460", "5461-10922", "10923-16383"]
@@ -257,8 +270,8 @@ export const cluster: Start = (options = {}) =>
           .map(([from, to, [, port]]) => ({ from, to, port })))
     /** The port of the node that has this slot, from the view of this server. */
     const portOf = (asked: RedisServer, slot: number) =>
-      Effect.map(rangesOf(asked), (ranges) =>
-        ranges.find(({ from, to }) =>
+      Effect.map(rangesOf(asked), (all) =>
+        all.find(({ from, to }) =>
           from <= slot && slot <= to
         )?.port)
     const at = (port: number | undefined) =>

@@ -146,14 +146,6 @@ describe("store-api check names the cause", () => {
     ["an unreachable API", { STORE_API_URL: nobody }, 6, "API connection", /refused/, /STORE_API_URL/],
     ["a refusal after a rate limit", [limited, Fault.status(403)], 4, "token request", /\(403\), after 429$/, /403/],
     [
-      "an outage",
-      Fault.status(503, { times: Infinity }),
-      5,
-      "token request",
-      /^the endpoint is not available \(503\)$/,
-      /503/
-    ],
-    [
       "an authUrl that leads to an API",
       toApi,
       4,

@@ -1,4 +1,3 @@
-import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { Scenario } from "@store-api/emulator"
@@ -200,23 +199,6 @@ describe("store-api emulator", () => {
     )
   })
 
-  test.live("accepts the client id of the user with its secret, and plays the scenarios", function*() {
-    const flags = ["--client-id", "real-client", "--scenario", "token/401-rfc", "--scenario", "api/403"]
-    const { variables } = yield* emulatorWith(...flags)
-    assert.strictEqual(variables["STORE_API_CLIENT_ID"], "real-client")
-    assert.notProperty(variables, "STORE_API_CLIENT_SECRET")
-    const user = yield* newUser({ ...variables, STORE_API_CLIENT_SECRET: real })
-    yield* refuses(user, "token", 4, /401/)
-    yield* prints(user, "token --force-refresh")
-    const call = yield* run(user, ["call", "/orders", "--fail"])
-    deepStrictEqual([call.code, call.stderr], [7, "store-api: The API responded with 403 Forbidden.\n"])
-  })
-
-  test.live.each(["--dotenv", "--env-file"])("%s writes a file here that other commands read", function*(flag) {
-    const { cwd } = yield* emulatorWith(flag, "emulator.env")
-    yield* prints(yield* newUser({}), `token --dotenv ${join(cwd, "emulator.env")}`)
-  })
-
   test.live("fails with code 2 for a flag and code 3 for a secret or a port that it cannot use", function*() {
     const { variables } = yield* emulatorWith()
     const { port } = new URL(variables["STORE_API_URL"] ?? "")
@@ -224,11 +206,5 @@ describe("store-api emulator", () => {
     yield* refuses(user, "emulator --client-id real-client", 3, /^store-api: STORE_API_CLIENT_SECRET must/)
     yield* refuses(user, `emulator --port ${port}`, 3, new RegExp(`^store-api: --port cannot be ${port}:`))
     yield* refuses(user, "emulator --scenario token/tls-expired", 2, "--scenario token/tls-expired needs --tls.")
-  })
-
-  test.live("lists the scenarios line by line, without colours", function*() {
-    const { code, screen } = yield* onTerminal(yield* newUser({}), ["emulator", "--list"])
-    deepStrictEqual([code, hasColours(screen)], [0, false])
-    deepStrictEqual(screen.split("\r\n").map((line) => line.split(/ +/)[0]), [...Scenario.names, ""])
   })
 })

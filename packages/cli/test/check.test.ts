@@ -1,4 +1,4 @@
-/** `store-api check` names the cause. `scenarios.slow.test.ts` plays every scenario of the emulator. */
+/** `store-api check` names the cause. `scenarios.slow.test.ts` has scenarios of the emulator. */
 import * as Http from "node:http"
 import * as Net from "node:net"
 import * as Undici from "@effect/platform-node/Undici"

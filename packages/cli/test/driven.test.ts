@@ -11,10 +11,9 @@ import { started, startedWith, tokenRequests, type User, withEnv, without } from
 
 const pipe = "a pipe"
 const terminal = "a terminal"
-const colourless = "a terminal without colours"
 const typing = "a terminal where the secret is typed"
 
-type Place = typeof pipe | typeof terminal | typeof colourless | typeof typing
+type Place = typeof pipe | typeof terminal | typeof typing
 
 interface Case {
   readonly name: string
@@ -74,20 +73,20 @@ const cases: ReadonlyArray<Case> = [
   { name: "token", places: [pipe], line: "token", code: 0, lines: (token) => [token], requests: 1 },
   {
     name: "token, with a warning",
-    places: [terminal, colourless, typing],
+    places: [terminal, typing],
     line: "token",
     code: 0,
     lines: (token) => [warning, token],
     colours: ["yellow"],
     requests: 1
   },
-  { name: "token that is refused", places: [pipe, terminal, colourless], line: "token", ...refused },
+  { name: "token that is refused", places: [pipe, terminal], line: "token", ...refused },
   { name: "call", places: [pipe, terminal, typing], ...orders },
   { name: "call with a stored token", places: [pipe, terminal], after: "token", ...orders },
-  { name: "call that gets no token", places: [pipe, terminal, colourless], line: "call /orders", ...refused },
+  { name: "call that gets no token", places: [pipe, terminal], line: "call /orders", ...refused },
   {
     name: "check",
-    places: [pipe, terminal, colourless, typing],
+    places: [pipe, terminal, typing],
     line: "check /orders",
     code: 0,
     lines: () => [
@@ -101,7 +100,7 @@ const cases: ReadonlyArray<Case> = [
   },
   {
     name: "check that fails",
-    places: [pipe, terminal, colourless],
+    places: [pipe, terminal],
     line: "check /orders",
     wrongSecret: true,
     code: 4,
@@ -156,18 +155,16 @@ const drive = (user: User, place: Place, { colours = [], line, note, to }: Case)
     const { code, screen } = yield* onTerminal(asked, args, { columns, shows, typed: `${demoSecret}\r` })
     const found = new Set(screen.match(/\u001b\[[\d;]*m/g))
     found.delete("\u001b[0m")
-    const expected = place === colourless ? [] : colours.map((colour) => codes[colour])
-    deepStrictEqual([...found].sort(), expected.sort())
+    deepStrictEqual([...found].sort(), colours.map((colour) => codes[colour]).sort())
     // The typed secret never appears.
     deepStrictEqual(leaksIn(screen, [demoSecret]), [])
     const lines = linesOf(screen)
     return { code, lines: place === typing ? lines.slice(1) : lines, first: lines[0] }
   })
 
-describe.each([pipe, terminal, colourless, typing] as const)("store-api in %s", (place) => {
+describe.each([pipe, terminal, typing] as const)("store-api in %s", (place) => {
   test.live.each(cases.filter(({ places }) => places.includes(place)))("$name", function*(one) {
-    const { emulator, user: plainUser } = yield* started
-    const user = place === colourless ? withEnv(plainUser, { NO_COLOR: "1" }) : plainUser
+    const { emulator, user } = yield* started
     if (one.after !== undefined) yield* run(user, [one.after], { shows: true })
     const wrong = withEnv(user, { STORE_API_CLIENT_SECRET: "another-invented-secret-which-is-wrong" })
     const { code, first, lines } = yield* drive(one.wrongSecret === true ? wrong : user, place, one)

@@ -1,6 +1,6 @@
 /** The options of platform-node, by their types. docs/reference/api has the type of each function. */
 import type { AccessTokenError, ClientCredentials, TokenSource, TokenStore } from "@store-api/core"
-import { FileTokenStore, NodeHttp, NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
+import { NodeHttp, NodeStoreAuth, PromiseStoreAuth } from "@store-api/platform-node"
 import type { Layer, Scope } from "effect"
 import { Config, Effect, Redacted } from "effect"
 import { expect, test } from "tstyche"
@@ -17,16 +17,10 @@ test("the fetch of PromiseStoreAuth is the global one", () => {
   expect<PromiseStoreAuth.PromiseStoreAuth["fetch"]>().type.toBeAssignableTo<(request: Request) => Promise<Response>>()
 })
 
-test("NodeHttp.Options", () => {
-  expect(NodeHttp.layer).type.toBeCallableWith()
-  expect(NodeHttp.layer).type.toBeCallableWith({ connections: 10, proxy: "none", ca: ["one", new Uint8Array()] })
+test("NodeHttp.Options: a private key is Redacted, and no option turns certificates off", () => {
   expect(NodeHttp.layer).type.toBeCallableWith({ proxy: new URL(apiUrl), cert: "", key: Redacted.make("") })
-  expect(NodeHttp.layer).type.not.toBeCallableWith({ connections: "10" })
-  expect(NodeHttp.layer).type.not.toBeCallableWith({ proxy: apiUrl })
-  expect(NodeHttp.layer).type.not.toBeCallableWith({ ca: 1 })
   expect(NodeHttp.layer).type.not.toBeCallableWith({ key: "in the open" })
   expect(NodeHttp.layer).type.not.toBeCallableWith({ rejectUnauthorized: false })
-  expect(NodeHttp.layerDispatcher).type.not.toBeCallableWith({ rejectUnauthorized: false })
   expect(NodeHttp.layerConfig).type.toBeCallableWith({ connections: Config.integer("CONNECTIONS") })
   expect(NodeHttp.layerConfig).type.not.toBeCallableWith({ connections: Config.string("CONNECTIONS") })
 })
@@ -37,10 +31,7 @@ test("NodeStoreAuth.Options", () => {
   expect(layer).type.toBeCallableWith({ authUrl, apiUrl, credentials })
   expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, clientId, clientSecret: "in the open" })
   expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, clientId })
-  expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, http: { pool: 1 } })
   expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, connections: 1 })
-  expect(layer).type.not.toBeCallableWith({ authUrl, apiUrl, credentials, provider: { leeway: "a bit" } })
-  expect(NodeStoreAuth.layerFromSource).type.toBeCallableWith({ apiUrl, http: { proxy: "none" } })
   expect(NodeStoreAuth.layerFromSource).type.not.toBeCallableWith({ authUrl, apiUrl })
 })
 
@@ -62,14 +53,4 @@ test("PromiseStoreAuth.Options", () => {
   expect(make).type.not.toBeCallableWith({ store, pool: 1 })
   expect(make).type.not.toBeCallableWith({ store: {} as Layer.Layer<TokenSource.TokenSource> })
   expect(make).type.not.toBeCallableWith({ store: {} as Layer.Layer<TokenStore.TokenStore, never, Scope.Scope> })
-})
-
-test("FileTokenStore.Options", () => {
-  const { layer, layerConfig } = FileTokenStore
-  expect(layer).type.toBeCallableWith()
-  expect(layer).type.toBeCallableWith({ folder: "/var/lib/shop/tokens" })
-  expect(layer).type.not.toBeCallableWith({ folder: 1 })
-  expect(layer).type.not.toBeCallableWith({ path: "/var/lib/shop/tokens" })
-  expect(layerConfig).type.toBeCallableWith({ folder: Config.string("TOKENS") })
-  expect(layerConfig).type.not.toBeCallableWith({ folder: Config.number("TOKENS") })
 })

@@ -4,9 +4,8 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { createCluster, createSentinel } from "@redis/client"
 import { TokenStore } from "@store-api/core"
-import { Fault } from "@store-api/emulator"
 import { RedisTokenStore } from "@store-api/redis"
-import { Effect, Fiber, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { canMakeCertificates } from "../../platform-node/test/support/certificates.js"
 import { bundle } from "../../platform-node/test/support/childProcess.js"
@@ -19,29 +18,6 @@ import { single, type Topology, user } from "./support/servers.js"
 
 const limit = 120_000
 
-const topologies = [["a cluster", cluster], ["sentinels", sentinel]] as const
-
-describe.skipIf(isLeftOut)("the process that acquires the token for all", { timeout: limit }, () => {
-  test.live("is killed: the others wait until its lease ends, then one of them acquires a token", function*() {
-    const [holder, ...others] = yield* Fleet.processes(5)
-    assert(holder !== undefined)
-    const [redis, { tokenRequests, fail, settings }] = yield* Effect.all([redisServer(), shop()])
-    const leases = Effect.map(redis.command("KEYS", "*:lease"), (keys) => (keys as Array<string>).length)
-    const brief = { ...settings, lease: "5 seconds" } as const
-    const [first] = yield* share(Fleet.inThese([holder]), 1, redis, brief)
-    const members = yield* share(Fleet.inThese(others), 4, redis, brief)
-    assert(first !== undefined)
-    yield* fail(Fault.hang())
-    const killed = yield* Effect.fork(Effect.exit(first.get))
-    yield* until("it sends a token request", Effect.map(tokenRequests, (count) => count === 1))
-    assert.strictEqual(yield* leases, 1)
-    yield* holder.kill
-    deepStrictEqual([yield* tokens(members), (yield* Fiber.join(killed))._tag], [1, "Failure"])
-    deepStrictEqual([yield* tokenRequests, yield* leases], [2, 0])
-    yield* warnedOf(members)
-  })
-})
-
 /** All keys that match this pattern, each once. */
 const keysOf = ({ servers }: Topology, pattern: string) =>
   Effect.map(
@@ -49,8 +25,43 @@ const keysOf = ({ servers }: Topology, pattern: string) =>
     (keys) => [...new Set(keys.flat() as Array<string>)]
   )
 
+/** The hosts in the URL of a topology. */
+const hostsOf = ({ url }: Topology) =>
+  (/\/\/([^/]*)/.exec(url)?.[1] ?? "").split(",").map((host) => new URL(`redis://${host}`))
+    .map(({ hostname, port }) => ({ host: hostname, port: Number(port) }))
+
+const clusterClient = (topology: Topology) =>
+  createCluster({
+    rootNodes: hostsOf(topology).map((socket) => ({ socket })),
+    defaults: { disableOfflineQueue: true },
+    topologyRefreshOnReconnectionAttemptStrategy: 200
+  })
+
+const sentinelClient = (topology: Topology) => createSentinel({ name: "tokens", sentinelRootNodes: hostsOf(topology) })
+
+const topologies = [["a cluster", cluster, clusterClient], ["sentinels", sentinel, sentinelClient]] as const
+
+/** Each member shares through a client of the application. */
+const over =
+  (make: () => ReturnType<typeof clusterClient | typeof sentinelClient>): Fleet.Start => (count, settings) => {
+    const client = Effect.acquireRelease(
+      Effect.promise(async () => {
+        const client = make()
+        await client.on("error", () => undefined).connect()
+        return client
+      }),
+      (client) => Effect.promise(async () => client.destroy())
+    )
+    const store = Layer.scoped(
+      TokenStore.TokenStore,
+      Effect.map(client, (client) => RedisTokenStore.fromClient(client))
+    )
+    return Effect.orDie(Effect.all(Effect.replicate(Member.make(settings, store), count), { concurrency: "unbounded" }))
+  }
+
 /** Members call while the primary with the lease fails. Returns the number of token requests until all have a token. */
 const acquisition = (
+  fleet: Fleet.Start,
   topology: Topology,
   fault: (lease: string, primary: RedisServer) => Effect.Effect<unknown>
 ) =>
@@ -59,7 +70,7 @@ const acquisition = (
     // Longer than any failover, even on a busy machine.
     const minute = { lease: "1 minute", attemptTimeout: "1 minute", deadline: "1 minute" } as const
     const patient = { ...settings, ...minute, storeTimeout: "30 seconds" } as const
-    const members = yield* share(inProcess, 4, topology, patient)
+    const members = yield* share(fleet, 4, topology, patient)
     yield* hold
     yield* all(members, ({ begin }) => begin(100))
     yield* until("a member sends a token request", Effect.map(tokenRequests, (count) => count === 1))
@@ -80,14 +91,21 @@ const acquisition = (
     return requests
   })
 
+const killed = (lease: string, { command, stop }: RedisServer) => Effect.zipRight(command("DEL", lease), stop)
+
 describe.skipIf(isLeftOut).concurrent("a primary that fails while members acquire a token", { timeout: limit }, () => {
   test.live.each(topologies)("%s: is killed, and the lease with it: one token request more", function*([, start]) {
-    const killed = (lease: string, { command, stop }: RedisServer) => Effect.zipRight(command("DEL", lease), stop)
-    assert.isAtMost(yield* acquisition(yield* start({ patience: 500 }), killed), 2)
+    assert.isAtMost(yield* acquisition(inProcess, yield* start({ patience: 500 }), killed), 2)
   })
 
   test.live.each(topologies)("%s: does not respond, its replica has the lease: no request more", function*([, start]) {
-    assert.strictEqual(yield* acquisition(yield* start({ patience: 500 }), (_, { pause }) => pause), 1)
+    assert.strictEqual(yield* acquisition(inProcess, yield* start({ patience: 500 }), (_, { pause }) => pause), 1)
+  })
+
+  test.live.each(topologies)("%s, through a client of the application: one token request more", function*(row) {
+    const [, start, clientOf] = row
+    const topology = yield* start({ patience: 500 })
+    assert.isAtMost(yield* acquisition(over(() => clientOf(topology)), topology, killed), 2)
   })
 })
 
@@ -163,62 +181,6 @@ describe.skipIf(isLeftOut)("a slot of a cluster that moves", { timeout: limit },
     allSucceed(yield* all(members, ({ end }) => end))
     yield* warnedOf(members)
   })
-})
-
-/** The hosts in the URL of a topology. */
-const hostsOf = ({ url }: Topology) =>
-  (/\/\/([^/]*)/.exec(url)?.[1] ?? "").split(",").map((host) => new URL(`redis://${host}`))
-    .map(({ hostname, port }) => ({ host: hostname, port: Number(port) }))
-
-const ownClients = [
-  ["a cluster", cluster, (topology: Topology) =>
-    createCluster({
-      rootNodes: hostsOf(topology).map((socket) => ({ socket })),
-      defaults: { disableOfflineQueue: true },
-      topologyRefreshOnReconnectionAttemptStrategy: 200
-    })],
-  [
-    "sentinels",
-    sentinel,
-    (topology: Topology) => createSentinel({ name: "tokens", sentinelRootNodes: hostsOf(topology) })
-  ]
-] as const
-
-describe.skipIf(isLeftOut).concurrent("a client of the application", { timeout: limit }, () => {
-  test.live.each(ownClients)(
-    "%s: members share a token; a failover costs at most one token request, and no call fails",
-    function*([, start, clientOf]) {
-      const topology = yield* start({ patience: 500 })
-      const { tokenRequests, hold, release, settings } = yield* Fleet.heldShop
-      const store = Layer.scoped(
-        TokenStore.TokenStore,
-        Effect.acquireRelease(
-          Effect.promise(async () => {
-            const client = clientOf(topology)
-            await client.on("error", () => undefined).connect()
-            return client
-          }),
-          (client) => Effect.promise(async () => client.destroy())
-        ).pipe(Effect.map((client) => RedisTokenStore.fromClient(client)))
-      )
-      const member = Member.make({ ...settings, storeTimeout: "10 seconds", lease: "3 seconds" }, store)
-      const members = yield* Effect.all(Effect.replicate(member, 3), { concurrency: 3 })
-      yield* sharesOne(members, tokenRequests)
-      yield* all(members, ({ begin }) => begin(50))
-      yield* hold
-      const renewing = yield* Effect.fork(all(members, ({ refresh }) => refresh))
-      yield* until("a member sends a token request", Effect.map(tokenRequests, (count) => count === 2))
-      const [lease = ""] = yield* keysOf(topology, "*:lease")
-      const primary = yield* topology.primaryOf(lease)
-      yield* topology.failOver(primary, primary.stop)
-      yield* release
-      yield* Fiber.join(renewing)
-      assert.isAtMost(yield* tokenRequests, 3)
-      assert.strictEqual((yield* renewal(members, tokenRequests)).requests, 1)
-      allSucceed(yield* all(members, ({ end }) => end))
-      yield* warnedOf(members)
-    }
-  )
 })
 
 /**

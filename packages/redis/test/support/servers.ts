@@ -152,9 +152,8 @@ export interface Servers {
   readonly url: string
   /** The servers that hold data. */
   readonly servers: ReadonlyArray<RedisServer>
-  /** The paths of the certificate and of the private key, with TLS. */
+  /** The path of the certificate, with TLS. */
   readonly cert: string
-  readonly key: string
 }
 
 /** Several servers, of which one takes over when another fails. */
@@ -174,8 +173,8 @@ export interface Options {
   readonly acl?: ReadonlyArray<string>
   /** A user of each sentinel. They then also have a password. */
   readonly sentinelAcl?: ReadonlyArray<string>
-  /** The name in the certificate, and whether clients need one. Without it there is no TLS. */
-  readonly tls?: { readonly name?: string; readonly clients?: "yes" }
+  /** The name in the certificate. Without it there is no TLS. */
+  readonly tls?: { readonly name?: string }
 }
 
 export type Start<A extends Servers = Topology> = (options?: Options) => Effect.Effect<A, never, Scope.Scope>
@@ -218,7 +217,7 @@ const security = ({ tls }: Options) =>
         ...(tls === undefined ?
           [] :
           ["--tls-port", String(plain + 1), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert]
-            .concat("--tls-auth-clients", tls.clients ?? "no", "--tls-replication", "yes"))
+            .concat("--tls-auth-clients", "no", "--tls-replication", "yes"))
       ]
     })
   )

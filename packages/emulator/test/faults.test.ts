@@ -87,15 +87,6 @@ describe("the scenarios", () => {
     })
     deepStrictEqual(listed, rows)
   })
-
-  test.live.each([false, true])("are accepted by an emulator whose TLS is %s", function*(tls) {
-    const emulator = yield* Emulator.make({ tls })
-    for (const name of Scenario.names) {
-      if (!tls && Scenario.all[name].tls) continue
-      yield* emulator.fail(Scenario.get(name))
-      yield* emulator.clearFaults
-    }
-  })
 })
 
 describe("a scripted response", () => {

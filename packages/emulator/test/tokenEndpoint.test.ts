@@ -76,7 +76,7 @@ const refusals: Readonly<
     }],
     "without a grant": [{ body: `client_id=demo-client&client_secret=${demoSecret}` }],
     "with an empty secret": [{ body: bodyOf("demo-client", "") }],
-    "with an additional field": [{ body: `${demoBody}&scope=` }],
+    "with an additional field": [{ body: `${demoBody}&canary=canary` }],
     "with credentials of the scheme Basic": [authorized("Basic"), "body"],
     "with credentials of the scheme basic": [authorized("basic"), "body"],
     "with an additional field, to a lenient endpoint": [{ body: `scope=&${reordered}` }, undefined, lenient],
@@ -101,12 +101,12 @@ const refusals: Readonly<
     "without a grant, to an endpoint of client_secret_basic": [{ ...demoBasic, body: "" }, "grant_type", basic]
   },
   "400 unsupported_grant_type": {
-    "with another grant": [{ body: demoBody.replace("client_credentials", "password") }],
+    "with another grant": [{ body: demoBody.replace("client_credentials", "canary") }],
     "with another grant, to an endpoint of client_secret_post": [{ body: "grant_type=password" }, undefined, post]
   },
   "401 invalid_client": {
-    "with a wrong secret": [{ body: bodyOf("demo-client", "wrong") }, wrongClient],
-    "of an unknown client": [{ body: bodyOf("unknown", demoSecret) }, wrongClient],
+    "with a wrong secret": [{ body: bodyOf("demo-client", "canary") }, wrongClient],
+    "of an unknown client": [{ body: bodyOf("canary", demoSecret) }, wrongClient],
     "with the secret of another client": [{ body: bodyOf("plain-id", demoSecret) }],
     "with a byte after the secret": [{ body: `${demoBody}\n` }],
     "with a body of exactly 64 KiB": [{ body: demoBody.padEnd(64 * 1024, "x") }],
@@ -192,6 +192,7 @@ describe("a token request", () => {
     else assert.include(error_description, says)
     if (status === 405) assert.strictEqual(headers.allow, "POST")
     assert.notInclude(text, demoSecret)
+    assert.notInclude(text + JSON.stringify(headers), "canary", "no part of the body")
     assert.lengthOf(yield* tokens, 0)
     const isBasic = [options.clientAuthentication].flat().includes("client_secret_basic")
     const challenged = status === 401 && (isBasic || changes === demoBasic)
@@ -275,20 +276,6 @@ describe("a token request", () => {
     const { url } = yield* Emulator.make({ clients })
     for (const [secret, status] of [["old-secret", 200], ["new-secret", 200], ["other", 401]] as const) {
       assert.strictEqual((yield* askToken(url, { body: bodyOf("rotating", secret) })).status, status)
-    }
-  })
-
-  test.live("gets a response that repeats no part of the body", function*() {
-    const { url } = yield* Emulator.make()
-    const canary = "canary-of-a-secret"
-    const bodies = [
-      ...[bodyOf("demo-client", canary), bodyOf(canary, "x"), canary, `${canary}=1`, `grant_type=${canary}`],
-      `${demoBody}&${canary}=${canary}`
-    ]
-    for (const body of bodies) {
-      const { headers, status, text } = yield* askToken(url, { body })
-      assert.isAtLeast(status, 400)
-      assert.notInclude(text + JSON.stringify(headers), canary)
     }
   })
 

@@ -3,12 +3,11 @@ import { assert, describe } from "@effect/vitest"
 import { deepStrictEqual } from "@effect/vitest/utils"
 import { type Emulator, Fault, type RecordedRequest } from "@store-api/emulator"
 import { RedisTokenStore } from "@store-api/redis"
-import { Clock, Effect, Option, Redacted, type Scope } from "effect"
+import { Effect, Option, Redacted, type Scope } from "effect"
 import { leaksIn } from "../../core/test/support/leaksIn.js"
 import { test } from "../../core/test/support/test.js"
 import { all, allSucceed, inProcess, isIdle, type Members, renewal, share, shop, tokens } from "./support/fleet.js"
 import { virtualTime, warnedOf } from "./support/fleet.js"
-import { shown } from "./support/member.js"
 import { until } from "./support/network.js"
 import { isLeftOut, type RedisServer, redisServer, sharedRedis } from "./support/servers.js"
 
@@ -51,20 +50,6 @@ describe.skipIf(isLeftOut)("6 providers in one process and one Redis", { timeout
     yield* warnedOf(members)
   })
 
-  test.live("half of the members want another scope: one token request and one token for each scope", function*() {
-    const made = yield* shop({ clientAuthentication: "client_secret_post" })
-    const redis = yield* emptyRedis
-    const [readers, writers] = yield* Effect.all(
-      ["read", "write"].map((scope) => share(inProcess, size / 2, redis, { ...made.settings, scope }))
-    )
-    const members = [...readers ?? [], ...writers ?? []]
-    const held = yield* all(members, ({ get }) => get)
-    assert.strictEqual(yield* made.tokenRequests, 2)
-    const scopes = new Map((yield* made.tokens).map((token) => [shown(token), token.scope]))
-    deepStrictEqual(held.map((token) => scopes.get(token)), ["read", "read", "read", "write", "write", "write"])
-    yield* warnedOf(members)
-  })
-
   test.live("the token is revoked while all members call: one token request, no call fails", function*() {
     const { tokenRequests, requests, revoke, settings } = yield* shop()
     const members = yield* share(inProcess, size, yield* emptyRedis, settings)
@@ -104,29 +89,6 @@ describe.skipIf(isLeftOut)("6 providers in one process and one Redis", { timeout
       })
     )
   })
-})
-
-describe.skipIf(isLeftOut)("an endpoint that repeats its token", { timeout: limit }, () => {
-  const emptyRedis = sharedRedis()
-
-  /** Members call every two minutes for two lifetimes of a token. Returns the number of token requests. */
-  const requestsOf = (size: number) =>
-    virtualTime(2 * minute)((calling) =>
-      Effect.gen(function*() {
-        const { settings, tokenRequests } = yield* shop({ repeatToken: true })
-        const members = yield* share(inProcess, size, yield* emptyRedis, settings)
-        const end = (yield* Clock.currentTimeMillis) + 120 * minute
-        const outcomes = yield* calling(members, Effect.map(Clock.currentTimeMillis, (now) => now >= end))
-        allSucceed(outcomes)
-        return yield* tokenRequests
-      })
-    )
-
-  test.live("gets at most 3 token requests more from six providers than from one, and no call fails", function*() {
-    const one = yield* requestsOf(1)
-    assert.isAbove(one, 3, "the endpoint repeats its token")
-    assert.isAtMost(yield* requestsOf(6), one + 3)
-  }, 60_000)
 })
 
 /** Records all commands that Redis receives from now on. */

@@ -37,7 +37,7 @@ const parts = {
     "internal/client/hiddenHeader": "leaks/hiddenHeader client/recovery",
     "internal/client/recovery": "client/AuthorizedHttpClient client/recovery",
     "internal/client/trustedOrigins": "client/AuthorizedHttpClient StoreAuth",
-    "internal/endpoint/exchange": "endpoint/retries telemetry",
+    "internal/endpoint/exchange": "endpoint/retries endpoint/TokenRequest telemetry",
     "internal/endpoint/refusal internal/endpoint/retryAfter internal/endpoint/sanitise internal/endpoint/transportError":
       "endpoint/failures",
     "internal/provider/acquisitions": "provider/inFlight provider/timeLimits provider/caching telemetry",

@@ -551,9 +551,9 @@ describe("the retries of TokenEndpoint", () => {
     })
 
     test("is reported within half of a short attemptTimeout when its body never arrives", function*() {
-      const client = FakeClient.make(reply(403, new ReadableStream()))
+      const client = FakeClient.make(reply(400, new ReadableStream()))
       const { outcome, took } = yield* run(client, { attemptTimeout: "200 millis" })
-      deepStrictEqual([outcome, took], ["Other", 100])
+      deepStrictEqual([outcome, took], ["InvalidRequest", 100])
     })
   })
 

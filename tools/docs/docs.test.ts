@@ -115,7 +115,7 @@ describe("docs/evidence", () => {
     })
     assert.deepStrictEqual(missing, [])
     // Only a citation has such quotation marks.
-    assert.isAtLeast(cited.length, (read(page).split("”").length - 1) / 2)
+    assert.lengthOf(cited, read(page).split("”").length - 1)
   })
 
   // Core's tests check these results with each client.

@@ -64,14 +64,7 @@ describe(runbook, () => {
       const unread = [ConfigProvider.fromMap(new Map()), unreadable("STORE_API_CLIENT_ID", "an invented fault")].map(
         (provider) => Effect.withConfigProvider(ClientCredentials.fromConfig(), provider)
       )
-      const untyped = [{ clientId: 5 }, { clientId: "demo-client", clientSecret: "an invented secret" }].map(
-        (options) => ClientCredentials.make(options as unknown as ClientCredentials.Options)
-      )
-      const failing: ReadonlyArray<Effect.Effect<unknown, AccessTokenError.CredentialsError>> = [
-        ...unusable,
-        ...unread,
-        ...untyped
-      ]
+      const failing: ReadonlyArray<Effect.Effect<unknown, AccessTokenError.CredentialsError>> = [...unusable, ...unread]
       const made = yield* Effect.forEach(failing, Effect.flip)
       deepStrictEqual(cellsOf("CredentialsError").map(([cell]) => codes(cell)[0]), made.map(({ reason }) => reason))
     }))

@@ -17,7 +17,7 @@ const parts = {
     "TokenRequest": "endpoint/TokenRequest endpoint/failures",
     "TokenResponse": "endpoint/TokenResponse",
     "TokenSource": "StoreAuth",
-    "TokenEndpoint": "endpoint/retries StoreAuth",
+    "TokenEndpoint": "endpoint/TokenRequest endpoint/retries StoreAuth",
     "AuthorizedHttpClient": "client/AuthorizedHttpClient client/recovery StoreAuth leaks/hiddenHeader",
     "TokenStore internal/monotonicMillis": "sharing/TokenStore",
     "SharedTokenSource internal/sharing/storedToken": sharing,

@@ -2,7 +2,7 @@
  * Runs each example in a process of its own, and checks its output and the requests that it sends. `npm run effect4`
  * runs them with Effect 4.
  */
-import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -43,7 +43,8 @@ describe("examples", { timeout: 60_000 }, () => {
     assert.isAbove(programs.length, 8)
     const tests = read("test/programs.slow.test.ts") + read("test/prometheus.slow.test.ts")
     for (const file of programs) {
-      assert.include(read("README.md"), `| [${file}](src/${file}) |`)
+      const has4 = existsSync(join(root, "examples", "effect4", file))
+      assert.include(read("README.md"), `${has4 ? `| [${file}](effect4/${file}) ` : ""}| [${file}](src/${file}) |`)
       assert.match(tests, new RegExp(`"${file.replace(".ts", "")}", `))
     }
   })

@@ -162,6 +162,12 @@ const write = (base, written, ...folders) => {
   }
 }
 
+/** The committed examples that are not those generated. */
+const stale = (examples) =>
+  [...new Set([...examples.keys(), ...filesUnder(join("examples", "effect4"))])]
+    .filter((path) => !existsSync(join(root, path)) || read(join(root, path)) !== examples.get(path))
+    .map((path) => `${path}: not what is generated. Run npm run effect4, and commit it.`)
+
 /** Generates all packages. In a release they name the repository. Returns the problems. */
 const generate = (repository) => {
   const installed = new Set([
@@ -216,16 +222,14 @@ const generate = (repository) => {
   }
   /** The examples that differ. They are committed, for readers. */
   const examples = new Map()
-  const inExamples = join("examples", "src")
-  for (const file of filesIn(join(root, inExamples)).filter((file) => !file.startsWith("demo"))) {
-    const path = join(inExamples, file)
+  const shown = ["renewal", "shop"].map((name) => join("examples", "test", `${name}.test.ts`))
+  for (const path of [...filesUnder(join("examples", "src")), ...shown].filter((path) => !/\bdemo\b/.test(path))) {
     const text = read(join(root, path))
     const report = (row, problem) => problems.push(`${path}:${row}: ${problem}`)
     const code = format(transform(text, contextOf(report)))
     written.set(path, code)
-    if (!isSame(code, text) && file !== join("declared", "server.ts")) {
-      examples.set(join("examples", "effect4", file), code)
-    }
+    const copy = path.replace("src", "effect4")
+    if (!isSame(code, text) && copy !== path && !/declared.server/.test(path)) examples.set(copy, code)
   }
   // bench.mjs runs this measurement.
   for (const file of ["harness.ts", "hit.ts"]) {
@@ -240,6 +244,7 @@ const generate = (repository) => {
   // A test reads the guide.
   written.set(join("docs", "guides", "redis.md"), read(join(root, "docs/guides/redis.md")))
   problems.push(...unused())
+  if (process.env.CI === "true") problems.push(...stale(examples))
   if (problems.length === 0) {
     write(line, written, "packages", "examples")
     write(root, examples, join("examples", "effect4"))

@@ -64,7 +64,14 @@ describe(runbook, () => {
       const unread = [ConfigProvider.fromMap(new Map()), unreadable("STORE_API_CLIENT_ID", "an invented fault")].map(
         (provider) => Effect.withConfigProvider(ClientCredentials.fromConfig(), provider)
       )
-      const failing: ReadonlyArray<Effect.Effect<unknown, AccessTokenError.CredentialsError>> = [...unusable, ...unread]
+      const untyped = [{ clientId: 5 }, { clientId: "demo-client", clientSecret: "an invented secret" }].map(
+        (options) => ClientCredentials.make(options as unknown as ClientCredentials.Options)
+      )
+      const failing: ReadonlyArray<Effect.Effect<unknown, AccessTokenError.CredentialsError>> = [
+        ...unusable,
+        ...unread,
+        ...untyped
+      ]
       const made = yield* Effect.forEach(failing, Effect.flip)
       deepStrictEqual(cellsOf("CredentialsError").map(([cell]) => codes(cell)[0]), made.map(({ reason }) => reason))
     }))
@@ -76,7 +83,7 @@ describe(runbook, () => {
     const made = inSources(reason, files.filter((path) => sourceOf(path).includes("ConfigurationError")))
       .concat(
         inSources(
-          /"(must (?:not have [^"]+ parameters|come from TokenRequest))"/g,
+          /"(must (?:(?:not )?have [^"]+ parameters|come from TokenRequest))"/g,
           filesOf("packages/core/src/Token*.ts")
         )
       )

@@ -8,6 +8,7 @@ import * as Config from "effect/Config"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import { CredentialsError } from "./AccessTokenError.js"
 import { variablesOf } from "./internal/variablesOf.js"
@@ -60,10 +61,13 @@ const checked = Brand.nominal<ClientCredentials>()
  */
 export const make = (options: Options): Effect.Effect<ClientCredentials, CredentialsError> => {
   const { clientId, clientSecret } = options
-  const empty = clientId === "" ? "clientId" : Redacted.value(clientSecret) === "" ? "clientSecret" : undefined
-  return empty === undefined
-    ? Effect.succeed(checked(Data.struct({ clientId, clientSecret })))
-    : Effect.fail(new CredentialsError({ field: empty, reason: "is empty" }))
+  const fail = (field: CredentialsError["field"], reason: string) =>
+    Effect.fail(new CredentialsError({ field, reason }))
+  if (!Predicate.isString(clientId)) return fail("clientId", "is not a text")
+  if (!Redacted.isRedacted(clientSecret)) return fail("clientSecret", "is not Redacted")
+  if (clientId === "") return fail("clientId", "is empty")
+  if (Redacted.value(clientSecret) === "") return fail("clientSecret", "is empty")
+  return Effect.succeed(checked(Data.struct({ clientId, clientSecret })))
 }
 
 /**

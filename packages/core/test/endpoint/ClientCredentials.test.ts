@@ -13,9 +13,19 @@ const make = (clientId: string, clientSecret: string) =>
 describe("ClientCredentials", () => {
   describe("make", () => {
     test("fails for an empty id and an empty secret, and accepts any other text", function*() {
-      for (const [field, effect] of [["clientId", make("", "x")], ["clientSecret", make("x", "")]] as const) {
+      const untyped = (clientId: unknown, clientSecret: unknown) =>
+        ClientCredentials.make({ clientId, clientSecret } as ClientCredentials.Options)
+      for (
+        const [field, effect, reason] of [
+          ["clientId", make("", "x"), "is empty"],
+          ["clientSecret", make("x", ""), "is empty"],
+          ["clientId", untyped(5, Redacted.make("x")), "is not a text"],
+          ["clientSecret", untyped("x", "canary"), "is not Redacted"]
+        ] as const
+      ) {
         const error = yield* Effect.flip(effect)
-        deepStrictEqual([error._tag, error.field, error.reason], ["CredentialsError", field, "is empty"])
+        deepStrictEqual([error._tag, error.field, error.reason], ["CredentialsError", field, reason])
+        assert.isFalse(shows(error, "canary"))
       }
       const credentials = yield* make("an id: 100 %", "a & \u00fc\n")
       deepStrictEqual([credentials.clientId, Redacted.value(credentials.clientSecret)], [

@@ -12,6 +12,8 @@ import { character, clientId, clientSecret, credentialsOf, printable, sendable, 
 
 const { clientSecretBasic, clientSecretPost, specification } = TokenRequest
 
+type Parameters = TokenRequest.Parameters
+
 const made = (request: TokenRequest.TokenRequest, id = clientId, secret = clientSecret) =>
   request.request(credentialsOf(id, secret))
 
@@ -128,7 +130,8 @@ describe("TokenRequest", () => {
   })
 
   it("omits empty parameters, and sends another grant_type in place of the default", () => {
-    const given = { grant_type: "urn:x", scope: "", audience: undefined, resource: ["", "r"], key: Redacted.make("k") }
+    const empty = { scope: "", audience: undefined, secret: Redacted.make("") }
+    const given = { grant_type: "urn:x", ...empty, resource: ["", "r"], key: Redacted.make("k") }
     for (const request of [clientSecretPost(given), clientSecretBasic(given)]) {
       const fields = carried(request).fields.filter(([name]) => !name.startsWith("client_"))
       deepStrictEqual(fields, [["grant_type", "urn:x"], ["resource", "r"], ["key", "k"]])
@@ -156,6 +159,8 @@ describe("TokenRequest", () => {
       { grant_type: "x" }
     ]
     assert.strictEqual(new Set(different.map(identityOf)).size, different.length)
+    assert.strictEqual(specification.identity, "")
+    assert.isString(clientSecretPost({ scope: "a" }).identity, "without a secret parameter")
   })
 
   it("shows no secret parameter when it or a copy is printed, although its identity contains it", () => {
@@ -188,8 +193,16 @@ describe("TokenRequest", () => {
       deepStrictEqual(client.requests.map((request) => request.url), [url])
     })
 
+    test("a parameter may have a name that contains the name of a credential", function*() {
+      const parameters = { my_client_id: "1", client_id_hint: "2", my_client_secret: "3", client_assertion_type: "4" }
+      const client = FakeClient.make(FakeClient.token)
+      yield* acquire(client, { request: clientSecretBasic(parameters) })
+      deepStrictEqual(client.bodies, [`grant_type=client_credentials&${new URLSearchParams(parameters)}`])
+    })
+
     const control = "must not have control characters in its parameters"
     const among = "must not have client credentials among its parameters"
+    const noTexts = "must have a record of texts as its parameters"
     const noPath = "must be a path, without a query or a fragment"
 
     test.each(
@@ -210,6 +223,20 @@ describe("TokenRequest", () => {
           { request: clientSecretBasic as unknown as TokenRequest.TokenRequest },
           "request",
           "must come from TokenRequest"
+        ],
+        // Callers without types.
+        ...[5, true, { a: "canary" }, [["canary"]], Redacted.make(5)].map(
+          (scope) => [{ request: clientSecretPost({ scope } as unknown as Parameters) }, "request", noTexts] as const
+        ),
+        ...["scope=canary", ["canary"], null].map(
+          (parameters) =>
+            [{ request: clientSecretBasic(parameters as unknown as Parameters) }, "request", noTexts] as const
+        ),
+        [{ path: 5 as unknown as string }, "path", noPath],
+        [
+          { credentials: { clientId } as unknown as TokenEndpoint.Options["credentials"] },
+          "credentials",
+          "must be an Effect"
         ],
         [{ request: clientSecretPost({ scope: "canary\n" }) }, "request", control],
         [{ request: clientSecretPost({ scope: "canary\ud800" }) }, "request", control]

@@ -10,7 +10,19 @@ import { Deferred, Effect, Fiber, Option, TestClock } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { listen } from "../../platform-node/test/utils.js"
 import { proxyFor } from "../src/check/proxy.js"
-import { check, type Expected, fails, refuses, run, started, startedWith, type User, withEnv } from "./support/cli.js"
+import {
+  check,
+  demoSecret,
+  type Expected,
+  fails,
+  onTerminal,
+  refuses,
+  run,
+  started,
+  startedWith,
+  type User,
+  withEnv
+} from "./support/cli.js"
 import { userOf, without, withProxies } from "./support/cli.js"
 
 const nobody = "http://127.0.0.1:9"
@@ -46,6 +58,10 @@ describe("store-api check", () => {
       "--auth-url; STORE_API_CLIENT_ID, STORE_API_URL and STORE_API_CLIENT_SECRET from the environment; " +
         `POST ${nobody}/v1/oauth/accesstoken`
     )
+    const typed = { typed: `${demoSecret}\r`, columns: 300 }
+    const { code, screen } = yield* onTerminal(without(user, "STORE_API_CLIENT_SECRET"), ["check"], typed)
+    assert.strictEqual(code, 0)
+    assert.match(screen, /^Client secret \(not shown\): \r\n.*; client secret from the prompt; POST/)
   })
 
   test.live("asks for a token of its own, which it does not keep", function*() {

@@ -5,7 +5,7 @@ import { RedisTokenStore } from "@store-api/redis"
 import { Effect, Fiber, Redacted } from "effect"
 import { test } from "../../core/test/support/test.js"
 import { shared } from "../../platform-node/test/utils.js"
-import { silentServer, until } from "./support/network.js"
+import { until } from "./support/network.js"
 import {
   clientAt,
   cluster,
@@ -55,18 +55,6 @@ for (const { name, start, users } of topologies) {
         yield* Effect.forEach(servers, ({ command }) => command("CLIENT", "KILL", "USER", "store-api"))
         // The client of one server connects again by itself.
         yield* several ? store.get(key) : until("it is connected again", Effect.isSuccess(store.get(key)))
-      })
-    }
-
-    if (several) {
-      test.live("leaves no connection to a host that accepts it and does not respond", function*() {
-        const { url } = yield* started
-        const silent = yield* silentServer
-        const used = Effect.flatMap(made(after(url, `127.0.0.1:${silent.port}`)), (store) => store.get(key))
-        // A client asks the hosts in any order.
-        for (let n = 0; silent.opened() === 0 && n < 20; n++) yield* Effect.scoped(used)
-        assert.isAbove(silent.opened(), 0)
-        yield* silent.closed
       })
     }
 

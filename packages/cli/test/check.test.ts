@@ -333,7 +333,12 @@ const tokenRequests: ReadonlyArray<Row> = [
   ["token/401-html", 4, /^a web page refuses access without a reason \(401\)$/, noGateway],
   ["token/401-rfc", 4, /^the client id or the secret is wrong \(401\)$/, /: check the client id and secret/],
   ["token/403-rfc", 4, /^the endpoint responded with an error \(403\)$/, allowed],
-  ["token/405", 4, /^the endpoint responded with an error \(405\)$/, toBase],
+  [
+    "token/405",
+    4,
+    /^the endpoint responded with an error \(405\)$/,
+    /and the path of the token endpoint\. Retry after 20/
+  ],
   ["token/429-always", 5, /^the endpoint limits the rate of requests.*429/, /: send fewer requests\. Retry after 20/],
   ["token/500-json", 5, /^the endpoint is not available \(500\)/, /: try again later\. Retry after 20/]
 ]

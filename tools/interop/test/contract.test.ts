@@ -66,7 +66,6 @@ type Refusal = Partial<AccessTokenError.TokenRefusedError>
 /** The fields of the error for a wrong secret and for an unknown client. */
 const refused = { _tag: "TokenRefusedError" } as const
 const invalidClient: Refusal = { ...refused, reason: "InvalidClient", status: 401, code: Option.some("invalid_client") }
-const withoutCode: Refusal = { ...refused, reason: "Other", status: 403, code: Option.none() }
 
 /** A request that the server does not accept, and the fields of the error. */
 const fails = (
@@ -93,12 +92,6 @@ const decodesTheForm = fails(
   { ...refused, reason: "InvalidClient", changedByFormDecoding: true },
   {},
   rawClient
-)
-
-const wantsScope = fails(
-  "needs a `scope`: without one it responds with 403 and no code",
-  TokenRequest.clientSecretPost(),
-  withoutCode
 )
 
 const wantsSlash = fails(
@@ -179,11 +172,6 @@ const all: ReadonlyArray<Expected> = [
     ...{ server: servers.djangoOAuthToolkit, token: "opaque", reads: { beyondAscii: true, decodedBasic: true } },
     ways: [post(invalidClient, { scope }), basic(invalidClient, { scope })],
     quirks: [decodesTheForm, wantsSlash]
-  },
-  {
-    ...{ server: servers.glewlwyd, token: "JWT", reads: { beyondAscii: true, decodedBasic: false } },
-    ways: [post(withoutCode, { scope }), basic(withoutCode, { scope })],
-    quirks: [wantsScope]
   }
 ]
 

@@ -2,10 +2,10 @@
 import { spawn, spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as Http from "node:http"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Effect, Random, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
+import { freePort } from "../../../packages/platform-node/test/utils.js"
 
 export interface Program {
   readonly command: string
@@ -73,19 +73,6 @@ export const startServer = (
 /** Whether a server responds at this URL, with any status. */
 export const responds = (url: string): Effect.Effect<boolean> =>
   Effect.promise(() => fetch(url).then((response) => response.text()).then(() => true, () => false))
-
-/**
- * A port without a listener, for programs that do not support port 0. It is below the ports that a system assigns to
- * outgoing connections and to port 0, so none of these takes it in between.
- */
-export const freePort: Effect.Effect<number> = Effect.flatMap(
-  Random.nextIntBetween(20_000, 32_000),
-  (port) =>
-    Effect.async<number, Error>((resume) => {
-      const server = createServer().once("error", (error) => resume(Effect.fail(error)))
-      server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(port))))
-    })
-).pipe(Effect.eventually)
 
 /** Repeats `look` until its result is the wanted one, without a limit: the caller has a time limit. */
 export const eventually = <A, E>(look: Effect.Effect<A, E>, wanted: (seen: A) => boolean): Effect.Effect<A, E> =>

@@ -4,7 +4,6 @@
  */
 import { generateKeyPairSync } from "node:crypto"
 import { createServer, type RequestListener } from "node:http"
-import type { AddressInfo } from "node:net"
 import { text } from "node:stream/consumers"
 import { fileURLToPath } from "node:url"
 import Framework from "@node-oauth/oauth2-server"
@@ -12,6 +11,7 @@ import { Effect, Redacted, type Scope } from "effect"
 import { createRemoteJWKSet, jwtVerify } from "jose"
 import { type MutableResponse, type MutableToken, OAuth2Server } from "oauth2-mock-server"
 import Provider from "oidc-provider"
+import { freePort, listen } from "../../../packages/platform-node/test/utils.js"
 import * as Program from "./Program.js"
 
 /** What a started server provides. */
@@ -98,22 +98,10 @@ export const serve = (make: (url: string) => RequestListener) =>
     // As for servers behind a balancer. Node accepts one connection per turn of its event loop: if many callers opened
     // new connections at once, the last would wait for the whole lifetime of a token.
     const server = createServer({ keepAliveTimeout: 65_000 })
-    yield* Effect.acquireRelease(
-      Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
-      () =>
-        Effect.async<void>((resume) => {
-          server.close(() => resume(Effect.void))
-          server.closeAllConnections()
-        })
-    )
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     // Some servers need their URL.
-    const handle = make(url)
+    const { url } = yield* listen(server)
     let requests = 0
-    server.on("request", (request, response) => {
-      requests++
-      handle(request, response)
-    })
+    server.on("request", () => requests++).on("request", make(url))
     return { url, requests: Effect.sync(() => requests) }
   })
 
@@ -287,7 +275,7 @@ export const djangoOAuthToolkit = server(
   (life, others = []) =>
     Effect.gen(function*() {
       const folder = yield* Program.folder
-      const port = yield* Program.freePort
+      const port = yield* freePort
       const url = `http://127.0.0.1:${port}`
       const script = fileURLToPath(new URL("django_server.py", import.meta.url))
       const clients = [resourceServer, ...others].map(form)

@@ -1,19 +1,15 @@
 /**
- * `npm run bench -- fleet`: simulates the fleets, and writes the tables of tools/benchmarks/fleets.md. The figures are
+ * `npm run bench -- fleet`: simulates the fleets, and writes the table of tools/benchmarks/fleets.md. The figures are
  * counts on virtual time with seeded randomness, so every run gives the same on every machine. With `--check` it writes
- * nothing, and fails if a table differs. Fails if a count is not as the rules and formulas here expect it.
+ * nothing, and fails if the table differs. Fails if a count is not as the rules and formulas here expect it.
  */
-import { availableParallelism } from "node:os"
 import { type count, type Counted, longestWay, type Setup, shortestWay } from "./fleet.js"
 import { inOwnProcess } from "./harness.js"
-import { fleets, number, read, report, table, tell, withTables, write } from "./page.js"
+import { number, read, report, table, tell, withTables, write } from "./page.js"
 
 const second = 1000
 const minute = 60 * second
 const hour = 60 * minute
-
-/** The default lease. */
-const lease = 5 * second
 
 const meanWay = (shortestWay + longestWay) / 2
 
@@ -46,125 +42,111 @@ const exactly = (value: number): Bounds => [value, value]
 /** By a formula, from which the figure may differ by 8 %. */
 const about = (value: number): Bounds => [value * 0.92, value * 1.08]
 
-interface Scenario extends Counted {
-  readonly table: string
-  readonly what: string
-  readonly requests: Bounds
-  readonly commands?: Bounds | undefined
-}
-
-const scenarios: Array<Scenario> = []
-
-/** Adds a fleet. It is simulated until the end of its view unless `lasts` says otherwise. */
+/** A fleet with the expected counts. It is simulated until the end of its view unless `lasts` says otherwise. */
 const fleet = (
-  table: string,
-  processes: number,
   what: string,
-  view: Scenario["view"],
-  [requests, commands]: readonly [requests: Bounds, commands?: Bounds],
-  setup: Partial<Setup> = {},
-  perHour: { readonly perHour?: true } = {}
-): void => {
+  processes: number,
+  view: Counted["view"],
+  [requests, commands = [0, Infinity]]: readonly [requests: Bounds, commands?: Bounds],
+  setup: Partial<Setup> = {}
+) => {
   const common = { shared: true, answer: 200, start: "spread", processes, lasts: view[1] } as const
-  scenarios.push({ table, what, view, requests, commands, setup: { ...common, ...setup }, ...perHour })
+  return { what, view, requests, commands, setup: { ...common, ...setup } }
 }
 
 /** The fleet that starts at once, and that of rows which take longer to simulate. */
 const [large, middling] = [5000, 500]
 
-// The sizes, each simulated for long enough to give a steady figure.
-for (const [processes, hours] of [[1, 60], [100, 6], [middling, 2]] as const) {
-  const [alone, together] = [about(alonePerHour(processes)), about(sharedPerHour)]
-  const view = [0, hours * hour] as const
-  fleet("steady", processes, `not shared, ${hours} h`, view, [alone], { shared: false }, { perHour: true })
-  fleet("steady", processes, `shared, ${hours} h`, view, [together], {}, { perHour: true })
-}
-
 // From shortly before the renewal's token request until the last process has looked.
 const aroundRenewal = [-5 * second, 130 * second, "renewal"] as const
-for (
-  const [processes, what, requests, commands, setup] of [
-    ...[100, middling].map((size) => [size, "endpoint of 200 ms", 1, about(size + 4), {}] as const),
-    [middling, "endpoint of 2 s", 1, about(middling + 4), { answer: 2 * second }] as const,
-    [middling, "lease holder crashes", 2, [middling, 1.5 * middling], { dies: 2 }] as const
-  ]
-) fleet("renewal", processes, what, aroundRenewal, [exactly(requests), commands], { lasts: hour, ...setup })
-
-const together = { start: "together" } as const
+const renewal = { lasts: hour } as const
 const atStart = [0, 10 * second] as const
-const commandsOf = (answer: number) => about(cold(large, answer))
-const again = cold(large, 200)
-fleet("start", large, "endpoint of 200 ms", atStart, [exactly(1), commandsOf(200)], together)
-fleet("start", large, "endpoint of 2 s", atStart, [exactly(1), commandsOf(2000)], { ...together, answer: 2000 })
-fleet("start", large, "lease holder crashes", atStart, [exactly(2), commandsOf(lease + 200)], { ...together, dies: 1 })
-fleet(
-  ...["start", large, "one token revoked, and a 401 for all at once", [2 * minute, 130 * second]] as const,
-  ...[[exactly(1), [again, again + large] as const], { revoked: 2 * minute }] as const
-)
-const down = { ...together, outage: { from: 0, to: hour } } as const
-fleet("start", large, "store down", atStart, [exactly(large), exactly(0)], down)
+const together = { start: "together" } as const
 
-// From five minutes before the renewal of the first token until five minutes after it, and the next renewal.
-const outage = { from: 50 * minute, to: 60 * minute }
-fleet("outage", middling, "refuses connections", [50 * minute, 2 * hour], [exactly(middling + 1)], { outage })
+const fleets = [
+  // The sizes, each simulated for long enough to give a steady figure.
+  ...([[1, 60], [100, 24]] as const).flatMap(([size, hours]) => [
+    fleet(`not shared, ${hours} h`, size, [0, hours * hour], [about(hours * alonePerHour(size)), exactly(0)], {
+      shared: false
+    }),
+    fleet(`shared, ${hours} h`, size, [0, hours * hour], [about(hours * sharedPerHour)])
+  ]),
 
-// A process gives a command one second. With one command a second per process, some first commands take longer.
-for (const each of [10, 1.5, 1]) {
-  const requests = each > 1 ? exactly(1) : [2, middling] as const
-  const setup = { ...together, capacity: each * middling }
-  fleet("capacity", middling, `${each} commands a second per process`, [0, minute], [requests], setup)
-}
+  ...[100, middling].map((size) => fleet("renewal", size, aroundRenewal, [exactly(1), about(size + 4)], renewal)),
+  fleet("renewal, endpoint of 2 s", middling, aroundRenewal, [exactly(1), about(middling + 4)], {
+    ...renewal,
+    answer: 2 * second
+  }),
 
-const counts = new Map<Scenario, Awaited<ReturnType<typeof count>>>()
-const left = scenarios.entries()
+  fleet("start", large, atStart, [exactly(1), about(cold(large, 200))], together),
+  fleet("start, endpoint of 2 s", large, atStart, [exactly(1), about(cold(large, 2000))], {
+    ...together,
+    answer: 2 * second
+  }),
+  fleet("start, store down", large, atStart, [exactly(large), exactly(0)], {
+    ...together,
+    outage: { from: 0, to: hour }
+  }),
+  // A process gives a command one second. With one command a second per process, some first commands take longer.
+  ...[10, 1.5, 1].map((each) =>
+    fleet(
+      `start, ${each} commands a second per process`,
+      middling,
+      [0, minute],
+      [each > 1 ? exactly(1) : [2, middling]],
+      { ...together, capacity: each * middling }
+    )
+  ),
+
+  // From five minutes before the renewal of the first token until five minutes after it, and the next renewal.
+  fleet("store down at a renewal", middling, [50 * minute, 2 * hour], [exactly(middling + 1)], {
+    outage: { from: 50 * minute, to: 60 * minute }
+  })
+]
+
+const counts = new Map<typeof fleets[number], Awaited<ReturnType<typeof count>>>()
+const left = fleets.values()
 
 const work = async (): Promise<void> => {
-  for (const [, scenario] of left) {
+  for (const fleet of left) {
     // Each fleet needs its own heap. Most of its objects are short-lived, so a young generation of this size halves
     // the time.
-    const counted = await inOwnProcess<typeof count>("fleet.js", "count", [scenario], "--max-semi-space-size=128")
-    counts.set(scenario, counted)
-    tell(`${scenario.table}, ${scenario.setup.processes} processes, ${scenario.what}`)
+    counts.set(fleet, await inOwnProcess<typeof count>("fleet.js", "count", [fleet], "--max-semi-space-size=128"))
+    tell(`${fleet.setup.processes} processes, ${fleet.what}`)
   }
 }
 
-await Promise.all(Array.from({ length: Math.min(availableParallelism(), 2) }, work))
+await Promise.all([work(), work()])
 
-const rows = scenarios.flatMap((scenario) => {
-  const counted = counts.get(scenario)
-  return counted === undefined ? [] : [[scenario, counted] as const]
+const rows = fleets.flatMap((fleet) => {
+  const counted = counts.get(fleet)
+  return counted === undefined ? [] : [{ ...fleet, counted }]
 })
 
-const tableOf = (name: string): string =>
-  table(rows.filter(([scenario]) => scenario.table === name), [
-    ["fleet", ([{ what }]) => what],
-    ["processes", ([{ setup }]) => number(setup.processes)],
-    [
-      name === "steady" ? "token requests an hour" : "token requests",
-      ([{ perHour }, { requests }]) => number(requests, perHour ? 2 : 0)
-    ],
-    ["most in a second", ([, { mostRequests }]) => number(mostRequests)],
-    ["store commands", ([, { commands }]) => number(commands)],
-    ["most in 100 ms", ([, { mostCommands }]) => number(mostCommands)],
-    ["calls that waited", ([, { calls, waited }]) => `${number(waited)} of ${number(calls)}`],
-    ["longest wait", ([, { longestWait }]) => `${number(longestWait / 1000, 2)} s`],
-    ["failed", ([, { failed }]) => number(failed)]
-  ])
-
-const problems = rows.flatMap(([{ setup, table, what, ...expected }, counted]) =>
+const problems = rows.flatMap(({ counted, setup, what, ...expected }) =>
   ([
     ["token requests", counted.requests, expected.requests],
-    ["commands", counted.commands, expected.commands ?? [0, Infinity]],
+    ["commands", counted.commands, expected.commands],
     ["failed calls", counted.failed, exactly(0)]
   ] as const).filter(([, value, [low, high]]) => !(value >= low && value <= high))
     .map(([of, value, bounds]) =>
-      `${table}, ${setup.processes} processes, ${what}: ${value} ${of}, expected ${bounds.join(" to ")}`
+      `${setup.processes} processes, ${what}: ${value} ${of}, expected ${bounds.join(" to ")}`
     )
 )
-const names = [...new Set(scenarios.map(({ table }) => table))]
-const page = withTables(read(fleets), Object.fromEntries(names.map((name) => [name, tableOf(name)])))
+
+const file = "tools/benchmarks/fleets.md"
+const page = withTables(read(file), {
+  fleets: table(rows, [
+    ["fleet", ({ what }) => what],
+    ["processes", ({ setup }) => number(setup.processes)],
+    ["token requests", ({ counted }) => number(counted.requests)],
+    ["store commands", ({ counted }) => number(counted.commands)],
+    ["calls that waited", ({ counted }) => `${number(counted.waited)} of ${number(counted.calls)}`],
+    ["longest wait", ({ counted }) => `${number(counted.longestWait / 1000, 2)} s`]
+  ])
+})
 if (process.argv.includes("--check")) {
-  if (read(fleets) !== page) problems.push("tools/benchmarks/fleets.md differs from this run")
-} else write(fleets, page)
+  if (read(file) !== page) problems.push(`${file} differs from this run`)
+} else write(file, page)
 tell("in all")
 report(problems)

@@ -28,9 +28,8 @@ export const withTables = (page: string, tables: Readonly<Record<string, string>
   return filled
 }
 
-/** The pages that the commands write. */
+/** The page that `npm run bench` writes. */
 export const benchmarks = "docs/evidence/benchmarks.md"
-export const fleets = "tools/benchmarks/fleets.md"
 
 const file = (name: string) => new URL(`../../../${name}`, import.meta.url)
 

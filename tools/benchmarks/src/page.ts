@@ -81,7 +81,6 @@ const between = ({ high, low, median }: Spread, unit: string, digits = 0) =>
   `${number(median, digits)} ${unit} (${number(low, digits)} to ${number(high, digits)})`
 
 export const nanoseconds = (figure: Spread) => between(figure, "ns")
-export const milliseconds = (figure: Spread) => between(figure, "ms")
 export const times = (figure: Spread) => between(figure, "×", 2)
 export const microseconds = ({ high, low, median }: Spread) =>
   between({ high: high / 1000, low: low / 1000, median: median / 1000 }, "µs", 2)

@@ -36,13 +36,13 @@ export const folder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireR
   (path) => Effect.sync(() => rmSync(path, { recursive: true }))
 )
 
-/** Starts a server, waits until it is ready, and returns its output so far. The end of the scope terminates it. */
+/** Starts a server and waits until it is ready. The end of the scope terminates it. */
 export const startServer = (
   { command, isInstalled, missing }: Program,
   parameters: ReadonlyArray<string>,
   isReady: Effect.Effect<boolean>,
   input = ""
-): Effect.Effect<() => string, never, Scope.Scope> =>
+): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function*() {
     if (!isInstalled) return yield* Effect.dieMessage(missing)
     let output = ""
@@ -67,7 +67,6 @@ export const startServer = (
       eventually(isReady, (ready) => ready),
       Effect.flatMap(ended, () => Effect.dieMessage(`${command} ended at once: ${output}`))
     ))
-    return () => output
   }).pipe(Effect.uninterruptible)
 
 /** Whether a server responds at this URL, with any status. */
@@ -85,8 +84,6 @@ export interface NginxOptions {
   readonly server: string
   /** Directives of the `http` block: its zones and maps. */
   readonly http?: string | undefined
-  /** For https: certificate and key in PEM. */
-  readonly tls?: { readonly cert: string; readonly key: string } | undefined
 }
 
 export interface LoggedRequest {
@@ -97,8 +94,8 @@ export interface LoggedRequest {
   readonly onConnection: number
 }
 
-/** Starts nginx on a free port. Returns its URL, its error log at level `info`, and the requests in its access log. */
-export const startNginx = ({ http = "", server, tls }: NginxOptions) =>
+/** Starts nginx on a free port. Returns its URL and the requests in its access log. */
+export const startNginx = ({ http = "", server }: NginxOptions) =>
   Effect.gen(function*() {
     const files = yield* folder
     const port = yield* freePort
@@ -108,7 +105,7 @@ export const startNginx = ({ http = "", server, tls }: NginxOptions) =>
       ${process.getuid?.() === 0 ? "user root;" : ""}
       worker_processes 1;
       pid nginx.pid;
-      error_log stderr info;
+      error_log stderr;
       events { worker_connections 1024; }
       http {
         log_format counted '$status $request_uri $connection $connection_requests';
@@ -121,13 +118,11 @@ export const startNginx = ({ http = "", server, tls }: NginxOptions) =>
           location / { return 204; }
         }
         server {
-          listen 127.0.0.1:${port}${tls === undefined ? "" : " ssl"};
-          ${tls === undefined ? "" : "ssl_certificate cert.pem; ssl_certificate_key key.pem;"}
+          listen 127.0.0.1:${port};
           ${server}
         }
       }`
-    const contents = { "nginx.conf": configuration, "cert.pem": tls?.cert ?? "", "key.pem": tls?.key ?? "" }
-    for (const [name, content] of Object.entries(contents)) writeFileSync(join(files, name), content)
+    writeFileSync(join(files, "nginx.conf"), configuration)
 
     // Through a socket that only the tests know, to check that nginx is up and to mark a place in its log.
     const ask = (path: string) =>
@@ -142,7 +137,7 @@ export const startNginx = ({ http = "", server, tls }: NginxOptions) =>
         return { status: Number(status), path, connection: Number(connection), onConnection: Number(onConnection) }
       })
     )
-    const errors = yield* startServer(nginx, ["-p", files, "-e", "stderr", "-c", "nginx.conf"], ask("/mark/0"))
+    yield* startServer(nginx, ["-p", files, "-e", "stderr", "-c", "nginx.conf"], ask("/mark/0"))
     let marks = 0
     /**
      * All requests that have ended so far, with or without a response. The only worker logs in the order of the
@@ -154,5 +149,5 @@ export const startNginx = ({ http = "", server, tls }: NginxOptions) =>
       const all = yield* eventually(logged, (all) => all.some(({ path }) => path === mark))
       return all.filter(({ path }) => !path.startsWith("/mark/"))
     })
-    return { url: `${tls === undefined ? "http" : "https"}://127.0.0.1:${port}`, errors, requests }
+    return { url: `http://127.0.0.1:${port}`, requests }
   })

@@ -1,5 +1,5 @@
 /**
- * Authorization servers of other projects, each on loopback with a protected resource that accepts its tokens: three
+ * Authorization servers of other projects, each on loopback with a protected resource that accepts its tokens: two
  * packages of npm in this process, and one of Debian, in Python, in its own.
  */
 import { generateKeyPairSync } from "node:crypto"
@@ -8,8 +8,6 @@ import { text } from "node:stream/consumers"
 import { fileURLToPath } from "node:url"
 import Framework from "@node-oauth/oauth2-server"
 import { Effect, Redacted, type Scope } from "effect"
-import { createRemoteJWKSet, jwtVerify } from "jose"
-import { type MutableResponse, type MutableToken, OAuth2Server } from "oauth2-mock-server"
 import Provider from "oidc-provider"
 import { freePort, listen } from "../../../packages/platform-node/test/utils.js"
 import * as Program from "./Program.js"
@@ -22,8 +20,8 @@ interface Issuer {
   readonly path: string
   /** How the protected resource checks a token. */
   readonly accepts: (token: string) => boolean | Promise<boolean>
-  /** Revokes a token in the server's own way, if it has one. */
-  readonly revoke?: (token: string) => Effect.Effect<unknown>
+  /** Revokes a token in the server's own way. */
+  readonly revoke: (token: string) => Effect.Effect<unknown>
 }
 
 export interface Running extends Omit<Issuer, "accepts"> {
@@ -240,27 +238,6 @@ export const nodeOAuth2Server = server("@node-oauth/oauth2-server", [], (life, c
     })
   )
 })
-
-/** JWTs, which the resource verifies with the server's only published key. */
-export const oauth2MockServer = server("oauth2-mock-server", [], (life) =>
-  Effect.gen(function*() {
-    const mock = new OAuth2Server()
-    // Its tokens are valid for an hour, which only its events can change.
-    mock.service.on("beforeTokenSigning", ({ payload }: MutableToken) => {
-      payload.exp = payload.iat + life
-    })
-    mock.service.on("beforeResponse", (response: MutableResponse) => {
-      if (response.body !== "") response.body["expires_in"] = life
-    })
-    yield* Effect.promise(() => mock.issuer.keys.generate("RS256"))
-    const { url } = yield* serve((url) => {
-      mock.issuer.url = url
-      return mock.service.requestHandler
-    })
-    const keys = createRemoteJWKSet(new URL(`${url}/jwks`))
-    const accepts = (token: string) => jwtVerify(token, keys, { issuer: url }).then(() => true, () => false)
-    return { authUrl: url, path: "/token", accepts }
-  }))
 
 // Ignores the variables and packages of the user, so that Debian's Python finds only Debian's packages.
 const python = Program.find(

@@ -143,7 +143,6 @@ export default defineConfig(
   {
     files: [
       "docs/evidence/benchmarks.md",
-      "tools/benchmarks/fleets.md",
       "packages/*/CHANGELOG.md"
     ],
     rules: { "prose/markdown-format": "off" }

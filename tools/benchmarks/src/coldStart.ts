@@ -35,7 +35,10 @@ interface Run {
 
 export type ColdStart = Awaited<ReturnType<typeof measureColdStart>>
 
-/** Runs `store-api token` and the baseline once per round, in a different order each time, so that other load affects all alike. */
+/**
+ * Runs `store-api token` and the baseline once per round, in a different order each time, so that other load affects
+ * both alike.
+ */
 export const measureColdStart = async (rounds: number) => {
   const folder = mkdtempSync(join(tmpdir(), "store-api-cold-start-"))
   // Without the settings and the token folder of the user who measures.

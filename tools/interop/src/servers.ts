@@ -37,8 +37,8 @@ type Start<A> = (life: number, others?: ReadonlyArray<Credentials>) => Effect.Ef
 /** A server that can be started several times. */
 export interface AuthorizationServer {
   readonly name: string
-  /** The programs of Debian that it needs. */
-  readonly programs: ReadonlyArray<Program.Program>
+  /** The program of Debian that it needs. */
+  readonly program: Program.Program | undefined
   readonly start: Start<Running>
 }
 
@@ -115,11 +115,11 @@ const introspecting = (introspection: string, revocation: string): Pick<Issuer, 
 /** Adds the protected resource to a server. */
 const server = (
   name: string,
-  programs: ReadonlyArray<Program.Program>,
+  program: Program.Program | undefined,
   start: Start<Issuer>
 ): AuthorizationServer => ({
   name,
-  programs,
+  program,
   start: (life, others = []) =>
     Effect.gen(function*() {
       const { accepts, ...issuer } = yield* start(life, [credentials, ...others])
@@ -140,7 +140,7 @@ const server = (
     })
 })
 
-export const oidcProvider = server("oidc-provider", [], (life, clients = []) =>
+export const oidcProvider = server("oidc-provider", undefined, (life, clients = []) =>
   Effect.map(
     serve((url) => {
       const registered = { grant_types: ["client_credentials"], redirect_uris: [], response_types: [] }
@@ -187,7 +187,7 @@ export const oidcProvider = server("oidc-provider", [], (life, clients = []) =>
  * A framework that issues and checks tokens. A model keeps them, and deletes those that are revoked. The application
  * chooses the path of the token endpoint: here it is the specification's.
  */
-export const nodeOAuth2Server = server("@node-oauth/oauth2-server", [], (life, clients = []) => {
+export const nodeOAuth2Server = server("@node-oauth/oauth2-server", undefined, (life, clients = []) => {
   const tokens = new Map<string, Framework.Token>()
   const framework = new Framework({
     accessTokenLifetime: life,
@@ -248,7 +248,7 @@ const python = Program.find(
 
 export const djangoOAuthToolkit = server(
   "django-oauth-toolkit",
-  [python],
+  python,
   (life, others = []) =>
     Effect.gen(function*() {
       const folder = yield* Program.folder

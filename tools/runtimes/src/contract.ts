@@ -1,6 +1,6 @@
 /**
- * The contract that core satisfies on every runtime with `fetch`: what depends on the HTTP, the timers and the output of
- * the runtime. The tests of core have everything else.
+ * The contract that core satisfies on every runtime with `fetch`: what depends on the HTTP, the timers and the output
+ * of the runtime. The tests of core have everything else.
  */
 import type { AuthorizedHttpClient } from "@store-api/core"
 import type { Scenario } from "@store-api/emulator"

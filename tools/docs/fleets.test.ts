@@ -63,7 +63,12 @@ const simulate = (
         yield* Effect.fork(together === true ? calls : Effect.zipRight(pause, calls))
       }
       yield* virtual.advance(to)
-    }).pipe(Effect.scoped, Effect.withClock(virtual.clock), Effect.withRandom(Random.make(17)), Logger.withMinimumLogLevel(LogLevel.None))
+    }).pipe(
+      Effect.scoped,
+      Effect.withClock(virtual.clock),
+      Effect.withRandom(Random.make(17)),
+      Logger.withMinimumLogLevel(LogLevel.None)
+    )
     const counted = (times: ReadonlyArray<number>) => times.filter((at) => at >= from && at < to).length
     return { requests: counted(requests), commands: counted(commands) }
   })
